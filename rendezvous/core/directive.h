@@ -1,0 +1,68 @@
+// What the Coordinator tells agents and whoever watches: the values that leave the core.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// Answers the first Join: the agent attends the job. `keep_alive` is how often it must be heard at
+// least, `lease` how long silence is borne; both zero for an agent that has no lease.
+struct Welcome {
+  Duration keep_alive{};
+  Duration lease{};
+};
+
+// Why there is no Assignment yet. `spare`: the round is full without this node.
+struct Waiting {
+  RoundNumber round = 0;
+  std::string sentence;
+  bool spare = false;
+};
+
+// The round is over: stop its workers, then Join again.
+struct Stop {
+  RoundNumber round = 0;
+  std::string reason;
+};
+
+// An event named a round that is over; nothing was done about it.
+struct Fenced {
+  RoundNumber round = 0;
+  std::string sentence;
+};
+
+// The agent does not, or no longer, attend: nothing it sends from now on is heard.
+struct Refused {
+  std::string sentence;
+};
+
+// An Assignment starts the workers; a Verdict ends the job.
+using Directive = std::variant<Welcome, Waiting, Assignment, Stop, Fenced, Verdict, Refused>;
+
+// A directive with its addressee.
+struct Outgoing {
+  AgentId to = 0;
+  Directive directive;
+};
+
+// Something that happened to a job, for the log: told once, by the place that made it happen.
+struct Transition {
+  std::string run_id;
+  RoundNumber round = kNoRound;
+  std::string node;  // host of the node it is about, or empty
+  std::string text;
+};
+
+// What a call of the Coordinator brought about, in order.
+struct Outbox {
+  std::vector<Outgoing> directives;
+  std::vector<Transition> transitions;
+  // Run ids of jobs that are no more, and with them their stores.
+  std::vector<std::string> forgotten_jobs;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,107 @@
+// One job: its nodes, its rounds one after another, its restart budget, its store and its verdict.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "rendezvous/core/directive.h"
+#include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/round.h"
+#include "rendezvous/core/snapshot.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// The job decides what a round's end means. At any time there is one current round. While it
+// gathers, agents that have no workers are in it; once it is complete its members run. It is over
+// when
+//  - a worker fails: one restart is taken from the job's budget and the next round gathers; with no
+//    restart left the job ends (kWorkerFailed);
+//  - a member is lost or leaves before its workers have succeeded, or a newcomer finds a place: the
+//  next
+//    round gathers, at no cost to the budget;
+//  - every member's workers have succeeded: the job ends (kSucceeded).
+// A round that does not come together ends the job (kJoinTimeout). After the verdict nothing
+// changes any more; agents leave, and whoever joins is told the verdict.
+//
+// Events that name another round than the current one are answered with Fenced and change nothing.
+//
+// Deterministic; not thread-safe; owned by the Coordinator, which has checked all that comes in:
+// names are valid, and only agents that have joined are named in the other calls.
+class Job {
+ public:
+  // `outbox` must outlive the job; every call appends to it.
+  Job(std::string run_id, const JobSettings& settings, TimePoint now, Outbox* outbox);
+
+  // An agent asks for a place: for the first time, or after its round has ended.
+  void Join(AgentId agent, const NodeInfo& node, TimePoint now);
+
+  // The agent's workers have all been started, or have ended, in `round`.
+  void WorkersStarted(AgentId agent, RoundNumber round, TimePoint now);
+  void WorkersExited(AgentId agent, RoundNumber round, const WorkersOutcome& outcome,
+                     TimePoint now);
+
+  // The agent will leave once its workers are gone: the others stop now, the next round waits for
+  // it.
+  void Leaving(AgentId agent, const std::string& why, TimePoint now);
+
+  // The agent is gone. `why` completes "node b ...": "was lost: its stream ended".
+  void Leave(AgentId agent, const std::string& why, TimePoint now);
+
+  // Ends the job with a kClosed verdict, unless it has one.
+  void Close(const std::string& why, TimePoint now);
+
+  void Tick(TimePoint now);
+  std::optional<TimePoint> NextDeadline() const;
+
+  JobSnapshot Describe(TimePoint now) const;
+
+  const std::string& run_id() const { return run_id_; }
+  const JobSettings& settings() const { return settings_; }
+  bool ended() const { return verdict_.has_value(); }
+  // No agent attends: the job can be forgotten.
+  bool abandoned() const { return attendees_.empty(); }
+  bool HasNode(std::string_view node_id) const;
+  KeyValueStore& store() { return store_; }
+
+ private:
+  struct Attendee {
+    NodeInfo node;
+    NodeState state = NodeState::kJoined;
+    int group_rank = -1;
+    bool leaving = false;
+  };
+
+  // Ends the current round and opens the next; members are told to stop, spares join it.
+  void NextRound(const std::string& reason, TimePoint now);
+  // Acts on what a call to the round may have changed: its completion or its time-out.
+  void FollowRound(TimePoint now);
+  void StartMembers();
+  void End(Verdict verdict);
+  // True if `round` is the current one and runs; else tells the agent that it is fenced.
+  bool IsCurrent(AgentId agent, RoundNumber round);
+  void RemindWaiting(TimePoint now);
+  bool AnySucceeded() const { return !succeeded_.empty(); }
+
+  void Tell(AgentId agent, Directive directive);
+  void Log(const std::string& node, std::string text);
+
+  const std::string run_id_;
+  const JobSettings settings_;
+  Outbox* const outbox_;
+
+  std::optional<Round> round_;  // always set; replaced whole when the next one opens
+  bool started_ = false;        // the current round's members have their Assignments
+  KeyValueStore store_;
+  std::map<AgentId, Attendee> attendees_;  // in order of attendance
+  std::set<std::string, std::less<>> node_ids_;
+  std::set<int> succeeded_;  // group ranks of the current round whose workers are all done
+  std::optional<TimePoint> next_reminder_;
+  int rounds_run_ = 0;
+  int restarts_ = 0;
+  std::optional<Verdict> verdict_;
+};
+
+}  // namespace muster::rendezvous

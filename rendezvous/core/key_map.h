@@ -1,0 +1,28 @@
+// A hash map from keys, which are bytes, that is searched by std::string_view without a copy. Its
+// order is arbitrary and differs between runs: nothing the core decides may depend on it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
+#include "absl/strings/string_view.h"
+
+namespace muster::rendezvous {
+
+// Debian builds Abseil with a string_view of its own, which std's does not convert to; hence this
+// hash.
+struct KeyHash {
+  using is_transparent = void;
+  std::size_t operator()(std::string_view key) const {
+    return absl::Hash<absl::string_view>()(absl::string_view(key.data(), key.size()));
+  }
+};
+
+template <typename Value>
+using KeyMap = absl::flat_hash_map<std::string, Value, KeyHash, std::equal_to<>>;
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,139 @@
+// The keys and values of one job, as the front of the daemon (proto/store.proto) and the workers'
+// own store (c10d's TCPStore protocol) offer them.
+//
+// Keys and values are bytes. A key exists from the call that first writes it until Delete; its
+// value may be empty. The results are those of c10d's TCPStore wherever that protocol has the
+// operation; where its versions differ, the right one is chosen: a wait is woken exactly when a key
+// comes into existence.
+//
+// Limits keep one job from taking the daemon's memory. A call that would break one changes nothing
+// and returns ResourceExhausted with a sentence that says which: "set 'k': the value has 9 bytes,
+// the limit is 8".
+//
+// Deterministic, without I/O, clock or threads: it is called on its owner's thread only. Nothing is
+// called back. Waits that end are put into an outbox: whoever calls a mutating method or Tick must
+// afterwards call TakeCompleted and answer them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rendezvous/core/key_map.h"
+#include "rendezvous/core/types.h"
+#include "rendezvous/core/wait_list.h"
+
+namespace muster::rendezvous {
+
+struct KeyValueLimits {
+  std::size_t key_bytes = 512;
+  std::size_t value_bytes = 1 << 20;
+  std::size_t keys = 100'000;
+  // Keys and values together.
+  std::size_t total_bytes = 64 << 20;
+  // Pending waits, and what they hold together (WaitList::bytes).
+  std::size_t waits = 100'000;
+  std::size_t wait_bytes = 64 << 20;
+};
+
+// A key as messages show it: in single quotes, escaped and cut, since it may hold any bytes.
+std::string ShownKey(std::string_view key);
+
+class KeyValueStore {
+ public:
+  explicit KeyValueStore(const KeyValueLimits& limits = {}) : limits_(limits) {}
+  KeyValueStore(const KeyValueStore&) = delete;
+  KeyValueStore& operator=(const KeyValueStore&) = delete;
+
+  // The value, valid until the next mutating call begins; null when the key does not exist.
+  const std::string* Get(std::string_view key) const;
+
+  // Writes a value, creating the key if need be.
+  absl::Status Set(std::string_view key, std::string_view value);
+
+  // Adds to the number whose decimal text is the value and returns the sum. A missing key counts as
+  // 0 and is created, also by a delta of 0. Text is read as c10d reads it (std::stoll: leading
+  // blanks, a sign, then digits up to the first other byte). FailedPrecondition when it is no
+  // number; OutOfRange when the number or the sum does not fit.
+  absl::StatusOr<std::int64_t> Add(std::string_view key, std::int64_t delta);
+
+  struct CompareSetOutcome {
+    bool stored = false;
+    // What c10d replies: `desired` if it was stored; else the current value; else, when the key is
+    // missing and `expected` is not empty, `expected`.
+    std::string value;
+  };
+  // Writes `desired` if the value equals `expected`, or if the key is missing and `expected` is
+  // empty.
+  absl::StatusOr<CompareSetOutcome> CompareSet(std::string_view key, std::string_view expected,
+                                               std::string_view desired);
+
+  // Extends the value; a missing key counts as empty and is created.
+  absl::Status Append(std::string_view key, std::string_view suffix);
+
+  // Whether there was such a key to remove. Wakes nobody, and un-wakes nobody.
+  bool Delete(std::string_view key);
+
+  // Whether all the keys exist; true for none.
+  bool Check(std::span<const std::string_view> keys) const;
+
+  std::size_t NumKeys() const { return values_.size(); }
+
+  // Keys and values together, as `total_bytes` counts them.
+  std::size_t TotalBytes() const { return bytes_; }
+
+  // As Get, for each key in order.
+  std::vector<const std::string*> MultiGet(std::span<const std::string_view> keys) const;
+
+  // Sets in order (the later of two entries with one key stays), all of them or none.
+  using Entry = std::pair<std::string_view, std::string_view>;
+  absl::Status MultiSet(std::span<const Entry> entries);
+
+  // Waits until each key has existed at some time from now on (see WaitList). Returns nothing when
+  // all exist already, else the number of the wait that now pends. Without a deadline it pends
+  // until it is woken or cancelled. A deadline that has passed already is met by the next Tick.
+  // ResourceExhausted when the pending waits would be too many, would hold too much, or when a key
+  // is too long ever to exist.
+  absl::StatusOr<std::optional<WaiterId>> Wait(std::span<const std::string_view> keys,
+                                               std::optional<TimePoint> deadline);
+
+  // Forgets a wait. False when it does not pend; one that is in the outbox already stays there.
+  bool CancelWait(WaiterId waiter) { return waits_.Cancel(waiter); }
+
+  // Times out the waits whose deadline is at or before `now`. To be called at NextDeadline() or
+  // later.
+  void Tick(TimePoint now) { waits_.Tick(now); }
+  std::optional<TimePoint> NextDeadline() const { return waits_.NextDeadline(); }
+
+  // Empties the outbox: the waits that ended since the last call, in the order in which they did.
+  std::vector<CompletedWait> TakeCompleted() { return waits_.TakeCompleted(); }
+
+  std::size_t NumWaits() const { return waits_.size(); }
+
+ private:
+  // What a write of this entry would break by itself, and with all the others.
+  absl::Status CheckSizes(absl::string_view attempt, std::string_view key,
+                          std::size_t value_bytes) const;
+  absl::Status CheckTotals(absl::string_view attempt, std::string_view key, std::size_t keys,
+                           std::size_t bytes) const;
+  absl::Status CheckWrite(absl::string_view attempt, std::string_view key,
+                          std::size_t value_bytes) const;
+  // Writes without asking for limits, and wakes.
+  void Write(std::string_view key, std::string_view value);
+
+  const KeyValueLimits limits_;
+
+  KeyMap<std::string> values_;
+  std::size_t bytes_ = 0;
+  WaitList waits_;
+};
+
+}  // namespace muster::rendezvous

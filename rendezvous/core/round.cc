@@ -1,0 +1,189 @@
+#include "rendezvous/core/round.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "rendezvous/core/phrases.h"
+
+namespace muster::rendezvous {
+namespace {
+
+template <typename Nodes>
+auto FindNode(Nodes& nodes, std::string_view node_id) {
+  return std::find_if(nodes.begin(), nodes.end(),
+                      [node_id](const auto& node) { return node.node_id == node_id; });
+}
+
+std::vector<std::string> Hosts(const std::vector<NodeInfo>& nodes) {
+  std::vector<std::string> hosts;
+  for (const NodeInfo& node : nodes) hosts.push_back(node.host);
+  return hosts;
+}
+
+}  // namespace
+
+Round::Round(RoundNumber number, const JobSettings& settings, std::vector<Returning> returning,
+             TimePoint opened)
+    : number_(number), settings_(settings), opened_(opened), outstanding_(std::move(returning)) {
+  for (const Returning& node : outstanding_) previous_ranks_[node.node_id] = node.group_rank;
+}
+
+Round::JoinOutcome Round::Join(const NodeInfo& node, TimePoint now) {
+  if (IsJoined(node.node_id) || IsSpare(node.node_id)) return JoinOutcome::kAgain;
+  if (state_ == State::kTimedOut) return JoinOutcome::kTooLate;
+  if (state_ == State::kComplete) {
+    if (static_cast<int>(members_.size()) < settings_.max_nodes) return JoinOutcome::kTooLate;
+    spares_.push_back(node);
+    return JoinOutcome::kSpare;
+  }
+
+  if (const auto kept = FindNode(outstanding_, node.node_id); kept != outstanding_.end()) {
+    outstanding_.erase(kept);
+    anyone_returned_ = true;
+  } else if (FreePlaces() == 0) {
+    spares_.push_back(node);
+    return JoinOutcome::kSpare;
+  }
+  Admit(node);
+  Settle(now);
+  return JoinOutcome::kMember;
+}
+
+void Round::Leave(std::string_view node_id, TimePoint now) {
+  if (const auto spare = FindNode(spares_, node_id); spare != spares_.end()) spares_.erase(spare);
+  if (state_ != State::kGathering) return;
+  if (IsJoined(node_id)) {
+    joined_ids_.erase(joined_ids_.find(node_id));
+    joined_.erase(FindNode(joined_, node_id));
+  }
+  if (const auto kept = FindNode(outstanding_, node_id); kept != outstanding_.end()) {
+    outstanding_.erase(kept);
+  }
+  PromoteSpares();
+  Settle(now);
+}
+
+void Round::Tick(TimePoint now) {
+  if (state_ != State::kGathering) return;
+  const bool enough = static_cast<int>(joined_.size()) >= settings_.min_nodes;
+  if (enough && outstanding_.empty() && last_call_ends_ && now >= *last_call_ends_) {
+    Complete();
+  } else if (now >= opened_ + settings_.join_timeout) {
+    if (enough) {
+      Complete();
+    } else {
+      state_ = State::kTimedOut;
+    }
+  }
+}
+
+std::optional<TimePoint> Round::NextDeadline() const {
+  if (state_ != State::kGathering) return std::nullopt;
+  const TimePoint gives_up = opened_ + settings_.join_timeout;
+  if (!last_call_ends_ || !outstanding_.empty()) return gives_up;
+  return std::min(*last_call_ends_, gives_up);
+}
+
+bool Round::IsJoined(std::string_view node_id) const {
+  return joined_ids_.contains(node_id);
+}
+
+bool Round::IsSpare(std::string_view node_id) const {
+  return FindNode(spares_, node_id) != spares_.end();
+}
+
+int Round::FreePlaces() const {
+  return std::max<int>(0, settings_.max_nodes - static_cast<int>(joined_.size()) -
+                              static_cast<int>(outstanding_.size()));
+}
+
+void Round::Admit(const NodeInfo& node) {
+  joined_.push_back(node);
+  joined_ids_.insert(node.node_id);
+}
+
+void Round::PromoteSpares() {
+  while (FreePlaces() > 0 && !spares_.empty()) {
+    Admit(spares_.front());
+    spares_.erase(spares_.begin());
+  }
+}
+
+void Round::Settle(TimePoint now) {
+  const int in = static_cast<int>(joined_.size());
+  if (in < settings_.min_nodes) {
+    last_call_ends_.reset();
+    return;
+  }
+  const bool all_back = anyone_returned_ && outstanding_.empty();
+  if (in == settings_.max_nodes || all_back) {
+    Complete();
+    return;
+  }
+  if (!last_call_ends_) last_call_ends_ = now + settings_.last_call;
+}
+
+void Round::Complete() {
+  std::vector<Candidate> candidates;
+  for (const NodeInfo& node : joined_) {
+    const auto previous = previous_ranks_.find(node.node_id);
+    candidates.push_back({node, previous == previous_ranks_.end() ? -1 : previous->second});
+  }
+  members_ = OrderRanks(std::move(candidates));
+  state_ = State::kComplete;
+  last_call_ends_.reset();
+  // Whoever has not come back by now is no longer waited for.
+  outstanding_.clear();
+}
+
+std::string Round::Explain(TimePoint now) const {
+  const std::string name = absl::StrCat("round ", number_);
+  const int in = static_cast<int>(joined_.size());
+  const std::string spares =
+      spares_.empty() ? "" : absl::StrCat("; ", Count(spares_.size(), "spare"), " waiting");
+  if (state_ == State::kComplete) {
+    std::vector<std::string> ranks;
+    for (const Placement& member : members_) {
+      ranks.push_back(absl::StrCat(member.group_rank, "=", member.node.host));
+    }
+    return absl::StrCat(name, " has ", Count(members_.size(), "node"), ": ", ShortList(ranks),
+                        spares);
+  }
+
+  const int min = settings_.min_nodes, max = settings_.max_nodes;
+  const std::string wanted = min == max ? absl::StrCat(max) : absl::StrCat(min, " to ", max);
+  const std::string here =
+      absl::StrCat(in, " of ", wanted, (max == 1 ? " node is here" : " nodes are here"),
+                   in == 0 ? "" : absl::StrCat(" (", ShortList(Hosts(joined_)), ")"));
+  if (state_ == State::kTimedOut) {
+    return absl::StrCat(name, " did not come together within ", Seconds(settings_.join_timeout),
+                        ": ", here, MissingHints(joined_, max));
+  }
+
+  const TimePoint gives_up = opened_ + settings_.join_timeout;
+  if (!outstanding_.empty()) {
+    std::vector<std::string> hosts;
+    for (const Returning& node : outstanding_) hosts.push_back(node.host);
+    return absl::StrCat(name, ": ", here, "; waiting for ", ShortList(hosts),
+                        " to stop the last round's workers, at most ", Seconds(gives_up - now),
+                        spares);
+  }
+  if (last_call_ends_) {
+    return absl::StrCat(name, ": ", here, "; last call for more ends in ",
+                        Seconds(*last_call_ends_ - now), spares);
+  }
+  return absl::StrCat(name, ": ", here, "; waiting for ", min - in, " more",
+                      MissingHints(joined_, max), ", giving up in ", Seconds(gives_up - now),
+                      spares);
+}
+
+std::string Round::ExplainSpare() const {
+  const size_t in = state_ == State::kComplete ? members_.size() : settings_.max_nodes;
+  return absl::StrCat("round ", number_, " has ", Count(in, "node"),
+                      ", as many as it may have; this node is a spare and takes the place of the "
+                      "first that is lost");
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,115 @@
+// One round of one job: the gathering of nodes into a membership with ranks.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/core/rank_order.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// A round gathers, then either it is complete or its time is up; it never goes back.
+//
+//   gathering --(Join, Leave, Tick)--> complete    ranks are fixed, later joins are for the next
+//   round
+//             --(Tick)---------------> timed out   join_timeout passed with fewer than min_nodes
+//
+// A gathering round is complete
+//  - at once when max_nodes are in;
+//  - `last_call` after min_nodes were in, if it is a job's first round or every node of the round
+//  before
+//    was lost: who else is coming is not known;
+//  - at once when min_nodes are in and every node of the round before is back or lost: the job goes
+//  on
+//    with those that it has, and a newcomer never costs it a wait;
+//  - at join_timeout, when min_nodes are in but a node of the round before has not come back.
+// A node of the round before has its place kept until it comes back or is lost. Newcomers get the
+// other places in order of arrival; those for whom none is left are spares and wait in the round,
+// the first spare taking the first place that falls free.
+//
+// Deterministic: no clock, no I/O, no random number. Not thread-safe; owned by a Coordinator's job.
+class Round {
+ public:
+  enum class State { kGathering, kComplete, kTimedOut };
+
+  enum class JoinOutcome {
+    kMember,   // has a place
+    kSpare,    // there are max_nodes without it; it waits
+    kAgain,    // was in already; nothing changed
+    kTooLate,  // the round is complete (or timed out) without it; nothing changed
+  };
+
+  // A node of the round before, which may come back to its rank.
+  struct Returning {
+    std::string node_id;
+    std::string host;
+    int group_rank = 0;
+  };
+
+  // A round that starts to gather at `opened`. 1 <= min_nodes <= max_nodes.
+  Round(RoundNumber number, const JobSettings& settings, std::vector<Returning> returning,
+        TimePoint opened);
+
+  // `node` asks for a place.
+  JoinOutcome Join(const NodeInfo& node, TimePoint now);
+
+  // A node is lost or leaves. While the round gathers its place, or the one kept for it, falls
+  // free; of a complete round only a spare is taken out. A stranger's name changes nothing.
+  void Leave(std::string_view node_id, TimePoint now);
+
+  // Lets time pass: completes or ends the round if it is due.
+  void Tick(TimePoint now);
+
+  // When Tick has something to do next; nothing once the round no longer gathers.
+  std::optional<TimePoint> NextDeadline() const;
+
+  // The round in one sentence for page, log and message: who is in, or why it is not together yet.
+  std::string Explain(TimePoint now) const;
+
+  // Why a node that is a spare here has to wait, in one sentence.
+  std::string ExplainSpare() const;
+
+  RoundNumber number() const { return number_; }
+  State state() const { return state_; }
+  bool IsSpare(std::string_view node_id) const;
+
+  // While gathering: who is in, in order of arrival.
+  const std::vector<NodeInfo>& joined() const { return joined_; }
+  // Who waits for a place, in order of arrival.
+  const std::vector<NodeInfo>& spares() const { return spares_; }
+  // Once complete: the members in order of group rank. Empty before.
+  const std::vector<Placement>& members() const { return members_; }
+
+ private:
+  bool IsJoined(std::string_view node_id) const;
+  // Places that are neither taken nor kept.
+  int FreePlaces() const;
+  void Admit(const NodeInfo& node);
+  void PromoteSpares();
+  // Follows a change of who is in: starts or clears the last call, completes the round if it is
+  // due.
+  void Settle(TimePoint now);
+  void Complete();
+
+  const RoundNumber number_;
+  const JobSettings settings_;
+  const TimePoint opened_;
+  // Ranks of the round before, by node id; fixed, whether or not the node comes back.
+  std::map<std::string, int, std::less<>> previous_ranks_;
+
+  State state_ = State::kGathering;
+  std::vector<Returning> outstanding_;  // of the round before, neither back nor lost
+  bool anyone_returned_ = false;
+  std::vector<NodeInfo> joined_;
+  std::set<std::string, std::less<>> joined_ids_;  // of joined_, to find a node among thousands
+  std::vector<NodeInfo> spares_;
+  std::optional<TimePoint> last_call_ends_;
+  std::vector<Placement> members_;
+};
+
+}  // namespace muster::rendezvous

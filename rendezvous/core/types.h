@@ -1,0 +1,158 @@
+// The values that rendezvous decisions are made of and made into. Plain data: copied freely,
+// read-only once made, no behaviour beyond printing. `proto/rendezvous.proto` is their form on the
+// wire.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace muster::rendezvous {
+
+// Time as the daemon's own monotonic clock tells it. The core is handed `now`; it never asks. No
+// other node's clock is ever compared with it.
+using Duration = std::chrono::nanoseconds;
+using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+
+// One attendance of one agent, numbered by whoever drives the Coordinator; never reused in a
+// process.
+using AgentId = std::uint64_t;
+
+// Rounds of a job are numbered from 0 and never reused.
+using RoundNumber = std::int64_t;
+inline constexpr RoundNumber kNoRound = -1;
+
+// What one node brings to a job. The agent makes it before each join.
+struct NodeInfo {
+  // Unique for each agent process; [A-Za-z0-9][A-Za-z0-9._-]{0,63}. What ranks stick to across
+  // rounds.
+  std::string node_id;
+  // The name a person knows the node by. Only shown, never resolved.
+  std::string host;
+  // Where the workers of other nodes reach this one: an IP address, or a name that the user gave.
+  std::string address;
+  // A TCP port that this agent holds for the workers' store, in case it gets group rank 0.
+  std::uint16_t master_port = 0;
+  // Number of workers this node runs, at least 1.
+  int slots = 1;
+  // --node-rank, SLURM_NODEID or JOB_COMPLETION_INDEX: the place in rank order the user wants.
+  std::optional<int> rank_hint;
+  // --role of this node's workers.
+  std::string role = "default";
+  // Labels from the outermost to the innermost ("zone-a", "rack-7"): nodes that share a prefix get
+  // neighbouring ranks.
+  std::vector<std::string> topology;
+  // What the workers may use, as the user names it (entries of CUDA_VISIBLE_DEVICES). Only shown.
+  std::vector<std::string> devices;
+
+  bool operator==(const NodeInfo&) const = default;
+};
+
+// What a job asks of its rendezvous. The first agent of a job brings it; those after must agree on
+// the number of nodes.
+struct JobSettings {
+  int min_nodes = 1;
+  int max_nodes = 1;
+  // How long a round that has `min_nodes` waits for more (torchrun's last_call_timeout).
+  Duration last_call = std::chrono::seconds(5);
+  // How long a round may gather before the job gives up (torchrun's join_timeout).
+  Duration join_timeout = std::chrono::seconds(600);
+  // A node that is silent for this long is lost. Zero: this agent cannot be silent (it shares the
+  // daemon's process), and no lease runs for it.
+  Duration lease = std::chrono::seconds(5);
+  // How many worker failures the job survives, over all nodes (--max-restarts).
+  int max_restarts = 0;
+
+  bool operator==(const JobSettings&) const = default;
+};
+
+// What an agent sends to take part: the first time, and again each time its round has ended.
+struct JoinRequest {
+  std::string run_id;
+  JobSettings settings;
+  NodeInfo node;
+};
+
+// One node's place in a round: everything its agent needs to start its workers.
+struct Assignment {
+  std::string run_id;
+  RoundNumber round = 0;
+  // This node's rank among the nodes, and how many there are (GROUP_RANK, GROUP_WORLD_SIZE).
+  int group_rank = 0;
+  int group_world_size = 1;
+  // Global rank of this node's local rank 0, and the number of workers in all (RANK, WORLD_SIZE).
+  int base_rank = 0;
+  int world_size = 1;
+  // The same two among the workers of this node's role (ROLE_RANK, ROLE_WORLD_SIZE).
+  int role_base_rank = 0;
+  int role_world_size = 1;
+  // Where the workers' store is: group rank 0's address and the port it holds (MASTER_ADDR,
+  // MASTER_PORT).
+  std::string master_addr;
+  std::uint16_t master_port = 0;
+  // How many of the job's restarts are spent, the same on every node (TORCHELASTIC_RESTART_COUNT).
+  int restart_count = 0;
+  int max_restarts = 0;
+  // Why the node has this rank, for people: "keeps rank 1 from round 3".
+  std::string rank_reason;
+
+  bool operator==(const Assignment&) const = default;
+};
+
+// How one worker failed, as its agent saw it.
+struct WorkerFailure {
+  int rank = -1;
+  int local_rank = -1;
+  std::string host;
+  std::int64_t pid = 0;
+  // The worker's exit status when it exited by itself; meaningless when `signal` is set.
+  int exit_code = 0;
+  // The signal that ended it, or 0.
+  int signal = 0;
+  // The failure in one phrase: "exited with code 3", "was killed by SIGSEGV",
+  // "could not be started: ./train: No such file or directory".
+  std::string what;
+  // The last lines it wrote to stderr, newest last; at most kMaxStderrTail bytes.
+  std::string stderr_tail;
+  // Where its logs and its error file are, on `host`; empty when there are none.
+  std::string log_path;
+  std::string error_file;
+
+  bool operator==(const WorkerFailure&) const = default;
+};
+inline constexpr std::size_t kMaxStderrTail = 8 * 1024;
+
+// How the workers of one node ended in one round: all with exit code 0, or the first that failed.
+struct WorkersOutcome {
+  bool succeeded = false;
+  std::optional<WorkerFailure> failure;  // set unless succeeded
+
+  bool operator==(const WorkersOutcome&) const = default;
+};
+
+// Why a job ended.
+enum class VerdictKind {
+  kSucceeded,     // every worker of the last round exited with 0
+  kWorkerFailed,  // a worker failed and no restart was left
+  kJoinTimeout,   // a round did not come together in time
+  kClosed,        // the daemon was told to end
+};
+
+// The end of a job, computed once and told to every agent.
+struct Verdict {
+  VerdictKind kind = VerdictKind::kSucceeded;
+  // One sentence for people, the same on every node.
+  std::string sentence;
+  // The first failure of the whole job, for kWorkerFailed.
+  std::optional<WorkerFailure> root_cause;
+  // Rounds that ran, restarts that were spent.
+  int rounds = 0;
+  int restarts = 0;
+
+  bool operator==(const Verdict&) const = default;
+};
+
+}  // namespace muster::rendezvous

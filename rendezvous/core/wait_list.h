@@ -1,0 +1,100 @@
+// Those who wait for keys to come into existence.
+//
+// A wait pends on the keys that were missing when it was added. Each of them is a latch: once it
+// has been created it counts as seen, even if it is deleted again (so do c10d's waits). The wait
+// ends when all are seen, when its deadline passes or when it is cancelled, whichever comes first,
+// and never twice.
+//
+// Waits are indexed by missing key: the creation of a key costs its own waiters and no others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/btree_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "rendezvous/core/key_map.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// One pending wait. Numbered from 1 in order of arrival; never reused.
+using WaiterId = std::uint64_t;
+
+enum class WaitEnd {
+  kReady,     // every key it named has existed
+  kTimedOut,  // its deadline passed first
+};
+
+struct CompletedWait {
+  WaiterId waiter = 0;
+  WaitEnd end = WaitEnd::kReady;
+
+  bool operator==(const CompletedWait&) const = default;
+};
+
+// Part of a KeyValueStore, which owns it and tells it of every key that comes into existence.
+class WaitList {
+ public:
+  // Adds a wait for keys that do not exist, at least one; duplicates are fine.
+  WaiterId Add(std::span<const std::string_view> missing, std::optional<TimePoint> deadline);
+
+  // Ends a wait without completing it. False when it does not pend (any more).
+  bool Cancel(WaiterId waiter);
+
+  // `key` came into existence: completes the waits that lacked nothing else, in order of arrival.
+  void KeyCreated(std::string_view key);
+
+  // Times out the waits whose deadline is at or before `now`, earliest deadline first.
+  void Tick(TimePoint now);
+
+  // The earliest deadline of a pending wait.
+  std::optional<TimePoint> NextDeadline() const;
+
+  // The waits that completed since the last call, in the order in which they did.
+  std::vector<CompletedWait> TakeCompleted() { return std::exchange(completed_, {}); }
+
+  // Number of pending waits.
+  std::size_t size() const { return waits_.size(); }
+
+  // What the pending waits hold: each missing key's bytes once, and kBytesPerPair for each wait on
+  // it.
+  std::size_t bytes() const { return bytes_; }
+  static constexpr std::size_t kBytesPerPair = 16;
+
+ private:
+  // Stands for a missing key in the waits on it. Not reused, so that a wait may keep the numbers of
+  // keys that were created meanwhile.
+  using KeyId = std::uint64_t;
+
+  struct MissingKey {
+    std::string key;
+    absl::btree_set<WaiterId> waiters;
+  };
+
+  struct PendingWait {
+    std::vector<KeyId> keys;  // all it was added with
+    std::size_t missing = 0;  // how many of them have not been seen
+    std::optional<TimePoint> deadline;
+  };
+
+  // Takes a wait out of every index.
+  void Remove(absl::flat_hash_map<WaiterId, PendingWait>::iterator wait);
+
+  absl::flat_hash_map<WaiterId, PendingWait> waits_;
+  KeyMap<KeyId> key_ids_;
+  absl::flat_hash_map<KeyId, MissingKey> missing_keys_;
+  absl::btree_set<std::pair<TimePoint, WaiterId>> deadlines_;
+  std::vector<CompletedWait> completed_;
+  WaiterId last_waiter_ = 0;
+  KeyId last_key_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace muster::rendezvous

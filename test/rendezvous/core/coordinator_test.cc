@@ -1,0 +1,145 @@
+// Runs the transcripts test/rendezvous/testdata/coordinator_*.txt. Agents are called by node name;
+// the n-th letter of the alphabet is agent n. Their commands:
+//
+//   join NODE [job=J] nodes=MIN:MAX [lease=MS] [restarts=N] [last_call=MS] [join_timeout=MS]
+//   [slots=N] ... beat NODE                        a keep-alive started NODE round=N succeeded NODE
+//   round=N           its workers have all exited with 0 failed NODE round=N rank=R code=C |
+//   signal=S leaving NODE WHY · leave NODE [WHY] · lost NODE WHY drain WHY · close WHY tick ·
+//   next_deadline             nothing · @MS or none describe [J]                     the job's
+//   snapshot limits jobs=N                    a new Coordinator
+//
+// Every command is followed by the directives it brought about, "a <- ...", and, after "log" was
+// given, by the transitions, "log ...".
+#include "rendezvous/core/coordinator.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/core/phrases.h"
+#include "test/rendezvous/support/directive_text.h"
+#include "test/rendezvous/support/transcript.h"
+#include "test/rendezvous/support/words.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+AgentId AgentOf(const std::string& node) {
+  return static_cast<AgentId>(node[0] - 'a' + 1);
+}
+std::string NodeOf(AgentId agent) {
+  return std::string(1, static_cast<char>('a' + agent - 1));
+}
+
+class Player {
+ public:
+  Lines operator()(TimePoint now, const Lines& all_words) {
+    const Words words(all_words);
+    Lines lines = Do(now, words);
+    const Outbox outbox = coordinator_->TakeOutbox();
+    for (const Outgoing& outgoing : outbox.directives) {
+      lines.push_back(absl::StrCat(NodeOf(outgoing.to), " <- ", DirectiveText(outgoing.directive)));
+    }
+    for (const Transition& transition : outbox.transitions) {
+      if (!logging_) continue;
+      lines.push_back(absl::StrCat("log ", transition.run_id, " ", transition.round, " ",
+                                   transition.node.empty() ? "-" : transition.node, " ",
+                                   transition.text));
+    }
+    for (const std::string& run_id : outbox.forgotten_jobs) {
+      lines.push_back(absl::StrCat("forgotten ", run_id));
+    }
+    return lines;
+  }
+
+ private:
+  Lines Do(TimePoint now, const Words& words) {
+    const std::string& command = words.command();
+    if (command == "limits") {
+      coordinator_ =
+          std::make_unique<Coordinator>(Coordinator::Limits{.max_jobs = words.Get("jobs", 1024)});
+      return {};
+    }
+    if (command == "log") {
+      logging_ = true;
+      return {};
+    }
+    if (command == "tick") {
+      coordinator_->Tick(now);
+      return {};
+    }
+    if (command == "next_deadline") return {DeadlineText(coordinator_->NextDeadline())};
+    if (command == "drain") {
+      coordinator_->Drain(words.At(0));
+      return {};
+    }
+    if (command == "close") {
+      coordinator_->Close(words.At(0), now);
+      return {};
+    }
+    if (command == "describe") return Described(words.At(0), now);
+    return DoAgent(now, words);
+  }
+
+  Lines DoAgent(TimePoint now, const Words& words) {
+    const std::string& command = words.command();
+    const std::string node = words.At(0);
+    const AgentId agent = AgentOf(words.Get("as", node));
+    const RoundNumber round = words.Get("round", 0);
+    if (command == "join") {
+      coordinator_->Join(agent, {words.Get("job", "j"), SettingsFrom(words), NodeFrom(node, words)},
+                         now);
+    } else if (command == "beat") {
+      coordinator_->KeepAlive(agent, now);
+    } else if (command == "started") {
+      coordinator_->WorkersStarted(agent, round, now);
+    } else if (command == "succeeded") {
+      coordinator_->WorkersExited(agent, round, {.succeeded = true}, now);
+    } else if (command == "failed") {
+      const int signal = words.Get("signal", 0);
+      const int code = words.Get("code", 1);
+      const WorkerFailure failure{.rank = words.Get("rank", 0),
+                                  .host = node,
+                                  .exit_code = code,
+                                  .signal = signal,
+                                  .what = signal != 0
+                                              ? absl::StrCat("was killed by signal ", signal)
+                                              : absl::StrCat("exited with code ", code)};
+      coordinator_->WorkersExited(agent, round, {.succeeded = false, .failure = failure}, now);
+    } else if (command == "leaving") {
+      coordinator_->Leaving(agent, words.At(1), now);
+    } else if (command == "leave") {
+      coordinator_->Leave(agent, words.Has("why") ? words.Get("why", "") : "", now);
+    } else if (command == "lost") {
+      coordinator_->Lost(agent, words.At(1), now);
+    } else {
+      return {"no such command: " + command};
+    }
+    return {};
+  }
+
+  Lines Described(const std::string& run_id, TimePoint now) {
+    const std::optional<JobSnapshot> job = coordinator_->Describe(run_id, now);
+    if (!job) return {"no such job"};
+    return SnapshotText(*job);
+  }
+
+  std::shared_ptr<Coordinator> coordinator_ = std::make_shared<Coordinator>();
+  bool logging_ = false;
+};
+
+class CoordinatorTranscript : public testing::TestWithParam<std::string> {};
+
+TEST_P(CoordinatorTranscript, IsTrue) {
+  ExpectTranscript(GetParam(), Player());
+}
+
+INSTANTIATE_TEST_SUITE_P(Testdata, CoordinatorTranscript,
+                         testing::ValuesIn(TranscriptPaths("coordinator_")),
+                         [](const auto& info) { return TranscriptName(info.param); });
+
+}  // namespace
+}  // namespace muster::rendezvous

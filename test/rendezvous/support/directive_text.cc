@@ -1,0 +1,89 @@
+#include "test/rendezvous/support/directive_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/core/phrases.h"
+
+namespace muster::rendezvous {
+namespace {
+
+struct Text {
+  std::string operator()(const Welcome& welcome) const {
+    return absl::StrCat("welcome: beat ", Seconds(welcome.keep_alive), ", lease ",
+                        Seconds(welcome.lease));
+  }
+  std::string operator()(const Waiting& waiting) const {
+    return absl::StrCat(waiting.spare ? "spare: " : "waiting: ", waiting.sentence);
+  }
+  std::string operator()(const Assignment& a) const {
+    std::string text =
+        absl::StrCat("start round ", a.round, ": group ", a.group_rank, "/", a.group_world_size);
+    absl::StrAppend(&text, ", base rank ", a.base_rank, "/", a.world_size, ", in role ",
+                    a.role_base_rank, "/", a.role_world_size);
+    absl::StrAppend(&text, ", master ", a.master_addr, ":", a.master_port);
+    absl::StrAppend(&text, ", restart ", a.restart_count, "/", a.max_restarts, " (", a.rank_reason,
+                    ")");
+    return text;
+  }
+  std::string operator()(const Stop& stop) const {
+    return absl::StrCat("stop round ", stop.round, ": ", stop.reason);
+  }
+  std::string operator()(const Fenced& fenced) const { return fenced.sentence; }
+  std::string operator()(const Verdict& verdict) const {
+    std::string text = absl::StrCat("verdict: ", verdict.sentence);
+    if (verdict.root_cause)
+      absl::StrAppend(&text, " [root cause: rank ", verdict.root_cause->rank, "]");
+    return text;
+  }
+  std::string operator()(const Refused& refused) const {
+    return absl::StrCat("refused: ", refused.sentence);
+  }
+};
+
+std::string StateText(JobState state) {
+  switch (state) {
+    case JobState::kGathering:
+      return "gathering";
+    case JobState::kRunning:
+      return "running";
+    case JobState::kEnded:
+      return "ended";
+  }
+  return "?";
+}
+
+std::string StateText(NodeState state) {
+  switch (state) {
+    case NodeState::kJoined:
+      return "joined";
+    case NodeState::kStarting:
+      return "starting";
+    case NodeState::kRunning:
+      return "running";
+    case NodeState::kSucceeded:
+      return "succeeded";
+    case NodeState::kStopping:
+      return "stopping";
+    case NodeState::kSpare:
+      return "spare";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string DirectiveText(const Directive& directive) {
+  return std::visit(Text{}, directive);
+}
+
+std::vector<std::string> SnapshotText(const JobSnapshot& job) {
+  std::vector<std::string> lines = {
+      absl::StrCat(job.run_id, " ", StateText(job.state), ": ", job.sentence)};
+  for (const NodeSnapshot& node : job.nodes) {
+    lines.push_back(absl::StrCat(node.group_rank < 0 ? "-" : absl::StrCat(node.group_rank), " ",
+                                 node.node.host, " ", StateText(node.state),
+                                 node.rank_reason.empty() ? "" : ": ", node.rank_reason));
+  }
+  return lines;
+}
+
+}  // namespace muster::rendezvous
