@@ -1,0 +1,131 @@
+// A WorkerGroup with real processes on a console of two pipes, which a test may or may not read.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+
+#include <gtest/gtest.h>
+
+#include "test/support/run_until.h"
+#include "test/worker/temp_dir.h"
+#include "worker/console.h"
+#include "worker/worker_group.h"
+
+namespace muster::worker {
+
+// A pipe in place of the terminal.
+class ConsolePipe {
+ public:
+  explicit ConsolePipe(boost::asio::io_context& io) : read_end_(io) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+    read_end_.assign(ends[0]);
+    write_end_.reset(ends[1]);
+  }
+
+  // Reads from now on whatever arrives.
+  void Read() {
+    read_end_.async_read_some(boost::asio::buffer(buffer_),
+                              [this](boost::system::error_code error, std::size_t count) {
+                                if (error) return;
+                                text_.append(buffer_.data(), count);
+                                Read();
+                              });
+  }
+  void CloseReadEnd() { read_end_.close(); }
+
+  int write_fd() const { return write_end_.get(); }
+  const std::string& text() const { return text_; }
+
+ private:
+  boost::asio::posix::stream_descriptor read_end_;
+  UniqueFd write_end_;
+  std::array<char, 65536> buffer_;
+  std::string text_;
+};
+
+class GroupTest : public testing::Test {
+ protected:
+  // A worker that runs a shell script and inherits the console.
+  static WorkerSpec Sh(int rank, std::string script) {
+    WorkerSpec spec;
+    spec.rank = rank;
+    spec.local_rank = rank;
+    spec.argv = {"sh", "-c", std::move(script)};
+    spec.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "RANK=" + std::to_string(rank)};
+    return spec;
+  }
+
+  // One that runs until a signal ends it.
+  static WorkerSpec Sleeper(int rank) {
+    WorkerSpec spec = Sh(rank, "");
+    spec.argv = {"sleep", "10000"};
+    return spec;
+  }
+
+  // One that writes "stubborn" to the console when it is ready to ignore SIGTERM.
+  static WorkerSpec Stubborn(int rank) {
+    return Sh(rank, "trap '' TERM; echo stubborn; while :; do sleep 10000; done");
+  }
+
+  void Start(std::vector<WorkerSpec> specs, StopLadder ladder = {}) {
+    WorkerGroupCallbacks callbacks;
+    callbacks.on_first_failure = [this](const FailureRecord& failure) {
+      EXPECT_TRUE(results_.empty()) << "a failure is told before the end";
+      failures_.push_back(failure);
+      if (on_failure_) on_failure_();
+    };
+    callbacks.on_done = [this](const GroupResult& result) { results_.push_back(result); };
+    callbacks.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
+    group_ = std::make_unique<WorkerGroup>(io_, WorkerGroupOptions{ladder}, console_,
+                                           std::move(callbacks));
+    group_->Start(std::move(specs));
+    EXPECT_TRUE(failures_.empty() && results_.empty()) << "callbacks come from the loop only";
+  }
+
+  bool RunUntilDone() {
+    return test::RunUntil(io_, [this] { return !results_.empty(); });
+  }
+  bool RunUntilOut(const std::string& text) {
+    return test::RunUntil(io_, [&] { return out_.text().find(text) != std::string::npos; });
+  }
+  bool RunUntilDead(pid_t pid) {
+    return test::RunUntil(io_, [pid] { return !IsAlive(pid); });
+  }
+  // The number that a script has written into a file of dir_, once it is complete.
+  pid_t PidFrom(const std::string& name) {
+    std::string text;
+    EXPECT_TRUE(test::RunUntil(io_, [&] {
+      text = ReadAll(dir_.Path(name));
+      return text.ends_with('\n');
+    }));
+    return static_cast<pid_t>(std::atoi(text.c_str()));
+  }
+
+  TempDir dir_;
+  boost::asio::io_context io_;
+  ConsolePipe out_{io_};
+  ConsolePipe err_{io_};
+  std::vector<std::string> warnings_;
+  Console console_{io_, [this](const std::string& text) { warnings_.push_back(text); },
+                   out_.write_fd(), err_.write_fd()};
+  // What the group told.
+  std::vector<FailureRecord> failures_;
+  std::vector<GroupResult> results_;
+  // What a test does when it hears of a failure.
+  std::function<void()> on_failure_;
+  std::unique_ptr<WorkerGroup> group_;
+};
+
+}  // namespace muster::worker

@@ -1,0 +1,53 @@
+// A directory of a test's own, with what is in it, for as long as the test runs.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace muster::worker {
+
+class TempDir {
+ public:
+  TempDir() {
+    const char* base = std::getenv("TEST_TMPDIR");
+    path_ = std::string(base != nullptr ? base : "/tmp") + "/worker_XXXXXX";
+    if (::mkdtemp(path_.data()) == nullptr) std::abort();
+  }
+  ~TempDir() { std::filesystem::remove_all(path_); }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  std::string Path(const std::string& name) const { return path_ + "/" + name; }
+
+  // Writes a file of that name and returns its path.
+  std::string Write(const std::string& name, const std::string& text, mode_t mode = 0644) const {
+    const std::string path = Path(name);
+    std::ofstream(path) << text;
+    ::chmod(path.c_str(), mode);
+    return path;
+  }
+
+ private:
+  std::string path_;
+};
+
+inline std::string ReadAll(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// Whether the process runs: one that has died and was not waited for yet (Z) does not.
+inline bool IsAlive(pid_t pid) {
+  const std::string stat = ReadAll("/proc/" + std::to_string(pid) + "/stat");
+  // "123 (name) S ...", where the name may contain anything.
+  const std::size_t end_of_name = stat.rfind(')');
+  return end_of_name != std::string::npos && stat[end_of_name + 2] != 'Z' &&
+         stat[end_of_name + 2] != 'X';
+}
+
+}  // namespace muster::worker

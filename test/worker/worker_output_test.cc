@@ -1,0 +1,220 @@
+// Where the workers' output goes, with real processes that write it.
+#include <sys/stat.h>
+
+#include <csignal>
+#include <set>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "test/worker/group_fixture.h"
+#include "worker/tail_buffer.h"
+
+namespace muster::worker {
+namespace {
+
+using std::chrono::milliseconds;
+
+class WorkerOutputTest : public GroupTest {};
+
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_F(WorkerOutputTest, WithoutWishesTheWorkerWritesToTheConsoleItself) {
+  out_.Read();
+  struct stat ours;
+  ASSERT_EQ(::fstat(out_.write_fd(), &ours), 0);
+  WorkerSpec spec = Sh(0, "");
+  spec.argv = {"stat", "-L", "-c", "%i", "/proc/self/fd/1"};
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("\n"));
+  EXPECT_EQ(out_.text(), std::to_string(ours.st_ino) + "\n");
+}
+
+TEST_F(WorkerOutputTest, RedirectedWorkerWritesToItsFileItself) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "echo out; echo err >&2; readlink /proc/self/fd/1");
+  spec.stdout_spec = {.file = dir_.Path("0/stdout.log"), .to_console = false};
+  spec.stderr_spec = {.file = dir_.Path("0/stderr.log"), .to_console = false};
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(ReadAll(spec.stdout_spec.file), "out\n" + spec.stdout_spec.file + "\n");
+  EXPECT_EQ(ReadAll(spec.stderr_spec.file), "err\n");
+  EXPECT_EQ(out_.text(), "");
+}
+
+TEST_F(WorkerOutputTest, TeeGoesToFileAndConsoleAndOnlyTheConsoleHasPrefixes) {
+  out_.Read();
+  err_.Read();
+  WorkerSpec spec = Sh(0, "echo one; echo two; echo oops >&2");
+  spec.stdout_spec = {.file = dir_.Path("stdout.log"), .prefix = "[default0]:"};
+  spec.stderr_spec = {.file = dir_.Path("stderr.log"), .prefix = "[default0]:"};
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_TRUE(RunUntilOut("[default0]:one\n[default0]:two\n"));
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return err_.text() == "[default0]:oops\n"; }));
+  EXPECT_EQ(ReadAll(spec.stdout_spec.file), "one\ntwo\n");
+  EXPECT_EQ(ReadAll(spec.stderr_spec.file), "oops\n");
+}
+
+TEST_F(WorkerOutputTest, UnwantedOutputIsNotShown) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "where=$(readlink /proc/$$/fd/1); echo $where >&2");
+  spec.stdout_spec = {.to_console = false};
+  err_.Read();
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return err_.text() == "/dev/null\n"; }));
+}
+
+TEST_F(WorkerOutputTest, LinesOfSeveralWorkersNeverMix) {
+  out_.Read();
+  // Each line in three writes; rank 2 writes to the console itself.
+  const std::string script =
+      "i=0; while [ $i -lt 300 ]; do printf '%s-' $RANK; printf '%s-' $i; echo end; "
+      "i=$((i+1)); done";
+  WorkerSpec first = Sh(0, script);
+  WorkerSpec second = Sh(1, script);
+  first.stdout_spec.prefix = "[0]:";
+  second.stdout_spec.prefix = "[1]:";
+  Start({first, second, Sh(2, "i=0; while [ $i -lt 300 ]; do echo own; i=$((i+1)); done")});
+  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return LinesOf(out_.text()).size() >= 900; }));
+  std::set<std::string> expected = {"own"};
+  for (int i = 0; i < 300; ++i) {
+    expected.insert("[0]:0-" + std::to_string(i) + "-end");
+    expected.insert("[1]:1-" + std::to_string(i) + "-end");
+  }
+  for (const std::string& line : LinesOf(out_.text())) EXPECT_EQ(expected.count(line), 1u) << line;
+}
+
+TEST_F(WorkerOutputTest, WithoutAPrefixBytesPassAtOnce) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "printf 'no newline yet'; sleep 10000");
+  spec.stdout_spec.keep_tail = true;
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("no newline yet"));
+  EXPECT_EQ(group_->running(), 1);
+}
+
+TEST_F(WorkerOutputTest, UnterminatedLastLineIsShownAtTheEnd) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "printf 'last words'");
+  spec.stdout_spec.prefix = "[0]:";
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_TRUE(RunUntilOut("[0]:last words\n"));
+}
+
+TEST_F(WorkerOutputTest, VeryLongLineArrivesWholeWithOnePrefix) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "head -c 300000 /dev/zero | tr '\\0' x; echo");
+  spec.stdout_spec.prefix = "[0]:";
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("\n"));
+  EXPECT_TRUE(out_.text() == "[0]:" + std::string(300000, 'x') + "\n") << out_.text().size();
+}
+
+TEST_F(WorkerOutputTest, ReportShowsTheLastLinesOfStderr) {
+  err_.Read();
+  WorkerSpec spec = Sh(0, "seq 5000 >&2; exit 3");
+  spec.stderr_spec.keep_tail = true;
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  const std::string& tail = failures_.at(0).stderr_tail;
+  EXPECT_LE(tail.size(), kMaxTail);
+  EXPECT_TRUE(tail.ends_with("\n4999\n5000\n"));
+  EXPECT_EQ(failures_[0].log_path, "");
+}
+
+TEST_F(WorkerOutputTest, ReportShowsTheEndOfARedirectedStderrFromThisRunOnly) {
+  WorkerSpec spec = Sh(0, "echo new >&2; exit 3");
+  spec.stderr_spec = {.file = dir_.Write("stderr.log", "old\n"), .to_console = false};
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(failures_.at(0).stderr_tail, "new\n");
+  EXPECT_EQ(failures_[0].log_path, spec.stderr_spec.file);
+}
+
+TEST_F(WorkerOutputTest, FullDiskUnderALogFileStopsNobody) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "echo one; echo two; echo three");
+  spec.stdout_spec = {.file = "/dev/full", .prefix = "[0]:"};
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
+  EXPECT_EQ(results_[0].log_bytes_dropped, 14u);
+  EXPECT_TRUE(RunUntilOut("[0]:three\n")) << "the console still gets it";
+  EXPECT_EQ(warnings_, std::vector<std::string>{"rank 0: write /dev/full: No space left on device; "
+                                                "output is being lost"});
+}
+
+TEST_F(WorkerOutputTest, ClosedConsoleStopsNobody) {
+  out_.CloseReadEnd();
+  WorkerSpec spec = Sh(0, "seq 100000");
+  spec.stdout_spec = {.file = dir_.Path("stdout.log"), .prefix = "[0]:"};
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
+  EXPECT_TRUE(ReadAll(spec.stdout_spec.file).ends_with("\n99999\n100000\n"));
+  EXPECT_EQ(warnings_, std::vector<std::string>{"write stdout: Broken pipe; output is being lost"});
+}
+
+TEST_F(WorkerOutputTest, ConsoleThatNobodyReadsMakesTheWorkerWaitAndLosesNothing) {
+  constexpr std::size_t kTotal = 8 * 1024 * 1024;
+  WorkerSpec spec = Sh(0, "head -c " + std::to_string(kTotal) + " /dev/zero");
+  spec.stdout_spec.keep_tail = true;
+  Start({spec});
+  ConsoleSink& sink = console_.sink(StreamKind::kStdout);
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return !sink.HasRoom(); }));
+  // No more is taken from the worker than the one read that filled the buffer.
+  constexpr std::size_t kBound = ConsoleSink::kRoom + 64 * 1024;
+  EXPECT_FALSE(test::RunUntil(
+      io_, [&] { return sink.pending_size() > kBound; }, milliseconds(200)));
+  EXPECT_EQ(group_->running(), 1);
+  out_.Read();
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return out_.text().size() >= kTotal; }));
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(out_.text().size(), kTotal);
+}
+
+TEST_F(WorkerOutputTest, GroupEndsThoughNobodyReadsTheConsole) {
+  WorkerSpec chatty = Sh(0, "while :; do echo chatter; done");
+  chatty.stdout_spec.prefix = "[0]:";
+  Start({chatty, Sleeper(1)});
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return !console_.sink(StreamKind::kStdout).HasRoom(); }));
+  ::kill(group_->pids()[1], SIGABRT);
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(failures_.at(0).rank, 1);
+}
+
+// "muster hangs at the end when my script starts a daemon."
+TEST_F(WorkerOutputTest, GrandchildThatKeepsThePipeOpenDoesNotDelayTheEnd) {
+  out_.Read();
+  // The worker goes on when the daemon has left its process group.
+  const std::string pid_file = dir_.Path("pid");
+  WorkerSpec spec = Sh(0, "setsid sh -c 'echo $$ > " + pid_file + "; exec sleep 10000' & " +
+                              "while [ ! -s " + pid_file + " ]; do :; done; printf 'last words'");
+  spec.stdout_spec.prefix = "[0]:";
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_TRUE(RunUntilOut("[0]:last words\n"));
+  const pid_t daemon = PidFrom("pid");
+  EXPECT_TRUE(IsAlive(daemon)) << "or else this test shows nothing";
+  ::kill(daemon, SIGKILL);
+}
+
+TEST_F(WorkerOutputTest, StdinIsInheritedOrEmptyAsAsked) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "readlink /proc/self/fd/0");
+  spec.stdin_policy = StdinPolicy::kNull;
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("/dev/null\n"));
+}
+
+}  // namespace
+}  // namespace muster::worker

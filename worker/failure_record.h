@@ -1,0 +1,44 @@
+// How one worker failed, for people and for the rendezvous: what the agent saw of it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "worker/exit_status.h"
+
+namespace muster::worker {
+
+// Shells' exit codes for a program that was never run; FailureRecord uses them for workers that
+// could not be started.
+inline constexpr int kExitNotExecutable = 126;
+inline constexpr int kExitNotFound = 127;
+
+struct FailureRecord {
+  int rank = 0;
+  int local_rank = 0;
+  // 0 when the worker could not be started.
+  pid_t pid = 0;
+  // The exit code, or the signal. A worker that could not be started has exit code 126 or 127.
+  ExitStatus status;
+  // One phrase that follows "rank 3": "exited with code 3", "was killed by SIGSEGV (core dumped)",
+  // "could not be started: ./train: No such file or directory".
+  std::string what;
+  // The last bytes it wrote to stderr, from a line's start, at most kMaxTail; empty when stderr
+  // went straight to the console.
+  std::string stderr_tail;
+  // The log file to look at, stderr's before stdout's; empty when there is none.
+  std::string log_path;
+  // The worker's error file, when it wrote one.
+  std::string error_file;
+
+  bool operator==(const FailureRecord&) const = default;
+};
+
+// "SIGSEGV"; "SIGRTMIN+3"; "signal 99" for a number without a name.
+std::string SignalName(int signal);
+
+// The phrase of FailureRecord::what for a process that ran: "exited with code 3".
+std::string DescribeExit(const ExitStatus& status);
+
+}  // namespace muster::worker

@@ -1,0 +1,40 @@
+// Starts a process: fork, a clean slate, exec.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/unique_fd.h"
+
+namespace muster::worker {
+
+struct SpawnRequest {
+  // As in WorkerSpec.
+  std::vector<std::string> argv;
+  std::vector<std::string> env;
+  // What the process gets as its descriptors 0, 1 and 2. Borrowed for the call.
+  int stdin_fd = STDIN_FILENO;
+  int stdout_fd = STDOUT_FILENO;
+  int stderr_fd = STDERR_FILENO;
+};
+
+struct Spawned {
+  pid_t pid = 0;
+  // Readable when the process has ended.
+  UniqueFd pidfd;
+};
+
+// Starts the program and returns when it runs, that is after exec (about 1 ms). It leads a session
+// and process group of its own, whose id is its pid, and gets SIGKILL when the calling thread ends:
+// call this from the main thread only. It has descriptors 0, 1, 2 and no other, default signal
+// dispositions (but an ignored SIGHUP, nohup's, stays ignored) and the signal mask of the caller.
+//
+// On error nothing is left behind. NotFound and PermissionDenied tell about the program itself, in
+// a sentence as ExecError makes it.
+absl::StatusOr<Spawned> Spawn(const SpawnRequest& request);
+
+}  // namespace muster::worker

@@ -1,0 +1,147 @@
+// The workers of one node in one round: started together, ended together.
+//
+//   kNew --Start--> kRunning --first failure or Stop--> kStopping --+
+//                      |                                            +--> kDone (on_done)
+//                      +--------- every worker exited with 0 -------+
+//
+// The first worker that fails (an exit code other than 0, a signal, or it cannot be started) is
+// told at once through on_first_failure; then the stop ladder runs over the others, and how they
+// end is no failure any more. A worker that exits with 0 while others run is fine. Whatever is left
+// in the process group of a worker that ended gets SIGKILL.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "absl/status/status.h"
+#include "worker/exit_status.h"
+#include "worker/failure_record.h"
+#include "worker/stop_ladder.h"
+#include "worker/worker_spec.h"
+
+namespace muster::worker {
+
+class Console;
+
+struct WorkerGroupOptions {
+  // What the other workers get after the first failure.
+  StopLadder ladder;
+};
+
+// How one worker that was started ended.
+struct WorkerExit {
+  int rank = 0;
+  int local_rank = 0;
+  pid_t pid = 0;
+  // Empty: SIGKILL did not end it in StopLadder::give_up, and it is left behind.
+  std::optional<ExitStatus> status;
+  // It still ran when the group began to stop.
+  bool stopped_by_group = false;
+};
+
+enum class GroupEnd {
+  kSucceeded,  // every worker exited with 0, unasked
+  kFailed,     // a worker failed: GroupResult::failure
+  kStopped,    // Stop() ended the group before that
+};
+
+struct GroupResult {
+  GroupEnd end = GroupEnd::kSucceeded;
+  // The first failure in the order exits were observed; set exactly for kFailed.
+  std::optional<FailureRecord> failure;
+  // One for each worker that was started, in the order of the specs.
+  std::vector<WorkerExit> exits;
+  // Bytes of worker output that no log file would take (disk full).
+  std::uint64_t log_bytes_dropped = 0;
+};
+
+// All of them are called from the loop, never from inside a method of the group. May be empty.
+struct WorkerGroupCallbacks {
+  // At most once, before on_done and before the other workers are stopped.
+  std::function<void(const FailureRecord&)> on_first_failure;
+  // Exactly once after Start(): every worker is gone (or given up) and its output is on its way.
+  // The group may be destroyed from within this one only.
+  std::function<void(const GroupResult&)> on_done;
+  // Something that did not stop anything but that the user should see, one sentence:
+  // "rank 2: write /logs/2/stderr.log: No space left on device; output is being lost".
+  std::function<void(const std::string&)> on_warning;
+};
+
+// Lives on the loop's thread, which must be the program's main thread: the kernel ends the workers
+// (PR_SET_PDEATHSIG) when the thread that forked them ends. `io` and `console` must outlive the
+// group. One group runs once.
+class WorkerGroup {
+ public:
+  WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options, Console& console,
+              WorkerGroupCallbacks callbacks);
+  // Kills what is left, process groups included, and waits for it briefly. No callback runs.
+  ~WorkerGroup();
+  WorkerGroup(const WorkerGroup&) = delete;
+  WorkerGroup& operator=(const WorkerGroup&) = delete;
+
+  // Starts one process for each spec, in order, and returns when each has called exec (about 1 ms
+  // each). At the first that cannot be started the rest are not tried; on_first_failure follows
+  // from the loop. Once only; `specs` must not be empty.
+  void Start(std::vector<WorkerSpec> specs);
+
+  // Ends all workers by `ladder`. When a ladder runs already it is kept, and only comes to SIGKILL
+  // sooner where the new one would. No effect before Start() and after on_done.
+  void Stop(const StopLadder& ladder);
+
+  // SIGKILL to all, now: for a second Ctrl-C.
+  void StopNow() { Stop(StopLadder::Now()); }
+
+  // Passes `signal` on to the process group of each running worker. It is no request to stop.
+  void ForwardSignal(int signal);
+
+  // Workers that were started and have not ended yet.
+  int running() const;
+  // Pids of the workers that were started, in the order of the specs.
+  std::vector<pid_t> pids() const;
+
+ private:
+  enum class State { kNew, kRunning, kStopping, kDone };
+  struct Worker;
+
+  absl::Status StartWorker(const WorkerSpec& spec);
+  void OnExit(Worker& worker, const ExitStatus& status);
+  void OnFailure(FailureRecord failure);
+  void BeginStop(const StopLadder& ladder);
+  // Sets the time of SIGKILL, unless it is set to an earlier one.
+  void HastenKill(const StopLadder& ladder);
+  void KillAll();
+  void GiveUp();
+  void AwaitTimer(std::function<void()> rung);
+  void FinishIfAllGone();
+  void Finish();
+
+  boost::asio::io_context& io_;
+  const WorkerGroupOptions options_;
+  Console& console_;
+  const WorkerGroupCallbacks callbacks_;
+
+  State state_ = State::kNew;
+  bool stop_requested_ = false;
+  std::optional<FailureRecord> failure_;
+  // A worker could not be started, and the loop has not told yet.
+  bool start_failed_ = false;
+  // The next rung of the ladder: SIGKILL, then giving up.
+  boost::asio::steady_timer timer_;
+  std::optional<std::chrono::steady_clock::time_point> kill_at_;
+  bool killed_ = false;
+  StopLadder::Duration give_up_{};
+  std::vector<std::unique_ptr<Worker>> workers_;
+  // Handlers that find it gone do nothing.
+  std::shared_ptr<void> alive_;
+};
+
+}  // namespace muster::worker

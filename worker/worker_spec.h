@@ -1,0 +1,48 @@
+// What one worker is: the program, its environment and where its output goes. A plain value, made
+// by the launcher and read-only afterwards.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muster::worker {
+
+// Where one output stream of a worker goes. With neither file nor console it goes to /dev/null.
+struct OutputSpec {
+  // A file to append to, created with mode 0600, missing directories above it with 0700; empty:
+  // none. A symbolic link is not followed, and what is no regular file or character device is
+  // refused.
+  std::string file;
+  // Also show it on the agent's own stream of the same kind.
+  bool to_console = true;
+  // Put before each line on the console ("[default0]:"), never into the file. With a prefix, lines
+  // of different workers never mix; without one, bytes are passed on at once.
+  std::string prefix;
+  // Keep the last kMaxTail bytes in memory for the failure report. The stream becomes a pipe for
+  // that: the worker no longer sees a terminal. Not needed with `file` (the file's end is read
+  // instead), and a stream that is a pipe for another reason keeps its tail anyway.
+  bool keep_tail = false;
+};
+
+enum class StdinPolicy {
+  kInherit,  // the agent's own standard input
+  kNull,     // /dev/null
+};
+
+struct WorkerSpec {
+  int rank = 0;
+  int local_rank = 0;
+  std::string role = "default";
+  // argv[0] without a slash is looked up in the agent's PATH. Must not be empty.
+  std::vector<std::string> argv;
+  // The complete environment, "NAME=value" each.
+  std::vector<std::string> env;
+  StdinPolicy stdin_policy = StdinPolicy::kInherit;
+  OutputSpec stdout_spec;
+  OutputSpec stderr_spec;
+  // Where the worker was told to leave its last words (TORCHELASTIC_ERROR_FILE); empty: nowhere.
+  // Only looked at for the failure report.
+  std::string error_file;
+};
+
+}  // namespace muster::worker
