@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Who may include whom, as docs/architecture.md draws it. Each rule is a query that must find nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+failed=0
+# must_be_empty SENTENCE QUERY
+must_be_empty() {
+  local found
+  found=$(bazel query --noshow_progress "$2" 2>/dev/null) || {
+    echo "layering: the query for '$1' failed: $2" >&2
+    failed=1
+    return
+  }
+  [ -z "$found" ] && return
+  echo "layering: $1, but there is:" >&2
+  echo "$found" | sed 's/^/  /' >&2
+  failed=1
+}
+
+ours='(//launcher/... + //rendezvous/... + //worker/... + //trainer/... + //proto/... + //test/...)'
+# deps_outside PACKAGES ALLOWED: what PACKAGES stand on within Muster, beyond ALLOWED.
+must_be_empty "worker stands on nothing of Muster's but itself" \
+  "(deps(//worker/...) intersect $ours) except //worker/..."
+must_be_empty "rendezvous stands on itself and proto" \
+  "(deps(//rendezvous/...) intersect $ours) except (//rendezvous/... + //proto/...)"
+must_be_empty "rendezvous/core stands on itself alone" \
+  "(deps(//rendezvous/core/...) intersect $ours) except //rendezvous/core/..."
+must_be_empty "rendezvous/core links no library but Abseil" \
+  "(deps(//rendezvous/core/...) intersect //third_party/...) except //third_party/system:absl"
+must_be_empty "trainer stands on itself and the names of worker/env_names.h" \
+  "(deps(//trainer/...) intersect $ours) except (//trainer/... + //worker:env_names + //worker:env_names.h)"
+must_be_empty "nothing but tests stands on launcher" \
+  "(allpaths($ours, //launcher/...)) except (//launcher/... + //test/...)"
+must_be_empty "no product stands on test" \
+  "allpaths(//launcher/... + //rendezvous/... + //worker/... + //trainer/..., //test/...)"
+[ $failed -eq 0 ] && echo "layering: ok"
+exit $failed

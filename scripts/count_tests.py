@@ -1,0 +1,50 @@
+#!/usr/bin/python3
+"""Counts the test cases of the last `bazel test //...` from the results that Bazel keeps.
+
+Prints each case that failed, then one line "N passed, M failed[, K skipped]". A target without a result
+(it did not build, or it never ran) is one failed case. Exits with 1 if any failed.
+"""
+
+import pathlib
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def bazel(*arguments):
+    result = subprocess.run(["bazel", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                            text=True, check=True)
+    return result.stdout.split()
+
+
+def main():
+    logs = pathlib.Path(bazel("info", "bazel-testlogs")[0])
+    passed, failed, skipped = 0, [], 0
+    for target in bazel("query", "tests(//...)"):
+        folder = logs / target.removeprefix("//").replace(":", "/")
+        results = [folder / "test.xml"] if (folder / "test.xml").exists() else sorted(
+            folder.glob("shard_*/test.xml"))
+        if not results:
+            failed.append(f"{target} (no result)")
+        for result in results:
+            try:
+                cases = list(ElementTree.parse(result).iter("testcase"))
+            except ElementTree.ParseError:
+                failed.append(f"{target} (unreadable result)")
+                continue
+            for case in cases:
+                name = f"{target} {case.get('classname', '')}.{case.get('name', '')}"
+                if case.find("failure") is not None or case.find("error") is not None:
+                    failed.append(name)
+                elif case.find("skipped") is not None or case.get("result") == "skipped":
+                    skipped += 1
+                elif case.get("status") != "notrun":
+                    passed += 1
+    for name in failed:
+        print(f"FAILED {name}")
+    print(f"{passed} passed, {len(failed)} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 1 if failed or passed == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

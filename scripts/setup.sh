@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Installs what Muster is built, tested and run with: Debian 12's own packages, nothing else.
+# Idempotent, asks nothing. Needs root or sudo where a package is missing.
+set -euo pipefail
+
+packages=(
+  # The build: Bazel 4.2.3 and the rules that it loads.
+  bazel-bootstrap bazel-rules-java bazel-rules-proto g++ git
+  # muster and musterd.
+  libabsl-dev libboost1.81-dev libcli11-dev libfmt-dev libgrpc++-dev libprotobuf-dev libspdlog-dev
+  nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc
+  # muster-train. The reference BLAS that LibTorch would bring along is 25 times slower than OpenBLAS.
+  dataset-fashion-mnist libgloo-dev libopenblas0-pthread libtorch-dev zlib1g-dev
+  # The tests: GoogleTest, real PyTorch workers, and what looks at processes from outside.
+  clang-format iproute2 libgmock-dev libgtest-dev procps python3 python3-torch strace
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
+  [ "$state" = installed ] || missing+=("$package")
+done
+
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "setup: all ${#packages[@]} packages are installed"
+  exit 0
+fi
+
+echo "setup: installing ${missing[*]}"
+root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || {
+    echo "setup: installing packages needs root, and there is no sudo; run this script as root" >&2
+    exit 1
+  }
+  root=(sudo)
+fi
+export DEBIAN_FRONTEND=noninteractive
+"${root[@]}" apt-get update -qq
+"${root[@]}" env DEBIAN_FRONTEND=noninteractive \
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+echo "setup: installed ${#missing[@]} packages"
