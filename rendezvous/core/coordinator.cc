@@ -9,8 +9,10 @@
 namespace muster::rendezvous {
 namespace {
 
-// Beats come this many times in a lease, so that losing one or two of them costs nothing.
+// Unless the agent says otherwise, beats come this many times in a lease: losing one or two costs
+// nothing.
 constexpr int kBeatsPerLease = 5;
+constexpr int kFewestBeatsPerLease = 2;
 constexpr Duration kShortestLease = std::chrono::milliseconds(100);
 // A Tick later than this did not wait for its turn: the whole process stood still.
 constexpr Duration kHalt = std::chrono::milliseconds(250);
@@ -22,7 +24,8 @@ std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
                         " is not 1 <= min <= max <= ", max_nodes);
   }
   if (settings.max_restarts < 0) return "the number of restarts is negative";
-  if (settings.join_timeout <= Duration::zero() || settings.last_call < Duration::zero()) {
+  if (settings.join_timeout <= Duration::zero() || settings.last_call < Duration::zero() ||
+      settings.keep_alive < Duration::zero()) {
     return "a timeout is not positive";
   }
   if (settings.lease != Duration::zero() && settings.lease < kShortestLease) {
@@ -42,6 +45,11 @@ std::string NodeObjection(const NodeInfo& node) {
   if (node.master_port == 0) return "the node holds no port for the workers' store";
   if (node.rank_hint && *node.rank_hint < 0) return "the node rank is negative";
   return "";
+}
+
+Duration KeepAliveFor(const JobSettings& settings) {
+  if (settings.keep_alive == Duration::zero()) return settings.lease / kBeatsPerLease;
+  return std::min(settings.keep_alive, settings.lease / kFewestBeatsPerLease);
 }
 
 std::string NodeCounts(const JobSettings& settings) {
@@ -66,7 +74,7 @@ void Coordinator::Join(AgentId agent, const JoinRequest& request, TimePoint now)
     found = attendances_.emplace(agent, Attendance{job.get(), request.node.node_id}).first;
     found->second.lease = request.settings.lease;
     outbox_.directives.push_back(
-        {agent, Welcome{request.settings.lease / kBeatsPerLease, request.settings.lease}});
+        {agent, Welcome{KeepAliveFor(request.settings), request.settings.lease}});
   }
   RenewLease(agent, found->second, now);
   found->second.job->Join(agent, request.node, now);

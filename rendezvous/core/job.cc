@@ -24,6 +24,12 @@ Job::Job(std::string run_id, const JobSettings& settings, TimePoint now, Outbox*
 
 void Job::Join(AgentId agent, const NodeInfo& node, TimePoint now) {
   Attendee& attendee = attendees_[agent];
+  // A member that joins has no workers any more, told or not; the others cannot go on without them.
+  if (!verdict_ && attendee.group_rank >= 0) {
+    attendee.stopped = true;
+    NextRound(absl::StrCat("node ", attendee.node.host, " joined anew"), now);
+    attendee.stopped = false;
+  }
   node_ids_.insert(node.node_id);
   attendee.node = node;
   attendee.state = NodeState::kJoined;
@@ -161,7 +167,7 @@ void Job::NextRound(const std::string& reason, TimePoint now) {
     returning.push_back({attendee.node.node_id, attendee.node.host, attendee.group_rank});
     attendee.group_rank = -1;
     attendee.state = NodeState::kStopping;
-    if (!attendee.leaving) Tell(agent, Stop{round_->number(), reason});
+    if (!attendee.leaving && !attendee.stopped) Tell(agent, Stop{round_->number(), reason});
   }
   Log("", absl::StrCat("is over: ", reason));
   round_.emplace(round_->number() + 1, settings_, std::move(returning), now);

@@ -72,6 +72,7 @@ class Job {
     NodeState state = NodeState::kJoined;
     int group_rank = -1;
     bool leaving = false;
+    bool stopped = false;  // has no workers, and need not be told to stop them
   };
 
   // Ends the current round and opens the next; members are told to stop, spares join it.

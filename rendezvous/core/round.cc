@@ -71,7 +71,10 @@ void Round::Tick(TimePoint now) {
   if (enough && outstanding_.empty() && last_call_ends_ && now >= *last_call_ends_) {
     Complete();
   } else if (now >= opened_ + settings_.join_timeout) {
-    if (enough) {
+    // Places that were kept until now go to those who wait for one.
+    outstanding_.clear();
+    PromoteSpares();
+    if (static_cast<int>(joined_.size()) >= settings_.min_nodes) {
       Complete();
     } else {
       state_ = State::kTimedOut;
@@ -122,7 +125,12 @@ void Round::Settle(TimePoint now) {
     Complete();
     return;
   }
-  if (!last_call_ends_) last_call_ends_ = now + settings_.last_call;
+  // While a place is kept it is known who is coming; the last call begins when none is any more.
+  if (!outstanding_.empty()) {
+    last_call_ends_.reset();
+  } else if (!last_call_ends_) {
+    last_call_ends_ = now + settings_.last_call;
+  }
 }
 
 void Round::Complete() {

@@ -63,6 +63,9 @@ struct JobSettings {
   // A node that is silent for this long is lost. Zero: this agent cannot be silent (it shares the
   // daemon's process), and no lease runs for it.
   Duration lease = std::chrono::seconds(5);
+  // How often an agent lets itself be heard; zero: a fifth of the lease. Never less often than
+  // twice in a lease.
+  Duration keep_alive = Duration::zero();
   // How many worker failures the job survives, over all nodes (--max-restarts).
   int max_restarts = 0;
 

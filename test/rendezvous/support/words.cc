@@ -70,6 +70,7 @@ JobSettings SettingsFrom(const Words& words) {
   settings.last_call = words.GetMs("last_call", std::chrono::seconds(5));
   settings.join_timeout = words.GetMs("join_timeout", std::chrono::seconds(60));
   settings.lease = words.GetMs("lease", Duration::zero());
+  settings.keep_alive = words.GetMs("beat", Duration::zero());
   settings.max_restarts = words.Get("restarts", 0);
   return settings;
 }

@@ -37,7 +37,7 @@ class Words {
 // topology=a/b, port=.
 NodeInfo NodeFrom(const std::string& name, const Words& words);
 
-// nodes=MIN:MAX or nodes=N, last_call=, join_timeout=, lease= (ms), restarts=.
+// nodes=MIN:MAX or nodes=N, last_call=, join_timeout=, lease=, beat= (ms), restarts=.
 JobSettings SettingsFrom(const Words& words);
 
 // "@1500": a deadline as transcripts write it; "none" without one.

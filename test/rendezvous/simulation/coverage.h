@@ -1,0 +1,71 @@
+// How often each thing happened in a simulation. A run in which something never happened has shown
+// nothing about it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace muster::rendezvous {
+
+enum class Happening {
+  kRoundStarted,
+  kRoundShrank,      // fewer nodes than the round before
+  kScaleUp,          // more nodes than the round before
+  kRankKept,         // a member of the round before has its rank again
+  kRestart,          // a worker failed and the job went on
+  kSpareWaits,       // a node was told that it is a spare
+  kSparePromoted,    // a spare got a place
+  kFenced,           // a message of an old round was answered so
+  kUnheard,          // an event of an agent that no longer attends
+  kRefused,          // a join was turned down
+  kLeaseExpired,     // a silent node was taken out
+  kLost,             // a stream ended without a goodbye
+  kDrained,          // a node said Leaving while its workers ran
+  kLeftWhileAsking,  // a node left a round that was gathering
+  kJoinAfterEnd,     // a node came to a job that had its verdict
+  kHalt,             // the clock jumped and no lease was held against anybody
+  kSucceeded,        // the four verdicts
+  kWorkerFailed,
+  kJoinTimeout,
+  kClosed,
+  kJobForgotten,
+};
+inline constexpr std::array<std::string_view, 21> kHappeningNames = {"round started",
+                                                                     "round shrank",
+                                                                     "scale-up",
+                                                                     "rank kept",
+                                                                     "restart",
+                                                                     "spare waits",
+                                                                     "spare promoted",
+                                                                     "fenced",
+                                                                     "unheard",
+                                                                     "join refused",
+                                                                     "lease expired",
+                                                                     "node lost",
+                                                                     "node drained",
+                                                                     "left while asking",
+                                                                     "join after end",
+                                                                     "halt",
+                                                                     "verdict: succeeded",
+                                                                     "verdict: worker failed",
+                                                                     "verdict: join timeout",
+                                                                     "verdict: closed",
+                                                                     "job forgotten"};
+
+class Coverage {
+ public:
+  void Count(Happening what) { ++counts_[static_cast<std::size_t>(what)]; }
+  void Add(const Coverage& other) {
+    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  }
+  // In the order of kHappeningNames.
+  const std::array<std::int64_t, kHappeningNames.size()>& counts() const { return counts_; }
+  std::int64_t operator[](Happening what) const { return counts_[static_cast<std::size_t>(what)]; }
+
+ private:
+  std::array<std::int64_t, kHappeningNames.size()> counts_{};
+};
+static_assert(static_cast<std::size_t>(Happening::kJobForgotten) + 1 == kHappeningNames.size());
+
+}  // namespace muster::rendezvous

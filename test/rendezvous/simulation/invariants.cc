@@ -1,0 +1,328 @@
+#include "test/rendezvous/simulation/invariants.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// From here on the Coordinator takes a late tick for a halt.
+constexpr Duration kHalt = std::chrono::milliseconds(250);
+
+bool SameState(const JobSnapshot& a, const JobSnapshot& b) {
+  return a.run_id == b.run_id && a.state == b.state && a.round == b.round &&
+         a.sentence == b.sentence && a.settings == b.settings &&
+         a.restart_count == b.restart_count &&
+         std::equal(a.nodes.begin(), a.nodes.end(), b.nodes.begin(), b.nodes.end(),
+                    [](const NodeSnapshot& x, const NodeSnapshot& y) {
+                      return x.node == y.node && x.state == y.state &&
+                             x.group_rank == y.group_rank && x.rank_reason == y.rank_reason;
+                    });
+}
+
+bool IsReport(EventKind kind) {
+  return kind == EventKind::kStarted || kind == EventKind::kSucceeded || kind == EventKind::kFailed;
+}
+
+}  // namespace
+
+const char* NameOf(Check check) {
+  constexpr std::array<const char*, 20> kNames = {
+      "rounds increase", "ranks partition",   "old rounds fenced",
+      "wait bounded",    "round size",        "stop before start",
+      "all are stopped", "restart budget",    "sticky ranks",
+      "one verdict",     "verdict is true",   "end is end",
+      "places are kept", "spares are needed", "leases",
+      "deadlines",       "addressee",         "only with cause",
+      "forgotten",       "snapshot is true"};
+  static_assert(static_cast<size_t>(Check::kSnapshotIsTrue) + 1 == kNames.size());
+  return kNames[static_cast<size_t>(check)];
+}
+
+const std::string* Invariants::JobOfOldRound(const Event& event) const {
+  if (!IsReport(event.kind)) return nullptr;
+  const auto found = attendances_.find(event.agent);
+  if (found == attendances_.end()) return nullptr;
+  const Attendance& sender = found->second;
+  const bool current =
+      sender.phase == Phase::kStarted && sender.round == event.round && sender.job->running;
+  return current ? nullptr : &sender.job->run_id;
+}
+
+void Invariants::ObserveOld(const Event& event, const JobSnapshot& before,
+                            const JobSnapshot& after) {
+  if (SameState(before, after)) return;
+  Violate(Check::kOldRoundsFenced, "a message of round ", event.round, " changed round ",
+          before.round, " of job ", before.run_id, ": \"", before.sentence, "\" became \"",
+          after.sentence, "\"");
+}
+
+void Invariants::Observe(const Event& event, const Outbox& outbox, TimePoint now) {
+  const Expected expected = Apply(event, now);
+  CheckExpected(event, expected, outbox.directives);
+  HearAll(event, outbox, now);
+  CheckForgotten(outbox);
+  due_.reset();
+  CheckNodes(event, now);
+  CheckJobs(event, now);
+}
+
+Invariants::Expected Invariants::Apply(const Event& event, TimePoint now) {
+  switch (event.kind) {
+    case EventKind::kTick:
+      if (event.late > kHalt) {
+        coverage_.Count(Happening::kHalt);
+        for (auto& [agent, node] : attendances_) node.heard = now;
+      }
+      return Expected::kAnything;
+    case EventKind::kClose:
+      return Expected::kAnything;
+    case EventKind::kDrain:
+      draining_ = true;
+      return Expected::kNothing;
+    default:
+      break;
+  }
+  const auto found = attendances_.find(event.agent);
+  if (found == attendances_.end()) {
+    if (event.kind == EventKind::kJoin) return Expected::kAnswer;
+    coverage_.Count(Happening::kUnheard);
+    return Expected::kNothing;
+  }
+  Attendance& sender = found->second;
+  ModelJob& job = *sender.job;
+  sender.heard = now;
+  switch (event.kind) {
+    case EventKind::kJoin:
+      sender.request = *event.request;
+      sender.phase = Phase::kAsking;
+      sender.asked = now;
+      sender.spare = sender.told_verdict = false;
+      if (job.running && static_cast<int>(job.ranks.size()) < job.settings.max_nodes &&
+          job.succeeded == 0) {
+        RoundIsOver(job, now);
+      }
+      return Expected::kAnything;
+    case EventKind::kLeaving:
+      if (job.verdict || sender.leaving) return Expected::kNothing;
+      sender.leaving = true;
+      if (sender.phase != Phase::kStarted || sender.succeeded) return Expected::kNothing;
+      coverage_.Count(Happening::kDrained);
+      RoundIsOver(job, now);
+      return Expected::kAnything;
+    case EventKind::kLost:
+      coverage_.Count(Happening::kLost);
+      [[fallthrough]];
+    case EventKind::kLeave:
+      if (sender.phase == Phase::kAsking) coverage_.Count(Happening::kLeftWhileAsking);
+      Forget(event.agent, now);
+      return Expected::kAnything;
+    case EventKind::kKeepAlive:
+      return Expected::kNothing;
+    default:
+      return ApplyReport(event, sender, now);
+  }
+}
+
+Invariants::Expected Invariants::ApplyReport(const Event& event, Attendance& sender,
+                                             TimePoint now) {
+  if (JobOfOldRound(event) != nullptr) return Expected::kFenced;
+  ModelJob& job = *sender.job;
+  if (event.kind == EventKind::kSucceeded && !sender.succeeded) {
+    sender.succeeded = true;
+    ++job.succeeded;
+    job.must_end = job.succeeded == static_cast<int>(job.ranks.size());
+  } else if (event.kind == EventKind::kFailed) {
+    job.must_end = job.restarts == job.settings.max_restarts;
+    if (!job.must_end) {
+      ++job.restarts;
+      RoundIsOver(job, now);
+      return Expected::kAnything;
+    }
+  }
+  return job.must_end ? Expected::kAnything : Expected::kNothing;
+}
+
+void Invariants::RoundIsOver(ModelJob& job, TimePoint now) {
+  job.running = false;
+  job.gathers_since = now;
+  // Who has said that it leaves stops by itself.
+  for (auto& [agent, node] : attendances_) {
+    if (node.job == &job && node.leaving && node.phase == Phase::kStarted) {
+      node.phase = Phase::kIdle;
+    }
+  }
+}
+
+void Invariants::Forget(AgentId agent, TimePoint now) {
+  const auto found = attendances_.find(agent);
+  const Attendance node = std::move(found->second);
+  attendances_.erase(found);
+  --node.job->attending;
+  if (node.phase == Phase::kStarted && !node.succeeded && node.job->running) {
+    RoundIsOver(*node.job, now);
+  }
+}
+
+void Invariants::CheckExpected(const Event& event, Expected expected,
+                               const std::vector<Outgoing>& directives) {
+  if (expected == Expected::kFenced) {
+    CheckFenced(event, directives);
+    return;
+  }
+  bool answered = false;
+  for (const auto& [to, directive] : directives) {
+    if (std::holds_alternative<Fenced>(directive)) {
+      Violate(Check::kOldRoundsFenced, "\"", EventText(event), "\" is current and was fenced");
+    }
+    answered |= to == event.agent && (std::holds_alternative<Welcome>(directive) ||
+                                      std::holds_alternative<Refused>(directive));
+  }
+  if (expected == Expected::kAnswer && !answered) {
+    Violate(Check::kWaitBounded, "\"", EventText(event), "\" was not answered");
+  }
+  if (expected == Expected::kNothing && !directives.empty()) {
+    Violate(Check::kOnlyWithCause, "\"", EventText(event), "\" brought about ", directives.size(),
+            " directives");
+  }
+}
+
+void Invariants::CheckFenced(const Event& event, const std::vector<Outgoing>& directives) {
+  coverage_.Count(Happening::kFenced);
+  if (directives.size() == 1 && directives[0].to == event.agent) {
+    const auto* fenced = std::get_if<Fenced>(&directives[0].directive);
+    if (fenced != nullptr && fenced->round == event.round) return;
+  }
+  Violate(Check::kOldRoundsFenced, "\"", EventText(event),
+          "\" names a round that is over and was not answered so");
+}
+
+void Invariants::CheckForgotten(const Outbox& outbox) {
+  for (const std::string& run_id : outbox.forgotten_jobs) {
+    const auto job = jobs_.find(run_id);
+    if (job == jobs_.end() || job->second.attending > 0) {
+      Violate(Check::kForgotten, "job ", run_id, " is forgotten while it is attended");
+      continue;
+    }
+    coverage_.Count(Happening::kJobForgotten);
+    jobs_.erase(job);
+  }
+}
+
+void Invariants::CheckNodes(const Event& event, TimePoint now) {
+  for (auto& [run_id, job] : jobs_) job.asking = job.expected = 0;
+  for (const auto& [agent, node] : attendances_) {
+    // A spare that is about to leave is not taken into the next round.
+    if (node.phase == Phase::kAsking && !(node.spare && node.leaving)) ++node.job->asking;
+    if (node.phase == Phase::kIdle && node.round == node.job->round) ++node.job->expected;
+    CheckNode(agent, node, now);
+    if (node.lease == Duration::zero()) continue;
+    const Duration silence = now - node.heard;
+    if (silence > node.lease + slack_ ||
+        (event.kind == EventKind::kTick && silence >= node.lease)) {
+      Violate(Check::kLeases, "a", agent, " is silent for ", silence / std::chrono::milliseconds(1),
+              " ms and still attends");
+    }
+    due_ = std::min(due_.value_or(TimePoint::max()), node.heard + node.lease);
+  }
+}
+
+void Invariants::CheckNode(AgentId agent, const Attendance& node, TimePoint now) {
+  const ModelJob& job = *node.job;
+  if (job.verdict) {
+    if (!node.told_verdict) {
+      Violate(Check::kOneVerdict, "a", agent, " is not told the verdict of job ", job.run_id);
+    }
+  } else if (node.phase == Phase::kStarted) {
+    if (!job.running || node.round != job.round) {
+      Violate(Check::kAllAreStopped, "a", agent, " is not told that round ", node.round,
+              " is over");
+    }
+  } else if (node.phase == Phase::kAsking && !node.leaving) {
+    if (job.running && !node.spare) {
+      Violate(Check::kWaitBounded, "a", agent, " asks, and job ", job.run_id,
+              " runs without telling it");
+    }
+    if (job.running && job.succeeded == 0 &&
+        static_cast<int>(job.ranks.size()) < job.settings.max_nodes) {
+      Violate(Check::kSparesAreNeeded, "a", agent, " waits, and round ", job.round, " has ",
+              job.ranks.size(), " of ", job.settings.max_nodes, " nodes");
+    }
+    if (!node.spare && now > node.asked + job.settings.join_timeout + slack_) {
+      Violate(Check::kWaitBounded, "a", agent, " waits for longer than the join timeout");
+    }
+  }
+}
+
+void Invariants::CheckJobs(const Event& event, TimePoint now) {
+  for (auto& [run_id, job] : jobs_) {
+    if (job.attending == 0) {
+      Violate(Check::kForgotten, "job ", run_id, " has no agents and is not forgotten");
+    }
+    if (job.must_end && !job.verdict) {
+      Violate(Check::kVerdictIsTrue, "\"", EventText(event), "\" ended job ", run_id,
+              ", and there is no verdict");
+    }
+    const bool gathers = !job.running && !job.verdict;
+    const bool complete = gathers && job.asking >= job.settings.min_nodes && job.expected == 0;
+    if (!complete) {
+      job.complete_since.reset();
+    } else if (!job.complete_since) {
+      job.complete_since = now;
+    }
+    if (!gathers) continue;
+    TimePoint gives_up = job.gathers_since + job.settings.join_timeout;
+    if (now > gives_up + slack_) {
+      Violate(Check::kWaitBounded, "job ", run_id, " gathers for longer than its join timeout");
+    }
+    if (complete) gives_up = std::min(gives_up, *job.complete_since + job.settings.last_call);
+    due_ = std::min(due_.value_or(TimePoint::max()), gives_up);
+  }
+}
+
+void Invariants::ObserveDeadline(std::optional<TimePoint> deadline) {
+  if (!due_ || (deadline && *deadline <= *due_)) return;
+  Violate(Check::kDeadlines, "something is due at ",
+          due_->time_since_epoch() / std::chrono::milliseconds(1), " ms, and the next deadline is ",
+          deadline ? absl::StrCat(
+                         "at ", deadline->time_since_epoch() / std::chrono::milliseconds(1), " ms")
+                   : "none");
+}
+
+void Invariants::ObserveSnapshot(const JobSnapshot& snapshot) {
+  const auto found = jobs_.find(snapshot.run_id);
+  if (found == jobs_.end()) {
+    Violate(Check::kSnapshotIsTrue, "job ", snapshot.run_id, " is described and not there");
+    return;
+  }
+  const ModelJob& job = found->second;
+  const JobState state = job.verdict   ? JobState::kEnded
+                         : job.running ? JobState::kRunning
+                                       : JobState::kGathering;
+  const auto started =
+      std::count_if(attendances_.begin(), attendances_.end(), [&job](const auto& entry) {
+        return entry.second.job == &job && entry.second.phase == Phase::kStarted;
+      });
+  const auto ranked = std::count_if(snapshot.nodes.begin(), snapshot.nodes.end(),
+                                    [](const NodeSnapshot& n) { return n.group_rank >= 0; });
+  const bool agrees =
+      snapshot.state == state && snapshot.restart_count == job.restarts &&
+      (state != JobState::kRunning || snapshot.round == job.round) &&
+      (state != JobState::kGathering || snapshot.round > job.round) &&
+      static_cast<int>(snapshot.nodes.size()) == job.attending &&
+      (state == JobState::kEnded || ranked == started) &&
+      std::all_of(snapshot.nodes.begin(), snapshot.nodes.end(), [&job](const NodeSnapshot& node) {
+        if (node.group_rank < 0) return true;
+        const auto rank = job.ranks.find(node.node.node_id);
+        return rank != job.ranks.end() && rank->second == node.group_rank;
+      });
+  if (!agrees) {
+    Violate(Check::kSnapshotIsTrue, "job ", snapshot.run_id, " is not as described: \"",
+            snapshot.sentence, "\"");
+  }
+}
+
+}  // namespace muster::rendezvous

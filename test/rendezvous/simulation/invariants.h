@@ -1,0 +1,169 @@
+// What must be true of the Coordinator whatever happens: a judge of its history.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/core/directive.h"
+#include "rendezvous/core/snapshot.h"
+#include "rendezvous/core/types.h"
+#include "test/rendezvous/simulation/coverage.h"
+#include "test/rendezvous/simulation/event.h"
+#include "test/rendezvous/simulation/ranks.h"
+
+namespace muster::rendezvous {
+
+enum class Check {
+  kRoundsIncrease,   // the rounds of a job strictly increase, and none is used twice
+  kRanksPartition,   // see RanksObjection
+  kOldRoundsFenced,  // a message of another round is answered Fenced and changes nothing; no other
+                     // is
+  kWaitBounded,      // who asks is answered: at the latest when join_timeout has passed
+  kRoundSize,        // a round has min_nodes to max_nodes nodes
+  kStopBeforeStart,  // a node is started when it has asked, and stopped before it is started again
+  kAllAreStopped,    // when a round is over each of its nodes is told so
+  kRestartBudget,    // restarts are what failures took, and at most max_restarts
+  kStickyRanks,      // who stays keeps its rank, if the round is large enough for it
+  kOneVerdict,       // a job has one verdict, which all of its nodes are told at once
+  kVerdictIsTrue,    // the verdict follows from the events, and comes when it must
+  kEndIsEnd,         // after the verdict nobody is started or stopped
+  kPlacesAreKept,    // no round starts without a node of the round before that may still come back
+  kSparesAreNeeded,  // a spare waits only while there is no place for it
+  kLeases,           // a node is lost when its lease is over: not earlier, not later
+  kDeadlines,        // NextDeadline is not later than what is due
+  kAddressee,        // directives go to agents that attend
+  kOnlyWithCause,    // nothing is brought about by what changes nothing
+  kForgotten,        // a job is forgotten when its last agent is gone, and not before
+  kSnapshotIsTrue,   // Describe says what the agents were told
+};
+const char* NameOf(Check check);
+
+struct Violation {
+  Check check;
+  std::string sentence;
+};
+
+// Follows a history, call by call, with a model of its own: what each agent asked, was told and has
+// reported, in the order in which the Coordinator saw it. It knows the rules that outcomes obey,
+// not how a Round finds them.
+//
+// Agents are taken to behave: they ask once, and again only after they were told to stop.
+class Invariants {
+ public:
+  // `slack`: by how much a tick may be late, halts of the clock included.
+  explicit Invariants(Duration slack) : slack_(slack) {}
+
+  // To be asked before a call: the run id of the sender's job if the event is a message of a round
+  // that is over, else null. Such a call must leave the job as it was; valid until Observe.
+  const std::string* JobOfOldRound(const Event& event) const;
+  // The job as described before and after such a call.
+  void ObserveOld(const Event& event, const JobSnapshot& before, const JobSnapshot& after);
+
+  // `event` was handed to the Coordinator at `now` and brought about `outbox`.
+  void Observe(const Event& event, const Outbox& outbox, TimePoint now);
+
+  // NextDeadline() after what was last observed.
+  void ObserveDeadline(std::optional<TimePoint> deadline);
+
+  // The Coordinator describes a job so, after what was last observed.
+  void ObserveSnapshot(const JobSnapshot& snapshot);
+
+  // What was found, in order. Later ones may be consequences of the first.
+  const std::vector<Violation>& violations() const { return violations_; }
+  const Coverage& coverage() const { return coverage_; }
+
+ private:
+  struct ModelJob {
+    std::string run_id;
+    JobSettings settings;
+    int attending = 0;
+    RoundNumber round = kNoRound;  // the last that started
+    bool running = false;
+    TimePoint gathers_since{};         // unless running
+    std::map<std::string, int> ranks;  // of the last round, by node id
+    int succeeded = 0;                 // of its nodes
+    int rounds = 0;
+    int restarts = 0;
+    int restarts_started = 0;  // those that a round has been started for
+    std::optional<Verdict> verdict;
+    bool must_end = false;  // the verdict is due in this very call
+    // While it gathers: how many ask, how many of the last round may still come back, and since
+    // when there are enough of the former and none of the latter.
+    int asking = 0;
+    int expected = 0;
+    std::optional<TimePoint> complete_since;
+  };
+  enum class Phase {
+    kAsking,   // has joined and is neither started nor told the verdict
+    kStarted,  // has an Assignment
+    kIdle,     // was told to stop, or the verdict
+  };
+  struct Attendance {
+    ModelJob* job = nullptr;
+    JoinRequest request;  // the last
+    Phase phase = Phase::kAsking;
+    TimePoint asked{};
+    TimePoint heard{};
+    Duration lease{};
+    bool spare = false;  // while asking: it was told so
+    bool leaving = false;
+    bool told_verdict = false;
+    RoundNumber round = kNoRound;  // in which it was last started
+    bool succeeded = false;        // in it
+  };
+  // What a call may bring about.
+  enum class Expected {
+    kAnything,
+    kNothing,
+    kFenced,  // only that, to the sender
+    kAnswer,  // at least Welcome or Refused to the sender
+  };
+  // A round that is being started: Assignments that follow one another.
+  struct Starting {
+    ModelJob* job = nullptr;
+    std::vector<Member> members;
+  };
+
+  // What the event itself means to the model, before the outcome is looked at.
+  Expected Apply(const Event& event, TimePoint now);
+  Expected ApplyReport(const Event& event, Attendance& sender, TimePoint now);
+  void RoundIsOver(ModelJob& job, TimePoint now);
+  void Forget(AgentId agent, TimePoint now);
+
+  void CheckExpected(const Event& event, Expected expected,
+                     const std::vector<Outgoing>& directives);
+  void CheckFenced(const Event& event, const std::vector<Outgoing>& directives);
+  void HearAll(const Event& event, const Outbox& outbox, TimePoint now);
+  void Hear(const Event& event, const Outgoing& outgoing, TimePoint now);
+  void HearWelcome(const Event& event, AgentId agent, const Welcome& welcome, TimePoint now);
+  void HearRefused(const Event& event, AgentId agent, TimePoint now);
+  void HearAssignment(AgentId agent, Attendance& node, const Assignment& assignment);
+  void HearWaiting(AgentId agent, Attendance& node, const Waiting& waiting, TimePoint now);
+  void HearStop(AgentId agent, Attendance& node, const Stop& stop);
+  void HearVerdict(const Event& event, Attendance& node, const Verdict& verdict, TimePoint now);
+  void CheckVerdict(const Event& event, const ModelJob& job, const Verdict& verdict, TimePoint now);
+  void CheckRound(const Starting& round, TimePoint now);
+  void CheckForgotten(const Outbox& outbox);
+  // What must hold after every call.
+  void CheckNodes(const Event& event, TimePoint now);
+  void CheckNode(AgentId agent, const Attendance& node, TimePoint now);
+  void CheckJobs(const Event& event, TimePoint now);
+
+  template <typename... Parts>
+  void Violate(Check check, const Parts&... parts) {
+    violations_.push_back({check, absl::StrCat(parts...)});
+  }
+
+  const Duration slack_;
+  bool draining_ = false;
+  std::map<std::string, ModelJob> jobs_;
+  std::map<AgentId, Attendance> attendances_;
+  std::optional<TimePoint> due_;  // the next lease or round that has to be looked after
+  std::vector<Violation> violations_;
+  Coverage coverage_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,66 @@
+// What is on its way in a simulation, in order of arrival: messages in both directions, alarms, and
+// agents that are to come back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <queue>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/core/directive.h"
+#include "rendezvous/core/types.h"
+#include "test/rendezvous/simulation/event.h"
+
+namespace muster::rendezvous {
+
+// To the Coordinator; `request` is what the event of a kJoin points to.
+struct ToCoordinator {
+  Event event;
+  std::unique_ptr<const JoinRequest> request;
+};
+struct ToAgent {
+  int index = 0;
+  AgentId agent = 0;  // of the attendance it is meant for
+  Directive directive;
+};
+struct Alarm {
+  int index = 0;
+  std::uint64_t number = 0;
+};
+struct Arrival {
+  int index = 0;
+};
+using Item = std::variant<ToCoordinator, ToAgent, Alarm, Arrival>;
+
+// Items at one time come out in the order in which they went in.
+class Post {
+ public:
+  void Put(TimePoint time, Item item);
+
+  bool empty() const { return heap_.empty(); }
+  // When the first item arrives, and whether it goes to the Coordinator. Not when empty.
+  TimePoint next_time() const { return heap_.top().time; }
+  bool next_is_for_coordinator() const;
+  Item Take();
+  // Lets the first item arrive at `time` instead, in the order in which it was put.
+  void Defer(TimePoint time);
+
+ private:
+  struct Entry {
+    TimePoint time;
+    std::uint64_t order;
+    std::size_t place;                          // in items_
+    bool operator<(const Entry& other) const {  // the first is the greatest
+      return time != other.time ? time > other.time : order > other.order;
+    }
+  };
+
+  std::priority_queue<Entry> heap_;
+  std::uint64_t last_order_ = 0;
+  std::vector<Item> items_;
+  std::vector<std::size_t> free_;  // places in items_
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,101 @@
+// An agent as the Coordinator sees one: the launcher's agent without processes and sockets.
+#pragma once
+
+#include <cstdint>
+
+#include "rendezvous/core/directive.h"
+#include "rendezvous/core/types.h"
+#include "test/rendezvous/simulation/event.h"
+#include "test/rendezvous/simulation/random.h"
+
+namespace muster::rendezvous {
+
+// How agents and their workers behave in a run.
+struct Habits {
+  Duration longest_start = std::chrono::milliseconds(500);
+  Duration shortest_run = std::chrono::milliseconds(100);
+  Duration longest_run = std::chrono::seconds(8);
+  Duration longest_ladder = std::chrono::seconds(3);
+  int failures_per_1000 = 50;  // of the rounds that a node runs
+};
+
+// Away, then for each attendance:
+//
+//   away --Arrive--> asking --Assignment--> starting --> running --> finished
+//                      ^                       |            |           |
+//                      +------- stopping <-----+--- Stop ---+-----------+
+//
+// Starting to running says Started, the end of the workers Succeeded or Failed. Stopping takes the
+// time of a stop ladder and ends with the next Join; a worker that dies of it may still be
+// reported, too late: while it stops, or even when the next round has begun. A Verdict or Terminate
+// makes it ending: the ladder, then Leave. Refused and Vanish make it away at once.
+//
+// One thread; owned by the Simulation, which also delivers what the agent sends and sets its
+// alarms.
+class SimulatedAgent {
+ public:
+  // The world around an agent. Outlives it.
+  class Surroundings {
+   public:
+    virtual ~Surroundings() = default;
+    // Puts a message of `agent` on its way to the Coordinator.
+    virtual void Send(int index, const Event& message) = 0;
+    // OnAlarm(number) is to be called after this time.
+    virtual void SetAlarm(int index, Duration after, std::uint64_t number) = 0;
+    // The agent has become away.
+    virtual void Gone(int index) = 0;
+  };
+
+  // `habits` may be changed while the agent lives. `index` is its place among the agents.
+  SimulatedAgent(int index, const Habits* habits, Random* random, Surroundings* surroundings)
+      : index_(index), habits_(habits), random_(random), surroundings_(surroundings) {}
+
+  // A new process of this node, with an AgentId and a node id that were never used, asks for a
+  // place. Only while away.
+  void Arrive(AgentId agent, const JoinRequest& request);
+
+  // From the Coordinator, for this attendance.
+  void OnDirective(const Directive& directive);
+  void OnAlarm(std::uint64_t number);
+
+  // SIGTERM: says Leaving, stops the workers, says Leave.
+  void Terminate();
+  // Says Leave at once, whatever its workers do.
+  void Quit();
+  // The process or its node dies: nothing is said.
+  void Vanish();
+
+  AgentId agent() const { return agent_; }
+  bool away() const { return state_ == State::kAway; }
+  // What the agent last sent with its Join.
+  const JoinRequest& request() const { return request_; }
+
+ private:
+  enum class State { kAway, kAsking, kStarting, kRunning, kFinished, kStopping, kEnding };
+
+  bool HasWorkers() const { return state_ == State::kStarting || state_ == State::kRunning; }
+  void Send(EventKind kind, RoundNumber round);
+  void SendAnyReport(RoundNumber round);
+  void SetAlarm(Duration after);
+  void KeepAlive();
+  void OnStop();
+  // Leaves after the ladder if there are workers, else at once.
+  void LeaveInOrder(bool workers_left);
+  void BecomeAway();
+
+  const int index_;
+  const Habits* const habits_;
+  Random* const random_;
+  Surroundings* const surroundings_;
+
+  State state_ = State::kAway;
+  AgentId agent_ = 0;
+  JoinRequest request_;
+  Assignment assignment_;  // the last one
+  Duration keep_alive_{};
+  std::uint64_t last_alarm_ = 0;
+  std::uint64_t alarm_ = 0;  // the one that moves the state; older ones are void
+  std::uint64_t keep_alive_alarm_ = 0;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,47 @@
+// Keeps what a client tells its listener, for a test to wait for and to compare.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "rendezvous/client/rendezvous_client.h"
+#include "test/rendezvous/support/directive_text.h"
+
+namespace muster::rendezvous {
+
+struct RecordingListener final : RendezvousClient::Listener {
+  void OnDirective(const Directive& directive) override {
+    log.push_back(DirectiveText(directive));
+    directives.push_back(directive);
+  }
+  void OnTrouble(const std::string& trouble) override { log.push_back("trouble: " + trouble); }
+  void OnLost(const absl::Status& status) override {
+    log.push_back("lost: " + std::string(status.message()));
+  }
+
+  // How many lines begin so.
+  int Count(const std::string& start) const {
+    return static_cast<int>(std::count_if(log.begin(), log.end(), [&](const std::string& line) {
+      return absl::StartsWith(line, start);
+    }));
+  }
+  bool Heard(const std::string& start) const { return Count(start) > 0; }
+
+  // The newest directive of this kind; null if none came.
+  template <typename Kind>
+  const Kind* Last() const {
+    for (auto i = directives.rbegin(); i != directives.rend(); ++i) {
+      if (const Kind* kind = std::get_if<Kind>(&*i)) return kind;
+    }
+    return nullptr;
+  }
+
+  // In order, as directive_text.h writes them; "trouble: ..." and "lost: ...".
+  std::vector<std::string> log;
+  std::vector<Directive> directives;
+};
+
+}  // namespace muster::rendezvous
