@@ -69,6 +69,7 @@ void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
   for (WorkerSpec& spec : specs) {
     const absl::Status status = StartWorker(spec);
     if (status.ok()) continue;
+    StartGuard();
     // Told from the loop, so that nobody hears of a failure before Start() has returned.
     start_failed_ = true;
     boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_),
@@ -80,6 +81,23 @@ void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
     });
     return;
   }
+  StartGuard();
+}
+
+// After the workers, which need not wait for it.
+void WorkerGroup::StartGuard() {
+  if (workers_.empty()) return;
+  absl::StatusOr<OrphanGuard> guard = OrphanGuard::Start(workers_.size());
+  if (guard.ok()) {
+    guard_.emplace(*std::move(guard));
+    for (const auto& worker : workers_) guard_->Watch(worker->process->pid());
+    return;
+  }
+  boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_),
+                          why = std::string(guard.status().message())] {
+    if (alive.expired() || !callbacks_.on_warning) return;
+    callbacks_.on_warning("processes that workers start would outlive a killed agent: " + why);
+  });
 }
 
 absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
@@ -119,6 +137,7 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
 
 void WorkerGroup::OnExit(Worker& worker, const ExitStatus& status) {
   worker.status = status;
+  if (guard_) guard_->Forget(worker.process->pid());
   worker.out->Finish();
   worker.err->Finish();
   if (!status.Succeeded() && state_ == State::kRunning) {

@@ -25,6 +25,7 @@
 #include "absl/status/status.h"
 #include "worker/exit_status.h"
 #include "worker/failure_record.h"
+#include "worker/orphan_guard.h"
 #include "worker/stop_ladder.h"
 #include "worker/worker_spec.h"
 
@@ -113,6 +114,7 @@ class WorkerGroup {
   struct Worker;
 
   absl::Status StartWorker(const WorkerSpec& spec);
+  void StartGuard();
   void OnExit(Worker& worker, const ExitStatus& status);
   void OnFailure(FailureRecord failure);
   void BeginStop(const StopLadder& ladder);
@@ -139,6 +141,8 @@ class WorkerGroup {
   std::optional<std::chrono::steady_clock::time_point> kill_at_;
   bool killed_ = false;
   StopLadder::Duration give_up_{};
+  // What the workers have started dies with an agent that is killed.
+  std::optional<OrphanGuard> guard_;
   std::vector<std::unique_ptr<Worker>> workers_;
   // Handlers that find it gone do nothing.
   std::shared_ptr<void> alive_;

@@ -1,9 +1,10 @@
-// An agent that is killed with SIGKILL leaves no worker behind.
+// An agent that is killed with SIGKILL leaves no worker behind, and nothing that a worker has
+// started.
 #include <fcntl.h>
 #include <sys/wait.h>
 
 #include <csignal>
-#include <cstdlib>
+#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -31,13 +32,18 @@ TEST(AgentDeathTest, WorkersDieWithAnAgentThatIsKilled) {
 
   std::string text;
   for (char byte; !text.ends_with('\n') && ::read(read_end.get(), &byte, 1) == 1;) text += byte;
-  const pid_t worker = static_cast<pid_t>(std::atoi(text.c_str()));
+  std::istringstream pids(text);
+  pid_t worker = 0, grandchild = 0;
+  pids >> worker >> grandchild;
   ASSERT_GT(worker, 0);
+  ASSERT_GT(grandchild, 0);
   ASSERT_TRUE(IsAlive(worker));
+  ASSERT_TRUE(IsAlive(grandchild));
 
   ::kill(agent->pid, SIGKILL);
   ::waitpid(agent->pid, nullptr, 0);
   EXPECT_TRUE(test::WaitUntil([&] { return !IsAlive(worker); }));
+  EXPECT_TRUE(test::WaitUntil([&] { return !IsAlive(grandchild); }));
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
-// A minimal agent for agent_death_test: runs one worker that never ends, writes its pid to stdout,
-// and runs its loop until somebody kills it.
-#include <cstdio>
+// A minimal agent for agent_death_test: runs one worker that never ends, a shell that has started
+// another process, writes both pids to stdout, and runs its loop until somebody kills it.
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -13,9 +12,7 @@ int main() {
   muster::worker::Console console(io);
   muster::worker::WorkerGroup group(io, {}, console, {});
   muster::worker::WorkerSpec spec;
-  spec.argv = {"sleep", "10000"};
+  spec.argv = {"sh", "-c", "sleep 10000 & echo $$ $!; wait"};
   group.Start({spec});
-  std::printf("%d\n", group.pids()[0]);
-  std::fflush(stdout);
   io.run();
 }
