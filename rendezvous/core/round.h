@@ -27,7 +27,8 @@ namespace muster::rendezvous {
 //  - at once when min_nodes are in and every node of the round before is back or lost: the job goes
 //  on
 //    with those that it has, and a newcomer never costs it a wait;
-//  - at join_timeout, when there are min_nodes without a node of the round before that has not come back;
+//  - at join_timeout, when there are min_nodes without a node of the round before that has not come
+//  back;
 //    its place goes to a spare, if one waits.
 // A node of the round before has its place kept until it comes back or is lost. Newcomers get the
 // other places in order of arrival; those for whom none is left are spares and wait in the round,

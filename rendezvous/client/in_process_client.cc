@@ -1,0 +1,51 @@
+#include "rendezvous/client/in_process_client.h"
+
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+namespace muster::rendezvous {
+
+InProcessClient::InProcessClient(boost::asio::io_context& io, Driver& driver, Listener& listener)
+    : io_(io), driver_(driver), listener_(listener), alive_(std::make_shared<int>()) {
+  agent_ = driver_.Attach([this](const Directive& directive) {
+    // From the loop, so that the listener is never called from inside its own call.
+    boost::asio::post(io_, [this, directive, alive = std::weak_ptr<void>(alive_)] {
+      if (!alive.expired()) listener_.OnDirective(directive);
+    });
+  });
+}
+
+InProcessClient::~InProcessClient() {
+  if (agent_ == 0) return;
+  driver_.Detach(agent_);
+  driver_.Lost(agent_, "its agent ended");
+}
+
+void InProcessClient::Join(const JoinRequest& request) {
+  JoinRequest without_lease = request;
+  without_lease.settings.lease = Duration::zero();
+  driver_.Join(agent_, without_lease);
+}
+
+void InProcessClient::WorkersStarted(RoundNumber round) {
+  driver_.WorkersStarted(agent_, round);
+}
+
+void InProcessClient::WorkersExited(RoundNumber round, const WorkersOutcome& outcome) {
+  driver_.WorkersExited(agent_, round, outcome);
+}
+
+void InProcessClient::Leaving(const std::string& reason) {
+  driver_.Leaving(agent_, reason);
+}
+
+void InProcessClient::Leave(const std::string& reason, std::function<void()> left) {
+  const AgentId agent = std::exchange(agent_, 0);
+  alive_.reset();
+  driver_.Detach(agent);
+  driver_.Leave(agent, reason);
+  boost::asio::post(io_, std::move(left));
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,37 @@
+// The client of an agent that shares its process with the daemon: no network, no wire, no lease.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+
+#include "rendezvous/client/rendezvous_client.h"
+#include "rendezvous/fronts/driver.h"
+
+namespace muster::rendezvous {
+
+// `io`, `driver` and `listener` must outlive it.
+class InProcessClient final : public RendezvousClient {
+ public:
+  InProcessClient(boost::asio::io_context& io, Driver& driver, Listener& listener);
+  // Lost, if it has not left.
+  ~InProcessClient() override;
+
+  void Join(const JoinRequest& request) override;
+  void WorkersStarted(RoundNumber round) override;
+  void WorkersExited(RoundNumber round, const WorkersOutcome& outcome) override;
+  void Leaving(const std::string& reason) override;
+  void Leave(const std::string& reason, std::function<void()> left) override;
+
+ private:
+  boost::asio::io_context& io_;
+  Driver& driver_;
+  Listener& listener_;
+  AgentId agent_ = 0;  // 0: has left
+  // Directives on their way find it gone and are dropped.
+  std::shared_ptr<void> alive_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,12 @@
+#include "rendezvous/credentials.h"
+
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
+
+namespace muster::rendezvous {
+
+Credentials Credentials::Plaintext() {
+  return Credentials(grpc::InsecureServerCredentials(), grpc::InsecureChannelCredentials());
+}
+
+}  // namespace muster::rendezvous

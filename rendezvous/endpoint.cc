@@ -1,0 +1,77 @@
+#include "rendezvous/endpoint.h"
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr absl::string_view kHowToWrite = "write HOST:PORT, with brackets around an IPv6 address";
+
+bool IsHostCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == ':' ||
+         c == '-';
+}
+
+}  // namespace
+
+absl::StatusOr<std::uint16_t> ParsePort(absl::string_view text) {
+  // SimpleAtoi alone would take "+1" and " 1".
+  std::uint32_t port = 0;
+  if (text.empty() || text.size() > 5 || !absl::ascii_isdigit(text.front()) ||
+      !absl::SimpleAtoi(text, &port) || port > 65535) {
+    return absl::InvalidArgumentError("has a bad port; a port is a number from 0 to 65535");
+  }
+  return static_cast<std::uint16_t>(port);
+}
+
+absl::StatusOr<std::string> ParseHost(absl::string_view text) {
+  if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
+    text = text.substr(1, text.size() - 2);
+  }
+  if (text.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("names no host; ", kHowToWrite));
+  }
+  for (const char c : text) {
+    if (!IsHostCharacter(c)) {
+      return absl::InvalidArgumentError(absl::StrCat("has a bad host; ", kHowToWrite));
+    }
+  }
+  return std::string(text);
+}
+
+absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text,
+                                       std::optional<std::uint16_t> default_port) {
+  text = absl::StripAsciiWhitespace(text);
+  Endpoint endpoint;
+  absl::string_view host = text;
+  const std::size_t colon = text.rfind(':');
+  const bool only_brackets = !text.empty() && text.front() == '[' && text.back() == ']';
+  if (colon != absl::string_view::npos && !only_brackets) {
+    host = text.substr(0, colon);
+    // "::1" would be host ":" and port 1; torchrun takes it so, and waits in vain.
+    if (!host.empty() && host.back() == ':') {
+      return absl::InvalidArgumentError(absl::StrCat("has a bad host; ", kHowToWrite));
+    }
+    const auto port = ParsePort(text.substr(colon + 1));
+    if (!port.ok()) return port.status();
+    endpoint.port = *port;
+  } else if (default_port.has_value()) {
+    endpoint.port = *default_port;
+  } else {
+    return absl::InvalidArgumentError(absl::StrCat("has no port; ", kHowToWrite));
+  }
+  auto parsed = ParseHost(host);
+  if (!parsed.ok()) return parsed.status();
+  endpoint.host = *std::move(parsed);
+  return endpoint;
+}
+
+std::string ToString(const Endpoint& endpoint) {
+  const bool v6 = endpoint.host.find(':') != std::string::npos;
+  return v6 ? absl::StrCat("[", endpoint.host, "]:", endpoint.port)
+            : absl::StrCat(endpoint.host, ":", endpoint.port);
+}
+
+}  // namespace muster::rendezvous

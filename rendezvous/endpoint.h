@@ -1,0 +1,43 @@
+// A host and a port, as users write them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace muster::rendezvous {
+
+// torchrun's port for a rendezvous whose endpoint names none.
+inline constexpr std::uint16_t kDefaultRendezvousPort = 29400;
+// torchrun's port for --master-addr without --master-port.
+inline constexpr std::uint16_t kDefaultMasterPort = 29500;
+
+struct Endpoint {
+  // A name or an IP address as the user wrote it, without brackets. Never resolved here.
+  std::string host;
+  std::uint16_t port = 0;
+
+  bool operator==(const Endpoint&) const = default;
+};
+
+// Reads `host`, `host:port`, `[v6]` or `[v6]:port`. As in torchrun the port begins after the last
+// ':', so an IPv6 address needs its brackets. Without a port, `default_port` is used; if there is
+// none, that is an error. An error's message is a phrase that follows the text it is about: "has no
+// port; write HOST:PORT".
+absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text,
+                                       std::optional<std::uint16_t> default_port);
+
+// Reads a host on its own, with or without brackets. Errors as above.
+absl::StatusOr<std::string> ParseHost(absl::string_view text);
+
+// Reads a port, 0 to 65535. Errors as above.
+absl::StatusOr<std::uint16_t> ParsePort(absl::string_view text);
+
+// `host:port`, with brackets around an IPv6 address: what ParseEndpoint reads back.
+std::string ToString(const Endpoint& endpoint);
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,213 @@
+#include "rendezvous/fronts/grpc_rendezvous_front.h"
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include "rendezvous/core/names.h"
+#include "rendezvous/fronts/loop_call.h"
+#include "rendezvous/wire/printable.h"
+#include "rendezvous/wire/wire.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// proto/rendezvous.proto's limit; the server's own is that of the store, which is larger.
+constexpr std::size_t kMaxEventBytes = 1 << 20;
+constexpr std::size_t kMaxReason = 256;
+// An agent that lets this many directives lie unread is as good as gone.
+constexpr std::size_t kMaxUnread = 256;
+
+// "ipv4:10.0.0.7:51234" -> "10.0.0.7", "ipv6:[fe80::1]:51234" -> "fe80::1".
+std::string PeerAddress(std::string_view peer) {
+  const std::size_t scheme = peer.find(':');
+  const std::size_t port = peer.rfind(':');
+  if (scheme == std::string_view::npos || port <= scheme) return "";
+  std::string_view address = peer.substr(scheme + 1, port - scheme - 1);
+  // gRPC writes an IPv6 peer percent-encoded.
+  std::string out;
+  for (std::size_t i = 0; i < address.size(); ++i) {
+    if (address.substr(i, 3) == "%5B" || address.substr(i, 3) == "%5D") {
+      i += 2;
+    } else if (address[i] != '[' && address[i] != ']') {
+      out += address[i];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+// One agent's stream. gRPC's callbacks run on gRPC's threads and post; the Handle methods and
+// everything they touch are the loop's. It deletes itself after OnDone, which gRPC calls last.
+class GrpcRendezvousFront::Stream final
+    : public grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive> {
+ public:
+  Stream(GrpcRendezvousFront& front, std::string peer) : front_(front), peer_(std::move(peer)) {
+    boost::asio::post(front_.io_, [this] { HandleOpen(); });
+    StartRead(&event_);
+  }
+
+  void OnReadDone(bool ok) override {
+    boost::asio::post(front_.io_, [this, ok] { HandleRead(ok); });
+  }
+  void OnWriteDone(bool ok) override {
+    boost::asio::post(front_.io_, [this, ok] { HandleWritten(ok); });
+  }
+  void OnCancel() override {
+    boost::asio::post(front_.io_, [this] { HandleGone("its connection broke"); });
+  }
+  void OnDone() override {
+    boost::asio::post(front_.io_, [self = std::unique_ptr<Stream>(this)] {});
+  }
+
+  ~Stream() override { front_.streams_.erase(this); }
+
+  // Ends the stream; an agent that attends is lost for the reason given.
+  void HandleGone(const std::string& why) {
+    if (attends_) {
+      attends_ = false;
+      front_.driver_.Lost(agent_, why);
+    }
+    End();
+  }
+
+ private:
+  void HandleOpen() {
+    front_.streams_.insert(this);
+    agent_ = front_.driver_.Attach([this](const Directive& directive) { Send(directive); });
+    if (front_.ended_) End();
+  }
+
+  void HandleRead(bool ok) {
+    // Who was refused is not heard any more: what he goes on to send must not undo it.
+    if (ended_ || last_sent_) return;
+    if (!ok) return HandleGone("its stream ended");
+    if (event_.ByteSizeLong() > kMaxEventBytes) {
+      return HandleGone("it sent more than 1 MiB at once");
+    }
+    Take(event_);
+    if (!ended_) StartRead(&event_);
+  }
+
+  void Take(const v1::AgentEvent& event) {
+    Driver& driver = front_.driver_;
+    switch (event.event_case()) {
+      case v1::AgentEvent::kJoin: {
+        JoinRequest request = FromWire(event.join());
+        if (request.node.address.empty()) request.node.address = PeerAddress(peer_);
+        attends_ = true;
+        return driver.Join(agent_, request);
+      }
+      case v1::AgentEvent::kKeepAlive:
+        return driver.KeepAlive(agent_);
+      case v1::AgentEvent::kWorkersStarted:
+        return driver.WorkersStarted(agent_, event.workers_started().round());
+      case v1::AgentEvent::kWorkersExited:
+        return driver.WorkersExited(agent_, event.workers_exited().round(),
+                                    FromWire(event.workers_exited()));
+      case v1::AgentEvent::kLeaving:
+        return driver.Leaving(agent_, OneLine(event.leaving().reason(), kMaxReason));
+      case v1::AgentEvent::kGoodbye:
+        attends_ = false;
+        driver.Leave(agent_, OneLine(event.goodbye().reason(), kMaxReason));
+        return End();
+      case v1::AgentEvent::EVENT_NOT_SET:
+        // A newer agent's event; being heard of is all that it is to us.
+        return driver.KeepAlive(agent_);
+    }
+  }
+
+  // The Driver's sink.
+  void Send(const Directive& directive) {
+    if (ended_) return;
+    ToWire(directive, &unsent_.emplace_back());
+    // Refused is the last thing an agent hears.
+    if (std::holds_alternative<Refused>(directive)) {
+      attends_ = false;
+      last_sent_ = true;
+    }
+    if (unsent_.size() > kMaxUnread) return HandleGone("it does not read what it is told");
+    if (!writing_) WriteNext();
+  }
+
+  void WriteNext() {
+    if (unsent_.empty()) {
+      if (last_sent_) End();
+      return;
+    }
+    writing_ = true;
+    StartWrite(&unsent_.front());
+  }
+
+  void HandleWritten(bool ok) {
+    writing_ = false;
+    if (ended_) return;
+    unsent_.pop_front();
+    if (!ok) return HandleGone("its connection broke");
+    WriteNext();
+  }
+
+  void End() {
+    if (ended_) return;
+    ended_ = true;
+    front_.driver_.Detach(agent_);
+    Finish(grpc::Status::OK);
+  }
+
+  GrpcRendezvousFront& front_;
+  const std::string peer_;
+
+  AgentId agent_ = 0;
+  bool attends_ = false;    // the Coordinator may know of it
+  bool ended_ = false;      // Finish was called
+  bool last_sent_ = false;  // ends when what is unsent has been written
+  bool writing_ = false;    // unsent_.front() is gRPC's
+  v1::AgentEvent event_;    // gRPC's between StartRead and OnReadDone
+  std::deque<v1::Directive> unsent_;
+};
+
+GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver)
+    : io_(io), driver_(driver) {}
+
+GrpcRendezvousFront::~GrpcRendezvousFront() = default;
+
+void GrpcRendezvousFront::EndStreams() {
+  ended_ = true;
+  for (Stream* stream : streams_) stream->HandleGone("the daemon ended");
+}
+
+grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive>* GrpcRendezvousFront::Attend(
+    grpc::CallbackServerContext* context) {
+  return new Stream(*this, context->peer());
+}
+
+grpc::ServerUnaryReactor* GrpcRendezvousFront::Describe(grpc::CallbackServerContext*,
+                                                        const v1::DescribeRequest* request,
+                                                        v1::JobDescription* response) {
+  return LoopCall::Start(io_, [this, request, response](const std::shared_ptr<LoopCall>& call) {
+    const std::optional<JobSnapshot> job = driver_.Describe(request->run_id());
+    if (!job) {
+      call->Finish(
+          absl::NotFoundError("no job '" + OneLine(request->run_id(), kMaxNameLength) + "' here"));
+      return;
+    }
+    ToWire(*job, response);
+    call->Finish(absl::OkStatus());
+  });
+}
+
+grpc::ServerUnaryReactor* GrpcRendezvousFront::List(grpc::CallbackServerContext*,
+                                                    const v1::ListRequest*,
+                                                    v1::ListResponse* response) {
+  return LoopCall::Start(io_, [this, response](const std::shared_ptr<LoopCall>& call) {
+    for (const JobSnapshot& job : driver_.List()) ToWire(job, response->add_jobs());
+    call->Finish(absl::OkStatus());
+  });
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,44 @@
+// The gRPC face of the Coordinator: proto/rendezvous.proto's service over a Driver.
+#pragma once
+
+#include <set>
+
+#include <boost/asio/io_context.hpp>
+
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/fronts/driver.h"
+
+namespace muster::rendezvous {
+
+// Parses, calls the Driver once, formats; decides nothing. gRPC calls Attend, Describe and List on
+// its own threads, which only post to the loop; every other method is the loop's. `io` and `driver`
+// must outlive the front, and the front the grpc::Server that it is registered with.
+class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
+ public:
+  GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver);
+  ~GrpcRendezvousFront() override;
+
+  // Ends every stream, now and from now on: a grpc::Server shuts down only when no call is open.
+  // Agents that still attend are lost.
+  void EndStreams();
+
+  // What gRPC calls.
+  grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive>* Attend(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
+                                     const v1::DescribeRequest* request,
+                                     v1::JobDescription* response) override;
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
+                                 const v1::ListRequest* request,
+                                 v1::ListResponse* response) override;
+
+ private:
+  class Stream;
+
+  boost::asio::io_context& io_;
+  Driver& driver_;
+  std::set<Stream*> streams_;
+  bool ended_ = false;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,22 @@
+#include "rendezvous/grpc_runtime.h"
+
+#include <cstdlib>
+
+#include <grpc/support/log.h>
+#include <spdlog/spdlog.h>
+
+namespace muster::rendezvous {
+
+void InitGrpcRuntime() {
+  static const bool done = [] {
+    gpr_set_log_function([](gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); });
+    // Channels are polled every five seconds on behalf of applications that do not look after their
+    // calls; our stream always waits. This is the only way to say so. Workers do not see it, as
+    // their environment was read before.
+    setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "0", 0);
+    return true;
+  }();
+  static_cast<void>(done);
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,56 @@
+// A rendezvous daemon as an object: the Coordinator behind its Driver and, when it listens, the
+// gRPC fronts. `musterd` is one of these with a process of its own; an agent that hosts its job's
+// rendezvous has one beside its workers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+
+#include "absl/status/status.h"
+#include "rendezvous/credentials.h"
+#include "rendezvous/endpoint.h"
+#include "rendezvous/fronts/driver.h"
+
+namespace muster::rendezvous {
+
+// Lives on the loop's thread. Start order: Driver, fronts, gRPC's server; Stop goes the other way.
+class Server {
+ public:
+  explicit Server(boost::asio::io_context& io);
+  // Stops at once if it has not been stopped; runs the loop for as long as that takes.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Listens at `endpoint`, a numeric address or a name that resolves to one of this machine's; port
+  // 0 takes a free one. Without Listen the server is reached only through driver(), in this
+  // process, and no thread, socket or gRPC object is made. AlreadyExists when another process holds
+  // the port, else the cause: "listen on 10.0.0.1:29400: Cannot assign requested address".
+  absl::Status Listen(const Endpoint& endpoint, const Credentials& credentials);
+
+  // The port it listens on; 0 when it does not.
+  std::uint16_t port() const { return port_; }
+
+  Driver& driver() { return driver_; }
+
+  // Takes no new agents from now on, and calls `drained` once the last has left. Jobs go on.
+  void Drain(const std::string& why, std::function<void()> drained);
+
+  // Ends every open call, stops listening, and then calls `stopped`, from the loop. May be called
+  // again before that: each is told.
+  void Stop(std::function<void()> stopped);
+
+ private:
+  struct Listener;
+
+  boost::asio::io_context& io_;
+  Driver driver_;
+  std::unique_ptr<Listener> listener_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace muster::rendezvous

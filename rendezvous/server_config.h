@@ -1,0 +1,34 @@
+// musterd's command line.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "rendezvous/endpoint.h"
+
+namespace muster::rendezvous {
+
+struct ServerConfig {
+  // Where to listen; loopback unless the user names another address. Port 0: a free one.
+  Endpoint listen{"127.0.0.1", kDefaultRendezvousPort};
+  // A file descriptor to write "PORT\n" to, once connections are accepted; -1: none.
+  int ready_fd = -1;
+  // How long SIGTERM waits for running jobs to end before it closes them.
+  std::chrono::seconds drain_timeout{30};
+  // trace, debug, info, warning, error, off.
+  std::string log_level = "info";
+};
+
+// The program has nothing to do but print `text`, to stdout when `exit_code` is 0 and else to
+// stderr.
+struct EarlyExit {
+  int exit_code = 0;
+  std::string text;
+};
+
+// Reads argv without argv[0].
+std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string> arguments);
+
+}  // namespace muster::rendezvous

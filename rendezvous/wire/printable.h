@@ -1,0 +1,18 @@
+// Text from elsewhere, made fit to be shown and to be sent on.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace muster::rendezvous {
+
+// `text` cut to `limit` bytes, with '?' for each control character (line feeds and tabs stay) and
+// for each byte that is no UTF-8. What comes out is valid UTF-8: protobuf refuses a whole message
+// for one string that is not, so one node's odd file name would end the streams of all.
+std::string Printable(std::string_view text, std::size_t limit);
+
+// The same on one line: line feeds and tabs become spaces.
+std::string OneLine(std::string_view text, std::size_t limit);
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,304 @@
+// The client against what is no daemon, or one that does not behave: nobody there, somebody else
+// there, silence.
+#include "rendezvous/client/grpc_client.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "proto/store.grpc.pb.h"
+#include "test/rendezvous/support/join_request.h"
+#include "test/rendezvous/support/recording_listener.h"
+#include "test/support/run_until.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using boost::asio::ip::tcp;
+using std::chrono::milliseconds;
+using test::RunUntil;
+using ::testing::ElementsAre;
+using ::testing::EndsWith;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+// A port of this machine that nobody listens on, and that nobody else is given meanwhile.
+class ClosedPort {
+ public:
+  explicit ClosedPort(boost::asio::io_context& io) : socket_(io, tcp::v4()) {
+    socket_.set_option(tcp::acceptor::reuse_address(true));
+    socket_.bind({boost::asio::ip::address_v4::loopback(), 0});
+  }
+  std::uint16_t number() const { return socket_.local_endpoint().port(); }
+
+ private:
+  tcp::acceptor socket_;
+};
+
+// A TCP server that says `greeting` to whoever comes, and then waits.
+class ForeignServer {
+ public:
+  ForeignServer(boost::asio::io_context& io, std::string greeting)
+      : greeting_(std::move(greeting)),
+        acceptor_(io, {boost::asio::ip::address_v4::loopback(), 0}) {
+    Accept();
+  }
+  std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
+
+ private:
+  void Accept() {
+    acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
+      if (error) return;
+      guests_.push_back(std::move(socket));
+      boost::system::error_code ignored;
+      boost::asio::write(guests_.back(), boost::asio::buffer(greeting_), ignored);
+      Accept();
+    });
+  }
+
+  const std::string greeting_;
+  tcp::acceptor acceptor_;
+  std::vector<tcp::socket> guests_;
+};
+
+class GrpcClientTest : public ::testing::Test {
+ protected:
+  ~GrpcClientTest() override {
+    client_.reset();
+    // Until gRPC has let go of every stream.
+    io_.restart();
+    io_.run();
+  }
+
+  void JoinAt(std::uint16_t port, milliseconds connect_timeout) {
+    client_ = MakeGrpcClient(
+        io_, {.endpoint = {"127.0.0.1", port}, .connect_timeout = connect_timeout}, heard_);
+    client_->Join(RequestFor(1, 1));
+    EXPECT_THAT(heard_.log, IsEmpty());
+  }
+  bool Hears(const std::string& start) {
+    return RunUntil(io_, [&] { return heard_.Heard(start); });
+  }
+
+  boost::asio::io_context io_;
+  RecordingListener heard_;
+  std::unique_ptr<RendezvousClient> client_;
+};
+
+TEST_F(GrpcClientTest, ClosedPortIsTroubleOnceAndThenTheEnd) {
+  const ClosedPort port(io_);
+  JoinAt(port.number(), milliseconds(400));
+  ASSERT_TRUE(Hears("lost: "));
+  EXPECT_THAT(
+      heard_.log,
+      ElementsAre(absl::StrCat("trouble: cannot reach the rendezvous at 127.0.0.1:", port.number(),
+                               " yet: Connection refused; trying for 400 ms"),
+                  absl::StrCat("lost: cannot reach the rendezvous at 127.0.0.1:", port.number(),
+                               " within 400 ms: Connection refused")));
+}
+
+TEST_F(GrpcClientTest, HostThatDoesNotResolveIsTroubleOnceAndThenTheEnd) {
+  client_ = MakeGrpcClient(
+      io_, {.endpoint = {"no-such-host.invalid", 29400}, .connect_timeout = milliseconds(300)},
+      heard_);
+  client_->Join(RequestFor(1, 1));
+  ASSERT_TRUE(Hears("lost: cannot reach the rendezvous at no-such-host.invalid:29400 within 300 "));
+  EXPECT_LE(heard_.Count("trouble: "), 1);
+}
+
+TEST_F(GrpcClientTest, ServerThatSpeaksAnotherProtocolIsNoRendezvous) {
+  const ForeignServer server(io_, "SSH-2.0-OpenSSH_9.2\r\n");
+  JoinAt(server.port(), milliseconds(400));
+  ASSERT_TRUE(Hears("lost: "));
+  EXPECT_THAT(heard_.log, ElementsAre(StartsWith("trouble: cannot reach the rendezvous at "),
+                                      StartsWith("lost: cannot reach the rendezvous at ")));
+}
+
+TEST_F(GrpcClientTest, ServerThatSaysNothingIsGivenUp) {
+  const ForeignServer server(io_, "");
+  JoinAt(server.port(), milliseconds(300));
+  ASSERT_TRUE(Hears("lost: cannot reach the rendezvous at "));
+  EXPECT_LE(heard_.Count("trouble: "), 1);
+  EXPECT_EQ(heard_.Count("lost: "), 1);
+}
+
+TEST_F(GrpcClientTest, GrpcServerWithoutARendezvousIsGivenUpAtOnce) {
+  int port = 0;
+  store::v1::Store::CallbackService another_service;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&another_service);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  // An hour: only giving up at once can end this test.
+  JoinAt(static_cast<std::uint16_t>(port), std::chrono::hours(1));
+  ASSERT_TRUE(Hears("lost: "));
+  EXPECT_THAT(heard_.log, ElementsAre(StartsWith("lost: ")));
+  EXPECT_THAT(heard_.log.back(), EndsWith("what answers there is no Muster rendezvous"));
+}
+
+TEST_F(GrpcClientTest, LeaveEndsAVainAttempt) {
+  const ClosedPort port(io_);
+  JoinAt(port.number(), std::chrono::hours(1));
+  ASSERT_TRUE(Hears("trouble: "));
+  bool left = false;
+  client_->Leave("interrupted by SIGTERM", [&] { left = true; });
+  EXPECT_FALSE(left) << "it is told from the loop";
+  ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
+  // Without an attempt, a pause or a timer the loop runs dry.
+  io_.run();
+  EXPECT_EQ(heard_.log.size(), 1u) << heard_.log.back();
+}
+
+// A daemon under a test's control: welcomes each agent and then counts what it says.
+class FakeDaemon final : public v1::Rendezvous::CallbackService {
+ public:
+  FakeDaemon() {
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    port_ = static_cast<std::uint16_t>(port);
+  }
+  ~FakeDaemon() override {
+    EndStream();
+    server_->Shutdown();
+  }
+
+  std::uint16_t port() const { return port_; }
+  void set_keep_alive(milliseconds keep_alive) { keep_alive_ms_ = keep_alive.count(); }
+  int beats() const { return beats_; }
+  bool agent_is_done() const { return agent_is_done_; }
+
+  // Ends the stream, for which a good daemon does not wait so long.
+  void EndStream() {
+    if (Stream* stream = stream_.exchange(nullptr)) stream->Finish(grpc::Status::OK);
+  }
+
+ private:
+  struct Stream final : grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive> {
+    explicit Stream(FakeDaemon& daemon) : daemon(daemon) {
+      welcome.mutable_welcome()->set_keep_alive_ms(daemon.keep_alive_ms_);
+      StartWrite(&welcome);
+      StartRead(&event);
+    }
+    void OnReadDone(bool ok) override {
+      if (!ok) {
+        daemon.agent_is_done_ = true;
+        return;
+      }
+      if (event.has_keep_alive()) ++daemon.beats_;
+      StartRead(&event);
+    }
+    void OnCancel() override { daemon.EndStream(); }
+    void OnDone() override { delete this; }
+
+    FakeDaemon& daemon;
+    v1::AgentEvent event;
+    v1::Directive welcome;
+  };
+
+  grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive>* Attend(
+      grpc::CallbackServerContext*) override {
+    auto* stream = new Stream(*this);  // deleted by OnDone
+    stream_ = stream;
+    return stream;
+  }
+
+  std::unique_ptr<grpc::Server> server_;
+  std::uint16_t port_ = 0;
+  // gRPC's threads and the test's.
+  std::atomic<Stream*> stream_ = nullptr;
+  std::atomic<std::int64_t> keep_alive_ms_ = 0;
+  std::atomic<int> beats_ = 0;
+  std::atomic<bool> agent_is_done_ = false;
+};
+
+TEST_F(GrpcClientTest, BeatsComeAsOftenAsTheDaemonAsksFor) {
+  FakeDaemon daemon;
+  daemon.set_keep_alive(milliseconds(1));
+  JoinAt(daemon.port(), std::chrono::hours(1));
+  ASSERT_TRUE(RunUntil(io_, [&] { return daemon.beats() >= 20; }));
+}
+
+TEST_F(GrpcClientTest, DaemonThatAsksForNoBeatsGetsNone) {
+  FakeDaemon daemon;
+  JoinAt(daemon.port(), std::chrono::hours(1));
+  ASSERT_TRUE(Hears("welcome"));
+  bool left = false;
+  client_->Leave("", [&] { left = true; });
+  ASSERT_TRUE(RunUntil(io_, [&] { return daemon.agent_is_done(); }));
+  EXPECT_EQ(daemon.beats(), 0);
+  daemon.EndStream();
+  ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
+}
+
+// A beat after the goodbye was written to a stream whose writing had ended, and gRPC aborted.
+TEST_F(GrpcClientTest, NothingIsSentAfterTheGoodbyeWhileTheDaemonTakesItsTime) {
+  FakeDaemon daemon;
+  daemon.set_keep_alive(milliseconds(1));
+  JoinAt(daemon.port(), std::chrono::hours(1));
+  ASSERT_TRUE(RunUntil(io_, [&] { return daemon.beats() >= 1; }));
+  bool left = false;
+  client_->Leave("", [&] { left = true; });
+  ASSERT_TRUE(RunUntil(io_, [&] { return daemon.agent_is_done(); }));
+  // Many beats long.
+  boost::asio::steady_timer timer(io_, milliseconds(50));
+  bool over = false;
+  timer.async_wait([&](const boost::system::error_code&) { over = true; });
+  ASSERT_TRUE(RunUntil(io_, [&] { return over; }));
+  EXPECT_FALSE(left) << "the daemon has not ended the stream";
+  daemon.EndStream();
+  ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
+  EXPECT_THAT(heard_.log, ElementsAre(StartsWith("welcome")));
+}
+
+TEST_F(GrpcClientTest, StreamThatEndsAfterTheWelcomeIsTheEndOfTheAttendance) {
+  FakeDaemon daemon;
+  JoinAt(daemon.port(), std::chrono::hours(1));
+  ASSERT_TRUE(Hears("welcome"));
+  daemon.EndStream();
+  ASSERT_TRUE(Hears("lost: "));
+  EXPECT_THAT(heard_.log,
+              ElementsAre(StartsWith("welcome"),
+                          absl::StrCat("lost: the rendezvous at 127.0.0.1:", daemon.port(),
+                                       " is gone: the connection ended")));
+  bool left = false;
+  client_->Leave("", [&] { left = true; });
+  ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
+}
+
+TEST_F(GrpcClientTest, DaemonThatStartsLaterIsFound) {
+  std::uint16_t number = 0;
+  {
+    const ClosedPort port(io_);
+    number = port.number();
+    JoinAt(number, std::chrono::hours(1));
+    ASSERT_TRUE(Hears("trouble: "));
+  }
+  FakeDaemon daemon;
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(absl::StrCat("127.0.0.1:", number), grpc::InsecureServerCredentials());
+  builder.RegisterService(&daemon);
+  const std::unique_ptr<grpc::Server> late = builder.BuildAndStart();
+  ASSERT_NE(late, nullptr);
+  ASSERT_TRUE(Hears("welcome"));
+  EXPECT_EQ(heard_.Count("trouble: "), 1);
+  daemon.EndStream();
+  ASSERT_TRUE(Hears("lost: "));
+  late->Shutdown();
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

@@ -1,0 +1,56 @@
+#include "rendezvous/endpoint.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::rendezvous {
+namespace {
+
+struct Case {
+  const char* text;
+  Endpoint expected;
+};
+
+TEST(EndpointTest, EveryFormThatTorchrunTakesIsRead) {
+  const Case cases[] = {
+      {"node0:29500", {"node0", 29500}},
+      {"node0", {"node0", 29400}},
+      {" node0:1 ", {"node0", 1}},
+      {"10.0.0.1:65535", {"10.0.0.1", 65535}},
+      {"localhost:0", {"localhost", 0}},
+      {"my_host.example.org:80", {"my_host.example.org", 80}},
+      {"[::1]:29400", {"::1", 29400}},
+      {"[fe80::1]", {"fe80::1", 29400}},
+      // The port begins after the last colon, brackets or not.
+      {"::1:29400", {"::1", 29400}},
+  };
+  for (const Case& c : cases) {
+    const auto endpoint = ParseEndpoint(c.text, kDefaultRendezvousPort);
+    ASSERT_TRUE(endpoint.ok()) << c.text << ": " << endpoint.status();
+    EXPECT_EQ(*endpoint, c.expected) << c.text;
+  }
+}
+
+TEST(EndpointTest, WhatIsNoEndpointIsRefused) {
+  for (const char* text :
+       {"", ":29400", "host:", "host:65536", "host:123456", "host:-1", "host:+1", "host:8 0",
+        "ho st:80", "host/x:80", "http://host:80", "[::1", "::1", "[]:80", "host:port"}) {
+    EXPECT_FALSE(ParseEndpoint(text, kDefaultRendezvousPort).ok()) << text;
+  }
+}
+
+TEST(EndpointTest, PortIsRequiredWhereThereIsNoDefault) {
+  EXPECT_TRUE(ParseEndpoint("node0:1", std::nullopt).ok());
+  const auto endpoint = ParseEndpoint("node0", std::nullopt);
+  EXPECT_EQ(endpoint.status().message(),
+            "has no port; write HOST:PORT, with brackets around an IPv6 address");
+}
+
+TEST(EndpointTest, TextReadsBackAsTheSameEndpoint) {
+  for (const Endpoint& endpoint : {Endpoint{"node0", 1}, Endpoint{"::1", 29400}}) {
+    EXPECT_EQ(*ParseEndpoint(ToString(endpoint), std::nullopt), endpoint);
+  }
+  EXPECT_EQ(ToString({"::1", 80}), "[::1]:80");
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

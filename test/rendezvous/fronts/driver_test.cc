@@ -1,0 +1,213 @@
+// The Driver with a real clock and a real loop, and sinks that write down what they are told.
+#include "rendezvous/fronts/driver.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <boost/asio/post.hpp>
+
+#include "test/rendezvous/support/directive_text.h"
+#include "test/rendezvous/support/join_request.h"
+#include "test/support/run_until.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using test::RunUntil;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+class DriverTest : public ::testing::Test {
+ protected:
+  // An agent whose directives are logged as "NAME: first word of the directive".
+  AgentId Attach(const std::string& name) {
+    return driver_.Attach([this, name](const Directive& directive) { Log(name, directive); });
+  }
+  void Log(const std::string& name, const Directive& directive) {
+    const std::string text = DirectiveText(directive);
+    log_.push_back(name + ": " + text.substr(0, text.find_first_of(" :")));
+  }
+
+  boost::asio::io_context io_;
+  std::vector<std::string> transitions_;
+  Driver driver_{io_, [this](const Transition& transition) {
+                   transitions_.push_back(transition.run_id + ": " + transition.text);
+                 }};
+  std::vector<std::string> log_;
+};
+
+TEST_F(DriverTest, DirectivesReachTheirAgents) {
+  const AgentId a = Attach("a");
+  const AgentId b = Attach("b");
+  driver_.Join(a, RequestFor(1, 2));
+  EXPECT_THAT(log_, ElementsAre("a: welcome"));
+  driver_.Join(b, RequestFor(2, 2));
+  EXPECT_THAT(log_, ElementsAre("a: welcome", "b: welcome", "a: start", "b: start"));
+  EXPECT_THAT(transitions_, Contains(StartsWith("job: starts: ")));
+}
+
+TEST_F(DriverTest, WhatASinkBringsAboutIsDeliveredAfterWhatIsBeingDelivered) {
+  AgentId a = 0;
+  a = driver_.Attach([&](const Directive& directive) {
+    Log("a", directive);
+    // Its worker fails before b has been told to start.
+    if (std::holds_alternative<Assignment>(directive)) {
+      driver_.WorkersExited(a, 0, {.failure = WorkerFailure{.what = "failed"}});
+      log_.push_back("a: has reported");
+    }
+  });
+  const AgentId b = Attach("b");
+  JoinRequest request = RequestFor(1, 2);
+  request.settings.max_restarts = 1;
+  driver_.Join(a, request);
+  log_.clear();
+  driver_.Join(b, RequestFor(2, 2));
+  EXPECT_THAT(log_, ElementsAre("b: welcome", "a: start", "a: has reported", "b: start", "a: stop",
+                                "b: stop"));
+}
+
+TEST_F(DriverTest, SinkMayLeaveForGoodFromWithin) {
+  AgentId a = 0;
+  a = driver_.Attach([&](const Directive& directive) {
+    Log("a", directive);
+    if (!std::holds_alternative<Assignment>(directive)) return;
+    driver_.Detach(a);
+    driver_.Leave(a, "");
+  });
+  driver_.Join(a, RequestFor(1, 1));
+  EXPECT_THAT(log_, ElementsAre("a: welcome", "a: start"));
+  EXPECT_EQ(driver_.agent_count(), 0);
+}
+
+TEST_F(DriverTest, DetachedAgentIsToldNothing) {
+  const AgentId a = Attach("a");
+  driver_.Join(a, RequestFor(1, 2));
+  driver_.Detach(a);
+  log_.clear();
+  driver_.Close("the end");
+  EXPECT_THAT(log_, IsEmpty());
+  EXPECT_EQ(driver_.agent_count(), 1) << "the Coordinator is told by Leave or Lost";
+}
+
+TEST_F(DriverTest, SilentAgentIsRefusedWhenItsLeaseEnds) {
+  const AgentId silent = Attach("silent");
+  const AgentId other = Attach("other");
+  JoinRequest request = RequestFor(1, 2);
+  request.settings.lease = milliseconds(100);
+  // The lease of the other, 5 s, is waited for when the earlier deadline comes.
+  driver_.Join(other, RequestFor(2, 2));
+  driver_.Join(silent, request);
+  log_.clear();
+  ASSERT_TRUE(RunUntil(io_, [this] { return driver_.agent_count() == 1; }));
+  EXPECT_THAT(log_, ElementsAre("silent: refused", "other: stop"));
+}
+
+TEST_F(DriverTest, LastCallEndsWithoutAnyEvent) {
+  const AgentId a = Attach("a");
+  JoinRequest request = RequestFor(1, 2);
+  request.settings.min_nodes = 1;
+  request.settings.last_call = milliseconds(20);
+  driver_.Join(a, request);
+  EXPECT_THAT(log_, ElementsAre("a: welcome"));
+  ASSERT_TRUE(RunUntil(io_, [this] { return log_.back() == "a: start"; }));
+}
+
+TEST_F(DriverTest, LoopRunsDryWhenThereIsNothingToWaitFor) {
+  const AgentId a = Attach("a");
+  driver_.Join(a, RequestFor(1, 2));
+  io_.poll();
+  EXPECT_FALSE(io_.stopped()) << "the join timeout is waited for";
+  driver_.Leave(a, "");
+  io_.restart();
+  io_.poll();
+  EXPECT_TRUE(io_.stopped());
+}
+
+TEST_F(DriverTest, IdleIsToldOnceTheLastAgentHasGone) {
+  const AgentId a = Attach("a");
+  const AgentId b = Attach("b");
+  driver_.Join(a, RequestFor(1, 2));
+  driver_.Join(b, RequestFor(2, 2));
+  int told = 0;
+  driver_.WhenIdle([&] { ++told; });
+  driver_.Leave(a, "");
+  io_.poll();
+  EXPECT_EQ(told, 0);
+  driver_.Lost(b, "its stream ended");
+  EXPECT_EQ(told, 0) << "it comes from the loop";
+  io_.restart();
+  io_.poll();
+  EXPECT_EQ(told, 1);
+}
+
+TEST_F(DriverTest, IdleDriverSaysSoFromTheLoop) {
+  bool told = false;
+  driver_.WhenIdle([&] { told = true; });
+  EXPECT_FALSE(told);
+  io_.poll();
+  EXPECT_TRUE(told);
+}
+
+TEST_F(DriverTest, IdleIsToldOfAnAgentThatLeavesInItsSink) {
+  AgentId a = 0;
+  a = driver_.Attach([&](const Directive& directive) {
+    if (std::holds_alternative<Verdict>(directive)) driver_.Leave(a, "");
+  });
+  driver_.Join(a, RequestFor(1, 2));
+  bool told = false;
+  driver_.WhenIdle([&] { told = true; });
+  driver_.Close("the end");
+  io_.poll();
+  EXPECT_TRUE(told);
+}
+
+TEST_F(DriverTest, JobAndItsStoreAreForgottenWithTheLastAgent) {
+  std::vector<std::string> forgotten;
+  driver_.OnForgotten([&](const std::string& run_id) { forgotten.push_back(run_id); });
+  const AgentId a = Attach("a");
+  const AgentId b = Attach("b");
+  driver_.Join(a, RequestFor(1, 2));
+  driver_.Join(b, RequestFor(2, 2));
+  EXPECT_NE(driver_.FindStore("job"), nullptr);
+  driver_.Leave(a, "");
+  EXPECT_THAT(forgotten, IsEmpty());
+  driver_.Leave(b, "");
+  EXPECT_THAT(forgotten, ElementsAre("job"));
+  EXPECT_EQ(driver_.FindStore("job"), nullptr);
+  EXPECT_EQ(driver_.Describe("job"), std::nullopt);
+  EXPECT_EQ(driver_.job_count(), 0);
+}
+
+TEST_F(DriverTest, DrainRefusesNewcomersAndLetsTheOthersGoOn) {
+  const AgentId a = Attach("a");
+  const AgentId late = Attach("late");
+  driver_.Join(a, RequestFor(1, 2));
+  driver_.Drain("maintenance");
+  driver_.Join(late, RequestFor(2, 2));
+  EXPECT_THAT(log_, ElementsAre("a: welcome", "late: refused"));
+  EXPECT_EQ(driver_.agent_count(), 1);
+}
+
+TEST_F(DriverTest, SnapshotsShowTheJobsInOrderOfTheirIds) {
+  JoinRequest second = RequestFor(2, 2);
+  second.run_id = "a-job";
+  driver_.Join(Attach("a"), RequestFor(1, 1));
+  driver_.Join(Attach("b"), second);
+  const std::vector<JobSnapshot> jobs = driver_.List();
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0].run_id, "a-job");
+  EXPECT_EQ(jobs[0].state, JobState::kGathering);
+  EXPECT_EQ(jobs[1].run_id, "job");
+  EXPECT_EQ(jobs[1].state, JobState::kRunning);
+  ASSERT_TRUE(driver_.Describe("a-job").has_value());
+  EXPECT_THAT(driver_.Describe("a-job")->sentence, HasSubstr("host2"));
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

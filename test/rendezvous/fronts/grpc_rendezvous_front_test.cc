@@ -1,0 +1,300 @@
+// The daemon's wire seen by a stranger: a bare stub that says what no client of ours would. It
+// talks on a thread of its own, while the loop runs here.
+#include "rendezvous/fronts/grpc_rendezvous_front.h"
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <gtest/gtest.h>
+#include <boost/asio/post.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/server.h"
+#include "rendezvous/wire/wire.h"
+#include "test/rendezvous/support/join_request.h"
+#include "test/support/run_until.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::RunUntil;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+v1::AgentEvent JoinEvent(const JoinRequest& request) {
+  v1::AgentEvent event;
+  ToWire(request, event.mutable_join());
+  return event;
+}
+
+// One stranger's stream, used on his thread.
+struct Stream {
+  explicit Stream(v1::Rendezvous::Stub& stub) {
+    // A test that waits in vain is to fail, not to hang.
+    context.set_deadline(std::chrono::system_clock::now() + seconds(60));
+    stream = stub.Attend(&context);
+  }
+  bool Write(const v1::AgentEvent& event) { return stream->Write(event); }
+  // The next directive's kind; NOT_SET when the stream has ended.
+  v1::Directive::DirectiveCase Read() {
+    directive.Clear();
+    return stream->Read(&directive) ? directive.directive_case() : v1::Directive::DIRECTIVE_NOT_SET;
+  }
+
+  grpc::ClientContext context;
+  v1::Directive directive;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::AgentEvent, v1::Directive>> stream;
+};
+
+class GrpcRendezvousFrontTest : public ::testing::Test {
+ protected:
+  GrpcRendezvousFrontTest() {
+    EXPECT_TRUE(server_.Listen({"127.0.0.1", 0}, Credentials::Plaintext()).ok());
+    stub_ = v1::Rendezvous::NewStub(grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_.port()),
+                                                        grpc::InsecureChannelCredentials()));
+  }
+
+  // Has the stranger talk while the loop runs.
+  void Talk(std::function<void()> talk) {
+    std::future<void> done = std::async(std::launch::async, std::move(talk));
+    EXPECT_TRUE(RunUntil(
+        io_, [&] { return done.wait_for(seconds(0)) == std::future_status::ready; }, seconds(90)));
+  }
+  // Waits until so many agents attend.
+  bool Attend(int count) {
+    return RunUntil(io_, [&] { return server_.driver().agent_count() == count; });
+  }
+
+  boost::asio::io_context io_;
+  Server server_{io_};
+  std::unique_ptr<v1::Rendezvous::Stub> stub_;
+};
+
+TEST_F(GrpcRendezvousFrontTest, EventsBeforeTheFirstJoinChangeNothing) {
+  Talk([&] {
+    Stream stream(*stub_);
+    v1::AgentEvent event;
+    event.mutable_keep_alive();
+    EXPECT_TRUE(stream.Write(event));
+    event.mutable_workers_started()->set_round(0);
+    EXPECT_TRUE(stream.Write(event));
+    event.mutable_workers_exited()->set_round(0);
+    EXPECT_TRUE(stream.Write(event));
+    event.mutable_leaving()->set_reason("none");
+    EXPECT_TRUE(stream.Write(event));
+    EXPECT_TRUE(stream.Write(v1::AgentEvent{})) << "an event of a newer agent";
+    EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 1))));
+    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    EXPECT_EQ(stream.Read(), v1::Directive::kStart);
+    stream.stream->WritesDone();
+    EXPECT_TRUE(stream.stream->Finish().ok());
+  });
+  EXPECT_TRUE(Attend(0));
+}
+
+TEST_F(GrpcRendezvousFrontTest, GoodbyeAsTheFirstWordEndsTheStream) {
+  Talk([&] {
+    Stream stream(*stub_);
+    v1::AgentEvent event;
+    event.mutable_goodbye();
+    EXPECT_TRUE(stream.Write(event));
+    EXPECT_EQ(stream.Read(), v1::Directive::DIRECTIVE_NOT_SET);
+    EXPECT_TRUE(stream.stream->Finish().ok());
+  });
+}
+
+TEST_F(GrpcRendezvousFrontTest, StreamThatEndsWithoutAGoodbyeIsALostNode) {
+  Talk([&] {
+    Stream first(*stub_), second(*stub_);
+    EXPECT_TRUE(first.Write(JoinEvent(RequestFor(1, 2))));
+    EXPECT_EQ(first.Read(), v1::Directive::kWelcome);
+    EXPECT_TRUE(second.Write(JoinEvent(RequestFor(2, 2))));
+    EXPECT_EQ(second.Read(), v1::Directive::kWelcome);
+    EXPECT_EQ(second.Read(), v1::Directive::kStart);
+    second.context.TryCancel();
+    EXPECT_EQ(first.Read(), v1::Directive::kStart);
+    EXPECT_EQ(first.Read(), v1::Directive::kStop);
+    EXPECT_THAT(first.directive.stop().reason(), StartsWith("node host2 was lost: its "));
+    first.stream->WritesDone();
+    first.stream->Finish();
+    second.stream->Finish();
+  });
+  EXPECT_TRUE(Attend(0));
+}
+
+TEST_F(GrpcRendezvousFrontTest, SilentAgentIsRefusedWhenItsLeaseEnds) {
+  Talk([&] {
+    Stream stream(*stub_);
+    JoinRequest request = RequestFor(1, 1);
+    request.settings.lease = milliseconds(100);
+    EXPECT_TRUE(stream.Write(JoinEvent(request)));
+    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    EXPECT_EQ(stream.directive.welcome().keep_alive_ms(), 20);
+    EXPECT_EQ(stream.Read(), v1::Directive::kStart);
+    EXPECT_EQ(stream.Read(), v1::Directive::kRefused);
+    EXPECT_THAT(stream.directive.refused().sentence(), HasSubstr("not heard of for 100 ms"));
+    EXPECT_EQ(stream.Read(), v1::Directive::DIRECTIVE_NOT_SET);
+    EXPECT_TRUE(stream.stream->Finish().ok());
+  });
+}
+
+TEST_F(GrpcRendezvousFrontTest, AgentOnTheNetworkIsRefusedWithoutALease) {
+  Talk([&] {
+    Stream stream(*stub_);
+    v1::AgentEvent event = JoinEvent(RequestFor(1, 1));
+    event.mutable_join()->mutable_settings()->set_lease_ms(0);
+    EXPECT_TRUE(stream.Write(event));
+    EXPECT_EQ(stream.Read(), v1::Directive::kRefused);
+    EXPECT_THAT(stream.directive.refused().sentence(), HasSubstr("lease"));
+    stream.stream->Finish();
+  });
+}
+
+TEST_F(GrpcRendezvousFrontTest, RefusedIsHeardByOneWhoHasAlreadyEndedHisSide) {
+  Talk([&] {
+    Stream stream(*stub_);
+    JoinRequest bad = RequestFor(1, 1);
+    bad.run_id = "../pwn";
+    EXPECT_TRUE(stream.Write(JoinEvent(bad)));
+    stream.stream->WritesDone();
+    EXPECT_EQ(stream.Read(), v1::Directive::kRefused);
+    EXPECT_THAT(stream.directive.refused().sentence(), HasSubstr("../pwn"));
+    EXPECT_TRUE(stream.stream->Finish().ok());
+  });
+}
+
+// A good Join on the heels of a refused one left a node behind that nobody attended for.
+TEST_F(GrpcRendezvousFrontTest, WhatComesAfterARefusedJoinIsNotHeard) {
+  Talk([&] {
+    for (int i = 0; i < 20; ++i) {
+      Stream stream(*stub_);
+      JoinRequest bad = RequestFor(1, 1);
+      bad.node.slots = 0;
+      stream.Write(JoinEvent(bad));
+      stream.Write(JoinEvent(RequestFor(1, 1)));
+      EXPECT_EQ(stream.Read(), v1::Directive::kRefused);
+      EXPECT_EQ(stream.Read(), v1::Directive::DIRECTIVE_NOT_SET);
+      stream.stream->Finish();
+    }
+  });
+  EXPECT_EQ(server_.driver().agent_count(), 0);
+}
+
+TEST_F(GrpcRendezvousFrontTest, EventThatIsTooLargeEndsTheStream) {
+  // Above the front's limit, and above that of gRPC's server.
+  for (const std::size_t bytes : {std::size_t{1} << 21, std::size_t{5} << 20}) {
+    Talk([&] {
+      Stream stream(*stub_);
+      EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 2))));
+      EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+      v1::AgentEvent event;
+      event.mutable_leaving()->set_reason(std::string(bytes, 'x'));
+      stream.Write(event);
+      EXPECT_EQ(stream.Read(), v1::Directive::DIRECTIVE_NOT_SET);
+      stream.stream->Finish();
+    });
+    EXPECT_TRUE(Attend(0)) << bytes;
+  }
+}
+
+TEST_F(GrpcRendezvousFrontTest, JoinUnderTheNameOfAnotherNodeIsRefused) {
+  Talk([&] {
+    Stream first(*stub_), second(*stub_);
+    EXPECT_TRUE(first.Write(JoinEvent(RequestFor(1, 2))));
+    EXPECT_EQ(first.Read(), v1::Directive::kWelcome);
+    EXPECT_TRUE(second.Write(JoinEvent(RequestFor(1, 2))));
+    EXPECT_EQ(second.Read(), v1::Directive::kRefused);
+    EXPECT_THAT(second.directive.refused().sentence(), HasSubstr("already attends"));
+    second.stream->Finish();
+    first.stream->WritesDone();
+    first.stream->Finish();
+  });
+}
+
+TEST_F(GrpcRendezvousFrontTest, DaemonThatEndsEndsTheStreamsOfAll) {
+  bool stopped = false;
+  Talk([&] {
+    Stream stream(*stub_);
+    EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 2))));
+    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    boost::asio::post(io_, [&] { server_.Stop([&] { stopped = true; }); });
+    EXPECT_EQ(stream.Read(), v1::Directive::DIRECTIVE_NOT_SET);
+    stream.stream->Finish();
+  });
+  EXPECT_TRUE(RunUntil(io_, [&] { return stopped; }));
+  EXPECT_EQ(server_.driver().agent_count(), 0);
+}
+
+TEST_F(GrpcRendezvousFrontTest, DescribeShowsTheJobAndItsNodes) {
+  Talk([&] {
+    Stream stream(*stub_);
+    EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 2))));
+    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    grpc::ClientContext context;
+    v1::DescribeRequest request;
+    v1::JobDescription job;
+    request.set_run_id("job");
+    EXPECT_TRUE(stub_->Describe(&context, request, &job).ok());
+    EXPECT_EQ(job.run_id(), "job");
+    EXPECT_EQ(job.state(), v1::JobDescription::GATHERING);
+    EXPECT_EQ(job.round(), 0);
+    EXPECT_THAT(job.sentence(), HasSubstr("1 of 2 nodes"));
+    EXPECT_EQ(job.settings().max_nodes(), 2);
+    ASSERT_EQ(job.nodes_size(), 1);
+    EXPECT_EQ(job.nodes(0).node().host(), "host1");
+    EXPECT_EQ(job.nodes(0).state(), v1::NodeDescription::JOINED);
+    EXPECT_EQ(job.nodes(0).group_rank(), -1);
+    stream.stream->WritesDone();
+    stream.stream->Finish();
+  });
+}
+
+TEST_F(GrpcRendezvousFrontTest, DescribeOfAJobThatIsNotHereIsNotFound) {
+  Talk([&] {
+    grpc::ClientContext context;
+    v1::DescribeRequest request;
+    v1::JobDescription job;
+    request.set_run_id("no\nsuch\x1bjob");
+    const grpc::Status status = stub_->Describe(&context, request, &job);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+    EXPECT_EQ(status.error_message(), "no job 'no such?job' here");
+  });
+}
+
+TEST_F(GrpcRendezvousFrontTest, ListShowsEveryJobInOrder) {
+  Talk([&] {
+    std::vector<std::unique_ptr<Stream>> streams;
+    for (const char* run_id : {"b", "a", "c"}) {
+      JoinRequest request = RequestFor(1, 1);
+      request.run_id = run_id;
+      streams.push_back(std::make_unique<Stream>(*stub_));
+      EXPECT_TRUE(streams.back()->Write(JoinEvent(request)));
+      EXPECT_EQ(streams.back()->Read(), v1::Directive::kWelcome);
+    }
+    grpc::ClientContext context;
+    v1::ListResponse list;
+    EXPECT_TRUE(stub_->List(&context, {}, &list).ok());
+    ASSERT_EQ(list.jobs_size(), 3);
+    EXPECT_EQ(list.jobs(0).run_id(), "a");
+    EXPECT_EQ(list.jobs(1).run_id(), "b");
+    EXPECT_EQ(list.jobs(2).run_id(), "c");
+    EXPECT_EQ(list.jobs(2).state(), v1::JobDescription::RUNNING);
+    for (const auto& stream : streams) {
+      stream->context.TryCancel();
+      stream->stream->Finish();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

@@ -1,0 +1,100 @@
+#include "rendezvous/server_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::rendezvous {
+namespace {
+
+using ::testing::HasSubstr;
+
+// What the arguments mean; they must be good.
+ServerConfig Parse(std::vector<std::string> arguments) {
+  const auto parsed = ParseServerConfig(std::move(arguments));
+  const auto* exit = std::get_if<EarlyExit>(&parsed);
+  EXPECT_EQ(exit, nullptr) << exit->text;
+  return exit == nullptr ? std::get<ServerConfig>(parsed) : ServerConfig{};
+}
+
+TEST(ServerConfigTest, WithoutFlagsItListensOnLoopbackOnly) {
+  const ServerConfig config = Parse({});
+  EXPECT_EQ(config.listen, (Endpoint{"127.0.0.1", 29400}));
+  EXPECT_EQ(config.ready_fd, -1);
+  EXPECT_EQ(config.drain_timeout, std::chrono::seconds(30));
+  EXPECT_EQ(config.log_level, "info");
+}
+
+TEST(ServerConfigTest, EveryFlagIsRead) {
+  const ServerConfig config = Parse(
+      {"--listen", "0.0.0.0:1234", "--ready-fd=3", "--drain-timeout", "0", "--log-level=debug"});
+  EXPECT_EQ(config.listen, (Endpoint{"0.0.0.0", 1234}));
+  EXPECT_EQ(config.ready_fd, 3);
+  EXPECT_EQ(config.drain_timeout, std::chrono::seconds(0));
+  EXPECT_EQ(config.log_level, "debug");
+}
+
+TEST(ServerConfigTest, ListenTakesEveryFormOfAnEndpoint) {
+  EXPECT_EQ(Parse({"--listen=127.0.0.1:0"}).listen, (Endpoint{"127.0.0.1", 0}));
+  EXPECT_EQ(Parse({"--listen=node0"}).listen, (Endpoint{"node0", 29400}));
+  EXPECT_EQ(Parse({"--listen=[::1]:80"}).listen, (Endpoint{"::1", 80}));
+}
+
+TEST(ServerConfigTest, EveryLogLevelIsTaken) {
+  for (const char* level : {"trace", "debug", "info", "warning", "error", "off"}) {
+    EXPECT_EQ(Parse({"--log-level", level}).log_level, level);
+  }
+}
+
+TEST(ServerConfigTest, MistakesAreOneSentenceAndExitCode2) {
+  struct Case {
+    std::vector<std::string> arguments;
+    const char* said;
+  };
+  const Case cases[] = {
+      {{"--no-such-flag"}, "--no-such-flag"},
+      {{"surplus"}, "surplus"},
+      {{"--listen"}, "--listen"},
+      {{"--listen="}, "--listen"},
+      {{"--listen=:29400"}, "--listen=:29400 names no host"},
+      {{"--listen=a:65536"}, "--listen=a:65536 has a bad port"},
+      {{"--listen=::1"}, "--listen=::1 has a bad host"},
+      {{"--ready-fd=-1"}, "--ready-fd"},
+      {{"--ready-fd=three"}, "--ready-fd"},
+      {{"--drain-timeout=-1"}, "--drain-timeout"},
+      {{"--drain-timeout=soon"}, "--drain-timeout"},
+      {{"--drain-timeout=99999999999"}, "--drain-timeout"},
+      {{"--log-level=loud"}, "--log-level"},
+  };
+  for (const Case& c : cases) {
+    const auto parsed = ParseServerConfig(c.arguments);
+    const auto* exit = std::get_if<EarlyExit>(&parsed);
+    ASSERT_NE(exit, nullptr) << c.arguments[0];
+    EXPECT_EQ(exit->exit_code, 2) << c.arguments[0];
+    EXPECT_EQ(exit->text.substr(0, 9), "musterd: ") << exit->text;
+    EXPECT_THAT(exit->text, HasSubstr(c.said));
+    EXPECT_EQ(exit->text.find('\n'), exit->text.size() - 1) << exit->text;
+  }
+}
+
+TEST(ServerConfigTest, HelpNamesEveryFlagAndItsDefault) {
+  const auto parsed = ParseServerConfig({"--help"});
+  const auto* exit = std::get_if<EarlyExit>(&parsed);
+  ASSERT_NE(exit, nullptr);
+  EXPECT_EQ(exit->exit_code, 0);
+  for (const char* said : {"--listen", "127.0.0.1:29400", "--ready-fd", "--drain-timeout", "30",
+                           "--log-level", "info", "--version"}) {
+    EXPECT_THAT(exit->text, HasSubstr(said));
+  }
+}
+
+TEST(ServerConfigTest, VersionIsOneLine) {
+  const auto parsed = ParseServerConfig({"--version"});
+  const auto* exit = std::get_if<EarlyExit>(&parsed);
+  ASSERT_NE(exit, nullptr);
+  EXPECT_EQ(exit->exit_code, 0);
+  EXPECT_EQ(exit->text.substr(0, 8), "musterd ");
+  EXPECT_EQ(exit->text.find('\n'), exit->text.size() - 1);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

@@ -1,0 +1,393 @@
+// Every value goes through the bytes of a real message and back; and what a stranger may put into
+// such bytes comes out harmless.
+#include "rendezvous/wire/wire.h"
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMinInt64 = std::numeric_limits<std::int64_t>::min();
+
+// The message as the other end gets it.
+template <typename Message>
+Message Sent(const Message& message) {
+  Message received;
+  EXPECT_TRUE(received.ParseFromString(message.SerializeAsString()))
+      << "the other end cannot read it";
+  return received;
+}
+
+Directive ThereAndBack(const Directive& directive) {
+  v1::Directive wire;
+  ToWire(directive, &wire);
+  return FromWire(Sent(wire));
+}
+
+JoinRequest ThereAndBack(const JoinRequest& request) {
+  v1::Join wire;
+  ToWire(request, &wire);
+  return FromWire(Sent(wire));
+}
+
+WorkersOutcome ThereAndBack(const WorkersOutcome& outcome) {
+  v1::WorkersExited wire;
+  ToWire(outcome, 7, &wire);
+  EXPECT_EQ(wire.round(), 7);
+  return FromWire(Sent(wire));
+}
+
+// The directive, which must be of this kind.
+template <typename Kind>
+Kind As(const Directive& directive) {
+  const Kind* kind = std::get_if<Kind>(&directive);
+  EXPECT_NE(kind, nullptr) << "another kind came back";
+  return kind == nullptr ? Kind{} : *kind;
+}
+
+WorkerFailure SomeFailure() {
+  return {.rank = 3,
+          .local_rank = 1,
+          .host = "b",
+          .pid = 4'000'000'000,
+          .exit_code = 3,
+          .signal = 11,
+          .what = "was killed by SIGSEGV",
+          .stderr_tail = "one\n\ttwo\n",
+          .log_path = "/logs/3/stderr.log",
+          .error_file = "/logs/3/error.json"};
+}
+
+JoinRequest SomeRequest() {
+  return {.run_id = "job",
+          .settings = {.min_nodes = 2,
+                       .max_nodes = 4,
+                       .last_call = milliseconds(1500),
+                       .join_timeout = milliseconds(90'000),
+                       .lease = milliseconds(2500),
+                       .max_restarts = 3},
+          .node = {.node_id = "node-1",
+                   .host = "a",
+                   .address = "10.0.0.1",
+                   .master_port = 65535,
+                   .slots = 8,
+                   .rank_hint = 0,
+                   .role = "trainer",
+                   .topology = {"zone-a", "rack-7"},
+                   .devices = {"0", "1"}}};
+}
+
+TEST(WireTest, JoinComesBackAsItWas) {
+  const JoinRequest sent = SomeRequest();
+  const JoinRequest received = ThereAndBack(sent);
+  EXPECT_EQ(received.run_id, sent.run_id);
+  EXPECT_EQ(received.settings, sent.settings);
+  EXPECT_EQ(received.node, sent.node);
+}
+
+TEST(WireTest, NodeWithoutARankHintIsNotTheOneThatWantsRankZero) {
+  JoinRequest request = SomeRequest();
+  request.node.rank_hint.reset();
+  EXPECT_EQ(ThereAndBack(request).node.rank_hint, std::nullopt);
+  request.node.rank_hint = 0;
+  EXPECT_EQ(ThereAndBack(request).node.rank_hint, 0);
+}
+
+TEST(WireTest, OutcomesComeBackAsTheyWere) {
+  const WorkersOutcome success{.succeeded = true};
+  EXPECT_EQ(ThereAndBack(success), success);
+  const WorkersOutcome failure{.succeeded = false, .failure = SomeFailure()};
+  EXPECT_EQ(ThereAndBack(failure), failure);
+}
+
+TEST(WireTest, FailureOfWhichNothingIsKnownIsStillAFailure) {
+  EXPECT_FALSE(ThereAndBack(WorkersOutcome{.succeeded = false}).succeeded);
+}
+
+TEST(WireTest, WelcomeComesBackAsItWas) {
+  const auto welcome = As<Welcome>(ThereAndBack(Welcome{milliseconds(500), milliseconds(2500)}));
+  EXPECT_EQ(welcome.keep_alive, milliseconds(500));
+  EXPECT_EQ(welcome.lease, milliseconds(2500));
+}
+
+TEST(WireTest, WaitingComesBackAsItWas) {
+  for (const bool spare : {true, false}) {
+    const auto waiting = As<Waiting>(ThereAndBack(Waiting{2, "1 of 2 nodes are here", spare}));
+    EXPECT_EQ(waiting.round, 2);
+    EXPECT_EQ(waiting.sentence, "1 of 2 nodes are here");
+    EXPECT_EQ(waiting.spare, spare);
+  }
+}
+
+TEST(WireTest, AssignmentComesBackAsItWas) {
+  const Assignment assignment{.run_id = "job",
+                              .round = 1'000'000'000'000,
+                              .group_rank = 1,
+                              .group_world_size = 3,
+                              .base_rank = 8,
+                              .world_size = 24,
+                              .role_base_rank = 4,
+                              .role_world_size = 12,
+                              .master_addr = "10.0.0.1",
+                              .master_port = 40'001,
+                              .restart_count = 2,
+                              .max_restarts = 5,
+                              .rank_reason = "keeps rank 1 from round 3"};
+  EXPECT_EQ(As<Assignment>(ThereAndBack(assignment)), assignment);
+}
+
+TEST(WireTest, StopAndFencedComeBackAsTheyWere) {
+  const auto stop = As<Stop>(ThereAndBack(Stop{4, "node b was lost"}));
+  EXPECT_EQ(stop.round, 4);
+  EXPECT_EQ(stop.reason, "node b was lost");
+  const auto fenced = As<Fenced>(ThereAndBack(Fenced{5, "fenced: round 5 is over"}));
+  EXPECT_EQ(fenced.round, 5);
+  EXPECT_EQ(fenced.sentence, "fenced: round 5 is over");
+}
+
+TEST(WireTest, VerdictOfEveryKindComesBackAsItWas) {
+  for (const VerdictKind kind : {VerdictKind::kSucceeded, VerdictKind::kWorkerFailed,
+                                 VerdictKind::kJoinTimeout, VerdictKind::kClosed}) {
+    Verdict verdict{.kind = kind, .sentence = "the job is over", .rounds = 2, .restarts = 1};
+    EXPECT_EQ(As<Verdict>(ThereAndBack(verdict)), verdict);
+    verdict.root_cause = SomeFailure();
+    EXPECT_EQ(As<Verdict>(ThereAndBack(verdict)), verdict);
+  }
+}
+
+TEST(WireTest, RefusedComesBackAsItWas) {
+  EXPECT_EQ(As<Refused>(ThereAndBack(Refused{"run id \"\" is empty"})).sentence,
+            "run id \"\" is empty");
+}
+
+TEST(WireTest, SnapshotIsDescribedFieldByField) {
+  const JobSnapshot job{.run_id = "job",
+                        .state = JobState::kRunning,
+                        .round = 3,
+                        .sentence = "2 of 2 nodes are here",
+                        .settings = SomeRequest().settings,
+                        .restart_count = 1,
+                        .nodes = {{.node = SomeRequest().node,
+                                   .state = NodeState::kRunning,
+                                   .group_rank = 0,
+                                   .rank_reason = "asked for rank 0"},
+                                  {.node = {.host = "spare"}, .state = NodeState::kSpare}}};
+  v1::JobDescription written;
+  ToWire(job, &written);
+  const v1::JobDescription wire = Sent(written);
+  EXPECT_EQ(wire.run_id(), "job");
+  EXPECT_EQ(wire.state(), v1::JobDescription::RUNNING);
+  EXPECT_EQ(wire.round(), 3);
+  EXPECT_EQ(wire.sentence(), "2 of 2 nodes are here");
+  EXPECT_EQ(wire.settings().min_nodes(), 2);
+  EXPECT_EQ(wire.settings().max_nodes(), 4);
+  EXPECT_EQ(wire.settings().last_call_ms(), 1500);
+  EXPECT_EQ(wire.settings().join_timeout_ms(), 90'000);
+  EXPECT_EQ(wire.settings().lease_ms(), 2500);
+  EXPECT_EQ(wire.settings().max_restarts(), 3);
+  EXPECT_EQ(wire.restart_count(), 1);
+  ASSERT_EQ(wire.nodes_size(), 2);
+  EXPECT_EQ(wire.nodes(0).node().node_id(), "node-1");
+  EXPECT_EQ(wire.nodes(0).state(), v1::NodeDescription::RUNNING);
+  EXPECT_EQ(wire.nodes(0).group_rank(), 0);
+  EXPECT_EQ(wire.nodes(0).rank_reason(), "asked for rank 0");
+  EXPECT_EQ(wire.nodes(1).node().host(), "spare");
+  EXPECT_EQ(wire.nodes(1).state(), v1::NodeDescription::SPARE);
+  EXPECT_EQ(wire.nodes(1).group_rank(), -1);
+}
+
+TEST(WireTest, StatesOfJobsAndNodesHaveTheirNames) {
+  const auto job_state = [](JobState state) {
+    v1::JobDescription wire;
+    ToWire(JobSnapshot{.state = state}, &wire);
+    return v1::JobDescription::State_Name(wire.state());
+  };
+  EXPECT_EQ(job_state(JobState::kGathering), "GATHERING");
+  EXPECT_EQ(job_state(JobState::kRunning), "RUNNING");
+  EXPECT_EQ(job_state(JobState::kEnded), "ENDED");
+  const auto node_state = [](NodeState state) {
+    v1::JobDescription wire;
+    ToWire(JobSnapshot{.nodes = {{.state = state}}}, &wire);
+    return v1::NodeDescription::State_Name(wire.nodes(0).state());
+  };
+  EXPECT_EQ(node_state(NodeState::kJoined), "JOINED");
+  EXPECT_EQ(node_state(NodeState::kStarting), "STARTING");
+  EXPECT_EQ(node_state(NodeState::kRunning), "RUNNING");
+  EXPECT_EQ(node_state(NodeState::kSucceeded), "SUCCEEDED");
+  EXPECT_EQ(node_state(NodeState::kStopping), "STOPPING");
+  EXPECT_EQ(node_state(NodeState::kSpare), "SPARE");
+}
+
+// ------------------------------------------------------------------------- what a stranger sends
+
+TEST(WireTest, ControlCharactersInWhatPeopleSeeAreReplaced) {
+  v1::Join join;
+  join.mutable_node()->set_host("\x1b[2Jevil\nhost");
+  join.mutable_node()->set_address("10.0.0.1\r");
+  join.mutable_node()->set_role("a\nb");
+  join.mutable_node()->add_topology("zone\x07");
+  join.mutable_node()->add_devices("0\x1b");
+  const NodeInfo node = FromWire(join).node;
+  EXPECT_EQ(node.host, "?[2Jevil host");
+  EXPECT_EQ(node.address, "10.0.0.1?");
+  EXPECT_EQ(node.role, "a b");
+  EXPECT_EQ(node.topology, std::vector<std::string>{"zone?"});
+  EXPECT_EQ(node.devices, std::vector<std::string>{"0?"});
+}
+
+TEST(WireTest, ControlCharactersInAFailureAreReplaced) {
+  v1::WorkersExited exited;
+  v1::WorkerFailure& failure = *exited.mutable_failure();
+  failure.set_host("b\x1b");
+  failure.set_what("exited\nwith code 3");
+  failure.set_stderr_tail("line\n\x1b[31mred\xff\n");
+  failure.set_log_path("/logs/\x1b");
+  failure.set_error_file("/error\x7f");
+  const WorkerFailure received = *FromWire(exited).failure;
+  EXPECT_EQ(received.host, "b?");
+  EXPECT_EQ(received.what, "exited with code 3");
+  EXPECT_EQ(received.stderr_tail, "line\n?[31mred?\n") << "lines are kept there";
+  EXPECT_EQ(received.log_path, "/logs/?");
+  EXPECT_EQ(received.error_file, "/error?");
+}
+
+TEST(WireTest, ControlCharactersInSentencesOfTheDaemonAreReplaced) {
+  v1::Directive wire;
+  wire.mutable_stop()->set_reason("\x1b]0;title\x07");
+  EXPECT_EQ(As<Stop>(FromWire(wire)).reason, "?]0;title?");
+  wire.mutable_refused()->set_sentence("no\r\n");
+  EXPECT_EQ(As<Refused>(FromWire(wire)).sentence, "no? ");
+  wire.mutable_verdict()->set_sentence("over\x1b");
+  EXPECT_EQ(As<Verdict>(FromWire(wire)).sentence, "over?");
+}
+
+TEST(WireTest, LongStringsAreCutToTheirLimits) {
+  const std::string long_text(100'000, 'x');
+  v1::Join join;
+  join.mutable_node()->set_host(long_text);
+  for (int i = 0; i < 1000; ++i) {
+    join.mutable_node()->add_topology("label");
+    join.mutable_node()->add_devices("device");
+  }
+  const NodeInfo node = FromWire(join).node;
+  EXPECT_EQ(node.host.size(), 4096u);
+  EXPECT_EQ(node.topology.size(), 64u);
+  EXPECT_EQ(node.devices.size(), 64u);
+}
+
+TEST(WireTest, LongStderrKeepsItsEnd) {
+  v1::WorkersExited exited;
+  exited.mutable_failure()->set_stderr_tail(std::string(100'000, 'x') + "the error");
+  const std::string tail = FromWire(exited).failure->stderr_tail;
+  EXPECT_EQ(tail.size(), kMaxStderrTail);
+  EXPECT_EQ(tail.substr(tail.size() - 9), "the error");
+}
+
+TEST(WireTest, NumbersThatAreNoPortAreNone) {
+  for (const std::uint32_t port : {0u, 65'536u, 70'000u, 65'536u + 29'500u, 4'294'967'295u}) {
+    v1::Join join;
+    join.mutable_node()->set_master_port(port);
+    EXPECT_EQ(FromWire(join).node.master_port, 0) << port;
+    v1::Directive directive;
+    directive.mutable_start()->set_master_port(port);
+    EXPECT_EQ(As<Assignment>(FromWire(directive)).master_port, 0) << port;
+  }
+}
+
+TEST(WireTest, HugeTimesCanStillBeAddedToNow) {
+  const TimePoint now = std::chrono::steady_clock::now();
+  v1::Join join;
+  join.mutable_settings()->set_join_timeout_ms(kMaxInt64);
+  join.mutable_settings()->set_lease_ms(kMaxInt64);
+  join.mutable_settings()->set_last_call_ms(kMinInt64);
+  const JobSettings settings = FromWire(join).settings;
+  EXPECT_GT(now + settings.join_timeout, now + std::chrono::hours(24 * 365));
+  EXPECT_GT(now + settings.lease, now + std::chrono::hours(24 * 365));
+  EXPECT_LT(settings.last_call, Duration::zero()) << "for the Coordinator to refuse";
+}
+
+TEST(WireTest, AgentOnTheNetworkCannotBeWithoutALease) {
+  for (const std::int64_t ms : {std::int64_t{0}, std::int64_t{-5}, kMinInt64}) {
+    v1::Join join;
+    join.mutable_settings()->set_lease_ms(ms);
+    EXPECT_GT(FromWire(join).settings.lease, Duration::zero()) << ms;
+  }
+}
+
+TEST(WireTest, NumbersOfNodesAndWorkersAreLeftForTheCoordinatorToJudge) {
+  v1::Join join;
+  join.mutable_settings()->set_min_nodes(-1);
+  join.mutable_settings()->set_max_restarts(-7);
+  join.mutable_node()->set_slots(std::numeric_limits<std::int32_t>::min());
+  join.mutable_node()->set_rank_hint(-2);
+  const JoinRequest request = FromWire(join);
+  EXPECT_EQ(request.settings.min_nodes, -1);
+  EXPECT_EQ(request.settings.max_restarts, -7);
+  EXPECT_EQ(request.node.slots, std::numeric_limits<std::int32_t>::min());
+  EXPECT_EQ(request.node.rank_hint, -2);
+}
+
+TEST(WireTest, VerdictOfAKindFromTheFutureIsNoSuccess) {
+  for (const int kind : {0, 5, 99, -1}) {
+    v1::Directive wire;
+    wire.mutable_verdict()->set_kind(static_cast<v1::Verdict::Kind>(kind));
+    EXPECT_EQ(As<Verdict>(FromWire(Sent(wire))).kind, VerdictKind::kClosed) << kind;
+  }
+}
+
+TEST(WireTest, DirectiveOfAKindFromTheFutureSaysNothing) {
+  v1::Directive wire;
+  // Field 15, a message of no bytes.
+  ASSERT_TRUE(wire.ParseFromString(std::string("\x7a\x00", 2)));
+  EXPECT_EQ(As<Waiting>(FromWire(wire)).sentence, "");
+}
+
+TEST(WireTest, EmptyMessagesAreRead) {
+  EXPECT_EQ(FromWire(v1::Join{}).node.slots, 0);
+  EXPECT_TRUE(FromWire(v1::WorkersExited{}).succeeded);
+  EXPECT_EQ(As<Waiting>(FromWire(v1::Directive{})).sentence, "");
+}
+
+// A worker's path with bytes that are no UTF-8 ended the streams of all agents of the job: protobuf
+// does not read a message with such a string.
+TEST(WireTest, TextThatIsNoUtf8DoesNotSpoilTheMessage) {
+  const std::string bad = "caf\xe9";
+  WorkerFailure failure{
+      .host = bad, .what = bad, .stderr_tail = bad, .log_path = bad, .error_file = bad};
+  EXPECT_EQ(ThereAndBack(WorkersOutcome{.failure = failure}).failure->what, "caf?");
+  EXPECT_EQ(ThereAndBack(WorkersOutcome{.failure = failure}).failure->stderr_tail, "caf?");
+  JoinRequest request = SomeRequest();
+  request.node.host = request.node.address = request.node.role = bad;
+  request.node.topology = request.node.devices = {bad};
+  EXPECT_EQ(ThereAndBack(request).node.host, "caf?");
+  EXPECT_EQ(As<Stop>(ThereAndBack(Stop{0, bad})).reason, "caf?");
+  EXPECT_EQ(As<Waiting>(ThereAndBack(Waiting{0, bad, false})).sentence, "caf?");
+  EXPECT_EQ(As<Fenced>(ThereAndBack(Fenced{0, bad})).sentence, "caf?");
+  EXPECT_EQ(As<Refused>(ThereAndBack(Refused{bad})).sentence, "caf?");
+  EXPECT_EQ(
+      As<Assignment>(ThereAndBack(Assignment{.master_addr = bad, .rank_reason = bad})).master_addr,
+      "caf?");
+  EXPECT_EQ(
+      As<Verdict>(ThereAndBack(Verdict{.sentence = bad, .root_cause = failure})).root_cause->what,
+      "caf?");
+  v1::JobDescription job;
+  ToWire(JobSnapshot{.sentence = bad, .nodes = {{.node = request.node, .rank_reason = bad}}}, &job);
+  EXPECT_EQ(Sent(job).nodes(0).rank_reason(), "caf?");
+}
+
+TEST(WireTest, TextIsNotCutInTheMiddleOfACharacter) {
+  JoinRequest request = SomeRequest();
+  request.node.host = "x";
+  for (int i = 0; i < 3000; ++i) request.node.host += "é";
+  EXPECT_EQ(ThereAndBack(request).node.host.size(), 4095u);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
