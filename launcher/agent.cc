@@ -1,0 +1,168 @@
+#include "launcher/agent.h"
+
+#include <utility>
+
+#include <spdlog/spdlog.h>
+#include <boost/asio/post.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/rank_layout.h"
+
+namespace muster::launcher {
+
+Agent::Agent(boost::asio::io_context& io, worker::Console& console, AgentParts parts,
+             const ClientFactory& make_client)
+    : io_(io), console_(console), parts_(std::move(parts)), client_(make_client(*this)) {}
+
+Agent::~Agent() = default;
+
+void Agent::Run(std::function<void(const RunResult&)> finished) {
+  finished_ = std::move(finished);
+  Do(policy_.Begin());
+}
+
+void Agent::OnStopSignal(int signal) {
+  spdlog::warn("received {}", worker::SignalName(signal));
+  Do(policy_.OnSignal(signal));
+}
+
+void Agent::PassOn(int signal) {
+  if (workers_ != nullptr) workers_->ForwardSignal(signal);
+}
+
+void Agent::OnDirective(const rendezvous::Directive& directive) {
+  Do(policy_.OnDirective(directive));
+}
+
+void Agent::OnTrouble(const std::string& trouble) {
+  spdlog::warn("{}", trouble);
+}
+
+void Agent::OnLost(const absl::Status& status) {
+  Do(policy_.OnLost(status));
+}
+
+void Agent::Do(const Actions& actions) {
+  for (const Action& action : actions) {
+    std::visit([this](const auto& kind) { Do(kind); }, action);
+  }
+}
+
+void Agent::Do(const JoinRound&) {
+  // A fresh port for every round: what is left of the last round's store cannot answer this one's
+  // workers.
+  master_port_.reset();
+  absl::StatusOr<ReservedPort> port = ReservedPort::Hold(parts_.fixed_master_port);
+  if (!port.ok()) return Do(policy_.OnCannotStart(port.status()));
+  master_port_.emplace(*std::move(port));
+  rendezvous::NodeInfo node = parts_.node;
+  node.master_port = master_port_->port();
+  client_->Join({parts_.config.run_id, Settings(), std::move(node)});
+}
+
+void Agent::Do(const StartWorkers& start) {
+  const rendezvous::Assignment& assignment = start.assignment;
+  const absl::StatusOr<AttemptLogs> logs = parts_.logs.BeginAttempt(
+      assignment.restart_count, assignment.round, parts_.config.nproc_per_node);
+  if (!logs.ok()) return Do(policy_.OnCannotStart(logs.status()));
+  spdlog::info("round {}: group rank {} of {}, ranks {} to {} of {}, master {}:{}",
+               assignment.round, assignment.group_rank, assignment.group_world_size,
+               assignment.base_rank, assignment.base_rank + parts_.config.nproc_per_node - 1,
+               assignment.world_size, assignment.master_addr, assignment.master_port);
+
+  workers_ = std::make_unique<worker::WorkerGroup>(
+      io_,
+      worker::WorkerGroupOptions{
+          .ladder = {.first_signal = SIGTERM, .grace = parts_.config.shutdown_timeout}},
+      console_,
+      worker::WorkerGroupCallbacks{
+          .on_first_failure =
+              [this](const worker::FailureRecord& record) {
+                spdlog::warn("rank {} {}", record.rank, record.what);
+                Do(policy_.OnFirstFailure(ToReport(record)));
+              },
+          .on_done = [this](const worker::GroupResult& result) { OnWorkersDone(result); },
+          .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
+  std::vector<worker::WorkerSpec> specs =
+      LayOutRanks(parts_.config, assignment, parts_.environment, *logs);
+  const int count = static_cast<int>(specs.size());
+  workers_->Start(std::move(specs));
+  if (workers_->running() == count) Do(policy_.OnWorkersStarted());
+}
+
+void Agent::OnWorkersDone(const worker::GroupResult& result) {
+  for (const worker::WorkerExit& exit : result.exits) {
+    if (!exit.status) {
+      spdlog::error("rank {} (pid {}) does not end: SIGKILL has no effect on it", exit.rank,
+                    exit.pid);
+    }
+  }
+  workers_.reset();
+  Do(policy_.OnWorkersGone(result.end == worker::GroupEnd::kSucceeded));
+}
+
+void Agent::Do(const StopWorkers& stop) {
+  if (workers_ == nullptr) return;
+  workers_->Stop({.first_signal = stop.signal, .grace = parts_.config.shutdown_timeout});
+}
+
+void Agent::Do(const KillWorkers&) {
+  if (workers_ != nullptr) workers_->StopNow();
+}
+
+void Agent::Do(const ReportStarted& report) {
+  client_->WorkersStarted(report.round);
+}
+
+void Agent::Do(const ReportExited& report) {
+  client_->WorkersExited(report.round, report.outcome);
+}
+
+void Agent::Do(const SayLeaving& leaving) {
+  client_->Leaving(leaving.reason);
+}
+
+void Agent::Do(const SayGoodbye& goodbye) {
+  client_->Leave(goodbye.reason, [this] { Do(policy_.OnGoodbyeHeard()); });
+}
+
+void Agent::Do(const Finish&) {
+  master_port_.reset();
+  // From the loop: whoever hears it may destroy this agent, which is on the stack now.
+  boost::asio::post(
+      io_, [finished = std::move(finished_), result = *policy_.result()] { finished(result); });
+}
+
+void Agent::Do(const Tell& tell) {
+  if (tell.level == Tell::kWarning) {
+    spdlog::warn("{}", tell.sentence);
+  } else {
+    spdlog::info("{}", tell.sentence);
+  }
+}
+
+rendezvous::JobSettings Agent::Settings() const {
+  const LaunchConfig& config = parts_.config;
+  return {.min_nodes = config.min_nodes,
+          .max_nodes = config.max_nodes,
+          .last_call = config.timeouts.last_call,
+          .join_timeout = config.timeouts.join,
+          .lease = config.timeouts.lease,
+          .keep_alive = config.timeouts.keep_alive_interval,
+          .max_restarts = config.max_restarts};
+}
+
+rendezvous::WorkerFailure Agent::ToReport(const worker::FailureRecord& record) const {
+  return {.rank = record.rank,
+          .local_rank = record.local_rank,
+          .host = parts_.node.host,
+          .pid = record.pid,
+          .exit_code = record.status.exit_code,
+          .signal = record.status.signal,
+          .what = record.what,
+          .stderr_tail = record.stderr_tail,
+          .log_path = record.log_path,
+          .error_file = record.error_file};
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,168 @@
+#include "launcher/agent_policy.h"
+
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/failure_record.h"
+
+namespace muster::launcher {
+namespace {
+
+// For the goodbye: why this node leaves. Empty after a verdict, which needs no reason.
+std::string ReasonToLeave(const RunResult& result) {
+  if (const auto* interrupted = std::get_if<Interrupted>(&result)) {
+    return absl::StrCat("interrupted by ", worker::SignalName(interrupted->signal));
+  }
+  if (const auto* failed = std::get_if<RendezvousFailed>(&result)) {
+    return std::string(failed->status.message());
+  }
+  return "";
+}
+
+}  // namespace
+
+Actions AgentPolicy::Begin() {
+  return {JoinRound{}};
+}
+
+Actions AgentPolicy::OnDirective(const rendezvous::Directive& directive) {
+  return std::visit([this](const auto& kind) { return Handle(kind); }, directive);
+}
+
+Actions AgentPolicy::Handle(const rendezvous::Welcome&) {
+  return {};
+}
+
+Actions AgentPolicy::Handle(const rendezvous::Waiting& waiting) {
+  if (waiting.sentence.empty() || state_ != State::kJoining) return {};
+  return {Tell{Tell::kWarning, waiting.sentence}};
+}
+
+Actions AgentPolicy::Handle(const rendezvous::Assignment& assignment) {
+  if (state_ != State::kJoining) return {};
+  state_ = State::kRunning;
+  next_ = Next::kUndecided;
+  round_ = assignment.round;
+  return {Tell{Tell::kNotice,
+               absl::StrCat("round ", assignment.round, ": this node ", assignment.rank_reason)},
+          StartWorkers{assignment}};
+}
+
+Actions AgentPolicy::Handle(const rendezvous::Stop& stop) {
+  if (stop.round != round_ || state_ == State::kLeaving || state_ == State::kFinished) return {};
+  Actions actions = {
+      Tell{Tell::kWarning, absl::StrCat("round ", stop.round, " is over: ", stop.reason)}};
+  if (next_ == Next::kUndecided) next_ = Next::kJoin;
+  if (state_ == State::kRunning) {
+    state_ = State::kStopping;
+    actions.push_back(StopWorkers{SIGTERM});
+  } else if (state_ == State::kWaiting) {
+    for (Action& action : Proceed()) actions.push_back(std::move(action));
+  }
+  return actions;
+}
+
+Actions AgentPolicy::Handle(const rendezvous::Fenced& fenced) {
+  // A report that crossed a Stop or a Verdict on its way, which says what to do.
+  return {Tell{Tell::kNotice, fenced.sentence}};
+}
+
+Actions AgentPolicy::Handle(const rendezvous::Verdict& verdict) {
+  return End(verdict, SIGTERM);
+}
+
+Actions AgentPolicy::Handle(const rendezvous::Refused& refused) {
+  rendezvous_lost_ = true;
+  return End(RendezvousFailed{absl::FailedPreconditionError(
+                 absl::StrCat("the rendezvous refused this node: ", refused.sentence))},
+             SIGTERM);
+}
+
+Actions AgentPolicy::OnLost(const absl::Status& status) {
+  rendezvous_lost_ = true;
+  return End(RendezvousFailed{status}, SIGTERM);
+}
+
+Actions AgentPolicy::OnWorkersStarted() {
+  if (state_ != State::kRunning) return {};
+  return {ReportStarted{round_}};
+}
+
+Actions AgentPolicy::OnFirstFailure(const rendezvous::WorkerFailure& failure) {
+  // Once the run or the round is over here, workers that fail do so because of it.
+  if (state_ != State::kRunning) return {};
+  state_ = State::kStopping;
+  return {ReportExited{round_, {.succeeded = false, .failure = failure}}};
+}
+
+Actions AgentPolicy::OnWorkersGone(bool succeeded) {
+  const bool unasked = state_ == State::kRunning;
+  state_ = State::kWaiting;
+  if (!unasked || !succeeded) return Proceed();
+  return {ReportExited{round_, {.succeeded = true}}};
+}
+
+Actions AgentPolicy::OnCannotStart(const absl::Status& status) {
+  state_ = State::kWaiting;
+  return End(RendezvousFailed{status}, SIGTERM);
+}
+
+Actions AgentPolicy::OnSignal(int signal) {
+  const bool first = next_ != Next::kLeave;
+  if (first) return End(Interrupted{signal}, signal);
+  if (WorkersRun()) return {KillWorkers{}};
+  if (state_ == State::kLeaving) {
+    // Nobody hears the goodbye, or it takes the user too long.
+    state_ = State::kFinished;
+    return {Finish{}};
+  }
+  return {};
+}
+
+Actions AgentPolicy::OnGoodbyeHeard() {
+  if (state_ == State::kFinished) return {};
+  state_ = State::kFinished;
+  return {Finish{}};
+}
+
+Actions AgentPolicy::End(RunResult result, int signal) {
+  Actions actions;
+  if (next_ == Next::kLeave) {
+    // What ended the run first stays its result; but without a rendezvous no goodbye will be heard.
+    if (rendezvous_lost_ && state_ == State::kLeaving) return OnGoodbyeHeard();
+    return actions;
+  }
+  next_ = Next::kLeave;
+  result_ = std::move(result);
+  if (!WorkersRun()) return Proceed();
+  if (std::holds_alternative<Interrupted>(*result_)) {
+    actions.push_back(SayLeaving{ReasonToLeave(*result_)});
+  }
+  if (state_ == State::kRunning) actions.push_back(StopWorkers{signal});
+  state_ = State::kStopping;
+  return actions;
+}
+
+// Once no worker is left: what comes next, if that is known.
+Actions AgentPolicy::Proceed() {
+  switch (next_) {
+    case Next::kUndecided:
+      // A failure was reported; the rendezvous will say Stop or Verdict.
+      return {};
+    case Next::kJoin:
+      next_ = Next::kUndecided;
+      state_ = State::kJoining;
+      return {JoinRound{}};
+    case Next::kLeave:
+      if (rendezvous_lost_) {
+        state_ = State::kFinished;
+        return {Finish{}};
+      }
+      state_ = State::kLeaving;
+      return {SayGoodbye{ReasonToLeave(*result_)}};
+  }
+  return {};
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,33 @@
+// What a Python worker decorated with torch's @record leaves behind when it fails: a JSON file that
+// names the exception (torch/distributed/elastic/multiprocessing/errors/error_handler.py).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace muster::launcher {
+
+struct ErrorFile {
+  // "ValueError: no such layer".
+  std::string message;
+  // Python's, lines ended by '\n'; empty when there is none.
+  std::string traceback;
+  // When it happened, in seconds since 1970 by that node's clock.
+  std::optional<std::int64_t> timestamp;
+
+  bool operator==(const ErrorFile&) const = default;
+};
+
+// Reads {"message": {"message": TEXT, "extraInfo": {"py_callstack": TEXT, "timestamp": "SECONDS"}}}
+// or the older {"message": TEXT, "timestamp": SECONDS}. Nothing when there is no message in it:
+// workers write these files while they die, so any part may be missing.
+std::optional<ErrorFile> ParseErrorFile(absl::string_view json);
+
+// Reads the file at `path`. Nothing when it is not there, is no regular file, is larger than 1 MiB
+// or says nothing.
+std::optional<ErrorFile> ReadErrorFile(const std::string& path);
+
+}  // namespace muster::launcher

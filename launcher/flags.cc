@@ -1,0 +1,191 @@
+#include "launcher/flags.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/flag_help.h"
+#include "launcher/flag_scanner.h"
+#include "launcher/program.h"
+#include "launcher/random_name.h"
+#include "launcher/version.h"
+
+namespace muster::launcher {
+namespace {
+
+std::string NodesText(const RunFlags& flags) {
+  return flags.min_nodes == flags.max_nodes
+             ? absl::StrCat("--nnodes=", flags.max_nodes)
+             : absl::StrCat("--nnodes=", flags.min_nodes, ":", flags.max_nodes);
+}
+
+// The rank that the scheduler gave this node. What is no number there is not meant for us.
+std::optional<int> SchedulerRank(const Environment& environment) {
+  for (const char* variable : {"SLURM_NODEID", "JOB_COMPLETION_INDEX"}) {
+    int rank = 0;
+    if (absl::SimpleAtoi(GetOr(environment, variable, ""), &rank) && rank >= 0) return rank;
+  }
+  return std::nullopt;
+}
+
+// The mode and endpoint when --rdzv-endpoint is given.
+absl::Status SetEndpointMode(const RunFlags& flags, LaunchConfig& config) {
+  const bool is_static = flags.rdzv_backend == "static";
+  // A static endpoint is the workers' own MASTER_PORT, which nobody should have to guess.
+  const auto endpoint = rendezvous::ParseEndpoint(
+      flags.rdzv_endpoint,
+      is_static ? std::nullopt : std::optional<std::uint16_t>(rendezvous::kDefaultRendezvousPort));
+  if (!endpoint.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--rdzv-endpoint=", flags.rdzv_endpoint, " ", endpoint.status().message()));
+  }
+  if (endpoint->port != 0) {
+    config.endpoint = *endpoint;
+    config.mode = is_static ? RendezvousMode::kStatic : RendezvousMode::kEndpoint;
+    return absl::OkStatus();
+  }
+  // torchrun's documented way to run several jobs on one machine is localhost:0.
+  if (flags.max_nodes == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--rdzv-endpoint=", flags.rdzv_endpoint,
+                                                 " has port 0, which the other nodes of ",
+                                                 NodesText(flags), " cannot know; choose a port"));
+}
+
+// The mode and endpoint when --rdzv-endpoint is not given.
+absl::Status SetMasterMode(const RunFlags& flags, LaunchConfig& config) {
+  const int port = flags.master_port.value_or(0);
+  // A master address alone does not make a job of one node static; torchrun does not look at it
+  // either.
+  if (flags.max_nodes == 1 && port == 0) return absl::OkStatus();
+  if (flags.max_nodes > 1) {
+    if (flags.master_addr.empty() && !flags.master_port) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(NodesText(flags),
+                       " needs --rdzv-endpoint=HOST:PORT, the same on every node, or "
+                       "--master-addr and --node-rank"));
+    }
+    if (flags.master_port && port == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--master-port=0 leaves the port open, which the other nodes of ",
+                       NodesText(flags), " cannot know; choose a port"));
+    }
+  }
+  config.endpoint.host = flags.master_addr.empty() ? "127.0.0.1" : flags.master_addr;
+  config.endpoint.port =
+      static_cast<std::uint16_t>(port == 0 ? rendezvous::kDefaultMasterPort : port);
+  const bool is_static = flags.rdzv_backend.empty() || flags.rdzv_backend == "static";
+  config.mode =
+      is_static || flags.max_nodes == 1 ? RendezvousMode::kStatic : RendezvousMode::kEndpoint;
+  return absl::OkStatus();
+}
+
+absl::Status SetMode(const RunFlags& flags, LaunchConfig& config) {
+  if (!flags.standalone) {
+    return flags.rdzv_endpoint.empty() ? SetMasterMode(flags, config)
+                                       : SetEndpointMode(flags, config);
+  }
+  if (flags.min_nodes > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--standalone runs one node, but ", NodesText(flags), " asks for more; drop one of them"));
+  }
+  config.max_nodes = 1;
+  return absl::OkStatus();
+}
+
+// Who this node is among the others.
+absl::Status SetNodeRank(const RunFlags& flags, const Environment& environment,
+                         LaunchConfig& config) {
+  config.node_rank = flags.node_rank;
+  if (config.max_nodes == 1) return absl::OkStatus();
+  if (!config.node_rank) config.node_rank = SchedulerRank(environment);
+  if (config.mode != RendezvousMode::kStatic) return absl::OkStatus();
+
+  // torchrun's static rendezvous has no minimum: all nodes, with rank 0 for the one that does not
+  // say.
+  config.min_nodes = config.max_nodes;
+  if (!config.node_rank) config.node_rank = 0;
+  if (*config.node_rank >= config.max_nodes) {
+    return absl::InvalidArgumentError(absl::StrCat("node rank ", *config.node_rank,
+                                                   " is not among the nodes of ", NodesText(flags),
+                                                   ", which count from 0; correct one of the two"));
+  }
+  return absl::OkStatus();
+}
+
+std::string ChooseRunId(const RunFlags& flags, RendezvousMode mode) {
+  if (!flags.rdzv_id.empty()) return flags.rdzv_id;
+  // Nodes that meet must agree on the id, so it cannot be drawn; "none" is torchrun's.
+  return mode == RendezvousMode::kStandalone ? absl::StrCat("standalone-", RandomName(8)) : "none";
+}
+
+absl::Status SetProgram(const RunFlags& flags, const std::vector<std::string>& command,
+                        const Environment& environment, LaunchConfig& config) {
+  if (flags.module && flags.no_python) {
+    return absl::InvalidArgumentError(
+        "--module and --no-python exclude each other: a module is run by Python; drop one of them");
+  }
+  if (command.empty()) {
+    return absl::InvalidArgumentError(
+        "no script to run; write `muster run [flags] script [script args...]`");
+  }
+  auto program = MakeProgram(command,
+                             flags.module      ? ProgramKind::kModule
+                             : flags.no_python ? ProgramKind::kCommand
+                                               : ProgramKind::kScript,
+                             environment);
+  if (!program.ok()) return program.status();
+  config.program = *std::move(program);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, const Environment& environment,
+                                        const Machine& machine) {
+  const RunFlags& flags = scanned.flags;
+  LaunchConfig config;
+  config.min_nodes = flags.min_nodes;
+  config.max_nodes = flags.max_nodes;
+  const auto nproc = ParseNproc(flags.nproc_per_node, machine, environment);
+  if (!nproc.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--nproc-per-node=", flags.nproc_per_node, " ", nproc.status().message()));
+  }
+  config.nproc_per_node = *nproc;
+  config.role = flags.role;
+  config.local_addr = flags.local_addr;
+
+  absl::Status status = SetMode(flags, config);
+  if (status.ok()) status = SetNodeRank(flags, environment, config);
+  if (status.ok()) status = SetProgram(flags, scanned.command, environment, config);
+  if (!status.ok()) return status;
+
+  config.run_id = ChooseRunId(flags, config.mode);
+  config.timeouts = flags.timeouts;
+  if (config.mode == RendezvousMode::kStatic && !flags.join_timeout_given) {
+    config.timeouts.join = std::chrono::seconds(900);  // torchrun's default for static alone
+  }
+  config.max_restarts = flags.max_restarts;
+  config.shutdown_timeout = flags.shutdown_timeout;
+  config.exit_code = flags.exit_code;
+  config.log_dir = flags.log_dir;
+  config.redirects = flags.redirects;
+  config.tee = flags.tee;
+  config.log_level = flags.log_level;
+  return config;
+}
+
+}  // namespace
+
+ParsedRun ParseRun(const std::vector<std::string>& args, const Environment& environment,
+                   const Machine& machine) {
+  const auto scanned = ScanArgs(args, environment);
+  if (!scanned.ok()) return UsageError{std::string(scanned.status().message())};
+  if (scanned->flags.help) return TextRequest{RunHelp()};
+  if (scanned->flags.version) return TextRequest{absl::StrCat("muster ", kVersion, "\n")};
+  auto config = MakeConfig(*scanned, environment, machine);
+  if (!config.ok()) return UsageError{std::string(config.status().message())};
+  return *std::move(config);
+}
+
+}  // namespace muster::launcher

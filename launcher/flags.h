@@ -1,0 +1,32 @@
+// The command line of `muster run`.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/environment.h"
+#include "launcher/launch_config.h"
+#include "launcher/nproc.h"
+
+namespace muster::launcher {
+
+// The user's mistake in one sentence: what was given, why it is wrong, what to do. For stderr; exit
+// code 2.
+struct UsageError {
+  std::string sentence;
+};
+
+// A text that the user asked for. For stdout; exit code 0.
+struct TextRequest {
+  std::string text;
+};
+
+using ParsedRun = std::variant<LaunchConfig, UsageError, TextRequest>;
+
+// Reads the arguments that follow `muster run`. Beside what is passed in it looks at the files that
+// the command names, and draws a random run id for a standalone job that has none.
+ParsedRun ParseRun(const std::vector<std::string>& args, const Environment& environment,
+                   const Machine& machine);
+
+}  // namespace muster::launcher

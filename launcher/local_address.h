@@ -1,0 +1,35 @@
+// What this machine is called, and which of its addresses others use.
+#pragma once
+
+#include <string>
+
+#include "rendezvous/endpoint.h"
+
+namespace muster::launcher {
+
+// The name of this machine (gethostname), or "localhost".
+std::string HostName();
+
+// How an endpoint's host looks from here.
+struct EndpointView {
+  // It resolved. Nothing below is known otherwise.
+  bool resolved = false;
+  // It is an address of this machine.
+  bool ours = false;
+  // It resolves to loopback addresses only. For "localhost" and 127.0.0.1 that is what was meant;
+  // for a host name it is an entry of this machine's own /etc/hosts, and other machines see another
+  // address.
+  bool loopback = false;
+  // The address from which this machine reaches it, numeric: what the connection to the rendezvous
+  // would come from, and so where others can reach this machine. Empty if there is no route.
+  std::string local_address;
+};
+
+// Resolves the host (this may wait for DNS) and asks the kernel for the way there; no packet is
+// sent.
+EndpointView LookAtEndpoint(const rendezvous::Endpoint& endpoint);
+
+// "localhost", or an IP address of the loopback range, as written.
+bool IsLoopbackLiteral(const std::string& host);
+
+}  // namespace muster::launcher

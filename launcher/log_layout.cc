@@ -1,0 +1,93 @@
+#include "launcher/log_layout.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/random_name.h"
+
+namespace muster::launcher {
+namespace {
+
+absl::Status CannotMake(const std::string& directory, const std::error_code& cause) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("make log directory ", directory, ": ", cause.message()));
+}
+
+// What mkdir says: success, or the cause. For this user only: workers print secrets.
+std::error_code MakePrivate(const std::string& directory) {
+  if (mkdir(directory.c_str(), 0700) == 0) return {};
+  return {errno, std::generic_category()};
+}
+
+// Makes `prefix` + random characters. As mkdtemp(), but with as many characters as torchrun's names
+// have.
+absl::StatusOr<std::string> MakeUnique(const std::string& prefix, int length) {
+  // Two agents that start at once on a shared disk may draw the same name; a hundred times in a row
+  // they do not.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::string directory = absl::StrCat(prefix, RandomName(length));
+    const std::error_code error = MakePrivate(directory);
+    if (!error) return directory;
+    if (error != std::errc::file_exists) return CannotMake(directory, error);
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("make log directory ", prefix, "*: all names taken"));
+}
+
+absl::StatusOr<std::string> MakeRoot(const std::string& log_dir, const std::string& temp_dir) {
+  std::error_code error;
+  // A worker may change its directory, and must still find its error file.
+  const std::string root = std::filesystem::absolute(log_dir.empty() ? temp_dir : log_dir, error);
+  if (error) return CannotMake(log_dir, error);
+  if (log_dir.empty()) return MakeUnique(absl::StrCat(root, "/muster_"), 6);
+  std::filesystem::create_directories(root, error);
+  if (error) return CannotMake(root, error);
+  return root;
+}
+
+}  // namespace
+
+absl::StatusOr<LogLayout> LogLayout::Create(const std::string& log_dir, const std::string& run_id,
+                                            const std::string& temp_dir) {
+  if (log_dir == "/dev/null") return LogLayout("");
+  const auto root = MakeRoot(log_dir, temp_dir);
+  if (!root.ok()) return root.status();
+  auto run_directory = MakeUnique(absl::StrCat(*root, "/", run_id, "_"), 8);
+  if (!run_directory.ok()) return run_directory.status();
+  return LogLayout(*std::move(run_directory));
+}
+
+absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
+                                                    rendezvous::RoundNumber round,
+                                                    int nproc) const {
+  AttemptLogs logs;
+  logs.ranks.resize(static_cast<std::size_t>(nproc));
+  if (run_directory_.empty()) return logs;
+
+  logs.directory = absl::StrCat(run_directory_, "/attempt_", restart_count);
+  std::error_code error = MakePrivate(logs.directory);
+  if (error == std::errc::file_exists) {
+    absl::StrAppend(&logs.directory, ".round", round);
+    error = MakePrivate(logs.directory);
+  }
+  if (error) return CannotMake(logs.directory, error);
+
+  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
+    const std::string directory = absl::StrCat(logs.directory, "/", local_rank);
+    error = MakePrivate(directory);
+    if (error) return CannotMake(directory, error);
+    logs.ranks[static_cast<std::size_t>(local_rank)] = {
+        .stdout_log = absl::StrCat(directory, "/stdout.log"),
+        .stderr_log = absl::StrCat(directory, "/stderr.log"),
+        .error_file = absl::StrCat(directory, "/error.json")};
+  }
+  return logs;
+}
+
+}  // namespace muster::launcher

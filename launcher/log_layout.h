@@ -1,0 +1,58 @@
+// Where the logs of a run lie, in torchrun's layout:
+//   <log dir>/<run id>_XXXXXXXX/attempt_<restart count>/<local rank>/
+//       stdout.log, stderr.log, error.json
+// Each agent process has a run directory of its own, so nodes may share a log directory. Nothing is
+// ever deleted.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::launcher {
+
+// Absolute paths of what one worker may write; all empty when logs are off. The files need not
+// exist.
+struct RankLogs {
+  std::string stdout_log;
+  std::string stderr_log;
+  std::string error_file;
+
+  bool operator==(const RankLogs&) const = default;
+};
+
+// One start of this node's workers.
+struct AttemptLogs {
+  // Empty when logs are off.
+  std::string directory;
+  // By local rank.
+  std::vector<RankLogs> ranks;
+};
+
+// Copied freely; the directories are not removed with it.
+class LogLayout {
+ public:
+  // Makes the run directory, readable by its owner alone, in `log_dir` (made if missing). "" stands
+  // for a fresh directory in `temp_dir`, "/dev/null" turns logs off. The error names the directory
+  // and the cause.
+  static absl::StatusOr<LogLayout> Create(const std::string& log_dir, const std::string& run_id,
+                                          const std::string& temp_dir);
+
+  // Makes the directories for `nproc` workers. The first round with a restart count gets
+  // attempt_<count>; a later one with the same count, after nodes came or went, gets
+  // attempt_<count>.round<round>.
+  absl::StatusOr<AttemptLogs> BeginAttempt(int restart_count, rendezvous::RoundNumber round,
+                                           int nproc) const;
+
+  // Absolute; empty when logs are off.
+  const std::string& run_directory() const { return run_directory_; }
+
+ private:
+  explicit LogLayout(std::string run_directory) : run_directory_(std::move(run_directory)) {}
+
+  std::string run_directory_;
+};
+
+}  // namespace muster::launcher

@@ -1,0 +1,17 @@
+#include "launcher/random_name.h"
+
+#include <random>
+#include <string_view>
+
+namespace muster::launcher {
+
+std::string RandomName(int length) {
+  constexpr std::string_view kCharacters = "abcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device device;
+  std::uniform_int_distribution<std::size_t> choice(0, kCharacters.size() - 1);
+  std::string name;
+  for (int i = 0; i < length; ++i) name += kCharacters[choice(device)];
+  return name;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,11 @@
+// Names that nobody else has.
+#pragma once
+
+#include <string>
+
+namespace muster::launcher {
+
+// `length` random characters out of [a-z0-9], from the system's random device.
+std::string RandomName(int length);
+
+}  // namespace muster::launcher

@@ -1,0 +1,31 @@
+// The timeouts of --rdzv-conf, in torchrun's words.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "launcher/launch_config.h"
+
+namespace muster::launcher {
+
+struct RdzvConf {
+  RendezvousTimeouts timeouts;
+  // A join timeout was among the keys.
+  bool join_given = false;
+
+  bool operator==(const RdzvConf&) const = default;
+};
+
+// Reads "join_timeout=600,last_call_timeout=30", in seconds above zero. The keys:
+//
+//   - join_timeout, or else timeout (which torchrun's c10d ignores, to its users' surprise)
+//   - last_call_timeout
+//   - lease_timeout, or else keep_alive_interval (5) times keep_alive_max_attempt (3)
+//   - keep_alive_interval, taken as a third of the lease where it is longer
+//   - connect_timeout, or else read_timeout
+//
+// Where none of the lease's keys is there, it has its own default. Other keys are ignored, as
+// torchrun does. Quotes around the whole are dropped: launch scripts
+// leave them there. An error's message is a phrase that follows the text it is about.
+absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text);
+
+}  // namespace muster::launcher

@@ -1,0 +1,41 @@
+// What the user is told at the end of a run. Pure: text and a number out of values.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "absl/time/time.h"
+#include "launcher/error_file.h"
+#include "launcher/launch_config.h"
+#include "launcher/run_result.h"
+
+namespace muster::launcher {
+
+struct ReportContext {
+  // Program::name.
+  std::string program;
+  // NodeInfo::host of this node.
+  std::string host;
+  // The moment of the report, for failures that do not bring their own, and how to show it.
+  absl::Time now;
+  absl::TimeZone zone;
+  // Since the start of the agent.
+  std::chrono::milliseconds elapsed{0};
+  // The error file of the verdict's root cause, where this node could read it.
+  std::optional<ErrorFile> error;
+  // Also tell of success (--log-level info).
+  bool verbose = false;
+};
+
+// The text for stderr, whole lines; empty when there is nothing to say. A worker's failure is a
+// block with torchrun's field names, so that what reads those reads ours; the rest is one line.
+// What workers wrote appears without control characters: it must not command the reader's terminal.
+std::string FormatReport(const RunResult& result, const ReportContext& context);
+
+// 0 for success; 1 for a worker's failure, or with kWorker the worker's own exit code, 128+n for
+// signal n; 3 when the rendezvous failed, timed out or was closed; 128+n when signal n interrupted
+// the run.
+int ExitCodeFor(const RunResult& result, ExitCodePolicy policy);
+
+}  // namespace muster::launcher

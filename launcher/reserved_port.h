@@ -1,0 +1,39 @@
+// The TCP port that the workers' store will have, held until it has it.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace muster::launcher {
+
+// A socket bound to a port on every address of this machine that does not listen. While it is held,
+// nobody is given the port who asks the kernel for a free one; a program that asks for this very
+// port with SO_REUSEADDR, as c10d's TCPStore, Gloo and every common server do, gets it. (Linux lets
+// sockets with SO_REUSEADDR share a port as long as none listens: inet_csk_bind_conflict.)
+class ReservedPort {
+ public:
+  // Holds `port`, or a free one for 0. The error says who is in the way:
+  // "hold port 29500 for the workers: Address already in use".
+  static absl::StatusOr<ReservedPort> Hold(std::uint16_t port);
+
+  ReservedPort(ReservedPort&& other) noexcept
+      : fd_(std::exchange(other.fd_, -1)), port_(other.port_) {}
+  ReservedPort& operator=(ReservedPort&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    std::swap(port_, other.port_);
+    return *this;
+  }
+  ~ReservedPort();
+
+  std::uint16_t port() const { return port_; }
+
+ private:
+  ReservedPort(int fd, std::uint16_t port) : fd_(fd), port_(port) {}
+
+  int fd_;
+  std::uint16_t port_;
+};
+
+}  // namespace muster::launcher

@@ -1,0 +1,24 @@
+// How a run ended for this agent: what the agent hands to report.h.
+#pragma once
+
+#include <variant>
+
+#include "absl/status/status.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::launcher {
+
+// The rendezvous could not be served or reached, or ended without a verdict.
+struct RendezvousFailed {
+  absl::Status status;
+};
+
+// A signal to this agent ended the run here, before any verdict.
+struct Interrupted {
+  int signal = 0;
+};
+
+// A Verdict is the job's end, the same on every node.
+using RunResult = std::variant<rendezvous::Verdict, RendezvousFailed, Interrupted>;
+
+}  // namespace muster::launcher

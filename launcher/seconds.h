@@ -1,0 +1,14 @@
+// Durations as users write them: a number of seconds.
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "absl/strings/string_view.h"
+
+namespace muster::launcher {
+
+// Reads "30" or "0.5". Nothing for what is no number, is below zero or is longer than 30 years.
+std::optional<std::chrono::milliseconds> ParseSeconds(absl::string_view text);
+
+}  // namespace muster::launcher

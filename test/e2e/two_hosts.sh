@@ -1,0 +1,33 @@
+#!/bin/sh
+# Two hosts in one machine: this shell's network namespace is one, and a second namespace at the
+# other end of a cable (veth) is the other. To be run by `unshare --map-root-user --net`, with which
+# all of it disappears.
+#
+# usage: two_hosts.sh MUSTER PROGRAM
+# Runs one agent on each host, with PROGRAM as the worker. The second host's output comes after the
+# first's.
+set -eu
+muster=$1
+program=$2
+
+ip link set lo up
+unshare --net sleep 10000 &
+second=$!
+trap 'kill $second' EXIT
+# Its namespace is there once it is another than ours.
+while [ "$(readlink /proc/$second/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+on_second="nsenter --target $second --net"
+
+ip link add to_second type veth peer name to_first netns $second
+ip addr add 10.99.0.1/24 dev to_second
+ip link set to_second up
+$on_second ip link set lo up
+$on_second ip addr add 10.99.0.2/24 dev to_first
+$on_second ip link set to_first up
+
+set -- run --nnodes=2 --rdzv-endpoint=10.99.0.1:29400 --no-python "$program"
+"$muster" "$@" &
+first=$!
+$on_second "$muster" "$@" >"$TMPDIR/second.out"
+wait $first
+cat "$TMPDIR/second.out"
