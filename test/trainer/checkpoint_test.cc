@@ -1,0 +1,131 @@
+// Checkpoints as Python's torch.load sees them.
+#include "trainer/io/checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "test/trainer/program.h"
+#include "trainer/models/classifier.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr std::chrono::seconds kDeadline(60);
+
+// What Python prints when it runs `code`, with the checkpoint's path as sys.argv[1].
+std::string PythonOutput(const std::string& code, const std::string& path) {
+  Program python({"/usr/bin/python3", "-c", code, path}, {});
+  EXPECT_EQ(python.Wait(kDeadline), 0) << python.errors();
+  return python.output();
+}
+
+std::string PathFor(const std::string& name) {
+  return testing::TempDir() + "/" + name;
+}
+
+TEST(CheckpointTest, PythonReadsEveryDtypeAndView) {
+  if (!PythonHasTorch()) GTEST_SKIP() << "needs Debian's python3-torch";
+  const at::Tensor matrix = torch::arange(6, torch::kFloat).view({2, 3});
+  const std::string path = PathFor("dtypes.pt");
+  const absl::Status saved = SaveStateDict(
+      {
+          {"z.weight", matrix},
+          {"a.transposed", matrix.t()},
+          {"row", matrix[1]},
+          {"scalar", torch::tensor(2.5)},
+          {"empty", torch::zeros({0, 4})},
+          {"double", torch::tensor({1.0 / 3}, torch::kDouble)},
+          {"half", torch::tensor({0.5}, torch::kHalf)},
+          {"bfloat16", torch::tensor({1.5}, torch::kBFloat16)},
+          {"long", torch::tensor({-(std::int64_t{1} << 40)}, torch::kLong)},
+          {"int", torch::tensor({-7}, torch::kInt)},
+          {"byte", torch::tensor({255}, torch::kByte)},
+          {"bool", torch::tensor({true, false}, torch::kBool)},
+          {"leaf", torch::ones({2}).requires_grad_()},
+      },
+      path);
+  ASSERT_TRUE(saved.ok()) << saved;
+  EXPECT_EQ(PythonOutput(R"(
+import sys, torch
+state = torch.load(sys.argv[1])
+print(type(state).__name__)
+for name, t in state.items():
+    print(name, str(t.dtype)[6:], tuple(t.shape), t.tolist(), t.storage().size(), t.requires_grad)
+)",
+                         path),
+            "OrderedDict\n"
+            "z.weight float32 (2, 3) [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]] 6 False\n"
+            "a.transposed float32 (3, 2) [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]] 6 False\n"
+            "row float32 (3,) [3.0, 4.0, 5.0] 3 False\n"
+            "scalar float32 () 2.5 1 False\n"
+            "empty float32 (0, 4) [] 0 False\n"
+            "double float64 (1,) [0.3333333333333333] 1 False\n"
+            "half float16 (1,) [0.5] 1 False\n"
+            "bfloat16 bfloat16 (1,) [1.5] 1 False\n"
+            "long int64 (1,) [-1099511627776] 1 False\n"
+            "int int32 (1,) [-7] 1 False\n"
+            "byte uint8 (1,) [255] 1 False\n"
+            "bool bool (2,) [True, False] 2 False\n"
+            "leaf float32 (2,) [1.0, 1.0] 2 False\n");
+}
+
+// The strongest statement of "the same model as in Python": the same seed gives the same bits.
+TEST(CheckpointTest, AFreshClassifierIsPythonsBitForBit) {
+  if (!PythonHasTorch()) GTEST_SKIP() << "needs Debian's python3-torch";
+  for (const auto& [kind, layers] : std::map<ModelKind, std::string>{
+           {ModelKind::kCnn,
+            "nn.Conv2d(1, 16, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(), "
+            "nn.Conv2d(16, 32, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), "
+            "nn.Linear(32 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10)"},
+           {ModelKind::kMlp,
+            "nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), "
+            "nn.Linear(256, 10)"}}) {
+    const std::string path = PathFor("fresh.pt");
+    const absl::Status saved = SaveStateDict(Classifier(kind, /*seed=*/3).Parameters(), path);
+    ASSERT_TRUE(saved.ok()) << saved;
+    EXPECT_EQ(PythonOutput("import sys, torch\nfrom torch import nn\ntorch.manual_seed(3)\n"
+                           "net = nn.Sequential(" +
+                               layers +
+                               ")\n"
+                               "fresh = {k: v.clone() for k, v in net.state_dict().items()}\n"
+                               "state = torch.load(sys.argv[1])\n"
+                               "print(net.load_state_dict(state))\n"
+                               "print(all(torch.equal(fresh[k], state[k]) for k in fresh))\n",
+                           path),
+              "<All keys matched successfully>\nTrue\n");
+  }
+}
+
+TEST(CheckpointTest, AnUnwritablePathIsAUsersMistake) {
+  const absl::Status status = SaveStateDict({{"w", torch::ones({2})}}, "/no/such/dir/w.pt");
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "write /no/such/dir/w.pt: No such file or directory");
+}
+
+TEST(CheckpointTest, AFullDiskIsAnErrorAndLeavesNothing) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "needs /dev/full";
+  // The temporary file is a link to a device that is always full.
+  const std::string path = PathFor("full.pt");
+  std::filesystem::create_symlink("/dev/full", path + ".tmp");
+  const absl::Status status = SaveStateDict({{"w", torch::ones({1 << 20})}}, path);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), "write " + path + ": No space left on device");
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_FALSE(std::filesystem::is_symlink(path + ".tmp"));
+}
+
+TEST(CheckpointTest, ADtypeWithoutAStorageIsRefusedBeforeTheFileIsTouched) {
+  const std::string path = PathFor("complex.pt");
+  std::ofstream(path) << "old";
+  const absl::Status status =
+      SaveStateDict({{"spectrum", torch::ones({2}, torch::kComplexFloat)}}, path);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("spectrum"), absl::string_view::npos);
+  EXPECT_EQ(std::filesystem::file_size(path), 3u);
+}
+
+}  // namespace
+}  // namespace muster::trainer

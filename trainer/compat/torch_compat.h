@@ -1,0 +1,182 @@
+// Everything that differs between the LibTorch versions the trainer compiles against (1.13 to 2.x),
+// and nothing else: no other file of trainer/ may name a version. Include it only from .cc files;
+// it costs 12 s to compile.
+//
+// Where the difference is a signature, it is found out by asking the class what it accepts rather
+// than by a version number, so that a build with an unknown version has a chance to be right.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <torch/torch.h>
+#include <torch/version.h>
+
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/logger.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#ifdef USE_C10D_NCCL
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
+
+// 1.13 is 113, 2.6 is 206.
+#define MUSTER_TORCH_VERSION (TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR)
+
+namespace muster::trainer::compat {
+
+using Store = c10::intrusive_ptr<c10d::Store>;
+using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+
+// A client of the TCPStore at host:port, which it also serves from this process when `serve` is
+// true. Throws what c10d throws.
+inline Store OpenTcpStore(const std::string& host, std::uint16_t port, bool serve,
+                          std::chrono::milliseconds timeout) {
+  c10d::TCPStoreOptions options;
+  options.port = port;
+  options.isServer = serve;
+  // Nobody waits for the others here: the process group does, and it can say who is missing.
+  options.waitWorkers = false;
+  options.timeout = timeout;
+#if MUSTER_TORCH_VERSION >= 201
+  // The default since 2.4, and Debian's 2.6 is built without it: asking for it would throw.
+  options.useLibUV = false;
+#endif
+  return c10::make_intrusive<c10d::TCPStore>(host, options);
+}
+
+#if MUSTER_TORCH_VERSION >= 200
+// Since 2.0 a ProcessGroup is a dispatcher that owns one backend for each kind of device.
+template <typename Backend>
+Group WrapBackend(const Store& store, int rank, int size, c10d::ProcessGroup::BackendType type,
+                  c10::DeviceType device, const c10::intrusive_ptr<Backend>& backend) {
+#if MUSTER_TORCH_VERSION >= 206
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
+  group->setDefaultBackend(type);
+#else
+  auto group = c10::make_intrusive<c10d::ProcessGroup>(
+      store, rank, size,
+      c10::make_intrusive<c10d::ProcessGroup::Options>(
+          type == c10d::ProcessGroup::BackendType::GLOO ? "gloo" : "nccl"));
+#endif
+  group->setBackend(device, type, backend);
+  return group;
+}
+#endif
+
+// Joins the Gloo group of `size` ranks that meet in `store`; blocks until all are there. Sockets
+// are bound to `interface` when it is not empty, else to the local address `address`.
+inline Group JoinGlooGroup(const Store& store, int rank, int size,
+                           std::chrono::milliseconds timeout, const std::string& interface,
+                           const std::string& address) {
+  using Gloo = c10d::ProcessGroupGloo;
+  auto options = Gloo::Options::create(timeout);
+  options->devices.push_back(interface.empty() ? Gloo::createDeviceForHostname(address)
+                                               : Gloo::createDeviceForInterface(interface));
+  auto gloo = c10::make_intrusive<Gloo>(store, rank, size, options);
+#if MUSTER_TORCH_VERSION >= 200
+  return WrapBackend(store, rank, size, c10d::ProcessGroup::BackendType::GLOO, c10::DeviceType::CPU,
+                     gloo);
+#else
+  return gloo;  // Before 2.0 each backend is a ProcessGroup itself.
+#endif
+}
+
+// Whether this LibTorch was built with NCCL at all.
+inline constexpr bool kHasNccl =
+#ifdef USE_C10D_NCCL
+    true;
+#else
+    false;
+#endif
+
+// Joins the NCCL group of `size` ranks; this rank's tensors live on cuda:`device`. To be called
+// only when kHasNccl.
+inline Group JoinNcclGroup(const Store& store, int rank, int size,
+                           std::chrono::milliseconds timeout, int device) {
+#ifdef USE_C10D_NCCL
+  using Nccl = c10d::ProcessGroupNCCL;
+  auto options = Nccl::Options::create(/*is_high_priority_stream=*/false);
+  options->timeout = timeout;
+  auto nccl = c10::make_intrusive<Nccl>(store, rank, size, options);
+#if MUSTER_TORCH_VERSION >= 200
+  Group group = WrapBackend(store, rank, size, c10d::ProcessGroup::BackendType::NCCL,
+                            c10::DeviceType::CUDA, nccl);
+#if MUSTER_TORCH_VERSION >= 206
+  group->setBoundDeviceId(at::Device(at::kCUDA, device));
+#endif
+  return group;
+#else
+  (void)device;
+  return nccl;
+#endif
+#else
+  (void)store, (void)rank, (void)size, (void)timeout, (void)device;
+  TORCH_CHECK(false, "this LibTorch was built without NCCL");
+#endif
+}
+
+// What a Reducer is made from; the names are those of its constructor.
+struct ReducerParts {
+  std::vector<at::Tensor> params;
+  std::vector<std::vector<std::size_t>> bucket_indices;
+  std::vector<std::size_t> per_bucket_size_limits;
+  Group group;
+  std::int64_t bucket_bytes_cap = 0;
+  std::int64_t first_bucket_bytes_cap = 0;
+  std::unordered_map<std::size_t, std::string> param_names;
+};
+
+// The Reducer for dense parameters that are all used in each forward pass, with gradients that are
+// views into the buckets. Its constructor lost per_bucket_size_limits after 2.7 and gained two
+// booleans, and a list of bucket sizes after that.
+template <typename Reducer = c10d::Reducer>
+std::shared_ptr<Reducer> MakeReducer(ReducerParts parts) {
+  using Params = std::vector<at::Tensor>;
+  using Buckets = std::vector<std::vector<std::size_t>>;
+  using Limits = std::vector<std::size_t>;
+  using Sparse = std::vector<bool>;
+  using Names = std::unordered_map<std::size_t, std::string>;
+  Sparse sparse(parts.params.size(), false);
+  constexpr bool kFindUnused = false;
+  constexpr bool kGradientAsBucketView = true;
+  if constexpr (std::is_constructible_v<Reducer, Params, Buckets, Limits, Group, Sparse,
+                                        std::int64_t, bool, bool, Names, std::int64_t>) {
+    return std::make_shared<Reducer>(std::move(parts.params), std::move(parts.bucket_indices),
+                                     std::move(parts.per_bucket_size_limits), parts.group,
+                                     std::move(sparse), parts.bucket_bytes_cap, kFindUnused,
+                                     kGradientAsBucketView, std::move(parts.param_names),
+                                     parts.first_bucket_bytes_cap);
+  } else if constexpr (std::is_constructible_v<Reducer, Params, Buckets, Group, Sparse,
+                                               std::int64_t, bool, bool, Names, std::int64_t, bool,
+                                               bool>) {
+    return std::make_shared<Reducer>(
+        std::move(parts.params), std::move(parts.bucket_indices), parts.group, std::move(sparse),
+        parts.bucket_bytes_cap, kFindUnused, kGradientAsBucketView, std::move(parts.param_names),
+        parts.first_bucket_bytes_cap, /*skip_all_reduce_unused_params=*/false,
+        /*use_python_reducer=*/false);
+  } else {
+    return std::make_shared<Reducer>(
+        std::move(parts.params), std::move(parts.bucket_indices), parts.group, std::move(sparse),
+        parts.bucket_bytes_cap, kFindUnused, kGradientAsBucketView, std::move(parts.param_names),
+        parts.first_bucket_bytes_cap, /*skip_all_reduce_unused_params=*/false,
+        /*use_python_reducer=*/false, /*bucket_bytes_cap_list=*/std::vector<std::int64_t>());
+  }
+}
+
+// Throws, on every rank, when the ranks do not hold parameters of the same shapes in the same
+// order.
+inline void VerifyParametersAcrossRanks(const Group& group, const std::vector<at::Tensor>& params) {
+  c10d::verify_params_across_processes(group, params, {});
+}
+
+}  // namespace muster::trainer::compat
