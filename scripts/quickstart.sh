@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/setup.sh
+scripts/setup.sh --no-tests
 echo "quickstart: building muster, musterd and muster-train"
 bazel build --config=opt //launcher:muster //rendezvous:musterd //trainer:muster-train
 bin=$(bazel info --config=opt bazel-bin 2>/dev/null)

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Installs what Muster is built, tested and run with: Debian 12's own packages, nothing else.
+# Installs what Muster is built, run and tested with: Debian 12's own packages, nothing else.
 # Idempotent, asks nothing. Needs root or sudo where a package is missing.
+#   scripts/setup.sh               everything
+#   scripts/setup.sh --no-tests    what building and running need
 set -euo pipefail
 
 packages=(
@@ -11,9 +13,19 @@ packages=(
   nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc
   # muster-train. The reference BLAS that LibTorch would bring along is 25 times slower than OpenBLAS.
   dataset-fashion-mnist libgloo-dev libopenblas0-pthread libtorch-dev zlib1g-dev
-  # The tests: GoogleTest, real PyTorch workers, and what looks at processes from outside.
+)
+# GoogleTest, real PyTorch workers, and what looks at processes from outside.
+test_packages=(
   clang-format iproute2 libgmock-dev libgtest-dev procps python3 python3-torch strace
 )
+case "${1-}" in
+  "") packages+=("${test_packages[@]}") ;;
+  --no-tests) ;;
+  *)
+    echo "setup: unknown argument '$1'; the only one is --no-tests" >&2
+    exit 2
+    ;;
+esac
 
 missing=()
 for package in "${packages[@]}"; do
