@@ -25,9 +25,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::RunUntil;
-using ::testing::AnyOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 class ClientServerTest : public ::testing::Test {
@@ -88,10 +86,11 @@ class ClientServerTest : public ::testing::Test {
 
 TEST_F(ClientServerTest, TwoNodesMeetAndEachGetsItsPlace) {
   Meet(2);
-  EXPECT_THAT(node(1).heard.log,
-              ElementsAre("welcome: beat 1 s, lease 5 s", StartsWith("start round 0: group 0/2")));
-  EXPECT_THAT(node(2).heard.log,
-              ElementsAre("welcome: beat 1 s, lease 5 s", StartsWith("start round 0: group 1/2")));
+  for (const int i : {1, 2}) {
+    EXPECT_EQ(node(i).heard.log.front(), "welcome: beat 1 s, lease 5 s");
+    EXPECT_THAT(node(i).heard.log.back(),
+                StartsWith(absl::StrCat("start round 0: group ", i - 1, "/2")));
+  }
   const Assignment& second = *node(2).heard.Last<Assignment>();
   EXPECT_EQ(second.run_id, "job");
   EXPECT_EQ(second.base_rank, 1);
@@ -196,7 +195,7 @@ TEST_F(ClientServerTest, KeepAlivesHoldAShortLease) {
   three_leases.async_wait([&](const boost::system::error_code&) { over = true; });
   ASSERT_TRUE(RunUntil(io_, [&] { return over; }));
   EXPECT_EQ(server_->driver().agent_count(), 2);
-  for (const int i : {1, 2}) EXPECT_EQ(node(i).heard.log.size(), 2u) << node(i).heard.log.back();
+  for (const int i : {1, 2}) EXPECT_THAT(node(i).heard.log.back(), StartsWith("start round 0: "));
 }
 
 TEST_F(ClientServerTest, NodeWhoseClientIsDestroyedIsLostToTheOthers) {
@@ -214,7 +213,7 @@ TEST_F(ClientServerTest, LeaveIsHeardAndSaysWhy) {
   ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
   ASSERT_TRUE(Hears(node(2), "stop round 0: node host1 left: interrupted by SIGTERM"));
   EXPECT_EQ(server_->driver().agent_count(), 1);
-  EXPECT_EQ(node(1).heard.log.size(), 2u) << node(1).heard.log.back();
+  EXPECT_THAT(node(1).heard.log.back(), StartsWith("start round 0: "));
 }
 
 TEST_F(ClientServerTest, ReasonToLeaveCannotForgeLinesOfTheLog) {

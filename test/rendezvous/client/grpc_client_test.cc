@@ -98,14 +98,14 @@ class GrpcClientTest : public ::testing::Test {
 
 TEST_F(GrpcClientTest, ClosedPortIsTroubleOnceAndThenTheEnd) {
   const ClosedPort port(io_);
-  JoinAt(port.number(), milliseconds(400));
+  JoinAt(port.number(), milliseconds(1000));
   ASSERT_TRUE(Hears("lost: "));
   EXPECT_THAT(
       heard_.log,
       ElementsAre(absl::StrCat("trouble: cannot reach the rendezvous at 127.0.0.1:", port.number(),
-                               " yet: Connection refused; trying for 400 ms"),
+                               " yet: Connection refused; trying for 1 s"),
                   absl::StrCat("lost: cannot reach the rendezvous at 127.0.0.1:", port.number(),
-                               " within 400 ms: Connection refused")));
+                               " within 1 s: Connection refused")));
 }
 
 TEST_F(GrpcClientTest, HostThatDoesNotResolveIsTroubleOnceAndThenTheEnd) {
@@ -119,7 +119,7 @@ TEST_F(GrpcClientTest, HostThatDoesNotResolveIsTroubleOnceAndThenTheEnd) {
 
 TEST_F(GrpcClientTest, ServerThatSpeaksAnotherProtocolIsNoRendezvous) {
   const ForeignServer server(io_, "SSH-2.0-OpenSSH_9.2\r\n");
-  JoinAt(server.port(), milliseconds(400));
+  JoinAt(server.port(), milliseconds(1000));
   ASSERT_TRUE(Hears("lost: "));
   EXPECT_THAT(heard_.log, ElementsAre(StartsWith("trouble: cannot reach the rendezvous at "),
                                       StartsWith("lost: cannot reach the rendezvous at ")));

@@ -45,10 +45,14 @@ struct Stream {
     stream = stub.Attend(&context);
   }
   bool Write(const v1::AgentEvent& event) { return stream->Write(event); }
-  // The next directive's kind; NOT_SET when the stream has ended.
+  // The next directive's kind, but for reminders that others are waited for, which come when they
+  // come; NOT_SET when the stream has ended.
   v1::Directive::DirectiveCase Read() {
-    directive.Clear();
-    return stream->Read(&directive) ? directive.directive_case() : v1::Directive::DIRECTIVE_NOT_SET;
+    do {
+      directive.Clear();
+      if (!stream->Read(&directive)) return v1::Directive::DIRECTIVE_NOT_SET;
+    } while (directive.has_waiting());
+    return directive.directive_case();
   }
 
   grpc::ClientContext context;
