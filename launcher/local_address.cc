@@ -84,7 +84,12 @@ std::string HostName() {
 
 EndpointView LookAtEndpoint(const rendezvous::Endpoint& endpoint) {
   EndpointView view;
-  const AddressList addresses = Resolve(endpoint, 0);
+  view.host = endpoint.host;
+  AddressList addresses = Resolve(endpoint, 0);
+  if (addresses == nullptr && endpoint.host == "localhost") {
+    view.host = "127.0.0.1";
+    addresses = Resolve({view.host, endpoint.port}, 0);
+  }
   if (addresses == nullptr) return view;
   view.resolved = true;
   view.loopback = true;

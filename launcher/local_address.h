@@ -14,6 +14,9 @@ std::string HostName();
 struct EndpointView {
   // It resolved. Nothing below is known otherwise.
   bool resolved = false;
+  // The host to connect to and to listen at: as written, but 127.0.0.1 for a "localhost" that this
+  // machine has no entry for (a container without /etc/hosts); RFC 6761 says what it must mean.
+  std::string host;
   // It is an address of this machine.
   bool ours = false;
   // It resolves to loopback addresses only. For "localhost" and 127.0.0.1 that is what was meant;

@@ -63,12 +63,13 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context&
   }
 
   const EndpointView view = LookAtEndpoint(config.endpoint);
+  const rendezvous::Endpoint endpoint{view.host, config.endpoint.port};
   RendezvousAccess access(io, AddressToTell(config, view));
   const bool may_host = config.mode == RendezvousMode::kEndpoint || config.node_rank == 0;
   if (view.ours && may_host) {
     auto server = std::make_unique<rendezvous::Server>(io);
     const absl::Status listening =
-        server->Listen(ListenAt(config.endpoint, view), rendezvous::Credentials::Plaintext());
+        server->Listen(ListenAt(endpoint, view), rendezvous::Credentials::Plaintext());
     if (listening.ok()) {
       spdlog::info("this node hosts the rendezvous at {}", ToString(config.endpoint));
       access.server_ = std::move(server);
@@ -76,7 +77,7 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context&
     }
     if (listening.code() != absl::StatusCode::kAlreadyExists) return listening;
   }
-  access.remote_ = config.endpoint;
+  access.remote_ = endpoint;
   access.connect_timeout_ = view.ours && may_host
                                 ? std::min(config.timeouts.connect, kLocalPatience)
                                 : config.timeouts.connect;

@@ -19,7 +19,10 @@ constexpr timespec kPause{0, 10'000'000};
 
 std::string ReadAll(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  // Not by iterators of its buffer, which throw when a process goes while its /proc file is read.
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 bool IsZombie(const std::string& directory) {

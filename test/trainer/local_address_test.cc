@@ -1,6 +1,7 @@
 #include "trainer/dist/local_address.h"
 
 #include <gtest/gtest.h>
+#include <netdb.h>
 
 namespace muster::trainer {
 namespace {
@@ -12,6 +13,10 @@ TEST(LocalAddressTest, LoopbackIsReachedFromLoopback) {
 }
 
 TEST(LocalAddressTest, ANameIsResolved) {
+  // A system without /etc/hosts may not know the one name that needs no network.
+  addrinfo* any = nullptr;
+  if (getaddrinfo("localhost", nullptr, nullptr, &any) != 0) GTEST_SKIP() << "no localhost here";
+  freeaddrinfo(any);
   const absl::StatusOr<std::string> address = LocalAddressTowards("localhost", 29500);
   ASSERT_TRUE(address.ok()) << address.status();
   EXPECT_TRUE(*address == "127.0.0.1" || *address == "::1") << *address;

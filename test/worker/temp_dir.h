@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 
 namespace muster::worker {
@@ -38,7 +39,10 @@ class TempDir {
 
 inline std::string ReadAll(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  // Not by iterators of its buffer, which throw when a process goes while its /proc file is read.
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 // Whether the process runs: one that has died and was not waited for yet (Z) does not.

@@ -177,7 +177,7 @@ TEST_F(GrpcRendezvousFrontTest, RefusedIsHeardByOneWhoHasAlreadyEndedHisSide) {
   });
 }
 
-// A good Join on the heels of a refused one left a node behind that nobody attended for.
+// A good Join on the heels of a refused one would leave a node behind that nobody attends for.
 TEST_F(GrpcRendezvousFrontTest, WhatComesAfterARefusedJoinIsNotHeard) {
   Talk([&] {
     for (int i = 0; i < 20; ++i) {
