@@ -79,6 +79,10 @@ Actions AgentPolicy::Handle(const rendezvous::Refused& refused) {
              SIGTERM);
 }
 
+Actions AgentPolicy::Handle(const rendezvous::Notice& notice) {
+  return {Tell{Tell::kWarning, notice.sentence}};
+}
+
 Actions AgentPolicy::OnLost(const absl::Status& status) {
   rendezvous_lost_ = true;
   return End(RendezvousFailed{status}, SIGTERM);

@@ -105,6 +105,7 @@ class AgentPolicy {
   Actions Handle(const rendezvous::Fenced& fenced);
   Actions Handle(const rendezvous::Verdict& verdict);
   Actions Handle(const rendezvous::Refused& refused);
+  Actions Handle(const rendezvous::Notice& notice);
 
   // The run ends with `result`, unless something has ended it before; workers that run are stopped
   // first.

@@ -1,12 +1,6 @@
 #include "rendezvous/server.h"
 
-#include <netdb.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -20,6 +14,8 @@
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 #include "rendezvous/fronts/grpc_store_front.h"
 #include "rendezvous/grpc_runtime.h"
+#include "rendezvous/listening_socket.h"
+#include "rendezvous/shared_port.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -32,36 +28,6 @@ void LogTransition(const Transition& transition) {
   spdlog::info("run={} round={}{} {}", transition.run_id, transition.round, node, transition.text);
 }
 
-// gRPC tells no more than that it could not listen, so the address is tried beforehand: the
-// kernel's answer is the sentence that the user needs. AlreadyExists: the port is taken.
-absl::Status TryAddress(const Endpoint& endpoint) {
-  const std::string attempt = absl::StrCat("listen on ", ToString(endpoint), ": ");
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int error =
-      getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
-  if (error != 0) return absl::InvalidArgumentError(attempt + gai_strerror(error));
-  absl::Status status;
-  for (const addrinfo* address = found; address != nullptr && status.ok();
-       address = address->ai_next) {
-    const int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) continue;  // an address family this kernel does not have
-    const int on = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    // Bound is enough: as it never listens, it is in the way of nobody who tries at the same time.
-    if (bind(fd, address->ai_addr, address->ai_addrlen) != 0) {
-      const std::string cause = attempt + std::strerror(errno);
-      status =
-          errno == EADDRINUSE ? absl::AlreadyExistsError(cause) : absl::UnavailableError(cause);
-    }
-    close(fd);
-  }
-  freeaddrinfo(found);
-  return status;
-}
-
 }  // namespace
 
 // What exists only while the server listens, in the order in which it depends on one another.
@@ -72,7 +38,9 @@ struct Server::Listener {
 
   GrpcRendezvousFront rendezvous;
   GrpcStoreFront store;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   std::unique_ptr<grpc::Server> grpc;
+  std::unique_ptr<SharedPort> port;
   std::thread shutdown;  // joinable once Stop was called
   std::vector<std::function<void()>> when_stopped;
 };
@@ -89,14 +57,16 @@ Server::~Server() {
 }
 
 absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credentials) {
-  if (absl::Status status = TryAddress(endpoint); !status.ok()) return status;
+  auto sockets = ListenAt(io_, endpoint);
+  if (!sockets.ok()) return sockets.status();
+  const std::uint16_t port = PortOf(*sockets);
   InitGrpcRuntime();
   auto listener = std::make_unique<Listener>(io_, driver_);
   grpc::ServerBuilder builder;
-  int port = 0;
-  builder.AddListeningPort(ToString(endpoint), credentials.ForServer(), &port);
-  // Linux would let two daemons share a port and deal the agents out between them.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Connections are accepted by us, so that another protocol can share the port.
+  listener->connections = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+      credentials.ForServer());
   // Agents ping a silent daemon (grpc_client.cc); a daemon that takes this for abuse would cut them
   // off.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
@@ -108,19 +78,30 @@ absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credent
   builder.RegisterService(&listener->rendezvous);
   builder.RegisterService(&listener->store);
   listener->grpc = builder.BuildAndStart();
-  if (listener->grpc == nullptr || port == 0) {
-    // Somebody may have been faster since.
-    if (absl::Status status = TryAddress(endpoint); !status.ok()) return status;
+  if (listener->grpc == nullptr) {
     return absl::UnavailableError(
         absl::StrCat("listen on ", ToString(endpoint), ": gRPC could not start its server"));
   }
+  listener->port = std::make_unique<SharedPort>(
+      io_, *std::move(sockets),
+      [connections = listener->connections.get()](SharedPort::Socket connection) {
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+        parameters.fd = connection.release();
+        connections->HandleNewConnection(&parameters);
+      });
   listener_ = std::move(listener);
   // Agents in this process may outlast the listening.
   driver_.OnForgotten([this](const std::string& run_id) {
     if (listener_ != nullptr) listener_->store.DropStore(run_id);
   });
-  port_ = static_cast<std::uint16_t>(port);
+  port_ = port;
   return absl::OkStatus();
+}
+
+void Server::OnStoreConnection(std::function<void(boost::asio::ip::tcp::socket)> take) {
+  if (listener_ != nullptr && listener_->port != nullptr) {
+    listener_->port->OnStoreConnection(std::move(take));
+  }
 }
 
 void Server::Drain(const std::string& why, std::function<void()> drained) {
@@ -135,6 +116,7 @@ void Server::Stop(std::function<void()> stopped) {
   }
   listener_->when_stopped.push_back(std::move(stopped));
   if (listener_->shutdown.joinable()) return;
+  listener_->port.reset();
   listener_->rendezvous.EndStreams();
   listener_->store.Close();
   port_ = 0;

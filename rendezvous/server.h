@@ -8,7 +8,10 @@
 #include <memory>
 #include <string>
 
+#include <utility>
+
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 
 #include "absl/status/status.h"
 #include "rendezvous/credentials.h"
@@ -34,6 +37,10 @@ class Server {
 
   // The port it listens on; 0 when it does not.
   std::uint16_t port() const { return port_; }
+
+  // Who takes connections to that port that do not speak gRPC, nothing of them read: a store that
+  // shares the port. Null: they are closed. Forgotten by Stop.
+  void OnStoreConnection(std::function<void(boost::asio::ip::tcp::socket)> take);
 
   Driver& driver() { return driver_; }
 

@@ -1,6 +1,7 @@
 #include "rendezvous/core/coordinator.h"
 
 #include <algorithm>
+#include <climits>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/names.h"
@@ -24,6 +25,9 @@ std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
                         " is not 1 <= min <= max <= ", max_nodes);
   }
   if (settings.max_restarts < 0) return "the number of restarts is negative";
+  if (settings.exact_ranks && settings.min_nodes != settings.max_nodes) {
+    return "nodes with ranks of their own cannot come and go";
+  }
   if (settings.join_timeout <= Duration::zero() || settings.last_call < Duration::zero() ||
       settings.keep_alive < Duration::zero()) {
     return "a timeout is not positive";
@@ -60,7 +64,12 @@ std::string NodeCounts(const JobSettings& settings) {
 }  // namespace
 
 void Coordinator::Join(AgentId agent, const JoinRequest& request, TimePoint now) {
-  if (const std::string objection = Objection(agent, request); !objection.empty()) {
+  std::string objection = Objection(agent, request);
+  const auto job_it = jobs_.find(request.run_id);
+  if (objection.empty() && !attendances_.contains(agent) && job_it != jobs_.end()) {
+    objection = job_it->second->ContestRank(request.node, now);
+  }
+  if (!objection.empty()) {
     outbox_.directives.push_back({agent, Refused{objection}});
     if (attendances_.contains(agent)) Remove(agent, "broke the protocol: " + objection, now);
     return;
@@ -101,6 +110,11 @@ std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) co
     return objection;
   }
   if (std::string objection = NodeObjection(request.node); !objection.empty()) return objection;
+  if (request.settings.exact_ranks &&
+      request.node.rank_hint.value_or(INT_MAX) >= request.settings.max_nodes) {
+    return absl::StrCat("node ", request.node.host, " brings no node rank below ",
+                        request.settings.max_nodes, ", the number of nodes");
+  }
 
   const auto found = jobs_.find(request.run_id);
   if (found == jobs_.end()) {
@@ -114,6 +128,11 @@ std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) co
                         "'");
   }
   const JobSettings& settings = job.settings();
+  if (settings.exact_ranks != request.settings.exact_ranks) {
+    return absl::StrCat("node ", request.node.host, settings.exact_ranks ? " has no" : " has a",
+                        " fixed node rank, unlike the other nodes of job '", request.run_id,
+                        "'; give the same --rdzv-backend and addresses on every node");
+  }
   if (settings.min_nodes != request.settings.min_nodes ||
       settings.max_nodes != request.settings.max_nodes) {
     return absl::StrCat("node ", request.node.host,

@@ -35,13 +35,19 @@ struct Fenced {
   std::string sentence;
 };
 
+// Something that changes nothing for this node but that its user should know.
+struct Notice {
+  std::string sentence;
+};
+
 // The agent does not, or no longer, attend: nothing it sends from now on is heard.
 struct Refused {
   std::string sentence;
 };
 
 // An Assignment starts the workers; a Verdict ends the job.
-using Directive = std::variant<Welcome, Waiting, Assignment, Stop, Fenced, Verdict, Refused>;
+using Directive =
+    std::variant<Welcome, Waiting, Assignment, Stop, Fenced, Verdict, Refused, Notice>;
 
 // A directive with its addressee.
 struct Outgoing {

@@ -140,6 +140,26 @@ void Job::Leave(AgentId agent, const std::string& why, TimePoint now) {
   }
 }
 
+std::string Job::ContestRank(const NodeInfo& newcomer, TimePoint now) {
+  if (!settings_.exact_ranks || verdict_) return "";
+  for (const auto& [agent, attendee] : attendees_) {
+    if (attendee.node.rank_hint != newcomer.rank_hint) continue;
+    const std::string rank = absl::StrCat("node rank ", newcomer.rank_hint.value_or(0));
+    const std::string advice = "; give each node a --node-rank of its own";
+    if (rounds_run_ > 0) {
+      Tell(agent, Notice{absl::StrCat("node ", newcomer.host, " was refused: it asked for ", rank,
+                                      ", which this node has", advice)});
+    } else {
+      Close(absl::StrCat("nodes ", attendee.node.host, " and ", newcomer.host, " both have ", rank,
+                         advice),
+            now);
+    }
+    return absl::StrCat(rank, " of job '", run_id_, "' is node ", attendee.node.host,
+                        "'s already, and node ", newcomer.host, " asks for it, too", advice);
+  }
+  return "";
+}
+
 void Job::Close(const std::string& why, TimePoint) {
   if (verdict_) return;
   End({.kind = VerdictKind::kClosed,
@@ -201,10 +221,13 @@ void Job::StartMembers() {
   for (const auto& [agent, attendee] : attendees_) agents[attendee.node.node_id] = agent;
 
   std::map<std::string, int> role_sizes;
+  std::set<std::string> addresses;
   int world_size = 0;
   for (const Placement& member : members) {
     role_sizes[member.node.role] += member.node.slots;
     world_size += member.node.slots;
+    addresses.insert(member.node.address);
+    addresses.insert(member.node.addresses.begin(), member.node.addresses.end());
   }
 
   std::map<std::string, int> next_role_rank;
@@ -228,6 +251,10 @@ void Job::StartMembers() {
                            .role_world_size = role_sizes[member.node.role],
                            .master_addr = members[0].node.address,
                            .master_port = members[0].node.master_port,
+                           .agent_store = members[0].node.serves_store,
+                           .member_addresses = rank == 0 ? std::vector<std::string>(
+                                                               addresses.begin(), addresses.end())
+                                                         : std::vector<std::string>(),
                            .restart_count = restarts_,
                            .max_restarts = settings_.max_restarts,
                            .rank_reason = member.reason});

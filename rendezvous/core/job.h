@@ -50,6 +50,11 @@ class Job {
   // The agent is gone. `why` completes "node b ...": "was lost: its stream ended".
   void Leave(AgentId agent, const std::string& why, TimePoint now);
 
+  // With exact ranks: the sentence that refuses `newcomer` because another node has its rank;
+  // empty when none has. That one is told, too; and before the first round has run nobody can
+  // know which of the two is meant, so the job ends.
+  std::string ContestRank(const NodeInfo& newcomer, TimePoint now);
+
   // Ends the job with a kClosed verdict, unless it has one.
   void Close(const std::string& why, TimePoint now);
 

@@ -34,8 +34,12 @@ struct NodeInfo {
   std::string host;
   // Where the workers of other nodes reach this one: an IP address, or a name that the user gave.
   std::string address;
+  // Other numeric addresses its workers' connections may come from.
+  std::vector<std::string> addresses;
   // A TCP port that this agent holds for the workers' store, in case it gets group rank 0.
   std::uint16_t master_port = 0;
+  // The agent itself serves that store; else the worker with rank 0 does.
+  bool serves_store = false;
   // Number of workers this node runs, at least 1.
   int slots = 1;
   // --node-rank, SLURM_NODEID or JOB_COMPLETION_INDEX: the place in rank order the user wants.
@@ -68,6 +72,9 @@ struct JobSettings {
   Duration keep_alive = Duration::zero();
   // How many worker failures the job survives, over all nodes (--max-restarts).
   int max_restarts = 0;
+  // Each node brings its rank (NodeInfo::rank_hint), and no two may bring the same: torchrun's
+  // static rendezvous.
+  bool exact_ranks = false;
 
   bool operator==(const JobSettings&) const = default;
 };
@@ -96,6 +103,10 @@ struct Assignment {
   // MASTER_PORT).
   std::string master_addr;
   std::uint16_t master_port = 0;
+  // Group rank 0's agent serves it, and every worker is a client (TORCHELASTIC_USE_AGENT_STORE).
+  bool agent_store = false;
+  // Group rank 0's alone: where the round's workers may connect from, each address once, in order.
+  std::vector<std::string> member_addresses;
   // How many of the job's restarts are spent, the same on every node (TORCHELASTIC_RESTART_COUNT).
   int restart_count = 0;
   int max_restarts = 0;
@@ -123,10 +134,17 @@ struct WorkerFailure {
   // Where its logs and its error file are, on `host`; empty when there are none.
   std::string log_path;
   std::string error_file;
+  // What stands in the error file: "ValueError: no such layer", the traceback (at most
+  // kMaxTraceback bytes, its end), and when it was written in seconds since 1970 by that node's
+  // clock, or 0.
+  std::string error_message;
+  std::string error_traceback;
+  std::int64_t error_time = 0;
 
   bool operator==(const WorkerFailure&) const = default;
 };
 inline constexpr std::size_t kMaxStderrTail = 8 * 1024;
+inline constexpr std::size_t kMaxTraceback = 16 * 1024;
 
 // How the workers of one node ended in one round: all with exit code 0, or the first that failed.
 struct WorkersOutcome {

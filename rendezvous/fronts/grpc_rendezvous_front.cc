@@ -100,6 +100,8 @@ class GrpcRendezvousFront::Stream final
       case v1::AgentEvent::kJoin: {
         JoinRequest request = FromWire(event.join());
         if (request.node.address.empty()) request.node.address = PeerAddress(peer_);
+        // Behind a translation of addresses its workers come from where its agent comes from.
+        request.node.addresses.push_back(PeerAddress(peer_));
         attends_ = true;
         return driver.Join(agent_, request);
       }

@@ -42,6 +42,7 @@ void ToWire(const JobSettings& settings, v1::JobSettings* wire) {
   wire->set_lease_ms(ToMs(settings.lease));
   wire->set_max_restarts(settings.max_restarts);
   wire->set_keep_alive_ms(ToMs(settings.keep_alive));
+  wire->set_exact_ranks(settings.exact_ranks);
 }
 
 JobSettings FromWire(const v1::JobSettings& wire) {
@@ -52,7 +53,8 @@ JobSettings FromWire(const v1::JobSettings& wire) {
           // An agent on the other side of a network always has a lease.
           .lease = FromMs(std::max<std::int64_t>(wire.lease_ms(), 1)),
           .keep_alive = FromMs(wire.keep_alive_ms()),
-          .max_restarts = wire.max_restarts()};
+          .max_restarts = wire.max_restarts(),
+          .exact_ranks = wire.exact_ranks()};
 }
 
 void ToWire(const NodeInfo& node, v1::NodeInfo* wire) {
@@ -65,6 +67,8 @@ void ToWire(const NodeInfo& node, v1::NodeInfo* wire) {
   wire->set_role(Line(node.role));
   for (const std::string& label : node.topology) wire->add_topology(Line(label));
   for (const std::string& device : node.devices) wire->add_devices(Line(device));
+  for (const std::string& address : node.addresses) wire->add_addresses(Line(address));
+  wire->set_serves_store(node.serves_store);
 }
 
 NodeInfo FromWire(const v1::NodeInfo& wire) {
@@ -72,6 +76,7 @@ NodeInfo FromWire(const v1::NodeInfo& wire) {
                 .host = Line(wire.host()),
                 .address = Line(wire.address()),
                 .master_port = FromPort(wire.master_port()),
+                .serves_store = wire.serves_store(),
                 .slots = wire.slots(),
                 .role = Line(wire.role())};
   if (wire.has_rank_hint()) node.rank_hint = wire.rank_hint();
@@ -80,6 +85,9 @@ NodeInfo FromWire(const v1::NodeInfo& wire) {
   }
   for (const std::string& device : wire.devices()) {
     if (node.devices.size() < kMaxListed) node.devices.push_back(Line(device));
+  }
+  for (const std::string& address : wire.addresses()) {
+    if (node.addresses.size() < kMaxListed) node.addresses.push_back(Line(address));
   }
   return node;
 }
@@ -95,11 +103,18 @@ void ToWire(const WorkerFailure& failure, v1::WorkerFailure* wire) {
   wire->set_stderr_tail(failure.stderr_tail);
   wire->set_log_path(Line(failure.log_path));
   wire->set_error_file(Line(failure.error_file));
+  wire->set_error_message(Line(failure.error_message));
+  wire->set_error_traceback(failure.error_traceback);
+  wire->set_error_time(failure.error_time);
+}
+
+// The end of a text of several lines, made fit to be shown.
+std::string Text(const std::string& text, std::size_t limit) {
+  const std::size_t cut = text.size() > limit ? text.size() - limit : 0;
+  return Printable(std::string_view(text).substr(cut), limit);
 }
 
 WorkerFailure FromWire(const v1::WorkerFailure& wire) {
-  const std::string& tail = wire.stderr_tail();
-  const std::size_t cut = tail.size() > kMaxStderrTail ? tail.size() - kMaxStderrTail : 0;
   return {.rank = wire.rank(),
           .local_rank = wire.local_rank(),
           .host = Line(wire.host()),
@@ -107,9 +122,12 @@ WorkerFailure FromWire(const v1::WorkerFailure& wire) {
           .exit_code = wire.exit_code(),
           .signal = wire.signal(),
           .what = Line(wire.what()),
-          .stderr_tail = Printable(std::string_view(tail).substr(cut), kMaxStderrTail),
+          .stderr_tail = Text(wire.stderr_tail(), kMaxStderrTail),
           .log_path = Line(wire.log_path()),
-          .error_file = Line(wire.error_file())};
+          .error_file = Line(wire.error_file()),
+          .error_message = Line(wire.error_message()),
+          .error_traceback = Text(wire.error_traceback(), kMaxTraceback),
+          .error_time = wire.error_time()};
 }
 
 void ToWire(const Assignment& assignment, v1::Assignment* wire) {
@@ -123,6 +141,10 @@ void ToWire(const Assignment& assignment, v1::Assignment* wire) {
   wire->set_role_world_size(assignment.role_world_size);
   wire->set_master_addr(Line(assignment.master_addr));
   wire->set_master_port(assignment.master_port);
+  wire->set_agent_store(assignment.agent_store);
+  for (const std::string& address : assignment.member_addresses) {
+    wire->add_member_addresses(Line(address));
+  }
   wire->set_restart_count(assignment.restart_count);
   wire->set_max_restarts(assignment.max_restarts);
   wire->set_rank_reason(Line(assignment.rank_reason));
@@ -139,6 +161,8 @@ Assignment FromWire(const v1::Assignment& wire) {
           .role_world_size = wire.role_world_size(),
           .master_addr = Line(wire.master_addr()),
           .master_port = FromPort(wire.master_port()),
+          .agent_store = wire.agent_store(),
+          .member_addresses = {wire.member_addresses().begin(), wire.member_addresses().end()},
           .restart_count = wire.restart_count(),
           .max_restarts = wire.max_restarts(),
           .rank_reason = Line(wire.rank_reason())};
@@ -235,6 +259,9 @@ struct DirectiveWriter {
   void operator()(const Refused& refused) const {
     wire->mutable_refused()->set_sentence(Line(refused.sentence));
   }
+  void operator()(const Notice& notice) const {
+    wire->mutable_notice()->set_sentence(Line(notice.sentence));
+  }
 };
 
 Verdict FromWire(const v1::Verdict& wire) {
@@ -291,6 +318,8 @@ Directive FromWire(const v1::Directive& wire) {
       return FromWire(wire.verdict());
     case v1::Directive::kRefused:
       return Refused{Line(wire.refused().sentence())};
+    case v1::Directive::kNotice:
+      return Notice{Line(wire.notice().sentence())};
     case v1::Directive::DIRECTIVE_NOT_SET:
       break;
   }

@@ -2,10 +2,10 @@
 // the n-th letter of the alphabet is agent n. Their commands:
 //
 //   join NODE [job=J] nodes=MIN:MAX [lease=MS] [restarts=N] [last_call=MS] [join_timeout=MS]
-//   [slots=N] ... beat NODE                        a keep-alive started NODE round=N succeeded NODE
-//   round=N           its workers have all exited with 0 failed NODE round=N rank=R code=C |
-//   signal=S leaving NODE WHY · leave NODE [WHY] · lost NODE WHY drain WHY · close WHY tick ·
-//   next_deadline             nothing · @MS or none describe [J]                     the job's
+//   [slots=N] [exact=1 hint=N] [serves=1 also=ADDRESS/ADDRESS] ... beat NODE a keep-alive started
+//   NODE round=N succeeded NODE round=N           its workers have all exited with 0 failed NODE
+//   round=N rank=R code=C | signal=S leaving NODE WHY · leave NODE [WHY] · lost NODE WHY drain WHY
+//   · close WHY tick · next_deadline             nothing · @MS or none describe [J] the job's
 //   snapshot limits jobs=N                    a new Coordinator
 //
 // Every command is followed by the directives it brought about, "a <- ...", and, after "log" was

@@ -1,6 +1,7 @@
 #include "test/rendezvous/support/directive_text.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "rendezvous/core/phrases.h"
 
 namespace muster::rendezvous {
@@ -20,6 +21,10 @@ struct Text {
     absl::StrAppend(&text, ", base rank ", a.base_rank, "/", a.world_size, ", in role ",
                     a.role_base_rank, "/", a.role_world_size);
     absl::StrAppend(&text, ", master ", a.master_addr, ":", a.master_port);
+    if (a.agent_store) absl::StrAppend(&text, " served by its agent");
+    if (!a.member_addresses.empty() && a.agent_store) {
+      absl::StrAppend(&text, " to ", absl::StrJoin(a.member_addresses, " "));
+    }
     absl::StrAppend(&text, ", restart ", a.restart_count, "/", a.max_restarts, " (", a.rank_reason,
                     ")");
     return text;
@@ -36,6 +41,9 @@ struct Text {
   }
   std::string operator()(const Refused& refused) const {
     return absl::StrCat("refused: ", refused.sentence);
+  }
+  std::string operator()(const Notice& notice) const {
+    return absl::StrCat("notice: ", notice.sentence);
   }
 };
 

@@ -58,6 +58,8 @@ NodeInfo NodeFrom(const std::string& name, const Words& words) {
   node.slots = words.Get("slots", 1);
   if (words.Has("hint")) node.rank_hint = words.Get("hint", 0);
   node.role = words.Get("role", "default");
+  node.serves_store = words.Has("serves");
+  if (words.Has("also")) node.addresses = absl::StrSplit(words.Get("also", ""), '/');
   if (words.Has("topology")) node.topology = absl::StrSplit(words.Get("topology", ""), '/');
   return node;
 }
@@ -72,6 +74,7 @@ JobSettings SettingsFrom(const Words& words) {
   settings.lease = words.GetMs("lease", Duration::zero());
   settings.keep_alive = words.GetMs("beat", Duration::zero());
   settings.max_restarts = words.Get("restarts", 0);
+  settings.exact_ranks = words.Has("exact");
   return settings;
 }
 

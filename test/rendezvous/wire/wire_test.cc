@@ -62,7 +62,10 @@ WorkerFailure SomeFailure() {
           .what = "was killed by SIGSEGV",
           .stderr_tail = "one\n\ttwo\n",
           .log_path = "/logs/3/stderr.log",
-          .error_file = "/logs/3/error.json"};
+          .error_file = "/logs/3/error.json",
+          .error_message = "ValueError: no such layer",
+          .error_traceback = "Traceback:\n  line 3\n",
+          .error_time = 1'700'000'000};
 }
 
 JoinRequest SomeRequest() {
@@ -72,11 +75,14 @@ JoinRequest SomeRequest() {
                        .last_call = milliseconds(1500),
                        .join_timeout = milliseconds(90'000),
                        .lease = milliseconds(2500),
-                       .max_restarts = 3},
+                       .max_restarts = 3,
+                       .exact_ranks = true},
           .node = {.node_id = "node-1",
                    .host = "a",
                    .address = "10.0.0.1",
+                   .addresses = {"10.1.0.1", "fd00::1"},
                    .master_port = 65535,
+                   .serves_store = true,
                    .slots = 8,
                    .rank_hint = 0,
                    .role = "trainer",
@@ -115,6 +121,10 @@ TEST(WireTest, WelcomeComesBackAsItWas) {
   const auto welcome = As<Welcome>(ThereAndBack(Welcome{milliseconds(500), milliseconds(2500)}));
   EXPECT_EQ(welcome.keep_alive, milliseconds(500));
   EXPECT_EQ(welcome.lease, milliseconds(2500));
+}
+
+TEST(WireTest, NoticeComesBackAsItWas) {
+  EXPECT_EQ(As<Notice>(ThereAndBack(Notice{"node b was refused"})).sentence, "node b was refused");
 }
 
 TEST(WireTest, WaitingComesBackAsItWas) {

@@ -1,0 +1,102 @@
+#include "rendezvous/listening_socket.h"
+
+#include <netdb.h>
+
+#include <memory>
+#include <string>
+
+#include <boost/asio/ip/v6_only.hpp>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+std::string Attempt(const Endpoint& endpoint) {
+  return absl::StrCat("listen on ", ToString(endpoint), ": ");
+}
+
+absl::StatusOr<std::vector<tcp::endpoint>> Resolve(const Endpoint& endpoint) {
+  // One socket for both families; ListenAt falls back where there is no IPv6.
+  if (endpoint.host == "0.0.0.0" || endpoint.host == "::") {
+    return std::vector<tcp::endpoint>{{tcp::v6(), endpoint.port}};
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(endpoint.host.c_str(), nullptr, &hints, &found);
+  if (error != 0) return absl::InvalidArgumentError(Attempt(endpoint) + gai_strerror(error));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
+  std::vector<tcp::endpoint> endpoints;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    tcp::endpoint& made = endpoints.emplace_back();
+    made.resize(each->ai_addrlen);
+    std::copy_n(reinterpret_cast<const char*>(each->ai_addr), each->ai_addrlen,
+                reinterpret_cast<char*>(made.data()));
+    made.port(endpoint.port);
+  }
+  return endpoints;
+}
+
+error_code Open(const tcp::endpoint& endpoint, tcp::acceptor& socket) {
+  error_code error;
+  socket.open(endpoint.protocol(), error);
+  if (!error) socket.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error && endpoint.address().is_v6()) {
+    socket.set_option(boost::asio::ip::v6_only(!endpoint.address().is_unspecified()), error);
+  }
+  if (!error) socket.bind(endpoint, error);
+  if (!error) socket.listen(tcp::acceptor::max_listen_connections, error);
+  return error;
+}
+
+bool FamilyIsMissing(const error_code& error) {
+  return error == boost::asio::error::address_family_not_supported ||
+         error.value() == EADDRNOTAVAIL;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<tcp::acceptor>> ListenAt(boost::asio::io_context& io,
+                                                    const Endpoint& endpoint) {
+  const auto resolved = Resolve(endpoint);
+  if (!resolved.ok()) return resolved.status();
+  std::vector<tcp::acceptor> sockets;
+  std::uint16_t port = endpoint.port;
+  error_code last;
+  for (tcp::endpoint at : *resolved) {
+    at.port(port);
+    tcp::acceptor socket(io);
+    error_code error = Open(at, socket);
+    if (FamilyIsMissing(error) && at.address().is_unspecified()) {
+      socket = tcp::acceptor(io);
+      error = Open({tcp::v4(), port}, socket);
+    }
+    if (error) {
+      last = error;
+      // A name may have an address of a family that this kernel lacks, or of another machine; one
+      // that is taken is another matter.
+      if (FamilyIsMissing(error)) continue;
+      break;
+    }
+    port = socket.local_endpoint(error).port();
+    sockets.push_back(std::move(socket));
+  }
+  if (!last || (FamilyIsMissing(last) && !sockets.empty())) return sockets;
+  const std::string sentence = absl::StrCat(Attempt(endpoint), last.message());
+  if (last == boost::asio::error::address_in_use) return absl::AlreadyExistsError(sentence);
+  return absl::UnavailableError(sentence);
+}
+
+std::uint16_t PortOf(const std::vector<tcp::acceptor>& sockets) {
+  error_code error;
+  const tcp::endpoint local = sockets.front().local_endpoint(error);
+  return error ? 0 : local.port();
+}
+
+}  // namespace muster::rendezvous

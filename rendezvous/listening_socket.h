@@ -1,0 +1,30 @@
+// Sockets that listen at an endpoint.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "absl/status/statusor.h"
+#include "rendezvous/endpoint.h"
+
+namespace muster::rendezvous {
+
+// Listens at every address that the endpoint's host has on this machine, all with one port; port 0
+// takes a free one. "0.0.0.0" and "::" mean every address of both families, where the kernel has
+// both. What a former process left on the port in TIME_WAIT is not in the way (SO_REUSEADDR); two
+// processes never share it. At least one socket. On error none is left open: AlreadyExists when
+// another process has the port, else the cause: "listen on 10.0.0.1:80: Permission denied".
+//
+// May wait for DNS when the host is a name.
+absl::StatusOr<std::vector<boost::asio::ip::tcp::acceptor>> ListenAt(boost::asio::io_context& io,
+                                                                     const Endpoint& endpoint);
+
+// The port of such sockets.
+std::uint16_t PortOf(const std::vector<boost::asio::ip::tcp::acceptor>& sockets);
+
+}  // namespace muster::rendezvous
