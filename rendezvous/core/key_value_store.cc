@@ -1,11 +1,11 @@
 #include "rendezvous/core/key_value_store.h"
 
-#include <limits>
+#include <algorithm>
 #include <map>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/core/stored_number.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -16,36 +16,12 @@ absl::Status Exhausted(absl::string_view attempt, std::string_view key, absl::st
                                                    would_be, ", the limit is ", limit));
 }
 
-bool IsDigit(char c) {
-  return absl::ascii_isdigit(static_cast<unsigned char>(c));
-}
-
-// A number by the rules of std::stoll, which every c10d server follows: leading blanks, a sign and
-// the digits up to the first other byte, whatever follows it.
-absl::StatusOr<std::int64_t> ParseNumber(std::string_view key, std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size() && absl::ascii_isspace(static_cast<unsigned char>(text[at]))) ++at;
-  const bool negative = at < text.size() && text[at] == '-';
-  if (at < text.size() && (text[at] == '-' || text[at] == '+')) ++at;
-  if (at == text.size() || !IsDigit(text[at])) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("add to ", ShownKey(key), ": the value is not a number"));
-  }
-  // Counted downwards, because the smallest number has no positive counterpart.
-  std::int64_t number = 0;
-  for (; at < text.size() && IsDigit(text[at]); ++at) {
-    if (__builtin_mul_overflow(number, 10, &number) ||
-        __builtin_sub_overflow(number, text[at] - '0', &number)) {
-      return absl::OutOfRangeError(
-          absl::StrCat("add to ", ShownKey(key), ": the value does not fit in 64 bits"));
-    }
-  }
-  if (negative) return number;
-  if (number == std::numeric_limits<std::int64_t>::min()) {
-    return absl::OutOfRangeError(
-        absl::StrCat("add to ", ShownKey(key), ": the value does not fit in 64 bits"));
-  }
-  return -number;
+absl::StatusOr<std::int64_t> NumberOf(absl::string_view attempt, std::string_view key,
+                                      std::string_view value) {
+  absl::StatusOr<std::int64_t> number = ParseStoredNumber(value);
+  if (number.ok()) return number;
+  return absl::Status(number.status().code(),
+                      absl::StrCat(attempt, " ", ShownKey(key), ": ", number.status().message()));
 }
 
 }  // namespace
@@ -61,54 +37,58 @@ const std::string* KeyValueStore::Get(std::string_view key) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
+std::string* KeyValueStore::Find(std::string_view key) {
+  const auto found = values_.find(key);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
 absl::Status KeyValueStore::Set(std::string_view key, std::string_view value) {
-  if (absl::Status status = CheckWrite("set", key, value.size()); !status.ok()) return status;
-  Write(key, value);
-  return absl::OkStatus();
+  std::string* const old_value = Find(key);
+  absl::Status status = CheckWrite("set", key, old_value, value.size());
+  if (status.ok()) Write(key, old_value, value);
+  return status;
 }
 
 absl::StatusOr<std::int64_t> KeyValueStore::Add(std::string_view key, std::int64_t delta) {
+  std::string* const old_value = Find(key);
   std::int64_t number = 0;
-  if (const std::string* value = Get(key)) {
-    const absl::StatusOr<std::int64_t> parsed = ParseNumber(key, *value);
+  if (old_value != nullptr) {
+    const absl::StatusOr<std::int64_t> parsed = NumberOf("add to", key, *old_value);
     if (!parsed.ok()) return parsed.status();
     number = *parsed;
   }
-  if (__builtin_add_overflow(number, delta, &number)) {
-    return absl::OutOfRangeError(
-        absl::StrCat("add to ", ShownKey(key), ": the sum does not fit in 64 bits"));
-  }
-  const std::string text = absl::StrCat(number);
-  if (absl::Status status = CheckWrite("add to", key, text.size()); !status.ok()) return status;
-  Write(key, text);
+  number = AddStoredNumbers(number, delta);
+  const absl::AlphaNum text(number);
+  absl::Status status = CheckWrite("add to", key, old_value, text.size());
+  if (!status.ok()) return status;
+  Write(key, old_value, std::string_view(text.data(), text.size()));
   return number;
 }
 
 absl::StatusOr<KeyValueStore::CompareSetOutcome> KeyValueStore::CompareSet(
     std::string_view key, std::string_view expected, std::string_view desired) {
-  const std::string* value = Get(key);
+  std::string* const value = Find(key);
   const bool matches = value != nullptr ? *value == expected : expected.empty();
   if (!matches) {
     return CompareSetOutcome{false, value != nullptr ? *value : std::string(expected)};
   }
-  if (absl::Status status = CheckWrite("compare-set", key, desired.size()); !status.ok()) {
-    return status;
-  }
-  Write(key, desired);
+  absl::Status status = CheckWrite("compare-set", key, value, desired.size());
+  if (!status.ok()) return status;
+  Write(key, value, desired);
   return CompareSetOutcome{true, std::string(desired)};
 }
 
 absl::Status KeyValueStore::Append(std::string_view key, std::string_view suffix) {
-  const auto found = values_.find(key);
-  const std::size_t old_bytes = found == values_.end() ? 0 : found->second.size();
-  if (absl::Status status = CheckWrite("append to", key, old_bytes + suffix.size()); !status.ok()) {
-    return status;
-  }
-  if (found == values_.end()) {
-    Write(key, suffix);
+  std::string* const value = Find(key);
+  const std::size_t old_bytes = value == nullptr ? 0 : value->size();
+  absl::Status status = CheckWrite("append to", key, value, old_bytes + suffix.size());
+  if (!status.ok()) return status;
+  if (value == nullptr) {
+    Write(key, nullptr, suffix);
   } else {
-    found->second.append(suffix);
+    value->append(suffix);
     bytes_ += suffix.size();
+    Count(key, *value);
   }
   return absl::OkStatus();
 }
@@ -123,9 +103,17 @@ bool KeyValueStore::Delete(std::string_view key) {
 
 bool KeyValueStore::Check(std::span<const std::string_view> keys) const {
   for (const std::string_view key : keys) {
-    if (!values_.contains(key)) return false;
+    if (!Exists(key)) return false;
   }
   return true;
+}
+
+std::vector<std::string_view> KeyValueStore::Keys() const {
+  std::vector<std::string_view> keys;
+  keys.reserve(values_.size());
+  for (const auto& [key, value] : values_) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  return keys;
 }
 
 std::vector<const std::string*> KeyValueStore::MultiGet(
@@ -145,8 +133,8 @@ absl::Status KeyValueStore::MultiSet(std::span<const Entry> entries) {
     }
     final_sizes[key] = value.size();
   }
-  std::size_t keys = values_.size();
-  std::size_t bytes = bytes_;
+  std::size_t keys = values_.size() + queues_.size();
+  std::size_t bytes = TotalBytes();
   for (const auto& [key, value_bytes] : final_sizes) {
     const std::string* old_value = Get(key);
     if (old_value == nullptr) ++keys;
@@ -157,31 +145,70 @@ absl::Status KeyValueStore::MultiSet(std::span<const Entry> entries) {
     absl::Status status = CheckTotals("multi-set", entries.front().first, keys, bytes);
     if (!status.ok()) return status;
   }
-  for (const auto& [key, value] : entries) Write(key, value);
+  for (const auto& [key, value] : entries) Write(key, Find(key), value);
   return absl::OkStatus();
+}
+
+absl::Status KeyValueStore::Push(std::string_view key, std::string_view value) {
+  if (absl::Status status = CheckSizes("push to", key, value.size()); !status.ok()) return status;
+  const bool is_new = queues_.Length(key) == 0;
+  const std::size_t keys = values_.size() + queues_.size() + (is_new ? 1 : 0);
+  const std::size_t bytes =
+      TotalBytes() + (is_new ? key.size() : 0) + value.size() + KeyQueues::kBytesPerValue;
+  if (absl::Status status = CheckTotals("push to", key, keys, bytes); !status.ok()) return status;
+  queues_.Push(key, value);
+  waits_.KeyPushed(key, completed_);
+  return absl::OkStatus();
+}
+
+KeyValueStore::PopOutcome KeyValueStore::Pop(std::string_view key) {
+  PopOutcome outcome{.length = queues_.Length(key)};
+  if (std::optional<std::string> value = queues_.Pop(key)) outcome.value = *std::move(value);
+  return outcome;
+}
+
+absl::StatusOr<std::optional<WaiterId>> KeyValueStore::Barrier(std::string_view key,
+                                                               std::int64_t world_size) {
+  std::string* const old_value = Find(key);
+  std::int64_t count = 0;
+  if (old_value != nullptr) {
+    const absl::StatusOr<std::int64_t> parsed = NumberOf("barrier at", key, *old_value);
+    if (!parsed.ok()) return parsed.status();
+    count = *parsed;
+  }
+  count = AddStoredNumbers(count, 1);
+  const absl::AlphaNum text(count);
+  absl::Status status = CheckWrite("barrier at", key, old_value, text.size());
+  if (status.ok() && count < world_size) {
+    status = CheckWaits(key, key.size() + BarrierList::kBytesPerWait);
+  }
+  if (!status.ok()) return status;
+
+  Write(key, old_value, std::string_view(text.data(), text.size()));
+  if (count >= world_size) {
+    // Also those who named a larger size: c10d's server wakes whoever waits at the key.
+    barriers_.Release(key, completed_);
+    return std::nullopt;
+  }
+  barriers_.Add(++last_waiter_, key, world_size);
+  return last_waiter_;
 }
 
 absl::StatusOr<std::optional<WaiterId>> KeyValueStore::Wait(std::span<const std::string_view> keys,
                                                             std::optional<TimePoint> deadline) {
   std::vector<std::string_view> missing;
-  std::size_t bytes = waits_.bytes();
+  std::size_t bytes = 0;
   for (const std::string_view key : keys) {
-    if (values_.contains(key)) continue;
+    if (Exists(key)) continue;
     if (absl::Status status = CheckSizes("wait for", key, 0); !status.ok()) return status;
     missing.push_back(key);
     // As if no other wait had named the key: at worst a wait is refused a little early.
     bytes += key.size() + WaitList::kBytesPerPair;
   }
   if (missing.empty()) return std::nullopt;
-  if (waits_.size() >= limits_.waits) {
-    return Exhausted("wait for", missing.front(), "pending waits would be", waits_.size() + 1,
-                     limits_.waits);
-  }
-  if (bytes > limits_.wait_bytes) {
-    return Exhausted("wait for", missing.front(), "bytes of pending waits would be", bytes,
-                     limits_.wait_bytes);
-  }
-  return waits_.Add(missing, deadline);
+  if (absl::Status status = CheckWaits(missing.front(), bytes); !status.ok()) return status;
+  waits_.Add(++last_waiter_, missing, deadline);
+  return last_waiter_;
 }
 
 absl::Status KeyValueStore::CheckSizes(absl::string_view attempt, std::string_view key,
@@ -208,22 +235,43 @@ absl::Status KeyValueStore::CheckTotals(absl::string_view attempt, std::string_v
 }
 
 absl::Status KeyValueStore::CheckWrite(absl::string_view attempt, std::string_view key,
+                                       const std::string* old_value,
                                        std::size_t value_bytes) const {
   if (absl::Status status = CheckSizes(attempt, key, value_bytes); !status.ok()) return status;
-  const std::string* old_value = Get(key);
+  const std::size_t keys = values_.size() + queues_.size();
   if (old_value != nullptr) {
-    return CheckTotals(attempt, key, values_.size(), bytes_ - old_value->size() + value_bytes);
+    return CheckTotals(attempt, key, keys, TotalBytes() - old_value->size() + value_bytes);
   }
-  return CheckTotals(attempt, key, values_.size() + 1, bytes_ + key.size() + value_bytes);
+  return CheckTotals(attempt, key, keys + 1, TotalBytes() + key.size() + value_bytes);
 }
 
-void KeyValueStore::Write(std::string_view key, std::string_view value) {
-  const auto [entry, is_new] = values_.try_emplace(key);
-  if (is_new) bytes_ += key.size();
-  bytes_ -= entry->second.size();
-  bytes_ += value.size();
-  entry->second = value;
-  if (is_new) waits_.KeyCreated(key);
+absl::Status KeyValueStore::CheckWaits(std::string_view key, std::size_t bytes) const {
+  if (NumWaits() >= limits_.waits) {
+    return Exhausted("wait for", key, "pending waits would be", NumWaits() + 1, limits_.waits);
+  }
+  const std::size_t sum = waits_.bytes() + barriers_.bytes() + bytes;
+  if (sum > limits_.wait_bytes) {
+    return Exhausted("wait for", key, "bytes of pending waits would be", sum, limits_.wait_bytes);
+  }
+  return absl::OkStatus();
+}
+
+void KeyValueStore::Write(std::string_view key, std::string* old_value, std::string_view value) {
+  if (old_value != nullptr) {
+    bytes_ = bytes_ - old_value->size() + value.size();
+    *old_value = value;
+  } else {
+    bytes_ += key.size() + value.size();
+    values_.try_emplace(key, value);
+    waits_.KeyCreated(key, completed_);
+  }
+  Count(key, value);
+}
+
+void KeyValueStore::Count(std::string_view key, std::string_view value) {
+  if (!barriers_.Contains(key)) return;
+  const absl::StatusOr<std::int64_t> count = ParseStoredNumber(value);
+  if (count.ok()) barriers_.Counted(key, *count, completed_);
 }
 
 }  // namespace muster::rendezvous

@@ -2,9 +2,10 @@
 // own store (c10d's TCPStore protocol) offer them.
 //
 // Keys and values are bytes. A key exists from the call that first writes it until Delete; its
-// value may be empty. The results are those of c10d's TCPStore wherever that protocol has the
-// operation; where its versions differ, the right one is chosen: a wait is woken exactly when a key
-// comes into existence.
+// value may be empty. Beside its value a key may have a queue, which is there while it is not
+// empty. The results are those of c10d's TCPStore wherever that protocol has the operation; where
+// its versions differ, the right one is chosen: a wait is woken exactly when a key comes into
+// existence.
 //
 // Limits keep one job from taking the daemon's memory. A call that would break one changes nothing
 // and returns ResourceExhausted with a sentence that says which: "set 'k': the value has 9 bytes,
@@ -27,7 +28,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rendezvous/core/barrier_list.h"
 #include "rendezvous/core/key_map.h"
+#include "rendezvous/core/key_queues.h"
 #include "rendezvous/core/types.h"
 #include "rendezvous/core/wait_list.h"
 
@@ -36,10 +39,11 @@ namespace muster::rendezvous {
 struct KeyValueLimits {
   std::size_t key_bytes = 512;
   std::size_t value_bytes = 1 << 20;
+  // Keys with a value and keys with a queue, together.
   std::size_t keys = 100'000;
-  // Keys and values together.
+  // Keys, values and queues together (KeyQueues::bytes).
   std::size_t total_bytes = 64 << 20;
-  // Pending waits, and what they hold together (WaitList::bytes).
+  // Pending waits, and what they hold together (WaitList::bytes, BarrierList::bytes).
   std::size_t waits = 100'000;
   std::size_t wait_bytes = 64 << 20;
 };
@@ -61,8 +65,9 @@ class KeyValueStore {
 
   // Adds to the number whose decimal text is the value and returns the sum. A missing key counts as
   // 0 and is created, also by a delta of 0. Text is read as c10d reads it (std::stoll: leading
-  // blanks, a sign, then digits up to the first other byte). FailedPrecondition when it is no
-  // number; OutOfRange when the number or the sum does not fit.
+  // blanks, a sign, then digits up to the first other byte), and a sum that does not fit in 64 bits
+  // wraps around, as with every c10d server. FailedPrecondition when the text is no number;
+  // OutOfRange when the number does not fit.
   absl::StatusOr<std::int64_t> Add(std::string_view key, std::int64_t delta);
 
   struct CompareSetOutcome {
@@ -79,16 +84,20 @@ class KeyValueStore {
   // Extends the value; a missing key counts as empty and is created.
   absl::Status Append(std::string_view key, std::string_view suffix);
 
-  // Whether there was such a key to remove. Wakes nobody, and un-wakes nobody.
+  // Whether there was such a value to remove; a queue stays. Wakes nobody, and un-wakes nobody.
   bool Delete(std::string_view key);
 
-  // Whether all the keys exist; true for none.
+  // Whether all the keys exist or have a queue; true for none.
   bool Check(std::span<const std::string_view> keys) const;
 
+  // Queues do not count.
   std::size_t NumKeys() const { return values_.size(); }
 
-  // Keys and values together, as `total_bytes` counts them.
-  std::size_t TotalBytes() const { return bytes_; }
+  // The keys that have a value, in the order of their bytes. Valid as long as the result of Get.
+  std::vector<std::string_view> Keys() const;
+
+  // Keys, values and queues together, as `total_bytes` counts them.
+  std::size_t TotalBytes() const { return bytes_ + queues_.bytes(); }
 
   // As Get, for each key in order.
   std::vector<const std::string*> MultiGet(std::span<const std::string_view> keys) const;
@@ -97,7 +106,28 @@ class KeyValueStore {
   using Entry = std::pair<std::string_view, std::string_view>;
   absl::Status MultiSet(std::span<const Entry> entries);
 
-  // Waits until each key has existed at some time from now on (see WaitList). Returns nothing when
+  // Adds a value at the end of the key's queue. One wait at most is woken by it (see WaitList): the
+  // hint that there is something to pop. Whoever else pops first gets it.
+  absl::Status Push(std::string_view key, std::string_view value);
+
+  struct PopOutcome {
+    std::size_t length = 0;  // of the queue before; 0: there was nothing to pop
+    std::string value;
+  };
+  // Takes the oldest value out of the key's queue.
+  PopOutcome Pop(std::string_view key);
+
+  std::size_t QueueLength(std::string_view key) const { return queues_.Length(key); }
+
+  // Counts one arrival at the key, as Add of 1, and waits until `world_size` have been counted.
+  // Returns nothing when that is so now; then all others who wait at this barrier are woken,
+  // together. Else the number of the wait that now pends; it is also woken when another call brings
+  // the number to `world_size`. A cancelled wait stays counted, and a barrier that was reached
+  // stays open: both as c10d does. Errors as Add and Wait, and then nothing has been counted.
+  absl::StatusOr<std::optional<WaiterId>> Barrier(std::string_view key, std::int64_t world_size);
+
+  // Waits until each key has existed at some time from now on (see WaitList), which a key with a
+  // queue does. Returns nothing when
   // all exist already, else the number of the wait that now pends. Without a deadline it pends
   // until it is woken or cancelled. A deadline that has passed already is met by the next Tick.
   // ResourceExhausted when the pending waits would be too many, would hold too much, or when a key
@@ -106,34 +136,45 @@ class KeyValueStore {
                                                std::optional<TimePoint> deadline);
 
   // Forgets a wait. False when it does not pend; one that is in the outbox already stays there.
-  bool CancelWait(WaiterId waiter) { return waits_.Cancel(waiter); }
+  bool CancelWait(WaiterId waiter) { return waits_.Cancel(waiter) || barriers_.Cancel(waiter); }
 
   // Times out the waits whose deadline is at or before `now`. To be called at NextDeadline() or
   // later.
-  void Tick(TimePoint now) { waits_.Tick(now); }
+  void Tick(TimePoint now) { waits_.Tick(now, completed_); }
   std::optional<TimePoint> NextDeadline() const { return waits_.NextDeadline(); }
 
   // Empties the outbox: the waits that ended since the last call, in the order in which they did.
-  std::vector<CompletedWait> TakeCompleted() { return waits_.TakeCompleted(); }
+  std::vector<CompletedWait> TakeCompleted() { return std::exchange(completed_, {}); }
 
-  std::size_t NumWaits() const { return waits_.size(); }
+  std::size_t NumWaits() const { return waits_.size() + barriers_.size(); }
 
  private:
+  std::string* Find(std::string_view key);
+  bool Exists(std::string_view key) const { return values_.contains(key) || queues_.Length(key); }
+
   // What a write of this entry would break by itself, and with all the others.
   absl::Status CheckSizes(absl::string_view attempt, std::string_view key,
                           std::size_t value_bytes) const;
   absl::Status CheckTotals(absl::string_view attempt, std::string_view key, std::size_t keys,
                            std::size_t bytes) const;
+  // `old_value` is what the key has now, or null.
   absl::Status CheckWrite(absl::string_view attempt, std::string_view key,
-                          std::size_t value_bytes) const;
+                          const std::string* old_value, std::size_t value_bytes) const;
+  absl::Status CheckWaits(std::string_view key, std::size_t bytes) const;
   // Writes without asking for limits, and wakes.
-  void Write(std::string_view key, std::string_view value);
+  void Write(std::string_view key, std::string* old_value, std::string_view value);
+  // Lets those at a barrier go whose number has been reached by a write.
+  void Count(std::string_view key, std::string_view value);
 
   const KeyValueLimits limits_;
 
   KeyMap<std::string> values_;
-  std::size_t bytes_ = 0;
+  std::size_t bytes_ = 0;  // of values_
+  KeyQueues queues_;
   WaitList waits_;
+  BarrierList barriers_;
+  WaiterId last_waiter_ = 0;  // of both lists
+  std::vector<CompletedWait> completed_;
 };
 
 }  // namespace muster::rendezvous

@@ -2,9 +2,8 @@
 
 namespace muster::rendezvous {
 
-WaiterId WaitList::Add(std::span<const std::string_view> missing,
-                       std::optional<TimePoint> deadline) {
-  const WaiterId waiter = ++last_waiter_;
+void WaitList::Add(WaiterId waiter, std::span<const std::string_view> missing,
+                   std::optional<TimePoint> deadline) {
   PendingWait wait;
   wait.deadline = deadline;
   for (const std::string_view key : missing) {
@@ -20,7 +19,6 @@ WaiterId WaitList::Add(std::span<const std::string_view> missing,
   wait.missing = wait.keys.size();
   if (deadline) deadlines_.emplace(*deadline, waiter);
   waits_.emplace(waiter, std::move(wait));
-  return waiter;
 }
 
 bool WaitList::Cancel(WaiterId waiter) {
@@ -30,7 +28,7 @@ bool WaitList::Cancel(WaiterId waiter) {
   return true;
 }
 
-void WaitList::KeyCreated(std::string_view key) {
+void WaitList::KeyCreated(std::string_view key, std::vector<CompletedWait>& ended) {
   const auto id = key_ids_.find(key);
   if (id == key_ids_.end()) return;
   const MissingKey created = std::move(missing_keys_.extract(id->second).mapped());
@@ -41,15 +39,28 @@ void WaitList::KeyCreated(std::string_view key) {
     const auto wait = waits_.find(waiter);
     if (--wait->second.missing > 0) continue;
     Remove(wait);
-    completed_.push_back({waiter, WaitEnd::kReady});
+    ended.push_back({waiter, WaitEnd::kReady});
   }
 }
 
-void WaitList::Tick(TimePoint now) {
+void WaitList::KeyPushed(std::string_view key, std::vector<CompletedWait>& ended) {
+  const auto id = key_ids_.find(key);
+  if (id == key_ids_.end()) return;
+  for (const WaiterId waiter : missing_keys_.at(id->second).waiters) {
+    const auto wait = waits_.find(waiter);
+    if (wait->second.missing > 1) continue;
+    Remove(wait);
+    ended.push_back({waiter, WaitEnd::kReady});
+    return;
+  }
+  KeyCreated(key, ended);
+}
+
+void WaitList::Tick(TimePoint now, std::vector<CompletedWait>& ended) {
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const WaiterId waiter = deadlines_.begin()->second;
     Remove(waits_.find(waiter));
-    completed_.push_back({waiter, WaitEnd::kTimedOut});
+    ended.push_back({waiter, WaitEnd::kTimedOut});
   }
 }
 

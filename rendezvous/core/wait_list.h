@@ -5,6 +5,8 @@
 // ends when all are seen, when its deadline passes or when it is cancelled, whichever comes first,
 // and never twice.
 //
+// A push into a queue is there for one taker, so it completes one wait at most; see KeyPushed.
+//
 // Waits are indexed by missing key: the creation of a key costs its own waiters and no others.
 #pragma once
 
@@ -39,26 +41,30 @@ struct CompletedWait {
   bool operator==(const CompletedWait&) const = default;
 };
 
-// Part of a KeyValueStore, which owns it and tells it of every key that comes into existence.
+// Part of a KeyValueStore, which owns it, numbers the waits and tells it of every key that comes
+// into existence. Waits that complete are added to `ended`, in the order in which they do.
 class WaitList {
  public:
-  // Adds a wait for keys that do not exist, at least one; duplicates are fine.
-  WaiterId Add(std::span<const std::string_view> missing, std::optional<TimePoint> deadline);
+  // Adds a wait, with a number greater than any before, for keys that do not exist: at least one;
+  // duplicates are fine.
+  void Add(WaiterId waiter, std::span<const std::string_view> missing,
+           std::optional<TimePoint> deadline);
 
   // Ends a wait without completing it. False when it does not pend (any more).
   bool Cancel(WaiterId waiter);
 
   // `key` came into existence: completes the waits that lacked nothing else, in order of arrival.
-  void KeyCreated(std::string_view key);
+  void KeyCreated(std::string_view key, std::vector<CompletedWait>& ended);
+
+  // A value was pushed into the queue `key`: completes the first wait that lacked nothing else. If
+  // there is none, the value is still there for anybody, and all waits on the key have seen it.
+  void KeyPushed(std::string_view key, std::vector<CompletedWait>& ended);
 
   // Times out the waits whose deadline is at or before `now`, earliest deadline first.
-  void Tick(TimePoint now);
+  void Tick(TimePoint now, std::vector<CompletedWait>& ended);
 
   // The earliest deadline of a pending wait.
   std::optional<TimePoint> NextDeadline() const;
-
-  // The waits that completed since the last call, in the order in which they did.
-  std::vector<CompletedWait> TakeCompleted() { return std::exchange(completed_, {}); }
 
   // Number of pending waits.
   std::size_t size() const { return waits_.size(); }
@@ -91,8 +97,6 @@ class WaitList {
   KeyMap<KeyId> key_ids_;
   absl::flat_hash_map<KeyId, MissingKey> missing_keys_;
   absl::btree_set<std::pair<TimePoint, WaiterId>> deadlines_;
-  std::vector<CompletedWait> completed_;
-  WaiterId last_waiter_ = 0;
   KeyId last_key_ = 0;
   std::size_t bytes_ = 0;
 };

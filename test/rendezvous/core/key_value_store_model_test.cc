@@ -6,6 +6,7 @@
 // A failure names its seed and step; the same seed gives the same run.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <map>
 #include <random>
 #include <set>
@@ -17,15 +18,29 @@
 namespace muster::rendezvous {
 namespace {
 
+// The bytes leave room for values alone most of the time, and for one or two that are queued.
 constexpr KeyValueLimits kLimits = {
-    .key_bytes = 4, .value_bytes = 5, .keys = 6, .total_bytes = 32, .waits = 5, .wait_bytes = 160};
+    .key_bytes = 4, .value_bytes = 5, .keys = 6, .total_bytes = 80, .waits = 5, .wait_bytes = 200};
 
 using Values = std::map<std::string, std::string>;
+using Queues = std::map<std::string, std::vector<std::string>>;
 
-std::size_t Bytes(const Values& values) {
+std::size_t Bytes(const Values& values, const Queues& queues) {
   std::size_t bytes = 0;
   for (const auto& [key, value] : values) bytes += key.size() + value.size();
+  for (const auto& [key, queue] : queues) {
+    bytes += key.size();
+    for (const std::string& value : queue) bytes += value.size() + 32;
+  }
   return bytes;
+}
+
+std::optional<std::int64_t> Number(const std::string& text) {
+  try {
+    return std::stoll(text);
+  } catch (const std::invalid_argument&) {
+    return std::nullopt;
+  }
 }
 
 // The description in the header, done again from scratch at every call.
@@ -34,7 +49,12 @@ class Model {
   struct PendingWait {
     std::set<std::string> unseen;
     std::optional<TimePoint> deadline;
+    // At a barrier: `barrier` counts up to `size`, and `unseen` is empty.
+    std::optional<std::string> barrier = {};
+    std::int64_t size = 0;
   };
+
+  bool Exists(const std::string& key) const { return values.count(key) || queues.count(key); }
 
   // Makes these writes, in order, if the outcome keeps the limits.
   bool Write(const std::vector<std::pair<std::string, std::string>>& entries) {
@@ -43,14 +63,43 @@ class Model {
       if (key.size() > kLimits.key_bytes || value.size() > kLimits.value_bytes) return false;
       after[key] = value;
     }
-    if (!entries.empty() && (after.size() > kLimits.keys || Bytes(after) > kLimits.total_bytes)) {
-      return false;
-    }
+    if (!entries.empty() && !Allowed(after, queues)) return false;
     for (const auto& [key, value] : entries) {
       if (!values.count(key)) Created(key);
       values[key] = value;
+      if (Number(value)) Counted(key, *Number(value));
     }
     return true;
+  }
+
+  bool Push(const std::string& key, const std::string& value) {
+    Queues after = queues;
+    after[key].push_back(value);
+    if (key.size() > kLimits.key_bytes || value.size() > kLimits.value_bytes ||
+        !Allowed(values, after)) {
+      return false;
+    }
+    queues = after;
+    for (const auto& [waiter, wait] : waits) {
+      if (wait.unseen != std::set<std::string>{key}) continue;
+      completed.push_back({waiter, WaitEnd::kReady});
+      waits.erase(waiter);
+      return true;
+    }
+    Created(key);
+    return true;
+  }
+
+  // Those who wait at the barrier for no more than `count`.
+  void Counted(const std::string& key, std::int64_t count) {
+    std::set<std::pair<std::int64_t, WaiterId>> reached;
+    for (const auto& [waiter, wait] : waits) {
+      if (wait.barrier == key && wait.size <= count) reached.emplace(wait.size, waiter);
+    }
+    for (const auto& [size, waiter] : reached) {
+      waits.erase(waiter);
+      completed.push_back({waiter, WaitEnd::kReady});
+    }
   }
 
   WaiterId Wait(const std::set<std::string>& missing, std::optional<TimePoint> deadline) {
@@ -81,6 +130,7 @@ class Model {
     std::size_t bytes = 0;
     std::set<std::string> keys;
     for (const auto& [waiter, wait] : waits) {
+      if (wait.barrier) bytes += wait.barrier->size() + 64;
       for (const std::string& key : wait.unseen) {
         bytes += 16 + (keys.insert(key).second ? key.size() : 0);
       }
@@ -89,15 +139,21 @@ class Model {
   }
 
   Values values;
+  Queues queues;  // none of them empty
   std::map<WaiterId, PendingWait> waits;
   std::vector<CompletedWait> completed;
   WaiterId last_waiter = 0;
 
  private:
+  static bool Allowed(const Values& values, const Queues& queues) {
+    return values.size() + queues.size() <= kLimits.keys &&
+           Bytes(values, queues) <= kLimits.total_bytes;
+  }
+
   void Created(const std::string& key) {
     for (auto wait = waits.begin(); wait != waits.end();) {
       wait->second.unseen.erase(key);
-      if (!wait->second.unseen.empty()) {
+      if (!wait->second.unseen.empty() || wait->second.barrier) {
         ++wait;
         continue;
       }
@@ -113,7 +169,7 @@ class Pair {
 
   // One random operation on both.
   void Step() {
-    switch (Below(12)) {
+    switch (Below(16)) {
       case 0:
       case 1: {
         const std::string key = Key(), value = Value();
@@ -159,6 +215,18 @@ class Pair {
         store_.Tick(now_);
         model_.Tick(now_);
         break;
+      case 12: {
+        const std::string key = Key(), value = Value();
+        ExpectWritten(store_.Push(key, value), model_.Push(key, value));
+        break;
+      }
+      case 13:
+        Pop();
+        break;
+      case 14:
+      case 15:
+        Barrier();
+        break;
     }
     ExpectSame();
   }
@@ -185,19 +253,54 @@ class Pair {
     const std::string key = Key();
     const std::int64_t delta = static_cast<std::int64_t>(Below(100)) - 50;
     const auto sum = store_.Add(key, delta);
-    std::int64_t number = 0;
-    if (model_.values.count(key)) {
-      try {
-        number = std::stoll(model_.values[key]);
-      } catch (const std::invalid_argument&) {
-        EXPECT_EQ(sum.status().code(), absl::StatusCode::kFailedPrecondition);
-        return;
-      }
+    const auto number = model_.values.count(key) ? Number(model_.values[key]) : 0;
+    if (!number) {
+      EXPECT_EQ(sum.status().code(), absl::StatusCode::kFailedPrecondition);
+      return;
     }
-    ExpectWritten(sum.status(), model_.Write({{key, absl::StrCat(number + delta)}}));
+    ExpectWritten(sum.status(), model_.Write({{key, absl::StrCat(*number + delta)}}));
     if (sum.ok()) {
-      EXPECT_EQ(*sum, number + delta);
+      EXPECT_EQ(*sum, *number + delta);
     }
+  }
+
+  void Pop() {
+    const std::string key = Key();
+    const KeyValueStore::PopOutcome popped = store_.Pop(key);
+    const auto queue = model_.queues.find(key);
+    if (queue == model_.queues.end()) {
+      EXPECT_EQ(popped.length, 0u);
+      return;
+    }
+    EXPECT_EQ(popped.length, queue->second.size());
+    EXPECT_EQ(popped.value, queue->second.front());
+    queue->second.erase(queue->second.begin());
+    if (queue->second.empty()) model_.queues.erase(queue);
+  }
+
+  void Barrier() {
+    const std::string key = Key();
+    const auto size = static_cast<std::int64_t>(Below(6));
+    const auto waiter = store_.Barrier(key, size);
+    const auto number = model_.values.count(key) ? Number(model_.values[key]) : 0;
+    if (!number) {
+      EXPECT_EQ(waiter.status().code(), absl::StatusCode::kFailedPrecondition);
+      return;
+    }
+    const std::int64_t count = *number + 1;
+    const bool parks = count < size;
+    const bool may_park = model_.waits.size() < kLimits.waits &&
+                          model_.WaitBytes() + key.size() + 64 <= kLimits.wait_bytes;
+    const bool counted = (!parks || may_park) && model_.Write({{key, absl::StrCat(count)}});
+    ExpectWritten(waiter.status(), counted);
+    if (!counted) return;
+    if (!parks) {
+      EXPECT_EQ(*waiter, std::nullopt);
+      model_.Counted(key, std::numeric_limits<std::int64_t>::max());
+      return;
+    }
+    model_.waits[++model_.last_waiter] = {{}, {}, key, size};
+    EXPECT_EQ(*waiter, model_.last_waiter);
   }
 
   void CompareSet() {
@@ -230,7 +333,7 @@ class Pair {
     std::size_t bytes = model_.WaitBytes();
     bool allowed = true;
     for (const std::string& key : keys) {
-      if (model_.values.count(key)) continue;
+      if (model_.Exists(key)) continue;
       missing.insert(key);
       bytes += key.size() + 16;
       allowed = allowed && key.size() <= kLimits.key_bytes;
@@ -250,9 +353,18 @@ class Pair {
   void ExpectSame() {
     EXPECT_EQ(store_.TakeCompleted(), std::exchange(model_.completed, {}));
     EXPECT_EQ(store_.NumKeys(), model_.values.size());
-    EXPECT_EQ(store_.TotalBytes(), Bytes(model_.values));
+    EXPECT_EQ(store_.TotalBytes(), Bytes(model_.values, model_.queues));
     EXPECT_EQ(store_.NumWaits(), model_.waits.size());
     EXPECT_EQ(store_.NextDeadline(), model_.NextDeadline());
+    std::vector<std::string_view> keys;
+    for (const auto& [key, value] : model_.values) keys.push_back(key);
+    EXPECT_EQ(store_.Keys(), keys);
+    for (const char* key : {"", "a", "ffff"}) {
+      const std::vector<std::string_view> one = {key};
+      EXPECT_EQ(store_.Check(one), model_.Exists(key)) << key;
+      const auto queue = model_.queues.find(key);
+      EXPECT_EQ(store_.QueueLength(key), queue == model_.queues.end() ? 0 : queue->second.size());
+    }
     for (const auto& [key, value] : model_.values) {
       const std::string* stored = store_.Get(key);
       ASSERT_NE(stored, nullptr) << key;

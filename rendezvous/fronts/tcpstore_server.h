@@ -1,0 +1,99 @@
+// Serves one namespace of c10d's TCPStore protocol: to PyTorch's workers of any version, 1.9 to
+// today, on one port.
+//
+// Who can reach the port can read and write everything, and what is in the store is code to some of
+// its clients, which unpickle it. So a server should be bound to as few addresses as will do and be
+// told whom to serve (AllowOnly).
+//
+// Everything runs on the loop's thread. A connection that breaks the protocol or a limit is closed,
+// which is the protocol's only way to say no, and a warning says why.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "rendezvous/fronts/tcpstore_allow_list.h"
+#include "rendezvous/fronts/tcpstore_options.h"
+#include "rendezvous/fronts/tcpstore_session.h"
+
+namespace muster::rendezvous {
+
+class TcpStoreServer {
+ public:
+  // `loop` must outlive the server. What is told the server later than its destruction by the loop
+  // finds nothing.
+  explicit TcpStoreServer(boost::asio::io_context& loop, const TcpStoreOptions& options = {});
+  // As Close.
+  ~TcpStoreServer();
+  TcpStoreServer(const TcpStoreServer&) = delete;
+  TcpStoreServer& operator=(const TcpStoreServer&) = delete;
+
+  // Accepts connections from a socket that is bound to an IPv4 or IPv6 address and listens, beside
+  // those that it was given before. Takes the descriptor over, and closes it also on the error:
+  // InvalidArgument when it is no such socket.
+  absl::Status Serve(int listening_fd);
+
+  // Serves a connection that somebody else accepted, of which nothing has been read. It is closed
+  // and counted as refused when it is not allowed, or one too many.
+  void Adopt(boost::asio::ip::tcp::socket connection);
+
+  // Who may connect from now on: numeric addresses. An IPv4 address mapped into IPv6 counts as the
+  // IPv4 address, and zones are ignored. Nothing: everybody, as at first. Others are closed at once
+  // and counted; connections that are there and no longer allowed are closed, too.
+  void AllowOnly(const std::optional<std::vector<std::string>>& addresses);
+
+  // Makes a fresh store: drops all keys, queues and waits and closes all connections, so that the
+  // next round's workers do not meet the last one's values. Goes on accepting.
+  void Reset();
+
+  // Stops accepting, closes all connections. Idempotent.
+  void Close();
+
+  // How many connections were turned away since the beginning.
+  std::uint64_t refused() const { return refused_; }
+  // How many there are.
+  std::size_t connections() const { return sessions_.size(); }
+
+ private:
+  struct Listener {
+    boost::asio::posix::stream_descriptor socket;
+    int family = 0;
+    bool awaits = false;  // a connection
+  };
+
+  void AwaitConnection(const std::shared_ptr<Listener>& listener);
+  void AcceptSome(const std::shared_ptr<Listener>& listener);
+  // Stops accepting until a connection closes, or for a while: file descriptors may come free
+  // elsewhere, too.
+  void WaitForFiles(int error);
+  void ResumeAccepting();
+  void Admit(int fd, int family);
+  void StartSession(boost::asio::ip::tcp::socket connection);
+  void CloseSessions();
+
+  const TcpStoreOptions options_;
+
+  boost::asio::io_context& loop_;
+  TcpStoreSessions shared_;
+  TcpStoreAllowList allowed_;
+  absl::flat_hash_map<TcpStoreSession*, std::shared_ptr<TcpStoreSession>> sessions_;
+  std::uint64_t refused_ = 0;
+
+  // Shared only with their handlers, which thereby know when the server no longer listens.
+  std::vector<std::shared_ptr<Listener>> listeners_;
+  bool out_of_files_ = false;  // and that has been said
+  boost::asio::steady_timer retry_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,92 @@
+// What the requests of c10d's TCPStore protocol do: asks the KeyValueStore once, appends the reply.
+//
+// No I/O, no clock: clients are told by appending to what is sent to them. On the loop's thread.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "rendezvous/core/key_map.h"
+#include "rendezvous/core/key_value_store.h"
+#include "rendezvous/fronts/tcpstore_codec.h"
+
+namespace muster::rendezvous {
+
+// One connection, as the service sees it. Must be disconnected before it is destroyed.
+class TcpStoreClient {
+ public:
+  TcpStoreClient() = default;
+  TcpStoreClient(const TcpStoreClient&) = delete;
+  TcpStoreClient& operator=(const TcpStoreClient&) = delete;
+  virtual ~TcpStoreClient() = default;
+
+  // Something was appended to `output` that does not answer the request being applied. Must not
+  // call the service.
+  virtual void OnPushed() = 0;
+
+  // What is to be sent, in order. Whoever sends it takes it out.
+  std::string output;
+
+ private:
+  friend class TcpStoreService;
+  std::vector<WaiterId> waits_;
+  std::vector<std::string> watched_;
+};
+
+// The store of one namespace and those who are connected to it.
+//
+// WAIT and BARRIER are never timed out here; the client's clock does that. A client of 2.1 or later
+// then sends CANCEL_WAIT, which is always answered with 01: if the wait has just ended, its 00 is
+// on the way before it, and the client takes either. A client before 2.1 just gives up waiting and
+// goes on with another request, so that request drops the wait: its 00 would be taken for a part of
+// the reply.
+class TcpStoreService {
+ public:
+  // A reply that makes a client's output larger than `output_limit_bytes` is refused.
+  TcpStoreService(const KeyValueLimits& limits, std::size_t output_limit_bytes)
+      : output_limit_bytes_(output_limit_bytes), store_(limits) {}
+
+  // Carries out a request and appends to the outputs of all whom it concerns. On an error nothing
+  // is appended for this request, and the connection is to be closed, since the protocol has no
+  // error replies.
+  absl::Status Apply(TcpStoreClient& client, const TcpStoreRequest& request);
+
+  // The connection is gone: its waits and watches end.
+  void Disconnect(TcpStoreClient& client);
+
+ private:
+  // What a watched key was before a write.
+  struct Before {
+    bool watched = false;
+    std::optional<std::string> value;
+  };
+
+  absl::Status Do(TcpStoreClient& client, const TcpStoreRequest& request);
+  absl::Status DoMultiGet(TcpStoreClient& client, const TcpStoreRequest& request);
+  absl::Status DoMultiSet(const TcpStoreRequest& request);
+  absl::Status DoListKeys(TcpStoreClient& client);
+  absl::Status DoWatchKey(TcpStoreClient& client, std::string_view key);
+  // Answers a WAIT or a BARRIER, now or when it ends.
+  absl::Status Park(TcpStoreClient& client, const absl::StatusOr<std::optional<WaiterId>>& waiter);
+  void DropWaits(TcpStoreClient& client);
+  // Answers those whose wait has ended.
+  void Wake();
+  absl::Status CheckReply(const TcpStoreClient& client, std::size_t bytes) const;
+
+  // Around each write of a key: tells those who watch it.
+  Before Look(std::string_view key) const;
+  void Tell(std::string_view key, const Before& before);
+
+  const std::size_t output_limit_bytes_;
+
+  KeyValueStore store_;
+  absl::flat_hash_map<WaiterId, TcpStoreClient*> waiting_;
+  KeyMap<std::vector<TcpStoreClient*>> watchers_;  // no key without any
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,109 @@
+// One connection to a TcpStoreServer: reads, has requests carried out, writes.
+//
+// A session reads only when the kernel says that there is something, into a buffer that all
+// sessions share, so that an idle connection costs a few hundred bytes. It works in turns: one read
+// and a limited number of requests, then the loop's other handlers have theirs, so that nobody is
+// kept waiting by a client that floods. The replies of a turn are written at once.
+//
+// States, each left only for a later one except the first two:
+//   reading    waits for something to read, or has a turn pending for what it holds
+//   paused     the client does not take its replies; nothing is read until it has
+//   ending     the client sends no more; what is left to send it is still sent
+//   closed     for whatever reason; told to the owner once
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "rendezvous/fronts/tcpstore_codec.h"
+#include "rendezvous/fronts/tcpstore_options.h"
+#include "rendezvous/fronts/tcpstore_service.h"
+
+namespace muster::rendezvous {
+
+class TcpStoreSession;
+
+// What the sessions of one server share. Outlives them as long as they are not closed.
+struct TcpStoreSessions {
+  boost::asio::io_context& loop;
+  const TcpStoreOptions& options;
+  const TcpStoreDecodeLimits decode_limits;
+  // A session has closed: forget it.
+  std::function<void(TcpStoreSession&)> on_closed;
+
+  std::unique_ptr<TcpStoreService> service;
+  DialectHint hint = DialectHint();
+  std::vector<char> read_buffer;
+  std::size_t input_bytes = 0;  // held for requests that are not complete
+  // Those whose output has grown during another session's turn.
+  std::vector<std::shared_ptr<TcpStoreSession>> pushed;
+};
+
+// Made, used and destroyed on the loop's thread.
+class TcpStoreSession final : public TcpStoreClient,
+                              public std::enable_shared_from_this<TcpStoreSession> {
+ public:
+  TcpStoreSession(boost::asio::ip::tcp::socket socket, TcpStoreSessions& shared);
+  ~TcpStoreSession() override = default;
+
+  // Sets the socket's options and begins to read.
+  void Start();
+  // Ends the connection without another word. Idempotent.
+  void Close();
+
+  // The client's host (HostAddress); unspecified when the connection ended before it was started.
+  const boost::asio::ip::address& host() const { return host_; }
+
+  void OnPushed() override;
+
+ private:
+  void AwaitReadable();
+  void AwaitWritable();
+  void AwaitTurn();
+  void AwaitGrace();
+
+  // One read's requests, or those that were left from the last turn.
+  void TakeTurn();
+  // Carries out what `input` has, up to a turn's limit, and keeps the rest.
+  void Process(std::string_view input);
+  // Sends what there is, for all whom this turn concerned.
+  void FinishTurn();
+  // Sends as much of the output as the kernel takes; the rest follows when it takes more.
+  void Flush();
+  void OnWritable();
+  void OnEndOfInput();
+  void Fail(const std::string& why);
+  // Accounts for the memory that waits for more input.
+  void CountInput();
+
+  std::size_t unsent() const { return output.size() - sent_; }
+
+  TcpStoreSessions& shared_;
+  boost::asio::ip::tcp::socket socket_;
+  boost::asio::ip::address host_;
+
+  TcpStoreDecoder decoder_;
+  std::string held_;         // read, but not looked at
+  std::size_t counted_ = 0;  // of decoder_ and held_, in shared_.input_bytes
+  std::size_t sent_ = 0;     // of output
+  std::unique_ptr<boost::asio::steady_timer> grace_;  // only while it runs
+
+  bool awaits_readable_ = false;
+  bool awaits_writable_ = false;
+  bool awaits_turn_ = false;
+  bool paused_ = false;
+  bool pushed_ = false;  // is in shared_.pushed
+  bool ending_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace muster::rendezvous
