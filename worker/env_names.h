@@ -46,4 +46,8 @@ inline constexpr char kOmpNumThreads[] = "OMP_NUM_THREADS";
 // The devices a worker may use.
 inline constexpr char kCudaVisibleDevices[] = "CUDA_VISIBLE_DEVICES";
 
+// By this an agent finds what came from its workers (agent_mark.h). Written by the worker group,
+// for nobody else to use.
+inline constexpr char kAgentId[] = "MUSTER_AGENT_ID";
+
 }  // namespace muster::worker::env

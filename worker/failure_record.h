@@ -22,10 +22,14 @@ struct FailureRecord {
   // The exit code, or the signal. A worker that could not be started has exit code 126 or 127.
   ExitStatus status;
   // One phrase that follows "rank 3": "exited with code 3", "was killed by SIGSEGV (core dumped)",
-  // "could not be started: ./train: No such file or directory".
+  // "was killed by SIGKILL, by the kernel's out-of-memory killer (memory limit 512 MiB of cgroup
+  // /x)", "was killed by SIGKILL: its watchdog timer 'step' expired", "could not be started:
+  // ./train: No such file or directory".
   std::string what;
-  // The last bytes it wrote to stderr, from a line's start, at most kMaxTail; empty when stderr
-  // went straight to the console.
+  // The kernel's out-of-memory killer ended it, as far as its control group can tell.
+  bool out_of_memory = false;
+  // The last bytes that it and what it started wrote to stderr, from a line's start, at most
+  // kMaxTail; empty when stderr went straight to the console.
   std::string stderr_tail;
   // The log file to look at, stderr's before stdout's; empty when there is none.
   std::string log_path;

@@ -1,48 +1,115 @@
 #include "worker/line_prefixer.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace muster::worker {
+namespace {
 
-std::string LinePrefixer::Feed(std::string_view bytes) {
-  std::string out;
+// The first '\r' or '\n'. By memchr, which looks at many bytes at a time.
+std::size_t FindLineEnd(std::string_view bytes) {
+  const std::size_t newline = bytes.find('\n');
+  const std::size_t carriage_return = bytes.substr(0, newline).find('\r');
+  return std::min(newline, carriage_return);
+}
+
+}  // namespace
+
+// What one call gives out. The prefix is made once for all of its lines.
+struct LinePrefixer::Output {
+  std::string prefix;
+  std::string text;
+
+  void AddLine(std::string_view held, std::string_view rest) {
+    text.append(prefix).append(held).append(rest).push_back('\n');
+  }
+};
+
+std::string LinePrefixer::Feed(std::string_view bytes, Time now) {
+  Output out{prefix_.At(now), {}};
+  out.text.reserve(bytes.size() + bytes.size() / 4);
   while (!bytes.empty()) {
-    if (after_carriage_return_ && bytes.front() == '\n') {
-      after_carriage_return_ = false;
+    if (std::exchange(after_carriage_return_, false) && bytes.front() == '\n') {
       bytes.remove_prefix(1);
       continue;
     }
-    after_carriage_return_ = false;
-    const std::size_t end = bytes.find_first_of("\r\n");
-    held_.append(bytes.substr(0, end));
-    if (held_.size() > kMaxLine) {
-      absl::StrAppend(&out, in_pieces_ ? "" : prefix_, held_);
-      held_.clear();
-      in_pieces_ = true;
+    const std::size_t end = FindLineEnd(bytes);
+    if (end == std::string_view::npos || held_.size() + end > kMaxLine) {
+      held_.append(bytes.substr(0, end));
+      if (held_.size() > kMaxLine) GiveOutPiece(&out);
+      if (end == std::string_view::npos) break;
+      after_carriage_return_ = bytes[end] == '\r';
+      EndLine({}, &out);
+    } else if (bytes[end] == '\r') {
+      ReturnCarriage(bytes.substr(0, end), &out);
+    } else {
+      EndLine(bytes.substr(0, end), &out);
     }
-    if (end == std::string_view::npos) break;
-    EndLine(bytes[end], &out);
     bytes.remove_prefix(end + 1);
   }
-  return out;
+  return std::move(out.text);
 }
 
-std::string LinePrefixer::Finish() {
-  std::string out;
-  if (!held_.empty() || in_pieces_) EndLine('\n', &out);
-  return out;
+std::string LinePrefixer::Rewritten(Time now) const {
+  if (!rewriting_ || in_pieces_) return "";
+  return absl::StrCat(prefix_.At(now), held_.empty() ? rewritten_ : held_);
 }
 
-void LinePrefixer::EndLine(char terminator, std::string* out) {
-  after_carriage_return_ = terminator == '\r';
-  const bool empty = held_.empty() && !in_pieces_;
-  if (!(empty && terminator == '\r')) {
-    absl::StrAppend(out, in_pieces_ ? "" : prefix_, held_, "\n");
+std::string LinePrefixer::Finish(Time now) {
+  Output out{prefix_.At(now), {}};
+  if (!held_.empty() || !rewritten_.empty() || in_pieces_) EndLine({}, &out);
+  return std::move(out.text);
+}
+
+void LinePrefixer::EndLine(std::string_view end_of_line, Output* out) {
+  if (in_pieces_) {
+    if (piece_wanted_) out->text.append(held_).append(end_of_line).push_back('\n');
+  } else {
+    if (held_.empty() && end_of_line.empty()) held_.swap(rewritten_);
+    if (filters_.empty()) {
+      out->AddLine(held_, end_of_line);
+    } else {
+      held_.append(end_of_line);
+      if (IsWanted(held_)) out->AddLine(held_, {});
+    }
   }
   held_.clear();
+  rewritten_.clear();
+  rewriting_ = false;
   in_pieces_ = false;
+}
+
+void LinePrefixer::ReturnCarriage(std::string_view end_of_line, Output* out) {
+  const bool empty = held_.empty() && end_of_line.empty() && !in_pieces_;
+  if (carriage_return_ == CarriageReturn::kEndsLine || in_pieces_) {
+    after_carriage_return_ = true;
+    if (!empty) EndLine(end_of_line, out);
+    return;
+  }
+  rewriting_ = true;
+  if (empty) return;
+  held_.append(end_of_line);
+  rewritten_.swap(held_);
+  held_.clear();
+}
+
+void LinePrefixer::GiveOutPiece(Output* out) {
+  if (!in_pieces_) {
+    piece_wanted_ = filters_.empty() || IsWanted(held_);
+    if (piece_wanted_) out->text.append(out->prefix);
+  }
+  if (piece_wanted_) out->text.append(held_);
+  held_.clear();
+  in_pieces_ = true;
+}
+
+bool LinePrefixer::IsWanted(std::string_view line) const {
+  return std::any_of(filters_.begin(), filters_.end(), [&](const std::string& filter) {
+    return line.find(filter) != std::string_view::npos;
+  });
 }
 
 }  // namespace muster::worker

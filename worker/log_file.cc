@@ -42,9 +42,30 @@ absl::StatusOr<UniqueFd> OpenLogFile(const std::string& path) {
   if (!S_ISREG(info.st_mode) && !S_ISCHR(info.st_mode)) {
     return OpenError(path, "it is not a regular file");
   }
-  // The worker may get this descriptor as its own and expects writes that wait.
+  // Where writes would have to wait, they are to.
   ::fcntl(file.get(), F_SETFL, O_APPEND);
   return file;
+}
+
+absl::StatusOr<LogWriter> LogWriter::Open(const std::string& path) {
+  absl::StatusOr<UniqueFd> file = OpenLogFile(path);
+  if (!file.ok()) return file.status();
+  return LogWriter(path, *std::move(file));
+}
+
+std::string LogWriter::Write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file_.get(), bytes.data(), bytes.size());
+    if (count >= 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(count));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    const bool first = dropped_bytes_ == 0;
+    dropped_bytes_ += bytes.size();
+    return first ? absl::StrCat("write ", path_, ": ", std::strerror(errno)) : "";
+  }
+  return "";
 }
 
 }  // namespace muster::worker

@@ -2,6 +2,8 @@
 // failure report.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "worker/console.h"
 #include "worker/line_prefixer.h"
+#include "worker/log_file.h"
 #include "worker/tail_buffer.h"
 #include "worker/unique_fd.h"
 #include "worker/worker_spec.h"
@@ -22,41 +25,52 @@
 namespace muster::worker {
 
 // The worker gets the cheapest thing that does what its OutputSpec asks: the console's descriptor,
-// the file's descriptor, /dev/null, or else a pipe that the loop copies from. While the console has
-// no room the pipe is not read: the worker waits, nothing is lost. Lives on the loop's thread.
+// /dev/null, or else a pipe that the loop copies from; where it would have had a terminal and only
+// its tail is wanted, a pseudo-terminal in place of the pipe. While the console has no room we do
+// not read: the worker waits, nothing is lost.
+//
+// A file is never the worker's own descriptor: when the disk is full, write() would fail in the
+// worker and end a training that only wanted to print. Copying costs the agent one read() and one
+// write() for every 64 KiB, or for whatever has come in until it gets to it. Lives on the loop's
+// thread.
 class Output {
  public:
   using WarningCallback = std::function<void(const std::string&)>;
 
-  // Opens what `spec` names. `console` must outlive the Output. `owner` ("rank 2") begins each
-  // warning. An error says what could not be opened.
+  // Opens what `spec` names. `console` must outlive the Output. `on_log_loss` is called when a
+  // log file takes no more, once for each file, as LogWriter::Write tells it. An error says what
+  // could not be opened.
   static absl::StatusOr<std::unique_ptr<Output>> Open(boost::asio::io_context& io,
                                                       const OutputSpec& spec, StreamKind kind,
-                                                      Console& console, std::string owner,
-                                                      WarningCallback on_warning);
+                                                      Console& console,
+                                                      WarningCallback on_log_loss);
+  ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
   // What the worker is to have as this stream.
   int child_fd() const { return child_end_.valid() ? child_end_.get() : console_.fd(kind_); }
 
-  // After the worker was started: gives up our copy of its end and begins to copy.
-  void Start();
+  // After the worker was started as `pid`: gives up our copy of its end and begins to copy.
+  void Start(pid_t pid);
 
-  // After the worker and its group are gone: takes what is there and ends. Somebody else who still
-  // holds the pipe open (a grandchild in a session of its own) is not waited for.
+  // Takes what is there now: for the end of the worker, whose last words are wanted, while what it
+  // has started may still write.
+  void Drain();
+
+  // Takes what is there and ends, also when somebody holds the other end open.
   void Finish();
 
   // The last bytes of the stream, at most kMaxTail; empty when it went straight to the console.
-  // Complete after Finish().
-  std::string Tail() const;
+  // Complete after Drain().
+  std::string Tail() const { return tail_.Text(); }
 
-  // Bytes that the log file did not take.
-  std::uint64_t dropped_bytes() const { return dropped_bytes_; }
+  // Bytes that a log file did not take.
+  std::uint64_t dropped_bytes() const;
 
  private:
-  Output(const OutputSpec& spec, StreamKind kind, Console& console, std::string owner,
-         WarningCallback on_warning);
+  Output(const OutputSpec& spec, StreamKind kind, Console& console, WarningCallback on_log_loss);
+  absl::Status OpenFiles();
   absl::Status OpenEnds(boost::asio::io_context& io);
   void AwaitReadable();
   void OnReadable();
@@ -64,27 +78,26 @@ class Output {
   // Reads at most *limit bytes once, passes them on and takes them off *limit.
   ReadResult ReadOnce(std::size_t* limit);
   void PassOn(std::string_view bytes);
-  void WriteToFile(std::string_view bytes);
+  void Log(std::optional<LogWriter>& file, std::string_view bytes);
   void Close();
 
   const OutputSpec spec_;
   const StreamKind kind_;
-  const std::string owner_;
-  const WarningCallback on_warning_;
+  const WarningCallback on_log_loss_;
   Console& console_;
 
   // The worker's end until Start(); invalid when it inherits the console.
   UniqueFd child_end_;
-  // Our end of the pipe, if there is one.
-  std::optional<boost::asio::posix::stream_descriptor> pipe_;
-  // The log file that we write to ourselves.
-  UniqueFd file_;
-  // Where this worker's part of a log file that it writes to itself begins.
-  std::uint64_t file_start_ = 0;
+  // Our end, if there is one: of a pipe, or of a pseudo-terminal.
+  std::optional<boost::asio::posix::stream_descriptor> our_end_;
+  bool is_terminal_ = false;
 
+  std::optional<LogWriter> file_;
+  std::optional<LogWriter> filtered_file_;
+  // Made in Start(), as they may show the pid.
   std::optional<LinePrefixer> prefixer_;
+  std::optional<LinePrefixer> filter_;
   TailBuffer tail_;
-  std::uint64_t dropped_bytes_ = 0;
   // Handlers that find it gone do nothing.
   std::shared_ptr<void> alive_ = std::make_shared<char>();
 };

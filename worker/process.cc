@@ -49,9 +49,16 @@ void Process::WatchExit() {
                     });
 }
 
+bool Process::HasEnded() {
+  siginfo_t info = {};
+  return !running_ || (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.native_handle()), &info,
+                                WEXITED | WNOHANG | WNOWAIT) == 0 &&
+                       info.si_pid != 0);
+}
+
 bool Process::Collect(ExitStatus* status) {
   siginfo_t info = {};
-  if (::waitid(P_PIDFD, pidfd_.native_handle(), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+  if (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.native_handle()), &info, WEXITED | WNOHANG) != 0 ||
       info.si_pid == 0) {
     return false;
   }
@@ -61,9 +68,7 @@ bool Process::Collect(ExitStatus* status) {
     status->signal = info.si_status;
     status->core_dumped = info.si_code == CLD_DUMPED;
   }
-  SignalGroup(SIGKILL);
   running_ = false;
-  ::waitid(P_PIDFD, pidfd_.native_handle(), &info, WEXITED | WNOHANG);
   return true;
 }
 

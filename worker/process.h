@@ -17,9 +17,7 @@
 namespace muster::worker {
 
 // Watches the exit through the process's pidfd and waits for this one process only: others in our
-// program may have children of their own. When the process ends, what is left of its group gets
-// SIGKILL while the kernel still reserves the pid, so the signal cannot meet a stranger. Lives on
-// the loop's thread.
+// program may have children of their own. Lives on the loop's thread.
 class Process {
  public:
   using ExitCallback = std::function<void(const ExitStatus&)>;
@@ -27,8 +25,8 @@ class Process {
   // Takes over a process from Spawn(). `on_exit` runs once, from the loop; it may destroy the
   // Process.
   Process(boost::asio::io_context& io, Spawned spawned, ExitCallback on_exit);
-  // Sends SIGKILL to the group when the process still runs, and waits for its end, at most one
-  // second.
+  // Sends SIGKILL to the process and its group when it still runs, and waits for its end, at most
+  // one second.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -36,15 +34,19 @@ class Process {
   pid_t pid() const { return pid_; }
   bool running() const { return running_; }
 
-  // To the process and every member of its group. No effect when it has ended.
+  // To the process and every member of its group. No effect when it has ended: then its number may
+  // come to mean another group.
   void SignalGroup(int signal);
+
+  // It is dead already, though nobody may have been told yet.
+  bool HasEnded();
 
   // Gives it up: no callback any more, and the destructor does not wait for its end.
   void Abandon();
 
  private:
   void WatchExit();
-  // Takes the exit status, if it is there to be taken, and ends the rest of the group.
+  // Takes the exit status, if it is there to be taken.
   bool Collect(ExitStatus* status);
   void OnPidfdReadable();
 

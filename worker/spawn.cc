@@ -2,23 +2,27 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "worker/program.h"
 
 namespace muster::worker {
 namespace {
 
 // What the child was about to do when it failed.
-enum class Step : int { kSession, kDeathSignal, kDescriptors, kExec };
+enum class Step : int { kSession, kDeathSignal, kAffinity, kDescriptors, kExec };
 
 // How the child tells; small enough to pass through a pipe in one piece.
 struct ChildError {
@@ -33,6 +37,9 @@ struct ChildPlan {
   char* const* envp;
   int stdio[3];  // each is its own target already, or above 2
   int error_fd;
+  int join_fd;
+  const cpu_set_t* cpus;  // null: as the parent's
+  std::size_t cpus_size;
   pid_t parent;
   sigset_t mask;
 };
@@ -43,6 +50,8 @@ const char* StepName(Step step) {
       return "setsid";
     case Step::kDeathSignal:
       return "prctl(PR_SET_PDEATHSIG)";
+    case Step::kAffinity:
+      return "bind to CPUs";
     case Step::kDescriptors:
       return "dup2";
     case Step::kExec:
@@ -83,6 +92,12 @@ void ResetSignalHandlers() {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) FailInChild(plan, Step::kDeathSignal);
   // The parent may have died before the prctl; then no signal will come.
   if (::getppid() != plan.parent) ::_exit(127);
+  if (plan.join_fd >= 0) {
+    [[maybe_unused]] const ssize_t joined = ::write(plan.join_fd, "0", 1);
+  }
+  if (plan.cpus != nullptr && ::sched_setaffinity(0, plan.cpus_size, plan.cpus) != 0) {
+    FailInChild(plan, Step::kAffinity);
+  }
   for (int target = 0; target < 3; ++target) {
     if (plan.stdio[target] == target) continue;
     if (::dup2(plan.stdio[target], target) < 0) FailInChild(plan, Step::kDescriptors);
@@ -114,6 +129,25 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
   return pointers;
 }
 
+// A set of CPUs as large as its highest number asks: cpu_set_t itself ends at 1024.
+class CpuSet {
+ public:
+  // `cpus` must not be empty, nor hold a negative number.
+  explicit CpuSet(const std::vector<int>& cpus) {
+    const int count = *std::max_element(cpus.begin(), cpus.end()) + 1;
+    size_ = CPU_ALLOC_SIZE(count);
+    words_.resize(size_ / sizeof(unsigned long));
+    for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), size_, set());
+  }
+
+  cpu_set_t* set() { return reinterpret_cast<cpu_set_t*>(words_.data()); }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::vector<unsigned long> words_;
+  std::size_t size_ = 0;
+};
+
 absl::Status SystemError(const char* attempt) {
   return absl::InternalError(absl::StrCat(attempt, ": ", std::strerror(errno)));
 }
@@ -137,6 +171,16 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
   plan.argv = argv.data();
   plan.envp = envp.data();
   plan.parent = ::getpid();
+  plan.join_fd = request.join_fd;
+  std::optional<CpuSet> cpus;
+  if (!request.cpus.empty()) {
+    if (*std::min_element(request.cpus.begin(), request.cpus.end()) < 0) {
+      return absl::InvalidArgumentError("bind to CPUs: a CPU's number is negative");
+    }
+    cpus.emplace(request.cpus);
+    plan.cpus = cpus->set();
+    plan.cpus_size = cpus->size();
+  }
 
   const int wanted[3] = {request.stdin_fd, request.stdout_fd, request.stderr_fd};
   UniqueFd held[3];
@@ -184,6 +228,9 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
     Reap(pid);
     if (failure.step == Step::kExec) return ExecError(*program, failure.error);
     errno = failure.error;
+    if (failure.step == Step::kAffinity) {
+      return SystemError(absl::StrCat("bind to CPUs ", absl::StrJoin(request.cpus, ",")).c_str());
+    }
     return SystemError(StepName(failure.step));
   }
 

@@ -20,6 +20,11 @@ struct SpawnRequest {
   int stdin_fd = STDIN_FILENO;
   int stdout_fd = STDOUT_FILENO;
   int stderr_fd = STDERR_FILENO;
+  // As in WorkerSpec.
+  std::vector<int> cpus;
+  // The cgroup.procs of a control group to join before exec; -1: none. A process that may not join
+  // it runs all the same.
+  int join_fd = -1;
 };
 
 struct Spawned {

@@ -11,9 +11,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "worker/agent_mark.h"
 #include "worker/console.h"
 #include "worker/output.h"
 #include "worker/process.h"
+#include "worker/process_info.h"
 #include "worker/spawn.h"
 
 namespace muster::worker {
@@ -25,6 +28,8 @@ struct WorkerGroup::Worker {
   std::unique_ptr<Process> process;
   std::optional<ExitStatus> status;
   bool stopped_by_group = false;
+  // Why we killed it, or a process that came from it (KillFor).
+  std::string kill_reason;
 };
 
 namespace {
@@ -47,6 +52,24 @@ FailureRecord CouldNotBeStarted(const WorkerSpec& spec, const absl::Status& stat
   return record;
 }
 
+// "python3 (pid 17), sleep (pid 19) and 4 more".
+std::string Enumerate(const std::vector<ProcessInfo>& processes) {
+  constexpr std::size_t kNamed = 8;
+  const std::size_t named = std::min(processes.size(), kNamed);
+  std::string text =
+      absl::StrJoin(processes.begin(), processes.begin() + static_cast<std::ptrdiff_t>(named), ", ",
+                    [](std::string* out, const ProcessInfo& info) { *out += Describe(info); });
+  if (processes.size() > named) absl::StrAppend(&text, " and ", processes.size() - named, " more");
+  return text;
+}
+
+// After the last worker's end: by then what died with it is gone, and what had just been forked has
+// called exec.
+constexpr std::chrono::milliseconds kSettle(200);
+
+// How long the destructor waits.
+constexpr std::chrono::seconds kDestructorWait(1);
+
 }  // namespace
 
 WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options, Console& console,
@@ -56,16 +79,26 @@ WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options
       console_(console),
       callbacks_(std::move(callbacks)),
       timer_(io),
+      settled_(io),
       alive_(std::make_shared<char>()) {}
 
 WorkerGroup::~WorkerGroup() {
+  if (!tree_.has_value()) return;
   // All get the signal before any is waited for.
-  for (const auto& worker : workers_) worker->process->SignalGroup(SIGKILL);
+  if (cgroup_.has_value()) cgroup_->Kill();
+  tree_->Signal({SIGKILL});
+  workers_.clear();
+  tree_->KillLeftovers(kDestructorWait);
 }
 
 void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
   if (state_ != State::kNew || specs.empty()) std::abort();
   state_ = State::kRunning;
+  oom_.emplace();
+  if (options_.use_cgroup) {
+    if (auto cgroup = WorkerCgroup::Create()) cgroup_.emplace(*std::move(cgroup));
+  }
+  tree_.emplace(io_, [this] { FinishIfAllGone(); });
   for (WorkerSpec& spec : specs) {
     const absl::Status status = StartWorker(spec);
     if (status.ok()) continue;
@@ -87,35 +120,41 @@ void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
 // After the workers, which need not wait for it.
 void WorkerGroup::StartGuard() {
   if (workers_.empty()) return;
-  absl::StatusOr<OrphanGuard> guard = OrphanGuard::Start(workers_.size());
+  absl::StatusOr<OrphanGuard> guard =
+      OrphanGuard::Start({.capacity = workers_.size(),
+                          .mark = AgentMark(),
+                          .cgroup = cgroup_.has_value() ? cgroup_->path() : ""});
   if (guard.ok()) {
     guard_.emplace(*std::move(guard));
+    tree_->AddStranger(guard_->pid());
     for (const auto& worker : workers_) guard_->Watch(worker->process->pid());
     return;
   }
   boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_),
                           why = std::string(guard.status().message())] {
-    if (alive.expired() || !callbacks_.on_warning) return;
-    callbacks_.on_warning("processes that workers start would outlive a killed agent: " + why);
+    if (!alive.expired()) Warn("processes that workers start would outlive a killed agent: " + why);
   });
 }
 
 absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
   auto worker = std::make_unique<Worker>();
   worker->spec = spec;
-  const std::string owner = absl::StrCat("rank ", spec.rank);
-  auto out = Output::Open(io_, spec.stdout_spec, StreamKind::kStdout, console_, owner,
-                          callbacks_.on_warning);
+  const auto on_log_loss = [this, raw = worker.get()](const std::string& what) {
+    OnLogLoss(raw->spec, what);
+  };
+  auto out = Output::Open(io_, spec.stdout_spec, StreamKind::kStdout, console_, on_log_loss);
   if (!out.ok()) return out.status();
   worker->out = *std::move(out);
-  auto err = Output::Open(io_, spec.stderr_spec, StreamKind::kStderr, console_, owner,
-                          callbacks_.on_warning);
+  auto err = Output::Open(io_, spec.stderr_spec, StreamKind::kStderr, console_, on_log_loss);
   if (!err.ok()) return err.status();
   worker->err = *std::move(err);
 
   SpawnRequest request;
   request.argv = spec.argv;
   request.env = spec.env;
+  AddMark(AgentMark(), &request.env);
+  request.cpus = spec.cpus;
+  if (cgroup_.has_value()) request.join_fd = cgroup_->join_fd();
   UniqueFd null;
   if (spec.stdin_policy == StdinPolicy::kNull) {
     null.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -126,8 +165,10 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
   absl::StatusOr<Spawned> spawned = Spawn(request);
   if (!spawned.ok()) return spawned.status();
 
-  worker->out->Start();
-  worker->err->Start();
+  const pid_t pid = spawned->pid;
+  tree_->AddWorker(pid);
+  worker->out->Start(pid);
+  worker->err->Start(pid);
   worker->process = std::make_unique<Process>(
       io_, *std::move(spawned),
       [this, raw = worker.get()](const ExitStatus& status) { OnExit(*raw, status); });
@@ -138,17 +179,36 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
 void WorkerGroup::OnExit(Worker& worker, const ExitStatus& status) {
   worker.status = status;
   if (guard_) guard_->Forget(worker.process->pid());
-  worker.out->Finish();
-  worker.err->Finish();
-  if (!status.Succeeded() && state_ == State::kRunning) {
-    FailureRecord failure = RecordOf(worker.spec);
-    failure.pid = worker.process->pid();
-    failure.status = status;
-    failure.what = DescribeExit(status);
-    failure.stderr_tail = worker.err->Tail();
-    OnFailure(std::move(failure));
+  tree_->RemoveWorker(worker.process->pid());
+  // What it has started may have more to say, but these are its own last words.
+  worker.out->Drain();
+  worker.err->Drain();
+  if (!status.Succeeded() && !worker.stopped_by_group) {
+    if (state_ == State::kRunning) {
+      OnFailure(RecordFailure(worker));
+    } else {
+      other_failures_.push_back(RecordFailure(worker));
+    }
   }
   FinishIfAllGone();
+}
+
+FailureRecord WorkerGroup::RecordFailure(const Worker& worker) {
+  FailureRecord failure = RecordOf(worker.spec);
+  failure.pid = worker.process->pid();
+  failure.status = *worker.status;
+  failure.what = DescribeExit(failure.status);
+  failure.stderr_tail = worker.err->Tail();
+  // So a shell passes it on when it was not the shell itself that was killed.
+  const bool passed_on = failure.status.exit_code == 128 + SIGKILL;
+  if (!worker.kill_reason.empty()) {
+    absl::StrAppend(&failure.what, ": ", worker.kill_reason);
+  } else if ((failure.status.signal == SIGKILL || passed_on) && oom_->ExplainsOneMore()) {
+    failure.out_of_memory = true;
+    absl::StrAppend(&failure.what, passed_on ? " after a process of it was killed " : ", ",
+                    oom_->Describe());
+  }
+  return failure;
 }
 
 void WorkerGroup::OnFailure(FailureRecord failure) {
@@ -157,6 +217,12 @@ void WorkerGroup::OnFailure(FailureRecord failure) {
   if (callbacks_.on_first_failure) callbacks_.on_first_failure(*failure_);
   // The callback may have begun to stop the group its own way.
   if (state_ == State::kRunning) BeginStop(options_.ladder);
+}
+
+void WorkerGroup::OnLogLoss(const WorkerSpec& spec, const std::string& what) {
+  // All the others are likely to be on the same disk.
+  if (std::exchange(log_loss_told_, true)) return;
+  Warn(absl::StrCat("rank ", spec.rank, ": ", what, "; output is being lost"));
 }
 
 void WorkerGroup::Stop(const StopLadder& ladder) {
@@ -171,12 +237,14 @@ void WorkerGroup::Stop(const StopLadder& ladder) {
 void WorkerGroup::BeginStop(const StopLadder& ladder) {
   state_ = State::kStopping;
   give_up_ = ladder.give_up;
+  first_signal_ = ladder.first_signal;
   for (const auto& worker : workers_) {
-    worker->stopped_by_group = !worker->status.has_value();
-    if (ladder.KillsAtOnce()) continue;
-    worker->process->SignalGroup(ladder.first_signal);
-    // A worker that is stopped (SIGSTOP) could not answer the first signal.
-    worker->process->SignalGroup(SIGCONT);
+    worker->stopped_by_group = !worker->status.has_value() && !worker->process->HasEnded();
+  }
+  // What is stopped (SIGSTOP) could not answer the first signal.
+  if (!ladder.KillsAtOnce()) {
+    before_first_signal_ = tree_->Members();
+    tree_->Signal({ladder.first_signal, SIGCONT});
   }
   HastenKill(ladder);
 }
@@ -192,27 +260,37 @@ void WorkerGroup::HastenKill(const StopLadder& ladder) {
   if (kill_at_.has_value() && *kill_at_ <= kill_at) return;
   kill_at_ = kill_at;
   timer_.expires_at(kill_at);
-  AwaitTimer([this] { KillAll(); });
+  AwaitTimer([this] { OnGraceOver(); });
+}
+
+void WorkerGroup::OnGraceOver() {
+  const std::vector<ProcessInfo> leftovers = tree_->Leftovers();
+  if (!leftovers.empty()) {
+    Warn(absl::StrCat("workers have left behind what did not end in the grace time and is killed: ",
+                      Enumerate(leftovers)));
+  }
+  KillAll();
 }
 
 void WorkerGroup::KillAll() {
   killed_ = true;
-  ForwardSignal(SIGKILL);
+  if (cgroup_.has_value()) cgroup_->Kill();
+  tree_->Signal({SIGKILL});
   timer_.expires_after(give_up_);
   AwaitTimer([this] { GiveUp(); });
 }
 
 void WorkerGroup::GiveUp() {
+  const std::string how =
+      absl::StrCat(" did not end ", give_up_.count(), " ms after SIGKILL and is left behind");
+  const std::vector<ProcessInfo> leftovers = tree_->Leftovers();
   for (const auto& worker : workers_) {
     if (worker->status.has_value()) continue;
     worker->process->Abandon();
-    worker->out->Finish();
-    worker->err->Finish();
-    if (callbacks_.on_warning) {
-      callbacks_.on_warning(absl::StrCat("rank ", worker->spec.rank, ": process ",
-                                         worker->process->pid(), " did not end ", give_up_.count(),
-                                         " ms after SIGKILL and is left behind"));
-    }
+    Warn(absl::StrCat("rank ", worker->spec.rank, ": process ", worker->process->pid(), how));
+  }
+  for (const ProcessInfo& leftover : leftovers) {
+    Warn(absl::StrCat(Describe(leftover), ", which a worker had started,", how));
   }
   Finish();
 }
@@ -228,26 +306,91 @@ void WorkerGroup::ForwardSignal(int signal) {
   for (const auto& worker : workers_) worker->process->SignalGroup(signal);
 }
 
+bool WorkerGroup::KillFor(pid_t pid, int signal, const std::string& reason) {
+  if (!tree_.has_value()) return false;
+  const std::optional<ProcessInfo> process = ReadProcess(pid);
+  const std::optional<ProcessInfo> root = tree_->RootOf(pid);
+  if (!process.has_value() || !root.has_value() || !SignalProcess(*process, signal)) return false;
+  for (const auto& worker : workers_) {
+    if (worker->process->pid() == root->pid) worker->kill_reason = reason;
+  }
+  return true;
+}
+
 void WorkerGroup::FinishIfAllGone() {
-  if (running() == 0 && !start_failed_) Finish();
+  if (running() > 0 || start_failed_) return;
+  // The control group knows for certain; /proc may show nothing of processes that fork and end
+  // faster than it is read. These will be heard of again, as orphans that have ended.
+  const bool populated = cgroup_.has_value() && cgroup_->IsPopulated();
+  if (!populated && tree_->Leftovers().empty()) return Finish();
+  if (!std::exchange(workers_gone_, true)) {
+    settled_.expires_after(kSettle);
+    settled_.async_wait([this, alive = std::weak_ptr<void>(alive_)](auto error) {
+      if (!alive.expired() && !error && state_ == State::kStopping && !killed_) RemindLeftovers();
+    });
+  }
+  if (state_ == State::kRunning) {
+    BeginStop(options_.ladder);
+  } else if (killed_) {
+    // Some may have been started while the others were killed.
+    tree_->Signal({SIGKILL});
+  }
+}
+
+void WorkerGroup::RemindLeftovers() {
+  const auto was_there = [this](const ProcessInfo& leftover) {
+    return std::any_of(
+        before_first_signal_.begin(), before_first_signal_.end(), [&](const ProcessInfo& before) {
+          return before.pid == leftover.pid && before.start_time == leftover.start_time;
+        });
+  };
+  for (const ProcessInfo& leftover : tree_->Leftovers()) {
+    // What was started since may be needed by somebody who answers the signal.
+    if (!was_there(leftover)) continue;
+    const std::optional<Disposition> disposition = DispositionOf(leftover.pid, first_signal_);
+    if (disposition == Disposition::kIgnored) {
+      SignalProcess(leftover, SIGTERM);
+    } else if (disposition == Disposition::kDefault) {
+      SignalProcess(leftover, first_signal_);
+    }
+  }
 }
 
 void WorkerGroup::Finish() {
   state_ = State::kDone;
   timer_.cancel();
+  settled_.cancel();
   GroupResult result;
   result.failure = failure_;
+  result.other_failures = other_failures_;
   result.end = failure_.has_value() ? GroupEnd::kFailed
                : stop_requested_    ? GroupEnd::kStopped
                                     : GroupEnd::kSucceeded;
+  std::vector<int> losers;
   for (const auto& worker : workers_) {
+    worker->out->Finish();
+    worker->err->Finish();
     result.exits.push_back({worker->spec.rank, worker->spec.local_rank, worker->process->pid(),
                             worker->status, worker->stopped_by_group});
-    result.log_bytes_dropped += worker->out->dropped_bytes() + worker->err->dropped_bytes();
+    const std::uint64_t dropped = worker->out->dropped_bytes() + worker->err->dropped_bytes();
+    if (dropped > 0) losers.push_back(worker->spec.rank);
+    result.log_bytes_dropped += dropped;
   }
+  if (!losers.empty()) {
+    Warn(absl::StrCat("log files did not take ", result.log_bytes_dropped,
+                      " bytes of the output of rank ", absl::StrJoin(losers, ", ")));
+  }
+  // Before on_done, which may start another group.
+  guard_.reset();
+  tree_.reset();
+  cgroup_.reset();
   // A copy, and the last thing done: the callback may destroy the group.
   const auto on_done = callbacks_.on_done;
   if (on_done) on_done(result);
+}
+
+void WorkerGroup::Warn(const std::string& sentence) const {
+  if (callbacks_.on_warning) callbacks_.on_warning(sentence);
 }
 
 int WorkerGroup::running() const {

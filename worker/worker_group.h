@@ -1,13 +1,21 @@
 // The workers of one node in one round: started together, ended together.
 //
-//   kNew --Start--> kRunning --first failure or Stop--> kStopping --+
-//                      |                                            +--> kDone (on_done)
-//                      +--------- every worker exited with 0 -------+
+//   kNew --Start--> kRunning --first failure or Stop--------> kStopping --+--> kDone (on_done)
+//                      |                                        ^         |
+//                      |-- all workers exited with 0,           |         |
+//                      |   what they started still runs --------+         |
+//                      +-- all workers exited with 0, nothing is left ----+
 //
 // The first worker that fails (an exit code other than 0, a signal, or it cannot be started) is
 // told at once through on_first_failure; then the stop ladder runs over the others, and how they
-// end is no failure any more. A worker that exits with 0 while others run is fine. Whatever is left
-// in the process group of a worker that ended gets SIGKILL.
+// end is no failure any more. A worker that exits with 0 while others run is fine, and what it has
+// left behind may go on until the last worker has ended.
+//
+// The ladder is for whole trees: the first signal goes to every process that came from the workers,
+// also to those in sessions of their own, the grace lasts until the last of them is gone, and
+// SIGKILL goes to all that are left then. So a shell that ends at SIGTERM does not take away the
+// time that its python needs to save. When no worker runs any more, what cannot be answering the
+// first signal is reminded (RemindLeftovers), so that nobody has to wait for the grace to end.
 #pragma once
 
 #include <chrono>
@@ -23,19 +31,26 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
+#include "worker/cgroup.h"
 #include "worker/exit_status.h"
 #include "worker/failure_record.h"
+#include "worker/oom.h"
 #include "worker/orphan_guard.h"
+#include "worker/process_info.h"
 #include "worker/stop_ladder.h"
 #include "worker/worker_spec.h"
+#include "worker/worker_tree.h"
 
 namespace muster::worker {
 
 class Console;
 
 struct WorkerGroupOptions {
-  // What the other workers get after the first failure.
+  // What the other workers get after the first failure, and what workers have left behind when all
+  // of them have ended.
   StopLadder ladder;
+  // Put the workers into a control group of their own where the system lets us (cgroup.h).
+  bool use_cgroup = true;
 };
 
 // How one worker that was started ended.
@@ -59,6 +74,9 @@ struct GroupResult {
   GroupEnd end = GroupEnd::kSucceeded;
   // The first failure in the order exits were observed; set exactly for kFailed.
   std::optional<FailureRecord> failure;
+  // Workers that failed by themselves, too, before the signal to stop reached them, in the order in
+  // which their ends were observed. How workers end that were stopped is no failure.
+  std::vector<FailureRecord> other_failures;
   // One for each worker that was started, in the order of the specs.
   std::vector<WorkerExit> exits;
   // Bytes of worker output that no log file would take (disk full).
@@ -69,22 +87,26 @@ struct GroupResult {
 struct WorkerGroupCallbacks {
   // At most once, before on_done and before the other workers are stopped.
   std::function<void(const FailureRecord&)> on_first_failure;
-  // Exactly once after Start(): every worker is gone (or given up) and its output is on its way.
-  // The group may be destroyed from within this one only.
+  // Exactly once after Start(): every worker is gone (or given up), and so is everything that came
+  // from them, and their output is on its way. The group may be destroyed from within this one
+  // only, and another be started.
   std::function<void(const GroupResult&)> on_done;
   // Something that did not stop anything but that the user should see, one sentence:
-  // "rank 2: write /logs/2/stderr.log: No space left on device; output is being lost".
+  // "rank 2: write /logs/2/stderr.log: No space left on device; output is being lost" (for the
+  // first file only; how much was lost is told at the end).
   std::function<void(const std::string&)> on_warning;
 };
 
 // Lives on the loop's thread, which must be the program's main thread: the kernel ends the workers
 // (PR_SET_PDEATHSIG) when the thread that forked them ends. `io` and `console` must outlive the
-// group. One group runs once.
+// group. One group runs once, and one at a time: while it runs, it has the program adopt the
+// orphans of its workers (worker_tree.h).
 class WorkerGroup {
  public:
   WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options, Console& console,
               WorkerGroupCallbacks callbacks);
-  // Kills what is left, process groups included, and waits for it briefly. No callback runs.
+  // Kills what is left of the workers and what came from them, and waits for it briefly. No
+  // callback runs.
   ~WorkerGroup();
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
@@ -94,8 +116,9 @@ class WorkerGroup {
   // from the loop. Once only; `specs` must not be empty.
   void Start(std::vector<WorkerSpec> specs);
 
-  // Ends all workers by `ladder`. When a ladder runs already it is kept, and only comes to SIGKILL
-  // sooner where the new one would. No effect before Start() and after on_done.
+  // Ends all workers, and what they have started, by `ladder`. When a ladder runs already it is
+  // kept, and only comes to SIGKILL sooner where the new one would. No effect before Start() and
+  // after on_done.
   void Stop(const StopLadder& ladder);
 
   // SIGKILL to all, now: for a second Ctrl-C.
@@ -103,6 +126,11 @@ class WorkerGroup {
 
   // Passes `signal` on to the process group of each running worker. It is no request to stop.
   void ForwardSignal(int signal);
+
+  // Sends `signal` to one process: a worker, or something that came from one. If its worker fails,
+  // `reason` says why: "its watchdog timer 'step' expired". False, and no signal is sent, when
+  // `pid` is nothing of this group's.
+  bool KillFor(pid_t pid, int signal, const std::string& reason);
 
   // Workers that were started and have not ended yet.
   int running() const;
@@ -116,15 +144,26 @@ class WorkerGroup {
   absl::Status StartWorker(const WorkerSpec& spec);
   void StartGuard();
   void OnExit(Worker& worker, const ExitStatus& status);
+  FailureRecord RecordFailure(const Worker& worker);
   void OnFailure(FailureRecord failure);
+  void OnLogLoss(const WorkerSpec& spec, const std::string& what);
   void BeginStop(const StopLadder& ladder);
   // Sets the time of SIGKILL, unless it is set to an earlier one.
   void HastenKill(const StopLadder& ladder);
+  // Signals what is left behind once more where that is certain to disturb nothing: SIGTERM to what
+  // ignores the first signal, as a shell's background jobs do SIGINT; the first signal again to
+  // what has no handler for it and should have ended, but was between fork and exec when it came,
+  // with its parent's handler, which lost it.
+  void RemindLeftovers();
+  void OnGraceOver();
   void KillAll();
   void GiveUp();
   void AwaitTimer(std::function<void()> rung);
+  // Ends the group, or sees to it that what workers have left behind ends, when none of them runs
+  // any more.
   void FinishIfAllGone();
   void Finish();
+  void Warn(const std::string& sentence) const;
 
   boost::asio::io_context& io_;
   const WorkerGroupOptions options_;
@@ -139,9 +178,20 @@ class WorkerGroup {
   // The next rung of the ladder: SIGKILL, then giving up.
   boost::asio::steady_timer timer_;
   std::optional<std::chrono::steady_clock::time_point> kill_at_;
+  int first_signal_ = 0;
+  // Who was there just before it was sent.
+  std::vector<ProcessInfo> before_first_signal_;
+  // Runs once, when the last worker has ended and something is left behind.
+  boost::asio::steady_timer settled_;
+  bool workers_gone_ = false;
   bool killed_ = false;
   StopLadder::Duration give_up_{};
-  // What the workers have started dies with an agent that is killed.
+  std::vector<FailureRecord> other_failures_;
+  bool log_loss_told_ = false;
+  // While the workers run. The guard ends what is left of them when the agent is killed.
+  std::optional<OomWatch> oom_;
+  std::optional<WorkerCgroup> cgroup_;
+  std::optional<WorkerTree> tree_;
   std::optional<OrphanGuard> guard_;
   std::vector<std::unique_ptr<Worker>> workers_;
   // Handlers that find it gone do nothing.

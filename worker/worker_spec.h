@@ -15,12 +15,18 @@ struct OutputSpec {
   std::string file;
   // Also show it on the agent's own stream of the same kind.
   bool to_console = true;
-  // Put before each line on the console ("[default0]:"), never into the file. With a prefix, lines
-  // of different workers never mix; without one, bytes are passed on at once.
+  // Put before each line on the console ("[default0]:") and in the filtered file, never into
+  // `file`. ${pid} in it becomes the worker's pid and ${time} the local time at which the line
+  // ended (HH:MM:SS.mmm). With a prefix, lines of different workers never mix; without one, bytes
+  // are passed on at once.
   std::string prefix;
-  // Keep the last kMaxTail bytes in memory for the failure report. The stream becomes a pipe for
-  // that: the worker no longer sees a terminal. Not needed with `file` (the file's end is read
-  // instead), and a stream that is a pipe for another reason keeps its tail anyway.
+  // Lines that contain one of `filters` are copied, with the prefix, to the end of this file, which
+  // several streams may share; it is opened as `file` is. Empty: none.
+  std::string filtered_file;
+  std::vector<std::string> filters;
+  // Keep the last kMaxTail bytes in memory for the failure report. Where the worker would have
+  // inherited a terminal it gets a pseudo-terminal for that, and else a pipe. A stream that we read
+  // for another reason keeps its tail anyway.
   bool keep_tail = false;
 };
 
@@ -35,11 +41,13 @@ struct WorkerSpec {
   std::string role = "default";
   // argv[0] without a slash is looked up in the agent's PATH. Must not be empty.
   std::vector<std::string> argv;
-  // The complete environment, "NAME=value" each.
+  // The complete environment, "NAME=value" each, but for MUSTER_AGENT_ID, which the group adds.
   std::vector<std::string> env;
   StdinPolicy stdin_policy = StdinPolicy::kInherit;
   OutputSpec stdout_spec;
   OutputSpec stderr_spec;
+  // The CPUs it may run on, in any order; empty: those of the agent.
+  std::vector<int> cpus;
   // Where the worker was told to leave its last words (TORCHELASTIC_ERROR_FILE); empty: nowhere.
   // Only looked at for the failure report.
   std::string error_file;

@@ -1,50 +1,127 @@
 // An agent that is killed with SIGKILL leaves no worker behind, and nothing that a worker has
-// started.
-#include <fcntl.h>
+// started, wherever it went; and nobody else is harmed. Each once with a control group for the
+// workers, where the machine lets us have one, and once without.
 #include <sys/wait.h>
 
 #include <csignal>
+#include <filesystem>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include "test/support/process_scan.h"
 #include "test/support/run_until.h"
-#include "test/worker/temp_dir.h"
+#include "test/support/temp_dir.h"
+#include "worker/cgroup_paths.h"
 #include "worker/spawn.h"
 
 namespace muster::worker {
 namespace {
 
-// "After kill -9 of torchrun the GPUs stay busy."
-TEST(AgentDeathTest, WorkersDieWithAnAgentThatIsKilled) {
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
-  SpawnRequest request;
-  request.argv = {"test/worker/agent_helper"};
-  request.env = {"PATH=/usr/local/bin:/usr/bin:/bin"};
-  request.stdout_fd = write_end.get();
-  const auto agent = Spawn(request);
-  ASSERT_TRUE(agent.ok()) << agent.status();
-  write_end.reset();
+using test::IsAlive;
+using test::ProcessesWith;
+using test::ReadAll;
+using test::WaitForProcesses;
 
-  std::string text;
-  for (char byte; !text.ends_with('\n') && ::read(read_end.get(), &byte, 1) == 1;) text += byte;
-  std::istringstream pids(text);
-  pid_t worker = 0, grandchild = 0;
-  pids >> worker >> grandchild;
-  ASSERT_GT(worker, 0);
-  ASSERT_GT(grandchild, 0);
-  ASSERT_TRUE(IsAlive(worker));
-  ASSERT_TRUE(IsAlive(grandchild));
-
-  ::kill(agent->pid, SIGKILL);
-  ::waitpid(agent->pid, nullptr, 0);
-  EXPECT_TRUE(test::WaitUntil([&] { return !IsAlive(worker); }));
-  EXPECT_TRUE(test::WaitUntil([&] { return !IsAlive(grandchild); }));
+std::string ProcFile(pid_t pid, const std::string& name) {
+  return ReadAll("/proc/" + std::to_string(pid) + "/" + name);
 }
+
+class AgentDeathTest : public testing::TestWithParam<const char*> {
+ protected:
+  ~AgentDeathTest() override {
+    if (agent_ > 0) KillAgent();
+    // What a failed test leaves.
+    for (const pid_t pid : ProcessesWith(mark_)) ::kill(pid, SIGKILL);
+  }
+
+  // An agent whose worker runs `script`, by which there will be `count` processes.
+  void StartAgent(const std::string& script, std::size_t count) {
+    SpawnRequest request;
+    request.argv = {"test/worker/agent_helper", GetParam(), mark_, script};
+    request.env = {"PATH=/usr/local/bin:/usr/bin:/bin"};
+    const auto agent = Spawn(request);
+    ASSERT_TRUE(agent.ok()) << agent.status();
+    agent_ = agent->pid;
+    ASSERT_TRUE(WaitForProcesses(mark_, count));
+  }
+
+  void KillAgent() {
+    ::kill(agent_, SIGKILL);
+    ::waitpid(agent_, nullptr, 0);
+    agent_ = 0;
+  }
+
+  void ExpectAllDieWithTheAgent() {
+    KillAgent();
+    EXPECT_TRUE(WaitForProcesses(mark_, 0));
+  }
+
+  // The workers' control group, if they have one of their own.
+  std::optional<CgroupPath> WorkersCgroup() const {
+    const auto own = FindOwnCgroup("");
+    const auto theirs = FindCgroup("", ProcFile(ProcessesWith(mark_).at(0), "cgroup"),
+                                   ReadAll("/proc/self/mountinfo"));
+    return theirs == own ? std::nullopt : theirs;
+  }
+
+  const std::string mark_ = test::UniqueMark();
+  pid_t agent_ = 0;
+};
+
+// "After kill -9 of torchrun the GPUs stay busy."
+TEST_P(AgentDeathTest, WorkersAndTheirChildrenDieWithAnAgentThatIsKilled) {
+  StartAgent("sleep 10000 & wait", 2);
+  ExpectAllDieWithTheAgent();
+}
+
+TEST_P(AgentDeathTest, SoDoesWhatHasASessionOfItsOwn) {
+  StartAgent("setsid sh -c 'trap \"\" TERM; sleep 10000 & wait' & wait", 3);
+  ExpectAllDieWithTheAgent();
+}
+
+// As a daemon does: twice forked, a session of its own, and its parents gone.
+TEST_P(AgentDeathTest, SoDoesWhatHasForkedTwice) {
+  StartAgent(
+      "setsid sh -c 'setsid sh -c \"trap : TERM HUP; sleep 10000 & sleep 10000 & wait\" &';"
+      "exec sleep 10000",
+      4);
+  ExpectAllDieWithTheAgent();
+}
+
+TEST_P(AgentDeathTest, TheControlGroupGoesToo) {
+  StartAgent("setsid sleep 10000 & wait", 2);
+  const std::optional<CgroupPath> group = WorkersCgroup();
+  if (!group.has_value()) GTEST_SKIP() << "the workers have no control group of their own here";
+  ASSERT_TRUE(std::filesystem::exists(group->directory));
+  ExpectAllDieWithTheAgent();
+  EXPECT_TRUE(test::WaitUntil([&] { return !std::filesystem::exists(group->directory); }));
+}
+
+// "When the agent died it took a job with it that my worker had submitted to the scheduler."
+TEST_P(AgentDeathTest, ProcessOfSomebodyElseThatCarriesTheMarkLivesOn) {
+  StartAgent("sleep 10000 & wait", 2);
+  SpawnRequest request;
+  request.argv = {"sleep", "10000"};
+  std::istringstream environment(ProcFile(ProcessesWith(mark_).at(0), "environ"));
+  for (std::string entry; std::getline(environment, entry, '\0');) {
+    if (entry.starts_with("MUSTER_AGENT_ID=")) request.env.push_back(entry);
+  }
+  ASSERT_EQ(request.env.size(), 1u);
+  // We are its scheduler, and its parent.
+  const auto job = Spawn(request);
+  ASSERT_TRUE(job.ok()) << job.status();
+  ExpectAllDieWithTheAgent();
+  EXPECT_TRUE(IsAlive(job->pid));
+  ::kill(job->pid, SIGKILL);
+  ::waitpid(job->pid, nullptr, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, AgentDeathTest, testing::Values("cgroup", "none"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace muster::worker

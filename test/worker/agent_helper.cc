@@ -1,5 +1,7 @@
-// A minimal agent for agent_death_test: runs one worker that never ends, a shell that has started
-// another process, writes both pids to stdout, and runs its loop until somebody kills it.
+// A minimal agent for agent_death_test: agent_helper CGROUP MARK SCRIPT runs a shell script as its
+// only worker, with MARK (NAME=VALUE) in its environment and, if CGROUP is "cgroup", in a control
+// group where there may be one; and its loop until somebody kills it.
+#include <string>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
@@ -7,12 +9,14 @@
 #include "worker/console.h"
 #include "worker/worker_group.h"
 
-int main() {
+int main(int, char** argv) {
   boost::asio::io_context io;
   muster::worker::Console console(io);
-  muster::worker::WorkerGroup group(io, {}, console, {});
+  muster::worker::WorkerGroup group(io, {.use_cgroup = std::string(argv[1]) == "cgroup"}, console,
+                                    {});
   muster::worker::WorkerSpec spec;
-  spec.argv = {"sh", "-c", "sleep 10000 & echo $$ $!; wait"};
+  spec.argv = {"sh", "-c", argv[3]};
+  spec.env = {"PATH=/usr/local/bin:/usr/bin:/bin", argv[2]};
   group.Start({spec});
   io.run();
 }

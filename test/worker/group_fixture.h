@@ -17,12 +17,17 @@
 
 #include <gtest/gtest.h>
 
+#include "test/support/process_scan.h"
 #include "test/support/run_until.h"
-#include "test/worker/temp_dir.h"
+#include "test/support/temp_dir.h"
 #include "worker/console.h"
 #include "worker/worker_group.h"
 
 namespace muster::worker {
+
+using test::IsAlive;
+using test::ReadAll;
+using test::TempDir;
 
 // A pipe in place of the terminal.
 class ConsolePipe {
@@ -57,25 +62,32 @@ class ConsolePipe {
 
 class GroupTest : public testing::Test {
  protected:
-  // A worker that runs a shell script and inherits the console.
-  static WorkerSpec Sh(int rank, std::string script) {
+  // Nothing outlives its group, whatever a test is about.
+  void TearDown() override {
+    group_.reset();
+    EXPECT_TRUE(test::WaitForProcesses(mark_, 0));
+  }
+
+  // A worker that runs a shell script and inherits the console. It has a mark in its environment by
+  // which all that comes from it can be found.
+  WorkerSpec Sh(int rank, std::string script) const {
     WorkerSpec spec;
     spec.rank = rank;
     spec.local_rank = rank;
     spec.argv = {"sh", "-c", std::move(script)};
-    spec.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "RANK=" + std::to_string(rank)};
+    spec.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "RANK=" + std::to_string(rank), mark_};
     return spec;
   }
 
   // One that runs until a signal ends it.
-  static WorkerSpec Sleeper(int rank) {
+  WorkerSpec Sleeper(int rank) const {
     WorkerSpec spec = Sh(rank, "");
     spec.argv = {"sleep", "10000"};
     return spec;
   }
 
   // One that writes "stubborn" to the console when it is ready to ignore SIGTERM.
-  static WorkerSpec Stubborn(int rank) {
+  WorkerSpec Stubborn(int rank) const {
     return Sh(rank, "trap '' TERM; echo stubborn; while :; do sleep 10000; done");
   }
 
@@ -88,8 +100,9 @@ class GroupTest : public testing::Test {
     };
     callbacks.on_done = [this](const GroupResult& result) { results_.push_back(result); };
     callbacks.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
-    group_ = std::make_unique<WorkerGroup>(io_, WorkerGroupOptions{ladder}, console_,
-                                           std::move(callbacks));
+    group_ = std::make_unique<WorkerGroup>(
+        io_, WorkerGroupOptions{.ladder = ladder, .use_cgroup = use_cgroup_}, console_,
+        std::move(callbacks));
     group_->Start(std::move(specs));
     EXPECT_TRUE(failures_.empty() && results_.empty()) << "callbacks come from the loop only";
   }
@@ -113,6 +126,13 @@ class GroupTest : public testing::Test {
     return static_cast<pid_t>(std::atoi(text.c_str()));
   }
 
+  // Processes that came from this test's workers and run.
+  std::size_t CountProcesses() const { return test::ProcessesWith(mark_).size(); }
+  bool RunUntilProcesses(std::size_t count) {
+    return test::RunUntil(io_, [&] { return CountProcesses() == count; });
+  }
+
+  const std::string mark_ = test::UniqueMark();
   TempDir dir_;
   boost::asio::io_context io_;
   ConsolePipe out_{io_};
@@ -123,6 +143,8 @@ class GroupTest : public testing::Test {
   // What the group told.
   std::vector<FailureRecord> failures_;
   std::vector<GroupResult> results_;
+  // Without a control group there is more for us to do.
+  bool use_cgroup_ = false;
   // What a test does when it hears of a failure.
   std::function<void()> on_failure_;
   std::unique_ptr<WorkerGroup> group_;

@@ -6,10 +6,13 @@
 
 #include <gtest/gtest.h>
 
-#include "test/worker/temp_dir.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::worker {
 namespace {
+
+using test::ReadAll;
+using test::TempDir;
 
 mode_t ModeOf(const std::string& path) {
   struct stat info;
@@ -56,6 +59,25 @@ TEST(LogFileTest, DirectoryInTheWayIsNamed) {
   dir.Write("log", "a file where a directory should be");
   EXPECT_EQ(OpenLogFile(dir.Path("log/0/stdout.log")).status().message(),
             "open log file " + dir.Path("log/0/stdout.log") + ": Not a directory");
+}
+
+TEST(LogFileTest, FullDiskDropsCountsAndTellsOnce) {
+  auto writer = LogWriter::Open("/dev/full");
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  EXPECT_EQ(writer->Write("one\n"), "write /dev/full: No space left on device");
+  EXPECT_EQ(writer->Write("two\n"), "");
+  EXPECT_EQ(writer->dropped_bytes(), 8u);
+}
+
+TEST(LogFileTest, SeveralWritersOfOneFileAppend) {
+  TempDir dir;
+  auto first = LogWriter::Open(dir.Path("log"));
+  auto second = LogWriter::Open(dir.Path("log"));
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->Write("one\n"), "");
+  EXPECT_EQ(second->Write("two\n"), "");
+  EXPECT_EQ(first->Write("three\n"), "");
+  EXPECT_EQ(ReadAll(dir.Path("log")), "one\ntwo\nthree\n");
 }
 
 }  // namespace

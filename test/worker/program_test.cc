@@ -6,10 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include "test/worker/temp_dir.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::worker {
 namespace {
+
+using test::TempDir;
 
 TEST(ProgramTest, NameWithASlashIsTakenAsItIs) {
   EXPECT_EQ(*FindProgram("./nowhere/train", "/bin"), "./nowhere/train");

@@ -2,6 +2,7 @@
 #include "worker/spawn.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -12,10 +13,13 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
-#include "test/worker/temp_dir.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::worker {
 namespace {
+
+using test::ReadAll;
+using test::TempDir;
 
 const char kPath[] = "PATH=/usr/local/bin:/usr/bin:/bin";
 
@@ -188,6 +192,35 @@ TEST(SpawnTest, ArgumentsThatAreTooLong) {
 
 TEST(SpawnTest, NoProgramAtAll) {
   EXPECT_FALSE(Spawn({}).ok());
+}
+
+TEST(SpawnTest, ProcessRunsOnTheGivenCpusOnly) {
+  cpu_set_t ours;
+  CPU_ZERO(&ours);
+  ASSERT_EQ(::sched_getaffinity(0, sizeof ours, &ours), 0);
+  int last = CPU_SETSIZE - 1;
+  while (last > 0 && !CPU_ISSET(last, &ours)) --last;
+  TempDir dir;
+  const UniqueFd file(::open(dir.Path("out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  SpawnRequest request;
+  // One that no machine has, in a set beyond the size of cpu_set_t: the kernel takes what is there.
+  request.cpus = {5000, last};
+  request.argv = {"grep", "Cpus_allowed_list", "/proc/self/status"};
+  request.env = {kPath};
+  request.stdout_fd = file.get();
+  const auto spawned = Spawn(request);
+  ASSERT_TRUE(spawned.ok()) << spawned.status();
+  ::waitpid(spawned->pid, nullptr, 0);
+  EXPECT_EQ(ReadAll(dir.Path("out")), "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
+}
+
+TEST(SpawnTest, CpusThatTheMachineDoesNotHave) {
+  SpawnRequest request;
+  request.argv = {"true"};
+  request.cpus = {5000, 5001};
+  EXPECT_EQ(Spawn(request).status().message(), "bind to CPUs 5000,5001: Invalid argument");
+  request.cpus = {-1};
+  EXPECT_FALSE(Spawn(request).ok());
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST_F(WorkerGroupTest, AllWorkersSucceed) {
 }
 
 TEST_F(WorkerGroupTest, WorkerThatEndsEarlyDisturbsNobody) {
-  Start({Sh(0, "exit 0"), Sh(1, "trap 'exit 0' USR1; echo ready; sleep 10000 & wait")});
+  Start({Sh(0, "exit 0"), Sh(1, "trap 'exit 0' USR1; echo ready; while :; do sleep 0.01; done")});
   ASSERT_TRUE(RunUntilOut("ready"));
   ASSERT_TRUE(test::RunUntil(io_, [&] { return group_->running() == 1; }));
   group_->ForwardSignal(SIGUSR1);
@@ -121,7 +121,7 @@ TEST_F(WorkerGroupTest, LogFileThatCannotBeOpenedIsAFailureToStart) {
 }
 
 TEST_F(WorkerGroupTest, StoppedWorkersMayFinishInTheirOwnWay) {
-  Start({Sh(0, "trap 'echo saved; exit 0' TERM; echo ready; sleep 10000 & wait")});
+  Start({Sh(0, "trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.01; done")});
   ASSERT_TRUE(RunUntilOut("ready"));
   group_->Stop({.grace = kNever});
   EXPECT_TRUE(results_.empty());
@@ -142,7 +142,7 @@ TEST_F(WorkerGroupTest, WorkerThatIgnoresTheSignalIsKilledAfterTheGrace) {
 }
 
 TEST_F(WorkerGroupTest, SiblingOfAFailureIsKilledAfterTheGraceOfTheOptions) {
-  Start({Stubborn(0), Sh(1, "trap 'exit 3' USR1; echo ready; sleep 10000 & wait")},
+  Start({Stubborn(0), Sh(1, "trap 'exit 3' USR1; echo ready; while :; do sleep 0.01; done")},
         {.grace = kShort});
   ASSERT_TRUE(RunUntilOut("stubborn"));
   ASSERT_TRUE(RunUntilOut("ready"));
@@ -153,7 +153,7 @@ TEST_F(WorkerGroupTest, SiblingOfAFailureIsKilledAfterTheGraceOfTheOptions) {
 }
 
 TEST_F(WorkerGroupTest, FirstSignalIsTheLaddersOwn) {
-  Start({Sh(0, "trap 'exit 5' INT; echo ready; sleep 10000 & wait")});
+  Start({Sh(0, "trap 'exit 5' INT; echo ready; while :; do sleep 0.01; done")});
   ASSERT_TRUE(RunUntilOut("ready"));
   group_->Stop({.first_signal = SIGINT, .grace = kNever});
   ASSERT_TRUE(RunUntilDone());
@@ -201,7 +201,7 @@ TEST_F(WorkerGroupTest, FrozenWorkerCanStillAnswerTheFirstSignal) {
 }
 
 TEST_F(WorkerGroupTest, SignalIsPassedOnToAll) {
-  const std::string script = "trap 'exit 0' USR1; echo ready$RANK; sleep 10000 & wait";
+  const std::string script = "trap 'exit 0' USR1; echo ready$RANK; while :; do sleep 0.01; done";
   Start({Sh(0, script), Sh(1, script)});
   ASSERT_TRUE(RunUntilOut("ready0"));
   ASSERT_TRUE(RunUntilOut("ready1"));
@@ -277,6 +277,56 @@ TEST_F(WorkerGroupTest, SixtyFourWorkers) {
     const std::string number = std::to_string(rank);
     EXPECT_TRUE(RunUntilOut("[" + number + "]:hello from " + number + "\n"));
   }
+}
+
+TEST_F(WorkerGroupTest, OthersThatFailedByThemselvesAreListedAndTheStoppedAreNot) {
+  Start({Sleeper(0), Sh(1, "exit 3"), Sh(2, "kill -SEGV $$"), Sleeper(3)});
+  // All that end by themselves have ended before the loop hears of the first.
+  for (const int rank : {1, 2}) {
+    const pid_t pid = group_->pids()[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(test::WaitUntil([&] { return !IsAlive(pid); }));
+  }
+  ASSERT_TRUE(RunUntilDone());
+  ASSERT_EQ(failures_.size(), 1u) << "only the first is told at once";
+  ASSERT_EQ(results_[0].other_failures.size(), 1u);
+  const FailureRecord& other = results_[0].other_failures[0];
+  EXPECT_EQ(failures_[0].rank + other.rank, 3);
+  EXPECT_EQ(other.pid, group_->pids()[static_cast<std::size_t>(other.rank)]);
+  for (const int rank : {0, 3}) {
+    EXPECT_TRUE(results_[0].exits[static_cast<std::size_t>(rank)].stopped_by_group);
+  }
+  for (const int rank : {1, 2}) {
+    EXPECT_FALSE(results_[0].exits[static_cast<std::size_t>(rank)].stopped_by_group);
+  }
+}
+
+TEST_F(WorkerGroupTest, WorkerThatFailedBeforeTheStopIsListed) {
+  Start({Sleeper(0), Sh(1, "exit 3")});
+  ASSERT_TRUE(test::WaitUntil([&] { return !IsAlive(group_->pids()[1]); }));
+  group_->Stop({});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(results_[0].end, GroupEnd::kStopped);
+  ASSERT_EQ(results_[0].other_failures.size(), 1u);
+  EXPECT_EQ(results_[0].other_failures[0].what, "exited with code 3");
+}
+
+TEST_F(WorkerGroupTest, WorkerIsKilledForAReason) {
+  Start({Sleeper(0), Sleeper(1)});
+  EXPECT_FALSE(group_->KillFor(::getpid(), SIGKILL, "not ours"));
+  EXPECT_FALSE(group_->KillFor(1, SIGKILL, "not ours"));
+  EXPECT_TRUE(group_->KillFor(group_->pids()[1], SIGABRT, "it was slow"));
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(failures_.at(0).rank, 1);
+  EXPECT_TRUE(failures_[0].what.starts_with("was killed by SIGABRT")) << failures_[0].what;
+  EXPECT_TRUE(failures_[0].what.ends_with(": it was slow")) << failures_[0].what;
+  EXPECT_FALSE(group_->KillFor(1, SIGKILL, "over"));
+}
+
+TEST_F(WorkerGroupTest, WorkersRunOnTheirCpus) {
+  WorkerSpec spec = Sh(0, "grep Cpus_allowed_list /proc/self/status");
+  spec.cpus = {0};
+  Start({spec});
+  EXPECT_TRUE(RunUntilOut("Cpus_allowed_list:\t0\n"));
 }
 
 // A process that cannot be waited for although it is dead, as one that hangs in the kernel cannot:

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/worker/group_fixture.h"
@@ -35,16 +36,16 @@ TEST_F(WorkerOutputTest, WithoutWishesTheWorkerWritesToTheConsoleItself) {
   EXPECT_EQ(out_.text(), std::to_string(ours.st_ino) + "\n");
 }
 
-TEST_F(WorkerOutputTest, RedirectedWorkerWritesToItsFileItself) {
+TEST_F(WorkerOutputTest, RedirectedOutputGoesToItsFileOnly) {
   out_.Read();
-  WorkerSpec spec = Sh(0, "echo out; echo err >&2; readlink /proc/self/fd/1");
+  WorkerSpec spec = Sh(0, "echo out; echo err >&2");
   spec.stdout_spec = {.file = dir_.Path("0/stdout.log"), .to_console = false};
   spec.stderr_spec = {.file = dir_.Path("0/stderr.log"), .to_console = false};
   Start({spec});
   ASSERT_TRUE(RunUntilDone());
-  EXPECT_EQ(ReadAll(spec.stdout_spec.file), "out\n" + spec.stdout_spec.file + "\n");
+  EXPECT_EQ(ReadAll(spec.stdout_spec.file), "out\n");
   EXPECT_EQ(ReadAll(spec.stderr_spec.file), "err\n");
-  EXPECT_EQ(out_.text(), "");
+  EXPECT_EQ(out_.text() + err_.text(), "");
 }
 
 TEST_F(WorkerOutputTest, TeeGoesToFileAndConsoleAndOnlyTheConsoleHasPrefixes) {
@@ -142,15 +143,78 @@ TEST_F(WorkerOutputTest, ReportShowsTheEndOfARedirectedStderrFromThisRunOnly) {
 
 TEST_F(WorkerOutputTest, FullDiskUnderALogFileStopsNobody) {
   out_.Read();
-  WorkerSpec spec = Sh(0, "echo one; echo two; echo three");
-  spec.stdout_spec = {.file = "/dev/full", .prefix = "[0]:"};
+  WorkerSpec first = Sh(0, "echo one; echo two; echo three");
+  WorkerSpec second = Sh(1, "echo four");
+  first.stdout_spec = {.file = "/dev/full", .prefix = "[0]:"};
+  second.stdout_spec = {.file = "/dev/full", .to_console = false};
+  Start({first, second});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
+  EXPECT_EQ(results_[0].log_bytes_dropped, 19u);
+  EXPECT_TRUE(RunUntilOut("[0]:three\n")) << "the console still gets it";
+  ASSERT_EQ(warnings_.size(), 2u) << "once for all";
+  EXPECT_TRUE(
+      warnings_[0].ends_with("write /dev/full: No space left on device; output is being lost"));
+  EXPECT_EQ(warnings_[1], "log files did not take 19 bytes of the output of rank 0, 1");
+}
+
+// "The disk with the logs was full, print() failed, and a training of a week was over."
+TEST_F(WorkerOutputTest, WorkerWhoseOutputIsRedirectedNeverSeesTheFullDisk) {
+  WorkerSpec spec = Sh(0, "");
+  spec.argv = {"python3", "-c", "print('x' * 100000, flush=True)"};
+  spec.stdout_spec = {.file = "/dev/full", .to_console = false};
   Start({spec});
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
-  EXPECT_EQ(results_[0].log_bytes_dropped, 14u);
-  EXPECT_TRUE(RunUntilOut("[0]:three\n")) << "the console still gets it";
-  EXPECT_EQ(warnings_, std::vector<std::string>{"rank 0: write /dev/full: No space left on device; "
-                                                "output is being lost"});
+  EXPECT_EQ(results_[0].log_bytes_dropped, 100001u);
+}
+
+TEST_F(WorkerOutputTest, PrefixMayHoldThePid) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "echo $$");
+  spec.stdout_spec.prefix = "${pid}=";
+  Start({spec});
+  const std::string pid = std::to_string(group_->pids()[0]);
+  EXPECT_TRUE(RunUntilOut(pid + "=" + pid + "\n"));
+}
+
+TEST_F(WorkerOutputTest, PrefixMayHoldTheTimeAtWhichALineEnded) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "echo hello");
+  spec.stdout_spec.prefix = "${time}|";
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("\n"));
+  EXPECT_THAT(out_.text(), testing::MatchesRegex(
+                               "[0-9][0-9]:[0-9][0-9]:[0-9][0-9]\\.[0-9][0-9][0-9]\\|hello\n"));
+}
+
+TEST_F(WorkerOutputTest, LinesThatMatchAFilterAreCopiedIntoOneFileForAll) {
+  out_.Read();
+  std::vector<WorkerSpec> specs;
+  for (int rank = 0; rank < 4; ++rank) {
+    WorkerSpec spec = Sh(rank,
+                         "i=0; while [ $i -lt 100 ]; do echo step $i; printf loss; echo \" $i\";"
+                         " i=$((i+1)); done; printf 'last loss'");
+    const std::string number = std::to_string(rank);
+    spec.stdout_spec = {.file = dir_.Path(number + ".log"),
+                        .to_console = false,
+                        .prefix = "[" + number + "]:",
+                        .filtered_file = dir_.Path("filtered.log"),
+                        .filters = {"nothing", "loss"}};
+    specs.push_back(spec);
+  }
+  Start(std::move(specs));
+  ASSERT_TRUE(RunUntilDone());
+  std::multiset<std::string> expected;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string prefix = "[" + std::to_string(rank) + "]:";
+    for (int i = 0; i < 100; ++i) expected.insert(prefix + "loss " + std::to_string(i));
+    expected.insert(prefix + "last loss");
+  }
+  const std::vector<std::string> lines = LinesOf(ReadAll(dir_.Path("filtered.log")));
+  EXPECT_EQ(std::multiset<std::string>(lines.begin(), lines.end()), expected);
+  EXPECT_EQ(LinesOf(ReadAll(dir_.Path("0.log"))).size(), 201u) << "the log itself has all of them";
+  EXPECT_EQ(out_.text(), "");
 }
 
 TEST_F(WorkerOutputTest, ClosedConsoleStopsNobody) {
@@ -192,20 +256,19 @@ TEST_F(WorkerOutputTest, GroupEndsThoughNobodyReadsTheConsole) {
   EXPECT_EQ(failures_.at(0).rank, 1);
 }
 
-// "muster hangs at the end when my script starts a daemon."
-TEST_F(WorkerOutputTest, GrandchildThatKeepsThePipeOpenDoesNotDelayTheEnd) {
+// "The last lines of my checkpoint were lost, as the shell around my python had ended already."
+TEST_F(WorkerOutputTest, WhatAWorkerHasLeftBehindCanStillWrite) {
   out_.Read();
-  // The worker goes on when the daemon has left its process group.
-  const std::string pid_file = dir_.Path("pid");
-  WorkerSpec spec = Sh(0, "setsid sh -c 'echo $$ > " + pid_file + "; exec sleep 10000' & " +
-                              "while [ ! -s " + pid_file + " ]; do :; done; printf 'last words'");
-  spec.stdout_spec.prefix = "[0]:";
-  Start({spec});
+  const std::string go = dir_.Path("go");
+  WorkerSpec spec = Sh(0, "setsid sh -c 'while [ ! -e " + go +
+                              " ]; do sleep 0.01; done; echo late words' & printf 'last words'");
+  spec.stdout_spec = {.file = dir_.Path("stdout.log"), .prefix = "[0]:"};
+  Start({spec}, {.first_signal = SIGURG, .grace = std::chrono::hours(1)});
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return group_->running() == 0; }));
+  dir_.Write("go", "");
   ASSERT_TRUE(RunUntilDone());
-  EXPECT_TRUE(RunUntilOut("[0]:last words\n"));
-  const pid_t daemon = PidFrom("pid");
-  EXPECT_TRUE(IsAlive(daemon)) << "or else this test shows nothing";
-  ::kill(daemon, SIGKILL);
+  EXPECT_TRUE(RunUntilOut("[0]:last wordslate words\n"));
+  EXPECT_EQ(ReadAll(spec.stdout_spec.file), "last wordslate words\n");
 }
 
 TEST_F(WorkerOutputTest, StdinIsInheritedOrEmptyAsAsked) {

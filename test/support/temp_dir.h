@@ -1,32 +1,36 @@
-// A directory of a test's own, with what is in it, for as long as the test runs.
+// A directory of a test's own, with what is in it, for as long as the test runs; and looks at files
+// and processes that tests of several folders take.
 #pragma once
 
 #include <sys/stat.h>
+#include <sys/types.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 
-namespace muster::worker {
+namespace muster::test {
 
 class TempDir {
  public:
   TempDir() {
     const char* base = std::getenv("TEST_TMPDIR");
-    path_ = std::string(base != nullptr ? base : "/tmp") + "/worker_XXXXXX";
+    path_ = std::string(base != nullptr ? base : "/tmp") + "/test_XXXXXX";
+    // Ends the test where there is no place to run it.
     if (::mkdtemp(path_.data()) == nullptr) std::abort();
   }
   ~TempDir() { std::filesystem::remove_all(path_); }
   TempDir(const TempDir&) = delete;
   TempDir& operator=(const TempDir&) = delete;
 
+  const std::string& path() const { return path_; }
   std::string Path(const std::string& name) const { return path_ + "/" + name; }
 
   // Writes a file of that name and returns its path.
-  std::string Write(const std::string& name, const std::string& text, mode_t mode = 0644) const {
+  std::string Write(const std::string& name, std::string_view text, mode_t mode = 0644) const {
     const std::string path = Path(name);
     std::ofstream(path) << text;
     ::chmod(path.c_str(), mode);
@@ -54,4 +58,4 @@ inline bool IsAlive(pid_t pid) {
          stat[end_of_name + 2] != 'X';
 }
 
-}  // namespace muster::worker
+}  // namespace muster::test
