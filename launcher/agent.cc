@@ -6,13 +6,19 @@
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/error_file.h"
 #include "launcher/rank_layout.h"
 
 namespace muster::launcher {
 
-Agent::Agent(boost::asio::io_context& io, worker::Console& console, AgentParts parts,
-             const ClientFactory& make_client)
-    : io_(io), console_(console), parts_(std::move(parts)), client_(make_client(*this)) {}
+Agent::Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore& store,
+             AgentParts parts, AgentObserver observer, const ClientFactory& make_client)
+    : io_(io),
+      console_(console),
+      store_(store),
+      parts_(std::move(parts)),
+      observer_(std::move(observer)),
+      client_(make_client(*this)) {}
 
 Agent::~Agent() = default;
 
@@ -28,6 +34,14 @@ void Agent::OnStopSignal(int signal) {
 
 void Agent::PassOn(int signal) {
   if (workers_ != nullptr) workers_->ForwardSignal(signal);
+}
+
+void Agent::KillOverdue(pid_t pid, const std::string& scope, int signal) {
+  const std::string reason = absl::StrCat("its watchdog timer '", scope, "' expired");
+  if (workers_ == nullptr || !workers_->KillFor(pid, signal, reason)) {
+    spdlog::warn("watchdog: timer '{}' names process {}, which is no worker's; left alone", scope,
+                 pid);
+  }
 }
 
 void Agent::OnDirective(const rendezvous::Directive& directive) {
@@ -49,14 +63,12 @@ void Agent::Do(const Actions& actions) {
 }
 
 void Agent::Do(const JoinRound&) {
-  // A fresh port for every round: what is left of the last round's store cannot answer this one's
-  // workers.
-  master_port_.reset();
-  absl::StatusOr<ReservedPort> port = ReservedPort::Hold(parts_.fixed_master_port);
+  observer_.on_state(RunState::kWaiting);
+  const absl::StatusOr<std::uint16_t> port = store_.Prepare();
   if (!port.ok()) return Do(policy_.OnCannotStart(port.status()));
-  master_port_.emplace(*std::move(port));
   rendezvous::NodeInfo node = parts_.node;
-  node.master_port = master_port_->port();
+  node.master_port = *port;
+  node.serves_store = parts_.config.worker_store == WorkerStore::kAgent;
   client_->Join({parts_.config.run_id, Settings(), std::move(node)});
 }
 
@@ -69,6 +81,12 @@ void Agent::Do(const StartWorkers& start) {
                assignment.round, assignment.group_rank, assignment.group_world_size,
                assignment.base_rank, assignment.base_rank + parts_.config.nproc_per_node - 1,
                assignment.world_size, assignment.master_addr, assignment.master_port);
+  if (const absl::Status status = store_.BeginRound(assignment); !status.ok()) {
+    return Do(policy_.OnCannotStart(status));
+  }
+
+  observer_.on_round(assignment);
+  other_failures_.clear();
 
   workers_ = std::make_unique<worker::WorkerGroup>(
       io_,
@@ -84,7 +102,7 @@ void Agent::Do(const StartWorkers& start) {
           .on_done = [this](const worker::GroupResult& result) { OnWorkersDone(result); },
           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
   std::vector<worker::WorkerSpec> specs =
-      LayOutRanks(parts_.config, assignment, parts_.environment, *logs);
+      LayOutRanks(parts_.config, assignment, parts_.base, *logs);
   const int count = static_cast<int>(specs.size());
   workers_->Start(std::move(specs));
   if (workers_->running() == count) Do(policy_.OnWorkersStarted());
@@ -97,12 +115,16 @@ void Agent::OnWorkersDone(const worker::GroupResult& result) {
                     exit.pid);
     }
   }
+  for (const worker::FailureRecord& record : result.other_failures) {
+    other_failures_.push_back(ToReport(record));
+  }
   workers_.reset();
   Do(policy_.OnWorkersGone(result.end == worker::GroupEnd::kSucceeded));
 }
 
 void Agent::Do(const StopWorkers& stop) {
   if (workers_ == nullptr) return;
+  observer_.on_state(policy_.result() ? RunState::kStopping : RunState::kRestarting);
   workers_->Stop({.first_signal = stop.signal, .grace = parts_.config.shutdown_timeout});
 }
 
@@ -127,7 +149,6 @@ void Agent::Do(const SayGoodbye& goodbye) {
 }
 
 void Agent::Do(const Finish&) {
-  master_port_.reset();
   // From the loop: whoever hears it may destroy this agent, which is on the stack now.
   boost::asio::post(
       io_, [finished = std::move(finished_), result = *policy_.result()] { finished(result); });
@@ -149,20 +170,28 @@ rendezvous::JobSettings Agent::Settings() const {
           .join_timeout = config.timeouts.join,
           .lease = config.timeouts.lease,
           .keep_alive = config.timeouts.keep_alive_interval,
-          .max_restarts = config.max_restarts};
+          .max_restarts = config.max_restarts,
+          .exact_ranks = config.mode == RendezvousMode::kStatic && config.max_nodes > 1};
 }
 
 rendezvous::WorkerFailure Agent::ToReport(const worker::FailureRecord& record) const {
-  return {.rank = record.rank,
-          .local_rank = record.local_rank,
-          .host = parts_.node.host,
-          .pid = record.pid,
-          .exit_code = record.status.exit_code,
-          .signal = record.status.signal,
-          .what = record.what,
-          .stderr_tail = record.stderr_tail,
-          .log_path = record.log_path,
-          .error_file = record.error_file};
+  rendezvous::WorkerFailure failure{.rank = record.rank,
+                                    .local_rank = record.local_rank,
+                                    .host = parts_.node.host,
+                                    .pid = record.pid,
+                                    .exit_code = record.status.exit_code,
+                                    .signal = record.status.signal,
+                                    .what = record.what,
+                                    .stderr_tail = record.stderr_tail,
+                                    .log_path = record.log_path,
+                                    .error_file = record.error_file};
+  // Read here, where the file is: every node shows it.
+  if (const auto error = ReadErrorFile(record.error_file)) {
+    failure.error_message = error->message;
+    failure.error_traceback = error->traceback;
+    failure.error_time = error->timestamp.value_or(0);
+  }
+  return failure;
 }
 
 }  // namespace muster::launcher

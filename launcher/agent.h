@@ -14,8 +14,10 @@
 #include "launcher/environment.h"
 #include "launcher/launch_config.h"
 #include "launcher/log_layout.h"
-#include "launcher/reserved_port.h"
+#include "launcher/rank_layout.h"
+#include "launcher/run_info.h"
 #include "launcher/run_result.h"
+#include "launcher/workers_store.h"
 #include "rendezvous/client/rendezvous_client.h"
 #include "worker/console.h"
 #include "worker/worker_group.h"
@@ -25,25 +27,30 @@ namespace muster::launcher {
 // What an agent works with; all of it is made before the agent.
 struct AgentParts {
   LaunchConfig config;
-  // The environment that workers get, with torchrun's variables put over it.
-  Environment environment;
+  // What the workers have in common.
+  NodeBase base;
   LogLayout logs;
-  // This node, but for master_port, which each Join brings anew.
+  // This node, but for what is the store's, which each Join brings anew.
   rendezvous::NodeInfo node;
-  // The port of the workers' store, when the user chose it; 0: a free one for every round.
-  std::uint16_t fixed_master_port = 0;
+};
+
+// Who wants to know how the run goes. Called from the loop; must not destroy the agent.
+struct AgentObserver {
+  std::function<void(RunState)> on_state;
+  // The workers of this round are about to start; the state is kRunning.
+  std::function<void(const rendezvous::Assignment&)> on_round;
 };
 
 // The loop code around AgentPolicy: hands it what happens and does what it asks. Lives on the
-// loop's thread, which must be the main thread (see WorkerGroup). `io` and `console` must outlive
-// it.
+// loop's thread, which must be the main thread (see WorkerGroup). `io`, `console` and `store` must
+// outlive it.
 class Agent final : public rendezvous::RendezvousClient::Listener {
  public:
   using ClientFactory = std::function<std::unique_ptr<rendezvous::RendezvousClient>(
       rendezvous::RendezvousClient::Listener&)>;
 
-  Agent(boost::asio::io_context& io, worker::Console& console, AgentParts parts,
-        const ClientFactory& make_client);
+  Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore& store,
+        AgentParts parts, AgentObserver observer, const ClientFactory& make_client);
   ~Agent() override;
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
@@ -56,6 +63,13 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   void OnStopSignal(int signal);
   // A signal that is none of the agent's business: passed on to every worker.
   void PassOn(int signal);
+
+  // A worker's watchdog timer has expired. Whoever wrote into the watchdog's FIFO may have named
+  // any process: one that is no worker's is left alone.
+  void KillOverdue(pid_t pid, const std::string& scope, int signal);
+
+  // Workers that failed by themselves after the first one, in the round that ended last.
+  const std::vector<rendezvous::WorkerFailure>& other_failures() const { return other_failures_; }
 
  private:
   // RendezvousClient::Listener.
@@ -82,14 +96,15 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
 
   boost::asio::io_context& io_;
   worker::Console& console_;
+  WorkersStore& store_;
   const AgentParts parts_;
+  const AgentObserver observer_;
 
   AgentPolicy policy_;
   std::function<void(const RunResult&)> finished_;
   std::unique_ptr<rendezvous::RendezvousClient> client_;
-  // Of the current round; held for as long as its workers may use it.
-  std::optional<ReservedPort> master_port_;
   std::unique_ptr<worker::WorkerGroup> workers_;
+  std::vector<rendezvous::WorkerFailure> other_failures_;
 };
 
 }  // namespace muster::launcher

@@ -1,5 +1,6 @@
 #include "launcher/error_file.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 
 namespace muster::launcher {
 namespace {
@@ -35,6 +37,16 @@ std::optional<std::int64_t> Seconds(const json& value) {
   return std::nullopt;
 }
 
+// The file's bytes; nothing when it is not there, is no regular file or is larger than 1 MiB.
+std::optional<std::string> ReadText(const std::string& path) {
+  constexpr std::uintmax_t kMaxBytes = 1 << 20;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
+  if (std::filesystem::file_size(path, error) > kMaxBytes || error) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
 }  // namespace
 
 std::optional<ErrorFile> ParseErrorFile(absl::string_view text) {
@@ -55,13 +67,30 @@ std::optional<ErrorFile> ParseErrorFile(absl::string_view text) {
 }
 
 std::optional<ErrorFile> ReadErrorFile(const std::string& path) {
-  constexpr std::uintmax_t kMaxBytes = 1 << 20;
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
-  if (std::filesystem::file_size(path, error) > kMaxBytes || error) return std::nullopt;
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  return ParseErrorFile(text);
+  const std::optional<std::string> text = ReadText(path);
+  return text ? ParseErrorFile(*text) : std::nullopt;
+}
+
+absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFailure& failure) {
+  const std::string own = ReadText(failure.error_file).value_or("");
+  json root = json::parse(own, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  const bool same = root.is_object() && root.contains("message") && root["message"].is_object() &&
+                    Text(Member(root["message"], "message")) == failure.error_message;
+  if (!same) {
+    root = {{"message",
+             {{"message", failure.error_message.empty() ? failure.what : failure.error_message},
+              {"extraInfo",
+               {{"py_callstack", failure.error_traceback},
+                {"timestamp", absl::StrCat(failure.error_time)}}}}}};
+  }
+  root["message"]["errorCode"] = failure.signal != 0 ? -failure.signal : failure.exit_code;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << root.dump(-1, ' ', false, json::error_handler_t::replace);
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("write the root cause to ", path,
+                   " (TORCHELASTIC_ERROR_FILE): ", std::generic_category().message(errno)));
 }
 
 }  // namespace muster::launcher

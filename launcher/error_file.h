@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "rendezvous/core/types.h"
 
 namespace muster::launcher {
 
@@ -25,6 +27,12 @@ struct ErrorFile {
 // or the older {"message": TEXT, "timestamp": SECONDS}. Nothing when there is no message in it:
 // workers write these files while they die, so any part may be missing.
 std::optional<ErrorFile> ParseErrorFile(absl::string_view json);
+
+// Writes the root cause of a failed job as such a file, over one that is there: what torchrun does
+// at the end for whoever started it, with the worker's exit code (-n for signal n) as
+// message.errorCode. What the worker's own file says beyond that is kept where it can be read here.
+// A failure without an error file gets one that says how the worker ended.
+absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFailure& failure);
 
 // Reads the file at `path`. Nothing when it is not there, is no regular file, is larger than 1 MiB
 // or says nothing.

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/substitute.h"
 #include "launcher/flag_table.h"
 
 namespace muster::launcher {
@@ -14,12 +15,17 @@ constexpr std::size_t kTextColumn = 34;
 constexpr std::size_t kWidth = 100;
 
 constexpr absl::string_view kUsage =
-    R"(Usage: muster run [flags] script [script args...]
-       muster run [flags] -m module [module args...]
-       muster run [flags] --no-python command [command args...]
-
+    R"(Usage: muster $0 [flags] script [script args...]
+       muster $0 [flags] -m module [module args...]
+       muster $0 [flags] --no-python command [command args...]
+$1
 Starts the workers of this node, joins the other nodes of the job, and starts again what fails.
 Flags end at the script: what follows belongs to it.
+)";
+
+constexpr absl::string_view kLaunchNote = R"(
+As `muster run`, for scripts written for `python -m torch.distributed.launch`: each gets
+--local-rank=N in front of its own arguments.
 )";
 
 constexpr absl::string_view kFooter = R"(
@@ -55,7 +61,10 @@ void AppendWrapped(absl::string_view text, std::size_t used, std::string& out) {
 }
 
 void AppendFlag(const Flag& flag, std::string& out) {
-  std::string names = flag.short_name.empty() ? "  " : absl::StrCat("  ", flag.short_name, ", ");
+  std::string names = "  ";
+  for (const absl::string_view name : absl::StrSplit(flag.short_name, '|', absl::SkipEmpty())) {
+    absl::StrAppend(&names, name, ", ");
+  }
   absl::StrAppend(&names, flag.name);
   if (!flag.value_name.empty()) absl::StrAppend(&names, "=", flag.value_name);
   out += names;
@@ -67,10 +76,12 @@ void AppendFlag(const Flag& flag, std::string& out) {
 
 }  // namespace
 
-std::string RunHelp() {
-  std::string out(kUsage);
+std::string HelpText(Dialect dialect) {
+  const bool launch = dialect == Dialect::kLaunch;
+  std::string out = absl::Substitute(kUsage, launch ? "launch" : "run", launch ? kLaunchNote : "");
   absl::string_view group;
   for (const Flag& flag : RunFlagTable()) {
+    if (flag.of == Flag::Of::kLaunch && !launch) continue;
     if (flag.group != group) absl::StrAppend(&out, "\n", flag.group, ":\n");
     group = flag.group;
     AppendFlag(flag, out);

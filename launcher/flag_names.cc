@@ -1,12 +1,14 @@
 #include "launcher/flag_names.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 
 namespace muster::launcher {
 namespace {
@@ -35,7 +37,7 @@ std::size_t EditDistance(absl::string_view a, absl::string_view b) {
 }  // namespace
 
 std::string EnvironmentVariable(const Flag& flag) {
-  if (flag.kind == Flag::Kind::kAsk) return "";
+  if (flag.kind == Flag::Kind::kAsk || !flag.has_variable) return "";
   const absl::string_view bare = flag.name.substr(2);
   return absl::StrCat("PET_", absl::AsciiStrToUpper(absl::StrReplaceAll(bare, {{"-", "_"}})));
 }
@@ -45,10 +47,28 @@ std::vector<const Flag*> MatchFlags(absl::string_view name) {
   const bool is_long = absl::StartsWith(name, "--");
   const std::string dashed = WithDashes(name);
   for (const Flag& flag : RunFlagTable()) {
-    if (flag.name == dashed || (!is_long && flag.short_name == name)) return {&flag};
+    if (flag.name == dashed) return {&flag};
     if (is_long && absl::StartsWith(flag.name, dashed)) matches.push_back(&flag);
   }
+  const auto is_ours = [](const Flag* flag) { return flag->ours; };
+  if (std::count_if(matches.begin(), matches.end(), std::not_fn(is_ours)) == 1) {
+    matches.erase(std::remove_if(matches.begin(), matches.end(), is_ours), matches.end());
+  }
+  if (!is_long) {
+    const ShortName short_name = MatchShortName(name);
+    if (short_name.name == name) matches = {short_name.flag};
+  }
   return matches;
+}
+
+ShortName MatchShortName(absl::string_view arg) {
+  ShortName longest;
+  for (const Flag& flag : RunFlagTable()) {
+    for (const absl::string_view name : absl::StrSplit(flag.short_name, '|', absl::SkipEmpty())) {
+      if (name.size() > longest.name.size() && absl::StartsWith(arg, name)) longest = {&flag, name};
+    }
+  }
+  return longest;
 }
 
 absl::string_view NearestFlag(absl::string_view name) {

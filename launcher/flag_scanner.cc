@@ -1,5 +1,6 @@
 #include "launcher/flag_scanner.h"
 
+#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -31,18 +32,29 @@ absl::Status UnknownFlag(absl::string_view name) {
           : absl::StrCat("unknown flag '", name, "'; did you mean ", nearest, "?"));
 }
 
-absl::StatusOr<FlagArg> TakeApart(absl::string_view arg) {
+bool Has(Dialect dialect, const Flag& flag) {
+  return flag.of == Flag::Of::kBoth || dialect == Dialect::kLaunch;
+}
+
+absl::StatusOr<FlagArg> TakeApart(absl::string_view arg, Dialect dialect) {
   FlagArg result;
   const std::size_t equals = arg.find('=');
   result.spelling = arg.substr(0, equals);
   if (equals != absl::string_view::npos) result.attached = arg.substr(equals + 1);
 
   std::vector<const Flag*> matches = MatchFlags(result.spelling);
-  if (matches.empty() && !absl::StartsWith(arg, "--") && arg.size() > 2) {
-    result.spelling = arg.substr(0, 2);
-    result.attached = arg.substr(2);
-    matches = MatchFlags(result.spelling);
+  if (const ShortName first = MatchShortName(arg); matches.empty() && first.flag != nullptr) {
+    result.spelling = first.name;
+    result.attached = arg.substr(first.name.size());
+    matches = {first.flag};
   }
+  if (matches.size() == 1 && !Has(dialect, *matches.front())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", result.spelling, "' is a flag of `muster launch`; use that, or drop it"));
+  }
+  matches.erase(std::remove_if(matches.begin(), matches.end(),
+                               [dialect](const Flag* flag) { return !Has(dialect, *flag); }),
+                matches.end());
   if (matches.empty()) return UnknownFlag(arg.substr(0, equals));
   if (matches.size() > 1) {
     const auto name = [](std::string* out, const Flag* flag) { absl::StrAppend(out, flag->name); };
@@ -76,7 +88,7 @@ absl::Status SetFromEnvironment(const Flag& flag, const Environment& environment
 
 }  // namespace
 
-absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args,
+absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args, Dialect dialect,
                                      const Environment& environment) {
   ScannedArgs scanned;
   std::set<const Flag*> given;
@@ -84,7 +96,7 @@ absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args,
   while (next < args.size() && args[next].size() > 1 && args[next][0] == '-') {
     const absl::string_view arg = args[next++];
     if (arg == "--") break;
-    auto taken = TakeApart(arg);
+    auto taken = TakeApart(arg, dialect);
     if (!taken.ok()) return taken.status();
     const Flag& flag = *taken->flag;
 
@@ -112,9 +124,11 @@ absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args,
   scanned.command.assign(args.begin() + static_cast<std::ptrdiff_t>(next), args.end());
 
   // Help is there for those whose environment is broken, too.
-  if (scanned.flags.help || scanned.flags.version) return scanned;
+  if (scanned.flags.help || scanned.flags.version || !scanned.flags.print_completion.empty()) {
+    return scanned;
+  }
   for (const Flag& flag : RunFlagTable()) {
-    if (given.count(&flag) > 0) continue;
+    if (given.count(&flag) > 0 || !Has(dialect, flag)) continue;
     const absl::Status status = SetFromEnvironment(flag, environment, scanned.flags);
     if (!status.ok()) return status;
   }

@@ -14,6 +14,12 @@
 
 namespace muster::launcher {
 
+// Whose command line it is.
+enum class Dialect {
+  kRun,     // torchrun's
+  kLaunch,  // that of python -m torch.distributed.launch
+};
+
 struct ScannedArgs {
   RunFlags flags;
   // The script and its arguments, as they are.
@@ -24,7 +30,7 @@ struct ScannedArgs {
 // or the one after "--". What comes after is the script's own, however much it looks like a flag
 // of ours. A flag that is not given is taken from its environment variable; one that is given
 // twice counts as given last. An error's message is a sentence for the user.
-absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args,
+absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args, Dialect dialect,
                                      const Environment& environment);
 
 }  // namespace muster::launcher

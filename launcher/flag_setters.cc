@@ -75,6 +75,7 @@ Problem SetNodes(absl::string_view value, RunFlags& flags) {
   if (min > max) return "has its minimum above its maximum; write MIN:MAX with MIN <= MAX";
   flags.min_nodes = min;
   flags.max_nodes = max;
+  flags.nodes_given = true;
   return std::nullopt;
 }
 
@@ -83,6 +84,7 @@ Problem SetNproc(absl::string_view value, RunFlags& flags) {
   // one.
   const auto count = ParseNproc(value, Machine{.cpus = 1, .nvidia_devices = 1}, {});
   if (!count.ok()) return std::string(count.status().message());
+  flags.nproc_given = true;
   return SetText(value, flags.nproc_per_node);
 }
 
@@ -123,12 +125,17 @@ Problem SetRdzvConf(absl::string_view value, RunFlags& flags) {
   if (!conf.ok()) return std::string(conf.status().message());
   flags.timeouts = conf->timeouts;
   flags.join_timeout_given = conf->join_given;
+  flags.is_host = conf->is_host;
   return std::nullopt;
 }
 
 Problem SetShutdownTimeout(absl::string_view value, RunFlags& flags) {
+  if (value == "inf" || value == "infinite") {
+    flags.shutdown_timeout = std::chrono::milliseconds::max();
+    return std::nullopt;
+  }
   const auto timeout = ParseSeconds(value);
-  if (!timeout) return "is not a time; give a number of seconds from 0";
+  if (!timeout) return "is not a time; give a number of seconds from 0, or inf";
   flags.shutdown_timeout = *timeout;
   return std::nullopt;
 }
@@ -189,6 +196,21 @@ Problem SetRedirects(absl::string_view value, RunFlags& flags) {
 }
 Problem SetTee(absl::string_view value, RunFlags& flags) {
   return Put(ParseRedirects(value), flags.tee);
+}
+Problem SetVirtualLocalRank(absl::string_view value, RunFlags& flags) {
+  return SetSwitch(value, flags.virtual_local_rank);
+}
+Problem SetRunPath(absl::string_view value, RunFlags& flags) {
+  return SetSwitch(value, flags.run_path);
+}
+Problem SetUseEnv(absl::string_view value, RunFlags& flags) {
+  return SetSwitch(value, flags.use_env);
+}
+Problem SetDryRun(absl::string_view value, RunFlags& flags) {
+  return SetSwitch(value, flags.dry_run);
+}
+Problem SetPrintConfig(absl::string_view value, RunFlags& flags) {
+  return SetSwitch(value, flags.print_config);
 }
 Problem SetHelp(absl::string_view value, RunFlags& flags) {
   return SetSwitch(value, flags.help);

@@ -38,6 +38,27 @@ Problem SetRedirects(absl::string_view value, RunFlags& flags);
 Problem SetTee(absl::string_view value, RunFlags& flags);
 Problem SetLogLevel(absl::string_view value, RunFlags& flags);
 Problem SetHelp(absl::string_view value, RunFlags& flags);
+Problem SetTotalWorkers(absl::string_view value, RunFlags& flags);
+Problem SetDevices(absl::string_view value, RunFlags& flags);
+Problem SetVirtualLocalRank(absl::string_view value, RunFlags& flags);
+Problem SetNumaBinding(absl::string_view value, RunFlags& flags);
+Problem SetWorkerStore(absl::string_view value, RunFlags& flags);
+Problem SetRunPath(absl::string_view value, RunFlags& flags);
+Problem SetStartMethod(absl::string_view value, RunFlags& flags);
+Problem SetUseEnv(absl::string_view value, RunFlags& flags);
+Problem SetLocalRankStyle(absl::string_view value, RunFlags& flags);
+Problem SetSignalsToHandle(absl::string_view value, RunFlags& flags);
+Problem SetMonitorInterval(absl::string_view value, RunFlags& flags);
+Problem SetExitBarrierTimeout(absl::string_view value, RunFlags& flags);
+Problem SetLocalRanksFilter(absl::string_view value, RunFlags& flags);
+Problem SetPrefixTemplate(absl::string_view value, RunFlags& flags);
+Problem SetStdoutFilters(absl::string_view value, RunFlags& flags);
+Problem SetStderrFilters(absl::string_view value, RunFlags& flags);
+Problem SetLogsSpecs(absl::string_view value, RunFlags& flags);
+Problem SetEventLogHandler(absl::string_view value, RunFlags& flags);
+Problem SetDryRun(absl::string_view value, RunFlags& flags);
+Problem SetPrintConfig(absl::string_view value, RunFlags& flags);
+Problem SetPrintCompletion(absl::string_view value, RunFlags& flags);
 Problem SetVersion(absl::string_view value, RunFlags& flags);
 
 }  // namespace muster::launcher

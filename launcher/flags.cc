@@ -6,8 +6,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "launcher/base_environment.h"
+#include "launcher/completion.h"
+#include "launcher/devices.h"
 #include "launcher/flag_help.h"
 #include "launcher/flag_scanner.h"
+#include "launcher/omp.h"
 #include "launcher/program.h"
 #include "launcher/random_name.h"
 #include "launcher/version.h"
@@ -120,18 +124,96 @@ std::string ChooseRunId(const RunFlags& flags, RendezvousMode mode) {
   return mode == RendezvousMode::kStandalone ? absl::StrCat("standalone-", RandomName(8)) : "none";
 }
 
-absl::Status SetProgram(const RunFlags& flags, const std::vector<std::string>& command,
+// The numbers of workers and nodes; with --total-workers one of them follows from the other.
+absl::Status SetSizes(const RunFlags& flags, const Environment& environment, const Machine& machine,
+                      LaunchConfig& config) {
+  config.min_nodes = flags.min_nodes;
+  config.max_nodes = flags.max_nodes;
+  if (!flags.total_workers || flags.nproc_given) {
+    const auto nproc = ParseNproc(flags.nproc_per_node, machine, environment);
+    if (!nproc.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--nproc-per-node=", flags.nproc_per_node, " ", nproc.status().message()));
+    }
+    config.nproc_per_node = *nproc;
+  }
+  if (!flags.total_workers) return absl::OkStatus();
+
+  const int total = *flags.total_workers;
+  const std::string given = absl::StrCat("--total-workers=", total);
+  if (flags.min_nodes != flags.max_nodes) {
+    return absl::InvalidArgumentError(absl::StrCat(given, " does not go with ", NodesText(flags),
+                                                   ", where the number of workers is open; give "
+                                                   "--nproc-per-node instead"));
+  }
+  const int parts = flags.nproc_given ? config.nproc_per_node : config.max_nodes;
+  const std::string part_name = flags.nproc_given
+                                    ? absl::StrCat("--nproc-per-node=", flags.nproc_per_node)
+                                    : NodesText(flags);
+  const bool agree =
+      !flags.nodes_given || !flags.nproc_given || total == config.max_nodes * config.nproc_per_node;
+  if (total % parts != 0 || !agree) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(given, " does not fit ", part_name,
+                     flags.nproc_given && flags.nodes_given
+                         ? absl::StrCat(" and ", NodesText(flags), "; leave one of the three out")
+                         : "; give a multiple of it"));
+  }
+  if (!flags.nproc_given) {
+    config.nproc_per_node = total / parts;
+  } else {
+    config.min_nodes = config.max_nodes = total / parts;
+  }
+  return absl::OkStatus();
+}
+
+// Which devices the workers get.
+absl::Status SetDevices(const RunFlags& flags, const Environment& environment,
+                        const Machine& machine, LaunchConfig& config) {
+  if (!flags.devices.empty()) {
+    const std::vector<GpuDevice> gpus = GpusOf(machine);
+    auto devices = CheckDevices(flags.devices, gpus, environment);
+    if (!devices.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--devices=", flags.devices, " ", devices.status().message()));
+    }
+    config.devices = *std::move(devices);
+    const std::string note = DevicesNote(flags.devices, gpus);
+    if (!note.empty()) config.notes.push_back(note);
+  }
+  return absl::OkStatus();
+}
+
+// How the devices and CPUs are dealt out to the workers.
+absl::Status SetSharing(const RunFlags& flags, const Environment& environment,
+                        LaunchConfig& config) {
+  config.numa_binding = flags.numa_binding;
+  config.virtual_local_rank = flags.virtual_local_rank;
+  if (!config.virtual_local_rank) return absl::OkStatus();
+  return DeviceOfRank(config.nproc_per_node - 1, BaseEnvironment(config, environment)).status();
+}
+
+absl::Status SetProgram(const RunFlags& flags, std::vector<std::string> command, Dialect dialect,
                         const Environment& environment, LaunchConfig& config) {
   if (flags.module && flags.no_python) {
     return absl::InvalidArgumentError(
         "--module and --no-python exclude each other: a module is run by Python; drop one of them");
   }
+  if (flags.module && flags.run_path) {
+    return absl::InvalidArgumentError(
+        "--module and --run-path exclude each other: one names a module, the other a file; drop "
+        "one of them");
+  }
   if (command.empty()) {
     return absl::InvalidArgumentError(
         "no script to run; write `muster run [flags] script [script args...]`");
   }
+  if (dialect == Dialect::kLaunch && !flags.use_env) {
+    command.insert(command.begin() + 1, absl::StrCat(flags.local_rank_flag, "=${local_rank}"));
+  }
   auto program = MakeProgram(command,
-                             flags.module      ? ProgramKind::kModule
+                             flags.run_path    ? ProgramKind::kRunPath
+                             : flags.module    ? ProgramKind::kModule
                              : flags.no_python ? ProgramKind::kCommand
                                                : ProgramKind::kScript,
                              environment);
@@ -140,50 +222,69 @@ absl::Status SetProgram(const RunFlags& flags, const std::vector<std::string>& c
   return absl::OkStatus();
 }
 
-absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, const Environment& environment,
-                                        const Machine& machine) {
-  const RunFlags& flags = scanned.flags;
+absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dialect,
+                                        const Environment& environment, const Machine& machine) {
+  RunFlags flags = scanned.flags;
   LaunchConfig config;
-  config.min_nodes = flags.min_nodes;
-  config.max_nodes = flags.max_nodes;
-  const auto nproc = ParseNproc(flags.nproc_per_node, machine, environment);
-  if (!nproc.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--nproc-per-node=", flags.nproc_per_node, " ", nproc.status().message()));
-  }
-  config.nproc_per_node = *nproc;
+  config.purpose = flags.print_config ? Purpose::kPrintConfig
+                   : flags.dry_run    ? Purpose::kDryRun
+                                      : Purpose::kRun;
+  config.notes = flags.notes;
   config.role = flags.role;
   config.local_addr = flags.local_addr;
 
-  absl::Status status = SetMode(flags, config);
+  absl::Status status = SetDevices(flags, environment, machine, config);
+  if (status.ok()) {
+    status = SetSizes(flags, BaseEnvironment(config, environment), machine, config);
+  }
+  if (status.ok()) status = SetSharing(flags, environment, config);
+  // What follows asks how many nodes there are, whichever flag said so.
+  flags.min_nodes = config.min_nodes;
+  flags.max_nodes = config.max_nodes;
+  if (status.ok()) status = SetMode(flags, config);
   if (status.ok()) status = SetNodeRank(flags, environment, config);
-  if (status.ok()) status = SetProgram(flags, scanned.command, environment, config);
+  if (status.ok()) status = SetProgram(flags, scanned.command, dialect, environment, config);
   if (!status.ok()) return status;
 
   config.run_id = ChooseRunId(flags, config.mode);
   config.timeouts = flags.timeouts;
+  config.is_host = flags.is_host;
   if (config.mode == RendezvousMode::kStatic && !flags.join_timeout_given) {
     config.timeouts.join = std::chrono::seconds(900);  // torchrun's default for static alone
   }
+  const bool share_disabled = GetOr(environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0") == "1";
+  config.worker_store =
+      flags.worker_store.value_or(share_disabled ? WorkerStore::kWorker : WorkerStore::kAgent);
   config.max_restarts = flags.max_restarts;
+  config.stop_signals = flags.stop_signals;
   config.shutdown_timeout = flags.shutdown_timeout;
   config.exit_code = flags.exit_code;
   config.log_dir = flags.log_dir;
   config.redirects = flags.redirects;
   config.tee = flags.tee;
+  config.local_ranks_filter = flags.local_ranks_filter;
+  config.stdout_filters = flags.stdout_filters;
+  config.stderr_filters = flags.stderr_filters;
+  config.prefix_template = flags.prefix_template;
   config.log_level = flags.log_level;
+  if (const auto omp = DefaultOmpThreads(config.nproc_per_node, environment)) {
+    config.notes.push_back(omp->note);
+  }
   return config;
 }
 
 }  // namespace
 
-ParsedRun ParseRun(const std::vector<std::string>& args, const Environment& environment,
-                   const Machine& machine) {
-  const auto scanned = ScanArgs(args, environment);
+ParsedRun ParseRun(const std::vector<std::string>& args, Dialect dialect,
+                   const Environment& environment, const Machine& machine) {
+  const auto scanned = ScanArgs(args, dialect, environment);
   if (!scanned.ok()) return UsageError{std::string(scanned.status().message())};
-  if (scanned->flags.help) return TextRequest{RunHelp()};
+  if (scanned->flags.help) return TextRequest{HelpText(dialect)};
   if (scanned->flags.version) return TextRequest{absl::StrCat("muster ", kVersion, "\n")};
-  auto config = MakeConfig(*scanned, environment, machine);
+  if (const auto shell = ParseShell(scanned->flags.print_completion)) {
+    return TextRequest{CompletionScript(*shell)};
+  }
+  auto config = MakeConfig(*scanned, dialect, environment, machine);
   if (!config.ok()) return UsageError{std::string(config.status().message())};
   return *std::move(config);
 }

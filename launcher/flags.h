@@ -1,4 +1,4 @@
-// The command line of `muster run`.
+// The command lines of `muster run` and `muster launch`.
 #pragma once
 
 #include <string>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "launcher/environment.h"
+#include "launcher/flag_scanner.h"
 #include "launcher/launch_config.h"
 #include "launcher/nproc.h"
 
@@ -24,9 +25,10 @@ struct TextRequest {
 
 using ParsedRun = std::variant<LaunchConfig, UsageError, TextRequest>;
 
-// Reads the arguments that follow `muster run`. Beside what is passed in it looks at the files that
-// the command names, and draws a random run id for a standalone job that has none.
-ParsedRun ParseRun(const std::vector<std::string>& args, const Environment& environment,
-                   const Machine& machine);
+// Reads the arguments that follow `muster run`, or those of another dialect. Beside what is passed
+// in it looks at the files that the command names, and draws a random run id for a standalone job
+// that has none.
+ParsedRun ParseRun(const std::vector<std::string>& args, Dialect dialect,
+                   const Environment& environment, const Machine& machine);
 
 }  // namespace muster::launcher

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "launcher/numa_binding.h"
 #include "launcher/redirects.h"
 #include "rendezvous/endpoint.h"
 
@@ -27,6 +29,19 @@ enum class RendezvousMode {
 enum class ExitCodePolicy {
   kTorchrun,  // 1 when a worker failed
   kWorker,    // the first failed worker's own code, 128+n for a signal
+};
+
+// Who serves the store through which the workers find each other.
+enum class WorkerStore {
+  kAgent,   // the agent of group rank 0, fresh for each round
+  kWorker,  // the worker with rank 0 (PyTorch builds without libuv can do no other)
+};
+
+// What the user wants of it.
+enum class Purpose {
+  kRun,
+  kDryRun,       // to see what each worker would get
+  kPrintConfig,  // to see how the command line was understood
 };
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
@@ -59,6 +74,7 @@ struct Program {
 };
 
 struct LaunchConfig {
+  Purpose purpose = Purpose::kRun;
   Program program;
 
   int min_nodes = 1;
@@ -69,6 +85,12 @@ struct LaunchConfig {
   // rank.
   std::optional<int> node_rank;
   std::string role = "default";
+  // What CUDA_VISIBLE_DEVICES is to say for the workers together (--devices); empty: as inherited.
+  std::vector<std::string> devices;
+  // Each worker sees its own device alone, as device 0, and LOCAL_RANK is 0.
+  bool virtual_local_rank = false;
+  // Which CPUs each worker may run on; empty: those of this process.
+  std::optional<NumaMode> numa_binding;
 
   RendezvousMode mode = RendezvousMode::kStandalone;
   // Meaningless with kStandalone.
@@ -76,11 +98,18 @@ struct LaunchConfig {
   // Matches [A-Za-z0-9][A-Za-z0-9._-]{0,63}, as `role` does: both become file names and keys.
   std::string run_id;
   RendezvousTimeouts timeouts;
+  // With kEndpoint: whether this node hosts the rendezvous, where the user knows (--rdzv-conf
+  // is_host); else whoever owns the endpoint's address does.
+  std::optional<bool> is_host;
   // The address this node tells the others; empty: found from the connection to the endpoint.
   std::string local_addr;
+  WorkerStore worker_store = WorkerStore::kAgent;
 
   int max_restarts = 0;
-  // From the signal that asks a worker to stop, to SIGKILL.
+  // Signals to the agent that end the run: each goes to the workers, who may then take
+  // `shutdown_timeout`.
+  std::vector<int> stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  // From the signal that asks a worker to stop, to SIGKILL; milliseconds::max(): never.
   std::chrono::milliseconds shutdown_timeout = std::chrono::seconds(30);
   ExitCodePolicy exit_code = ExitCodePolicy::kTorchrun;
 
@@ -89,7 +118,16 @@ struct LaunchConfig {
   // Streams that go to a file, and streams that go to a file and to the console.
   Redirects redirects;
   Redirects tee;
+  // Local ranks whose output the console shows; empty: all.
+  std::vector<int> local_ranks_filter;
+  // Tee'd lines that contain one of these also go to filtered_stdout.log and filtered_stderr.log.
+  std::vector<std::string> stdout_filters;
+  std::vector<std::string> stderr_filters;
+  // What stands before a tee'd line, with ${macros}; empty: "[<role><local rank>]:".
+  std::string prefix_template;
   LogLevel log_level = LogLevel::kWarning;
+  // What the user should know before the workers start, one sentence each.
+  std::vector<std::string> notes;
 
   bool operator==(const LaunchConfig&) const = default;
 };

@@ -82,6 +82,20 @@ std::string HostName() {
   return name;
 }
 
+std::vector<std::string> InterfaceAddresses() {
+  constexpr std::size_t kMost = 64;  // as many as the wire takes
+  ifaddrs* found = nullptr;
+  if (getifaddrs(&found) != 0) return {};
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
+  std::set<std::string> addresses;
+  for (const ifaddrs* each = found; each != nullptr && addresses.size() < kMost;
+       each = each->ifa_next) {
+    const std::string text = Numeric(each->ifa_addr);
+    if (!text.empty() && !IsLoopback(each->ifa_addr)) addresses.insert(text);
+  }
+  return {addresses.begin(), addresses.end()};
+}
+
 EndpointView LookAtEndpoint(const rendezvous::Endpoint& endpoint) {
   EndpointView view;
   view.host = endpoint.host;

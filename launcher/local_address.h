@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "rendezvous/endpoint.h"
 
@@ -9,6 +10,10 @@ namespace muster::launcher {
 
 // The name of this machine (gethostname), or "localhost".
 std::string HostName();
+
+// The numeric addresses of this machine's network interfaces, loopback left out, at most 64: where
+// its processes' connections may come from.
+std::vector<std::string> InterfaceAddresses();
 
 // How an endpoint's host looks from here.
 struct EndpointView {

@@ -77,6 +77,8 @@ absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
     error = MakePrivate(logs.directory);
   }
   if (error) return CannotMake(logs.directory, error);
+  logs.filtered_stdout_log = logs.directory + "/filtered_stdout.log";
+  logs.filtered_stderr_log = logs.directory + "/filtered_stderr.log";
 
   for (int local_rank = 0; local_rank < nproc; ++local_rank) {
     const std::string directory = absl::StrCat(logs.directory, "/", local_rank);

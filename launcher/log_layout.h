@@ -1,6 +1,7 @@
 // Where the logs of a run lie, in torchrun's layout:
 //   <log dir>/<run id>_XXXXXXXX/attempt_<restart count>/<local rank>/
 //       stdout.log, stderr.log, error.json
+// and beside the local ranks filtered_stdout.log and filtered_stderr.log.
 // Each agent process has a run directory of its own, so nodes may share a log directory. Nothing is
 // ever deleted.
 #pragma once
@@ -29,6 +30,9 @@ struct AttemptLogs {
   std::string directory;
   // By local rank.
   std::vector<RankLogs> ranks;
+  // Where --duplicate-*-filters copy to; empty when logs are off.
+  std::string filtered_stdout_log;
+  std::string filtered_stderr_log;
 };
 
 // Copied freely; the directories are not removed with it.

@@ -3,10 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "launcher/commands/ps.h"
 #include "launcher/commands/run.h"
+#include "launcher/commands/store.h"
 #include "launcher/version.h"
 
 namespace {
+
+using muster::launcher::Dialect;
+using Args = std::vector<std::string>;
 
 constexpr char kHelp[] =
     "usage: muster COMMAND [ARGUMENTS]\n"
@@ -14,18 +19,40 @@ constexpr char kHelp[] =
     "Starts distributed training jobs and keeps them running.\n"
     "\n"
     "commands:\n"
-    "  run    start this node's workers of a job; takes torchrun's command line\n"
+    "  run     start this node's workers of a job; takes torchrun's command line\n"
+    "  launch  the same for scripts written for python -m torch.distributed.launch\n"
+    "  ps      list the runs on this machine\n"
+    "  store   serve a store for torch.distributed on its own\n"
     "\n"
-    "  muster run --help tells all about it; musterd is the rendezvous daemon for many jobs.\n";
+    "  muster COMMAND --help tells all about it. Called as torchrun, it is `muster run`;\n"
+    "  `muster -m torch.distributed.run` and `.launch` are `muster run` and `launch`.\n"
+    "  musterd is the rendezvous daemon for many jobs.\n";
+
+// The arguments as `muster COMMAND ...`, whichever of the names that users know was called.
+Args AsCommand(const std::string& program, Args args) {
+  const std::string name = program.substr(program.rfind('/') + 1);
+  if (name == "torchrun") {
+    args.insert(args.begin(), "run");
+  } else if (args.size() >= 2 && args[0] == "-m" && args[1].starts_with("torch.distributed.")) {
+    const std::string module = args[1].substr(args[1].rfind('.') + 1);
+    if (module == "run" || module == "launch") {
+      args.erase(args.begin());
+      args[0] = module;
+    }
+  }
+  return args;
+}
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> args(argv + 1, argv + argc);
+  const Args args = AsCommand(argv[0], Args(argv + 1, argv + argc));
   const std::string command = args.empty() ? "" : args.front();
-  if (command == "run") {
-    return muster::launcher::RunCommand({args.begin() + 1, args.end()});
-  }
+  const Args rest(args.empty() ? args.begin() : args.begin() + 1, args.end());
+  if (command == "run") return muster::launcher::RunCommand(rest, Dialect::kRun);
+  if (command == "launch") return muster::launcher::RunCommand(rest, Dialect::kLaunch);
+  if (command == "ps") return muster::launcher::PsCommand(rest);
+  if (command == "store") return muster::launcher::StoreCommand(rest);
   if (command == "--help" || command == "-h" || command == "help") {
     std::fputs(kHelp, stdout);
     return 0;

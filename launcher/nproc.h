@@ -2,10 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "launcher/environment.h"
+#include "launcher/nvml.h"
 
 namespace muster::launcher {
 
@@ -13,19 +15,26 @@ namespace muster::launcher {
 struct Machine {
   // CPUs this process may run on (its affinity mask), not the CPUs that exist.
   int cpus = 1;
-  // NVIDIA devices seen, whatever CUDA_VISIBLE_DEVICES says.
+  // NVIDIA device nodes, whatever CUDA_VISIBLE_DEVICES says.
   int nvidia_devices = 0;
+  // Tells more of these devices, slowly, so it is called only when that is needed (GpusOf()). Null:
+  // no more is known than how many there are.
+  std::vector<GpuDevice> (*list_gpus)() = nullptr;
 };
 
 // Looks at this machine: sched_getaffinity(), and the device nodes /dev/nvidia0, /dev/nvidia1, ...
 Machine LookAtMachine();
 
-// GPUs that workers may use: the entries of CUDA_VISIBLE_DEVICES when it is set (set and empty:
-// none), else all of the machine's.
+// The machine's GPUs, whatever CUDA_VISIBLE_DEVICES says.
+std::vector<GpuDevice> GpusOf(const Machine& machine);
+
+// GPUs that workers may use: those that CUDA_VISIBLE_DEVICES leaves (VisibleDevices() in
+// devices.h).
 int CountGpus(const Machine& machine, const Environment& environment);
 
 // Reads --nproc-per-node: a number from 1, `cpu`, `gpu` or `auto` (GPUs if there are any, else
-// CPUs). An error's message is a phrase that follows the text it is about.
+// CPUs); only the last two ask for the GPUs. An error's message is a phrase that follows the text
+// it is about.
 absl::StatusOr<int> ParseNproc(absl::string_view text, const Machine& machine,
                                const Environment& environment);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "launcher/run_path.h"
 #include "worker/program.h"
 
 namespace muster::launcher {
@@ -98,6 +99,15 @@ absl::StatusOr<std::vector<std::string>> ModuleWords(const std::string& module,
   return std::vector<std::string>{*python, "-u", "-m", module};
 }
 
+absl::StatusOr<std::vector<std::string>> RunPathWords(const std::string& script,
+                                                      const Environment& environment) {
+  if (!IsFile(script))
+    return CannotRun(script, IsDirectory(script) ? "is a directory" : "no such file");
+  auto python = FindPython(script, environment);
+  if (!python.ok()) return python.status();
+  return std::vector<std::string>{*python, "-u", "-c", kRunPathProgram, script};
+}
+
 absl::StatusOr<std::vector<std::string>> CommandWords(const std::string& command,
                                                       const Environment& environment) {
   if (!HasSlash(command)) {
@@ -121,6 +131,7 @@ absl::StatusOr<Program> MakeProgram(const std::vector<std::string>& command, Pro
                                     const Environment& environment) {
   const std::string& first = command.front();
   auto words = kind == ProgramKind::kModule    ? ModuleWords(first, environment)
+               : kind == ProgramKind::kRunPath ? RunPathWords(first, environment)
                : kind == ProgramKind::kCommand ? CommandWords(first, environment)
                                                : ScriptWords(first, environment);
   if (!words.ok()) return words.status();

@@ -14,6 +14,7 @@ namespace muster::launcher {
 enum class ProgramKind {
   kScript,   // a Python script, an executable of another kind, or a command in PATH
   kModule,   // -m: a Python module
+  kRunPath,  // --run-path: a Python script, run by runpy within a Python of ours
   kCommand,  // --no-python: a path, or a command in PATH, run as it is
 };
 

@@ -1,11 +1,14 @@
 #include "launcher/rank_layout.h"
 
-#include <string>
-#include <utility>
+#include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "launcher/devices.h"
+#include "launcher/prefix_template.h"
 #include "worker/env_names.h"
+#include "worker/failure_record.h"
 
 namespace muster::launcher {
 namespace {
@@ -14,8 +17,8 @@ namespace env = worker::env;
 
 // What all workers of the node have in common.
 Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assignment& assignment,
-                            Environment base) {
-  Environment result = std::move(base);
+                            const NodeBase& base) {
+  Environment result = base.environment;
   result[env::kGroupRank] = absl::StrCat(assignment.group_rank);
   result[env::kGroupWorldSize] = absl::StrCat(assignment.group_world_size);
   result[env::kLocalWorldSize] = absl::StrCat(config.nproc_per_node);
@@ -27,14 +30,11 @@ Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assign
   result[env::kRunId] = assignment.run_id;
   result[env::kRestartCount] = absl::StrCat(assignment.restart_count);
   result[env::kMaxRestarts] = absl::StrCat(assignment.max_restarts);
-  // The worker with rank 0 serves the store itself, on MASTER_PORT.
-  result[env::kUseAgentStore] = "False";
-
-  // emplace() leaves what is there.
-  result.emplace(env::kSignalsToHandle, "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
-  result.emplace(env::kNcclAsyncErrorHandling, "1");
-  // Several workers that each start a thread per CPU are slower than one; torchrun's default too.
-  if (config.nproc_per_node > 1) result.emplace(env::kOmpNumThreads, "1");
+  result[env::kUseAgentStore] = assignment.agent_store ? "True" : "False";
+  result[env::kSignalsToHandle] = absl::StrJoin(
+      config.stop_signals, ",",
+      [](std::string* out, int signal) { absl::StrAppend(out, worker::SignalName(signal)); });
+  if (!base.timer_file.empty()) result[env::kTimerFile] = base.timer_file;
   return result;
 }
 
@@ -54,42 +54,81 @@ std::vector<std::string> ExpandMacros(const std::vector<std::string>& argv, int 
   return result;
 }
 
-worker::OutputSpec Route(bool redirected, bool teed, const std::string& file,
-                         const std::string& prefix) {
+struct Way {
+  bool redirected = false;
+  bool teed = false;
+  // --local-ranks-filter names this rank, or none.
+  bool shown = true;
+};
+
+worker::OutputSpec Route(const Way& way, const std::string& file, const std::string& prefix,
+                         const std::vector<std::string>& filters,
+                         const std::string& filtered_file) {
   worker::OutputSpec output;
-  if (redirected || teed) output.file = file;
-  output.to_console = teed || !redirected;
-  if (teed) output.prefix = prefix;
+  if (way.redirected || way.teed) output.file = file;
+  output.to_console = way.shown && (way.teed || !way.redirected);
+  if (!way.teed) return output;
+  output.prefix = prefix;
+  if (!filters.empty() && !filtered_file.empty()) {
+    output.filters = filters;
+    output.filtered_file = filtered_file;
+  }
   return output;
 }
+
+bool IsShown(const LaunchConfig& config, int local_rank) {
+  const std::vector<int>& filter = config.local_ranks_filter;
+  return filter.empty() || std::find(filter.begin(), filter.end(), local_rank) != filter.end();
+}
+
+// torchrun's default has no space behind the colon.
+constexpr char kDefaultTemplate[] = "[${role_name}${local_rank}]:";
 
 }  // namespace
 
 std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
                                             const rendezvous::Assignment& assignment,
-                                            const Environment& base, const AttemptLogs& logs) {
+                                            const NodeBase& base, const AttemptLogs& logs) {
   Environment environment = NodeEnvironment(config, assignment, base);
+  const std::string prefix_template =
+      config.prefix_template.empty() ? kDefaultTemplate : config.prefix_template;
   std::vector<worker::WorkerSpec> specs;
   for (int local_rank = 0; local_rank < config.nproc_per_node; ++local_rank) {
-    const RankLogs& files = logs.ranks.at(static_cast<std::size_t>(local_rank));
+    const auto index = static_cast<std::size_t>(local_rank);
+    const RankLogs& files = logs.ranks.at(index);
     worker::WorkerSpec& spec = specs.emplace_back();
     spec.rank = assignment.base_rank + local_rank;
     spec.local_rank = local_rank;
     spec.role = config.role;
     spec.argv = ExpandMacros(config.program.argv, local_rank);
     spec.error_file = files.error_file;
+    if (!base.cpus.empty()) {
+      spec.cpus.assign(base.cpus.at(index).begin(), base.cpus.at(index).end());
+    }
 
     environment[env::kRank] = absl::StrCat(spec.rank);
-    environment[env::kLocalRank] = absl::StrCat(local_rank);
+    environment[env::kLocalRank] = absl::StrCat(config.virtual_local_rank ? 0 : local_rank);
     environment[env::kRoleRank] = absl::StrCat(assignment.role_base_rank + local_rank);
     environment[env::kErrorFile] = files.error_file;
+    if (config.virtual_local_rank) {
+      environment[env::kCudaVisibleDevices] = DeviceOfRank(local_rank, base.environment).value();
+    }
     spec.env = AsBlock(environment);
 
+    const std::string prefix =
+        ExpandTemplate(prefix_template, {{"role_name", config.role},
+                                         {"rank", absl::StrCat(spec.rank)},
+                                         {"local_rank", absl::StrCat(local_rank)},
+                                         {"hostname", base.host}});
     const Streams redirects = config.redirects.For(local_rank);
     const Streams tee = config.tee.For(local_rank);
-    const std::string prefix = absl::StrCat("[", config.role, local_rank, "]:");
-    spec.stdout_spec = Route(HasStdout(redirects), HasStdout(tee), files.stdout_log, prefix);
-    spec.stderr_spec = Route(HasStderr(redirects), HasStderr(tee), files.stderr_log, prefix);
+    const bool shown = IsShown(config, local_rank);
+    spec.stdout_spec =
+        Route({.redirected = HasStdout(redirects), .teed = HasStdout(tee), .shown = shown},
+              files.stdout_log, prefix, config.stdout_filters, logs.filtered_stdout_log);
+    spec.stderr_spec =
+        Route({.redirected = HasStderr(redirects), .teed = HasStderr(tee), .shown = shown},
+              files.stderr_log, prefix, config.stderr_filters, logs.filtered_stderr_log);
     spec.stderr_spec.keep_tail = spec.stderr_spec.file.empty();
   }
   return specs;

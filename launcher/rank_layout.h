@@ -1,8 +1,10 @@
 // From a node's place in a round to its workers.
 #pragma once
 
+#include <string>
 #include <vector>
 
+#include "launcher/cpu_list.h"
 #include "launcher/environment.h"
 #include "launcher/launch_config.h"
 #include "launcher/log_layout.h"
@@ -11,15 +13,27 @@
 
 namespace muster::launcher {
 
-// One spec for each local rank, in order. Each worker has `base` for its environment, with
-// torchrun's variables put over it; a variable that only has a default (OMP_NUM_THREADS) is left as
-// `base` has it. `logs` must have an entry for each local rank.
+// What the workers of this node have in common, round after round.
+struct NodeBase {
+  // As BaseEnvironment() makes it.
+  Environment environment;
+  // The name of this machine, for ${hostname}.
+  std::string host;
+  // By local rank; empty: not bound.
+  std::vector<CpuList> cpus;
+  // The watchdog's FIFO, or empty.
+  std::string timer_file;
+};
+
+// One spec for each local rank, in order. Each worker has the base's environment, with torchrun's
+// variables put over it. `logs` must have an entry for each local rank, and with virtual local
+// ranks the environment a device for each (flags.cc has seen to that).
 //
 // A redirected stream goes to its file alone; a tee'd one to its file and, with a prefix on each
-// line, to the console; any other goes straight to the console, stderr through a pipe so that a
-// failure report can show its end.
+// line, to the console; any other goes straight to the console, stderr in a way that lets a failure
+// report show its end. What --local-ranks-filter leaves out does not reach the console.
 std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
                                             const rendezvous::Assignment& assignment,
-                                            const Environment& base, const AttemptLogs& logs);
+                                            const NodeBase& base, const AttemptLogs& logs);
 
 }  // namespace muster::launcher

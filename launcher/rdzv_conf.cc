@@ -67,6 +67,19 @@ absl::StatusOr<std::optional<int>> ReadAttempts(const Entries& entries) {
   return std::optional<int>(attempts);
 }
 
+absl::StatusOr<std::optional<bool>> ReadIsHost(const Entries& entries) {
+  const auto found = entries.find("is_host");
+  if (found == entries.end()) return std::optional<bool>();
+  const std::string text = absl::AsciiStrToLower(found->second);
+  for (const absl::string_view yes : {"1", "true", "t", "yes", "y"}) {
+    if (text == yes) return std::optional<bool>(true);
+  }
+  for (const absl::string_view no : {"0", "false", "f", "no", "n"}) {
+    if (text == no) return std::optional<bool>(false);
+  }
+  return absl::InvalidArgumentError("has a bad is_host; give it 1 or 0");
+}
+
 }  // namespace
 
 absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text) {
@@ -85,7 +98,17 @@ absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text) {
   const auto connect = ReadTimeout(*entries, {"connect_timeout", "read_timeout"});
   if (!connect.ok()) return connect.status();
 
+  const auto is_host = ReadIsHost(*entries);
+  if (!is_host.ok()) return is_host.status();
+  const auto store_type = entries->find("store_type");
+  if (store_type != entries->end() && store_type->second != "tcp") {
+    return absl::InvalidArgumentError(
+        "asks for a store_type other than tcp, which Muster has not; leave it out and give an "
+        "endpoint HOST:PORT");
+  }
+
   RdzvConf conf;
+  conf.is_host = *is_host;
   RendezvousTimeouts& timeouts = conf.timeouts;
   conf.join_given = join->has_value();
   timeouts.join = join->value_or(timeouts.join);

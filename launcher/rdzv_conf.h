@@ -1,5 +1,7 @@
-// The timeouts of --rdzv-conf, in torchrun's words.
+// What --rdzv-conf says, in torchrun's words.
 #pragma once
+
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -11,6 +13,8 @@ struct RdzvConf {
   RendezvousTimeouts timeouts;
   // A join timeout was among the keys.
   bool join_given = false;
+  // is_host: whether this node is the one that hosts the rendezvous.
+  std::optional<bool> is_host;
 
   bool operator==(const RdzvConf&) const = default;
 };
@@ -22,6 +26,8 @@ struct RdzvConf {
 //   - lease_timeout, or else keep_alive_interval (5) times keep_alive_max_attempt (3)
 //   - keep_alive_interval, taken as a third of the lease where it is longer
 //   - connect_timeout, or else read_timeout
+//   - is_host: 1, true, t, yes or y; 0, false, f, no or n
+//   - store_type: tcp; torchrun's file is refused, as it is no store of ours
 //
 // Where none of the lease's keys is there, it has its own default. Other keys are ignored, as
 // torchrun does. Quotes around the whole are dropped: launch scripts

@@ -65,8 +65,10 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context&
   const EndpointView view = LookAtEndpoint(config.endpoint);
   const rendezvous::Endpoint endpoint{view.host, config.endpoint.port};
   RendezvousAccess access(io, AddressToTell(config, view));
-  const bool may_host = config.mode == RendezvousMode::kEndpoint || config.node_rank == 0;
-  if (view.ours && may_host) {
+  const bool may_host = config.mode == RendezvousMode::kEndpoint ? config.is_host.value_or(true)
+                                                                 : config.node_rank == 0;
+  const bool must_host = config.mode == RendezvousMode::kEndpoint && config.is_host.value_or(false);
+  if ((view.ours && may_host) || must_host) {
     auto server = std::make_unique<rendezvous::Server>(io);
     const absl::Status listening =
         server->Listen(ListenAt(endpoint, view), rendezvous::Credentials::Plaintext());
@@ -75,7 +77,7 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context&
       access.server_ = std::move(server);
       return access;
     }
-    if (listening.code() != absl::StatusCode::kAlreadyExists) return listening;
+    if (listening.code() != absl::StatusCode::kAlreadyExists || must_host) return listening;
   }
   access.remote_ = endpoint;
   access.connect_timeout_ = view.ours && may_host

@@ -58,10 +58,9 @@ void AppendQuote(absl::string_view heading, absl::string_view text, std::size_t 
 }
 
 std::string ExitText(const rendezvous::WorkerFailure& failure) {
-  if (failure.pid == 0) return absl::StrCat(failure.exit_code, " (never started)");
-  if (failure.signal == 0) return absl::StrCat(failure.exit_code, " (pid: ", failure.pid, ")");
-  return absl::StrCat(-failure.signal, " (pid: ", failure.pid, ", ",
-                      worker::SignalName(failure.signal), ")");
+  const int code = failure.signal == 0 ? failure.exit_code : -failure.signal;
+  if (failure.pid == 0) return absl::StrCat(code, " (never started)");
+  return absl::StrCat(code, " (pid: ", failure.pid, ")");
 }
 
 std::string Story(const rendezvous::Verdict& verdict, const ReportContext& context) {
@@ -71,17 +70,12 @@ std::string Story(const rendezvous::Verdict& verdict, const ReportContext& conte
                       Count(static_cast<std::size_t>(verdict.restarts), "restart"));
 }
 
-std::string FailureBlock(const rendezvous::Verdict& verdict,
-                         const rendezvous::WorkerFailure& failure, const ReportContext& context) {
-  const std::string thick = std::string(60, '=') + "\n";
-  const std::string thin = std::string(60, '-') + "\n";
+// One failure, field by field; what torchrun's summary has is called as it is there.
+void AppendFailure(const rendezvous::WorkerFailure& failure, const ReportContext& context,
+                   std::string& out) {
   const bool here = failure.host == context.host;
-  const bool dated = context.error && context.error->timestamp;
-  const absl::Time time = dated ? absl::FromUnixSeconds(*context.error->timestamp) : context.now;
-
-  std::string out = thick;
-  absl::StrAppend(&out, context.program, " FAILED ", Story(verdict, context), "\n", thin,
-                  "Root cause (first observed failure):\n");
+  const absl::Time time =
+      failure.error_time != 0 ? absl::FromUnixSeconds(failure.error_time) : context.now;
   AppendField("time", absl::FormatTime("%Y-%m-%d_%H:%M:%S", time, context.zone), out);
   AppendField("host", absl::StrCat(failure.host, here ? " (this node)" : ""), out);
   AppendField("rank", absl::StrCat(failure.rank, " (local_rank: ", failure.local_rank, ")"), out);
@@ -89,10 +83,26 @@ std::string FailureBlock(const rendezvous::Verdict& verdict,
   AppendField("reason", Printable(failure.what), out);
   AppendField("error_file", failure.error_file.empty() ? "<N/A>" : failure.error_file, out);
   if (!failure.log_path.empty()) AppendField("log", failure.log_path, out);
-  if (context.error) {
-    AppendField("message", Printable(context.error->message), out);
-    AppendQuote("traceback :", context.error->traceback, 100, out);
+  if (!failure.error_message.empty()) {
+    AppendField("message", Printable(failure.error_message), out);
+    AppendQuote("traceback :", failure.error_traceback, 100, out);
   }
+}
+
+std::string FailureBlock(const rendezvous::Verdict& verdict,
+                         const rendezvous::WorkerFailure& failure, const ReportContext& context) {
+  const std::string thick = std::string(60, '=') + "\n";
+  const std::string thin = std::string(60, '-') + "\n";
+
+  std::string out =
+      absl::StrCat(thick, context.program, " FAILED\n", Story(verdict, context), "\n", thin,
+                   "Failures:\n", context.others.empty() ? "  <NO_OTHER_FAILURES>\n" : "");
+  for (std::size_t i = 0; i < context.others.size(); ++i) {
+    absl::StrAppend(&out, "[", i + 1, "]:\n");
+    AppendFailure(context.others[i], context, out);
+  }
+  absl::StrAppend(&out, thin, "Root Cause (first observed failure):\n[0]:\n");
+  AppendFailure(failure, context, out);
   AppendQuote("last lines of its stderr:", failure.stderr_tail, kMaxStderrLines, out);
   return out + thick;
 }

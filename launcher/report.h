@@ -2,11 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
-#include "launcher/error_file.h"
 #include "launcher/launch_config.h"
 #include "launcher/run_result.h"
 
@@ -22,8 +21,8 @@ struct ReportContext {
   absl::TimeZone zone;
   // Since the start of the agent.
   std::chrono::milliseconds elapsed{0};
-  // The error file of the verdict's root cause, where this node could read it.
-  std::optional<ErrorFile> error;
+  // Workers of this node that failed by themselves, too, after the first.
+  std::vector<rendezvous::WorkerFailure> others;
   // Also tell of success (--log-level info).
   bool verbose = false;
 };

@@ -1,5 +1,6 @@
 #include "launcher/signals.h"
 
+#include <algorithm>
 #include <csignal>
 #include <utility>
 
@@ -11,7 +12,7 @@ bool IsIgnored(int signal) {
   return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-void AddUnlessIgnored(boost::asio::signal_set& set, std::initializer_list<int> signals) {
+void AddUnlessIgnored(boost::asio::signal_set& set, const std::vector<int>& signals) {
   for (const int signal : signals) {
     if (!IsIgnored(signal)) set.add(signal);
   }
@@ -19,13 +20,24 @@ void AddUnlessIgnored(boost::asio::signal_set& set, std::initializer_list<int> s
 
 }  // namespace
 
-Signals::Signals(boost::asio::io_context& io, std::function<void(int)> on_stop,
-                 std::function<void(int)> on_pass)
-    : stop_(io), pass_(io), on_stop_(std::move(on_stop)), on_pass_(std::move(on_pass)) {
-  AddUnlessIgnored(stop_, {SIGTERM, SIGINT, SIGHUP, SIGQUIT});
-  AddUnlessIgnored(pass_, {SIGUSR1, SIGUSR2});
-  AwaitStop();
+Signals::Signals(boost::asio::io_context& io, const std::vector<int>& stop_signals,
+                 std::function<void(int)> on_stop, std::function<void(int)> on_pass)
+    : stop_signals_(stop_signals),
+      stop_(io),
+      pass_(io),
+      on_stop_(std::move(on_stop)),
+      on_pass_(std::move(on_pass)) {
+  std::vector<int> passed = {SIGUSR1, SIGUSR2};
+  for (const int signal : stop_signals) {
+    passed.erase(std::remove(passed.begin(), passed.end(), signal), passed.end());
+  }
+  AddUnlessIgnored(pass_, passed);
   AwaitPass();
+}
+
+void Signals::Begin() {
+  AddUnlessIgnored(stop_, stop_signals_);
+  AwaitStop();
 }
 
 void Signals::Close() {

@@ -2,19 +2,24 @@
 #pragma once
 
 #include <functional>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
 namespace muster::launcher {
 
-// Hears SIGTERM, SIGINT, SIGHUP and SIGQUIT, which ask the run to end, and SIGUSR1 and SIGUSR2,
-// which are the workers' business. One that was ignored when this process started (nohup) stays
-// ignored. From construction on, on the loop.
+// Hears the signals that ask the run to end (--signals-to-handle), and SIGUSR1 and SIGUSR2, which
+// are the workers' business unless they are among those. One that was ignored when this process
+// started (nohup) stays ignored. The latter are heard from construction on, as their default would
+// end the process; the former from Begin() on, so that until then they do just that. On the loop.
 class Signals {
  public:
-  Signals(boost::asio::io_context& io, std::function<void(int)> on_stop,
-          std::function<void(int)> on_pass);
+  Signals(boost::asio::io_context& io, const std::vector<int>& stop_signals,
+          std::function<void(int)> on_stop, std::function<void(int)> on_pass);
+
+  // From now on the loop hears the signals that ask the run to end.
+  void Begin();
 
   // No signal is heard any more, and the loop need not stay for one.
   void Close();
@@ -23,6 +28,7 @@ class Signals {
   void AwaitStop();
   void AwaitPass();
 
+  const std::vector<int> stop_signals_;
   boost::asio::signal_set stop_;
   boost::asio::signal_set pass_;
   const std::function<void(int)> on_stop_;

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <cctype>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -15,18 +13,24 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "launcher/agent.h"
+#include "launcher/dry_run.h"
 #include "launcher/error_file.h"
 #include "launcher/flags.h"
 #include "launcher/local_address.h"
 #include "launcher/log_layout.h"
 #include "launcher/log_sink.h"
-#include "launcher/random_name.h"
+#include "launcher/node_description.h"
+#include "launcher/print_config.h"
 #include "launcher/rendezvous_access.h"
 #include "launcher/report.h"
+#include "launcher/run_entry.h"
 #include "launcher/signals.h"
+#include "launcher/workers_store.h"
+#include "rendezvous/core/phrases.h"
+#include "worker/env_names.h"
 #include "worker/failure_record.h"
+#include "worker/file_watchdog.h"
 
 namespace muster::launcher {
 namespace {
@@ -58,41 +62,19 @@ void SendLogTo(boost::asio::io_context& io, worker::Console& console, LogLevel l
   spdlog::set_default_logger(std::move(logger));
 }
 
-// A name for this agent process that no other has, made of characters that names may have.
-std::string MakeNodeId(const std::string& host) {
-  std::string id = host.substr(0, 40);
-  for (char& c : id) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
-  }
-  if (id.empty() || id.front() == '-') id.insert(0, "n");
-  return absl::StrCat(id, "-", getpid(), "-", RandomName(6));
-}
-
-rendezvous::NodeInfo DescribeNode(const LaunchConfig& config, const Environment& environment,
-                                  const std::string& address) {
-  rendezvous::NodeInfo node;
-  node.host = HostName();
-  node.node_id = MakeNodeId(node.host);
-  node.address = address;
-  node.slots = config.nproc_per_node;
-  node.rank_hint = config.node_rank;
-  node.role = config.role;
-  node.devices =
-      absl::StrSplit(GetOr(environment, "CUDA_VISIBLE_DEVICES", ""), ',', absl::SkipEmpty());
-  return node;
-}
-
 // One run of this node, with everything it is made of in the order in which it depends on one
 // another.
 class Run {
  public:
-  Run(boost::asio::io_context& io, LaunchConfig config, Environment environment)
+  Run(boost::asio::io_context& io, LaunchConfig config, Environment environment,
+      const Machine& machine)
       : io_(io),
         config_(std::move(config)),
         environment_(std::move(environment)),
+        machine_(machine),
         console_(io, [](const std::string& sentence) { spdlog::warn("{}", sentence); }),
         signals_(
-            io, [this](int signal) { OnStopSignal(signal); },
+            io, config_.stop_signals, [this](int signal) { OnStopSignal(signal); },
             [this](int signal) {
               if (agent_) agent_->PassOn(signal);
             }) {
@@ -105,24 +87,54 @@ class Run {
   }
 
   int Execute() {
+    absl::StatusOr<NodeBase> base = MakeNodeBase(config_, environment_, machine_);
+    if (!base.ok()) return Fail(base.status(), kSetUpFailed);
     absl::StatusOr<LogLayout> logs =
         LogLayout::Create(config_.log_dir, config_.run_id, GetOr(environment_, "TMPDIR", "/tmp"));
     if (!logs.ok()) return Fail(logs.status(), kSetUpFailed);
+    for (const std::string& note : config_.notes) spdlog::warn("{}", note);
+    entry_.emplace(config_, environment_, base->environment, logs->run_directory());
     absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_);
     if (!access.ok()) return Fail(access.status(), kRendezvousFailed);
     access_.emplace(*std::move(access));
+    store_.emplace(io_, config_, access_->server());
 
-    const bool fixed_port = config_.mode == RendezvousMode::kStatic && config_.max_nodes == 1;
+    if (!base->timer_file.empty()) {
+      auto watchdog = worker::FileWatchdog::Open(
+          io_, base->timer_file,
+          {.on_expired =
+               [this](pid_t pid, const std::string& scope, int signal) {
+                 if (agent_) agent_->KillOverdue(pid, scope, signal);
+               },
+           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
+      if (!watchdog.ok()) return Fail(watchdog.status(), kSetUpFailed);
+      watchdog_ = *std::move(watchdog);
+    }
+
+    rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());
     agent_ = std::make_unique<Agent>(
-        io_, console_,
+        io_, console_, *store_,
         AgentParts{.config = config_,
-                   .environment = environment_,
+                   .base = *std::move(base),
                    .logs = *std::move(logs),
-                   .node = DescribeNode(config_, environment_, access_->local_address()),
-                   .fixed_master_port = fixed_port ? config_.endpoint.port : std::uint16_t{0}},
+                   .node = std::move(node)},
+        AgentObserver{.on_state = [this](RunState state) { entry_->Show(state); },
+                      .on_round =
+                          [this](const rendezvous::Assignment& round) {
+                            // Timers of the last round's workers; their pids may be others' by now.
+                            if (watchdog_) watchdog_->Clear();
+                            entry_->ShowRound(round);
+                          }},
         [this](auto& listener) { return access_->MakeClient(listener); });
+    // Until here nothing was started, and a signal simply ended this process, even while DNS kept
+    // it waiting.
+    signals_.Begin();
     agent_->Run([this](const RunResult& result) { OnFinished(result); });
     io_.run();
+    if (store_->refused() > 0) {
+      spdlog::warn("the workers' store turned away {} from elsewhere than this job's nodes",
+                   rendezvous::Count(store_->refused(), "connection"));
+    }
     console_.Flush(std::chrono::seconds(5));
     return exit_code_;
   }
@@ -138,9 +150,12 @@ class Run {
   }
 
   void OnFinished(const RunResult& result) {
+    const ReportContext context = MakeContext();
     agent_.reset();
+    watchdog_.reset();
     exit_code_ = ExitCodeFor(result, config_.exit_code);
-    console_.Write(worker::StreamKind::kStderr, FormatReport(result, MakeContext(result)));
+    console_.Write(worker::StreamKind::kStderr, FormatReport(result, context));
+    LeaveRootCause(result);
     std::string why;
     if (const auto* interrupted = std::get_if<Interrupted>(&result)) {
       why = absl::StrCat("the node that hosts the rendezvous was interrupted by ",
@@ -148,24 +163,30 @@ class Run {
     } else if (std::holds_alternative<RendezvousFailed>(result)) {
       why = "the node that hosts the rendezvous has failed";
     }
-    access_->Close(why, [this] { signals_.Close(); });
+    access_->Close(why, [this] {
+      store_->Close();
+      signals_.Close();
+    });
   }
 
-  ReportContext MakeContext(const RunResult& result) const {
-    ReportContext context{
+  ReportContext MakeContext() const {
+    return {
         .program = config_.program.name,
         .host = HostName(),
         .now = absl::Now(),
         .zone = absl::LocalTimeZone(),
         .elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_),
+        .others = agent_->other_failures(),
         .verbose = config_.log_level <= LogLevel::kInfo};
+  }
+
+  // For whoever started this process and asked for an error file, as torchrun does.
+  void LeaveRootCause(const RunResult& result) const {
+    const std::string path = GetOr(environment_, worker::env::kErrorFile, "");
     const auto* verdict = std::get_if<rendezvous::Verdict>(&result);
-    // Another node's error file may have a namesake here.
-    if (verdict != nullptr && verdict->root_cause && verdict->root_cause->host == context.host &&
-        !verdict->root_cause->error_file.empty()) {
-      context.error = ReadErrorFile(verdict->root_cause->error_file);
-    }
-    return context;
+    if (path.empty() || verdict == nullptr || !verdict->root_cause) return;
+    const absl::Status status = WriteRootCause(path, *verdict->root_cause);
+    if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
   }
 
   int Fail(const absl::Status& status, int exit_code) {
@@ -178,31 +199,60 @@ class Run {
   boost::asio::io_context& io_;
   const LaunchConfig config_;
   const Environment environment_;
+  const Machine machine_;
   const Clock::time_point started_ = Clock::now();
 
   worker::Console console_;
   Signals signals_;
+  std::optional<RunEntry> entry_;
   std::optional<RendezvousAccess> access_;
+  // Outlives the agent: workers on other nodes may still be ending.
+  std::optional<WorkersStore> store_;
+  std::unique_ptr<worker::FileWatchdog> watchdog_;
   std::unique_ptr<Agent> agent_;
   int exit_code_ = 0;
 };
 
+// What each worker would get, as far as it can be known before the start.
+int DryRun(const LaunchConfig& config, const Environment& environment, const Machine& machine) {
+  const absl::StatusOr<NodeBase> base = MakeNodeBase(config, environment, machine);
+  if (!base.ok()) {
+    std::fprintf(stderr, "muster run: %s\n", std::string(base.status().message()).c_str());
+    return kSetUpFailed;
+  }
+  for (const std::string& note : config.notes)
+    std::fprintf(stderr, "muster run: %s\n", note.c_str());
+  const AttemptLogs logs = SupposedLogs(config, GetOr(environment, "TMPDIR", "/tmp"));
+  const std::string text =
+      DryRunText(config, environment, LayOutRanks(config, SupposedAssignment(config), *base, logs));
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
 }  // namespace
 
-int RunCommand(const std::vector<std::string>& args) {
+int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
   Environment environment = ReadEnvironment(environ);
-  ParsedRun parsed = ParseRun(args, environment, LookAtMachine());
+  const Machine machine = LookAtMachine();
+  ParsedRun parsed = ParseRun(args, dialect, environment, machine);
   if (const auto* error = std::get_if<UsageError>(&parsed)) {
-    std::fprintf(stderr, "muster run: %s\n", error->sentence.c_str());
+    std::fprintf(stderr, "muster %s: %s\n", dialect == Dialect::kLaunch ? "launch" : "run",
+                 error->sentence.c_str());
     return 2;
   }
   if (const auto* request = std::get_if<TextRequest>(&parsed)) {
     std::fputs(request->text.c_str(), stdout);
     return 0;
   }
+  LaunchConfig& config = std::get<LaunchConfig>(parsed);
+  if (config.purpose == Purpose::kPrintConfig) {
+    std::fputs(ConfigText(config).c_str(), stdout);
+    return 0;
+  }
+  if (config.purpose == Purpose::kDryRun) return DryRun(config, environment, machine);
   // Never destroyed: a thread of gRPC's may still post to it while the program ends.
   static auto* const io = new boost::asio::io_context(1);
-  return Run(*io, std::get<LaunchConfig>(std::move(parsed)), std::move(environment)).Execute();
+  return Run(*io, std::move(config), std::move(environment), machine).Execute();
 }
 
 }  // namespace muster::launcher

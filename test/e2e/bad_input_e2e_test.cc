@@ -87,6 +87,11 @@ TEST_F(BadInputTest, PortForTheWorkersIsInUse) {
   port.Listen();
   Command muster = StartMuster({"--master-port=" + port.number(), "--no-python", "true"});
   ExpectSentence(muster, 3, "muster run",
+                 "serve the workers' store: listen on " + port.endpoint() +
+                     ": Address already in use; choose another --master-port");
+  Command held = StartMuster(
+      {"--worker-store=worker", "--master-port=" + port.number(), "--no-python", "true"});
+  ExpectSentence(held, 3, "muster run",
                  "hold port " + port.number() + " for the workers: Address already in use");
 }
 

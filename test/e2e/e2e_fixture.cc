@@ -64,9 +64,13 @@ Command E2eTest::StartMuster(std::vector<std::string> arguments,
                              std::vector<std::string> environment) {
   std::vector<std::string> argv = {MusterPath(), "run"};
   Append(argv, arguments);
-  // Logs that no flag sends elsewhere go to TMPDIR.
-  Append(environment, {mark_, "TMPDIR=" + directory_});
+  Append(environment, Environment());
   return Command(std::move(argv), environment);
+}
+
+std::vector<std::string> E2eTest::Environment() const {
+  // Logs that no flag sends elsewhere go to TMPDIR.
+  return {mark_, "TMPDIR=" + directory_, "MUSTER_RUNS_DIR=" + Path("runs")};
 }
 
 Command E2eTest::StartAgent(std::vector<std::string> flags, const std::string& script) {

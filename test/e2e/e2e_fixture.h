@@ -58,6 +58,9 @@ class E2eTest : public testing::Test {
   static std::string MusterPath();
   static std::string DaemonPath();
 
+  // What every agent of the test gets: the mark, and places for logs and for `muster ps`.
+  std::vector<std::string> Environment() const;
+
   // The mark: NAME=VALUE.
   const std::string& mark() const { return mark_; }
   // A path in a directory that ends with the test.

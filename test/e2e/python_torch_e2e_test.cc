@@ -1,4 +1,5 @@
-// An unmodified script of PyTorch's under Muster, as under torchrun.
+// Unmodified scripts of PyTorch's under Muster, as under torchrun: two agents with two workers
+// each.
 #include <chrono>
 #include <string>
 #include <vector>
@@ -13,29 +14,78 @@ namespace {
 // Four processes that import torch, on a machine that may have one slow core.
 constexpr std::chrono::seconds kDeadline(240);
 
-class PythonTorchTest : public E2eTest {};
+struct Case {
+  const char* script;
+  // What each rank prints behind "rank R of 4: ".
+  const char* said;
+};
 
-TEST_F(PythonTorchTest, FourRanksOnTwoAgentsReduce) {
-  Command import({"/usr/bin/python3", "-c", "import torch.distributed"});
-  if (import.Wait(kDeadline) != 0) {
-    GTEST_SKIP() << "/usr/bin/python3 has no torch (Debian: python3-torch)";
+class PythonTorchTest : public E2eTest {
+ protected:
+  void SetUp() override {
+    Command import({"/usr/bin/python3", "-c", "import torch.distributed"});
+    if (import.Wait(kDeadline) != 0) {
+      GTEST_SKIP() << "/usr/bin/python3 has no torch (Debian: python3-torch)";
+    }
   }
-  const HeldPort port;
-  const std::vector<std::string> arguments = {"--nnodes=2", "--nproc-per-node=2",
-                                              "--rdzv-endpoint=" + port.endpoint(),
-                                              "test/e2e/all_reduce.py"};
-  // Gloo would look for the address that this machine's name has, which may be none.
-  const std::vector<std::string> environment = {"PYTHON_EXEC=/usr/bin/python3",
-                                                "GLOO_SOCKET_IFNAME=lo"};
-  Command one = StartMuster(arguments, environment);
-  Command other = StartMuster(arguments, environment);
-  EXPECT_EQ(one.Wait(kDeadline), 0) << one.err();
-  EXPECT_EQ(other.Wait(kDeadline), 0) << other.err();
-  for (int rank = 0; rank < 4; ++rank) {
-    // Python writes the end of a line by itself, so the ends of two ranks' lines may come together.
-    EXPECT_TRUE(
-        Contains(one.out() + other.out(), "rank " + std::to_string(rank) + " of 4: sum 10"));
+
+  // Runs the script on two agents that meet at `port`, with these flags beside.
+  void ExpectAllRanksSay(const Case& c, const std::vector<std::string>& flags,
+                         bool static_ranks = false) {
+    const HeldPort port;
+    std::vector<Command> agents;
+    for (const char* node_rank : {"0", "1"}) {
+      std::vector<std::string> arguments = {"--nnodes=2", "--nproc-per-node=2", "--max-restarts=1"};
+      if (static_ranks) {
+        arguments.insert(arguments.end(),
+                         {"--master-addr=127.0.0.1", "--master-port=" + port.number(),
+                          std::string("--node-rank=") + node_rank});
+      } else {
+        arguments.push_back("--rdzv-endpoint=" + port.endpoint());
+      }
+      arguments.insert(arguments.end(), flags.begin(), flags.end());
+      arguments.push_back(std::string("test/e2e/torch/") + c.script);
+      // Gloo and TensorPipe would look for the address that this machine's name has, which may be
+      // none.
+      agents.push_back(StartMuster(arguments, {"PYTHON_EXEC=/usr/bin/python3",
+                                               "GLOO_SOCKET_IFNAME=lo", "TP_SOCKET_IFNAME=lo"}));
+    }
+    std::string out;
+    for (Command& agent : agents) {
+      EXPECT_EQ(agent.Wait(kDeadline), 0) << agent.err();
+      out += agent.out();
+    }
+    for (int rank = 0; rank < 4; ++rank) {
+      // Python writes the end of a line by itself, so the ends of two ranks' lines may come
+      // together.
+      EXPECT_TRUE(Contains(out, "rank " + std::to_string(rank) + " of 4: " + c.said));
+    }
   }
+};
+
+constexpr Case kAllReduce = {"all_reduce.py", "sum 10"};
+constexpr Case kCollectives = {"collectives.py", "collectives are right"};
+constexpr Case kRpc = {"rpc.py", "rpc is right"};
+constexpr Case kDdpRestart = {"ddp_restart.py", "20 steps in attempt 1, all ranks alike"};
+
+TEST_F(PythonTorchTest, CollectivesGroupsAndObjects) {
+  ExpectAllRanksSay(kCollectives, {});
+}
+
+TEST_F(PythonTorchTest, RemoteProcedureCalls) {
+  ExpectAllRanksSay(kRpc, {});
+}
+
+TEST_F(PythonTorchTest, DistributedDataParallelFailsOnceAndRunsAgain) {
+  ExpectAllRanksSay(kDdpRestart, {});
+}
+
+TEST_F(PythonTorchTest, StoreOnTheOnePortOfStaticNodes) {
+  ExpectAllRanksSay(kDdpRestart, {}, /*static_ranks=*/true);
+}
+
+TEST_F(PythonTorchTest, StoreOfTheWorkerWithRankZero) {
+  ExpectAllRanksSay(kAllReduce, {"--worker-store=worker"});
 }
 
 }  // namespace

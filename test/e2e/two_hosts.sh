@@ -3,12 +3,13 @@
 # other end of a cable (veth) is the other. To be run by `unshare --map-root-user --net`, with which
 # all of it disappears.
 #
-# usage: two_hosts.sh MUSTER PROGRAM
-# Runs one agent on each host, with PROGRAM as the worker. The second host's output comes after the
-# first's.
+# usage: two_hosts.sh MUSTER PROGRAM endpoint|static
+# Runs one agent on each host, with PROGRAM as the worker; they meet at --rdzv-endpoint, or at --master-addr with
+# node ranks. The second host's output comes after the first's.
 set -eu
 muster=$1
 program=$2
+how=$3
 
 ip link set lo up
 unshare --net sleep 10000 &
@@ -25,9 +26,15 @@ $on_second ip link set lo up
 $on_second ip addr add 10.99.0.2/24 dev to_first
 $on_second ip link set to_first up
 
-set -- run --nnodes=2 --rdzv-endpoint=10.99.0.1:29400 --no-python "$program"
-"$muster" "$@" &
+flags() {
+  if [ "$how" = static ]; then
+    echo --nnodes=2 --master-addr=10.99.0.1 --master-port=29400 --node-rank="$1"
+  else
+    echo --nnodes=2 --rdzv-endpoint=10.99.0.1:29400
+  fi
+}
+"$muster" run $(flags 0) --no-python "$program" &
 first=$!
-$on_second "$muster" "$@" >"$TMPDIR/second.out"
+$on_second "$muster" run $(flags 1) --no-python "$program" >"$TMPDIR/second.out"
 wait $first
 cat "$TMPDIR/second.out"

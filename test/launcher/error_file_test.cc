@@ -1,11 +1,16 @@
 #include "launcher/error_file.h"
 
-#include <gtest/gtest.h>
+#include <fstream>
 
-#include "test/launcher/temp_dir.h"
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "test/support/temp_dir.h"
 
 namespace muster::launcher {
 namespace {
+
+using test::TempDir;
 
 TEST(ErrorFileTest, RecordOfAnExceptionIsRead) {
   const auto file = ParseErrorFile(
@@ -47,6 +52,49 @@ TEST(ErrorFileTest, OnlyARegularFileOfReasonableSizeIsRead) {
   EXPECT_FALSE(ReadErrorFile("").has_value());
   const std::string big = R"({"message": ")" + std::string(1 << 20, 'x') + R"("})";
   EXPECT_FALSE(ReadErrorFile(temp.Write("big.json", big)).has_value());
+}
+
+// What a user saw: torchrun's caller reads its TORCHELASTIC_ERROR_FILE, and there was none.
+TEST(ErrorFileTest, RootCauseIsLeftForWhoeverStartedTheRun) {
+  const TempDir dir;
+  const std::string own =
+      dir.Write("error.json",
+                R"({"message": {"message": "ValueError: x", "extraInfo": {"py_callstack": "T\n",
+          "timestamp": "1700000000"}, "rank": 3}})");
+  rendezvous::WorkerFailure failure{.exit_code = 3, .what = "exited with code 3"};
+  failure.error_file = own;
+  failure.error_message = "ValueError: x";
+  const std::string path = dir.path() + "/root.json";
+  dir.Write("root.json", "of an earlier run");
+  ASSERT_TRUE(WriteRootCause(path, failure).ok());
+  const auto json = nlohmann::json::parse(std::ifstream(path));
+  EXPECT_EQ(json["message"]["errorCode"], 3);
+  EXPECT_EQ(json["message"]["message"], "ValueError: x");
+  EXPECT_EQ(json["message"]["rank"], 3);  // what else was in it
+  EXPECT_EQ(json["message"]["extraInfo"]["timestamp"], "1700000000");
+}
+
+TEST(ErrorFileTest, RootCauseOfAnotherNodeOrWithoutAFileIsWrittenFromWhatIsKnown) {
+  const TempDir dir;
+  const std::string path = dir.path() + "/root.json";
+  rendezvous::WorkerFailure remote{.signal = 11, .what = "was killed by SIGSEGV"};
+  remote.error_file = dir.path() + "/not-here.json";
+  remote.error_message = "ValueError: y";
+  remote.error_traceback = "T\n";
+  remote.error_time = 1700000001;
+  ASSERT_TRUE(WriteRootCause(path, remote).ok());
+  EXPECT_EQ(nlohmann::json::parse(std::ifstream(path))["message"]["errorCode"], -11);
+  EXPECT_EQ(*ReadErrorFile(path), (ErrorFile{"ValueError: y", "T\n", 1700000001}));
+  remote.error_message.clear();
+  ASSERT_TRUE(WriteRootCause(path, remote).ok());
+  EXPECT_EQ(ReadErrorFile(path)->message, "was killed by SIGSEGV");
+}
+
+TEST(ErrorFileTest, RootCauseThatCannotBeWrittenIsToldWithTheCause) {
+  EXPECT_EQ(
+      WriteRootCause("/no/such/dir/root.json", {}).message(),
+      "write the root cause to /no/such/dir/root.json (TORCHELASTIC_ERROR_FILE): No such file "
+      "or directory");
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Environment Env(Environment extra = {}) {
 }
 
 ParsedRun Parse(Args args, Environment environment = Env()) {
-  return ParseRun(args, Env(std::move(environment)), kMachine);
+  return ParseRun(args, Dialect::kRun, Env(std::move(environment)), kMachine);
 }
 
 // For command lines that are right: `args`, then a script that runs anywhere.
@@ -97,8 +97,50 @@ std::vector<ValueCase> ValueCases() {
          return c.redirects.For(0) == Streams::kBoth && c.redirects.For(11) == Streams::kStdout;
        }},
       {"--tee", "3", [](C c) { return c.tee.all == Streams::kBoth; }},
+      {"--total-workers", "6", [](C c) { return c.nproc_per_node == 6; }},
+      {"--devices", "4-6",
+       [](C c) {
+         return c.devices == Args{"4", "5", "6"};
+       }},
+      {"--numa-binding", "core-complex",
+       [](C c) { return c.numa_binding == NumaMode::kCoreComplex; }},
+      {"--worker-store", "worker", [](C c) { return c.worker_store == WorkerStore::kWorker; }},
+      {"--signals-to-handle", "SIGUSR1, TERM",
+       [](C c) {
+         return c.stop_signals == std::vector<int>{SIGUSR1, SIGTERM};
+       }},
+      {"--local-ranks-filter", "0,3",
+       [](C c) {
+         return c.local_ranks_filter == std::vector<int>{0, 3};
+       }},
+      {"--log-line-prefix-template", "${rank}|",
+       [](C c) { return c.prefix_template == "${rank}|"; }},
+      {"--duplicate-stdout-filters", "loss,a,,b",
+       [](C c) {
+         return c.stdout_filters == Args{"loss", "a,b"};
+       }},
+      {"--duplicate-stderr-filters", "Error",
+       [](C c) { return c.stderr_filters == Args{"Error"}; }},
       {"--log-level", "INFO", [](C c) { return c.log_level == LogLevel::kInfo; }},
   };
+}
+
+// torchrun's flags that have nothing to say here: each is read and checked, and changes nothing.
+const std::vector<std::pair<std::string, std::string>> kWithoutEffect = {
+    {"--start-method", "forkserver"}, {"--monitor-interval", "5"},
+    {"--exit-barrier-timeout", "9"},  {"--logs-specs", "default"},
+    {"--event-log-handler", "null"},
+};
+
+std::vector<std::string> ShortNames(const Flag& flag) {
+  const std::string names(flag.short_name);
+  std::vector<std::string> all;
+  for (std::size_t begin = 0; begin < names.size();) {
+    const std::size_t end = std::min(names.find('|', begin), names.size());
+    all.push_back(names.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return all;
 }
 
 std::string WithUnderscores(std::string name) {
@@ -121,15 +163,16 @@ TEST(FlagsTest, EveryFlagWithAValueWorksInEverySpelling) {
       apart.insert(apart.end(), {name, c.value});
       EXPECT_TRUE(c.holds(Config(apart))) << name << " and its value apart";
     }
-    const Flag* flag = MatchFlags(c.flag).at(0);
-    if (flag->short_name.empty()) continue;
-    const std::string short_name(flag->short_name);
-    EXPECT_TRUE(c.holds(Config({short_name, c.value}))) << short_name;
-    EXPECT_TRUE(c.holds(Config({short_name + c.value}))) << short_name;
-    EXPECT_TRUE(c.holds(Config({short_name + "=" + c.value}))) << short_name;
+    for (const std::string& short_name : ShortNames(*MatchFlags(c.flag).at(0))) {
+      EXPECT_TRUE(c.holds(Config({short_name, c.value}))) << short_name;
+      EXPECT_TRUE(c.holds(Config({short_name + c.value}))) << short_name;
+      EXPECT_TRUE(c.holds(Config({short_name + "=" + c.value}))) << short_name;
+    }
   }
+  for (const auto& [flag, value] : kWithoutEffect) walked.insert(flag);
+  walked.insert("--print-completion");  // TextsAreGivenOnRequest
   for (const Flag& flag : RunFlagTable()) {
-    if (flag.kind == Flag::Kind::kValue) {
+    if (flag.kind == Flag::Kind::kValue && flag.of == Flag::Of::kBoth) {
       EXPECT_TRUE(walked.count(std::string(flag.name)) > 0) << flag.name << " is not walked";
     }
   }
@@ -138,6 +181,10 @@ TEST(FlagsTest, EveryFlagWithAValueWorksInEverySpelling) {
 TEST(FlagsTest, EveryFlagWithAValueHasAnEnvironmentVariableThatTheCommandLineBeats) {
   for (const ValueCase& c : ValueCases()) {
     const std::string variable = EnvironmentVariable(*MatchFlags(c.flag).at(0));
+    if (std::string(c.flag) == "--numa-binding") {
+      EXPECT_EQ(variable, "");  // torchrun has none either
+      continue;
+    }
     EXPECT_TRUE(c.holds(Config(c.beside, {{variable, c.value}}))) << variable;
     Args args = c.beside;
     // What the variable says does not matter, not even whether it is right.
@@ -152,6 +199,111 @@ TEST(FlagsTest, NamesOfTheVariablesAreTorchruns) {
   EXPECT_EQ(EnvironmentVariable(*MatchFlags("--nproc_per_node").at(0)), "PET_NPROC_PER_NODE");
   EXPECT_EQ(EnvironmentVariable(*MatchFlags("-r").at(0)), "PET_REDIRECTS");
   EXPECT_EQ(EnvironmentVariable(*MatchFlags("--help").at(0)), "");
+}
+
+TEST(FlagsTest, TorchrunsFlagsWithoutMeaningHereChangeNothing) {
+  LaunchConfig expected = Config({});
+  for (const auto& [flag, value] : kWithoutEffect) {
+    for (const std::string& name : {flag, WithUnderscores(flag)}) {
+      LaunchConfig config = Config({name + "=" + value});
+      config.run_id = expected.run_id;
+      EXPECT_EQ(config, expected) << name;
+    }
+    const std::string variable = EnvironmentVariable(*MatchFlags(flag).at(0));
+    EXPECT_EQ(variable.empty(), flag == "--logs-specs") << flag;
+    if (!variable.empty()) Config({}, {{variable, value}});
+  }
+}
+
+// What `muster launch` makes of a command line: the words that each worker runs.
+Args LaunchWords(Args args, Environment environment = {}) {
+  args.push_back("true");
+  args.push_back("--lr=1");
+  const ParsedRun parsed = ParseRun(args, Dialect::kLaunch, Env(std::move(environment)), kMachine);
+  const auto* error = std::get_if<UsageError>(&parsed);
+  if (error != nullptr) return {error->sentence};
+  return std::get<LaunchConfig>(parsed).program.argv;
+}
+
+TEST(FlagsTest, LaunchPutsTheLocalRankInFrontOfTheScriptsArguments) {
+  EXPECT_EQ(LaunchWords({"--nproc_per_node=2"}),
+            (Args{"/usr/bin/true", "--local-rank=${local_rank}", "--lr=1"}));
+  EXPECT_EQ(LaunchWords({"--local-rank-style=underscore"}),
+            (Args{"/usr/bin/true", "--local_rank=${local_rank}", "--lr=1"}));
+  EXPECT_EQ(LaunchWords({}, {{"PET_LOCAL_RANK_STYLE", "underscore"}}).at(1),
+            "--local_rank=${local_rank}");
+  for (const char* flag : {"--use-env", "--use_env"}) {
+    EXPECT_EQ(LaunchWords({flag}), (Args{"/usr/bin/true", "--lr=1"})) << flag;
+  }
+  EXPECT_EQ(LaunchWords({}, {{"PET_USE_ENV", "1"}}), (Args{"/usr/bin/true", "--lr=1"}));
+  EXPECT_EQ(LaunchWords({"--local-rank-style=dots"}).at(0),
+            "--local-rank-style=dots is not a style of the flag; use dash or underscore");
+  // They are launch's alone.
+  EXPECT_EQ(Error({"--use-env", "true"}),
+            "'--use-env' is a flag of `muster launch`; use that, or drop it");
+  EXPECT_EQ(Config({}, {{"PET_USE_ENV", "?"}}).program.name, "true");
+}
+
+TEST(FlagsTest, TotalNumberOfWorkersGivesTheOtherNumbers) {
+  for (const char* flag : {"-n", "-np", "--total-workers"}) {
+    EXPECT_EQ(Config({flag, "6"}).nproc_per_node, 6) << flag;
+  }
+  EXPECT_EQ(Config({"-n6", "--nnodes=2", "--rdzv-endpoint=h"}).nproc_per_node, 3);
+  const LaunchConfig per_node = Config({"-n", "6", "-ppn", "2", "--rdzv-endpoint=h"});
+  EXPECT_EQ(per_node.nproc_per_node, 2);
+  EXPECT_EQ(per_node.min_nodes, 3);
+  EXPECT_EQ(per_node.max_nodes, 3);
+  EXPECT_EQ(Config({"-n", "6", "-ppn", "2", "--nnodes=3", "--rdzv-endpoint=h"}).max_nodes, 3);
+  EXPECT_EQ(Error({"-n", "5", "--nnodes=2", "--rdzv-endpoint=h", "true"}),
+            "--total-workers=5 does not fit --nnodes=2; give a multiple of it");
+  EXPECT_EQ(Error({"-n", "5", "-ppn", "2", "true"}),
+            "--total-workers=5 does not fit --nproc-per-node=2; give a multiple of it");
+  EXPECT_EQ(Error({"-n", "8", "-ppn", "2", "--nnodes=3", "--rdzv-endpoint=h", "true"}),
+            "--total-workers=8 does not fit --nproc-per-node=2 and --nnodes=3; leave one of the "
+            "three out");
+  EXPECT_EQ(Error({"-n", "8", "--nnodes=1:3", "--rdzv-endpoint=h", "true"}),
+            "--total-workers=8 does not go with --nnodes=1:3, where the number of workers is open; "
+            "give --nproc-per-node instead");
+}
+
+TEST(FlagsTest, DevicesAreTheGpusThatAreCounted) {
+  EXPECT_EQ(Config({"--devices=4,5", "--nproc-per-node=gpu"}).nproc_per_node, 2);
+  EXPECT_EQ(Error({"--devices=4,4", "true"}).substr(0, 14), "--devices=4,4 ");
+}
+
+TEST(FlagsTest, VirtualLocalRankNeedsADeviceForEachWorker) {
+  const Environment two = {{"CUDA_VISIBLE_DEVICES", "4,5"}};
+  EXPECT_TRUE(Config({"--virtual-local-rank", "--nproc-per-node=2"}, two).virtual_local_rank);
+  EXPECT_TRUE(Config({}, {{"PET_VIRTUAL_LOCAL_RANK", "1"}}).virtual_local_rank);
+  EXPECT_NE(Error({"--virtual_local_rank", "--nproc-per-node=3", "true"}, two), "no error");
+}
+
+TEST(FlagsTest, WorkersServeTheStoreWhereTorchrunIsToldSo) {
+  EXPECT_EQ(Config({}, {{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}}).worker_store,
+            WorkerStore::kWorker);
+  EXPECT_EQ(
+      Config({"--worker-store=agent"}, {{"TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "1"}}).worker_store,
+      WorkerStore::kAgent);
+}
+
+TEST(FlagsTest, OneThreadForEachOfSeveralWorkersIsTold) {
+  EXPECT_TRUE(Config({}).notes.empty());
+  ASSERT_EQ(Config({"--nproc-per-node=2"}).notes.size(), 1u);
+  EXPECT_THAT(Config({"--nproc-per-node=2"}).notes[0], testing::HasSubstr("OMP_NUM_THREADS"));
+  EXPECT_TRUE(Config({"--nproc-per-node=2"}, {{"OMP_NUM_THREADS", "3"}}).notes.empty());
+}
+
+TEST(FlagsTest, UnknownSignalIsLeftOutAndTold) {
+  const LaunchConfig config = Config({"--signals-to-handle=SIGTERM,SIGNIX"});
+  EXPECT_EQ(config.stop_signals, std::vector<int>{SIGTERM});
+  EXPECT_THAT(config.notes, testing::ElementsAre(
+                                "--signals-to-handle: there is no signal SIGNIX here; left out"));
+}
+
+TEST(FlagsTest, PurposeIsAskedFor) {
+  EXPECT_EQ(Config({}).purpose, Purpose::kRun);
+  EXPECT_EQ(Config({"--dry-run"}).purpose, Purpose::kDryRun);
+  EXPECT_EQ(Config({"--print-config"}).purpose, Purpose::kPrintConfig);
 }
 
 TEST(FlagsTest, SwitchesWorkInEverySpellingAndFromTheEnvironment) {
@@ -190,6 +342,9 @@ TEST(FlagsTest, UnambiguousBeginningsOfANameWork) {
   EXPECT_EQ(Config({"--redirect=3"}).redirects.all, Streams::kBoth);
   EXPECT_EQ(Config({"--nproc", "2"}).nproc_per_node, 2);
   EXPECT_EQ(Config({"--nproc_per", "2"}).nproc_per_node, 2);
+  // A beginning that only one of torchrun's own flags has means that one, as it does there.
+  EXPECT_EQ(Config({"--t=3"}).tee.all, Streams::kBoth);
+  EXPECT_TRUE(Config({"--v"}).virtual_local_rank);
   EXPECT_EQ(Error({"--no=x", "true"}),
             "'--no' could be --node-rank or --no-python; write the name out");
   EXPECT_EQ(Error({"--master=x", "true"}),
@@ -323,15 +478,24 @@ TEST(FlagsTest, TextsAreGivenOnRequest) {
   }
   const ParsedRun version = Parse({"--version"});
   EXPECT_THAT(std::get<TextRequest>(version).text, testing::MatchesRegex("muster [0-9.]+\n"));
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const ParsedRun completion = Parse({"--print-completion", shell});
+    EXPECT_THAT(std::get<TextRequest>(completion).text, testing::HasSubstr("torchrun")) << shell;
+  }
+  const ParsedRun launch = ParseRun({"-h"}, Dialect::kLaunch, Env(), kMachine);
+  EXPECT_THAT(std::get<TextRequest>(launch).text, testing::HasSubstr("--local-rank-style"));
+  EXPECT_THAT(std::get<TextRequest>(Parse({"-h"})).text,
+              testing::Not(testing::HasSubstr("--local-rank-style")));
 }
 
 TEST(FlagsTest, HelpShowsEveryFlagItsDefaultAndItsGroup) {
   const std::string help = std::get<TextRequest>(Parse({"--help"})).text;
   for (const Flag& flag : RunFlagTable()) {
-    const std::string names =
-        (flag.short_name.empty() ? "  " : "  " + std::string(flag.short_name) + ", ") +
-        std::string(flag.name) +
-        (flag.value_name.empty() ? "" : "=" + std::string(flag.value_name));
+    if (flag.of == Flag::Of::kLaunch) continue;
+    std::string names = "  ";
+    for (const std::string& short_name : ShortNames(flag)) names += short_name + ", ";
+    names += std::string(flag.name) +
+             (flag.value_name.empty() ? "" : "=" + std::string(flag.value_name));
     const std::size_t at = help.find("\n" + names);
     ASSERT_NE(at, std::string::npos) << names;
     EXPECT_LT(help.rfind("\n" + std::string(flag.group) + ":\n", at), at) << names;
@@ -401,7 +565,7 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
       {{"--max-restarts", "-1", "true"},
        "--max-restarts -1 is not a number of restarts; give a whole number from 0"},
       {{"--shutdown-timeout=-5", "true"},
-       "--shutdown-timeout=-5 is not a time; give a number of seconds from 0"},
+       "--shutdown-timeout=-5 is not a time; give a number of seconds from 0, or inf"},
       {{"--exit-code=2", "true"},
        "--exit-code=2 is not a rule for the exit code; use torchrun or worker"},
       {{"-r", "9", "true"},
@@ -420,6 +584,38 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "choose a port"},
       {{"--standalone", "--nnodes=2", "true"},
        "--standalone runs one node, but --nnodes=2 asks for more; drop one of them"},
+      {{"--total-workers=0", "true"},
+       "--total-workers=0 is not a number of workers; give a whole number from 1"},
+      {{"--numa-binding=die", "true"},
+       "--numa-binding=die is not a way to bind; use node, socket, exclusive or core-complex"},
+      {{"--worker-store=me", "true"},
+       "--worker-store=me is nobody who could serve the store; use agent or worker"},
+      {{"--start-method=thread", "true"},
+       "--start-method=thread is not a start method; use spawn, fork or forkserver"},
+      {{"--signals-to-handle=SIGKILL", "true"},
+       "--signals-to-handle=SIGKILL names SIGKILL, which cannot be handled; leave it out"},
+      {{"--signals-to-handle=,", "true"},
+       "--signals-to-handle=, names no signal; write names such as SIGTERM,SIGINT"},
+      {{"--monitor-interval=0", "true"},
+       "--monitor-interval=0 is not a time; give a number of seconds above 0"},
+      {{"--exit-barrier-timeout=x", "true"},
+       "--exit-barrier-timeout=x is not a time; give a number of seconds from 0"},
+      {{"--local-ranks-filter=0,a", "true"},
+       "--local-ranks-filter=0,a is not a list of local ranks; write numbers from 0 with commas "
+       "between"},
+      {{"--logs-specs=mine", "true"},
+       "--logs-specs=mine is a Python plug-in of torchrun's, which cannot be loaded here; use "
+       "--log-dir, --redirects and --tee"},
+      {{"--event-log-handler=console", "true"},
+       "--event-log-handler=console is an event handler of torchrun's, which Muster has not; use "
+       "--log-level=info to see what happens"},
+      {{"--print-completion=tcsh", "true"},
+       "--print-completion=tcsh is not a shell that completion can be printed for; use bash, zsh "
+       "or fish"},
+      {{"-m", "--run-path", "x"},
+       "--module and --run-path exclude each other: one names a module, the other a file; drop one "
+       "of them"},
+      {{"--run-path", "true"}, "cannot run 'true': no such file"},
       {{"-m", "--no-python", "x"},
        "--module and --no-python exclude each other: a module is run by Python; drop one of them"},
       {{}, "no script to run; write `muster run [flags] script [script args...]`"},
@@ -452,7 +648,7 @@ TEST(FlagsTest, MistakeInAVariableNamesTheVariable) {
             "them");
   EXPECT_EQ(Error({"true"}, {{"TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "soon"}}),
             "environment variable TORCH_ELASTIC_SHUTDOWN_TIMEOUT=soon is not a time; give a number "
-            "of seconds from 0");
+            "of seconds from 0, or inf");
 }
 
 }  // namespace

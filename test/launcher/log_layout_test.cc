@@ -8,10 +8,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/launcher/temp_dir.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::launcher {
 namespace {
+
+using test::TempDir;
 
 using testing::HasSubstr;
 using testing::MatchesRegex;

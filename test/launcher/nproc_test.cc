@@ -23,18 +23,39 @@ TEST(NprocTest, WordsCountWhatTheMachineHas) {
 
 TEST(NprocTest, CudaVisibleDevicesSaysWhichGpusThereAre) {
   EXPECT_EQ(*ParseNproc("gpu", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "2, 3"}}), 2);
-  EXPECT_EQ(*ParseNproc("gpu", kNoGpu, {{"CUDA_VISIBLE_DEVICES", "GPU-8932f937,MIG-aa/1/0"}}), 2);
+  EXPECT_EQ(*ParseNproc("gpu", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "3,4,5"}}), 1);
+  EXPECT_EQ(*ParseNproc("gpu", kNoGpu, {{"CUDA_VISIBLE_DEVICES", "GPU-8932f937,GPU-aa"}}), 2);
   EXPECT_EQ(*ParseNproc("auto", kFourGpus, {{"CUDA_VISIBLE_DEVICES", ""}}), 16);
   EXPECT_EQ(*ParseNproc("auto", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "-1"}}), 16);
   EXPECT_EQ(*ParseNproc("auto", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "1,-1,2"}}), 1);
 }
 
+int g_listed = 0;
+
+TEST(NprocTest, DevicesAreListedOnlyWhereTheyMatter) {
+  g_listed = 0;
+  Machine machine = {.cpus = 16, .nvidia_devices = 2, .list_gpus = [] {
+                       ++g_listed;
+                       return std::vector<GpuDevice>{{.index = 0, .uuid = "GPU-aa"},
+                                                     {.index = 1, .uuid = "GPU-bb"}};
+                     }};
+  EXPECT_EQ(*ParseNproc("2", machine, {}), 2);
+  EXPECT_EQ(*ParseNproc("cpu", machine, {}), 16);
+  EXPECT_EQ(g_listed, 0);
+  EXPECT_EQ(*ParseNproc("gpu", machine, {{"CUDA_VISIBLE_DEVICES", "GPU-b,GPU-c"}}), 1);
+  EXPECT_EQ(g_listed, 1);
+
+  machine.nvidia_devices = 0;
+  EXPECT_EQ(*ParseNproc("auto", machine, {}), 16);
+  EXPECT_EQ(g_listed, 1) << "where there is no device node";
+}
+
 TEST(NprocTest, GpuWithoutGpusSaysWhetherTheMachineOrTheVariableHasNone) {
   EXPECT_EQ(ParseNproc("gpu", kNoGpu, {}).status().message(),
             "finds no NVIDIA GPU on this machine; give a number, cpu or auto");
-  EXPECT_EQ(ParseNproc("gpu", kFourGpus, {{"CUDA_VISIBLE_DEVICES", ""}}).status().message(),
-            "finds no GPU because CUDA_VISIBLE_DEVICES lists none; change it, or give a number or "
-            "cpu");
+  EXPECT_EQ(ParseNproc("gpu", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "0,0"}}).status().message(),
+            "finds no GPU because CUDA_VISIBLE_DEVICES leaves none (a device named twice hides "
+            "all); change it, or give a number or cpu");
 }
 
 TEST(NprocTest, WhatIsNoNumberOfWorkersIsRefused) {

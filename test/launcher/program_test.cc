@@ -6,10 +6,12 @@
 
 #include <gtest/gtest.h>
 
-#include "test/launcher/temp_dir.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::launcher {
 namespace {
+
+using test::TempDir;
 
 using Words = std::vector<std::string>;
 

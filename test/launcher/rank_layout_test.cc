@@ -1,10 +1,13 @@
 // Walks every variable that a worker gets, in the situations that give it different values.
 #include "launcher/rank_layout.h"
 
+#include <csignal>
 #include <map>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "launcher/base_environment.h"
 
 namespace muster::launcher {
 namespace {
@@ -49,7 +52,11 @@ TEST(RankLayoutTest, SingleNodeHasExactlyTorchrunsEnvironment) {
                               .restart_count = 0,
                               .max_restarts = 3,
                               .rank_reason = ""};
-  const auto specs = LayOutRanks(ConfigFor(2), assignment, {{"HOME", "/root"}}, LogsFor(2));
+  const NodeBase base{.environment = BaseEnvironment(ConfigFor(2), {{"HOME", "/root"}}),
+                      .host = "node0",
+                      .cpus = {},
+                      .timer_file = ""};
+  const auto specs = LayOutRanks(ConfigFor(2), assignment, base, LogsFor(2));
   ASSERT_EQ(specs.size(), 2u);
   const Environment expected = {
       {"HOME", "/root"},
@@ -163,16 +170,18 @@ TEST(RankLayoutTest, RolesHaveRanksOfTheirOwn) {
 }
 
 TEST(RankLayoutTest, RanksOfTheAgentsOwnEnvironmentAreReplacedAndDefaultsAreNot) {
-  const Environment base = {{"RANK", "9"},
-                            {"WORLD_SIZE", "9"},
-                            {"MASTER_ADDR", "old"},
-                            {"TORCHELASTIC_USE_AGENT_STORE", "True"},
-                            {"OMP_NUM_THREADS", "8"},
-                            {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "3"},
-                            {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM"},
-                            {"CUDA_VISIBLE_DEVICES", "4,5"}};
+  const Environment own = {{"RANK", "9"},
+                           {"WORLD_SIZE", "9"},
+                           {"MASTER_ADDR", "old"},
+                           {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                           {"OMP_NUM_THREADS", "8"},
+                           {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "3"},
+                           {"TORCHELASTIC_SIGNALS_TO_HANDLE", "SIGTERM"},
+                           {"CUDA_VISIBLE_DEVICES", "4,5"}};
   const Assignment assignment{
       .run_id = "j", .world_size = 2, .master_addr = "a", .rank_reason = ""};
+  const NodeBase base{
+      .environment = BaseEnvironment(ConfigFor(2), own), .host = "", .cpus = {}, .timer_file = ""};
   Environment environment = EnvOf(LayOutRanks(ConfigFor(2), assignment, base, LogsFor(2))[0]);
   EXPECT_EQ(environment["RANK"], "0");
   EXPECT_EQ(environment["WORLD_SIZE"], "2");
@@ -180,13 +189,97 @@ TEST(RankLayoutTest, RanksOfTheAgentsOwnEnvironmentAreReplacedAndDefaultsAreNot)
   EXPECT_EQ(environment["TORCHELASTIC_USE_AGENT_STORE"], "False");
   EXPECT_EQ(environment["OMP_NUM_THREADS"], "8");
   EXPECT_EQ(environment["TORCH_NCCL_ASYNC_ERROR_HANDLING"], "3");
-  EXPECT_EQ(environment["TORCHELASTIC_SIGNALS_TO_HANDLE"], "SIGTERM");
+  EXPECT_EQ(environment["TORCHELASTIC_SIGNALS_TO_HANDLE"], "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
   EXPECT_EQ(environment["CUDA_VISIBLE_DEVICES"], "4,5");
 }
 
 TEST(RankLayoutTest, OneWorkerMayUseAllCores) {
-  const auto specs = LayOutRanks(ConfigFor(1), Assignment{}, {}, LogsFor(1));
-  EXPECT_EQ(EnvOf(specs[0]).count("OMP_NUM_THREADS"), 0u);
+  EXPECT_EQ(BaseEnvironment(ConfigFor(1), {}).count("OMP_NUM_THREADS"), 0u);
+}
+
+TEST(RankLayoutTest, ChosenDevicesAreTheWorkersAlone) {
+  LaunchConfig config = ConfigFor(2);
+  config.devices = {"4", "5"};
+  EXPECT_EQ(BaseEnvironment(config, {{"CUDA_VISIBLE_DEVICES", "3,4,5"}})["CUDA_VISIBLE_DEVICES"],
+            "4,5");
+}
+
+TEST(RankLayoutTest, VirtualLocalRankGivesEachWorkerOneDeviceAndRankZero) {
+  LaunchConfig config = ConfigFor(2);
+  config.virtual_local_rank = true;
+  config.program.argv = {"/bin/train", "--local-rank=${local_rank}"};
+  for (const auto& [visible, own] : {std::pair("4, 5", "5"), std::pair("GPU-a,MIG-b", "MIG-b")}) {
+    NodeBase base;
+    base.environment["CUDA_VISIBLE_DEVICES"] = visible;
+    const auto specs = LayOutRanks(config, {.world_size = 2}, base, LogsFor(2));
+    Environment environment = EnvOf(specs[1]);
+    EXPECT_EQ(environment["CUDA_VISIBLE_DEVICES"], own);
+    EXPECT_EQ(environment["LOCAL_RANK"], "0");
+    EXPECT_EQ(environment["RANK"], "1");
+    EXPECT_EQ(environment["TORCHELASTIC_ERROR_FILE"], "/logs/a/1/error.json");
+  }
+  // Nothing said: the index itself.
+  EXPECT_EQ(EnvOf(LayOutRanks(config, {}, {}, LogsFor(2))[1])["CUDA_VISIBLE_DEVICES"], "1");
+}
+
+TEST(RankLayoutTest, StoreOfTheAgentIsAnnounced) {
+  const auto specs =
+      LayOutRanks(ConfigFor(1), {.master_port = 7, .agent_store = true}, {}, LogsFor(1));
+  EXPECT_EQ(EnvOf(specs[0])["TORCHELASTIC_USE_AGENT_STORE"], "True");
+  EXPECT_EQ(EnvOf(specs[0])["MASTER_PORT"], "7");
+}
+
+TEST(RankLayoutTest, SignalsAndTimerFileAreTold) {
+  LaunchConfig config = ConfigFor(1);
+  config.stop_signals = {SIGUSR1, SIGTERM};
+  NodeBase base;
+  base.timer_file = "/tmp/timer";
+  Environment environment = EnvOf(LayOutRanks(config, {}, base, LogsFor(1))[0]);
+  EXPECT_EQ(environment["TORCHELASTIC_SIGNALS_TO_HANDLE"], "SIGUSR1,SIGTERM");
+  EXPECT_EQ(environment["TORCHELASTIC_TIMER_FILE"], "/tmp/timer");
+  EXPECT_EQ(EnvOf(LayOutRanks(config, {}, {}, LogsFor(1))[0]).count("TORCHELASTIC_TIMER_FILE"), 0u);
+}
+
+TEST(RankLayoutTest, BoundWorkersGetTheirCpus) {
+  NodeBase base;
+  base.cpus = {{0, 1}, {2, 3}};
+  const auto specs = LayOutRanks(ConfigFor(2), {}, base, LogsFor(2));
+  EXPECT_THAT(specs[1].cpus, testing::ElementsAre(2, 3));
+}
+
+TEST(RankLayoutTest, PrefixTemplateIsFilledInButForWhatIsNotKnownYet) {
+  LaunchConfig config = ConfigFor(2);
+  config.tee.all = Streams::kBoth;
+  config.prefix_template = "${hostname} $role_name:${rank}/${local_rank} ${pid} ${time} $$ ${x}|";
+  NodeBase base;
+  base.host = "node7";
+  const auto specs = LayOutRanks(config, {.base_rank = 4}, base, LogsFor(2));
+  EXPECT_EQ(specs[1].stderr_spec.prefix, "node7 default:5/1 ${pid} ${time} $ ${x}|");
+}
+
+TEST(RankLayoutTest, FilteredRanksAreNotShownButKeepTheirFiles) {
+  LaunchConfig config = ConfigFor(3);
+  config.local_ranks_filter = {1};
+  config.tee.by_local_rank = {{2, Streams::kBoth}};
+  const auto specs = LayOutRanks(config, {}, {}, LogsFor(3));
+  EXPECT_FALSE(specs[0].stdout_spec.to_console);
+  EXPECT_EQ(specs[0].stdout_spec.file, "");
+  EXPECT_TRUE(specs[1].stdout_spec.to_console);
+  EXPECT_FALSE(specs[2].stdout_spec.to_console);
+  EXPECT_EQ(specs[2].stdout_spec.file, "/logs/a/2/stdout.log");
+}
+
+TEST(RankLayoutTest, FiltersAreForTeedStreamsAlone) {
+  LaunchConfig config = ConfigFor(2);
+  config.stdout_filters = {"loss"};
+  config.tee.by_local_rank = {{1, Streams::kBoth}};
+  AttemptLogs logs = LogsFor(2);
+  logs.filtered_stdout_log = "/logs/a/filtered_stdout.log";
+  const auto specs = LayOutRanks(config, {}, {}, logs);
+  EXPECT_TRUE(specs[0].stdout_spec.filters.empty());
+  EXPECT_THAT(specs[1].stdout_spec.filters, testing::ElementsAre("loss"));
+  EXPECT_EQ(specs[1].stdout_spec.filtered_file, "/logs/a/filtered_stdout.log");
+  EXPECT_TRUE(specs[1].stderr_spec.filters.empty());
 }
 
 TEST(RankLayoutTest, LocalRankMacroIsReplacedInEachWorkersArguments) {

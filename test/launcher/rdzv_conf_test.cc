@@ -59,5 +59,23 @@ TEST(RdzvConfTest, WhatIsNoConfigurationIsRefused) {
   }
 }
 
+TEST(RdzvConfTest, HostIsSaidInAnyOfTorchrunsWords) {
+  EXPECT_EQ(ParseRdzvConf("")->is_host, std::nullopt);
+  for (const char* yes : {"1", "true", "T", "yes", "y"}) {
+    EXPECT_EQ(ParseRdzvConf(std::string("is_host=") + yes)->is_host, true) << yes;
+  }
+  for (const char* no : {"0", "False", "f", "no", "n"}) {
+    EXPECT_EQ(ParseRdzvConf(std::string("is_host=") + no)->is_host, false) << no;
+  }
+  EXPECT_EQ(ParseRdzvConf("is_host=maybe").status().message(), "has a bad is_host; give it 1 or 0");
+}
+
+TEST(RdzvConfTest, StoreInAFileIsRefused) {
+  EXPECT_TRUE(ParseRdzvConf("store_type=tcp").ok());
+  EXPECT_EQ(ParseRdzvConf("store_type=file").status().message(),
+            "asks for a store_type other than tcp, which Muster has not; leave it out and give an "
+            "endpoint HOST:PORT");
+}
+
 }  // namespace
 }  // namespace muster::launcher

@@ -71,6 +71,24 @@ TEST_F(RendezvousAccessTest, StandaloneJobHasNoNetwork) {
   EXPECT_EQ(access.local_address(), "127.0.0.1");
 }
 
+// The guess of who owns an address is wrong behind aliases and second networks: torchrun's users
+// then say is_host=1 on one node and is_host=0 on the others.
+TEST_F(RendezvousAccessTest, UserMaySayWhoHosts) {
+  LaunchConfig config = ConfigFor(RendezvousMode::kEndpoint, FreeEndpoint("127.0.0.1"));
+  config.is_host = false;
+  EXPECT_EQ(Open(config).server(), nullptr);
+  config.is_host = true;
+  const RendezvousAccess host = Open(config);
+  EXPECT_NE(host.server(), nullptr);
+  // Where the host cannot listen it does not look for another one.
+  const auto second = RendezvousAccess::Open(io_, config);
+  EXPECT_EQ(second.status().message(),
+            "listen on " + ToString(config.endpoint) + ": Address already in use");
+  config.endpoint.host = "192.0.2.1";
+  EXPECT_EQ(RendezvousAccess::Open(io_, config).status().message(),
+            "listen on " + ToString(config.endpoint) + ": Cannot assign requested address");
+}
+
 TEST_F(RendezvousAccessTest, StaticJobOfOneNodeHasNoNetworkAndTheUsersAddress) {
   // Nobody resolves it: the workers of this one node do.
   const RendezvousAccess access =

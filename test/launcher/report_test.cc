@@ -47,9 +47,14 @@ WorkerFailure ExitedWith3() {
 TEST(ReportTest, WorkerThatExitedIsShownWithItsLastWords) {
   EXPECT_EQ(FormatReport(Failed(ExitedWith3()), Context()),
             R"(============================================================
-train.py FAILED after 12 s, 2 rounds, 1 restart
+train.py FAILED
+after 12 s, 2 rounds, 1 restart
 ------------------------------------------------------------
-Root cause (first observed failure):
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
   time      : 2023-11-14_22:13:20
   host      : node0 (this node)
   rank      : 1 (local_rank: 1)
@@ -73,13 +78,18 @@ TEST(ReportTest, WorkerThatWasKilledOnAnotherNodeIsShownWithTheSignalsName) {
   failure.log_path = "";
   EXPECT_EQ(FormatReport(Failed(failure), Context()),
             R"(============================================================
-train.py FAILED after 12 s, 2 rounds, 1 restart
+train.py FAILED
+after 12 s, 2 rounds, 1 restart
 ------------------------------------------------------------
-Root cause (first observed failure):
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
   time      : 2023-11-14_22:13:20
   host      : node7
   rank      : 1 (local_rank: 1)
-  exitcode  : -11 (pid: 18678, SIGSEGV)
+  exitcode  : -11 (pid: 18678)
   reason    : was killed by SIGSEGV (core dumped)
   error_file: <N/A>
 ============================================================
@@ -87,17 +97,22 @@ Root cause (first observed failure):
 }
 
 TEST(ReportTest, ErrorFileBringsMessageTracebackAndTime) {
-  ReportContext context = Context();
-  context.error =
-      ErrorFile{"ValueError: no such layer", "Traceback:\n  File \"x.py\"\n", 1600000000};
   WorkerFailure failure = ExitedWith3();
+  failure.error_message = "ValueError: no such layer";
+  failure.error_traceback = "Traceback:\n  File \"x.py\"\n";
+  failure.error_time = 1600000000;
   failure.error_file = "/logs/1/error.json";
   failure.stderr_tail = "";
-  EXPECT_EQ(FormatReport(Failed(failure), context),
+  EXPECT_EQ(FormatReport(Failed(failure), Context()),
             R"(============================================================
-train.py FAILED after 12 s, 2 rounds, 1 restart
+train.py FAILED
+after 12 s, 2 rounds, 1 restart
 ------------------------------------------------------------
-Root cause (first observed failure):
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
   time      : 2020-09-13_12:26:40
   host      : node0 (this node)
   rank      : 1 (local_rank: 1)
@@ -111,6 +126,22 @@ Root cause (first observed failure):
       File "x.py"
 ============================================================
 )");
+}
+
+TEST(ReportTest, LaterFailuresOfThisNodeComeFirstAndTheRootCauseLast) {
+  ReportContext context = Context();
+  WorkerFailure later = ExitedWith3();
+  later.rank = later.local_rank = 2;
+  later.pid = 18680;
+  later.what = "exited with code 3 a moment later";
+  context.others = {later};
+  const std::string report = FormatReport(Failed(ExitedWith3()), context);
+  EXPECT_NE(report.find("Failures:\n[1]:\n  time      : 2023-11-14_22:13:20\n"), std::string::npos);
+  EXPECT_NE(report.find("  rank      : 2 (local_rank: 2)\n  exitcode  : 3 (pid: 18680)\n"),
+            std::string::npos)
+      << report;
+  EXPECT_EQ(report.find("<NO_OTHER_FAILURES>"), std::string::npos);
+  EXPECT_LT(report.find("rank      : 2"), report.find("Root Cause"));
 }
 
 TEST(ReportTest, WorkerThatNeverStartedHasNoPid) {

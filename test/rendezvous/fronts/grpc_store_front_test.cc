@@ -217,8 +217,8 @@ TEST_F(GrpcStoreFrontTest, AddAnswersTheSumOrWhyThereIsNone) {
   EXPECT_TRUE(add(std::numeric_limits<std::int64_t>::min(), &sum).ok());
   EXPECT_EQ(sum, std::numeric_limits<std::int64_t>::max() - 6);
   EXPECT_TRUE(Set("n", "9223372036854775808").ok());
-  EXPECT_THAT(add(1, &sum), Is(grpc::StatusCode::OUT_OF_RANGE,
-                               "add to 'n': the value does not fit in 64 bits"));
+  EXPECT_THAT(add(1, &sum),
+              Is(grpc::StatusCode::OUT_OF_RANGE, "add to 'n': the value does not fit in 64 bits"));
   EXPECT_TRUE(Set("n", "seven").ok());
   EXPECT_THAT(add(1, &sum),
               Is(grpc::StatusCode::FAILED_PRECONDITION, "add to 'n': the value is not a number"));

@@ -1,0 +1,60 @@
+#include "launcher/commands/ps.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/time/time.h"
+#include "launcher/environment.h"
+#include "launcher/run_registry.h"
+#include "launcher/run_table.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr char kHelp[] =
+    R"(Usage: muster ps [--json]
+
+Lists your runs on this machine: run id, pid, node rank, devices, ranks, state, when it began, where
+its logs are, and the script.
+
+  --json      Print a JSON array for programs.
+  -h, --help  Print this text.
+
+Runs are found in MUSTER_RUNS_DIR if it is set, else in XDG_RUNTIME_DIR/muster and /tmp/muster-UID.
+)";
+
+int Print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
+    return 0;
+  }
+  std::fprintf(stderr, "muster ps: write stdout: %s\n", std::strerror(errno));
+  return 1;
+}
+
+}  // namespace
+
+int PsCommand(const std::vector<std::string>& args) {
+  bool as_json = false;
+  for (const std::string& arg : args) {
+    if (arg == "--help" || arg == "-h") return Print(kHelp);
+    if (arg != "--json") {
+      std::fprintf(stderr, "muster ps: there is no argument '%s'; see `muster ps --help`\n",
+                   arg.c_str());
+      return 2;
+    }
+    as_json = true;
+  }
+
+  const RunList list = ListRuns(RunsDirs(ReadEnvironment(environ)));
+  for (const std::string& warning : list.warnings) {
+    std::fprintf(stderr, "muster ps: %s\n", warning.c_str());
+  }
+  if (list.runs.empty()) std::fputs("no runs\n", stderr);
+  if (as_json) return Print(WriteRunInfos(list.runs));
+  return list.runs.empty() ? 0 : Print(RunTable(list.runs, absl::LocalTimeZone()));
+}
+
+}  // namespace muster::launcher
