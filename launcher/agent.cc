@@ -10,6 +10,21 @@
 #include "launcher/rank_layout.h"
 
 namespace muster::launcher {
+namespace {
+
+const char* EndName(worker::GroupEnd end) {
+  switch (end) {
+    case worker::GroupEnd::kSucceeded:
+      return "succeeded";
+    case worker::GroupEnd::kFailed:
+      return "failed";
+    case worker::GroupEnd::kStopped:
+      return "stopped";
+  }
+  return "";
+}
+
+}  // namespace
 
 Agent::Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore& store,
              AgentParts parts, AgentObserver observer, const ClientFactory& make_client)
@@ -29,6 +44,7 @@ void Agent::Run(std::function<void(const RunResult&)> finished) {
 
 void Agent::OnStopSignal(int signal) {
   spdlog::warn("received {}", worker::SignalName(signal));
+  TellRound(AgentEventKind::kSignal, worker::SignalName(signal));
   Do(policy_.OnSignal(signal));
 }
 
@@ -44,7 +60,20 @@ void Agent::KillOverdue(pid_t pid, const std::string& scope, int signal) {
   }
 }
 
+void Agent::TellRound(AgentEventKind kind, std::string cause) {
+  observer_.on_event({.kind = kind, .round = round_, .cause = std::move(cause)});
+}
+
 void Agent::OnDirective(const rendezvous::Directive& directive) {
+  if (const auto* waiting = std::get_if<rendezvous::Waiting>(&directive)) {
+    observer_.on_event(
+        {.kind = AgentEventKind::kWaiting, .round = waiting->round, .cause = waiting->sentence});
+  } else if (const auto* stop = std::get_if<rendezvous::Stop>(&directive)) {
+    observer_.on_event(
+        {.kind = AgentEventKind::kToldToStop, .round = stop->round, .cause = stop->reason});
+  } else if (const auto* verdict = std::get_if<rendezvous::Verdict>(&directive)) {
+    TellRound(AgentEventKind::kVerdict, verdict->sentence);
+  }
   Do(policy_.OnDirective(directive));
 }
 
@@ -53,6 +82,7 @@ void Agent::OnTrouble(const std::string& trouble) {
 }
 
 void Agent::OnLost(const absl::Status& status) {
+  TellRound(AgentEventKind::kLost, std::string(status.message()));
   Do(policy_.OnLost(status));
 }
 
@@ -64,6 +94,7 @@ void Agent::Do(const Actions& actions) {
 
 void Agent::Do(const JoinRound&) {
   observer_.on_state(RunState::kWaiting);
+  observer_.on_event({.kind = AgentEventKind::kJoining});
   const absl::StatusOr<std::uint16_t> port = store_.Prepare();
   if (!port.ok()) return Do(policy_.OnCannotStart(port.status()));
   rendezvous::NodeInfo node = parts_.node;
@@ -74,6 +105,8 @@ void Agent::Do(const JoinRound&) {
 
 void Agent::Do(const StartWorkers& start) {
   const rendezvous::Assignment& assignment = start.assignment;
+  round_ = assignment.round;
+  TellRound(AgentEventKind::kAssigned, assignment.rank_reason);
   const absl::StatusOr<AttemptLogs> logs = parts_.logs.BeginAttempt(
       assignment.restart_count, assignment.round, parts_.config.nproc_per_node);
   if (!logs.ok()) return Do(policy_.OnCannotStart(logs.status()));
@@ -97,6 +130,11 @@ void Agent::Do(const StartWorkers& start) {
           .on_first_failure =
               [this](const worker::FailureRecord& record) {
                 spdlog::warn("rank {} {}", record.rank, record.what);
+                observer_.on_event({.kind = AgentEventKind::kWorkerFailed,
+                                    .round = round_,
+                                    .rank = record.rank,
+                                    .pid = record.pid,
+                                    .cause = record.what});
                 Do(policy_.OnFirstFailure(ToReport(record)));
               },
           .on_done = [this](const worker::GroupResult& result) { OnWorkersDone(result); },
@@ -105,7 +143,9 @@ void Agent::Do(const StartWorkers& start) {
       LayOutRanks(parts_.config, assignment, parts_.base, *logs);
   const int count = static_cast<int>(specs.size());
   workers_->Start(std::move(specs));
-  if (workers_->running() == count) Do(policy_.OnWorkersStarted());
+  if (workers_->running() < count) return;
+  TellRound(AgentEventKind::kWorkersStarted);
+  Do(policy_.OnWorkersStarted());
 }
 
 void Agent::OnWorkersDone(const worker::GroupResult& result) {
@@ -119,12 +159,14 @@ void Agent::OnWorkersDone(const worker::GroupResult& result) {
     other_failures_.push_back(ToReport(record));
   }
   workers_.reset();
+  TellRound(AgentEventKind::kWorkersGone, EndName(result.end));
   Do(policy_.OnWorkersGone(result.end == worker::GroupEnd::kSucceeded));
 }
 
 void Agent::Do(const StopWorkers& stop) {
   if (workers_ == nullptr) return;
   observer_.on_state(policy_.result() ? RunState::kStopping : RunState::kRestarting);
+  TellRound(AgentEventKind::kStopping, worker::SignalName(stop.signal));
   workers_->Stop({.first_signal = stop.signal, .grace = parts_.config.shutdown_timeout});
 }
 

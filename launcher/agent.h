@@ -10,6 +10,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/status/statusor.h"
+#include "launcher/agent_event.h"
 #include "launcher/agent_policy.h"
 #include "launcher/environment.h"
 #include "launcher/launch_config.h"
@@ -39,6 +40,7 @@ struct AgentObserver {
   std::function<void(RunState)> on_state;
   // The workers of this round are about to start; the state is kRunning.
   std::function<void(const rendezvous::Assignment&)> on_round;
+  std::function<void(const AgentEvent&)> on_event;
 };
 
 // The loop code around AgentPolicy: hands it what happens and does what it asks. Lives on the
@@ -93,6 +95,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   rendezvous::JobSettings Settings() const;
   rendezvous::WorkerFailure ToReport(const worker::FailureRecord& record) const;
   void OnWorkersDone(const worker::GroupResult& result);
+  // Tells the observer of something that is about the current round.
+  void TellRound(AgentEventKind kind, std::string cause = "");
 
   boost::asio::io_context& io_;
   worker::Console& console_;
@@ -105,6 +109,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   std::unique_ptr<rendezvous::RendezvousClient> client_;
   std::unique_ptr<worker::WorkerGroup> workers_;
   std::vector<rendezvous::WorkerFailure> other_failures_;
+  // Of the last Assignment.
+  rendezvous::RoundNumber round_ = rendezvous::kNoRound;
 };
 
 }  // namespace muster::launcher

@@ -56,6 +56,7 @@ Problem SetStdoutFilters(absl::string_view value, RunFlags& flags);
 Problem SetStderrFilters(absl::string_view value, RunFlags& flags);
 Problem SetLogsSpecs(absl::string_view value, RunFlags& flags);
 Problem SetEventLogHandler(absl::string_view value, RunFlags& flags);
+Problem SetEventLog(absl::string_view value, RunFlags& flags);
 Problem SetDryRun(absl::string_view value, RunFlags& flags);
 Problem SetPrintConfig(absl::string_view value, RunFlags& flags);
 Problem SetPrintCompletion(absl::string_view value, RunFlags& flags);

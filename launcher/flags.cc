@@ -266,6 +266,7 @@ absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dial
   config.stdout_filters = flags.stdout_filters;
   config.stderr_filters = flags.stderr_filters;
   config.prefix_template = flags.prefix_template;
+  config.event_log = flags.event_log;
   config.log_level = flags.log_level;
   if (const auto omp = DefaultOmpThreads(config.nproc_per_node, environment)) {
     config.notes.push_back(omp->note);

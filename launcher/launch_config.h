@@ -125,6 +125,8 @@ struct LaunchConfig {
   std::vector<std::string> stderr_filters;
   // What stands before a tee'd line, with ${macros}; empty: "[<role><local rank>]:".
   std::string prefix_template;
+  // The file for events; empty: none.
+  std::string event_log;
   LogLevel log_level = LogLevel::kWarning;
   // What the user should know before the workers start, one sentence each.
   std::vector<std::string> notes;

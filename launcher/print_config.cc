@@ -104,6 +104,7 @@ std::string ConfigText(const LaunchConfig& config) {
   out["duplicate_stdout_filters"] = config.stdout_filters;
   out["duplicate_stderr_filters"] = config.stderr_filters;
   out["log_line_prefix_template"] = config.prefix_template;
+  out["event_log"] = config.event_log;
   out["log_level"] = Name(config.log_level);
   // A path may hold any bytes; what is no UTF-8 is shown as such.
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";

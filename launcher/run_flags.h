@@ -68,6 +68,7 @@ struct RunFlags {
   std::vector<std::string> stdout_filters;
   std::vector<std::string> stderr_filters;
   std::string prefix_template;
+  std::string event_log;
   LogLevel log_level = LogLevel::kWarning;
   std::vector<std::string> notes;
 };

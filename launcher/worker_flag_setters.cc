@@ -136,7 +136,12 @@ Problem SetLogsSpecs(absl::string_view value, RunFlags&) {
 Problem SetEventLogHandler(absl::string_view value, RunFlags&) {
   return CheckChoice(value, {"null", "dynamic_rendezvous"},
                      "is an event handler of torchrun's, which Muster has not; use "
-                     "--log-level=info to see what happens");
+                     "--event-log=FILE for programs, or --log-level=info");
+}
+
+Problem SetEventLog(absl::string_view value, RunFlags& flags) {
+  flags.event_log = std::string(value);
+  return std::nullopt;
 }
 
 Problem SetPrintCompletion(absl::string_view value, RunFlags& flags) {

@@ -3,10 +3,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <memory>
 
@@ -83,6 +85,25 @@ std::vector<ProcessInfo> ReadProcesses() {
     if (std::optional<ProcessInfo> info = ReadProcess(pid)) processes.push_back(*std::move(info));
   }
   return processes;
+}
+
+std::vector<ProcessInfo> ReadOwnChildren() {
+  std::vector<ProcessInfo> children;
+  bool told = false;
+  // Each thread has a list of those that it started or, the first, has adopted.
+  const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir("/proc/self/task"), ::closedir);
+  while (const dirent* entry = tasks == nullptr ? nullptr : ::readdir(tasks.get())) {
+    std::ifstream list(absl::StrCat("/proc/self/task/", entry->d_name, "/children"));
+    told |= list.is_open();
+    for (pid_t pid; list >> pid;) {
+      if (std::optional<ProcessInfo> info = ReadProcess(pid)) children.push_back(*std::move(info));
+    }
+  }
+  if (told) return children;
+  // A kernel without CONFIG_PROC_CHILDREN.
+  children = ReadProcesses();
+  std::erase_if(children, [](const ProcessInfo& info) { return info.parent != ::getpid(); });
+  return children;
 }
 
 std::vector<ProcessInfo> WithDescendants(const std::vector<ProcessInfo>& all,

@@ -33,6 +33,10 @@ std::optional<ProcessInfo> ReadProcess(pid_t pid);
 // or ends meanwhile may be missing. Takes about 10 us for each process.
 std::vector<ProcessInfo> ReadProcesses();
 
+// The children of this process, zombies included, without a look at the rest of the machine, which
+// may have thousands. One that is born or ends meanwhile may be missing.
+std::vector<ProcessInfo> ReadOwnChildren();
+
 // Those of `all` that are among `roots`, or descend from one by way of others in `all`.
 std::vector<ProcessInfo> WithDescendants(const std::vector<ProcessInfo>& all,
                                          const std::set<pid_t>& roots);

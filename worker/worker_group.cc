@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "worker/agent_mark.h"
 #include "worker/console.h"
+#include "worker/leftovers.h"
 #include "worker/output.h"
 #include "worker/process.h"
 #include "worker/process_info.h"
@@ -52,17 +53,6 @@ FailureRecord CouldNotBeStarted(const WorkerSpec& spec, const absl::Status& stat
   return record;
 }
 
-// "python3 (pid 17), sleep (pid 19) and 4 more".
-std::string Enumerate(const std::vector<ProcessInfo>& processes) {
-  constexpr std::size_t kNamed = 8;
-  const std::size_t named = std::min(processes.size(), kNamed);
-  std::string text =
-      absl::StrJoin(processes.begin(), processes.begin() + static_cast<std::ptrdiff_t>(named), ", ",
-                    [](std::string* out, const ProcessInfo& info) { *out += Describe(info); });
-  if (processes.size() > named) absl::StrAppend(&text, " and ", processes.size() - named, " more");
-  return text;
-}
-
 // After the last worker's end: by then what died with it is gone, and what had just been forked has
 // called exec.
 constexpr std::chrono::milliseconds kSettle(200);
@@ -99,10 +89,10 @@ void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
     if (auto cgroup = WorkerCgroup::Create()) cgroup_.emplace(*std::move(cgroup));
   }
   tree_.emplace(io_, [this] { FinishIfAllGone(); });
+  StartGuard(specs.size());
   for (WorkerSpec& spec : specs) {
     const absl::Status status = StartWorker(spec);
     if (status.ok()) continue;
-    StartGuard();
     // Told from the loop, so that nobody hears of a failure before Start() has returned.
     start_failed_ = true;
     boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_),
@@ -114,20 +104,17 @@ void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
     });
     return;
   }
-  StartGuard();
 }
 
-// After the workers, which need not wait for it.
-void WorkerGroup::StartGuard() {
-  if (workers_.empty()) return;
+// Before the first worker: an agent may be killed at any time from then on.
+void WorkerGroup::StartGuard(std::size_t capacity) {
   absl::StatusOr<OrphanGuard> guard =
-      OrphanGuard::Start({.capacity = workers_.size(),
+      OrphanGuard::Start({.capacity = capacity,
                           .mark = AgentMark(),
                           .cgroup = cgroup_.has_value() ? cgroup_->path() : ""});
   if (guard.ok()) {
     guard_.emplace(*std::move(guard));
     tree_->AddStranger(guard_->pid());
-    for (const auto& worker : workers_) guard_->Watch(worker->process->pid());
     return;
   }
   boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_),
@@ -167,6 +154,7 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
 
   const pid_t pid = spawned->pid;
   tree_->AddWorker(pid);
+  if (guard_) guard_->Watch(pid);
   worker->out->Start(pid);
   worker->err->Start(pid);
   worker->process = std::make_unique<Process>(
@@ -326,7 +314,8 @@ void WorkerGroup::FinishIfAllGone() {
   if (!std::exchange(workers_gone_, true)) {
     settled_.expires_after(kSettle);
     settled_.async_wait([this, alive = std::weak_ptr<void>(alive_)](auto error) {
-      if (!alive.expired() && !error && state_ == State::kStopping && !killed_) RemindLeftovers();
+      if (alive.expired() || error || state_ != State::kStopping || killed_) return;
+      RemindLeftovers(tree_->Leftovers(), before_first_signal_, first_signal_);
     });
   }
   if (state_ == State::kRunning) {
@@ -334,25 +323,6 @@ void WorkerGroup::FinishIfAllGone() {
   } else if (killed_) {
     // Some may have been started while the others were killed.
     tree_->Signal({SIGKILL});
-  }
-}
-
-void WorkerGroup::RemindLeftovers() {
-  const auto was_there = [this](const ProcessInfo& leftover) {
-    return std::any_of(
-        before_first_signal_.begin(), before_first_signal_.end(), [&](const ProcessInfo& before) {
-          return before.pid == leftover.pid && before.start_time == leftover.start_time;
-        });
-  };
-  for (const ProcessInfo& leftover : tree_->Leftovers()) {
-    // What was started since may be needed by somebody who answers the signal.
-    if (!was_there(leftover)) continue;
-    const std::optional<Disposition> disposition = DispositionOf(leftover.pid, first_signal_);
-    if (disposition == Disposition::kIgnored) {
-      SignalProcess(leftover, SIGTERM);
-    } else if (disposition == Disposition::kDefault) {
-      SignalProcess(leftover, first_signal_);
-    }
   }
 }
 

@@ -15,7 +15,7 @@
 // also to those in sessions of their own, the grace lasts until the last of them is gone, and
 // SIGKILL goes to all that are left then. So a shell that ends at SIGTERM does not take away the
 // time that its python needs to save. When no worker runs any more, what cannot be answering the
-// first signal is reminded (RemindLeftovers), so that nobody has to wait for the grace to end.
+// first signal is reminded (leftovers.h), so that nobody has to wait for the grace to end.
 #pragma once
 
 #include <chrono>
@@ -142,7 +142,7 @@ class WorkerGroup {
   struct Worker;
 
   absl::Status StartWorker(const WorkerSpec& spec);
-  void StartGuard();
+  void StartGuard(std::size_t capacity);
   void OnExit(Worker& worker, const ExitStatus& status);
   FailureRecord RecordFailure(const Worker& worker);
   void OnFailure(FailureRecord failure);
@@ -150,11 +150,6 @@ class WorkerGroup {
   void BeginStop(const StopLadder& ladder);
   // Sets the time of SIGKILL, unless it is set to an earlier one.
   void HastenKill(const StopLadder& ladder);
-  // Signals what is left behind once more where that is certain to disturb nothing: SIGTERM to what
-  // ignores the first signal, as a shell's background jobs do SIGINT; the first signal again to
-  // what has no handler for it and should have ended, but was between fork and exec when it came,
-  // with its parent's handler, which lost it.
-  void RemindLeftovers();
   void OnGraceOver();
   void KillAll();
   void GiveUp();

@@ -43,8 +43,8 @@ WorkerTree::WorkerTree(boost::asio::io_context& io, std::function<void()> on_orp
       on_orphan_(std::move(on_orphan)),
       child_ended_(io, SIGCHLD) {
   MakeChildSignalQuiet();
-  for (const ProcessInfo& info : ReadProcesses()) {
-    if (info.parent == self_) strangers_.emplace(info.pid, info.start_time);
+  for (const ProcessInfo& child : ReadOwnChildren()) {
+    strangers_.emplace(child.pid, child.start_time);
   }
   // Linux 3.4; where it fails, orphans leave the tree as they always did.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -93,12 +93,14 @@ std::vector<ProcessInfo> WorkerTree::Leftovers() const {
 
 template <typename Predicate>
 std::vector<ProcessInfo> WorkerTree::LiveBelow(Predicate is_root) const {
-  const std::vector<ProcessInfo> all = ReadProcesses();
+  // Roots are children of ours, and often there is none: then the machine's other processes, which
+  // may be thousands, need not be looked at.
   std::set<pid_t> roots;
-  for (const ProcessInfo& info : all) {
-    if (is_root(info)) roots.insert(info.pid);
+  for (const ProcessInfo& child : ReadOwnChildren()) {
+    if (is_root(child)) roots.insert(child.pid);
   }
-  std::vector<ProcessInfo> members = WithDescendants(all, roots);
+  if (roots.empty()) return {};
+  std::vector<ProcessInfo> members = WithDescendants(ReadProcesses(), roots);
   std::erase_if(members, [](const ProcessInfo& info) { return info.zombie; });
   return members;
 }
@@ -169,8 +171,9 @@ bool WorkerTree::ReapOrphans() {
 
 bool WorkerTree::ReapBehindStrangers() {
   bool reaped = false;
-  for (const ProcessInfo& info : ReadProcesses()) {
-    if (info.zombie && IsAdopted(info)) reaped |= ::waitpid(info.pid, nullptr, WNOHANG) == info.pid;
+  for (const ProcessInfo& child : ReadOwnChildren()) {
+    if (!child.zombie || !IsAdopted(child)) continue;
+    reaped |= ::waitpid(child.pid, nullptr, WNOHANG) == child.pid;
   }
   return reaped;
 }

@@ -16,6 +16,7 @@
 #include "launcher/agent.h"
 #include "launcher/dry_run.h"
 #include "launcher/error_file.h"
+#include "launcher/event_log.h"
 #include "launcher/flags.h"
 #include "launcher/local_address.h"
 #include "launcher/log_layout.h"
@@ -24,6 +25,7 @@
 #include "launcher/print_config.h"
 #include "launcher/rendezvous_access.h"
 #include "launcher/report.h"
+#include "launcher/restart_timeline.h"
 #include "launcher/run_entry.h"
 #include "launcher/signals.h"
 #include "launcher/workers_store.h"
@@ -112,6 +114,11 @@ class Run {
     }
 
     rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());
+    if (!config_.event_log.empty()) {
+      auto events = EventLog::Open(config_.event_log, config_.run_id, node.node_id);
+      if (!events.ok()) return Fail(events.status(), kSetUpFailed);
+      events_ = *std::move(events);
+    }
     agent_ = std::make_unique<Agent>(
         io_, console_, *store_,
         AgentParts{.config = config_,
@@ -124,6 +131,11 @@ class Run {
                             // Timers of the last round's workers; their pids may be others' by now.
                             if (watchdog_) watchdog_->Clear();
                             entry_->ShowRound(round);
+                          },
+                      .on_event =
+                          [this](const AgentEvent& event) {
+                            if (events_) events_->Write(event);
+                            timeline_.On(event, Clock::now());
                           }},
         [this](auto& listener) { return access_->MakeClient(listener); });
     // Until here nothing was started, and a signal simply ended this process, even while DNS kept
@@ -154,6 +166,12 @@ class Run {
     agent_.reset();
     watchdog_.reset();
     exit_code_ = ExitCodeFor(result, config_.exit_code);
+    for (const std::string& line : timeline_.Lines()) spdlog::warn("{}", line);
+    if (events_ && events_->lost() > 0) {
+      spdlog::warn("{} of the event log {} could not be written",
+                   rendezvous::Count(static_cast<std::size_t>(events_->lost()), "line"),
+                   config_.event_log);
+    }
     console_.Write(worker::StreamKind::kStderr, FormatReport(result, context));
     LeaveRootCause(result);
     std::string why;
@@ -209,6 +227,8 @@ class Run {
   // Outlives the agent: workers on other nodes may still be ending.
   std::optional<WorkersStore> store_;
   std::unique_ptr<worker::FileWatchdog> watchdog_;
+  std::unique_ptr<EventLog> events_;
+  RestartTimeline timeline_;
   std::unique_ptr<Agent> agent_;
   int exit_code_ = 0;
 };

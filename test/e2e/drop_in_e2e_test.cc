@@ -276,6 +276,25 @@ TEST_F(DropInTest, TeedLinesHaveThePrefixAskedForAndMatchesAreCopied) {
   EXPECT_EQ(filtered_out.find("noise"), std::string::npos);
 }
 
+TEST_F(DropInTest, RestartIsInTheEventLogAndItsTimesAreTold) {
+  Command run = StartMuster({"--max-restarts=1", "--event-log", Path("events"), "--no-python", "sh",
+                             "-c", "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 7"});
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_TRUE(Contains(run.err(), "restart after round 0 (rank 0 exited with code 7): told "));
+  std::string events;
+  for (const std::string& line : Lines(ReadFile(Path("events")))) {
+    const std::string key = "\"event\":\"";
+    const std::size_t at = line.find(key) + key.size();
+    events += line.substr(at, line.find('"', at) - at) + " ";
+  }
+  // Which of the two comes first is open: the rendezvous answers while the workers end.
+  const std::string before = "joining assigned workers_started worker_failed ";
+  const std::string after = "joining assigned workers_started workers_gone verdict ";
+  EXPECT_TRUE(events == before + "workers_gone told_to_stop " + after ||
+              events == before + "told_to_stop workers_gone " + after)
+      << events;
+}
+
 TEST_F(DropInTest, SignalsThatAreListedEndTheRunAndOthersPass) {
   const std::string script = Write("traps.sh",
                                    "#!/bin/sh\n"

@@ -110,13 +110,20 @@ TEST_F(IdleTest, OnlyKeepAlivesWakeUpADaemonAndItsAgents) {
   Command other = StartAgent(flags, "echo ready; exec sleep 10000");
   ASSERT_TRUE(one.WaitForOut("ready") && other.WaitForOut("ready")) << one.err();
 
-  const Window window = LookOn({daemon.process.pid(), one.pid(), other.pid()});
-  const double beats = window.seconds + 1;
   // An agent's timer rings, and gRPC says that the keep-alive is written. A few more are left for
-  // what was still under way when we began to look.
+  // what was still under way when we began to look; on a busy machine a start may take longer than
+  // that, and then the next window counts.
+  const auto too_many = [](const Window& window, std::size_t agent) {
+    return window.processes[agent].main > 3 * (window.seconds + 1) + 5;
+  };
+  Window window = LookOn({daemon.process.pid(), one.pid(), other.pid()});
+  for (int more = 0; more < 3 && (too_many(window, 1) || too_many(window, 2)); ++more) {
+    window = LookOn({daemon.process.pid(), one.pid(), other.pid()});
+  }
+  const double beats = window.seconds + 1;
   for (const std::size_t agent : {1, 2}) {
     EXPECT_GE(window.processes[agent].main, 1);
-    EXPECT_LE(window.processes[agent].main, 3 * beats + 5);
+    EXPECT_FALSE(too_many(window, agent)) << window.processes[agent].main;
   }
   // The daemon hears each, and may have to set its timer anew.
   EXPECT_GE(window.processes[0].main, 1);

@@ -55,6 +55,18 @@ TEST_F(ProcessTreeE2eTest, SecondInterruptDoesNotWaitForDaemons) {
 }
 
 // "kill -9 of the launcher, and the GPUs were busy until I rebooted."
+// "A node was killed as its job started, and its sleep was still there": the guard came after the
+// workers.
+TEST_F(ProcessTreeE2eTest, AgentThatIsKilledAsItsWorkerSpeaksLeavesNothing) {
+  for (int i = 0; i < 10; ++i) {
+    Command agent = StartAgent({"--standalone"}, "echo here; sleep 10000; :");
+    ASSERT_TRUE(agent.WaitForOut("here")) << agent.err();
+    agent.Signal(SIGKILL);
+    EXPECT_EQ(agent.Wait(), -SIGKILL);
+    EXPECT_TRUE(WaitForProcesses(mark(), 0));
+  }
+}
+
 TEST_F(ProcessTreeE2eTest, AgentThatIsKilledLeavesNothing) {
   Command agent = StartScattered("wait");
   agent.Signal(SIGKILL);

@@ -121,6 +121,7 @@ std::vector<ValueCase> ValueCases() {
        }},
       {"--duplicate-stderr-filters", "Error",
        [](C c) { return c.stderr_filters == Args{"Error"}; }},
+      {"--event-log", "/logs/events", [](C c) { return c.event_log == "/logs/events"; }},
       {"--log-level", "INFO", [](C c) { return c.log_level == LogLevel::kInfo; }},
   };
 }
@@ -608,7 +609,7 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "--log-dir, --redirects and --tee"},
       {{"--event-log-handler=console", "true"},
        "--event-log-handler=console is an event handler of torchrun's, which Muster has not; use "
-       "--log-level=info to see what happens"},
+       "--event-log=FILE for programs, or --log-level=info"},
       {{"--print-completion=tcsh", "true"},
        "--print-completion=tcsh is not a shell that completion can be printed for; use bash, zsh "
        "or fish"},

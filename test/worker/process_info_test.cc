@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <csignal>
+#include <optional>
+#include <set>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -42,6 +45,18 @@ TEST(ProcessInfoTest, OneOfOurOwn) {
   EXPECT_FALSE(info->zombie);
   EXPECT_GT(info->start_time, 0u);
   EXPECT_EQ(Describe(*info), info->name + " (pid " + std::to_string(child.pid()) + ")");
+}
+
+TEST(ProcessInfoTest, OwnChildrenAreThoseOfAllThreads) {
+  const Child child;
+  std::optional<Child> of_thread;
+  std::thread([&] { of_thread.emplace(); }).join();
+  std::set<pid_t> pids;
+  for (const ProcessInfo& info : ReadOwnChildren()) pids.insert(info.pid);
+  EXPECT_EQ(pids.count(child.pid()), 1u);
+  EXPECT_EQ(pids.count(::getppid()), 0u);
+  // The kernel ends it with its thread (PR_SET_PDEATHSIG), and it waits for us as a zombie.
+  EXPECT_EQ(pids.count(of_thread->pid()), 1u);
 }
 
 TEST(ProcessInfoTest, NameWithParenthesesAndSpaces) {

@@ -1,0 +1,34 @@
+// What happens to one node of a run, as its agent sees it: for the event log and the timeline.
+#pragma once
+
+#include <string>
+
+#include "rendezvous/core/types.h"
+
+namespace muster::launcher {
+
+enum class AgentEventKind {
+  kJoining,         // asks for a place in the next round
+  kWaiting,         // hears why there is no place yet; `cause` says why
+  kAssigned,        // has a place; `cause` is the reason for its rank
+  kWorkersStarted,  // every worker runs
+  kWorkerFailed,    // the first failure here; `rank`, `pid`, and `cause` is what became of it
+  kToldToStop,      // the round is over; `cause` says why
+  kStopping,        // the workers are being ended; `cause` is the signal they get
+  kWorkersGone,     // none is left; `cause` is "succeeded", "failed" or "stopped"
+  kSignal,          // a signal to the agent itself; `cause` is its name
+  kLost,            // the rendezvous is gone; `cause` says why
+  kVerdict,         // the job has ended; `cause` is its sentence
+};
+
+struct AgentEvent {
+  AgentEventKind kind = AgentEventKind::kJoining;
+  // The round it is about; kNoRound when it is about none.
+  rendezvous::RoundNumber round = rendezvous::kNoRound;
+  // The worker it is about: its global rank, and its pid here; -1 and 0 when it is about none.
+  int rank = -1;
+  int pid = 0;
+  std::string cause;
+};
+
+}  // namespace muster::launcher

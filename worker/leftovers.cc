@@ -1,0 +1,47 @@
+#include "worker/leftovers.h"
+
+#include <algorithm>
+#include <csignal>
+#include <cstddef>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace muster::worker {
+namespace {
+
+constexpr std::size_t kNamed = 8;
+
+bool Contains(const std::vector<ProcessInfo>& processes, const ProcessInfo& wanted) {
+  return std::any_of(processes.begin(), processes.end(), [&](const ProcessInfo& info) {
+    return info.pid == wanted.pid && info.start_time == wanted.start_time;
+  });
+}
+
+}  // namespace
+
+void RemindLeftovers(const std::vector<ProcessInfo>& leftovers,
+                     const std::vector<ProcessInfo>& before, int first_signal) {
+  for (const ProcessInfo& leftover : leftovers) {
+    if (!Contains(before, leftover)) continue;
+    const std::optional<Disposition> disposition = DispositionOf(leftover.pid, first_signal);
+    if (disposition == Disposition::kIgnored) {
+      SignalProcess(leftover, SIGTERM);
+    } else if (disposition == Disposition::kDefault) {
+      SignalProcess(leftover, first_signal);
+    }
+  }
+}
+
+std::string Enumerate(const std::vector<ProcessInfo>& processes) {
+  const auto named = static_cast<std::ptrdiff_t>(std::min(processes.size(), kNamed));
+  std::string text =
+      absl::StrJoin(processes.begin(), processes.begin() + named, ", ",
+                    [](std::string* out, const ProcessInfo& info) { *out += Describe(info); });
+  if (processes.size() > kNamed)
+    absl::StrAppend(&text, " and ", processes.size() - kNamed, " more");
+  return text;
+}
+
+}  // namespace muster::worker
