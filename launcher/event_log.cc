@@ -66,23 +66,20 @@ std::string EventLine(const AgentEvent& event, const std::string& job, const std
 
 absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path, std::string job,
                                                          std::string node) {
-  const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-  if (fd < 0) {
+  worker::UniqueFd file(
+      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
+  if (!file.valid()) {
     return absl::FailedPreconditionError(
         absl::StrCat("open the event log ", path, ": ", std::strerror(errno)));
   }
-  return std::unique_ptr<EventLog>(new EventLog(fd, std::move(job), std::move(node)));
-}
-
-EventLog::~EventLog() {
-  close(fd_);
+  return std::unique_ptr<EventLog>(new EventLog(std::move(file), std::move(job), std::move(node)));
 }
 
 void EventLog::Write(const AgentEvent& event) {
   const std::string line = EventLine(event, job_, node_, std::chrono::system_clock::now(),
                                      std::chrono::steady_clock::now()) +
                            "\n";
-  if (write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++lost_;
+  if (write(file_.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) ++lost_;
 }
 
 }  // namespace muster::launcher

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/agent_event.h"
+#include "worker/unique_fd.h"
 
 namespace muster::launcher {
 
@@ -25,20 +26,16 @@ class EventLog {
   // "open the event log /x/y: Permission denied".
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& path, std::string job,
                                                         std::string node);
-  ~EventLog();
-  EventLog(const EventLog&) = delete;
-  EventLog& operator=(const EventLog&) = delete;
-
   void Write(const AgentEvent& event);
 
   // Lines that were lost.
   int lost() const { return lost_; }
 
  private:
-  EventLog(int fd, std::string job, std::string node)
-      : fd_(fd), job_(std::move(job)), node_(std::move(node)) {}
+  EventLog(worker::UniqueFd file, std::string job, std::string node)
+      : file_(std::move(file)), job_(std::move(job)), node_(std::move(node)) {}
 
-  const int fd_;
+  const worker::UniqueFd file_;
   const std::string job_;
   const std::string node_;
   int lost_ = 0;

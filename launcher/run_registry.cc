@@ -18,11 +18,13 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "launcher/random_name.h"
+#include "worker/unique_fd.h"
 
 namespace muster::launcher {
 namespace {
 
 namespace fs = std::filesystem;
+using worker::UniqueFd;
 
 constexpr char kSuffix[] = ".json";
 constexpr char kNewSuffix[] = ".tmp";
@@ -32,23 +34,6 @@ constexpr off_t kMaxBytes = 1 << 20;
 absl::Status Failure(const std::string& attempt) {
   return absl::InternalError(absl::StrCat(attempt, ": ", std::strerror(errno)));
 }
-
-// Closes a file, and drops its lock, unless it is released.
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-
-  int get() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 // Ours alone, and what it says it is. NotFound when there is nothing of that name.
 absl::Status CheckDir(const std::string& dir) {
@@ -105,7 +90,7 @@ void Look(const std::string& base, RunList& list) {
   // Its owner may replace the file in the middle of this; then the new one is looked at.
   for (;;) {
     // Not blocking, should it be a FIFO.
-    const Fd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat info = {};
     if (file.get() < 0 && errno == ENOENT) return;
     if (file.get() < 0 || fstat(file.get(), &info) != 0) {
@@ -167,9 +152,8 @@ RunRegistration::RunRegistration(std::string path_without_suffix)
     : base_(std::move(path_without_suffix)) {}
 
 RunRegistration::~RunRegistration() {
-  if (fd_ < 0) return;
-  unlink((base_ + kSuffix).c_str());
-  close(fd_);
+  // Before the lock goes: who finds the file without one takes its owner for dead.
+  if (file_.valid()) unlink((base_ + kSuffix).c_str());
 }
 
 absl::StatusOr<std::unique_ptr<RunRegistration>> RunRegistration::Register(
@@ -196,7 +180,7 @@ absl::Status RunRegistration::Update(const RunInfo& info) {
 absl::Status RunRegistration::Write(const RunInfo& info) {
   const std::string path = base_ + kSuffix;
   const std::string new_path = base_ + kNewSuffix;
-  Fd file(open(new_path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  UniqueFd file(open(new_path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) return Failure(absl::StrCat("make ", new_path));
   absl::Status status;
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) status = Failure(absl::StrCat("lock ", new_path));
@@ -208,8 +192,7 @@ absl::Status RunRegistration::Write(const RunInfo& info) {
     unlink(new_path.c_str());
     return status;
   }
-  if (fd_ >= 0) close(fd_);
-  fd_ = file.Release();
+  file_ = std::move(file);
   shown_ = info;
   return absl::OkStatus();
 }

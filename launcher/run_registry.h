@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "launcher/environment.h"
 #include "launcher/run_info.h"
+#include "worker/unique_fd.h"
 
 namespace muster::launcher {
 
@@ -52,7 +53,7 @@ class RunRegistration {
   const std::string base_;  // of NAME.json and NAME.tmp
 
   RunInfo shown_;
-  int fd_ = -1;  // of NAME.json, locked
+  worker::UniqueFd file_;  // NAME.json, locked
 };
 
 struct RunList {
