@@ -21,7 +21,7 @@ std::string MakeNodeId(const std::string& host) {
   for (char& c : id) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
   }
-  if (id.empty() || id.front() == '-') id.insert(0, "n");
+  if (id.empty() || id.front() == '-') id = absl::StrCat("n", id);
   return absl::StrCat(id, "-", getpid(), "-", RandomName(6));
 }
 

@@ -13,25 +13,30 @@ namespace {
 
 constexpr std::size_t kNamed = 8;
 
-bool Contains(const std::vector<ProcessInfo>& processes, const ProcessInfo& wanted) {
-  return std::any_of(processes.begin(), processes.end(), [&](const ProcessInfo& info) {
+auto Find(std::vector<ProcessInfo>& processes, const ProcessInfo& wanted) {
+  return std::find_if(processes.begin(), processes.end(), [&](const ProcessInfo& info) {
     return info.pid == wanted.pid && info.start_time == wanted.start_time;
   });
 }
 
 }  // namespace
 
-void RemindLeftovers(const std::vector<ProcessInfo>& leftovers,
-                     const std::vector<ProcessInfo>& before, int first_signal) {
+bool RemindLeftovers(const std::vector<ProcessInfo>& leftovers, std::vector<ProcessInfo>& before,
+                     int first_signal) {
+  bool others = false;
   for (const ProcessInfo& leftover : leftovers) {
-    if (!Contains(before, leftover)) continue;
+    const auto found = Find(before, leftover);
+    if (found == before.end()) continue;
     const std::optional<Disposition> disposition = DispositionOf(leftover.pid, first_signal);
-    if (disposition == Disposition::kIgnored) {
-      SignalProcess(leftover, SIGTERM);
-    } else if (disposition == Disposition::kDefault) {
-      SignalProcess(leftover, first_signal);
+    if (!disposition.has_value()) continue;
+    if (*disposition == Disposition::kCaught) {
+      others = true;
+      continue;
     }
+    SignalProcess(leftover, *disposition == Disposition::kIgnored ? SIGTERM : first_signal);
+    before.erase(found);
   }
+  return others;
 }
 
 std::string Enumerate(const std::vector<ProcessInfo>& processes) {

@@ -311,19 +311,24 @@ void WorkerGroup::FinishIfAllGone() {
   // faster than it is read. These will be heard of again, as orphans that have ended.
   const bool populated = cgroup_.has_value() && cgroup_->IsPopulated();
   if (!populated && tree_->Leftovers().empty()) return Finish();
-  if (!std::exchange(workers_gone_, true)) {
-    settled_.expires_after(kSettle);
-    settled_.async_wait([this, alive = std::weak_ptr<void>(alive_)](auto error) {
-      if (alive.expired() || error || state_ != State::kStopping || killed_) return;
-      RemindLeftovers(tree_->Leftovers(), before_first_signal_, first_signal_);
-    });
-  }
+  if (!std::exchange(workers_gone_, true)) AwaitSettled(kSettle);
   if (state_ == State::kRunning) {
     BeginStop(options_.ladder);
   } else if (killed_) {
     // Some may have been started while the others were killed.
     tree_->Signal({SIGKILL});
   }
+}
+
+// Looks again less and less often: on a busy machine a process may take its time from fork to exec.
+void WorkerGroup::AwaitSettled(std::chrono::milliseconds after) {
+  settled_.expires_after(after);
+  settled_.async_wait([this, after, alive = std::weak_ptr<void>(alive_)](auto error) {
+    if (alive.expired() || error || state_ != State::kStopping || killed_) return;
+    if (RemindLeftovers(tree_->Leftovers(), before_first_signal_, first_signal_)) {
+      AwaitSettled(2 * after);
+    }
+  });
 }
 
 void WorkerGroup::Finish() {

@@ -157,6 +157,7 @@ class WorkerGroup {
   // Ends the group, or sees to it that what workers have left behind ends, when none of them runs
   // any more.
   void FinishIfAllGone();
+  void AwaitSettled(std::chrono::milliseconds after);
   void Finish();
   void Warn(const std::string& sentence) const;
 
@@ -176,7 +177,8 @@ class WorkerGroup {
   int first_signal_ = 0;
   // Who was there just before it was sent.
   std::vector<ProcessInfo> before_first_signal_;
-  // Runs once, when the last worker has ended and something is left behind.
+  // Runs from when the last worker has ended, as long as something is left behind that may have to
+  // be reminded.
   boost::asio::steady_timer settled_;
   bool workers_gone_ = false;
   bool killed_ = false;

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <set>
@@ -95,12 +96,15 @@ template <typename Predicate>
 std::vector<ProcessInfo> WorkerTree::LiveBelow(Predicate is_root) const {
   // Roots are children of ours, and often there is none: then the machine's other processes, which
   // may be thousands, need not be looked at.
+  const std::vector<ProcessInfo> children = ReadOwnChildren();
+  if (std::none_of(children.begin(), children.end(), is_root)) return {};
+  // From one and the same look: what loses its parent meanwhile is then below it or a root itself.
+  const std::vector<ProcessInfo> all = ReadProcesses();
   std::set<pid_t> roots;
-  for (const ProcessInfo& child : ReadOwnChildren()) {
-    if (is_root(child)) roots.insert(child.pid);
+  for (const ProcessInfo& info : all) {
+    if (is_root(info)) roots.insert(info.pid);
   }
-  if (roots.empty()) return {};
-  std::vector<ProcessInfo> members = WithDescendants(ReadProcesses(), roots);
+  std::vector<ProcessInfo> members = WithDescendants(all, roots);
   std::erase_if(members, [](const ProcessInfo& info) { return info.zombie; });
   return members;
 }

@@ -155,6 +155,7 @@ TEST_F(ProcessTreeTest, ProcessThatHasLostTheFirstSignalIsReminded) {
       "if os.fork() == 0:\n"
       "  os.setsid(); print('ready', flush=True)\n"
       "  while not signals: time.sleep(0.01)\n"
+      "  time.sleep(0.5)  # later than the first time that it is looked at\n"
       "  signal.signal(signal.SIGTERM, signal.SIG_DFL)\n"
       "  os.execvp('sleep', ['sleep', '10000'])\n"
       "while True: time.sleep(1)\n";
