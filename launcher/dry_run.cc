@@ -64,19 +64,13 @@ rendezvous::Assignment SupposedAssignment(const LaunchConfig& config) {
 }
 
 AttemptLogs SupposedLogs(const LaunchConfig& config, const std::string& temp_dir) {
-  AttemptLogs logs;
-  logs.ranks.resize(static_cast<std::size_t>(config.nproc_per_node));
-  if (config.log_dir == "/dev/null") return logs;
-  logs.directory = absl::StrCat(
-      config.log_dir.empty() ? absl::StrCat(temp_dir, "/muster_XXXXXX") : config.log_dir, "/",
-      config.run_id, "_XXXXXXXX/attempt_0");
-  for (int rank = 0; rank < config.nproc_per_node; ++rank) {
-    const std::string directory = absl::StrCat(logs.directory, "/", rank);
-    logs.ranks[static_cast<std::size_t>(rank)] = {.stdout_log = directory + "/stdout.log",
-                                                  .stderr_log = directory + "/stderr.log",
-                                                  .error_file = directory + "/error.json"};
+  if (config.log_dir == "/dev/null") {
+    return {.directory = "", .ranks = std::vector<RankLogs>(config.nproc_per_node)};
   }
-  return logs;
+  const std::string root =
+      config.log_dir.empty() ? absl::StrCat(temp_dir, "/muster_XXXXXX") : config.log_dir;
+  return LogsIn(absl::StrCat(root, "/", config.run_id, "_XXXXXXXX/attempt_0"),
+                config.nproc_per_node);
 }
 
 std::string DryRunText(const LaunchConfig& config, const Environment& own,

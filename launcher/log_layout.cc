@@ -63,33 +63,39 @@ absl::StatusOr<LogLayout> LogLayout::Create(const std::string& log_dir, const st
   return LogLayout(*std::move(run_directory));
 }
 
+AttemptLogs LogsIn(const std::string& directory, int nproc) {
+  AttemptLogs logs{.directory = directory,
+                   .ranks = {},
+                   .filtered_stdout_log = directory + "/filtered_stdout.log",
+                   .filtered_stderr_log = directory + "/filtered_stderr.log"};
+  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
+    const std::string of_rank = absl::StrCat(directory, "/", local_rank);
+    logs.ranks.push_back({.stdout_log = of_rank + "/stdout.log",
+                          .stderr_log = of_rank + "/stderr.log",
+                          .error_file = of_rank + "/error.json"});
+  }
+  return logs;
+}
+
 absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
                                                     rendezvous::RoundNumber round,
                                                     int nproc) const {
-  AttemptLogs logs;
-  logs.ranks.resize(static_cast<std::size_t>(nproc));
-  if (run_directory_.empty()) return logs;
-
-  logs.directory = absl::StrCat(run_directory_, "/attempt_", restart_count);
-  std::error_code error = MakePrivate(logs.directory);
-  if (error == std::errc::file_exists) {
-    absl::StrAppend(&logs.directory, ".round", round);
-    error = MakePrivate(logs.directory);
+  if (run_directory_.empty()) {
+    return AttemptLogs{.directory = "", .ranks = std::vector<RankLogs>(nproc)};
   }
-  if (error) return CannotMake(logs.directory, error);
-  logs.filtered_stdout_log = logs.directory + "/filtered_stdout.log";
-  logs.filtered_stderr_log = logs.directory + "/filtered_stderr.log";
-
+  std::string attempt = absl::StrCat(run_directory_, "/attempt_", restart_count);
+  std::error_code error = MakePrivate(attempt);
+  if (error == std::errc::file_exists) {
+    absl::StrAppend(&attempt, ".round", round);
+    error = MakePrivate(attempt);
+  }
+  if (error) return CannotMake(attempt, error);
   for (int local_rank = 0; local_rank < nproc; ++local_rank) {
-    const std::string directory = absl::StrCat(logs.directory, "/", local_rank);
+    const std::string directory = absl::StrCat(attempt, "/", local_rank);
     error = MakePrivate(directory);
     if (error) return CannotMake(directory, error);
-    logs.ranks[static_cast<std::size_t>(local_rank)] = {
-        .stdout_log = absl::StrCat(directory, "/stdout.log"),
-        .stderr_log = absl::StrCat(directory, "/stderr.log"),
-        .error_file = absl::StrCat(directory, "/error.json")};
   }
-  return logs;
+  return LogsIn(attempt, nproc);
 }
 
 }  // namespace muster::launcher

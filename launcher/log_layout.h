@@ -35,6 +35,9 @@ struct AttemptLogs {
   std::string filtered_stderr_log;
 };
 
+// The names within an attempt's directory; nothing is made.
+AttemptLogs LogsIn(const std::string& directory, int nproc);
+
 // Copied freely; the directories are not removed with it.
 class LogLayout {
  public:

@@ -1,6 +1,4 @@
 // musterd: parse, listen, say so, run until told to end.
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -13,6 +11,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "rendezvous/ready_fd.h"
 #include "rendezvous/server.h"
 #include "rendezvous/server_config.h"
 
@@ -71,16 +70,6 @@ class Ending {
   boost::asio::steady_timer timer_;
   bool draining_ = false;
 };
-
-// Tells whoever started us that agents can connect.
-void AnnounceReady(int fd, std::uint16_t port) {
-  if (fd < 0) return;
-  const std::string line = std::to_string(port) + "\n";
-  if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    spdlog::warn("write to --ready-fd={}: nobody reads it", fd);
-  }
-  close(fd);
-}
 
 int Main(int argc, char** argv) {
   const auto parsed = ParseServerConfig(std::vector<std::string>(argv + 1, argv + argc));

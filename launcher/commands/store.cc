@@ -1,7 +1,6 @@
 #include "launcher/commands/store.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -23,6 +22,7 @@
 #include "rendezvous/fronts/tcpstore_allow_list.h"
 #include "rendezvous/fronts/tcpstore_server.h"
 #include "rendezvous/listening_socket.h"
+#include "rendezvous/ready_fd.h"
 
 namespace muster::launcher {
 namespace {
@@ -117,16 +117,6 @@ void AllowManyConnections() {
   (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Tells whoever started us that clients can connect.
-void AnnounceReady(int fd, std::uint16_t port) {
-  if (fd < 0) return;
-  const std::string line = absl::StrCat(port, "\n");
-  if (write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-    spdlog::warn("write to --ready-fd={}: nobody reads it", fd);
-  }
-  close(fd);
-}
-
 int FailToListen(const absl::Status& status) {
   std::fprintf(stderr, "muster store: %s%s\n", std::string(status.message()).c_str(),
                status.code() == absl::StatusCode::kAlreadyExists
@@ -163,7 +153,7 @@ int StoreCommand(const std::vector<std::string>& args) {
   signals.async_wait([&server](const boost::system::error_code&, int) { server.Close(); });
   std::fprintf(stderr, "serving a TCPStore on %s\n",
                rendezvous::ToString({config.listen.host, port}).c_str());
-  AnnounceReady(config.ready_fd, port);
+  rendezvous::AnnounceReady(config.ready_fd, port);
   io.run();
   return 0;
 }
