@@ -38,6 +38,9 @@ inline constexpr char kErrorFile[] = "TORCHELASTIC_ERROR_FILE";
 inline constexpr char kSignalsToHandle[] = "TORCHELASTIC_SIGNALS_TO_HANDLE";
 // The watchdog's FIFO; set only where one is in use.
 inline constexpr char kTimerFile[] = "TORCHELASTIC_TIMER_FILE";
+// The Unix datagram socket to which a worker may say that it makes progress (beat.h); set only
+// where one is in use.
+inline constexpr char kBeatSocket[] = "MUSTER_BEAT_SOCKET";
 
 // Inherited when set; the agent fills in a default otherwise.
 inline constexpr char kNcclAsyncErrorHandling[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";

@@ -24,10 +24,14 @@ struct FailureRecord {
   // One phrase that follows "rank 3": "exited with code 3", "was killed by SIGSEGV (core dumped)",
   // "was killed by SIGKILL, by the kernel's out-of-memory killer (memory limit 512 MiB of cgroup
   // /x)", "was killed by SIGKILL: its watchdog timer 'step' expired", "could not be started:
-  // ./train: No such file or directory".
+  // ./train: No such file or directory", "was killed by SIGKILL as its node had lost touch with the
+  // rendezvous".
   std::string what;
   // The kernel's out-of-memory killer ended it, as far as its control group can tell.
   bool out_of_memory = false;
+  // It was killed because its node had lost touch with the rendezvous (WorkerGroup::SetDeadline):
+  // no failure of its own.
+  bool lost_touch = false;
   // The last bytes that it and what it started wrote to stderr, from a line's start, at most
   // kMaxTail; empty when stderr went straight to the console.
   std::string stderr_tail;

@@ -2,18 +2,23 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <limits>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -21,10 +26,28 @@
 #include "worker/orphan_hunt.h"
 
 namespace muster::worker {
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+struct DeadMansSwitch {
+  // On CLOCK_MONOTONIC, in nanoseconds.
+  std::atomic<std::int64_t> deadline_ns{kNever};
+  // There is a kLookAtSwitch in the pipe that the guard has not read. One is enough, so that they
+  // never fill the pipe of a guard that somebody has stopped.
+  std::atomic<bool> look_is_due{false};
+  std::atomic<bool> struck{false};
+};
+static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
+              std::atomic<bool>::is_always_lock_free);
+
 namespace {
 
 constexpr std::chrono::seconds kHuntLimit(30);
 constexpr int kAgentDescriptor = 1;
+constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+
+// What the pipe carries beside groups.
+constexpr pid_t kLookAtSwitch = 0;
 
 // What the guard process works with: made before the fork, as there is no allocating after it.
 struct GuardPlan {
@@ -34,24 +57,35 @@ struct GuardPlan {
   std::string mark;
   std::string cgroup;
   std::string cgroup_kill;
+  DeadMansSwitch* dead_mans_switch;
 };
 
-// The pipe carries pid_t numbers: a group to watch, or its negative to forget it. They are far
-// smaller than PIPE_BUF, so each arrives whole. Returns when the agent's end is closed.
-void FollowGroups(GuardPlan& plan) {
-  for (;;) {
-    pid_t message = 0;
-    const ssize_t size = read(STDIN_FILENO, &message, sizeof message);
-    if (size < 0 && errno == EINTR) continue;
-    if (size != static_cast<ssize_t>(sizeof message)) return;
-    if (message > 0) {
-      if (plan.count < plan.groups.size()) plan.groups[plan.count++] = message;
-    } else {
-      pid_t* const begin = plan.groups.data();
-      pid_t* const end = std::remove(begin, begin + plan.count, -message);
-      plan.count = static_cast<std::size_t>(end - begin);
-    }
+// steady_clock's, in a way that is sure to be async-signal-safe.
+std::int64_t NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * kNsPerSecond + now.tv_nsec;
+}
+
+// The pipe carries pid_t numbers: a group to watch, its negative to forget it, or kLookAtSwitch.
+// They are far smaller than PIPE_BUF, so each arrives whole, also from an agent that was stopped
+// meanwhile. False when the agent's end is closed.
+bool TakeMessage(GuardPlan& plan, pid_t* message) {
+  ssize_t size;
+  do {
+    size = read(STDIN_FILENO, message, sizeof *message);
+  } while (size < 0 && errno == EINTR);
+  if (size != static_cast<ssize_t>(sizeof *message)) return false;
+  if (*message > 0) {
+    if (plan.count < plan.groups.size()) plan.groups[plan.count++] = *message;
+  } else if (*message < 0) {
+    pid_t* const begin = plan.groups.data();
+    pid_t* const end = std::remove(begin, begin + plan.count, -*message);
+    plan.count = static_cast<std::size_t>(end - begin);
   }
+  // Whatever it was: the switch is looked at after it.
+  plan.dead_mans_switch->look_is_due = false;
+  return true;
 }
 
 // A dying process closes its files some time before its children are orphaned.
@@ -67,6 +101,53 @@ void KillCgroup(const GuardPlan& plan) {
   if (file < 0) return;
   [[maybe_unused]] const ssize_t written = write(file, "1", 1);
   close(file);
+}
+
+void KillGroups(const GuardPlan& plan) {
+  KillCgroup(plan);
+  for (std::size_t i = 0; i < plan.count; ++i) kill(-plan.groups[i], SIGKILL);
+}
+
+void HuntOrphans(const GuardPlan& plan) {
+  if (!plan.mark.empty()) KillOrphans(plan.mark.c_str(), kHuntLimit);
+}
+
+void Strike(const GuardPlan& plan) {
+  // Before the first can be seen dead.
+  plan.dead_mans_switch->struck = true;
+  KillGroups(plan);
+  // The agent adopts orphans, so they are children of our parent, as they are when it is dead.
+  HuntOrphans(plan);
+}
+
+// Returns when the agent's end of the pipe is closed.
+//
+// A deadline is looked at when it comes, and a later one found then is waited for. So nobody needs
+// to be told of one that is moved on in time; kLookAtSwitch tells of others.
+void GuardAgent(GuardPlan& plan) {
+  std::int64_t struck_at = kNever;
+  for (;;) {
+    const std::int64_t deadline = plan.dead_mans_switch->deadline_ns;
+    const std::int64_t left = std::max<std::int64_t>(deadline - NowNs(), 0);
+    const bool is_over = left == 0;
+    const bool has_struck = is_over && deadline == struck_at;
+    const timespec wait{left / kNsPerSecond, left % kNsPerSecond};
+    pollfd pipe = {STDIN_FILENO, POLLIN, 0};
+    // Also when the deadline has come: a group that was to be forgotten must not be hit.
+    const int ready = ppoll(&pipe, 1, deadline == kNever || has_struck ? nullptr : &wait, nullptr);
+    if (ready > 0) {
+      pid_t message;
+      if (!TakeMessage(plan, &message)) return;
+      // An agent that woke up in the middle of starting its workers.
+      if (has_struck && message > 0) {
+        kill(-message, SIGKILL);
+        KillCgroup(plan);
+      }
+    } else if (ready == 0 && is_over) {
+      Strike(plan);
+      struck_at = deadline;
+    }
+  }
 }
 
 void RemoveCgroup(const GuardPlan& plan) {
@@ -89,11 +170,10 @@ void RemoveCgroup(const GuardPlan& plan) {
   syscall(SYS_pidfd_open, plan.agent, 0);
   if (getppid() != plan.agent) close(kAgentDescriptor);
 
-  FollowGroups(plan);
-  KillCgroup(plan);
-  for (std::size_t i = 0; i < plan.count; ++i) kill(-plan.groups[i], SIGKILL);
+  GuardAgent(plan);
+  KillGroups(plan);
   AwaitAgentsEnd();
-  if (!plan.mark.empty()) KillOrphans(plan.mark.c_str(), kHuntLimit);
+  HuntOrphans(plan);
   RemoveCgroup(plan);
   _exit(0);
 }
@@ -116,11 +196,18 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
   UniqueFd write_end(ends[1]);
   // A guard that somebody has stopped must not stop us.
   fcntl(write_end.get(), F_SETFL, O_NONBLOCK);
+  void* const memory = mmap(nullptr, sizeof(DeadMansSwitch), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return absl::UnavailableError(absl::StrCat("mmap: ", std::strerror(errno)));
+  }
+  SharedSwitch shared(new (memory) DeadMansSwitch);
   GuardPlan plan{.agent = getpid(),
                  .groups = std::vector<pid_t>(options.capacity),
                  .mark = options.mark,
                  .cgroup = options.cgroup,
-                 .cgroup_kill = options.cgroup + "/cgroup.kill"};
+                 .cgroup_kill = options.cgroup + "/cgroup.kill",
+                 .dead_mans_switch = shared.get()};
 
   // Until they are ignored in the child no signal may find the agent's handlers there.
   sigset_t all, before;
@@ -136,11 +223,17 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
   if (pid < 0) {
     return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(error)));
   }
-  return OrphanGuard(pid, std::move(write_end));
+  return OrphanGuard(pid, std::move(write_end), std::move(shared));
+}
+
+void OrphanGuard::Unmap::operator()(DeadMansSwitch* shared) const {
+  munmap(shared, sizeof *shared);
 }
 
 OrphanGuard::OrphanGuard(OrphanGuard&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), pipe_(std::move(other.pipe_)) {}
+    : pid_(std::exchange(other.pid_, -1)),
+      pipe_(std::move(other.pipe_)),
+      switch_(std::move(other.switch_)) {}
 
 OrphanGuard::~OrphanGuard() {
   if (pid_ < 0) return;
@@ -151,12 +244,31 @@ OrphanGuard::~OrphanGuard() {
 }
 
 void OrphanGuard::Watch(pid_t group) {
-  // If the guard is gone there is nobody to tell. SIGPIPE is ignored (Console).
-  [[maybe_unused]] const ssize_t written = write(pipe_.get(), &group, sizeof group);
+  Send(group);
 }
 
 void OrphanGuard::Forget(pid_t group) {
-  Watch(-group);
+  Send(-group);
+}
+
+void OrphanGuard::SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline) {
+  const std::int64_t after = deadline.has_value()
+                                 ? std::chrono::nanoseconds(deadline->time_since_epoch()).count()
+                                 : kNever;
+  const std::int64_t before = switch_->deadline_ns.exchange(after);
+  // The guard wakes by itself at `before`, unless it has done so already. The clock is read after
+  // the exchange: a guard that has found `before` passed did so earlier.
+  const bool guard_sleeps_too_long = after < before || before <= NowNs();
+  if (guard_sleeps_too_long && !switch_->look_is_due.exchange(true)) Send(kLookAtSwitch);
+}
+
+bool OrphanGuard::has_struck() const {
+  return switch_->struck;
+}
+
+void OrphanGuard::Send(pid_t message) {
+  // If the guard is gone there is nobody to tell. SIGPIPE is ignored (Console).
+  [[maybe_unused]] const ssize_t written = write(pipe_.get(), &message, sizeof message);
 }
 
 }  // namespace muster::worker

@@ -6,11 +6,20 @@
 // groups. When the agent is gone, however it went, the pipe ends. Then the guard kills the workers'
 // cgroup, where there is one, and their groups, looks through /proc for orphans that have left both
 // but carry the agent's mark (orphan_hunt.h), and ends.
+//
+// It is a dead man's switch, too. An agent that has lost touch with the rendezvous must have its
+// workers dead before their ranks are given away, and it may be unable to see to that itself: it
+// may be stopped (SIGSTOP) or hang in the kernel. So it tells the guard a time, which it moves on
+// as long as all is well; when that time comes, the guard kills what it would kill if the agent
+// died.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstddef>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -27,6 +36,9 @@ struct OrphanGuardOptions {
   // The directory of a cgroup that holds nothing but workers, killed and removed; empty: none.
   std::string cgroup;
 };
+
+// Memory that the guard process sees, too.
+struct DeadMansSwitch;
 
 // Lives with one WorkerGroup, on its thread. The guard process has a session of its own, none of
 // the agent's descriptors, and ignores every signal that can be ignored.
@@ -48,11 +60,28 @@ class OrphanGuard {
   void Watch(pid_t group);
   void Forget(pid_t group);
 
+  // When the workers are to be killed unless it has been moved by then; nullopt, as at first:
+  // never. Cheap to move to a later time: that is a store to memory that the guard looks at before
+  // it acts. While the time lies in the past, groups that are watched are killed at once. What the
+  // guard has killed the agent finds dead, and may go on from there with a new time.
+  void SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline);
+
+  // The guard has found a deadline passed, and killed, at least once.
+  bool has_struck() const;
+
  private:
-  OrphanGuard(pid_t pid, UniqueFd pipe) : pid_(pid), pipe_(std::move(pipe)) {}
+  struct Unmap {
+    void operator()(DeadMansSwitch* shared) const;
+  };
+  using SharedSwitch = std::unique_ptr<DeadMansSwitch, Unmap>;
+
+  OrphanGuard(pid_t pid, UniqueFd pipe, SharedSwitch shared)
+      : pid_(pid), pipe_(std::move(pipe)), switch_(std::move(shared)) {}
+  void Send(pid_t message);
 
   pid_t pid_;
   UniqueFd pipe_;
+  SharedSwitch switch_;
 };
 
 }  // namespace muster::worker

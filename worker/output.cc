@@ -158,6 +158,7 @@ Output::ReadResult Output::ReadOnce(std::size_t* limit) {
 }
 
 void Output::PassOn(std::string_view bytes) {
+  last_output_ = std::chrono::steady_clock::now();
   tail_.Append(bytes);
   Log(file_, bytes);
   const auto now = std::chrono::system_clock::now();

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -65,6 +66,10 @@ class Output {
   // Complete after Drain().
   std::string Tail() const { return tail_.Text(); }
 
+  // When the worker's last bytes were read; nothing when there were none, or when they go straight
+  // to the console.
+  std::optional<std::chrono::steady_clock::time_point> last_output() const { return last_output_; }
+
   // Bytes that a log file did not take.
   std::uint64_t dropped_bytes() const;
 
@@ -98,6 +103,7 @@ class Output {
   std::optional<LinePrefixer> prefixer_;
   std::optional<LinePrefixer> filter_;
   TailBuffer tail_;
+  std::optional<std::chrono::steady_clock::time_point> last_output_;
   // Handlers that find it gone do nothing.
   std::shared_ptr<void> alive_ = std::make_shared<char>();
 };

@@ -152,6 +152,15 @@ absl::Status SystemError(const char* attempt) {
   return absl::InternalError(absl::StrCat(attempt, ": ", std::strerror(errno)));
 }
 
+absl::Status ForkError(int error) {
+  const std::string sentence = absl::StrCat("fork: ", std::strerror(error));
+  if (error == ENOMEM) return absl::ResourceExhaustedError(sentence);
+  if (error != EAGAIN) return absl::InternalError(sentence);
+  return absl::ResourceExhaustedError(absl::StrCat(
+      sentence,
+      " (no more processes are allowed: raise `ulimit -u` or the control group's pids.max)"));
+}
+
 void Reap(pid_t pid) {
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -213,8 +222,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
   const int fork_errno = errno;
   ::pthread_sigmask(SIG_SETMASK, &plan.mask, nullptr);
   if (pid < 0) {
-    errno = fork_errno;
-    return SystemError("fork");
+    return ForkError(fork_errno);
   }
 
   // exec closes the pipe without a word; anything read from it is a failure.

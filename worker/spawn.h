@@ -38,8 +38,9 @@ struct Spawned {
 // call this from the main thread only. It has descriptors 0, 1, 2 and no other, default signal
 // dispositions (but an ignored SIGHUP, nohup's, stays ignored) and the signal mask of the caller.
 //
-// On error nothing is left behind. NotFound and PermissionDenied tell about the program itself, in
-// a sentence as ExecError makes it.
+// On error nothing is left behind. ResourceExhausted means that the system has no process to give
+// just now, and it may be tried again later. NotFound and PermissionDenied tell about the program
+// itself, in a sentence as ExecError makes it.
 absl::StatusOr<Spawned> Spawn(const SpawnRequest& request);
 
 }  // namespace muster::worker

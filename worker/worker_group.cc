@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 
 #include <boost/asio/post.hpp>
 
@@ -18,6 +19,7 @@
 #include "worker/output.h"
 #include "worker/process.h"
 #include "worker/process_info.h"
+#include "worker/process_state.h"
 #include "worker/spawn.h"
 
 namespace muster::worker {
@@ -29,6 +31,8 @@ struct WorkerGroup::Worker {
   std::unique_ptr<Process> process;
   std::optional<ExitStatus> status;
   bool stopped_by_group = false;
+  // As in WorkerExit.
+  std::string stuck;
   // Why we killed it, or a process that came from it (KillFor).
   std::string kill_reason;
 };
@@ -57,6 +61,12 @@ FailureRecord CouldNotBeStarted(const WorkerSpec& spec, const absl::Status& stat
 // called exec.
 constexpr std::chrono::milliseconds kSettle(200);
 
+// Before each further try to start a worker when the system has no process to give; two seconds
+// altogether. Whatever used them up may end meanwhile: the workers of the round before, a build.
+constexpr std::chrono::milliseconds kForkPauses[] = {
+    std::chrono::milliseconds(30),  std::chrono::milliseconds(60),  std::chrono::milliseconds(120),
+    std::chrono::milliseconds(240), std::chrono::milliseconds(480), std::chrono::milliseconds(960)};
+
 // How long the destructor waits.
 constexpr std::chrono::seconds kDestructorWait(1);
 
@@ -68,6 +78,7 @@ WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options
       options_(options),
       console_(console),
       callbacks_(std::move(callbacks)),
+      retry_(io),
       timer_(io),
       settled_(io),
       alive_(std::make_shared<char>()) {}
@@ -89,21 +100,60 @@ void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
     if (auto cgroup = WorkerCgroup::Create()) cgroup_.emplace(*std::move(cgroup));
   }
   tree_.emplace(io_, [this] { FinishIfAllGone(); });
+  WatchStops();
   StartGuard(specs.size());
-  for (WorkerSpec& spec : specs) {
-    const absl::Status status = StartWorker(spec);
+  unstarted_.assign(std::make_move_iterator(specs.rbegin()), std::make_move_iterator(specs.rend()));
+  StartWorkers(0);
+}
+
+void WorkerGroup::StartWorkers(std::size_t tries) {
+  for (; !unstarted_.empty(); unstarted_.pop_back()) {
+    const absl::Status status = StartWorker(unstarted_.back());
     if (status.ok()) continue;
-    // Told from the loop, so that nobody hears of a failure before Start() has returned.
-    start_failed_ = true;
-    boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_),
-                            failure = CouldNotBeStarted(spec, status)] {
-      if (alive.expired()) return;
-      start_failed_ = false;
-      OnFailure(failure);
-      FinishIfAllGone();
-    });
+    if (!absl::IsResourceExhausted(status) || tries == std::size(kForkPauses)) {
+      const WorkerSpec spec = std::move(unstarted_.back());
+      unstarted_.clear();
+      return OnStartFailed(spec, status);
+    }
+    retry_.expires_after(kForkPauses[tries]);
+    retry_.async_wait(
+        [this, tries, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
+          if (!alive.expired() && !error && state_ == State::kRunning) StartWorkers(tries + 1);
+        });
     return;
   }
+  boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_)] {
+    if (alive.expired() || state_ != State::kRunning || !callbacks_.on_started) return;
+    callbacks_.on_started();
+  });
+}
+
+// Told from the loop, so that nobody hears of a failure before Start() has returned.
+void WorkerGroup::OnStartFailed(const WorkerSpec& spec, const absl::Status& status) {
+  start_failed_ = true;
+  boost::asio::post(
+      io_, [this, alive = std::weak_ptr<void>(alive_), failure = CouldNotBeStarted(spec, status)] {
+        if (alive.expired()) return;
+        start_failed_ = false;
+        OnFailure(failure);
+        FinishIfAllGone();
+      });
+}
+
+void WorkerGroup::WatchStops() {
+  StopWatch::Callbacks callbacks;
+  callbacks.on_stopped = [this](pid_t pid, int signal) {
+    const Worker* const worker = FindByPid(pid);
+    if (worker == nullptr || !callbacks_.on_stopped) return;
+    callbacks_.on_stopped(worker->spec.rank, pid,
+                          absl::StrCat("was stopped by ", SignalName(signal)));
+  };
+  callbacks.on_continued = [this](pid_t pid) {
+    const Worker* const worker = FindByPid(pid);
+    if (worker != nullptr && callbacks_.on_continued)
+      callbacks_.on_continued(worker->spec.rank, pid);
+  };
+  stop_watch_.emplace(io_, std::move(callbacks));
 }
 
 // Before the first worker: an agent may be killed at any time from then on.
@@ -114,6 +164,7 @@ void WorkerGroup::StartGuard(std::size_t capacity) {
                           .cgroup = cgroup_.has_value() ? cgroup_->path() : ""});
   if (guard.ok()) {
     guard_.emplace(*std::move(guard));
+    guard_->SetDeadline(deadline_);
     tree_->AddStranger(guard_->pid());
     return;
   }
@@ -154,6 +205,7 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
 
   const pid_t pid = spawned->pid;
   tree_->AddWorker(pid);
+  stop_watch_->Add(pid);
   if (guard_) guard_->Watch(pid);
   worker->out->Start(pid);
   worker->err->Start(pid);
@@ -167,6 +219,7 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
 void WorkerGroup::OnExit(Worker& worker, const ExitStatus& status) {
   worker.status = status;
   if (guard_) guard_->Forget(worker.process->pid());
+  stop_watch_->Remove(worker.process->pid());
   tree_->RemoveWorker(worker.process->pid());
   // What it has started may have more to say, but these are its own last words.
   worker.out->Drain();
@@ -191,6 +244,10 @@ FailureRecord WorkerGroup::RecordFailure(const Worker& worker) {
   const bool passed_on = failure.status.exit_code == 128 + SIGKILL;
   if (!worker.kill_reason.empty()) {
     absl::StrAppend(&failure.what, ": ", worker.kill_reason);
+  } else if ((failure.status.signal == SIGKILL || passed_on) && guard_ && guard_->has_struck()) {
+    failure.lost_touch = true;
+    absl::StrAppend(&failure.what, passed_on ? " after a process of it was killed" : "",
+                    " as its node had lost touch with the rendezvous");
   } else if ((failure.status.signal == SIGKILL || passed_on) && oom_->ExplainsOneMore()) {
     failure.out_of_memory = true;
     absl::StrAppend(&failure.what, passed_on ? " after a process of it was killed " : ", ",
@@ -224,6 +281,14 @@ void WorkerGroup::Stop(const StopLadder& ladder) {
 
 void WorkerGroup::BeginStop(const StopLadder& ladder) {
   state_ = State::kStopping;
+  retry_.cancel();
+  if (!unstarted_.empty() && running() == 0) {
+    // No worker's exit will come to end the group.
+    boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_)] {
+      if (!alive.expired() && state_ == State::kStopping) FinishIfAllGone();
+    });
+  }
+  unstarted_.clear();
   give_up_ = ladder.give_up;
   first_signal_ = ladder.first_signal;
   for (const auto& worker : workers_) {
@@ -269,16 +334,21 @@ void WorkerGroup::KillAll() {
 }
 
 void WorkerGroup::GiveUp() {
-  const std::string how =
-      absl::StrCat(" did not end ", give_up_.count(), " ms after SIGKILL and is left behind");
+  const auto how = [this](const std::string& state) {
+    return absl::StrCat(" did not end ", give_up_.count(), " ms after SIGKILL and is left behind",
+                        state.empty() ? "" : "; it ", state);
+  };
   const std::vector<ProcessInfo> leftovers = tree_->Leftovers();
   for (const auto& worker : workers_) {
     if (worker->status.has_value()) continue;
+    const pid_t pid = worker->process->pid();
+    worker->stuck = DescribeState(pid);
     worker->process->Abandon();
-    Warn(absl::StrCat("rank ", worker->spec.rank, ": process ", worker->process->pid(), how));
+    Warn(absl::StrCat("rank ", worker->spec.rank, ": process ", pid, how(worker->stuck)));
   }
   for (const ProcessInfo& leftover : leftovers) {
-    Warn(absl::StrCat(Describe(leftover), ", which a worker had started,", how));
+    Warn(absl::StrCat(Describe(leftover), ", which a worker had started,",
+                      how(DescribeState(leftover.pid))));
   }
   Finish();
 }
@@ -299,14 +369,33 @@ bool WorkerGroup::KillFor(pid_t pid, int signal, const std::string& reason) {
   const std::optional<ProcessInfo> process = ReadProcess(pid);
   const std::optional<ProcessInfo> root = tree_->RootOf(pid);
   if (!process.has_value() || !root.has_value() || !SignalProcess(*process, signal)) return false;
-  for (const auto& worker : workers_) {
-    if (worker->process->pid() == root->pid) worker->kill_reason = reason;
-  }
+  if (Worker* const worker = FindByPid(root->pid)) worker->kill_reason = reason;
   return true;
 }
 
+WorkerGroup::Worker* WorkerGroup::FindByPid(pid_t pid) const {
+  const auto found = std::find_if(workers_.begin(), workers_.end(), [pid](const auto& worker) {
+    return worker->process->pid() == pid;
+  });
+  return found == workers_.end() ? nullptr : found->get();
+}
+
+void WorkerGroup::AddStranger(pid_t child) {
+  if (tree_.has_value()) tree_->AddStranger(child);
+}
+
+std::optional<std::chrono::steady_clock::time_point> WorkerGroup::LastOutput(int rank) const {
+  std::optional<std::chrono::steady_clock::time_point> last;
+  for (const auto& worker : workers_) {
+    if (worker->spec.rank != rank) continue;
+    // Nothing is less than any time.
+    last = std::max(worker->out->last_output(), worker->err->last_output());
+  }
+  return last;
+}
+
 void WorkerGroup::FinishIfAllGone() {
-  if (running() > 0 || start_failed_) return;
+  if (running() > 0 || start_failed_ || !unstarted_.empty()) return;
   // The control group knows for certain; /proc may show nothing of processes that fork and end
   // faster than it is read. These will be heard of again, as orphans that have ended.
   const bool populated = cgroup_.has_value() && cgroup_->IsPopulated();
@@ -346,7 +435,7 @@ void WorkerGroup::Finish() {
     worker->out->Finish();
     worker->err->Finish();
     result.exits.push_back({worker->spec.rank, worker->spec.local_rank, worker->process->pid(),
-                            worker->status, worker->stopped_by_group});
+                            worker->status, worker->stopped_by_group, worker->stuck});
     const std::uint64_t dropped = worker->out->dropped_bytes() + worker->err->dropped_bytes();
     if (dropped > 0) losers.push_back(worker->spec.rank);
     result.log_bytes_dropped += dropped;
@@ -357,6 +446,7 @@ void WorkerGroup::Finish() {
   }
   // Before on_done, which may start another group.
   guard_.reset();
+  stop_watch_.reset();
   tree_.reset();
   cgroup_.reset();
   // A copy, and the last thing done: the callback may destroy the group.
@@ -366,6 +456,11 @@ void WorkerGroup::Finish() {
 
 void WorkerGroup::Warn(const std::string& sentence) const {
   if (callbacks_.on_warning) callbacks_.on_warning(sentence);
+}
+
+void WorkerGroup::SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline) {
+  deadline_ = deadline;
+  if (guard_) guard_->SetDeadline(deadline);
 }
 
 int WorkerGroup::running() const {

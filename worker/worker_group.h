@@ -38,6 +38,7 @@
 #include "worker/orphan_guard.h"
 #include "worker/process_info.h"
 #include "worker/stop_ladder.h"
+#include "worker/stop_watch.h"
 #include "worker/worker_spec.h"
 #include "worker/worker_tree.h"
 
@@ -62,6 +63,9 @@ struct WorkerExit {
   std::optional<ExitStatus> status;
   // It still ran when the group began to stop.
   bool stopped_by_group = false;
+  // What it was doing when it was given up: "is in state D (uninterruptible sleep) in
+  // nfs_wait_bit". Empty when it has ended.
+  std::string stuck;
 };
 
 enum class GroupEnd {
@@ -91,6 +95,15 @@ struct WorkerGroupCallbacks {
   // from them, and their output is on its way. The group may be destroyed from within this one
   // only, and another be started.
   std::function<void(const GroupResult&)> on_done;
+  // Once, when every worker has called exec; never when one could not be started, or the group was
+  // stopped before.
+  std::function<void()> on_started;
+  // A worker was stopped, and does nothing until somebody has it go on: `what` is a phrase that
+  // follows "rank 3": "was stopped by SIGSTOP". It is the worker alone that is watched, not what it
+  // has started, and a debugger that holds it does not count (stop_watch.h).
+  std::function<void(int rank, pid_t pid, const std::string& what)> on_stopped;
+  // It goes on.
+  std::function<void(int rank, pid_t pid)> on_continued;
   // Something that did not stop anything but that the user should see, one sentence:
   // "rank 2: write /logs/2/stderr.log: No space left on device; output is being lost" (for the
   // first file only; how much was lost is told at the end).
@@ -113,7 +126,9 @@ class WorkerGroup {
 
   // Starts one process for each spec, in order, and returns when each has called exec (about 1 ms
   // each). At the first that cannot be started the rest are not tried; on_first_failure follows
-  // from the loop. Once only; `specs` must not be empty.
+  // from the loop. Where the system just has no process to give (fork: EAGAIN, ENOMEM), the rest
+  // are tried again from the loop, for two seconds, before that is a failure. Once only; `specs`
+  // must not be empty.
   void Start(std::vector<WorkerSpec> specs);
 
   // Ends all workers, and what they have started, by `ladder`. When a ladder runs already it is
@@ -132,6 +147,21 @@ class WorkerGroup {
   // `pid` is nothing of this group's.
   bool KillFor(pid_t pid, int signal, const std::string& reason);
 
+  // A child of this program that leads a session but is none of the workers', a debugger that was
+  // started on one: it is left alone. To be told before the loop goes on.
+  void AddStranger(pid_t child);
+
+  // When a worker with this rank last wrote something that we read, to stdout or stderr; nothing
+  // when it never did. A stream that it inherits from us is not seen (output.h), unless
+  // OutputSpec::keep_tail is set.
+  std::optional<std::chrono::steady_clock::time_point> LastOutput(int rank) const;
+
+  // SIGKILL to all workers, and what came from them, when this time comes, whatever becomes of this
+  // program meanwhile, unless it has been moved by then; nullopt, as at first: never. To be moved
+  // on as long as the node is in touch with the rendezvous; cheap. May be called before Start().
+  // What ends like that is FailureRecord::lost_touch.
+  void SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline);
+
   // Workers that were started and have not ended yet.
   int running() const;
   // Pids of the workers that were started, in the order of the specs.
@@ -141,8 +171,13 @@ class WorkerGroup {
   enum class State { kNew, kRunning, kStopping, kDone };
   struct Worker;
 
+  // Starts those of `unstarted_`, the first `tries` of which have failed for want of a process.
+  void StartWorkers(std::size_t tries);
+  void OnStartFailed(const WorkerSpec& spec, const absl::Status& status);
   absl::Status StartWorker(const WorkerSpec& spec);
   void StartGuard(std::size_t capacity);
+  void WatchStops();
+  Worker* FindByPid(pid_t pid) const;
   void OnExit(Worker& worker, const ExitStatus& status);
   FailureRecord RecordFailure(const Worker& worker);
   void OnFailure(FailureRecord failure);
@@ -169,6 +204,9 @@ class WorkerGroup {
   State state_ = State::kNew;
   bool stop_requested_ = false;
   std::optional<FailureRecord> failure_;
+  // Those that are still to be started, in reverse order; only while Start() has to be tried again.
+  std::vector<WorkerSpec> unstarted_;
+  boost::asio::steady_timer retry_;
   // A worker could not be started, and the loop has not told yet.
   bool start_failed_ = false;
   // The next rung of the ladder: SIGKILL, then giving up.
@@ -189,7 +227,10 @@ class WorkerGroup {
   std::optional<OomWatch> oom_;
   std::optional<WorkerCgroup> cgroup_;
   std::optional<WorkerTree> tree_;
+  std::optional<StopWatch> stop_watch_;
   std::optional<OrphanGuard> guard_;
+  // When the guard is to kill the workers (SetDeadline).
+  std::optional<std::chrono::steady_clock::time_point> deadline_;
   std::vector<std::unique_ptr<Worker>> workers_;
   // Handlers that find it gone do nothing.
   std::shared_ptr<void> alive_;

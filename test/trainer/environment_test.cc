@@ -47,6 +47,12 @@ TEST(EnvironmentTest, ReadsWhatTorchrunExports) {
                                .gloo_interface = "eth1"}));
 }
 
+TEST(EnvironmentTest, LearnsWhereBeatsGo) {
+  const absl::StatusOr<Environment> env = Read({{"MUSTER_BEAT_SOCKET", "/run/job/beats"}});
+  ASSERT_TRUE(env.ok()) << env.status();
+  EXPECT_EQ(env->beat_socket, "/run/job/beats");
+}
+
 TEST(EnvironmentTest, OnlyPythonsTrueMeansTheAgentServesTheStore) {
   for (const char* text : {"False", "true", "1", ""}) {
     const absl::StatusOr<Environment> env = Read({{"TORCHELASTIC_USE_AGENT_STORE", text}});

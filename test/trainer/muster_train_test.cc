@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "test/support/socket_dir.h"
+#include "test/trainer/beat_listener.h"
 #include "test/trainer/program.h"
 
 namespace muster::trainer {
@@ -67,6 +69,17 @@ TEST_F(MusterTrainTest, OnlyRankZeroSpeaksAndWrites) {
   const std::string losses = Content("loss");
   EXPECT_EQ(std::count(losses.begin(), losses.end(), '\n'), 20) << losses;
   EXPECT_EQ(losses.rfind("1 2.", 0), 0u) << losses;  // ln 10 or so, as for any untrained model
+}
+
+TEST_F(MusterTrainTest, TellsItsLauncherOfEachStep) {
+  const test::SocketDir sockets;
+  BeatListener listener(sockets.Path("beats"));
+  Program program(Train({"--max-steps", "4"}), {{"MUSTER_BEAT_SOCKET", sockets.Path("beats")}});
+  ASSERT_EQ(program.Wait(kDeadline), 0) << program.errors();
+  std::vector<std::string> beats = listener.Receive();
+  ASSERT_GT(beats.size(), 4u) << "those of the evaluation come last";
+  beats.resize(4);
+  EXPECT_EQ(beats, (std::vector<std::string>{"beat 0 1", "beat 0 2", "beat 0 3", "beat 0 4"}));
 }
 
 TEST_F(MusterTrainTest, LearnsTheGeneratedImages) {

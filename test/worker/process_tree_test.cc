@@ -309,11 +309,33 @@ TEST_F(FrozenTreeTest, WhatCannotBeEndedIsGivenUpAndNamed) {
   ASSERT_EQ(warnings_.size(), 2u);
   EXPECT_TRUE(warnings_[0].ends_with("is killed: sleep (pid " + std::to_string(daemon) + ")"))
       << warnings_[0];
-  EXPECT_EQ(warnings_[1], "sleep (pid " + std::to_string(daemon) +
-                              "), which a worker had started, did not end 50 ms after SIGKILL and "
-                              "is left behind");
+  EXPECT_TRUE(warnings_[1].starts_with(
+      "sleep (pid " + std::to_string(daemon) +
+      "), which a worker had started, did not end 50 ms after SIGKILL and is left behind; it is in "
+      "state D (uninterruptible sleep)"))
+      << warnings_[1];
   Thaw();
   ::waitpid(daemon, nullptr, 0);
+}
+
+TEST_F(FrozenTreeTest, AWorkerThatCannotBeEndedIsNamedAndHoldsNobodyUp) {
+  if (!ready_) GTEST_SKIP() << "no freezer (cgroup v1) of our own here";
+  Start({Sleeper(0), Sleeper(1)}, {.grace = kShort, .give_up = kShort});
+  const pid_t frozen = group_->pids()[1];
+  ASSERT_TRUE(Freeze(frozen));
+  ::kill(group_->pids()[0], SIGKILL);
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(results_[0].end, GroupEnd::kFailed);
+  ASSERT_EQ(results_[0].exits.size(), 2u);
+  EXPECT_EQ(results_[0].exits[0].stuck, "");
+  EXPECT_FALSE(results_[0].exits[1].status.has_value());
+  const std::string& stuck = results_[0].exits[1].stuck;
+  EXPECT_TRUE(stuck.starts_with("is in state D (uninterruptible sleep)")) << stuck;
+  EXPECT_EQ(warnings_, std::vector<std::string>{
+                           "rank 1: process " + std::to_string(frozen) +
+                           " did not end 50 ms after SIGKILL and is left behind; it " + stuck});
+  Thaw();
+  ::waitpid(frozen, nullptr, 0);
 }
 
 }  // namespace

@@ -365,13 +365,16 @@ TEST_F(WorkerGroupDebuggerTest, WorkerThatCannotBeEndedIsGivenUp) {
   Start({Sleeper(0), Sleeper(1)});
   const pid_t held = group_->pids()[0];
   if (!AttachDebugger(held)) GTEST_SKIP() << "ptrace is not allowed here";
+  const std::string debugger = std::to_string(debugger_);
   group_->Stop({.first_signal = SIGKILL, .give_up = kShort});
   ASSERT_TRUE(RunUntilDone());
   EXPECT_FALSE(results_[0].exits[0].status.has_value());
   EXPECT_EQ(results_[0].exits[1].status->signal, SIGKILL);
-  EXPECT_EQ(warnings_,
-            std::vector<std::string>{"rank 0: process " + std::to_string(held) +
-                                     " did not end 50 ms after SIGKILL and is left behind"});
+  EXPECT_EQ(warnings_, std::vector<std::string>{
+                           "rank 0: process " + std::to_string(held) +
+                           " did not end 50 ms after SIGKILL and is left behind; it is in "
+                           "state Z (dead, not waited for), traced by process " +
+                           debugger});
   group_.reset();
   EndDebugger();
   ::waitpid(held, nullptr, 0);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "trainer/core/beat.h"
 #include "trainer/core/one_line.h"
 #include "trainer/data/sampler.h"
 #include "trainer/io/checkpoint.h"
@@ -74,6 +75,7 @@ struct Trainer::Parts {
         data(std::move(data)),
         group(group),
         progress(progress),
+        beats(env.beat_socket, env.rank),
         model(MakeModel(options, group.device())),
         ddp(model.Parameters(), model.Buffers(), group),
         optimizer(MakeOptimizer(options, model)),
@@ -91,6 +93,7 @@ struct Trainer::Parts {
   const TrainAndTest data;
   ProcessGroup& group;
   Progress& progress;
+  BeatSender beats;
 
   Classifier model;
   DistributedDataParallel ddp;
@@ -213,6 +216,7 @@ void Trainer::TrainEpoch(int epoch) {
     const LossSum step_loss = p.TrainStep({indices.begin() + begin, indices.begin() + end}, own,
                                           static_cast<double>(batch_images) / p.env.world_size);
     ++p.steps;
+    p.beats.Send(p.steps);
     images += batch_images;
     unreported += step_loss;
     if (!p.options.loss_log.empty()) {
@@ -252,6 +256,8 @@ double Trainer::Evaluate() {
     const at::Tensor guess =
         p.model.Forward(batch.images.to(p.group.device(), p.options.dtype)).argmax(/*dim=*/1).cpu();
     correct += guess.eq(batch.labels).sum().item<double>();
+    // No step, but progress.
+    p.beats.Send(p.steps);
   }
   return p.group.Sum({correct})[0] / static_cast<double>(size);
 }

@@ -74,6 +74,7 @@ absl::StatusOr<Environment> ReadEnvironment(const Lookup& lookup) {
   // torchrun writes Python's True, and its own workers compare with exactly that.
   env.agent_store = text(worker::env::kUseAgentStore) == "True";
   env.run_id = text(worker::env::kRunId);
+  env.beat_socket = text(worker::env::kBeatSocket);
   env.gloo_interface = text(kGlooSocketIfname);
 
   if (env.rank < 0) {

@@ -25,6 +25,8 @@ struct Environment {
   // How often the job was restarted, and its run id; the run id is empty without a launcher.
   int restart_count = 0;
   std::string run_id;
+  // Where the launcher hears that this rank makes progress; empty when it does not listen.
+  std::string beat_socket;
   // The network interface the user wants Gloo to use (GLOO_SOCKET_IFNAME); empty: the one that
   // leads to master_addr.
   std::string gloo_interface;
