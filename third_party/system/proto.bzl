@@ -10,14 +10,15 @@ _GENERATED_COPTS = [
     "-Wno-deprecated-declarations",
 ]
 
-def grpc_proto_library(name, src, with_grpc = True, visibility = None):
+def grpc_proto_library(name, src, imports = {}, with_grpc = True, visibility = None):
     """A cc_library of the code that protoc makes of one .proto file.
 
     Users include it by full path: "proto/store.pb.h", and "proto/store.grpc.pb.h" for its services.
 
     Args:
       name: name of the library.
-      src: the .proto file, in this package. It imports nothing but google/protobuf/*.proto.
+      src: the .proto file, in this package.
+      imports: the .proto files of this package that it imports, each with its library.
       with_grpc: whether the file declares services.
       visibility: who may use the library.
     """
@@ -32,7 +33,7 @@ def grpc_proto_library(name, src, with_grpc = True, visibility = None):
 
     native.genrule(
         name = name + "_generate",
-        srcs = [src],
+        srcs = [src] + imports.keys(),
         outs = hdrs + srcs,
         cmd = command + " $(location " + src + ")",
         visibility = ["//visibility:private"],
@@ -43,5 +44,5 @@ def grpc_proto_library(name, src, with_grpc = True, visibility = None):
         hdrs = hdrs,
         copts = _GENERATED_COPTS,
         visibility = visibility,
-        deps = ["//third_party/system:grpc"],
+        deps = imports.values() + ["//third_party/system:grpc"],
     )

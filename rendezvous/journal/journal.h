@@ -1,0 +1,66 @@
+// What the daemon remembers across its own death, as opaque bytes: a record for each job and the
+// entries of each job's store.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace muster::rendezvous {
+
+// The changes of one turn of the loop. All of them become durable, or none.
+struct JournalBatch {
+  struct Job {
+    std::string run_id;
+    // Nothing: the job, and every entry of its store, is forgotten.
+    std::optional<std::string> record;
+  };
+  struct Entry {
+    std::string run_id;
+    std::string key;
+    // Nothing: the entry is deleted.
+    std::optional<std::string> value;
+  };
+
+  // All of `jobs` come before all of `entries`, each in its order: a job that is forgotten and
+  // begun anew within one turn has the entries that this batch brings, and no others.
+  std::vector<Job> jobs;
+  std::vector<Entry> entries;
+};
+
+// What a journal remembers, read at a start.
+struct JournalContents {
+  // Which start of the daemon on this journal this is, counted from 1.
+  std::uint64_t incarnation = 0;
+  // The end of what was written before was cut off: the batch that the last daemon was writing, and
+  // had not acknowledged, when it or the power went.
+  bool was_torn = false;
+  std::vector<std::pair<std::string, std::string>> jobs;  // run id and record, by run id
+  std::vector<JournalBatch::Entry> entries;               // each with a value
+};
+
+// Belongs to the loop's thread. Whoever answers a client only after `done` never takes an answer
+// back, whenever the daemon dies.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+
+  // Makes the batch durable and then calls `done` from the loop, never within Commit:
+  //   OK                  all of it is on disk, beyond the power's failing;
+  //   ResourceExhausted   the disk is full; nothing of it was written. The caller may try the same
+  //                       batch again, later;
+  //   anything else       what is on disk is not known any more. The journal takes nothing more
+  //                       (each further Commit ends the same way), and the daemon should end: its
+  //                       next start reads what there is.
+  // One at a time: a Commit before the last one's `done` aborts, one within `done` is in order.
+  // When the journal is destroyed `done` is not called, and the batch is on disk whole or not at
+  // all.
+  virtual void Commit(JournalBatch batch, std::function<void(absl::Status)> done) = 0;
+};
+
+}  // namespace muster::rendezvous

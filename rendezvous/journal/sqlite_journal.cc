@@ -1,0 +1,78 @@
+#include "rendezvous/journal/sqlite_journal.h"
+
+#include <signal.h>
+
+#include <cstdlib>
+#include <functional>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include "rendezvous/journal/state_directory.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// A pool of one thread, which takes no signals: they are the main thread's.
+std::unique_ptr<boost::asio::thread_pool> StartThread() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  auto thread = std::make_unique<boost::asio::thread_pool>(1);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return thread;
+}
+
+class SqliteJournal : public Journal {
+ public:
+  SqliteJournal(boost::asio::io_context& io, StateDirectory directory,
+                std::unique_ptr<JournalFile> file)
+      : io_(io), directory_(std::move(directory)), file_(std::move(file)), thread_(StartThread()) {}
+
+  void Commit(JournalBatch batch, std::function<void(absl::Status)> done) override {
+    if (std::exchange(is_busy_, true)) std::abort();
+    boost::asio::post(*thread_, [this, batch = std::move(batch), done = std::move(done),
+                                 alive = std::weak_ptr<char>(alive_),
+                                 stay = boost::asio::make_work_guard(io_)]() mutable {
+      absl::Status status = file_->Write(batch);
+      boost::asio::post(io_, [this, status = std::move(status), done = std::move(done),
+                              alive = std::move(alive)]() mutable {
+        if (alive.expired()) return;
+        is_busy_ = false;
+        done(std::move(status));
+      });
+      stay.reset();
+      // While the loop goes on; only the next batch waits for it.
+      file_->Tidy();
+    });
+  }
+
+ private:
+  boost::asio::io_context& io_;
+  const StateDirectory directory_;
+  // The thread's, from the first Commit until the thread has ended.
+  const std::unique_ptr<JournalFile> file_;
+
+  bool is_busy_ = false;
+  // Gone with this object, for what it has posted to the loop.
+  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  // Last: it is waited for before what it uses goes.
+  const std::unique_ptr<boost::asio::thread_pool> thread_;
+};
+
+}  // namespace
+
+absl::StatusOr<OpenedJournal> OpenSqliteJournal(boost::asio::io_context& io,
+                                                const std::string& directory,
+                                                SqliteJournalOptions options) {
+  absl::StatusOr<StateDirectory> taken = StateDirectory::Take(directory);
+  if (!taken.ok()) return taken.status();
+  OpenedJournal opened;
+  auto file = JournalFile::Open(*taken, std::move(options), opened.contents);
+  if (!file.ok()) return file.status();
+  opened.journal = std::make_unique<SqliteJournal>(io, *std::move(taken), *std::move(file));
+  return opened;
+}
+
+}  // namespace muster::rendezvous

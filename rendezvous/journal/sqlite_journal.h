@@ -1,0 +1,36 @@
+// The journal in a state directory on disk.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+
+#include "absl/status/statusor.h"
+#include "rendezvous/journal/journal.h"
+#include "rendezvous/journal/journal_file.h"
+
+namespace muster::rendezvous {
+
+struct OpenedJournal {
+  std::unique_ptr<Journal> journal;
+  JournalContents contents;
+};
+
+// Opens the journal in `directory`, which is made when it is missing, and takes the directory for
+// this process until the journal is destroyed. This start is counted, durably, on return. Waits for
+// the disk; what is written later is written by a thread of the journal's own, so that a slow disk
+// never holds up the loop. `io` must outlive the journal.
+//
+// Each error is one sentence for whoever starts the daemon:
+//   AlreadyExists        another process has the directory
+//   DataLoss             the journal is damaged; nothing was changed
+//   FailedPrecondition   the directory cannot be used, or a later version has written the journal
+//   ResourceExhausted    the disk is full
+//   Internal             anything else
+absl::StatusOr<OpenedJournal> OpenSqliteJournal(boost::asio::io_context& io,
+                                                const std::string& directory,
+                                                SqliteJournalOptions options = {});
+
+}  // namespace muster::rendezvous

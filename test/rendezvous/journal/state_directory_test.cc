@@ -1,0 +1,94 @@
+#include "rendezvous/journal/state_directory.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/command.h"
+#include "test/support/temp_dir.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using muster::test::Command;
+using muster::test::TempDir;
+using testing::HasSubstr;
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) == 0 ? info.st_mode & 07777 : 0;
+}
+
+TEST(StateDirectoryTest, IsMadeForItsOwnerAlone) {
+  const TempDir temp;
+  const auto taken = StateDirectory::Take(temp.Path("state"));
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(ModeOf(temp.Path("state")), 0700U);
+  EXPECT_EQ(ModeOf(temp.Path("state/lock")), 0600U);
+  EXPECT_TRUE(taken->Sync().ok());
+}
+
+TEST(StateDirectoryTest, SecondIsToldWhoHasIt) {
+  const TempDir temp;
+  const auto first = StateDirectory::Take(temp.Path("state"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second = StateDirectory::Take(temp.Path("state"));
+  EXPECT_TRUE(absl::IsAlreadyExists(second.status())) << second.status();
+  EXPECT_EQ(second.status().message(),
+            "state directory " + first->path() + " is in use by the process with pid " +
+                std::to_string(::getpid()) + ": stop that one, or name another directory");
+}
+
+TEST(StateDirectoryTest, IsFreeOnceTheHolderIsKilled) {
+  const TempDir temp;
+  Command holder({"test/rendezvous/journal/journal_child", temp.Path("state"), "hold"});
+  ASSERT_TRUE(holder.WaitForOut("ready")) << holder.err();
+  const auto refused = StateDirectory::Take(temp.Path("state"));
+  EXPECT_TRUE(absl::IsAlreadyExists(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("pid " + std::to_string(holder.pid()) + ":"));
+  holder.Signal(SIGKILL);
+  ASSERT_EQ(holder.Wait(), -SIGKILL);
+  const auto taken = StateDirectory::Take(temp.Path("state"));
+  EXPECT_TRUE(taken.ok()) << taken.status();
+}
+
+TEST(StateDirectoryTest, IsFreeOnceTheFirstIsGone) {
+  const TempDir temp;
+  { ASSERT_TRUE(StateDirectory::Take(temp.Path("state")).ok()); }
+  EXPECT_TRUE(StateDirectory::Take(temp.Path("state")).ok());
+}
+
+TEST(StateDirectoryTest, LockThatIsALinkIsNotFollowed) {
+  const TempDir temp;
+  temp.Write("victim", "precious");
+  std::filesystem::create_symlink(temp.Path("victim"), temp.Path("lock"));
+  const auto refused = StateDirectory::Take(temp.path());
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("it is a symbolic link"));
+  EXPECT_EQ(muster::test::ReadAll(temp.Path("victim")), "precious");
+}
+
+TEST(StateDirectoryTest, WithoutAParentIsNotMade) {
+  const TempDir temp;
+  const auto refused = StateDirectory::Take(temp.Path("a/b"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+  EXPECT_EQ(refused.status().message(),
+            "make state directory " + temp.Path("a/b") + ": No such file or directory");
+}
+
+TEST(StateDirectoryTest, FileIsNoDirectory) {
+  const TempDir temp;
+  temp.Write("file", "");
+  const auto refused = StateDirectory::Take(temp.Path("file"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
