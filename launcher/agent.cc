@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "launcher/error_file.h"
 #include "launcher/rank_layout.h"
+#include "rendezvous/core/phrases.h"
 
 namespace muster::launcher {
 namespace {
@@ -73,12 +74,35 @@ void Agent::OnDirective(const rendezvous::Directive& directive) {
         {.kind = AgentEventKind::kToldToStop, .round = stop->round, .cause = stop->reason});
   } else if (const auto* verdict = std::get_if<rendezvous::Verdict>(&directive)) {
     TellRound(AgentEventKind::kVerdict, verdict->sentence);
+  } else if (const auto* evicted = std::get_if<rendezvous::Evicted>(&directive)) {
+    TellRound(AgentEventKind::kEvicted, evicted->sentence);
   }
   Do(policy_.OnDirective(directive));
 }
 
 void Agent::OnTrouble(const std::string& trouble) {
   spdlog::warn("{}", trouble);
+}
+
+void Agent::OnOutOfTouch(const std::string& cause) {
+  spdlog::warn("{}; trying to come back", cause);
+  TellRound(AgentEventKind::kOutOfTouch, cause);
+}
+
+void Agent::OnBackInTouch(rendezvous::Duration outage) {
+  const std::string after = rendezvous::Seconds(outage);
+  spdlog::warn("the rendezvous is there again, after {}", after);
+  TellRound(AgentEventKind::kBackInTouch, after);
+}
+
+void Agent::OnDeadline(std::optional<rendezvous::TimePoint> deadline) {
+  deadline_ = deadline;
+  if (workers_ != nullptr) workers_->SetDeadline(deadline);
+}
+
+void Agent::OnFenced(const std::string& why) {
+  if (workers_ != nullptr) TellRound(AgentEventKind::kFenced, why);
+  Do(policy_.OnFenced(why));
 }
 
 void Agent::OnLost(const absl::Status& status) {
@@ -92,7 +116,7 @@ void Agent::Do(const Actions& actions) {
   }
 }
 
-void Agent::Do(const JoinRound&) {
+void Agent::Do(const JoinRound& join) {
   observer_.on_state(RunState::kWaiting);
   observer_.on_event({.kind = AgentEventKind::kJoining});
   const absl::StatusOr<std::uint16_t> port = store_.Prepare();
@@ -100,7 +124,10 @@ void Agent::Do(const JoinRound&) {
   rendezvous::NodeInfo node = parts_.node;
   node.master_port = *port;
   node.serves_store = parts_.config.worker_store == WorkerStore::kAgent;
-  client_->Join({parts_.config.run_id, Settings(), std::move(node)});
+  client_->Join({.run_id = parts_.config.run_id,
+                 .settings = Settings(),
+                 .node = std::move(node),
+                 .after = join.after});
 }
 
 void Agent::Do(const StartWorkers& start) {
@@ -128,24 +155,28 @@ void Agent::Do(const StartWorkers& start) {
       console_,
       worker::WorkerGroupCallbacks{
           .on_first_failure =
-              [this](const worker::FailureRecord& record) {
-                spdlog::warn("rank {} {}", record.rank, record.what);
-                observer_.on_event({.kind = AgentEventKind::kWorkerFailed,
-                                    .round = round_,
-                                    .rank = record.rank,
-                                    .pid = record.pid,
-                                    .cause = record.what});
-                Do(policy_.OnFirstFailure(ToReport(record)));
-              },
+              [this](const worker::FailureRecord& record) { OnFirstFailure(record); },
           .on_done = [this](const worker::GroupResult& result) { OnWorkersDone(result); },
+          .on_started =
+              [this] {
+                TellRound(AgentEventKind::kWorkersStarted);
+                Do(policy_.OnWorkersStarted());
+              },
           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
-  std::vector<worker::WorkerSpec> specs =
-      LayOutRanks(parts_.config, assignment, parts_.base, *logs);
-  const int count = static_cast<int>(specs.size());
-  workers_->Start(std::move(specs));
-  if (workers_->running() < count) return;
-  TellRound(AgentEventKind::kWorkersStarted);
-  Do(policy_.OnWorkersStarted());
+  workers_->SetDeadline(deadline_);
+  workers_->Start(LayOutRanks(parts_.config, assignment, parts_.base, *logs));
+}
+
+void Agent::OnFirstFailure(const worker::FailureRecord& record) {
+  // The guard was faster than we were, or we stood still.
+  if (record.lost_touch) return OnFenced("the workers' time without a rendezvous is over");
+  spdlog::warn("rank {} {}", record.rank, record.what);
+  observer_.on_event({.kind = AgentEventKind::kWorkerFailed,
+                      .round = round_,
+                      .rank = record.rank,
+                      .pid = record.pid,
+                      .cause = record.what});
+  Do(policy_.OnFirstFailure(ToReport(record)));
 }
 
 void Agent::OnWorkersDone(const worker::GroupResult& result) {

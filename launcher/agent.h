@@ -77,11 +77,15 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   // RendezvousClient::Listener.
   void OnDirective(const rendezvous::Directive& directive) override;
   void OnTrouble(const std::string& trouble) override;
+  void OnOutOfTouch(const std::string& cause) override;
+  void OnBackInTouch(rendezvous::Duration outage) override;
+  void OnDeadline(std::optional<rendezvous::TimePoint> deadline) override;
+  void OnFenced(const std::string& why) override;
   void OnLost(const absl::Status& status) override;
 
   void Do(const Actions& actions);
   // One for each kind of Action.
-  void Do(const JoinRound&);
+  void Do(const JoinRound& join);
   void Do(const StartWorkers& start);
   void Do(const StopWorkers& stop);
   void Do(const KillWorkers&);
@@ -94,6 +98,7 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
 
   rendezvous::JobSettings Settings() const;
   rendezvous::WorkerFailure ToReport(const worker::FailureRecord& record) const;
+  void OnFirstFailure(const worker::FailureRecord& record);
   void OnWorkersDone(const worker::GroupResult& result);
   // Tells the observer of something that is about the current round.
   void TellRound(AgentEventKind kind, std::string cause = "");
@@ -111,6 +116,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   std::vector<rendezvous::WorkerFailure> other_failures_;
   // Of the last Assignment.
   rendezvous::RoundNumber round_ = rendezvous::kNoRound;
+  // Which the workers must not outlive (Listener::OnDeadline).
+  std::optional<rendezvous::TimePoint> deadline_;
 };
 
 }  // namespace muster::launcher

@@ -17,6 +17,10 @@ enum class AgentEventKind {
   kStopping,        // the workers are being ended; `cause` is the signal they get
   kWorkersGone,     // none is left; `cause` is "succeeded", "failed" or "stopped"
   kSignal,          // a signal to the agent itself; `cause` is its name
+  kOutOfTouch,      // the connection to the rendezvous broke; `cause` says why
+  kBackInTouch,     // it is there again; `cause` is for how long it was not
+  kFenced,          // out of touch for so long that the workers must not go on; `cause` says why
+  kEvicted,         // the rendezvous has given this node's place away; `cause` says why
   kLost,            // the rendezvous is gone; `cause` says why
   kVerdict,         // the job has ended; `cause` is its sentence
 };

@@ -23,7 +23,7 @@ std::string ReasonToLeave(const RunResult& result) {
 }  // namespace
 
 Actions AgentPolicy::Begin() {
-  return {JoinRound{}};
+  return {JoinRound{round_.number}};
 }
 
 Actions AgentPolicy::OnDirective(const rendezvous::Directive& directive) {
@@ -40,17 +40,23 @@ Actions AgentPolicy::Handle(const rendezvous::Waiting& waiting) {
 }
 
 Actions AgentPolicy::Handle(const rendezvous::Assignment& assignment) {
-  if (state_ != State::kJoining) return {};
+  const rendezvous::RoundId id = assignment.id();
+  const bool known = id.incarnation == round_.incarnation && id.number <= round_.number;
+  if (state_ != State::kJoining || known) return {};
   state_ = State::kRunning;
   next_ = Next::kUndecided;
-  round_ = assignment.round;
+  succeeded_ = false;
+  round_ = id;
   return {Tell{Tell::kNotice,
                absl::StrCat("round ", assignment.round, ": this node ", assignment.rank_reason)},
           StartWorkers{assignment}};
 }
 
 Actions AgentPolicy::Handle(const rendezvous::Stop& stop) {
-  if (stop.round != round_ || state_ == State::kLeaving || state_ == State::kFinished) return {};
+  if (stop.id() != round_ || state_ == State::kJoining || state_ == State::kLeaving ||
+      state_ == State::kFinished) {
+    return {};
+  }
   Actions actions = {
       Tell{Tell::kWarning, absl::StrCat("round ", stop.round, " is over: ", stop.reason)}};
   if (next_ == Next::kUndecided) next_ = Next::kJoin;
@@ -83,6 +89,55 @@ Actions AgentPolicy::Handle(const rendezvous::Notice& notice) {
   return {Tell{Tell::kWarning, notice.sentence}};
 }
 
+Actions AgentPolicy::Handle(const rendezvous::Heard&) {
+  return {};
+}
+
+Actions AgentPolicy::Handle(const rendezvous::Evicted& evicted) {
+  switch (state_) {
+    case State::kJoining:
+      return {Tell{Tell::kWarning, absl::StrCat(evicted.sentence, "; it joins anew")},
+              JoinRound{round_.number}};
+    case State::kRunning:
+    case State::kStopping:
+      return KillAndRejoin(evicted.sentence);
+    case State::kWaiting:
+      if (next_ == Next::kUndecided && !succeeded_) return KillAndRejoin(evicted.sentence);
+      rendezvous_lost_ = true;
+      return End(RendezvousFailed{absl::UnavailableError(absl::StrCat(
+                     "this node's workers have succeeded, but how the job ended is not known: ",
+                     evicted.sentence))},
+                 SIGTERM);
+    case State::kLeaving:
+      return OnGoodbyeHeard();
+    case State::kFinished:
+      return {};
+  }
+  return {};
+}
+
+Actions AgentPolicy::OnFenced(const std::string& why) {
+  return WorkersRun() ? KillAndRejoin(why) : Actions();
+}
+
+Actions AgentPolicy::KillAndRejoin(const std::string& why) {
+  Actions actions;
+  if (next_ == Next::kUndecided) {
+    next_ = Next::kJoin;
+    actions.push_back(Tell{Tell::kWarning, absl::StrCat(why, "; ",
+                                                        WorkersRun() ? "its workers are killed, "
+                                                                       "and it joins anew"
+                                                                     : "it joins anew")});
+  }
+  if (!WorkersRun()) {
+    for (Action& action : Proceed()) actions.push_back(std::move(action));
+    return actions;
+  }
+  state_ = State::kStopping;
+  actions.push_back(KillWorkers{});
+  return actions;
+}
+
 Actions AgentPolicy::OnLost(const absl::Status& status) {
   rendezvous_lost_ = true;
   return End(RendezvousFailed{status}, SIGTERM);
@@ -104,6 +159,7 @@ Actions AgentPolicy::OnWorkersGone(bool succeeded) {
   const bool unasked = state_ == State::kRunning;
   state_ = State::kWaiting;
   if (!unasked || !succeeded) return Proceed();
+  succeeded_ = true;
   return {ReportExited{round_, {.succeeded = true}}};
 }
 
@@ -157,7 +213,7 @@ Actions AgentPolicy::Proceed() {
     case Next::kJoin:
       next_ = Next::kUndecided;
       state_ = State::kJoining;
-      return {JoinRound{}};
+      return {JoinRound{round_.number}};
     case Next::kLeave:
       if (rendezvous_lost_) {
         state_ = State::kFinished;

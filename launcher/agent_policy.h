@@ -14,7 +14,10 @@
 namespace muster::launcher {
 
 // What the policy asks its Agent to do, in order.
-struct JoinRound {};
+struct JoinRound {
+  // The last round in which this node had workers.
+  rendezvous::RoundNumber after = rendezvous::kNoRound;
+};
 struct StartWorkers {
   rendezvous::Assignment assignment;
 };
@@ -24,10 +27,10 @@ struct StopWorkers {
 };
 struct KillWorkers {};
 struct ReportStarted {
-  rendezvous::RoundNumber round = 0;
+  rendezvous::RoundId round;
 };
 struct ReportExited {
-  rendezvous::RoundNumber round = 0;
+  rendezvous::RoundId round;
   rendezvous::WorkersOutcome outcome;
 };
 struct SayLeaving {
@@ -62,7 +65,11 @@ using Actions = std::vector<Action>;
 //
 // A worker's failure is reported at once, while the group ends the other workers; what follows,
 // another round or the end, the rendezvous says. Whatever ends the run, the goodbye comes after the
-// last worker: until then this node's ranks are not given away.
+// last worker: until then this node's ranks are not given away. When they must be assumed to be
+// (OnFenced, Evicted) the workers are killed at once, and this node joins anew.
+//
+// After its connection broke an agent is told again what it has to do; what it knows already
+// changes nothing.
 //
 // Deterministic, and called on the loop's thread only.
 class AgentPolicy {
@@ -72,6 +79,9 @@ class AgentPolicy {
   Actions OnDirective(const rendezvous::Directive& directive);
   // The rendezvous cannot be reached, or is gone.
   Actions OnLost(const absl::Status& status);
+  // Nothing was heard of the rendezvous for so long that it may give this node's place away; `why`
+  // says for how long and for what reason. It may be heard of again.
+  Actions OnFenced(const std::string& why);
 
   // Every worker of StartWorkers has been started.
   Actions OnWorkersStarted();
@@ -106,6 +116,11 @@ class AgentPolicy {
   Actions Handle(const rendezvous::Verdict& verdict);
   Actions Handle(const rendezvous::Refused& refused);
   Actions Handle(const rendezvous::Notice& notice);
+  Actions Handle(const rendezvous::Heard& heard);
+  Actions Handle(const rendezvous::Evicted& evicted);
+
+  // Whatever runs of the round's workers is killed, and this node joins anew.
+  Actions KillAndRejoin(const std::string& why);
 
   // The run ends with `result`, unless something has ended it before; workers that run are stopped
   // first.
@@ -115,7 +130,8 @@ class AgentPolicy {
 
   State state_ = State::kJoining;
   Next next_ = Next::kUndecided;
-  rendezvous::RoundNumber round_ = rendezvous::kNoRound;
+  rendezvous::RoundId round_;
+  bool succeeded_ = false;  // this node's workers have all exited with 0 in `round_`
   bool rendezvous_lost_ = false;
   std::optional<RunResult> result_;
 };

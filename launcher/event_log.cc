@@ -35,6 +35,14 @@ const char* Name(AgentEventKind kind) {
       return "workers_gone";
     case AgentEventKind::kSignal:
       return "signal";
+    case AgentEventKind::kOutOfTouch:
+      return "reconnecting";
+    case AgentEventKind::kBackInTouch:
+      return "reconnected";
+    case AgentEventKind::kFenced:
+      return "self_fenced";
+    case AgentEventKind::kEvicted:
+      return "evicted";
     case AgentEventKind::kLost:
       return "rendezvous_lost";
     case AgentEventKind::kVerdict:

@@ -60,6 +60,18 @@ Problem SetEventLog(absl::string_view value, RunFlags& flags);
 Problem SetDryRun(absl::string_view value, RunFlags& flags);
 Problem SetPrintConfig(absl::string_view value, RunFlags& flags);
 Problem SetPrintCompletion(absl::string_view value, RunFlags& flags);
+Problem SetScaleUp(absl::string_view value, RunFlags& flags);
+Problem SetRestartDelay(absl::string_view value, RunFlags& flags);
+Problem SetRestartWindow(absl::string_view value, RunFlags& flags);
+Problem SetNoProgressLimit(absl::string_view value, RunFlags& flags);
+Problem SetFinalExitCodes(absl::string_view value, RunFlags& flags);
+Problem SetHangTimeout(absl::string_view value, RunFlags& flags);
+Problem SetFirstBeatTimeout(absl::string_view value, RunFlags& flags);
+Problem SetHangSigns(absl::string_view value, RunFlags& flags);
+Problem SetHangAction(absl::string_view value, RunFlags& flags);
+Problem SetStackCommand(absl::string_view value, RunFlags& flags);
+Problem SetHealthCheck(absl::string_view value, RunFlags& flags);
+Problem SetHealthCheckTimeout(absl::string_view value, RunFlags& flags);
 Problem SetVersion(absl::string_view value, RunFlags& flags);
 
 }  // namespace muster::launcher

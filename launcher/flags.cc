@@ -222,6 +222,14 @@ absl::Status SetProgram(const RunFlags& flags, std::vector<std::string> command,
   return absl::OkStatus();
 }
 
+absl::Status CheckHang(const HangPolicy& hang) {
+  const HangPolicy none{.stack_command = hang.stack_command};
+  if (hang.timeout.count() > 0 || hang == none) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--hang-action, --hang-signs and --hang-first-beat-timeout say what happens to hung workers, "
+      "but nobody is watched; give --hang-timeout=SECONDS, too");
+}
+
 absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dialect,
                                         const Environment& environment, const Machine& machine) {
   RunFlags flags = scanned.flags;
@@ -243,6 +251,7 @@ absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dial
   flags.max_nodes = config.max_nodes;
   if (status.ok()) status = SetMode(flags, config);
   if (status.ok()) status = SetNodeRank(flags, environment, config);
+  if (status.ok()) status = CheckHang(flags.hang);
   if (status.ok()) status = SetProgram(flags, scanned.command, dialect, environment, config);
   if (!status.ok()) return status;
 
@@ -256,6 +265,11 @@ absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dial
   config.worker_store =
       flags.worker_store.value_or(share_disabled ? WorkerStore::kWorker : WorkerStore::kAgent);
   config.max_restarts = flags.max_restarts;
+  config.restart = flags.restart;
+  config.scale_up = flags.scale_up;
+  config.final_exit_codes = flags.final_exit_codes;
+  config.hang = flags.hang;
+  config.health = flags.health;
   config.stop_signals = flags.stop_signals;
   config.shutdown_timeout = flags.shutdown_timeout;
   config.exit_code = flags.exit_code;

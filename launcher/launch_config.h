@@ -10,6 +10,7 @@
 
 #include "launcher/numa_binding.h"
 #include "launcher/redirects.h"
+#include "rendezvous/core/types.h"
 #include "rendezvous/endpoint.h"
 
 namespace muster::launcher {
@@ -53,13 +54,52 @@ struct RendezvousTimeouts {
   // How long a round that has its minimum waits for more nodes.
   std::chrono::milliseconds last_call = std::chrono::seconds(5);
   // A node that is silent for this long is lost.
-  std::chrono::milliseconds lease = std::chrono::seconds(5);
+  std::chrono::milliseconds lease = std::chrono::seconds(3);
   // How often an agent says that it is alive; shorter than `lease`.
   std::chrono::milliseconds keep_alive_interval = std::chrono::seconds(1);
   // How long an agent tries to reach the endpoint.
   std::chrono::milliseconds connect = std::chrono::seconds(60);
+  // How long an agent whose connection broke tries to come back.
+  std::chrono::milliseconds reconnect = std::chrono::seconds(600);
 
   bool operator==(const RendezvousTimeouts&) const = default;
+};
+
+// What is done about a worker that gives no sign of life (--hang-timeout).
+enum class HangAction {
+  kRestart,  // it is killed, which is a failure like any other
+  kEnd,      // it is killed, and the job is not restarted
+  kReport,   // evidence is collected, and the job goes on
+};
+
+struct HangPolicy {
+  // The longest silence after a sign of life; zero: nobody is watched.
+  std::chrono::milliseconds timeout{0};
+  // The longest silence before the first; zero: for ever.
+  std::chrono::milliseconds first_beat_timeout{0};
+  // Output is a sign of life, too.
+  bool output_counts = false;
+  HangAction action = HangAction::kRestart;
+  // The program that shows a process's stacks, with {pid} in it; empty: one that is installed.
+  std::string stack_command;
+
+  bool operator==(const HangPolicy&) const = default;
+};
+
+// What must hold before this node joins a round (--health-check).
+struct HealthPolicy {
+  std::string command;  // for /bin/sh; empty: nothing is checked
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+
+  bool operator==(const HealthPolicy&) const = default;
+};
+
+// Exit codes from `first` to `last`.
+struct ExitCodeRange {
+  int first = 0;
+  int last = 0;
+
+  bool operator==(const ExitCodeRange&) const = default;
 };
 
 // What each worker runs.
@@ -106,6 +146,12 @@ struct LaunchConfig {
   WorkerStore worker_store = WorkerStore::kAgent;
 
   int max_restarts = 0;
+  rendezvous::RestartPolicy restart;
+  rendezvous::ScaleUp scale_up = rendezvous::ScaleUp::kNow;
+  // A worker that exits so is not followed by a restart.
+  std::vector<ExitCodeRange> final_exit_codes;
+  HangPolicy hang;
+  HealthPolicy health;
   // Signals to the agent that end the run: each goes to the workers, who may then take
   // `shutdown_timeout`.
   std::vector<int> stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};

@@ -43,6 +43,22 @@ const char* Name(NumaMode mode) {
   return "";
 }
 
+const char* Name(HangAction action) {
+  switch (action) {
+    case HangAction::kRestart:
+      return "restart";
+    case HangAction::kEnd:
+      return "end";
+    case HangAction::kReport:
+      return "report";
+  }
+  return "";
+}
+
+std::chrono::milliseconds ToMilliseconds(rendezvous::Duration time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+}
+
 const char* Name(LogLevel level) {
   switch (level) {
     case LogLevel::kDebug:
@@ -88,10 +104,27 @@ std::string ConfigText(const LaunchConfig& config) {
                      {"last_call", Seconds(config.timeouts.last_call)},
                      {"lease", Seconds(config.timeouts.lease)},
                      {"keep_alive_interval", Seconds(config.timeouts.keep_alive_interval)},
-                     {"connect", Seconds(config.timeouts.connect)}};
+                     {"connect", Seconds(config.timeouts.connect)},
+                     {"reconnect", Seconds(config.timeouts.reconnect)}};
   out["local_addr"] = config.local_addr;
   out["worker_store"] = config.worker_store == WorkerStore::kAgent ? "agent" : "worker";
+  out["scale_up"] = config.scale_up == rendezvous::ScaleUp::kNow ? "now" : "next-restart";
   out["max_restarts"] = config.max_restarts;
+  out["restart_window"] = Seconds(ToMilliseconds(config.restart.window));
+  out["restart_delay"] = {{"first", Seconds(ToMilliseconds(config.restart.delay))},
+                          {"longest", Seconds(ToMilliseconds(config.restart.longest_delay))}};
+  out["no_progress_limit"] = config.restart.no_progress_limit;
+  out["no_retry_exit_codes"] = ordered_json::array();
+  for (const ExitCodeRange& range : config.final_exit_codes) {
+    out["no_retry_exit_codes"].push_back({range.first, range.last});
+  }
+  out["hang"] = {{"timeout", Seconds(config.hang.timeout)},
+                 {"first_beat_timeout", Seconds(config.hang.first_beat_timeout)},
+                 {"signs", config.hang.output_counts ? "output" : "beats"},
+                 {"action", Name(config.hang.action)},
+                 {"stack_command", config.hang.stack_command}};
+  out["health_check"] = {{"command", config.health.command},
+                         {"timeout", Seconds(config.health.timeout)}};
   for (const int signal : config.stop_signals) {
     out["signals_to_handle"].push_back(worker::SignalName(signal));
   }

@@ -89,7 +89,7 @@ absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text) {
   if (!join.ok()) return join.status();
   const auto last_call = ReadTimeout(*entries, {"last_call_timeout"});
   if (!last_call.ok()) return last_call.status();
-  const auto lease = ReadTimeout(*entries, {"lease_timeout"});
+  const auto lease = ReadTimeout(*entries, {"lease_timeout", "lease"});
   if (!lease.ok()) return lease.status();
   const auto interval = ReadTimeout(*entries, {"keep_alive_interval"});
   if (!interval.ok()) return interval.status();
@@ -97,6 +97,9 @@ absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text) {
   if (!attempts.ok()) return attempts.status();
   const auto connect = ReadTimeout(*entries, {"connect_timeout", "read_timeout"});
   if (!connect.ok()) return connect.status();
+
+  const auto reconnect = ReadTimeout(*entries, {"reconnect_timeout"});
+  if (!reconnect.ok()) return reconnect.status();
 
   const auto is_host = ReadIsHost(*entries);
   if (!is_host.ok()) return is_host.status();
@@ -114,6 +117,7 @@ absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text) {
   timeouts.join = join->value_or(timeouts.join);
   timeouts.last_call = last_call->value_or(timeouts.last_call);
   timeouts.connect = connect->value_or(timeouts.connect);
+  timeouts.reconnect = reconnect->value_or(timeouts.reconnect);
   if (lease->has_value()) {
     timeouts.lease = **lease;
   } else if (interval->has_value() || attempts->has_value()) {

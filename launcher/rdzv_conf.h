@@ -23,9 +23,10 @@ struct RdzvConf {
 //
 //   - join_timeout, or else timeout (which torchrun's c10d ignores, to its users' surprise)
 //   - last_call_timeout
-//   - lease_timeout, or else keep_alive_interval (5) times keep_alive_max_attempt (3)
+//   - lease_timeout or lease, or else keep_alive_interval (5) times keep_alive_max_attempt (3)
 //   - keep_alive_interval, taken as a third of the lease where it is longer
 //   - connect_timeout, or else read_timeout
+//   - reconnect_timeout, which is ours
 //   - is_host: 1, true, t, yes or y; 0, false, f, no or n
 //   - store_type: tcp; torchrun's file is refused, as it is no store of ours
 //

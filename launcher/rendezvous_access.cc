@@ -80,6 +80,7 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context&
     if (listening.code() != absl::StatusCode::kAlreadyExists || must_host) return listening;
   }
   access.remote_ = endpoint;
+  access.reconnect_timeout_ = config.timeouts.reconnect;
   access.connect_timeout_ = view.ours && may_host
                                 ? std::min(config.timeouts.connect, kLocalPatience)
                                 : config.timeouts.connect;
@@ -91,8 +92,11 @@ std::unique_ptr<rendezvous::RendezvousClient> RendezvousAccess::MakeClient(
   if (server_ != nullptr) {
     return std::make_unique<rendezvous::InProcessClient>(*io_, server_->driver(), listener);
   }
-  return rendezvous::MakeGrpcClient(
-      *io_, {.endpoint = *remote_, .connect_timeout = connect_timeout_}, listener);
+  return rendezvous::MakeGrpcClient(*io_,
+                                    {.endpoint = *remote_,
+                                     .connect_timeout = connect_timeout_,
+                                     .reconnect_timeout = reconnect_timeout_},
+                                    listener);
 }
 
 void RendezvousAccess::Close(const std::string& why, std::function<void()> closed) {

@@ -50,6 +50,7 @@ class RendezvousAccess {
   std::unique_ptr<rendezvous::Server> server_;
   std::optional<rendezvous::Endpoint> remote_;
   std::chrono::milliseconds connect_timeout_{};
+  std::chrono::milliseconds reconnect_timeout_{};
 };
 
 }  // namespace muster::launcher

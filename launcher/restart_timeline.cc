@@ -25,6 +25,10 @@ void RestartTimeline::On(const AgentEvent& event, Time time) {
       begin(event.cause);
       mark(current_->told);
       break;
+    case AgentEventKind::kFenced:
+    case AgentEventKind::kEvicted:
+      begin(event.cause);
+      break;
     case AgentEventKind::kWorkersGone:
       if (current_) mark(current_->stopped);
       break;
@@ -40,6 +44,8 @@ void RestartTimeline::On(const AgentEvent& event, Time time) {
     case AgentEventKind::kAssigned:
     case AgentEventKind::kStopping:
     case AgentEventKind::kSignal:
+    case AgentEventKind::kOutOfTouch:
+    case AgentEventKind::kBackInTouch:
     case AgentEventKind::kLost:
     case AgentEventKind::kVerdict:
       break;

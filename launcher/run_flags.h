@@ -49,6 +49,11 @@ struct RunFlags {
   std::optional<WorkerStore> worker_store;
 
   int max_restarts = 0;
+  rendezvous::RestartPolicy restart;
+  rendezvous::ScaleUp scale_up = rendezvous::ScaleUp::kNow;
+  std::vector<ExitCodeRange> final_exit_codes;
+  HangPolicy hang;
+  HealthPolicy health;
   std::chrono::milliseconds shutdown_timeout = std::chrono::seconds(30);
   ExitCodePolicy exit_code = ExitCodePolicy::kTorchrun;
   std::vector<int> stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};

@@ -1,7 +1,10 @@
 // musterd: parse, listen, say so, run until told to end.
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -11,6 +14,8 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "rendezvous/core/phrases.h"
+#include "rendezvous/journal/sqlite_journal.h"
 #include "rendezvous/ready_fd.h"
 #include "rendezvous/server.h"
 #include "rendezvous/server_config.h"
@@ -19,13 +24,19 @@ namespace muster::rendezvous {
 namespace {
 
 constexpr int kCannotListen = 3;
+constexpr int kNoJournal = 4;
 
-// Ends the server in good order. The first signal lets running jobs end, for as long as `patience`;
-// the second, or the end of that time, closes them, which tells their agents why.
+// Ends the server in good order. A daemon that remembers its jobs ends at once; they go on when it
+// is started again. Else the first signal lets running jobs end, for as long as `patience`; the
+// second, or the end of that time, closes them, which tells their agents why.
 class Ending {
  public:
-  Ending(boost::asio::io_context& io, Server& server, std::chrono::seconds patience)
-      : server_(server), patience_(patience), signals_(io, SIGTERM, SIGINT), timer_(io) {
+  Ending(boost::asio::io_context& io, Server& server, const ServerConfig& config)
+      : server_(server),
+        remembers_(!config.state_dir.empty()),
+        patience_(config.drain_timeout),
+        signals_(io, SIGTERM, SIGINT),
+        timer_(io) {
     AwaitSignal();
   }
 
@@ -33,6 +44,7 @@ class Ending {
   void AwaitSignal() {
     signals_.async_wait([this](const boost::system::error_code& error, int signal) {
       if (error) return;
+      if (remembers_) return StopAtOnce();
       if (draining_) {
         CloseJobs("the daemon was told twice to end");
       } else {
@@ -40,6 +52,13 @@ class Ending {
       }
       AwaitSignal();
     });
+  }
+
+  void StopAtOnce() {
+    spdlog::info("stopping; {} with {} left for the next start",
+                 Count(server_.driver().job_count(), "job"),
+                 Count(server_.driver().agent_count(), "node"));
+    server_.Stop([] { spdlog::info("ended"); });
   }
 
   void BeginDrain(int signal) {
@@ -65,11 +84,25 @@ class Ending {
   }
 
   Server& server_;
+  const bool remembers_;
   const std::chrono::seconds patience_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_;
   bool draining_ = false;
 };
+
+// What is on the disk is not known any more: nobody may be told anything, and the next start reads
+// what there is. Agents ride it out.
+[[noreturn]] void EndAtOnce(const absl::Status& status) {
+  std::fprintf(stderr, "musterd: %s; ending, so that a new start goes on from what is on disk\n",
+               std::string(status.message()).c_str());
+  std::_Exit(kNoJournal);
+}
+
+int Fail(const absl::Status& status, const char* advice, int exit_code) {
+  std::fprintf(stderr, "musterd: %s%s\n", std::string(status.message()).c_str(), advice);
+  return exit_code;
+}
 
 int Main(int argc, char** argv) {
   const auto parsed = ParseServerConfig(std::vector<std::string>(argv + 1, argv + argc));
@@ -83,17 +116,32 @@ int Main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
 
   boost::asio::io_context io(1);
-  Server server(io);
+  std::unique_ptr<Journal> journal;
+  std::unique_ptr<Server> opened;
+  if (config.state_dir.empty()) {
+    opened = std::make_unique<Server>(io);
+  } else {
+    auto state = OpenSqliteJournal(io, config.state_dir);
+    if (!state.ok()) return Fail(state.status(), "", kNoJournal);
+    journal = std::move(state->journal);
+    absl::Status restored;
+    opened = std::make_unique<Server>(
+        io, Server::Memory{journal.get(), std::move(state->contents), EndAtOnce}, &restored);
+    if (!restored.ok()) return Fail(restored, "", kNoJournal);
+    spdlog::info("{} with {} remembered in {}", Count(opened->driver().job_count(), "job"),
+                 Count(opened->driver().agent_count(), "node"), config.state_dir);
+  }
+  Server& server = *opened;
   if (const absl::Status status = server.Listen(config.listen, Credentials::Plaintext());
       !status.ok()) {
-    std::fprintf(stderr, "musterd: %s%s\n", std::string(status.message()).c_str(),
-                 status.code() == absl::StatusCode::kAlreadyExists
-                     ? "; is another musterd running there? Stop it, or choose another port with "
-                       "--listen"
-                     : "");
-    return kCannotListen;
+    return Fail(status,
+                status.code() == absl::StatusCode::kAlreadyExists
+                    ? "; is another musterd running there? Stop it, or choose another port with "
+                      "--listen"
+                    : "",
+                kCannotListen);
   }
-  Ending ending(io, server, config.drain_timeout);
+  Ending ending(io, server, config);
   spdlog::info("listening on {}", ToString(Endpoint{config.listen.host, server.port()}));
   AnnounceReady(config.ready_fd, server.port());
   io.run();

@@ -1,6 +1,7 @@
 #include "rendezvous/server.h"
 
 #include <chrono>
+#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -16,12 +17,23 @@
 #include "rendezvous/grpc_runtime.h"
 #include "rendezvous/listening_socket.h"
 #include "rendezvous/shared_port.h"
+#include "rendezvous/wire/record_wire.h"
 
 namespace muster::rendezvous {
 namespace {
 
 // A value of the store's, 1 MiB, and what comes with it; each front has limits of its own.
 constexpr int kMaxMessageBytes = 4 << 20;
+
+// Each start of a daemon with a journal has so many incarnations (a power of two) of its own.
+constexpr int kIncarnationsPerStart = 32;
+
+// A daemon that remembers nothing cannot know which it has had: so it takes some at random.
+Incarnation AnyIncarnation() {
+  std::random_device random;
+  const Incarnation high = random() & 0x7fff'ffff;
+  return (high << kIncarnationsPerStart) + 1;
+}
 
 void LogTransition(const Transition& transition) {
   const std::string node = transition.node.empty() ? "" : " node=" + transition.node;
@@ -33,8 +45,7 @@ void LogTransition(const Transition& transition) {
 // What exists only while the server listens, in the order in which it depends on one another.
 struct Server::Listener {
   Listener(boost::asio::io_context& io, Driver& driver)
-      : rendezvous(io, driver),
-        store(io, [&driver](std::string_view run_id) { return driver.FindStore(run_id); }) {}
+      : rendezvous(io, driver), store(io, driver) {}
 
   GrpcRendezvousFront rendezvous;
   GrpcStoreFront store;
@@ -45,7 +56,28 @@ struct Server::Listener {
   std::vector<std::function<void()>> when_stopped;
 };
 
-Server::Server(boost::asio::io_context& io) : io_(io), driver_(io, LogTransition) {}
+Server::Server(boost::asio::io_context& io)
+    : io_(io), driver_(io, LogTransition, {.first_incarnation = AnyIncarnation()}) {}
+
+Server::Server(boost::asio::io_context& io, Memory memory, absl::Status* status)
+    : io_(io),
+      driver_(io, LogTransition,
+              {.first_incarnation = memory.contents.incarnation << kIncarnationsPerStart,
+               .durable = true}) {
+  for (const auto& [run_id, bytes] : memory.contents.jobs) {
+    const absl::StatusOr<JobRecord> record = RecordFromBytes(bytes);
+    if (!record.ok()) {
+      *status = absl::DataLossError(absl::StrCat(
+          "job '", run_id, "' of the state directory: ", std::string(record.status().message())));
+      return;
+    }
+    driver_.Restore(*record);
+  }
+  for (const JournalBatch::Entry& entry : memory.contents.entries) {
+    if (entry.value) driver_.RestoreEntry(entry.run_id, entry.key, *entry.value);
+  }
+  driver_.UseJournal(*memory.journal, std::move(memory.on_fatal));
+}
 
 Server::~Server() {
   if (listener_ == nullptr) return;

@@ -17,13 +17,24 @@
 #include "rendezvous/credentials.h"
 #include "rendezvous/endpoint.h"
 #include "rendezvous/fronts/driver.h"
+#include "rendezvous/journal/journal.h"
 
 namespace muster::rendezvous {
 
 // Lives on the loop's thread. Start order: Driver, fronts, gRPC's server; Stop goes the other way.
 class Server {
  public:
+  // With a journal (what it remembers in `contents`): every change is in it before anybody hears of
+  // it. `on_fatal` is told when that is no longer possible; the process must end then.
+  struct Memory {
+    Journal* journal = nullptr;  // must outlive the server
+    JournalContents contents;
+    std::function<void(const absl::Status&)> on_fatal;
+  };
+
   explicit Server(boost::asio::io_context& io);
+  // DataLoss in `*status` when what the journal remembers is no record of a job.
+  Server(boost::asio::io_context& io, Memory memory, absl::Status* status);
   // Stops at once if it has not been stopped; runs the loop for as long as that takes.
   ~Server();
   Server(const Server&) = delete;

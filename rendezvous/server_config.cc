@@ -28,8 +28,15 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
                  "agents can connect")
       ->type_name("FD")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--drain-timeout", drain_seconds,
-                 "seconds that SIGTERM waits for running jobs to end before it closes them")
+  app.add_option("--state-dir", config.state_dir,
+                 "directory to keep the jobs and their stores in (made if it is missing): a daemon "
+                 "that was killed or stopped goes on with them when it is started again, and no "
+                 "worker notices. Without it they are forgotten")
+      ->type_name("DIR");
+  app.add_option(
+         "--drain-timeout", drain_seconds,
+         "without --state-dir: seconds that SIGTERM waits for running jobs to end before it "
+         "closes them")
       ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();

@@ -15,7 +15,10 @@ struct ServerConfig {
   Endpoint listen{"127.0.0.1", kDefaultRendezvousPort};
   // A file descriptor to write "PORT\n" to, once connections are accepted; -1: none.
   int ready_fd = -1;
-  // How long SIGTERM waits for running jobs to end before it closes them.
+  // Where the jobs are remembered, so that a daemon which was killed goes on with them; empty:
+  // nowhere.
+  std::string state_dir;
+  // Without `state_dir`: how long SIGTERM waits for running jobs to end before it closes them.
   std::chrono::seconds drain_timeout{30};
   // trace, debug, info, warning, error, off.
   std::string log_level = "info";

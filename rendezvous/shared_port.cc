@@ -1,11 +1,16 @@
 #include "rendezvous/shared_port.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 
-#include <chrono>
-#include <memory>
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <string>
 
 #include <spdlog/spdlog.h>
+
+#include "rendezvous/fronts/tcpstore_dialect.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -16,11 +21,17 @@ using boost::system::error_code;
 // The first byte of HTTP/2's connection preface (RFC 9113, 3.4).
 constexpr char kFirstOfHttp2 = 'P';
 
+std::string PeerOf(const tcp::socket& connection) {
+  error_code error;
+  const tcp::endpoint peer = connection.remote_endpoint(error);
+  return error ? "somebody who has gone" : peer.address().to_string();
+}
+
 }  // namespace
 
 SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> sockets,
-                       Taker take_grpc)
-    : take_grpc_(std::move(take_grpc)) {
+                       Taker take_grpc, SharedPortOptions options)
+    : options_(options), take_grpc_(std::move(take_grpc)), overdue_(io), flood_end_(io) {
   for (tcp::acceptor& socket : sockets) {
     doors_.push_back({std::move(socket), boost::asio::steady_timer(io)});
     Accept(doors_.back());
@@ -28,6 +39,11 @@ SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> s
 }
 
 SharedPort::~SharedPort() = default;
+
+void SharedPort::OnStoreConnection(Taker take_store) {
+  take_store_ = std::move(take_store);
+  AwaitOldest();
+}
 
 void SharedPort::Accept(Door& door) {
   door.acceptor.async_accept([this, &door, alive = std::weak_ptr<void>(alive_)](
@@ -38,18 +54,13 @@ void SharedPort::Accept(Door& door) {
       PauseAccepting(door);
       return;
     }
-    if (!error) {
-      error_code ignored;
-      connection.set_option(tcp::no_delay(true), ignored);
-      connection.set_option(boost::asio::socket_base::keep_alive(true), ignored);
-      AwaitFirstByte(silent_.insert(silent_.end(), std::move(connection)));
-    }
+    if (!error) Admit(std::move(connection));
     Accept(door);
   });
 }
 
-// Without a free descriptor the connection stays in the kernel's queue, and accept() would fail
-// again at once, for ever.
+// Others than connections have used up the descriptors, or the whole machine's are. The connection
+// stays in the kernel's queue, and accept() would fail again at once, for ever.
 void SharedPort::PauseAccepting(Door& door) {
   if (!std::exchange(told_of_pause_, true)) {
     spdlog::warn(
@@ -61,31 +72,138 @@ void SharedPort::PauseAccepting(Door& door) {
   });
 }
 
-void SharedPort::AwaitFirstByte(std::list<Socket>::iterator connection) {
-  connection->async_wait(Socket::wait_read, [this, connection, alive = std::weak_ptr<void>(alive_)](
-                                                const error_code& error) {
+void SharedPort::Admit(Socket connection) {
+  ++stats_.accepted;
+  const int fd_cap = FdCap();
+  if (connection.native_handle() >= fd_cap) {
+    ++stats_.refused_over_cap;
+    return TurnAway(std::move(connection));
+  }
+  error_code ignored;
+  connection.set_option(tcp::no_delay(true), ignored);
+  connection.set_option(boost::asio::socket_base::keep_alive(true), ignored);
+  const auto silent = silent_.emplace_hint(
+      silent_.end(), next_id_++, Silent{std::move(connection), std::chrono::steady_clock::now()});
+  if (HandOn(silent)) return;
+  AwaitFirstByte(silent);
+  DropSurplus(fd_cap);
+  AwaitOldest();
+}
+
+int SharedPort::FdCap() const {
+  if (options_.fd_cap.has_value()) return *options_.fd_cap;
+  // Asked each time, as it may be changed from outside (prlimit).
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  const rlim_t reserve = std::min<rlim_t>(options_.reserve, limit.rlim_cur / 2);
+  return static_cast<int>(std::min<rlim_t>(limit.rlim_cur - reserve, INT_MAX));
+}
+
+void SharedPort::AwaitFirstByte(SilentMap::iterator silent) {
+  silent->second.connection.async_wait(
+      Socket::wait_read,
+      [this, id = silent->first, alive = std::weak_ptr<void>(alive_)](const error_code&) {
+        if (alive.expired()) return;
+        // It may have been handed on or dropped while this was on its way.
+        const auto found = silent_.find(id);
+        if (found != silent_.end() && !HandOn(found)) AwaitFirstByte(found);
+      });
+}
+
+bool SharedPort::HandOn(SilentMap::iterator silent) {
+  char first = 0;
+  const int fd = silent->second.connection.native_handle();
+  const ssize_t count = ::recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  Socket connection = std::move(silent->second.connection);
+  silent_.erase(silent);
+  // If not, the peer has gone.
+  if (count > 0) HandOn(std::move(connection), first);
+  return true;
+}
+
+void SharedPort::HandOn(Socket connection, char first) {
+  // What waits for its first byte is of no use to the one who takes it.
+  error_code ignored;
+  connection.cancel(ignored);
+  if (first == kFirstOfHttp2) {
+    take_grpc_(std::move(connection));
+  } else if (take_store_ && static_cast<unsigned char>(first) <= kLastOpcode) {
+    take_store_(std::move(connection));
+  } else {
+    ++stats_.garbage;
+    Close(connection);
+  }
+}
+
+void SharedPort::DropSurplus(int fd_cap) {
+  const std::size_t limit = static_cast<std::size_t>(fd_cap) / (take_store_ ? 2 : 4);
+  while (silent_.size() > limit) {
+    const auto oldest = silent_.begin();
+    // It may have spoken a moment ago.
+    if (HandOn(oldest)) continue;
+    ++stats_.timed_out;
+    Socket connection = std::move(oldest->second.connection);
+    silent_.erase(oldest);
+    TurnAway(std::move(connection));
+  }
+}
+
+void SharedPort::AwaitOldest() {
+  if (awaits_overdue_ || silent_.empty() || take_store_) return;
+  awaits_overdue_ = true;
+  overdue_.expires_at(silent_.begin()->second.since + options_.handshake_timeout);
+  overdue_.async_wait([this, alive = std::weak_ptr<void>(alive_)](const error_code&) {
     if (alive.expired()) return;
-    if (error) {
-      silent_.erase(connection);
-    } else {
-      OnFirstByte(connection);
-    }
+    awaits_overdue_ = false;
+    if (!take_store_) DropOverdue();
+    AwaitOldest();
   });
 }
 
-void SharedPort::OnFirstByte(std::list<Socket>::iterator connection) {
-  char first = 0;
-  const ssize_t count = ::recv(connection->native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return AwaitFirstByte(connection);
-  Socket taken = std::move(*connection);
-  silent_.erase(connection);
-  // The peer has gone, or says what nobody here understands.
-  if (count <= 0) return;
-  if (first == kFirstOfHttp2) {
-    take_grpc_(std::move(taken));
-  } else if (take_store_) {
-    take_store_(std::move(taken));
+void SharedPort::DropOverdue() {
+  const auto since = std::chrono::steady_clock::now() - options_.handshake_timeout;
+  while (!silent_.empty() && silent_.begin()->second.since <= since) {
+    const auto oldest = silent_.begin();
+    if (HandOn(oldest)) continue;
+    ++stats_.timed_out;
+    Close(oldest->second.connection);
+    silent_.erase(oldest);
   }
+}
+
+void SharedPort::TurnAway(Socket connection) {
+  if (flood_++ == 0) {
+    rlimit limit = {};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    spdlog::warn(
+        "too many connections for {} file descriptors: some are turned away, the first from {}; "
+        "unless somebody floods this port, raise `ulimit -n` of this process",
+        limit.rlim_cur, PeerOf(connection));
+    AwaitEndOfFlood();
+  }
+  Close(connection);
+}
+
+// With a reset: an end in good order would leave the kernel with a connection in TIME_WAIT for each
+// one that was turned away. But not where it may be the silent one of an old client of the store,
+// which a reset would end.
+void SharedPort::Close(Socket& connection) {
+  error_code ignored;
+  connection.set_option(Socket::linger(!take_store_, 0), ignored);
+  connection.close(ignored);
+}
+
+// By the count: a timer that is set anew for each connection would cost more than the connection.
+void SharedPort::AwaitEndOfFlood() {
+  flood_end_.expires_after(options_.flood_pause);
+  flood_end_.async_wait(
+      [this, before = flood_, alive = std::weak_ptr<void>(alive_)](const error_code&) {
+        if (alive.expired()) return;
+        if (flood_ != before) return AwaitEndOfFlood();
+        spdlog::warn("{} connections were turned away in all, none of them for a while now",
+                     std::exchange(flood_, 0));
+      });
 }
 
 }  // namespace muster::rendezvous

@@ -1,9 +1,14 @@
 // One port for the rendezvous and for the workers' store: torchrun's static mode names only one.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
+#include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,36 +16,67 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "absl/status/statusor.h"
-#include "rendezvous/endpoint.h"
-
 namespace muster::rendezvous {
+
+struct SharedPortOptions {
+  // Connections whose descriptor has this number or a higher one are turned away, so that those
+  // below `reserve` are always there for files, workers and what gRPC opens itself. Nothing: what
+  // RLIMIT_NOFILE says at the time, less the reserve.
+  std::optional<int> fd_cap;
+  int reserve = 32;
+  // How long a connection may say nothing, while no store is served here.
+  std::chrono::milliseconds handshake_timeout = std::chrono::seconds(5);
+  // A flood is over when nobody was turned away for this long.
+  std::chrono::milliseconds flood_pause = std::chrono::seconds(5);
+};
+
+// What became of connections since the beginning.
+struct SharedPortStats {
+  std::uint64_t accepted = 0;          // by the kernel's side; all the others are among them
+  std::uint64_t refused_over_cap = 0;  // there were too few descriptors
+  std::uint64_t timed_out = 0;         // said nothing for too long, or one too many said nothing
+  std::uint64_t garbage = 0;           // began with what nobody here understands
+
+  bool operator==(const SharedPortStats&) const = default;
+};
 
 // Accepts connections and hands each on by its first byte, which it leaves unread: HTTP/2, and so
 // gRPC, always begins with "PRI"; no dialect of c10d's TCPStore begins with a 'P' (its opcodes are
-// small numbers: c10d TCPStoreBackend.hpp, QueryType). A connection that says nothing waits here,
-// as c10d's clients before PyTorch 2.1 each keep one open that never says a word.
+// small numbers: c10d TCPStoreBackend.hpp, QueryType).
+//
+// No number of connections makes it deaf. gRPC's own acceptor never recovers from an accept() that
+// fails for want of a descriptor (CVE-2023-4785); here that does not happen, as connections are
+// turned away before. Those that have said nothing may take a quarter of the descriptors, and of
+// more the oldest goes: whoever speaks at once is never one of them. They have a few seconds.
+//
+// Where a store is served, silence has no limit in time, and they may take a half: each of c10d's
+// clients before PyTorch 2.1 has two connections, of which one never says a word unless its program
+// watches a key. When that one is closed, a thread of the client's spins from then on
+// (TCPStore.cpp of 1.9 to 2.0, TCPStoreWorkerDaemon::run).
 //
 // Lives on the loop's thread.
 class SharedPort {
  public:
   using Socket = boost::asio::ip::tcp::socket;
-  // Takes over a connection of which nothing has been read.
+  // Takes over a connection of which nothing has been read. Must not destroy the port.
   using Taker = std::function<void(Socket)>;
 
   // `sockets` as ListenAt makes them. `take_grpc` is called from the loop.
   SharedPort(boost::asio::io_context& io, std::vector<boost::asio::ip::tcp::acceptor> sockets,
-             Taker take_grpc);
+             Taker take_grpc, SharedPortOptions options = {});
   // Closes what listens and what waits.
   ~SharedPort();
   SharedPort(const SharedPort&) = delete;
   SharedPort& operator=(const SharedPort&) = delete;
 
-  // Who takes what is not gRPC from now on; null: it is closed, as nobody serves a store here.
-  void OnStoreConnection(Taker take_store) { take_store_ = std::move(take_store); }
+  // Who takes what speaks c10d's protocol from now on; null: it is closed, as nobody serves a store
+  // here.
+  void OnStoreConnection(Taker take_store);
 
   // Connections that have said nothing yet.
   std::size_t silent() const { return silent_.size(); }
+
+  const SharedPortStats& stats() const { return stats_; }
 
  private:
   // A socket that listens, and the timer of its pause when descriptors run out.
@@ -48,16 +84,45 @@ class SharedPort {
     boost::asio::ip::tcp::acceptor acceptor;
     boost::asio::steady_timer pause;
   };
+  struct Silent {
+    Socket connection;
+    std::chrono::steady_clock::time_point since;
+  };
+  // By order of arrival. Handlers have the number, as what it stood for may be gone.
+  using SilentMap = std::map<std::uint64_t, Silent>;
 
   void Accept(Door& door);
-  void AwaitFirstByte(std::list<Socket>::iterator connection);
-  void OnFirstByte(std::list<Socket>::iterator connection);
   void PauseAccepting(Door& door);
+  void Admit(Socket connection);
+  void AwaitFirstByte(SilentMap::iterator silent);
+  // Hands the connection on if it has said something, or ended; else leaves it and returns false.
+  bool HandOn(SilentMap::iterator silent);
+  void HandOn(Socket connection, char first);
+  // The descriptor number from which on connections are turned away.
+  int FdCap() const;
+  void DropSurplus(int fd_cap);
+  void AwaitOldest();
+  void DropOverdue();
+  // Closes it, and reports the flood that this is a part of.
+  void TurnAway(Socket connection);
+  void AwaitEndOfFlood();
+  void Close(Socket& connection);
 
-  std::list<Door> doors_;
+  const SharedPortOptions options_;
   const Taker take_grpc_;
   Taker take_store_;
-  std::list<Socket> silent_;
+  std::list<Door> doors_;
+
+  SilentMap silent_;
+  std::uint64_t next_id_ = 0;
+  // When the oldest is overdue.
+  boost::asio::steady_timer overdue_;
+  bool awaits_overdue_ = false;
+
+  SharedPortStats stats_;
+  // Connections turned away in the flood that goes on; 0 when none does.
+  std::uint64_t flood_ = 0;
+  boost::asio::steady_timer flood_end_;
   bool told_of_pause_ = false;
   // Handlers that find it gone do nothing.
   std::shared_ptr<void> alive_ = std::make_shared<char>();

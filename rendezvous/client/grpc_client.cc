@@ -1,21 +1,22 @@
 #include "rendezvous/client/grpc_client.h"
 
 #include <algorithm>
-#include <deque>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "proto/rendezvous.grpc.pb.h"
+#include "absl/strings/str_format.h"
+#include "rendezvous/client/attend_stream.h"
+#include "rendezvous/client/connection_error.h"
+#include "rendezvous/client/lease_keeper.h"
 #include "rendezvous/core/phrases.h"
 #include "rendezvous/grpc_runtime.h"
 #include "rendezvous/wire/printable.h"
@@ -31,123 +32,20 @@ using std::chrono::milliseconds;
 constexpr std::size_t kMaxReason = 256;
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kLongestPause{1000};
+// For one attempt to connect: a SYN that is lost is sent again after one second.
+constexpr int kConnectAttemptMs = 2000;
+// For an attempt to come back, from the first SYN to the daemon's answer.
+constexpr std::chrono::seconds kLongestAttempt(5);
+// For the daemon to hear the goodbye.
+constexpr std::chrono::seconds kLongestGoodbye(5);
 // A daemon whose host has lost its power does not end the stream: unanswered pings do.
 constexpr int kPingEveryMs = 10'000;
 constexpr int kPingTimeoutMs = 5'000;
 
-// What gRPC wraps around the cause is for those who debug gRPC: "failed to connect to all
-// addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection
-// refused".
-std::string Cause(const grpc::Status& status) {
-  std::string cause = status.error_message();
-  if (cause.starts_with("DNS resolution failed")) {
-    return absl::StrCat("its name does not resolve", cause.substr(cause.rfind(": ")));
-  }
-  for (const char* wrapping :
-       {"last error: ", "UNKNOWN: ", "UNAVAILABLE: ", "Failed to connect to remote host: "}) {
-    if (const std::size_t at = cause.find(wrapping); at != std::string::npos) {
-      cause = cause.substr(at + std::char_traits<char>::length(wrapping));
-    }
-  }
-  return cause.empty() ? "the connection ended" : cause;
+SessionToken NewSession() {
+  std::random_device random;
+  return absl::StrFormat("%08x%08x%08x%08x", random(), random(), random(), random());
 }
-
-// One attempt's stream. gRPC's callbacks run on its threads and post; all else is the loop's. Its
-// owner lets go of it with Abandon, and it deletes itself after OnDone.
-class Stream final : public grpc::ClientBidiReactor<v1::AgentEvent, v1::Directive> {
- public:
-  struct Handlers {
-    std::function<void(const v1::Directive&)> on_directive;
-    std::function<void(const grpc::Status&)> on_done;
-  };
-
-  Stream(boost::asio::io_context& io, v1::Rendezvous::Stub& stub, Handlers handlers)
-      : io_(io), stay_(io.get_executor()), handlers_(std::move(handlers)) {
-    stub.async()->Attend(&context_, this);
-    StartRead(&directive_);
-    // Holds the stream open for writes that come from the loop.
-    AddHold();
-    StartCall();
-  }
-
-  void Send(v1::AgentEvent event) {
-    if (last_sent_) return;
-    unsent_.push_back(std::move(event));
-    if (!writing_) WriteNext();
-  }
-
-  // Ends our side once all has been written, and sends nothing any more; on_done follows when the
-  // daemon has heard it.
-  void FinishWriting() {
-    last_sent_ = true;
-    if (!writing_) WriteNext();
-  }
-
-  // No handler is called any more; the stream is cut.
-  void Abandon() {
-    handlers_ = {};
-    context_.TryCancel();
-    Release();
-  }
-
-  void OnReadDone(bool ok) override {
-    boost::asio::post(io_, [this, ok] { HandleRead(ok); });
-  }
-  void OnWriteDone(bool ok) override {
-    boost::asio::post(io_, [this, ok] { HandleWritten(ok); });
-  }
-  void OnDone(const grpc::Status& status) override {
-    boost::asio::post(io_, [self = std::unique_ptr<Stream>(this), status] {
-      if (const auto handle = self->handlers_.on_done) handle(status);
-    });
-  }
-
- private:
-  void HandleRead(bool ok) {
-    // The daemon's side has ended; without our hold the call ends, too.
-    if (!ok) return Release();
-    // A copy, as the handler may abandon us.
-    if (const auto handle = handlers_.on_directive) handle(directive_);
-    // Without our hold gRPC may be done with the call already.
-    if (!released_) StartRead(&directive_);
-  }
-
-  void HandleWritten(bool ok) {
-    writing_ = false;
-    unsent_.pop_front();
-    if (ok) WriteNext();
-  }
-
-  void WriteNext() {
-    if (released_) return;
-    if (!unsent_.empty()) {
-      writing_ = true;
-      StartWrite(&unsent_.front());
-    } else if (last_sent_ && !writes_done_) {
-      writes_done_ = true;
-      StartWritesDone();
-    }
-  }
-
-  void Release() {
-    if (released_) return;
-    released_ = true;
-    RemoveHold();
-  }
-
-  boost::asio::io_context& io_;
-  // gRPC's threads post until OnDone: the loop must not run dry before.
-  const boost::asio::executor_work_guard<boost::asio::io_context::executor_type> stay_;
-  Handlers handlers_;
-
-  grpc::ClientContext context_;
-  v1::Directive directive_;  // gRPC's between StartRead and OnReadDone
-  std::deque<v1::AgentEvent> unsent_;
-  bool writing_ = false;  // unsent_.front() is gRPC's
-  bool last_sent_ = false;
-  bool writes_done_ = false;
-  bool released_ = false;
-};
 
 class GrpcClient final : public RendezvousClient {
  public:
@@ -155,12 +53,101 @@ class GrpcClient final : public RendezvousClient {
       : io_(io),
         options_(std::move(options)),
         listener_(listener),
+        session_(NewSession()),
         pause_timer_(io),
-        connect_timer_(io),
+        patience_timer_(io),
         beat_timer_(io),
+        watch_timer_(io),
         random_(std::random_device{}()) {
     InitGrpcRuntime();
+  }
+
+  ~GrpcClient() override { LetGo(); }
+
+  void Join(const JoinRequest& request) override {
+    JoinRequest with_session = request;
+    with_session.session = session_;
+    v1::AgentEvent event;
+    ToWire(with_session, event.mutable_join());
+    said_.clear();
+    asked_at_ = Clock::now();
+    Say(std::move(event));
+    if (stream_ != nullptr || pausing_) return;
+    BePatient(answered_ ? options_.reconnect_timeout : options_.connect_timeout);
+    Connect();
+  }
+
+  void WorkersStarted(RoundId round) override {
+    v1::AgentEvent event;
+    event.mutable_workers_started()->set_round(round.number);
+    event.mutable_workers_started()->set_incarnation(round.incarnation);
+    Say(std::move(event));
+  }
+
+  void WorkersExited(RoundId round, const WorkersOutcome& outcome) override {
+    v1::AgentEvent event;
+    ToWire(outcome, round, event.mutable_workers_exited());
+    Say(std::move(event));
+  }
+
+  void Leaving(const std::string& reason) override {
+    v1::AgentEvent event;
+    event.mutable_leaving()->set_reason(OneLine(reason, kMaxReason));
+    Say(std::move(event));
+  }
+
+  void Leave(const std::string& reason, std::function<void()> left) override {
+    left_ = std::move(left);
+    pause_timer_.cancel();
+    beat_timer_.cancel();
+    watch_timer_.cancel();
+    if (stream_ == nullptr || !open_ || !attended_) {
+      LetGo();
+      boost::asio::post(io_, std::move(left_));
+      return;
+    }
+    v1::AgentEvent event;
+    event.mutable_goodbye()->set_reason(OneLine(reason, kMaxReason));
+    stream_->Send(std::move(event));
+    stream_->FinishWriting();
+    patience_timer_.expires_after(kLongestGoodbye);
+    OnExpiry(patience_timer_, [this] {
+      LetGo();
+      std::exchange(left_, nullptr)();
+    });
+  }
+
+ private:
+  // To be said now, and again on each connection until the next Join.
+  void Say(v1::AgentEvent event) {
+    if (stream_ != nullptr && open_) stream_->Send(event);
+    said_.push_back(std::move(event));
+  }
+
+  void Connect() {
+    pausing_ = false;
+    attempt_began_ = asked_at_ = Clock::now();
+    stream_ =
+        new AttendStream(io_, v1::Rendezvous::NewStub(MakeChannel()),
+                         {.on_directive = [this](const v1::Directive& d) { HandleDirective(d); },
+                          .on_done = [this](const grpc::Status& s) { HandleDone(s); }});
+    // What was said is said again once the daemon has taken us back: it may not know us any more.
+    open_ = !attended_;
+    if (attended_) {
+      v1::AgentEvent event;
+      event.mutable_resume()->set_session(session_);
+      stream_->Send(std::move(event));
+    } else {
+      for (const v1::AgentEvent& event : said_) stream_->Send(event);
+    }
+    ArmWatch();
+  }
+
+  // A new one for each attempt: the TCP connection of an old one may be the very thing that is
+  // wrong.
+  std::shared_ptr<grpc::Channel> MakeChannel() const {
     grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     // The cluster's own traffic, whatever http_proxy says.
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
@@ -168,159 +155,213 @@ class GrpcClient final : public RendezvousClient {
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
     // No ping to measure the bandwidth with every message, as in server.cc.
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-    // Attempts are repeated here, with our pauses; gRPC's own, up to two minutes, would come on
-    // top.
-    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstPause.count());
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kFirstPause.count());
-    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestPause.count());
-    // The scheme is spelled out, or a host called "unix" would be taken for one.
-    channel_ = grpc::CreateCustomChannel("dns:///" + ToString(options_.endpoint),
-                                         options_.credentials.ForClient(), arguments);
-    stub_ = v1::Rendezvous::NewStub(channel_);
-  }
-
-  ~GrpcClient() override { LetGo(); }
-
-  void Join(const JoinRequest& request) override {
-    v1::AgentEvent event;
-    ToWire(request, event.mutable_join());
-    if (welcomed_) return Send(std::move(event));
-    first_join_ = std::move(event);
-    connect_timer_.expires_after(options_.connect_timeout);
-    OnExpiry(connect_timer_, [this] {
-      if (!welcomed_) GiveUp();
-    });
-    Connect();
-  }
-
-  void WorkersStarted(RoundNumber round) override {
-    v1::AgentEvent event;
-    event.mutable_workers_started()->set_round(round);
-    Send(std::move(event));
-  }
-
-  void WorkersExited(RoundNumber round, const WorkersOutcome& outcome) override {
-    v1::AgentEvent event;
-    ToWire(outcome, round, event.mutable_workers_exited());
-    Send(std::move(event));
-  }
-
-  void Leaving(const std::string& reason) override {
-    v1::AgentEvent event;
-    event.mutable_leaving()->set_reason(OneLine(reason, kMaxReason));
-    Send(std::move(event));
-  }
-
-  void Leave(const std::string& reason, std::function<void()> left) override {
-    left_ = std::move(left);
-    connect_timer_.cancel();
-    pause_timer_.cancel();
-    beat_timer_.cancel();
-    if (stream_ == nullptr || !welcomed_) {
-      LetGo();
-      boost::asio::post(io_, std::move(left_));
-      return;
-    }
-    v1::AgentEvent event;
-    event.mutable_goodbye()->set_reason(OneLine(reason, kMaxReason));
-    Send(std::move(event));
-    stream_->FinishWriting();
-  }
-
- private:
-  void Connect() {
-    stream_ = new Stream(io_, *stub_,
-                         {.on_directive = [this](const v1::Directive& d) { HandleDirective(d); },
-                          .on_done = [this](const grpc::Status& s) { HandleDone(s); }});
-    stream_->Send(first_join_);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectAttemptMs);
+    // The scheme is spelled out, or a host called "unix" would be taken for one. A name that no
+    // longer resolves is where it was.
+    const std::string target =
+        unresolved_ && !peer_.empty() ? peer_ : "dns:///" + ToString(options_.endpoint);
+    return grpc::CreateCustomChannel(target, options_.credentials.ForClient(), arguments);
   }
 
   void HandleDirective(const v1::Directive& wire) {
     const Directive directive = FromWire(wire);
-    if (!welcomed_) {
-      welcomed_ = true;
-      connect_timer_.cancel();
+    if (!std::exchange(answered_, true)) patience_timer_.cancel();
+    if (const auto* heard = std::get_if<Heard>(&directive)) {
+      keeper_.OnHeard(heard->number);
+      return MoveDeadline();
     }
-    if (const auto* welcome = std::get_if<Welcome>(&directive)) {
-      keep_alive_ = welcome->keep_alive;
-      if (keep_alive_ > Duration::zero()) ScheduleBeat();
-    }
+    if (const auto* welcome = std::get_if<Welcome>(&directive)) HandleWelcome(*welcome);
+    if (std::holds_alternative<Evicted>(directive)) HandleEvicted();
+    over_ = over_ || std::holds_alternative<Refused>(directive);
     // After Leave only the stream's end is waited for.
     if (!left_) listener_.OnDirective(directive);
+  }
+
+  void HandleWelcome(const Welcome& welcome) {
+    durable_ = welcome.durable;
+    lease_ = welcome.lease;
+    keep_alive_ = welcome.keep_alive;
+    peer_ = stream_->peer();
+    pause_ = kFirstPause;
+    keeper_.OnNewConnection();
+    keeper_.OnWelcome(welcome.lease, welcome.durable, asked_at_);
+    attended_ = true;
+    if (!std::exchange(open_, true)) {
+      for (const v1::AgentEvent& event : said_) stream_->Send(event);
+    }
+    if (keep_alive_ > Duration::zero()) ScheduleBeat();
+    MoveDeadline();
+    EndOutage();
+  }
+
+  // Whatever it was said to this attendance goes with it; the next Join begins another. The
+  // deadline stays: workers that run must be dead by then.
+  void HandleEvicted() {
+    attended_ = false;
+    open_ = true;
+    session_ = NewSession();
+    said_.clear();
+    keeper_ = {};
+    beat_timer_.cancel();
+    ArmWatch();
+    EndOutage();
+  }
+
+  void EndOutage() {
+    if (!outage_began_ || left_) return;
+    patience_timer_.cancel();
+    const Duration outage = Clock::now() - *std::exchange(outage_began_, std::nullopt);
+    listener_.OnBackInTouch(outage);
   }
 
   void HandleDone(const grpc::Status& status) {
     stream_ = nullptr;
     beat_timer_.cancel();
     if (left_) {
+      LetGo();
       std::exchange(left_, nullptr)();
       return;
     }
-    last_error_ = Cause(status);
-    if (welcomed_) {
-      listener_.OnLost(absl::UnavailableError(absl::StrCat(
-          "the rendezvous at ", ToString(options_.endpoint), " is gone: ", last_error_)));
-      return;
-    }
-    if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    if (over_) return LetGo();
+    if (!answered_ && status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
       last_error_ = "what answers there is no Muster rendezvous";
       return GiveUp();
     }
+    HandleBroken(ReadConnectionError(status));
+  }
+
+  void HandleBroken(const ConnectionError& error) {
+    last_error_ = error.cause;
+    unresolved_ = error.unresolved;
+    open_ = false;
+    keeper_.OnNewConnection();
+    if (!answered_) {
+      TryAgain();
+      if (std::exchange(troubled_, true)) return;
+      return listener_.OnTrouble(absl::StrCat("cannot reach the rendezvous at ", Where(),
+                                              " yet: ", last_error_, "; trying for ",
+                                              Seconds(options_.connect_timeout)));
+    }
+    if (error.refused && !durable_) return GiveUp();
+    if (error.refused) keeper_.OnConnectionRefused(attempt_began_);
+    const bool begins = !outage_began_;
+    if (begins) {
+      outage_began_ = Clock::now();
+      BePatient(options_.reconnect_timeout);
+    }
     TryAgain();
+    MoveDeadline();
+    if (begins) {
+      listener_.OnOutOfTouch(
+          absl::StrCat("the connection to the rendezvous at ", Where(), " broke: ", last_error_));
+    }
   }
 
   void TryAgain() {
     // Half of the pause is left to chance, so that a thousand nodes do not come back as one.
     std::uniform_real_distribution<double> chance(0.5, 1.0);
+    pausing_ = true;
     pause_timer_.expires_after(
         std::chrono::duration_cast<Clock::duration>(pause_ * chance(random_)));
     pause_ = std::min(pause_ * 2, kLongestPause);
-    OnExpiry(pause_timer_, [this] { Connect(); });
-    if (std::exchange(troubled_, true)) return;
-    listener_.OnTrouble(absl::StrCat("cannot reach the rendezvous at ", ToString(options_.endpoint),
-                                     " yet: ", last_error_, "; trying for ",
-                                     Seconds(options_.connect_timeout)));
+    OnExpiry(pause_timer_, [this] {
+      pausing_ = false;
+      // After an eviction there is nothing to say until the next Join.
+      if (attended_ || !said_.empty()) Connect();
+    });
+  }
+
+  // How long we go on trying, from now on.
+  void BePatient(milliseconds patience) {
+    patience_timer_.expires_after(patience);
+    OnExpiry(patience_timer_, [this] { GiveUp(); });
   }
 
   void GiveUp() {
+    const bool was_there = answered_;
     LetGo();
-    listener_.OnLost(absl::UnavailableError(
-        absl::StrCat("cannot reach the rendezvous at ", ToString(options_.endpoint), " within ",
-                     Seconds(options_.connect_timeout), ": ",
-                     last_error_.empty() ? "it does not answer" : last_error_)));
-  }
-
-  void Send(v1::AgentEvent event) {
-    if (stream_ != nullptr) stream_->Send(std::move(event));
+    if (was_there) {
+      listener_.OnLost(absl::UnavailableError(
+          absl::StrCat("the rendezvous at ", Where(), " is gone: ", last_error_)));
+      return;
+    }
+    listener_.OnLost(absl::UnavailableError(absl::StrCat(
+        "cannot reach the rendezvous at ", Where(), " within ", Seconds(options_.connect_timeout),
+        ": ", last_error_.empty() ? "it does not answer" : last_error_)));
   }
 
   void ScheduleBeat() {
     beat_timer_.expires_after(keep_alive_);
     OnExpiry(beat_timer_, [this] {
-      if (stream_ == nullptr) return;
+      if (stream_ == nullptr || !open_) return;
       v1::AgentEvent event;
-      event.mutable_keep_alive();
-      Send(std::move(event));
+      event.mutable_keep_alive()->set_number(keeper_.Beat(Clock::now()));
+      stream_->Send(std::move(event));
+      ArmWatch();
       ScheduleBeat();
     });
   }
+
+  void MoveDeadline() {
+    if (const auto deadline = keeper_.last_deadline()) listener_.OnDeadline(deadline);
+    ArmWatch();
+  }
+
+  // Looks again when the lease is about to end, or when the connection is to be doubted.
+  void ArmWatch() {
+    std::optional<TimePoint> due = keeper_.deadline();
+    if (due && fenced_for_ == due) due.reset();
+    if (const auto doubtful = DoubtfulFrom()) due = std::min(due.value_or(*doubtful), *doubtful);
+    watch_timer_.cancel();
+    if (!due || left_) return;
+    watch_timer_.expires_at(*due);
+    OnExpiry(watch_timer_, [this] { Watch(); });
+  }
+
+  std::optional<TimePoint> DoubtfulFrom() const {
+    if (stream_ == nullptr) return std::nullopt;
+    if (answered_ && !open_) return attempt_began_ + kLongestAttempt;
+    return keeper_.doubtful_from();
+  }
+
+  void Watch() {
+    const TimePoint now = Clock::now();
+    const std::optional<TimePoint> deadline = keeper_.deadline();
+    if (deadline && now >= *deadline && fenced_for_ != deadline) {
+      fenced_for_ = deadline;
+      listener_.OnFenced(absl::StrCat(
+          "nothing was heard of the rendezvous at ", Where(), " for ", Seconds(lease_ / 6 * 5),
+          last_error_.empty() ? "" : absl::StrCat(" (", last_error_, ")"),
+          ", and it may give this node's place away"));
+    }
+    const std::optional<TimePoint> doubtful = DoubtfulFrom();
+    if (doubtful && now >= *doubtful) {
+      std::exchange(stream_, nullptr)->Abandon();
+      beat_timer_.cancel();
+      return HandleBroken({.cause = "nothing is answered"});
+    }
+    ArmWatch();
+  }
+
+  std::string Where() const { return ToString(options_.endpoint); }
 
   // Has `then` called when the timer expires, unless it is cancelled or we let go before. (Cancel
   // alone does not stop a handler that is queued already.)
   template <typename Then>
   void OnExpiry(boost::asio::steady_timer& timer, Then then) {
-    timer.async_wait(
-        [then, alive = std::weak_ptr<void>(alive_)](const boost::system::error_code& error) {
-          if (!error && !alive.expired()) then();
-        });
+    timer.async_wait([&timer, due = timer.expiry(), then,
+                      alive = std::weak_ptr<void>(alive_)](const boost::system::error_code& error) {
+      if (!error && !alive.expired() && timer.expiry() == due) then();
+    });
   }
 
   // Nothing comes of what was begun: this client is done.
   void LetGo() {
     alive_.reset();
-    connect_timer_.cancel();
     pause_timer_.cancel();
+    patience_timer_.cancel();
     beat_timer_.cancel();
+    watch_timer_.cancel();
     if (stream_ != nullptr) std::exchange(stream_, nullptr)->Abandon();
   }
 
@@ -328,20 +369,35 @@ class GrpcClient final : public RendezvousClient {
   const GrpcClientOptions options_;
   Listener& listener_;
 
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1::Rendezvous::Stub> stub_;
-  Stream* stream_ = nullptr;  // deletes itself once gRPC is done with it
-  boost::asio::steady_timer pause_timer_;
-  boost::asio::steady_timer connect_timer_;
-  boost::asio::steady_timer beat_timer_;
-  std::minstd_rand random_;
+  SessionToken session_;
+  std::vector<v1::AgentEvent> said_;  // since the last Join, that included
+  bool answered_ = false;             // the daemon has said something, at one time
+  bool attended_ = false;             // it knows our session
+  bool over_ = false;                 // we were refused
+  bool durable_ = false;
+  Duration lease_{};
+  Duration keep_alive_{};
+  LeaseKeeper keeper_;
+  std::optional<TimePoint> fenced_for_;  // the deadline that was told
 
-  v1::AgentEvent first_join_;
-  milliseconds pause_ = kFirstPause;
+  AttendStream* stream_ = nullptr;  // deletes itself once gRPC is done with it
+  bool open_ = false;               // what is said may be sent on it
+  TimePoint attempt_began_{};
+  TimePoint asked_at_{};  // when the Join or Resume was sent that Welcome answers
+  std::string peer_;      // where the daemon was found
+  bool unresolved_ = false;
   std::string last_error_;
   bool troubled_ = false;
-  bool welcomed_ = false;
-  Duration keep_alive_{};
+  std::optional<TimePoint> outage_began_;
+
+  boost::asio::steady_timer pause_timer_;
+  bool pausing_ = false;
+  milliseconds pause_ = kFirstPause;
+  boost::asio::steady_timer patience_timer_;
+  boost::asio::steady_timer beat_timer_;
+  boost::asio::steady_timer watch_timer_;
+  std::minstd_rand random_;
+
   std::function<void()> left_;
   // Reset once timers and streams are no concern of ours any more.
   std::shared_ptr<void> alive_ = std::make_shared<int>();

@@ -19,7 +19,7 @@ InProcessClient::InProcessClient(boost::asio::io_context& io, Driver& driver, Li
 InProcessClient::~InProcessClient() {
   if (agent_ == 0) return;
   driver_.Detach(agent_);
-  driver_.Lost(agent_, "its agent ended");
+  driver_.Disconnected(agent_, "its agent ended");
 }
 
 void InProcessClient::Join(const JoinRequest& request) {
@@ -28,11 +28,11 @@ void InProcessClient::Join(const JoinRequest& request) {
   driver_.Join(agent_, without_lease);
 }
 
-void InProcessClient::WorkersStarted(RoundNumber round) {
+void InProcessClient::WorkersStarted(RoundId round) {
   driver_.WorkersStarted(agent_, round);
 }
 
-void InProcessClient::WorkersExited(RoundNumber round, const WorkersOutcome& outcome) {
+void InProcessClient::WorkersExited(RoundId round, const WorkersOutcome& outcome) {
   driver_.WorkersExited(agent_, round, outcome);
 }
 

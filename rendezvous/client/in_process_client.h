@@ -20,8 +20,8 @@ class InProcessClient final : public RendezvousClient {
   ~InProcessClient() override;
 
   void Join(const JoinRequest& request) override;
-  void WorkersStarted(RoundNumber round) override;
-  void WorkersExited(RoundNumber round, const WorkersOutcome& outcome) override;
+  void WorkersStarted(RoundId round) override;
+  void WorkersExited(RoundId round, const WorkersOutcome& outcome) override;
   void Leaving(const std::string& reason) override;
   void Leave(const std::string& reason, std::function<void()> left) override;
 

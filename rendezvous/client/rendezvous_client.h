@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,9 +11,10 @@
 
 namespace muster::rendezvous {
 
-// One agent's attendance. All methods are called on the loop's thread and return at once; all
-// callbacks come from the loop, never from inside a method, and none after Leave's `left` or after
-// OnLost.
+// One agent's attendance of a job, over one connection after another where need be; after Evicted,
+// the next Join begins another attendance. All methods are called on the loop's thread and return
+// at once; all callbacks come from the loop, never from inside a method, and none after Leave's
+// `left` or after OnLost.
 class RendezvousClient {
  public:
   // Who is told. Must outlive the client.
@@ -23,6 +25,16 @@ class RendezvousClient {
     // The rendezvous cannot be reached yet; the client goes on trying. `trouble` says where, why
     // and for how long. At most once before OnLost or the first directive.
     virtual void OnTrouble(const std::string& trouble) = 0;
+    // The connection to the rendezvous broke, for the reason given: the client tries to come back,
+    // and what is said meanwhile is said then. Workers go on until OnFenced.
+    virtual void OnOutOfTouch(const std::string& cause) = 0;
+    // It has come back, after so long.
+    virtual void OnBackInTouch(Duration outage) = 0;
+    // Workers must not outlive this time, even if this process stands still, unless it is moved
+    // before: beyond it the rendezvous may give this node's place away. Nothing: for ever.
+    virtual void OnDeadline(std::optional<TimePoint> deadline) = 0;
+    // That time is about to come: the workers must be killed now. The client goes on trying.
+    virtual void OnFenced(const std::string& why) = 0;
     // The rendezvous cannot be reached, or is gone: the attendance has ended. The message says what
     // was tried, where, and why it failed.
     virtual void OnLost(const absl::Status& status) = 0;
@@ -30,11 +42,12 @@ class RendezvousClient {
 
   virtual ~RendezvousClient() = default;
 
-  // Asks for a place in the job's next round: first of all, and again after each Stop.
+  // Asks for a place in the job's next round: first of all, and again after each Stop or Evicted.
+  // The session is the client's to add.
   virtual void Join(const JoinRequest& request) = 0;
   // Reports on this node's workers in `round`.
-  virtual void WorkersStarted(RoundNumber round) = 0;
-  virtual void WorkersExited(RoundNumber round, const WorkersOutcome& outcome) = 0;
+  virtual void WorkersStarted(RoundId round) = 0;
+  virtual void WorkersExited(RoundId round, const WorkersOutcome& outcome) = 0;
   // This node will leave once its workers are gone.
   virtual void Leaving(const std::string& reason) = 0;
   // This node leaves; its workers are gone. `left` is called when the rendezvous has heard it or

@@ -12,9 +12,14 @@ namespace {
 
 // Unless the agent says otherwise, beats come this many times in a lease: losing one or two costs
 // nothing.
-constexpr int kBeatsPerLease = 5;
+constexpr int kBeatsPerLease = 3;
 constexpr int kFewestBeatsPerLease = 2;
 constexpr Duration kShortestLease = std::chrono::milliseconds(100);
+constexpr Duration kLongestDelay = std::chrono::hours(24);
+constexpr std::size_t kLongestSession = 64;
+// A connection that is gone says more than silence: after this part of the lease nobody waits for
+// the agent to come back.
+constexpr int kReattachPart = 3;
 // A Tick later than this did not wait for its turn: the whole process stood still.
 constexpr Duration kHalt = std::chrono::milliseconds(250);
 
@@ -29,8 +34,14 @@ std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
     return "nodes with ranks of their own cannot come and go";
   }
   if (settings.join_timeout <= Duration::zero() || settings.last_call < Duration::zero() ||
-      settings.keep_alive < Duration::zero()) {
+      settings.keep_alive < Duration::zero() || settings.lease < Duration::zero()) {
     return "a timeout is not positive";
+  }
+  const RestartPolicy& restart = settings.restart;
+  if (restart.window < Duration::zero() || restart.delay < Duration::zero() ||
+      restart.longest_delay < restart.delay || restart.longest_delay > kLongestDelay ||
+      restart.no_progress_limit < 0) {
+    return "the restart policy has a negative number, or a delay that is too long";
   }
   if (settings.lease != Duration::zero() && settings.lease < kShortestLease) {
     return absl::StrCat("the lease of ", Seconds(settings.lease), " is shorter than ",
@@ -64,37 +75,92 @@ std::string NodeCounts(const JobSettings& settings) {
 }  // namespace
 
 void Coordinator::Join(AgentId agent, const JoinRequest& request, TimePoint now) {
+  // The answer to its first Join was lost with the connection.
+  if (!connections_.contains(agent) && sessions_.contains(request.session)) {
+    Resume(agent, request.session, now);
+  }
+  Attendance* attendance = Find(agent);
   std::string objection = Objection(agent, request);
-  const auto job_it = jobs_.find(request.run_id);
-  if (objection.empty() && !attendances_.contains(agent) && job_it != jobs_.end()) {
-    objection = job_it->second->ContestRank(request.node, now);
+  if (objection.empty() && !request.unfit.empty()) return TurnAwayUnfit(agent, request, now);
+  const auto job = jobs_.find(request.run_id);
+  if (objection.empty() && attendance == nullptr && job != jobs_.end()) {
+    objection = job->second->ContestRank(request.node, now);
   }
   if (!objection.empty()) {
-    outbox_.directives.push_back({agent, Refused{objection}});
-    if (attendances_.contains(agent)) Remove(agent, "broke the protocol: " + objection, now);
-    return;
+    Tell(agent, Refused{objection});
+    if (attendance != nullptr) Remove(*attendance, "broke the protocol: " + objection, now);
+    return Forward();
   }
-  auto found = attendances_.find(agent);
-  if (found == attendances_.end()) {
-    std::unique_ptr<Job>& job = jobs_[request.run_id];
-    if (job == nullptr) {
-      job = std::make_unique<Job>(request.run_id, request.settings, now, &outbox_);
-    }
-    found = attendances_.emplace(agent, Attendance{job.get(), request.node.node_id}).first;
-    found->second.lease = request.settings.lease;
-    outbox_.directives.push_back(
-        {agent, Welcome{KeepAliveFor(request.settings), request.settings.lease}});
+  if (attendance == nullptr) attendance = &Open(agent, request, now);
+  RenewLease(*attendance, now);
+  attendance->job->Join(attendance->id, request.node, request.after, now);
+  Forward();
+}
+
+Coordinator::Attendance& Coordinator::Open(AgentId agent, const JoinRequest& request,
+                                           TimePoint now) {
+  std::unique_ptr<Job>& job = jobs_[request.run_id];
+  if (job == nullptr) {
+    job = std::make_unique<Job>(request.run_id, next_incarnation_++, request.settings, now,
+                                &from_jobs_);
   }
-  RenewLease(agent, found->second, now);
-  found->second.job->Join(agent, request.node, now);
+  const AttendeeId id = next_attendee_++;
+  Attendance& attendance = attendances_[id];
+  attendance = {.id = id,
+                .job = job.get(),
+                .node_id = request.node.node_id,
+                .session = request.session,
+                .keep_alive = KeepAliveFor(request.settings),
+                .lease = request.settings.lease,
+                .agent = agent};
+  connections_[agent] = id;
+  if (!request.session.empty()) sessions_[request.session] = id;
+  Tell(agent,
+       Welcome{attendance.keep_alive, attendance.lease, job->incarnation(), options_.durable});
+  return attendance;
+}
+
+void Coordinator::TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimePoint now) {
+  Tell(agent, Refused{absl::StrCat("this node must not take part: ", request.unfit)});
+  const std::string what = absl::StrCat("does not take part: ", request.unfit);
+  Attendance* const attendance = Find(agent);
+  if (attendance != nullptr) Remove(*attendance, what, now);
+  // Its going may have been the end of the job.
+  if (const auto job = jobs_.find(request.run_id); job != jobs_.end()) {
+    if (attendance == nullptr) job->second->Remark(request.node.host, what);
+    job->second->NotifyAll(absl::StrCat("node ", request.node.host, " ", what));
+  }
+  Forward();
+}
+
+void Coordinator::Resume(AgentId agent, const SessionToken& session, TimePoint now) {
+  if (connections_.contains(agent)) return;
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) {
+    return Tell(agent, Evicted{"the rendezvous knows nothing, or no more, of this node"});
+  }
+  Attendance& attendance = attendances_.at(found->second);
+  if (attendance.agent != 0) {
+    connections_.erase(attendance.agent);
+    Tell(attendance.agent, Refused{"this node has come back over another connection"});
+  }
+  connections_[agent] = attendance.id;
+  attendance.agent = agent;
+  attendance.disconnected.clear();
+  RenewLease(attendance, now);
+  Tell(agent, Welcome{attendance.keep_alive, attendance.lease, attendance.job->incarnation(),
+                      options_.durable});
+  attendance.job->TellAgain(attendance.id);
+  Forward();
 }
 
 std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) const {
   if (const absl::Status status = CheckName("run id", request.run_id); !status.ok()) {
     return std::string(status.message());
   }
-  if (const auto found = attendances_.find(agent); found != attendances_.end()) {
-    const Attendance& attendance = found->second;
+  if (request.session.size() > kLongestSession) return "the session token is too long";
+  if (const auto found = connections_.find(agent); found != connections_.end()) {
+    const Attendance& attendance = attendances_.at(found->second);
     if (attendance.job->run_id() != request.run_id || attendance.node_id != request.node.node_id) {
       return absl::StrCat("an agent of job '", attendance.job->run_id(), "' as node ",
                           attendance.node_id, " cannot join job '", request.run_id, "' as node ",
@@ -105,7 +171,7 @@ std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) co
   if (!draining_.empty()) {
     return absl::StrCat("this rendezvous takes no new nodes: ", draining_);
   }
-  if (std::string objection = SettingsObjection(request.settings, limits_.max_nodes_per_job);
+  if (std::string objection = SettingsObjection(request.settings, options_.max_nodes_per_job);
       !objection.empty()) {
     return objection;
   }
@@ -118,8 +184,8 @@ std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) co
 
   const auto found = jobs_.find(request.run_id);
   if (found == jobs_.end()) {
-    if (job_count() < limits_.max_jobs) return "";
-    return absl::StrCat("this rendezvous has ", Count(limits_.max_jobs, "job"),
+    if (job_count() < options_.max_jobs) return "";
+    return absl::StrCat("this rendezvous has ", Count(options_.max_jobs, "job"),
                         ", as many as it may");
   }
   const Job& job = *found->second;
@@ -143,38 +209,66 @@ std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) co
   return "";
 }
 
+Coordinator::Attendance* Coordinator::Find(AgentId agent) {
+  const auto found = connections_.find(agent);
+  return found == connections_.end() ? nullptr : &attendances_.at(found->second);
+}
+
 Coordinator::Attendance* Coordinator::Hear(AgentId agent, TimePoint now) {
-  const auto found = attendances_.find(agent);
-  if (found == attendances_.end()) return nullptr;
-  RenewLease(agent, found->second, now);
-  return &found->second;
+  Attendance* const attendance = Find(agent);
+  if (attendance != nullptr) RenewLease(*attendance, now);
+  return attendance;
 }
 
-void Coordinator::KeepAlive(AgentId agent, TimePoint now) {
-  Hear(agent, now);
+void Coordinator::KeepAlive(AgentId agent, std::int64_t number, TimePoint now) {
+  if (Hear(agent, now) != nullptr) Tell(agent, Heard{number});
 }
 
-void Coordinator::WorkersStarted(AgentId agent, RoundNumber round, TimePoint now) {
-  if (Attendance* attendance = Hear(agent, now)) attendance->job->WorkersStarted(agent, round, now);
+void Coordinator::WorkersStarted(AgentId agent, RoundId round, TimePoint now) {
+  if (Attendance* attendance = Hear(agent, now)) {
+    attendance->job->WorkersStarted(attendance->id, round, now);
+  }
+  Forward();
 }
 
-void Coordinator::WorkersExited(AgentId agent, RoundNumber round, const WorkersOutcome& outcome,
+void Coordinator::WorkersExited(AgentId agent, RoundId round, const WorkersOutcome& outcome,
                                 TimePoint now) {
   if (Attendance* attendance = Hear(agent, now)) {
-    attendance->job->WorkersExited(agent, round, outcome, now);
+    attendance->job->WorkersExited(attendance->id, round, outcome, now);
   }
+  Forward();
 }
 
 void Coordinator::Leaving(AgentId agent, const std::string& reason, TimePoint now) {
-  if (Attendance* attendance = Hear(agent, now)) attendance->job->Leaving(agent, reason, now);
+  if (Attendance* attendance = Hear(agent, now)) {
+    attendance->job->Leaving(attendance->id, reason, now);
+  }
+  Forward();
 }
 
 void Coordinator::Leave(AgentId agent, const std::string& reason, TimePoint now) {
-  Remove(agent, reason.empty() ? "left" : absl::StrCat("left: ", reason), now);
+  if (Attendance* attendance = Find(agent)) {
+    Remove(*attendance, reason.empty() ? "left" : absl::StrCat("left: ", reason), now);
+  }
+  Forward();
 }
 
-void Coordinator::Lost(AgentId agent, const std::string& why, TimePoint now) {
-  Remove(agent, absl::StrCat("was lost: ", why), now);
+void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint now) {
+  Attendance* const attendance = Find(agent);
+  if (attendance == nullptr) return;
+  if (attendance->session.empty() || attendance->lease == Duration::zero()) {
+    Remove(*attendance, absl::StrCat("was lost: ", why), now);
+    return Forward();
+  }
+  connections_.erase(agent);
+  attendance->agent = 0;
+  attendance->disconnected = why;
+  const Duration grace = std::min(options_.reattach_grace, attendance->lease / kReattachPart);
+  if (now + grace < attendance->lease_ends) SetLease(*attendance, now + grace);
+  attendance->job->Remark(attendance->job->HostOf(attendance->id),
+                          absl::StrCat("is out of touch: ", why, "; it has ",
+                                       Seconds(attendance->lease_ends - now), " to come back"));
+  Forward();
 }
 
 void Coordinator::Drain(const std::string& why) {
@@ -183,23 +277,32 @@ void Coordinator::Drain(const std::string& why) {
 
 void Coordinator::Close(const std::string& why, TimePoint now) {
   for (auto& [run_id, job] : jobs_) job->Close(why, now);
+  Forward();
 }
 
 void Coordinator::Tick(TimePoint now) {
   const std::optional<TimePoint> due = NextDeadline();
   if (!due || now < *due) return;
   if (now - *due > kHalt) {
-    for (auto& [agent, attendance] : attendances_) RenewLease(agent, attendance, now);
+    for (auto& [id, attendance] : attendances_) RenewLease(attendance, now);
   }
-  while (!leases_.empty() && leases_.begin()->first <= now) {
-    const AgentId agent = leases_.begin()->second;
-    const Duration lease = attendances_.at(agent).lease;
-    outbox_.directives.push_back(
-        {agent, Refused{absl::StrCat("this node was not heard of for ", Seconds(lease),
-                                     " and has lost its place")}});
-    Lost(agent, absl::StrCat("nothing was heard of it for ", Seconds(lease)), now);
-  }
+  EndLeases(now);
   for (auto& [run_id, job] : jobs_) job->Tick(now);
+  Forward();
+}
+
+void Coordinator::EndLeases(TimePoint now) {
+  while (!leases_.empty() && leases_.begin()->first <= now) {
+    Attendance& attendance = attendances_.at(leases_.begin()->second);
+    std::string why = attendance.disconnected;
+    if (why.empty()) {
+      why = absl::StrCat("nothing was heard of it for ", Seconds(attendance.lease));
+      Tell(attendance.agent,
+           Evicted{absl::StrCat("this node was not heard of for ", Seconds(attendance.lease),
+                                " and has lost its place")});
+    }
+    Remove(attendance, absl::StrCat("was lost: ", why), now);
+  }
 }
 
 std::optional<TimePoint> Coordinator::NextDeadline() const {
@@ -212,23 +315,82 @@ std::optional<TimePoint> Coordinator::NextDeadline() const {
   return next;
 }
 
-void Coordinator::Remove(AgentId agent, const std::string& why, TimePoint now) {
-  const auto found = attendances_.find(agent);
-  if (found == attendances_.end()) return;
-  Job* const job = found->second.job;
-  leases_.erase({found->second.lease_ends, agent});
-  attendances_.erase(found);
-  job->Leave(agent, why, now);
+void Coordinator::Remove(Attendance& attendance, const std::string& why, TimePoint now) {
+  const AttendeeId id = attendance.id;
+  Job* const job = attendance.job;
+  leases_.erase({attendance.lease_ends, id});
+  connections_.erase(attendance.agent);
+  sessions_.erase(attendance.session);
+  attendances_.erase(id);
+  job->Leave(id, why, now);
+  // Before anything else is removed, so that who is told to start and lost in one call is not left
+  // out between the two.
+  Forward();
   if (!job->abandoned()) return;
   outbox_.forgotten_jobs.push_back(job->run_id());
   jobs_.erase(outbox_.forgotten_jobs.back());
 }
 
-void Coordinator::RenewLease(AgentId agent, Attendance& attendance, TimePoint now) {
-  if (attendance.lease == Duration::zero()) return;
-  leases_.erase({attendance.lease_ends, agent});
-  attendance.lease_ends = now + attendance.lease;
-  leases_.emplace(attendance.lease_ends, agent);
+void Coordinator::SetLease(Attendance& attendance, TimePoint ends) {
+  leases_.erase({attendance.lease_ends, attendance.id});
+  attendance.lease_ends = ends;
+  leases_.emplace(attendance.lease_ends, attendance.id);
+}
+
+void Coordinator::RenewLease(Attendance& attendance, TimePoint now) {
+  if (attendance.lease != Duration::zero()) SetLease(attendance, now + attendance.lease);
+}
+
+void Coordinator::Tell(AgentId agent, Directive directive) {
+  outbox_.directives.push_back({agent, std::move(directive)});
+}
+
+void Coordinator::Forward() {
+  Outbox said = std::exchange(from_jobs_, {});
+  for (Transition& transition : said.transitions) {
+    outbox_.transitions.push_back(std::move(transition));
+  }
+  for (Outgoing& outgoing : said.directives) {
+    // Who is out of touch is told again when it comes back; who has left need not be told.
+    const auto attendance = attendances_.find(outgoing.to);
+    if (attendance == attendances_.end() || attendance->second.agent == 0) continue;
+    Tell(attendance->second.agent, std::move(outgoing.directive));
+  }
+}
+
+std::optional<JobRecord> Coordinator::Record(std::string_view run_id, TimePoint now) const {
+  const auto found = jobs_.find(run_id);
+  if (found == jobs_.end()) return std::nullopt;
+  JobRecord record = found->second->Record(now);
+  for (AttendeeRecord& attendee : record.attendees) {
+    const Attendance& attendance = attendances_.at(attendee.id);
+    attendee.session = attendance.session;
+    attendee.lease = attendance.lease;
+    attendee.keep_alive = attendance.keep_alive;
+  }
+  return record;
+}
+
+void Coordinator::Restore(const JobRecord& record, TimePoint now) {
+  auto& job = jobs_[record.run_id];
+  job = std::make_unique<Job>(record, now, &from_jobs_);
+  next_incarnation_ = std::max(next_incarnation_, record.incarnation + 1);
+  for (const AttendeeRecord& attendee : record.attendees) {
+    next_attendee_ = std::max(next_attendee_, attendee.id + 1);
+    Attendance& attendance = attendances_[attendee.id];
+    attendance = {.id = attendee.id,
+                  .job = job.get(),
+                  .node_id = attendee.node.node_id,
+                  .session = attendee.session,
+                  .keep_alive = attendee.keep_alive,
+                  .lease = attendee.lease,
+                  .disconnected = "it did not come back after the rendezvous was restarted"};
+    if (!attendee.session.empty()) sessions_[attendee.session] = attendee.id;
+    SetLease(attendance, now + attendee.lease + options_.restart_grace);
+  }
+  if (!job->abandoned()) return;
+  outbox_.forgotten_jobs.push_back(record.run_id);
+  jobs_.erase(record.run_id);
 }
 
 std::optional<JobSnapshot> Coordinator::Describe(std::string_view run_id, TimePoint now) const {

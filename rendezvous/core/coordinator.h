@@ -8,11 +8,13 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/job.h"
+#include "rendezvous/core/record.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
 
@@ -22,36 +24,55 @@ namespace muster::rendezvous {
 // the log come out of TakeOutbox(), which the caller empties after every call. Same calls, same
 // outcome: there is no clock, socket, thread or random number in here. Not thread-safe.
 //
-// An agent attends from its first accepted Join until Leave, Lost or the end of its lease, or until
-// it is told Refused. Calls that name an agent which does not attend change nothing, so that a
+// An agent attends from its first accepted Join until Leave or the end of its lease, or until it is
+// told Refused or Evicted. Calls that name an agent which does not attend change nothing, so that a
 // message that crosses one of these ends on its way does no harm.
+//
+// An attendance outlives its connection: when that breaks (Disconnected) the agent has
+// `reattach_grace` to come back over another one (Resume), and is then told again what it has to
+// do. It outlives the daemon, too, where the state is kept: Record() and Restore().
 class Coordinator {
  public:
-  struct Limits {
+  struct Options {
     int max_jobs = 1024;
     int max_nodes_per_job = 100'000;
+    // The incarnation of the first job; each further one has the next. Must not have been used by
+    // an earlier life of this daemon.
+    Incarnation first_incarnation = 1;
+    // What agents are told (Welcome::durable).
+    bool durable = false;
+    // How long an agent whose connection broke may take to come back, at most a third of its lease.
+    Duration reattach_grace = std::chrono::seconds(1);
+    // How much longer than its lease an agent may take to come back to a daemon that was restarted.
+    Duration restart_grace = std::chrono::seconds(5);
   };
 
   Coordinator() = default;
-  explicit Coordinator(const Limits& limits) : limits_(limits) {}
+  explicit Coordinator(const Options& options)
+      : options_(options), next_incarnation_(options.first_incarnation) {}
 
   // A node asks for a place: opens the attendance (answered Welcome or Refused), or asks for the
   // round after the one that it was told to stop.
   void Join(AgentId agent, const JoinRequest& request, TimePoint now);
 
-  // A sign of life. Every other event of an agent is one, too.
-  void KeepAlive(AgentId agent, TimePoint now);
+  // An agent comes back over a new connection, `agent`, and is answered Welcome; what it is called
+  // was `agent` of another connection before, which is told Refused. Evicted when no such session
+  // attends any more: then it may Join as another.
+  void Resume(AgentId agent, const SessionToken& session, TimePoint now);
+
+  // A sign of life, answered with Heard. Every other event of an agent is one, too.
+  void KeepAlive(AgentId agent, std::int64_t number, TimePoint now);
 
   // See Job.
-  void WorkersStarted(AgentId agent, RoundNumber round, TimePoint now);
-  void WorkersExited(AgentId agent, RoundNumber round, const WorkersOutcome& outcome,
-                     TimePoint now);
+  void WorkersStarted(AgentId agent, RoundId round, TimePoint now);
+  void WorkersExited(AgentId agent, RoundId round, const WorkersOutcome& outcome, TimePoint now);
   void Leaving(AgentId agent, const std::string& reason, TimePoint now);
 
   // The agent said goodbye; an empty reason needs no telling.
   void Leave(AgentId agent, const std::string& reason, TimePoint now);
-  // The agent is gone without a goodbye; `why` is the cause, "its stream ended".
-  void Lost(AgentId agent, const std::string& why, TimePoint now);
+  // The agent's connection is gone without a goodbye; `why` is the cause, "its connection ended".
+  // It is lost unless it comes back in time; at once if it has no session.
+  void Disconnected(AgentId agent, const std::string& why, TimePoint now);
 
   // From now on agents that do not attend are refused; jobs go on. For a daemon that is to end.
   void Drain(const std::string& why);
@@ -77,27 +98,54 @@ class Coordinator {
   // agent has left.
   KeyValueStore* FindStore(std::string_view run_id);
 
+  // What a journal is to keep. Each call changes, beside forgetting jobs (Outbox), only the jobs
+  // that are among its Outbox' transitions. Nothing: there is no such job.
+  std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;
+  // Goes on with a job that was recorded by an earlier life of this daemon. Its agents have their
+  // lease and `restart_grace` to come back. Before any other call.
+  void Restore(const JobRecord& record, TimePoint now);
+
  private:
   struct Attendance {
+    AttendeeId id = 0;
     Job* job = nullptr;
     std::string node_id;
+    SessionToken session;
+    Duration keep_alive{};
     Duration lease{};  // zero: none
     TimePoint lease_ends{};
+    AgentId agent = 0;           // its connection; 0: none
+    std::string disconnected{};  // why, when there is none
   };
 
   // The sentence that refuses the request, or empty.
   std::string Objection(AgentId agent, const JoinRequest& request) const;
+  // A node that must not take part says so.
+  void TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimePoint now);
+  Attendance& Open(AgentId agent, const JoinRequest& request, TimePoint now);
+  Attendance* Find(AgentId agent);
   // The attendance, its lease renewed; null for an agent that does not attend.
   Attendance* Hear(AgentId agent, TimePoint now);
   // Takes the agent out of its job, and forgets the job if it was the last.
-  void Remove(AgentId agent, const std::string& why, TimePoint now);
-  void RenewLease(AgentId agent, Attendance& attendance, TimePoint now);
+  void Remove(Attendance& attendance, const std::string& why, TimePoint now);
+  // When it is lost unless something is heard of it.
+  void SetLease(Attendance& attendance, TimePoint ends);
+  void RenewLease(Attendance& attendance, TimePoint now);
+  void EndLeases(TimePoint now);
+  void Tell(AgentId agent, Directive directive);
+  // Passes on what the jobs have to say, to where their attendees are now.
+  void Forward();
 
-  const Limits limits_{};
+  const Options options_{};
   Outbox outbox_;
+  Outbox from_jobs_;  // its directives are addressed to attendees
+  Incarnation next_incarnation_ = 1;
+  AttendeeId next_attendee_ = 1;
   std::map<std::string, std::unique_ptr<Job>, std::less<>> jobs_;
-  std::map<AgentId, Attendance> attendances_;
-  std::set<std::pair<TimePoint, AgentId>> leases_;
+  std::map<AttendeeId, Attendance> attendances_;
+  std::unordered_map<AgentId, AttendeeId> connections_;
+  std::unordered_map<SessionToken, AttendeeId> sessions_;
+  std::set<std::pair<TimePoint, AttendeeId>> leases_;
   std::string draining_;  // why, when Drain was called
 };
 

@@ -9,11 +9,20 @@
 
 namespace muster::rendezvous {
 
-// Answers the first Join: the agent attends the job. `keep_alive` is how often it must be heard at
-// least, `lease` how long silence is borne; both zero for an agent that has no lease.
+// Answers the first Join, and an agent's coming back: it attends the job. `keep_alive` is how often
+// it must be heard at least, `lease` how long silence is borne; both zero for an agent that has no
+// lease.
 struct Welcome {
   Duration keep_alive{};
   Duration lease{};
+  Incarnation incarnation = 0;
+  // The daemon remembers the job when it is killed and started again.
+  bool durable = false;
+};
+
+// Answers KeepAlive `number`: the daemon has heard it, and everything sent before it.
+struct Heard {
+  std::int64_t number = 0;
 };
 
 // Why there is no Assignment yet. `spare`: the round is full without this node.
@@ -27,12 +36,16 @@ struct Waiting {
 struct Stop {
   RoundNumber round = 0;
   std::string reason;
+  Incarnation incarnation = 0;
+
+  RoundId id() const { return {incarnation, round}; }
 };
 
 // An event named a round that is over; nothing was done about it.
 struct Fenced {
   RoundNumber round = 0;
   std::string sentence;
+  Incarnation incarnation = 0;
 };
 
 // Something that changes nothing for this node but that its user should know.
@@ -45,9 +58,15 @@ struct Refused {
   std::string sentence;
 };
 
+// The agent no longer attends, as it was not heard of for its lease: its place is given away. It
+// may join anew, as another, once its workers are gone.
+struct Evicted {
+  std::string sentence;
+};
+
 // An Assignment starts the workers; a Verdict ends the job.
-using Directive =
-    std::variant<Welcome, Waiting, Assignment, Stop, Fenced, Verdict, Refused, Notice>;
+using Directive = std::variant<Welcome, Waiting, Assignment, Stop, Fenced, Verdict, Refused, Notice,
+                               Heard, Evicted>;
 
 // A directive with its addressee.
 struct Outgoing {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/core/assignments.h"
 #include "rendezvous/core/phrases.h"
 
 namespace muster::rendezvous {
@@ -17,13 +18,62 @@ constexpr Duration kNextReminder = std::chrono::seconds(10);
 
 }  // namespace
 
-Job::Job(std::string run_id, const JobSettings& settings, TimePoint now, Outbox* outbox)
-    : run_id_(std::move(run_id)), settings_(settings), outbox_(outbox) {
+Job::Job(std::string run_id, Incarnation incarnation, const JobSettings& settings, TimePoint now,
+         Outbox* outbox)
+    : run_id_(std::move(run_id)), incarnation_(incarnation), settings_(settings), outbox_(outbox) {
   round_.emplace(0, settings_, std::vector<Round::Returning>{}, now);
 }
 
-void Job::Join(AgentId agent, const NodeInfo& node, TimePoint now) {
+Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox)
+    : run_id_(record.run_id),
+      incarnation_(record.incarnation),
+      settings_(record.settings),
+      outbox_(outbox),
+      started_(record.started),
+      succeeded_(record.succeeded.begin(), record.succeeded.end()),
+      rounds_run_(record.rounds_run),
+      restarts_(record.restarts),
+      repeated_(record.repeated),
+      verdict_(record.verdict) {
+  round_.emplace(record.round, settings_, now);
+  for (const Duration& age : record.restart_ages) restart_times_.push_back(now - age);
+  for (const AttendeeRecord& attendee : record.attendees) {
+    attendees_[attendee.id] = {attendee.node, attendee.state, attendee.group_rank, attendee.leaving,
+                               attendee.ran};
+    node_ids_.insert(attendee.node.node_id);
+  }
+  if (!verdict_ && !started_) next_reminder_ = now + kFirstReminder;
+}
+
+JobRecord Job::Record(TimePoint now) const {
+  JobRecord record{.run_id = run_id_,
+                   .incarnation = incarnation_,
+                   .settings = settings_,
+                   .round = round_->Record(now),
+                   .started = started_,
+                   .succeeded = {succeeded_.begin(), succeeded_.end()},
+                   .rounds_run = rounds_run_,
+                   .restarts = restarts_,
+                   .repeated = repeated_,
+                   .verdict = verdict_};
+  for (const TimePoint& time : restart_times_) record.restart_ages.push_back(now - time);
+  for (const auto& [id, attendee] : attendees_) {
+    record.attendees.push_back({.id = id,
+                                .node = attendee.node,
+                                .state = attendee.state,
+                                .group_rank = attendee.group_rank,
+                                .leaving = attendee.leaving,
+                                .ran = attendee.ran});
+  }
+  return record;
+}
+
+void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePoint now) {
+  const bool attends = attendees_.contains(agent);
   Attendee& attendee = attendees_[agent];
+  // Said before, and heard already: it is in the round, or among those who wait for a place.
+  const bool waits = attendee.state == NodeState::kJoined || attendee.state == NodeState::kSpare;
+  if (!verdict_ && attends && (attendee.group_rank >= 0 ? after < round_->number() : waits)) return;
   // A member that joins has no workers any more, told or not; the others cannot go on without them.
   if (!verdict_ && attendee.group_rank >= 0) {
     attendee.stopped = true;
@@ -44,7 +94,7 @@ void Job::Join(AgentId agent, const NodeInfo& node, TimePoint now) {
       next_reminder_ = std::min(next_reminder_.value_or(TimePoint::max()), now + kFirstReminder);
       FollowRound(now);
       break;
-    case Round::JoinOutcome::kAgain:
+    case Round::JoinOutcome::kAgain:  // another agent's node id, or an agent that was forgotten
       break;
     case Round::JoinOutcome::kSpare:
       attendee.state = NodeState::kSpare;
@@ -53,7 +103,14 @@ void Job::Join(AgentId agent, const NodeInfo& node, TimePoint now) {
       break;
     case Round::JoinOutcome::kTooLate:
       attendee.state = NodeState::kSpare;
-      if (AnySucceeded()) {
+      if (settings_.scale_up == ScaleUp::kNextRestart) {
+        Log(node.host, "joined for the next restart");
+        Tell(agent, Waiting{round_->number(),
+                            absl::StrCat("round ", round_->number(),
+                                         " runs and takes no newcomers (--scale-up=next-restart); "
+                                         "this node gets its place at the next restart"),
+                            true});
+      } else if (AnySucceeded()) {
         // The job is on its last steps; starting it over for a newcomer would undo finished work.
         Log(node.host, "joined as a spare, as workers have already finished");
         Tell(agent, Waiting{round_->number(),
@@ -68,7 +125,7 @@ void Job::Join(AgentId agent, const NodeInfo& node, TimePoint now) {
   }
 }
 
-void Job::WorkersStarted(AgentId agent, RoundNumber round, TimePoint) {
+void Job::WorkersStarted(AttendeeId agent, RoundId round, TimePoint) {
   if (!IsCurrent(agent, round)) return;
   Attendee& attendee = attendees_.at(agent);
   if (attendee.state != NodeState::kStarting) return;
@@ -76,7 +133,7 @@ void Job::WorkersStarted(AgentId agent, RoundNumber round, TimePoint) {
   Log(attendee.node.host, absl::StrCat("started ", Count(attendee.node.slots, "worker")));
 }
 
-void Job::WorkersExited(AgentId agent, RoundNumber round, const WorkersOutcome& outcome,
+void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome,
                         TimePoint now) {
   if (!IsCurrent(agent, round)) return;
   Attendee& attendee = attendees_.at(agent);
@@ -100,22 +157,67 @@ void Job::WorkersExited(AgentId agent, RoundNumber round, const WorkersOutcome& 
   const WorkerFailure failure = outcome.failure.value_or(WorkerFailure{});
   const std::string what = DescribeFailure(failure);
   Log(attendee.node.host, what);
-  if (restarts_ < settings_.max_restarts) {
-    ++restarts_;
-    NextRound(absl::StrCat(what, " (restart ", restarts_, " of ", settings_.max_restarts, ")"),
-              now);
-    return;
-  }
+  const std::optional<std::string> no_restart = NoRestart(failure, now);
+  if (!no_restart) return Restart(what, now);
   End({.kind = VerdictKind::kWorkerFailed,
-       .sentence =
-           absl::StrCat("job '", run_id_, "' failed in round ", round, ": ", what,
-                        settings_.max_restarts == 0
-                            ? ""
-                            : absl::StrCat(", and no restart is left of ", settings_.max_restarts)),
+       .sentence = absl::StrCat("job '", run_id_, "' failed in round ", round.number, ": ", what,
+                                *no_restart),
        .root_cause = failure});
 }
 
-void Job::Leaving(AgentId agent, const std::string& why, TimePoint now) {
+std::optional<std::string> Job::NoRestart(const WorkerFailure& failure, TimePoint now) {
+  const RestartPolicy& policy = settings_.restart;
+  const bool repeats =
+      failure.before_first_beat && failure.rank == repeated_.rank && failure.what == repeated_.what;
+  repeated_ = {failure.rank, failure.what,
+               failure.before_first_beat ? (repeats ? repeated_.times + 1 : 1) : 0};
+  if (settings_.max_restarts == 0) return "";
+  if (failure.final) return ", which is not to be followed by a restart";
+  if (policy.no_progress_limit > 0 && repeated_.times >= policy.no_progress_limit) {
+    return absl::StrCat(", ", repeated_.times,
+                        " times in a row and each time before its first beat; another restart "
+                        "would not help");
+  }
+  if (policy.window == Duration::zero()) {
+    if (restarts_ < settings_.max_restarts) return std::nullopt;
+    return absl::StrCat(", and no restart is left of ", settings_.max_restarts);
+  }
+  const auto counts = [&](TimePoint time) { return now - time < policy.window; };
+  if (std::count_if(restart_times_.begin(), restart_times_.end(), counts) <
+      settings_.max_restarts) {
+    return std::nullopt;
+  }
+  return absl::StrCat(", and no restart is left of ", settings_.max_restarts, " in ",
+                      Seconds(policy.window));
+}
+
+void Job::Restart(const std::string& what, TimePoint now) {
+  const RestartPolicy& policy = settings_.restart;
+  constexpr int kCalmFactor = 10;
+  const Duration remembered = std::max(policy.window, kCalmFactor * policy.longest_delay);
+  while (!restart_times_.empty() && now - restart_times_.front() >= remembered) {
+    restart_times_.pop_front();
+  }
+  // How many restarts in a row came before this one, without a calm time between them.
+  Duration delay = policy.delay;
+  TimePoint later = now;
+  for (auto time = restart_times_.rbegin(); time != restart_times_.rend(); ++time) {
+    if (delay >= policy.longest_delay || later - *time >= kCalmFactor * policy.longest_delay) break;
+    delay = std::min(2 * delay, policy.longest_delay);
+    later = *time;
+  }
+  ++restarts_;
+  if (remembered > Duration::zero()) restart_times_.push_back(now);
+  std::string reason = absl::StrCat(what, " (restart ", restarts_, " of ", settings_.max_restarts);
+  if (policy.window > Duration::zero()) {
+    reason = absl::StrCat(what, " (restart ", restarts_, ", at most ", settings_.max_restarts,
+                          " in ", Seconds(policy.window));
+  }
+  if (delay > Duration::zero()) absl::StrAppend(&reason, ", after ", Seconds(delay));
+  NextRound(reason + ")", now, delay > Duration::zero() ? now + delay : TimePoint::min());
+}
+
+void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
   Attendee& attendee = attendees_.at(agent);
   if (attendee.leaving || verdict_) return;
   attendee.leaving = true;
@@ -124,7 +226,7 @@ void Job::Leaving(AgentId agent, const std::string& why, TimePoint now) {
   NextRound(absl::StrCat("node ", attendee.node.host, " is leaving: ", why), now);
 }
 
-void Job::Leave(AgentId agent, const std::string& why, TimePoint now) {
+void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now) {
   const Attendee attendee = attendees_.at(agent);
   attendees_.erase(agent);
   node_ids_.erase(attendee.node.node_id);
@@ -180,17 +282,18 @@ std::optional<TimePoint> Job::NextDeadline() const {
   return next_reminder_ ? std::min(*round, *next_reminder_) : *round;
 }
 
-void Job::NextRound(const std::string& reason, TimePoint now) {
+void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest) {
   std::vector<Round::Returning> returning;
   for (auto& [agent, attendee] : attendees_) {
     if (attendee.group_rank < 0) continue;
     returning.push_back({attendee.node.node_id, attendee.node.host, attendee.group_rank});
     attendee.group_rank = -1;
     attendee.state = NodeState::kStopping;
-    if (!attendee.leaving && !attendee.stopped) Tell(agent, Stop{round_->number(), reason});
+    if (!attendee.leaving && !attendee.stopped)
+      Tell(agent, Stop{round_->number(), reason, incarnation_});
   }
   Log("", absl::StrCat("is over: ", reason));
-  round_.emplace(round_->number() + 1, settings_, std::move(returning), now);
+  round_.emplace(round_->number() + 1, settings_, std::move(returning), now, earliest);
   started_ = false;
   succeeded_.clear();
   next_reminder_ = now + kFirstReminder;
@@ -217,52 +320,52 @@ void Job::StartMembers() {
   ++rounds_run_;
   next_reminder_.reset();
   const std::vector<Placement>& members = round_->members();
-  std::unordered_map<std::string, AgentId> agents;
+  std::unordered_map<std::string, AttendeeId> agents;
   for (const auto& [agent, attendee] : attendees_) agents[attendee.node.node_id] = agent;
 
-  std::map<std::string, int> role_sizes;
-  std::set<std::string> addresses;
-  int world_size = 0;
-  for (const Placement& member : members) {
-    role_sizes[member.node.role] += member.node.slots;
-    world_size += member.node.slots;
-    addresses.insert(member.node.address);
-    addresses.insert(member.node.addresses.begin(), member.node.addresses.end());
-  }
-
-  std::map<std::string, int> next_role_rank;
-  int next_rank = 0;
+  const std::vector<Assignment> assignments = MakeAssignments(
+      {run_id_, incarnation_, round_->number(), restarts_, settings_.max_restarts}, members);
   for (int rank = 0; rank < static_cast<int>(members.size()); ++rank) {
-    const Placement& member = members[rank];
     // A member that does not attend, or ranks with a gap, would start a job that can never meet.
-    if (member.group_rank != rank || !agents.contains(member.node.node_id)) std::abort();
-    const AgentId agent = agents[member.node.node_id];
+    if (members[rank].group_rank != rank || !agents.contains(members[rank].node.node_id)) {
+      std::abort();
+    }
+    const AttendeeId agent = agents[members[rank].node.node_id];
     Attendee& attendee = attendees_.at(agent);
     attendee.state = NodeState::kStarting;
     attendee.group_rank = rank;
-    int& role_rank = next_role_rank[member.node.role];
-    Tell(agent, Assignment{.run_id = run_id_,
-                           .round = round_->number(),
-                           .group_rank = rank,
-                           .group_world_size = static_cast<int>(members.size()),
-                           .base_rank = next_rank,
-                           .world_size = world_size,
-                           .role_base_rank = role_rank,
-                           .role_world_size = role_sizes[member.node.role],
-                           .master_addr = members[0].node.address,
-                           .master_port = members[0].node.master_port,
-                           .agent_store = members[0].node.serves_store,
-                           .member_addresses = rank == 0 ? std::vector<std::string>(
-                                                               addresses.begin(), addresses.end())
-                                                         : std::vector<std::string>(),
-                           .restart_count = restarts_,
-                           .max_restarts = settings_.max_restarts,
-                           .rank_reason = member.reason});
-    next_rank += member.node.slots;
-    role_rank += member.node.slots;
+    attendee.ran = round_->number();
+    Tell(agent, assignments[rank]);
   }
   // What a complete round says does not depend on the time.
   Log("", absl::StrCat("starts: ", round_->Explain(TimePoint{})));
+}
+
+void Job::TellAgain(AttendeeId agent) {
+  const Attendee& attendee = attendees_.at(agent);
+  if (verdict_) return Tell(agent, *verdict_);
+  switch (attendee.state) {
+    case NodeState::kStarting:
+    case NodeState::kRunning:
+    case NodeState::kSucceeded:
+      return Tell(agent, MakeAssignments({run_id_, incarnation_, round_->number(), restarts_,
+                                          settings_.max_restarts},
+                                         round_->members())[attendee.group_rank]);
+    case NodeState::kStopping:
+      return Tell(agent,
+                  Stop{attendee.ran, "it ended while this node was out of touch", incarnation_});
+    case NodeState::kJoined:
+    case NodeState::kSpare:
+      return;
+  }
+}
+
+void Job::Remark(const std::string& host, const std::string& what) {
+  Log(host, what);
+}
+
+void Job::NotifyAll(const std::string& sentence) {
+  for (const auto& [agent, attendee] : attendees_) Tell(agent, Notice{sentence});
 }
 
 void Job::End(Verdict verdict) {
@@ -274,11 +377,17 @@ void Job::End(Verdict verdict) {
   for (const auto& [agent, attendee] : attendees_) Tell(agent, *verdict_);
 }
 
-bool Job::IsCurrent(AgentId agent, RoundNumber round) {
-  if (!verdict_ && round == round_->number() && attendees_.at(agent).group_rank >= 0) return true;
-  const bool over = verdict_.has_value() || round < round_->number();
-  Tell(agent, Fenced{round, absl::StrCat("fenced: round ", round,
-                                         over ? " is over" : " does not run this node")});
+bool Job::IsCurrent(AttendeeId agent, RoundId round) {
+  const bool ours = round.incarnation == incarnation_;
+  const bool runs = ours && round.number == round_->number();
+  if (!verdict_ && runs && attendees_.at(agent).group_rank >= 0) return true;
+  const bool over = verdict_.has_value() || (ours && round.number < round_->number());
+  Tell(agent, Fenced{round.number,
+                     absl::StrCat("fenced: round ", round.number,
+                                  over   ? " is over"
+                                  : ours ? " does not run this node"
+                                         : " is of another life of this job"),
+                     round.incarnation});
   return false;
 }
 
@@ -321,7 +430,7 @@ JobSnapshot Job::Describe(TimePoint now) const {
   return snapshot;
 }
 
-void Job::Tell(AgentId agent, Directive directive) {
+void Job::Tell(AttendeeId agent, Directive directive) {
   outbox_->directives.push_back({agent, std::move(directive)});
 }
 

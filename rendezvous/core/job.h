@@ -1,6 +1,7 @@
 // One job: its nodes, its rounds one after another, its restart budget, its store and its verdict.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -8,47 +9,68 @@
 
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/record.h"
 #include "rendezvous/core/round.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
 
+// One agent's part in a job, whichever connections it comes over; numbered in order of attendance.
+using AttendeeId = std::uint64_t;
+
 // The job decides what a round's end means. At any time there is one current round. While it
 // gathers, agents that have no workers are in it; once it is complete its members run. It is over
 // when
 //  - a worker fails: one restart is taken from the job's budget and the next round gathers; with no
-//    restart left the job ends (kWorkerFailed);
-//  - a member is lost or leaves before its workers have succeeded, or a newcomer finds a place: the
-//  next
-//    round gathers, at no cost to the budget;
+//    restart left, or where another would not help (RestartPolicy, WorkerFailure::final), the job
+//    ends (kWorkerFailed);
+//  - a member is lost or leaves before its workers have succeeded, or a newcomer finds a place and
+//    the job takes newcomers at once (ScaleUp): the next round gathers, at no cost to the budget;
 //  - every member's workers have succeeded: the job ends (kSucceeded).
 // A round that does not come together ends the job (kJoinTimeout). After the verdict nothing
 // changes any more; agents leave, and whoever joins is told the verdict.
 //
-// Events that name another round than the current one are answered with Fenced and change nothing.
+// Events that name another round than the current one, or another incarnation of the job, are
+// answered with Fenced and change nothing. An event that comes twice, as happens when a connection
+// breaks before it is known whether it was heard, changes nothing the second time.
 //
 // Deterministic; not thread-safe; owned by the Coordinator, which has checked all that comes in:
 // names are valid, and only agents that have joined are named in the other calls.
 class Job {
  public:
-  // `outbox` must outlive the job; every call appends to it.
-  Job(std::string run_id, const JobSettings& settings, TimePoint now, Outbox* outbox);
+  // `outbox` must outlive the job; every call appends to it. Its directives are addressed to
+  // attendees (AttendeeId).
+  Job(std::string run_id, Incarnation incarnation, const JobSettings& settings, TimePoint now,
+      Outbox* outbox);
 
-  // An agent asks for a place: for the first time, or after its round has ended.
-  void Join(AgentId agent, const NodeInfo& node, TimePoint now);
+  // The job that was recorded, as if no time had passed since; its store is empty.
+  Job(const JobRecord& record, TimePoint now, Outbox* outbox);
+  // Sessions and leases of the attendees are the Coordinator's to add.
+  JobRecord Record(TimePoint now) const;
+
+  // An agent asks for a place in a round later than `after`: for the first time, or after its round
+  // has ended.
+  void Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePoint now);
 
   // The agent's workers have all been started, or have ended, in `round`.
-  void WorkersStarted(AgentId agent, RoundNumber round, TimePoint now);
-  void WorkersExited(AgentId agent, RoundNumber round, const WorkersOutcome& outcome,
-                     TimePoint now);
+  void WorkersStarted(AttendeeId agent, RoundId round, TimePoint now);
+  void WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome, TimePoint now);
 
   // The agent will leave once its workers are gone: the others stop now, the next round waits for
   // it.
-  void Leaving(AgentId agent, const std::string& why, TimePoint now);
+  void Leaving(AttendeeId agent, const std::string& why, TimePoint now);
 
-  // The agent is gone. `why` completes "node b ...": "was lost: its stream ended".
-  void Leave(AgentId agent, const std::string& why, TimePoint now);
+  // The agent is gone. `why` completes "node b ...": "was lost: its connection ended".
+  void Leave(AttendeeId agent, const std::string& why, TimePoint now);
+
+  // The agent may have missed what it was told: it is told again what it has to do now.
+  void TellAgain(AttendeeId agent);
+
+  // Something about a node that changes nothing: for the log; `what` completes "node b ...".
+  void Remark(const std::string& host, const std::string& what);
+  // Something that every node's user should know.
+  void NotifyAll(const std::string& sentence);
 
   // With exact ranks: the sentence that refuses `newcomer` because another node has its rank;
   // empty when none has. That one is told, too; and before the first round has run nobody can
@@ -64,11 +86,13 @@ class Job {
   JobSnapshot Describe(TimePoint now) const;
 
   const std::string& run_id() const { return run_id_; }
+  Incarnation incarnation() const { return incarnation_; }
   const JobSettings& settings() const { return settings_; }
   bool ended() const { return verdict_.has_value(); }
   // No agent attends: the job can be forgotten.
   bool abandoned() const { return attendees_.empty(); }
   bool HasNode(std::string_view node_id) const;
+  const std::string& HostOf(AttendeeId agent) const { return attendees_.at(agent).node.host; }
   KeyValueStore& store() { return store_; }
 
  private:
@@ -77,36 +101,47 @@ class Job {
     NodeState state = NodeState::kJoined;
     int group_rank = -1;
     bool leaving = false;
-    bool stopped = false;  // has no workers, and need not be told to stop them
+    RoundNumber ran = kNoRound;  // the last round it was to start workers in
+    bool stopped = false;        // has no workers, and need not be told to stop them
   };
 
-  // Ends the current round and opens the next; members are told to stop, spares join it.
-  void NextRound(const std::string& reason, TimePoint now);
+  // Ends the current round and opens the next, to start at `earliest` at the earliest; members are
+  // told to stop, spares join it.
+  void NextRound(const std::string& reason, TimePoint now, TimePoint earliest = TimePoint::min());
+  // A worker has failed: why there must be no restart, in words that follow those on the failure;
+  // else nothing.
+  std::optional<std::string> NoRestart(const WorkerFailure& failure, TimePoint now);
+  void Restart(const std::string& what, TimePoint now);
   // Acts on what a call to the round may have changed: its completion or its time-out.
   void FollowRound(TimePoint now);
   void StartMembers();
   void End(Verdict verdict);
   // True if `round` is the current one and runs; else tells the agent that it is fenced.
-  bool IsCurrent(AgentId agent, RoundNumber round);
+  bool IsCurrent(AttendeeId agent, RoundId round);
   void RemindWaiting(TimePoint now);
   bool AnySucceeded() const { return !succeeded_.empty(); }
 
-  void Tell(AgentId agent, Directive directive);
+  void Tell(AttendeeId agent, Directive directive);
+  // Everything that is to be remembered is logged when it changes, and so the Coordinator knows.
   void Log(const std::string& node, std::string text);
 
   const std::string run_id_;
+  const Incarnation incarnation_;
   const JobSettings settings_;
   Outbox* const outbox_;
 
   std::optional<Round> round_;  // always set; replaced whole when the next one opens
   bool started_ = false;        // the current round's members have their Assignments
   KeyValueStore store_;
-  std::map<AgentId, Attendee> attendees_;  // in order of attendance
+  std::map<AttendeeId, Attendee> attendees_;  // in order of attendance
   std::set<std::string, std::less<>> node_ids_;
   std::set<int> succeeded_;  // group ranks of the current round whose workers are all done
   std::optional<TimePoint> next_reminder_;
   int rounds_run_ = 0;
   int restarts_ = 0;
+  // When restarts were, as far as the policy asks: oldest first.
+  std::deque<TimePoint> restart_times_;
+  RepeatedFailure repeated_;
   std::optional<Verdict> verdict_;
 };
 

@@ -88,6 +88,7 @@ absl::Status KeyValueStore::Append(std::string_view key, std::string_view suffix
   } else {
     value->append(suffix);
     bytes_ += suffix.size();
+    Track(key);
     Count(key, *value);
   }
   return absl::OkStatus();
@@ -98,6 +99,7 @@ bool KeyValueStore::Delete(std::string_view key) {
   if (found == values_.end()) return false;
   bytes_ -= found->first.size() + found->second.size();
   values_.erase(found);
+  Track(key);
   return true;
 }
 
@@ -256,6 +258,16 @@ absl::Status KeyValueStore::CheckWaits(std::string_view key, std::size_t bytes) 
   return absl::OkStatus();
 }
 
+void KeyValueStore::Track(std::string_view key) {
+  if (tracks_ && !changed_.contains(key)) changed_.emplace(key);
+}
+
+std::vector<std::string> KeyValueStore::TakeChangedKeys() {
+  std::vector<std::string> keys(changed_.begin(), changed_.end());
+  changed_.clear();
+  return keys;
+}
+
 void KeyValueStore::Write(std::string_view key, std::string* old_value, std::string_view value) {
   if (old_value != nullptr) {
     bytes_ = bytes_ - old_value->size() + value.size();
@@ -265,6 +277,7 @@ void KeyValueStore::Write(std::string_view key, std::string* old_value, std::str
     values_.try_emplace(key, value);
     waits_.KeyCreated(key, completed_);
   }
+  Track(key);
   Count(key, value);
 }
 

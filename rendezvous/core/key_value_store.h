@@ -18,7 +18,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -146,6 +148,12 @@ class KeyValueStore {
   // Empties the outbox: the waits that ended since the last call, in the order in which they did.
   std::vector<CompletedWait> TakeCompleted() { return std::exchange(completed_, {}); }
 
+  // From now on remembers which values are written or deleted, for a journal.
+  void TrackChanges() { tracks_ = true; }
+  // The keys whose values have changed since the last call, each once. Queues and waits are not
+  // tracked.
+  std::vector<std::string> TakeChangedKeys();
+
   std::size_t NumWaits() const { return waits_.size() + barriers_.size(); }
 
  private:
@@ -163,6 +171,7 @@ class KeyValueStore {
   absl::Status CheckWaits(std::string_view key, std::size_t bytes) const;
   // Writes without asking for limits, and wakes.
   void Write(std::string_view key, std::string* old_value, std::string_view value);
+  void Track(std::string_view key);
   // Lets those at a barrier go whose number has been reached by a write.
   void Count(std::string_view key, std::string_view value);
 
@@ -175,6 +184,8 @@ class KeyValueStore {
   BarrierList barriers_;
   WaiterId last_waiter_ = 0;  // of both lists
   std::vector<CompletedWait> completed_;
+  bool tracks_ = false;
+  std::set<std::string, std::less<>> changed_;
 };
 
 }  // namespace muster::rendezvous

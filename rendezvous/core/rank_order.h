@@ -21,6 +21,8 @@ struct Placement {
   NodeInfo node;
   int group_rank = 0;
   std::string reason;
+
+  bool operator==(const Placement&) const = default;
 };
 
 // Gives the candidates the group ranks 0..n-1, one each, and returns them in that order. The result

@@ -25,9 +25,46 @@ std::vector<std::string> Hosts(const std::vector<NodeInfo>& nodes) {
 }  // namespace
 
 Round::Round(RoundNumber number, const JobSettings& settings, std::vector<Returning> returning,
-             TimePoint opened)
-    : number_(number), settings_(settings), opened_(opened), outstanding_(std::move(returning)) {
+             TimePoint opened, TimePoint earliest)
+    : number_(number),
+      settings_(settings),
+      gives_up_(std::max(opened, earliest) + settings.join_timeout),
+      earliest_(earliest),
+      outstanding_(std::move(returning)),
+      held_(earliest > opened) {
   for (const Returning& node : outstanding_) previous_ranks_[node.node_id] = node.group_rank;
+}
+
+Round::Round(const RoundRecord& record, const JobSettings& settings, TimePoint now)
+    : number_(record.number),
+      settings_(settings),
+      gives_up_(now + record.gives_up_in),
+      earliest_(record.held_for ? now + *record.held_for : TimePoint::min()),
+      previous_ranks_(record.previous_ranks.begin(), record.previous_ranks.end()),
+      state_(record.complete ? State::kComplete : State::kGathering),
+      outstanding_(record.outstanding),
+      anyone_returned_(record.anyone_returned),
+      spares_(record.spares),
+      held_(record.held_for.has_value()),
+      members_(record.members) {
+  for (const NodeInfo& node : record.joined) Admit(node);
+  if (record.last_call_in) last_call_ends_ = now + *record.last_call_in;
+}
+
+RoundRecord Round::Record(TimePoint now) const {
+  RoundRecord record;
+  record.number = number_;
+  record.complete = state_ == State::kComplete;
+  record.anyone_returned = anyone_returned_;
+  record.previous_ranks.insert(previous_ranks_.begin(), previous_ranks_.end());
+  record.outstanding = outstanding_;
+  record.joined = joined_;
+  record.spares = spares_;
+  record.members = members_;
+  record.gives_up_in = gives_up_ - now;
+  if (last_call_ends_) record.last_call_in = *last_call_ends_ - now;
+  if (held_) record.held_for = earliest_ - now;
+  return record;
 }
 
 Round::JoinOutcome Round::Join(const NodeInfo& node, TimePoint now) {
@@ -67,10 +104,15 @@ void Round::Leave(std::string_view node_id, TimePoint now) {
 
 void Round::Tick(TimePoint now) {
   if (state_ != State::kGathering) return;
+  if (held_ && now >= earliest_) {
+    held_ = false;
+    Settle(now);
+  }
+  if (state_ != State::kGathering || held_) return;
   const bool enough = static_cast<int>(joined_.size()) >= settings_.min_nodes;
   if (enough && outstanding_.empty() && last_call_ends_ && now >= *last_call_ends_) {
     Complete();
-  } else if (now >= opened_ + settings_.join_timeout) {
+  } else if (now >= gives_up_) {
     // Places that were kept until now go to those who wait for one.
     outstanding_.clear();
     PromoteSpares();
@@ -84,9 +126,9 @@ void Round::Tick(TimePoint now) {
 
 std::optional<TimePoint> Round::NextDeadline() const {
   if (state_ != State::kGathering) return std::nullopt;
-  const TimePoint gives_up = opened_ + settings_.join_timeout;
-  if (!last_call_ends_ || !outstanding_.empty()) return gives_up;
-  return std::min(*last_call_ends_, gives_up);
+  if (held_) return earliest_;
+  if (!last_call_ends_ || !outstanding_.empty()) return gives_up_;
+  return std::min(*last_call_ends_, gives_up_);
 }
 
 bool Round::IsJoined(std::string_view node_id) const {
@@ -121,7 +163,7 @@ void Round::Settle(TimePoint now) {
     return;
   }
   const bool all_back = anyone_returned_ && outstanding_.empty();
-  if (in == settings_.max_nodes || all_back) {
+  if (!held_ && (in == settings_.max_nodes || all_back)) {
     Complete();
     return;
   }
@@ -170,20 +212,23 @@ std::string Round::Explain(TimePoint now) const {
                         ": ", here, MissingHints(joined_, max));
   }
 
-  const TimePoint gives_up = opened_ + settings_.join_timeout;
   if (!outstanding_.empty()) {
     std::vector<std::string> hosts;
     for (const Returning& node : outstanding_) hosts.push_back(node.host);
     return absl::StrCat(name, ": ", here, "; waiting for ", ShortList(hosts),
-                        " to stop the last round's workers, at most ", Seconds(gives_up - now),
+                        " to stop the last round's workers, at most ", Seconds(gives_up_ - now),
                         spares);
+  }
+  if (held_ && in >= min) {
+    return absl::StrCat(name, ": ", here, "; restarts are delayed, it starts in ",
+                        Seconds(earliest_ - now), spares);
   }
   if (last_call_ends_) {
     return absl::StrCat(name, ": ", here, "; last call for more ends in ",
                         Seconds(*last_call_ends_ - now), spares);
   }
   return absl::StrCat(name, ": ", here, "; waiting for ", min - in, " more",
-                      MissingHints(joined_, max), ", giving up in ", Seconds(gives_up - now),
+                      MissingHints(joined_, max), ", giving up in ", Seconds(gives_up_ - now),
                       spares);
 }
 

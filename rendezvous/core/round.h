@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "rendezvous/core/rank_order.h"
+#include "rendezvous/core/record.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
@@ -29,7 +30,8 @@ namespace muster::rendezvous {
 //    with those that it has, and a newcomer never costs it a wait;
 //  - at join_timeout, when there are min_nodes without a node of the round before that has not come
 //  back;
-//    its place goes to a spare, if one waits.
+//    its place goes to a spare, if one waits;
+// but never before `earliest`, which is how restarts are delayed.
 // A node of the round before has its place kept until it comes back or is lost. Newcomers get the
 // other places in order of arrival; those for whom none is left are spares and wait in the round,
 // the first spare taking the first place that falls free.
@@ -47,15 +49,16 @@ class Round {
   };
 
   // A node of the round before, which may come back to its rank.
-  struct Returning {
-    std::string node_id;
-    std::string host;
-    int group_rank = 0;
-  };
+  using Returning = ReturningRecord;
 
-  // A round that starts to gather at `opened`. 1 <= min_nodes <= max_nodes.
+  // A round that starts to gather at `opened`, and is complete at `earliest` at the earliest.
+  // 1 <= min_nodes <= max_nodes.
   Round(RoundNumber number, const JobSettings& settings, std::vector<Returning> returning,
-        TimePoint opened);
+        TimePoint opened, TimePoint earliest = TimePoint::min());
+
+  // The round that was recorded, as if no time had passed since. Not one whose time was up.
+  Round(const RoundRecord& record, const JobSettings& settings, TimePoint now);
+  RoundRecord Record(TimePoint now) const;
 
   // `node` asks for a place.
   JoinOutcome Join(const NodeInfo& node, TimePoint now);
@@ -100,7 +103,8 @@ class Round {
 
   const RoundNumber number_;
   const JobSettings settings_;
-  const TimePoint opened_;
+  const TimePoint gives_up_;
+  const TimePoint earliest_;
   // Ranks of the round before, by node id; fixed, whether or not the node comes back.
   std::map<std::string, int, std::less<>> previous_ranks_;
 
@@ -111,6 +115,7 @@ class Round {
   std::set<std::string, std::less<>> joined_ids_;  // of joined_, to find a node among thousands
   std::vector<NodeInfo> spares_;
   std::optional<TimePoint> last_call_ends_;
+  bool held_ = false;  // `earliest_` has not come yet
   std::vector<Placement> members_;
 };
 

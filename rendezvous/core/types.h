@@ -17,13 +17,30 @@ namespace muster::rendezvous {
 using Duration = std::chrono::nanoseconds;
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-// One attendance of one agent, numbered by whoever drives the Coordinator; never reused in a
-// process.
+// One connection of one agent, numbered by whoever drives the Coordinator; never reused in a
+// process. An agent that comes back after its connection broke has a new one.
 using AgentId = std::uint64_t;
 
 // Rounds of a job are numbered from 0 and never reused.
 using RoundNumber = std::int64_t;
 inline constexpr RoundNumber kNoRound = -1;
+
+// One life of one job, from the first Join to the last goodbye: another job of the same name has
+// another, also at a daemon that was restarted.
+using Incarnation = std::uint64_t;
+
+// The fencing token: which round of which life of the job something is about. What names another
+// than the current one is never acted upon.
+struct RoundId {
+  Incarnation incarnation = 0;
+  RoundNumber number = kNoRound;
+
+  bool operator==(const RoundId&) const = default;
+};
+
+// What an agent proves with that it is the one which attends, when it comes back over another
+// connection: 128 random bits of its own choice in hex. Empty: it cannot come back.
+using SessionToken = std::string;
 
 // What one node brings to a job. The agent makes it before each join.
 struct NodeInfo {
@@ -55,6 +72,28 @@ struct NodeInfo {
   bool operator==(const NodeInfo&) const = default;
 };
 
+// When a newcomer for whom there is a place gets it.
+enum class ScaleUp {
+  kNow,          // at once: the round ends for it
+  kNextRestart,  // when the round ends for another reason
+};
+
+// How a job is restarted after failures of workers, beside the budget (JobSettings::max_restarts).
+struct RestartPolicy {
+  // Restarts longer ago than this do not count against the budget; zero: all count.
+  Duration window{};
+  // The first restart in a row waits for `delay`, each further one for twice as long, at most
+  // `longest_delay`. A restart is the first in a row when none was in the last ten times
+  // `longest_delay`.
+  Duration delay{};
+  Duration longest_delay{};
+  // The job ends when the same rank fails in the same way so many times in a row, each time before
+  // its first beat; 0: never for that reason.
+  int no_progress_limit = 0;
+
+  bool operator==(const RestartPolicy&) const = default;
+};
+
 // What a job asks of its rendezvous. The first agent of a job brings it; those after must agree on
 // the number of nodes.
 struct JobSettings {
@@ -66,8 +105,8 @@ struct JobSettings {
   Duration join_timeout = std::chrono::seconds(600);
   // A node that is silent for this long is lost. Zero: this agent cannot be silent (it shares the
   // daemon's process), and no lease runs for it.
-  Duration lease = std::chrono::seconds(5);
-  // How often an agent lets itself be heard; zero: a fifth of the lease. Never less often than
+  Duration lease = std::chrono::seconds(3);
+  // How often an agent lets itself be heard; zero: a third of the lease. Never less often than
   // twice in a lease.
   Duration keep_alive = Duration::zero();
   // How many worker failures the job survives, over all nodes (--max-restarts).
@@ -75,6 +114,8 @@ struct JobSettings {
   // Each node brings its rank (NodeInfo::rank_hint), and no two may bring the same: torchrun's
   // static rendezvous.
   bool exact_ranks = false;
+  ScaleUp scale_up = ScaleUp::kNow;
+  RestartPolicy restart;
 
   bool operator==(const JobSettings&) const = default;
 };
@@ -84,11 +125,18 @@ struct JoinRequest {
   std::string run_id;
   JobSettings settings;
   NodeInfo node;
+  // By which it may come back; the same in every Join of an attendance.
+  SessionToken session;
+  // The last round in which it had workers, all of which are gone: it asks for a later one.
+  RoundNumber after = kNoRound;
+  // Why this node must not take part ("its health check ... exited with code 1"); empty: it may.
+  std::string unfit;
 };
 
 // One node's place in a round: everything its agent needs to start its workers.
 struct Assignment {
   std::string run_id;
+  Incarnation incarnation = 0;
   RoundNumber round = 0;
   // This node's rank among the nodes, and how many there are (GROUP_RANK, GROUP_WORLD_SIZE).
   int group_rank = 0;
@@ -113,6 +161,7 @@ struct Assignment {
   // Why the node has this rank, for people: "keeps rank 1 from round 3".
   std::string rank_reason;
 
+  RoundId id() const { return {incarnation, round}; }
   bool operator==(const Assignment&) const = default;
 };
 
@@ -140,6 +189,10 @@ struct WorkerFailure {
   std::string error_message;
   std::string error_traceback;
   std::int64_t error_time = 0;
+  // It had not yet said that it makes progress, in a run where workers do say so.
+  bool before_first_beat = false;
+  // The user said that such a failure must not be followed by a restart.
+  bool final = false;
 
   bool operator==(const WorkerFailure&) const = default;
 };

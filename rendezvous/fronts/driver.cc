@@ -4,8 +4,24 @@
 
 namespace muster::rendezvous {
 
-Driver::Driver(boost::asio::io_context& io, Watcher watcher, const Coordinator::Limits& limits)
-    : io_(io), watcher_(std::move(watcher)), coordinator_(limits), timer_(io) {}
+Driver::Driver(boost::asio::io_context& io, Watcher watcher, const Coordinator::Options& options)
+    : io_(io), watcher_(std::move(watcher)), coordinator_(options), timer_(io) {}
+
+void Driver::UseJournal(Journal& journal, std::function<void(const absl::Status&)> on_fatal) {
+  journal_ = std::make_unique<JournalWriter>(io_, coordinator_, journal);
+  on_fatal_ = std::move(on_fatal);
+  // What was restored may have forgotten jobs.
+  Follow();
+}
+
+void Driver::Restore(const JobRecord& job) {
+  coordinator_.Restore(job, Now());
+}
+
+void Driver::RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value) {
+  KeyValueStore* const store = coordinator_.FindStore(run_id);
+  if (store != nullptr) store->Set(key, value).IgnoreError();
+}
 
 AgentId Driver::Attach(Sink sink) {
   const AgentId agent = next_agent_++;
@@ -22,17 +38,22 @@ void Driver::Join(AgentId agent, const JoinRequest& request) {
   Follow();
 }
 
-void Driver::KeepAlive(AgentId agent) {
-  coordinator_.KeepAlive(agent, Now());
+void Driver::Resume(AgentId agent, const SessionToken& session) {
+  coordinator_.Resume(agent, session, Now());
   Follow();
 }
 
-void Driver::WorkersStarted(AgentId agent, RoundNumber round) {
+void Driver::KeepAlive(AgentId agent, std::int64_t number) {
+  coordinator_.KeepAlive(agent, number, Now());
+  Follow();
+}
+
+void Driver::WorkersStarted(AgentId agent, RoundId round) {
   coordinator_.WorkersStarted(agent, round, Now());
   Follow();
 }
 
-void Driver::WorkersExited(AgentId agent, RoundNumber round, const WorkersOutcome& outcome) {
+void Driver::WorkersExited(AgentId agent, RoundId round, const WorkersOutcome& outcome) {
   coordinator_.WorkersExited(agent, round, outcome, Now());
   Follow();
 }
@@ -47,8 +68,8 @@ void Driver::Leave(AgentId agent, const std::string& reason) {
   Follow();
 }
 
-void Driver::Lost(AgentId agent, const std::string& why) {
-  coordinator_.Lost(agent, why, Now());
+void Driver::Disconnected(AgentId agent, const std::string& why) {
+  coordinator_.Disconnected(agent, why, Now());
   Follow();
 }
 
@@ -79,34 +100,108 @@ TimePoint Driver::Now() {
   return std::chrono::steady_clock::now();
 }
 
+KeyValueStore* Driver::FindStore(std::string_view run_id) {
+  KeyValueStore* const store = coordinator_.FindStore(run_id);
+  if (store != nullptr && journal_ != nullptr) store->TrackChanges();
+  return store;
+}
+
+void Driver::StoreChanged(std::string_view run_id) {
+  KeyValueStore* const store = coordinator_.FindStore(run_id);
+  if (store == nullptr || journal_ == nullptr) return;
+  std::vector<std::string> keys = store->TakeChangedKeys();
+  if (keys.empty()) return;
+  journal_->StoreChanged(std::string(run_id), std::move(keys));
+  gate_.Change();
+  CommitSoon();
+}
+
+void Driver::WhenDurable(std::function<void()> tell) {
+  gate_.Put(std::move(tell));
+  Deliver();
+}
+
+absl::Status Driver::MayWrite() const {
+  if (journal_ == nullptr || !journal_->full()) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      "the daemon's disk is full, and nothing can be written until there is space");
+}
+
 void Driver::Follow() {
+  TakeOutbox();
+  Deliver();
+  CommitSoon();
+  ArmTimer();
+  if (coordinator_.idle()) {
+    for (std::function<void()>& done : std::exchange(when_idle_, {})) {
+      WhenDurable([this, done = std::move(done)] { boost::asio::post(io_, done); });
+    }
+  }
+}
+
+void Driver::TakeOutbox() {
   Outbox outbox = coordinator_.TakeOutbox();
+  if (journal_ != nullptr) {
+    for (const Transition& transition : outbox.transitions) {
+      journal_->JobChanged(transition.run_id);
+    }
+    for (const std::string& run_id : outbox.forgotten_jobs) journal_->JobForgotten(run_id);
+    if (!outbox.transitions.empty() || !outbox.forgotten_jobs.empty()) gate_.Change();
+  }
   if (watcher_) {
     for (const Transition& transition : outbox.transitions) watcher_(transition);
   }
   if (on_forgotten_) {
     for (const std::string& run_id : outbox.forgotten_jobs) on_forgotten_(run_id);
   }
-  for (Outgoing& outgoing : outbox.directives) undelivered_.push_back(std::move(outgoing));
+  for (Outgoing& outgoing : outbox.directives) {
+    if (std::holds_alternative<Heard>(outgoing.directive)) {
+      Tell(outgoing);
+    } else {
+      gate_.Put(std::move(outgoing));
+    }
+  }
+}
+
+void Driver::Deliver() {
   // A sink that called us is on the stack below: its loop goes on with what was added.
   if (delivering_) return;
   delivering_ = true;
-  while (!undelivered_.empty()) {
-    const Outgoing outgoing = std::move(undelivered_.front());
-    undelivered_.pop_front();
-    // A copy, as the sink may detach itself.
-    if (const auto sink = sinks_.find(outgoing.to); sink != sinks_.end()) {
-      const Sink call = sink->second;
-      call(outgoing.directive);
+  while (const std::optional<Telling> telling = gate_.Take()) {
+    if (const auto* outgoing = std::get_if<Outgoing>(&*telling)) {
+      Tell(*outgoing);
+    } else {
+      std::get<std::function<void()>> (*telling)();
     }
   }
   delivering_ = false;
-  ArmTimer();
-  if (coordinator_.idle()) {
-    for (std::function<void()>& done : std::exchange(when_idle_, {})) {
-      boost::asio::post(io_, std::move(done));
-    }
-  }
+}
+
+void Driver::Tell(const Outgoing& outgoing) {
+  const auto sink = sinks_.find(outgoing.to);
+  if (sink == sinks_.end()) return;
+  // A copy, as the sink may detach itself.
+  const Sink call = sink->second;
+  call(outgoing.directive);
+}
+
+// After what else is due in this turn of the loop, so that one commit holds it all.
+void Driver::CommitSoon() {
+  if (journal_ == nullptr || !gate_.NeedsCommit() || std::exchange(commit_posted_, true)) return;
+  boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_)] {
+    if (!alive.expired()) Commit();
+  });
+}
+
+void Driver::Commit() {
+  commit_posted_ = false;
+  gate_.Begin();
+  journal_->Commit([this](const absl::Status& status) {
+    if (!status.ok()) return on_fatal_(status);
+    gate_.Committed();
+    Deliver();
+    CommitSoon();
+  });
 }
 
 void Driver::ArmTimer() {

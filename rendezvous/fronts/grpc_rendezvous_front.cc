@@ -67,11 +67,11 @@ class GrpcRendezvousFront::Stream final
 
   ~Stream() override { front_.streams_.erase(this); }
 
-  // Ends the stream; an agent that attends is lost for the reason given.
+  // Ends the stream, for the reason given; an agent that attends may come back on another.
   void HandleGone(const std::string& why) {
     if (attends_) {
       attends_ = false;
-      front_.driver_.Lost(agent_, why);
+      front_.driver_.Disconnected(agent_, why);
     }
     End();
   }
@@ -86,7 +86,7 @@ class GrpcRendezvousFront::Stream final
   void HandleRead(bool ok) {
     // Who was refused is not heard any more: what he goes on to send must not undo it.
     if (ended_ || last_sent_) return;
-    if (!ok) return HandleGone("its stream ended");
+    if (!ok) return HandleGone("its connection ended");
     if (event_.ByteSizeLong() > kMaxEventBytes) {
       return HandleGone("it sent more than 1 MiB at once");
     }
@@ -105,13 +105,18 @@ class GrpcRendezvousFront::Stream final
         attends_ = true;
         return driver.Join(agent_, request);
       }
+      case v1::AgentEvent::kResume:
+        attends_ = true;
+        return driver.Resume(agent_, event.resume().session());
       case v1::AgentEvent::kKeepAlive:
-        return driver.KeepAlive(agent_);
+        return driver.KeepAlive(agent_, event.keep_alive().number());
       case v1::AgentEvent::kWorkersStarted:
-        return driver.WorkersStarted(agent_, event.workers_started().round());
+        return driver.WorkersStarted(
+            agent_, {event.workers_started().incarnation(), event.workers_started().round()});
       case v1::AgentEvent::kWorkersExited:
-        return driver.WorkersExited(agent_, event.workers_exited().round(),
-                                    FromWire(event.workers_exited()));
+        return driver.WorkersExited(
+            agent_, {event.workers_exited().incarnation(), event.workers_exited().round()},
+            FromWire(event.workers_exited()));
       case v1::AgentEvent::kLeaving:
         return driver.Leaving(agent_, OneLine(event.leaving().reason(), kMaxReason));
       case v1::AgentEvent::kGoodbye:
@@ -120,7 +125,7 @@ class GrpcRendezvousFront::Stream final
         return End();
       case v1::AgentEvent::EVENT_NOT_SET:
         // A newer agent's event; being heard of is all that it is to us.
-        return driver.KeepAlive(agent_);
+        return driver.KeepAlive(agent_, 0);
     }
   }
 

@@ -29,10 +29,8 @@ std::optional<Duration> Timeout(const Request& request) {
 
 }  // namespace
 
-GrpcStoreFront::GrpcStoreFront(boost::asio::io_context& loop, FindStore find_store)
-    : find_store_(std::move(find_store)),
-      loop_(loop),
-      timer_(std::make_shared<boost::asio::steady_timer>(loop)) {}
+GrpcStoreFront::GrpcStoreFront(boost::asio::io_context& loop, Driver& driver)
+    : driver_(driver), loop_(loop), timer_(std::make_shared<boost::asio::steady_timer>(loop)) {}
 
 void GrpcStoreFront::DropStore(std::string_view run_id) {
   const auto job = waiting_.find(run_id);
@@ -72,14 +70,14 @@ GrpcStoreFront::Answer* GrpcStoreFront::Get(Context*, const store::v1::GetReques
 
 GrpcStoreFront::Answer* GrpcStoreFront::Set(Context*, const store::v1::SetRequest* request,
                                             store::v1::SetResponse*) {
-  return AnswerAtOnce(request->run_id(), [request](KeyValueStore& store) {
+  return AnswerWrite(request->run_id(), [request](KeyValueStore& store) {
     return store.Set(request->key(), request->value());
   });
 }
 
 GrpcStoreFront::Answer* GrpcStoreFront::Add(Context*, const store::v1::AddRequest* request,
                                             store::v1::AddResponse* response) {
-  return AnswerAtOnce(request->run_id(), [request, response](KeyValueStore& store) {
+  return AnswerWrite(request->run_id(), [request, response](KeyValueStore& store) {
     const absl::StatusOr<std::int64_t> sum = store.Add(request->key(), request->delta());
     if (sum.ok()) response->set_value(*sum);
     return sum.status();
@@ -89,7 +87,7 @@ GrpcStoreFront::Answer* GrpcStoreFront::Add(Context*, const store::v1::AddReques
 GrpcStoreFront::Answer* GrpcStoreFront::CompareSet(Context*,
                                                    const store::v1::CompareSetRequest* request,
                                                    store::v1::CompareSetResponse* response) {
-  return AnswerAtOnce(request->run_id(), [request, response](KeyValueStore& store) {
+  return AnswerWrite(request->run_id(), [request, response](KeyValueStore& store) {
     auto outcome = store.CompareSet(request->key(), request->expected(), request->desired());
     if (!outcome.ok()) return outcome.status();
     response->set_stored(outcome->stored);
@@ -100,14 +98,14 @@ GrpcStoreFront::Answer* GrpcStoreFront::CompareSet(Context*,
 
 GrpcStoreFront::Answer* GrpcStoreFront::Append(Context*, const store::v1::AppendRequest* request,
                                                store::v1::AppendResponse*) {
-  return AnswerAtOnce(request->run_id(), [request](KeyValueStore& store) {
+  return AnswerWrite(request->run_id(), [request](KeyValueStore& store) {
     return store.Append(request->key(), request->suffix());
   });
 }
 
 GrpcStoreFront::Answer* GrpcStoreFront::Delete(Context*, const store::v1::DeleteRequest* request,
                                                store::v1::DeleteResponse* response) {
-  return AnswerAtOnce(request->run_id(), [request, response](KeyValueStore& store) {
+  return AnswerWrite(request->run_id(), [request, response](KeyValueStore& store) {
     response->set_deleted(store.Delete(request->key()));
     return absl::OkStatus();
   });
@@ -161,7 +159,7 @@ GrpcStoreFront::Answer* GrpcStoreFront::MultiGet(Context*,
 GrpcStoreFront::Answer* GrpcStoreFront::MultiSet(Context*,
                                                  const store::v1::MultiSetRequest* request,
                                                  store::v1::MultiSetResponse*) {
-  return AnswerAtOnce(request->run_id(), [request](KeyValueStore& store) {
+  return AnswerWrite(request->run_id(), [request](KeyValueStore& store) {
     std::vector<KeyValueStore::Entry> entries;
     entries.reserve(request->entries_size());
     for (const store::v1::KeyValue& entry : request->entries()) {
@@ -176,10 +174,23 @@ GrpcStoreFront::Answer* GrpcStoreFront::AnswerAtOnce(const std::string& run_id, 
                          [this, &run_id, body = std::move(body)](std::shared_ptr<LoopCall> call) {
                            const absl::StatusOr<KeyValueStore*> store = Find(run_id);
                            if (!store.ok()) return call->Finish(store.status());
-                           const absl::Status status = body(**store);
+                           absl::Status status = body(**store);
                            Settle(run_id, **store);
-                           call->Finish(status);  // the request ends here, and `run_id` with it
+                           // The request may end here, and `run_id` with it.
+                           FinishWhenDurable(std::move(call), std::move(status));
                          });
+}
+
+GrpcStoreFront::Answer* GrpcStoreFront::AnswerWrite(const std::string& run_id, Body body) {
+  return AnswerAtOnce(run_id, [this, body = std::move(body)](KeyValueStore& store) {
+    absl::Status may = driver_.MayWrite();
+    return may.ok() ? body(store) : may;
+  });
+}
+
+void GrpcStoreFront::FinishWhenDurable(std::shared_ptr<LoopCall> call, absl::Status status) {
+  driver_.WhenDurable(
+      [call = std::move(call), status = std::move(status)] { call->Finish(status); });
 }
 
 GrpcStoreFront::Answer* GrpcStoreFront::AnswerAfterWait(const std::string& run_id,
@@ -194,7 +205,10 @@ GrpcStoreFront::Answer* GrpcStoreFront::AnswerAfterWait(const std::string& run_i
     if (timeout) deadline = std::chrono::steady_clock::now() + *timeout;
     const absl::StatusOr<std::optional<WaiterId>> waiter = (*store)->Wait(keys, deadline);
     if (!waiter.ok()) return call->Finish(waiter.status());
-    if (!waiter->has_value()) return call->Finish(body(**store));
+    if (!waiter->has_value()) {
+      absl::Status status = body(**store);
+      return FinishWhenDurable(std::move(call), std::move(status));
+    }
 
     call->OnCancel([this, run_id, waiter = **waiter] { CancelWait(run_id, waiter); });
     waiting_[run_id].emplace(**waiter, WaitingCall{std::move(call), body});
@@ -205,12 +219,13 @@ GrpcStoreFront::Answer* GrpcStoreFront::AnswerAfterWait(const std::string& run_i
 absl::StatusOr<KeyValueStore*> GrpcStoreFront::Find(const std::string& run_id) const {
   if (closed_) return absl::UnavailableError("the daemon is stopping");
   if (absl::Status status = CheckName("run id", run_id); !status.ok()) return status;
-  KeyValueStore* store = find_store_(run_id);
+  KeyValueStore* store = driver_.FindStore(run_id);
   if (store == nullptr) return absl::NotFoundError(absl::StrCat("no job '", run_id, "' here"));
   return store;
 }
 
 void GrpcStoreFront::Settle(const std::string& run_id, KeyValueStore& store) {
+  driver_.StoreChanged(run_id);
   for (const CompletedWait& completed : store.TakeCompleted()) {
     const auto job = waiting_.find(run_id);
     if (job == waiting_.end()) continue;
@@ -218,10 +233,10 @@ void GrpcStoreFront::Settle(const std::string& run_id, KeyValueStore& store) {
     if (waiting.empty()) continue;  // not a wait of this front
     if (job->second.empty()) waiting_.erase(job);
     const auto& [call, body] = waiting.mapped();
-    call->Finish(
-        completed.end == WaitEnd::kReady
-            ? body(store)
-            : absl::DeadlineExceededError("wait: not all of the keys came into existence in time"));
+    FinishWhenDurable(call, completed.end == WaitEnd::kReady
+                                ? body(store)
+                                : absl::DeadlineExceededError(
+                                      "wait: not all of the keys came into existence in time"));
   }
 
   const std::optional<TimePoint> deadline = store.NextDeadline();
@@ -234,7 +249,7 @@ void GrpcStoreFront::Settle(const std::string& run_id, KeyValueStore& store) {
 }
 
 void GrpcStoreFront::FailWaitingCalls(JobCalls::node_type job, const absl::Status& status) {
-  KeyValueStore* store = find_store_(job.key());
+  KeyValueStore* store = driver_.FindStore(job.key());
   for (const auto& [waiter, waiting] : job.mapped()) {
     waiting.call->Finish(status);
     if (store != nullptr) store->CancelWait(waiter);
@@ -245,7 +260,7 @@ void GrpcStoreFront::CancelWait(const std::string& run_id, WaiterId waiter) {
   const auto job = waiting_.find(run_id);
   job->second.erase(waiter);
   if (job->second.empty()) waiting_.erase(job);
-  if (KeyValueStore* store = find_store_(run_id)) store->CancelWait(waiter);
+  if (KeyValueStore* store = driver_.FindStore(run_id)) store->CancelWait(waiter);
 }
 
 void GrpcStoreFront::OnTimer() {
@@ -253,7 +268,7 @@ void GrpcStoreFront::OnTimer() {
   std::vector<std::string> run_ids;
   for (const auto& [run_id, calls] : waiting_) run_ids.push_back(run_id);
   for (const std::string& run_id : run_ids) {
-    KeyValueStore* store = find_store_(run_id);
+    KeyValueStore* store = driver_.FindStore(run_id);
     if (store == nullptr) {
       DropStore(run_id);
       continue;

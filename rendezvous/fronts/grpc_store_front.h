@@ -1,4 +1,5 @@
-// Speaks proto/store.proto: parses a call, asks the job's KeyValueStore once, formats what it says.
+// Speaks proto/store.proto: parses a call, asks the job's KeyValueStore once, formats what it says,
+// and answers once that is durable: what a client has seen or was told of is never taken back.
 //
 // gRPC's threads enter the rpc methods and do nothing but post to the loop (see LoopCall). The
 // stores are touched, and everything else happens, on the loop's thread. Between calls the front
@@ -25,17 +26,15 @@
 #include "proto/store.grpc.pb.h"
 #include "rendezvous/core/key_value_store.h"
 #include "rendezvous/core/types.h"
+#include "rendezvous/fronts/driver.h"
 #include "rendezvous/fronts/loop_call.h"
 
 namespace muster::rendezvous {
 
 class GrpcStoreFront final : public store::v1::Store::CallbackService {
  public:
-  // The store of a job, or null when there is no such job here. Called on the loop for each call.
-  using FindStore = std::function<KeyValueStore*(std::string_view run_id)>;
-
-  // `loop` must outlive the front.
-  GrpcStoreFront(boost::asio::io_context& loop, FindStore find_store);
+  // `loop` and `driver` must outlive the front.
+  GrpcStoreFront(boost::asio::io_context& loop, Driver& driver);
 
   // On the loop: the job has ended. Fails the calls that wait in its store with ABORTED. Must be
   // called no later than when the store goes away, and before another one takes its name.
@@ -78,6 +77,8 @@ class GrpcStoreFront final : public store::v1::Store::CallbackService {
   // How each rpc is answered: `body` runs on the loop, at once or when all of `keys` exist. What
   // they are given may point into the request.
   Answer* AnswerAtOnce(const std::string& run_id, Body body);
+  // As AnswerAtOnce, for a body that writes.
+  Answer* AnswerWrite(const std::string& run_id, Body body);
   Answer* AnswerAfterWait(const std::string& run_id, std::vector<std::string_view> keys,
                           std::optional<Duration> timeout, Body body);
 
@@ -88,8 +89,9 @@ class GrpcStoreFront final : public store::v1::Store::CallbackService {
   void FailWaitingCalls(JobCalls::node_type job, const absl::Status& status);
   void CancelWait(const std::string& run_id, WaiterId waiter);
   void OnTimer();
+  void FinishWhenDurable(std::shared_ptr<LoopCall> call, absl::Status status);
 
-  const FindStore find_store_;
+  Driver& driver_;
 
   boost::asio::io_context& loop_;
   JobCalls waiting_;  // by run id; no job without calls

@@ -10,7 +10,7 @@
 namespace muster::rendezvous {
 
 void ToWire(const JoinRequest& request, v1::Join* wire);
-void ToWire(const WorkersOutcome& outcome, RoundNumber round, v1::WorkersExited* wire);
+void ToWire(const WorkersOutcome& outcome, RoundId round, v1::WorkersExited* wire);
 void ToWire(const Directive& directive, v1::Directive* wire);
 void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire);
 

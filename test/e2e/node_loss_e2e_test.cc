@@ -78,7 +78,7 @@ TEST_F(NodeLossTest, SurvivorGoesOnAloneWhenItMay) {
   lost.Signal(SIGKILL);
   EXPECT_EQ(survivor.Wait(), 0) << survivor.err();
   EXPECT_EQ(survivor.out(), "world 2\nworld 1\n");
-  EXPECT_TRUE(Contains(survivor.err(), "was lost: its stream ended"));
+  EXPECT_TRUE(Contains(survivor.err(), "was lost: its connection ended"));
 }
 
 TEST_F(NodeLossTest, SpareTakesThePlaceOfALostNode) {
@@ -127,7 +127,8 @@ TEST_F(NodeLossTest, JobEndsWhenTheDaemonIsKilled) {
   EXPECT_EQ(daemon_.process.Wait(), -SIGKILL);
   for (Command* agent : {&one, &other}) {
     EXPECT_EQ(agent->Wait(), 3);
-    EXPECT_EQ(Lines(agent->err()).size(), 1u) << agent->err();
+    EXPECT_EQ(Lines(agent->err()).size(), 2u) << agent->err();
+    EXPECT_TRUE(Contains(agent->err(), "the connection to the rendezvous at " + daemon_.endpoint));
     EXPECT_TRUE(Contains(agent->err(), "the rendezvous at " + daemon_.endpoint + " is gone"));
   }
 }

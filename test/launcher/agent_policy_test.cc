@@ -14,6 +14,7 @@ namespace muster::launcher {
 namespace {
 
 using rendezvous::Assignment;
+using rendezvous::Evicted;
 using rendezvous::Fenced;
 using rendezvous::Refused;
 using rendezvous::Stop;
@@ -24,7 +25,9 @@ using rendezvous::Welcome;
 using rendezvous::WorkerFailure;
 
 struct Text {
-  std::string operator()(const JoinRound&) const { return "join"; }
+  std::string operator()(const JoinRound& join) const {
+    return join.after < 0 ? "join" : absl::StrCat("join after ", join.after);
+  }
   std::string operator()(const StartWorkers& start) const {
     return absl::StrCat("start as group rank ", start.assignment.group_rank);
   }
@@ -33,12 +36,12 @@ struct Text {
   }
   std::string operator()(const KillWorkers&) const { return "kill"; }
   std::string operator()(const ReportStarted& report) const {
-    return absl::StrCat("report round ", report.round, " started");
+    return absl::StrCat("report round ", report.round.number, " started");
   }
   std::string operator()(const ReportExited& report) const {
     const std::string how =
         report.outcome.succeeded ? "succeeded" : "failed: " + report.outcome.failure->what;
-    return absl::StrCat("report round ", report.round, " ", how);
+    return absl::StrCat("report round ", report.round.number, " ", how);
   }
   std::string operator()(const SayLeaving& leaving) const {
     return absl::StrCat("leaving (", leaving.reason, ")");
@@ -59,8 +62,13 @@ std::string Of(const Actions& actions) {
   });
 }
 
+constexpr rendezvous::Incarnation kLife = 7;
+
 Assignment Place(rendezvous::RoundNumber round, int group_rank = 1) {
-  return {.round = round, .group_rank = group_rank, .rank_reason = "gets rank 1 by its address"};
+  return {.incarnation = kLife,
+          .round = round,
+          .group_rank = group_rank,
+          .rank_reason = "gets rank 1 by its address"};
 }
 
 const Verdict kSuccess{.kind = VerdictKind::kSucceeded, .sentence = "job 'j' succeeded"};
@@ -126,10 +134,10 @@ TEST_F(AgentPolicyTest, DirectiveOfAnUnknownKindSaysNothing) {
 TEST_F(AgentPolicyTest, FailedWorkerIsReportedAtOnceAndStopBringsTheNextRound) {
   Run();
   EXPECT_EQ(Of(policy_.OnFirstFailure(kExit3)), "report round 0 failed: exited with code 3");
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "rank 2 exited with code 3 (restart 1 of 3)"})),
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "rank 2 exited with code 3 (restart 1 of 3)", kLife})),
             "warn \"round 0 is over: rank 2 exited with code 3 (restart 1 of 3)\"")
       << "the group stops its workers by itself";
-  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join after 0");
   Run(1);
   EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "report round 1 succeeded");
 }
@@ -138,8 +146,8 @@ TEST_F(AgentPolicyTest, StopThatComesAfterTheLastWorkerIsGoneBringsTheNextRoundA
   Run();
   EXPECT_EQ(Of(policy_.OnFirstFailure(kExit3)), "report round 0 failed: exited with code 3");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "") << "the rendezvous decides";
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart"})),
-            "warn \"round 0 is over: a restart\"; join");
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife})),
+            "warn \"round 0 is over: a restart\"; join after 0");
 }
 
 TEST_F(AgentPolicyTest, FailureWithoutARestartLeftEndsWithTheVerdict) {
@@ -153,35 +161,35 @@ TEST_F(AgentPolicyTest, FailureWithoutARestartLeftEndsWithTheVerdict) {
 
 TEST_F(AgentPolicyTest, FailureOfAnotherNodeStopsTheWorkersHere) {
   Run();
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "rank 0 failed"})),
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "rank 0 failed", kLife})),
             "warn \"round 0 is over: rank 0 failed\"; stop with SIGTERM");
   EXPECT_EQ(Of(policy_.OnFirstFailure(kExit3)), "") << "a worker that fails because it is stopped";
-  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join after 0");
 }
 
 TEST_F(AgentPolicyTest, StopWhileWaitingForTheOtherNodesJoinsAtOnce) {
   Run();
   EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "report round 0 succeeded");
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "node b was lost"})),
-            "warn \"round 0 is over: node b was lost\"; join");
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "node b was lost", kLife})),
+            "warn \"round 0 is over: node b was lost\"; join after 0");
   Run(1);
 }
 
 TEST_F(AgentPolicyTest, StopForAnOldRoundIsIgnored) {
   Run();
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart"})),
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife})),
             "warn \"round 0 is over: a restart\"; stop with SIGTERM");
-  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join after 0");
   Run(1);
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart"})), "");
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife})), "");
   EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "report round 1 succeeded") << "round 1 ran on";
 }
 
 TEST_F(AgentPolicyTest, WorkersThatEndWhileBeingStoppedAreNoSuccess) {
   Run();
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart"})),
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife})),
             "warn \"round 0 is over: a restart\"; stop with SIGTERM");
-  EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "join");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "join after 0");
 }
 
 TEST_F(AgentPolicyTest, FencedReportIsToldAndChangesNothing) {
@@ -215,7 +223,7 @@ TEST_F(AgentPolicyTest, SpareLeavesWithTheVerdict) {
 
 TEST_F(AgentPolicyTest, VerdictCountsOverAStopThatCameBefore) {
   Run();
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart"})),
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife})),
             "warn \"round 0 is over: a restart\"; stop with SIGTERM");
   EXPECT_EQ(Of(policy_.OnDirective(kFailure)), "");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "goodbye ()") << "no join";
@@ -242,7 +250,8 @@ TEST_F(AgentPolicyTest, SignalWhileAFailureStopsTheWorkersDoesNotStopThemAnew) {
   Run();
   EXPECT_EQ(Of(policy_.OnFirstFailure(kExit3)), "report round 0 failed: exited with code 3");
   EXPECT_EQ(Of(policy_.OnSignal(SIGTERM)), "leaving (interrupted by SIGTERM)");
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart"})), "warn \"round 0 is over: a restart\"");
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife})),
+            "warn \"round 0 is over: a restart\"");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "goodbye (interrupted by SIGTERM)") << "no join";
   ExpectInterrupted(SIGTERM);
 }
@@ -303,7 +312,7 @@ TEST_F(AgentPolicyTest, LostRendezvousStopsTheWorkersAndNoGoodbyeIsSaid) {
 
 TEST_F(AgentPolicyTest, RendezvousLostBetweenStopAndTheNextRoundEndsTheRun) {
   Run();
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart"})),
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife})),
             "warn \"round 0 is over: a restart\"; stop with SIGTERM");
   EXPECT_EQ(Of(policy_.OnLost(kGone)), "");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "finish") << "no join";
@@ -348,6 +357,67 @@ TEST_F(AgentPolicyTest, NodeThatLostItsPlaceStopsItsWorkers) {
   EXPECT_EQ(Of(policy_.OnLost(kGone)), "");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "finish");
   ExpectRendezvousFailed("the rendezvous refused this node: this node was not heard of for 5 s");
+}
+
+TEST_F(AgentPolicyTest, NodeThatIsOutOfTouchForTooLongKillsItsWorkersAndJoinsAnew) {
+  Run();
+  EXPECT_EQ(Of(policy_.OnFenced("nothing was heard of the rendezvous")),
+            "warn \"nothing was heard of the rendezvous; its workers are killed, and it joins "
+            "anew\"; kill");
+  EXPECT_EQ(Of(policy_.OnFirstFailure(kExit3)), "") << "killed by us";
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join after 0");
+  // Back in touch it is told again what it had to do, and later that this was over.
+  EXPECT_EQ(Of(policy_.OnDirective(Place(0))), "");
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "node b joined anew", kLife})), "");
+  EXPECT_EQ(Of(policy_.OnDirective(Place(1))),
+            "notice \"round 1: this node gets rank 1 by its address\"; start as group rank 1");
+}
+
+TEST_F(AgentPolicyTest, NodeThatIsOutOfTouchWhileItsWorkersEndKillsThem) {
+  Run();
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife})),
+            "warn \"round 0 is over: a restart\"; stop with SIGTERM");
+  EXPECT_EQ(Of(policy_.OnFenced("nothing was heard")), "kill");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join after 0");
+}
+
+TEST_F(AgentPolicyTest, OutOfTouchWithoutWorkersThereIsNothingToDo) {
+  EXPECT_EQ(Of(policy_.Begin()), "join");
+  EXPECT_EQ(Of(policy_.OnFenced("nothing was heard")), "");
+}
+
+TEST_F(AgentPolicyTest, EvictedNodeKillsItsWorkersAndJoinsAnew) {
+  Run();
+  EXPECT_EQ(Of(policy_.OnDirective(Evicted{"this node has lost its place"})),
+            "warn \"this node has lost its place; its workers are killed, and it joins anew\"; "
+            "kill");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join after 0");
+  EXPECT_EQ(Of(policy_.OnDirective(Evicted{"this node has lost its place"})),
+            "warn \"this node has lost its place; it joins anew\"; join after 0");
+}
+
+TEST_F(AgentPolicyTest, NodeThatIsEvictedAfterItsWorkersHaveSucceededDoesNotRunThemAgain) {
+  Run();
+  EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "report round 0 succeeded");
+  EXPECT_EQ(Of(policy_.OnDirective(Evicted{"this node has lost its place"})), "finish");
+  ExpectRendezvousFailed(
+      "this node's workers have succeeded, but how the job ended is not known: this node has lost "
+      "its place");
+}
+
+TEST_F(AgentPolicyTest, NodeThatIsEvictedAfterAFailureHereJoinsAnew) {
+  Run();
+  EXPECT_EQ(Of(policy_.OnFirstFailure(kExit3)), "report round 0 failed: exited with code 3");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "");
+  EXPECT_EQ(Of(policy_.OnDirective(Evicted{"it was restarted"})),
+            "warn \"it was restarted; it joins anew\"; join after 0");
+}
+
+TEST_F(AgentPolicyTest, AssignmentThatIsToldAgainChangesNothing) {
+  Run();
+  EXPECT_EQ(Of(policy_.OnDirective(Place(0))), "");
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife + 1})), "")
+      << "it is about another life of the job";
 }
 
 TEST_F(AgentPolicyTest, NodeThatCannotHoldItsPortLeavesWithTheReason) {

@@ -90,6 +90,32 @@ std::vector<ValueCase> ValueCases() {
       {"--local-addr", "10.0.0.9", [](C c) { return c.local_addr == "10.0.0.9"; }},
       {"--max-restarts", "3", [](C c) { return c.max_restarts == 3; }},
       {"--shutdown-timeout", "2.5", [](C c) { return c.shutdown_timeout == milliseconds(2500); }},
+      {"--restart-window", "60", [](C c) { return c.restart.window == seconds(60); }},
+      {"--restart-delay", "0.5:8",
+       [](C c) {
+         return c.restart.delay == milliseconds(500) && c.restart.longest_delay == seconds(8);
+       }},
+      {"--no-progress-limit", "3", [](C c) { return c.restart.no_progress_limit == 3; }},
+      {"--no-retry-exit-codes", "2,64-78",
+       [](C c) {
+         return c.final_exit_codes == std::vector<ExitCodeRange>{{2, 2}, {64, 78}};
+       }},
+      {"--scale-up", "next-restart",
+       [](C c) { return c.scale_up == rendezvous::ScaleUp::kNextRestart; }},
+      {"--hang-timeout", "30", [](C c) { return c.hang.timeout == seconds(30); }},
+      {"--hang-first-beat-timeout",
+       "300",
+       [](C c) { return c.hang.first_beat_timeout == seconds(300); },
+       {"--hang-timeout=1"}},
+      {"--hang-signs", "output", [](C c) { return c.hang.output_counts; }, {"--hang-timeout=1"}},
+      {"--hang-action",
+       "end",
+       [](C c) { return c.hang.action == HangAction::kEnd; },
+       {"--hang-timeout=1"}},
+      {"--stack-command", "pstack {pid}",
+       [](C c) { return c.hang.stack_command == "pstack {pid}"; }},
+      {"--health-check", "nvidia-smi -L", [](C c) { return c.health.command == "nvidia-smi -L"; }},
+      {"--health-check-timeout", "5", [](C c) { return c.health.timeout == seconds(5); }},
       {"--exit-code", "worker", [](C c) { return c.exit_code == ExitCodePolicy::kWorker; }},
       {"--log-dir", "/logs", [](C c) { return c.log_dir == "/logs"; }},
       {"--redirects", "0:3,11:1",
@@ -347,7 +373,9 @@ TEST(FlagsTest, UnambiguousBeginningsOfANameWork) {
   EXPECT_EQ(Config({"--t=3"}).tee.all, Streams::kBoth);
   EXPECT_TRUE(Config({"--v"}).virtual_local_rank);
   EXPECT_EQ(Error({"--no=x", "true"}),
-            "'--no' could be --node-rank or --no-python; write the name out");
+            "'--no' could be --node-rank or --no-python or --no-progress-limit or "
+            "--no-retry-exit-codes; write the name out");
+  EXPECT_EQ(Config({"--no-p"}).program.argv, Config({"--no-python"}).program.argv);
   EXPECT_EQ(Error({"--master=x", "true"}),
             "'--master' could be --master-addr or --master-port; write the name out");
 }
@@ -567,6 +595,35 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "--max-restarts -1 is not a number of restarts; give a whole number from 0"},
       {{"--shutdown-timeout=-5", "true"},
        "--shutdown-timeout=-5 is not a time; give a number of seconds from 0, or inf"},
+      {{"--restart-window=soon", "true"},
+       "--restart-window=soon is not a time; give a number of seconds from 0"},
+      {{"--restart-delay=9:3", "true"},
+       "--restart-delay=9:3 is not a delay; give seconds, or FIRST:LONGEST with FIRST <= LONGEST "
+       "<= "
+       "86400"},
+      {{"--no-progress-limit=-1", "true"},
+       "--no-progress-limit=-1 is not a number of failures; give a whole number from 0"},
+      {{"--no-retry-exit-codes=7-3", "true"},
+       "--no-retry-exit-codes=7-3 is not a list of exit codes; write numbers from 1 to 255 and "
+       "ranges, as 2,64-78"},
+      {{"--scale-up=never", "true"},
+       "--scale-up=never is not a time for newcomers to join; use now or next-restart"},
+      {{"--hang-timeout=-1", "true"},
+       "--hang-timeout=-1 is not a time; give a number of seconds from 0"},
+      {{"--hang-signs=heart", "true"},
+       "--hang-signs=heart is no sign of life that is known; use beats, or output for beats and "
+       "output"},
+      {{"--hang-action=pray", "true"},
+       "--hang-action=pray is not what can be done about a hang; use restart, end or report"},
+      {{"--hang-action=end", "true"},
+       "--hang-action, --hang-signs and --hang-first-beat-timeout say what happens to hung "
+       "workers, "
+       "but nobody is watched; give --hang-timeout=SECONDS, too"},
+      {{"--stack-command=pstack", "true"},
+       "--stack-command=pstack does not say which process is meant; write {pid} in it, as in 'gdb "
+       "-p {pid} -batch -ex bt'"},
+      {{"--health-check-timeout=0", "true"},
+       "--health-check-timeout=0 is not a time; give a number of seconds above 0"},
       {{"--exit-code=2", "true"},
        "--exit-code=2 is not a rule for the exit code; use torchrun or worker"},
       {{"-r", "9", "true"},

@@ -23,6 +23,9 @@ TEST(RdzvConfTest, EachKeySetsItsTimeout) {
   EXPECT_EQ(Parse("connect_timeout=9").connect, seconds(9));
   EXPECT_EQ(Parse("read_timeout=10").connect, seconds(10));
   EXPECT_EQ(Parse("lease_timeout=11").lease, seconds(11));
+  EXPECT_EQ(Parse("lease=0.5").lease, milliseconds(500));
+  EXPECT_EQ(Parse("").lease, seconds(3));
+  EXPECT_EQ(Parse("reconnect_timeout=7").reconnect, seconds(7));
 }
 
 TEST(RdzvConfTest, TorchrunsKeepAliveKeysMakeTheLease) {

@@ -115,8 +115,8 @@ TEST_F(ServerTest, JobInThisProcessGoesOnWhenTheListeningEnds) {
   client.Join(RequestFor(1, 1));
   bool stopped = false;
   server.Stop([&] { stopped = true; });
-  ASSERT_TRUE(RunUntil(io_, [&] { return stopped; }));
-  client.WorkersExited(0, {.succeeded = true});
+  ASSERT_TRUE(RunUntil(io_, [&] { return stopped && heard.Last<Assignment>() != nullptr; }));
+  client.WorkersExited(heard.Last<Assignment>()->id(), {.succeeded = true});
   ASSERT_TRUE(RunUntil(io_, [&] { return heard.Last<Verdict>() != nullptr; }));
   bool left = false;
   client.Leave("", [&] { left = true; });

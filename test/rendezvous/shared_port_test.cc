@@ -1,9 +1,23 @@
-// Whose connection it is shows in its first byte.
+// Whose connection it is shows in its first byte; and floods of connections that say nothing, or
+// nothing sensible, leave room for those that do.
 #include "rendezvous/shared_port.h"
 
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <span>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <boost/asio/write.hpp>
 
 #include "rendezvous/listening_socket.h"
@@ -15,14 +29,73 @@ namespace {
 using boost::asio::ip::tcp;
 using test::RunUntil;
 
+constexpr std::chrono::hours kNever(1);
+
+std::size_t OpenFiles() {
+  return static_cast<std::size_t>(
+      std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
+}
+
 class SharedPortTest : public ::testing::Test {
  protected:
   SharedPortTest() {
+    // Room for the clients of a flood, which are in this process, too.
+    rlimit files = {};
+    ::getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = std::min<rlim_t>(files.rlim_max, 4096);
+    ::setrlimit(RLIMIT_NOFILE, &files);
+    spdlog::set_default_logger(std::make_shared<spdlog::logger>(
+        "test", std::make_shared<spdlog::sinks::ostream_sink_st>(log_)));
+    Open({});
+  }
+
+  void Open(SharedPortOptions options) {
+    port_.reset();
     auto sockets = ListenAt(io_, {"127.0.0.1", 0});
     if (!sockets.ok()) std::abort();
     at_ = sockets->front().local_endpoint();
-    port_ = std::make_unique<SharedPort>(io_, *std::move(sockets),
-                                         [this](tcp::socket s) { grpc_.push_back(std::move(s)); });
+    port_ = std::make_unique<SharedPort>(
+        io_, *std::move(sockets), [this](tcp::socket s) { grpc_.push_back(std::move(s)); },
+        options);
+  }
+
+  void ServeStore() {
+    port_->OnStoreConnection([this](tcp::socket s) { store_.push_back(std::move(s)); });
+  }
+
+  // Clients whose descriptors are out of the way of the port's: theirs are those above 1000.
+  std::vector<int> Flood(int count, const std::string& bytes = "") {
+    std::vector<int> clients;
+    for (int i = 0; i < count; ++i) {
+      tcp::socket socket = Connect();
+      boost::system::error_code ignored;
+      if (!bytes.empty()) boost::asio::write(socket, boost::asio::buffer(bytes), ignored);
+      clients.push_back(::fcntl(socket.native_handle(), F_DUPFD_CLOEXEC, 1000));
+      EXPECT_GE(clients.back(), 1000);
+      // As often as a daemon that has nothing else to do.
+      io_.restart();
+      io_.poll();
+    }
+    return clients;
+  }
+
+  static void Leave(const std::vector<int>& clients) {
+    for (const int client : clients) ::close(client);
+  }
+
+  // An agent comes and speaks at once.
+  bool AgentGetsIn() {
+    const std::size_t before = grpc_.size();
+    tcp::socket agent = Connect();
+    boost::asio::write(agent, boost::asio::buffer("PRI * HTTP/2.0", 14));
+    return RunUntil(io_, [&] { return grpc_.size() > before; });
+  }
+
+  std::size_t Logged(const std::string& words) const {
+    const std::string text = log_.str();
+    std::size_t count = 0;
+    for (std::size_t at = 0; (at = text.find(words, at)) != std::string::npos; ++at) ++count;
+    return count;
   }
 
   tcp::socket Connect() {
@@ -48,6 +121,7 @@ class SharedPortTest : public ::testing::Test {
   }
 
   boost::asio::io_context io_;
+  std::ostringstream log_;
   tcp::endpoint at_;
   std::vector<tcp::socket> grpc_;
   std::vector<tcp::socket> store_;
@@ -55,7 +129,7 @@ class SharedPortTest : public ::testing::Test {
 };
 
 TEST_F(SharedPortTest, EachProtocolGetsItsConnectionsWithNothingRead) {
-  port_->OnStoreConnection([this](tcp::socket s) { store_.push_back(std::move(s)); });
+  ServeStore();
   tcp::socket agent = Connect();
   tcp::socket worker = Connect();
   tcp::socket old_worker = Connect();
@@ -70,7 +144,7 @@ TEST_F(SharedPortTest, EachProtocolGetsItsConnectionsWithNothingRead) {
 }
 
 TEST_F(SharedPortTest, ConnectionThatSaysNothingIsKeptUntilItGoes) {
-  port_->OnStoreConnection([this](tcp::socket s) { store_.push_back(std::move(s)); });
+  ServeStore();
   tcp::socket callback = Connect();
   tcp::socket worker = Connect();
   boost::asio::write(worker, boost::asio::buffer("\3", 1));
@@ -93,6 +167,145 @@ TEST_F(SharedPortTest, WhatWaitsIsClosedWithThePort) {
   ASSERT_TRUE(RunUntil(io_, [this] { return port_->silent() == 1; }));
   port_.reset();
   EXPECT_TRUE(IsClosed(silent));
+}
+
+// "After a port scan no agent could join any more until we restarted the daemon."
+TEST_F(SharedPortTest, AgentsGetInDuringAndAfterAFloodOfSilentConnections) {
+  constexpr int kCap = 200;
+  Open({.fd_cap = kCap, .handshake_timeout = kNever});
+  const std::size_t files = OpenFiles();
+  const std::vector<int> clients = Flood(600);
+  EXPECT_TRUE(RunUntil(io_, [this] { return port_->stats().accepted == 600; }));
+  EXPECT_LE(port_->silent(), kCap / 4u);
+  EXPECT_EQ(port_->stats().timed_out, 600 - port_->silent());
+  EXPECT_TRUE(AgentGetsIn());
+  Leave(clients);
+  EXPECT_TRUE(AgentGetsIn());
+  EXPECT_TRUE(RunUntil(io_, [this] { return port_->silent() == 0; }));
+  EXPECT_EQ(OpenFiles(), files + grpc_.size());
+  EXPECT_EQ(port_->stats().refused_over_cap, 0u);
+}
+
+TEST_F(SharedPortTest, SilentConnectionsHaveTheHandshakeTimeout) {
+  Open({.handshake_timeout = std::chrono::milliseconds(50)});
+  tcp::socket first = Connect();
+  tcp::socket second = Connect();
+  EXPECT_TRUE(RunUntil(io_, [&] { return IsClosed(first) && IsClosed(second); }));
+  EXPECT_EQ(port_->stats(), (SharedPortStats{.accepted = 2, .timed_out = 2}));
+  EXPECT_EQ(log_.str(), "") << "one that is slow is no flood";
+}
+
+// Workers of PyTorch 1.13 spun on a connection of theirs that we had closed.
+TEST_F(SharedPortTest, WhereAStoreIsServedSilenceIsNoReasonToCloseUntilItsEnd) {
+  Open({.handshake_timeout = std::chrono::milliseconds(50)});
+  ServeStore();
+  tcp::socket callback = Connect();
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->silent() == 1; }));
+  // Another port without a store shows that its time is over.
+  auto sockets = ListenAt(io_, {"127.0.0.1", 0});
+  ASSERT_TRUE(sockets.ok());
+  tcp::socket witness(io_);
+  witness.connect(sockets->front().local_endpoint());
+  SharedPort other(io_, *std::move(sockets), nullptr,
+                   {.handshake_timeout = std::chrono::milliseconds(100)});
+  ASSERT_TRUE(RunUntil(io_, [&] { return IsClosed(witness); }));
+  EXPECT_EQ(port_->silent(), 1u);
+  port_->OnStoreConnection(nullptr);
+  EXPECT_TRUE(RunUntil(io_, [&] { return IsClosed(callback); }));
+  EXPECT_EQ(port_->stats().timed_out, 1u);
+}
+
+TEST_F(SharedPortTest, WhereAStoreIsServedSilentConnectionsMayTakeHalfAndThenTheOldestGoes) {
+  Open({.fd_cap = 200});
+  ServeStore();
+  tcp::socket oldest = Connect();
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->silent() == 1; }));
+  const std::vector<int> clients = Flood(99);
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->silent() == 100; }));
+  EXPECT_FALSE(IsClosed(oldest));
+  const std::vector<int> more = Flood(1);
+  EXPECT_TRUE(RunUntil(io_, [&] { return IsClosed(oldest); }));
+  EXPECT_EQ(port_->silent(), 100u);
+  Leave(clients);
+  Leave(more);
+}
+
+// Whoever has spoken is never taken for silent, however late we come to look.
+TEST_F(SharedPortTest, FloodBehindAnAgentDoesNotPushItOut) {
+  Open({.fd_cap = 40, .handshake_timeout = kNever});
+  tcp::socket agent = Connect();
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->silent() == 1; }));
+  boost::asio::write(agent, boost::asio::buffer("PRI", 3));
+  std::vector<tcp::socket> clients;
+  for (int i = 0; i < 30; ++i) clients.push_back(Connect());
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->stats().accepted == 31; }));
+  EXPECT_EQ(grpc_.size(), 1u);
+}
+
+TEST_F(SharedPortTest, ConnectionsOverTheCapAreClosedAndCounted) {
+  Open({.fd_cap = 60});
+  // gRPC keeps them.
+  const std::vector<int> clients = Flood(200, "PRI");
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->stats().accepted == 200; }));
+  ASSERT_FALSE(grpc_.empty());
+  EXPECT_EQ(port_->stats().refused_over_cap, 200 - grpc_.size());
+  for (tcp::socket& taken : grpc_) EXPECT_LT(taken.native_handle(), 60);
+  grpc_.clear();
+  EXPECT_TRUE(AgentGetsIn());
+  Leave(clients);
+}
+
+TEST_F(SharedPortTest, CapFollowsTheLimitOfTheProcess) {
+  rlimit before = {};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const std::vector<int> clients = Flood(200, "PRI");
+  ASSERT_TRUE(RunUntil(io_, [this] { return grpc_.size() == 200; }));
+  const rlimit lowered = {100, before.rlim_max};
+  ::setrlimit(RLIMIT_NOFILE, &lowered);
+  grpc_.erase(grpc_.begin(), grpc_.begin() + 100);
+  while (port_->stats().refused_over_cap == 0) {
+    tcp::socket agent(io_);
+    boost::system::error_code error;
+    agent.connect(at_, error);
+    ASSERT_FALSE(error) << "accept() must not be the one who finds that no descriptor is left";
+    boost::asio::write(agent, boost::asio::buffer("PRI", 3), error);
+    io_.restart();
+    io_.poll();
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  for (tcp::socket& taken : std::span(grpc_).subspan(100)) EXPECT_LT(taken.native_handle(), 68);
+  EXPECT_TRUE(AgentGetsIn());
+  Leave(clients);
+}
+
+TEST_F(SharedPortTest, GarbageIsClosedAndCounted) {
+  Open({.fd_cap = 200});
+  ServeStore();
+  const std::size_t files = OpenFiles();
+  const std::vector<int> clients = Flood(500, "GET / HTTP/1.1\r\n\r\n");
+  // A TLS client hello, and a byte above all opcodes.
+  const std::vector<int> others = Flood(500, "\x16\x03\x01\x02");
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->stats().garbage == 1000; }));
+  EXPECT_EQ(port_->stats(), (SharedPortStats{.accepted = 1000, .garbage = 1000}));
+  EXPECT_TRUE(grpc_.empty() && store_.empty());
+  Leave(clients);
+  Leave(others);
+  EXPECT_EQ(OpenFiles(), files);
+  EXPECT_TRUE(AgentGetsIn());
+}
+
+TEST_F(SharedPortTest, FloodIsToldOnceAndItsSizeAtItsEnd) {
+  Open({.fd_cap = 40, .handshake_timeout = kNever, .flood_pause = std::chrono::seconds(1)});
+  const std::vector<int> clients = Flood(110);
+  ASSERT_TRUE(RunUntil(io_, [this] { return Logged("turned away in all") == 1; }));
+  EXPECT_EQ(Logged("too many connections"), 1u);
+  EXPECT_EQ(Logged("the first from 127.0.0.1"), 1u);
+  EXPECT_EQ(Logged("100 connections were turned away in all"), 1u);
+  Leave(clients);
+  const std::vector<int> again = Flood(20);
+  ASSERT_TRUE(RunUntil(io_, [this] { return Logged("turned away in all") == 2; }));
+  EXPECT_EQ(Logged("too many connections"), 2u);
+  Leave(again);
 }
 
 }  // namespace

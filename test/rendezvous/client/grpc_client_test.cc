@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -180,6 +181,20 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
   void set_keep_alive(milliseconds keep_alive) { keep_alive_ms_ = keep_alive.count(); }
   int beats() const { return beats_; }
   bool agent_is_done() const { return agent_is_done_; }
+  void set_lease(milliseconds lease) { lease_ms_ = lease.count(); }
+  // Nobody is welcomed or answered any more.
+  void set_silent() { silent_ = true; }
+  // What agents have said, beats left out.
+  std::vector<v1::AgentEvent> events() const {
+    const std::lock_guard lock(mutex_);
+    return events_;
+  }
+  // To the agent that came last. Nothing else may be being written.
+  void Send(const v1::Directive& directive) {
+    Stream* const stream = stream_;
+    stream->said = directive;
+    stream->StartWrite(&stream->said);
+  }
 
   // Ends the stream, for which a good daemon does not wait so long.
   void EndStream() {
@@ -190,7 +205,8 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
   struct Stream final : grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive> {
     explicit Stream(FakeDaemon& daemon) : daemon(daemon) {
       welcome.mutable_welcome()->set_keep_alive_ms(daemon.keep_alive_ms_);
-      StartWrite(&welcome);
+      welcome.mutable_welcome()->set_lease_ms(daemon.lease_ms_);
+      if (!daemon.silent_) StartWrite(&welcome);
       StartRead(&event);
     }
     void OnReadDone(bool ok) override {
@@ -198,7 +214,12 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
         daemon.agent_is_done_ = true;
         return;
       }
-      if (event.has_keep_alive()) ++daemon.beats_;
+      if (event.has_keep_alive()) {
+        ++daemon.beats_;
+      } else {
+        const std::lock_guard lock(daemon.mutex_);
+        daemon.events_.push_back(event);
+      }
       StartRead(&event);
     }
     void OnCancel() override { daemon.EndStream(); }
@@ -207,6 +228,7 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
     FakeDaemon& daemon;
     v1::AgentEvent event;
     v1::Directive welcome;
+    v1::Directive said;
   };
 
   grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive>* Attend(
@@ -221,7 +243,11 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
   // gRPC's threads and the test's.
   std::atomic<Stream*> stream_ = nullptr;
   std::atomic<std::int64_t> keep_alive_ms_ = 0;
+  std::atomic<std::int64_t> lease_ms_ = 0;
+  std::atomic<bool> silent_ = false;
   std::atomic<int> beats_ = 0;
+  mutable std::mutex mutex_;
+  std::vector<v1::AgentEvent> events_;
   std::atomic<bool> agent_is_done_ = false;
 };
 
@@ -263,16 +289,69 @@ TEST_F(GrpcClientTest, GoodbyeIsHeardWhenTheDaemonEndsTheStreamHoweverLongThatTa
   EXPECT_THAT(heard_.log, ElementsAre(StartsWith("welcome")));
 }
 
-TEST_F(GrpcClientTest, StreamThatEndsAfterTheWelcomeIsTheEndOfTheAttendance) {
+TEST_F(GrpcClientTest, StreamThatEndsIsFollowedByAnotherOneWithTheSameSession) {
   FakeDaemon daemon;
   JoinAt(daemon.port(), std::chrono::hours(1));
   ASSERT_TRUE(Hears("welcome"));
+  client_->WorkersStarted({.incarnation = 1, .number = 0});
+  ASSERT_TRUE(RunUntil(io_, [&] { return daemon.events().size() >= 2; }));
   daemon.EndStream();
+  ASSERT_TRUE(Hears("back in touch"));
+  ASSERT_TRUE(RunUntil(io_, [&] { return daemon.events().size() >= 5; }));
+  EXPECT_THAT(heard_.log, ElementsAre(StartsWith("welcome"),
+                                      absl::StrCat("out of touch: the connection to the rendezvous "
+                                                   "at 127.0.0.1:",
+                                                   daemon.port(), " broke: the connection ended"),
+                                      "back in touch", StartsWith("welcome")));
+  const std::vector<v1::AgentEvent> events = daemon.events();
+  ASSERT_TRUE(events[2].has_resume());
+  EXPECT_EQ(events[2].resume().session(), events[0].join().session());
+  EXPECT_EQ(events[0].join().session().size(), 32u);
+  // What was said since the last Join is said again.
+  EXPECT_EQ(events[3].SerializeAsString(), events[0].SerializeAsString());
+  EXPECT_EQ(events[4].SerializeAsString(), events[1].SerializeAsString());
+}
+
+TEST_F(GrpcClientTest, ConnectionOnWhichNothingIsAnsweredIsGivenUpAndTheWorkersTimeEnds) {
+  FakeDaemon daemon;
+  daemon.set_keep_alive(milliseconds(20));
+  daemon.set_lease(milliseconds(200));
+  JoinAt(daemon.port(), std::chrono::hours(1));
+  ASSERT_TRUE(Hears("welcome"));
+  const std::optional<TimePoint> deadline = heard_.last_deadline;
+  ASSERT_TRUE(deadline.has_value());
+  ASSERT_TRUE(Hears("out of touch: "));
+  // It is welcomed again and again, which is an answer.
+  ASSERT_TRUE(Hears("back in touch"));
+  EXPECT_GT(heard_.last_deadline, deadline);
+  daemon.set_silent();
+  ASSERT_TRUE(Hears("fenced: nothing was heard of the rendezvous at "));
+}
+
+TEST_F(GrpcClientTest, WhoIsEvictedJoinsAnewWithAnotherSession) {
+  FakeDaemon daemon;
+  JoinAt(daemon.port(), std::chrono::hours(1));
+  ASSERT_TRUE(Hears("welcome"));
+  v1::Directive evicted;
+  evicted.mutable_evicted()->set_sentence("gone");
+  daemon.Send(evicted);
+  ASSERT_TRUE(Hears("evicted: gone"));
+  client_->Join(RequestFor(1, 1));
+  ASSERT_TRUE(RunUntil(io_, [&] { return daemon.events().size() >= 2; }));
+  const std::vector<v1::AgentEvent> events = daemon.events();
+  ASSERT_TRUE(events[1].has_join());
+  EXPECT_NE(events[1].join().session(), events[0].join().session());
+}
+
+TEST_F(GrpcClientTest, RefusedConnectionIsTheEndUnlessTheDaemonRemembers) {
+  auto daemon = std::make_unique<FakeDaemon>();
+  JoinAt(daemon->port(), std::chrono::hours(1));
+  ASSERT_TRUE(Hears("welcome"));
+  const std::uint16_t port = daemon->port();
+  daemon.reset();
   ASSERT_TRUE(Hears("lost: "));
-  EXPECT_THAT(heard_.log,
-              ElementsAre(StartsWith("welcome"),
-                          absl::StrCat("lost: the rendezvous at 127.0.0.1:", daemon.port(),
-                                       " is gone: the connection ended")));
+  EXPECT_THAT(heard_.log.back(), absl::StrCat("lost: the rendezvous at 127.0.0.1:", port,
+                                              " is gone: Connection refused"));
   bool left = false;
   client_->Leave("", [&] { left = true; });
   ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
@@ -294,8 +373,8 @@ TEST_F(GrpcClientTest, DaemonThatStartsLaterIsFound) {
   ASSERT_NE(late, nullptr);
   ASSERT_TRUE(Hears("welcome"));
   EXPECT_EQ(heard_.Count("trouble: "), 1);
-  daemon.EndStream();
-  ASSERT_TRUE(Hears("lost: "));
+  client_.reset();
+  ASSERT_TRUE(RunUntil(io_, [&] { return daemon.agent_is_done(); }));
   late->Shutdown();
 }
 

@@ -24,6 +24,8 @@ class InProcessClientTest : public ::testing::Test {
     io_.poll();
   }
 
+  RoundId Round() const { return a_heard_.Last<Assignment>()->id(); }
+
   boost::asio::io_context io_;
   Driver driver_{io_, nullptr};
   RecordingListener a_heard_, b_heard_;
@@ -36,8 +38,8 @@ TEST_F(InProcessClientTest, NothingIsHeardFromInsideAMethod) {
   EXPECT_THAT(a_heard_.log, IsEmpty());
   Poll();
   EXPECT_THAT(a_heard_.log, ElementsAre(StartsWith("welcome"), StartsWith("start round 0")));
-  a_->WorkersStarted(0);
-  a_->WorkersExited(0, {.succeeded = true});
+  a_->WorkersStarted(Round());
+  a_->WorkersExited(Round(), {.succeeded = true});
   EXPECT_THAT(a_heard_.log, ElementsAre(StartsWith("welcome"), StartsWith("start round 0")));
   Poll();
   EXPECT_THAT(a_heard_.log.back(), StartsWith("verdict: job 'job' succeeded"));
@@ -97,6 +99,10 @@ TEST_F(InProcessClientTest, ListenerMayDestroyTheClientFromWithin) {
       client.reset();
     }
     void OnTrouble(const std::string&) override {}
+    void OnOutOfTouch(const std::string&) override {}
+    void OnBackInTouch(Duration) override {}
+    void OnDeadline(std::optional<TimePoint>) override {}
+    void OnFenced(const std::string&) override {}
     void OnLost(const absl::Status&) override {}
     std::unique_ptr<InProcessClient> client;
     int heard = 0;
@@ -119,14 +125,17 @@ TEST_F(InProcessClientTest, FailureBringsTheNextRoundWithinTheBudget) {
   request.settings.max_restarts = 1;
   a_->Join(request);
   Poll();
-  a_->WorkersExited(0, {.failure = WorkerFailure{.host = "host1", .what = "exited with code 3"}});
+  a_->WorkersExited(Round(),
+                    {.failure = WorkerFailure{.host = "host1", .what = "exited with code 3"}});
   Poll();
   EXPECT_THAT(a_heard_.log.back(), StartsWith("stop round 0: "));
+  request.after = 0;
   a_->Join(request);
   Poll();
   EXPECT_THAT(a_heard_.log.back(), StartsWith("start round 1: "));
   EXPECT_EQ(a_heard_.Last<Assignment>()->restart_count, 1);
-  a_->WorkersExited(1, {.failure = WorkerFailure{.host = "host1", .what = "exited with code 4"}});
+  a_->WorkersExited(Round(),
+                    {.failure = WorkerFailure{.host = "host1", .what = "exited with code 4"}});
   Poll();
   ASSERT_NE(a_heard_.Last<Verdict>(), nullptr);
   EXPECT_EQ(a_heard_.Last<Verdict>()->root_cause->what, "exited with code 4");

@@ -1,12 +1,21 @@
 // Runs the transcripts test/rendezvous/testdata/coordinator_*.txt. Agents are called by node name;
-// the n-th letter of the alphabet is agent n. Their commands:
+// the n-th letter of the alphabet is agent n, unless as=LETTER says that it is another connection.
+// Their commands:
 //
 //   join NODE [job=J] nodes=MIN:MAX [lease=MS] [restarts=N] [last_call=MS] [join_timeout=MS]
-//   [slots=N] [exact=1 hint=N] [serves=1 also=ADDRESS/ADDRESS] ... beat NODE a keep-alive started
-//   NODE round=N succeeded NODE round=N           its workers have all exited with 0 failed NODE
-//   round=N rank=R code=C | signal=S leaving NODE WHY · leave NODE [WHY] · lost NODE WHY drain WHY
-//   · close WHY tick · next_deadline             nothing · @MS or none describe [J] the job's
-//   snapshot limits jobs=N                    a new Coordinator
+//        [slots=N] [exact=1 hint=N] [serves=1 also=ADDRESS/ADDRESS] [session=S] [after=ROUND]
+//        [unfit=WHY] [later=1] [window=MS] [delay=MS] [longest_delay=MS] [no_progress=N] ...
+//   resume NODE session=S
+//   beat NODE [number=N]           a keep-alive
+//   started NODE round=N [of=NODE] of=: of the job that this other node attends
+//   succeeded NODE round=N         its workers have all exited with 0
+//   failed NODE round=N rank=R code=C | signal=S [final=1] [before_first_beat=1]
+//   leaving NODE WHY · leave NODE [why=WHY] · lost NODE WHY (its connection is gone)
+//   drain WHY · close WHY · tick
+//   next_deadline                  nothing · @MS or none
+//   describe [J]                   the job's snapshot
+//   limits jobs=N                  a new Coordinator
+//   restart                        the same one, killed and started again
 //
 // Every command is followed by the directives it brought about, "a <- ...", and, after "log" was
 // given, by the transitions, "log ...".
@@ -14,6 +23,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +51,7 @@ class Player {
     Lines lines = Do(now, words);
     const Outbox outbox = coordinator_->TakeOutbox();
     for (const Outgoing& outgoing : outbox.directives) {
+      Remember(outgoing);
       lines.push_back(absl::StrCat(NodeOf(outgoing.to), " <- ", DirectiveText(outgoing.directive)));
     }
     for (const Transition& transition : outbox.transitions) {
@@ -60,7 +71,7 @@ class Player {
     const std::string& command = words.command();
     if (command == "limits") {
       coordinator_ =
-          std::make_unique<Coordinator>(Coordinator::Limits{.max_jobs = words.Get("jobs", 1024)});
+          std::make_unique<Coordinator>(Coordinator::Options{.max_jobs = words.Get("jobs", 1024)});
       return {};
     }
     if (command == "log") {
@@ -80,6 +91,10 @@ class Player {
       coordinator_->Close(words.At(0), now);
       return {};
     }
+    if (command == "restart") {
+      Restart(now);
+      return {};
+    }
     if (command == "describe") return Described(words.At(0), now);
     return DoAgent(now, words);
   }
@@ -88,12 +103,17 @@ class Player {
     const std::string& command = words.command();
     const std::string node = words.At(0);
     const AgentId agent = AgentOf(words.Get("as", node));
-    const RoundNumber round = words.Get("round", 0);
+    const RoundId round{lives_[words.Get("of", node)], words.Get("round", 0)};
     if (command == "join") {
-      coordinator_->Join(agent, {words.Get("job", "j"), SettingsFrom(words), NodeFrom(node, words)},
-                         now);
+      JoinRequest request{words.Get("job", "j"), SettingsFrom(words), NodeFrom(node, words)};
+      request.session = words.Get("session", "");
+      request.unfit = words.Get("unfit", "");
+      request.after = words.Get("after", started_.contains(node) ? started_.at(node).number : -1);
+      coordinator_->Join(agent, request, now);
+    } else if (command == "resume") {
+      coordinator_->Resume(agent, words.Get("session", ""), now);
     } else if (command == "beat") {
-      coordinator_->KeepAlive(agent, now);
+      coordinator_->KeepAlive(agent, words.Get("number", 1), now);
     } else if (command == "started") {
       coordinator_->WorkersStarted(agent, round, now);
     } else if (command == "succeeded") {
@@ -107,18 +127,40 @@ class Player {
                                   .signal = signal,
                                   .what = signal != 0
                                               ? absl::StrCat("was killed by signal ", signal)
-                                              : absl::StrCat("exited with code ", code)};
+                                              : absl::StrCat("exited with code ", code),
+                                  .before_first_beat = words.Has("before_first_beat"),
+                                  .final = words.Has("final")};
       coordinator_->WorkersExited(agent, round, {.succeeded = false, .failure = failure}, now);
     } else if (command == "leaving") {
       coordinator_->Leaving(agent, words.At(1), now);
     } else if (command == "leave") {
       coordinator_->Leave(agent, words.Has("why") ? words.Get("why", "") : "", now);
     } else if (command == "lost") {
-      coordinator_->Lost(agent, words.At(1), now);
+      coordinator_->Disconnected(agent, words.At(1), now);
     } else {
       return {"no such command: " + command};
     }
     return {};
+  }
+
+  // The daemon is killed, and started again with what its journal has kept.
+  void Restart(TimePoint now) {
+    auto restarted = std::make_shared<Coordinator>(Coordinator::Options{.durable = true});
+    for (const JobSnapshot& job : coordinator_->List(now)) {
+      restarted->Restore(*coordinator_->Record(job.run_id, now), now);
+      EXPECT_EQ(*restarted->Record(job.run_id, now), *coordinator_->Record(job.run_id, now));
+    }
+    coordinator_ = std::move(restarted);
+  }
+
+  // As agents do: which life of the job they attend, and what they have started.
+  void Remember(const Outgoing& outgoing) {
+    if (const auto* welcome = std::get_if<Welcome>(&outgoing.directive)) {
+      lives_[NodeOf(outgoing.to)] = welcome->incarnation;
+      started_.erase(NodeOf(outgoing.to));
+    } else if (const auto* assignment = std::get_if<Assignment>(&outgoing.directive)) {
+      started_[NodeOf(outgoing.to)] = assignment->id();
+    }
   }
 
   Lines Described(const std::string& run_id, TimePoint now) {
@@ -129,6 +171,8 @@ class Player {
 
   std::shared_ptr<Coordinator> coordinator_ = std::make_shared<Coordinator>();
   bool logging_ = false;
+  std::map<std::string, Incarnation> lives_;
+  std::map<std::string, RoundId> started_;
 };
 
 class CoordinatorTranscript : public testing::TestWithParam<std::string> {};

@@ -57,8 +57,8 @@ TEST_F(DriverTest, WhatASinkBringsAboutIsDeliveredAfterWhatIsBeingDelivered) {
   a = driver_.Attach([&](const Directive& directive) {
     Log("a", directive);
     // Its worker fails before b has been told to start.
-    if (std::holds_alternative<Assignment>(directive)) {
-      driver_.WorkersExited(a, 0, {.failure = WorkerFailure{.what = "failed"}});
+    if (const auto* place = std::get_if<Assignment>(&directive)) {
+      driver_.WorkersExited(a, place->id(), {.failure = WorkerFailure{.what = "failed"}});
       log_.push_back("a: has reported");
     }
   });
@@ -95,17 +95,17 @@ TEST_F(DriverTest, DetachedAgentIsToldNothing) {
   EXPECT_EQ(driver_.agent_count(), 1) << "the Coordinator is told by Leave or Lost";
 }
 
-TEST_F(DriverTest, SilentAgentIsRefusedWhenItsLeaseEnds) {
+TEST_F(DriverTest, SilentAgentIsEvictedWhenItsLeaseEnds) {
   const AgentId silent = Attach("silent");
   const AgentId other = Attach("other");
   JoinRequest request = RequestFor(1, 2);
   request.settings.lease = milliseconds(100);
-  // The lease of the other, 5 s, is waited for when the earlier deadline comes.
+  // The lease of the other, 3 s, is waited for when the earlier deadline comes.
   driver_.Join(other, RequestFor(2, 2));
   driver_.Join(silent, request);
   log_.clear();
   ASSERT_TRUE(RunUntil(io_, [this] { return driver_.agent_count() == 1; }));
-  EXPECT_THAT(log_, ElementsAre("silent: refused", "other: stop"));
+  EXPECT_THAT(log_, ElementsAre("silent: evicted", "other: stop"));
 }
 
 TEST_F(DriverTest, LastCallEndsWithoutAnyEvent) {
@@ -139,7 +139,7 @@ TEST_F(DriverTest, IdleIsToldOnceTheLastAgentHasGone) {
   driver_.Leave(a, "");
   io_.poll();
   EXPECT_EQ(told, 0);
-  driver_.Lost(b, "its stream ended");
+  driver_.Disconnected(b, "its stream ended");
   EXPECT_EQ(told, 0) << "it comes from the loop";
   io_.restart();
   io_.poll();

@@ -25,6 +25,7 @@ struct Event {
   EventKind kind = EventKind::kTick;
   AgentId agent = 0;                     // 0 for the last three
   RoundNumber round = kNoRound;          // kStarted, kSucceeded, kFailed
+  Incarnation incarnation = 0;           // the same, and of which life of the job
   int rank = -1;                         // kFailed: the worker
   const JoinRequest* request = nullptr;  // kJoin; owned by the caller, read during the call only
   // kTick: how far beyond the deadline a halt of the process has moved it; zero without a halt.

@@ -32,7 +32,8 @@ void Invariants::Hear(const Event& event, const Outgoing& outgoing, TimePoint no
     HearWelcome(event, agent, *welcome, now);
     return;
   }
-  if (std::holds_alternative<Refused>(outgoing.directive)) {
+  if (std::holds_alternative<Refused>(outgoing.directive) ||
+      std::holds_alternative<Evicted>(outgoing.directive)) {
     HearRefused(event, agent, now);
     return;
   }

@@ -22,6 +22,7 @@ void SimulatedAgent::Arrive(AgentId agent, const JoinRequest& request) {
 void SimulatedAgent::OnDirective(const Directive& directive) {
   if (const auto* welcome = std::get_if<Welcome>(&directive)) {
     keep_alive_ = welcome->keep_alive;
+    incarnation_ = welcome->incarnation;
     KeepAlive();
   } else if (const auto* assignment = std::get_if<Assignment>(&directive)) {
     if (state_ != State::kAsking) return;  // it has said Leaving meanwhile
@@ -35,7 +36,8 @@ void SimulatedAgent::OnDirective(const Directive& directive) {
     OnStop();
   } else if (std::holds_alternative<Verdict>(directive)) {
     if (state_ != State::kEnding) LeaveInOrder(HasWorkers() || state_ == State::kStopping);
-  } else if (std::holds_alternative<Refused>(directive)) {
+  } else if (std::holds_alternative<Refused>(directive) ||
+             std::holds_alternative<Evicted>(directive)) {
     BecomeAway();
   }
 }
@@ -79,6 +81,7 @@ void SimulatedAgent::OnAlarm(std::uint64_t number) {
       state_ = State::kAsking;
       // The socket that the store of the next round will listen on is a new one.
       ++request_.node.master_port;
+      request_.after = assignment_.round;
       Send(EventKind::kJoin, kNoRound);
       break;
     case State::kEnding:
@@ -121,7 +124,7 @@ void SimulatedAgent::BecomeAway() {
 }
 
 void SimulatedAgent::Send(EventKind kind, RoundNumber round) {
-  Event message{.kind = kind, .agent = agent_, .round = round};
+  Event message{.kind = kind, .agent = agent_, .round = round, .incarnation = incarnation_};
   if (kind == EventKind::kFailed) {
     message.rank = assignment_.base_rank + static_cast<int>(random_->Below(request_.node.slots));
   }

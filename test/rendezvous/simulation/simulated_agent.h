@@ -91,6 +91,7 @@ class SimulatedAgent {
   State state_ = State::kAway;
   AgentId agent_ = 0;
   JoinRequest request_;
+  Incarnation incarnation_ = 0;
   Assignment assignment_;  // the last one
   Duration keep_alive_{};
   std::uint64_t last_alarm_ = 0;

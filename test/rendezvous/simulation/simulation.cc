@@ -170,6 +170,10 @@ class Simulation final : public SimulatedAgent::Surroundings {
     }
 
     Outbox outbox = coordinator_.TakeOutbox();
+    // That a beat is acknowledged is no consequence of it for the job.
+    std::erase_if(outbox.directives, [](const Outgoing& outgoing) {
+      return std::holds_alternative<Heard>(outgoing.directive);
+    });
     invariants_.Observe(event, outbox, now_);
     invariants_.ObserveDeadline(deadline_);
     for (Outgoing& outgoing : outbox.directives) {
@@ -192,18 +196,19 @@ class Simulation final : public SimulatedAgent::Surroundings {
   }
 
   void HandOver(const Event& event) {
+    const RoundId round{event.incarnation, event.round};
     switch (event.kind) {
       case EventKind::kJoin:
         return coordinator_.Join(event.agent, *event.request, now_);
       case EventKind::kKeepAlive:
-        return coordinator_.KeepAlive(event.agent, now_);
+        return coordinator_.KeepAlive(event.agent, 0, now_);
       case EventKind::kStarted:
-        return coordinator_.WorkersStarted(event.agent, event.round, now_);
+        return coordinator_.WorkersStarted(event.agent, round, now_);
       case EventKind::kSucceeded:
-        return coordinator_.WorkersExited(event.agent, event.round, {.succeeded = true}, now_);
+        return coordinator_.WorkersExited(event.agent, round, {.succeeded = true}, now_);
       case EventKind::kFailed:
         return coordinator_.WorkersExited(
-            event.agent, event.round,
+            event.agent, round,
             {.failure = WorkerFailure{.rank = event.rank,
                                       .host = absl::StrCat("a", event.agent),
                                       .exit_code = 1,
@@ -214,7 +219,7 @@ class Simulation final : public SimulatedAgent::Surroundings {
       case EventKind::kLeave:
         return coordinator_.Leave(event.agent, "", now_);
       case EventKind::kLost:
-        return coordinator_.Lost(event.agent, "its stream ended", now_);
+        return coordinator_.Disconnected(event.agent, "its stream ended", now_);
       case EventKind::kTick:
         return coordinator_.Tick(now_);
       case EventKind::kClose:

@@ -45,6 +45,10 @@ struct Text {
   std::string operator()(const Notice& notice) const {
     return absl::StrCat("notice: ", notice.sentence);
   }
+  std::string operator()(const Heard& heard) const { return absl::StrCat("heard ", heard.number); }
+  std::string operator()(const Evicted& evicted) const {
+    return absl::StrCat("evicted: ", evicted.sentence);
+  }
 };
 
 std::string StateText(JobState state) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -18,6 +19,10 @@ struct RecordingListener final : RendezvousClient::Listener {
     directives.push_back(directive);
   }
   void OnTrouble(const std::string& trouble) override { log.push_back("trouble: " + trouble); }
+  void OnOutOfTouch(const std::string& cause) override { log.push_back("out of touch: " + cause); }
+  void OnBackInTouch(Duration) override { log.push_back("back in touch"); }
+  void OnDeadline(std::optional<TimePoint> deadline) override { last_deadline = deadline; }
+  void OnFenced(const std::string& why) override { log.push_back("fenced: " + why); }
   void OnLost(const absl::Status& status) override {
     log.push_back("lost: " + std::string(status.message()));
   }
@@ -39,9 +44,11 @@ struct RecordingListener final : RendezvousClient::Listener {
     return nullptr;
   }
 
-  // In order, as directive_text.h writes them; "trouble: ..." and "lost: ...".
+  // In order, as directive_text.h writes them; "trouble: ...", "out of touch: ...", "fenced: ..."
+  // and "lost: ...".
   std::vector<std::string> log;
   std::vector<Directive> directives;
+  std::optional<TimePoint> last_deadline;
 };
 
 }  // namespace muster::rendezvous

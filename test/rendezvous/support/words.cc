@@ -75,6 +75,11 @@ JobSettings SettingsFrom(const Words& words) {
   settings.keep_alive = words.GetMs("beat", Duration::zero());
   settings.max_restarts = words.Get("restarts", 0);
   settings.exact_ranks = words.Has("exact");
+  if (words.Has("later")) settings.scale_up = ScaleUp::kNextRestart;
+  settings.restart.window = words.GetMs("window", Duration::zero());
+  settings.restart.delay = words.GetMs("delay", Duration::zero());
+  settings.restart.longest_delay = words.GetMs("longest_delay", settings.restart.delay);
+  settings.restart.no_progress_limit = words.Get("no_progress", 0);
   return settings;
 }
 

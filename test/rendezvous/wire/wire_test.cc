@@ -39,8 +39,9 @@ JoinRequest ThereAndBack(const JoinRequest& request) {
 
 WorkersOutcome ThereAndBack(const WorkersOutcome& outcome) {
   v1::WorkersExited wire;
-  ToWire(outcome, 7, &wire);
+  ToWire(outcome, {.incarnation = 8, .number = 7}, &wire);
   EXPECT_EQ(wire.round(), 7);
+  EXPECT_EQ(wire.incarnation(), 8u);
   return FromWire(Sent(wire));
 }
 

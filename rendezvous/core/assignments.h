@@ -1,0 +1,27 @@
+// What each member of a complete round is to start: a pure function of the membership.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/core/rank_order.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// What all Assignments of a round have in common.
+struct RoundFacts {
+  std::string run_id;
+  Incarnation incarnation = 0;
+  RoundNumber round = 0;
+  int restart_count = 0;
+  int max_restarts = 0;
+};
+
+// One for each of `members`, which are in order of group rank. Worker ranks follow group ranks, in
+// all and within each role; group rank 0 has the store and learns where the workers may connect
+// from. Same arguments, same result: an agent that missed its Assignment is given it again.
+std::vector<Assignment> MakeAssignments(const RoundFacts& facts,
+                                        const std::vector<Placement>& members);
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,56 @@
+// Nothing is told before what it follows from is durable.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+
+namespace muster::rendezvous {
+
+// What a daemon has to tell waits here, in order, for the commits of a journal. One commit at a
+// time makes everything durable that had changed when it began (group commit).
+//
+//   Change() Put(a)   Begin() Change() Put(b)   Committed()      Begin()   Committed()
+//                                               Take() -> a                Take() -> b
+//
+// Without Change() everything may be told at once: so it is where there is no journal. Pure; not
+// thread-safe.
+template <typename T>
+class CommitGate {
+ public:
+  // Something that must be durable has changed: what is put from now on follows from it.
+  void Change() { ++changes_; }
+
+  // To be told, after all that was put before it.
+  void Put(T item) { waiting_.emplace_back(changes_, std::move(item)); }
+
+  // There is something to commit, and no commit is under way.
+  bool NeedsCommit() const { return !committing_ && changes_ > durable_; }
+
+  // A commit of everything that has changed by now is under way.
+  void Begin() { committing_ = changes_; }
+  // It is durable.
+  void Committed() { durable_ = *std::exchange(committing_, std::nullopt); }
+  // It has not been made; what it was to hold is still to be committed.
+  void Failed() { committing_.reset(); }
+
+  // The next that may be told, if there is one.
+  std::optional<T> Take() {
+    if (waiting_.empty() || waiting_.front().first > durable_) return std::nullopt;
+    std::optional<T> item = std::move(waiting_.front().second);
+    waiting_.pop_front();
+    return item;
+  }
+
+  // Nothing waits, and nothing is to be committed.
+  bool idle() const { return waiting_.empty() && changes_ == durable_; }
+
+ private:
+  std::uint64_t changes_ = 0;
+  std::uint64_t durable_ = 0;
+  std::optional<std::uint64_t> committing_;
+  std::deque<std::pair<std::uint64_t, T>> waiting_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,87 @@
+// What the daemon must remember of a job to go on with it after it was killed: the values that a
+// journal keeps. Plain data; times are durations from the moment the record was made, as no clock
+// outlives the machine's restart.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/core/rank_order.h"
+#include "rendezvous/core/snapshot.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// A node of the round before whose place is kept (Round::Returning).
+struct ReturningRecord {
+  std::string node_id;
+  std::string host;
+  int group_rank = 0;
+
+  bool operator==(const ReturningRecord&) const = default;
+};
+
+struct RoundRecord {
+  RoundNumber number = 0;
+  bool complete = false;
+  bool anyone_returned = false;
+  std::map<std::string, int> previous_ranks;
+  std::vector<ReturningRecord> outstanding;
+  std::vector<NodeInfo> joined;  // in order of arrival
+  std::vector<NodeInfo> spares;
+  std::vector<Placement> members;  // by group rank
+  // Until it gives up, until the last call is over, and until it may be complete at the earliest;
+  // no longer than zero: that time has come.
+  Duration gives_up_in{};
+  std::optional<Duration> last_call_in;
+  std::optional<Duration> held_for;
+
+  bool operator==(const RoundRecord&) const = default;
+};
+
+struct AttendeeRecord {
+  std::uint64_t id = 0;  // in order of attendance
+  NodeInfo node;
+  NodeState state = NodeState::kJoined;
+  int group_rank = -1;
+  bool leaving = false;
+  RoundNumber ran = kNoRound;  // the last round it was to start workers in
+  // By which it comes back, and what it was promised. An attendee without a session cannot, and is
+  // lost when the record is used.
+  SessionToken session;
+  Duration lease{};
+  Duration keep_alive{};
+
+  bool operator==(const AttendeeRecord&) const = default;
+};
+
+// The same failure, again and again (RestartPolicy::no_progress_limit).
+struct RepeatedFailure {
+  int rank = -1;
+  std::string what;
+  int times = 0;
+
+  bool operator==(const RepeatedFailure&) const = default;
+};
+
+struct JobRecord {
+  std::string run_id;
+  Incarnation incarnation = 0;
+  JobSettings settings;
+  RoundRecord round;
+  bool started = false;
+  std::vector<int> succeeded;  // group ranks of the round
+  int rounds_run = 0;
+  int restarts = 0;
+  std::vector<Duration> restart_ages;  // of those in the window, oldest first
+  RepeatedFailure repeated;
+  std::optional<Verdict> verdict;
+  std::vector<AttendeeRecord> attendees;
+
+  bool operator==(const JobRecord&) const = default;
+};
+
+}  // namespace muster::rendezvous

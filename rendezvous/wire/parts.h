@@ -1,0 +1,35 @@
+// The values that messages are made of, on their way to and from the wire: each is part of more
+// than one message, or of what the daemon's journal keeps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "proto/rendezvous.pb.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// Time travels in whole milliseconds. A hundred years is as good as any longer time, and does not
+// overflow when added to now.
+std::int64_t ToMs(Duration duration);
+Duration FromMs(std::int64_t ms);
+
+// 0 for what is no port.
+std::uint16_t FromPort(std::uint32_t port);
+
+// What every string that people see goes through, both on its way out and on its way in.
+std::string Line(std::string_view text);
+
+void ToWire(const JobSettings& settings, v1::JobSettings* wire);
+void ToWire(const NodeInfo& node, v1::NodeInfo* wire);
+void ToWire(const WorkerFailure& failure, v1::WorkerFailure* wire);
+void ToWire(const Verdict& verdict, v1::Verdict* wire);
+
+JobSettings FromWire(const v1::JobSettings& wire);
+NodeInfo FromWire(const v1::NodeInfo& wire);
+WorkerFailure FromWire(const v1::WorkerFailure& wire);
+Verdict FromWire(const v1::Verdict& wire);
+
+}  // namespace muster::rendezvous

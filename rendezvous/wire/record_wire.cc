@@ -1,0 +1,126 @@
+#include "rendezvous/wire/record_wire.h"
+
+#include "proto/journal.pb.h"
+#include "rendezvous/wire/parts.h"
+#include "rendezvous/wire/states.h"
+
+namespace muster::rendezvous {
+namespace {
+
+namespace journal = muster::journal::v1;
+// Beside those below.
+using rendezvous::FromWire;
+using rendezvous::ToWire;
+
+void ToWire(const RoundRecord& round, journal::RoundRecord* wire) {
+  wire->set_number(round.number);
+  wire->set_complete(round.complete);
+  wire->set_anyone_returned(round.anyone_returned);
+  wire->mutable_previous_ranks()->insert(round.previous_ranks.begin(), round.previous_ranks.end());
+  for (const ReturningRecord& node : round.outstanding) {
+    journal::Returning* const out = wire->add_outstanding();
+    out->set_node_id(node.node_id);
+    out->set_host(node.host);
+    out->set_group_rank(node.group_rank);
+  }
+  for (const NodeInfo& node : round.joined) ToWire(node, wire->add_joined());
+  for (const NodeInfo& node : round.spares) ToWire(node, wire->add_spares());
+  for (const Placement& member : round.members) {
+    journal::Placement* const out = wire->add_members();
+    ToWire(member.node, out->mutable_node());
+    out->set_group_rank(member.group_rank);
+    out->set_reason(member.reason);
+  }
+  wire->set_gives_up_in_ms(ToMs(round.gives_up_in));
+  if (round.last_call_in) wire->set_last_call_in_ms(ToMs(*round.last_call_in));
+  if (round.held_for) wire->set_held_for_ms(ToMs(*round.held_for));
+}
+
+RoundRecord FromWire(const journal::RoundRecord& wire) {
+  RoundRecord round{.number = wire.number(),
+                    .complete = wire.complete(),
+                    .anyone_returned = wire.anyone_returned(),
+                    .previous_ranks = {wire.previous_ranks().begin(), wire.previous_ranks().end()},
+                    .gives_up_in = FromMs(wire.gives_up_in_ms())};
+  for (const journal::Returning& node : wire.outstanding()) {
+    round.outstanding.push_back({node.node_id(), node.host(), node.group_rank()});
+  }
+  for (const v1::NodeInfo& node : wire.joined()) round.joined.push_back(FromWire(node));
+  for (const v1::NodeInfo& node : wire.spares()) round.spares.push_back(FromWire(node));
+  for (const journal::Placement& member : wire.members()) {
+    round.members.push_back({FromWire(member.node()), member.group_rank(), member.reason()});
+  }
+  if (wire.has_last_call_in_ms()) round.last_call_in = FromMs(wire.last_call_in_ms());
+  if (wire.has_held_for_ms()) round.held_for = FromMs(wire.held_for_ms());
+  return round;
+}
+
+void ToWire(const AttendeeRecord& attendee, journal::AttendeeRecord* wire) {
+  wire->set_id(attendee.id);
+  ToWire(attendee.node, wire->mutable_node());
+  wire->set_state(ToWire(attendee.state));
+  wire->set_group_rank(attendee.group_rank);
+  wire->set_leaving(attendee.leaving);
+  wire->set_ran(attendee.ran);
+  wire->set_session(attendee.session);
+  wire->set_lease_ms(ToMs(attendee.lease));
+  wire->set_keep_alive_ms(ToMs(attendee.keep_alive));
+}
+
+AttendeeRecord FromWire(const journal::AttendeeRecord& wire) {
+  return {.id = wire.id(),
+          .node = FromWire(wire.node()),
+          .state = FromWire(wire.state()),
+          .group_rank = wire.group_rank(),
+          .leaving = wire.leaving(),
+          .ran = wire.ran(),
+          .session = wire.session(),
+          .lease = FromMs(wire.lease_ms()),
+          .keep_alive = FromMs(wire.keep_alive_ms())};
+}
+
+}  // namespace
+
+std::string ToBytes(const JobRecord& record) {
+  journal::JobRecord wire;
+  wire.set_run_id(record.run_id);
+  wire.set_incarnation(record.incarnation);
+  ToWire(record.settings, wire.mutable_settings());
+  ToWire(record.round, wire.mutable_round());
+  wire.set_started(record.started);
+  for (const int rank : record.succeeded) wire.add_succeeded(rank);
+  wire.set_rounds_run(record.rounds_run);
+  wire.set_restarts(record.restarts);
+  for (const Duration age : record.restart_ages) wire.add_restart_ages_ms(ToMs(age));
+  wire.mutable_repeated_failure()->set_rank(record.repeated.rank);
+  wire.mutable_repeated_failure()->set_what(record.repeated.what);
+  wire.mutable_repeated_failure()->set_times(record.repeated.times);
+  if (record.verdict) ToWire(*record.verdict, wire.mutable_verdict());
+  for (const AttendeeRecord& attendee : record.attendees) ToWire(attendee, wire.add_attendees());
+  return wire.SerializeAsString();
+}
+
+absl::StatusOr<JobRecord> RecordFromBytes(std::string_view bytes) {
+  journal::JobRecord wire;
+  if (!wire.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return absl::DataLossError("the record of a job cannot be read");
+  }
+  JobRecord record{.run_id = wire.run_id(),
+                   .incarnation = wire.incarnation(),
+                   .settings = FromWire(wire.settings()),
+                   .round = FromWire(wire.round()),
+                   .started = wire.started(),
+                   .succeeded = {wire.succeeded().begin(), wire.succeeded().end()},
+                   .rounds_run = wire.rounds_run(),
+                   .restarts = wire.restarts(),
+                   .repeated = {wire.repeated_failure().rank(), wire.repeated_failure().what(),
+                                wire.repeated_failure().times()}};
+  for (const std::int64_t age : wire.restart_ages_ms()) record.restart_ages.push_back(FromMs(age));
+  if (wire.has_verdict()) record.verdict = FromWire(wire.verdict());
+  for (const journal::AttendeeRecord& attendee : wire.attendees()) {
+    record.attendees.push_back(FromWire(attendee));
+  }
+  return record;
+}
+
+}  // namespace muster::rendezvous

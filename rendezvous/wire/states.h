@@ -1,0 +1,13 @@
+// What a node is doing, on the wire.
+#pragma once
+
+#include "proto/rendezvous.pb.h"
+#include "rendezvous/core/snapshot.h"
+
+namespace muster::rendezvous {
+
+v1::NodeDescription::State ToWire(NodeState state);
+// A state that this end does not know is kJoined: the node is there, and that is all.
+NodeState FromWire(v1::NodeDescription::State state);
+
+}  // namespace muster::rendezvous
