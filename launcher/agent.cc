@@ -61,6 +61,32 @@ void Agent::KillOverdue(pid_t pid, const std::string& scope, int signal) {
   }
 }
 
+void Agent::OnFirstBeat(int rank) {
+  TellWorker(AgentEventKind::kFirstBeat, rank, 0, "");
+}
+
+void Agent::OnHang(int rank, const std::string& what) {
+  spdlog::warn("rank {} {}", rank, what);
+  TellWorker(AgentEventKind::kHang, rank, 0, what);
+}
+
+void Agent::OnEvidence(const worker::Evidence& evidence) {
+  if (evidence.file.empty()) {
+    // Without a log directory this is the only place for it.
+    spdlog::warn("what rank {} was doing{}{}:\n{}", evidence.rank,
+                 evidence.problem.empty() ? "" : ", which could not be written: ", evidence.problem,
+                 evidence.text);
+  } else {
+    spdlog::warn("what rank {} was doing is in {}", evidence.rank, evidence.file);
+  }
+  TellWorker(AgentEventKind::kEvidence, evidence.rank, 0, evidence.file);
+}
+
+void Agent::TellWorker(AgentEventKind kind, int rank, int pid, std::string cause) {
+  observer_.on_event(
+      {.kind = kind, .round = round_, .rank = rank, .pid = pid, .cause = std::move(cause)});
+}
+
 void Agent::TellRound(AgentEventKind kind, std::string cause) {
   observer_.on_event({.kind = kind, .round = round_, .cause = std::move(cause)});
 }
@@ -119,6 +145,27 @@ void Agent::Do(const Actions& actions) {
 void Agent::Do(const JoinRound& join) {
   observer_.on_state(RunState::kWaiting);
   observer_.on_event({.kind = AgentEventKind::kJoining});
+  if (parts_.config.health.command.empty() || !unfit_.empty()) return JoinAs(join.after, unfit_);
+  CheckHealth(join.after);
+}
+
+void Agent::CheckHealth(rendezvous::RoundNumber after) {
+  worker::HealthCheckOptions options{.command = parts_.config.health.command,
+                                     .timeout = parts_.config.health.timeout};
+  for (const auto& [name, value] : parts_.base.environment) {
+    options.env.push_back(absl::StrCat(name, "=", value));
+  }
+  health_check_ = std::make_unique<worker::HealthCheck>(io_, std::move(options));
+  health_check_->Start([this, after](const absl::Status& status) {
+    // Gone, so that nothing of it is left when workers start.
+    health_check_.reset();
+    std::string unfit(status.message());
+    if (!status.ok()) TellRound(AgentEventKind::kUnfit, unfit);
+    JoinAs(after, unfit);
+  });
+}
+
+void Agent::JoinAs(rendezvous::RoundNumber after, const std::string& unfit) {
   const absl::StatusOr<std::uint16_t> port = store_.Prepare();
   if (!port.ok()) return Do(policy_.OnCannotStart(port.status()));
   rendezvous::NodeInfo node = parts_.node;
@@ -127,7 +174,8 @@ void Agent::Do(const JoinRound& join) {
   client_->Join({.run_id = parts_.config.run_id,
                  .settings = Settings(),
                  .node = std::move(node),
-                 .after = join.after});
+                 .after = after,
+                 .unfit = unfit});
 }
 
 void Agent::Do(const StartWorkers& start) {
@@ -157,38 +205,47 @@ void Agent::Do(const StartWorkers& start) {
           .on_first_failure =
               [this](const worker::FailureRecord& record) { OnFirstFailure(record); },
           .on_done = [this](const worker::GroupResult& result) { OnWorkersDone(result); },
-          .on_started =
-              [this] {
-                TellRound(AgentEventKind::kWorkersStarted);
-                Do(policy_.OnWorkersStarted());
+          .on_started = [this, directory = logs->directory] { OnWorkersStarted(directory); },
+          .on_stopped =
+              [this](int rank, pid_t pid, const std::string& what) {
+                spdlog::warn("rank {} (pid {}) {}", rank, pid, what);
+                TellWorker(AgentEventKind::kWorkerStopped, rank, pid, what);
+              },
+          .on_continued =
+              [this](int rank, pid_t pid) {
+                spdlog::warn("rank {} (pid {}) goes on", rank, pid);
+                TellWorker(AgentEventKind::kWorkerContinued, rank, pid, "");
               },
           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
   workers_->SetDeadline(deadline_);
   workers_->Start(LayOutRanks(parts_.config, assignment, parts_.base, *logs));
 }
 
+void Agent::OnWorkersStarted(const std::string& logs) {
+  TellRound(AgentEventKind::kWorkersStarted);
+  if (parts_.hang != nullptr) parts_.hang->BeginRound(*workers_, logs);
+  Do(policy_.OnWorkersStarted());
+}
+
 void Agent::OnFirstFailure(const worker::FailureRecord& record) {
+  if (parts_.hang != nullptr) parts_.hang->EndRound();
   // The guard was faster than we were, or we stood still.
   if (record.lost_touch) return OnFenced("the workers' time without a rendezvous is over");
   spdlog::warn("rank {} {}", record.rank, record.what);
-  observer_.on_event({.kind = AgentEventKind::kWorkerFailed,
-                      .round = round_,
-                      .rank = record.rank,
-                      .pid = record.pid,
-                      .cause = record.what});
+  TellWorker(AgentEventKind::kWorkerFailed, record.rank, record.pid, record.what);
   Do(policy_.OnFirstFailure(ToReport(record)));
 }
 
 void Agent::OnWorkersDone(const worker::GroupResult& result) {
   for (const worker::WorkerExit& exit : result.exits) {
-    if (!exit.status) {
-      spdlog::error("rank {} (pid {}) does not end: SIGKILL has no effect on it", exit.rank,
-                    exit.pid);
-    }
+    if (exit.status) continue;
+    unfit_ = absl::StrCat("rank ", exit.rank, " (pid ", exit.pid, ") cannot be killed: it ",
+                          exit.stuck.empty() ? "does not end" : exit.stuck);
   }
   for (const worker::FailureRecord& record : result.other_failures) {
     other_failures_.push_back(ToReport(record));
   }
+  if (parts_.hang != nullptr) parts_.hang->EndRound();
   workers_.reset();
   TellRound(AgentEventKind::kWorkersGone, EndName(result.end));
   Do(policy_.OnWorkersGone(result.end == worker::GroupEnd::kSucceeded));
@@ -196,13 +253,16 @@ void Agent::OnWorkersDone(const worker::GroupResult& result) {
 
 void Agent::Do(const StopWorkers& stop) {
   if (workers_ == nullptr) return;
+  if (parts_.hang != nullptr) parts_.hang->EndRound();
   observer_.on_state(policy_.result() ? RunState::kStopping : RunState::kRestarting);
   TellRound(AgentEventKind::kStopping, worker::SignalName(stop.signal));
   workers_->Stop({.first_signal = stop.signal, .grace = parts_.config.shutdown_timeout});
 }
 
 void Agent::Do(const KillWorkers&) {
-  if (workers_ != nullptr) workers_->StopNow();
+  if (workers_ == nullptr) return;
+  if (parts_.hang != nullptr) parts_.hang->EndRound();
+  workers_->StopNow();
 }
 
 void Agent::Do(const ReportStarted& report) {
@@ -218,10 +278,12 @@ void Agent::Do(const SayLeaving& leaving) {
 }
 
 void Agent::Do(const SayGoodbye& goodbye) {
+  health_check_.reset();
   client_->Leave(goodbye.reason, [this] { Do(policy_.OnGoodbyeHeard()); });
 }
 
 void Agent::Do(const Finish&) {
+  health_check_.reset();
   // From the loop: whoever hears it may destroy this agent, which is on the stack now.
   boost::asio::post(
       io_, [finished = std::move(finished_), result = *policy_.result()] { finished(result); });
@@ -244,7 +306,9 @@ rendezvous::JobSettings Agent::Settings() const {
           .lease = config.timeouts.lease,
           .keep_alive = config.timeouts.keep_alive_interval,
           .max_restarts = config.max_restarts,
-          .exact_ranks = config.mode == RendezvousMode::kStatic && config.max_nodes > 1};
+          .exact_ranks = config.mode == RendezvousMode::kStatic && config.max_nodes > 1,
+          .scale_up = config.scale_up,
+          .restart = config.restart};
 }
 
 rendezvous::WorkerFailure Agent::ToReport(const worker::FailureRecord& record) const {
@@ -258,6 +322,13 @@ rendezvous::WorkerFailure Agent::ToReport(const worker::FailureRecord& record) c
                                     .stderr_tail = record.stderr_tail,
                                     .log_path = record.log_path,
                                     .error_file = record.error_file};
+  const HangMonitor* const hang = parts_.hang;
+  failure.before_first_beat = hang != nullptr && !hang->had_beat(record.rank);
+  failure.final = hang != nullptr && hang->ends_job(record.rank);
+  for (const ExitCodeRange& range : parts_.config.final_exit_codes) {
+    const int code = failure.exit_code;
+    if (failure.signal == 0 && range.first <= code && code <= range.last) failure.final = true;
+  }
   // Read here, where the file is: every node shows it.
   if (const auto error = ReadErrorFile(record.error_file)) {
     failure.error_message = error->message;

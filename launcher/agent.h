@@ -13,6 +13,7 @@
 #include "launcher/agent_event.h"
 #include "launcher/agent_policy.h"
 #include "launcher/environment.h"
+#include "launcher/hang_monitor.h"
 #include "launcher/launch_config.h"
 #include "launcher/log_layout.h"
 #include "launcher/rank_layout.h"
@@ -21,6 +22,7 @@
 #include "launcher/workers_store.h"
 #include "rendezvous/client/rendezvous_client.h"
 #include "worker/console.h"
+#include "worker/health_check.h"
 #include "worker/worker_group.h"
 
 namespace muster::launcher {
@@ -33,6 +35,8 @@ struct AgentParts {
   LogLayout logs;
   // This node, but for what is the store's, which each Join brings anew.
   rendezvous::NodeInfo node;
+  // Watches for workers that hang; null: nobody does. Must outlive the agent.
+  HangMonitor* hang = nullptr;
 };
 
 // Who wants to know how the run goes. Called from the loop; must not destroy the agent.
@@ -70,6 +74,11 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   // any process: one that is no worker's is left alone.
   void KillOverdue(pid_t pid, const std::string& scope, int signal);
 
+  // What the HangMonitor finds.
+  void OnFirstBeat(int rank);
+  void OnHang(int rank, const std::string& what);
+  void OnEvidence(const worker::Evidence& evidence);
+
   // Workers that failed by themselves after the first one, in the round that ended last.
   const std::vector<rendezvous::WorkerFailure>& other_failures() const { return other_failures_; }
 
@@ -98,10 +107,15 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
 
   rendezvous::JobSettings Settings() const;
   rendezvous::WorkerFailure ToReport(const worker::FailureRecord& record) const;
+  // Asks whether this node may take part, and then joins.
+  void CheckHealth(rendezvous::RoundNumber after);
+  void JoinAs(rendezvous::RoundNumber after, const std::string& unfit);
+  void OnWorkersStarted(const std::string& logs);
   void OnFirstFailure(const worker::FailureRecord& record);
   void OnWorkersDone(const worker::GroupResult& result);
-  // Tells the observer of something that is about the current round.
+  // Tells the observer of something that is about the current round, or about a worker of it.
   void TellRound(AgentEventKind kind, std::string cause = "");
+  void TellWorker(AgentEventKind kind, int rank, int pid, std::string cause);
 
   boost::asio::io_context& io_;
   worker::Console& console_;
@@ -113,6 +127,9 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   std::function<void(const RunResult&)> finished_;
   std::unique_ptr<rendezvous::RendezvousClient> client_;
   std::unique_ptr<worker::WorkerGroup> workers_;
+  std::unique_ptr<worker::HealthCheck> health_check_;
+  // Why this node must not go on: a worker that cannot be killed has its devices.
+  std::string unfit_;
   std::vector<rendezvous::WorkerFailure> other_failures_;
   // Of the last Assignment.
   rendezvous::RoundNumber round_ = rendezvous::kNoRound;

@@ -25,6 +25,18 @@ const char* Name(AgentEventKind kind) {
       return "assigned";
     case AgentEventKind::kWorkersStarted:
       return "workers_started";
+    case AgentEventKind::kFirstBeat:
+      return "first_beat";
+    case AgentEventKind::kWorkerStopped:
+      return "worker_stopped";
+    case AgentEventKind::kWorkerContinued:
+      return "worker_continued";
+    case AgentEventKind::kHang:
+      return "hang_detected";
+    case AgentEventKind::kEvidence:
+      return "evidence";
+    case AgentEventKind::kUnfit:
+      return "health_check_failed";
     case AgentEventKind::kWorkerFailed:
       return "worker_failed";
     case AgentEventKind::kToldToStop:

@@ -35,6 +35,7 @@ Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assign
       config.stop_signals, ",",
       [](std::string* out, int signal) { absl::StrAppend(out, worker::SignalName(signal)); });
   if (!base.timer_file.empty()) result[env::kTimerFile] = base.timer_file;
+  if (!base.beat_socket.empty()) result[env::kBeatSocket] = base.beat_socket;
   return result;
 }
 
@@ -129,7 +130,9 @@ std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
     spec.stderr_spec =
         Route({.redirected = HasStderr(redirects), .teed = HasStderr(tee), .shown = shown},
               files.stderr_log, prefix, config.stderr_filters, logs.filtered_stderr_log);
-    spec.stderr_spec.keep_tail = spec.stderr_spec.file.empty();
+    // What is not read cannot be seen as a sign of life.
+    spec.stdout_spec.keep_tail = config.hang.output_counts;
+    spec.stderr_spec.keep_tail = spec.stderr_spec.file.empty() || config.hang.output_counts;
   }
   return specs;
 }

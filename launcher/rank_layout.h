@@ -23,6 +23,8 @@ struct NodeBase {
   std::vector<CpuList> cpus;
   // The watchdog's FIFO, or empty.
   std::string timer_file;
+  // Where workers say that they make progress, or empty.
+  std::string beat_socket;
 };
 
 // One spec for each local rank, in order. Each worker has the base's environment, with torchrun's

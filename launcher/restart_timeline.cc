@@ -38,8 +38,17 @@ void RestartTimeline::On(const AgentEvent& event, Time time) {
     case AgentEventKind::kWorkersStarted:
       if (!current_) break;
       mark(current_->started);
+      current_->next_round = event.round;
       done_.push_back(*std::exchange(current_, std::nullopt));
       break;
+    case AgentEventKind::kFirstBeat:
+      if (!done_.empty() && done_.back().next_round == event.round) mark(done_.back().first_beat);
+      break;
+    case AgentEventKind::kWorkerStopped:
+    case AgentEventKind::kWorkerContinued:
+    case AgentEventKind::kHang:
+    case AgentEventKind::kEvidence:
+    case AgentEventKind::kUnfit:
     case AgentEventKind::kWaiting:
     case AgentEventKind::kAssigned:
     case AgentEventKind::kStopping:
@@ -62,7 +71,8 @@ std::vector<std::string> RestartTimeline::Lines() const {
     };
     std::string steps =
         absl::StrCat(after("told", restart.told), after("stopped", restart.stopped),
-                     after("rejoined", restart.rejoined), after("started", restart.started));
+                     after("rejoined", restart.rejoined), after("started", restart.started),
+                     after("first beat", restart.first_beat));
     lines.push_back(absl::StrCat("restart after round ", restart.round, " (", restart.cause,
                                  "): ", steps.substr(2), " after it was detected"));
   }

@@ -14,8 +14,9 @@ namespace muster::launcher {
 // A restart begins when the agent learns that a round is over, by a failure here or by being told,
 // and is done when the next round's workers run:
 //
-//   detected -> told -> stopped -> rejoined -> started
+//   detected -> told -> stopped -> rejoined -> started -> first beat
 //
+// (the last only where workers beat).
 // Pure: the time comes in with each event.
 class RestartTimeline {
  public:
@@ -37,6 +38,8 @@ class RestartTimeline {
     std::optional<Time> stopped;
     std::optional<Time> rejoined;
     std::optional<Time> started;
+    rendezvous::RoundNumber next_round = rendezvous::kNoRound;
+    std::optional<Time> first_beat;
   };
 
   // The restart that is under way.

@@ -58,6 +58,7 @@ class Ending {
     spdlog::info("stopping; {} with {} left for the next start",
                  Count(server_.driver().job_count(), "job"),
                  Count(server_.driver().agent_count(), "node"));
+    server_.driver().Freeze();
     server_.Stop([] { spdlog::info("ended"); });
   }
 

@@ -25,14 +25,12 @@ namespace {
 // A value of the store's, 1 MiB, and what comes with it; each front has limits of its own.
 constexpr int kMaxMessageBytes = 4 << 20;
 
-// Each start of a daemon with a journal has so many incarnations (a power of two) of its own.
-constexpr int kIncarnationsPerStart = 32;
-
-// A daemon that remembers nothing cannot know which it has had: so it takes some at random.
+// A life of a job must not be taken for one that another daemon was host to, or this one before it
+// forgot everything: so each start takes some at random, and has 2^32 of them.
 Incarnation AnyIncarnation() {
   std::random_device random;
   const Incarnation high = random() & 0x7fff'ffff;
-  return (high << kIncarnationsPerStart) + 1;
+  return (high << 32) + 1;
 }
 
 void LogTransition(const Transition& transition) {
@@ -61,9 +59,7 @@ Server::Server(boost::asio::io_context& io)
 
 Server::Server(boost::asio::io_context& io, Memory memory, absl::Status* status)
     : io_(io),
-      driver_(io, LogTransition,
-              {.first_incarnation = memory.contents.incarnation << kIncarnationsPerStart,
-               .durable = true}) {
+      driver_(io, LogTransition, {.first_incarnation = AnyIncarnation(), .durable = true}) {
   for (const auto& [run_id, bytes] : memory.contents.jobs) {
     const absl::StatusOr<JobRecord> record = RecordFromBytes(bytes);
     if (!record.ok()) {

@@ -83,6 +83,12 @@ std::vector<Silence> HangWatch::Overdue(Time now) {
   return overdue;
 }
 
+std::vector<int> HangWatch::ranks() const {
+  std::vector<int> ranks;
+  for (const auto& [rank, watched] : ranks_) ranks.push_back(rank);
+  return ranks;
+}
+
 bool HangWatch::had_beat(int rank) const {
   const auto found = ranks_.find(rank);
   return found != ranks_.end() && found->second.had_beat;

@@ -66,6 +66,8 @@ class HangWatch {
   // deaf: then nobody is late, and everybody's time begins anew.
   std::vector<Silence> Overdue(Time now);
 
+  // Those that were given to Start().
+  std::vector<int> ranks() const;
   // The rank has beaten since Start().
   bool had_beat(int rank) const;
 

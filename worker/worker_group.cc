@@ -469,6 +469,14 @@ int WorkerGroup::running() const {
   }));
 }
 
+std::vector<RunningWorker> WorkerGroup::RunningWorkers() const {
+  std::vector<RunningWorker> running;
+  for (const auto& worker : workers_) {
+    if (!worker->status.has_value()) running.push_back({worker->spec.rank, worker->process->pid()});
+  }
+  return running;
+}
+
 std::vector<pid_t> WorkerGroup::pids() const {
   std::vector<pid_t> pids;
   for (const auto& worker : workers_) pids.push_back(worker->process->pid());

@@ -54,6 +54,12 @@ struct WorkerGroupOptions {
   bool use_cgroup = true;
 };
 
+// A worker that was started and has not ended yet.
+struct RunningWorker {
+  int rank = 0;
+  pid_t pid = 0;
+};
+
 // How one worker that was started ended.
 struct WorkerExit {
   int rank = 0;
@@ -164,6 +170,7 @@ class WorkerGroup {
 
   // Workers that were started and have not ended yet.
   int running() const;
+  std::vector<RunningWorker> RunningWorkers() const;
   // Pids of the workers that were started, in the order of the specs.
   std::vector<pid_t> pids() const;
 

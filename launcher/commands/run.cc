@@ -18,6 +18,7 @@
 #include "launcher/error_file.h"
 #include "launcher/event_log.h"
 #include "launcher/flags.h"
+#include "launcher/hang_monitor.h"
 #include "launcher/local_address.h"
 #include "launcher/log_layout.h"
 #include "launcher/log_sink.h"
@@ -101,6 +102,18 @@ class Run {
     access_.emplace(*std::move(access));
     store_.emplace(io_, config_, access_->server());
 
+    // Beats are asked for where something depends on them.
+    if (config_.hang.timeout.count() > 0 || config_.restart.no_progress_limit > 0) {
+      auto hang = HangMonitor::Open(
+          io_, config_.hang, GetOr(environment_, "TMPDIR", "/tmp"),
+          {.on_first_beat = [this](int rank) { agent_->OnFirstBeat(rank); },
+           .on_hang = [this](int rank, const std::string& what) { agent_->OnHang(rank, what); },
+           .on_evidence = [this](const worker::Evidence& found) { agent_->OnEvidence(found); },
+           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
+      if (!hang.ok()) return Fail(hang.status(), kSetUpFailed);
+      hang_ = *std::move(hang);
+      base->beat_socket = hang_->socket_path();
+    }
     if (!base->timer_file.empty()) {
       auto watchdog = worker::FileWatchdog::Open(
           io_, base->timer_file,
@@ -124,7 +137,8 @@ class Run {
         AgentParts{.config = config_,
                    .base = *std::move(base),
                    .logs = *std::move(logs),
-                   .node = std::move(node)},
+                   .node = std::move(node),
+                   .hang = hang_.get()},
         AgentObserver{.on_state = [this](RunState state) { entry_->Show(state); },
                       .on_round =
                           [this](const rendezvous::Assignment& round) {
@@ -164,6 +178,7 @@ class Run {
   void OnFinished(const RunResult& result) {
     const ReportContext context = MakeContext();
     agent_.reset();
+    hang_.reset();
     watchdog_.reset();
     exit_code_ = ExitCodeFor(result, config_.exit_code);
     for (const std::string& line : timeline_.Lines()) spdlog::warn("{}", line);
@@ -227,6 +242,7 @@ class Run {
   // Outlives the agent: workers on other nodes may still be ending.
   std::optional<WorkersStore> store_;
   std::unique_ptr<worker::FileWatchdog> watchdog_;
+  std::unique_ptr<HangMonitor> hang_;
   std::unique_ptr<EventLog> events_;
   RestartTimeline timeline_;
   std::unique_ptr<Agent> agent_;

@@ -34,6 +34,7 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox)
       rounds_run_(record.rounds_run),
       restarts_(record.restarts),
       repeated_(record.repeated),
+      over_reason_(record.over_reason),
       verdict_(record.verdict) {
   round_.emplace(record.round, settings_, now);
   for (const Duration& age : record.restart_ages) restart_times_.push_back(now - age);
@@ -55,6 +56,7 @@ JobRecord Job::Record(TimePoint now) const {
                    .rounds_run = rounds_run_,
                    .restarts = restarts_,
                    .repeated = repeated_,
+                   .over_reason = over_reason_,
                    .verdict = verdict_};
   for (const TimePoint& time : restart_times_) record.restart_ages.push_back(now - time);
   for (const auto& [id, attendee] : attendees_) {
@@ -293,6 +295,7 @@ void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest
       Tell(agent, Stop{round_->number(), reason, incarnation_});
   }
   Log("", absl::StrCat("is over: ", reason));
+  over_reason_ = reason;
   round_.emplace(round_->number() + 1, settings_, std::move(returning), now, earliest);
   started_ = false;
   succeeded_.clear();
@@ -352,8 +355,11 @@ void Job::TellAgain(AttendeeId agent) {
                                           settings_.max_restarts},
                                          round_->members())[attendee.group_rank]);
     case NodeState::kStopping:
-      return Tell(agent,
-                  Stop{attendee.ran, "it ended while this node was out of touch", incarnation_});
+      return Tell(agent, Stop{attendee.ran,
+                              attendee.ran == round_->number() - 1
+                                  ? over_reason_
+                                  : "it ended while this node was out of touch",
+                              incarnation_});
     case NodeState::kJoined:
     case NodeState::kSpare:
       return;

@@ -142,6 +142,7 @@ class Job {
   // When restarts were, as far as the policy asks: oldest first.
   std::deque<TimePoint> restart_times_;
   RepeatedFailure repeated_;
+  std::string over_reason_;  // why the round before this one ended
   std::optional<Verdict> verdict_;
 };
 

@@ -78,6 +78,7 @@ struct JobRecord {
   int restarts = 0;
   std::vector<Duration> restart_ages;  // of those in the window, oldest first
   RepeatedFailure repeated;
+  std::string over_reason;  // why the round before this one ended
   std::optional<Verdict> verdict;
   std::vector<AttendeeRecord> attendees;
 

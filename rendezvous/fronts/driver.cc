@@ -34,53 +34,43 @@ void Driver::Detach(AgentId agent) {
 }
 
 void Driver::Join(AgentId agent, const JoinRequest& request) {
-  coordinator_.Join(agent, request, Now());
-  Follow();
+  Handle([&] { coordinator_.Join(agent, request, Now()); });
 }
 
 void Driver::Resume(AgentId agent, const SessionToken& session) {
-  coordinator_.Resume(agent, session, Now());
-  Follow();
+  Handle([&] { coordinator_.Resume(agent, session, Now()); });
 }
 
 void Driver::KeepAlive(AgentId agent, std::int64_t number) {
-  coordinator_.KeepAlive(agent, number, Now());
-  Follow();
+  Handle([&] { coordinator_.KeepAlive(agent, number, Now()); });
 }
 
 void Driver::WorkersStarted(AgentId agent, RoundId round) {
-  coordinator_.WorkersStarted(agent, round, Now());
-  Follow();
+  Handle([&] { coordinator_.WorkersStarted(agent, round, Now()); });
 }
 
 void Driver::WorkersExited(AgentId agent, RoundId round, const WorkersOutcome& outcome) {
-  coordinator_.WorkersExited(agent, round, outcome, Now());
-  Follow();
+  Handle([&] { coordinator_.WorkersExited(agent, round, outcome, Now()); });
 }
 
 void Driver::Leaving(AgentId agent, const std::string& reason) {
-  coordinator_.Leaving(agent, reason, Now());
-  Follow();
+  Handle([&] { coordinator_.Leaving(agent, reason, Now()); });
 }
 
 void Driver::Leave(AgentId agent, const std::string& reason) {
-  coordinator_.Leave(agent, reason, Now());
-  Follow();
+  Handle([&] { coordinator_.Leave(agent, reason, Now()); });
 }
 
 void Driver::Disconnected(AgentId agent, const std::string& why) {
-  coordinator_.Disconnected(agent, why, Now());
-  Follow();
+  Handle([&] { coordinator_.Disconnected(agent, why, Now()); });
 }
 
 void Driver::Drain(const std::string& why) {
-  coordinator_.Drain(why);
-  Follow();
+  Handle([&] { coordinator_.Drain(why); });
 }
 
 void Driver::Close(const std::string& why) {
-  coordinator_.Close(why, Now());
-  Follow();
+  Handle([&] { coordinator_.Close(why, Now()); });
 }
 
 void Driver::WhenIdle(std::function<void()> done) {
@@ -125,6 +115,18 @@ absl::Status Driver::MayWrite() const {
   if (journal_ == nullptr || !journal_->full()) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       "the daemon's disk is full, and nothing can be written until there is space");
+}
+
+template <typename Event>
+void Driver::Handle(const Event& event) {
+  if (frozen_) return;
+  event();
+  Follow();
+}
+
+void Driver::Freeze() {
+  frozen_ = true;
+  timer_.cancel();
 }
 
 void Driver::Follow() {
@@ -195,10 +197,12 @@ void Driver::CommitSoon() {
 
 void Driver::Commit() {
   commit_posted_ = false;
+  if (frozen_) return;
   gate_.Begin();
   journal_->Commit([this](const absl::Status& status) {
     if (!status.ok()) return on_fatal_(status);
     gate_.Committed();
+    if (frozen_) return;
     Deliver();
     CommitSoon();
   });
@@ -214,8 +218,7 @@ void Driver::ArmTimer() {
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     timer_due_.reset();
-    coordinator_.Tick(Now());
-    Follow();
+    Handle([&] { coordinator_.Tick(Now()); });
   });
 }
 

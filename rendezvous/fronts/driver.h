@@ -67,6 +67,11 @@ class Driver {
   void Drain(const std::string& why);
   void Close(const std::string& why);
 
+  // From now on nothing happens any more: no event is heard, no time passes, nobody is told
+  // anything. For a daemon with a journal that is about to end: what its ending looks like to its
+  // agents must not get into what the next start goes on from.
+  void Freeze();
+
   // Sets who is told that a job, and with it its store, is no more.
   void OnForgotten(std::function<void(const std::string& run_id)> told) {
     on_forgotten_ = std::move(told);
@@ -93,6 +98,9 @@ class Driver {
   using Telling = std::variant<Outgoing, std::function<void()>>;
 
   static TimePoint Now();
+  // Has the Coordinator hear the event, and follows it.
+  template <typename Event>
+  void Handle(const Event& event);
   // Takes what the last call brought about, delivers what may be told, and sets the timer anew.
   void Follow();
   void TakeOutbox();
@@ -115,6 +123,7 @@ class Driver {
   std::unique_ptr<JournalWriter> journal_;
   std::function<void(const absl::Status&)> on_fatal_;
   bool commit_posted_ = false;
+  bool frozen_ = false;
   // Handlers that find it gone do nothing.
   std::shared_ptr<void> alive_ = std::make_shared<int>();
   std::function<void(const std::string&)> on_forgotten_;

@@ -95,6 +95,7 @@ std::string ToBytes(const JobRecord& record) {
   wire.mutable_repeated_failure()->set_rank(record.repeated.rank);
   wire.mutable_repeated_failure()->set_what(record.repeated.what);
   wire.mutable_repeated_failure()->set_times(record.repeated.times);
+  wire.set_over_reason(record.over_reason);
   if (record.verdict) ToWire(*record.verdict, wire.mutable_verdict());
   for (const AttendeeRecord& attendee : record.attendees) ToWire(attendee, wire.add_attendees());
   return wire.SerializeAsString();
@@ -114,7 +115,8 @@ absl::StatusOr<JobRecord> RecordFromBytes(std::string_view bytes) {
                    .rounds_run = wire.rounds_run(),
                    .restarts = wire.restarts(),
                    .repeated = {wire.repeated_failure().rank(), wire.repeated_failure().what(),
-                                wire.repeated_failure().times()}};
+                                wire.repeated_failure().times()},
+                   .over_reason = wire.over_reason()};
   for (const std::int64_t age : wire.restart_ages_ms()) record.restart_ages.push_back(FromMs(age));
   if (wire.has_verdict()) record.verdict = FromWire(wire.verdict());
   for (const journal::AttendeeRecord& attendee : wire.attendees()) {

@@ -38,6 +38,20 @@ TEST_F(RestartTimelineTest, FailureOnThisNode) {
                           "2.1 ms, rejoined 2.2 ms, started 9.8 ms after it was detected"));
 }
 
+TEST_F(RestartTimelineTest, FirstBeatOfTheNextRoundIsTheLastStep) {
+  At(0, {.kind = kFirstBeat, .round = 0, .rank = 0});
+  At(10, {.kind = kToldToStop, .round = 0, .cause = "node b joined"});
+  At(20, {.kind = kWorkersGone, .round = 0});
+  At(30, {.kind = kJoining});
+  At(40, {.kind = kWorkersStarted, .round = 1});
+  At(60, {.kind = kFirstBeat, .round = 1, .rank = 1});
+  At(70, {.kind = kFirstBeat, .round = 1, .rank = 0});
+  EXPECT_THAT(timeline_.Lines(),
+              ElementsAre("restart after round 0 (node b joined): told 0.0 ms, stopped 1.0 ms, "
+                          "rejoined 2.0 ms, started 3.0 ms, first beat 5.0 ms after it was "
+                          "detected"));
+}
+
 TEST_F(RestartTimelineTest, FailureElsewhereIsDetectedWhenItIsTold) {
   At(0, {.kind = kToldToStop, .round = 3, .cause = "node b joined"});
   At(10, {.kind = kWorkersGone, .round = 3});

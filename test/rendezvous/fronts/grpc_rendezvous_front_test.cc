@@ -136,18 +136,22 @@ TEST_F(GrpcRendezvousFrontTest, StreamThatEndsWithoutAGoodbyeIsALostNode) {
   EXPECT_TRUE(Attend(0));
 }
 
-TEST_F(GrpcRendezvousFrontTest, SilentAgentIsRefusedWhenItsLeaseEnds) {
+TEST_F(GrpcRendezvousFrontTest, SilentAgentIsEvictedWhenItsLeaseEnds) {
   Talk([&] {
     Stream stream(*stub_);
     JoinRequest request = RequestFor(1, 1);
     request.settings.lease = milliseconds(100);
     EXPECT_TRUE(stream.Write(JoinEvent(request)));
     EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
-    EXPECT_EQ(stream.directive.welcome().keep_alive_ms(), 20);
+    EXPECT_EQ(stream.directive.welcome().keep_alive_ms(), 33);
     EXPECT_EQ(stream.Read(), v1::Directive::kStart);
-    EXPECT_EQ(stream.Read(), v1::Directive::kRefused);
-    EXPECT_THAT(stream.directive.refused().sentence(), HasSubstr("not heard of for 100 ms"));
-    EXPECT_EQ(stream.Read(), v1::Directive::DIRECTIVE_NOT_SET);
+    EXPECT_EQ(stream.Read(), v1::Directive::kEvicted);
+    EXPECT_THAT(stream.directive.evicted().sentence(), HasSubstr("not heard of for 100 ms"));
+    // It may join anew on the same stream.
+    EXPECT_TRUE(stream.Write(JoinEvent(request)));
+    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    EXPECT_EQ(stream.Read(), v1::Directive::kStart);
+    stream.stream->WritesDone();
     EXPECT_TRUE(stream.stream->Finish().ok());
   });
 }

@@ -19,6 +19,7 @@
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "test/rendezvous/support/join_request.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -31,13 +32,14 @@ constexpr std::chrono::seconds kPatience(60);
 
 class GrpcStoreFrontTest : public ::testing::Test {
  protected:
-  GrpcStoreFrontTest()
-      : front_(loop_, [this](std::string_view run_id) -> KeyValueStore* {
-          const auto job = stores_.find(run_id);
-          return job == stores_.end() ? nullptr : &job->second;
-        }) {
-    stores_.try_emplace("job-1");
-    stores_.try_emplace("job-2");
+  GrpcStoreFrontTest() {
+    // A job has a store as long as somebody attends it.
+    for (const char* run_id : {"job-1", "job-2"}) {
+      JoinRequest request = RequestFor(1, 2);
+      request.run_id = run_id;
+      agents_[run_id] = driver_.Attach([](const Directive&) {});
+      driver_.Join(agents_[run_id], request);
+    }
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     builder.RegisterService(&front_);
@@ -78,7 +80,7 @@ class GrpcStoreFrontTest : public ::testing::Test {
   }
 
   std::size_t NumWaits(const std::string& run_id) {
-    return OnLoop([&] { return stores_.find(run_id)->second.NumWaits(); });
+    return OnLoop([&] { return driver_.FindStore(run_id)->NumWaits(); });
   }
 
   // The calls that most tests use, on job-1.
@@ -131,8 +133,9 @@ class GrpcStoreFrontTest : public ::testing::Test {
   boost::asio::io_context loop_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_{
       loop_.get_executor()};
-  std::map<std::string, KeyValueStore, std::less<>> stores_;  // on the loop
-  GrpcStoreFront front_;
+  Driver driver_{loop_, nullptr};  // on the loop
+  std::map<std::string, AgentId> agents_;
+  GrpcStoreFront front_{loop_, driver_};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Store::Stub> stub_;
@@ -359,7 +362,7 @@ TEST_F(GrpcStoreFrontTest, WaitsOfAJobThatEndsAreAbortedAndThoseOfOthersAreNot) 
   ExpectWaitingCalls(3);
   OnLoop([this] {
     front_.DropStore("job-1");
-    stores_.erase("job-1");
+    driver_.Leave(agents_["job-1"], "");
     front_.DropStore("job-1");
   });
   EXPECT_THAT(first.get(), Is(grpc::StatusCode::ABORTED, "job 'job-1' has ended"));

@@ -1,0 +1,149 @@
+// A daemon that dies and is started again: nobody who runs notices, and nothing that was told is
+// taken back.
+#include <csignal>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "test/e2e/e2e_fixture.h"
+
+namespace muster::test {
+namespace {
+
+class DaemonRestartTest : public E2eTest {
+ protected:
+  void StartDaemonOn(const std::string& state) {
+    daemon_.emplace(std::vector<std::string>{DaemonPath(), "--listen=" + port_.endpoint(),
+                                             "--state-dir=" + Path(state)});
+    ASSERT_TRUE(daemon_->WaitForErr("listening on")) << daemon_->err();
+  }
+
+  void KillDaemon() {
+    daemon_->Signal(SIGKILL);
+    EXPECT_EQ(daemon_->Wait(), -SIGKILL);
+  }
+
+  std::vector<std::string> Flags(const std::vector<std::string>& more = {}) const {
+    // This machine's own address: who is told not to host looks for a musterd there.
+    std::vector<std::string> flags = {"--nnodes=2", "--rdzv-endpoint=" + port_.endpoint(),
+                                      "--rdzv-conf=is_host=0"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+
+  // A script that says who it is and ends when a file is there.
+  std::string WaitsFor(const std::string& file) const {
+    return "echo rank $RANK restart $TORCHELASTIC_RESTART_COUNT; while ! test -e " + Path(file) +
+           "; do sleep 0.02; done";
+  }
+
+  HeldPort port_;
+  std::optional<Command> daemon_;
+};
+
+// "The machine with the rendezvous was rebooted, and a run of three weeks was gone."
+TEST_F(DaemonRestartTest, WorkersRunThroughWhenTheDaemonIsKilledAndStartedAgain) {
+  StartDaemonOn("state");
+  Command one = StartAgent(Flags(), WaitsFor("end"));
+  Command other = StartAgent(Flags(), WaitsFor("end"));
+  ASSERT_TRUE(one.WaitForOut("rank ") && other.WaitForOut("rank ")) << one.err() << other.err();
+  for (int i = 0; i < 2; ++i) {
+    KillDaemon();
+    ASSERT_TRUE(one.WaitForErr("trying to come back")) << one.err();
+    StartDaemonOn("state");
+    EXPECT_TRUE(Contains(daemon_->err(), "1 job with 2 nodes remembered in "));
+    ASSERT_TRUE(one.WaitForErr("the rendezvous is there again")) << one.err();
+    ASSERT_TRUE(other.WaitForErr("the rendezvous is there again")) << other.err();
+  }
+  Write("end", "");
+  EXPECT_EQ(one.Wait(), 0) << one.err();
+  EXPECT_EQ(other.Wait(), 0) << other.err();
+  for (const Command* agent : {&one, &other}) {
+    EXPECT_EQ(Lines(agent->out()).size(), 1u) << agent->out();
+  }
+}
+
+TEST_F(DaemonRestartTest, FailureDuringTheOutageIsReportedAfterIt) {
+  StartDaemonOn("state");
+  const std::string script = WaitsFor("fail") + "; test $TORCHELASTIC_RESTART_COUNT = 1 || exit 5";
+  Command one = StartAgent(Flags({"--max-restarts=1"}), script);
+  Command other = StartAgent(Flags({"--max-restarts=1"}), script);
+  ASSERT_TRUE(one.WaitForOut("rank ") && other.WaitForOut("rank "));
+  daemon_->Signal(SIGKILL);
+  ASSERT_TRUE(one.WaitForErr("trying to come back") && other.WaitForErr("trying to come back"));
+  Write("fail", "");
+  ASSERT_TRUE(one.WaitForErr("exited with code 5")) << one.err();
+  EXPECT_EQ(daemon_->Wait(), -SIGKILL);
+  StartDaemonOn("state");
+  EXPECT_EQ(one.Wait(), 0) << one.err();
+  EXPECT_EQ(other.Wait(), 0) << other.err();
+  EXPECT_TRUE(Contains(one.out(), "restart 1"));
+  EXPECT_TRUE(Contains(one.err(), "(restart 1 of 1)"));
+}
+
+// Told to stop, it leaves its jobs to the next start: a restart for an upgrade is no end.
+TEST_F(DaemonRestartTest, DaemonThatIsToldToStopLeavesItsJobsToTheNextStart) {
+  StartDaemonOn("state");
+  Command one = StartAgent(Flags(), WaitsFor("end"));
+  Command other = StartAgent(Flags(), WaitsFor("end"));
+  ASSERT_TRUE(one.WaitForOut("rank ") && other.WaitForOut("rank "));
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
+  EXPECT_TRUE(Contains(daemon_->err(), "1 job with 2 nodes left for the next start"));
+  StartDaemonOn("state");
+  ASSERT_TRUE(one.WaitForErr("the rendezvous is there again")) << one.err();
+  Write("end", "");
+  EXPECT_EQ(one.Wait(), 0) << one.err();
+  EXPECT_EQ(other.Wait(), 0) << other.err();
+}
+
+// A daemon that has lost what it knew gives every place away: its nodes must not go on.
+TEST_F(DaemonRestartTest, DaemonThatHasForgottenTheJobHasItsNodesJoinAnew) {
+  StartDaemonOn("state");
+  Command one = StartAgent(Flags(), WaitsFor("end"));
+  Command other = StartAgent(Flags(), WaitsFor("end"));
+  ASSERT_TRUE(one.WaitForOut("rank ") && other.WaitForOut("rank "));
+  KillDaemon();
+  StartDaemonOn("another_state");
+  for (Command* agent : {&one, &other}) {
+    ASSERT_TRUE(
+        agent->WaitForErr("knows nothing, or no more, of this node; its workers are killed, "
+                          "and it joins anew"))
+        << agent->err();
+  }
+  Write("end", "");
+  EXPECT_EQ(one.Wait(), 0) << one.err();
+  EXPECT_EQ(other.Wait(), 0) << other.err();
+  EXPECT_EQ(Lines(one.out()).size(), 2u) << one.out();
+}
+
+TEST_F(DaemonRestartTest, SecondDaemonOnTheSameDirectoryRefuses) {
+  StartDaemonOn("state");
+  Command second({DaemonPath(), "--listen=127.0.0.1:0", "--state-dir=" + Path("state")});
+  EXPECT_EQ(second.Wait(), 4);
+  EXPECT_EQ(Lines(second.err()).size(), 1u) << second.err();
+  EXPECT_TRUE(Contains(second.err(), std::to_string(daemon_->pid())));
+  daemon_->Signal(SIGKILL);
+}
+
+TEST_F(DaemonRestartTest, DamagedJournalIsRefusedWithOneSentence) {
+  StartDaemonOn("state");
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 0);
+  {
+    std::fstream file(Path("state/journal.db"), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100);
+    file.write("damage", 6);
+    ASSERT_TRUE(file.good());
+  }
+  Command again({DaemonPath(), "--listen=127.0.0.1:0", "--state-dir=" + Path("state")});
+  EXPECT_EQ(again.Wait(), 4) << again.err();
+  EXPECT_EQ(Lines(again.err()).size(), 1u) << again.err();
+  EXPECT_TRUE(Contains(again.err(), "journal.db"));
+}
+
+}  // namespace
+}  // namespace muster::test

@@ -1,0 +1,205 @@
+// The Driver with a journal: nobody is told what is not on disk, and what is on disk goes on.
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <boost/asio/io_context.hpp>
+
+#include "rendezvous/fronts/driver.h"
+#include "rendezvous/journal/journal.h"
+#include "rendezvous/wire/record_wire.h"
+#include "test/rendezvous/support/directive_text.h"
+#include "test/rendezvous/support/join_request.h"
+#include "test/support/run_until.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using test::RunUntil;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+// Keeps what it is given until the test says how it went.
+class FakeJournal final : public Journal {
+ public:
+  void Commit(JournalBatch batch, std::function<void(absl::Status)> done) override {
+    batches.push_back(std::move(batch));
+    done_ = std::move(done);
+  }
+  bool busy() const { return done_ != nullptr; }
+  void End(const absl::Status& status) { std::exchange(done_, nullptr)(status); }
+
+  std::vector<JournalBatch> batches;
+
+ private:
+  std::function<void(absl::Status)> done_;
+};
+
+class DriverJournalTest : public ::testing::Test {
+ protected:
+  DriverJournalTest() {
+    driver_.UseJournal(journal_, [this](const absl::Status& status) { fatal_ = status; });
+  }
+
+  AgentId Attach(const std::string& name) {
+    return driver_.Attach([this, name](const Directive& directive) {
+      const std::string text = DirectiveText(directive);
+      log_.push_back(name + ": " + text.substr(0, text.find_first_of(" :")));
+    });
+  }
+  JoinRequest Request(int index, int nodes) {
+    JoinRequest request = RequestFor(index, nodes);
+    request.session = "session-" + std::to_string(index);
+    return request;
+  }
+  void Poll() {
+    io_.restart();
+    io_.poll();
+  }
+  // Whatever is to be committed is.
+  void Settle() {
+    for (Poll(); journal_.busy(); Poll()) journal_.End(absl::OkStatus());
+  }
+
+  boost::asio::io_context io_;
+  FakeJournal journal_;
+  Driver driver_{io_, nullptr};
+  std::vector<std::string> log_;
+  absl::Status fatal_;
+};
+
+TEST_F(DriverJournalTest, NobodyIsToldBeforeItIsOnDisk) {
+  const AgentId a = Attach("a");
+  driver_.Join(a, Request(1, 1));
+  Poll();
+  EXPECT_THAT(log_, IsEmpty());
+  ASSERT_EQ(journal_.batches.size(), 1u);
+  ASSERT_EQ(journal_.batches[0].jobs.size(), 1u);
+  journal_.End(absl::OkStatus());
+  EXPECT_THAT(log_, ElementsAre("a: welcome", "a: start"));
+}
+
+TEST_F(DriverJournalTest, OneCommitHoldsAllOfATurn) {
+  for (int i = 1; i <= 5; ++i) driver_.Join(Attach("n"), Request(i, 5));
+  Poll();
+  EXPECT_EQ(journal_.batches.size(), 1u);
+  journal_.End(absl::OkStatus());
+  EXPECT_EQ(log_.size(), 10u);
+}
+
+TEST_F(DriverJournalTest, KeepAlivesAreAnsweredWhileTheDiskIsSlow) {
+  const AgentId a = Attach("a");
+  driver_.Join(a, Request(1, 2));
+  Settle();
+  log_.clear();
+  driver_.Join(Attach("b"), Request(2, 2));
+  Poll();
+  ASSERT_TRUE(journal_.busy());
+  driver_.KeepAlive(a, 7);
+  EXPECT_THAT(log_, ElementsAre("a: heard"));
+}
+
+TEST_F(DriverJournalTest, StoreIsAnsweredOnceItsWriteIsOnDisk) {
+  driver_.Join(Attach("a"), Request(1, 1));
+  Settle();
+  KeyValueStore* const store = driver_.FindStore("job");
+  ASSERT_TRUE(store->Set("key", "value").ok());
+  driver_.StoreChanged("job");
+  bool answered = false;
+  driver_.WhenDurable([&] { answered = true; });
+  Poll();
+  EXPECT_FALSE(answered);
+  const JournalBatch& batch = journal_.batches.back();
+  ASSERT_EQ(batch.entries.size(), 1u);
+  EXPECT_EQ(batch.entries[0].key, "key");
+  EXPECT_EQ(batch.entries[0].value, "value");
+  journal_.End(absl::OkStatus());
+  EXPECT_TRUE(answered);
+}
+
+TEST_F(DriverJournalTest, FullDiskRefusesWritesAndIsTriedAgain) {
+  driver_.Join(Attach("a"), Request(1, 1));
+  Poll();
+  journal_.End(absl::ResourceExhaustedError("no space left on device"));
+  EXPECT_THAT(log_, IsEmpty());
+  EXPECT_TRUE(absl::IsResourceExhausted(driver_.MayWrite()));
+  EXPECT_TRUE(fatal_.ok());
+  ASSERT_TRUE(RunUntil(io_, [this] { return journal_.busy(); }));
+  EXPECT_EQ(journal_.batches.back().jobs.size(), 1u) << "what was not written is written now";
+  journal_.End(absl::OkStatus());
+  EXPECT_THAT(log_, ElementsAre("a: welcome", "a: start"));
+  EXPECT_TRUE(driver_.MayWrite().ok());
+}
+
+TEST_F(DriverJournalTest, UnknownStateOfTheDiskIsFatalAndNobodyIsTold) {
+  driver_.Join(Attach("a"), Request(1, 1));
+  Poll();
+  journal_.End(absl::InternalError("fsync: Input/output error"));
+  EXPECT_TRUE(absl::IsInternal(fatal_));
+  EXPECT_THAT(log_, IsEmpty());
+}
+
+TEST_F(DriverJournalTest, JobThatIsNoMoreIsForgotten) {
+  const AgentId a = Attach("a");
+  driver_.Join(a, Request(1, 1));
+  Settle();
+  driver_.Leave(a, "");
+  Poll();
+  ASSERT_EQ(journal_.batches.back().jobs.size(), 1u);
+  EXPECT_EQ(journal_.batches.back().jobs[0].run_id, "job");
+  EXPECT_EQ(journal_.batches.back().jobs[0].record, std::nullopt);
+}
+
+TEST_F(DriverJournalTest, WhatWasWrittenGoesOnInAnotherDriver) {
+  const AgentId a = Attach("a");
+  driver_.Join(a, Request(1, 1));
+  Settle();
+  KeyValueStore* const store = driver_.FindStore("job");
+  ASSERT_TRUE(store->Set("key", "value").ok());
+  driver_.StoreChanged("job");
+  Settle();
+
+  Driver next(io_, nullptr, {.durable = true});
+  for (const JournalBatch& batch : journal_.batches) {
+    for (const JournalBatch::Job& job : batch.jobs) {
+      const auto record = RecordFromBytes(job.record.value_or(""));
+      ASSERT_TRUE(record.ok());
+      next.Restore(*record);
+    }
+    for (const auto& entry : batch.entries) {
+      next.RestoreEntry(entry.run_id, entry.key, entry.value.value_or(""));
+    }
+  }
+  EXPECT_EQ(next.agent_count(), 1);
+  ASSERT_NE(next.FindStore("job"), nullptr);
+  EXPECT_EQ(*next.FindStore("job")->Get("key"), "value");
+  std::vector<std::string> heard;
+  const AgentId back = next.Attach([&](const Directive& directive) {
+    const std::string text = DirectiveText(directive);
+    heard.push_back(text.substr(0, text.find_first_of(" :")));
+  });
+  next.Resume(back, "session-1");
+  EXPECT_THAT(heard, ElementsAre("welcome", "start"));
+}
+
+// A daemon that was told to stop cut its agents off, held that against them while it ended, and the
+// next start had forgotten them.
+TEST_F(DriverJournalTest, NothingThatHappensAfterFreezeIsWritten) {
+  const AgentId a = Attach("a");
+  driver_.Join(a, Request(1, 1));
+  Settle();
+  const std::size_t written = journal_.batches.size();
+  driver_.Freeze();
+  driver_.Disconnected(a, "the daemon ended");
+  driver_.Leave(a, "");
+  Poll();
+  EXPECT_EQ(journal_.batches.size(), written);
+  EXPECT_EQ(driver_.agent_count(), 1);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
