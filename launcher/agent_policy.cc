@@ -53,10 +53,15 @@ Actions AgentPolicy::Handle(const rendezvous::Assignment& assignment) {
 }
 
 Actions AgentPolicy::Handle(const rendezvous::Stop& stop) {
-  if (stop.id() != round_ || state_ == State::kJoining || state_ == State::kLeaving ||
-      state_ == State::kFinished) {
-    return {};
+  if (state_ == State::kJoining) {
+    // The Assignment was lost with a connection, and the round is over already: its place is asked
+    // for anew.
+    const bool known = stop.incarnation == round_.incarnation && stop.round <= round_.number;
+    if (known || next_ != Next::kUndecided) return {};
+    round_ = stop.id();
+    return {JoinRound{round_.number}};
   }
+  if (stop.id() != round_ || state_ == State::kLeaving || state_ == State::kFinished) return {};
   Actions actions = {
       Tell{Tell::kWarning, absl::StrCat("round ", stop.round, " is over: ", stop.reason)}};
   if (next_ == Next::kUndecided) next_ = Next::kJoin;

@@ -67,10 +67,13 @@ class GrpcClient final : public RendezvousClient {
   void Join(const JoinRequest& request) override {
     JoinRequest with_session = request;
     with_session.session = session_;
+    // Rounds that another attendance ran are none of this one's.
+    if (!attended_) with_session.after = kNoRound;
     v1::AgentEvent event;
     ToWire(with_session, event.mutable_join());
     said_.clear();
     asked_at_ = Clock::now();
+    event.mutable_join()->set_connection(connection_);
     Say(std::move(event));
     if (stream_ != nullptr || pausing_) return;
     BePatient(answered_ ? options_.reconnect_timeout : options_.connect_timeout);
@@ -133,9 +136,14 @@ class GrpcClient final : public RendezvousClient {
                           .on_done = [this](const grpc::Status& s) { HandleDone(s); }});
     // What was said is said again once the daemon has taken us back: it may not know us any more.
     open_ = !attended_;
+    ++connection_;
+    for (v1::AgentEvent& event : said_) {
+      if (event.has_join()) event.mutable_join()->set_connection(connection_);
+    }
     if (attended_) {
       v1::AgentEvent event;
       event.mutable_resume()->set_session(session_);
+      event.mutable_resume()->set_connection(connection_);
       stream_->Send(std::move(event));
     } else {
       for (const v1::AgentEvent& event : said_) stream_->Send(event);
@@ -263,7 +271,12 @@ class GrpcClient final : public RendezvousClient {
     pausing_ = true;
     pause_timer_.expires_after(
         std::chrono::duration_cast<Clock::duration>(pause_ * chance(random_)));
-    pause_ = std::min(pause_ * 2, kLongestPause);
+    // Soon enough to be back within a short lease.
+    const auto longest = lease_ > Duration::zero()
+                             ? std::clamp(std::chrono::duration_cast<milliseconds>(lease_ / 3),
+                                          kFirstPause, kLongestPause)
+                             : kLongestPause;
+    pause_ = std::min(pause_ * 2, longest);
     OnExpiry(pause_timer_, [this] {
       pausing_ = false;
       // After an eviction there is nothing to say until the next Join.
@@ -370,6 +383,7 @@ class GrpcClient final : public RendezvousClient {
   Listener& listener_;
 
   SessionToken session_;
+  std::uint64_t connection_ = 0;      // how many there were
   std::vector<v1::AgentEvent> said_;  // since the last Join, that included
   bool answered_ = false;             // the daemon has said something, at one time
   bool attended_ = false;             // it knows our session

@@ -77,8 +77,12 @@ std::string NodeCounts(const JobSettings& settings) {
 void Coordinator::Join(AgentId agent, const JoinRequest& request, TimePoint now) {
   // The answer to its first Join was lost with the connection.
   if (!connections_.contains(agent) && sessions_.contains(request.session)) {
-    Resume(agent, request.session, now);
+    Resume(agent, request.session, request.connection, now);
+    if (!connections_.contains(agent)) return;
   }
+  const auto ended = ended_.find(agent);
+  const bool is_old = ended != ended_.end() && ended->second == request.session;
+  if (is_old && !request.session.empty()) return;
   Attendance* attendance = Find(agent);
   std::string objection = Objection(agent, request);
   if (objection.empty() && !request.unfit.empty()) return TurnAwayUnfit(agent, request, now);
@@ -112,6 +116,7 @@ Coordinator::Attendance& Coordinator::Open(AgentId agent, const JoinRequest& req
                 .session = request.session,
                 .keep_alive = KeepAliveFor(request.settings),
                 .lease = request.settings.lease,
+                .connection = request.connection,
                 .agent = agent};
   connections_[agent] = id;
   if (!request.session.empty()) sessions_[request.session] = id;
@@ -133,13 +138,19 @@ void Coordinator::TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimeP
   Forward();
 }
 
-void Coordinator::Resume(AgentId agent, const SessionToken& session, TimePoint now) {
+void Coordinator::Resume(AgentId agent, const SessionToken& session, std::uint64_t connection,
+                         TimePoint now) {
   if (connections_.contains(agent)) return;
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) {
+    ended_[agent] = session;
     return Tell(agent, Evicted{"the rendezvous knows nothing, or no more, of this node"});
   }
   Attendance& attendance = attendances_.at(found->second);
+  if (connection < attendance.connection) {
+    return Tell(agent, Refused{"this node has come back over another connection"});
+  }
+  attendance.connection = connection;
   if (attendance.agent != 0) {
     connections_.erase(attendance.agent);
     Tell(attendance.agent, Refused{"this node has come back over another connection"});
@@ -247,6 +258,7 @@ void Coordinator::Leaving(AgentId agent, const std::string& reason, TimePoint no
 }
 
 void Coordinator::Leave(AgentId agent, const std::string& reason, TimePoint now) {
+  ended_.erase(agent);
   if (Attendance* attendance = Find(agent)) {
     Remove(*attendance, reason.empty() ? "left" : absl::StrCat("left: ", reason), now);
   }
@@ -254,6 +266,7 @@ void Coordinator::Leave(AgentId agent, const std::string& reason, TimePoint now)
 }
 
 void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint now) {
+  ended_.erase(agent);
   Attendance* const attendance = Find(agent);
   if (attendance == nullptr) return;
   if (attendance->session.empty() || attendance->lease == Duration::zero()) {
@@ -297,11 +310,14 @@ void Coordinator::EndLeases(TimePoint now) {
     std::string why = attendance.disconnected;
     if (why.empty()) {
       why = absl::StrCat("nothing was heard of it for ", Seconds(attendance.lease));
+      ended_[attendance.agent] = attendance.session;
       Tell(attendance.agent,
            Evicted{absl::StrCat("this node was not heard of for ", Seconds(attendance.lease),
                                 " and has lost its place")});
     }
-    Remove(attendance, absl::StrCat("was lost: ", why), now);
+    // A node whose connection broke is given up before its lease is over, and its workers may run
+    // on until then.
+    Remove(attendance, absl::StrCat("was lost: ", why), now, attendance.gone_by);
   }
 }
 
@@ -315,14 +331,15 @@ std::optional<TimePoint> Coordinator::NextDeadline() const {
   return next;
 }
 
-void Coordinator::Remove(Attendance& attendance, const std::string& why, TimePoint now) {
+void Coordinator::Remove(Attendance& attendance, const std::string& why, TimePoint now,
+                         TimePoint gone_by) {
   const AttendeeId id = attendance.id;
   Job* const job = attendance.job;
   leases_.erase({attendance.lease_ends, id});
   connections_.erase(attendance.agent);
   sessions_.erase(attendance.session);
   attendances_.erase(id);
-  job->Leave(id, why, now);
+  job->Leave(id, why, now, gone_by);
   // Before anything else is removed, so that who is told to start and lost in one call is not left
   // out between the two.
   Forward();
@@ -338,7 +355,9 @@ void Coordinator::SetLease(Attendance& attendance, TimePoint ends) {
 }
 
 void Coordinator::RenewLease(Attendance& attendance, TimePoint now) {
-  if (attendance.lease != Duration::zero()) SetLease(attendance, now + attendance.lease);
+  if (attendance.lease == Duration::zero()) return;
+  attendance.gone_by = now + attendance.lease;
+  SetLease(attendance, attendance.gone_by);
 }
 
 void Coordinator::Tell(AgentId agent, Directive directive) {
@@ -386,7 +405,8 @@ void Coordinator::Restore(const JobRecord& record, TimePoint now) {
                   .lease = attendee.lease,
                   .disconnected = "it did not come back after the rendezvous was restarted"};
     if (!attendee.session.empty()) sessions_[attendee.session] = attendee.id;
-    SetLease(attendance, now + attendee.lease + options_.restart_grace);
+    attendance.gone_by = now + attendee.lease + options_.restart_grace;
+    SetLease(attendance, attendance.gone_by);
   }
   if (!job->abandoned()) return;
   outbox_.forgotten_jobs.push_back(record.run_id);

@@ -55,10 +55,10 @@ class Coordinator {
   // round after the one that it was told to stop.
   void Join(AgentId agent, const JoinRequest& request, TimePoint now);
 
-  // An agent comes back over a new connection, `agent`, and is answered Welcome; what it is called
-  // was `agent` of another connection before, which is told Refused. Evicted when no such session
-  // attends any more: then it may Join as another.
-  void Resume(AgentId agent, const SessionToken& session, TimePoint now);
+  // An agent comes back over a new connection, `agent`, and is answered Welcome; the connection
+  // that it had before is told Refused, or this one, if `connection` says that it is the older.
+  // Evicted when no such session attends any more: then it may Join as another.
+  void Resume(AgentId agent, const SessionToken& session, std::uint64_t connection, TimePoint now);
 
   // A sign of life, answered with Heard. Every other event of an agent is one, too.
   void KeepAlive(AgentId agent, std::int64_t number, TimePoint now);
@@ -114,8 +114,11 @@ class Coordinator {
     Duration keep_alive{};
     Duration lease{};  // zero: none
     TimePoint lease_ends{};
-    AgentId agent = 0;           // its connection; 0: none
-    std::string disconnected{};  // why, when there is none
+    // When its workers are dead, whatever became of it.
+    TimePoint gone_by{};
+    std::uint64_t connection = 0;  // the greatest number it came with
+    AgentId agent = 0;             // its connection; 0: none
+    std::string disconnected{};    // why, when there is none
   };
 
   // The sentence that refuses the request, or empty.
@@ -127,7 +130,8 @@ class Coordinator {
   // The attendance, its lease renewed; null for an agent that does not attend.
   Attendance* Hear(AgentId agent, TimePoint now);
   // Takes the agent out of its job, and forgets the job if it was the last.
-  void Remove(Attendance& attendance, const std::string& why, TimePoint now);
+  void Remove(Attendance& attendance, const std::string& why, TimePoint now,
+              TimePoint gone_by = TimePoint::min());
   // When it is lost unless something is heard of it.
   void SetLease(Attendance& attendance, TimePoint ends);
   void RenewLease(Attendance& attendance, TimePoint now);
@@ -145,6 +149,9 @@ class Coordinator {
   std::map<AttendeeId, Attendance> attendances_;
   std::unordered_map<AgentId, AttendeeId> connections_;
   std::unordered_map<SessionToken, AttendeeId> sessions_;
+  // Sessions that have ended, by a connection that may not have heard of it yet: what was sent
+  // before must not be taken for the beginning of another.
+  std::unordered_map<AgentId, SessionToken> ended_;
   std::set<std::pair<TimePoint, AttendeeId>> leases_;
   std::string draining_;  // why, when Drain was called
 };

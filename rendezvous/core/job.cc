@@ -75,7 +75,9 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   Attendee& attendee = attendees_[agent];
   // Said before, and heard already: it is in the round, or among those who wait for a place.
   const bool waits = attendee.state == NodeState::kJoined || attendee.state == NodeState::kSpare;
-  if (!verdict_ && attends && (attendee.group_rank >= 0 ? after < round_->number() : waits)) return;
+  // Or said before it heard that it was to start workers, which may run by now.
+  const bool old = after < attendee.ran;
+  if (!verdict_ && attends && (waits || old)) return;
   // A member that joins has no workers any more, told or not; the others cannot go on without them.
   if (!verdict_ && attendee.group_rank >= 0) {
     attendee.stopped = true;
@@ -87,6 +89,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   attendee.state = NodeState::kJoined;
   attendee.group_rank = -1;
   if (verdict_) {
+    Log(node.host, "has come too late");
     Tell(agent, *verdict_);
     return;
   }
@@ -224,21 +227,25 @@ void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
   if (attendee.leaving || verdict_) return;
   attendee.leaving = true;
   // Without workers that still run there is nothing to wait for: its Leave follows at once.
-  if (attendee.group_rank < 0 || attendee.state == NodeState::kSucceeded) return;
+  if (attendee.group_rank < 0 || attendee.state == NodeState::kSucceeded) {
+    Log(attendee.node.host, absl::StrCat("is leaving: ", why));
+    return;
+  }
   NextRound(absl::StrCat("node ", attendee.node.host, " is leaving: ", why), now);
 }
 
-void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now) {
+void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoint gone_by) {
   const Attendee attendee = attendees_.at(agent);
   attendees_.erase(agent);
   node_ids_.erase(attendee.node.node_id);
   Log(attendee.node.host, why);
   if (verdict_) return;
+  if (attendee.state == NodeState::kStopping) round_->HoldUntil(gone_by, now);
   round_->Leave(attendee.node.node_id, now);
   const bool its_workers_are_missed =
       attendee.group_rank >= 0 && attendee.state != NodeState::kSucceeded;
   if (its_workers_are_missed) {
-    NextRound(absl::StrCat("node ", attendee.node.host, " ", why), now);
+    NextRound(absl::StrCat("node ", attendee.node.host, " ", why), now, gone_by);
   } else {
     FollowRound(now);
   }

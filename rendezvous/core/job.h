@@ -61,8 +61,10 @@ class Job {
   // it.
   void Leaving(AttendeeId agent, const std::string& why, TimePoint now);
 
-  // The agent is gone. `why` completes "node b ...": "was lost: its connection ended".
-  void Leave(AttendeeId agent, const std::string& why, TimePoint now);
+  // The agent is gone. `why` completes "node b ...": "was lost: its connection ended". Until
+  // `gone_by` workers of it may still run, and no round starts.
+  void Leave(AttendeeId agent, const std::string& why, TimePoint now,
+             TimePoint gone_by = TimePoint::min());
 
   // The agent may have missed what it was told: it is told again what it has to do now.
   void TellAgain(AttendeeId agent);

@@ -102,6 +102,13 @@ void Round::Leave(std::string_view node_id, TimePoint now) {
   Settle(now);
 }
 
+void Round::HoldUntil(TimePoint earliest, TimePoint now) {
+  if (state_ != State::kGathering || earliest <= std::max(now, earliest_)) return;
+  gives_up_ = std::max(gives_up_, earliest + settings_.join_timeout);
+  earliest_ = earliest;
+  held_ = true;
+}
+
 void Round::Tick(TimePoint now) {
   if (state_ != State::kGathering) return;
   if (held_ && now >= earliest_) {
@@ -220,8 +227,7 @@ std::string Round::Explain(TimePoint now) const {
                         spares);
   }
   if (held_ && in >= min) {
-    return absl::StrCat(name, ": ", here, "; restarts are delayed, it starts in ",
-                        Seconds(earliest_ - now), spares);
+    return absl::StrCat(name, ": ", here, "; it starts in ", Seconds(earliest_ - now), spares);
   }
   if (last_call_ends_) {
     return absl::StrCat(name, ": ", here, "; last call for more ends in ",

@@ -31,10 +31,10 @@ namespace muster::rendezvous {
 //  - at join_timeout, when there are min_nodes without a node of the round before that has not come
 //  back;
 //    its place goes to a spare, if one waits;
-// but never before `earliest`, which is how restarts are delayed.
-// A node of the round before has its place kept until it comes back or is lost. Newcomers get the
-// other places in order of arrival; those for whom none is left are spares and wait in the round,
-// the first spare taking the first place that falls free.
+// but never before `earliest`: so restarts are delayed, and so a node that was lost gets the time
+// that it may need to end its workers. A node of the round before has its place kept until it comes
+// back or is lost. Newcomers get the other places in order of arrival; those for whom none is left
+// are spares and wait in the round, the first spare taking the first place that falls free.
 //
 // Deterministic: no clock, no I/O, no random number. Not thread-safe; owned by a Coordinator's job.
 class Round {
@@ -66,6 +66,9 @@ class Round {
   // A node is lost or leaves. While the round gathers its place, or the one kept for it, falls
   // free; of a complete round only a spare is taken out. A stranger's name changes nothing.
   void Leave(std::string_view node_id, TimePoint now);
+
+  // While the round gathers: it is complete at `earliest` at the earliest.
+  void HoldUntil(TimePoint earliest, TimePoint now);
 
   // Lets time pass: completes or ends the round if it is due.
   void Tick(TimePoint now);
@@ -103,8 +106,8 @@ class Round {
 
   const RoundNumber number_;
   const JobSettings settings_;
-  const TimePoint gives_up_;
-  const TimePoint earliest_;
+  TimePoint gives_up_;
+  TimePoint earliest_;
   // Ranks of the round before, by node id; fixed, whether or not the node comes back.
   std::map<std::string, int, std::less<>> previous_ranks_;
 

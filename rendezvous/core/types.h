@@ -127,6 +127,8 @@ struct JoinRequest {
   NodeInfo node;
   // By which it may come back; the same in every Join of an attendance.
   SessionToken session;
+  // Which of the connections of this session it comes over: a later one has a greater number.
+  std::uint64_t connection = 0;
   // The last round in which it had workers, all of which are gone: it asks for a later one.
   RoundNumber after = kNoRound;
   // Why this node must not take part ("its health check ... exited with code 1"); empty: it may.

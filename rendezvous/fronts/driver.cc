@@ -37,8 +37,8 @@ void Driver::Join(AgentId agent, const JoinRequest& request) {
   Handle([&] { coordinator_.Join(agent, request, Now()); });
 }
 
-void Driver::Resume(AgentId agent, const SessionToken& session) {
-  Handle([&] { coordinator_.Resume(agent, session, Now()); });
+void Driver::Resume(AgentId agent, const SessionToken& session, std::uint64_t connection) {
+  Handle([&] { coordinator_.Resume(agent, session, connection, Now()); });
 }
 
 void Driver::KeepAlive(AgentId agent, std::int64_t number) {

@@ -57,7 +57,7 @@ class Driver {
 
   // Events, as the Coordinator has them.
   void Join(AgentId agent, const JoinRequest& request);
-  void Resume(AgentId agent, const SessionToken& session);
+  void Resume(AgentId agent, const SessionToken& session, std::uint64_t connection);
   void KeepAlive(AgentId agent, std::int64_t number);
   void WorkersStarted(AgentId agent, RoundId round);
   void WorkersExited(AgentId agent, RoundId round, const WorkersOutcome& outcome);

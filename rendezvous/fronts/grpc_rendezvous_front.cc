@@ -107,7 +107,7 @@ class GrpcRendezvousFront::Stream final
       }
       case v1::AgentEvent::kResume:
         attends_ = true;
-        return driver.Resume(agent_, event.resume().session());
+        return driver.Resume(agent_, event.resume().session(), event.resume().connection());
       case v1::AgentEvent::kKeepAlive:
         return driver.KeepAlive(agent_, event.keep_alive().number());
       case v1::AgentEvent::kWorkersStarted:

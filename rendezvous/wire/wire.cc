@@ -109,6 +109,7 @@ void ToWire(const JoinRequest& request, v1::Join* wire) {
   wire->set_session(request.session);
   if (request.after != kNoRound) wire->set_after(request.after);
   wire->set_unfit(Line(request.unfit));
+  wire->set_connection(request.connection);
 }
 
 JoinRequest FromWire(const v1::Join& wire) {
@@ -116,6 +117,7 @@ JoinRequest FromWire(const v1::Join& wire) {
           .settings = FromWire(wire.settings()),
           .node = FromWire(wire.node()),
           .session = wire.session(),
+          .connection = wire.connection(),
           .after = wire.has_after() ? wire.after() : kNoRound,
           .unfit = Line(wire.unfit())};
 }

@@ -413,6 +413,14 @@ TEST_F(AgentPolicyTest, NodeThatIsEvictedAfterAFailureHereJoinsAnew) {
             "warn \"it was restarted; it joins anew\"; join after 0");
 }
 
+TEST_F(AgentPolicyTest, StopOfARoundThatWasNeverHeardOfIsAnsweredWithAJoinForALaterOne) {
+  EXPECT_EQ(Of(policy_.Begin()), "join");
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife})), "join after 0");
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a restart", kLife})), "") << "told again";
+  EXPECT_EQ(Of(policy_.OnDirective(Place(1))),
+            "notice \"round 1: this node gets rank 1 by its address\"; start as group rank 1");
+}
+
 TEST_F(AgentPolicyTest, AssignmentThatIsToldAgainChangesNothing) {
   Run();
   EXPECT_EQ(Of(policy_.OnDirective(Place(0))), "");

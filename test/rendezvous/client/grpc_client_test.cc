@@ -307,8 +307,12 @@ TEST_F(GrpcClientTest, StreamThatEndsIsFollowedByAnotherOneWithTheSameSession) {
   ASSERT_TRUE(events[2].has_resume());
   EXPECT_EQ(events[2].resume().session(), events[0].join().session());
   EXPECT_EQ(events[0].join().session().size(), 32u);
+  EXPECT_EQ(events[0].join().connection(), 1u);
+  EXPECT_EQ(events[2].resume().connection(), 2u);
   // What was said since the last Join is said again.
-  EXPECT_EQ(events[3].SerializeAsString(), events[0].SerializeAsString());
+  v1::AgentEvent join = events[0];
+  join.mutable_join()->set_connection(2);
+  EXPECT_EQ(events[3].SerializeAsString(), join.SerializeAsString());
   EXPECT_EQ(events[4].SerializeAsString(), events[1].SerializeAsString());
 }
 

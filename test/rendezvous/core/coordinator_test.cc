@@ -108,10 +108,11 @@ class Player {
       JoinRequest request{words.Get("job", "j"), SettingsFrom(words), NodeFrom(node, words)};
       request.session = words.Get("session", "");
       request.unfit = words.Get("unfit", "");
+      request.connection = words.Get("connection", 0);
       request.after = words.Get("after", started_.contains(node) ? started_.at(node).number : -1);
       coordinator_->Join(agent, request, now);
     } else if (command == "resume") {
-      coordinator_->Resume(agent, words.Get("session", ""), now);
+      coordinator_->Resume(agent, words.Get("session", ""), words.Get("connection", 0), now);
     } else if (command == "beat") {
       coordinator_->KeepAlive(agent, words.Get("number", 1), now);
     } else if (command == "started") {

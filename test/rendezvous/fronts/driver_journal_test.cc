@@ -182,7 +182,7 @@ TEST_F(DriverJournalTest, WhatWasWrittenGoesOnInAnotherDriver) {
     const std::string text = DirectiveText(directive);
     heard.push_back(text.substr(0, text.find_first_of(" :")));
   });
-  next.Resume(back, "session-1");
+  next.Resume(back, "session-1", 1);
   EXPECT_THAT(heard, ElementsAre("welcome", "start"));
 }
 

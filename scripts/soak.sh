@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# The long checks, beyond what each test run can afford:
+#   scripts/soak.sh [--sim-hours=10000] [--histories=500]
+# Simulated clusters (test/rendezvous/cluster): so many hours of chaos, an hour for each seed, on all
+# processors. Exits with 0 if nothing was found; else the output names the seed, with which the run
+# can be seen event by event (cluster_simulation --first-seed=SEED --seeds=1 --trace).
+# Histories of the store (test/linearizability): so many, from real daemons under faults, each checked
+# for linearizability; 0: none. Some six minutes on two processors. One that fails is shown, and is
+# left in the outputs of the test.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+sim_hours=10000
+histories=500
+first_seed=1000000  # beyond those of the tests
+for flag in "$@"; do
+  case $flag in
+    --sim-hours=*) sim_hours=${flag#*=} ;;
+    --histories=*) histories=${flag#*=} ;;
+    *)
+      echo "soak: unknown flag $flag" >&2
+      exit 2
+      ;;
+  esac
+done
+
+# ---------------------------------------------------------------------------- simulated clusters
+soak_simulation() {
+  echo "soak: simulating $sim_hours cluster hours"
+  bazel build //test/rendezvous/cluster:cluster_simulation
+  local binary logs parts each pids=() failed=0
+  binary=$(bazel info bazel-bin)/test/rendezvous/cluster/cluster_simulation
+  logs=$(mktemp -d "${TMPDIR:-/tmp}/muster-soak.XXXXXX")
+  parts=$(nproc)
+  each=$(((sim_hours + parts - 1) / parts))
+  for ((part = 0; part < parts; part++)); do
+    "$binary" --first-seed=$((first_seed + part * each)) --seeds="$each" > "$logs/$part" 2>&1 &
+    pids+=($!)
+  done
+  for ((part = 0; part < parts; part++)); do
+    wait "${pids[$part]}" || failed=1
+    tail -n 1 "$logs/$part"
+  done
+  if ((failed)); then
+    echo "soak: the simulation failed; its output is in $logs" >&2
+    return 1
+  fi
+  rm -r "$logs"
+}
+
+# ------------------------------------------------------------------------ histories of the store
+soak_histories() {
+  ((histories > 0)) || return 0
+  echo "soak: recording and checking $histories histories"
+  bazel test --test_env=MUSTER_HISTORIES="$histories" --test_timeout=36000 --nocache_test_results \
+    //test/linearizability:linearizability_test
+}
+
+soak_simulation
+soak_histories

@@ -1,0 +1,33 @@
+// The only source of chance in a history's plan: the same seed gives the same plan. The history
+// itself comes from real processes and is never the same twice.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <random>
+
+namespace muster::linearizability {
+
+class Chance {
+ public:
+  explicit Chance(std::uint64_t seed) : engine_(seed) {}
+
+  // 0 to n-1. The bias of a modulo does not matter for n this small.
+  int Below(int n) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(n)); }
+  // Both ends included.
+  int Between(int least, int most) { return least + Below(most - least + 1); }
+
+  // True n times in `of`.
+  bool Happens(int n, int of) { return Below(of) < n; }
+
+  template <typename Choices>
+  const auto& OneOf(const Choices& choices) {
+    return choices[static_cast<std::size_t>(Below(static_cast<int>(std::size(choices))))];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+}  // namespace muster::linearizability

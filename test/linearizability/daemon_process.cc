@@ -1,0 +1,66 @@
+#include "test/linearizability/daemon_process.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+namespace muster::linearizability {
+
+DaemonProcess::DaemonProcess(std::string state_dir)
+    : state_dir_(std::move(state_dir)),
+      // Bound and not listening: a server that sets SO_REUSEADDR can still listen there.
+      port_holder_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  const int on = 1;
+  setsockopt(port_holder_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  // Ends the test where there is no place to run it.
+  if (bind(port_holder_, generic, size) != 0) std::abort();
+  if (getsockname(port_holder_, generic, &size) != 0) std::abort();
+  port_ = ntohs(address.sin_port);
+}
+
+DaemonProcess::~DaemonProcess() {
+  close(port_holder_);
+}
+
+void DaemonProcess::Start() {
+  process_.emplace(test::Command({std::filesystem::absolute("rendezvous/musterd"),
+                                  "--listen=127.0.0.1:" + std::to_string(port_), "--ready-fd=1",
+                                  "--state-dir=" + state_dir_, "--log-level=warning"}));
+}
+
+bool DaemonProcess::WaitUntilListening() {
+  return process_->WaitForOut("\n");
+}
+
+void DaemonProcess::Kill() {
+  if (!process_) return;
+  process_->Signal(SIGKILL);
+  if (!process_->Wait()) std::abort();  // nothing outlives SIGKILL
+  last_log_ = process_->err();
+  process_.reset();
+}
+
+void DaemonProcess::Pause() {
+  if (process_) process_->Signal(SIGSTOP);
+}
+
+void DaemonProcess::Continue() {
+  if (process_) process_->Signal(SIGCONT);
+}
+
+void DaemonProcess::ForgetState() {
+  std::filesystem::remove_all(state_dir_);
+}
+
+}  // namespace muster::linearizability

@@ -1,0 +1,78 @@
+// What clients did with a job's store, and what they saw: the operations of a history.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "test/linearizability/checker.h"
+
+namespace muster::linearizability {
+
+enum class StoreCommand {
+  kGet,
+  kSet,
+  kAdd,
+  kCompareSet,
+  kAppend,
+  kDelete,
+  kCheck,
+  kMultiGet,
+  kMultiSet,
+};
+
+// A call, as its client made it.
+struct StoreCall {
+  StoreCommand command = StoreCommand::kGet;
+  std::vector<std::string> keys;  // Check, MultiGet and MultiSet may name several, each once
+  // Set: the value. CompareSet: what is expected, and what is desired. Append: the suffix.
+  // MultiSet: a value for each key.
+  std::vector<std::string> values;
+  std::int64_t delta = 0;  // of Add
+
+  bool writes() const;
+  bool operator==(const StoreCall&) const = default;
+};
+
+// What it was answered.
+struct StoreAnswer {
+  enum class Kind {
+    kDone,
+    kNotANumber,  // Add
+    kTooLarge,    // Add: the value does not fit in 64 bits
+    kUnknown,     // no answer came: it was done, will be done, or never will be
+  };
+
+  Kind kind = Kind::kDone;
+  // Get and MultiGet: for each key its value, or nothing if it does not exist. CompareSet: the
+  // value that it answers.
+  std::vector<std::optional<std::string>> values;
+  bool yes = false;      // CompareSet: stored. Delete: deleted. Check: all exist
+  std::int64_t sum = 0;  // Add
+
+  bool operator==(const StoreAnswer&) const = default;
+};
+
+struct StoreOperation {
+  int client = 0;
+  StoreCall call;
+  StoreAnswer answer;
+  Span span;
+  // When the client went on. The same as span.return_ns, unless the outcome is unknown.
+  std::int64_t ended_ns = 0;
+};
+
+using StoreHistory = std::vector<StoreOperation>;
+
+// One line without a line feed, times in microseconds after `zero_ns`:
+//   "    1204..1893     us  client 3  Append 'log' 'c3.17;' -> done"
+std::string ToText(const StoreOperation& operation, std::int64_t zero_ns);
+
+// A line for each, by the time of its call; times count from the first call.
+std::string ToText(StoreHistory history);
+
+// "'text'", or "nothing".
+std::string Shown(const std::optional<std::string>& value);
+
+}  // namespace muster::linearizability
