@@ -197,7 +197,9 @@ class GrpcClient final : public RendezvousClient {
     if (!std::exchange(open_, true)) {
       for (const v1::AgentEvent& event : said_) stream_->Send(event);
     }
-    if (keep_alive_ > Duration::zero()) ScheduleBeat();
+    // The first beat comes at once: over a long way the answer to the Join has used up much of the
+    // lease.
+    if (keep_alive_ > Duration::zero()) Beat();
     MoveDeadline();
     EndOutage();
   }
@@ -303,15 +305,14 @@ class GrpcClient final : public RendezvousClient {
         ": ", last_error_.empty() ? "it does not answer" : last_error_)));
   }
 
-  void ScheduleBeat() {
+  void Beat() {
+    v1::AgentEvent event;
+    event.mutable_keep_alive()->set_number(keeper_.Beat(Clock::now()));
+    stream_->Send(std::move(event));
+    ArmWatch();
     beat_timer_.expires_after(keep_alive_);
     OnExpiry(beat_timer_, [this] {
-      if (stream_ == nullptr || !open_) return;
-      v1::AgentEvent event;
-      event.mutable_keep_alive()->set_number(keeper_.Beat(Clock::now()));
-      stream_->Send(std::move(event));
-      ArmWatch();
-      ScheduleBeat();
+      if (stream_ != nullptr && open_) Beat();
     });
   }
 

@@ -27,7 +27,7 @@ struct GrpcClientOptions {
 //
 // An attendance outlives its connection: a client that has broken off comes back with the session
 // token that it chose, and then says again what it had said since its last Join, that included. A
-// connection over which nothing is answered for a third of a lease is given up for a new one. When
+// connection over which nothing is answered for half a lease is given up for a new one. When
 // the daemon's machine refuses the connection and that daemon remembers nothing (Welcome::durable),
 // there is nothing to come back to, and the attendance ends at once.
 //

@@ -45,7 +45,7 @@ std::optional<TimePoint> LeaseKeeper::last_deadline() const {
 
 std::optional<TimePoint> LeaseKeeper::doubtful_from() const {
   if (unanswered_.empty() || lease_ == Duration::zero()) return std::nullopt;
-  return unanswered_.begin()->second + lease_ / 3;
+  return unanswered_.begin()->second + lease_ / 2;
 }
 
 }  // namespace muster::rendezvous

@@ -42,8 +42,8 @@ class LeaseKeeper {
   // and still before their ranks are given away.
   std::optional<TimePoint> last_deadline() const;
 
-  // When a connection over which nothing has been answered is to be given up for a new one: a third
-  // of a lease after the oldest unanswered beat was sent. Nothing without one.
+  // When a connection over which nothing has been answered is to be given up for a new one: half
+  // a lease after the oldest unanswered beat was sent. Nothing without one.
   std::optional<TimePoint> doubtful_from() const;
 
   // The connection is another: beats that are under way will not be answered.

@@ -158,6 +158,7 @@ void Coordinator::Resume(AgentId agent, const SessionToken& session, std::uint64
   connections_[agent] = attendance.id;
   attendance.agent = agent;
   attendance.disconnected.clear();
+  attendance.job->SetOutOfTouch(attendance.id, false);
   RenewLease(attendance, now);
   Tell(agent, Welcome{attendance.keep_alive, attendance.lease, attendance.job->incarnation(),
                       options_.durable});
@@ -276,6 +277,7 @@ void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint 
   connections_.erase(agent);
   attendance->agent = 0;
   attendance->disconnected = why;
+  attendance->job->SetOutOfTouch(attendance->id, true);
   const Duration grace = std::min(options_.reattach_grace, attendance->lease / kReattachPart);
   if (now + grace < attendance->lease_ends) SetLease(*attendance, now + grace);
   attendance->job->Remark(attendance->job->HostOf(attendance->id),

@@ -162,6 +162,10 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
   const WorkerFailure failure = outcome.failure.value_or(WorkerFailure{});
   const std::string what = DescribeFailure(failure);
   Log(attendee.node.host, what);
+  if (const Attendee* const missing = FindOutOfTouch(); missing != nullptr && !failure.final) {
+    return NextRound(absl::StrCat("node ", missing->node.host, " is out of touch, and ", what),
+                     now);
+  }
   const std::optional<std::string> no_restart = NoRestart(failure, now);
   if (!no_restart) return Restart(what, now);
   End({.kind = VerdictKind::kWorkerFailed,
@@ -349,6 +353,17 @@ void Job::StartMembers() {
   }
   // What a complete round says does not depend on the time.
   Log("", absl::StrCat("starts: ", round_->Explain(TimePoint{})));
+}
+
+void Job::SetOutOfTouch(AttendeeId agent, bool out_of_touch) {
+  attendees_.at(agent).out_of_touch = out_of_touch;
+}
+
+const Job::Attendee* Job::FindOutOfTouch() const {
+  for (const auto& [agent, attendee] : attendees_) {
+    if (attendee.out_of_touch && attendee.group_rank >= 0) return &attendee;
+  }
+  return nullptr;
 }
 
 void Job::TellAgain(AttendeeId agent) {

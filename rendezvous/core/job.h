@@ -66,6 +66,11 @@ class Job {
   void Leave(AttendeeId agent, const std::string& why, TimePoint now,
              TimePoint gone_by = TimePoint::min());
 
+  // The agent's connection broke, or it has come back. While a member is out of touch its workers
+  // are likely to be dead, and failures of others to be a consequence: they are followed by another
+  // round that costs no restart.
+  void SetOutOfTouch(AttendeeId agent, bool out_of_touch);
+
   // The agent may have missed what it was told: it is told again what it has to do now.
   void TellAgain(AttendeeId agent);
 
@@ -104,7 +109,8 @@ class Job {
     int group_rank = -1;
     bool leaving = false;
     RoundNumber ran = kNoRound;  // the last round it was to start workers in
-    bool stopped = false;        // has no workers, and need not be told to stop them
+    bool out_of_touch = false;
+    bool stopped = false;  // has no workers, and need not be told to stop them
   };
 
   // Ends the current round and opens the next, to start at `earliest` at the earliest; members are
@@ -114,6 +120,8 @@ class Job {
   // else nothing.
   std::optional<std::string> NoRestart(const WorkerFailure& failure, TimePoint now);
   void Restart(const std::string& what, TimePoint now);
+  // A member of the current round that is out of touch; null: none is.
+  const Attendee* FindOutOfTouch() const;
   // Acts on what a call to the round may have changed: its completion or its time-out.
   void FollowRound(TimePoint now);
   void StartMembers();

@@ -26,7 +26,7 @@ TEST(LeaseKeeperTest, TheLeaseCountsFromWhenWhatWasAnsweredWasSent) {
   EXPECT_EQ(keeper.deadline(), At(2600));
   const std::int64_t first = keeper.Beat(At(1000));
   const std::int64_t second = keeper.Beat(At(2000));
-  EXPECT_EQ(keeper.doubtful_from(), At(2000));
+  EXPECT_EQ(keeper.doubtful_from(), At(2500));
   EXPECT_EQ(keeper.deadline(), At(2600)) << "a beat that is not answered proves nothing";
   keeper.OnHeard(second);
   EXPECT_EQ(keeper.deadline(), At(4500));

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Injects the faults of docs/faults.md into real jobs: processes on hosts that are network namespaces. Checks what
+# must happen, measures how long it takes, and leaves nothing behind. As root, or where users may make namespaces.
+#
+#   scripts/chaos.sh                     every case, 20 times each: about half an hour
+#   scripts/chaos.sh --repeat 3 F1 F12   some of them
+#   scripts/chaos.sh --subset ci         those that every run of the tests goes through, once: under 5 minutes
+#   scripts/chaos.sh --repeat 1000 F8    a thousand agents killed: is any process left?
+#   scripts/chaos.sh --list              which there are
+#   scripts/chaos.sh --json FILE --write-docs
+#                                        the results for programs, and docs/faults.md from them
+#   scripts/chaos.sh --docs-from FILE    docs/faults.md from an earlier run
+#
+# Runs what is built here; MUSTER, MUSTERD, CHAOS_WORKER and CLOCK_SKEW name other binaries.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ -z "${MUSTER-}${MUSTERD-}${CHAOS_WORKER-}${CLOCK_SKEW-}" ]; then
+  bazel build //launcher:muster //rendezvous:musterd //test/chaos:chaos_worker //test/chaos:libclock_skew.so
+fi
+export PYTHONDONTWRITEBYTECODE=1
+exec /usr/bin/python3 test/chaos/chaos.py "$@"

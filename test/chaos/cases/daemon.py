@@ -1,0 +1,239 @@
+"""Faults of the daemon's process and of its port: F24, F25, F31, F34, F37, F39, F40 and F44."""
+
+import os
+import random
+import signal
+import subprocess
+from pathlib import Path
+
+from case import Goals, case
+from job import PORT
+from processes import now, resident_kib, wait_for
+from trial import NODES, Trial
+
+_STATE = ("state-dir",)
+
+
+@case(
+    "F24",
+    "the daemon is killed and restarted",
+    fault="`kill -9` to musterd, its restart 5 s later",
+    expected="no worker notices; the agents reconnect; the next failure is handled as before",
+    recovers="until all agents have reconnected, from musterd's start on",
+    goals=Goals(recover_ms=3000),
+    torchrun="its store lives in an agent: all other agents exit after 1.6 s",
+    features=_STATE,
+)
+def killed(trial: Trial) -> None:
+    _outage(trial, 5.0)
+
+
+@case(
+    "F24-long",
+    "the daemon is away for a minute",
+    fault="`kill -9` to musterd, its restart 60 s later",
+    expected="as F24",
+    recovers="until all agents have reconnected, from musterd's start on",
+    goals=Goals(recover_ms=3000),
+    torchrun="as F24",
+    features=_STATE,
+    most_repeats=2,
+)
+def killed_for_long(trial: Trial) -> None:
+    _outage(trial, 60.0)
+
+
+@case(
+    "F25",
+    "the daemon is killed at any step",
+    fault="five times: rank 3 fails, and within 30 ms musterd is killed and started again",
+    expected="every round has a number of its own, the restart count never goes back, the job goes on",
+    recovers="until all workers run again after the last one",
+    features=_STATE,
+)
+def killed_at_any_step(trial: Trial) -> None:
+    job = trial.prepare_job(max_restarts=100)
+    job.keep_state()
+    job.start()
+    number = 0
+    begin = now()
+    for _ in range(5):
+        begin = now()
+        job.worker(3).command("exit 3")
+        trial.hold(random.uniform(0.0, 0.03))
+        job.kill_daemon()
+        job.start_daemon()
+        number = job.wait_running(NODES, number)
+    trial.note("recover", begin, job.timeline().started(number))
+    timeline = job.timeline()
+    counts = [max(mark.restart_count for mark in timeline.workers_of(number)) for number in timeline.rounds()]
+    trial.expect(counts == sorted(counts), f"the restart count went back: {counts}")
+    for number in timeline.rounds():
+        workers = timeline.workers_of(number)
+        ranks = {mark.rank for mark in workers}
+        trial.expect(len(ranks) == len(workers), f"a rank was given twice in round {number}")
+    trial.finish_job()
+
+
+@case(
+    "F31",
+    "the daemon is flooded with connections",
+    fault="musterd may have 64 descriptors; 1000 connections come and stay for 3 s",
+    expected="the job runs on, a failure is handled, and 1 s after the flood strangers are served again",
+    recovers="until a new job's agent is served, from the end of the flood on",
+    goals=Goals(recover_ms=1000),
+    torchrun="the agent took more than 10 000 strangers without a limit",
+)
+def flooded(trial: Trial) -> None:
+    job = trial.start_job()
+    assert job.daemon is not None
+    subprocess.run(["prlimit", f"--pid={job.daemon.pid}", "--nofile=64:64"], check=True)
+    flood = trial.start_adversary(trial.cluster.nodes[0], "flood", trial.cluster.daemon, PORT, "flooding")
+    trial.hold(3.0)
+    trial.expect_undisturbed()
+    flood.signal(signal.SIGKILL)
+    flood.wait()
+    begin = now()
+    alone = ["--nnodes=1", "--nproc-per-node=1", "--rdzv-id=other"]
+    other = job.start_agent(trial.cluster.nodes[1], name="stranger", stranger=True, flags=alone)
+    served = wait_for(
+        lambda: next((event.ns for event in other.events() if event.name == "assigned"), None),
+        lambda: f"the new job's agent is not served: {other.program.last_words()}",
+    )
+    trial.note("recover", begin, served)
+    trial.survives_failure()
+    job.workers_finish()
+    for name in (*NODES, other.name):
+        trial.expect_exit(name, 0)
+
+
+@case(
+    "F34",
+    "the daemon gets no memory",
+    fault=(
+        "musterd's address space is limited to what it has, and new agents and connections come; if "
+        "that ends it, it is started again"
+    ),
+    expected="no worker notices",
+    recovers="until all agents have reconnected, from musterd's start on",
+    features=_STATE,
+)
+def no_memory(trial: Trial) -> None:
+    job = trial.prepare_job()
+    job.keep_state()
+    job.start()
+    assert job.daemon is not None
+    pages = Path(f"/proc/{job.daemon.pid}/statm").read_text(encoding="ascii").split()[0]
+    size = int(pages) * os.sysconf("SC_PAGE_SIZE")
+    subprocess.run(["prlimit", f"--pid={job.daemon.pid}", f"--as={size}"], check=True)
+    flood = trial.start_adversary(trial.cluster.nodes[0], "flood", trial.cluster.daemon, PORT, "flooding")
+    trial.hold(2.0)
+    flood.signal(signal.SIGKILL)
+    job.kill_daemon()
+    trial.daemon_comes_back()
+    trial.expect_undisturbed()
+    trial.finish_job()
+
+
+@case(
+    "F37",
+    "two daemons on one port",
+    fault="a second musterd with the same --listen",
+    expected="it exits with 3 and says why; the job does not notice",
+    detects="until it has exited",
+    goals=Goals(detect_ms=100),
+)
+def second_on_port(trial: Trial) -> None:
+    job = trial.start_job()
+    first = job.daemon
+    begin = now()
+    second = job.start_daemon(wait=False)
+    trial.expect(second.wait() == 3, "the second musterd did not exit with 3")
+    trial.note("detect", begin, now())
+    said = second.last_words()
+    trial.expect("address already in use" in said.lower(), f"the second musterd said: {said}")
+    job.daemon = first
+    trial.expect_undisturbed()
+    trial.finish_job()
+
+
+@case(
+    "F39",
+    "the daemon's port is taken",
+    fault="another program listens on musterd's port",
+    expected="musterd exits with 3 and names the port; an agent that is sent there ends with one sentence",
+    detects="until musterd has exited",
+    goals=Goals(detect_ms=1000),
+    torchrun="a traceback, exits within 8 s",
+)
+def port_taken(trial: Trial) -> None:
+    job = trial.prepare_job(flags=["--rdzv-conf=connect_timeout=2"])
+    address = trial.cluster.daemon.address
+    trial.start_adversary(trial.cluster.daemon, "stranger", trial.cluster.daemon, PORT, "ready")
+    begin = now()
+    daemon = job.start_daemon(wait=False)
+    trial.expect(daemon.wait() == 3, "musterd did not exit with 3")
+    trial.note("detect", begin, now())
+    trial.expect(f"{address}:{PORT}" in daemon.last_words(), f"musterd said: {daemon.last_words()}")
+    job.start_agent(trial.cluster.nodes[0])
+    trial.expect_exit("node1", 3)
+    trial.expect_told(["node1"], f"{address}:{PORT}")
+
+
+@case(
+    "F40",
+    "a herd of agents",
+    fault="24 agents; musterd is killed and started again",
+    expected="all reconnect, no worker notices",
+    recovers="until all agents have reconnected, from musterd's start on",
+    goals=Goals(recover_ms=3000),
+    features=_STATE,
+)
+def herd(trial: Trial) -> None:
+    # So many marks at the usual pace would take all of two processors.
+    job = trial.prepare_job(nnodes="24", nproc=1, worker_env={"CHAOS_TICK_US": "5000"})
+    job.keep_state()
+    job.start_daemon()
+    for i in range(24):
+        job.start_agent(trial.cluster.nodes[i % 3], name=f"agent{i}")
+    job.wait_running(seconds=60)
+    job.kill_daemon()
+    trial.daemon_comes_back()
+    trial.expect_undisturbed()
+    trial.finish_job()
+
+
+@case(
+    "F44",
+    "garbage on the daemon's port",
+    fault=(
+        "300 connections from another host that send HTTP/1.1, TLS, noise, half a preface, oversized "
+        "and broken frames, or nothing"
+    ),
+    expected="musterd's memory grows by less than 32 MiB; the job runs on and a failure is handled",
+    torchrun="its store survived 320 such connections",
+)
+def garbage(trial: Trial) -> None:
+    job = trial.start_job()
+    assert job.daemon is not None
+    before = resident_kib(job.daemon.pid)
+    sender = trial.start_adversary(trial.cluster.nodes[0], "garbage", trial.cluster.daemon, PORT)
+    trial.expect(sender.wait(60) == 0, f"the sender failed: {sender.last_words()}")
+    grown = resident_kib(job.daemon.pid) - before
+    # gRPC takes up to 140 KiB for a connection and is slow to give it back.
+    trial.expect(grown < 32 << 10, f"musterd's memory grew by {grown} KiB")
+    trial.expect_undisturbed()
+    trial.survives_failure()
+    trial.finish_job()
+
+
+def _outage(trial: Trial, seconds: float) -> None:
+    job = trial.prepare_job()
+    job.keep_state()
+    job.start()
+    job.kill_daemon()
+    trial.hold(seconds)
+    trial.daemon_comes_back()
+    trial.expect_undisturbed()
+    trial.survives_failure()
+    trial.finish_job()

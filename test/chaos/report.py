@@ -1,0 +1,164 @@
+"""What a run of the harness found: as JSON for programs, as lines for a terminal, as docs/faults.md for readers."""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from xml.etree import ElementTree
+
+from case import Case, matrix
+from trial import Outcome
+
+_PASSED, _FAILED, _WAITING, _IMPOSSIBLE = "passed", "failed", "waiting", "not injected"
+
+
+def result_of(case: Case, outcomes: list[Outcome]) -> dict:
+    """The JSON object of one case that was run."""
+    names = list(dict.fromkeys(name for outcome in outcomes for name in outcome.figures_ms))
+    problems = list(dict.fromkeys(problem for outcome in outcomes for problem in outcome.problems))
+    return {
+        "id": case.id,
+        "title": case.title,
+        "outcome": _FAILED if problems else _PASSED,
+        "problems": problems,
+        "repetitions": len(outcomes),
+        "failed_repetitions": sum(bool(outcome.problems) for outcome in outcomes),
+        "figures_ms": {name: _figure(case, name, outcomes) for name in names},
+        "overlap_ns": max((outcome.overlap_ns for outcome in outcomes), default=0),
+        "orphans": sum(outcome.orphans for outcome in outcomes),
+    }
+
+
+def waiting(case: Case, features: Iterable[str]) -> dict:
+    """The JSON object of a case that needs what this Muster does not have."""
+    problem = f"these binaries lack {', '.join(features)}"
+    return {"id": case.id, "title": case.title, "outcome": _WAITING, "problems": [problem]}
+
+
+def impossible(case: Case, reasons: Iterable[str]) -> dict:
+    """The JSON object of a case that this machine does not allow."""
+    return {"id": case.id, "title": case.title, "outcome": _IMPOSSIBLE, "problems": list(reasons)}
+
+
+def _figure(case: Case, name: str, outcomes: list[Outcome]) -> dict:
+    values = [outcome.figures_ms[name] for outcome in outcomes if name in outcome.figures_ms]
+    goal = {"detect": case.goals.detect_ms, "recover": case.goals.recover_ms}.get(name)
+    figure = {"median": round(statistics.median(values), 1), "worst": round(max(values), 1)}
+    return figure if goal is None else {**figure, "goal": goal, "met": max(values) <= goal}
+
+
+def run(muster: str, results: list[dict]) -> dict:
+    """The JSON object of a whole run: what ran, and on what."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {
+        "version": subprocess.run([muster, "--version"], capture_output=True, text=True, check=False).stdout.strip(),
+        "machine": {
+            "kernel": platform.release(),
+            "processors": os.cpu_count(),
+            "memory_gib": round(memory / 2**30),
+        },
+        "cases": results,
+    }
+
+
+def line(result: dict) -> str:
+    """One result for a terminal."""
+    figures = ", ".join(f"{name} {_spread(figure)}" for name, figure in result.get("figures_ms", {}).items())
+    text = f"{result['outcome']:>12}  {result['id']:<9} {result['title']}"
+    problems = "".join(f"\n{'':14}{problem}" for problem in result["problems"])
+    return text + (f": {figures}" if figures else "") + problems
+
+
+def write_xml(file: Path, results: list[dict]) -> None:
+    """One test case for each result, as Bazel and scripts/count_tests.py read them."""
+    suite = ElementTree.Element("testsuite", name="chaos", tests=str(len(results)))
+    for result in results:
+        case = ElementTree.SubElement(suite, "testcase", name=result["id"], classname="chaos")
+        if result["outcome"] != _PASSED:
+            kind = "failure" if result["outcome"] == _FAILED else "skipped"
+            ElementTree.SubElement(case, kind, message="; ".join(result["problems"]))
+    ElementTree.ElementTree(suite).write(file, encoding="utf-8", xml_declaration=True)
+
+
+def merge(file: Path, run: dict) -> dict:
+    """`run`, with the results of cases that it did not include as `file` had them."""
+    old = json.loads(file.read_text(encoding="utf-8"))["cases"] if file.exists() else []
+    known = {result["id"]: result for result in [*old, *run["cases"]]}
+    return {**run, "cases": [known[case.id] for case in matrix() if case.id in known]}
+
+
+def _spread(figure: dict) -> str:
+    spread = f"{_time(figure['median'])} / {_time(figure['worst'])}"
+    if "goal" not in figure:
+        return spread
+    return f"{spread} (goal {_time(figure['goal'])}: {'met' if figure['met'] else 'missed'})"
+
+
+def _time(milliseconds: float) -> str:
+    return f"{milliseconds:.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:.2f} s"
+
+
+_HEAD = """\
+# Faults
+
+What happens to a job when something fails. Each row is a case of `scripts/chaos.sh`: real processes on hosts that are
+network namespaces, three nodes with two workers each and `musterd` on a fourth host unless the row says otherwise. The
+fault is injected, what is expected is checked, and the times are measured on CLOCK_MONOTONIC, which all hosts share.
+Each case also ends with the checks that no process of a round ran beside workers of a later one (each worker stores the
+time in a mapped file every tenth of a millisecond), and that no process is left one second after the agents have ended.
+
+**Detection** is the time from the fault until the last remaining agent knows that the round is over, **recovery** until
+the last worker of the next round runs, where the row says nothing else: median / worst, with the goal and whether the
+worst met it. Times are reported, not asserted; what is expected is asserted.
+
+The last column is `torchrun` of PyTorch 2.6 (Debian 13), tried with three such hosts, two workers each, the c10d backend
+and workers without collectives; it was measured once, beforehand, and is not measured by the script.
+
+"""
+
+
+def write_docs(file: Path, run: dict) -> None:
+    """Writes docs/faults.md. Everything in it but the words of the cases comes from `run`."""
+    results = {result["id"]: result for result in run["cases"]}
+    ran = [result for result in results.values() if result["outcome"] in (_PASSED, _FAILED)]
+    machine_text = "{processors} processors, {memory_gib} GiB, Linux {kernel}".format(**run["machine"])
+    lines = [
+        f"Made by `scripts/chaos.sh --write-docs` with {run['version']} on a machine with {machine_text}: {len(ran)} cases, "
+        f"{sum(result['repetitions'] for result in ran)} repetitions, "
+        f"{sum(result['outcome'] == _PASSED for result in ran)} cases passed. "
+        f"Longest overlap of two rounds: {max((result['overlap_ns'] for result in ran), default=0)} ns. "
+        f"Processes left behind: {sum(result['orphans'] for result in ran)}.",
+        "",
+        "| | fault | what is done | what must happen | times run | detection | recovery | torchrun |",
+        "|---|---|---|---|---|---|---|---|",
+        *(_row(case, results[case.id]) for case in matrix() if results.get(case.id) in ran),
+        "",
+    ]
+    for title, outcome in (
+        ("Waiting for a part of Muster", _WAITING),
+        ("Not injected on this kind of machine", _IMPOSSIBLE),
+    ):
+        rest = [result for result in results.values() if result["outcome"] == outcome]
+        if rest:
+            items = [f"- {result['id']}, {result['title']}: {'; '.join(result['problems'])}" for result in rest]
+            lines += [f"## {title}", "", *items, ""]
+    file.write_text(_HEAD + "\n".join(lines), encoding="utf-8")
+
+
+def _row(case: Case, result: dict) -> str:
+    figures = result["figures_ms"]
+
+    def cell(name: str, meaning: str) -> str:
+        return "" if name not in figures else _spread(figures[name]) + (f"; {meaning}" if meaning else "")
+
+    others = [name for name in figures if name not in ("detect", "recover")]
+    more = "".join(f"; {name}: {_spread(figures[name])}" for name in others)
+    count = str(result["repetitions"])
+    if result["problems"]:
+        count += f", **{result['failed_repetitions']} not as expected**: {result['problems'][0]}"
+    cells = [case.id, case.title, case.fault, case.expected, count, cell("detect", case.detects),
+             cell("recover", case.recovers) + more, case.torchrun]
+    return "| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |"

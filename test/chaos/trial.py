@@ -1,0 +1,179 @@
+"""One repetition of one case: fresh hosts, one job, what was measured and what was not as expected."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cluster import Cluster, Host
+from isolation import SCRATCH
+from job import Job
+from processes import Program, TimedOut, living, now, reap_all, wait_for
+from tools import Tools
+
+NODES = ("node1", "node2", "node3")
+# Most node faults are node3's. A job of ELASTIC nodes goes on without it.
+SURVIVORS = NODES[:2]
+ELASTIC = "2:3"
+# How long after a job's end a process of it may still be seen (goal of the matrix, F7).
+_ORPHAN_S = 1.0
+_ADVERSARY = str(Path(__file__).parent / "adversary.py")
+
+
+@dataclass
+class Outcome:
+    """What a repetition came to. `problems` is empty when all was as expected."""
+
+    problems: list[str] = field(default_factory=list)
+    figures_ms: dict[str, float] = field(default_factory=dict)
+    overlap_ns: int = 0
+    orphans: int = 0
+
+
+class Trial:
+    """What a case works with. To be closed."""
+
+    def __init__(self, tools: Tools, size: int = 3):
+        self.tools = tools
+        self.folder = Path(tempfile.mkdtemp(dir=SCRATCH))
+        self.outcome = Outcome()
+        self.cluster = Cluster(size)
+        self.job: Job
+        self._before = set(living())
+        self._helpers: list[Program] = []
+
+    # -- the usual course
+
+    def start_job(self, **options) -> Job:
+        """The usual job: a daemon and an agent on each node, all workers running."""
+        self.job = self.prepare_job(**options)
+        self.job.start()
+        return self.job
+
+    def prepare_job(self, **options) -> Job:
+        self.job = Job(self.tools, self.cluster, self.folder, **options)
+        return self.job
+
+    def start_helper(self, host: Host, *argv: str, **more) -> Program:
+        """Starts a program that is part of the fault; it is killed at the end."""
+        helper = host.start(argv[0], argv, dict(os.environ), **more)
+        self._helpers.append(helper)
+        return helper
+
+    def start_adversary(self, host: Host, kind: str, target: Host, port: int, word: str = "") -> Program:
+        """Starts a program of adversary.py and waits for `word`, by which it says that it has begun."""
+        helper = self.start_helper(host, sys.executable, _ADVERSARY, kind, target.address, str(port))
+        if word:
+            helper.wait_for_line(word)
+        return helper
+
+    def hold(self, seconds: float) -> None:
+        """Lets a fault last. Not for waiting until something has happened."""
+        time.sleep(seconds)
+
+    def detected(self, agents: Collection[str], since: int) -> None:
+        """Notes how long it took until all of `agents` knew that the round was over."""
+        told = wait_for(lambda: self.job.timeline().all_told(agents, since), f"not told: {', '.join(agents)}")
+        self.note("detect", since, told)
+
+    def recovered(self, agents: Collection[str], since: int) -> int:
+        """Waits for the round after the first on `agents`; notes how long it took until its last worker ran."""
+        number = self.job.wait_running(agents, after_round=0)
+        self.note("recover", since, self.job.timeline().started(number))
+        return number
+
+    def daemon_comes_back(self) -> None:
+        """Starts the daemon again, waits until every agent has reconnected, and notes how long that took."""
+        begin = now()
+        self.job.start_daemon()
+
+        def all_back() -> int | None:
+            timeline = self.job.timeline()
+            back = [timeline.first("reconnected", name, begin) for name in self.job.agents]
+            return max(event.ns for event in back if event) if all(back) else None
+
+        back = wait_for(all_back, lambda: f"not every agent has reconnected; {self.job.last_words()}")
+        self.note("recover", begin, back)
+
+    def survives_failure(self, figure: str = "a later failure") -> None:
+        """A rank's failure leads to the next round, as if nothing had been before. Notes how long that took."""
+        begin = now()
+        self.job.worker(3).command("exit 3")
+        number = self.job.wait_running(after_round=0)
+        self.note(figure, begin, self.job.timeline().started(number))
+        self.expect_restarts(1)
+
+    def finish_job(self, but: Collection[str] = ()) -> None:
+        """Lets the workers end with 0; every agent, those in `but` aside, must exit with 0, too."""
+        self.job.workers_finish()
+        for agent in self.job.agents.values():
+            if agent.name not in but:
+                self.expect_exit(agent.name, 0)
+
+    # -- what is expected
+
+    def expect(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            self.outcome.problems.append(otherwise)
+
+    def expect_exit(self, agent: str, code: int) -> None:
+        program = self.job.agents[agent].program
+        found = program.wait()
+        self.expect(found == code, f"agent {agent} exited with {found}, not {code}: {program.last_words()}")
+
+    def expect_restarts(self, count: int) -> None:
+        found = self.job.timeline().restarts()
+        self.expect(found == count, f"TORCHELASTIC_RESTART_COUNT went to {found}, not {count}")
+
+    def expect_undisturbed(self) -> None:
+        """The first round's workers all run and no other round has been."""
+        timeline = self.job.timeline()
+        self.expect(timeline.rounds() == [0], f"workers ran in rounds {timeline.rounds()}, not in round 0 alone")
+        dead = [mark.rank for mark in timeline.marks if not mark.alive]
+        self.expect(not dead, f"ranks {dead} have ended")
+
+    def expect_told(self, agents: Collection[str], sentence: str) -> None:
+        """Each of `agents` says `sentence` on its terminal."""
+        for name in agents:
+            program = self.job.agents[name].program
+            try:
+                program.wait_for_line(sentence, seconds=5.0)
+            except TimedOut as error:
+                self.expect(False, str(error))
+
+    # -- figures
+
+    def note(self, name: str, begin_ns: int, end_ns: int) -> None:
+        self.outcome.figures_ms[name] = (end_ns - begin_ns) / 1e6
+
+    # -- the end
+
+    def check_invariants(self) -> None:
+        """No two rounds' workers at a time, and nothing left behind once the agents are gone."""
+        overlap = self.outcome.overlap_ns = self.job.timeline().overlap_ns()
+        self.expect(overlap == 0, f"workers of two rounds ran together for {overlap} ns")
+        for program in [*self._helpers, *([self.job.daemon] if self.job.daemon else [])]:
+            if program.running():
+                program.signal(signal.SIGKILL)
+                program.wait()
+        if any(agent.program.running() for agent in self.job.agents.values()):
+            return  # The case failed before the job's end; what an agent still has is not left behind.
+        deadline = now() + int(_ORPHAN_S * 1e9)
+        while (left := self._left_behind()) and now() < deadline:
+            time.sleep(0.01)
+        self.outcome.orphans = len(left)
+        self.expect(not left, f"left behind: {', '.join(left.values())}")
+
+    def close(self) -> None:
+        """Ends what still runs. What a case leaves running it has complained about."""
+        self.cluster.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        reap_all()
+
+    def _left_behind(self) -> dict[int, str]:
+        return {pid: command for pid, command in living().items() if pid not in self._before}
