@@ -176,11 +176,40 @@ class GrpcClient final : public RendezvousClient {
     if (!std::exchange(answered_, true)) patience_timer_.cancel();
     if (const auto* heard = std::get_if<Heard>(&directive)) {
       keeper_.OnHeard(heard->number);
-      return MoveDeadline();
+      MoveDeadline();
+      return TellHeld();
     }
     if (const auto* welcome = std::get_if<Welcome>(&directive)) HandleWelcome(*welcome);
     if (std::holds_alternative<Evicted>(directive)) HandleEvicted();
     over_ = over_ || std::holds_alternative<Refused>(directive);
+    const bool ends =
+        std::holds_alternative<Refused>(directive) || std::holds_alternative<Evicted>(directive);
+    if (ends) held_.clear();
+    const bool starts = std::holds_alternative<Assignment>(directive);
+    if (!held_.empty() || (starts && LeaseIsShort())) {
+      held_.push_back(directive);
+    } else {
+      Tell(directive);
+    }
+  }
+
+  // Workers that are started on a lease which is about to end would be killed at once. So it is:
+  // when it took long to connect, or when this process stood still. The next beat that is answered
+  // tells.
+  bool LeaseIsShort() const {
+    const std::optional<TimePoint> deadline = keeper_.deadline();
+    return deadline && Clock::now() + lease_ / 3 > *deadline;
+  }
+
+  void TellHeld() {
+    if (held_.empty() || LeaseIsShort()) return;
+    for (const Directive& directive : std::exchange(held_, {})) {
+      // The listener may end the attendance.
+      if (alive_ != nullptr) Tell(directive);
+    }
+  }
+
+  void Tell(const Directive& directive) {
     // After Leave only the stream's end is waited for.
     if (!left_) listener_.OnDirective(directive);
   }
@@ -244,6 +273,7 @@ class GrpcClient final : public RendezvousClient {
     last_error_ = error.cause;
     unresolved_ = error.unresolved;
     open_ = false;
+    held_.clear();
     keeper_.OnNewConnection();
     if (!answered_) {
       TryAgain();
@@ -394,6 +424,7 @@ class GrpcClient final : public RendezvousClient {
   Duration keep_alive_{};
   LeaseKeeper keeper_;
   std::optional<TimePoint> fenced_for_;  // the deadline that was told
+  std::vector<Directive> held_;          // an Assignment and what came after it (LeaseIsShort)
 
   AttendStream* stream_ = nullptr;  // deletes itself once gRPC is done with it
   bool open_ = false;               // what is said may be sent on it

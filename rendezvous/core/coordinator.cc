@@ -91,6 +91,7 @@ void Coordinator::Join(AgentId agent, const JoinRequest& request, TimePoint now)
     objection = job->second->ContestRank(request.node, now);
   }
   if (!objection.empty()) {
+    ended_.erase(agent);
     Tell(agent, Refused{objection});
     if (attendance != nullptr) Remove(*attendance, "broke the protocol: " + objection, now);
     return Forward();
@@ -107,6 +108,9 @@ Coordinator::Attendance& Coordinator::Open(AgentId agent, const JoinRequest& req
   if (job == nullptr) {
     job = std::make_unique<Job>(request.run_id, next_incarnation_++, request.settings, now,
                                 &from_jobs_);
+    if (const auto busy = busy_names_.find(request.run_id); busy != busy_names_.end()) {
+      job->HoldUntil(busy->second, now);
+    }
   }
   const AttendeeId id = next_attendee_++;
   Attendance& attendance = attendances_[id];
@@ -346,6 +350,8 @@ void Coordinator::Remove(Attendance& attendance, const std::string& why, TimePoi
   // out between the two.
   Forward();
   if (!job->abandoned()) return;
+  std::erase_if(busy_names_, [now](const auto& name) { return name.second <= now; });
+  if (job->workers_gone_by() > now) busy_names_[job->run_id()] = job->workers_gone_by();
   outbox_.forgotten_jobs.push_back(job->run_id());
   jobs_.erase(outbox_.forgotten_jobs.back());
 }

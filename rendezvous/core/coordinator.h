@@ -153,6 +153,9 @@ class Coordinator {
   // before must not be taken for the beginning of another.
   std::unordered_map<AgentId, SessionToken> ended_;
   std::set<std::pair<TimePoint, AttendeeId>> leases_;
+  // Jobs that are no more and whose workers may still run: until when. Another job of the name
+  // waits.
+  std::map<std::string, TimePoint, std::less<>> busy_names_;
   std::string draining_;  // why, when Drain was called
 };
 

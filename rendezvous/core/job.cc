@@ -243,6 +243,7 @@ void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoi
   attendees_.erase(agent);
   node_ids_.erase(attendee.node.node_id);
   Log(attendee.node.host, why);
+  workers_gone_by_ = std::max(workers_gone_by_, gone_by);
   if (verdict_) return;
   if (attendee.state == NodeState::kStopping) round_->HoldUntil(gone_by, now);
   round_->Leave(attendee.node.node_id, now);

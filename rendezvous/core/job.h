@@ -96,6 +96,10 @@ class Job {
   Incarnation incarnation() const { return incarnation_; }
   const JobSettings& settings() const { return settings_; }
   bool ended() const { return verdict_.has_value(); }
+  // When the workers of nodes that were lost are dead for certain.
+  TimePoint workers_gone_by() const { return workers_gone_by_; }
+  // Workers of an earlier job of this name may run until then. Before the first Join.
+  void HoldUntil(TimePoint earliest, TimePoint now) { round_->HoldUntil(earliest, now); }
   // No agent attends: the job can be forgotten.
   bool abandoned() const { return attendees_.empty(); }
   bool HasNode(std::string_view node_id) const;
@@ -147,6 +151,7 @@ class Job {
   std::set<std::string, std::less<>> node_ids_;
   std::set<int> succeeded_;  // group ranks of the current round whose workers are all done
   std::optional<TimePoint> next_reminder_;
+  TimePoint workers_gone_by_ = TimePoint::min();
   int rounds_run_ = 0;
   int restarts_ = 0;
   // When restarts were, as far as the policy asks: oldest first.
