@@ -5,8 +5,8 @@
 # processors. Exits with 0 if nothing was found; else the output names the seed, with which the run
 # can be seen event by event (cluster_simulation --first-seed=SEED --seeds=1 --trace).
 # Histories of the store (test/linearizability): so many, from real daemons under faults, each checked
-# for linearizability; 0: none. Some six minutes on two processors. One that fails is shown, and is
-# left in the outputs of the test.
+# for linearizability; 0: none. Before all, the mutants of the simulated code must each be caught.
+# The histories take some six minutes on two processors. One that fails is shown, and is left in the outputs of the test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -56,5 +56,13 @@ soak_histories() {
     //test/linearizability:linearizability_test
 }
 
+# ------------------------------------------------------------------------------------- mutants
+# The simulation with one mistake each in the code that it simulates: says which check caught which.
+soak_mutants() {
+  echo "soak: mutants"
+  bazel test --test_output=all --nocache_test_results //test/rendezvous/cluster:mutants_test
+}
+
+soak_mutants
 soak_simulation
 soak_histories

@@ -1,0 +1,64 @@
+// Who attends which job, as the daemon thinks: who is lost does not come back by something that he
+// said before (I6).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/core/record.h"
+#include "rendezvous/core/types.h"
+#include "test/rendezvous/cluster/violations.h"
+
+namespace muster::rendezvous {
+
+class AttendanceChecks {
+ public:
+  explicit AttendanceChecks(Violations& violations) : violations_(violations) {}
+
+  // A job of the running daemon has changed, at true time `now`, by what its sender said at `sent`,
+  // if anything was said; nothing: it is forgotten.
+  void OnChange(const std::string& run_id, const std::optional<JobRecord>& job,
+                std::optional<TimePoint> sent, TimePoint now) {
+    Nodes nodes;
+    if (job) {
+      for (const AttendeeRecord& attendee : job->attendees) {
+        nodes[attendee.session] = attendee.node.node_id;
+      }
+    }
+    Nodes& before = jobs_[run_id];
+    for (const auto& [session, node] : before) {
+      if (!nodes.contains(session)) ended_[session] = now;
+    }
+    for (const auto& [session, node] : nodes) {
+      const auto ended = ended_.find(session);
+      if (before.contains(session) || ended == ended_.end() || !welcomed_.contains(session))
+        continue;
+      if (sent && *sent >= ended->second) continue;
+      violations_.Add(Check::kRevived,
+                      absl::StrCat("job ", run_id, ": node ", node,
+                                   " was lost, and what it had said before has brought it back"));
+    }
+    before = std::move(nodes);
+  }
+  // An agent knows that it attends by this session. One that does not may join again by it, and has
+  // no workers.
+  void OnWelcomed(const SessionToken& session) { welcomed_.insert(session); }
+  // A daemon has started with what was on the disk: what was not is undone.
+  void OnRestart() {
+    ended_.clear();
+    jobs_.clear();
+  }
+
+ private:
+  using Nodes = std::map<SessionToken, std::string>;
+
+  Violations& violations_;
+  std::map<std::string, Nodes> jobs_;
+  std::map<SessionToken, TimePoint> ended_;
+  std::set<SessionToken> welcomed_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,129 @@
+// The daemon's host: musterd's loop around the real Coordinator and CommitGate, as
+// rendezvous/fronts has it, on the simulated disk and network.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "rendezvous/core/commit_gate.h"
+#include "rendezvous/core/coordinator.h"
+#include "test/rendezvous/cluster/disk.h"
+#include "test/rendezvous/cluster/network.h"
+#include "test/rendezvous/cluster/process.h"
+#include "test/rendezvous/cluster/world.h"
+
+namespace muster::rendezvous {
+
+// Mistakes that live in the loop around the core, each made on purpose in a mutant.
+struct DaemonMutations {
+  bool answers_before_commit = false;
+  bool reuses_incarnations = false;
+  bool forgets_store = false;  // entries are not restored
+};
+
+class Daemon final : public Network::Server {
+ public:
+  struct Options {
+    bool durable = true;
+    DaemonMutations mutations;
+  };
+  Daemon(World world, Disk& disk, const Options& options);
+  ~Daemon() override { Kill(false); }
+
+  // Starts the process, which listens after a while. Not while it runs.
+  void Start(Duration until_it_listens);
+  void Kill(bool power_loss);
+  bool runs() const { return process_ != nullptr; }
+  void Halt(Duration duration);
+  // Everything has an end: nobody attends, nothing waits.
+  bool idle() const { return runs() && coordinator_->idle() && gate_.idle(); }
+  // Null while it does not run.
+  const Coordinator* coordinator() const { return coordinator_ ? &*coordinator_ : nullptr; }
+  TimePoint Now() const { return world_.scheduler.now() + clock_offset_; }
+  void CloseAll();
+
+  // The daemon ended by itself, as its disk is broken.
+  std::function<void()> on_ended;
+
+ private:
+  // What a store answers, and what the key had when it did.
+  struct StoreTelling {
+    ConnectionId connection = 0;
+    StoreAnswer answer;
+    StoreRequest request;
+    std::string value;
+  };
+  using Telling = std::variant<Outgoing, StoreTelling>;
+  // A front's side of a connection.
+  struct Front {
+    SessionToken session;
+    std::string run_id;
+    std::string node_id;
+    Duration lease{};
+    bool attends = false;  // the Coordinator may know of it
+    TimePoint last_heard{};
+  };
+
+  // Network::Server.
+  void OnAccepted(ConnectionId connection) override;
+  void OnMessage(ConnectionId connection, Upward message, TimePoint sent) override;
+  void OnClosed(ConnectionId connection) override;
+
+  void Restore();
+  // Connections over which nothing comes for long are dead: the transport's pings find that.
+  void Sweep();
+  void Take(ConnectionId connection, const Upward& message, TimePoint sent);
+  static void Know(Front& front, const JoinRequest& join);
+  void HandOver(AgentId agent, Front& front, const Upward& message);
+  void Serve(ConnectionId connection, const StoreRequest& request);
+  StoreAnswer Do(const StoreRequest& request, KeyValueStore& store);
+  // As Driver has them.
+  // Returns whose jobs are said to have changed.
+  std::set<std::string> Follow(std::optional<TimePoint> sent);
+  void Put(Telling telling);
+  void Deliver();
+  void Tell(const Telling& telling);
+  void TellAgent(const Outgoing& outgoing);
+  void TellStoreClient(const StoreTelling& telling);
+  void CommitSoon();
+  void Commit();
+  void ArmTimer();
+  // As JournalWriter has it.
+  DiskBatch TakeBatch();
+  void KeepBatch();
+
+  World world_;
+  Disk& disk_;
+  const Options options_;
+
+  Duration clock_offset_{};
+  std::shared_ptr<Process> process_;
+  std::uint64_t life_ = 0;
+  bool listens_ = false;
+  std::optional<Coordinator> coordinator_;
+  CommitGate<Telling> gate_;
+  std::size_t untold_ = 0;
+  // Of every session that ever joined, what it said: for the checks alone.
+  std::map<SessionToken, JoinRequest> joins_;
+  std::map<ConnectionId, Front> fronts_;
+  std::optional<TimePoint> timer_due_;
+  bool commit_posted_ = false;
+  bool full_ = false;
+
+  struct Changes {
+    std::set<std::string> forgotten;
+    std::set<std::string> jobs;
+    std::map<std::string, std::set<std::string>> keys;
+  };
+  Changes changes_;
+  Changes writing_;
+};
+
+}  // namespace muster::rendezvous

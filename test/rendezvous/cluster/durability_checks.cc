@@ -1,0 +1,134 @@
+#include "test/rendezvous/cluster/durability_checks.h"
+
+#include <algorithm>
+#include <tuple>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+
+bool NotNewer(const RoundId& a, const RoundId& b) {
+  return std::tie(a.incarnation, a.number) <= std::tie(b.incarnation, b.number);
+}
+
+// The journal keeps milliseconds.
+JobRecord InMilliseconds(JobRecord record) {
+  const auto cut = [](Duration& time) { time = std::chrono::duration_cast<milliseconds>(time); };
+  cut(record.round.gives_up_in);
+  if (record.round.last_call_in) cut(*record.round.last_call_in);
+  if (record.round.held_for) cut(*record.round.held_for);
+  for (Duration& age : record.restart_ages) cut(age);
+  for (AttendeeRecord& attendee : record.attendees) {
+    cut(attendee.lease);
+    cut(attendee.keep_alive);
+  }
+  return record;
+}
+
+}  // namespace
+
+void DurabilityChecks::OnDurable(const std::string& run_id, const JobRecord* record) {
+  if (record == nullptr) return;
+  JobHistory& history = history_[run_id];
+  const RoundId now{record->incarnation, record->round.number};
+  if (!NotNewer(history.newest, now)) {
+    violations_.Add(Check::kRoundOrder,
+                    absl::StrCat("job ", run_id, ": incarnation ", now.incarnation, ", round ",
+                                 now.number, " is written after incarnation ",
+                                 history.newest.incarnation, ", round ", history.newest.number));
+  }
+  history.newest = now;
+  if (record->verdict) history.ended.insert(record->incarnation);
+}
+
+void DurabilityChecks::OnTold(const std::string& run_id, const SessionToken& session,
+                              const std::optional<JobRecord>& now, const Directive& directive) {
+  const auto found = history_.find(run_id);
+  const JobHistory known = found == history_.end() ? JobHistory{} : found->second;
+  const auto on_disk = disk_.jobs().find(run_id);
+  const JobRecord* const record = on_disk == disk_.jobs().end() ? nullptr : &on_disk->second.record;
+  const auto is_it = [&](const AttendeeRecord& attendee) { return attendee.session == session; };
+  const auto has_it = [&](const JobRecord& job) {
+    return std::any_of(job.attendees.begin(), job.attendees.end(), is_it);
+  };
+  std::string what;
+  if (const auto* assignment = std::get_if<Assignment>(&directive)) {
+    // Of a job that is forgotten by now, that is what had to be written.
+    const bool lives = now && now->incarnation == assignment->incarnation;
+    if (lives && !NotNewer(assignment->id(), known.newest)) {
+      what = "a round starts that is not on the disk";
+    }
+    if (record != nullptr && record->round.number == assignment->round &&
+        record->incarnation == assignment->incarnation &&
+        (!record->round.complete || record->restarts != assignment->restart_count ||
+         record->round.members.at(assignment->group_rank).group_rank != assignment->group_rank)) {
+      what = "a round starts that is another on the disk";
+    }
+  } else if (const auto* stop = std::get_if<Stop>(&directive)) {
+    const bool lives = now && now->incarnation == stop->incarnation;
+    if (lives && !NotNewer({stop->incarnation, stop->round + 1}, known.newest)) {
+      what = absl::StrCat("round ", stop->round, " is stopped that goes on on the disk");
+    }
+  } else if (const auto* verdict = std::get_if<Verdict>(&directive)) {
+    if (known.ended.empty() && now) what = "a verdict is told that is not on the disk";
+    if (record != nullptr && record->verdict && !(*record->verdict == *verdict) &&
+        known.ended.contains(record->incarnation)) {
+      what = "a verdict is told that is another on the disk";
+    }
+  } else if (std::holds_alternative<Evicted>(directive)) {
+    // It may have joined anew over another connection.
+    if (record != nullptr && has_it(*record) && !(now && has_it(*now))) {
+      what = "a node is told that it has lost its place, and has it on the disk";
+    }
+  }
+  if (!what.empty()) violations_.Add(Check::kDurable, absl::StrCat("job ", run_id, ": ", what));
+}
+
+void DurabilityChecks::OnAcknowledged(const std::string& run_id, Incarnation incarnation,
+                                      const std::optional<JobRecord>& now, const std::string& key,
+                                      const std::string& value) {
+  if (!now || now->incarnation != incarnation) return;  // it is forgotten meanwhile
+  const auto job = disk_.jobs().find(run_id);
+  const std::string name = absl::StrCat("job ", run_id, ", key ", key, ": ");
+  if (job == disk_.jobs().end()) {
+    return violations_.Add(Check::kDurable, absl::StrCat(name, "of a job that is not on the disk"));
+  }
+  if (job->second.record.incarnation != incarnation) return;
+  // Numbers and logs only grow: what is there is this value or a later one.
+  const auto entries = disk_.entries().find(run_id);
+  const bool is_there = entries != disk_.entries().end() && entries->second.contains(key);
+  const std::string there = is_there ? entries->second.at(key) : "";
+  const bool later = key[0] == 'a' ? there.size() >= value.size()
+                                   : std::strtoll(there.c_str(), nullptr, 10) >=
+                                         std::strtoll(value.c_str(), nullptr, 10);
+  if (later) return;
+  violations_.Add(Check::kDurable, absl::StrCat(name, "'", value, "' is acknowledged, and '", there,
+                                                "' is on the disk"));
+}
+
+void DurabilityChecks::OnRestored(const JobRecord& written,
+                                  const std::optional<JobRecord>& restored) {
+  if (written.attendees.empty()) return;
+  if (!restored) {
+    return violations_.Add(Check::kRestored, absl::StrCat("job ", written.run_id, " is forgotten"));
+  }
+  const JobRecord want = InMilliseconds(written);
+  const JobRecord have = InMilliseconds(*restored);
+  if (want == have) return;
+  std::string what = "the job";
+  if (!(want.round == have.round)) what = "its round";
+  if (want.attendees != have.attendees) what = "its nodes";
+  if (want.restarts != have.restarts) what = "its restarts";
+  if (want.restart_ages != have.restart_ages) what = "when its restarts were";
+  if (want.succeeded != have.succeeded) what = "who has succeeded";
+  if (want.verdict != have.verdict) what = "its verdict";
+  if (want.started != have.started) what = "whether it has started";
+  violations_.Add(Check::kRestored,
+                  absl::StrCat("job ", written.run_id, ": ", what, " is not what was written"));
+}
+
+}  // namespace muster::rendezvous

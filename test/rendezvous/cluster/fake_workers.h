@@ -1,0 +1,96 @@
+// The workers of one node in one round, and the guard that ends them when their agent cannot: what
+// worker/ is on a real host. They outlive their agent, but not by much.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "rendezvous/core/types.h"
+#include "test/rendezvous/cluster/process.h"
+#include "test/rendezvous/cluster/world.h"
+
+namespace muster::rendezvous {
+
+// How workers behave, for all of a cluster; may change while they run.
+struct WorkerHabits {
+  int failures_per_1000_minutes = 0;  // of one node's workers
+  int ignores_term_per_100 = 0;
+  Duration work{};      // until all have exited with 0
+  bool finish = false;  // those that start exit with 0 soon
+  bool never_fail = false;
+};
+
+class FakeWorkers : public std::enable_shared_from_this<FakeWorkers> {
+ public:
+  // Each runs in the agent's process, or never if that is dead.
+  struct Events {
+    std::function<void()> on_started;
+    std::function<void(const WorkerFailure&)> on_first_failure;
+    // The guard kills them; on_gone follows.
+    std::function<void()> on_lost_touch;
+    std::function<void(bool succeeded)> on_gone;
+  };
+
+  FakeWorkers(World world, std::string node, Assignment assignment, const WorkerHabits& habits,
+              std::weak_ptr<Process> agent, Events events);
+
+  // The first of them runs from now on.
+  void Start();
+  // The stop ladder: a signal, and SIGKILL after the grace time.
+  void Stop();
+  void Kill() { DieWithin(std::chrono::milliseconds(5)); }
+  // The guard does it.
+  void LoseTouch();
+  // The agent is dead: the kernel and the guard end them.
+  void AgentDied() { DieWithin(std::chrono::milliseconds(kAfterAgentMs)); }
+  void DieWithin(Duration longest);
+  void Die(bool succeeded);
+  // All of a sudden they do what is left of their work.
+  void FinishSoon();
+
+  bool alive() const { return alive_; }
+  const Assignment& assignment() const { return assignment_; }
+
+ private:
+  static constexpr int kAfterAgentMs = 100;
+
+  // Runs `task` after `delay` if they are still alive.
+  void After(Duration delay, std::function<void()> task);
+  void ToAgent(std::function<void()> task);
+  void Fail();
+
+  World world_;
+  const std::string node_;
+  const Assignment assignment_;
+  const WorkerHabits& habits_;
+  const std::weak_ptr<Process> agent_;
+  const Events events_;
+
+  bool alive_ = false;
+  bool stopping_ = false;
+  bool dying_ = false;
+};
+
+// worker/orphan_guard.h: kills when the time comes that it was told last, whatever the agent does.
+class FakeGuard {
+ public:
+  explicit FakeGuard(World world) : world_(world) {}
+
+  void Watch(const std::shared_ptr<FakeWorkers>& workers);
+  // In true time.
+  void SetDeadline(std::optional<TimePoint> deadline);
+
+ private:
+  void Schedule();
+  void Look();
+
+  World world_;
+  std::weak_ptr<FakeWorkers> workers_;
+  std::optional<TimePoint> deadline_;
+  std::shared_ptr<int> alive_ = std::make_shared<int>();
+  bool scheduled_ = false;
+};
+
+}  // namespace muster::rendezvous

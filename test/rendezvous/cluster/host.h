@@ -1,0 +1,58 @@
+// One host of agents: its power, its clock, its guard, and the agent process that is there now.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "test/rendezvous/cluster/scenario.h"
+#include "test/rendezvous/cluster/sim_agent.h"
+#include "test/rendezvous/cluster/store_client.h"
+
+namespace muster::rendezvous {
+
+class Host {
+ public:
+  Host(World world, const Scenario& scenario, const WorkerHabits& habits,
+       const AgentMutations& mutations, int index);
+
+  // A new agent process, as a new node. Not while there is one, or while the power is off.
+  void StartAgent();
+  // As soon as what the last one has left behind is gone.
+  void StartAgentAfter(Duration pause);
+  // kill -9.
+  void KillAgent();
+  // The agent ends by itself, or not at all if it is stopped.
+  void TerminateAgent();
+  void StopAgent(Duration duration);
+  void PowerOff();
+  void PowerOn();
+  // From now on agents that end stay away.
+  void StayAway() { stays_away_ = true; }
+
+  bool powered() const { return powered_; }
+  // Null when there is none.
+  const SimAgent* agent() const { return agent_.get(); }
+  const std::shared_ptr<FakeWorkers>& workers() const;
+  void ContinueAgent();
+  int index() const { return index_; }
+
+ private:
+  void RemoveAgent();
+
+  World world_;
+  const Scenario& scenario_;
+  const WorkerHabits& habits_;
+  const AgentMutations& mutations_;
+  const int index_;
+
+  bool powered_ = true;
+  bool stays_away_ = false;
+  int agents_started_ = 0;
+  Duration clock_offset_{};
+  FakeGuard guard_;
+  std::shared_ptr<FakeWorkers> workers_left_;  // of the agent before
+  std::unique_ptr<SimAgent> agent_;
+  std::unique_ptr<StoreClient> store_client_;
+};
+
+}  // namespace muster::rendezvous

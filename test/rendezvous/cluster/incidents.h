@@ -1,0 +1,116 @@
+// How often each thing happened in simulated clusters. What never happened has shown nothing.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace muster::rendezvous {
+
+enum class Incident {
+  // Faults.
+  kPartition,
+  kOneWayUp,
+  kOneWayDown,
+  kSlowNetwork,
+  kLossyNetwork,
+  kConnectionCut,
+  kHalfOpen,
+  kAgentStopped,
+  kAgentStoppedLong,
+  kAgentKilled,
+  kAgentTerminated,
+  kPowerLoss,
+  kDaemonKilled,
+  kDaemonPowerLoss,
+  kDaemonHalted,
+  kDiskSlow,
+  kDiskFull,
+  kDiskBroken,
+  kSwizzle,
+  // What came of them.
+  kBatchKept,
+  kBatchLost,
+  kConnectionRefused,
+  kConnectTimeout,
+  kDoubted,
+  kResumed,
+  kEvicted,
+  kFenced,
+  kGuardStruck,
+  kLateAssignment,
+  kFencedReport,
+  kRestored,
+  kWorkerFailed,
+  kTermIgnored,
+  kRestart,
+  kSpare,
+  kVerdictSucceeded,
+  kVerdictFailed,
+  kVerdictTimeout,
+  kJobForgotten,
+  kRefused,
+  kStoreAcknowledged,
+  kStoreRefused,
+  kStoreUnanswered,
+};
+inline constexpr std::array<std::string_view, 43> kIncidentNames = {
+    "partition",
+    "one-way loss up",
+    "one-way loss down",
+    "slow network",
+    "lossy network",
+    "connection cut",
+    "half-open connection",
+    "agent stopped",
+    "agent stopped long",
+    "agent killed",
+    "agent terminated",
+    "power loss",
+    "daemon killed",
+    "daemon power loss",
+    "daemon halted",
+    "disk slow",
+    "disk full",
+    "disk broken",
+    "swizzle",
+    "unsynced batch kept",
+    "unsynced batch lost",
+    "connection refused",
+    "connect timeout",
+    "connection doubted",
+    "resumed",
+    "evicted",
+    "agent fenced itself",
+    "guard struck",
+    "assignment came too late",
+    "report fenced",
+    "job restored",
+    "worker failed",
+    "SIGTERM ignored",
+    "restart",
+    "spare",
+    "verdict: succeeded",
+    "verdict: worker failed",
+    "verdict: join timeout",
+    "job forgotten",
+    "connection refused by the core",
+    "store acknowledged",
+    "store refused",
+    "store unanswered"};
+static_assert(static_cast<std::size_t>(Incident::kStoreUnanswered) + 1 == kIncidentNames.size());
+
+class Incidents {
+ public:
+  void Count(Incident what) { ++counts_[static_cast<std::size_t>(what)]; }
+  void Add(const Incidents& other) {
+    for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
+  }
+  // In the order of kIncidentNames.
+  const std::array<std::int64_t, kIncidentNames.size()>& counts() const { return counts_; }
+
+ private:
+  std::array<std::int64_t, kIncidentNames.size()> counts_{};
+};
+
+}  // namespace muster::rendezvous

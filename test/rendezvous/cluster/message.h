@@ -1,0 +1,56 @@
+// What goes over the simulated network: proto/rendezvous.proto and proto/store.proto as values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "rendezvous/core/directive.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+struct ResumeSession {
+  SessionToken session;
+  std::uint64_t connection = 0;
+};
+struct Beat {
+  std::int64_t number = 0;
+};
+struct Started {
+  RoundId round;
+};
+struct Exited {
+  RoundId round;
+  WorkersOutcome outcome;
+};
+struct IsLeaving {
+  std::string reason;
+};
+struct Goodbye {
+  std::string reason;
+};
+
+enum class StoreOperation { kSet, kAdd, kCompareSet, kAppend, kGet };
+struct StoreRequest {
+  std::uint64_t number = 0;
+  StoreOperation operation = StoreOperation::kGet;
+  std::string run_id;
+  std::string key;
+  std::string expected;  // kCompareSet
+  std::string value;
+};
+struct StoreAnswer {
+  std::uint64_t number = 0;
+  bool done = false;  // else it was refused, and nothing has changed
+  std::string value;  // kAdd: the sum; kCompareSet: what is there now; kGet: what is there, or ""
+  bool stored = false;
+  // For the checks alone: which life of the job it was done in.
+  Incarnation incarnation = 0;
+};
+
+using Upward = std::variant<JoinRequest, ResumeSession, Beat, Started, Exited, IsLeaving, Goodbye,
+                            StoreRequest>;
+using Downward = std::variant<Directive, StoreAnswer>;
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,37 @@
+"""Simulations with one mistake each in the code that they simulate."""
+
+def mutant(name, file, old, new):
+    """A cluster simulation in which `old`, which is in `file` once, reads `new`.
+
+    The mutated copy is linked before the library that has the original, of which nothing is then
+    taken: so a mutant costs one compilation and one linking.
+
+    Args:
+      name: of the binary, after "mutant_".
+      file: label of the source file.
+      old: the text that is replaced; on one line.
+      new: what stands there instead.
+    """
+    native.genrule(
+        name = "mutate_" + name,
+        srcs = [file],
+        outs = ["mutant_%s.cc" % name],
+        cmd = "python3 $(location mutate.py) $(SRCS) $@ '%s' '%s'" % (old, new),
+        tags = ["manual"],
+        testonly = True,
+        tools = ["mutate.py"],
+    )
+    native.cc_binary(
+        name = "mutant_" + name,
+        srcs = ["mutant_%s.cc" % name],
+        copts = ["-O1", "-Wno-unused-parameter", "-Wno-unused-variable"],
+        tags = ["manual"],  # built and run by scripts/soak.sh: it takes some ten minutes
+        testonly = True,
+        deps = [
+            ":cluster_main",
+            "//launcher:agent_policy",
+            "//rendezvous/client:lease_keeper",
+            "//rendezvous/core:coordinator",
+            "//rendezvous/wire:record_wire",
+        ],
+    )

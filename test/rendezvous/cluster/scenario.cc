@@ -1,0 +1,83 @@
+#include "test/rendezvous/cluster/scenario.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+struct Lease {
+  Duration lease, keep_alive;
+};
+constexpr Lease kLeases[] = {{seconds(3), Duration::zero()},
+                             {seconds(3), seconds(1)},
+                             {milliseconds(500), milliseconds(100)},
+                             // An agent gives a connection up, which ends it at the daemon, long
+                             // before its own lease ends.
+                             {seconds(10), seconds(1)}};
+constexpr Duration kLastCalls[] = {milliseconds(100), seconds(1), seconds(4)};
+constexpr Duration kJoinTimeouts[] = {seconds(60), seconds(90)};
+constexpr int kRestarts[] = {0, 1, 3, 10, 100};
+constexpr int kFailures[] = {0, 100, 1000};
+constexpr Duration kWork[] = {minutes(1), minutes(10), minutes(60)};
+
+}  // namespace
+
+Scenario MakeScenario(Random& random, const KnownGaps& gaps) {
+  Scenario scenario{.gaps = gaps};
+  const int jobs = 2 + static_cast<int>(random.Below(4));
+  for (int i = 0; i < jobs; ++i) {
+    const int nodes = scenario.hosts / jobs;
+    const int max = std::max(1, nodes - static_cast<int>(random.Below(3)));
+    const int min = std::max(1, max - static_cast<int>(random.Below(3)));
+    const Lease lease = random.OneOf(kLeases);
+    scenario.jobs.push_back({.min_nodes = min,
+                             .max_nodes = max,
+                             .last_call = random.OneOf(kLastCalls),
+                             .join_timeout = random.OneOf(kJoinTimeouts),
+                             .lease = lease.lease,
+                             .keep_alive = lease.keep_alive,
+                             .max_restarts = random.OneOf(kRestarts)});
+    JobSettings& settings = scenario.jobs.back();
+    if (gaps.short_join_timeouts) settings.join_timeout = seconds(10);
+    if (random.Chance(1, 4)) settings.scale_up = ScaleUp::kNextRestart;
+    if (random.Chance(1, 4)) {
+      settings.restart = {.delay = milliseconds(500), .longest_delay = seconds(4)};
+    }
+  }
+  scenario.failures_per_1000_minutes = random.OneOf(kFailures);
+  scenario.ignores_term_per_100 = random.Chance(1, 2) ? 5 : 0;
+  scenario.work = random.OneOf(kWork);
+  scenario.longest_outage = random.Chance(1, 4) ? seconds(120) : seconds(10);
+  const std::int64_t kind = random.Below(10);
+  scenario.durable = kind != 0;
+  scenario.only_daemon_dies = kind == 1;
+  if (scenario.only_daemon_dies) {
+    scenario.failures_per_1000_minutes = 0;
+    scenario.work = minutes(100'000);
+    scenario.longest_outage = seconds(120);
+  }
+  return scenario;
+}
+
+std::string Scenario::RunIdOf(int host) const {
+  return absl::StrCat("j", host % static_cast<int>(jobs.size()));
+}
+
+JoinRequest Scenario::RequestOf(int host, int number) const {
+  const std::size_t job = static_cast<std::size_t>(host) % jobs.size();
+  JoinRequest request{.run_id = RunIdOf(host), .settings = jobs[job]};
+  NodeInfo& node = request.node;
+  node.node_id = absl::StrCat("n", host, "-", number);
+  node.host = node.node_id;
+  node.address = absl::StrCat("10.0.0.", host);
+  node.master_port = static_cast<std::uint16_t>(20'000 + number % 10'000);
+  node.slots = 1 + host % 3;
+  if (job % 2 == 1) node.rank_hint = host;
+  return request;
+}
+
+}  // namespace muster::rendezvous

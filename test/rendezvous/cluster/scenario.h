@@ -1,0 +1,38 @@
+// What differs between one seed and another: the jobs, and what goes wrong.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/core/types.h"
+#include "test/rendezvous/simulation/random.h"
+
+namespace muster::rendezvous {
+
+// What is left out, as the code does not bear it; each can be had by the command line.
+struct KnownGaps {
+  // Rounds that give up waiting while nodes that are not lost may still have workers.
+  bool short_join_timeouts = false;
+};
+
+struct Scenario {
+  std::vector<JobSettings> jobs;  // job "j<i>" has the i-th; host h is of job h modulo their number
+  int hosts = 16;
+  // The daemon remembers its jobs when it dies.
+  bool durable = true;
+  // Nothing happens but that the daemon dies and comes back: no round may end by that.
+  bool only_daemon_dies = false;
+  KnownGaps gaps;
+  Duration longest_outage{};  // of the daemon
+  int failures_per_1000_minutes = 0;
+  int ignores_term_per_100 = 0;
+  Duration work{};
+
+  std::string RunIdOf(int host) const;
+  // What the `number`-th agent process of the host asks for.
+  JoinRequest RequestOf(int host, int number) const;
+};
+
+Scenario MakeScenario(Random& random, const KnownGaps& gaps);
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,55 @@
+// What is to happen in a simulated cluster, in order of time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// The true time, which nobody in the cluster knows: every host has a clock of its own (HostClock).
+// Tasks of one time run in the order in which they came.
+class Scheduler {
+ public:
+  using Task = std::function<void()>;
+
+  TimePoint now() const { return now_; }
+  void At(TimePoint time, Task task) {
+    heap_.push_back({std::max(time, now_), ++last_order_, std::move(task)});
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+  void After(Duration delay, Task task) { At(now_ + delay, std::move(task)); }
+
+  // Runs the next task; false when there is none.
+  bool Step() {
+    if (heap_.empty()) return false;
+    std::pop_heap(heap_.begin(), heap_.end());
+    Entry entry = std::move(heap_.back());
+    heap_.pop_back();
+    now_ = entry.time;
+    entry.task();
+    return true;
+  }
+
+  std::uint64_t tasks() const { return last_order_; }
+
+ private:
+  struct Entry {
+    TimePoint time;
+    std::uint64_t order = 0;
+    Task task;
+    bool operator<(const Entry& other) const {  // the first is the greatest
+      return time != other.time ? time > other.time : order > other.order;
+    }
+  };
+
+  TimePoint now_{std::chrono::hours(1)};
+  std::uint64_t last_order_ = 0;
+  std::vector<Entry> heap_;
+};
+
+}  // namespace muster::rendezvous

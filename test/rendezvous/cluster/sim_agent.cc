@@ -1,0 +1,137 @@
+#include "test/rendezvous/cluster/sim_agent.h"
+
+#include <csignal>
+#include <utility>
+#include <variant>
+
+namespace muster::rendezvous {
+
+SimAgent::SimAgent(World world, Options options, FakeGuard& guard, std::function<void()> on_ended)
+    : world_(world),
+      options_(std::move(options)),
+      guard_(guard),
+      on_ended_(std::move(on_ended)),
+      process_(std::make_shared<Process>(world.scheduler, world.random)),
+      client_(world, options_.host, process_, options_.clock_offset, options_.mutations, *this) {}
+
+void SimAgent::Begin() {
+  guard_.SetDeadline(std::nullopt);
+  Perform(policy_.Begin());
+}
+
+void SimAgent::Terminate() {
+  process_->Do([this] { Perform(policy_.OnSignal(SIGTERM)); });
+}
+
+void SimAgent::OnDirective(const Directive& directive) {
+  world_.Log(node_id(), " hears ", directive.index());
+  if (const auto* welcome = std::get_if<Welcome>(&directive)) incarnation_ = welcome->incarnation;
+  if (const auto* verdict = std::get_if<Verdict>(&directive)) {
+    world_.checks.rounds.OnVerdict(options_.request.run_id, incarnation_, *verdict,
+                                   options_.request.settings.max_restarts);
+  }
+  if (const auto* waiting = std::get_if<Waiting>(&directive); waiting && waiting->spare) {
+    world_.incidents.Count(Incident::kSpare);
+  }
+  Perform(policy_.OnDirective(directive));
+}
+
+void SimAgent::OnDeadline(std::optional<TimePoint> deadline) {
+  if (deadline) *deadline -= options_.clock_offset;
+  deadline_ = deadline;
+  guard_.SetDeadline(deadline);
+}
+
+void SimAgent::OnFenced(const std::string& why) {
+  world_.Log(node_id(), " is fenced");
+  Perform(policy_.OnFenced(why));
+}
+
+void SimAgent::OnLost(const std::string& why) {
+  world_.Log(node_id(), " gives up");
+  lost_ = true;
+  Perform(policy_.OnLost(absl::UnavailableError(why)));
+}
+
+void SimAgent::Perform(const launcher::Actions& actions) {
+  struct Do {
+    SimAgent& agent;
+
+    void operator()(const launcher::JoinRound& join) const {
+      JoinRequest request = agent.options_.request;
+      request.after = join.after;
+      agent.client_.Join(std::move(request));
+    }
+    void operator()(const launcher::StartWorkers& start) const {
+      agent.StartWorkers(start.assignment);
+    }
+    void operator()(const launcher::StopWorkers&) const {
+      if (agent.workers_ != nullptr) agent.workers_->Stop();
+    }
+    void operator()(const launcher::KillWorkers&) const {
+      if (agent.workers_ != nullptr) agent.workers_->Kill();
+    }
+    void operator()(const launcher::ReportStarted& report) const {
+      agent.client_.Say(Started{report.round});
+    }
+    void operator()(const launcher::ReportExited& report) const {
+      agent.client_.Say(Exited{report.round, report.outcome});
+    }
+    void operator()(const launcher::SayLeaving& leaving) const {
+      agent.client_.Say(IsLeaving{leaving.reason});
+    }
+    void operator()(const launcher::SayGoodbye& goodbye) const {
+      agent.client_.Leave(goodbye.reason,
+                          [agent = &agent] { agent->Perform(agent->policy_.OnGoodbyeHeard()); });
+    }
+    void operator()(const launcher::Finish&) const {
+      agent.CheckResult();
+      agent.on_ended_();
+    }
+    void operator()(const launcher::Tell&) const {}
+  };
+  for (const launcher::Action& action : actions) std::visit(Do{*this}, action);
+}
+
+void SimAgent::StartWorkers(const Assignment& assignment) {
+  // The agent stood still, or the Assignment was under way for long: another round may run by now.
+  const bool late = deadline_ && world_.scheduler.now() >= *deadline_;
+  if (late && !options_.mutations.starts_when_its_lease_is_over) {
+    world_.incidents.Count(Incident::kLateAssignment);
+    workers_.reset();
+    Perform(policy_.OnFenced("its lease is over"));
+    return Perform(policy_.OnWorkersGone(false));
+  }
+  world_.checks.rounds.OnAssignment(node_id(), assignment);
+  workers_ = std::make_shared<FakeWorkers>(
+      world_, node_id(), assignment, options_.habits, process_,
+      FakeWorkers::Events{
+          .on_started = [this] { Perform(policy_.OnWorkersStarted()); },
+          .on_first_failure =
+              [this](const WorkerFailure& failure) { Perform(policy_.OnFirstFailure(failure)); },
+          .on_lost_touch = [this, assignment] { OnLostTouch(assignment); },
+          .on_gone = [this](bool succeeded) { Perform(policy_.OnWorkersGone(succeeded)); }});
+  workers_->Start();
+  guard_.Watch(workers_);
+}
+
+// What the guard has killed must not be taken for a failure.
+void SimAgent::OnLostTouch(const Assignment& assignment) {
+  if (!options_.mutations.reports_what_the_guard_killed) {
+    return OnFenced("the workers' time without a rendezvous is over");
+  }
+  Perform(policy_.OnFirstFailure({.rank = assignment.base_rank, .host = node_id(), .signal = 9}));
+}
+
+// Nobody is sent away without cause.
+void SimAgent::CheckResult() {
+  if (!policy_.result() || lost_) return;
+  const auto* failed = std::get_if<launcher::RendezvousFailed>(&*policy_.result());
+  if (failed == nullptr) return;
+  const std::string why(failed->status.message());
+  // True when the node was silent too long: the job has ended without it, or goes on.
+  if (why.find("how the job ended is not known") != std::string::npos) return;
+  world_.checks.violations.Add(Check::kTurnedAway, absl::StrCat(node_id(), ": ", why));
+}
+
+}  // namespace muster::rendezvous

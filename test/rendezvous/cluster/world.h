@@ -1,0 +1,55 @@
+// What every part of a simulated cluster stands on: time, chance, network, checks, trace.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "test/rendezvous/cluster/attendance_checks.h"
+#include "test/rendezvous/cluster/disk.h"
+#include "test/rendezvous/cluster/durability_checks.h"
+#include "test/rendezvous/cluster/incidents.h"
+#include "test/rendezvous/cluster/network.h"
+#include "test/rendezvous/cluster/round_checks.h"
+#include "test/rendezvous/cluster/scheduler.h"
+#include "test/rendezvous/cluster/store_checks.h"
+#include "test/rendezvous/cluster/violations.h"
+#include "test/rendezvous/simulation/random.h"
+#include "test/rendezvous/simulation/trace.h"
+
+namespace muster::rendezvous {
+
+struct Checks {
+  Checks(Violations& violations, Incidents& incidents, const Disk& disk)
+      : violations(violations),
+        rounds(violations, incidents),
+        store(violations),
+        durability(violations, disk),
+        attendance(violations) {}
+
+  Violations& violations;
+  RoundChecks rounds;
+  StoreChecks store;
+  DurabilityChecks durability;
+  AttendanceChecks attendance;
+};
+
+// References to what outlives every part; copied freely.
+struct World {
+  Scheduler& scheduler;
+  Random& random;
+  Network& network;
+  Checks& checks;
+  Incidents& incidents;
+  Trace& trace;
+
+  template <typename... Parts>
+  void Log(const Parts&... parts) const {
+    trace.Add(absl::StrCat("@", scheduler.now().time_since_epoch() / std::chrono::microseconds(1),
+                           " ", parts...));
+  }
+};
+
+}  // namespace muster::rendezvous
