@@ -15,8 +15,8 @@ void InitGrpcRuntime() {
     // calls; our stream always waits. This is the only way to say so. Workers do not see it, as
     // their environment was read before.
     setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "0", 0);
-    // Never undone: with its last channel gRPC would end its threads, and wait for ever for one that
-    // could not be started because the system allowed no more (1.51, timer_manager.cc).
+    // Never undone: with its last channel gRPC would end its threads, and wait for ever for one
+    // that could not be started because the system allowed no more (1.51, timer_manager.cc).
     grpc_init();
     return true;
   }();
