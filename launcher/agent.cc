@@ -150,12 +150,10 @@ void Agent::Do(const JoinRound& join) {
 }
 
 void Agent::CheckHealth(rendezvous::RoundNumber after) {
-  worker::HealthCheckOptions options{.command = parts_.config.health.command,
-                                     .timeout = parts_.config.health.timeout};
-  for (const auto& [name, value] : parts_.base.environment) {
-    options.env.push_back(absl::StrCat(name, "=", value));
-  }
-  health_check_ = std::make_unique<worker::HealthCheck>(io_, std::move(options));
+  health_check_ = std::make_unique<worker::HealthCheck>(
+      io_, worker::HealthCheckOptions{.command = parts_.config.health.command,
+                                      .timeout = parts_.config.health.timeout,
+                                      .env = ToBlock(parts_.base.environment)});
   health_check_->Start([this, after](const absl::Status& status) {
     // Gone, so that nothing of it is left when workers start.
     health_check_.reset();
@@ -228,12 +226,16 @@ void Agent::OnWorkersStarted(const std::string& logs) {
 }
 
 void Agent::OnFirstFailure(const worker::FailureRecord& record) {
-  if (parts_.hang != nullptr) parts_.hang->EndRound();
+  StopWatching();
   // The guard was faster than we were, or we stood still.
   if (record.lost_touch) return OnFenced("the workers' time without a rendezvous is over");
   spdlog::warn("rank {} {}", record.rank, record.what);
   TellWorker(AgentEventKind::kWorkerFailed, record.rank, record.pid, record.what);
   Do(policy_.OnFirstFailure(ToReport(record)));
+}
+
+void Agent::StopWatching() {
+  if (parts_.hang != nullptr) parts_.hang->EndRound();
 }
 
 void Agent::OnWorkersDone(const worker::GroupResult& result) {
@@ -245,7 +247,7 @@ void Agent::OnWorkersDone(const worker::GroupResult& result) {
   for (const worker::FailureRecord& record : result.other_failures) {
     other_failures_.push_back(ToReport(record));
   }
-  if (parts_.hang != nullptr) parts_.hang->EndRound();
+  StopWatching();
   workers_.reset();
   TellRound(AgentEventKind::kWorkersGone, EndName(result.end));
   Do(policy_.OnWorkersGone(result.end == worker::GroupEnd::kSucceeded));
@@ -253,7 +255,7 @@ void Agent::OnWorkersDone(const worker::GroupResult& result) {
 
 void Agent::Do(const StopWorkers& stop) {
   if (workers_ == nullptr) return;
-  if (parts_.hang != nullptr) parts_.hang->EndRound();
+  StopWatching();
   observer_.on_state(policy_.result() ? RunState::kStopping : RunState::kRestarting);
   TellRound(AgentEventKind::kStopping, worker::SignalName(stop.signal));
   workers_->Stop({.first_signal = stop.signal, .grace = parts_.config.shutdown_timeout});
@@ -261,7 +263,7 @@ void Agent::Do(const StopWorkers& stop) {
 
 void Agent::Do(const KillWorkers&) {
   if (workers_ == nullptr) return;
-  if (parts_.hang != nullptr) parts_.hang->EndRound();
+  StopWatching();
   workers_->StopNow();
 }
 

@@ -112,6 +112,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   void JoinAs(rendezvous::RoundNumber after, const std::string& unfit);
   void OnWorkersStarted(const std::string& logs);
   void OnFirstFailure(const worker::FailureRecord& record);
+  // The workers end: whether one of them hangs is no question any more.
+  void StopWatching();
   void OnWorkersDone(const worker::GroupResult& result);
   // Tells the observer of something that is about the current round, or about a worker of it.
   void TellRound(AgentEventKind kind, std::string cause = "");

@@ -15,6 +15,13 @@ Environment ReadEnvironment(const char* const* block) {
   return environment;
 }
 
+std::vector<std::string> ToBlock(const Environment& environment) {
+  std::vector<std::string> block;
+  block.reserve(environment.size());
+  for (const auto& [name, value] : environment) block.push_back(name + "=" + value);
+  return block;
+}
+
 std::string GetOr(const Environment& environment, const std::string& name,
                   const std::string& fallback) {
   const auto found = environment.find(name);

@@ -39,13 +39,6 @@ Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assign
   return result;
 }
 
-std::vector<std::string> AsBlock(const Environment& environment) {
-  std::vector<std::string> block;
-  block.reserve(environment.size());
-  for (const auto& [name, value] : environment) block.push_back(absl::StrCat(name, "=", value));
-  return block;
-}
-
 std::vector<std::string> ExpandMacros(const std::vector<std::string>& argv, int local_rank) {
   const std::string digits = absl::StrCat(local_rank);
   std::vector<std::string> result = argv;
@@ -114,7 +107,7 @@ std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
     if (config.virtual_local_rank) {
       environment[env::kCudaVisibleDevices] = DeviceOfRank(local_rank, base.environment).value();
     }
-    spec.env = AsBlock(environment);
+    spec.env = ToBlock(environment);
 
     const std::string prefix =
         ExpandTemplate(prefix_template, {{"role_name", config.role},

@@ -203,9 +203,10 @@ class GrpcClient final : public RendezvousClient {
 
   void TellHeld() {
     if (held_.empty() || LeaseIsShort()) return;
+    const std::weak_ptr<void> alive = alive_;
     for (const Directive& directive : std::exchange(held_, {})) {
-      // The listener may end the attendance.
-      if (alive_ != nullptr) Tell(directive);
+      // The listener may end the attendance, and this client with it.
+      if (!alive.expired()) Tell(directive);
     }
   }
 

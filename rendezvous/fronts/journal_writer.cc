@@ -21,13 +21,13 @@ JournalWriter::JournalWriter(boost::asio::io_context& io, Coordinator& coordinat
     : coordinator_(coordinator), journal_(journal), retry_(io) {}
 
 void JournalWriter::JobForgotten(const std::string& run_id) {
-  forgotten_jobs_.insert(run_id);
-  changed_jobs_.erase(run_id);
-  changed_keys_.erase(run_id);
+  changed_.forgotten.insert(run_id);
+  changed_.jobs.erase(run_id);
+  changed_.keys.erase(run_id);
 }
 
 void JournalWriter::StoreChanged(const std::string& run_id, std::vector<std::string> keys) {
-  std::set<std::string>& changed = changed_keys_[run_id];
+  std::set<std::string>& changed = changed_.keys[run_id];
   for (std::string& key : keys) changed.insert(std::move(key));
 }
 
@@ -40,16 +40,14 @@ void JournalWriter::Commit(std::function<void(const absl::Status&)> done) {
 }
 
 JournalBatch JournalWriter::TakeBatch(TimePoint now) {
-  writing_forgotten_ = std::exchange(forgotten_jobs_, {});
-  writing_jobs_ = std::exchange(changed_jobs_, {});
-  writing_keys_ = std::exchange(changed_keys_, {});
+  writing_ = std::exchange(changed_, {});
   JournalBatch batch;
-  for (const std::string& run_id : writing_forgotten_) batch.jobs.push_back({run_id, std::nullopt});
-  for (const std::string& run_id : writing_jobs_) {
+  for (const std::string& run_id : writing_.forgotten) batch.jobs.push_back({run_id, std::nullopt});
+  for (const std::string& run_id : writing_.jobs) {
     const std::optional<JobRecord> record = coordinator_.Record(run_id, now);
     if (record) batch.jobs.push_back({run_id, ToBytes(*record)});
   }
-  for (const auto& [run_id, keys] : writing_keys_) {
+  for (const auto& [run_id, keys] : writing_.keys) {
     const KeyValueStore* const store = coordinator_.FindStore(run_id);
     if (store == nullptr) continue;
     for (const std::string& key : keys) {
@@ -72,13 +70,14 @@ void JournalWriter::OnCommitted(const absl::Status& status) {
                   std::string(status.message()));
   }
   // What was forgotten and has changed since is written after being forgotten, as before.
-  for (const std::string& run_id : writing_jobs_) {
-    if (!forgotten_jobs_.contains(run_id)) changed_jobs_.insert(run_id);
+  for (const std::string& run_id : writing_.jobs) {
+    if (!changed_.forgotten.contains(run_id)) changed_.jobs.insert(run_id);
   }
-  for (const auto& [run_id, keys] : writing_keys_) {
-    if (!forgotten_jobs_.contains(run_id)) changed_keys_[run_id].insert(keys.begin(), keys.end());
+  for (const auto& [run_id, keys] : writing_.keys) {
+    if (!changed_.forgotten.contains(run_id))
+      changed_.keys[run_id].insert(keys.begin(), keys.end());
   }
-  forgotten_jobs_.insert(writing_forgotten_.begin(), writing_forgotten_.end());
+  changed_.forgotten.insert(writing_.forgotten.begin(), writing_.forgotten.end());
   retry_.expires_after(kTryAgainAfter);
   retry_.async_wait([this, alive = std::weak_ptr<void>(alive_)](auto error) {
     if (!error && !alive.expired()) Commit(std::move(done_));

@@ -23,7 +23,7 @@ class JournalWriter {
   // Both must outlive the writer, but for the journal: no call of it comes after the writer's end.
   JournalWriter(boost::asio::io_context& io, Coordinator& coordinator, Journal& journal);
 
-  void JobChanged(const std::string& run_id) { changed_jobs_.insert(run_id); }
+  void JobChanged(const std::string& run_id) { changed_.jobs.insert(run_id); }
   // The job is no more, nor is its store. Another of this name may follow.
   void JobForgotten(const std::string& run_id);
   // Keys of the job's store have changed.
@@ -38,6 +38,13 @@ class JournalWriter {
   bool full() const { return full_; }
 
  private:
+  // What a batch is made of, by name.
+  struct Changes {
+    std::set<std::string> forgotten;
+    std::set<std::string> jobs;
+    std::map<std::string, std::set<std::string>> keys;  // by run id
+  };
+
   JournalBatch TakeBatch(TimePoint now);
   void OnCommitted(const absl::Status& status);
 
@@ -45,13 +52,8 @@ class JournalWriter {
   Journal& journal_;
   boost::asio::steady_timer retry_;
 
-  std::set<std::string> forgotten_jobs_;
-  std::set<std::string> changed_jobs_;
-  std::map<std::string, std::set<std::string>> changed_keys_;  // by run id
-  // Of the batch that is being written, to be written again if the disk is full.
-  std::set<std::string> writing_forgotten_;
-  std::set<std::string> writing_jobs_;
-  std::map<std::string, std::set<std::string>> writing_keys_;
+  Changes changed_;
+  Changes writing_;  // to be written again if the disk is full
   std::function<void(const absl::Status&)> done_;
   bool full_ = false;
   // Handlers that find it gone do nothing.

@@ -3,6 +3,7 @@
 #include "rendezvous/client/grpc_client.h"
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -189,12 +190,8 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
     const std::lock_guard lock(mutex_);
     return events_;
   }
-  // To the agent that came last. Nothing else may be being written.
-  void Send(const v1::Directive& directive) {
-    Stream* const stream = stream_;
-    stream->said = directive;
-    stream->StartWrite(&stream->said);
-  }
+  // To the agent that came last.
+  void Send(const v1::Directive& directive) { stream_.load()->Send(directive); }
 
   // Ends the stream, for which a good daemon does not wait so long.
   void EndStream() {
@@ -204,10 +201,22 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
  private:
   struct Stream final : grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive> {
     explicit Stream(FakeDaemon& daemon) : daemon(daemon) {
+      v1::Directive welcome;
       welcome.mutable_welcome()->set_keep_alive_ms(daemon.keep_alive_ms_);
       welcome.mutable_welcome()->set_lease_ms(daemon.lease_ms_);
-      if (!daemon.silent_) StartWrite(&welcome);
+      if (!daemon.silent_) Send(welcome);
       StartRead(&event);
+    }
+    // One after the other: the agent may have heard the last one before gRPC is done with it here.
+    void Send(const v1::Directive& directive) {
+      const std::lock_guard lock(writing);
+      unsent.push_back(directive);
+      if (unsent.size() == 1) StartWrite(&unsent.front());
+    }
+    void OnWriteDone(bool ok) override {
+      const std::lock_guard lock(writing);
+      unsent.pop_front();
+      if (ok && !unsent.empty()) StartWrite(&unsent.front());
     }
     void OnReadDone(bool ok) override {
       if (!ok) {
@@ -227,8 +236,8 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
 
     FakeDaemon& daemon;
     v1::AgentEvent event;
-    v1::Directive welcome;
-    v1::Directive said;
+    std::mutex writing;
+    std::deque<v1::Directive> unsent;  // the first is gRPC's
   };
 
   grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive>* Attend(
