@@ -25,6 +25,14 @@ const char* EndName(worker::GroupEnd end) {
   return "";
 }
 
+// For the guard of the workers.
+std::optional<worker::DeathNotice> DeathNoticeOf(const rendezvous::RendezvousClient& client) {
+  const auto notice = client.death_notice();
+  if (!notice) return std::nullopt;
+  const auto* const address = reinterpret_cast<const char*>(notice->to.data());
+  return worker::DeathNotice{{address, address + notice->to.size()}, notice->text};
+}
+
 }  // namespace
 
 Agent::Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore& store,
@@ -197,7 +205,8 @@ void Agent::Do(const StartWorkers& start) {
   workers_ = std::make_unique<worker::WorkerGroup>(
       io_,
       worker::WorkerGroupOptions{
-          .ladder = {.first_signal = SIGTERM, .grace = parts_.config.shutdown_timeout}},
+          .ladder = {.first_signal = SIGTERM, .grace = parts_.config.shutdown_timeout},
+          .death_notice = DeathNoticeOf(*client_)},
       console_,
       worker::WorkerGroupCallbacks{
           .on_first_failure =

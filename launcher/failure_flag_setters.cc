@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "launcher/flag_setters.h"
 #include "launcher/seconds.h"
+#include "worker/stack_command.h"
 
 namespace muster::launcher {
 namespace {
@@ -115,10 +116,8 @@ Problem SetHangAction(absl::string_view value, RunFlags& flags) {
 }
 
 Problem SetStackCommand(absl::string_view value, RunFlags& flags) {
-  if (!absl::StrContains(value, "{pid}")) {
-    return "does not say which process is meant; write {pid} in it, as in 'gdb -p {pid} -batch -ex "
-           "bt'";
-  }
+  const auto command = worker::StackCommand::Parse({value.data(), value.size()});
+  if (!command.ok()) return std::string(command.status().message());
   flags.hang.stack_command = std::string(value);
   return std::nullopt;
 }

@@ -144,9 +144,9 @@ void HangMonitor::Collect(const std::vector<worker::Silence>& late) {
   }
   worker::EvidenceOptions options{.directory = evidence_directory_,
                                   .on_command = [this](pid_t pid) { group_->AddStranger(pid); }};
+  // The flag has been read so before.
   if (!policy_.stack_command.empty()) {
-    auto command = worker::StackCommand::Parse(policy_.stack_command);
-    if (command.ok()) options.command = *std::move(command);
+    options.command = worker::StackCommand::Parse(policy_.stack_command).value();
   }
   evidence_ = std::make_unique<worker::EvidenceRun>(
       io_, std::move(options), std::move(targets),

@@ -1,6 +1,7 @@
 #include "rendezvous/server.h"
 
 #include <chrono>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "rendezvous/grpc_runtime.h"
 #include "rendezvous/listening_socket.h"
 #include "rendezvous/shared_port.h"
+#include "rendezvous/wire/death_notice.h"
 #include "rendezvous/wire/record_wire.h"
 
 namespace muster::rendezvous {
@@ -36,6 +38,16 @@ Incarnation AnyIncarnation() {
 void LogTransition(const Transition& transition) {
   const std::string node = transition.node.empty() ? "" : " node=" + transition.node;
   spdlog::info("run={} round={}{} {}", transition.run_id, transition.round, node, transition.text);
+}
+
+// A notice is a single small write of its sender's, and so it is all here or it is none.
+void HearDeathNotice(SharedPort::Socket connection, Driver& driver) {
+  char text[kMaxDeathNotice];
+  boost::system::error_code error;
+  connection.non_blocking(true, error);
+  const std::size_t size = connection.read_some(boost::asio::buffer(text), error);
+  const std::optional<SessionToken> session = ParseDeathNotice({text, size});
+  if (!error && session) driver.AgentDied(*session);
 }
 
 }  // namespace
@@ -116,7 +128,8 @@ absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credent
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
         parameters.fd = connection.release();
         connections->HandleNewConnection(&parameters);
-      });
+      },
+      [this](SharedPort::Socket connection) { HearDeathNotice(std::move(connection), driver_); });
   listener_ = std::move(listener);
   // Agents in this process may outlast the listening.
   driver_.OnForgotten([this](const std::string& run_id) {

@@ -11,6 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "rendezvous/fronts/tcpstore_dialect.h"
+#include "rendezvous/wire/death_notice.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -30,8 +31,12 @@ std::string PeerOf(const tcp::socket& connection) {
 }  // namespace
 
 SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> sockets,
-                       Taker take_grpc, SharedPortOptions options)
-    : options_(options), take_grpc_(std::move(take_grpc)), overdue_(io), flood_end_(io) {
+                       Taker take_grpc, Taker take_death_notice, SharedPortOptions options)
+    : options_(options),
+      take_grpc_(std::move(take_grpc)),
+      take_death_notice_(std::move(take_death_notice)),
+      overdue_(io),
+      flood_end_(io) {
   for (tcp::acceptor& socket : sockets) {
     doors_.push_back({std::move(socket), boost::asio::steady_timer(io)});
     Accept(doors_.back());
@@ -128,6 +133,8 @@ void SharedPort::HandOn(Socket connection, char first) {
   connection.cancel(ignored);
   if (first == kFirstOfHttp2) {
     take_grpc_(std::move(connection));
+  } else if (first == kFirstOfDeathNotice) {
+    take_death_notice_(std::move(connection));
   } else if (take_store_ && static_cast<unsigned char>(first) <= kLastOpcode) {
     take_store_(std::move(connection));
   } else {

@@ -41,8 +41,9 @@ struct SharedPortStats {
 };
 
 // Accepts connections and hands each on by its first byte, which it leaves unread: HTTP/2, and so
-// gRPC, always begins with "PRI"; no dialect of c10d's TCPStore begins with a 'P' (its opcodes are
-// small numbers: c10d TCPStoreBackend.hpp, QueryType).
+// gRPC, always begins with "PRI", a death notice with 'D' (wire/death_notice.h); no dialect of
+// c10d's TCPStore begins with a letter (its opcodes are small numbers: c10d TCPStoreBackend.hpp,
+// QueryType).
 //
 // No number of connections makes it deaf. gRPC's own acceptor never recovers from an accept() that
 // fails for want of a descriptor (CVE-2023-4785); here that does not happen, as connections are
@@ -61,9 +62,9 @@ class SharedPort {
   // Takes over a connection of which nothing has been read. Must not destroy the port.
   using Taker = std::function<void(Socket)>;
 
-  // `sockets` as ListenAt makes them. `take_grpc` is called from the loop.
+  // `sockets` as ListenAt makes them. The takers are called from the loop.
   SharedPort(boost::asio::io_context& io, std::vector<boost::asio::ip::tcp::acceptor> sockets,
-             Taker take_grpc, SharedPortOptions options = {});
+             Taker take_grpc, Taker take_death_notice, SharedPortOptions options = {});
   // Closes what listens and what waits.
   ~SharedPort();
   SharedPort(const SharedPort&) = delete;
@@ -110,6 +111,7 @@ class SharedPort {
 
   const SharedPortOptions options_;
   const Taker take_grpc_;
+  const Taker take_death_notice_;
   Taker take_store_;
   std::list<Door> doors_;
 

@@ -27,9 +27,9 @@ done
 # ---------------------------------------------------------------------------- simulated clusters
 soak_simulation() {
   echo "soak: simulating $sim_hours cluster hours"
-  bazel build //test/rendezvous/cluster:cluster_simulation
+  bazel build --config=opt //test/rendezvous/cluster:cluster_simulation
   local binary logs parts each pids=() failed=0
-  binary=$(bazel info bazel-bin)/test/rendezvous/cluster/cluster_simulation
+  binary=$(bazel info --config=opt bazel-bin)/test/rendezvous/cluster/cluster_simulation
   logs=$(mktemp -d "${TMPDIR:-/tmp}/muster-soak.XXXXXX")
   parts=$(nproc)
   each=$(((sim_hours + parts - 1) / parts))
@@ -60,7 +60,7 @@ soak_histories() {
 # The simulation with one mistake each in the code that it simulates: says which check caught which.
 soak_mutants() {
   echo "soak: mutants"
-  bazel test --test_output=all --nocache_test_results //test/rendezvous/cluster:mutants_test
+  bazel test --test_output=all --nocache_test_results //test/rendezvous/cluster:all_mutants_test
 }
 
 soak_mutants

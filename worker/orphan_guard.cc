@@ -51,12 +51,18 @@ constexpr pid_t kLookAtSwitch = 0;
 
 // What the guard process works with: made before the fork, as there is no allocating after it.
 struct GuardPlan {
+  struct Watched {
+    pid_t group;
+    int leader;  // its pidfd; negative: there was none to be had
+  };
+
   pid_t agent;
-  std::vector<pid_t> groups;
+  std::vector<Watched> groups;
   std::size_t count = 0;
   std::string mark;
   std::string cgroup;
   std::string cgroup_kill;
+  std::optional<DeathNotice> death_notice;
   DeadMansSwitch* dead_mans_switch;
 };
 
@@ -65,6 +71,26 @@ std::int64_t NowNs() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * kNsPerSecond + now.tv_nsec;
+}
+
+void Watch(GuardPlan& plan, pid_t group) {
+  if (plan.count == plan.groups.size()) return;
+  // Whoever its number means is still the leader: the agent has not waited for it.
+  const int leader = static_cast<int>(syscall(SYS_pidfd_open, group, 0));
+  plan.groups[plan.count++] = {group, leader};
+}
+
+void Forget(GuardPlan& plan, pid_t group) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    const GuardPlan::Watched& watched = plan.groups[i];
+    if (watched.group != group) {
+      plan.groups[kept++] = watched;
+    } else if (watched.leader >= 0) {
+      close(watched.leader);
+    }
+  }
+  plan.count = kept;
 }
 
 // The pipe carries pid_t numbers: a group to watch, its negative to forget it, or kLookAtSwitch.
@@ -77,11 +103,9 @@ bool TakeMessage(GuardPlan& plan, pid_t* message) {
   } while (size < 0 && errno == EINTR);
   if (size != static_cast<ssize_t>(sizeof *message)) return false;
   if (*message > 0) {
-    if (plan.count < plan.groups.size()) plan.groups[plan.count++] = *message;
+    Watch(plan, *message);
   } else if (*message < 0) {
-    pid_t* const begin = plan.groups.data();
-    pid_t* const end = std::remove(begin, begin + plan.count, -*message);
-    plan.count = static_cast<std::size_t>(end - begin);
+    Forget(plan, -*message);
   }
   // Whatever it was: the switch is looked at after it.
   plan.dead_mans_switch->look_is_due = false;
@@ -105,11 +129,30 @@ void KillCgroup(const GuardPlan& plan) {
 
 void KillGroups(const GuardPlan& plan) {
   KillCgroup(plan);
-  for (std::size_t i = 0; i < plan.count; ++i) kill(-plan.groups[i], SIGKILL);
+  for (std::size_t i = 0; i < plan.count; ++i) kill(-plan.groups[i].group, SIGKILL);
 }
 
-void HuntOrphans(const GuardPlan& plan) {
-  if (!plan.mark.empty()) KillOrphans(plan.mark.c_str(), kHuntLimit);
+// True if it is certain that nobody with the mark is left.
+bool HuntOrphans(const GuardPlan& plan) {
+  return !plan.mark.empty() && KillOrphans(plan.mark.c_str(), kHuntLimit);
+}
+
+// Waits for the leaders, all of whose threads must have come to their end: one that waits for a
+// disk or a device dies when that answers. False when some do not.
+bool AwaitLeadersEnd(const GuardPlan& plan) {
+  const std::int64_t end = NowNs() + std::chrono::nanoseconds(kHuntLimit).count();
+  for (std::size_t i = 0; i < plan.count; ++i) {
+    pollfd ended = {plan.groups[i].leader, POLLIN, 0};
+    if (ended.fd < 0) return false;
+    int ready;
+    do {
+      const std::int64_t left = std::max<std::int64_t>(end - NowNs(), 0);
+      const timespec wait{left / kNsPerSecond, left % kNsPerSecond};
+      ready = ppoll(&ended, 1, &wait, nullptr);
+    } while (ready < 0 && errno == EINTR);
+    if (ready != 1) return false;
+  }
+  return true;
 }
 
 void Strike(const GuardPlan& plan) {
@@ -173,7 +216,8 @@ void RemoveCgroup(const GuardPlan& plan) {
   GuardAgent(plan);
   KillGroups(plan);
   AwaitAgentsEnd();
-  HuntOrphans(plan);
+  const bool all_gone = HuntOrphans(plan) && AwaitLeadersEnd(plan);
+  if (all_gone && plan.death_notice) Send(*plan.death_notice);
   RemoveCgroup(plan);
   _exit(0);
 }
@@ -203,10 +247,11 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
   }
   SharedSwitch shared(new (memory) DeadMansSwitch);
   GuardPlan plan{.agent = getpid(),
-                 .groups = std::vector<pid_t>(options.capacity),
+                 .groups = std::vector<GuardPlan::Watched>(options.capacity),
                  .mark = options.mark,
                  .cgroup = options.cgroup,
                  .cgroup_kill = options.cgroup + "/cgroup.kill",
+                 .death_notice = options.death_notice,
                  .dead_mans_switch = shared.get()};
 
   // Until they are ignored in the child no signal may find the agent's handlers there.

@@ -5,7 +5,8 @@
 // process beside the agent that holds the other end of a pipe and knows the workers' process
 // groups. When the agent is gone, however it went, the pipe ends. Then the guard kills the workers'
 // cgroup, where there is one, and their groups, looks through /proc for orphans that have left both
-// but carry the agent's mark (orphan_hunt.h), and ends.
+// but carry the agent's mark (orphan_hunt.h). Once it has seen that nothing is left, it says so to
+// whom the agent has named (death_notice.h), and ends.
 //
 // It is a dead man's switch, too. An agent that has lost touch with the rendezvous must have its
 // workers dead before their ranks are given away, and it may be unable to see to that itself: it
@@ -24,6 +25,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "worker/death_notice.h"
 #include "worker/unique_fd.h"
 
 namespace muster::worker {
@@ -35,6 +37,9 @@ struct OrphanGuardOptions {
   std::string mark;
   // The directory of a cgroup that holds nothing but workers, killed and removed; empty: none.
   std::string cgroup;
+  // Who is to know that the agent has died, once nothing runs any more that the guard watches or
+  // that has the mark; nobody hears anything where the guard can't tell.
+  std::optional<DeathNotice> death_notice;
 };
 
 // Memory that the guard process sees, too.

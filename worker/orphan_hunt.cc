@@ -196,15 +196,16 @@ bool RemoveBelow(int parent, const char* name, int depth) {
 
 }  // namespace
 
-void KillOrphans(const char* mark, std::chrono::seconds limit) {
+bool KillOrphans(const char* mark, std::chrono::seconds limit) {
   const std::time_t end = Seconds() + limit.count();
   std::time_t last_kill = Seconds();
   for (;;) {
     const Found found = KillOrphansOnce(mark);
-    if (found == Found::kNothing || Seconds() >= end) return;
+    if (found == Found::kNothing) return true;
+    if (Seconds() >= end) return false;
     if (found == Found::kKilled) last_kill = Seconds();
     // Not ours, it seems: its parent has had the time to die.
-    if (found == Found::kMarked && Seconds() - last_kill > kPatience) return;
+    if (found == Found::kMarked && Seconds() - last_kill > kPatience) return false;
     nanosleep(&kBetweenRounds, nullptr);
   }
 }

@@ -10,11 +10,11 @@ namespace muster::worker {
 // Sends SIGKILL to each process that has `mark` in its environment (AddMark), has our user id, and
 // was orphaned in our direction, that is to the same process as we were: the calling process must
 // be an orphan of the same parent. Again and again, as those below them are orphaned by that, until
-// none is left, for `limit` at most.
+// none is left, for `limit` at most. True when none is left that has the mark, whoever its parent.
 //
 // Nobody else is hit: a job that a worker has submitted to a scheduler may have inherited the mark,
 // but the scheduler is its parent.
-void KillOrphans(const char* mark, std::chrono::seconds limit);
+bool KillOrphans(const char* mark, std::chrono::seconds limit);
 
 // Removes a cgroup directory and those below it; false when somebody is still in one of them. Only
 // empty ones are removed.

@@ -6,9 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
 #include "worker/program.h"
 
 namespace muster::worker {
@@ -21,12 +19,6 @@ constexpr char kGdb[] = "gdb -nx -p {pid} -batch -ex 'thread apply all bt'";
 constexpr char kEuStack[] = "eu-stack -p {pid}";
 constexpr char kPySpy[] = "py-spy dump --pid {pid}";
 
-absl::Status Refused(std::string_view text, const char* why) {
-  return absl::InvalidArgumentError(absl::StrCat("the command for stacks \"",
-                                                 absl::string_view(text.data(), text.size()),
-                                                 "\" cannot be used: ", why));
-}
-
 }  // namespace
 
 absl::StatusOr<StackCommand> StackCommand::Parse(std::string_view text) {
@@ -37,7 +29,7 @@ absl::StatusOr<StackCommand> StackCommand::Parse(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == '\\' && quote != '\'') {
-      if (++i == text.size()) return Refused(text, "it ends in a backslash");
+      if (++i == text.size()) return absl::InvalidArgumentError("ends in a backslash");
       if (!word.has_value()) word.emplace();
       *word += text[i];
     } else if (quote != 0) {
@@ -56,12 +48,14 @@ absl::StatusOr<StackCommand> StackCommand::Parse(std::string_view text) {
       *word += c;
     }
   }
-  if (quote != 0) return Refused(text, "a quote is not closed");
+  if (quote != 0) return absl::InvalidArgumentError("has a quote that is not closed");
   if (word.has_value()) words.push_back(*std::move(word));
-  if (words.empty() || words[0].empty()) return Refused(text, "it names no program");
+  if (words.empty() || words[0].empty()) return absl::InvalidArgumentError("names no program");
   if (std::none_of(words.begin() + 1, words.end(),
                    [](const std::string& each) { return absl::StrContains(each, kPid); })) {
-    return Refused(text, "it has no {pid} in its arguments");
+    return absl::InvalidArgumentError(
+        "does not say which process is meant; write {pid} in its arguments, as in 'gdb -p {pid} "
+        "-batch -ex bt'");
   }
   return StackCommand(std::move(words));
 }

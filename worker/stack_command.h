@@ -18,8 +18,8 @@ class StackCommand {
  public:
   // "gdb -p {pid} -batch -ex 'thread apply all bt'". Words are parted by spaces; a word, or a part
   // of one, may stand in '...' or "...", and a backslash takes away the meaning of the character
-  // after it, except in '...'. A quote that is not closed, and a command without {pid}, are errors:
-  // one sentence.
+  // after it, except in '...'. Else an error, whose message completes a sentence that begins with
+  // the command: "has a quote that is not closed".
   static absl::StatusOr<StackCommand> Parse(std::string_view text);
 
   // What to run for this process.

@@ -161,7 +161,8 @@ void WorkerGroup::StartGuard(std::size_t capacity) {
   absl::StatusOr<OrphanGuard> guard =
       OrphanGuard::Start({.capacity = capacity,
                           .mark = AgentMark(),
-                          .cgroup = cgroup_.has_value() ? cgroup_->path() : ""});
+                          .cgroup = cgroup_.has_value() ? cgroup_->path() : "",
+                          .death_notice = options_.death_notice});
   if (guard.ok()) {
     guard_.emplace(*std::move(guard));
     guard_->SetDeadline(deadline_);

@@ -32,6 +32,7 @@
 
 #include "absl/status/status.h"
 #include "worker/cgroup.h"
+#include "worker/death_notice.h"
 #include "worker/exit_status.h"
 #include "worker/failure_record.h"
 #include "worker/oom.h"
@@ -52,6 +53,8 @@ struct WorkerGroupOptions {
   StopLadder ladder;
   // Put the workers into a control group of their own where the system lets us (cgroup.h).
   bool use_cgroup = true;
+  // Who is told when this program has died and nothing of the workers is left.
+  std::optional<DeathNotice> death_notice{};
 };
 
 // A worker that was started and has not ended yet.

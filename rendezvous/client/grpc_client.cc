@@ -19,6 +19,8 @@
 #include "rendezvous/client/lease_keeper.h"
 #include "rendezvous/core/phrases.h"
 #include "rendezvous/grpc_runtime.h"
+#include "rendezvous/wire/death_notice.h"
+#include "rendezvous/wire/peer.h"
 #include "rendezvous/wire/printable.h"
 #include "rendezvous/wire/wire.h"
 
@@ -78,6 +80,14 @@ class GrpcClient final : public RendezvousClient {
     if (stream_ != nullptr || pausing_) return;
     BePatient(answered_ ? options_.reconnect_timeout : options_.connect_timeout);
     Connect();
+  }
+
+  std::optional<DeathNotice> death_notice() const override {
+    const Peer peer = ParsePeer(peer_);
+    boost::system::error_code error;
+    const auto address = boost::asio::ip::make_address(peer.address, error);
+    if (error || !attended_) return std::nullopt;
+    return DeathNotice{{address, peer.port}, FormatDeathNotice(session_)};
   }
 
   void WorkersStarted(RoundId round) override {
@@ -375,7 +385,7 @@ class GrpcClient final : public RendezvousClient {
     if (deadline && now >= *deadline && fenced_for_ != deadline) {
       fenced_for_ = deadline;
       listener_.OnFenced(absl::StrCat(
-          "nothing was heard of the rendezvous at ", Where(), " for ", Seconds(lease_ / 6 * 5),
+          "nothing was heard of the rendezvous at ", Where(), " for ", Seconds(SelfFenceAfter(lease_)),
           last_error_.empty() ? "" : absl::StrCat(" (", last_error_, ")"),
           ", and it may give this node's place away"));
     }

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/io_context.hpp>
@@ -20,6 +21,7 @@ class InProcessClient final : public RendezvousClient {
   ~InProcessClient() override;
 
   void Join(const JoinRequest& request) override;
+  std::optional<DeathNotice> death_notice() const override { return std::nullopt; }
   void WorkersStarted(RoundId round) override;
   void WorkersExited(RoundId round, const WorkersOutcome& outcome) override;
   void Leaving(const std::string& reason) override;

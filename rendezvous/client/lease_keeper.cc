@@ -34,7 +34,7 @@ void LeaseKeeper::Answered(TimePoint sent) {
 
 std::optional<TimePoint> LeaseKeeper::deadline() const {
   if (!answered_ || lease_ == Duration::zero()) return std::nullopt;
-  return *answered_ + lease_ / 6 * 5;
+  return *answered_ + SelfFenceAfter(lease_);
 }
 
 std::optional<TimePoint> LeaseKeeper::last_deadline() const {

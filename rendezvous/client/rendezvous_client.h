@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include <boost/asio/ip/tcp.hpp>
+
 #include "absl/status/status.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/types.h"
@@ -45,6 +47,15 @@ class RendezvousClient {
   // Asks for a place in the job's next round: first of all, and again after each Stop or Evicted.
   // The session is the client's to add.
   virtual void Join(const JoinRequest& request) = 0;
+  // How somebody else can tell the rendezvous that this process has died and that nothing of its
+  // workers is left, so that it does not wait for the lease's end: by sending `text` over a TCP
+  // connection of its own. Good for this attendance. Nothing: nobody outlives this process who
+  // could be told.
+  struct DeathNotice {
+    boost::asio::ip::tcp::endpoint to;
+    std::string text;
+  };
+  virtual std::optional<DeathNotice> death_notice() const = 0;
   // Reports on this node's workers in `round`.
   virtual void WorkersStarted(RoundId round) = 0;
   virtual void WorkersExited(RoundId round, const WorkersOutcome& outcome) = 0;

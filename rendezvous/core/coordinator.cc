@@ -290,6 +290,16 @@ void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint 
   Forward();
 }
 
+void Coordinator::AgentDied(const SessionToken& session, TimePoint now) {
+  const auto found = sessions_.find(session);
+  if (found == sessions_.end()) return;
+  Attendance& attendance = attendances_.at(found->second);
+  // What it has said last may still be on its way.
+  if (attendance.agent != 0) ended_[attendance.agent] = session;
+  Remove(attendance, "was lost: its agent died, and so did its workers", now);
+  Forward();
+}
+
 void Coordinator::Drain(const std::string& why) {
   draining_ = why;
 }
@@ -315,14 +325,14 @@ void Coordinator::EndLeases(TimePoint now) {
     Attendance& attendance = attendances_.at(leases_.begin()->second);
     std::string why = attendance.disconnected;
     if (why.empty()) {
-      why = absl::StrCat("nothing was heard of it for ", Seconds(attendance.lease));
+      why = absl::StrCat("nothing was heard of it for ", Seconds(SelfFenceAfter(attendance.lease)));
       ended_[attendance.agent] = attendance.session;
       Tell(attendance.agent,
-           Evicted{absl::StrCat("this node was not heard of for ", Seconds(attendance.lease),
+           Evicted{absl::StrCat("this node was not heard of for ",
+                                Seconds(SelfFenceAfter(attendance.lease)),
                                 " and has lost its place")});
     }
-    // A node whose connection broke is given up before its lease is over, and its workers may run
-    // on until then.
+    // It is given up before its lease is over, and its workers may run on until then.
     Remove(attendance, absl::StrCat("was lost: ", why), now, attendance.gone_by);
   }
 }
@@ -365,7 +375,7 @@ void Coordinator::SetLease(Attendance& attendance, TimePoint ends) {
 void Coordinator::RenewLease(Attendance& attendance, TimePoint now) {
   if (attendance.lease == Duration::zero()) return;
   attendance.gone_by = now + attendance.lease;
-  SetLease(attendance, attendance.gone_by);
+  SetLease(attendance, now + SelfFenceAfter(attendance.lease));
 }
 
 void Coordinator::Tell(AgentId agent, Directive directive) {

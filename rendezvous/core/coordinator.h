@@ -73,6 +73,10 @@ class Coordinator {
   // The agent's connection is gone without a goodbye; `why` is the cause, "its connection ended".
   // It is lost unless it comes back in time; at once if it has no session.
   void Disconnected(AgentId agent, const std::string& why, TimePoint now);
+  // The agent of this session has died, and nothing of its workers runs any more: its guard says
+  // so. It is lost at once, and nobody waits for the end of its lease. Nothing happens if no such
+  // session attends.
+  void AgentDied(const SessionToken& session, TimePoint now);
 
   // From now on agents that do not attend are refused; jobs go on. For a daemon that is to end.
   void Drain(const std::string& why);

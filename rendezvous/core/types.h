@@ -94,6 +94,12 @@ struct RestartPolicy {
   bool operator==(const RestartPolicy&) const = default;
 };
 
+// When a node that has heard nothing of its rendezvous for so long kills its workers. It counts from
+// an earlier time than the rendezvous does, so by then it is no use to bear its silence any longer.
+constexpr Duration SelfFenceAfter(Duration lease) {
+  return lease / 6 * 5;
+}
+
 // What a job asks of its rendezvous. The first agent of a job brings it; those after must agree on
 // the number of nodes.
 struct JobSettings {
@@ -103,8 +109,9 @@ struct JobSettings {
   Duration last_call = std::chrono::seconds(5);
   // How long a round may gather before the job gives up (torchrun's join_timeout).
   Duration join_timeout = std::chrono::seconds(600);
-  // A node that is silent for this long is lost. Zero: this agent cannot be silent (it shares the
-  // daemon's process), and no lease runs for it.
+  // A node that is silent for this long has no workers any more, and its ranks may be given away;
+  // it is given up at SelfFenceAfter. Zero: this agent cannot be silent (it shares the daemon's
+  // process), and no lease runs for it.
   Duration lease = std::chrono::seconds(3);
   // How often an agent lets itself be heard; zero: a third of the lease. Never less often than
   // twice in a lease.

@@ -65,6 +65,10 @@ void Driver::Disconnected(AgentId agent, const std::string& why) {
   Handle([&] { coordinator_.Disconnected(agent, why, Now()); });
 }
 
+void Driver::AgentDied(const SessionToken& session) {
+  Handle([&] { coordinator_.AgentDied(session, Now()); });
+}
+
 void Driver::Drain(const std::string& why) {
   Handle([&] { coordinator_.Drain(why); });
 }

@@ -64,6 +64,7 @@ class Driver {
   void Leaving(AgentId agent, const std::string& reason);
   void Leave(AgentId agent, const std::string& reason);
   void Disconnected(AgentId agent, const std::string& why);
+  void AgentDied(const SessionToken& session);
   void Drain(const std::string& why);
   void Close(const std::string& why);
 

@@ -3,13 +3,13 @@
 #include <deque>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include <boost/asio/post.hpp>
 
 #include "rendezvous/core/names.h"
 #include "rendezvous/fronts/loop_call.h"
+#include "rendezvous/wire/peer.h"
 #include "rendezvous/wire/printable.h"
 #include "rendezvous/wire/wire.h"
 
@@ -22,24 +22,6 @@ constexpr std::size_t kMaxReason = 256;
 // An agent that lets this many directives lie unread is as good as gone.
 constexpr std::size_t kMaxUnread = 256;
 
-// "ipv4:10.0.0.7:51234" -> "10.0.0.7", "ipv6:[fe80::1]:51234" -> "fe80::1".
-std::string PeerAddress(std::string_view peer) {
-  const std::size_t scheme = peer.find(':');
-  const std::size_t port = peer.rfind(':');
-  if (scheme == std::string_view::npos || port <= scheme) return "";
-  std::string_view address = peer.substr(scheme + 1, port - scheme - 1);
-  // gRPC writes an IPv6 peer percent-encoded.
-  std::string out;
-  for (std::size_t i = 0; i < address.size(); ++i) {
-    if (address.substr(i, 3) == "%5B" || address.substr(i, 3) == "%5D") {
-      i += 2;
-    } else if (address[i] != '[' && address[i] != ']') {
-      out += address[i];
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 // One agent's stream. gRPC's callbacks run on gRPC's threads and post; the Handle methods and
@@ -47,7 +29,8 @@ std::string PeerAddress(std::string_view peer) {
 class GrpcRendezvousFront::Stream final
     : public grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive> {
  public:
-  Stream(GrpcRendezvousFront& front, std::string peer) : front_(front), peer_(std::move(peer)) {
+  Stream(GrpcRendezvousFront& front, const std::string& peer)
+      : front_(front), address_(ParsePeer(peer).address) {
     boost::asio::post(front_.io_, [this] { HandleOpen(); });
     StartRead(&event_);
   }
@@ -99,9 +82,9 @@ class GrpcRendezvousFront::Stream final
     switch (event.event_case()) {
       case v1::AgentEvent::kJoin: {
         JoinRequest request = FromWire(event.join());
-        if (request.node.address.empty()) request.node.address = PeerAddress(peer_);
+        if (request.node.address.empty()) request.node.address = address_;
         // Behind a translation of addresses its workers come from where its agent comes from.
-        request.node.addresses.push_back(PeerAddress(peer_));
+        request.node.addresses.push_back(address_);
         attends_ = true;
         return driver.Join(agent_, request);
       }
@@ -167,7 +150,7 @@ class GrpcRendezvousFront::Stream final
   }
 
   GrpcRendezvousFront& front_;
-  const std::string peer_;
+  const std::string address_;  // where the agent comes from
 
   AgentId agent_ = 0;
   bool attends_ = false;    // the Coordinator may know of it

@@ -78,7 +78,7 @@ TEST_F(NodeLossTest, SurvivorGoesOnAloneWhenItMay) {
   lost.Signal(SIGKILL);
   EXPECT_EQ(survivor.Wait(), 0) << survivor.err();
   EXPECT_EQ(survivor.out(), "world 2\nworld 1\n");
-  EXPECT_TRUE(Contains(survivor.err(), "was lost: its connection ended"));
+  EXPECT_TRUE(Contains(survivor.err(), "was lost: its agent died, and so did its workers"));
 }
 
 TEST_F(NodeLossTest, SpareTakesThePlaceOfALostNode) {

@@ -620,8 +620,10 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "workers, "
        "but nobody is watched; give --hang-timeout=SECONDS, too"},
       {{"--stack-command=pstack", "true"},
-       "--stack-command=pstack does not say which process is meant; write {pid} in it, as in 'gdb "
-       "-p {pid} -batch -ex bt'"},
+       "--stack-command=pstack does not say which process is meant; write {pid} in its "
+       "arguments, as in 'gdb -p {pid} -batch -ex bt'"},
+      {{"--stack-command=gdb -p {pid} -ex 'bt", "true"},
+       "--stack-command=gdb -p {pid} -ex 'bt has a quote that is not closed"},
       {{"--health-check-timeout=0", "true"},
        "--health-check-timeout=0 is not a time; give a number of seconds above 0"},
       {{"--exit-code=2", "true"},

@@ -56,7 +56,7 @@ class SharedPortTest : public ::testing::Test {
     at_ = sockets->front().local_endpoint();
     port_ = std::make_unique<SharedPort>(
         io_, *std::move(sockets), [this](tcp::socket s) { grpc_.push_back(std::move(s)); },
-        options);
+        [this](tcp::socket s) { notices_.push_back(std::move(s)); }, options);
   }
 
   void ServeStore() {
@@ -124,6 +124,7 @@ class SharedPortTest : public ::testing::Test {
   std::ostringstream log_;
   tcp::endpoint at_;
   std::vector<tcp::socket> grpc_;
+  std::vector<tcp::socket> notices_;
   std::vector<tcp::socket> store_;
   std::unique_ptr<SharedPort> port_;
 };
@@ -206,7 +207,7 @@ TEST_F(SharedPortTest, WhereAStoreIsServedSilenceIsNoReasonToCloseUntilItsEnd) {
   ASSERT_TRUE(sockets.ok());
   tcp::socket witness(io_);
   witness.connect(sockets->front().local_endpoint());
-  SharedPort other(io_, *std::move(sockets), nullptr,
+  SharedPort other(io_, *std::move(sockets), nullptr, nullptr,
                    {.handshake_timeout = std::chrono::milliseconds(100)});
   ASSERT_TRUE(RunUntil(io_, [&] { return IsClosed(witness); }));
   EXPECT_EQ(port_->silent(), 1u);
@@ -276,6 +277,16 @@ TEST_F(SharedPortTest, CapFollowsTheLimitOfTheProcess) {
   for (tcp::socket& taken : std::span(grpc_).subspan(100)) EXPECT_LT(taken.native_handle(), 68);
   EXPECT_TRUE(AgentGetsIn());
   Leave(clients);
+}
+
+TEST_F(SharedPortTest, DeathNoticeIsHandedOnUnread) {
+  ServeStore();
+  tcp::socket guard = Connect();
+  boost::asio::write(guard, boost::asio::buffer("DEAD s\n", 7));
+  guard.close();
+  ASSERT_TRUE(RunUntil(io_, [this] { return notices_.size() == 1; }));
+  EXPECT_EQ(ReadAll(notices_[0]), "DEAD s\n");
+  EXPECT_TRUE(grpc_.empty() && store_.empty());
 }
 
 TEST_F(SharedPortTest, GarbageIsClosedAndCounted) {

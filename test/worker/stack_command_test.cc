@@ -39,17 +39,18 @@ TEST(StackCommandTest, NothingIsExpandedAsAShellWould) {
 
 TEST(StackCommandTest, RefusesInOneSentence) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "it names no program"},         {"  ", "it names no program"},
-      {"'' {pid}", "it names no program"}, {"gdb -p", "it has no {pid} in its arguments"},
-      {"{pid}", "it has no {pid}"},        {"gdb 'x {pid}", "a quote is not closed"},
+      {"", "names no program"},
+      {"  ", "names no program"},
+      {"'' {pid}", "names no program"},
+      {"gdb -p", "does not say which process"},
+      {"{pid}", "does not say which process"},
+      {"gdb 'x {pid}", "has a quote that is not closed"},
       {"gdb {pid} \\", "backslash"}};
   for (const auto& [text, why] : cases) {
     const auto command = StackCommand::Parse(text);
     ASSERT_FALSE(command.ok()) << text;
     EXPECT_TRUE(absl::StrContains(command.status().message(), why)) << command.status();
   }
-  EXPECT_EQ(StackCommand::Parse("gdb -p").status().message(),
-            "the command for stacks \"gdb -p\" cannot be used: it has no {pid} in its arguments");
 }
 
 TEST(StackCommandTest, PicksWhatIsInstalled) {

@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/client/grpc_client.h"
@@ -123,6 +124,32 @@ TEST_F(ClientServerTest, NodeInTheDaemonsProcessMeetsOneOnTheNetwork) {
   b.client->Join(RequestFor(2, 2));
   ASSERT_TRUE(Hears(b, "start round 0: group 1/2"));
   ASSERT_TRUE(RunUntil(io_, [&] { return heard.Heard("start round 0: group 0/2"); }));
+}
+
+// "kill -9 of one agent, and the others waited for three seconds."
+TEST_F(ClientServerTest, AgentWhoseGuardSaysThatItIsDeadIsLostAtOnce) {
+  Meet(2, {.lease = std::chrono::hours(1)});
+  const auto notice = node(2).client->death_notice();
+  ASSERT_TRUE(notice.has_value());
+  const auto send = [&](const std::string& text) {
+    boost::asio::ip::tcp::socket guard(io_);
+    guard.connect(notice->to);
+    boost::asio::write(guard, boost::asio::buffer(text));
+  };
+  // Who can't name the session tells nothing.
+  send("DEAD \n");
+  send("DEAD of-another\n");
+  send(notice->text.substr(0, notice->text.size() - 1));
+  send(std::string(1000, 'D'));
+  send(notice->text);
+  ASSERT_TRUE(
+      Hears(node(1), "stop round 0: node host2 was lost: its agent died, and so did its workers"));
+}
+
+TEST_F(ClientServerTest, NobodyOutlivesAnAgentInTheDaemonsProcess) {
+  RecordingListener heard;
+  InProcessClient host(io_, server_->driver(), heard);
+  EXPECT_EQ(host.death_notice(), std::nullopt);
 }
 
 TEST_F(ClientServerTest, JobSucceedsOnceTheWorkersOfAllNodesHave) {

@@ -147,6 +147,12 @@ void Daemon::Take(ConnectionId connection, const Upward& message, TimePoint sent
   if (found == fronts_.end()) return;  // it has said goodbye
   found->second.last_heard = world_.scheduler.now();
   if (const auto* request = std::get_if<StoreRequest>(&message)) return Serve(connection, *request);
+  if (const auto* dead = std::get_if<AgentIsDead>(&message)) {
+    world_.Log(dead->session, " is said to be dead");
+    coordinator_->AgentDied(dead->session, Now());
+    Follow(sent);
+    return;
+  }
 
   Front& front = found->second;
   if (const auto* join = std::get_if<JoinRequest>(&message)) {
@@ -219,6 +225,7 @@ void Daemon::HandOver(AgentId agent, Front& front, const Upward& message) {
       *goodbye = true;
       coordinator.Leave(agent, said.reason, now);
     }
+    void operator()(const AgentIsDead&) const {}
     void operator()(const StoreRequest&) const {}
   };
   if (!std::holds_alternative<Beat>(message)) {

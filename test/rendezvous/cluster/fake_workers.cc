@@ -14,6 +14,7 @@ using std::chrono::seconds;
 
 constexpr Duration kGrace = seconds(5);
 constexpr Duration kSlowestStart = milliseconds(800);
+constexpr Duration kLongestEnd = milliseconds(100);
 
 }  // namespace
 
@@ -79,6 +80,11 @@ void FakeWorkers::LoseTouch() {
   Kill();
 }
 
+void FakeWorkers::AgentDied(std::function<void()> when_gone) {
+  when_gone_ = std::move(when_gone);
+  DieWithin(kLongestEnd);
+}
+
 void FakeWorkers::DieWithin(Duration longest) {
   if (!alive_ || std::exchange(dying_, true)) return;
   stopping_ = true;
@@ -94,6 +100,7 @@ void FakeWorkers::Die(bool succeeded) {
   }
   world_.checks.rounds.OnWorkersDead(node_, assignment_, world_.scheduler.now());
   ToAgent([gone = events_.on_gone, succeeded] { gone(succeeded); });
+  if (when_gone_) when_gone_();
 }
 
 void FakeWorkers::After(Duration delay, std::function<void()> task) {
@@ -107,9 +114,39 @@ void FakeWorkers::ToAgent(std::function<void()> task) {
   if (const auto agent = agent_.lock()) agent->Do(std::move(task));
 }
 
-void FakeGuard::Watch(const std::shared_ptr<FakeWorkers>& workers) {
+DeathNotice::DeathNotice(World world, int host, SessionToken session)
+    : world_(world), session_(std::move(session)) {
+  connection_ = world_.network.Connect(host, this);
+}
+
+DeathNotice::~DeathNotice() {
+  if (connection_ != 0) world_.network.Abandon(connection_);
+}
+
+void DeathNotice::OnConnected(ConnectionId connection) {
+  world_.network.Say(connection, AgentIsDead{session_});
+  world_.network.Abandon(connection);
+  connection_ = 0;
+}
+
+void FakeGuard::Watch(const std::shared_ptr<FakeWorkers>& workers, SessionToken session) {
   workers_ = workers;
+  session_ = std::move(session);
   Look();
+}
+
+void FakeGuard::AgentDied() {
+  const auto workers = workers_.lock();
+  if (workers == nullptr || !workers->alive()) return;
+  if (mutations_.guard_tells_too_early) Tell();
+  workers->AgentDied([this, alive = std::weak_ptr<int>(alive_)] {
+    if (!alive.expired() && !mutations_.guard_tells_too_early) Tell();
+  });
+}
+
+void FakeGuard::Tell() {
+  world_.incidents.Count(Incident::kDeathTold);
+  notice_ = std::make_unique<DeathNotice>(world_, host_, session_);
 }
 
 void FakeGuard::SetDeadline(std::optional<TimePoint> deadline) {

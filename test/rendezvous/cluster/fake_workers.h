@@ -8,6 +8,8 @@
 #include <string>
 
 #include "rendezvous/core/types.h"
+#include "test/rendezvous/cluster/mutations.h"
+#include "test/rendezvous/cluster/network.h"
 #include "test/rendezvous/cluster/process.h"
 #include "test/rendezvous/cluster/world.h"
 
@@ -43,8 +45,8 @@ class FakeWorkers : public std::enable_shared_from_this<FakeWorkers> {
   void Kill() { DieWithin(std::chrono::milliseconds(5)); }
   // The guard does it.
   void LoseTouch();
-  // The agent is dead: the kernel and the guard end them.
-  void AgentDied() { DieWithin(std::chrono::milliseconds(kAfterAgentMs)); }
+  // The agent is dead: the kernel and the guard end them, which then calls `when_gone`.
+  void AgentDied(std::function<void()> when_gone);
   void DieWithin(Duration longest);
   void Die(bool succeeded);
   // All of a sudden they do what is left of their work.
@@ -54,8 +56,6 @@ class FakeWorkers : public std::enable_shared_from_this<FakeWorkers> {
   const Assignment& assignment() const { return assignment_; }
 
  private:
-  static constexpr int kAfterAgentMs = 100;
-
   // Runs `task` after `delay` if they are still alive.
   void After(Duration delay, std::function<void()> task);
   void ToAgent(std::function<void()> task);
@@ -71,14 +71,38 @@ class FakeWorkers : public std::enable_shared_from_this<FakeWorkers> {
   bool alive_ = false;
   bool stopping_ = false;
   bool dying_ = false;
+  std::function<void()> when_gone_;
 };
 
-// worker/orphan_guard.h: kills when the time comes that it was told last, whatever the agent does.
+// What the guard of a dead agent says to the daemon.
+class DeathNotice final : public Network::Client {
+ public:
+  DeathNotice(World world, int host, SessionToken session);
+  ~DeathNotice() override;
+
+ private:
+  void OnConnected(ConnectionId connection) override;
+  void OnRefused(ConnectionId) override { connection_ = 0; }
+  void OnMessage(ConnectionId, Downward) override {}
+  void OnClosed(ConnectionId) override { connection_ = 0; }
+
+  World world_;
+  const SessionToken session_;
+  ConnectionId connection_ = 0;
+};
+
+// worker/orphan_guard.h: kills when the time comes that it was told last, whatever the agent does;
+// and when the agent has died, of which it tells the daemon.
 class FakeGuard {
  public:
-  explicit FakeGuard(World world) : world_(world) {}
+  FakeGuard(World world, int host, const AgentMutations& mutations)
+      : world_(world), host_(host), mutations_(mutations) {}
 
-  void Watch(const std::shared_ptr<FakeWorkers>& workers);
+  // `session`: the agent's.
+  void Watch(const std::shared_ptr<FakeWorkers>& workers, SessionToken session);
+  void AgentDied();
+  // Nothing is left of it.
+  void PowerOff() { notice_.reset(); }
   // In true time.
   void SetDeadline(std::optional<TimePoint> deadline);
 
@@ -86,8 +110,14 @@ class FakeGuard {
   void Schedule();
   void Look();
 
+  void Tell();
+
   World world_;
+  const int host_;
+  const AgentMutations& mutations_;
   std::weak_ptr<FakeWorkers> workers_;
+  SessionToken session_;
+  std::unique_ptr<DeathNotice> notice_;
   std::optional<TimePoint> deadline_;
   std::shared_ptr<int> alive_ = std::make_shared<int>();
   bool scheduled_ = false;

@@ -18,7 +18,7 @@ Host::Host(World world, const Scenario& scenario, const WorkerHabits& habits,
       mutations_(mutations),
       index_(index),
       clock_offset_(world.random.Between(seconds(0), seconds(1'000'000))),
-      guard_(world) {
+      guard_(world, index, mutations) {
   store_client_ = std::make_unique<StoreClient>(world_, index_, scenario_.RunIdOf(index_));
   store_client_->Begin();
 }
@@ -60,7 +60,7 @@ void Host::KillAgent() {
   if (agent_ == nullptr) return;
   world_.Log("host ", index_, ": its agent is killed");
   RemoveAgent();
-  if (workers_left_ != nullptr) workers_left_->AgentDied();
+  guard_.AgentDied();
 }
 
 void Host::TerminateAgent() {
@@ -85,6 +85,7 @@ void Host::PowerOff() {
   world_.Log("host ", index_, " loses its power");
   // Before its processes end, so that nobody is told of their connections' end.
   world_.network.PowerOff(index_);
+  guard_.PowerOff();
   if (agent_ != nullptr) RemoveAgent();
   store_client_.reset();
   if (workers_left_ != nullptr) workers_left_->Die(false);

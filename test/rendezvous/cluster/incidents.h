@@ -38,6 +38,7 @@ enum class Incident {
   kEvicted,
   kFenced,
   kGuardStruck,
+  kDeathTold,
   kLateAssignment,
   kFencedReport,
   kRestored,
@@ -54,7 +55,7 @@ enum class Incident {
   kStoreRefused,
   kStoreUnanswered,
 };
-inline constexpr std::array<std::string_view, 43> kIncidentNames = {
+inline constexpr std::array<std::string_view, 44> kIncidentNames = {
     "partition",
     "one-way loss up",
     "one-way loss down",
@@ -83,6 +84,7 @@ inline constexpr std::array<std::string_view, 43> kIncidentNames = {
     "evicted",
     "agent fenced itself",
     "guard struck",
+    "guard told of a death",
     "assignment came too late",
     "report fenced",
     "job restored",

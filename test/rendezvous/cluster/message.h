@@ -30,6 +30,10 @@ struct IsLeaving {
 struct Goodbye {
   std::string reason;
 };
+// What the guard of a dead agent says, over a connection of its own.
+struct AgentIsDead {
+  SessionToken session;
+};
 
 enum class StoreOperation { kSet, kAdd, kCompareSet, kAppend, kGet };
 struct StoreRequest {
@@ -50,7 +54,7 @@ struct StoreAnswer {
 };
 
 using Upward = std::variant<JoinRequest, ResumeSession, Beat, Started, Exited, IsLeaving, Goodbye,
-                            StoreRequest>;
+                            AgentIsDead, StoreRequest>;
 using Downward = std::variant<Directive, StoreAnswer>;
 
 }  // namespace muster::rendezvous

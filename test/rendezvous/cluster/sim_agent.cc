@@ -112,7 +112,7 @@ void SimAgent::StartWorkers(const Assignment& assignment) {
           .on_lost_touch = [this, assignment] { OnLostTouch(assignment); },
           .on_gone = [this](bool succeeded) { Perform(policy_.OnWorkersGone(succeeded)); }});
   workers_->Start();
-  guard_.Watch(workers_);
+  guard_.Watch(workers_, client_.session());
 }
 
 // What the guard has killed must not be taken for a failure.

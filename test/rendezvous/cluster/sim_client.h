@@ -10,20 +10,12 @@
 #include <vector>
 
 #include "rendezvous/client/lease_keeper.h"
+#include "test/rendezvous/cluster/mutations.h"
 #include "test/rendezvous/cluster/network.h"
 #include "test/rendezvous/cluster/process.h"
 #include "test/rendezvous/cluster/world.h"
 
 namespace muster::rendezvous {
-
-// Mistakes of the client and the agent, each made on purpose in a mutant.
-struct AgentMutations {
-  bool does_not_fence = false;                 // nor does its guard
-  bool counts_lease_from_answer = false;       // not from when what was answered was sent
-  bool names_rounds_of_other_lives = false;    // in the first Join of an attendance
-  bool reports_what_the_guard_killed = false;  // as failures of its workers
-  bool starts_when_its_lease_is_over = false;  // when told late, and leaves it to its guard
-};
 
 // Belongs to an agent's process, on whose clock (`clock_offset`) it lives. Its methods and members
 // are GrpcClient's, but for what gRPC does there. Its patience is longer than any outage here.
@@ -44,6 +36,7 @@ class SimClient final : public Network::Client {
   ~SimClient() override { Drop(); }
 
   void Join(JoinRequest request);
+  const SessionToken& session() const { return session_; }
   // To be said now, and again on each connection until the next Join.
   void Say(Upward message);
   // `left` is called when the daemon has heard it or cannot be told. Last call.

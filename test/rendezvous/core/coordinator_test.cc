@@ -11,6 +11,7 @@
 //   succeeded NODE round=N         its workers have all exited with 0
 //   failed NODE round=N rank=R code=C | signal=S [final=1] [before_first_beat=1]
 //   leaving NODE WHY · leave NODE [why=WHY] · lost NODE WHY (its connection is gone)
+//   dead NODE session=S (its guard says so)
 //   drain WHY · close WHY · tick
 //   next_deadline                  nothing · @MS or none
 //   describe [J]                   the job's snapshot
@@ -138,6 +139,8 @@ class Player {
       coordinator_->Leave(agent, words.Has("why") ? words.Get("why", "") : "", now);
     } else if (command == "lost") {
       coordinator_->Disconnected(agent, words.At(1), now);
+    } else if (command == "dead") {
+      coordinator_->AgentDied(words.Get("session", ""), now);
     } else {
       return {"no such command: " + command};
     }

@@ -140,10 +140,10 @@ TEST_F(GrpcRendezvousFrontTest, SilentAgentIsEvictedWhenItsLeaseEnds) {
   Talk([&] {
     Stream stream(*stub_);
     JoinRequest request = RequestFor(1, 1);
-    request.settings.lease = milliseconds(100);
+    request.settings.lease = milliseconds(120);
     EXPECT_TRUE(stream.Write(JoinEvent(request)));
     EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
-    EXPECT_EQ(stream.directive.welcome().keep_alive_ms(), 33);
+    EXPECT_EQ(stream.directive.welcome().keep_alive_ms(), 40);
     EXPECT_EQ(stream.Read(), v1::Directive::kStart);
     EXPECT_EQ(stream.Read(), v1::Directive::kEvicted);
     EXPECT_THAT(stream.directive.evicted().sentence(), HasSubstr("not heard of for 100 ms"));

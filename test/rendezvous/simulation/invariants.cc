@@ -148,7 +148,7 @@ Invariants::Expected Invariants::ApplyReport(const Event& event, Attendance& sen
 
 void Invariants::RoundIsOver(ModelJob& job, TimePoint now) {
   job.running = false;
-  job.gathers_since = now;
+  job.gathers_since = job.held_until = now;
   // Who has said that it leaves stops by itself.
   for (auto& [agent, node] : attendances_) {
     if (node.job == &job && node.leaving && node.phase == Phase::kStarted) {
@@ -208,6 +208,8 @@ void Invariants::CheckForgotten(const Outbox& outbox) {
       continue;
     }
     coverage_.Count(Happening::kJobForgotten);
+    TimePoint& busy_until = busy_names_[run_id];
+    busy_until = std::max(busy_until, job->second.gone_by);
     jobs_.erase(job);
   }
 }
@@ -251,7 +253,8 @@ void Invariants::CheckNode(AgentId agent, const Attendance& node, TimePoint now)
       Violate(Check::kSparesAreNeeded, "a", agent, " waits, and round ", job.round, " has ",
               job.ranks.size(), " of ", job.settings.max_nodes, " nodes");
     }
-    if (!node.spare && now > node.asked + job.settings.join_timeout + slack_) {
+    const TimePoint begin = std::max(node.asked, job.held_until);
+    if (!node.spare && now > begin + job.settings.join_timeout + slack_) {
       Violate(Check::kWaitBounded, "a", agent, " waits for longer than the join timeout");
     }
   }
@@ -274,11 +277,14 @@ void Invariants::CheckJobs(const Event& event, TimePoint now) {
       job.complete_since = now;
     }
     if (!gathers) continue;
-    TimePoint gives_up = job.gathers_since + job.settings.join_timeout;
+    TimePoint gives_up = job.held_until + job.settings.join_timeout;
     if (now > gives_up + slack_) {
       Violate(Check::kWaitBounded, "job ", run_id, " gathers for longer than its join timeout");
     }
-    if (complete) gives_up = std::min(gives_up, *job.complete_since + job.settings.last_call);
+    if (complete) {
+      const TimePoint since = std::max(*job.complete_since, job.held_until);
+      gives_up = std::min(gives_up, since + job.settings.last_call);
+    }
     due_ = std::min(due_.value_or(TimePoint::max()), gives_up);
   }
 }

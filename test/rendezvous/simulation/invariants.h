@@ -83,6 +83,8 @@ class Invariants {
     RoundNumber round = kNoRound;  // the last that started
     bool running = false;
     TimePoint gathers_since{};         // unless running
+    TimePoint held_until{};            // while it gathers: workers of lost nodes may run
+    TimePoint gone_by{};               // when all those of lost nodes are dead
     std::map<std::string, int> ranks;  // of the last round, by node id
     int succeeded = 0;                 // of its nodes
     int rounds = 0;
@@ -107,7 +109,7 @@ class Invariants {
     Phase phase = Phase::kAsking;
     TimePoint asked{};
     TimePoint heard{};
-    Duration lease{};
+    Duration lease{};    // how long silence is borne
     bool spare = false;  // while asking: it was told so
     bool leaving = false;
     bool told_verdict = false;
@@ -160,6 +162,8 @@ class Invariants {
   const Duration slack_;
   bool draining_ = false;
   std::map<std::string, ModelJob> jobs_;
+  // Jobs that were forgotten: when the workers of their lost nodes are dead.
+  std::map<std::string, TimePoint> busy_names_;
   std::map<AgentId, Attendance> attendances_;
   std::optional<TimePoint> due_;  // the next lease or round that has to be looked after
   std::vector<Violation> violations_;

@@ -76,6 +76,7 @@ void Invariants::HearWelcome(const Event& event, AgentId agent, const Welcome& w
     job.run_id = request.run_id;
     job.settings = request.settings;
     job.gathers_since = now;
+    job.held_until = std::max(now, busy_names_[job.run_id]);
   }
   if (draining_ || job.settings.min_nodes != request.settings.min_nodes ||
       job.settings.max_nodes != request.settings.max_nodes) {
@@ -83,8 +84,11 @@ void Invariants::HearWelcome(const Event& event, AgentId agent, const Welcome& w
   }
   if (job.verdict) coverage_.Count(Happening::kJoinAfterEnd);
   ++job.attending;
-  attendances_[agent] = {
-      .job = &job, .request = request, .asked = now, .heard = now, .lease = welcome.lease};
+  attendances_[agent] = {.job = &job,
+                         .request = request,
+                         .asked = now,
+                         .heard = now,
+                         .lease = SelfFenceAfter(welcome.lease)};
   if (job.running && static_cast<int>(job.ranks.size()) < job.settings.max_nodes &&
       job.succeeded == 0) {
     RoundIsOver(job, now);
@@ -116,7 +120,15 @@ void Invariants::HearRefused(const Event& event, AgentId agent, TimePoint now) {
             (now - node.heard) / std::chrono::milliseconds(1), " ms");
   }
   coverage_.Count(Happening::kLeaseExpired);
+  ModelJob& job = *node.job;
+  const bool may_have_workers =
+      node.phase == Phase::kIdle || (node.phase == Phase::kStarted && !node.succeeded);
+  const TimePoint gone_by = node.heard + node.request.settings.lease;
   Forget(agent, now);
+  job.gone_by = std::max(job.gone_by, gone_by);
+  if (may_have_workers && !job.running && !job.verdict) {
+    job.held_until = std::max(job.held_until, gone_by);
+  }
 }
 
 void Invariants::HearAssignment(AgentId agent, Attendance& node, const Assignment& assignment) {

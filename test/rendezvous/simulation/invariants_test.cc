@@ -27,7 +27,7 @@ JoinRequest RequestOf(AgentId agent) {
                                    .max_nodes = 3,
                                    .last_call = milliseconds(4500),
                                    .join_timeout = seconds(10),
-                                   .lease = seconds(5),
+                                   .lease = seconds(6),
                                    .max_restarts = 1}};
   request.node = {.node_id = absl::StrCat("n", agent),
                   .host = absl::StrCat("n", agent),
@@ -93,7 +93,7 @@ class InvariantsTest : public testing::Test {
   void SeeComing(int ms, AgentId agent, const Directives& directives = {}) {
     const JoinRequest request = RequestOf(agent);
     See(ms, {.kind = EventKind::kJoin, .agent = agent, .request = &request},
-        Directives{{agent, Welcome{seconds(1), seconds(5)}}} + directives);
+        Directives{{agent, Welcome{seconds(1), seconds(6)}}} + directives);
   }
   void SeeJoin(int ms, AgentId agent, const Directives& directives = {}) {
     const JoinRequest request = RequestOf(agent);
@@ -500,7 +500,7 @@ TEST_F(InvariantsTest, NodeWithAnotherNumberOfNodesIsTaken) {
   JoinRequest request = RequestOf(2);
   request.settings.max_nodes = 4;
   See(100, {.kind = EventKind::kJoin, .agent = 2, .request = &request},
-      {{2, Welcome{seconds(1), seconds(5)}}});
+      {{2, Welcome{seconds(1), seconds(6)}}});
   EXPECT_EQ(Caught(), "only with cause");
 }
 

@@ -1,0 +1,24 @@
+#include "rendezvous/wire/death_notice.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr std::string_view kBegin = "DEAD ";
+
+}  // namespace
+
+std::string FormatDeathNotice(const SessionToken& session) {
+  return absl::StrCat("DEAD ", session, "\n");
+}
+
+std::optional<SessionToken> ParseDeathNotice(std::string_view text) {
+  if (text.substr(0, kBegin.size()) != kBegin || text.back() != '\n') return std::nullopt;
+  text.remove_prefix(kBegin.size());
+  text.remove_suffix(1);
+  if (text.empty()) return std::nullopt;
+  return SessionToken(text);
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,22 @@
+#include "rendezvous/wire/death_notice.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::rendezvous {
+namespace {
+
+TEST(DeathNoticeTest, SessionIsReadAsItWasWritten) {
+  const std::string text = FormatDeathNotice("0123abcd");
+  EXPECT_EQ(text.front(), kFirstOfDeathNotice);
+  EXPECT_EQ(ParseDeathNotice(text), "0123abcd");
+  EXPECT_LE(FormatDeathNotice(std::string(64, 's')).size(), kMaxDeathNotice);
+}
+
+TEST(DeathNoticeTest, WhatIsNotWholeIsNone) {
+  for (const char* text : {"", "D", "DEAD", "DEAD ", "DEAD \n", "DEAD 0123", "dead 0123\n"}) {
+    EXPECT_EQ(ParseDeathNotice(text), std::nullopt) << text;
+  }
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
