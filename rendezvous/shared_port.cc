@@ -131,6 +131,9 @@ void SharedPort::HandOn(Socket connection, char first) {
   // What waits for its first byte is of no use to the one who takes it.
   error_code ignored;
   connection.cancel(ignored);
+  // Of one that has spoken before it was waited for nobody has made this; gRPC takes it for
+  // granted, and its thread would wait in recv(), for all connections.
+  connection.native_non_blocking(true, ignored);
   if (first == kFirstOfHttp2) {
     take_grpc_(std::move(connection));
   } else if (first == kFirstOfDeathNotice) {

@@ -59,7 +59,8 @@ struct SharedPortStats {
 class SharedPort {
  public:
   using Socket = boost::asio::ip::tcp::socket;
-  // Takes over a connection of which nothing has been read. Must not destroy the port.
+  // Takes over a connection, which does not block, of which nothing has been read. Must not destroy
+  // the port.
   using Taker = std::function<void(Socket)>;
 
   // `sockets` as ListenAt makes them. The takers are called from the loop.

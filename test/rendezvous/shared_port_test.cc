@@ -279,6 +279,21 @@ TEST_F(SharedPortTest, CapFollowsTheLimitOfTheProcess) {
   Leave(clients);
 }
 
+// "A node left, and now and then the others heard of it seconds later, or never": a thread of
+// gRPC's waited in recv() for an agent that had spoken before we accepted it.
+TEST_F(SharedPortTest, WhatIsHandedOnDoesNotBlockHoweverSoonItSpoke) {
+  tcp::socket soon = Connect();
+  boost::asio::write(soon, boost::asio::buffer("PRI * HTTP/2.0", 14));
+  ASSERT_TRUE(RunUntil(io_, [this] { return grpc_.size() == 1; }));
+  tcp::socket late = Connect();
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->silent() == 1; }));
+  boost::asio::write(late, boost::asio::buffer("PRI * HTTP/2.0", 14));
+  ASSERT_TRUE(RunUntil(io_, [this] { return grpc_.size() == 2; }));
+  for (tcp::socket& connection : grpc_) {
+    EXPECT_NE(::fcntl(connection.native_handle(), F_GETFL) & O_NONBLOCK, 0);
+  }
+}
+
 TEST_F(SharedPortTest, DeathNoticeIsHandedOnUnread) {
   ServeStore();
   tcp::socket guard = Connect();
