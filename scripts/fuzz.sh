@@ -1,20 +1,45 @@
 #!/usr/bin/env bash
-# Fuzzes the TCPStore codec and the service behind it under ASan and UBSan, with libFuzzer:
-#   scripts/fuzz.sh [EXECUTIONS]     10,000,000 unless given
+# Fuzzes what reads the bytes of strangers, under ASan and UBSan, with libFuzzer:
+#   scripts/fuzz.sh [TARGET [EXECUTIONS]]
+# TARGET: tcpstore (the default: the codec of the workers' store and the service behind it; 10,000,000 executions) or
+# checkpoints (pickles, files of torch.save, safetensors; 3,000,000).
 # Needs clang (Debian: clang), which finds the sanitizers' and the fuzzer's runtime by itself. The seeds are
-# test/fuzz/tcpstore_codec_seeds.txt. Exits with 0 if nothing was found; otherwise the input that failed is in
-# the folder that the last lines name.
+# test/fuzz/*_seeds.txt. Exits with 0 if nothing was found; otherwise the input that failed is in the folder that the
+# last line names.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-executions=${1:-10000000}
+target=${1:-tcpstore}
+case $target in
+  tcpstore)
+    executions=10000000
+    name=tcpstore_codec
+    sources=(rendezvous/fronts/tcpstore_{codec,dialect,service}.cc
+      rendezvous/core/{barrier_list,key_queues,key_value_store,stored_number,wait_list}.cc)
+    packages=(absl_btree absl_flat_hash_map absl_statusor absl_strings)
+    limits=(-max_len=512)
+    ;;
+  checkpoints)
+    executions=3000000
+    name=torch_file
+    sources=(trainer/io/{basic_value,byte_source,dtype,pickle_machine,pickle_reader,pickle_writer}.cc
+      trainer/io/{safetensors_header,torch_archive,zip_reader}.cc)
+    packages=(absl_statusor absl_strings absl_str_format zlib)
+    limits=(-max_len=2048 -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=20)
+    ;;
+  *)
+    echo "fuzz: there is no target $target; name tcpstore or checkpoints" >&2
+    exit 2
+    ;;
+esac
+executions=${2:-$executions}
 command -v clang++ > /dev/null || {
   echo "fuzz: there is no clang++; install it with: apt install clang" >&2
   exit 2
 }
 work=$(mktemp -d "${TMPDIR:-/tmp}/muster-fuzz.XXXXXX")
 mkdir "$work/corpus"
-python3 - test/fuzz/tcpstore_codec_seeds.txt "$work/corpus" << 'PYTHON'
+python3 - "test/fuzz/${name}_seeds.txt" "$work/corpus" << 'PYTHON'
 import pathlib, sys
 lines = pathlib.Path(sys.argv[1]).read_text().splitlines()
 seeds = [line for line in lines if line and not line.startswith("#")]
@@ -22,19 +47,15 @@ for number, seed in enumerate(seeds):
     pathlib.Path(sys.argv[2], f"seed{number:02}").write_bytes(bytes.fromhex(seed))
 PYTHON
 
-echo "fuzz: building"
+echo "fuzz: building $target"
 # shellcheck disable=SC2046 # pkg-config prints several words
 clang++ -std=c++20 -g -O1 -fno-omit-frame-pointer -I. \
   -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-  test/fuzz/tcpstore_codec_fuzz.cc \
-  rendezvous/fronts/tcpstore_{codec,dialect,service}.cc \
-  rendezvous/core/{barrier_list,key_queues,key_value_store,stored_number,wait_list}.cc \
-  $(pkg-config --libs absl_btree absl_flat_hash_map absl_statusor absl_strings) \
-  -o "$work/fuzz"
+  "test/fuzz/${name}_fuzz.cc" "${sources[@]}" $(pkg-config --libs "${packages[@]}") -o "$work/fuzz"
 
 echo "fuzz: $executions executions"
-if "$work/fuzz" -runs="$executions" -max_len=512 -print_final_stats=1 -verbosity=1 -artifact_prefix="$work/" \
-  "$work/corpus" > "$work/log" 2>&1; then
+if "$work/fuzz" -runs="$executions" "${limits[@]}" -print_final_stats=1 -verbosity=1 \
+  -artifact_prefix="$work/" "$work/corpus" > "$work/log" 2>&1; then
   grep -E "^(Done|stat::number_of_executed_units|stat::average_exec_per_sec|stat::peak_rss_mb)" "$work/log"
   echo "fuzz: nothing found"
   rm -r "$work"

@@ -384,10 +384,11 @@ class GrpcClient final : public RendezvousClient {
     const std::optional<TimePoint> deadline = keeper_.deadline();
     if (deadline && now >= *deadline && fenced_for_ != deadline) {
       fenced_for_ = deadline;
-      listener_.OnFenced(absl::StrCat(
-          "nothing was heard of the rendezvous at ", Where(), " for ", Seconds(SelfFenceAfter(lease_)),
-          last_error_.empty() ? "" : absl::StrCat(" (", last_error_, ")"),
-          ", and it may give this node's place away"));
+      listener_.OnFenced(
+          absl::StrCat("nothing was heard of the rendezvous at ", Where(), " for ",
+                       Seconds(SelfFenceAfter(lease_)),
+                       last_error_.empty() ? "" : absl::StrCat(" (", last_error_, ")"),
+                       ", and it may give this node's place away"));
     }
     const std::optional<TimePoint> doubtful = DoubtfulFrom();
     if (doubtful && now >= *doubtful) {

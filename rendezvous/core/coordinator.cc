@@ -327,10 +327,9 @@ void Coordinator::EndLeases(TimePoint now) {
     if (why.empty()) {
       why = absl::StrCat("nothing was heard of it for ", Seconds(SelfFenceAfter(attendance.lease)));
       ended_[attendance.agent] = attendance.session;
-      Tell(attendance.agent,
-           Evicted{absl::StrCat("this node was not heard of for ",
-                                Seconds(SelfFenceAfter(attendance.lease)),
-                                " and has lost its place")});
+      Tell(attendance.agent, Evicted{absl::StrCat("this node was not heard of for ",
+                                                  Seconds(SelfFenceAfter(attendance.lease)),
+                                                  " and has lost its place")});
     }
     // It is given up before its lease is over, and its workers may run on until then.
     Remove(attendance, absl::StrCat("was lost: ", why), now, attendance.gone_by);

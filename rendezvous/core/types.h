@@ -94,8 +94,9 @@ struct RestartPolicy {
   bool operator==(const RestartPolicy&) const = default;
 };
 
-// When a node that has heard nothing of its rendezvous for so long kills its workers. It counts from
-// an earlier time than the rendezvous does, so by then it is no use to bear its silence any longer.
+// When a node that has heard nothing of its rendezvous for so long kills its workers. It counts
+// from an earlier time than the rendezvous does, so by then it is no use to bear its silence any
+// longer.
 constexpr Duration SelfFenceAfter(Duration lease) {
   return lease / 6 * 5;
 }

@@ -1,9 +1,10 @@
 // Training that is struck in its middle, a worker, an agent or the daemon being killed, ends with
-// the loss of training that was not.
-//
-// The Python script goes on from its checkpoint; muster-train begins anew. Both are deterministic,
-// so the last loss must be the same number.
+// the loss of training that was not. Both programs go on from their checkpoints, and both are
+// deterministic: the Python script's last loss must be the same number, and of muster-train every
+// loss and every weight.
+#include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::test {
 namespace {
@@ -41,16 +43,20 @@ class TrainingSurvivalTest : public E2eTest {
   std::vector<std::string> Python(const std::string& name) const {
     return {"test/e2e/torch/ddp_survival.py", Path(name + ".pt"), "60"};
   }
-  std::vector<std::string> Trainer(const std::string& name) const {
+  // 30 epochs of 17 steps; what it writes is in a directory of the job's name.
+  std::vector<std::string> Trainer(const std::string& name) {
+    std::filesystem::create_directory(Path(name));
     return {"--no-python",
             "trainer/muster-train",
             "--dataset=generated",
             "--comm=gloo",
             "--no-eval",
-            "--max-steps=30",
+            "--epochs=30",
             "--model=mlp",
-            "--loss-log=" + Path(name + ".loss"),
-            "--checkpoint=" + Path(name + ".pt")};
+            "--loss-log=" + Path(name + "/loss"),
+            "--checkpoint-dir=" + Path(name + "/steps"),
+            "--checkpoint-every=10",
+            "--checkpoint=" + Path(name + "/weights.pt")};
   }
 
   // Returns once the training is well under way: the file, which it writes, has so many lines.
@@ -70,12 +76,6 @@ class TrainingSurvivalTest : public E2eTest {
     const std::size_t at = out.find("final ");
     return at == std::string::npos ? "" : out.substr(at + 6, out.find(" restarts", at) - at - 6);
   }
-  std::string LastLine(const std::string& file) {
-    Command tail({"tail", "-n", "1", Path(file)});
-    EXPECT_EQ(tail.Wait(), 0);
-    return tail.out();
-  }
-
   HeldPort port_;
   std::optional<Command> daemon_;
 };
@@ -127,40 +127,50 @@ TEST_F(TrainingSurvivalTest, PythonScriptEndsWithTheSameLossWhoeverIsKilled) {
   }
 }
 
-TEST_F(TrainingSurvivalTest, MusterTrainEndsWithTheSameLossWhoeverIsKilled) {
+TEST_F(TrainingSurvivalTest, MusterTrainEndsWithTheSameWeightsWhoeverIsKilled) {
+  struct Outcome {
+    std::string losses;
+    std::string weights;
+    bool operator==(const Outcome&) const = default;
+  };
   StartDaemonOn("state");
   const auto finish = [&](Command& one, Command& other, const std::string& name) {
     EXPECT_EQ(one.Wait(kDeadline), 0) << one.err();
     EXPECT_EQ(other.Wait(kDeadline), 0) << other.err();
-    return LastLine(name + ".loss");
+    return Outcome{ReadAll(Path(name + "/loss")), ReadAll(Path(name + "/weights.pt"))};
   };
   Command one = StartNode("calm", Trainer("calm"));
   Command other = StartNode("calm", Trainer("calm"));
-  const std::string loss = finish(one, other, "calm");
-  ASSERT_NE(loss, "");
+  const Outcome calm = finish(one, other, "calm");
+  ASSERT_EQ(std::count(calm.losses.begin(), calm.losses.end(), '\n'), 30 * 17);
+  ASSERT_NE(calm.weights, "");
 
   {
     Command a = StartNode("worker", Trainer("worker")), b = StartNode("worker", Trainer("worker"));
-    WaitForLines("worker.loss", 5);
-    KillWorkerWith(Path("worker.pt"));
-    EXPECT_EQ(finish(a, b, "worker"), loss);
+    WaitForLines("worker/loss", 100);
+    KillWorkerWith(Path("worker/weights.pt"));
+    EXPECT_TRUE(finish(a, b, "worker") == calm);
+    EXPECT_TRUE(Contains(a.err() + b.err(), "(restart 1 of 3)"));
+    EXPECT_TRUE(Contains(a.out() + b.out(), "/worker/steps/step-")) << "where it went on from";
   }
   {
     Command a = StartNode("agent", Trainer("agent"));
     std::optional<Command> b = StartNode("agent", Trainer("agent"));
-    WaitForLines("agent.loss", 5);
+    WaitForLines("agent/loss", 100);
     b->Signal(SIGKILL);
     EXPECT_EQ(b->Wait(), -SIGKILL);
     Command replacement = StartNode("agent", Trainer("agent"));
-    EXPECT_EQ(finish(a, replacement, "agent"), loss);
+    EXPECT_TRUE(finish(a, replacement, "agent") == calm);
+    EXPECT_TRUE(Contains(a.out() + replacement.out(), "/agent/steps/step-"));
   }
   {
     Command a = StartNode("daemon", Trainer("daemon")), b = StartNode("daemon", Trainer("daemon"));
-    WaitForLines("daemon.loss", 2);
+    WaitForLines("daemon/loss", 100);
     daemon_->Signal(SIGKILL);
     EXPECT_EQ(daemon_->Wait(), -SIGKILL);
     StartDaemonOn("state");
-    EXPECT_EQ(finish(a, b, "daemon"), loss);
+    EXPECT_TRUE(finish(a, b, "daemon") == calm);
+    EXPECT_FALSE(Contains(a.out() + b.out(), "/daemon/steps/step-")) << "no worker was restarted";
   }
 }
 

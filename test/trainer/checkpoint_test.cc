@@ -8,7 +8,6 @@
 #include <fstream>
 
 #include "test/trainer/program.h"
-#include "trainer/models/classifier.h"
 
 namespace muster::trainer {
 namespace {
@@ -70,33 +69,6 @@ for name, t in state.items():
             "byte uint8 (1,) [255] 1 False\n"
             "bool bool (2,) [True, False] 2 False\n"
             "leaf float32 (2,) [1.0, 1.0] 2 False\n");
-}
-
-// The strongest statement of "the same model as in Python": the same seed gives the same bits.
-TEST(CheckpointTest, AFreshClassifierIsPythonsBitForBit) {
-  if (!PythonHasTorch()) GTEST_SKIP() << "needs Debian's python3-torch";
-  for (const auto& [kind, layers] : std::map<ModelKind, std::string>{
-           {ModelKind::kCnn,
-            "nn.Conv2d(1, 16, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(), "
-            "nn.Conv2d(16, 32, 3, padding=1), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), "
-            "nn.Linear(32 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, 10)"},
-           {ModelKind::kMlp,
-            "nn.Flatten(), nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), "
-            "nn.Linear(256, 10)"}}) {
-    const std::string path = PathFor("fresh.pt");
-    const absl::Status saved = SaveStateDict(Classifier(kind, /*seed=*/3).Parameters(), path);
-    ASSERT_TRUE(saved.ok()) << saved;
-    EXPECT_EQ(PythonOutput("import sys, torch\nfrom torch import nn\ntorch.manual_seed(3)\n"
-                           "net = nn.Sequential(" +
-                               layers +
-                               ")\n"
-                               "fresh = {k: v.clone() for k, v in net.state_dict().items()}\n"
-                               "state = torch.load(sys.argv[1])\n"
-                               "print(net.load_state_dict(state))\n"
-                               "print(all(torch.equal(fresh[k], state[k]) for k in fresh))\n",
-                           path),
-              "<All keys matched successfully>\nTrue\n");
-  }
 }
 
 TEST(CheckpointTest, AnUnwritablePathIsAUsersMistake) {

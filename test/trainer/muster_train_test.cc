@@ -62,7 +62,7 @@ TEST_F(MusterTrainTest, TrainsAloneWithoutALauncher) {
 TEST_F(MusterTrainTest, OnlyRankZeroSpeaksAndWrites) {
   const std::vector<Program> ranks = RunRanks(
       Train({"--epochs", "2", "--max-steps", "20", "--loss-log", Path("loss")}), 2, kDeadline);
-  EXPECT_NE(ranks[0].output().find("world size     2 (gloo)\n"), std::string::npos);
+  EXPECT_NE(ranks[0].output().find("world size     2 ("), std::string::npos);
   EXPECT_NE(ranks[0].output().find("(20 steps of 128 images)\n"), std::string::npos);
   EXPECT_EQ(ranks[1].output(), "");
   EXPECT_EQ(ranks[0].errors() + ranks[1].errors(), "");
@@ -77,9 +77,11 @@ TEST_F(MusterTrainTest, TellsItsLauncherOfEachStep) {
   Program program(Train({"--max-steps", "4"}), {{"MUSTER_BEAT_SOCKET", sockets.Path("beats")}});
   ASSERT_EQ(program.Wait(kDeadline), 0) << program.errors();
   std::vector<std::string> beats = listener.Receive();
-  ASSERT_GT(beats.size(), 4u) << "those of the evaluation come last";
-  beats.resize(4);
-  EXPECT_EQ(beats, (std::vector<std::string>{"beat 0 1", "beat 0 2", "beat 0 3", "beat 0 4"}));
+  ASSERT_GT(beats.size(), 5u) << "those of the evaluation come last";
+  beats.resize(5);
+  EXPECT_EQ(beats,
+            (std::vector<std::string>{"beat 0 0", "beat 0 1", "beat 0 2", "beat 0 3", "beat 0 4"}))
+      << "the first when the model is made";
 }
 
 TEST_F(MusterTrainTest, LearnsTheGeneratedImages) {
@@ -106,7 +108,7 @@ TEST_F(MusterTrainTest, RefusesMistakesInOneSentenceWithExitCodeTwo) {
       {{"--batch-size", "99"}, two_ranks, "rank 1: --batch-size 99 cannot be shared evenly"},
       {{}, {{"RANK", "one"}, {"WORLD_SIZE", "2"}}, "RANK=one is not a whole number"},
       {{"--checkpoint", "/no/such/dir/m.pt"}, {}, "write /no/such/dir/m.pt: No such file"},
-      {{"--loss-log", "/no/such/dir/l"}, {}, "write loss log /no/such/dir/l"},
+      {{"--loss-log", "/no/such/dir/l"}, {}, "write /no/such/dir/l"},
       {{"--dataset", "generated", "--comm", "nccl"}, {}, "--comm nccl: "},
   };
   for (const Case& mistake : cases) {

@@ -1,7 +1,6 @@
 // How far the training is, shown to the person who waits for it.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -14,9 +13,14 @@ struct Standing {
   int epochs = 1;
   std::int64_t step = 0;  // of this epoch
   std::int64_t steps = 1;
-  double loss = 0;               // mean over the steps since the last report
-  double images_per_second = 0;  // over this epoch so far, all ranks together
+  double loss = 0;                // mean over the steps since the last one that was shown
+  double samples_per_second = 0;  // over this epoch so far, all ranks together
+  const char* unit = "images";    // what a sample is
+  double seconds_left = 0;        // until the end of the training, without evaluation
 };
+
+// "12 s", "3 min 05 s", "2 h 05 min".
+std::string FormatSeconds(double seconds);
 
 // Shows standings on one stream: as a bar that redraws itself on a terminal, else as a plain line
 // each time another tenth of the epoch is done, so that a log file stays readable. Used by one rank
@@ -26,8 +30,9 @@ class Progress {
   // `out` must outlive this object.
   Progress(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
 
-  // Shows `standing`, or nothing when it is too soon. The last step of an epoch is always shown.
-  void Show(const Standing& standing);
+  // Shows `standing`, or nothing when it is too soon; says which. The last step of an epoch is
+  // always shown.
+  bool Show(const Standing& standing);
 
   // Writes a line of its own, ending the bar's line first.
   void Say(const std::string& line);

@@ -5,20 +5,30 @@
 namespace muster::trainer {
 
 std::string FormatSummary(const Summary& summary) {
+  std::string text = absl::StrFormat(
+      "world size     %d (%s)\n"
+      "restarts       %d\n",
+      summary.world_size, summary.comm, summary.restart_count);
+  if (summary.resumed_step > 0) {
+    absl::StrAppendFormat(&text, "resumed        after step %d\n", summary.resumed_step);
+  }
+  absl::StrAppendFormat(&text,
+                        "epochs         %d (%d steps of %d %s)\n"
+                        "train loss     %.4f (mean of the last epoch)\n",
+                        summary.epochs, summary.steps, summary.batch_size, summary.unit,
+                        summary.train_loss);
+  if (summary.test_loss) absl::StrAppendFormat(&text, "test loss      %.4f\n", *summary.test_loss);
   const std::string accuracy = summary.test_accuracy
                                    ? absl::StrFormat("%.2f %%", *summary.test_accuracy * 100)
                                    : "not measured";
-  return absl::StrFormat(
-      "world size     %d (%s)\n"
-      "restarts       %d\n"
-      "epochs         %d (%d steps of %d images)\n"
-      "train loss     %.4f (mean of the last epoch)\n"
-      "test accuracy  %s\n"
-      "speed          %.0f images/s\n"
-      "checkpoint     %s\n",
-      summary.world_size, summary.backend, summary.restart_count, summary.epochs, summary.steps,
-      summary.batch_size, summary.train_loss, accuracy, summary.images_per_second,
-      summary.checkpoint);
+  absl::StrAppendFormat(&text, "test accuracy  %s\nspeed          %.0f %s/s\n", accuracy,
+                        summary.samples_per_second, summary.unit);
+  if (summary.moved_bytes_per_step > 0) {
+    absl::StrAppendFormat(&text, "traffic        %.3f MB sent by each rank in a step\n",
+                          summary.moved_bytes_per_step / 1e6);
+  }
+  absl::StrAppendFormat(&text, "checkpoint     %s\n", summary.checkpoint);
+  return text;
 }
 
 }  // namespace muster::trainer

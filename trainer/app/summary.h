@@ -9,15 +9,22 @@ namespace muster::trainer {
 
 struct Summary {
   int world_size = 1;
-  std::string backend;  // "gloo" or "nccl"
+  std::string comm;  // "gloo", "shm", "nccl"
   int restart_count = 0;
-  int epochs = 0;          // begun
-  std::int64_t steps = 0;  // over all epochs
+  std::int64_t resumed_step = 0;  // 0: from the beginning
+  int epochs = 0;                 // begun
+  std::int64_t steps = 0;         // over all epochs
   std::int64_t batch_size = 0;
-  double train_loss = 0;                // mean over the images of the last epoch
-  std::optional<double> test_accuracy;  // in [0, 1]; nullopt when it was not measured
-  double images_per_second = 0;         // training only, all ranks together
+  std::string unit = "images";  // what a sample is
+  double train_loss = 0;        // mean over the last epoch, nats
+  // Of the test samples; nullopt when it was not measured.
+  std::optional<double> test_loss;      // nats
+  std::optional<double> test_accuracy;  // in [0, 1]
+  double samples_per_second = 0;        // training only, all ranks together
+  double moved_bytes_per_step = 0;      // sent by a rank to average gradients or parameters
   std::string checkpoint;
+  // Set when the run was told to stop before its end; where it can go on from, or empty.
+  bool stopped = false;
 };
 
 // The summary as plain lines, "what  value", each ended by a line break.

@@ -18,11 +18,14 @@
 #include <torch/torch.h>
 #include <torch/version.h>
 
+#include <ATen/autocast_mode.h>
+#include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #ifdef USE_C10D_NCCL
@@ -134,11 +137,12 @@ struct ReducerParts {
   std::int64_t bucket_bytes_cap = 0;
   std::int64_t first_bucket_bytes_cap = 0;
   std::unordered_map<std::size_t, std::string> param_names;
+  bool find_unused_parameters = false;
+  bool gradient_as_bucket_view = true;
 };
 
-// The Reducer for dense parameters that are all used in each forward pass, with gradients that are
-// views into the buckets. Its constructor lost per_bucket_size_limits after 2.7 and gained two
-// booleans, and a list of bucket sizes after that.
+// The Reducer for dense parameters. Its constructor lost per_bucket_size_limits after 2.7 and
+// gained two booleans, and a list of bucket sizes after that.
 template <typename Reducer = c10d::Reducer>
 std::shared_ptr<Reducer> MakeReducer(ReducerParts parts) {
   using Params = std::vector<at::Tensor>;
@@ -147,27 +151,27 @@ std::shared_ptr<Reducer> MakeReducer(ReducerParts parts) {
   using Sparse = std::vector<bool>;
   using Names = std::unordered_map<std::size_t, std::string>;
   Sparse sparse(parts.params.size(), false);
-  constexpr bool kFindUnused = false;
-  constexpr bool kGradientAsBucketView = true;
+  const bool find_unused = parts.find_unused_parameters;
+  const bool as_view = parts.gradient_as_bucket_view;
   if constexpr (std::is_constructible_v<Reducer, Params, Buckets, Limits, Group, Sparse,
                                         std::int64_t, bool, bool, Names, std::int64_t>) {
     return std::make_shared<Reducer>(std::move(parts.params), std::move(parts.bucket_indices),
                                      std::move(parts.per_bucket_size_limits), parts.group,
-                                     std::move(sparse), parts.bucket_bytes_cap, kFindUnused,
-                                     kGradientAsBucketView, std::move(parts.param_names),
+                                     std::move(sparse), parts.bucket_bytes_cap, find_unused,
+                                     as_view, std::move(parts.param_names),
                                      parts.first_bucket_bytes_cap);
   } else if constexpr (std::is_constructible_v<Reducer, Params, Buckets, Group, Sparse,
                                                std::int64_t, bool, bool, Names, std::int64_t, bool,
                                                bool>) {
     return std::make_shared<Reducer>(
         std::move(parts.params), std::move(parts.bucket_indices), parts.group, std::move(sparse),
-        parts.bucket_bytes_cap, kFindUnused, kGradientAsBucketView, std::move(parts.param_names),
+        parts.bucket_bytes_cap, find_unused, as_view, std::move(parts.param_names),
         parts.first_bucket_bytes_cap, /*skip_all_reduce_unused_params=*/false,
         /*use_python_reducer=*/false);
   } else {
     return std::make_shared<Reducer>(
         std::move(parts.params), std::move(parts.bucket_indices), parts.group, std::move(sparse),
-        parts.bucket_bytes_cap, kFindUnused, kGradientAsBucketView, std::move(parts.param_names),
+        parts.bucket_bytes_cap, find_unused, as_view, std::move(parts.param_names),
         parts.first_bucket_bytes_cap, /*skip_all_reduce_unused_params=*/false,
         /*use_python_reducer=*/false, /*bucket_bytes_cap_list=*/std::vector<std::int64_t>());
   }
@@ -177,6 +181,28 @@ std::shared_ptr<Reducer> MakeReducer(ReducerParts parts) {
 // order.
 inline void VerifyParametersAcrossRanks(const Group& group, const std::vector<at::Tensor>& params) {
   c10d::verify_params_across_processes(group, params, {});
+}
+
+// Whether Python's AdamW of this version computes the mean of gradients by lerp_, which rounds
+// differently from mul_ and add_: since 2.1.
+inline constexpr bool kAdamWInterpolatesMean = MUSTER_TORCH_VERSION >= 201;
+
+// Lets operators of this thread on `device`, kCPU or kCUDA, compute in bfloat16 where they gain
+// from it, or stops it.
+inline void SetBf16Autocast(at::DeviceType device, bool on) {
+#if MUSTER_TORCH_VERSION >= 204
+  at::autocast::set_autocast_dtype(device, at::kBFloat16);
+  at::autocast::set_autocast_enabled(device, on);
+#else
+  // Before 2.4 each kind of device has functions of its own.
+  if (device == at::kCUDA) {
+    at::autocast::set_autocast_gpu_dtype(at::kBFloat16);
+    at::autocast::set_enabled(on);
+  } else {
+    at::autocast::set_autocast_cpu_dtype(at::kBFloat16);
+    at::autocast::set_cpu_enabled(on);
+  }
+#endif
 }
 
 }  // namespace muster::trainer::compat

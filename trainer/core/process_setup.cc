@@ -25,6 +25,7 @@ void SetUpProcess() {
   mallopt(M_TOP_PAD, 64 << 20);
 
   std::signal(SIGPIPE, SIG_IGN);  // As Python does; Gloo relies on it.
+  std::signal(SIGXFSZ, SIG_IGN);  // A file that may not grow further is an error like a full disk.
 
 #ifdef C10_USE_GLOG
   // glog read its variable when it was loaded, so it is set here rather than in the environment.

@@ -5,7 +5,8 @@ namespace muster::trainer {
 
 // To be called first in main(), before the first tensor is made. Keeps the memory of freed tensors
 // in the process, silences LibTorch's log (what it logs as an error it also throws) unless
-// GLOG_minloglevel is set, and makes a write to a peer that is gone an error rather than a SIGPIPE.
+// GLOG_minloglevel is set, and makes errors of what would be signals: a write
+// to a peer that is gone, or beyond the size that files may have.
 void SetUpProcess();
 
 // Sets how many threads one tensor operation uses, in LibTorch and in OpenBLAS. At least 1.

@@ -29,11 +29,11 @@ std::array<Pattern, kClasses> Patterns() {
 
 }  // namespace
 
-GeneratedImages GenerateImages(std::int64_t count, std::uint64_t seed) {
+LabelledImages GenerateImageSet(std::int64_t count, std::uint64_t seed) {
   const std::array<Pattern, kClasses> patterns = Patterns();
   // Only the generator's own bits are used: the standard's distributions differ between libraries.
   std::mt19937_64 random(seed);
-  GeneratedImages images;
+  LabelledImages images{.height = kSide, .width = kSide, .classes = kClasses};
   images.pixels.reserve(static_cast<std::size_t>(count) * kSide * kSide);
   images.labels.reserve(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {

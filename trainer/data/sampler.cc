@@ -2,27 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
-#include <random>
-#include <utility>
+
+#include "trainer/data/permutation.h"
 
 namespace muster::trainer {
-namespace {
-
-// torch.randperm(size, generator) of a CPU generator seeded with `seed`, of which MT19937 takes the
-// low 32 bits.
-std::vector<std::int64_t> RandomPermutation(std::int64_t size, std::uint64_t seed) {
-  std::vector<std::int64_t> order(static_cast<std::size_t>(size));
-  std::iota(order.begin(), order.end(), std::int64_t{0});
-  std::mt19937 generator(static_cast<std::uint32_t>(seed));
-  for (std::int64_t i = 0; i < size - 1; ++i) {
-    const auto offset =
-        static_cast<std::int64_t>(generator() % static_cast<std::uint64_t>(size - i));
-    std::swap(order[i], order[i + offset]);
-  }
-  return order;
-}
-
-}  // namespace
 
 std::int64_t DistributedSampler::samples_per_rank() const {
   const std::int64_t size = options_.dataset_size;

@@ -2,83 +2,201 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 #include <tuple>
+#include <utility>
 
 #include "trainer/compat/torch_compat.h"
+#include "trainer/dist/all_reducer.h"
+#include "trainer/parallel/comm_hooks.h"
+#include "trainer/parallel/unused_parameters.h"
 
 namespace muster::trainer {
 namespace {
 
-// Python's defaults (torch/nn/parallel/distributed.py).
-constexpr std::int64_t kBucketBytes = std::int64_t{25} << 20;
-constexpr std::int64_t kFirstBucketBytes = std::int64_t{1} << 20;
+// Python's (torch/nn/parallel/distributed.py, broadcast_bucket_size).
 constexpr std::size_t kBroadcastBytes = std::size_t{250} << 20;
+
+std::int64_t Bytes(double mega_bytes) {
+  return static_cast<std::int64_t>(mega_bytes * (1 << 20));
+}
+
+// With a static graph, the first step's gradients are averaged when all have been computed: which
+// parameters are used how often is known only then. This passes an output on, and on the way back
+// asks the Reducer for that, as _DDPSink does in Python.
+struct StaticGraphSink : torch::autograd::Function<StaticGraphSink> {
+  struct Step {
+    c10d::Reducer* reducer = nullptr;
+    bool asked = false;
+  };
+  static at::Tensor forward(torch::autograd::AutogradContext* context, const at::Tensor& output,
+                            std::int64_t step) {
+    context->saved_data["step"] = step;
+    return output.view_as(output);
+  }
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
+                                                 torch::autograd::variable_list gradients) {
+    auto* const step = reinterpret_cast<Step*>(context->saved_data["step"].toInt());
+    if (!std::exchange(step->asked, true)) {
+      torch::autograd::Engine::get_default_engine().queue_callback(
+          [reducer = step->reducer] { reducer->delay_all_reduce(); });
+    }
+    return {gradients[0], at::Tensor()};
+  }
+};
 
 }  // namespace
 
+// The reducer is before the logger, which looks at it when it goes; its hook's thread ends with it.
 struct DistributedDataParallel::Engine {
-  compat::Group group;
+  ProcessGroup& group;
+  const DdpOptions options;
+  std::vector<std::string> names;
   std::vector<at::Tensor> buffers;
-  std::shared_ptr<c10d::Reducer> reducer;
-  std::shared_ptr<c10d::Logger> logger;  // the reducer reports to it, and has only a weak_ptr
+  std::int64_t step_bytes = 0;                // of what is sent for one step
+  std::shared_ptr<AllReducer> all_reducer{};  // with kShm
+  std::shared_ptr<c10d::Reducer> reducer{};
+  std::shared_ptr<c10d::Logger> logger{};  // the reducer reports to it, and has only a weak_ptr
+  StaticGraphSink::Step first_step{};
+
+  std::int64_t synced_steps = 0;
+  bool forward_sync = true;  // whether the step before averaged
+
+  void RegisterHook();
 };
+
+void DistributedDataParallel::Engine::RegisterHook() {
+  if (group.comm() == Comm::kShm) {
+    all_reducer =
+        std::make_shared<AllReducer>(group, static_cast<std::size_t>(step_bytes), options.shm);
+    reducer->register_comm_hook(MakeThreadHook(all_reducer, group.size(), options.comm_hook));
+  } else if (options.comm_hook == CommHook::kFloat16) {
+    reducer->register_builtin_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS);
+  } else if (options.comm_hook == CommHook::kBFloat16) {
+    reducer->register_comm_hook(MakeBFloat16Hook(group));
+  }
+}
 
 // The order of the steps is that of DistributedDataParallel.__init__ and its _ddp_init_helper.
 DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>& parameters,
                                                  const std::vector<NamedTensor>& buffers,
-                                                 ProcessGroup& group)
-    : engine_(std::make_unique<Engine>()) {
-  engine_->group = group.group();
+                                                 ProcessGroup& group, const DdpOptions& options)
+    : engine_(std::make_unique<Engine>(Engine{.group = group, .options = options})) {
+  Engine& e = *engine_;
   compat::ReducerParts parts;
-  parts.group = engine_->group;
-  parts.bucket_bytes_cap = kBucketBytes;
-  parts.first_bucket_bytes_cap = kFirstBucketBytes;
+  parts.group = group.group();
+  parts.bucket_bytes_cap = Bytes(options.bucket_cap_mb);
+  parts.first_bucket_bytes_cap = Bytes(options.first_bucket_mb);
+  parts.find_unused_parameters = options.find_unused_parameters;
+  parts.gradient_as_bucket_view = options.gradient_as_bucket_view;
+  const std::int64_t narrow = options.comm_hook == CommHook::kNone ? 0 : 2;
   for (const NamedTensor& parameter : parameters) {
     parts.param_names[parts.params.size()] = parameter.name;
     parts.params.push_back(parameter.tensor);
+    e.names.push_back(parameter.name);
+    e.step_bytes +=
+        parameter.tensor.numel() *
+        (narrow != 0 ? narrow : static_cast<std::int64_t>(parameter.tensor.element_size()));
   }
-  for (const NamedTensor& buffer : buffers) engine_->buffers.push_back(buffer.tensor);
+  for (const NamedTensor& buffer : buffers) e.buffers.push_back(buffer.tensor);
 
-  compat::VerifyParametersAcrossRanks(engine_->group, parts.params);
+  compat::VerifyParametersAcrossRanks(parts.group, parts.params);
   std::vector<at::Tensor> state;
   for (const at::Tensor& parameter : parts.params) state.push_back(parameter.detach());
-  for (const at::Tensor& buffer : engine_->buffers) state.push_back(buffer.detach());
-  c10d::broadcast_coalesced(engine_->group, state, kBroadcastBytes, /*rank=*/0);
+  for (const at::Tensor& buffer : e.buffers) state.push_back(buffer.detach());
+  c10d::broadcast_coalesced(parts.group, state, kBroadcastBytes, /*rank=*/0);
 
   // One bucket for the first step; in the second the reducer makes buckets in the order in which
-  // the gradients came. Until then the last parameters are taken to be the first to have gradients,
-  // hence reversed.
+  // the gradients came. It cannot do so when steps may differ in the parameters they use. Until
+  // then the last parameters are taken to be the first to have gradients, hence reversed.
+  std::vector<std::size_t> limits = {std::numeric_limits<std::size_t>::max() / 2};
+  if (options.find_unused_parameters && !options.static_graph) {
+    limits = {static_cast<std::size_t>(parts.first_bucket_bytes_cap),
+              static_cast<std::size_t>(parts.bucket_bytes_cap)};
+  }
   const std::vector<bool> sparse(parts.params.size(), false);
   std::tie(parts.bucket_indices, parts.per_bucket_size_limits) =
-      c10d::compute_bucket_assignment_by_size(
-          parts.params, {std::numeric_limits<std::size_t>::max() / 2}, sparse);
+      c10d::compute_bucket_assignment_by_size(parts.params, limits, sparse);
   std::reverse(parts.bucket_indices.begin(), parts.bucket_indices.end());
   std::reverse(parts.per_bucket_size_limits.begin(), parts.per_bucket_size_limits.end());
 
-  engine_->reducer = compat::MakeReducer(std::move(parts));
-  engine_->logger = std::make_shared<c10d::Logger>(engine_->reducer);
-  engine_->reducer->set_logger(engine_->logger);
-  engine_->logger->set_construction_data_and_log("muster-train", /*device_ids=*/{},
-                                                 /*output_device=*/-1, /*broadcast_buffers=*/true,
-                                                 /*has_sync_bn=*/false, /*static_graph=*/false);
+  e.reducer = compat::MakeReducer(std::move(parts));
+  e.logger = std::make_shared<c10d::Logger>(e.reducer);
+  e.reducer->set_logger(e.logger);
+  e.logger->set_construction_data_and_log("muster-train", /*device_ids=*/{}, /*output_device=*/-1,
+                                          options.broadcast_buffers, /*has_sync_bn=*/false,
+                                          options.static_graph);
+  if (options.static_graph) {
+    e.reducer->set_static_graph();
+    e.logger->set_static_graph();
+  }
+  e.first_step.reducer = e.reducer.get();
+  e.RegisterHook();
 }
 
 DistributedDataParallel::~DistributedDataParallel() = default;
 
 at::Tensor DistributedDataParallel::Forward(const std::function<at::Tensor()>& forward) {
+  return Forward([&] { return std::vector<at::Tensor>{forward()}; })[0];
+}
+
+std::vector<at::Tensor> DistributedDataParallel::Forward(
+    const std::function<std::vector<at::Tensor>()>& forward) {
   if (!torch::GradMode::is_enabled()) return forward();
+  Engine& e = *engine_;
   // The order is that of DistributedDataParallel.forward.
-  engine_->logger->set_runtime_stats_and_log();
-  engine_->reducer->prepare_for_forward();
-  engine_->reducer->rebuild_buckets();
-  if (!engine_->buffers.empty()) {
-    const torch::NoGradGuard no_grad;
-    c10d::broadcast_coalesced(engine_->group, engine_->buffers, kBroadcastBytes, /*rank=*/0);
+  try {
+    if (sync_) {
+      e.logger->set_runtime_stats_and_log();
+      e.reducer->prepare_for_forward();
+    }
+    e.reducer->rebuild_buckets();
+  } catch (const std::exception& error) {
+    const auto sentence = UnusedParametersSentence(error.what(), e.names, e.group.rank(),
+                                                   e.options.find_unused_parameters);
+    if (sentence) throw UnusedParametersError(*sentence);
+    throw;
   }
-  at::Tensor output = forward();
-  engine_->reducer->prepare_for_backward({});
-  return output;
+  if (e.options.broadcast_buffers && e.forward_sync && !e.buffers.empty()) {
+    const torch::NoGradGuard no_grad;
+    c10d::broadcast_coalesced(e.group.group(), e.buffers, kBroadcastBytes, /*rank=*/0);
+  }
+  std::vector<at::Tensor> outputs = forward();
+  e.forward_sync = sync_;
+  if (!sync_) return outputs;
+
+  // With outputs, the reducer looks for parameters that they do not depend on.
+  const bool search = e.options.find_unused_parameters && !e.options.static_graph;
+  e.reducer->prepare_for_backward(search ? outputs : std::vector<at::Tensor>());
+  if (e.options.static_graph && e.synced_steps == 0) {
+    for (at::Tensor& output : outputs) {
+      if (!output.requires_grad()) continue;
+      output = StaticGraphSink::apply(output, reinterpret_cast<std::int64_t>(&e.first_step));
+    }
+  }
+  ++e.synced_steps;
+  return outputs;
+}
+
+DdpTimings DistributedDataParallel::timings() const {
+  const auto data = engine_->logger->get_ddp_logging_data();
+  const auto milliseconds = [&](const char* name) {
+    const auto found = data.ints_map.find(name);
+    return found == data.ints_map.end() ? 0.0 : static_cast<double>(found->second) * 1e-6;
+  };
+  return {.forward_ms = milliseconds("avg_forward_compute_time"),
+          .backward_ms = milliseconds("avg_backward_compute_time"),
+          .communication_ms = milliseconds("avg_backward_comm_time"),
+          .overlap_ms = milliseconds("avg_backward_compute_comm_overlap_time"),
+          .bucket_bytes = engine_->logger->get_bucket_sizes()};
+}
+
+Traffic DistributedDataParallel::traffic() const {
+  const Engine& e = *engine_;
+  const auto by_formula = static_cast<std::int64_t>(RingBytesPerRank(e.group.size(), e.step_bytes));
+  return {
+      .steps = e.synced_steps,
+      .payload_bytes = e.synced_steps * e.step_bytes,
+      .moved_bytes = e.all_reducer ? e.all_reducer->moved_bytes() : e.synced_steps * by_formula};
 }
 
 }  // namespace muster::trainer

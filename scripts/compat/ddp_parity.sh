@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Trains muster-train's convnet for an epoch of Fashion-MNIST with 2 ranks, once with muster-train and once with
+# Python's DistributedDataParallel, and compares every weight: the difference has to be 0.0. Takes a minute or two.
+#
+# usage: scripts/compat/ddp_parity.sh [STEPS]      default: the whole epoch
+#
+# Needs python3-torch and dataset-fashion-mnist of Debian; MUSTER_TRAIN may name a muster-train that is built already.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+steps=${1:-0}
+data=/usr/share/datasets/fashion-mnist
+binary=${MUSTER_TRAIN:-}
+if [ -z "$binary" ]; then
+  bazel build --config=opt //trainer:muster-train
+  binary=$(bazel info --config=opt bazel-bin 2>/dev/null)/trainer/muster-train
+fi
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+# ranks COMMAND...: runs it as 2 ranks that meet at a port that was free a moment ago.
+ranks() {
+  local port rank pids=() status=0
+  port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+  for rank in 0 1; do
+    env RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT="$port" \
+      OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME=lo "$@" >"$out/rank$rank.log" 2>&1 &
+    pids+=($!)
+  done
+  for rank in 0 1; do wait "${pids[$rank]}" || status=$?; done
+  [ $status -eq 0 ] || cat "$out"/rank*.log >&2
+  return $status
+}
+
+time ranks "$binary" --comm=gloo --optimizer=reference --no-eval --data "$data" --max-steps "$steps" \
+  --batch-size 128 --lr 0.02 --momentum 0.9 --seed 0 --checkpoint "$out/muster.pt"
+time ranks /usr/bin/python3 test/trainer/app/testdata/ddp_parity.py train "$data" "$steps" 128 0.02 0.9 0 "$out/python.pt"
+/usr/bin/python3 test/trainer/app/testdata/ddp_parity.py compare "$out/muster.pt" "$out/python.pt"

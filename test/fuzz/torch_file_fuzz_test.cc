@@ -1,0 +1,49 @@
+// Runs the fuzzer's function over its seeds (torch_file_seeds.txt), over each of them cut short,
+// and with each byte changed.
+#include "test/fuzz/torch_file_fuzz.h"
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+std::vector<std::string> Seeds() {
+  std::ifstream file("test/fuzz/torch_file_seeds.txt");
+  std::vector<std::string> seeds;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::string bytes;
+    for (std::size_t at = 0; at + 1 < line.size(); at += 2) {
+      bytes += static_cast<char>(std::stoi(line.substr(at, 2), nullptr, 16));
+    }
+    seeds.push_back(bytes);
+  }
+  return seeds;
+}
+
+void RunOnce(const std::string& input) {
+  // Memory of its own, so that a look beyond its end is found.
+  const std::vector<std::uint8_t> own(input.begin(), input.end());
+  ASSERT_EQ(LLVMFuzzerTestOneInput(own.data(), own.size()), 0);
+}
+
+TEST(TorchFileFuzzTest, SeedsPassWhenTheyAreCutShortOrChanged) {
+  const std::vector<std::string> seeds = Seeds();
+  ASSERT_GE(seeds.size(), 8u);
+  for (const std::string& seed : seeds) {
+    RunOnce(seed);
+    for (std::size_t at = 1; at < seed.size(); ++at) {
+      RunOnce(seed.substr(0, at));
+      for (const int flip : {0x01, 0x08, 0x80, 0xff}) {
+        std::string changed = seed;
+        changed[at] = static_cast<char>(changed[at] ^ flip);
+        RunOnce(changed);
+      }
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,207 @@
+// muster-train from outside: the files it writes on demand, what it starts from, what it refuses.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "test/support/temp_dir.h"
+#include "test/trainer/app/ranks.h"
+
+namespace muster::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+using test::ReadAll;
+
+class ProgramTest : public testing::Test {
+ protected:
+  std::vector<std::string> Small(const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"--dataset", "generated",    "--model",
+                                          "mlp",       "--checkpoint", dir_.Path("model.pt")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  const test::TempDir dir_;
+};
+
+TEST_F(ProgramTest, WritesMetricsEventsTraceAndProfile) {
+  const std::string out =
+      TrainOk(Small({"--metrics", dir_.Path("m.jsonl"), "--tensorboard", dir_.Path("tb"), "--trace",
+                     dir_.Path("trace.json"), "--trace-steps", "3", "--profile", "--clip", "1",
+                     "--report-every", "5", "--max-steps", "12"}),
+              2);
+
+  std::ifstream metrics(dir_.Path("m.jsonl"));
+  std::vector<nlohmann::json> records;
+  for (std::string line; std::getline(metrics, line);) {
+    records.push_back(nlohmann::json::parse(line, nullptr, false));
+    EXPECT_TRUE(records.back().is_object()) << line;
+  }
+  ASSERT_EQ(records.size(), 5u) << "steps 5, 10 and 12, the test, the summary";
+  EXPECT_EQ(records[0]["step"], 5);
+  EXPECT_GT(records[0]["train/loss"], 0);
+  EXPECT_GT(records[0]["train/gradient_norm"], 0);
+  EXPECT_EQ(records[2]["step"], 12);
+  EXPECT_GT(records[3]["test/accuracy"], 0);
+  EXPECT_EQ(records[4]["summary/model_bytes"], 269322 * 4);
+
+  ASSERT_TRUE(fs::is_directory(dir_.Path("tb")));
+  EXPECT_NE(ReadAll(fs::directory_iterator(dir_.Path("tb"))->path()).find("train/loss"),
+            std::string::npos);
+
+  const auto trace = nlohmann::json::parse(ReadAll(dir_.Path("trace.json")), nullptr, false);
+  ASSERT_TRUE(trace.is_array());
+  int phases[2] = {0, 0};
+  int products[2] = {0, 0};
+  for (const auto& event : trace) {
+    const int rank = event["pid"];
+    ASSERT_TRUE(rank == 0 || rank == 1);
+    if (event["name"] == "optimizer") ++phases[rank];
+    if (event["name"] == "aten::addmm") ++products[rank];
+  }
+  for (const int rank : {0, 1}) {
+    EXPECT_EQ(phases[rank], 3);
+    EXPECT_GE(products[rank], 9) << "three layers, three steps";
+  }
+
+  for (const char* text : {"phase         ms/step   share\n", "DDP, ms of a step: forward "}) {
+    EXPECT_NE(out.find(text), std::string::npos) << out;
+  }
+}
+
+TEST_F(ProgramTest, SaysWhatItRunsOnBeforeItBegins) {
+  const std::string out = TrainOk(Small({"--max-steps", "1", "--no-eval"}));
+  EXPECT_EQ(
+      out.rfind("muster-train: mlp on generated images, rank 0 of 1, 1 thread each, BLAS ", 0), 0u)
+      << out;
+  EXPECT_NE(out.find("\njoined: "), std::string::npos) << out;
+}
+
+TEST_F(ProgramTest, WhatItExportsIsWhatItCanBeginWith) {
+  TrainOk(Small({"--max-steps", "3", "--no-eval", "--export", dir_.Path("model.safetensors")}));
+  const std::string trained = ReadAll(dir_.Path("model.pt"));
+  for (const char* from : {"model.safetensors", "model.pt"}) {
+    // With next to no learning the model stays what it began as, on both ranks.
+    const std::string out = TrainOk(
+        {"--dataset", "generated", "--model", "mlp", "--seed", "5", "--lr", "1e-30", "--max-steps",
+         "1", "--no-eval", "--init-from", dir_.Path(from), "--checkpoint", dir_.Path("same.pt")},
+        2);
+    EXPECT_NE(out.find("All keys matched successfully"), std::string::npos) << out;
+    EXPECT_TRUE(ReadAll(dir_.Path("same.pt")) == trained) << from;
+  }
+}
+
+TEST_F(ProgramTest, AccumulatedPartsAreTheWholeBatch) {
+  const auto losses = [&](const std::string& name, const std::string& parts) {
+    TrainOk(Small({"--max-steps", "17", "--no-eval", "--dtype", "float64", "--accumulate", parts,
+                   "--loss-log", dir_.Path(name)}),
+            2);
+    std::ifstream log(dir_.Path(name));
+    std::vector<double> values;
+    for (double step, loss; log >> step >> loss;) values.push_back(loss);
+    return values;
+  };
+  const std::vector<double> whole = losses("whole", "1");
+  const std::vector<double> parts = losses("parts", "3");
+  ASSERT_EQ(whole.size(), 17u);
+  ASSERT_EQ(parts.size(), 17u);
+  for (std::size_t i = 0; i < 17; ++i) EXPECT_NEAR(whole[i], parts[i], 1e-8) << i;
+}
+
+TEST_F(ProgramTest, EveryModelTakesItsStep) {
+  const std::vector<std::vector<std::string>> runs = {
+      {"--model", "cnn", "--bf16"},
+      {"--model", "resnet18", "--sync-bn", "--batch-size", "8"},
+      {"--model", "gpt", "--algorithm", "adamw", "--lr", "0.001", "--layers", "1", "--context",
+       "32", "--batch-size", "4"},
+      {"--model", "mlp", "--parallel", "average", "--average-every", "2"},
+      {"--model", "mlp", "--comm-hook", "bf16", "--no-bucket-view", "--optimizer", "reference"},
+  };
+  for (const std::vector<std::string>& run : runs) {
+    std::vector<std::string> arguments = {"--dataset", "generated",    "--max-steps",    "2",
+                                          "--no-eval", "--checkpoint", dir_.Path("m.pt")};
+    arguments.insert(arguments.end(), run.begin(), run.end());
+    const std::string out = TrainOk(arguments, 2);
+    EXPECT_NE(out.find("(2 steps of "), std::string::npos) << run[1] << out;
+  }
+}
+
+TEST_F(ProgramTest, ComparesTheWaysToShareTheWork) {
+  test::Command compare(MusterTrainWith({"compare", "--ranks", "2", "--dataset", "generated",
+                                         "--model", "mlp", "--max-steps", "8", "--comm", "gloo"}));
+  ASSERT_EQ(compare.Wait(std::chrono::seconds(240)), 0) << compare.err();
+  // K is 1.077 MB; each of 2 ranks sends 2(N-1)K/N = K, and threads move 2(N-1)K = 2K.
+  for (const char* line : {"\nsingle ", "\nthreads ", "\naverage ", "\nddp "}) {
+    EXPECT_NE(compare.out().find(line), std::string::npos) << compare.out();
+  }
+  const std::size_t ddp = compare.out().find("\nddp ");
+  EXPECT_NE(compare.out().find("1.077        1.077", ddp), std::string::npos) << compare.out();
+  const std::size_t threads = compare.out().find("\nthreads ");
+  EXPECT_NE(compare.out().find("2.155        2.155", threads), std::string::npos) << compare.out();
+}
+
+TEST_F(ProgramTest, ComparingRefusesMistakesBeforeItStartsAnything) {
+  for (const std::vector<std::string>& mistake : {std::vector<std::string>{"--ranks", "0"},
+                                                  {"--methods", "magic"},
+                                                  {"--epochs", "0"},
+                                                  {"--ranks", "3"}}) {
+    std::vector<std::string> arguments = {"compare"};
+    arguments.insert(arguments.end(), mistake.begin(), mistake.end());
+    test::Command compare(MusterTrainWith(arguments));
+    EXPECT_EQ(compare.Wait(std::chrono::seconds(60)), 2) << mistake[0];
+    EXPECT_EQ(compare.out(), "");
+    EXPECT_NE(compare.err(), "");
+  }
+}
+
+TEST_F(ProgramTest, MistakesAreOneSentenceAndExitCodeTwo) {
+  std::ofstream(dir_.Path("notes.txt")) << "short";
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
+      {{"--dataset", "text"}, "--dataset cifar10 and text need --data"},
+      {{"--dataset", "text", "--data", dir_.Path("notes.txt"), "--model", "gpt"}, "notes.txt"},
+      {{"--dataset", "cifar10", "--data", dir_.path()}, "data_batch_1.bin"},
+      {Small({"--model", "gpt", "--dataset", "idx"}), "gpt"},
+      {Small({"--init-from", dir_.Path("none.pt")}), "none.pt"},
+      {Small({"--init-from", dir_.Path("notes.txt")}), "notes.txt"},
+      {Small({"--export", "/no/such/dir/m.safetensors"}), "/no/such/dir/m.safetensors"},
+      {Small({"--metrics", "/no/such/dir/m"}), "/no/such/dir/m"},
+      {Small({"--tensorboard", dir_.Path("notes.txt")}), "notes.txt"},
+      {Small({"--checkpoint-dir", dir_.Path("notes.txt")}), "notes.txt"},
+      {Small({"--schedule", "cosine", "--warmup-steps", "99", "--max-steps", "9"}), "warm"},
+      {Small({"--config", dir_.Path("none.toml")}), "none.toml"},
+  };
+  for (const auto& [arguments, sentence] : mistakes) {
+    SCOPED_TRACE(sentence);
+    Ranks ranks(MusterTrainWith(arguments), 1);
+    EXPECT_EQ(ranks.Wait(), std::vector<int>{2});
+    const std::string errors = ranks.errors();
+    EXPECT_EQ(errors.rfind("muster-train: ", 0), 0u) << errors;
+    EXPECT_NE(errors.find(sentence), std::string::npos) << errors;
+    EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+    EXPECT_FALSE(fs::exists(dir_.Path("model.pt")));
+  }
+}
+
+// A user saw "another rank is gone" and nothing of where: the error file has the stack.
+TEST_F(ProgramTest, TheErrorFileOfALostPeerHasMessageAndStack) {
+  BeatEar ear;
+  Ranks ranks(MusterTrainWith(Small({"--epochs", "100000", "--comm", "gloo"})), 2,
+              {ear.variable(), "TORCHELASTIC_ERROR_FILE=" + dir_.Path("error.json")});
+  ASSERT_TRUE(ear.WaitForStep(5)) << ranks.errors();
+  ranks[1].Signal(SIGKILL);
+  EXPECT_EQ(ranks.Wait(), (std::vector<int>{1, -SIGKILL}));
+  const auto error = nlohmann::json::parse(ReadAll(dir_.Path("error.json")), nullptr, false);
+  ASSERT_TRUE(error.is_object());
+  const std::string message = error["message"]["message"];
+  const std::string stack = error["message"]["extraInfo"]["py_callstack"];
+  EXPECT_NE(message.find("training stopped in epoch "), std::string::npos) << message;
+  EXPECT_NE(stack.find("muster-train"), std::string::npos) << stack;
+  EXPECT_EQ(stack.substr(stack.size() - message.size()), message);
+}
+
+}  // namespace
+}  // namespace muster::trainer

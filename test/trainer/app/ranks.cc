@@ -1,0 +1,124 @@
+#include "test/trainer/app/ranks.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+namespace muster::trainer {
+namespace {
+
+// Processes that load LibTorch, several at a time, on a machine that may have one slow core.
+constexpr std::chrono::seconds kDeadline(240);
+
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::perror(what);
+  std::abort();
+}
+
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  Require(bind(fd, generic, length) == 0, "bind");
+  Require(getsockname(fd, generic, &length) == 0, "getsockname");
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+}  // namespace
+
+Ranks::Ranks(const std::vector<std::string>& arguments, int world_size,
+             const std::vector<std::string>& environment) {
+  const std::string port = std::to_string(FreePort());
+  for (int rank = 0; rank < world_size; ++rank) {
+    std::vector<std::string> variables = {"OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo"};
+    if (world_size > 1) {
+      variables.insert(
+          variables.end(),
+          {"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(world_size),
+           "LOCAL_RANK=" + std::to_string(rank), "LOCAL_WORLD_SIZE=" + std::to_string(world_size),
+           "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
+    }
+    variables.insert(variables.end(), environment.begin(), environment.end());
+    commands_.emplace_back(arguments, variables);
+  }
+}
+
+std::vector<int> Ranks::Wait() {
+  std::vector<int> codes;
+  for (test::Command& command : commands_) codes.push_back(command.Wait(kDeadline).value_or(-1000));
+  return codes;
+}
+
+std::string Ranks::errors() const {
+  std::string text;
+  for (const test::Command& command : commands_) text += command.err();
+  return text;
+}
+
+std::string TrainOk(const std::vector<std::string>& arguments, int world_size) {
+  Ranks ranks(MusterTrainWith(arguments), world_size);
+  const std::vector<int> zeros(static_cast<std::size_t>(world_size), 0);
+  EXPECT_EQ(ranks.Wait(), zeros) << ranks.errors();
+  return ranks[0].out();
+}
+
+// Bazel runs a test in its tree of run-time files.
+std::string MusterTrain() {
+  return "trainer/muster-train";
+}
+
+std::vector<std::string> MusterTrainWith(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {MusterTrain()};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return all;
+}
+
+BeatEar::BeatEar() : fd_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  dir_.Path("beats").copy(address.sun_path, sizeof address.sun_path - 1);
+  Require(bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0, "bind");
+}
+
+BeatEar::~BeatEar() {
+  close(fd_);
+}
+
+bool BeatEar::WaitForStep(std::int64_t step) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point end = Clock::now() + kDeadline;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+    pollfd readable{fd_, POLLIN, 0};
+    if (left.count() <= 0 || poll(&readable, 1, static_cast<int>(left.count())) <= 0) return false;
+    char text[256] = {};
+    if (recv(fd_, text, sizeof text - 1, MSG_DONTWAIT) < 0) continue;
+    int rank = 0;
+    long long done = 0;
+    if (std::sscanf(text, "beat %d %lld", &rank, &done) == 2 && done >= step) return true;
+  }
+}
+
+bool HasFashionMnist() {
+  return std::filesystem::exists(std::string(kFashionMnist) + "/train-images-idx3-ubyte.gz");
+}
+
+bool PythonHasTorch() {
+  return test::Command({"/usr/bin/python3", "-c", "import torch"}).Wait(kDeadline) == 0;
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,201 @@
+// A training that is broken off at any step and started again ends as one that was not: the same
+// loss in every step, the same bits in every weight.
+//
+// Real processes, which are killed when their beats say that they have done a certain step; which,
+// is drawn from a seed that each failure prints. Checkpoints are taken every few steps, so steps
+// are taken again, and files that say too much are cut.
+#include <csignal>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "test/support/temp_dir.h"
+#include "test/trainer/app/ranks.h"
+
+namespace muster::trainer {
+namespace {
+
+using test::ReadAll;
+
+constexpr int kStopped = 143;
+
+class ResumeTest : public testing::Test {
+ protected:
+  // A training of 34 steps with everything that has a state: momentum, a schedule, augmentation.
+  std::vector<std::string> Training(const std::string& name) const {
+    return {"--dataset",
+            "generated",
+            "--model",
+            "mlp",
+            "--epochs",
+            "2",
+            "--schedule",
+            "cosine",
+            "--flip",
+            "--comm",
+            "gloo",
+            "--warmup-steps",
+            "5",
+            "--loss-log",
+            dir_.Path(name + ".loss"),
+            "--checkpoint",
+            dir_.Path(name + ".pt"),
+            "--metrics",
+            dir_.Path(name + ".jsonl")};
+  }
+  std::vector<std::string> Resumable(const std::string& name,
+                                     const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = Training(name);
+    arguments.insert(arguments.end(), {"--checkpoint-dir", dir_.Path(name + ".ckpt"),
+                                       "--checkpoint-every", "4", "--keep", "2"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return MusterTrainWith(arguments);
+  }
+
+  std::string Losses(const std::string& name) const { return ReadAll(dir_.Path(name + ".loss")); }
+  std::string Weights(const std::string& name) const { return ReadAll(dir_.Path(name + ".pt")); }
+  // The metrics without what depends on the time.
+  std::vector<std::pair<std::int64_t, std::string>> Metrics(const std::string& name) const {
+    std::vector<std::pair<std::int64_t, std::string>> records;
+    std::ifstream file(dir_.Path(name + ".jsonl"));
+    for (std::string line; std::getline(file, line);) {
+      const std::size_t at = line.find("/loss\":");
+      if (at == std::string::npos) continue;
+      records.emplace_back(std::stoll(line.substr(8)), line.substr(at, line.find(',', at) - at));
+    }
+    return records;
+  }
+
+  void KilledAtRandomEndsTheSame(int world_size, std::uint32_t seed) {
+    TrainOk(Training("calm"), world_size);
+    ASSERT_NE(Weights("calm"), "");
+    std::mt19937 random(seed);
+    const auto victim = static_cast<int>(random() % static_cast<std::uint32_t>(world_size));
+    const auto step = static_cast<std::int64_t>(1 + random() % 33);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ": rank " << victim << " of "
+                                    << world_size << " is killed after step " << step);
+    {
+      BeatEar ear;
+      Ranks ranks(Resumable("struck"), world_size, {ear.variable()});
+      ASSERT_TRUE(ear.WaitForStep(step)) << ranks.errors();
+      ranks[victim].Signal(SIGKILL);
+      for (const int code : ranks.Wait()) EXPECT_NE(code, 0);
+    }
+    Ranks again(Resumable("struck"), world_size, {"TORCHELASTIC_RESTART_COUNT=1"});
+    EXPECT_EQ(again.Wait(), std::vector<int>(static_cast<std::size_t>(world_size), 0))
+        << again.errors();
+    EXPECT_EQ(Losses("struck"), Losses("calm"));
+    EXPECT_EQ(Metrics("struck"), Metrics("calm"));
+    EXPECT_TRUE(Weights("struck") == Weights("calm")) << "the files differ";
+  }
+
+  const test::TempDir dir_;
+};
+
+TEST_F(ResumeTest, ARunThatWasKilledEndsAsOneThatWasNot) {
+  KilledAtRandomEndsTheSame(1, 20240);
+}
+
+TEST_F(ResumeTest, RanksOfWhichOneWasKilledEndAsThoseOfWhichNoneWas) {
+  KilledAtRandomEndsTheSame(2, 7);
+}
+
+// One rank alone is told; all end after the same step, with a checkpoint.
+TEST_F(ResumeTest, SigtermEndsAllRanksAfterAStepAndTheNextRunGoesOn) {
+  TrainOk(Training("calm"), 2);
+  BeatEar ear;
+  Ranks ranks(Resumable("told", {"--checkpoint-every", "0"}), 2, {ear.variable()});
+  ASSERT_TRUE(ear.WaitForStep(3)) << ranks.errors();
+  ranks[1].Signal(SIGTERM);
+  EXPECT_EQ(ranks.Wait(), (std::vector<int>{kStopped, kStopped})) << ranks.errors();
+  EXPECT_NE(ranks[0].out().find("stopped by SIGTERM after step "), std::string::npos);
+  EXPECT_NE(ranks[0].out().find("; checkpoint " + dir_.Path("told.ckpt")), std::string::npos);
+  EXPECT_EQ(Weights("told"), "") << "the model is not done";
+
+  Ranks again(Resumable("told", {"--checkpoint-every", "0"}), 2);
+  EXPECT_EQ(again.Wait(), (std::vector<int>{0, 0})) << again.errors();
+  EXPECT_NE(again[0].out().find("resuming from "), std::string::npos) << again[0].out();
+  EXPECT_EQ(Losses("told"), Losses("calm"));
+  EXPECT_TRUE(Weights("told") == Weights("calm")) << "the files differ";
+}
+
+// In float64 the losses of one rank are those that two would have had.
+TEST_F(ResumeTest, AWorldOfTwoGoesOnAloneAtTheSamePlace) {
+  const std::vector<std::string> more = {"--dtype", "float64", "--schedule", "constant"};
+  std::vector<std::string> calm = Training("calm");
+  calm.insert(calm.end(), more.begin(), more.end());
+  TrainOk(calm, 2);
+  std::vector<std::string> first = more;
+  first.insert(first.end(), {"--max-steps", "10"});
+  ASSERT_EQ(Ranks(Resumable("shrunk", first), 2).Wait(), (std::vector<int>{0, 0}));
+  Ranks alone(Resumable("shrunk", more), 1);
+  ASSERT_EQ(alone.Wait(), std::vector<int>{0}) << alone.errors();
+  EXPECT_NE(alone[0].out().find("the world had 2 ranks and has 1: steps of 128 images"),
+            std::string::npos)
+      << alone[0].out();
+  std::istringstream ours(Losses("shrunk"));
+  std::istringstream theirs(Losses("calm"));
+  int lines = 0;
+  for (double step, our_loss, their_loss; ours >> step >> our_loss && theirs >> step >> their_loss;
+       ++lines) {
+    EXPECT_NEAR(our_loss, their_loss, 1e-8) << "step " << step;
+  }
+  EXPECT_EQ(lines, 34);
+}
+
+TEST_F(ResumeTest, TheBatchIsScaledWithTheWorldWhereThatIsAskedFor) {
+  ASSERT_EQ(Ranks(Resumable("scaled", {"--max-steps", "8"}), 2).Wait(), (std::vector<int>{0, 0}));
+  Ranks alone(Resumable("scaled", {"--on-resize", "scale-batch", "--epochs", "1"}), 1);
+  ASSERT_EQ(alone.Wait(), std::vector<int>{0}) << alone.errors();
+  // 8 steps of 128 images, and the other 1026 of 2050 in steps of 64.
+  EXPECT_NE(alone[0].out().find("epochs         1 (25 steps of 64 images)\n"), std::string::npos)
+      << alone[0].out();
+}
+
+TEST_F(ResumeTest, ARunThatIsDoneSaysSoAndIsLeftAlone) {
+  ASSERT_EQ(Ranks(Resumable("done"), 1).Wait(), std::vector<int>{0});
+  const std::string weights = Weights("done");
+  Ranks again(Resumable("done"), 1);
+  ASSERT_EQ(again.Wait(), std::vector<int>{0}) << again.errors();
+  EXPECT_NE(again[0].out().find("resumed        after step 34\n"), std::string::npos);
+  EXPECT_NE(again[0].out().find("test accuracy  "), std::string::npos);
+  EXPECT_TRUE(Weights("done") == weights);
+}
+
+TEST_F(ResumeTest, ACheckpointOfAnotherRunIsRefusedByAllRanksAlike) {
+  ASSERT_EQ(Ranks(Resumable("one", {"--max-steps", "8"}), 1).Wait(), std::vector<int>{0});
+  const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
+      {{"--seed", "1"}, "it is of --seed 0"},
+      {{"--model", "cnn"}, "it is of --model mlp"},
+      {{"--resume", dir_.Path("one.pt")}, "it is no checkpoint of muster-train"},
+      {{"--resume", dir_.Path("none.pt")}, "none.pt"},
+  };
+  for (const auto& [more, sentence] : mistakes) {
+    Ranks ranks(Resumable("one", more), 2);
+    EXPECT_EQ(ranks.Wait(), (std::vector<int>{2, 2})) << sentence;
+    for (const int rank : {0, 1}) {
+      EXPECT_NE(ranks[rank].err().find(sentence), std::string::npos) << ranks[rank].err();
+    }
+  }
+}
+
+// The limit on the size of files stands in for a full disk: the write fails in the middle.
+TEST_F(ResumeTest, ADiskThatIsFullEndsTheRunInOneSentence) {
+  std::string command =
+      "ulimit -f 100; exec \"$@\"";  // blocks of 1024 bytes; a checkpoint has 2 MB
+  std::vector<std::string> arguments = {"/bin/bash", "-c", command, "bash"};
+  const std::vector<std::string> training = Resumable("full");
+  arguments.insert(arguments.end(), training.begin(), training.end());
+  Ranks ranks(arguments, 1);
+  EXPECT_EQ(ranks.Wait(), std::vector<int>{1});
+  EXPECT_NE(ranks.errors().find("File too large"), std::string::npos) << ranks.errors();
+  EXPECT_EQ(Weights("full"), "");
+}
+
+}  // namespace
+}  // namespace muster::trainer

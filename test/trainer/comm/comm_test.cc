@@ -1,0 +1,135 @@
+// Real ranks, in worlds of 1, 2 and 4: gradients and statistics against one process that sees the
+// whole batch, shared memory against Gloo, and ranks that die or stop. What is compared is in
+// ddp_options_program.cc and reduce_program.cc.
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "test/support/command.h"
+
+namespace muster::trainer {
+namespace {
+
+using test::Command;
+
+constexpr std::chrono::seconds kDeadline(120);
+
+// A TCP port that was free a moment ago.
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof address;
+  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), length), 0);
+  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
+std::vector<Command> Start(const std::vector<std::string>& argv, int world_size) {
+  const int port = FreePort();
+  std::vector<Command> ranks;
+  for (int rank = 0; rank < world_size; ++rank) {
+    ranks.emplace_back(
+        argv,
+        std::vector<std::string>{
+            "RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(world_size),
+            "LOCAL_RANK=" + std::to_string(rank), "LOCAL_WORLD_SIZE=" + std::to_string(world_size),
+            "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + std::to_string(port), "OMP_NUM_THREADS=1",
+            "GLOG_minloglevel=2"});
+  }
+  return ranks;
+}
+
+// Runs the ranks to their end; what rank 0 has printed.
+std::string RunRanks(const std::vector<std::string>& argv, int world_size) {
+  std::vector<Command> ranks = Start(argv, world_size);
+  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kDeadline), 0) << rank.err();
+  return ranks[0].out();
+}
+
+const std::string kDdp = "test/trainer/comm/ddp_options_program";
+const std::string kReduce = "test/trainer/comm/reduce_program";
+
+class CommTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(World, CommTest, testing::Values(1, 2, 4),
+                         testing::PrintToStringParamName());
+
+TEST_P(CommTest, EveryDdpOptionOverGloo) {
+  RunRanks({kDdp, "gloo"}, GetParam());
+}
+
+TEST_P(CommTest, EveryDdpOptionOverSharedMemory) {
+  RunRanks({kDdp, "shm"}, GetParam());
+}
+
+TEST_P(CommTest, SumsAndMeanWeightsThroughSharedMemoryAreGloos) {
+  const std::string said = RunRanks({kReduce, "auto", "equal", "average"}, GetParam());
+  EXPECT_EQ(said, GetParam() == 1
+                      ? "Gloo: one rank, which sends nothing\n"
+                      : "shared memory: " + std::to_string(GetParam()) + " ranks on one host\n");
+}
+
+TEST_P(CommTest, SumsMeanWeightsAndSyncBatchNormOverGloo) {
+  EXPECT_EQ(RunRanks({kReduce, "gloo", "equal", "average", "batch-norm"}, GetParam()),
+            "Gloo: as asked\n");
+}
+
+// What is in /dev/shm, whoever has put it there.
+std::set<std::string> SharedFiles() {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    names.insert(entry.path().filename());
+  }
+  return names;
+}
+
+// "One rank was killed, and the others stood still until the 5 minutes were over."
+class LostRankTest : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Signal, LostRankTest, testing::Values(SIGKILL, SIGSTOP),
+                         [](const auto& info) {
+                           return info.param == SIGKILL ? "Killed" : "Stopped";
+                         });
+
+TEST_P(LostRankTest, IsNamedInTheErrorOfEachOther) {
+  const std::set<std::string> before = SharedFiles();
+  std::vector<Command> ranks = Start({kReduce, "shm", "for-ever"}, 3);
+  for (Command& rank : ranks) ASSERT_TRUE(rank.WaitForOut("under way")) << rank.err();
+  for (const std::string& name : SharedFiles()) {
+    EXPECT_TRUE(before.contains(name)) << name << " has appeared in /dev/shm";
+  }
+  ranks[1].Signal(GetParam());
+  const std::string sentence =
+      "shared memory: rank 1 (pid " + std::to_string(ranks[1].pid()) +
+      (GetParam() == SIGKILL ? ") is gone" : ") is stopped, by a signal or a debugger");
+  for (const std::size_t other : {0UL, 2UL}) {
+    EXPECT_EQ(ranks[other].Wait(), 3);
+    EXPECT_NE(ranks[other].err().find(sentence), std::string::npos) << ranks[other].err();
+  }
+}
+
+TEST(TwoHostsTest, SharedMemoryInsideAndGlooBetween) {
+  Command allowed({"unshare", "--map-root-user", "--net", "unshare", "--net", "ip", "link"});
+  if (allowed.Wait() != 0) {
+    GTEST_SKIP() << "this machine does not let us make network namespaces (unshare --net)";
+  }
+  Command hosts({"unshare", "--map-root-user", "--net", "sh", "test/trainer/comm/two_hosts.sh",
+                 kReduce, "auto", "equal", "average"});
+  EXPECT_EQ(hosts.Wait(kDeadline), 0) << hosts.err();
+  EXPECT_EQ(hosts.out(), "shared memory: 4 ranks on 2 hosts, and Gloo between the hosts\n");
+  Command ddp(
+      {"unshare", "--map-root-user", "--net", "sh", "test/trainer/comm/two_hosts.sh", kDdp, "shm"});
+  EXPECT_EQ(ddp.Wait(kDeadline), 0) << ddp.err();
+}
+
+}  // namespace
+}  // namespace muster::trainer

@@ -1,0 +1,301 @@
+// One rank of comm_test and of the all-reduce benchmark: what stands on AllReducer and on the
+// process group besides DDP. Exits with 0 when all is right; says on stderr what is not.
+//
+// usage: reduce_program auto|gloo|shm MODE...      equal, batch-norm, average, for-ever or bench
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "trainer/compat/torch_compat.h"
+#include "trainer/core/environment.h"
+#include "trainer/dist/all_reducer.h"
+#include "trainer/dist/process_group.h"
+#include "trainer/parallel/ddp.h"
+#include "trainer/parallel/parameter_averaging.h"
+#include "trainer/parallel/sync_batch_norm_module.h"
+
+namespace muster::trainer {
+namespace {
+
+int failures = 0;
+
+void Expect(bool condition, const std::string& what) {
+  if (condition) return;
+  std::fprintf(stderr, "not so: %s\n", what.c_str());
+  ++failures;
+}
+
+double Difference(const at::Tensor& a, const at::Tensor& b) {
+  return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
+}
+
+void GlooSum(ProcessGroup& group, at::Tensor& tensor) {
+  std::vector<at::Tensor> tensors = {tensor};
+  group.group()->allreduce(tensors)->wait();
+}
+
+// Every type and many sizes, against Gloo's own all-reduce.
+void Equal(ProcessGroup& group) {
+  AllReducer reducer(group, 300'000, {.piece_bytes = 100'000});
+  for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
+    for (const std::int64_t size : {1, 1000, 65536, 300'001}) {
+      torch::manual_seed(1000 + group.rank());
+      const at::Tensor mine = torch::randn({size}).to(type);
+      at::Tensor ours = mine.clone();
+      reducer.Sum(ours);
+      // Gloo 1.13 knows no bfloat16, and adds halves up in half precision.
+      const bool wide = type == at::kBFloat16 || (type == at::kHalf && group.size() > 2);
+      at::Tensor expected = wide ? mine.to(at::kFloat) : mine.clone();
+      GlooSum(group, expected);
+      expected = expected.to(type);
+      const std::string what = std::string(c10::toString(type)) + " x " + std::to_string(size);
+      if (group.size() <= 2) {
+        Expect(ours.equal(expected), what + ": bits are Gloo's");
+      } else {
+        const double last_place = type == at::kDouble     ? 1e-15
+                                  : type == at::kFloat    ? 1e-6
+                                  : type == at::kBFloat16 ? 1.6e-2
+                                                          : 2e-3;
+        Expect(Difference(ours, expected) <= 8 * last_place, what + ": the sum is Gloo's");
+      }
+      // Rank 0's bits, which all have to have.
+      std::vector<at::Tensor> first = {ours.clone().view(at::kByte)};
+      group.group()->broadcast(first)->wait();
+      Expect(first[0].equal(ours.view(at::kByte)), what + ": all ranks have the same bits");
+
+      at::Tensor mean = mine.clone();
+      reducer.Sum(mean, 1.0 / group.size());
+      Expect(Difference(mean, ours.to(at::kDouble) / group.size()) <= 2e-2, what + ": mean");
+    }
+  }
+  Expect(group.size() == 1 || reducer.moved_bytes() > 0, "bytes are counted");
+  bool refused = false;
+  at::Tensor integers = torch::ones({3}, at::kLong);
+  try {
+    if (group.comm() == Comm::kShm) reducer.Sum(integers);
+  } catch (const std::runtime_error&) {
+    refused = true;
+  }
+  Expect(refused == (group.comm() == Comm::kShm), "integers are refused");
+}
+
+// A module with layers in a Sequential, as networks are written.
+struct Body : torch::nn::Module {
+  explicit Body(const torch::nn::BatchNorm2d& norm) : layers(torch::nn::Identity(), norm) {
+    register_module("layers", layers);
+  }
+  at::Tensor forward(const at::Tensor& x) { return layers->forward(x); }
+  torch::nn::Sequential layers;
+};
+
+// Three training steps over batches of other sizes on each rank, against one process that has them
+// all.
+void BatchNorm(ProcessGroup& group) {
+  const std::array<std::int64_t, 4> sizes = {3, 5, 0, 2};  // rank 2 has none at all
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
+    for (const bool affine : {true, false}) {
+      const double tolerance = type == at::kDouble ? 1e-12 : 2e-5;
+      const auto options = torch::nn::BatchNormOptions(6).affine(affine);
+      torch::nn::BatchNorm2d whole(options);
+      torch::nn::BatchNorm2d mine(options);
+      if (affine) {
+        torch::manual_seed(1);
+        const torch::NoGradGuard no_grad;
+        for (torch::nn::BatchNorm2d each : {whole, mine}) {
+          each->weight.copy_(torch::linspace(0.5, 2, 6));
+          each->bias.copy_(torch::linspace(-1, 1, 6));
+        }
+      }
+      const auto outer = std::make_shared<Body>(mine);
+      whole->to(type);
+      outer->to(type);
+      const at::Tensor weight = mine->weight;
+      Expect(ConvertSyncBatchNorm(*outer, group).value() == 1, "one module is converted");
+      Expect(!affine || outer->parameters()[0].is_same(weight), "parameters are shared");
+      for (int step = 0; step < 3; ++step) {
+        torch::manual_seed(40 + step);
+        std::int64_t total = 0;
+        std::int64_t begin = 0;
+        for (int rank = 0; rank < group.size(); ++rank) {
+          if (rank == group.rank()) begin = total;
+          total += sizes[static_cast<std::size_t>(rank)];
+        }
+        const std::int64_t own = sizes[static_cast<std::size_t>(group.rank())];
+        // Far from 0, where a naive variance has no digits left.
+        const at::Tensor all = torch::randn({total, 6, 4, 3}, type) * 2 + 100;
+        const at::Tensor slope = torch::randn({total, 6, 4, 3}, type);
+        at::Tensor x_all = all.clone().requires_grad_();
+        at::Tensor x = all.narrow(0, begin, own).clone().requires_grad_();
+        whole->zero_grad();
+        outer->zero_grad();
+        const at::Tensor y_all = whole->forward(x_all);
+        const at::Tensor y = outer->forward(x);
+        (y_all * slope).sum().backward();
+        (y * slope.narrow(0, begin, own)).sum().backward();
+        if (own > 0) {
+          Expect(Difference(y, y_all.narrow(0, begin, own)) < 50 * tolerance, "outputs");
+          Expect(Difference(x.grad(), x_all.grad().narrow(0, begin, own)) < 50 * tolerance,
+                 "gradients of inputs");
+        }
+        if (affine) {
+          for (std::size_t i = 0; i < 2; ++i) {
+            at::Tensor sum = outer->parameters()[i].grad().clone();
+            GlooSum(group, sum);
+            Expect(Difference(sum, whole->parameters()[i].grad()) < 500 * tolerance,
+                   "gradients of weight and bias add up to the whole batch's");
+          }
+        }
+        Expect(Difference(outer->buffers()[0], whole->running_mean) < 50 * tolerance, "mean");
+        Expect(Difference(outer->buffers()[1], whole->running_var) < 50 * tolerance, "variance");
+      }
+      outer->eval();
+      whole->eval();
+      const at::Tensor x = torch::randn({2, 6, 4, 3}, type);
+      Expect(Difference(outer->forward(x), whole->forward(x)) < 50 * tolerance, "evaluation");
+    }
+  }
+
+  struct Block : torch::nn::Module {
+    Block() { register_module("bn", bn); }
+    torch::nn::BatchNorm1d bn{4};
+  };
+  torch::nn::Sequential held;
+  held->push_back(torch::nn::BatchNorm1d(4));
+  held->push_back("block", torch::nn::Identity());
+  auto block = std::make_shared<Block>();
+  held->replace_module("block", block);
+  const auto refused = ConvertSyncBatchNorm(*held, group);
+  Expect(refused.status().message() ==
+             "convert to SyncBatchNorm: block.bn is a member of a module that would go on calling "
+             "it; make it a SyncBatchNorm there",
+         "what cannot be converted is named");
+  Expect(held->children()[0]->as<torch::nn::BatchNorm1d>() != nullptr, "and nothing is changed");
+}
+
+void Average(ProcessGroup& group) {
+  const at::Tensor first = torch::full({100}, group.rank(), at::kFloat).requires_grad_();
+  const at::Tensor second = torch::full({3, 4}, group.rank(), at::kDouble).requires_grad_();
+  const at::Tensor buffer = torch::full({2}, group.rank());
+  ParameterAveraging averaging({{"first", first}, {"second", second}}, {{"buffer", buffer}}, group,
+                               2);
+  Expect(first.eq(0).all().item<bool>() && second.eq(0).all().item<bool>() &&
+             buffer.eq(0).all().item<bool>(),
+         "all begin with rank 0's");
+  const double mean = (group.size() - 1) / 2.0;
+  for (int step = 1; step <= 4; ++step) {
+    {
+      const torch::NoGradGuard no_grad;
+      at::Tensor(first).fill_(group.rank() + step);
+      at::Tensor(second).fill_(group.rank() * 2 + step);
+    }
+    const bool averaged = averaging.AfterStep();
+    Expect(averaged == (step % 2 == 0), "every second step averages");
+    const double expected = averaged ? mean : group.rank();
+    Expect(Difference(first, torch::full({100}, expected + step)) == 0, "the mean of floats");
+    Expect(Difference(second, torch::full({3, 4}, 2 * expected + step)) == 0, "of doubles");
+  }
+  const Traffic traffic = averaging.traffic();
+  Expect(traffic.steps == 4 && traffic.payload_bytes == 2 * (400 + 96), "traffic is counted");
+  Expect((traffic.moved_bytes > 0) == (group.size() > 1), "and what was moved for it");
+}
+
+// Trains until something fails; then says what, and ends with 3.
+int ForEver(ProcessGroup& group) {
+  const at::Tensor weight = torch::ones({1000, 500}).requires_grad_();
+  DistributedDataParallel ddp({{"weight", weight}}, {}, group);
+  try {
+    for (int step = 0;; ++step) {
+      weight.mutable_grad().reset();
+      ddp.Forward([&] { return weight.sum(); }).backward();
+      if (step == 20) std::printf("under way\n"), std::fflush(stdout);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "failed: %s\n", error.what());
+    std::fflush(stderr);
+    _exit(3);  // the destructors of c10d wait for peers
+  }
+}
+
+// Median microseconds of an all-reduce by Gloo and by what was asked for, in pieces of some sizes.
+// One round of each in turn, so that all meet the same load of the machine. Small ones are timed
+// many at once: the ranks do not leave a barrier in the same microsecond.
+void Bench(ProcessGroup& group) {
+  const std::vector<std::size_t> pieces = {256UL << 10, 1UL << 20, 4UL << 20, 32UL << 20};
+  for (const std::int64_t bytes : {4L << 10, 1L << 20, 26L << 20}) {
+    at::Tensor tensor = torch::zeros({bytes / 4});
+    std::vector<std::unique_ptr<AllReducer>> reducers;
+    for (const std::size_t piece : pieces) {
+      reducers.push_back(std::make_unique<AllReducer>(group, static_cast<std::size_t>(bytes),
+                                                      ShmOptions{.piece_bytes = piece}));
+    }
+    std::vector<std::vector<double>> times(1 + pieces.size());
+    const int count = bytes > (4 << 20) ? 21 : 51;
+    const int at_once = bytes > (4 << 20) ? 1 : bytes > (64 << 10) ? 5 : 50;
+    for (int i = -3; i < count; ++i) {
+      for (std::size_t k = 0; k < times.size(); ++k) {
+        group.Barrier();
+        const auto start = std::chrono::steady_clock::now();
+        for (int n = 0; n < at_once; ++n) {
+          if (k == 0) {
+            GlooSum(group, tensor);
+          } else {
+            reducers[k - 1]->Sum(tensor);
+          }
+        }
+        const std::chrono::duration<double, std::micro> time =
+            std::chrono::steady_clock::now() - start;
+        if (i >= 0) times[k].push_back(time.count() / at_once);
+      }
+    }
+    if (group.rank() != 0) continue;
+    std::printf("%9ld bytes", bytes);
+    for (std::size_t k = 0; k < times.size(); ++k) {
+      std::sort(times[k].begin(), times[k].end());
+      std::printf("  %s %8.0f us", k == 0 ? "gloo" : CommName(group.comm()),
+                  times[k][times[k].size() / 2]);
+      if (k > 0) std::printf(" (pieces of %zu KB)", pieces[k - 1] >> 10);
+    }
+    std::printf("\n");
+  }
+}
+
+int Main(const std::string& comm, const std::vector<std::string>& modes) {
+  const Environment env = ReadEnvironment(LookupInProcess).value();
+  const Comm asked = comm == "shm" ? Comm::kShm : comm == "gloo" ? Comm::kGloo : Comm::kAuto;
+  auto joined = ProcessGroup::Join(env, asked, std::chrono::seconds(60));
+  if (!joined.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(joined.status().message()).c_str());
+    return 1;
+  }
+  ProcessGroup& group = **joined;
+  if (group.rank() == 0) std::printf("%s\n", group.why_comm().c_str());
+  for (const std::string& mode : modes) {
+    if (mode == "equal") {
+      Equal(group);
+    } else if (mode == "batch-norm") {
+      BatchNorm(group);
+    } else if (mode == "average") {
+      Average(group);
+    } else if (mode == "for-ever") {
+      return ForEver(group);
+    } else if (mode == "bench") {
+      Bench(group);
+    } else {
+      Expect(false, "there is a mode " + mode);
+    }
+  }
+  group.Barrier();
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace muster::trainer
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 2;
+  return muster::trainer::Main(argv[1], {argv + 2, argv + argc});
+}

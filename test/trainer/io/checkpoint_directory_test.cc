@@ -1,0 +1,131 @@
+#include "trainer/io/checkpoint_directory.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include <ATen/ATen.h>
+
+namespace muster::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CheckpointDirectoryTest : public testing::Test {
+ protected:
+  CheckpointDirectoryTest()
+      : path_(testing::TempDir() + "/" +
+              testing::UnitTest::GetInstance()->current_test_info()->name()) {
+    fs::remove_all(path_);
+  }
+
+  CheckpointDirectory Open(int keep = 3) { return CheckpointDirectory::Open(path_, keep).value(); }
+
+  static Value At(std::int64_t step) {
+    Dict dict;
+    dict.Set("step", step);
+    dict.Set("w", at::full({1000}, static_cast<double>(step)));
+    return dict;
+  }
+
+  std::vector<std::string> Files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path_))
+      names.push_back(entry.path().filename());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  const std::string path_;
+};
+
+TEST_F(CheckpointDirectoryTest, TheNewestAreKeptAndTheLatestIsLoaded) {
+  CheckpointDirectory directory = Open(2);
+  EXPECT_FALSE(directory.LoadLatest().value().has_value());
+  for (const std::int64_t step : {9, 10, 300}) {
+    EXPECT_EQ(directory.Save(step, At(step)).value(), directory.PathOf(step));
+  }
+  EXPECT_EQ(Files(),
+            (std::vector<std::string>{"latest", "step-000000000010.pt", "step-000000000300.pt"}));
+  const auto loaded = Open().LoadLatest();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->step, 300);
+  EXPECT_EQ((*loaded)->path, directory.PathOf(300));
+  EXPECT_EQ((*loaded)->value.GetInt("step").value(), 300);
+  EXPECT_TRUE((*loaded)->warnings.empty());
+}
+
+TEST_F(CheckpointDirectoryTest, ATornCheckpointIsPassedOverAndTold) {
+  CheckpointDirectory directory = Open();
+  for (const std::int64_t step : {1, 2, 3}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
+  fs::resize_file(directory.PathOf(3), 2000);
+  fs::resize_file(directory.PathOf(2), 0);
+  const auto loaded = directory.LoadLatest();
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ((*loaded)->step, 1);
+  EXPECT_EQ(
+      (*loaded)->warnings,
+      (std::vector<std::string>{"the checkpoint of step 3 is passed over: read " +
+                                    directory.PathOf(3) + ": it is damaged: its end is missing",
+                                "the checkpoint of step 2 is passed over: read " +
+                                    directory.PathOf(2) + ": it is not a file of torch.save"}));
+  fs::resize_file(directory.PathOf(1), 100);
+  const absl::Status none = directory.LoadLatest().status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(none.message().find("load a checkpoint from " + path_ + ": none of 3 is whole"), 0u);
+}
+
+TEST_F(CheckpointDirectoryTest, LatestIsFollowedWhenARunIsSetBack) {
+  CheckpointDirectory directory = Open(2);
+  for (const std::int64_t step : {10, 20}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
+  std::ofstream(path_ + "/latest") << "step-000000000010.pt\n";
+  EXPECT_EQ(directory.LoadLatest().value()->step, 10);
+  // The run goes on from there; what it had before is not counted, nor removed.
+  for (const std::int64_t step : {12, 14, 16}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
+  EXPECT_EQ(directory.Steps(), (std::vector<std::int64_t>{14, 16, 20}));
+  EXPECT_EQ(directory.LoadLatest().value()->step, 16);
+}
+
+TEST_F(CheckpointDirectoryTest, WithoutLatestTheNewestIsLoaded) {
+  CheckpointDirectory directory = Open();
+  for (const std::int64_t step : {10, 20}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
+  for (const std::string text : {"", "nonsense\n", "step-000000000099.pt\n"}) {
+    std::ofstream(path_ + "/latest") << text;
+    const auto loaded = directory.LoadLatest();
+    ASSERT_TRUE(loaded.ok()) << loaded.status();
+    EXPECT_EQ((*loaded)->step, 20) << text;
+    EXPECT_EQ((*loaded)->warnings.size(), text.find("99") == std::string::npos ? 0u : 1u);
+  }
+}
+
+TEST_F(CheckpointDirectoryTest, AFullDiskLeavesTheOlderCheckpoints) {
+  CheckpointDirectory directory = Open(1);
+  ASSERT_TRUE(directory.Save(1, At(1)).ok());
+  fs::create_symlink("/dev/full", directory.PathOf(2) + ".tmp");  // a device that is always full
+  const absl::Status full = directory.Save(2, At(2)).status();
+  EXPECT_EQ(full.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(full.message(), "write " + directory.PathOf(2) + ": No space left on device");
+  EXPECT_EQ(Files(), (std::vector<std::string>{"latest", "step-000000000001.pt"}));
+  EXPECT_EQ(directory.LoadLatest().value()->step, 1);
+}
+
+TEST_F(CheckpointDirectoryTest, WhatARunThatWasKilledLeftIsRemovedAndOtherFilesStay) {
+  CheckpointDirectory directory = Open(1);
+  std::ofstream(directory.PathOf(5) + ".tmp") << "half";
+  std::ofstream(path_ + "/notes.tmp") << "mine";
+  std::ofstream(path_ + "/step-7.pt") << "mine";
+  ASSERT_TRUE(directory.Save(6, At(6)).ok());
+  EXPECT_EQ(Files(),
+            (std::vector<std::string>{"latest", "notes.tmp", "step-000000000006.pt", "step-7.pt"}));
+}
+
+TEST_F(CheckpointDirectoryTest, ADirectoryThatCannotBeMadeIsTheUsersMistake) {
+  std::ofstream(path_) << "a file";
+  const absl::Status status = CheckpointDirectory::Open(path_, 1).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "make the directory " + path_ + ": Not a directory");
+}
+
+}  // namespace
+}  // namespace muster::trainer

@@ -1,0 +1,198 @@
+// Checkpoints and safetensors as files, without Python; interop_test has Python's side.
+#include "trainer/io/torch_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <ATen/ATen.h>
+
+#include "test/trainer/io/interop_files.h"
+#include "trainer/io/checkpoint.h"
+#include "trainer/io/rng_state.h"
+#include "trainer/io/safetensors.h"
+
+namespace muster::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string PathFor(const std::string& name) {
+  return testing::TempDir() + "/" + name;
+}
+
+Value Checkpoint() {
+  Dict dict(/*ordered=*/true);
+  dict.Set("weight", at::arange(6, at::kFloat).view({2, 3}));
+  dict.Set("half", at::ones({3}, at::kHalf));
+  dict.Set("scalar", at::scalar_tensor(2.5));
+  dict.Set("empty", at::zeros({0, 4}));
+  dict.Set("lr", 0.1);
+  dict.Set("betas", Value::Tuple({0.9, 0.999}));
+  dict.Set("none", Value());
+  dict.Set("list", Value::List{1, true, "text"});
+  return dict;
+}
+
+TEST(TorchFileTest, WhatIsWrittenIsRead) {
+  const std::string path = PathFor("round.pt");
+  ASSERT_TRUE(WriteTorchFile(Checkpoint(), path).ok());
+  const absl::StatusOr<Value> read = ReadTorchFile(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Describe(*read), Describe(Checkpoint()));
+  EXPECT_FALSE(fs::exists(path + ".tmp"));
+}
+
+TEST(TorchFileTest, EqualValuesGiveEqualFiles) {
+  ASSERT_TRUE(WriteTorchFile(Checkpoint(), PathFor("one.pt")).ok());
+  ASSERT_TRUE(WriteTorchFile(Checkpoint(), PathFor("two.pt")).ok());
+  std::ifstream one(PathFor("one.pt"), std::ios::binary);
+  std::ifstream two(PathFor("two.pt"), std::ios::binary);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(one), {}),
+            std::string(std::istreambuf_iterator<char>(two), {}));
+}
+
+TEST(TorchFileTest, ATiedWeightIsWrittenOnceAndStaysTied) {
+  const at::Tensor embedding = at::ones({1000});
+  Dict dict;
+  dict.Set("embedding", embedding);
+  dict.Set("head", embedding);
+  ASSERT_TRUE(WriteTorchFile(dict, PathFor("tied.pt")).ok());
+  EXPECT_LT(fs::file_size(PathFor("tied.pt")), 6000u);
+  const absl::StatusOr<Value> read = ReadTorchFile(PathFor("tied.pt"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->GetTensor("embedding")->data_ptr(), read->GetTensor("head")->data_ptr());
+}
+
+// A gradient bucket that a view belongs to would come along otherwise.
+TEST(TorchFileTest, OnlyTheElementsThatATensorShowsAreWritten) {
+  const at::Tensor bucket = at::arange(1'000'000, at::kFloat);
+  ASSERT_TRUE(WriteTorchFile(bucket.narrow(0, 5, 3), PathFor("view.pt")).ok());
+  EXPECT_LT(fs::file_size(PathFor("view.pt")), 2000u);
+  EXPECT_TRUE(at::equal(*ReadTorchFile(PathFor("view.pt"))->tensor(), bucket.narrow(0, 5, 3)));
+}
+
+TEST(TorchFileTest, ADtypeThatFilesDoNotHaveIsToldByTheTensorsPlace) {
+  const std::string path = PathFor("complex.pt");
+  std::ofstream(path) << "old";
+  Dict inner;
+  inner.Set("spectra", Value::List{1, at::ones({2}, at::kComplexFloat)});
+  Dict dict;
+  dict.Set("model", inner);
+  const absl::Status status = WriteTorchFile(dict, path);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "write " + path +
+                ": the tensor ['model']['spectra'][1] is not dense, or of a dtype "
+                "that is not written");
+  EXPECT_EQ(WriteTorchFile(at::Tensor(), path).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(fs::file_size(path), 3u);
+}
+
+TEST(TorchFileTest, AFullDiskIsAnErrorAndLeavesTheOldFile) {
+  const std::string path = PathFor("full.pt");
+  ASSERT_TRUE(WriteTorchFile(at::ones({2}), path).ok());
+  fs::create_symlink("/dev/full", path + ".tmp");  // a device that is always full
+  const absl::Status status = SaveStateDict({{"w", at::ones({1 << 20})}}, path);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), "write " + path + ": No space left on device");
+  EXPECT_TRUE(ReadTorchFile(path).ok());
+  EXPECT_FALSE(fs::is_symlink(path + ".tmp"));
+}
+
+TEST(TorchFileTest, AFileThatIsNoneOrTornIsTheUsersToReplace) {
+  const std::string missing = PathFor("missing.pt");
+  EXPECT_EQ(ReadTorchFile(missing).status().message(),
+            "read " + missing + ": No such file or directory");
+  EXPECT_EQ(ReadTorchFile("/tmp").status().message(), "read /tmp: is not a regular file");
+  const std::string path = PathFor("torn.pt");
+  ASSERT_TRUE(WriteTorchFile(at::ones({1 << 20}), path).ok());
+  fs::resize_file(path, 1 << 20);
+  const absl::Status status = ReadTorchFile(path).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "read " + path + ": it is damaged: its end is missing");
+}
+
+long PeakKilobytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+TEST(TorchFileTest, ALargeFileIsNeverInMemoryTwice) {
+  const std::string path = PathFor("large.pt");
+  constexpr std::int64_t kMegabytes = 256;
+  {
+    Dict dict;
+    for (int i = 0; i < 4; ++i) {
+      dict.Set(std::to_string(i), at::full({kMegabytes / 4, 1 << 18}, i, at::kFloat));
+    }
+    const long before = PeakKilobytes();
+    ASSERT_TRUE(WriteTorchFile(dict, path).ok());
+    EXPECT_LT(PeakKilobytes() - before, 16 * 1024);
+  }
+  // The tensors above are gone, and those that are read take their place.
+  const long before = PeakKilobytes();
+  const absl::StatusOr<Value> read = ReadTorchFile(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->GetTensor("3")->sum().item<double>(), 3.0 * kMegabytes / 4 * (1 << 18));
+  EXPECT_LT(PeakKilobytes() - before, 16 * 1024);
+  fs::remove(path);
+}
+
+TEST(SafetensorsTest, WhatIsWrittenIsReadWithLargerElementsFirst) {
+  const std::string path = PathFor("model.safetensors");
+  const at::Tensor matrix = at::arange(6, at::kFloat).view({2, 3});
+  ASSERT_TRUE(WriteSafetensors({{{"flag", at::ones({1}, at::kBool)},
+                                 {"transposed", matrix.t()},
+                                 {"long", at::scalar_tensor(7, at::kLong)}},
+                                {{"step", "3"}}},
+                               path)
+                  .ok());
+  const absl::StatusOr<SafetensorsContents> read = ReadSafetensors(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->metadata.at("step"), "3");
+  ASSERT_EQ(read->tensors.size(), 3u);
+  EXPECT_EQ(read->tensors[0].name, "long");
+  EXPECT_EQ(read->tensors[0].tensor.item<std::int64_t>(), 7);
+  EXPECT_TRUE(at::equal(read->tensors[1].tensor, matrix.t()));
+  EXPECT_EQ(read->tensors[2].tensor.scalar_type(), at::kBool);
+}
+
+TEST(SafetensorsTest, WhatCannotBeWrittenOrReadGetsASentence) {
+  const std::string path = PathFor("bad.safetensors");
+  EXPECT_EQ(WriteSafetensors({{{"a", at::ones({1})}, {"a", at::ones({1})}}, {}}, path).message(),
+            "write " + path + ": the name a is taken");
+  EXPECT_EQ(WriteSafetensors({{{"z", at::ones({1}, at::kComplexFloat)}}, {}}, path).message(),
+            "write " + path + ": the tensor z is not dense, or of a dtype that is not written");
+  EXPECT_FALSE(fs::exists(path));
+  ASSERT_TRUE(WriteSafetensors({{{"a", at::ones({100})}}, {}}, path).ok());
+  fs::resize_file(path, fs::file_size(path) - 1);
+  EXPECT_EQ(ReadSafetensors(path).status().message(),
+            "read " + path + ": it is damaged: it is cut short or has more data");
+}
+
+TEST(RngStateTest, TheNumbersThatFollowedFollowAgain) {
+  const at::Tensor state = CpuRngState();
+  const at::Tensor first = at::rand({100});
+  ASSERT_TRUE(WriteTorchFile(state, PathFor("rng.pt")).ok());
+  ASSERT_TRUE(SetCpuRngState(*ReadTorchFile(PathFor("rng.pt"))->tensor()).ok());
+  EXPECT_TRUE(at::equal(at::rand({100}), first));
+}
+
+TEST(RngStateTest, WhatIsNoStateChangesNothing) {
+  const at::Tensor state = CpuRngState();
+  for (const at::Tensor& bad : {at::ones({10}, at::kByte), at::ones({5056}),
+                                at::full({5056}, 255, at::kByte), at::Tensor()}) {
+    const absl::Status status = SetCpuRngState(bad);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(status.message().find('\n'), absl::string_view::npos);
+    EXPECT_TRUE(at::equal(CpuRngState(), state));
+  }
+}
+
+}  // namespace
+}  // namespace muster::trainer

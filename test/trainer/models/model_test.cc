@@ -1,0 +1,137 @@
+#include "trainer/models/model.h"
+
+#include <gtest/gtest.h>
+#include <torch/torch.h>
+
+#include "trainer/models/loss.h"
+
+namespace muster::trainer {
+namespace {
+
+std::unique_ptr<Model> Make(const ModelOptions& options) {
+  auto model = MakeModel(options);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
+}
+
+TEST(ModelTest, MovingToDoubleKeepsCountersIntegers) {
+  const auto model = Make({.kind = ModelKind::kResNet18});
+  model->MoveTo(at::kCPU, at::kDouble);
+  for (const NamedTensor& item : model->StateDict()) {
+    const bool counter = item.name.find("num_batches_tracked") != std::string::npos;
+    EXPECT_EQ(item.tensor.scalar_type(), counter ? at::kLong : at::kDouble) << item.name;
+  }
+}
+
+TEST(ModelTest, TensorsKeepTheirIdentityInTraining) {
+  const auto model = Make({.kind = ModelKind::kResNet18});
+  const std::vector<NamedTensor> before = model->StateDict();
+  model->Forward(torch::ones({2, 1, 28, 28})).sum().backward();
+  const std::vector<NamedTensor> after = model->StateDict();
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    EXPECT_TRUE(before[i].tensor.is_same(after[i].tensor)) << before[i].name;
+  }
+  EXPECT_EQ(after[5].name, "bn1.num_batches_tracked");
+  EXPECT_EQ(before[5].tensor.item<std::int64_t>(), 1);
+}
+
+TEST(ModelTest, SizesAreTheKnownOnes) {
+  EXPECT_EQ(Make({})->parameter_count(), 206922);
+  EXPECT_EQ(Make({.kind = ModelKind::kMlp})->parameter_count(), 269322);
+  // torchvision's resnet18 has 11,689,512; less its stem's 9408 for 576, and 513,000 for 5,130.
+  EXPECT_EQ(Make({.kind = ModelKind::kResNet18})->parameter_count(), 11172810);
+}
+
+TEST(ModelTest, ChannelsLastChangesTheLayoutAndNotTheNumbers) {
+  for (const ModelKind kind : {ModelKind::kCnn, ModelKind::kResNet18}) {
+    for (const std::int64_t channels : {1, 3}) {
+      SCOPED_TRACE(ModelName(kind) + " of " + std::to_string(channels));
+      ModelOptions options{.kind = kind, .seed = 3, .channels = channels};
+      const auto plain = Make(options);
+      options.channels_last = true;
+      const auto last = Make(options);
+      for (const NamedTensor& parameter : last->Parameters()) {
+        if (parameter.tensor.dim() == 4) {
+          EXPECT_TRUE(parameter.tensor.is_contiguous(at::MemoryFormat::ChannelsLast));
+        }
+      }
+      const at::Tensor images = torch::randn({4, channels, 28, 28}, torch::kDouble);
+      plain->MoveTo(at::kCPU, at::kDouble);
+      last->MoveTo(at::kCPU, at::kDouble);
+      EXPECT_TRUE(plain->Forward(images).allclose(last->Forward(images), 1e-9, 1e-9));
+    }
+  }
+}
+
+TEST(ModelTest, EveryBatchNormLayerCallsTheFunctionGiven) {
+  const auto model = Make({.kind = ModelKind::kResNet18});
+  const at::Tensor images = torch::randn({3, 1, 28, 28});
+  const at::Tensor expected = model->Forward(images);
+  int training = 0;
+  int evaluating = 0;
+  model->SetBatchNorm([&](const at::Tensor& input, const BatchNormParts& parts) {
+    ++(parts.training ? training : evaluating);
+    EXPECT_EQ(input.size(1), parts.weight.size(0));
+    return LocalBatchNorm(input, parts);
+  });
+  EXPECT_TRUE(model->Forward(images).equal(expected));
+  EXPECT_EQ(training, 20);
+  model->SetTraining(false);
+  model->Forward(images);
+  EXPECT_EQ(evaluating, 20);
+  // A model without such layers does not mind.
+  Make({})->SetBatchNorm(LocalBatchNorm);
+}
+
+TEST(ModelTest, GptDoesNotLookAhead) {
+  const auto model =
+      Make({.kind = ModelKind::kGpt, .gpt = {.context = 16, .layers = 2, .heads = 2, .width = 32}});
+  at::Tensor tokens = torch::randint(0, 256, {2, 16}, torch::kLong);
+  const at::Tensor scores = model->Forward(tokens);
+  ASSERT_EQ(scores.sizes(), (std::vector<std::int64_t>{2, 16, 256}));
+  tokens = tokens.clone();
+  tokens.narrow(1, 9, 7).fill_(7);
+  const at::Tensor changed = model->Forward(tokens);
+  EXPECT_TRUE(changed.narrow(1, 0, 9).allclose(scores.narrow(1, 0, 9), 1e-5, 1e-6));
+  EXPECT_FALSE(changed.narrow(1, 9, 7).allclose(scores.narrow(1, 9, 7), 1e-5, 1e-6));
+}
+
+TEST(ModelTest, GptTakesTextsShorterThanItsContext) {
+  const auto model =
+      Make({.kind = ModelKind::kGpt, .gpt = {.context = 16, .layers = 1, .heads = 2, .width = 32}});
+  EXPECT_EQ(model->Forward(torch::zeros({1, 1}, torch::kLong)).size(1), 1);
+  EXPECT_ANY_THROW(model->Forward(torch::zeros({1, 17}, torch::kLong)));
+}
+
+TEST(LossTest, IsTheSumOverEveryPrediction) {
+  const at::Tensor scores = torch::randn({2, 3, 5}, torch::kDouble);
+  const at::Tensor targets = torch::tensor({{0, 4, 2}, {1, 1, 3}}, torch::kLong);
+  double expected = 0;
+  for (int b = 0; b < 2; ++b) {
+    for (int t = 0; t < 3; ++t) {
+      expected -= scores[b][t].log_softmax(0)[targets[b][t].item<std::int64_t>()].item<double>();
+    }
+  }
+  EXPECT_NEAR(CrossEntropySum(scores, targets).item<double>(), expected, 1e-12);
+  EXPECT_EQ(CountPredictions(targets), 6);
+  EXPECT_EQ(CountCorrect(torch::one_hot(targets, 5), targets), 6);
+  EXPECT_EQ(CountCorrect(torch::one_hot(torch::full_like(targets, 1), 5), targets), 2);
+}
+
+TEST(LossTest, RankWithoutSamplesHasALossOfZeroWithAGradient) {
+  const at::Tensor scores = torch::randn({3, 5}).requires_grad_();
+  const at::Tensor loss = CrossEntropySum(scores.narrow(0, 0, 0), torch::zeros({0}, torch::kLong));
+  EXPECT_EQ(loss.item<double>(), 0);
+  loss.backward();
+  EXPECT_TRUE(scores.grad().equal(torch::zeros({3, 5})));
+}
+
+TEST(LossTest, HalfPrecisionScoresAreAddedUpInFloat32) {
+  const at::Tensor scores = torch::zeros({1000, 10}, torch::kBFloat16);
+  const at::Tensor loss = CrossEntropySum(scores, torch::zeros({1000}, torch::kLong));
+  EXPECT_EQ(loss.scalar_type(), at::kFloat);
+  EXPECT_NEAR(loss.item<double>(), 1000 * std::log(10.0), 0.1);
+}
+
+}  // namespace
+}  // namespace muster::trainer

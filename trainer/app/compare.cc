@@ -1,0 +1,197 @@
+#include "trainer/app/compare.h"
+
+#include <unistd.h>
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "trainer/app/options.h"
+#include "trainer/app/rank_processes.h"
+#include "trainer/core/process_setup.h"
+#include "trainer/parallel/traffic.h"
+
+namespace muster::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct CompareOptions {
+  int ranks = 2;
+  std::vector<std::string> methods = {"single", "threads", "average", "ddp"};
+  std::vector<std::string> training;  // flags of muster-train
+  std::string help;
+};
+
+absl::StatusOr<CompareOptions> ParseCompare(int argc, const char* const* argv) {
+  CompareOptions options;
+  CLI::App app(
+      "Trains the same model on the same data in several ways, and shows speed, bytes moved in a "
+      "step and loss.\nFlags that are not listed here are those of muster-train, for each "
+      "training.",
+      "muster-train compare");
+  app.allow_extras();
+  app.add_option("--ranks", options.ranks, "Ranks of ddp and average, replicas of threads")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option(
+         "--methods", options.methods,
+         "single: one process; threads: replicas in one process (DataParallel); average: of "
+         "parameters; ddp: of gradients")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"single", "threads", "average", "ddp"}))
+      ->default_str("single,threads,average,ddp");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    options.help = app.help();
+    return options;
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(absl::StrCat("compare: ", error.what()));
+  }
+  options.training = app.remaining();
+  return options;
+}
+
+// A directory that goes with this object.
+class ScratchDir {
+ public:
+  ScratchDir() : path_((fs::temp_directory_path() / "muster-compare-XXXXXX").string()) {
+    made_ = mkdtemp(path_.data()) != nullptr;
+  }
+  ~ScratchDir() {
+    std::error_code ignored;
+    if (made_) fs::remove_all(path_, ignored);
+  }
+  ScratchDir(const ScratchDir&) = delete;
+  ScratchDir& operator=(const ScratchDir&) = delete;
+
+  bool made() const { return made_; }
+  std::string Path(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+  bool made_;
+};
+
+// The latest value of each name in a file of metrics.
+nlohmann::json LatestValues(const std::string& path) {
+  nlohmann::json latest = nlohmann::json::object();
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object()) latest.update(record);
+  }
+  return latest;
+}
+
+double Number(const nlohmann::json& values, const char* name) {
+  const auto found = values.find(name);
+  return found != values.end() && found->is_number() ? found->get<double>()
+                                                     : std::numeric_limits<double>::quiet_NaN();
+}
+
+double FormulaBytes(const std::string& method, const Options& options, int ranks,
+                    std::int64_t model_bytes) {
+  if (method == "threads") return static_cast<double>(CentralBytes(ranks, model_bytes));
+  if (method == "ddp") return RingBytesPerRank(ranks, model_bytes);
+  if (method == "average") {
+    return RingBytesPerRank(ranks, model_bytes) /
+           static_cast<double>(options.parallel.average_every);
+  }
+  return 0;
+}
+
+absl::StatusOr<MethodResult> RunMethod(const std::string& method, const CompareOptions& compare,
+                                       const Options& options, const ScratchDir& scratch) {
+  const std::string metrics = scratch.Path(method + ".jsonl");
+  std::vector<std::string> arguments = compare.training;
+  const auto add = [&arguments](const std::string& flag, const std::string& value) {
+    arguments.insert(arguments.end(), {flag, value});
+  };
+  add("--parallel", method == "single" ? "ddp" : method);
+  add("--metrics", metrics);
+  add("--checkpoint", scratch.Path(method + ".pt"));
+  if (method == "threads") add("--replicas", absl::StrCat(compare.ranks));
+  // Every worker, rank or replica, has the same share of the processors.
+  if (options.threads == 0) add("--threads", absl::StrCat(DefaultThreads(compare.ranks)));
+  const bool alone = method == "single" || method == "threads";
+  const absl::Status run = RunRankProcesses(arguments, alone ? 1 : compare.ranks);
+  if (!run.ok()) return absl::UnavailableError(absl::StrCat(method, ": ", run.message()));
+
+  const nlohmann::json values = LatestValues(metrics);
+  MethodResult result;
+  result.name = method;
+  result.samples_per_second = Number(values, "summary/samples_per_second");
+  result.moved_bytes = Number(values, "summary/moved_bytes_per_step");
+  result.train_loss = Number(values, "summary/train_loss");
+  result.test_loss = Number(values, "test/loss");
+  result.test_accuracy = Number(values, "test/accuracy");
+  const double model_bytes = Number(values, "summary/model_bytes");
+  result.formula_bytes =
+      FormulaBytes(method, options, compare.ranks, static_cast<std::int64_t>(model_bytes));
+  return result;
+}
+
+std::string OrDash(double value, const std::string& text) {
+  return std::isnan(value) ? "-" : text;
+}
+
+}  // namespace
+
+std::string FormatComparison(const std::vector<MethodResult>& results) {
+  std::string table =
+      absl::StrFormat("%-8s %11s %8s %12s %12s %10s %9s %9s\n", "method", "samples/s", "speed-up",
+                      "MB/step", "formula", "train loss", "test loss", "accuracy");
+  for (const MethodResult& r : results) {
+    absl::StrAppendFormat(
+        &table, "%-8s %11.0f %8.2f %12.3f %12.3f %10.4f %9s %9s\n", r.name, r.samples_per_second,
+        r.samples_per_second / results.front().samples_per_second, r.moved_bytes / 1e6,
+        r.formula_bytes / 1e6, r.train_loss,
+        OrDash(r.test_loss, absl::StrFormat("%.4f", r.test_loss)),
+        OrDash(r.test_accuracy, absl::StrFormat("%.2f %%", r.test_accuracy * 100)));
+  }
+  return table;
+}
+
+absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out) {
+  const absl::StatusOr<CompareOptions> compare = ParseCompare(argc, argv);
+  if (!compare.ok()) return compare.status();
+  if (!compare->help.empty()) {
+    out << compare->help;
+    return 0;
+  }
+  // Mistakes are found before anything is started.
+  std::vector<const char*> training = {"muster-train"};
+  for (const std::string& argument : compare->training) training.push_back(argument.c_str());
+  const auto options = ParseOptions(static_cast<int>(training.size()), training.data());
+  if (!options.ok()) return options.status();
+  absl::Status shared = CheckBatchSize(options->batch_size, compare->ranks);
+  if (!shared.ok()) return shared;
+  const ScratchDir scratch;
+  if (!scratch.made()) return absl::UnavailableError("compare: no directory for temporary files");
+
+  std::vector<MethodResult> results;
+  for (const std::string& method : compare->methods) {
+    out << "running " << method << "\n" << std::flush;
+    const absl::StatusOr<MethodResult> result = RunMethod(method, *compare, *options, scratch);
+    if (!result.ok()) return result.status();
+    results.push_back(*result);
+  }
+  out << FormatComparison(results)
+      << "MB/step: sent by each rank, or in the whole process with threads; formula: 2(N-1)K/N, or "
+         "2(N-1)K with threads,\nof a model of K bytes and N = "
+      << compare->ranks << "\n";
+  return 0;
+}
+
+}  // namespace muster::trainer

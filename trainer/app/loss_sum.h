@@ -1,0 +1,19 @@
+// Losses added up over what was predicted.
+#pragma once
+
+namespace muster::trainer {
+
+// Of one rank or of all, of one step or of many.
+struct LossSum {
+  double loss = 0;         // nats
+  double predictions = 0;  // images, or bytes of text
+
+  double mean() const { return predictions > 0 ? loss / predictions : 0; }
+  LossSum& operator+=(const LossSum& other) {
+    loss += other.loss;
+    predictions += other.predictions;
+    return *this;
+  }
+};
+
+}  // namespace muster::trainer

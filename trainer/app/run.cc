@@ -1,0 +1,100 @@
+#include "trainer/app/run.h"
+
+#include <unistd.h>
+
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "trainer/app/progress.h"
+#include "trainer/app/session.h"
+#include "trainer/app/start_up.h"
+#include "trainer/app/trainer.h"
+#include "trainer/core/blas_probe.h"
+#include "trainer/core/failure.h"
+#include "trainer/core/process_setup.h"
+#include "trainer/core/stop_signal.h"
+#include "trainer/io/durable_file.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr int kExitStopped = 128 + 15;
+
+// Finds out before the training rather than after it that its results could not be written.
+absl::Status CheckOutputs(const Options& options) {
+  for (const std::string& path : {options.checkpoint.final_path, options.checkpoint.export_path}) {
+    if (path.empty()) continue;
+    const auto file = DurableFile::Create(path);
+    if (!file.ok()) return file.status();
+  }
+  for (const std::string& path :
+       {options.report.loss_log, options.report.metrics, options.report.trace}) {
+    // Opened for appending: what is there may be a part of a run that is to go on.
+    if (path.empty() || std::ofstream(path, std::ios::app)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("write ", path, ": cannot be opened"));
+  }
+  return absl::OkStatus();
+}
+
+// The session, or why there is none; never throws.
+absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Options& options, const Environment& env,
+                                                     Splits data, ProcessGroup& group,
+                                                     Progress& progress) {
+  try {
+    return Session::Make(options, env, std::move(data), group, progress);
+  } catch (const std::exception& error) {
+    return FailureOf("give all ranks the same model", error);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunRank(const Options& options, const Environment& env) {
+  const bool leads = env.rank == 0;
+  Progress progress(std::cout, isatty(STDOUT_FILENO) != 0);
+  const int threads = options.threads > 0 ? options.threads : DefaultThreads(env.local_world_size);
+  if (leads) {
+    const absl::Status writable = CheckOutputs(options);
+    if (!writable.ok()) return writable;
+    const double gflops = MeasureMatmulGflops();
+    progress.Say(StartLine(options, env, threads, gflops));
+    if (const auto warning = SlowBlasWarning(gflops)) {
+      std::cerr << absl::StrCat("muster-train: warning: ", *warning, "\n");
+    }
+  }
+  SetThreads(threads);
+  RememberStopSignal();
+  absl::StatusOr<Splits> data = OpenData(options.data);
+  if (!data.ok()) return data.status();
+
+  // Left to the end of the process when something fails: see the header.
+  auto joined = ProcessGroup::Join(env, options.parallel.comm, options.parallel.timeout);
+  if (!joined.ok()) return joined.status();
+  ProcessGroup* group = joined->release();
+  if (leads) progress.Say(JoinedLine(*group));
+  auto made = MakeSession(options, env, *std::move(data), *group, progress);
+  if (!made.ok()) return made.status();
+  Session* session = made->release();
+  const absl::StatusOr<Summary> summary = Train(*session);
+  if (!summary.ok()) return summary.status();
+  delete session;
+  delete group;
+
+  if (leads && summary->stopped) {
+    progress.Say(absl::StrCat("stopped by SIGTERM after step ", summary->steps, "; ",
+                              summary->checkpoint.empty()
+                                  ? "nothing is saved: there is no --checkpoint-dir"
+                                  : absl::StrCat("checkpoint ", summary->checkpoint)));
+  } else if (leads) {
+    std::cout << FormatSummary(*summary) << std::flush;
+  }
+  return summary->stopped ? kExitStopped : 0;
+}
+
+}  // namespace muster::trainer

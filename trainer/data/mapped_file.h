@@ -1,0 +1,35 @@
+// A file's bytes without reading them first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace muster::trainer {
+
+// A file mapped into memory, read-only: pages are read when they are touched, and ranks of one host
+// share them. Unmapped on destruction. Not to be truncated meanwhile: touching what is gone is
+// SIGBUS.
+class MappedFile {
+ public:
+  // kInvalidArgument and one sentence when `path` cannot be opened, or is not a regular file with
+  // something in it.
+  static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  const std::uint8_t* bytes() const { return bytes_; }
+  std::int64_t size() const { return size_; }
+
+ private:
+  MappedFile(const std::uint8_t* bytes, std::int64_t size) : bytes_(bytes), size_(size) {}
+
+  const std::uint8_t* bytes_;
+  const std::int64_t size_;
+};
+
+}  // namespace muster::trainer

@@ -1,0 +1,26 @@
+// Sums of arrays of floating-point numbers, of any of the types gradients come in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace muster::trainer {
+
+enum class ElementType { kFloat, kDouble, kHalf, kBFloat16 };
+
+std::size_t ElementBytes(ElementType type);
+
+// out[i] = scale * (sources[0][i] + sources[1][i] + ...), for `count` elements, added in that
+// order, in double for kDouble and in float for all others, rounded once (to nearest, ties to
+// even). `out` may be one of the sources.
+void ScaledSum(ElementType type, std::span<const std::byte* const> sources, std::size_t count,
+               double scale, std::byte* out);
+
+// The value of a half or bfloat16 with these bits, and the bits of the one nearest to `value`.
+float HalfToFloat(std::uint16_t bits);
+std::uint16_t FloatToHalf(float value);
+float BFloat16ToFloat(std::uint16_t bits);
+std::uint16_t FloatToBFloat16(float value);
+
+}  // namespace muster::trainer

@@ -1,0 +1,132 @@
+#include "trainer/io/checkpoint_directory.h"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "trainer/io/durable_file.h"
+#include "trainer/io/torch_file.h"
+
+namespace muster::trainer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kLatest[] = "latest";
+constexpr std::string_view kStart = "step-";
+constexpr std::string_view kEnd = ".pt";
+
+// The step of a checkpoint's file name; nullopt for other files, also unfinished ones.
+std::optional<std::int64_t> StepOf(std::string_view name) {
+  if (name.size() <= kStart.size() + kEnd.size() || !name.starts_with(kStart) ||
+      !name.ends_with(kEnd)) {
+    return std::nullopt;
+  }
+  name.remove_prefix(kStart.size());
+  name.remove_suffix(kEnd.size());
+  std::int64_t step = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
+  if (error != std::errc() || end != name.data() + name.size() || step < 0) return std::nullopt;
+  return step;
+}
+
+// Twelve digits, so that names sort as the steps do.
+std::string NameOf(std::int64_t step) {
+  return absl::StrFormat("step-%012d.pt", step);
+}
+
+}  // namespace
+
+absl::StatusOr<CheckpointDirectory> CheckpointDirectory::Open(std::string path, int keep) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error && !fs::is_directory(path)) error = std::make_error_code(std::errc::not_a_directory);
+  if (error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("make the directory ", path, ": ", error.message()));
+  }
+  return CheckpointDirectory(std::move(path), std::max(keep, 1));
+}
+
+absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const Value& value) {
+  const std::string file = PathOf(step);
+  if (absl::Status status = WriteTorchFile(value, file); !status.ok()) return status;
+  absl::StatusOr<std::unique_ptr<DurableFile>> latest =
+      DurableFile::Create((fs::path(path_) / kLatest).string());
+  if (!latest.ok()) return latest.status();
+  if (absl::Status status = (*latest)->Append(NameOf(step) + "\n"); !status.ok()) return status;
+  if (absl::Status status = (*latest)->Commit(); !status.ok()) return status;
+  RemoveOld(step);
+  return file;
+}
+
+absl::StatusOr<std::optional<CheckpointDirectory::Loaded>> CheckpointDirectory::LoadLatest() const {
+  std::vector<std::int64_t> steps = Steps();
+  if (steps.empty()) return std::nullopt;
+  if (const std::optional<std::int64_t> latest = LatestStep()) {
+    // If that file is gone, this says so, too.
+    steps.erase(std::lower_bound(steps.begin(), steps.end(), *latest), steps.end());
+    steps.push_back(*latest);
+  }
+  Loaded loaded;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    absl::StatusOr<Value> value = ReadTorchFile(PathOf(*step));
+    if (value.ok()) {
+      loaded.step = *step;
+      loaded.path = PathOf(*step);
+      loaded.value = std::move(*value);
+      return loaded;
+    }
+    if (!absl::IsInvalidArgument(value.status())) return value.status();
+    loaded.warnings.push_back(absl::StrCat("the checkpoint of step ", *step,
+                                           " is passed over: ", value.status().message()));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("load a checkpoint from ", path_, ": none of ", steps.size(),
+                   " is whole; the newest: ", loaded.warnings.front()));
+}
+
+std::vector<std::int64_t> CheckpointDirectory::Steps() const {
+  std::vector<std::int64_t> steps;
+  std::error_code ignored;
+  for (fs::directory_iterator entry(path_, ignored), end; entry != end; entry.increment(ignored)) {
+    const std::string name = entry->path().filename().string();
+    const std::optional<std::int64_t> step = StepOf(name);
+    if (step && name == NameOf(*step)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::string CheckpointDirectory::PathOf(std::int64_t step) const {
+  return (fs::path(path_) / NameOf(step)).string();
+}
+
+std::optional<std::int64_t> CheckpointDirectory::LatestStep() const {
+  std::ifstream file(fs::path(path_) / kLatest);
+  std::string name;
+  if (!std::getline(file, name)) return std::nullopt;
+  return StepOf(name);
+}
+
+void CheckpointDirectory::RemoveOld(std::int64_t newest) const {
+  std::error_code ignored;
+  std::vector<std::int64_t> steps = Steps();
+  steps.erase(std::upper_bound(steps.begin(), steps.end(), newest), steps.end());
+  for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < steps.size(); ++i) {
+    fs::remove(PathOf(steps[i]), ignored);
+  }
+  // What a run that was killed while it saved has left.
+  for (fs::directory_iterator entry(path_, ignored), end; entry != end; entry.increment(ignored)) {
+    const fs::path& path = entry->path();
+    if (path.extension() == ".tmp" && StepOf(path.stem().string())) fs::remove(path, ignored);
+  }
+}
+
+}  // namespace muster::trainer

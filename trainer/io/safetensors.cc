@@ -1,0 +1,98 @@
+#include "trainer/io/safetensors.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include "absl/strings/str_cat.h"
+
+#include "trainer/core/one_line.h"
+#include "trainer/io/byte_source.h"
+#include "trainer/io/durable_file.h"
+#include "trainer/io/safetensors_header.h"
+#include "trainer/io/tensor_bytes.h"
+
+namespace muster::trainer {
+namespace {
+
+absl::StatusOr<SafetensorsContents> ReadContents(const ByteSource& source) {
+  absl::StatusOr<SafetensorsHeader> header = ReadSafetensorsHeader(source);
+  if (!header.ok()) return header.status();
+  SafetensorsContents contents;
+  contents.metadata = std::move(header->metadata);
+  for (const SafetensorsEntry& entry : header->entries) {
+    const at::Tensor flat =
+        EmptyTensor(entry.dtype, static_cast<std::int64_t>(entry.size / ElementSize(entry.dtype)));
+    const absl::Status status =
+        source.Read(header->data_offset + entry.offset, flat.data_ptr(), entry.size);
+    if (!status.ok()) return status;
+    const std::string_view bytes = BytesOf(flat);
+    if (entry.dtype == Dtype::kBool &&
+        std::any_of(bytes.begin(), bytes.end(), [](char byte) { return byte != 0 && byte != 1; })) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("it is damaged: ", entry.name, " has a bool neither true nor false"));
+    }
+    contents.tensors.push_back({entry.name, flat.view(entry.sizes)});
+  }
+  return contents;
+}
+
+}  // namespace
+
+absl::StatusOr<SafetensorsContents> ReadSafetensors(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<FileSource>> source = FileSource::Open(path);
+  if (!source.ok()) return source.status();
+  try {
+    absl::StatusOr<SafetensorsContents> contents = ReadContents(**source);
+    if (contents.ok() || absl::IsUnavailable(contents.status())) return contents;
+    return absl::InvalidArgumentError(
+        absl::StrCat("read ", path, ": ", contents.status().message()));
+  } catch (const std::exception& error) {  // there is no memory for the tensors
+    return absl::UnavailableError(absl::StrCat("read ", path, ": ", OneLine(error)));
+  }
+}
+
+absl::Status WriteSafetensors(const SafetensorsContents& contents, const std::string& path) {
+  const auto refused = [&](const absl::Status& status) {
+    return absl::InvalidArgumentError(absl::StrCat("write ", path, ": ", status.message()));
+  };
+  std::vector<const NamedTensor*> tensors;
+  for (const NamedTensor& named : contents.tensors) {
+    if (!named.tensor.defined() || named.tensor.layout() != at::kStrided ||
+        !DtypeOf(named.tensor)) {
+      return refused(absl::InvalidArgumentError(absl::StrCat(
+          "the tensor ", named.name, " is not dense, or of a dtype that is not written")));
+    }
+    tensors.push_back(&named);
+  }
+  std::stable_sort(tensors.begin(), tensors.end(), [](const auto* a, const auto* b) {
+    return a->tensor.element_size() > b->tensor.element_size();
+  });
+  SafetensorsHeader header;
+  header.metadata = contents.metadata;
+  for (const NamedTensor* named : tensors) {
+    header.entries.push_back({.name = named->name,
+                              .dtype = *DtypeOf(named->tensor),
+                              .sizes = named->tensor.sizes().vec()});
+  }
+  absl::StatusOr<std::string> beginning = LayOutSafetensors(header);
+  if (!beginning.ok()) return refused(beginning.status());
+
+  absl::StatusOr<std::unique_ptr<DurableFile>> file = DurableFile::Create(path);
+  if (!file.ok()) return file.status();
+  if (absl::Status status = (*file)->Append(*beginning); !status.ok()) return status;
+  try {
+    for (const NamedTensor* named : tensors) {
+      const at::Tensor dense = DenseOnCpu(named->tensor);
+      if (absl::Status status = (*file)->Append(BytesOf(dense)); !status.ok()) return status;
+    }
+  } catch (const std::exception& error) {  // a tensor cannot be copied to the CPU
+    return absl::UnavailableError(absl::StrCat("write ", path, ": ", OneLine(error)));
+  }
+  return (*file)->Commit();
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,180 @@
+#include "trainer/io/torch_file.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+
+#include "absl/strings/str_cat.h"
+
+#include "trainer/core/one_line.h"
+#include "trainer/io/byte_source.h"
+#include "trainer/io/durable_file.h"
+#include "trainer/io/pickle_writer.h"
+#include "trainer/io/tensor_bytes.h"
+#include "trainer/io/torch_archive.h"
+#include "trainer/io/zip_writer.h"
+
+namespace muster::trainer {
+namespace {
+
+// `tree` with each tensor replaced by what `convert` makes of it. As deep as the reader allows.
+template <typename To, typename From, typename Convert>
+absl::StatusOr<BasicValue<To>> Map(const BasicValue<From>& tree, Convert& convert,
+                                   const std::string& name, int depth = 1) {
+  if (depth > 100) {
+    return absl::InvalidArgumentError("lists or dicts are within one another too deeply");
+  }
+  switch (tree.kind()) {
+    case ValueKind::kNone:
+      return BasicValue<To>();
+    case ValueKind::kBool:
+      return BasicValue<To>(*tree.boolean());
+    case ValueKind::kInt:
+      return BasicValue<To>(*tree.integer());
+    case ValueKind::kFloat:
+      return BasicValue<To>(*tree.floating());
+    case ValueKind::kString:
+      return BasicValue<To>(*tree.string());
+    case ValueKind::kTensor:
+      return convert(*tree.tensor(), name);
+    case ValueKind::kList:
+    case ValueKind::kTuple: {
+      typename BasicValue<To>::List items;
+      for (const BasicValue<From>& item : *tree.list()) {
+        auto mapped = Map<To>(item, convert, absl::StrCat(name, "[", items.size(), "]"), depth + 1);
+        if (!mapped.ok()) return mapped.status();
+        items.push_back(std::move(*mapped));
+      }
+      if (tree.kind() == ValueKind::kTuple) return BasicValue<To>::Tuple(std::move(items));
+      return BasicValue<To>(std::move(items));
+    }
+    case ValueKind::kDict: {
+      BasicDict<To> dict(tree.dict()->ordered());
+      for (const auto& [key, item] : *tree.dict()) {
+        auto mapped =
+            Map<To>(item, convert, absl::StrCat(name, "[", ToString(key), "]"), depth + 1);
+        if (!mapped.ok()) return mapped.status();
+        dict.Append(key, std::move(*mapped));
+      }
+      return BasicValue<To>(std::move(dict));
+    }
+  }
+  std::abort();
+}
+
+// Gives each tensor of a value a storage of its own, but the same one to the same elements.
+class Collector {
+ public:
+  absl::StatusOr<StoredValue> operator()(const at::Tensor& tensor, const std::string& name) {
+    // A tensor that is none at all, or has no elements in memory, such as a sparse one.
+    const bool plain =
+        tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized();
+    const std::optional<Dtype> dtype = plain ? DtypeOf(tensor) : std::nullopt;
+    if (!dtype) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the tensor ", name, " is not dense, or of a dtype that is not written"));
+    }
+    const Key key(tensor.data_ptr(), *dtype, tensor.sizes().vec(), tensor.strides().vec());
+    // Those without elements have no memory either.
+    const auto known = tensor.numel() > 0 ? storage_of_.find(key) : storage_of_.end();
+    std::size_t storage = tensors_.size();
+    if (known != storage_of_.end()) {
+      storage = known->second;
+    } else {
+      storage_of_.emplace(key, storage);
+      tensors_.push_back(tensor);
+      storages_.push_back({absl::StrCat(storage), *dtype, tensor.numel()});
+    }
+    StoredTensor stored = {.storage = storage, .sizes = tensor.sizes().vec()};
+    std::int64_t stride = 1;
+    for (std::size_t i = stored.sizes.size(); i-- > 0;) {
+      stored.strides.insert(stored.strides.begin(), stride);
+      stride *= std::max<std::int64_t>(stored.sizes[i], 1);
+    }
+    return StoredValue(std::move(stored));
+  }
+
+  const std::vector<Storage>& storages() const { return storages_; }
+  const std::vector<at::Tensor>& tensors() const { return tensors_; }  // one for each storage
+
+ private:
+  using Key = std::tuple<const void*, Dtype, std::vector<std::int64_t>, std::vector<std::int64_t>>;
+
+  std::map<Key, std::size_t> storage_of_;
+  std::vector<Storage> storages_;
+  std::vector<at::Tensor> tensors_;
+};
+
+// The records in the order of torch/serialization.py, _save. The first error of the file ends it.
+absl::Status WriteRecords(const std::string& pickle, const Collector& collector,
+                          DurableFile& file) {
+  ZipWriter zip(file);
+  if (absl::Status status = zip.Add("archive/data.pkl", pickle); !status.ok()) return status;
+  // Python looks for this since 2.1.
+  if (absl::Status status = zip.Add("archive/byteorder", "little"); !status.ok()) return status;
+  for (std::size_t i = 0; i < collector.tensors().size(); ++i) {
+    const at::Tensor dense = DenseOnCpu(collector.tensors()[i]);
+    const std::string name = absl::StrCat("archive/data/", collector.storages()[i].key);
+    if (absl::Status status = zip.Add(name, BytesOf(dense)); !status.ok()) return status;
+  }
+  if (absl::Status status = zip.Add("archive/version", "3\n"); !status.ok()) return status;
+  return zip.Finish();
+}
+
+absl::StatusOr<Value> ReadValue(const ByteSource& source) {
+  absl::StatusOr<TorchArchive> archive = TorchArchive::Open(source);
+  if (!archive.ok()) return archive.status();
+  std::vector<at::Tensor> storages;
+  for (std::size_t i = 0; i < archive->storages().size(); ++i) {
+    const Storage& storage = archive->storages()[i];
+    storages.push_back(EmptyTensor(storage.dtype, storage.elements));
+    const absl::Status status = archive->ReadStorage(i, storages.back().data_ptr());
+    if (!status.ok()) return status;
+  }
+  auto view = [&](const StoredTensor& tensor, const std::string&) -> absl::StatusOr<Value> {
+    return Value(storages[tensor.storage].as_strided(tensor.sizes, tensor.strides, tensor.offset));
+  };
+  return Map<at::Tensor>(archive->value(), view, "");
+}
+
+}  // namespace
+
+absl::StatusOr<Value> ReadTorchFile(const std::string& path) {
+  absl::StatusOr<std::unique_ptr<FileSource>> source = FileSource::Open(path);
+  if (!source.ok()) return source.status();
+  try {
+    absl::StatusOr<Value> value = ReadValue(**source);
+    if (value.ok() || absl::IsUnavailable(value.status())) return value;
+    return absl::InvalidArgumentError(absl::StrCat("read ", path, ": ", value.status().message()));
+  } catch (const std::exception& error) {  // there is no memory for the tensors
+    return absl::UnavailableError(absl::StrCat("read ", path, ": ", OneLine(error)));
+  }
+}
+
+absl::Status WriteTorchFile(const Value& value, const std::string& path) {
+  Collector collector;
+  absl::StatusOr<StoredValue> stored = Map<StoredTensor>(value, collector, "");
+  absl::StatusOr<std::string> pickle = stored.ok() ? WritePickle(*stored, collector.storages())
+                                                   : absl::StatusOr<std::string>(stored.status());
+  if (!pickle.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("write ", path, ": ", pickle.status().message()));
+  }
+  absl::StatusOr<std::unique_ptr<DurableFile>> file = DurableFile::Create(path);
+  if (!file.ok()) return file.status();
+  try {
+    const absl::Status written = WriteRecords(*pickle, collector, **file);
+    if (!written.ok()) return written;
+  } catch (const std::exception& error) {  // a tensor cannot be copied to the CPU
+    return absl::UnavailableError(absl::StrCat("write ", path, ": ", OneLine(error)));
+  }
+  return (*file)->Commit();
+}
+
+}  // namespace muster::trainer

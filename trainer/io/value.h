@@ -1,0 +1,20 @@
+// What a checkpoint holds: Python's values with LibTorch's tensors in them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "trainer/io/basic_value.h"
+
+namespace muster::trainer {
+
+// See basic_value.h for the accessors. A full checkpoint is one Value:
+//
+//   Dict checkpoint;
+//   checkpoint.Set("model", StateDictValue(model.Parameters()));   // trainer/io/state_dict.h
+//   checkpoint.Set("step", std::int64_t{1200});
+//   checkpoint.Set("rng", CpuRngState());                          // trainer/io/rng_state.h
+//   WriteTorchFile(checkpoint, "run.pt");                          // trainer/io/torch_file.h
+using Value = BasicValue<at::Tensor>;
+using Dict = BasicDict<at::Tensor>;
+
+}  // namespace muster::trainer

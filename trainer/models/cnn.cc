@@ -1,0 +1,39 @@
+#include "trainer/models/cnn.h"
+
+#include <torch/torch.h>
+
+namespace muster::trainer {
+namespace {
+
+namespace nn = torch::nn;
+
+constexpr std::int64_t kFirst = 16;
+constexpr std::int64_t kSecond = 32;
+constexpr std::int64_t kHidden = 128;
+
+nn::Conv2d Convolution(std::int64_t in, std::int64_t out) {
+  return nn::Conv2d(nn::Conv2dOptions(in, out, /*kernel_size=*/3).padding(1));
+}
+
+}  // namespace
+
+// Layers are pushed one by one: as arguments of one constructor they would be made in an order of
+// the compiler's choice, and draw their initial values in that order.
+// Pooling before the ReLU gives the same numbers as after it, from a quarter of the elements.
+Network MakeCnn(const ModelOptions& options) {
+  nn::Sequential net;
+  net->push_back(Convolution(options.channels, kFirst));
+  net->push_back(nn::MaxPool2d(2));
+  net->push_back(nn::ReLU());
+  net->push_back(Convolution(kFirst, kSecond));
+  net->push_back(nn::MaxPool2d(2));
+  net->push_back(nn::ReLU());
+  net->push_back(nn::Flatten());
+  net->push_back(nn::Linear(kSecond * (options.height / 4) * (options.width / 4), kHidden));
+  net->push_back(nn::ReLU());
+  net->push_back(nn::Linear(kHidden, options.classes));
+  return {.module = net.ptr(),
+          .forward = [net](const at::Tensor& images) mutable { return net->forward(images); }};
+}
+
+}  // namespace muster::trainer

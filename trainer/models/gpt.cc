@@ -1,0 +1,146 @@
+#include "trainer/models/gpt.h"
+
+#include <torch/torch.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace muster::trainer {
+namespace {
+
+namespace nn = torch::nn;
+
+constexpr double kDeviation = 0.02;
+constexpr std::int64_t kMlpFactor = 4;
+
+// Every token looks at itself and those before it, `heads` times in parallel.
+class Attention : public nn::Module {
+ public:
+  explicit Attention(const GptOptions& options)
+      : heads_(options.heads),
+        c_attn_(register_module("c_attn", nn::Linear(options.width, 3 * options.width))),
+        c_proj_(register_module("c_proj", nn::Linear(options.width, options.width))) {}
+
+  // x: B x T x width. `hidden`: bool T x T, true where a row's token must not look.
+  at::Tensor Forward(const at::Tensor& x, const at::Tensor& hidden) {
+    const std::int64_t width = x.size(2);
+    const std::int64_t head_width = width / heads_;
+    const auto by_head = [&](const at::Tensor& all) {  // to B x heads x T x head_width
+      return all.view({x.size(0), x.size(1), heads_, head_width}).transpose(1, 2);
+    };
+    const std::vector<at::Tensor> parts = c_attn_(x).split(width, /*dim=*/2);
+    at::Tensor weights = by_head(parts[0]).matmul(by_head(parts[1]).transpose(-2, -1));
+    weights = (weights * (1.0 / std::sqrt(static_cast<double>(head_width))))
+                  .masked_fill(hidden, -std::numeric_limits<double>::infinity())
+                  .softmax(-1);
+    const at::Tensor mixed = weights.matmul(by_head(parts[2])).transpose(1, 2);
+    return c_proj_(mixed.reshape(x.sizes()));
+  }
+
+ private:
+  const std::int64_t heads_;
+  nn::Linear c_attn_;  // queries, keys and values
+  nn::Linear c_proj_;
+};
+
+class Mlp : public nn::Module {
+ public:
+  explicit Mlp(const GptOptions& options)
+      : c_fc_(register_module("c_fc", nn::Linear(options.width, kMlpFactor * options.width))),
+        c_proj_(register_module("c_proj", nn::Linear(kMlpFactor * options.width, options.width))) {}
+
+  at::Tensor Forward(const at::Tensor& x) { return c_proj_(torch::gelu(c_fc_(x))); }
+
+ private:
+  nn::Linear c_fc_;
+  nn::Linear c_proj_;
+};
+
+nn::LayerNorm Norm(const GptOptions& options) {
+  return nn::LayerNorm(nn::LayerNormOptions({options.width}));
+}
+
+class Block : public nn::Module {
+ public:
+  explicit Block(const GptOptions& options)
+      : ln_1_(register_module("ln_1", Norm(options))),
+        attn_(register_module("attn", std::make_shared<Attention>(options))),
+        ln_2_(register_module("ln_2", Norm(options))),
+        mlp_(register_module("mlp", std::make_shared<Mlp>(options))) {}
+
+  at::Tensor Forward(const at::Tensor& x, const at::Tensor& hidden) {
+    const at::Tensor y = x + attn_->Forward(ln_1_(x), hidden);
+    return y + mlp_->Forward(ln_2_(y));
+  }
+
+ private:
+  nn::LayerNorm ln_1_;
+  const std::shared_ptr<Attention> attn_;
+  nn::LayerNorm ln_2_;
+  const std::shared_ptr<Mlp> mlp_;
+};
+
+class Gpt : public nn::Module {
+ public:
+  explicit Gpt(const GptOptions& options) {
+    const auto body = register_module("transformer", std::make_shared<nn::Module>());
+    wte_ = body->register_module("wte", nn::Embedding(options.vocabulary, options.width));
+    wpe_ = body->register_module("wpe", nn::Embedding(options.context, options.width));
+    const auto blocks = body->register_module("h", std::make_shared<nn::Module>());
+    for (std::int64_t i = 0; i < options.layers; ++i) {
+      blocks_.push_back(
+          blocks->register_module(std::to_string(i), std::make_shared<Block>(options)));
+    }
+    ln_f_ = body->register_module("ln_f", Norm(options));
+    if (!options.tie_weights) {
+      lm_head_ = register_module(
+          "lm_head", nn::Linear(nn::LinearOptions(options.width, options.vocabulary).bias(false)));
+    }
+    DrawWeights(options);
+  }
+
+  at::Tensor Forward(const at::Tensor& tokens) {
+    const std::int64_t length = tokens.size(1);
+    const auto on_device = tokens.options();
+    const at::Tensor places = torch::arange(length, on_device);
+    const at::Tensor hidden =
+        torch::ones({length, length}, on_device.dtype(torch::kBool)).triu(/*diagonal=*/1);
+    at::Tensor x = wte_(tokens) + wpe_(places);
+    for (const auto& block : blocks_) x = block->Forward(x, hidden);
+    x = ln_f_(x);
+    return lm_head_.is_empty() ? nn::functional::linear(x, wte_->weight) : lm_head_(x);
+  }
+
+ private:
+  void DrawWeights(const GptOptions& options) {
+    const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(options.layers));
+    for (const auto& parameter : named_parameters()) {
+      const std::string& name = parameter.key();
+      if (parameter.value().dim() > 1) {
+        const bool adds_to_stream = name.find("c_proj") != std::string::npos;
+        nn::init::normal_(parameter.value(), 0, adds_to_stream ? residual : kDeviation);
+      } else if (name.find(".ln_") == std::string::npos) {
+        nn::init::zeros_(parameter.value());
+      }
+    }
+  }
+
+  nn::Embedding wte_{nullptr};
+  nn::Embedding wpe_{nullptr};
+  std::vector<std::shared_ptr<Block>> blocks_;
+  nn::LayerNorm ln_f_{nullptr};
+  nn::Linear lm_head_{nullptr};  // empty with tied weights
+};
+
+}  // namespace
+
+Network MakeGpt(const ModelOptions& options) {
+  const auto net = std::make_shared<Gpt>(options.gpt);
+  return {.module = net,
+          .forward = [net](const at::Tensor& tokens) { return net->Forward(tokens); },
+          .takes_images = false};
+}
+
+}  // namespace muster::trainer

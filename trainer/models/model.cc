@@ -1,0 +1,112 @@
+#include "trainer/models/model.h"
+
+#include <torch/torch.h>
+
+#include <utility>
+
+#include "trainer/models/cnn.h"
+#include "trainer/models/gpt.h"
+#include "trainer/models/mlp.h"
+#include "trainer/models/resnet.h"
+
+namespace muster::trainer {
+namespace {
+
+// Appends `items` with `prefix` before their names.
+template <typename Items>
+void Append(const Items& items, const std::string& prefix, std::vector<NamedTensor>* named) {
+  for (const auto& item : items) named->push_back({prefix + item.key(), item.value()});
+}
+
+// `images` with the channels innermost. A single channel is described anew rather than copied: both
+// layouts are the same bytes, and contiguous() would leave the description, by which LibTorch
+// chooses how to compute, as it was.
+at::Tensor ChannelsInnermost(const at::Tensor& images) {
+  if (images.size(1) != 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
+  return images.reshape({images.size(0), images.size(2), images.size(3), 1}).permute({0, 3, 1, 2});
+}
+
+Network MakeNetwork(const ModelOptions& options) {
+  switch (options.kind) {
+    case ModelKind::kCnn:
+      return MakeCnn(options);
+    case ModelKind::kMlp:
+      return MakeMlp(options);
+    case ModelKind::kResNet18:
+      return MakeResNet18(options);
+    case ModelKind::kGpt:
+      return MakeGpt(options);
+  }
+  std::abort();  // not a ModelKind
+}
+
+}  // namespace
+
+Model::Model(Network network, bool channels_last)
+    : network_(std::move(network)), channels_last_(channels_last && network_.takes_images) {
+  if (!channels_last_) return;
+  // What Python's module.to(memory_format=torch.channels_last) does.
+  for (at::Tensor& parameter : network_.module->parameters()) {
+    if (parameter.dim() != 4) continue;
+    parameter.set_data(parameter.detach().contiguous(at::MemoryFormat::ChannelsLast));
+  }
+}
+
+void Model::MoveTo(const at::Device& device, at::ScalarType dtype) {
+  // Module::to(device, dtype) would make floating-point numbers of the counters too.
+  const auto move = [&](at::Tensor& tensor) {
+    tensor.set_data(
+        tensor.detach().to(device, tensor.is_floating_point() ? dtype : tensor.scalar_type()));
+  };
+  for (at::Tensor& parameter : network_.module->parameters()) move(parameter);
+  for (at::Tensor& buffer : network_.module->buffers()) move(buffer);
+}
+
+at::Tensor Model::Forward(const at::Tensor& inputs) {
+  return network_.forward(channels_last_ ? ChannelsInnermost(inputs) : inputs);
+}
+
+std::vector<NamedTensor> Model::Parameters() const {
+  std::vector<NamedTensor> named;
+  Append(network_.module->named_parameters(), "", &named);
+  return named;
+}
+
+std::vector<NamedTensor> Model::Buffers() const {
+  std::vector<NamedTensor> named;
+  Append(network_.module->named_buffers(), "", &named);
+  return named;
+}
+
+std::vector<NamedTensor> Model::StateDict() const {
+  std::vector<NamedTensor> named;
+  for (const auto& module : network_.module->named_modules()) {
+    const std::string prefix = module.key().empty() ? "" : module.key() + ".";
+    Append(module.value()->named_parameters(/*recurse=*/false), prefix, &named);
+    Append(module.value()->named_buffers(/*recurse=*/false), prefix, &named);
+  }
+  return named;
+}
+
+std::int64_t Model::parameter_count() const {
+  std::int64_t count = 0;
+  for (const at::Tensor& parameter : network_.module->parameters()) count += parameter.numel();
+  return count;
+}
+
+void Model::SetTraining(bool training) {
+  network_.module->train(training);
+}
+
+void Model::SetBatchNorm(BatchNormFunction function) {
+  if (network_.batch_norm) *network_.batch_norm = std::move(function);
+}
+
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelOptions& options) {
+  const absl::Status checked = CheckModelOptions(options);
+  if (!checked.ok()) return checked;
+  torch::manual_seed(options.seed);
+  return std::make_unique<Model>(MakeNetwork(options), options.channels_last);
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,141 @@
+#include "trainer/models/resnet.h"
+
+#include <torch/torch.h>
+
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace muster::trainer {
+namespace {
+
+namespace nn = torch::nn;
+
+constexpr std::array<std::int64_t, 4> kWidths = {64, 128, 256, 512};
+constexpr int kBlocksPerLayer = 2;
+
+// torch.nn.BatchNorm2d, with the computing left to what `function` holds at the time.
+class BatchNorm : public nn::Module {
+ public:
+  BatchNorm(std::int64_t channels, std::shared_ptr<const BatchNormFunction> function)
+      : function_(std::move(function)) {
+    parts_.weight = register_parameter("weight", torch::ones({channels}));
+    parts_.bias = register_parameter("bias", torch::zeros({channels}));
+    parts_.running_mean = register_buffer("running_mean", torch::zeros({channels}));
+    parts_.running_var = register_buffer("running_var", torch::ones({channels}));
+    parts_.num_batches_tracked =
+        register_buffer("num_batches_tracked", torch::tensor(0, torch::kLong));
+  }
+
+  at::Tensor Forward(const at::Tensor& x) {
+    parts_.training = is_training();
+    return (*function_)(x, parts_);
+  }
+
+ private:
+  const std::shared_ptr<const BatchNormFunction> function_;
+  BatchNormParts parts_;
+};
+
+nn::Conv2d Convolution(std::int64_t in, std::int64_t out, int kernel, int stride) {
+  return nn::Conv2d(
+      nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
+}
+
+// The way around a block whose input and output differ in shape: a convolution of one pixel.
+class Shortcut : public nn::Module {
+ public:
+  Shortcut(std::int64_t in, std::int64_t out, int stride,
+           const std::shared_ptr<BatchNormFunction>& norm)
+      : conv_(register_module("0", Convolution(in, out, /*kernel=*/1, stride))),
+        norm_(register_module("1", std::make_shared<BatchNorm>(out, norm))) {}
+
+  at::Tensor Forward(const at::Tensor& x) { return norm_->Forward(conv_(x)); }
+
+ private:
+  nn::Conv2d conv_;
+  const std::shared_ptr<BatchNorm> norm_;
+};
+
+class BasicBlock : public nn::Module {
+ public:
+  // `shortcut` was made before this block, as torchvision does, but is registered after its layers.
+  BasicBlock(std::int64_t in, std::int64_t out, int stride, std::shared_ptr<Shortcut> shortcut,
+             const std::shared_ptr<BatchNormFunction>& norm)
+      : conv1_(register_module("conv1", Convolution(in, out, /*kernel=*/3, stride))),
+        bn1_(register_module("bn1", std::make_shared<BatchNorm>(out, norm))),
+        conv2_(register_module("conv2", Convolution(out, out, /*kernel=*/3, /*stride=*/1))),
+        bn2_(register_module("bn2", std::make_shared<BatchNorm>(out, norm))),
+        shortcut_(std::move(shortcut)) {
+    if (shortcut_) register_module("downsample", shortcut_);
+  }
+
+  at::Tensor Forward(const at::Tensor& x) {
+    at::Tensor y = bn1_->Forward(conv1_(x)).relu_();
+    y = bn2_->Forward(conv2_(y));
+    y += shortcut_ ? shortcut_->Forward(x) : x;
+    return y.relu_();
+  }
+
+ private:
+  nn::Conv2d conv1_;
+  const std::shared_ptr<BatchNorm> bn1_;
+  nn::Conv2d conv2_;
+  const std::shared_ptr<BatchNorm> bn2_;
+  const std::shared_ptr<Shortcut> shortcut_;  // null: the input itself
+};
+
+class ResNet18 : public nn::Module {
+ public:
+  ResNet18(const ModelOptions& options, const std::shared_ptr<BatchNormFunction>& norm)
+      : conv1_(register_module(
+            "conv1", Convolution(options.channels, kWidths[0], /*kernel=*/3, /*stride=*/1))),
+        bn1_(register_module("bn1", std::make_shared<BatchNorm>(kWidths[0], norm))) {
+    std::int64_t in = kWidths[0];
+    for (std::size_t i = 0; i < kWidths.size(); ++i) {
+      const auto layer =
+          register_module("layer" + std::to_string(i + 1), std::make_shared<nn::Module>());
+      for (int block = 0; block < kBlocksPerLayer; ++block) {
+        const int stride = i > 0 && block == 0 ? 2 : 1;
+        const std::int64_t out = kWidths[i];
+        std::shared_ptr<Shortcut> shortcut;
+        if (in != out) shortcut = std::make_shared<Shortcut>(in, out, stride, norm);
+        blocks_.push_back(std::make_shared<BasicBlock>(in, out, stride, shortcut, norm));
+        layer->register_module(std::to_string(block), blocks_.back());
+        in = out;
+      }
+    }
+    fc_ = register_module("fc", nn::Linear(in, options.classes));
+    // Only now, when all layers have drawn their first values.
+    for (const auto& module : modules(/*include_self=*/false)) {
+      if (auto* conv = module->as<nn::Conv2d>()) {
+        nn::init::kaiming_normal_(conv->weight, /*a=*/0, torch::kFanOut, torch::kReLU);
+      }
+    }
+  }
+
+  at::Tensor Forward(const at::Tensor& images) {
+    at::Tensor x = bn1_->Forward(conv1_(images)).relu_();
+    for (const auto& block : blocks_) x = block->Forward(x);
+    return fc_(torch::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+  }
+
+ private:
+  nn::Conv2d conv1_;
+  const std::shared_ptr<BatchNorm> bn1_;
+  std::vector<std::shared_ptr<BasicBlock>> blocks_;  // of all layers, in order
+  nn::Linear fc_{nullptr};
+};
+
+}  // namespace
+
+Network MakeResNet18(const ModelOptions& options) {
+  const auto norm = std::make_shared<BatchNormFunction>(LocalBatchNorm);
+  const auto net = std::make_shared<ResNet18>(options, norm);
+  return {.module = net,
+          .forward = [net](const at::Tensor& images) { return net->Forward(images); },
+          .batch_norm = norm};
+}
+
+}  // namespace muster::trainer

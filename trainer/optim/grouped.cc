@@ -1,0 +1,157 @@
+#include "trainer/optim/grouped.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::trainer {
+namespace {
+
+// Below this many elements a thread costs more than it does.
+constexpr std::int64_t kGrain = 32768;
+
+absl::Status Bad(const std::string& parameter, const std::string& why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("load the optimizer's state of ", parameter, ": ", why));
+}
+
+bool SameLayout(const at::Tensor& a, const at::Tensor& b) {
+  return b.defined() && b.device() == a.device() && b.scalar_type() == a.scalar_type() &&
+         b.layout() == a.layout() && b.sizes() == a.sizes() && b.strides() == a.strides();
+}
+
+}  // namespace
+
+GroupedOptimizer::GroupedOptimizer(const OptimizerOptions& options,
+                                   std::vector<NamedTensor> parameters,
+                                   std::vector<std::string> remembered)
+    : options_(options), remembered_(std::move(remembered)) {
+  const auto decays = [&](const NamedTensor& parameter) {
+    return options_.decay_vectors || parameter.tensor.dim() > 1;
+  };
+  const auto vectors = std::stable_partition(parameters.begin(), parameters.end(), decays);
+  decayed_ = static_cast<std::size_t>(vectors - parameters.begin());
+  for (NamedTensor& parameter : parameters) {
+    const bool first_group = entries_.size() < decayed_;
+    entries_.push_back({.name = std::move(parameter.name),
+                        .parameter = std::move(parameter.tensor),
+                        .weight_decay = first_group ? options_.weight_decay : 0,
+                        .remembered = std::vector<at::Tensor>(remembered_.size())});
+  }
+}
+
+void GroupedOptimizer::Step(double lr) {
+  const at::NoGradGuard no_grad;
+  for (Entry& entry : entries_) {
+    if (!entry.parameter.grad().defined()) continue;
+    ++entry.steps;
+    Update(entry, lr);
+  }
+}
+
+std::vector<std::string> GroupedOptimizer::Order() const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) names.push_back(entry.name);
+  return names;
+}
+
+OptimizerState GroupedOptimizer::State(double lr) const {
+  OptimizerState state;
+  const auto add_group = [&](std::size_t begin, std::size_t end) {
+    if (begin == end) return;
+    GroupState group{.options = Describe(lr, entries_[begin].weight_decay)};
+    for (std::size_t i = begin; i < end; ++i) group.parameters.push_back(entries_[i].name);
+    state.groups.push_back(std::move(group));
+  };
+  add_group(0, decayed_);
+  add_group(decayed_, entries_.size());
+  for (const Entry& entry : entries_) {
+    if (entry.steps == 0 || remembered_.empty()) continue;
+    ParameterState remembered{.parameter = entry.name};
+    if (counts_steps()) {
+      remembered.tensors.push_back(
+          {"step", at::scalar_tensor(static_cast<double>(entry.steps), at::kFloat)});
+    }
+    for (std::size_t i = 0; i < remembered_.size(); ++i) {
+      remembered.tensors.push_back({remembered_[i], entry.remembered[i]});
+    }
+    state.parameters.push_back(std::move(remembered));
+  }
+  return state;
+}
+
+absl::Status GroupedOptimizer::Load(const OptimizerState& state) {
+  // Into a copy first, so that nothing is changed if the last of them does not fit.
+  std::vector<Entry> entries = entries_;
+  std::unordered_map<std::string, Entry*> by_name;
+  for (Entry& entry : entries) {
+    entry.steps = 0;
+    entry.remembered.assign(remembered_.size(), at::Tensor());
+    by_name[entry.name] = &entry;
+  }
+  for (const ParameterState& parameter : state.parameters) {
+    const auto found = by_name.find(parameter.parameter);
+    if (found == by_name.end()) return Bad(parameter.parameter, "there is no such parameter");
+    const absl::Status restored = Restore(parameter, found->second);
+    if (!restored.ok()) return restored;
+  }
+  entries_ = std::move(entries);
+  return absl::OkStatus();
+}
+
+absl::Status GroupedOptimizer::Restore(const ParameterState& state, Entry* entry) const {
+  // What Python remembers of a parameter that SGD moved without momentum: nothing.
+  if (state.tensors.empty()) return absl::OkStatus();
+  const auto find = [&](const std::string& name) {
+    const auto found = std::find_if(state.tensors.begin(), state.tensors.end(),
+                                    [&](const NamedTensor& item) { return item.name == name; });
+    return found == state.tensors.end() ? at::Tensor() : found->tensor;
+  };
+  entry->steps = 1;
+  if (counts_steps()) {
+    const at::Tensor step = find("step");
+    if (!step.defined() || step.numel() != 1) return Bad(entry->name, "it lacks the step");
+    const double steps = step.item<double>();
+    // Also false for a number that is not one; the upper end is far from what overflows.
+    if (!(steps >= 1 && steps <= 1e15)) {
+      return Bad(entry->name, absl::StrCat("step ", steps, " is not one"));
+    }
+    entry->steps = static_cast<std::int64_t>(steps);
+  }
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < remembered_.size(); ++i) {
+    const at::Tensor saved = find(remembered_[i]);
+    if (!saved.defined()) return Bad(entry->name, absl::StrCat("it lacks ", remembered_[i]));
+    if (saved.sizes() != entry->parameter.sizes()) {
+      return Bad(entry->name, absl::StrCat(remembered_[i], " has another shape"));
+    }
+    entry->remembered[i] = at::empty_like(entry->parameter).copy_(saved);
+  }
+  return absl::OkStatus();
+}
+
+bool GroupedOptimizer::OnePass(const Entry& entry, at::Tensor* gradient) const {
+  const at::Tensor& parameter = entry.parameter;
+  if (options_.path != OptimizerPath::kOnePass || !parameter.device().is_cpu() ||
+      !parameter.is_non_overlapping_and_dense() || gradient->is_sparse() ||
+      (parameter.scalar_type() != at::kFloat && parameter.scalar_type() != at::kDouble)) {
+    return false;
+  }
+  for (const at::Tensor& remembered : entry.remembered) {
+    if (!SameLayout(parameter, remembered)) return false;
+  }
+  if (!SameLayout(parameter, *gradient)) *gradient = at::empty_like(parameter).copy_(*gradient);
+  return true;
+}
+
+void GroupedOptimizer::InParallel(std::int64_t count,
+                                  const std::function<void(std::int64_t, std::int64_t)>& body) {
+  at::parallel_for(0, count, kGrain, body);
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,77 @@
+#include "trainer/optim/one_pass.h"
+
+#include <cmath>
+
+namespace muster::trainer {
+namespace {
+
+// One loop for each combination of what an optimizer can do, so that the compiler has no condition
+// left in it and can work on several numbers at once.
+template <typename T, bool kMomentum, bool kNesterov, bool kFirst>
+void Sgd(const SgdStep& step, std::int64_t count, T* __restrict parameters,
+         const T* __restrict gradients, T* __restrict momenta) {
+  const auto lr = static_cast<T>(step.lr);
+  const auto decay = static_cast<T>(step.weight_decay);
+  const auto momentum = static_cast<T>(step.momentum);
+  for (std::int64_t i = 0; i < count; ++i) {
+    T direction = gradients[i] + decay * parameters[i];
+    if constexpr (kMomentum) {
+      const T moved = kFirst ? direction : momentum * momenta[i] + direction;
+      momenta[i] = moved;
+      direction = kNesterov ? direction + momentum * moved : moved;
+    }
+    parameters[i] -= lr * direction;
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void SgdOnePass(const SgdStep& step, std::int64_t count, T* parameters, const T* gradients,
+                T* momenta) {
+  if (step.momentum == 0) {
+    Sgd<T, false, false, false>(step, count, parameters, gradients, momenta);
+  } else if (step.nesterov) {
+    step.first ? Sgd<T, true, true, true>(step, count, parameters, gradients, momenta)
+               : Sgd<T, true, true, false>(step, count, parameters, gradients, momenta);
+  } else {
+    step.first ? Sgd<T, true, false, true>(step, count, parameters, gradients, momenta)
+               : Sgd<T, true, false, false>(step, count, parameters, gradients, momenta);
+  }
+}
+
+template <typename T>
+void AdamWOnePass(const AdamWStep& step, std::int64_t count, T* parameters, const T* gradients,
+                  T* means, T* squares) {
+  // What depends on the step alone is computed once, in double as Python does.
+  const auto number = static_cast<double>(step.number);
+  const double correction1 = 1 - std::pow(step.beta1, number);
+  const double correction2 = 1 - std::pow(step.beta2, number);
+  const auto keep = static_cast<T>(1 - step.lr * step.weight_decay);
+  const auto rate = static_cast<T>(step.lr / correction1);
+  const auto root = static_cast<T>(std::sqrt(correction2));
+  const auto beta1 = static_cast<T>(step.beta1);
+  const auto beta2 = static_cast<T>(step.beta2);
+  const auto rest1 = static_cast<T>(1 - step.beta1);
+  const auto rest2 = static_cast<T>(1 - step.beta2);
+  const auto epsilon = static_cast<T>(step.epsilon);
+  T* __restrict p = parameters;
+  const T* __restrict g = gradients;
+  T* __restrict m = means;
+  T* __restrict v = squares;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T mean = beta1 * m[i] + rest1 * g[i];
+    const T square = beta2 * v[i] + rest2 * g[i] * g[i];
+    m[i] = mean;
+    v[i] = square;
+    p[i] = keep * p[i] - rate * mean / (std::sqrt(square) / root + epsilon);
+  }
+}
+
+template void SgdOnePass(const SgdStep&, std::int64_t, float*, const float*, float*);
+template void SgdOnePass(const SgdStep&, std::int64_t, double*, const double*, double*);
+template void AdamWOnePass(const AdamWStep&, std::int64_t, float*, const float*, float*, float*);
+template void AdamWOnePass(const AdamWStep&, std::int64_t, double*, const double*, double*,
+                           double*);
+
+}  // namespace muster::trainer

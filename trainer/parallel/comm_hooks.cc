@@ -1,0 +1,154 @@
+#include "trainer/parallel/comm_hooks.h"
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "trainer/compat/torch_compat.h"
+
+namespace muster::trainer {
+namespace {
+
+using Future = c10::intrusive_ptr<c10::ivalue::Future>;
+
+class ThreadHook : public c10d::CommHookInterface {
+ public:
+  ThreadHook(std::shared_ptr<AllReducer> reducer, int ranks, CommHook compression)
+      : reducer_(std::move(reducer)),
+        scale_(1.0 / ranks),
+        compression_(compression),
+        thread_([this] { Work(); }) {}
+
+  ~ThreadHook() override {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      stopping_ = true;
+    }
+    work_.notify_one();
+    thread_.join();
+  }
+
+  Future runHook(c10d::GradBucket& bucket) override {
+    Future future = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      queue_.push_back({bucket.getBuffer(), future});
+    }
+    work_.notify_one();
+    return future;
+  }
+
+  at::Tensor parseHookResult(const c10::IValue& result) override { return result.toTensor(); }
+
+ private:
+  struct Job {
+    at::Tensor bucket;
+    Future future;
+  };
+
+  void Work() {
+    for (;;) {
+      std::unique_lock<std::mutex> lock(mutex_);
+      work_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      Job job = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      try {
+        Average(job.bucket);
+        job.future->markCompleted(job.bucket);
+      } catch (...) {
+        job.future->setError(std::current_exception());
+      }
+    }
+  }
+
+  void Average(at::Tensor& bucket) {
+    const at::NoGradGuard no_grad;
+    if (compression_ == CommHook::kNone) return reducer_->Sum(bucket, scale_);
+    at::Tensor narrow = bucket.to(compression_ == CommHook::kFloat16 ? at::kHalf : at::kBFloat16);
+    reducer_->Sum(narrow, scale_);
+    bucket.copy_(narrow);
+  }
+
+  const std::shared_ptr<AllReducer> reducer_;
+  const double scale_;
+  const CommHook compression_;
+
+  std::mutex mutex_;  // guards what is between here and the thread
+  std::condition_variable work_;
+  std::deque<Job> queue_;
+  bool stopping_ = false;
+
+  std::thread thread_;
+};
+
+class BFloat16Hook : public c10d::CommHookInterface {
+ public:
+  explicit BFloat16Hook(ProcessGroup& group) : group_(group.group()) {}
+
+  // Issued from the thread that runs backward(), so that all ranks keep one order of operations.
+  Future runHook(c10d::GradBucket& bucket) override {
+    const at::NoGradGuard no_grad;
+    at::Tensor buffer = bucket.getBuffer();
+    return buffer.is_cpu() ? AddUpHere(buffer) : AddUpThere(buffer);
+  }
+
+  at::Tensor parseHookResult(const c10::IValue& result) override { return result.toTensor(); }
+
+ private:
+  Future AddUpHere(const at::Tensor& buffer) const {
+    std::vector<at::Tensor> mine = {buffer.to(at::kBFloat16).view(at::kByte)};
+    std::vector<std::vector<at::Tensor>> all(1);
+    for (int rank = 0; rank < group_->getSize(); ++rank) {
+      all[0].push_back(at::empty_like(mine[0]));
+    }
+    const auto work = group_->allgather(all, mine);
+    return Then(work, [all, buffer] {
+      at::Tensor sum = all[0][0].view(at::kBFloat16).to(at::kFloat);
+      for (std::size_t rank = 1; rank < all[0].size(); ++rank) {
+        sum.add_(all[0][rank].view(at::kBFloat16));
+      }
+      buffer.copy_(sum.div_(static_cast<double>(all[0].size())));
+      return buffer;
+    });
+  }
+
+  Future AddUpThere(const at::Tensor& buffer) const {
+    // Divided first, as c10d's float16 hook does, which keeps the sum in range.
+    std::vector<at::Tensor> tensors = {
+        buffer.to(at::kBFloat16).div_(static_cast<double>(group_->getSize()))};
+    const auto work = group_->allreduce(tensors);
+    return Then(work, [sum = tensors[0], buffer] { return buffer.copy_(sum); });
+  }
+
+  template <typename Work, typename Finish>
+  static Future Then(const Work& work, Finish finish) {
+    return work->getFuture()->then(
+        [finish](c10::ivalue::Future& done) -> c10::IValue {
+          if (done.hasError()) std::rethrow_exception(done.exception_ptr());
+          const at::NoGradGuard no_grad;
+          return finish();
+        },
+        c10::TensorType::get());
+  }
+
+  const compat::Group group_;
+};
+
+}  // namespace
+
+std::unique_ptr<c10d::CommHookInterface> MakeThreadHook(std::shared_ptr<AllReducer> reducer,
+                                                        int ranks, CommHook compression) {
+  return std::make_unique<ThreadHook>(std::move(reducer), ranks, compression);
+}
+
+std::unique_ptr<c10d::CommHookInterface> MakeBFloat16Hook(ProcessGroup& group) {
+  return std::make_unique<BFloat16Hook>(group);
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,95 @@
+#include "trainer/parallel/data_parallel.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <exception>
+#include <thread>
+#include <utility>
+
+namespace muster::trainer {
+namespace {
+
+// `from`'s values into `to`'s. Returns their bytes.
+std::int64_t Copy(const std::vector<NamedTensor>& from, const std::vector<NamedTensor>& to) {
+  const at::NoGradGuard no_grad;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    at::Tensor target = to[i].tensor;
+    target.copy_(from[i].tensor);
+    bytes += static_cast<std::int64_t>(target.nbytes());
+  }
+  return bytes;
+}
+
+// Adds `from`'s gradients to `to`'s, and resets them. Returns their bytes.
+std::int64_t MoveGradients(const std::vector<NamedTensor>& from,
+                           const std::vector<NamedTensor>& to) {
+  const at::NoGradGuard no_grad;
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    at::Tensor& gradient = from[i].tensor.mutable_grad();
+    if (!gradient.defined()) continue;
+    bytes += static_cast<std::int64_t>(gradient.nbytes());
+    at::Tensor& sum = to[i].tensor.mutable_grad();
+    if (sum.defined()) {
+      sum.add_(gradient);
+    } else {
+      sum = gradient;
+    }
+    gradient.reset();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+DataParallel::DataParallel(std::vector<Replica> replicas) : replicas_(std::move(replicas)) {}
+
+double DataParallel::ForwardBackward(std::int64_t batch_size, const Loss& loss) {
+  const auto count = static_cast<std::int64_t>(replicas_.size());
+  // As at::chunk: all equal but the last ones.
+  const std::int64_t chunk = (batch_size + count - 1) / count;
+  const Replica& first = replicas_[0];
+  for (std::size_t i = 1; i < replicas_.size(); ++i) {
+    traffic_.moved_bytes += Copy(first.parameters, replicas_[i].parameters);
+    Copy(first.buffers, replicas_[i].buffers);
+  }
+
+  std::vector<double> losses(replicas_.size());
+  std::vector<std::exception_ptr> errors(replicas_.size());
+  const auto run = [&](std::int64_t replica) {
+    const std::int64_t begin = std::min(batch_size, replica * chunk);
+    const std::int64_t end = std::min(batch_size, begin + chunk);
+    if (begin == end) return;
+    const auto place = static_cast<std::size_t>(replica);
+    try {
+      const at::Tensor own = loss(static_cast<int>(replica), begin, end);
+      own.backward();
+      losses[place] = own.item<double>();
+    } catch (...) {
+      errors[place] = std::current_exception();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::int64_t replica = 1; replica < count; ++replica) threads.emplace_back(run, replica);
+  run(0);
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+
+  ++traffic_.steps;
+  for (const NamedTensor& parameter : first.parameters) {
+    traffic_.payload_bytes += static_cast<std::int64_t>(parameter.tensor.nbytes());
+  }
+  double sum = losses[0];
+  for (std::size_t i = 1; i < replicas_.size(); ++i) {
+    traffic_.moved_bytes += MoveGradients(replicas_[i].parameters, first.parameters);
+    sum += losses[i];
+  }
+  return sum;
+}
+
+}  // namespace muster::trainer

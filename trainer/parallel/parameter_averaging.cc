@@ -1,0 +1,70 @@
+#include "trainer/parallel/parameter_averaging.h"
+
+#include <algorithm>
+#include <map>
+
+#include "trainer/compat/torch_compat.h"
+#include "trainer/dist/all_reducer.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr std::size_t kBroadcastBytes = std::size_t{250} << 20;
+
+std::size_t TotalBytes(const std::vector<NamedTensor>& tensors) {
+  std::size_t bytes = 0;
+  for (const NamedTensor& named : tensors) bytes += named.tensor.nbytes();
+  return bytes;
+}
+
+}  // namespace
+
+ParameterAveraging::ParameterAveraging(const std::vector<NamedTensor>& parameters,
+                                       const std::vector<NamedTensor>& buffers, ProcessGroup& group,
+                                       std::int64_t period)
+    : parameters_(parameters),
+      ranks_(group.size()),
+      period_(std::max<std::int64_t>(1, period)),
+      reducer_(std::make_unique<AllReducer>(group, TotalBytes(parameters))) {
+  std::vector<at::Tensor> state;
+  for (const auto* tensors : {&parameters, &buffers}) {
+    for (const NamedTensor& named : *tensors) state.push_back(named.tensor.detach());
+  }
+  c10d::broadcast_coalesced(group.group(), state, kBroadcastBytes, /*rank=*/0);
+}
+
+ParameterAveraging::~ParameterAveraging() = default;
+
+bool ParameterAveraging::AfterStep() {
+  ++steps_;
+  if (steps_ % period_ != 0) return false;
+  Average();
+  return true;
+}
+
+void ParameterAveraging::Average() {
+  const torch::NoGradGuard no_grad;
+  // One exchange for each type instead of one for each tensor.
+  std::map<at::ScalarType, std::vector<at::Tensor>> by_type;
+  for (const NamedTensor& parameter : parameters_) {
+    by_type[parameter.tensor.scalar_type()].push_back(parameter.tensor);
+  }
+  for (const auto& [type, tensors] : by_type) {
+    std::vector<at::Tensor> flat;
+    for (const at::Tensor& tensor : tensors) flat.push_back(tensor.reshape({-1}));
+    at::Tensor all = torch::cat(flat);
+    reducer_->Sum(all, 1.0 / ranks_);
+    payload_bytes_ += static_cast<std::int64_t>(all.nbytes());
+    std::int64_t at = 0;
+    for (at::Tensor tensor : tensors) {
+      tensor.copy_(all.narrow(0, at, tensor.numel()).view(tensor.sizes()));
+      at += tensor.numel();
+    }
+  }
+}
+
+Traffic ParameterAveraging::traffic() const {
+  return {.steps = steps_, .payload_bytes = payload_bytes_, .moved_bytes = reducer_->moved_bytes()};
+}
+
+}  // namespace muster::trainer

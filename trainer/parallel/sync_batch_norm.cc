@@ -1,0 +1,130 @@
+#include "trainer/parallel/sync_batch_norm.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "trainer/compat/torch_compat.h"
+
+namespace muster::trainer {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+// All dimensions but the channels'.
+std::vector<std::int64_t> Reduced(const at::Tensor& input) {
+  std::vector<std::int64_t> dimensions;
+  for (std::int64_t d = 0; d < input.dim(); ++d) {
+    if (d != 1) dimensions.push_back(d);
+  }
+  return dimensions;
+}
+
+// C values, to be broadcast against `input`.
+at::Tensor PerChannel(const at::Tensor& values, const at::Tensor& input) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(input.dim()), 1);
+  sizes[1] = values.numel();
+  return values.view(sizes);
+}
+
+// Half and bfloat16 have too few bits for sums over a batch.
+at::Tensor Wide(const at::Tensor& tensor) {
+  const bool narrow = tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
+  return narrow ? tensor.to(at::kFloat) : tensor;
+}
+
+struct Statistics {
+  at::Tensor mean;      // C
+  at::Tensor variance;  // C, biased
+  double count = 0;     // places of each channel, over all ranks
+};
+
+// Over all ranks. Each gives its mean and its sum of squared distances from that, which are put
+// together without the cancellation of E[x^2] - E[x]^2 (Chan, Golub and LeVeque, 1979).
+Statistics OverRanks(const at::Tensor& input, c10d::ProcessGroup& group) {
+  const std::int64_t channels = input.size(1);
+  const double own = static_cast<double>(input.numel()) / static_cast<double>(channels);
+  const std::vector<std::int64_t> reduced = Reduced(input);
+  // A rank without images has the weight 0, but 0/0 would stay.
+  const at::Tensor mean = input.sum(reduced).div_(std::max(own, 1.0));
+  const at::Tensor squares = (input - PerChannel(mean, input)).square_().sum(reduced);
+  std::vector<at::Tensor> mine = {
+      torch::cat({mean, squares, torch::full({1}, own, mean.options())})};
+  std::vector<std::vector<at::Tensor>> gathered(1);
+  for (int rank = 0; rank < group.getSize(); ++rank) {
+    gathered[0].push_back(torch::empty_like(mine[0]));
+  }
+  group.allgather(gathered, mine)->wait();
+
+  const at::Tensor all = torch::stack(gathered[0]);  // ranks x (2 C + 1)
+  const at::Tensor counts = all.narrow(1, 2 * channels, 1);
+  const double count = counts.sum().item<double>();
+  const at::Tensor means = all.narrow(1, 0, channels);
+  Statistics result;
+  result.count = count;
+  result.mean = (means * counts).sum(0).div_(count);
+  result.variance =
+      (all.narrow(1, channels, channels).sum(0) + ((means - result.mean).square_() * counts).sum(0))
+          .div_(count);
+  return result;
+}
+
+// (input - mean) * inverse, where mean and inverse depend on all ranks' inputs.
+struct NormaliseFunction : torch::autograd::Function<NormaliseFunction> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
+                            const at::Tensor& mean, const at::Tensor& inverse, double count,
+                            std::int64_t group) {
+    const at::Tensor normal = (input - PerChannel(mean, input)) * PerChannel(inverse, input);
+    context->save_for_backward({normal, inverse});
+    context->saved_data["count"] = count;
+    context->saved_data["group"] = group;
+    return normal;
+  }
+
+  // With n places and the normalised input x^, the gradient g becomes
+  // inverse * (g - sum(g) / n - x^ sum(g x^) / n), where the sums and n are over all ranks.
+  static variable_list backward(AutogradContext* context, variable_list gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor& normal = saved[0];
+    const at::Tensor& gradient = gradients[0];
+    const std::int64_t channels = normal.size(1);
+    const std::vector<std::int64_t> reduced = Reduced(normal);
+    std::vector<at::Tensor> sums = {
+        torch::cat({gradient.sum(reduced), (gradient * normal).sum(reduced)})};
+    auto* const group = reinterpret_cast<c10d::ProcessGroup*>(context->saved_data["group"].toInt());
+    group->allreduce(sums)->wait();
+
+    sums[0].div_(context->saved_data["count"].toDouble());
+    const at::Tensor mean = PerChannel(sums[0].narrow(0, 0, channels), normal);
+    const at::Tensor slope = PerChannel(sums[0].narrow(0, channels, channels), normal);
+    const at::Tensor input = (gradient - mean - normal * slope) * PerChannel(saved[1], normal);
+    return {input, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor SyncBatchNormTraining(const at::Tensor& input, BatchNormState state, double momentum,
+                                 double eps, ProcessGroup& group) {
+  const at::Tensor wide = Wide(input);
+  Statistics all;
+  at::Tensor inverse;
+  {
+    const torch::NoGradGuard no_grad;
+    all = OverRanks(wide, *group.group());
+    inverse = (all.variance + eps).rsqrt_();
+    if (state.running_mean.defined()) {
+      const double unbiased = all.count > 1 ? all.count / (all.count - 1) : 1.0;
+      state.running_mean.mul_(1 - momentum).add_(all.mean, momentum);
+      state.running_var.mul_(1 - momentum).add_(all.variance, momentum * unbiased);
+    }
+  }
+  at::Tensor output = NormaliseFunction::apply(wide, all.mean, inverse, all.count,
+                                               reinterpret_cast<std::int64_t>(group.group().get()));
+  // These are each rank's own: DDP averages the gradients of weight and bias with all others.
+  if (state.weight.defined()) output = output * PerChannel(state.weight, output);
+  if (state.bias.defined()) output = output + PerChannel(state.bias, output);
+  return output.to(input.scalar_type());
+}
+
+}  // namespace muster::trainer
