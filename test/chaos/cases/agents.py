@@ -168,7 +168,9 @@ def ssh_dies(trial: Trial) -> None:
     near, far = os.openpty()
     # `setsid --ctty` makes it the controlling terminal, as sshd does; closing one's end then hangs up.
     terminal = {"stdin": far, "stdout": far, "start_new_session": False}
-    job.start_agent(trial.cluster.nodes[2], prefix=["setsid", "--ctty"], **terminal)
+    # An agent whose parent ignores SIGHUP, as under nohup, ignores it, too.
+    prefix = ["env", "--default-signal=HUP", "setsid", "--ctty"]
+    job.start_agent(trial.cluster.nodes[2], prefix=prefix, **terminal)
     os.close(far)
     job.wait_running()
     begin = now()

@@ -1,0 +1,146 @@
+#!/usr/bin/env bash
+# Builds muster-train by trainer/CMakeLists.txt against the LibTorch of Debian 13 (2.6), in the folder that
+# scripts/compat/torch26.sh makes, and trains with it. Not part of scripts/test.sh: needs that folder, and root.
+#
+# usage: scripts/compat/trainer26.sh [FOLDER]      default: /var/tmp/muster-debian13
+#
+# The packages and the build are kept in the folder; the first time, a hundred files are compiled. Two ranks train over
+# Gloo and over shared memory and must have the same losses; a rank is killed, and the training that
+# goes on must end as if it had not been; Python's DistributedDataParallel must come to the same weights.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+root=${1:-/var/tmp/muster-debian13}
+[ "$(id -u)" = 0 ] || { echo "trainer26.sh: chroot needs root; run it as root" >&2; exit 2; }
+[ -e "$root/.complete" ] || { echo "trainer26.sh: $root is missing; scripts/compat/torch26.sh makes it" >&2; exit 2; }
+place=/opt/trainer26 # inside the folder
+packages="libtorch-dev libgloo-dev g++ cmake ninja-build libabsl-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
+  libopenblas0-pthread dataset-fashion-mnist"
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"; }
+
+case ${2:-start} in
+  start)
+    mkdir -p "$root$place/source"
+    # shellcheck disable=SC2086 # the packages are words
+    if ! inside dpkg -s $packages >/dev/null 2>&1; then
+      echo "trainer26.sh: installing what a build needs in $root (once)"
+      unshare --mount scripts/compat/trainer26.sh "$root" install >>"$root.log" 2>&1 || {
+        tail -5 "$root.log" >&2
+        exit 1
+      }
+    fi
+    # Starts again with mounts, processes and a network of its own. All of them end with the script, and nothing
+    # but loopback can be reached.
+    exec unshare --mount --net --pid --fork --kill-child scripts/compat/trainer26.sh "$root" check
+    ;;
+  install)
+    mount -t proc proc "$root/proc"
+    inside apt-get update -q
+    # shellcheck disable=SC2086
+    inside DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $packages
+    exit
+    ;;
+esac
+
+ip link set lo up
+mount -t proc proc "$root/proc"
+mount --bind /dev "$root/dev"
+mount -t tmpfs tmpfs "$root/dev/shm"
+mount -t tmpfs tmpfs "$root/tmp"
+mount --bind . "$root$place/source"
+mount -o remount,bind,ro "$root$place/source"
+
+inside python3 -c 'import torch; print("torch", torch.__version__)'
+{
+  inside cmake -S $place/source/trainer -B $place/build -G Ninja &&
+    inside cmake --build $place/build -j 2 -- -k 0
+} >"$root/tmp/build.log" 2>&1 || {
+  echo "FAIL trainer/CMakeLists.txt"
+  grep -E -A 4 'error:|CMake Error' "$root/tmp/build.log" || tail -20 "$root/tmp/build.log"
+  exit 1
+}
+echo "ok   trainer/CMakeLists.txt builds muster-train ($(grep -c 'warning:' "$root/tmp/build.log" || true) warnings)"
+
+cp test/trainer/app/testdata/ddp_parity.py "$root/tmp/"
+# pair.py KILL_AT COMMAND...: runs the command as two ranks; kills the second as soon as it has done step KILL_AT, if
+# that is not 0. Exit code 0 when the ranks ended as they should: well, or with an error of the one that is left.
+cat >"$root/tmp/pair.py" <<'PYTHON'
+import os, socket, subprocess, sys
+
+kill_at, command = int(sys.argv[1]), sys.argv[2:]
+with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    port = probe.getsockname()[1]
+beats = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+beats.bind("/tmp/beats.%d" % port)
+beats.settimeout(120)
+ranks = []
+for rank in 0, 1:
+    env = dict(os.environ, RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), LOCAL_WORLD_SIZE="2",
+               MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo", USE_LIBUV="0",
+               OMP_NUM_THREADS="1", MUSTER_BEAT_SOCKET="/tmp/beats.%d" % port if kill_at else "")
+    ranks.append(subprocess.Popen(command, env=env))
+while kill_at:
+    beat = beats.recv(100).split()
+    if beat[:2] == [b"beat", b"1"] and int(beat[2]) >= kill_at:
+        ranks[1].kill()
+        break
+codes = [rank.wait(300) for rank in ranks]
+print("exit codes", codes)
+sys.exit(codes != ([1, -9] if kill_at else [0, 0]))
+PYTHON
+
+failed=0
+: >"$root/tmp/difference"
+# verdict WHAT RC LOG...: says whether it went well, and what the logs say if not.
+verdict() {
+  if [ "$2" = 0 ]; then
+    echo "ok   $1"
+  else
+    failed=1
+    echo "FAIL $1"
+    tail -n 12 "${@:3}"
+  fi
+  : >"$root/tmp/difference"
+}
+# pair NAME KILL_AT COMMAND...: as two ranks; what they say goes to NAME.log.
+pair() { inside python3 /tmp/pair.py "${@:2}" >>"$root/tmp/$1.log" 2>&1; }
+# train NAME KILL_AT FLAGS...: two ranks of muster-train, whose losses go to NAME.losses and weights to NAME.pt.
+train() {
+  pair "$1" "$2" $place/build/muster-train --dataset=generated --no-eval --seed=3 --epochs=8 --max-steps=120 \
+    --loss-log="/tmp/$1.losses" --checkpoint="/tmp/$1.pt" "${@:3}"
+}
+# same_losses ONE OTHER: whether both have a loss for each of the steps, and the same.
+same_losses() {
+  [ "$(wc -l <"$root/tmp/$1.losses")" = 120 ] &&
+    diff "$root/tmp/$1.losses" "$root/tmp/$2.losses" | head -5 >"$root/tmp/difference" && [ ! -s "$root/tmp/difference" ]
+}
+# same_weights ONE OTHER: whether PyTorch finds the same bits in both.
+same_weights() {
+  inside python3 /tmp/ddp_parity.py compare "/tmp/$1.pt" "/tmp/$2.pt" >"$root/tmp/difference" 2>&1
+}
+
+rc=0
+{ train gloo 0 --comm=gloo && train shm 0 --comm=shm && same_losses gloo shm; } || rc=1
+verdict "shared memory has the losses of Gloo (120 steps, 2 ranks)" $rc "$root"/tmp/{gloo.log,shm.log,difference}
+
+rc=0
+{
+  train resumed 45 --comm=gloo --checkpoint-dir=/tmp/resumed --checkpoint-every=20 &&
+    train resumed 0 --comm=gloo --checkpoint-dir=/tmp/resumed --checkpoint-every=20 &&
+    grep -q "resuming from" "$root/tmp/resumed.log" &&
+    same_losses gloo resumed && same_weights gloo resumed
+} || rc=1
+verdict "a rank killed after step 45, and the training gone on: losses and weights as without" $rc \
+  "$root"/tmp/{resumed.log,difference}
+
+rc=0
+data=/usr/share/datasets/fashion-mnist
+{
+  pair parity 0 $place/build/muster-train --comm=gloo --optimizer=reference --no-eval --data $data --max-steps 20 \
+    --batch-size 128 --lr 0.02 --momentum 0.9 --seed 0 --checkpoint /tmp/muster.pt &&
+    pair parity 0 python3 /tmp/ddp_parity.py train $data 20 128 0.02 0.9 0 /tmp/python.pt &&
+    same_weights muster python
+} || rc=1
+verdict "Python's DistributedDataParallel has the same weights (Fashion-MNIST, 20 steps)" $rc \
+  "$root"/tmp/{parity.log,difference}
+exit $failed
