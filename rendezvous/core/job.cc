@@ -310,6 +310,7 @@ void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest
   over_reason_ = reason;
   round_.emplace(round_->number() + 1, settings_, std::move(returning), now, earliest);
   started_ = false;
+  assignments_.clear();
   succeeded_.clear();
   next_reminder_ = now + kFirstReminder;
   for (auto& [agent, attendee] : attendees_) {
@@ -338,8 +339,7 @@ void Job::StartMembers() {
   std::unordered_map<std::string, AttendeeId> agents;
   for (const auto& [agent, attendee] : attendees_) agents[attendee.node.node_id] = agent;
 
-  const std::vector<Assignment> assignments = MakeAssignments(
-      {run_id_, incarnation_, round_->number(), restarts_, settings_.max_restarts}, members);
+  const std::vector<Assignment>& assignments = Assignments();
   for (int rank = 0; rank < static_cast<int>(members.size()); ++rank) {
     // A member that does not attend, or ranks with a gap, would start a job that can never meet.
     if (members[rank].group_rank != rank || !agents.contains(members[rank].node.node_id)) {
@@ -354,6 +354,15 @@ void Job::StartMembers() {
   }
   // What a complete round says does not depend on the time.
   Log("", absl::StrCat("starts: ", round_->Explain(TimePoint{})));
+}
+
+const std::vector<Assignment>& Job::Assignments() {
+  if (assignments_.empty()) {
+    assignments_ = MakeAssignments(
+        {run_id_, incarnation_, round_->number(), restarts_, settings_.max_restarts},
+        round_->members());
+  }
+  return assignments_;
 }
 
 void Job::SetOutOfTouch(AttendeeId agent, bool out_of_touch) {
@@ -374,9 +383,7 @@ void Job::TellAgain(AttendeeId agent) {
     case NodeState::kStarting:
     case NodeState::kRunning:
     case NodeState::kSucceeded:
-      return Tell(agent, MakeAssignments({run_id_, incarnation_, round_->number(), restarts_,
-                                          settings_.max_restarts},
-                                         round_->members())[attendee.group_rank]);
+      return Tell(agent, Assignments()[attendee.group_rank]);
     case NodeState::kStopping:
       return Tell(agent, Stop{attendee.ran,
                               attendee.ran == round_->number() - 1

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/key_value_store.h"
@@ -129,6 +130,8 @@ class Job {
   // Acts on what a call to the round may have changed: its completion or its time-out.
   void FollowRound(TimePoint now);
   void StartMembers();
+  // Of the current round, which is complete; in order of group rank.
+  const std::vector<Assignment>& Assignments();
   void End(Verdict verdict);
   // True if `round` is the current one and runs; else tells the agent that it is fenced.
   bool IsCurrent(AttendeeId agent, RoundId round);
@@ -146,6 +149,9 @@ class Job {
 
   std::optional<Round> round_;  // always set; replaced whole when the next one opens
   bool started_ = false;        // the current round's members have their Assignments
+  // Made when it is first asked for: after a restart of the daemon each member is told its own
+  // again.
+  std::vector<Assignment> assignments_;
   KeyValueStore store_;
   std::map<AttendeeId, Attendee> attendees_;  // in order of attendance
   std::set<std::string, std::less<>> node_ids_;
