@@ -18,7 +18,6 @@
 namespace muster::trainer {
 namespace {
 
-constexpr char kFashionMnist[] = "/usr/share/datasets/fashion-mnist";
 constexpr std::chrono::seconds kDeadline(120);
 
 std::vector<double> ReadLosses(std::istream& lines) {
@@ -49,10 +48,6 @@ double LargestRelativeDifference(const std::vector<double>& a, const std::vector
     largest = std::max(largest, std::abs(a[i] - b[i]) / std::abs(a[i]));
   }
   return largest;
-}
-
-bool HasFashionMnist() {
-  return std::filesystem::exists(std::string(kFashionMnist) + "/train-images-idx3-ubyte.gz");
 }
 
 TEST(LossCurveTest, DoesNotDependOnTheWorldSizeOnFashionMnist) {

@@ -76,7 +76,11 @@ std::vector<Program> RunRanks(const std::vector<std::string>& arguments, int wor
 // The path of the muster-train under test.
 std::string MusterTrain();
 
-// Whether /usr/bin/python3 can import torch (Debian's python3-torch).
+// Whether /usr/bin/python3 has torch (Debian's python3-torch).
 bool PythonHasTorch();
+
+// Where Debian's dataset-fashion-mnist puts it, and whether it is there.
+inline constexpr char kFashionMnist[] = "/usr/share/datasets/fashion-mnist";
+bool HasFashionMnist();
 
 }  // namespace muster::trainer

@@ -8,6 +8,7 @@
 
 #include "test/support/temp_dir.h"
 #include "test/trainer/app/ranks.h"
+#include "test/trainer/program.h"
 
 namespace muster::trainer {
 namespace {

@@ -1,6 +1,5 @@
 #include "test/trainer/app/ranks.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -9,9 +8,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
 #include <gtest/gtest.h>
+
+#include "test/trainer/program.h"
 
 namespace muster::trainer {
 namespace {
@@ -23,19 +23,6 @@ void Require(bool condition, const char* what) {
   if (condition) return;
   std::perror(what);
   std::abort();
-}
-
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  Require(bind(fd, generic, length) == 0, "bind");
-  Require(getsockname(fd, generic, &length) == 0, "getsockname");
-  close(fd);
-  return ntohs(address.sin_port);
 }
 
 }  // namespace
@@ -76,11 +63,6 @@ std::string TrainOk(const std::vector<std::string>& arguments, int world_size) {
   return ranks[0].out();
 }
 
-// Bazel runs a test in its tree of run-time files.
-std::string MusterTrain() {
-  return "trainer/muster-train";
-}
-
 std::vector<std::string> MusterTrainWith(const std::vector<std::string>& arguments) {
   std::vector<std::string> all = {MusterTrain()};
   all.insert(all.end(), arguments.begin(), arguments.end());
@@ -111,14 +93,6 @@ bool BeatEar::WaitForStep(std::int64_t step) {
     long long done = 0;
     if (std::sscanf(text, "beat %d %lld", &rank, &done) == 2 && done >= step) return true;
   }
-}
-
-bool HasFashionMnist() {
-  return std::filesystem::exists(std::string(kFashionMnist) + "/train-images-idx3-ubyte.gz");
-}
-
-bool PythonHasTorch() {
-  return test::Command({"/usr/bin/python3", "-c", "import torch"}).Wait(kDeadline) == 0;
 }
 
 }  // namespace muster::trainer

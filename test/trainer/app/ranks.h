@@ -34,8 +34,7 @@ class Ranks {
 // what rank 0 wrote to its standard output.
 std::string TrainOk(const std::vector<std::string>& arguments, int world_size = 1);
 
-// The path of the muster-train under test, and the same with `arguments` behind it.
-std::string MusterTrain();
+// The muster-train under test, with `arguments` behind it.
 std::vector<std::string> MusterTrainWith(const std::vector<std::string>& arguments);
 
 // Hears the beats of ranks, and so knows at which step they are.
@@ -56,10 +55,5 @@ class BeatEar {
   const test::SocketDir dir_;
   int fd_ = -1;
 };
-
-// Whether Debian's Fashion-MNIST and python3-torch are here.
-bool HasFashionMnist();
-bool PythonHasTorch();
-inline constexpr char kFashionMnist[] = "/usr/share/datasets/fashion-mnist";
 
 }  // namespace muster::trainer

@@ -1,10 +1,7 @@
 // Real ranks, in worlds of 1, 2 and 4: gradients and statistics against one process that sees the
 // whole batch, shared memory against Gloo, and ranks that die or stop. What is compared is in
 // ddp_options_program.cc and reduce_program.cc.
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -14,6 +11,7 @@
 #include <vector>
 
 #include "test/support/command.h"
+#include "test/trainer/program.h"
 
 namespace muster::trainer {
 namespace {
@@ -21,19 +19,6 @@ namespace {
 using test::Command;
 
 constexpr std::chrono::seconds kDeadline(120);
-
-// A TCP port that was free a moment ago.
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), length), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length), 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
 
 std::vector<Command> Start(const std::vector<std::string>& argv, int world_size) {
   const int port = FreePort();
@@ -51,7 +36,7 @@ std::vector<Command> Start(const std::vector<std::string>& argv, int world_size)
 }
 
 // Runs the ranks to their end; what rank 0 has printed.
-std::string RunRanks(const std::vector<std::string>& argv, int world_size) {
+std::string RunAll(const std::vector<std::string>& argv, int world_size) {
   std::vector<Command> ranks = Start(argv, world_size);
   for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kDeadline), 0) << rank.err();
   return ranks[0].out();
@@ -65,22 +50,22 @@ INSTANTIATE_TEST_SUITE_P(World, CommTest, testing::Values(1, 2, 4),
                          testing::PrintToStringParamName());
 
 TEST_P(CommTest, EveryDdpOptionOverGloo) {
-  RunRanks({kDdp, "gloo"}, GetParam());
+  RunAll({kDdp, "gloo"}, GetParam());
 }
 
 TEST_P(CommTest, EveryDdpOptionOverSharedMemory) {
-  RunRanks({kDdp, "shm"}, GetParam());
+  RunAll({kDdp, "shm"}, GetParam());
 }
 
 TEST_P(CommTest, SumsAndMeanWeightsThroughSharedMemoryAreGloos) {
-  const std::string said = RunRanks({kReduce, "auto", "equal", "average"}, GetParam());
+  const std::string said = RunAll({kReduce, "auto", "equal", "average"}, GetParam());
   EXPECT_EQ(said, GetParam() == 1
                       ? "Gloo: one rank, which sends nothing\n"
                       : "shared memory: " + std::to_string(GetParam()) + " ranks on one host\n");
 }
 
 TEST_P(CommTest, SumsMeanWeightsAndSyncBatchNormOverGloo) {
-  EXPECT_EQ(RunRanks({kReduce, "gloo", "equal", "average", "batch-norm"}, GetParam()),
+  EXPECT_EQ(RunAll({kReduce, "gloo", "equal", "average", "batch-norm"}, GetParam()),
             "Gloo: as asked\n");
 }
 

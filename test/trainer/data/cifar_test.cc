@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "test/trainer/data/temp_dir.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::trainer {
 namespace {
@@ -31,7 +31,7 @@ class CifarTest : public testing::Test {
     return std::string(images.status().message());
   }
 
-  TempDir dir_;
+  test::TempDir dir_;
 };
 
 TEST_F(CifarTest, FilesAreReadInOrder) {
@@ -52,21 +52,22 @@ TEST_F(CifarTest, FilesAreReadInOrder) {
 }
 
 TEST_F(CifarTest, FolderOfTheArchiveIsFound) {
+  std::filesystem::create_directory(dir_.Path("cifar-10-batches-bin"));
   WriteGood("cifar-10-batches-bin/");
   EXPECT_TRUE(ReadCifar10(dir_.path()).ok());
 }
 
 TEST_F(CifarTest, MissingFileIsNamed) {
   WriteGood();
-  std::filesystem::remove(dir_.path("data_batch_4.bin"));
-  EXPECT_EQ(Refusal(), "read " + dir_.path("data_batch_4.bin") +
+  std::filesystem::remove(dir_.Path("data_batch_4.bin"));
+  EXPECT_EQ(Refusal(), "read " + dir_.Path("data_batch_4.bin") +
                            ": no such file, and CIFAR-10's binary form has it");
 }
 
 TEST_F(CifarTest, FileThatWasCutShortIsRefused) {
   WriteGood();
   dir_.Write("test_batch.bin", Record(1).substr(1));
-  EXPECT_EQ(Refusal(), "read " + dir_.path("test_batch.bin") +
+  EXPECT_EQ(Refusal(), "read " + dir_.Path("test_batch.bin") +
                            ": not CIFAR-10's binary form: 3072 bytes are not records of 3073 "
                            "bytes");
   dir_.Write("test_batch.bin", "");
@@ -77,15 +78,15 @@ TEST_F(CifarTest, FileThatWasCutShortIsRefused) {
 TEST_F(CifarTest, LabelAboveNineIsRefused) {
   WriteGood();
   dir_.Write("data_batch_2.bin", Record(3) + Record(10));
-  EXPECT_EQ(Refusal(), "read " + dir_.path("data_batch_2.bin") +
+  EXPECT_EQ(Refusal(), "read " + dir_.Path("data_batch_2.bin") +
                            ": not CIFAR-10's binary form: record 1 has label 10, above 9");
 }
 
 TEST_F(CifarTest, DirectoriesAreNotFilesNorFilesDirectories) {
-  EXPECT_EQ(ReadCifar10(dir_.path("none")).status().message(),
-            "read data from " + dir_.path("none") + ": no such directory");
-  std::filesystem::create_directories(dir_.path("data_batch_1.bin"));
-  EXPECT_EQ(Refusal(), "read " + dir_.path("data_batch_1.bin") + ": not a file");
+  EXPECT_EQ(ReadCifar10(dir_.Path("none")).status().message(),
+            "read data from " + dir_.Path("none") + ": no such directory");
+  std::filesystem::create_directories(dir_.Path("data_batch_1.bin"));
+  EXPECT_EQ(Refusal(), "read " + dir_.Path("data_batch_1.bin") + ": not a file");
 }
 
 }  // namespace

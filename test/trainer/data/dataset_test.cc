@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "test/trainer/data/temp_dir.h"
+#include "test/support/temp_dir.h"
 #include "trainer/data/image_dataset.h"
 #include "trainer/data/open_data.h"
 #include "trainer/data/text_dataset.h"
@@ -120,7 +120,7 @@ TEST(OpenDataTest, FashionMnistIsNormalizedByThePublishedNumbers) {
 }
 
 TEST(OpenDataTest, CifarIsOpened) {
-  const TempDir dir;
+  const test::TempDir dir;
   const std::string record = std::string(1, '\x02') + std::string(3072, '\x40');
   for (const char* name : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4",
                            "data_batch_5", "test_batch"}) {
@@ -135,7 +135,7 @@ TEST(OpenDataTest, CifarIsOpened) {
 }
 
 TEST(OpenDataTest, TextIsSplitWithoutOverlap) {
-  const TempDir dir;
+  const test::TempDir dir;
   const auto text = CountingText(250);
   const auto splits = OpenData(
       {.kind = DataKind::kText, .path = dir.Write("text", *text), .context = 10, .test_share = .2});
@@ -157,7 +157,7 @@ TEST(OpenDataTest, GeneratedDataNeedsNoFile) {
 }
 
 TEST(OpenDataTest, WhatCannotBeUsedIsRefusedInASentence) {
-  const TempDir dir;
+  const test::TempDir dir;
   const auto refusal = [](const DataOptions& options) {
     const auto splits = OpenData(options);
     EXPECT_EQ(splits.status().code(), absl::StatusCode::kInvalidArgument) << splits.status();

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "test/trainer/data/temp_dir.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::trainer {
 namespace {
@@ -31,7 +31,7 @@ class IdxImagesTest : public testing::Test {
     return std::string(images.status().message());
   }
 
-  TempDir dir_;
+  test::TempDir dir_;
 };
 
 TEST_F(IdxImagesTest, ImagesAndLabelsAreReadTogether) {

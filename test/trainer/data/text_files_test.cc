@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "test/trainer/data/temp_dir.h"
+#include "test/support/temp_dir.h"
 #include "trainer/data/generated_text.h"
 #include "trainer/data/mapped_file.h"
 
@@ -13,32 +13,32 @@ namespace muster::trainer {
 namespace {
 
 TEST(MappedFileTest, HoldsTheBytesOfTheFile) {
-  const TempDir dir;
+  const test::TempDir dir;
   std::string bytes;
   for (int i = 0; i < 10000; ++i) bytes += static_cast<char>(i % 251);
   const auto file = MappedFile::Open(dir.Write("text", bytes));
   ASSERT_TRUE(file.ok()) << file.status();
   // Still there when the name is not.
-  std::filesystem::remove(dir.path("text"));
+  std::filesystem::remove(dir.Path("text"));
   EXPECT_EQ(std::string(reinterpret_cast<const char*>((*file)->bytes()),
                         static_cast<std::size_t>((*file)->size())),
             bytes);
 }
 
 TEST(MappedFileTest, WhatIsNoFileWithSomethingInItIsRefused) {
-  const TempDir dir;
+  const test::TempDir dir;
   const auto refusal = [](const std::string& path) {
     const auto file = MappedFile::Open(path);
     EXPECT_EQ(file.status().code(), absl::StatusCode::kInvalidArgument);
     return std::string(file.status().message());
   };
-  EXPECT_EQ(refusal(dir.path("none")), "read " + dir.path("none") + ": No such file or directory");
+  EXPECT_EQ(refusal(dir.Path("none")), "read " + dir.Path("none") + ": No such file or directory");
   EXPECT_EQ(refusal(dir.path()), "read " + dir.path() + ": is a directory");
   const std::string empty = dir.Write("empty", "");
   EXPECT_EQ(refusal(empty), "read " + empty + ": is empty");
   // Opening a pipe that nobody writes to would otherwise take for ever.
-  ASSERT_EQ(mkfifo(dir.path("pipe").c_str(), 0600), 0);
-  EXPECT_EQ(refusal(dir.path("pipe")), "read " + dir.path("pipe") + ": not a regular file");
+  ASSERT_EQ(mkfifo(dir.Path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(refusal(dir.Path("pipe")), "read " + dir.Path("pipe") + ": not a regular file");
 }
 
 TEST(GeneratedTextTest, IsTheSameEverywhere) {

@@ -4,6 +4,7 @@
 
 #include "test/trainer/io/interop_files.h"
 #include "test/trainer/models/python.h"
+#include "test/trainer/program.h"
 
 namespace muster::trainer {
 namespace {

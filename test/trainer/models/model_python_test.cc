@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include "test/trainer/models/python.h"
+#include "test/trainer/program.h"
 #include "trainer/models/model.h"
 
 namespace muster::trainer {

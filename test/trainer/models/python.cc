@@ -33,14 +33,6 @@ at::ScalarType TypeNamed(const std::string& name) {
 
 }  // namespace
 
-bool PythonHasTorch() {
-  // Looking for it is many times faster than importing it.
-  static const bool found = Run("/usr/bin/python3 -c 'import importlib.util, sys; "
-                                "sys.exit(importlib.util.find_spec(\"torch\") is None)' 2>&1")
-                                .second == 0;
-  return found;
-}
-
 std::string RunPython(const std::string& script, const std::vector<std::string>& arguments) {
   std::string command =
       "PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=test/trainer/models/testdata /usr/bin/python3 '" +

@@ -8,9 +8,6 @@
 
 namespace muster::trainer {
 
-// Whether /usr/bin/python3 can import torch (Debian's python3-torch).
-bool PythonHasTorch();
-
 // Runs the script, a path from the root of the source tree, with `arguments`, none of which has
 // quotes in it, and returns what it prints. Fails the test if it does not exit with 0. Scripts can
 // import tensors (testdata/tensors.py).

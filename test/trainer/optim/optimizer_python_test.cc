@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "test/trainer/models/python.h"
+#include "test/trainer/program.h"
 #include "trainer/optim/clip.h"
 #include "trainer/optim/optimizer.h"
 
