@@ -31,14 +31,19 @@ std::string Destination(const worker::OutputSpec& output) {
   return places.empty() ? "/dev/null" : absl::StrJoin(places, " and ");
 }
 
-// The entries of `block` that `own` does not have so.
-std::vector<std::string> Changes(const std::vector<std::string>& block, const Environment& own) {
-  std::vector<std::string> changes;
-  for (const std::string& entry : block) {
-    const std::size_t equals = entry.find('=');
-    const auto found = own.find(entry.substr(0, equals));
-    if (found == own.end() || found->second != entry.substr(equals + 1)) changes.push_back(entry);
-  }
+// What of the worker's environment `own` does not have so, by name.
+Environment Changes(const worker::WorkerSpec& spec, const Environment& own) {
+  Environment changes;
+  const auto look_at = [&](const std::vector<std::string>& block) {
+    for (const std::string& entry : block) {
+      const std::size_t equals = entry.find('=');
+      const auto found = own.find(entry.substr(0, equals));
+      if (found != own.end() && found->second == entry.substr(equals + 1)) continue;
+      changes.emplace(entry.substr(0, equals), entry.substr(equals + 1));
+    }
+  };
+  if (spec.common_env != nullptr) look_at(*spec.common_env);
+  look_at(spec.env);
   return changes;
 }
 
@@ -83,12 +88,9 @@ std::string DryRunText(const LaunchConfig& config, const Environment& own,
   }
   for (const worker::WorkerSpec& spec : specs) {
     absl::StrAppend(&out, "\n# local rank ", spec.local_rank, "\n");
-    for (const std::string& change : Changes(spec.env, own)) {
-      const std::size_t equals = change.find('=');
-      const std::string name = change.substr(0, equals);
-      const bool open = name == "MASTER_PORT" && change.substr(equals + 1) == "0";
-      absl::StrAppend(&out, name, "=", ShellQuote(open ? kOpen : change.substr(equals + 1)),
-                      " \\\n");
+    for (const auto& [name, value] : Changes(spec, own)) {
+      const bool open = name == "MASTER_PORT" && value == "0";
+      absl::StrAppend(&out, name, "=", ShellQuote(open ? kOpen : value), " \\\n");
     }
     absl::StrAppend(&out,
                     absl::StrJoin(spec.argv, " ",

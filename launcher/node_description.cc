@@ -40,7 +40,8 @@ rendezvous::NodeInfo DescribeNode(const LaunchConfig& config, const Environment&
   node.host = HostName();
   node.node_id = MakeNodeId(node.host);
   node.address = address;
-  node.addresses = InterfaceAddresses();
+  // Nobody but this machine, through loopback, comes to a rendezvous of one node.
+  if (config.mode != RendezvousMode::kStandalone) node.addresses = InterfaceAddresses();
   node.slots = config.nproc_per_node;
   node.rank_hint = config.node_rank;
   node.role = config.role;

@@ -1,6 +1,8 @@
 #include "launcher/rank_layout.h"
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -38,6 +40,10 @@ Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assign
   if (!base.beat_socket.empty()) result[env::kBeatSocket] = base.beat_socket;
   return result;
 }
+
+// The names that LayOutRanks sets for each worker, and the one that the WorkerGroup adds to.
+constexpr const char* kOwnNames[] = {env::kRank,      env::kLocalRank,          env::kRoleRank,
+                                     env::kErrorFile, env::kCudaVisibleDevices, env::kAgentId};
 
 std::vector<std::string> ExpandMacros(const std::vector<std::string>& argv, int local_rank) {
   const std::string digits = absl::StrCat(local_rank);
@@ -83,7 +89,12 @@ constexpr char kDefaultTemplate[] = "[${role_name}${local_rank}]:";
 std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
                                             const rendezvous::Assignment& assignment,
                                             const NodeBase& base, const AttemptLogs& logs) {
-  Environment environment = NodeEnvironment(config, assignment, base);
+  Environment common = NodeEnvironment(config, assignment, base);
+  Environment own;
+  for (const char* const name : kOwnNames) {
+    if (auto entry = common.extract(name)) own.insert(std::move(entry));
+  }
+  const auto common_env = std::make_shared<const std::vector<std::string>>(ToBlock(common));
   const std::string prefix_template =
       config.prefix_template.empty() ? kDefaultTemplate : config.prefix_template;
   std::vector<worker::WorkerSpec> specs;
@@ -100,14 +111,15 @@ std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
       spec.cpus.assign(base.cpus.at(index).begin(), base.cpus.at(index).end());
     }
 
-    environment[env::kRank] = absl::StrCat(spec.rank);
-    environment[env::kLocalRank] = absl::StrCat(config.virtual_local_rank ? 0 : local_rank);
-    environment[env::kRoleRank] = absl::StrCat(assignment.role_base_rank + local_rank);
-    environment[env::kErrorFile] = files.error_file;
+    own[env::kRank] = absl::StrCat(spec.rank);
+    own[env::kLocalRank] = absl::StrCat(config.virtual_local_rank ? 0 : local_rank);
+    own[env::kRoleRank] = absl::StrCat(assignment.role_base_rank + local_rank);
+    own[env::kErrorFile] = files.error_file;
     if (config.virtual_local_rank) {
-      environment[env::kCudaVisibleDevices] = DeviceOfRank(local_rank, base.environment).value();
+      own[env::kCudaVisibleDevices] = DeviceOfRank(local_rank, base.environment).value();
     }
-    spec.env = ToBlock(environment);
+    spec.common_env = common_env;
+    spec.env = ToBlock(own);
 
     const std::string prefix =
         ExpandTemplate(prefix_template, {{"role_name", config.role},

@@ -21,7 +21,8 @@ const std::string kPrefix = absl::StrCat(env::kAgentId, "=");
 const std::string& AgentMark() {
   // The pid is for people who look into /proc; the random numbers make it unique.
   static const std::string mark = [] {
-    std::random_device random;
+    // The system's. To look for the processor's own takes a virtual machine longer than to use it.
+    std::random_device random("getentropy");
     return absl::StrCat(::getpid(), "-", absl::Hex(random(), absl::kZeroPad8),
                         absl::Hex(random(), absl::kZeroPad8));
   }();

@@ -22,21 +22,20 @@ std::optional<WorkerCgroup> WorkerCgroup::Create(const std::optional<CgroupPath>
   static int made = 0;
   std::string path = absl::StrCat(own->directory, "/muster-", AgentMark(), "-", ++made);
   if (::mkdir(path.c_str(), 0755) != 0) return std::nullopt;
-  UniqueFd procs(::open(absl::StrCat(path, "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
-  WorkerCgroup group(std::move(path), std::move(procs));
-  if (!group.procs_.valid() ||
-      ::access(absl::StrCat(group.path_, "/cgroup.kill").c_str(), W_OK) != 0) {
+  UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  WorkerCgroup group(std::move(path), std::move(directory));
+  if (!group.directory_.valid() || ::faccessat(group.join_fd(), "cgroup.kill", W_OK, 0) != 0) {
     return std::nullopt;
   }
   return group;
 }
 
 WorkerCgroup::WorkerCgroup(WorkerCgroup&& other) noexcept
-    : path_(std::exchange(other.path_, {})), procs_(std::move(other.procs_)) {}
+    : path_(std::exchange(other.path_, {})), directory_(std::move(other.directory_)) {}
 
 WorkerCgroup::~WorkerCgroup() {
   if (path_.empty()) return;
-  procs_.reset();
+  directory_.reset();
   RemoveCgroupTree(path_.c_str());
 }
 

@@ -26,8 +26,8 @@ class WorkerCgroup {
   ~WorkerCgroup();
 
   const std::string& path() const { return path_; }
-  // For a process that is to join: it writes "0" there (SpawnRequest::join_fd).
-  int join_fd() const { return procs_.get(); }
+  // The directory, for processes that are to be in it (SpawnRequest::join_fd).
+  int join_fd() const { return directory_.get(); }
 
   // Whether a live process is in it or below.
   bool IsPopulated() const;
@@ -36,12 +36,12 @@ class WorkerCgroup {
   void Kill() const;
 
  private:
-  WorkerCgroup(std::string path, UniqueFd procs)
-      : path_(std::move(path)), procs_(std::move(procs)) {}
+  WorkerCgroup(std::string path, UniqueFd directory)
+      : path_(std::move(path)), directory_(std::move(directory)) {}
 
   // Empty when it was moved from.
   std::string path_;
-  UniqueFd procs_;
+  UniqueFd directory_;
 };
 
 }  // namespace muster::worker

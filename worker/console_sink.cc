@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -51,6 +52,7 @@ ConsoleSink::ConsoleSink(boost::asio::io_context& io, int fd, std::string name,
   }
   if (kind_ == Kind::kOwn) {
     fd_ = own_.get();
+    if (is_pipe_) capacity_ = static_cast<std::size_t>(std::max(::fcntl(fd_, F_GETPIPE_SZ), 0));
     watch_.emplace(io, own_.release());
     return;
   }
@@ -63,8 +65,11 @@ ConsoleSink::ConsoleSink(boost::asio::io_context& io, int fd, std::string name,
 }
 
 void ConsoleSink::Write(std::string_view bytes) {
+  // What the stream takes at once need not be copied.
+  if (!awaiting_ && pending_size() == 0) bytes.remove_prefix(WriteWhatFits(bytes));
+  if (bytes.empty()) return;
   pending_.append(bytes);
-  if (!awaiting_) WriteSome();
+  if (!awaiting_) AwaitWritable();
 }
 
 void ConsoleSink::Flush(std::chrono::milliseconds limit) {
@@ -79,14 +84,24 @@ void ConsoleSink::Flush(std::chrono::milliseconds limit) {
   }
 }
 
-std::size_t ConsoleSink::NextEnd() const {
-  if (!is_pipe_ && kind_ != Kind::kShared) return pending_.size();
-  // The kernel takes up to PIPE_BUF bytes into a pipe whole or not at all, so a write that ends
-  // with a line cannot be split by what another process writes to the same pipe.
-  if (pending_size() <= PIPE_BUF) return pending_.size();
-  const std::string_view page = std::string_view(pending_).substr(written_, PIPE_BUF);
-  const std::size_t newline = page.rfind('\n');
-  return written_ + (newline == std::string_view::npos ? page.size() : newline + 1);
+std::size_t ConsoleSink::WholePiece() const {
+  // The kernel takes up to PIPE_BUF bytes into a pipe whole or not at all.
+  if (kind_ == Kind::kOwn && is_pipe_) {
+    // An empty one takes what it has room for, and its reader is woken once for all of that. Half
+    // of the room is left to others who write in this very moment.
+    int there = 0;
+    const bool empty = ::ioctl(fd_, FIONREAD, &there) == 0 && there == 0;
+    return empty ? std::max<std::size_t>(capacity_ / 2, PIPE_BUF) : PIPE_BUF;
+  }
+  return is_pipe_ || kind_ == Kind::kShared ? PIPE_BUF : std::string_view::npos;
+}
+
+std::size_t ConsoleSink::NextPiece(std::string_view bytes) const {
+  if (bytes.size() <= PIPE_BUF) return bytes.size();
+  // A write that ends with a line cannot be split by what another process writes to the same pipe.
+  const std::string_view piece = bytes.substr(0, WholePiece());
+  const std::size_t newline = piece.rfind('\n');
+  return newline == std::string_view::npos ? piece.size() : newline + 1;
 }
 
 ssize_t ConsoleSink::TryWrite(const char* data, std::size_t size) {
@@ -108,17 +123,25 @@ ssize_t ConsoleSink::TryWrite(const char* data, std::size_t size) {
   std::abort();
 }
 
-void ConsoleSink::WriteSome() {
-  while (pending_size() > 0) {
-    const ssize_t count = TryWrite(pending_.data() + written_, NextEnd() - written_);
+std::size_t ConsoleSink::WriteWhatFits(std::string_view bytes) {
+  std::size_t done = 0;
+  while (done < bytes.size()) {
+    const std::string_view rest = bytes.substr(done);
+    const ssize_t count = TryWrite(rest.data(), NextPiece(rest));
     if (count >= 0) {
-      written_ += static_cast<std::size_t>(count);
+      done += static_cast<std::size_t>(count);
     } else if (errno == EAGAIN && watch_.has_value()) {
       break;
     } else if (errno != EINTR) {
-      DropPending(errno);
+      Drop(rest.size(), errno);
+      done = bytes.size();
     }
   }
+  return done;
+}
+
+void ConsoleSink::WriteSome() {
+  written_ += WriteWhatFits(std::string_view(pending_).substr(written_));
   if (pending_size() == 0) {
     pending_.clear();
     written_ = 0;
@@ -131,9 +154,8 @@ void ConsoleSink::WriteSome() {
   }
 }
 
-void ConsoleSink::DropPending(int error) {
-  dropped_bytes_ += pending_size();
-  written_ = pending_.size();
+void ConsoleSink::Drop(std::size_t count, int error) {
+  dropped_bytes_ += count;
   if (std::exchange(warned_, true) || !on_warning_) return;
   on_warning_(absl::StrCat("write ", name_, ": ", std::strerror(error), "; output is being lost"));
 }

@@ -67,13 +67,17 @@ class ConsoleSink {
     kShared,  // anything else: asked for room before each small write
   };
 
-  // The end of the next write(), as an offset in pending_.
-  std::size_t NextEnd() const;
+  // How many bytes the stream takes in one piece, with nobody else's in between.
+  std::size_t WholePiece() const;
+  // How much of `bytes` the next write() is to be given.
+  std::size_t NextPiece(std::string_view bytes) const;
   // write(), or EAGAIN where that would have to wait.
   ssize_t TryWrite(const char* data, std::size_t size);
-  // Writes until nothing is left or the stream takes no more.
+  // Writes until nothing of `bytes` is left or the stream takes no more; how many are done with.
+  std::size_t WriteWhatFits(std::string_view bytes);
+  // The same for what is pending.
   void WriteSome();
-  void DropPending(int error);
+  void Drop(std::size_t count, int error);
   void AwaitWritable();
   void OnWritable();
 
@@ -81,6 +85,8 @@ class ConsoleSink {
   const std::function<void(const std::string&)> on_warning_;
   Kind kind_ = Kind::kPlain;
   bool is_pipe_ = false;
+  // Of a pipe.
+  std::size_t capacity_ = 0;
 
   // What is written to: our own description, or the borrowed one.
   UniqueFd own_;

@@ -1,7 +1,7 @@
 #include "worker/line_prefixer.h"
 
 #include <algorithm>
-#include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,12 +9,34 @@
 namespace muster::worker {
 namespace {
 
-// The first '\r' or '\n'. By memchr, which looks at many bytes at a time.
-std::size_t FindLineEnd(std::string_view bytes) {
-  const std::size_t newline = bytes.find('\n');
-  const std::size_t carriage_return = bytes.substr(0, newline).find('\r');
-  return std::min(newline, carriage_return);
-}
+// Finds the ends of lines, one after the other. By memchr, which looks at many bytes at a time, and
+// at none of them twice: a thousand lines that end in '\r' may have no '\n' behind them.
+class LineEnds {
+ public:
+  // The first '\r' or '\n', or npos, in what is left of the bytes that it was first called with.
+  std::size_t NextIn(std::string_view left) {
+    const std::size_t end = std::min(newline_.NextIn(left), carriage_return_.NextIn(left));
+    return end < left.size() ? end : std::string_view::npos;
+  }
+
+ private:
+  struct Finder {
+    const char wanted;
+    // Where the next one is, counted from the end of the bytes; 0: there is none.
+    std::optional<std::size_t> from_end{};
+
+    std::size_t NextIn(std::string_view left) {
+      if (!from_end || *from_end > left.size()) {
+        const std::size_t found = left.find(wanted);
+        from_end = found == std::string_view::npos ? 0 : left.size() - found;
+      }
+      return left.size() - *from_end;
+    }
+  };
+
+  Finder newline_{'\n'};
+  Finder carriage_return_{'\r'};
+};
 
 }  // namespace
 
@@ -31,12 +53,13 @@ struct LinePrefixer::Output {
 std::string LinePrefixer::Feed(std::string_view bytes, Time now) {
   Output out{prefix_.At(now), {}};
   out.text.reserve(bytes.size() + bytes.size() / 4);
+  LineEnds ends;
   while (!bytes.empty()) {
     if (std::exchange(after_carriage_return_, false) && bytes.front() == '\n') {
       bytes.remove_prefix(1);
       continue;
     }
-    const std::size_t end = FindLineEnd(bytes);
+    const std::size_t end = ends.NextIn(bytes);
     if (end == std::string_view::npos || held_.size() + end > kMaxLine) {
       held_.append(bytes.substr(0, end));
       if (held_.size() > kMaxLine) GiveOutPiece(&out);

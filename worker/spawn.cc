@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -10,10 +11,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/program.h"
@@ -24,24 +28,28 @@ namespace {
 // What the child was about to do when it failed.
 enum class Step : int { kSession, kDeathSignal, kAffinity, kDescriptors, kExec };
 
-// How the child tells; small enough to pass through a pipe in one piece.
+// What the child left undone.
 struct ChildError {
-  Step step;
-  int error;
+  Step step = Step::kSession;
+  int error = 0;  // 0: nothing, it is another program by now
 };
 
-// Everything the child needs, made before the fork: after it, memory must not be allocated.
+// Everything the child needs, and what it says. It runs in our memory until exec, and must not
+// allocate any.
 struct ChildPlan {
   const char* program;
   char* const* argv;
   char* const* envp;
-  int stdio[3];  // each is its own target already, or above 2
-  int error_fd;
-  int join_fd;
+  int stdio[3];           // each is its own target already, or above 2
+  int join_fd;            // of the control group that it is not born into; -1: none
   const cpu_set_t* cpus;  // null: as the parent's
   std::size_t cpus_size;
+  // It shares our descriptors, until it makes itself a copy of those up to highest_fd.
+  bool shares_files;
+  int highest_fd;
   pid_t parent;
   sigset_t mask;
+  ChildError failure;
 };
 
 const char* StepName(Step step) {
@@ -60,10 +68,16 @@ const char* StepName(Step step) {
   std::abort();
 }
 
-[[noreturn]] void FailInChild(const ChildPlan& plan, Step step) {
-  const ChildError report{step, errno};
-  [[maybe_unused]] const ssize_t written = ::write(plan.error_fd, &report, sizeof report);
+[[noreturn]] void FailInChild(ChildPlan& plan, Step step) {
+  plan.failure = {step, errno};
   ::_exit(127);
+}
+
+void JoinCgroup(int directory) {
+  const int procs = ::openat(directory, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+  if (procs < 0) return;
+  [[maybe_unused]] const ssize_t joined = ::write(procs, "0", 1);
+  ::close(procs);
 }
 
 // Ignored signals survive exec, so each is put back to its default. All signals are blocked
@@ -82,8 +96,9 @@ void ResetSignalHandlers() {
   }
 }
 
-// Runs in the child between fork and exec: async-signal-safe calls only.
-[[noreturn]] void RunChild(const ChildPlan& plan) {
+// Runs in the child until exec: async-signal-safe calls only.
+int RunChild(void* argument) {
+  ChildPlan& plan = *static_cast<ChildPlan*>(argument);
   ResetSignalHandlers();
   // A session, not just a group: as under torchrun, the worker has no controlling terminal, so it
   // may read from it (a debugger prompt) where a background process group would be stopped by
@@ -92,11 +107,14 @@ void ResetSignalHandlers() {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) FailInChild(plan, Step::kDeathSignal);
   // The parent may have died before the prctl; then no signal will come.
   if (::getppid() != plan.parent) ::_exit(127);
-  if (plan.join_fd >= 0) {
-    [[maybe_unused]] const ssize_t joined = ::write(plan.join_fd, "0", 1);
-  }
+  if (plan.join_fd >= 0) JoinCgroup(plan.join_fd);
   if (plan.cpus != nullptr && ::sched_setaffinity(0, plan.cpus_size, plan.cpus) != 0) {
     FailInChild(plan, Step::kAffinity);
+  }
+  // A copy of our descriptors, as far as they are needed.
+  const auto above = static_cast<unsigned>(plan.highest_fd) + 1;
+  if (plan.shares_files && ::close_range(above, ~0U, CLOSE_RANGE_UNSHARE) != 0) {
+    FailInChild(plan, Step::kDescriptors);
   }
   for (int target = 0; target < 3; ++target) {
     if (plan.stdio[target] == target) continue;
@@ -110,6 +128,76 @@ void ResetSignalHandlers() {
   FailInChild(plan, Step::kExec);
 }
 
+// The child shares our memory, and our thread stands still until it has called exec or ended: so
+// nothing is copied, however much memory we have, and what it writes to its plan we find there.
+constexpr std::uint64_t kLikeVfork = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
+
+std::uint64_t Flags(const ChildPlan& plan) {
+  return kLikeVfork | (plan.shares_files ? CLONE_FILES : 0);
+}
+
+// Since Linux 5.9, where a container does not forbid it.
+bool HasCloseRange() {
+  static const bool has = ::close_range(~0U, ~0U, 0) == 0;
+  return has;
+}
+
+// More than RunChild() needs, also when it is instrumented.
+using ChildStack = std::byte[64 * 1024];
+
+// clone3() with the child born into plan.join_fd: to move it there later, the kernel waits until
+// every processor has been through its scheduler, some 10 ms. As the system call, but with -1 and
+// errno on error. glibc has no function for it, and only the compiler's assembler can keep the two
+// apart that return from it, on two stacks.
+pid_t CloneIntoCgroup([[maybe_unused]] ChildPlan& plan, [[maybe_unused]] ChildStack& stack,
+                      [[maybe_unused]] int* pidfd) {
+#ifdef __x86_64__
+  clone_args args = {};
+  args.flags = Flags(plan) | CLONE_INTO_CGROUP;
+  args.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
+  args.exit_signal = SIGCHLD;
+  args.stack = reinterpret_cast<std::uintptr_t>(&stack);
+  args.stack_size = sizeof stack;
+  args.cgroup = static_cast<std::uint64_t>(plan.join_fd);
+  ChildPlan born_inside = plan;
+  born_inside.join_fd = -1;
+  long result = SYS_clone3;
+  register int (*child)(void*) asm("r8") = RunChild;
+  register void* argument asm("r9") = &born_inside;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"
+      "mov %[argument], %%rdi\n\t"
+      "call *%[child]\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "D"(&args), "S"(sizeof args), [child] "r"(child), [argument] "r"(argument)
+      : "rcx", "r11", "cc", "memory");
+  plan.failure = born_inside.failure;
+  if (result >= 0) return static_cast<pid_t>(result);
+  errno = static_cast<int>(-result);
+#else
+  errno = ENOSYS;
+#endif
+  return -1;
+}
+
+// The pid, and the pidfd; or -1 and errno.
+pid_t StartChild(ChildPlan& plan, int* pidfd) {
+  alignas(16) ChildStack stack;
+  if (plan.join_fd >= 0) {
+    const pid_t pid = CloneIntoCgroup(plan, stack, pidfd);
+    if (pid >= 0 || errno == EAGAIN || errno == ENOMEM) return pid;
+    // A kernel before 5.7, a container that does not know the call, or a group that is not ours to
+    // use: then the child tries to join by itself.
+  }
+  return ::clone(RunChild, stack + sizeof stack, static_cast<int>(Flags(plan)) | SIGCHLD, &plan,
+                 pidfd);
+}
+
 // Where SIGCHLD is ignored (a shell's `trap '' CHLD` is inherited) the kernel throws exit statuses
 // away.
 void MakeChildrenWaitable() {
@@ -121,10 +209,15 @@ void MakeChildrenWaitable() {
   ::sigaction(SIGCHLD, &current, nullptr);
 }
 
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+// As exec wants them; the strings of the first, if there is one, come first.
+std::vector<char*> Pointers(const std::vector<std::string>* first,
+                            const std::vector<std::string>& second) {
   std::vector<char*> pointers;
-  pointers.reserve(strings.size() + 1);
-  for (const std::string& text : strings) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.reserve((first != nullptr ? first->size() : 0) + second.size() + 1);
+  for (const std::vector<std::string>* strings : {first, &second}) {
+    if (strings == nullptr) continue;
+    for (const std::string& text : *strings) pointers.push_back(const_cast<char*>(text.c_str()));
+  }
   pointers.push_back(nullptr);
   return pointers;
 }
@@ -172,8 +265,8 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
   if (request.argv.empty()) return absl::InvalidArgumentError("no program given");
   absl::StatusOr<std::string> program = FindProgram(request.argv[0], std::getenv("PATH"));
   if (!program.ok()) return program.status();
-  const std::vector<char*> argv = Pointers(request.argv);
-  const std::vector<char*> envp = Pointers(request.env);
+  const std::vector<char*> argv = Pointers(nullptr, request.argv);
+  const std::vector<char*> envp = Pointers(request.common_env.get(), request.env);
 
   ChildPlan plan = {};
   plan.program = program->c_str();
@@ -181,6 +274,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
   plan.envp = envp.data();
   plan.parent = ::getpid();
   plan.join_fd = request.join_fd;
+  plan.shares_files = HasCloseRange();
   std::optional<CpuSet> cpus;
   if (!request.cpus.empty()) {
     if (*std::min_element(request.cpus.begin(), request.cpus.end()) < 0) {
@@ -191,66 +285,46 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
     plan.cpus_size = cpus->size();
   }
 
+  const absl::Cleanup empty_slots = [&request] {
+    if (request.slots != nullptr) request.slots->Empty();
+  };
   const int wanted[3] = {request.stdin_fd, request.stdout_fd, request.stderr_fd};
   UniqueFd held[3];
+  plan.highest_fd = std::max(STDERR_FILENO, request.join_fd);
   for (int target = 0; target < 3; ++target) {
     plan.stdio[target] = wanted[target];
     if (wanted[target] == target) continue;
-    held[target] = DuplicateAboveStdio(wanted[target]);
-    if (!held[target].valid()) return SystemError("duplicate a descriptor for the worker");
-    plan.stdio[target] = held[target].get();
+    if (request.slots != nullptr) {
+      plan.stdio[target] = request.slots->Fill(target, wanted[target]);
+    } else if (wanted[target] <= STDERR_FILENO) {
+      // The child may have put another in its place by the time it is wanted.
+      held[target] = DuplicateAboveStdio(wanted[target]);
+      plan.stdio[target] = held[target].get();
+    }
+    if (plan.stdio[target] < 0) return SystemError("duplicate a descriptor for the worker");
+    plan.highest_fd = std::max(plan.highest_fd, plan.stdio[target]);
   }
 
-  int error_pipe[2];
-  if (::pipe2(error_pipe, O_CLOEXEC) != 0) return SystemError("make a pipe");
-  UniqueFd error_read(error_pipe[0]);
-  UniqueFd error_write(error_pipe[1]);
-  // With 0, 1 or 2 closed in our process the pipe may have landed there.
-  UniqueFd error_write_high = DuplicateAboveStdio(error_write.get());
-  if (!error_write_high.valid()) return SystemError("make a pipe");
-  error_write.reset();
-  plan.error_fd = error_write_high.get();
-
   MakeChildrenWaitable();
-  // A signal that reached the child before it reset its handlers would run ours, in its copy of our
-  // loop.
+  // A signal that reached the child before it reset its handlers would run ours, in our memory.
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &plan.mask);
-  const pid_t pid = ::fork();
-  if (pid == 0) RunChild(plan);
-  const int fork_errno = errno;
+  int pidfd = -1;
+  const pid_t pid = StartChild(plan, &pidfd);
+  const int clone_errno = errno;
   ::pthread_sigmask(SIG_SETMASK, &plan.mask, nullptr);
-  if (pid < 0) {
-    return ForkError(fork_errno);
-  }
+  if (pid < 0) return ForkError(clone_errno);
+  Spawned spawned{pid, UniqueFd(pidfd)};
+  if (plan.failure.error == 0) return spawned;
 
-  // exec closes the pipe without a word; anything read from it is a failure.
-  error_write_high.reset();
-  ChildError failure;
-  ssize_t count;
-  do {
-    count = ::read(error_read.get(), &failure, sizeof failure);
-  } while (count < 0 && errno == EINTR);
-  if (count == static_cast<ssize_t>(sizeof failure)) {
-    Reap(pid);
-    if (failure.step == Step::kExec) return ExecError(*program, failure.error);
-    errno = failure.error;
-    if (failure.step == Step::kAffinity) {
-      return SystemError(absl::StrCat("bind to CPUs ", absl::StrJoin(request.cpus, ",")).c_str());
-    }
-    return SystemError(StepName(failure.step));
+  Reap(pid);
+  if (plan.failure.step == Step::kExec) return ExecError(*program, plan.failure.error);
+  errno = plan.failure.error;
+  if (plan.failure.step == Step::kAffinity) {
+    return SystemError(absl::StrCat("bind to CPUs ", absl::StrJoin(request.cpus, ",")).c_str());
   }
-
-  UniqueFd pidfd(
-      static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));  // close-on-exec by definition
-  if (!pidfd.valid()) {
-    const absl::Status status = SystemError("pidfd_open");
-    ::kill(pid, SIGKILL);
-    Reap(pid);
-    return status;
-  }
-  return Spawned{pid, std::move(pidfd)};
+  return SystemError(StepName(plan.failure.step));
 }
 
 }  // namespace muster::worker

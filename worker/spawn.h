@@ -1,13 +1,15 @@
-// Starts a process: fork, a clean slate, exec.
+// Starts a process: a child like vfork's, a clean slate, exec.
 #pragma once
 
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "worker/stdio_slots.h"
 #include "worker/unique_fd.h"
 
 namespace muster::worker {
@@ -15,6 +17,7 @@ namespace muster::worker {
 struct SpawnRequest {
   // As in WorkerSpec.
   std::vector<std::string> argv;
+  std::shared_ptr<const std::vector<std::string>> common_env;
   std::vector<std::string> env;
   // What the process gets as its descriptors 0, 1 and 2. Borrowed for the call.
   int stdin_fd = STDIN_FILENO;
@@ -22,9 +25,11 @@ struct SpawnRequest {
   int stderr_fd = STDERR_FILENO;
   // As in WorkerSpec.
   std::vector<int> cpus;
-  // The cgroup.procs of a control group to join before exec; -1: none. A process that may not join
-  // it runs all the same.
+  // The directory of a control group (v2) to be in before exec; -1: none. A process that may not be
+  // in it runs all the same.
   int join_fd = -1;
+  // Empty slots, for who has many descriptors; null: none.
+  const StdioSlots* slots = nullptr;
 };
 
 struct Spawned {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/agent_mark.h"
+#include "worker/cgroup_paths.h"
 #include "worker/console.h"
 #include "worker/leftovers.h"
 #include "worker/output.h"
@@ -95,10 +96,14 @@ WorkerGroup::~WorkerGroup() {
 void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
   if (state_ != State::kNew || specs.empty()) std::abort();
   state_ = State::kRunning;
-  oom_.emplace();
+  const std::string places = ReadSmallFile("/proc/self/cgroup");
+  const std::string mounts = ReadSmallFile("/proc/self/mountinfo");
+  const std::optional<CgroupPath> own = FindCgroup("", places, mounts);
+  oom_.emplace(own, FindCgroup("memory", places, mounts));
   if (options_.use_cgroup) {
-    if (auto cgroup = WorkerCgroup::Create()) cgroup_.emplace(*std::move(cgroup));
+    if (auto cgroup = WorkerCgroup::Create(own)) cgroup_.emplace(*std::move(cgroup));
   }
+  slots_ = StdioSlots::Take();
   tree_.emplace(io_, [this] { FinishIfAllGone(); });
   WatchStops();
   StartGuard(specs.size());
@@ -190,9 +195,11 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
 
   SpawnRequest request;
   request.argv = spec.argv;
+  request.common_env = spec.common_env;
   request.env = spec.env;
   AddMark(AgentMark(), &request.env);
   request.cpus = spec.cpus;
+  if (slots_.has_value()) request.slots = &*slots_;
   if (cgroup_.has_value()) request.join_fd = cgroup_->join_fd();
   UniqueFd null;
   if (spec.stdin_policy == StdinPolicy::kNull) {
@@ -214,11 +221,13 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
       io_, *std::move(spawned),
       [this, raw = worker.get()](const ExitStatus& status) { OnExit(*raw, status); });
   workers_.push_back(std::move(worker));
+  ++running_;
   return absl::OkStatus();
 }
 
 void WorkerGroup::OnExit(Worker& worker, const ExitStatus& status) {
   worker.status = status;
+  --running_;
   if (guard_) guard_->Forget(worker.process->pid());
   stop_watch_->Remove(worker.process->pid());
   tree_->RemoveWorker(worker.process->pid());
@@ -462,12 +471,6 @@ void WorkerGroup::Warn(const std::string& sentence) const {
 void WorkerGroup::SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline) {
   deadline_ = deadline;
   if (guard_) guard_->SetDeadline(deadline);
-}
-
-int WorkerGroup::running() const {
-  return static_cast<int>(std::count_if(workers_.begin(), workers_.end(), [](const auto& worker) {
-    return !worker->status.has_value();
-  }));
 }
 
 std::vector<RunningWorker> WorkerGroup::RunningWorkers() const {

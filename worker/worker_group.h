@@ -38,6 +38,7 @@
 #include "worker/oom.h"
 #include "worker/orphan_guard.h"
 #include "worker/process_info.h"
+#include "worker/stdio_slots.h"
 #include "worker/stop_ladder.h"
 #include "worker/stop_watch.h"
 #include "worker/worker_spec.h"
@@ -172,7 +173,7 @@ class WorkerGroup {
   void SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline);
 
   // Workers that were started and have not ended yet.
-  int running() const;
+  int running() const { return running_; }
   std::vector<RunningWorker> RunningWorkers() const;
   // Pids of the workers that were started, in the order of the specs.
   std::vector<pid_t> pids() const;
@@ -236,12 +237,15 @@ class WorkerGroup {
   // While the workers run. The guard ends what is left of them when the agent is killed.
   std::optional<OomWatch> oom_;
   std::optional<WorkerCgroup> cgroup_;
+  std::optional<StdioSlots> slots_;
   std::optional<WorkerTree> tree_;
   std::optional<StopWatch> stop_watch_;
   std::optional<OrphanGuard> guard_;
   // When the guard is to kill the workers (SetDeadline).
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  // How many of them have not ended, as far as we have heard.
+  int running_ = 0;
   // Handlers that find it gone do nothing.
   std::shared_ptr<void> alive_;
 };

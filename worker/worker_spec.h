@@ -2,6 +2,7 @@
 // by the launcher and read-only afterwards.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,10 @@ struct WorkerSpec {
   std::string role = "default";
   // argv[0] without a slash is looked up in the agent's PATH. Must not be empty.
   std::vector<std::string> argv;
-  // The complete environment, "NAME=value" each, but for MUSTER_AGENT_ID, which the group adds.
+  // The environment, "NAME=value" each, but for MUSTER_AGENT_ID, which the group adds: what all the
+  // workers of a node have in common, kept once for all of them (null: nothing), and the worker's
+  // own. No name is in both. A MUSTER_AGENT_ID that is there already belongs into the worker's own.
+  std::shared_ptr<const std::vector<std::string>> common_env;
   std::vector<std::string> env;
   StdinPolicy stdin_policy = StdinPolicy::kInherit;
   OutputSpec stdout_spec;

@@ -159,15 +159,16 @@ bool WorkerTree::ReapOrphans() {
     // Only looks: which of our children has ended?
     siginfo_t ended = {};
     if (::waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0) break;
+    // A worker is waited for in a moment, and then we look again.
+    if (workers_.contains(ended.si_pid)) break;
     const std::optional<ProcessInfo> child = ReadProcess(ended.si_pid);
     if (child.has_value() && IsAdopted(*child)) {
       if (::waitpid(child->pid, nullptr, WNOHANG) != child->pid) break;
       reaped = true;
       continue;
     }
-    // A worker is waited for in a moment, and then we look again. Somebody else's child may stand
-    // before ours for as long as its owner likes.
-    if (!workers_.contains(ended.si_pid)) reaped |= ReapBehindStrangers();
+    // Somebody else's child may stand before ours for as long as its owner likes.
+    reaped |= ReapBehindStrangers();
     break;
   }
   return reaped;

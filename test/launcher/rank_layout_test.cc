@@ -33,6 +33,7 @@ LaunchConfig ConfigFor(int nproc) {
 
 Environment EnvOf(const WorkerSpec& spec) {
   std::vector<const char*> block;
+  for (const std::string& entry : *spec.common_env) block.push_back(entry.c_str());
   for (const std::string& entry : spec.env) block.push_back(entry.c_str());
   block.push_back(nullptr);
   return ReadEnvironment(block.data());
@@ -81,7 +82,7 @@ TEST(RankLayoutTest, SingleNodeHasExactlyTorchrunsEnvironment) {
       {"OMP_NUM_THREADS", "1"},
   };
   EXPECT_EQ(EnvOf(specs[1]), expected);
-  EXPECT_EQ(specs[1].env.size(), expected.size());
+  EXPECT_EQ(specs[1].common_env->size() + specs[1].env.size(), expected.size());
   EXPECT_EQ(EnvOf(specs[0])["RANK"], "0");
   EXPECT_EQ(EnvOf(specs[0])["TORCHELASTIC_ERROR_FILE"], "/logs/a/0/error.json");
 }

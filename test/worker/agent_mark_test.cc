@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "test/support/run_until.h"
 #include "worker/spawn.h"
 
 namespace muster::worker {
@@ -39,7 +40,8 @@ TEST(AgentMarkTest, ProcessHasExactlyItsMarks) {
   request.env = {"XMUSTER_AGENT_ID=x", "MUSTER_AGENT_ID=outer:inner", "PATH=/bin"};
   const auto process = Spawn(request);
   ASSERT_TRUE(process.ok()) << process.status();
-  EXPECT_TRUE(HasMark(process->pid, "outer"));
+  // The kernel lets us go on a moment before the new program's environment can be seen.
+  EXPECT_TRUE(test::WaitUntil([&] { return HasMark(process->pid, "outer"); }));
   EXPECT_TRUE(HasMark(process->pid, "inner"));
   for (const char* other : {"x", "out", "outer:inner", ""}) {
     EXPECT_FALSE(HasMark(process->pid, other)) << other;

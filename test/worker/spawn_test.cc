@@ -158,6 +158,55 @@ TEST(SpawnTest, StandardDescriptorsMayBeExchanged) {
   EXPECT_EQ(ReadAll(dir.Path("err")), "to stderr\n");
 }
 
+TEST(SpawnTest, SlotsGiveTheSameAndHoldNothingOpen) {
+  const auto slots = StdioSlots::Take();
+  ASSERT_TRUE(slots.has_value());
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd read_end(ends[0]);
+  UniqueFd write_end(ends[1]);
+  SpawnRequest request;
+  request.argv = {"sh", "-c", "echo out; echo err >&2; exec ls /proc/self/fd"};
+  request.env = {kPath};
+  request.stdout_fd = write_end.get();
+  request.stderr_fd = write_end.get();
+  request.slots = &*slots;
+  const auto spawned = Spawn(request);
+  ASSERT_TRUE(spawned.ok()) << spawned.status();
+  write_end.reset();
+  std::string output;
+  char buffer[4096];
+  // To its end, which comes when nobody has the other end open any more.
+  for (ssize_t count; (count = ::read(read_end.get(), buffer, sizeof buffer)) > 0;) {
+    output.append(buffer, static_cast<std::size_t>(count));
+  }
+  ::waitpid(spawned->pid, nullptr, 0);
+  EXPECT_EQ(output, "out\nerr\n0\n1\n2\n3\n");
+}
+
+// Whoever has a thousand workers has thousands of descriptors, and none of them is a worker's.
+TEST(SpawnTest, OurOwnDescriptorsStayOpen) {
+  const UniqueFd high(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 900));
+  ASSERT_TRUE(high.valid());
+  EXPECT_EQ(RunToEnd({"ls", "/proc/self/fd"}).output, "0\n1\n2\n3\n");
+  EXPECT_NE(::fcntl(high.get(), F_GETFD), -1);
+}
+
+TEST(SpawnTest, CommonEnvironmentComesBesideTheOwn) {
+  SpawnRequest request;
+  TempDir dir;
+  const UniqueFd file(::open(dir.Path("out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  request.argv = {"/usr/bin/env"};
+  request.common_env = std::make_shared<const std::vector<std::string>>(
+      std::vector<std::string>{"WORLD_SIZE=2", "MASTER_PORT=29500"});
+  request.env = {"RANK=1"};
+  request.stdout_fd = file.get();
+  const auto spawned = Spawn(request);
+  ASSERT_TRUE(spawned.ok()) << spawned.status();
+  ::waitpid(spawned->pid, nullptr, 0);
+  EXPECT_EQ(ReadAll(dir.Path("out")), "WORLD_SIZE=2\nMASTER_PORT=29500\nRANK=1\n");
+}
+
 TEST(SpawnTest, MissingProgram) {
   const absl::Status status = SpawnError({"./train"});
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
