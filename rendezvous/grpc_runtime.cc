@@ -6,6 +6,8 @@
 #include <grpc/support/log.h>
 #include <spdlog/spdlog.h>
 
+#include "absl/synchronization/mutex.h"
+
 namespace muster::rendezvous {
 
 void InitGrpcRuntime() {
@@ -15,6 +17,9 @@ void InitGrpcRuntime() {
     // calls; our stream always waits. This is the only way to say so. Workers do not see it, as
     // their environment was read before.
     setenv("GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS", "0", 0);
+    // gRPC's locks are Abseil's, and Debian builds that to look for cycles in the order in which
+    // locks are taken: a graph of them all, walked and grown under one global lock.
+    absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     // Never undone: with its last channel gRPC would end its threads, and wait for ever for one
     // that could not be started because the system allowed no more (1.51, timer_manager.cc).
     grpc_init();

@@ -308,7 +308,7 @@ void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest
   }
   Log("", absl::StrCat("is over: ", reason));
   over_reason_ = reason;
-  round_.emplace(round_->number() + 1, settings_, std::move(returning), now, earliest);
+  round_.emplace(round_->number() + 1, settings_, returning, now, earliest);
   started_ = false;
   assignments_.clear();
   succeeded_.clear();

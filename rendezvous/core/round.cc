@@ -24,15 +24,15 @@ std::vector<std::string> Hosts(const std::vector<NodeInfo>& nodes) {
 
 }  // namespace
 
-Round::Round(RoundNumber number, const JobSettings& settings, std::vector<Returning> returning,
-             TimePoint opened, TimePoint earliest)
+Round::Round(RoundNumber number, const JobSettings& settings,
+             const std::vector<Returning>& returning, TimePoint opened, TimePoint earliest)
     : number_(number),
       settings_(settings),
       gives_up_(std::max(opened, earliest) + settings.join_timeout),
       earliest_(earliest),
-      outstanding_(std::move(returning)),
       held_(earliest > opened) {
-  for (const Returning& node : outstanding_) previous_ranks_[node.node_id] = node.group_rank;
+  for (const Returning& node : returning) previous_ranks_[node.node_id] = node.group_rank;
+  WaitFor(returning);
 }
 
 Round::Round(const RoundRecord& record, const JobSettings& settings, TimePoint now)
@@ -42,11 +42,11 @@ Round::Round(const RoundRecord& record, const JobSettings& settings, TimePoint n
       earliest_(record.held_for ? now + *record.held_for : TimePoint::min()),
       previous_ranks_(record.previous_ranks.begin(), record.previous_ranks.end()),
       state_(record.complete ? State::kComplete : State::kGathering),
-      outstanding_(record.outstanding),
       anyone_returned_(record.anyone_returned),
       spares_(record.spares),
       held_(record.held_for.has_value()),
       members_(record.members) {
+  WaitFor(record.outstanding);
   for (const NodeInfo& node : record.joined) Admit(node);
   if (record.last_call_in) last_call_ends_ = now + *record.last_call_in;
 }
@@ -57,7 +57,7 @@ RoundRecord Round::Record(TimePoint now) const {
   record.complete = state_ == State::kComplete;
   record.anyone_returned = anyone_returned_;
   record.previous_ranks.insert(previous_ranks_.begin(), previous_ranks_.end());
-  record.outstanding = outstanding_;
+  for (const auto& [number, node] : outstanding_) record.outstanding.push_back(node);
   record.joined = joined_;
   record.spares = spares_;
   record.members = members_;
@@ -76,8 +76,7 @@ Round::JoinOutcome Round::Join(const NodeInfo& node, TimePoint now) {
     return JoinOutcome::kSpare;
   }
 
-  if (const auto kept = FindNode(outstanding_, node.node_id); kept != outstanding_.end()) {
-    outstanding_.erase(kept);
+  if (StopWaitingFor(node.node_id)) {
     anyone_returned_ = true;
   } else if (FreePlaces() == 0) {
     spares_.push_back(node);
@@ -95,9 +94,7 @@ void Round::Leave(std::string_view node_id, TimePoint now) {
     joined_ids_.erase(joined_ids_.find(node_id));
     joined_.erase(FindNode(joined_, node_id));
   }
-  if (const auto kept = FindNode(outstanding_, node_id); kept != outstanding_.end()) {
-    outstanding_.erase(kept);
-  }
+  StopWaitingFor(node_id);
   PromoteSpares();
   Settle(now);
 }
@@ -121,7 +118,7 @@ void Round::Tick(TimePoint now) {
     Complete();
   } else if (now >= gives_up_) {
     // Places that were kept until now go to those who wait for one.
-    outstanding_.clear();
+    StopWaiting();
     PromoteSpares();
     if (static_cast<int>(joined_.size()) >= settings_.min_nodes) {
       Complete();
@@ -144,6 +141,27 @@ bool Round::IsJoined(std::string_view node_id) const {
 
 bool Round::IsSpare(std::string_view node_id) const {
   return FindNode(spares_, node_id) != spares_.end();
+}
+
+void Round::WaitFor(const std::vector<Returning>& nodes) {
+  for (const Returning& node : nodes) {
+    const std::size_t number = outstanding_.size();
+    outstanding_.emplace(number, node);
+    outstanding_ids_.emplace(node.node_id, number);
+  }
+}
+
+void Round::StopWaiting() {
+  outstanding_.clear();
+  outstanding_ids_.clear();
+}
+
+bool Round::StopWaitingFor(std::string_view node_id) {
+  const auto found = outstanding_ids_.find(node_id);
+  if (found == outstanding_ids_.end()) return false;
+  outstanding_.erase(found->second);
+  outstanding_ids_.erase(found);
+  return true;
 }
 
 int Round::FreePlaces() const {
@@ -192,7 +210,7 @@ void Round::Complete() {
   state_ = State::kComplete;
   last_call_ends_.reset();
   // Whoever has not come back by now is no longer waited for.
-  outstanding_.clear();
+  StopWaiting();
 }
 
 std::string Round::Explain(TimePoint now) const {
@@ -221,7 +239,7 @@ std::string Round::Explain(TimePoint now) const {
 
   if (!outstanding_.empty()) {
     std::vector<std::string> hosts;
-    for (const Returning& node : outstanding_) hosts.push_back(node.host);
+    for (const auto& [number, node] : outstanding_) hosts.push_back(node.host);
     return absl::StrCat(name, ": ", here, "; waiting for ", ShortList(hosts),
                         " to stop the last round's workers, at most ", Seconds(gives_up_ - now),
                         spares);

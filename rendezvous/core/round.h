@@ -53,7 +53,7 @@ class Round {
 
   // A round that starts to gather at `opened`, and is complete at `earliest` at the earliest.
   // 1 <= min_nodes <= max_nodes.
-  Round(RoundNumber number, const JobSettings& settings, std::vector<Returning> returning,
+  Round(RoundNumber number, const JobSettings& settings, const std::vector<Returning>& returning,
         TimePoint opened, TimePoint earliest = TimePoint::min());
 
   // The round that was recorded, as if no time had passed since. Not one whose time was up.
@@ -95,6 +95,10 @@ class Round {
 
  private:
   bool IsJoined(std::string_view node_id) const;
+  void WaitFor(const std::vector<Returning>& nodes);
+  // Forgets that a node of the round before may come back; false if it was not waited for.
+  bool StopWaitingFor(std::string_view node_id);
+  void StopWaiting();
   // Places that are neither taken nor kept.
   int FreePlaces() const;
   void Admit(const NodeInfo& node);
@@ -112,7 +116,10 @@ class Round {
   std::map<std::string, int, std::less<>> previous_ranks_;
 
   State state_ = State::kGathering;
-  std::vector<Returning> outstanding_;  // of the round before, neither back nor lost
+  // Of the round before, neither back nor lost; numbered in the order in which they were named, and
+  // their numbers, to find one among thousands.
+  std::map<std::size_t, Returning> outstanding_;
+  std::map<std::string, std::size_t, std::less<>> outstanding_ids_;
   bool anyone_returned_ = false;
   std::vector<NodeInfo> joined_;
   std::set<std::string, std::less<>> joined_ids_;  // of joined_, to find a node among thousands

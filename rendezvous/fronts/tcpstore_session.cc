@@ -141,14 +141,34 @@ void TcpStoreSession::TakeTurn() {
     return FinishTurn();
   }
   std::vector<char>& buffer = shared_.read_buffer;
-  const ssize_t count = recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  const int peek = decoder_.dialect() == TcpStoreDialect::k22 ? 0 : MSG_PEEK;
+  const ssize_t count =
+      recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT | peek);
   if (count == 0) return OnEndOfInput();
   if (count > 0) {
+    if (peek != 0) looked_at_ = static_cast<std::size_t>(count);
     Process({buffer.data(), static_cast<std::size_t>(count)});
+    if (peek != 0 && !closed_) {
+      Flush();
+      Discard();
+    }
     return FinishTurn();
   }
   if (errno != EAGAIN && errno != EINTR) return Close();
   AwaitReadable();
+}
+
+void TcpStoreSession::Discard() {
+  while (looked_at_ > 0 && !closed_) {
+    // Of TCP, MSG_TRUNC discards what it reads (man 7 tcp).
+    const ssize_t count =
+        recv(socket_.native_handle(), nullptr, looked_at_, MSG_DONTWAIT | MSG_TRUNC);
+    if (count > 0) {
+      looked_at_ -= static_cast<std::size_t>(count);
+    } else if (count == 0 || errno != EINTR) {
+      return Close();
+    }
+  }
 }
 
 void TcpStoreSession::Process(std::string_view input) {
@@ -252,6 +272,7 @@ void TcpStoreSession::Fail(const std::string& why) {
     (void)send(socket_.native_handle(), output.data() + sent_, unsent(),
                MSG_DONTWAIT | MSG_NOSIGNAL);
   }
+  Discard();  // else the kernel would end the connection with a reset
   Close();
 }
 
