@@ -1,8 +1,14 @@
 // Checkpoints as Python's torch.load sees them.
 #include "trainer/io/checkpoint.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include <filesystem>
 #include <fstream>
@@ -27,23 +33,23 @@ std::string PathFor(const std::string& name) {
 
 TEST(CheckpointTest, PythonReadsEveryDtypeAndView) {
   if (!PythonHasTorch()) GTEST_SKIP() << "needs Debian's python3-torch";
-  const at::Tensor matrix = torch::arange(6, torch::kFloat).view({2, 3});
+  const at::Tensor matrix = at::arange(6, at::kFloat).view({2, 3});
   const std::string path = PathFor("dtypes.pt");
   const absl::Status saved = SaveStateDict(
       {
           {"z.weight", matrix},
           {"a.transposed", matrix.t()},
           {"row", matrix[1]},
-          {"scalar", torch::tensor(2.5)},
-          {"empty", torch::zeros({0, 4})},
-          {"double", torch::tensor({1.0 / 3}, torch::kDouble)},
-          {"half", torch::tensor({0.5}, torch::kHalf)},
-          {"bfloat16", torch::tensor({1.5}, torch::kBFloat16)},
-          {"long", torch::tensor({-(std::int64_t{1} << 40)}, torch::kLong)},
-          {"int", torch::tensor({-7}, torch::kInt)},
-          {"byte", torch::tensor({255}, torch::kByte)},
-          {"bool", torch::tensor({true, false}, torch::kBool)},
-          {"leaf", torch::ones({2}).requires_grad_()},
+          {"scalar", at::scalar_tensor(2.5)},
+          {"empty", at::zeros({0, 4})},
+          {"double", at::tensor({1.0 / 3}, at::kDouble)},
+          {"half", at::full({1}, 0.5, at::kHalf)},
+          {"bfloat16", at::full({1}, 1.5, at::kBFloat16)},
+          {"long", at::tensor({-(std::int64_t{1} << 40)}, at::kLong)},
+          {"int", at::tensor({-7}, at::kInt)},
+          {"byte", at::tensor({255}, at::kByte)},
+          {"bool", at::tensor({1, 0}, at::kByte).to(at::kBool)},
+          {"leaf", at::ones({2}).requires_grad_()},
       },
       path);
   ASSERT_TRUE(saved.ok()) << saved;
@@ -72,7 +78,7 @@ for name, t in state.items():
 }
 
 TEST(CheckpointTest, AnUnwritablePathIsAUsersMistake) {
-  const absl::Status status = SaveStateDict({{"w", torch::ones({2})}}, "/no/such/dir/w.pt");
+  const absl::Status status = SaveStateDict({{"w", at::ones({2})}}, "/no/such/dir/w.pt");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "write /no/such/dir/w.pt: No such file or directory");
 }
@@ -82,7 +88,7 @@ TEST(CheckpointTest, AFullDiskIsAnErrorAndLeavesNothing) {
   // The temporary file is a link to a device that is always full.
   const std::string path = PathFor("full.pt");
   std::filesystem::create_symlink("/dev/full", path + ".tmp");
-  const absl::Status status = SaveStateDict({{"w", torch::ones({1 << 20})}}, path);
+  const absl::Status status = SaveStateDict({{"w", at::ones({1 << 20})}}, path);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(status.message(), "write " + path + ": No space left on device");
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -92,8 +98,7 @@ TEST(CheckpointTest, AFullDiskIsAnErrorAndLeavesNothing) {
 TEST(CheckpointTest, ADtypeWithoutAStorageIsRefusedBeforeTheFileIsTouched) {
   const std::string path = PathFor("complex.pt");
   std::ofstream(path) << "old";
-  const absl::Status status =
-      SaveStateDict({{"spectrum", torch::ones({2}, torch::kComplexFloat)}}, path);
+  const absl::Status status = SaveStateDict({{"spectrum", at::ones({2}, at::kComplexFloat)}}, path);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("spectrum"), absl::string_view::npos);
   EXPECT_EQ(std::filesystem::file_size(path), 3u);

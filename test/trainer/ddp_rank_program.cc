@@ -4,6 +4,15 @@
 #include <cstdio>
 #include <vector>
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tanh.h>
+#include <torch/utils.h>
+
 #include "trainer/compat/torch_compat.h"
 #include "trainer/core/environment.h"
 #include "trainer/dist/process_group.h"
@@ -30,17 +39,17 @@ double Difference(const at::Tensor& a, const at::Tensor& b) {
 
 std::vector<NamedTensor> MakeParameters(std::uint64_t seed) {
   torch::manual_seed(seed);
-  const auto make = [](at::IntArrayRef sizes) { return torch::randn(sizes).requires_grad_(); };
+  const auto make = [](at::IntArrayRef sizes) { return at::randn(sizes).requires_grad_(); };
   return {{"w1", make({20, 30})}, {"b1", make({30})}, {"w2", make({30, 5})}};
 }
 
 at::Tensor Loss(const std::vector<NamedTensor>& p, const at::Tensor& x, const at::Tensor& y) {
-  const at::Tensor hidden = torch::tanh(torch::matmul(x, p[0].tensor) + p[1].tensor);
-  return torch::mse_loss(torch::matmul(hidden, p[2].tensor), y);
+  const at::Tensor hidden = at::tanh(at::matmul(x, p[0].tensor) + p[1].tensor);
+  return at::mse_loss(at::matmul(hidden, p[2].tensor), y);
 }
 
 void Step(const std::vector<NamedTensor>& parameters) {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   for (const NamedTensor& parameter : parameters) {
     at::Tensor tensor = parameter.tensor;
     tensor.sub_(tensor.grad(), 0.1);
@@ -60,17 +69,17 @@ int Main() {
   // Each rank starts from values of its own; DDP has to give all of them those of rank 0.
   const std::vector<NamedTensor> mine = MakeParameters(100 + env.rank);
   const std::vector<NamedTensor> whole = MakeParameters(100);
-  const NamedTensor buffer = {"mean", torch::full({3}, double(env.rank + 7))};
+  const NamedTensor buffer = {"mean", at::full({3}, double(env.rank + 7))};
   DistributedDataParallel ddp(mine, {buffer}, *group);
   for (std::size_t i = 0; i < mine.size(); ++i) {
     Expect(Difference(mine[i].tensor, whole[i].tensor) == 0, "parameters are not rank 0's");
   }
-  Expect(Difference(buffer.tensor, torch::full({3}, 7.0)) == 0, "the buffer is not rank 0's");
+  Expect(Difference(buffer.tensor, at::full({3}, 7.0)) == 0, "the buffer is not rank 0's");
 
   for (int step = 0; step < kSteps; ++step) {
     torch::manual_seed(step);  // the same batch on every rank
-    const at::Tensor x = torch::randn({kRankBatch * env.world_size, 20});
-    const at::Tensor y = torch::randn({kRankBatch * env.world_size, 5});
+    const at::Tensor x = at::randn({kRankBatch * env.world_size, 20});
+    const at::Tensor y = at::randn({kRankBatch * env.world_size, 5});
     const auto part = [&](const at::Tensor& t) {
       return t.narrow(0, env.rank * kRankBatch, kRankBatch);
     };
@@ -83,15 +92,15 @@ int Main() {
                               kTolerance * std::max(1.0, scale),
              "gradients are not those of the whole batch");
     }
-    Expect(Difference(buffer.tensor, torch::full({3}, double(step))) == 0,
+    Expect(Difference(buffer.tensor, at::full({3}, double(step))) == 0,
            "the buffer is not rank 0's before a forward pass");
     Step(mine);
     Step(whole);
   }
 
   {
-    const torch::NoGradGuard no_grad;
-    const at::Tensor ones = torch::ones({2});
+    const at::NoGradGuard no_grad;
+    const at::Tensor ones = at::ones({2});
     Expect(ddp.Forward([&] { return ones; }).equal(ones), "evaluation changes the output");
   }
   group->Barrier();

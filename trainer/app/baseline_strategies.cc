@@ -1,5 +1,5 @@
 // What DDP is compared with: averaging of parameters, and replicas in threads of one process.
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <stdexcept>
 #include <utility>

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include <ATen/ops/from_blob.h>
+
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -44,7 +46,7 @@ absl::StatusOr<std::string> FromRankZero(const absl::StatusOr<std::string>& foun
   for (std::int64_t begin = 0; begin < size; begin += kPiece) {
     const std::int64_t length = std::min(kPiece, size - begin);
     // Borrows the string's memory.
-    const at::Tensor part = torch::from_blob(bytes.data() + begin, {length}, torch::kByte);
+    const at::Tensor part = at::from_blob(bytes.data() + begin, {length}, at::kByte);
     std::vector<at::Tensor> moved = {part.to(group.device())};
     group.group()->broadcast(moved)->wait();
     part.copy_(moved[0]);

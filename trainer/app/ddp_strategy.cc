@@ -1,5 +1,5 @@
 // Each rank has the whole model and a part of each batch; alone, the whole batch.
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <algorithm>
 #include <functional>
@@ -22,6 +22,12 @@ BatchNormFunction SyncedBatchNorm(ProcessGroup& group) {
                                  {parts.weight, parts.bias, parts.running_mean, parts.running_var},
                                  parts.momentum, parts.epsilon, group);
   };
+}
+
+// The first `count` of the rows of `tensor`, or itself when it has no more: each operation that is
+// left out is one less on the way back, too.
+at::Tensor First(const at::Tensor& tensor, std::int64_t count) {
+  return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
 }
 
 class DdpStrategy : public Strategy {
@@ -79,7 +85,7 @@ class DdpStrategy : public Strategy {
       const auto forward = [&] { return parts_.model.Forward(moved.inputs); };
       const at::Tensor scores =
           ddp_ ? ddp_->Forward(std::function<at::Tensor()>(forward)) : forward();
-      loss = CrossEntropySum(scores.narrow(0, 0, own), moved.targets.narrow(0, 0, own));
+      loss = CrossEntropySum(First(scores, own), First(moved.targets, own));
     }
     parts_.phases.Enter(Phase::kBackward);
     loss.div(divisor).backward();

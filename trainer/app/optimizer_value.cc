@@ -54,7 +54,7 @@ Value OptimizerStateValue(const OptimizerState& state) {
       const auto number = static_cast<std::int64_t>(numbers.size());
       numbers.emplace(parameter, number);
       names.push_back(parameter);
-      params.push_back(number);
+      params.emplace_back(number);
     }
     dict.Set("names", std::move(names));
     dict.Set("params", std::move(params));

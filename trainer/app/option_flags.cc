@@ -114,6 +114,9 @@ void AddModelFlags(CLI::App& app, Options& o, RawOptions& raw) {
                "Type of the parameters");
   group.Switch("bf16", o.bf16, "Compute in bfloat16 what allows it (autocast)");
   group.Switch("channels-last", o.model.channels_last, "Keep images with their channels innermost");
+  group.Choice("--stem", o.model.stem,
+               {{"imagenet", ResNetStem::kImageNet}, {"small", ResNetStem::kSmall}},
+               "Of resnet18: torchvision's own, or one for images of some 32 pixels");
   group.Number("--context", o.model.gpt.context, 1, 1 << 16, "Of gpt: bytes it looks back");
   group.Number("--layers", o.model.gpt.layers, 1, 1000, "Of gpt: transformer blocks");
   group.Number("--heads", o.model.gpt.heads, 1, 1000, "Of gpt: attention heads of a block");

@@ -5,8 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -14,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "trainer/app/broadcast.h"
+#include "trainer/io/byte_source.h"
 #include "trainer/io/checkpoint_directory.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/torch_file.h"
@@ -46,10 +46,12 @@ absl::StatusOr<std::optional<Resumable>> Read(const CheckpointOptions& options) 
 }
 
 absl::StatusOr<std::string> ReadBytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  if (file) return bytes;
-  return absl::UnavailableError(absl::StrCat("read ", path, ": ", std::strerror(errno)));
+  const absl::StatusOr<std::unique_ptr<FileSource>> file = FileSource::Open(path);
+  if (!file.ok()) return file.status();
+  std::string bytes((*file)->size(), '\0');
+  const absl::Status read = (*file)->Read(0, bytes.data(), bytes.size());
+  if (!read.ok()) return read;
+  return bytes;
 }
 
 // The value in the bytes of a file of torch.save, by way of a file that has no name.

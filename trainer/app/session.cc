@@ -1,6 +1,6 @@
 #include "trainer/app/session.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 #include <algorithm>
 #include <utility>

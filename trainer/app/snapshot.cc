@@ -1,6 +1,7 @@
 #include "trainer/app/snapshot.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
 #include <cstring>
 #include <utility>
@@ -47,7 +48,7 @@ Value TakeSnapshot(const Trained& trained, const std::string& model_name, double
   scheduler.Set("last_epoch", trained.state.step);
   scheduler.Set("_last_lr", Value::List{lr});
   Value::List states;
-  for (const std::string& state : rng) states.push_back(BytesTensor(state));
+  for (const std::string& state : rng) states.emplace_back(BytesTensor(state));
 
   Dict snapshot;
   snapshot.Set("model", StateDictValue(trained.model.StateDict()));

@@ -1,6 +1,6 @@
 #include "trainer/app/strategy.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 
 namespace muster::trainer {
 

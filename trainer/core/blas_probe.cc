@@ -1,6 +1,9 @@
 #include "trainer/core/blas_probe.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,7 @@
 #include "trainer/data/image_dataset.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
 #include <stdexcept>
 #include <string>

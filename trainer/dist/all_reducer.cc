@@ -153,7 +153,7 @@ AllReducer::AllReducer(ProcessGroup& group, std::size_t largest_bytes, const Shm
 
 AllReducer::~AllReducer() = default;
 
-void AllReducer::Sum(at::Tensor& tensor, double scale) {
+void AllReducer::Sum(at::Tensor& tensor, double scale, Waiting waiting) {
   const at::NoGradGuard no_grad;
   Parts& p = *parts_;
   if (!p.shm) {
@@ -165,7 +165,9 @@ void AllReducer::Sum(at::Tensor& tensor, double scale) {
   auto* const data = static_cast<std::byte*>(tensor.data_ptr());
   const auto count = static_cast<std::size_t>(tensor.numel());
   if (p.group.layout().hosts == 1) {
-    if (auto status = p.shm->AllReduce(type, data, count, scale); !status.ok()) Throw(status);
+    if (auto status = p.shm->AllReduce(type, data, count, scale, waiting); !status.ok()) {
+      Throw(status);
+    }
     return;
   }
   if (auto status = p.shm->Reduce(type, data, count, scale); !status.ok()) Throw(status);

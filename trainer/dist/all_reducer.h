@@ -9,6 +9,7 @@
 
 #include "trainer/dist/process_group.h"
 #include "trainer/dist/shm_options.h"
+#include "trainer/dist/waiting.h"
 
 namespace muster::trainer {
 
@@ -32,7 +33,7 @@ class AllReducer {
   // `scale` times its sum over the ranks. Half and bfloat16 are added up in float. Blocks. Throws
   // std::runtime_error that names the rank and its pid when a peer on this host is gone or stopped,
   // and what c10d throws; after that it is of no more use.
-  void Sum(at::Tensor& tensor, double scale = 1.0);
+  void Sum(at::Tensor& tensor, double scale = 1.0, Waiting waiting = Waiting::kSleep);
 
   // Bytes that this rank took from other ranks' memory so far, plus those the leader sent to other
   // hosts. Counted with kShm; with kGloo and kNccl it is what a ring sends (see traffic.h).

@@ -5,7 +5,11 @@
 #include <string>
 #include <utility>
 
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/cuda.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -162,7 +166,7 @@ absl::StatusOr<CommChoice> ProcessGroup::Choose(Comm asked, bool nccl) {
 }
 
 std::vector<double> ProcessGroup::Sum(const std::vector<double>& values) {
-  std::vector<at::Tensor> tensors = {torch::tensor(values, torch::kDouble).to(device_)};
+  std::vector<at::Tensor> tensors = {at::tensor(values, at::kDouble).to(device_)};
   joined_->group->allreduce(tensors)->wait();
   const at::Tensor sums = tensors[0].cpu();
   const auto* first = sums.data_ptr<double>();
@@ -171,10 +175,10 @@ std::vector<double> ProcessGroup::Sum(const std::vector<double>& values) {
 
 std::vector<std::string> ProcessGroup::Gather(const std::string& mine, std::size_t most) {
   const auto width = static_cast<std::int64_t>(most);
-  const at::Tensor own = torch::zeros({width}, torch::kUInt8);
+  const at::Tensor own = at::zeros({width}, at::kByte);
   std::memcpy(own.data_ptr(), mine.data(), std::min(mine.size(), most));
   std::vector<std::vector<at::Tensor>> all(1);
-  for (int rank = 0; rank < size_; ++rank) all[0].push_back(torch::empty_like(own).to(device_));
+  for (int rank = 0; rank < size_; ++rank) all[0].push_back(at::empty_like(own).to(device_));
   std::vector<at::Tensor> input = {own.to(device_)};
   joined_->group->allgather(all, input)->wait();
   std::vector<std::string> texts;

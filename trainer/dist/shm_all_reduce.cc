@@ -42,17 +42,37 @@ std::byte* ShmAllReduce::Window(int member) const {
 }
 
 absl::Status ShmAllReduce::AllReduce(ElementType type, std::byte* data, std::size_t count,
-                                     double scale) {
-  return ReduceTo(To::kAll, type, data, count, scale);
+                                     double scale, Waiting waiting) {
+  if (members_ == 2) return AddUpBoth(type, data, count, scale, waiting);
+  return ReduceTo(To::kAll, type, data, count, scale, waiting);
 }
 
 absl::Status ShmAllReduce::Reduce(ElementType type, std::byte* data, std::size_t count,
                                   double scale) {
-  return ReduceTo(To::kFirst, type, data, count, scale);
+  return ReduceTo(To::kFirst, type, data, count, scale, Waiting::kSleep);
+}
+
+absl::Status ShmAllReduce::AddUpBoth(ElementType type, std::byte* data, std::size_t count,
+                                     double scale, Waiting waiting) {
+  const std::size_t size = ElementBytes(type);
+  const std::size_t bytes = count * size;
+  const std::byte* sources[2] = {};
+  for (std::size_t done = 0; done < bytes; done += window_bytes_) {
+    std::byte* const piece = data + done;
+    const std::size_t length = std::min(window_bytes_, bytes - done);
+    std::memcpy(Window(member_), piece, length);
+    if (absl::Status status = barrier_.Arrive(waiting); !status.ok()) return status;
+    sources[member_] = piece;
+    sources[1 - member_] = Window(1 - member_);
+    ScaledSum(type, sources, length / size, scale, piece);
+    moved_bytes_ += static_cast<std::int64_t>(length);
+    turn_ = 1 - turn_;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ShmAllReduce::ReduceTo(To to, ElementType type, std::byte* data, std::size_t count,
-                                    double scale) {
+                                    double scale, Waiting waiting) {
   const std::size_t size = ElementBytes(type);
   const std::size_t bytes = count * size;
   for (std::size_t done = 0; done < bytes; done += window_bytes_) {
@@ -76,7 +96,7 @@ absl::Status ShmAllReduce::ReduceTo(To to, ElementType type, std::byte* data, st
     for (int member = 0; member < members_; ++member) {
       if (member != member_) copy(mine, piece, member);
     }
-    if (absl::Status status = barrier_.Arrive(); !status.ok()) return status;
+    if (absl::Status status = barrier_.Arrive(waiting); !status.ok()) return status;
 
     std::vector<const std::byte*> sources;
     for (int member = 0; member < members_; ++member) {
@@ -85,7 +105,7 @@ absl::Status ShmAllReduce::ReduceTo(To to, ElementType type, std::byte* data, st
     ScaledSum(type, sources, part(member_) / size, scale, piece + begin(member_));
     copy(mine, piece, member_);
     moved_bytes_ += static_cast<std::int64_t>(part(member_)) * (members_ - 1);
-    if (absl::Status status = barrier_.Arrive(); !status.ok()) return status;
+    if (absl::Status status = barrier_.Arrive(waiting); !status.ok()) return status;
 
     for (int member = 0; member < members_; ++member) {
       if (member == member_ || (to == To::kFirst && member_ != 0)) continue;

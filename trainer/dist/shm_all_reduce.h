@@ -10,6 +10,7 @@
 #include "trainer/dist/shm_arithmetic.h"
 #include "trainer/dist/shm_barrier.h"
 #include "trainer/dist/shm_segment.h"
+#include "trainer/dist/waiting.h"
 
 namespace muster::trainer {
 
@@ -18,6 +19,9 @@ namespace muster::trainer {
 // the sums there, wait, and take the shares of others (all-gather). Pieces use the two windows in
 // turn, so that nobody has to wait before it fills the next one: whoever comes to the first wait of
 // piece k + 1 has left piece k - 1.
+//
+// Two members share nothing out: each adds up all of it, which moves as many bytes between them and
+// takes one wait instead of two.
 //
 // The members call the same operations with the same sizes in the same order, from one thread each.
 // An operation returns kUnavailable with a sentence that names the rank when a member is gone or
@@ -33,7 +37,8 @@ class ShmAllReduce {
 
   // Replaces `data`, `count` elements, by `scale` times the sum over the members. All get the same
   // bits: each element is added up by one member, in the order of the members.
-  absl::Status AllReduce(ElementType type, std::byte* data, std::size_t count, double scale);
+  absl::Status AllReduce(ElementType type, std::byte* data, std::size_t count, double scale,
+                         Waiting waiting = Waiting::kSleep);
   // The same for member 0 alone; what the others' `data` holds afterwards is not said.
   absl::Status Reduce(ElementType type, std::byte* data, std::size_t count, double scale);
   // Replaces everybody's `data`, `bytes` long, by member 0's.
@@ -46,7 +51,10 @@ class ShmAllReduce {
 
  private:
   enum class To { kAll, kFirst };
-  absl::Status ReduceTo(To to, ElementType type, std::byte* data, std::size_t count, double scale);
+  absl::Status AddUpBoth(ElementType type, std::byte* data, std::size_t count, double scale,
+                         Waiting waiting);
+  absl::Status ReduceTo(To to, ElementType type, std::byte* data, std::size_t count, double scale,
+                        Waiting waiting);
   std::byte* Window(int member) const;  // the one whose turn it is
 
   const int member_;

@@ -1,6 +1,7 @@
 #include "trainer/dist/shm_barrier.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -20,9 +21,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// A peer that is busy on another processor comes within this many looks, more often than not; one
-// that needs our processor does not come at all before we sleep.
-constexpr int kSpins = 200;
+// A waiter sleeps after this many looks.
+constexpr int kLooks = 200;
+// With Waiting::kSpin it first looks for this long: what a sleep and a wake-up cost, several times
+// where processors that have nothing to do are put to rest.
+constexpr std::chrono::microseconds kSpin(100);
 // How often a waiter looks its peers up.
 constexpr milliseconds kLookEvery(50);
 // More time than this between two looks means that we did not run ourselves.
@@ -44,6 +47,14 @@ void WakeAll(std::atomic<std::uint32_t>& word) {
 // Whether a counter that goes round is at `target` or past it.
 bool Reached(std::uint32_t count, std::uint32_t target) {
   return static_cast<std::int32_t>(count - target) >= 0;
+}
+
+// Whether as many processors as there are members may run us. Where there are fewer, a peer may
+// need the one that a waiter would look on.
+bool EnoughProcessors(std::size_t members) {
+  cpu_set_t processors;
+  return sched_getaffinity(0, sizeof processors, &processors) == 0 &&
+         static_cast<std::size_t>(CPU_COUNT(&processors)) >= members;
 }
 
 void Pause() {
@@ -80,7 +91,9 @@ ShmBarrier::Cell& ShmBarrier::cell(int member) const {
 }
 
 ShmBarrier::ShmBarrier(std::byte* memory, Options options)
-    : board_(reinterpret_cast<Board*>(memory)), options_(std::move(options)) {
+    : board_(reinterpret_cast<Board*>(memory)),
+      options_(std::move(options)),
+      enough_processors_(EnoughProcessors(options_.ranks.size())) {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
                 std::atomic<std::uint32_t>::is_always_lock_free);
   const ProcessIdentity me = ThisProcess();
@@ -98,7 +111,7 @@ void ShmBarrier::Leave() {
   WakeAll(mine.arrivals);
 }
 
-absl::Status ShmBarrier::Arrive() {
+absl::Status ShmBarrier::Arrive(Waiting waiting) {
   if (!failed_.ok()) return failed_;
   ++arrivals_;
   Cell& mine = cell(options_.member);
@@ -108,17 +121,21 @@ absl::Status ShmBarrier::Arrive() {
   if (mine.sleepers.load() > 0) WakeAll(mine.arrivals);
   const int members = static_cast<int>(options_.ranks.size());
   for (int peer = 0; peer < members && failed_.ok(); ++peer) {
-    if (peer != options_.member) failed_ = WaitFor(peer, arrivals_);
+    if (peer != options_.member) failed_ = WaitFor(peer, arrivals_, waiting);
   }
   return failed_;
 }
 
-absl::Status ShmBarrier::WaitFor(int peer, std::uint32_t arrivals) {
+absl::Status ShmBarrier::WaitFor(int peer, std::uint32_t arrivals, Waiting waiting) {
   Cell& its = cell(peer);
-  for (int i = 0; i < kSpins; ++i) {
-    if (Reached(its.arrivals.load(std::memory_order_acquire), arrivals)) return absl::OkStatus();
-    Pause();
-  }
+  const bool spin = waiting == Waiting::kSpin && enough_processors_;
+  const Clock::time_point spin_until = spin ? Clock::now() + kSpin : Clock::time_point();
+  do {
+    for (int i = 0; i < kLooks; ++i) {
+      if (Reached(its.arrivals.load(std::memory_order_acquire), arrivals)) return absl::OkStatus();
+      Pause();
+    }
+  } while (spin && Clock::now() < spin_until);
 
   absl::Status status;
   std::vector<milliseconds> stopped(options_.ranks.size());

@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 
+#include "trainer/dist/waiting.h"
+
 namespace muster::trainer {
 
 // A barrier in shared memory. Each member has a cell that counts its arrivals; a member arrives by
@@ -41,7 +43,7 @@ class ShmBarrier {
   // Returns once every member has called it as often. kUnavailable with a sentence that names the
   // rank and the pid when one of them is gone, is stopped or has left, and when the timeout passes.
   // What a member wrote before it arrived is seen by all after they return.
-  absl::Status Arrive();
+  absl::Status Arrive(Waiting waiting = Waiting::kSleep);
 
   // Ends every wait for this member, now and later, with an error. From the owner's thread.
   void Leave();
@@ -50,7 +52,7 @@ class ShmBarrier {
   struct Cell;
   struct Board;
 
-  absl::Status WaitFor(int peer, std::uint32_t arrivals);
+  absl::Status WaitFor(int peer, std::uint32_t arrivals, Waiting waiting);
   // Looks up everybody who has not arrived.
   absl::Status LookAtPeers(std::uint32_t arrivals, std::vector<std::chrono::milliseconds>& stopped);
   absl::Status Fail(int peer, std::uint32_t what);
@@ -59,6 +61,7 @@ class ShmBarrier {
 
   Board* const board_;
   const Options options_;
+  const bool enough_processors_;  // for all members at once
   std::uint32_t arrivals_ = 0;
   absl::Status failed_;
 };

@@ -2,8 +2,8 @@
 
 #include <mutex>
 
-#include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Tensor.h>
 
 #include "absl/strings/str_cat.h"
 

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
 #include "absl/strings/str_cat.h"

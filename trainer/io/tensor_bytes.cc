@@ -3,7 +3,8 @@
 #include <array>
 #include <utility>
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
 namespace muster::trainer {
 namespace {

@@ -1,13 +1,13 @@
 #include "trainer/io/zip_reader.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+
+#include "trainer/io/crc32.h"
 
 namespace muster::trainer {
 namespace {
@@ -186,14 +186,14 @@ absl::Status ZipReader::Read(const Record& record, void* out) const {
     return absl::InvalidArgumentError("it is compressed, as torch.save never does");
   // In pieces, so that the checksum finds the bytes in the processor's cache.
   constexpr std::uint64_t kPiece = 256 << 10;
-  uLong crc = 0;
+  std::uint32_t crc = 0;
   for (std::uint64_t done = 0; done < record.size;) {
     const std::uint64_t count = std::min(kPiece, record.size - done);
     unsigned char* to = static_cast<unsigned char*>(out) + done;
     if (absl::Status status = source_->Read(record.offset + done, to, count); !status.ok()) {
       return status;
     }
-    crc = crc32_z(crc, to, count);
+    crc = Crc32(crc, to, count);
     done += count;
   }
   // 0 also means that there is none (torch.serialization.set_crc32_options).

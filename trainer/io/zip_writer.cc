@@ -1,8 +1,8 @@
 #include "trainer/io/zip_writer.h"
 
-#include <zlib.h>
-
 #include <type_traits>
+
+#include "trainer/io/crc32.h"
 
 namespace muster::trainer {
 namespace {
@@ -35,10 +35,7 @@ class Bytes {
 }  // namespace
 
 absl::Status ZipWriter::Add(const std::string& name, std::string_view data) {
-  const Record record = {name,
-                         static_cast<std::uint32_t>(crc32_z(
-                             0, reinterpret_cast<const unsigned char*>(data.data()), data.size())),
-                         data.size(), position_};
+  const Record record = {name, Crc32(0, data.data(), data.size()), data.size(), position_};
   constexpr std::uint64_t kHeader = 30, kZip64Extra = 20, kPaddingExtra = 4;
   const std::uint64_t unpadded = position_ + kHeader + name.size() + kZip64Extra + kPaddingExtra;
   const std::uint64_t padding = (kAlignment - unpadded % kAlignment) % kAlignment;

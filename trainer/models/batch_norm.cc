@@ -1,6 +1,7 @@
 #include "trainer/models/batch_norm.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/batch_norm.h>
 
 namespace muster::trainer {
 

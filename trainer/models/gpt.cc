@@ -1,6 +1,15 @@
 #include "trainer/models/gpt.h"
 
-#include <torch/torch.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/ones.h>
+#include <torch/nn/init.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/embedding.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 
 #include <cmath>
 #include <limits>
@@ -51,7 +60,7 @@ class Mlp : public nn::Module {
       : c_fc_(register_module("c_fc", nn::Linear(options.width, kMlpFactor * options.width))),
         c_proj_(register_module("c_proj", nn::Linear(kMlpFactor * options.width, options.width))) {}
 
-  at::Tensor Forward(const at::Tensor& x) { return c_proj_(torch::gelu(c_fc_(x))); }
+  at::Tensor Forward(const at::Tensor& x) { return c_proj_(at::gelu(c_fc_(x))); }
 
  private:
   nn::Linear c_fc_;
@@ -104,9 +113,9 @@ class Gpt : public nn::Module {
   at::Tensor Forward(const at::Tensor& tokens) {
     const std::int64_t length = tokens.size(1);
     const auto on_device = tokens.options();
-    const at::Tensor places = torch::arange(length, on_device);
+    const at::Tensor places = at::arange(length, on_device);
     const at::Tensor hidden =
-        torch::ones({length, length}, on_device.dtype(torch::kBool)).triu(/*diagonal=*/1);
+        at::ones({length, length}, on_device.dtype(at::kBool)).triu(/*diagonal=*/1);
     at::Tensor x = wte_(tokens) + wpe_(places);
     for (const auto& block : blocks_) x = block->Forward(x, hidden);
     x = ln_f_(x);

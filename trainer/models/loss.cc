@@ -1,6 +1,7 @@
 #include "trainer/models/loss.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/cross_entropy_loss.h>
 
 namespace muster::trainer {
 

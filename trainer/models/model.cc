@@ -1,6 +1,7 @@
 #include "trainer/models/model.h"
 
-#include <torch/torch.h>
+#include <torch/nn/module.h>
+#include <torch/utils.h>
 
 #include <utility>
 

@@ -15,8 +15,15 @@ enum class ModelKind {
   kCnn,  // two 3 x 3 convolutions (16 and 32 channels), each halved by max-pooling, then 128 hidden
          // units
   kMlp,  // hidden layers of the widths in `hidden`
-  kResNet18,  // ResNet-18 with the stem for small images: one 3 x 3 convolution, no pooling
+  kResNet18,  // torchvision's resnet18
   kGpt,       // a decoder-only transformer over bytes
+};
+
+// What a ResNet does to images before its first block.
+enum class ResNetStem {
+  kSmall,     // a 3 x 3 convolution: for images of 32 pixels or so
+  kImageNet,  // torchvision's: a 7 x 7 convolution and a pooling that halve them twice. On small
+              // images, too, a twelfth of the computing
 };
 
 // The sizes of a GPT. Their defaults make 0.8 million parameters, which two processor cores train
@@ -45,6 +52,8 @@ struct ModelOptions {
 
   // Of kMlp: the widths of its hidden layers, {4096, 4096, 1024} for the large one.
   std::vector<std::int64_t> hidden = {256, 256};
+
+  ResNetStem stem = ResNetStem::kSmall;  // of kResNet18
 
   GptOptions gpt;
 

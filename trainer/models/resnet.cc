@@ -1,6 +1,16 @@
 #include "trainer/models/resnet.h"
 
-#include <torch/torch.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+#include <torch/nn/init.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/conv.h>
+#include <torch/nn/modules/linear.h>
 
 #include <array>
 #include <string>
@@ -20,12 +30,11 @@ class BatchNorm : public nn::Module {
  public:
   BatchNorm(std::int64_t channels, std::shared_ptr<const BatchNormFunction> function)
       : function_(std::move(function)) {
-    parts_.weight = register_parameter("weight", torch::ones({channels}));
-    parts_.bias = register_parameter("bias", torch::zeros({channels}));
-    parts_.running_mean = register_buffer("running_mean", torch::zeros({channels}));
-    parts_.running_var = register_buffer("running_var", torch::ones({channels}));
-    parts_.num_batches_tracked =
-        register_buffer("num_batches_tracked", torch::tensor(0, torch::kLong));
+    parts_.weight = register_parameter("weight", at::ones({channels}));
+    parts_.bias = register_parameter("bias", at::zeros({channels}));
+    parts_.running_mean = register_buffer("running_mean", at::zeros({channels}));
+    parts_.running_var = register_buffer("running_var", at::ones({channels}));
+    parts_.num_batches_tracked = register_buffer("num_batches_tracked", at::scalar_tensor(0, at::kLong));
   }
 
   at::Tensor Forward(const at::Tensor& x) {
@@ -86,11 +95,18 @@ class BasicBlock : public nn::Module {
   const std::shared_ptr<Shortcut> shortcut_;  // null: the input itself
 };
 
+// The first convolution. Only conv1 of the two stems has weights: the pooling has none.
+nn::Conv2d StemConvolution(const ModelOptions& options) {
+  return options.stem == ResNetStem::kImageNet
+             ? Convolution(options.channels, kWidths[0], /*kernel=*/7, /*stride=*/2)
+             : Convolution(options.channels, kWidths[0], /*kernel=*/3, /*stride=*/1);
+}
+
 class ResNet18 : public nn::Module {
  public:
   ResNet18(const ModelOptions& options, const std::shared_ptr<BatchNormFunction>& norm)
-      : conv1_(register_module(
-            "conv1", Convolution(options.channels, kWidths[0], /*kernel=*/3, /*stride=*/1))),
+      : pools_(options.stem == ResNetStem::kImageNet),
+        conv1_(register_module("conv1", StemConvolution(options))),
         bn1_(register_module("bn1", std::make_shared<BatchNorm>(kWidths[0], norm))) {
     std::int64_t in = kWidths[0];
     for (std::size_t i = 0; i < kWidths.size(); ++i) {
@@ -117,11 +133,13 @@ class ResNet18 : public nn::Module {
 
   at::Tensor Forward(const at::Tensor& images) {
     at::Tensor x = bn1_->Forward(conv1_(images)).relu_();
+    if (pools_) x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
     for (const auto& block : blocks_) x = block->Forward(x);
-    return fc_(torch::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
+    return fc_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
   }
 
  private:
+  const bool pools_;
   nn::Conv2d conv1_;
   const std::shared_ptr<BatchNorm> bn1_;
   std::vector<std::shared_ptr<BasicBlock>> blocks_;  // of all layers, in order

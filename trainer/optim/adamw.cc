@@ -1,6 +1,8 @@
 #include "trainer/optim/adamw.h"
 
-#include <ATen/ATen.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <cmath>
 

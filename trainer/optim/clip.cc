@@ -1,6 +1,10 @@
 #include "trainer/optim/clip.h"
 
-#include <ATen/ATen.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/clamp_max.h>
+#include <ATen/ops/norm.h>
+#include <ATen/ops/stack.h>
 
 namespace muster::trainer {
 

@@ -1,8 +1,10 @@
 #include "trainer/optim/grouped.h"
 
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
 #include <unordered_map>

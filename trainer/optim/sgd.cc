@@ -1,6 +1,7 @@
 #include "trainer/optim/sgd.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
 
 #include "trainer/optim/one_pass.h"
 

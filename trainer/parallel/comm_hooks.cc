@@ -33,10 +33,19 @@ class ThreadHook : public c10d::CommHookInterface {
   }
 
   Future runHook(c10d::GradBucket& bucket) override {
-    Future future = c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get());
+    Job job = {bucket.getBuffer(),
+               c10::make_intrusive<c10::ivalue::Future>(c10::TensorType::get())};
+    Future future = job.future;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      queue_.push_back({bucket.getBuffer(), future});
+      std::unique_lock<std::mutex> lock(mutex_);
+      // After the last bucket backward() has nothing left to compute, so it can as well do this
+      // itself, without a thread that has to wake up first and then has to wake it up.
+      if (bucket.isLast() && queue_.empty() && !working_) {
+        lock.unlock();
+        Finish(job, Waiting::kSpin);
+        return future;
+      }
+      queue_.push_back(std::move(job));
     }
     work_.notify_one();
     return future;
@@ -57,21 +66,28 @@ class ThreadHook : public c10d::CommHookInterface {
       if (queue_.empty()) return;
       Job job = std::move(queue_.front());
       queue_.pop_front();
+      working_ = true;
       lock.unlock();
-      try {
-        Average(job.bucket);
-        job.future->markCompleted(job.bucket);
-      } catch (...) {
-        job.future->setError(std::current_exception());
-      }
+      Finish(job, Waiting::kSleep);
+      lock.lock();
+      working_ = false;
     }
   }
 
-  void Average(at::Tensor& bucket) {
+  void Finish(Job& job, Waiting waiting) {
+    try {
+      Average(job.bucket, waiting);
+      job.future->markCompleted(job.bucket);
+    } catch (...) {
+      job.future->setError(std::current_exception());
+    }
+  }
+
+  void Average(at::Tensor& bucket, Waiting waiting) {
     const at::NoGradGuard no_grad;
-    if (compression_ == CommHook::kNone) return reducer_->Sum(bucket, scale_);
+    if (compression_ == CommHook::kNone) return reducer_->Sum(bucket, scale_, waiting);
     at::Tensor narrow = bucket.to(compression_ == CommHook::kFloat16 ? at::kHalf : at::kBFloat16);
-    reducer_->Sum(narrow, scale_);
+    reducer_->Sum(narrow, scale_, waiting);
     bucket.copy_(narrow);
   }
 
@@ -82,6 +98,7 @@ class ThreadHook : public c10d::CommHookInterface {
   std::mutex mutex_;  // guards what is between here and the thread
   std::condition_variable work_;
   std::deque<Job> queue_;
+  bool working_ = false;  // the thread is averaging a bucket
   bool stopping_ = false;
 
   std::thread thread_;

@@ -13,7 +13,8 @@ class CommHookInterface;
 namespace muster::trainer {
 
 // Averages buckets by `reducer` in a thread of its own, in the order in which they get full, while
-// the gradients of the next ones are computed. A bucket that cannot be averaged makes backward()
+// the gradients of the next ones are computed; the last one, if no other is under way, in the
+// thread that computed it. A bucket that cannot be averaged makes backward()
 // throw what the reducer throws.
 std::unique_ptr<c10d::CommHookInterface> MakeThreadHook(std::shared_ptr<AllReducer> reducer,
                                                         int ranks, CommHook compression);

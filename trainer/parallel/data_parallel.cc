@@ -1,6 +1,6 @@
 #include "trainer/parallel/data_parallel.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>

@@ -5,6 +5,9 @@
 #include <tuple>
 #include <utility>
 
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "trainer/compat/torch_compat.h"
 #include "trainer/dist/all_reducer.h"
 #include "trainer/parallel/comm_hooks.h"
@@ -141,7 +144,7 @@ at::Tensor DistributedDataParallel::Forward(const std::function<at::Tensor()>& f
 
 std::vector<at::Tensor> DistributedDataParallel::Forward(
     const std::function<std::vector<at::Tensor>()>& forward) {
-  if (!torch::GradMode::is_enabled()) return forward();
+  if (!at::GradMode::is_enabled()) return forward();
   Engine& e = *engine_;
   // The order is that of DistributedDataParallel.forward.
   try {
@@ -157,7 +160,7 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
     throw;
   }
   if (e.options.broadcast_buffers && e.forward_sync && !e.buffers.empty()) {
-    const torch::NoGradGuard no_grad;
+    const at::NoGradGuard no_grad;
     c10d::broadcast_coalesced(e.group.group(), e.buffers, kBroadcastBytes, /*rank=*/0);
   }
   std::vector<at::Tensor> outputs = forward();

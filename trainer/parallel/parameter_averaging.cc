@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+
 #include "trainer/compat/torch_compat.h"
 #include "trainer/dist/all_reducer.h"
 
@@ -43,7 +46,7 @@ bool ParameterAveraging::AfterStep() {
 }
 
 void ParameterAveraging::Average() {
-  const torch::NoGradGuard no_grad;
+  const at::NoGradGuard no_grad;
   // One exchange for each type instead of one for each tensor.
   std::map<at::ScalarType, std::vector<at::Tensor>> by_type;
   for (const NamedTensor& parameter : parameters_) {
@@ -52,7 +55,7 @@ void ParameterAveraging::Average() {
   for (const auto& [type, tensors] : by_type) {
     std::vector<at::Tensor> flat;
     for (const at::Tensor& tensor : tensors) flat.push_back(tensor.reshape({-1}));
-    at::Tensor all = torch::cat(flat);
+    at::Tensor all = at::cat(flat);
     reducer_->Sum(all, 1.0 / ranks_);
     payload_bytes_ += static_cast<std::int64_t>(all.nbytes());
     std::int64_t at = 0;

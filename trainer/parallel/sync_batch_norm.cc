@@ -3,6 +3,13 @@
 #include <algorithm>
 #include <vector>
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
+#include <torch/csrc/autograd/custom_function.h>
+
 #include "trainer/compat/torch_compat.h"
 
 namespace muster::trainer {
@@ -48,15 +55,14 @@ Statistics OverRanks(const at::Tensor& input, c10d::ProcessGroup& group) {
   // A rank without images has the weight 0, but 0/0 would stay.
   const at::Tensor mean = input.sum(reduced).div_(std::max(own, 1.0));
   const at::Tensor squares = (input - PerChannel(mean, input)).square_().sum(reduced);
-  std::vector<at::Tensor> mine = {
-      torch::cat({mean, squares, torch::full({1}, own, mean.options())})};
+  std::vector<at::Tensor> mine = {at::cat({mean, squares, at::full({1}, own, mean.options())})};
   std::vector<std::vector<at::Tensor>> gathered(1);
   for (int rank = 0; rank < group.getSize(); ++rank) {
-    gathered[0].push_back(torch::empty_like(mine[0]));
+    gathered[0].push_back(at::empty_like(mine[0]));
   }
   group.allgather(gathered, mine)->wait();
 
-  const at::Tensor all = torch::stack(gathered[0]);  // ranks x (2 C + 1)
+  const at::Tensor all = at::stack(gathered[0]);  // ranks x (2 C + 1)
   const at::Tensor counts = all.narrow(1, 2 * channels, 1);
   const double count = counts.sum().item<double>();
   const at::Tensor means = all.narrow(1, 0, channels);
@@ -90,7 +96,7 @@ struct NormaliseFunction : torch::autograd::Function<NormaliseFunction> {
     const std::int64_t channels = normal.size(1);
     const std::vector<std::int64_t> reduced = Reduced(normal);
     std::vector<at::Tensor> sums = {
-        torch::cat({gradient.sum(reduced), (gradient * normal).sum(reduced)})};
+        at::cat({gradient.sum(reduced), (gradient * normal).sum(reduced)})};
     auto* const group = reinterpret_cast<c10d::ProcessGroup*>(context->saved_data["group"].toInt());
     group->allreduce(sums)->wait();
 
@@ -110,7 +116,7 @@ at::Tensor SyncBatchNormTraining(const at::Tensor& input, BatchNormState state, 
   Statistics all;
   at::Tensor inverse;
   {
-    const torch::NoGradGuard no_grad;
+    const at::NoGradGuard no_grad;
     all = OverRanks(wide, *group.group());
     inverse = (all.variance + eps).rsqrt_();
     if (state.running_mean.defined()) {

@@ -1,6 +1,8 @@
 #include "trainer/app/optimizer_value.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 namespace muster::trainer {

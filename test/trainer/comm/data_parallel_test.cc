@@ -1,7 +1,14 @@
 // DataParallel against one model that sees the whole batch, and the formulas of what is moved.
 #include "trainer/parallel/data_parallel.h"
 
-#include <ATen/ATen.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tanh.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>

@@ -7,6 +7,16 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/mse_loss.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/tanh.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/utils.h>
+
 #include "trainer/compat/torch_compat.h"
 #include "trainer/core/environment.h"
 #include "trainer/dist/process_group.h"
@@ -35,22 +45,22 @@ struct Net {
                                                                         {"aux.weight", {64, 64}},
                                                                         {"aux.bias", {64}},
                                                                         {"c.weight", {64, 5}}}) {
-      parameters.push_back({name, torch::randn(sizes).mul_(0.1).requires_grad_()});
+      parameters.push_back({name, at::randn(sizes).mul_(0.1).requires_grad_()});
     }
   }
   const at::Tensor& p(std::size_t i) const { return parameters[i].tensor; }
 
   at::Tensor Forward(const at::Tensor& x) const {
-    at::Tensor h = torch::tanh(torch::matmul(x, p(0)));
-    for (int i = 0; i < uses_of_b; ++i) h = torch::tanh(torch::matmul(h, p(1)));
-    if (use_aux) h = h + torch::matmul(h, p(2)) + p(3);
-    return torch::matmul(h, p(4));
+    at::Tensor h = at::tanh(at::matmul(x, p(0)));
+    for (int i = 0; i < uses_of_b; ++i) h = at::tanh(at::matmul(h, p(1)));
+    if (use_aux) h = h + at::matmul(h, p(2)) + p(3);
+    return at::matmul(h, p(4));
   }
   std::vector<at::Tensor> Gradients() const {
     std::vector<at::Tensor> gradients;
     for (const NamedTensor& named : parameters) {
       const at::Tensor& gradient = named.tensor.grad();
-      gradients.push_back(gradient.defined() ? gradient.clone() : torch::zeros_like(named.tensor));
+      gradients.push_back(gradient.defined() ? gradient.clone() : at::zeros_like(named.tensor));
     }
     return gradients;
   }
@@ -79,14 +89,14 @@ class Checks {
   // The same batch on every rank, another one each time.
   void NewBatch() {
     torch::manual_seed(++batches_);
-    x_ = torch::randn({kRankBatch * group_.size(), 20});
-    y_ = torch::randn({kRankBatch * group_.size(), 5});
+    x_ = at::randn({kRankBatch * group_.size(), 20});
+    y_ = at::randn({kRankBatch * group_.size(), 5});
   }
   at::Tensor Part(const at::Tensor& t) const {
     return t.narrow(0, group_.rank() * kRankBatch, kRankBatch);
   }
   at::Tensor Loss(const Net& net, DistributedDataParallel& ddp) const {
-    return torch::mse_loss(ddp.Forward([&] { return net.Forward(Part(x_)); }), Part(y_));
+    return at::mse_loss(ddp.Forward([&] { return net.Forward(Part(x_)); }), Part(y_));
   }
 
   // `steps` steps of both, with gradients compared and a plain descent after each.
@@ -97,10 +107,10 @@ class Checks {
       net.Clear();
       whole.Clear();
       Loss(net, ddp).backward();
-      torch::mse_loss(whole.Forward(x_), y_).backward();
+      at::mse_loss(whole.Forward(x_), y_).backward();
       Expect(Close(net.Gradients(), whole.Gradients(), tolerance),
              what + ": gradients are those of the whole batch");
-      const torch::NoGradGuard no_grad;
+      const at::NoGradGuard no_grad;
       for (std::size_t i = 0; i < net.parameters.size(); ++i) {
         // Both by the whole batch's gradients, so that rounding does not add up.
         const at::Tensor gradient = whole.p(i).grad();
@@ -115,7 +125,7 @@ class Checks {
     for (const bool view : {true, false}) {
       Net net(100 + static_cast<std::uint64_t>(group_.rank()));  // DDP gives all those of rank 0
       Net whole(100);
-      const at::Tensor buffer = torch::full({2}, group_.rank());
+      const at::Tensor buffer = at::full({2}, group_.rank());
       DistributedDataParallel ddp(net.parameters, {{"buffer", buffer}}, group_,
                                   {.bucket_cap_mb = 0.01,
                                    .first_bucket_mb = 0.001,
@@ -157,7 +167,7 @@ class Checks {
         const auto quarter = [&](int k) {
           const auto cut = [&](const at::Tensor& t) { return Part(t).narrow(0, k * 4, 4); };
           const at::Tensor out = ddp.Forward([&] { return net.Forward(cut(x_)); });
-          (torch::mse_loss(out, cut(y_)) / 4).backward();
+          (at::mse_loss(out, cut(y_)) / 4).backward();
         };
         {
           const auto no_sync = ddp.NoSync();
@@ -168,7 +178,7 @@ class Checks {
         Expect(group_.size() == 1 || std::abs(mine - mean) > 1e-6,
                "no_sync leaves each rank its own gradients");
         quarter(3);
-        torch::mse_loss(whole.Forward(x_), y_).backward();
+        at::mse_loss(whole.Forward(x_), y_).backward();
         Expect(Close(net.Gradients(), whole.Gradients(), 1e-6),
                "no_sync: accumulated gradients are those of the whole batch");
       }
@@ -191,7 +201,7 @@ class Checks {
         const auto cut = [&](const at::Tensor& t) {
           return t.narrow(0, rank * kRankBatch, kRankBatch);
         };
-        torch::mse_loss(other.Forward(cut(x_)), cut(y_)).backward();
+        at::mse_loss(other.Forward(cut(x_)), cut(y_)).backward();
         const std::vector<at::Tensor> gradients = other.Gradients();
         if (rank == 0) expected = gradients;
         for (std::size_t i = 0; rank > 0 && i < gradients.size(); ++i) expected[i] += gradients[i];
@@ -249,8 +259,8 @@ class Checks {
         const at::Tensor out = net.Forward(Part(x_));
         return std::vector<at::Tensor>{out.narrow(1, 0, 2), out.narrow(1, 2, 3)};
       });
-      torch::mse_loss(torch::cat(both, 1), Part(y_)).backward();
-      torch::mse_loss(whole.Forward(x_), y_).backward();
+      at::mse_loss(at::cat(both, 1), Part(y_)).backward();
+      at::mse_loss(whole.Forward(x_), y_).backward();
       Expect(Close(net.Gradients(), whole.Gradients(), 1e-6), "a model of two outputs");
     }
   }

@@ -10,6 +10,18 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <torch/nn/module.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/linear.h>
+#include <torch/utils.h>
+
 #include "trainer/compat/torch_compat.h"
 #include "trainer/core/environment.h"
 #include "trainer/dist/all_reducer.h"
@@ -44,7 +56,7 @@ void Equal(ProcessGroup& group) {
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
     for (const std::int64_t size : {1, 1000, 65536, 300'001}) {
       torch::manual_seed(1000 + group.rank());
-      const at::Tensor mine = torch::randn({size}).to(type);
+      const at::Tensor mine = at::randn({size}).to(type);
       at::Tensor ours = mine.clone();
       reducer.Sum(ours);
       // Gloo 1.13 knows no bfloat16, and adds halves up in half precision.
@@ -74,7 +86,7 @@ void Equal(ProcessGroup& group) {
   }
   Expect(group.size() == 1 || reducer.moved_bytes() > 0, "bytes are counted");
   bool refused = false;
-  at::Tensor integers = torch::ones({3}, at::kLong);
+  at::Tensor integers = at::ones({3}, at::kLong);
   try {
     if (group.comm() == Comm::kShm) reducer.Sum(integers);
   } catch (const std::runtime_error&) {
@@ -104,10 +116,10 @@ void BatchNorm(ProcessGroup& group) {
       torch::nn::BatchNorm2d mine(options);
       if (affine) {
         torch::manual_seed(1);
-        const torch::NoGradGuard no_grad;
+        const at::NoGradGuard no_grad;
         for (torch::nn::BatchNorm2d each : {whole, mine}) {
-          each->weight.copy_(torch::linspace(0.5, 2, 6));
-          each->bias.copy_(torch::linspace(-1, 1, 6));
+          each->weight.copy_(at::linspace(0.5, 2, 6));
+          each->bias.copy_(at::linspace(-1, 1, 6));
         }
       }
       const auto outer = std::make_shared<Body>(mine);
@@ -126,8 +138,8 @@ void BatchNorm(ProcessGroup& group) {
         }
         const std::int64_t own = sizes[static_cast<std::size_t>(group.rank())];
         // Far from 0, where a naive variance has no digits left.
-        const at::Tensor all = torch::randn({total, 6, 4, 3}, type) * 2 + 100;
-        const at::Tensor slope = torch::randn({total, 6, 4, 3}, type);
+        const at::Tensor all = at::randn({total, 6, 4, 3}, type) * 2 + 100;
+        const at::Tensor slope = at::randn({total, 6, 4, 3}, type);
         at::Tensor x_all = all.clone().requires_grad_();
         at::Tensor x = all.narrow(0, begin, own).clone().requires_grad_();
         whole->zero_grad();
@@ -154,7 +166,7 @@ void BatchNorm(ProcessGroup& group) {
       }
       outer->eval();
       whole->eval();
-      const at::Tensor x = torch::randn({2, 6, 4, 3}, type);
+      const at::Tensor x = at::randn({2, 6, 4, 3}, type);
       Expect(Difference(outer->forward(x), whole->forward(x)) < 50 * tolerance, "evaluation");
     }
   }
@@ -177,9 +189,9 @@ void BatchNorm(ProcessGroup& group) {
 }
 
 void Average(ProcessGroup& group) {
-  const at::Tensor first = torch::full({100}, group.rank(), at::kFloat).requires_grad_();
-  const at::Tensor second = torch::full({3, 4}, group.rank(), at::kDouble).requires_grad_();
-  const at::Tensor buffer = torch::full({2}, group.rank());
+  const at::Tensor first = at::full({100}, group.rank(), at::kFloat).requires_grad_();
+  const at::Tensor second = at::full({3, 4}, group.rank(), at::kDouble).requires_grad_();
+  const at::Tensor buffer = at::full({2}, group.rank());
   ParameterAveraging averaging({{"first", first}, {"second", second}}, {{"buffer", buffer}}, group,
                                2);
   Expect(first.eq(0).all().item<bool>() && second.eq(0).all().item<bool>() &&
@@ -188,15 +200,15 @@ void Average(ProcessGroup& group) {
   const double mean = (group.size() - 1) / 2.0;
   for (int step = 1; step <= 4; ++step) {
     {
-      const torch::NoGradGuard no_grad;
+      const at::NoGradGuard no_grad;
       at::Tensor(first).fill_(group.rank() + step);
       at::Tensor(second).fill_(group.rank() * 2 + step);
     }
     const bool averaged = averaging.AfterStep();
     Expect(averaged == (step % 2 == 0), "every second step averages");
     const double expected = averaged ? mean : group.rank();
-    Expect(Difference(first, torch::full({100}, expected + step)) == 0, "the mean of floats");
-    Expect(Difference(second, torch::full({3, 4}, 2 * expected + step)) == 0, "of doubles");
+    Expect(Difference(first, at::full({100}, expected + step)) == 0, "the mean of floats");
+    Expect(Difference(second, at::full({3, 4}, 2 * expected + step)) == 0, "of doubles");
   }
   const Traffic traffic = averaging.traffic();
   Expect(traffic.steps == 4 && traffic.payload_bytes == 2 * (400 + 96), "traffic is counted");
@@ -205,7 +217,7 @@ void Average(ProcessGroup& group) {
 
 // Trains until something fails; then says what, and ends with 3.
 int ForEver(ProcessGroup& group) {
-  const at::Tensor weight = torch::ones({1000, 500}).requires_grad_();
+  const at::Tensor weight = at::ones({1000, 500}).requires_grad_();
   DistributedDataParallel ddp({{"weight", weight}}, {}, group);
   try {
     for (int step = 0;; ++step) {
@@ -226,7 +238,7 @@ int ForEver(ProcessGroup& group) {
 void Bench(ProcessGroup& group) {
   const std::vector<std::size_t> pieces = {256UL << 10, 1UL << 20, 4UL << 20, 32UL << 20};
   for (const std::int64_t bytes : {4L << 10, 1L << 20, 26L << 20}) {
-    at::Tensor tensor = torch::zeros({bytes / 4});
+    at::Tensor tensor = at::zeros({bytes / 4});
     std::vector<std::unique_ptr<AllReducer>> reducers;
     for (const std::size_t piece : pieces) {
       reducers.push_back(std::make_unique<AllReducer>(group, static_cast<std::size_t>(bytes),

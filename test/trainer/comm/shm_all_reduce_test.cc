@@ -95,7 +95,8 @@ TEST_P(ShmAllReduceTest, OperationsFollowOneAnotherWithoutMixingUp) {
       std::vector<float> data = Values(member, count, round);
       bool right = true;
       if (round % 3 == 0) {
-        right = all.AllReduce(ElementType::kFloat, Bytes(data), count, 1).ok() &&
+        const Waiting waiting = round % 2 == 0 ? Waiting::kSpin : Waiting::kSleep;
+        right = all.AllReduce(ElementType::kFloat, Bytes(data), count, 1, waiting).ok() &&
                 data == Sums(members, count, round);
       } else if (round % 3 == 1) {
         right = all.Reduce(ElementType::kFloat, Bytes(data), count, 1).ok() &&
@@ -170,7 +171,9 @@ class ShmAllReduceFaultTest : public testing::Test {
     std::vector<float> data(50000);
     for (int round = 0;; ++round) {
       if (round == stop_in_round) raise(SIGSTOP);
-      const absl::Status status = all.AllReduce(ElementType::kFloat, Bytes(data), data.size(), 1);
+      const Waiting waiting = round % 2 == 0 ? Waiting::kSpin : Waiting::kSleep;
+      const absl::Status status =
+          all.AllReduce(ElementType::kFloat, Bytes(data), data.size(), 1, waiting);
       if (round == 100) say("under way. ");
       if (status.ok()) continue;
       // The error lasts.

@@ -1,6 +1,8 @@
 #include "trainer/data/batch_loader.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,9 @@
 // Data sets as tensors, and opening them.
-#include <ATen/ATen.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>
 
 #include <stdexcept>

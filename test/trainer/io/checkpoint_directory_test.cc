@@ -5,7 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
 
 namespace muster::trainer {
 namespace {

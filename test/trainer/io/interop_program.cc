@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/rand.h>
 
 #include "absl/strings/str_format.h"
 

@@ -1,7 +1,8 @@
 // Every model against the same module in Python, made with the same seed: parameters bit for bit,
 // and in float64 what is computed from them. The modules are in testdata/models.py.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 #include "test/trainer/models/python.h"
 #include "test/trainer/program.h"
@@ -29,6 +30,13 @@ std::vector<Case> Cases() {
       {"mlp-large", {.kind = ModelKind::kMlp, .hidden = {4096, 4096, 1024}}},
       {"resnet18", {.kind = ModelKind::kResNet18}},
       {"resnet18-cifar", cifar_resnet},
+      {"resnet18-imagenet",
+       {.kind = ModelKind::kResNet18,
+        .channels = 3,
+        .height = 64,
+        .width = 64,
+        .classes = 1000,
+        .stem = ResNetStem::kImageNet}},
       {"gpt",
        {.kind = ModelKind::kGpt, .gpt = {.context = 32, .layers = 3, .heads = 4, .width = 48}}},
       {"gpt-tied",

@@ -1,6 +1,7 @@
 #include "test/trainer/models/python.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 

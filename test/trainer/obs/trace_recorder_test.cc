@@ -4,8 +4,12 @@
 #include <iterator>
 #include <string>
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/requires_grad.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
-#include <torch/torch.h>
 
 namespace muster::trainer {
 namespace {
@@ -19,14 +23,14 @@ std::string Written(const TraceBuffer& buffer) {
 
 TEST(TraceRecorderTest, SeesForwardBackwardAndScopesWhileItExists) {
   TraceBuffer buffer(1000);
-  const at::Tensor weight = torch::ones({4, 4}, torch::requires_grad());
+  const at::Tensor weight = at::ones({4, 4}).requires_grad_();
   {
     const TraceRecorder recorder(buffer);
     RECORD_USER_SCOPE("my scope");
-    torch::mm(weight, weight).sum().backward();
+    at::mm(weight, weight).sum().backward();
   }
   const std::size_t recorded = buffer.size();
-  torch::mm(weight, weight);
+  at::mm(weight, weight);
   EXPECT_EQ(buffer.size(), recorded) << "nothing is recorded any more";
 
   const std::string trace = Written(buffer);

@@ -1,5 +1,6 @@
 // Data, model and optimizer together: a text is learned.
-#include <ATen/ATen.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,8 @@
 // The reference optimizers against torch.optim of the Python on this machine: the same parameters
 // and gradients, and after ten steps no difference in any bit.
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -54,14 +54,16 @@ class BasicBlock(nn.Module):
 
 
 class ResNet18(nn.Module):
-    """torchvision/models/resnet.py, resnet18, with the stem for small images."""
+    """torchvision/models/resnet.py, resnet18, with its own stem or the one for small images."""
 
-    def __init__(self, channels, classes):
+    def __init__(self, channels, classes, imagenet_stem=False):
         super().__init__()
         self.inplanes = 64
-        self.conv1 = nn.Conv2d(channels, 64, 3, padding=1, bias=False)
+        self.conv1 = (nn.Conv2d(channels, 64, 7, stride=2, padding=3, bias=False) if imagenet_stem
+                      else nn.Conv2d(channels, 64, 3, padding=1, bias=False))
         self.bn1 = nn.BatchNorm2d(64)
         self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.MaxPool2d(3, stride=2, padding=1) if imagenet_stem else nn.Identity()
         self.layer1 = self.make_layer(64, 1)
         self.layer2 = self.make_layer(128, 2)
         self.layer3 = self.make_layer(256, 2)
@@ -86,7 +88,7 @@ class ResNet18(nn.Module):
         return nn.Sequential(*layers)
 
     def forward(self, x):
-        x = self.relu(self.bn1(self.conv1(x)))
+        x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(torch.flatten(self.avgpool(x), 1))
 
@@ -162,6 +164,7 @@ IMAGES = {
     "mlp-large": (lambda: mlp(784, [4096, 4096, 1024], 10), (3, 1, 28, 28)),
     "resnet18": (lambda: ResNet18(1, 10), (4, 1, 28, 28)),
     "resnet18-cifar": (lambda: ResNet18(3, 100), (2, 3, 32, 32)),
+    "resnet18-imagenet": (lambda: ResNet18(3, 1000, imagenet_stem=True), (2, 3, 64, 64)),
 }
 TEXTS = {
     "gpt": lambda: Gpt(256, 32, 3, 4, 48, tied=False),
@@ -190,5 +193,6 @@ def main(model, seed, path):
     tensors.write(path, out)
 
 
-for name in sys.argv[3:]:
-    main(name, int(sys.argv[1]), sys.argv[2] + name)
+if __name__ == "__main__":
+    for name in sys.argv[3:]:
+        main(name, int(sys.argv[1]), sys.argv[2] + name)
