@@ -1,0 +1,130 @@
+"""What it costs to start N processes that do nothing, and to see them end."""
+
+import contextlib
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import contest
+import launch_micro
+import results
+import slurm_cluster
+import tools
+
+TARGETS = ["//launcher:muster", "//test/bench/launch:time_command", "//test/bench/launch:spawn_loop",
+           "//test/bench/launch:spawn_benchmark"]
+
+SIZES = (1, 2, 8, 64, 256, 1024)
+QUICK_SIZES = (1, 8)
+WORKER = "/bin/true"
+LOOP, HYDRA, MPIRUN, SRUN, TORCHRUN = "spawn loop", "mpiexec.hydra", "mpirun", "srun", "torchrun"
+TORCHRUN_SCRIPT = "scripts/bench/torchrun.py"
+# torchrun's pause between two looks at its workers; 5 s is its default.
+MONITOR_INTERVAL_S = 0.01
+DEADLINE_S = 30
+# Those that need seconds for what others do in milliseconds take part in few rounds, from these sizes on.
+SLOW_FROM = {TORCHRUN: 1, SRUN: 256}
+SLOW_ROUNDS = 2
+# From here on a launch is many spawns, below it is mostly the start of the launcher itself.
+MANY = 64
+
+WALL = results.Metric("wall time", "ms")
+MEMORY = results.Metric("peak memory", "MiB")
+
+HOW = f"""The whole launch of N times `{WORKER}`: from just before the launcher's process is started until it has been
+waited for, by a small C++ program (test/bench/launch/time_command.cc). Its peak memory is what wait4 tells of it
+(ru_maxrss): the launcher's own, or that of a process it has waited for if that was larger. The spawn loop is the
+limit: posix_spawn N times, then wait N times, and nothing else (test/bench/launch/spawn_loop.cc). Nothing is
+redirected or labelled. mpirun may run as root and oversubscribe. srun has a cluster of this machine alone, without
+authentication, accounting, control groups and binding; its daemons run before, and what they take is not in its
+memory. torchrun looks at its workers every {MONITOR_INTERVAL_S * 1000:g} ms; its default is 5 s. It takes part in
+{SLOW_ROUNDS} rounds, as does srun from {SLOW_FROM[SRUN]} processes on."""
+
+
+def commands() -> dict[str, Callable[[int], list[str]]]:
+    """Contestant -> what starts N workers. Peers that are not installed are left out."""
+    def if_installed(program: str, *flags: str) -> Callable[[int], list[str]] | None:
+        path = tools.peer(program)
+        return (lambda n: [path, *flags, "-n", str(n), WORKER]) if path else None
+
+    torchrun = [tools.PYTHON, TORCHRUN_SCRIPT]
+    known = {
+        results.OURS: lambda n: [tools.built("launcher/muster"), "run", "--standalone", "--nproc-per-node", str(n),
+                                 "--no-python", WORKER],
+        LOOP: lambda n: [tools.built("test/bench/launch/spawn_loop"), str(n), WORKER],
+        HYDRA: if_installed("mpiexec.hydra"),
+        MPIRUN: if_installed("mpirun", "--allow-run-as-root", "--oversubscribe"),
+        SRUN: if_installed("srun", "--quiet", "--overcommit"),
+        TORCHRUN: lambda n: [*torchrun, "--standalone", "--nproc_per_node", str(n), "--monitor_interval",
+                             str(MONITOR_INTERVAL_S), "--no_python", WORKER],
+    }
+    return {name: command for name, command in known.items() if command is not None}
+
+
+class NotInTime(Exception):
+    pass
+
+
+def measure_one(command: list[str], variables: dict[str, str]) -> contest.Figures:
+    timer = [tools.built("test/bench/launch/time_command"), str(DEADLINE_S)]
+    cost = subprocess.run([*timer, *command], env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=True)
+    figures = json.loads(cost.stdout)
+    if figures is None:
+        raise NotInTime
+    if figures["exit_code"] != 0:
+        sys.exit(f"bench: {' '.join(command)} exited with {figures['exit_code']}: {cost.stderr[-2000:]}")
+    return {WALL.name: figures["wall_s"] * 1000, MEMORY.name: figures["peak_rss_kib"] / 1024}
+
+
+def goals(size: int) -> dict[str, tuple[results.Goal, ...]]:
+    near_loop = results.Goal(LOOP, times=1 / 1.15) if size >= MANY else results.Goal(LOOP, beyond=3)
+    return {WALL.name: (results.Goal(HYDRA, times=1), near_loop, results.Goal(TORCHRUN, times=100)),
+            MEMORY.name: (results.Goal(limit=16),)}
+
+
+def stuck(command: list[str], variables: dict[str, str]) -> bool:
+    try:
+        measure_one(command, variables)
+    except NotInTime:
+        return True
+    return False
+
+
+def measure(settings: tools.Settings) -> results.Benchmark:
+    benchmark = results.Benchmark(
+        "launch", f"Launch: N times {WORKER}", HOW,
+        plots=[results.Plot("Start N processes and see them end", WALL.name, "processes"),
+               results.Plot("Peak memory of the launcher", MEMORY.name, "processes")])
+    starters = commands()
+    variables = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
+    benchmark.notes += [f"{name} could not be measured: it is not installed" for name in (HYDRA, MPIRUN)
+                        if name not in starters]
+    with contextlib.ExitStack() as cleaning:
+        if SRUN in starters:
+            try:
+                cluster = cleaning.enter_context(contextlib.closing(slurm_cluster.Cluster()))
+                variables.update(cluster.environment)
+            except slurm_cluster.CannotRun as why:
+                del starters[SRUN]
+                benchmark.notes.append(f"srun could not be measured: {why}")
+        benchmark.commands = [" ".join([Path(words[0]).name, *words[1:]]) for words in (
+            command(MANY) for command in starters.values())]
+        for size in QUICK_SIZES if settings.quick else SIZES:
+            # Open MPI 4.1.4 waits for ever, now and then, when many of its processes end at once.
+            if MPIRUN in starters and stuck(starters[MPIRUN](size), variables):
+                del starters[MPIRUN]
+                benchmark.notes.append(
+                    f"mpirun of {size} processes did not end in {DEADLINE_S} s; more were not tried")
+            contestants = [
+                contest.Contestant(name, functools.partial(measure_one, command(size), variables),
+                                   rounds=SLOW_ROUNDS if size >= SLOW_FROM.get(name, size + 1) else 0)
+                for name, command in starters.items()]
+            samples = contest.take_turns(f"launch of {size}", contestants, settings.pairs)
+            benchmark.add(f"{size} process{'es' if size > 1 else ''}", [WALL, MEMORY], samples, goals(size), size)
+    launch_micro.add_rows(benchmark, "test/bench/launch/spawn_benchmark", settings)
+    return benchmark

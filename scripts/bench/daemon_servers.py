@@ -1,0 +1,98 @@
+"""A musterd, and an etcd to hold its journal against: fresh, on loopback, for as long as a context lasts."""
+
+import contextlib
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import tools
+
+# A thousand agents and some to spare, on both ends.
+_DESCRIPTORS = 4096
+_READY_WITHIN_S = 30
+
+
+@dataclass(frozen=True)
+class Server:
+    endpoint: str
+    pid: int
+
+
+def allow_descriptors() -> None:
+    """For this process and those that it starts."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < _DESCRIPTORS:
+        sys.exit(f"bench: a thousand agents need {_DESCRIPTORS} file descriptors, the hard limit is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, _DESCRIPTORS), hard))
+
+
+def _fail(who: str, log: Path) -> None:
+    sys.exit(f"bench: {who} did not start: {log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
+
+
+@contextlib.contextmanager
+def _started(command: list[str], log: Path, **how: object) -> Iterator[subprocess.Popen]:
+    """The process, which has ended by the end of the context."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, **how)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+@contextlib.contextmanager
+def musterd(state_dir: Path | None = None) -> Iterator[Server]:
+    """Without `state_dir` it remembers nothing, and no journal is written."""
+    with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
+        log = Path(folder) / "musterd.log"
+        ready, write_end = os.pipe()
+        # No jobs are left when the context ends; if one is, because the load generator failed, nobody waits for it.
+        command = [tools.built("rendezvous/musterd"), "--listen=127.0.0.1:0", f"--ready-fd={write_end}",
+                   "--drain-timeout=0"]
+        command += [f"--state-dir={state_dir}"] if state_dir else []
+        with _started(command, log, pass_fds=[write_end]) as process:
+            os.close(write_end)
+            with os.fdopen(ready) as announcement:
+                port = announcement.readline().strip()
+            if not port:
+                _fail("musterd", log)
+            yield Server(f"127.0.0.1:{port}", process.pid)
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody has now, for a program that cannot take one by itself."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+
+
+@contextlib.contextmanager
+def etcd(data_dir: Path) -> Iterator[Server]:
+    """A cluster of one, with its defaults; ready when it tells systemd so (sd_notify(3))."""
+    clients, peers = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
+    command = ["etcd", f"--data-dir={data_dir}",
+               f"--listen-client-urls={clients}", f"--advertise-client-urls={clients}",
+               f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}",
+               f"--initial-cluster=default={peers}", "--logger=zap", "--log-level=error"]
+    with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notices:
+        notices.bind(f"{folder}/notify")
+        notices.settimeout(_READY_WITHIN_S)
+        log = Path(folder) / "etcd.log"
+        with _started(command, log, env={**os.environ, "NOTIFY_SOCKET": f"{folder}/notify"}) as process:
+            try:
+                notices.recv(4096)
+            except TimeoutError:
+                _fail("etcd", log)
+            yield Server(clients.removeprefix("http://"), process.pid)

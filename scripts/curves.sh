@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Trains the models of docs/trainer.md's "How well it learns", on two ranks of this machine, and
+# draws their curves into docs/trainer/:
+#   scripts/curves.sh [cnn] [resnet18] [gpt]      (default: all; the ResNet takes the longest)
+# Prints the final line of each. BINARIES names the folder of binaries (a bazel-bin) to run instead
+# of building; RESULTS where the metrics files go (else a temporary folder that is removed).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+models=("$@")
+[ ${#models[@]} -gt 0 ] || models=(cnn resnet18 gpt)
+dpkg-query -W python3-matplotlib > /dev/null || {
+  echo "curves: drawing needs python3-matplotlib; install it with apt-get" >&2
+  exit 1
+}
+if [ -z "${BINARIES-}" ]; then
+  bazel build --config=opt //launcher:muster //trainer:muster-train
+  BINARIES=$(bazel info --config=opt bazel-bin)
+fi
+if [ -z "${RESULTS-}" ]; then
+  RESULTS=$(mktemp -d "${TMPDIR:-/tmp}/muster-curves.XXXXXX")
+  trap 'rm -r "$RESULTS"' EXIT
+fi
+
+fashion=(--dataset idx --data /usr/share/datasets/fashion-mnist)
+train() {
+  local name=$1
+  shift
+  echo "curves: $name: muster-train $*"
+  rm -f "$RESULTS/$name.jsonl"
+  "$BINARIES/launcher/muster" run --standalone --nproc-per-node 2 --no-python \
+    "$BINARIES/trainer/muster-train" "$@" --metrics "$RESULTS/$name.jsonl"
+  /usr/bin/python3 scripts/curves.py "$name" "$RESULTS/$name.jsonl" docs/trainer
+}
+
+for model in "${models[@]}"; do
+  case $model in
+    cnn)
+      train cnn "${fashion[@]}" --model cnn --epochs 1
+      ;;
+    resnet18)
+      train resnet18 "${fashion[@]}" --model resnet18 --stem imagenet --epochs 2 --channels-last \
+        --lr 0.05 --schedule cosine --warmup-steps 100
+      ;;
+    gpt)
+      # A megabyte of text that everyone has who has LibTorch: headers of its.
+      find /usr/include/torch/csrc/api/include/torch /usr/include/c10 -name '*.h' -print0 | LC_ALL=C sort -z |
+        xargs -0 cat | dd of="$RESULTS/text" bs=1000000 count=1 iflag=fullblock status=none
+      train gpt --dataset text --data "$RESULTS/text" --model gpt --algorithm adamw --lr 0.002 \
+        --schedule cosine --warmup-steps 50 --batch-size 32 --max-steps 600 --clip 1
+      ;;
+    *)
+      echo "curves: no model $model; there are cnn, resnet18 and gpt" >&2
+      exit 2
+      ;;
+  esac
+done

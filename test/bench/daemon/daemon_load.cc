@@ -1,0 +1,112 @@
+// N agents that attend a job of a daemon and beat once a second, for a while: what that costs the
+// daemon's process, as /proc tells it, and how long a beat's answer takes.
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+#include <CLI/CLI.hpp>
+#include <boost/asio/io_context.hpp>
+
+#include "rendezvous/client/grpc_client.h"
+#include "test/bench/rendezvous/gathering.h"
+#include "test/bench/rendezvous/loop.h"
+
+namespace muster::rendezvous::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of its whole life, proc(5).
+double CpuSeconds(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  std::istringstream fields(text.substr(text.rfind(')') + 2));  // from the third on
+  std::string skipped;
+  for (int field = 3; field < 14; ++field) fields >> skipped;
+  double user = 0, system = 0;
+  fields >> user >> system;
+  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+// "Rss" or "Pss", in KiB.
+int MemoryKib(int pid, const std::string& name) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/smaps_rollup");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(name + ":")) return std::atoi(line.c_str() + name.size() + 1);
+  }
+  std::fprintf(stderr, "load generator: /proc/%d/smaps_rollup has no %s\n", pid, name.c_str());
+  std::exit(1);
+}
+
+double Percentile(std::vector<std::chrono::nanoseconds> times, double part) {
+  if (times.empty()) return 0;
+  const auto place = times.begin() + static_cast<std::ptrdiff_t>(part * (times.size() - 1));
+  std::nth_element(times.begin(), place, times.end());
+  return std::chrono::duration<double, std::micro>(*place).count();
+}
+
+void Attend(boost::asio::io_context& io, Gathering& agents, int daemon, double seconds) {
+  const int rss_before = MemoryKib(daemon, "Rss"), pss_before = MemoryKib(daemon, "Pss");
+  agents.Join(agents.size());
+  Await(io, "all have an Assignment", [&] { return agents.assigned() == agents.size(); });
+  agents.WorkersStarted();
+  // Each has beaten twice, and the storm of Joins is over.
+  RunFor(io, std::chrono::seconds(2));
+
+  agents.WatchBeats(true);
+  const double cpu_before = CpuSeconds(daemon);
+  const Clock::time_point start = Clock::now();
+  RunFor(io, std::chrono::duration<double>(seconds));
+  const double took = std::chrono::duration<double>(Clock::now() - start).count();
+  const double cpu = CpuSeconds(daemon) - cpu_before;
+  agents.WatchBeats(false);
+  const double rss = MemoryKib(daemon, "Rss") - rss_before;
+  const double pss = MemoryKib(daemon, "Pss") - pss_before;
+
+  agents.Leave();
+  Await(io, "all have left", [&] { return agents.left() == agents.size(); });
+  std::printf(
+      "{\"agents\": %d, \"seconds\": %.3f, \"cpu_seconds\": %.2f, \"rss_kib\": %.0f, "
+      "\"pss_kib\": %.0f, \"beats\": %zu, \"beat_p50_us\": %.1f, \"beat_p99_us\": %.1f}\n",
+      agents.size(), took, cpu, rss, pss, agents.beats().size(), Percentile(agents.beats(), 0.5),
+      Percentile(agents.beats(), 0.99));
+}
+
+int Main(int argc, char** argv) {
+  std::string endpoint;
+  int agents = 1000, daemon = 0;
+  double seconds = 10;
+  CLI::App app{"Attends with many agents; prints one JSON object."};
+  app.add_option("--endpoint", endpoint)->required();
+  app.add_option("--daemon-pid", daemon, "the process that is there, to look at its costs")
+      ->required();
+  app.add_option("--agents", agents)->check(CLI::Range(1, 100'000))->capture_default_str();
+  app.add_option("--seconds", seconds, "how long to look at it")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  const auto parsed = ParseEndpoint(endpoint, 0);
+  if (!parsed.ok()) return app.exit(CLI::ValidationError("--endpoint", endpoint));
+  spdlog::set_level(spdlog::level::off);
+
+  boost::asio::io_context io(1);
+  Gathering gathering("bench", agents, [&](RendezvousClient::Listener& listener) {
+    return MakeGrpcClient(io, {.endpoint = *parsed}, listener);
+  });
+  Attend(io, gathering, daemon, seconds);
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::rendezvous::bench
+
+int main(int argc, char** argv) {
+  return muster::rendezvous::bench::Main(argc, argv);
+}

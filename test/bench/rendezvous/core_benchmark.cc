@@ -1,0 +1,108 @@
+// What the core's decisions cost by themselves: no loop, no wire. For counts of instructions, run
+// it under callgrind with --benchmark_filter and one iteration (--benchmark_min_time=0).
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include <benchmark/benchmark.h>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/core/coordinator.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr TimePoint kStart{std::chrono::hours(1)};
+
+JoinRequest RequestOf(int index, int nodes) {
+  return {.run_id = "bench",
+          .settings = {.min_nodes = nodes, .max_nodes = nodes},
+          .node = {.node_id = absl::StrCat("node-", index),
+                   .host = absl::StrCat("host", index),
+                   .address = absl::StrCat("10.0.", index / 256, ".", index % 256),
+                   .master_port = 40'000,
+                   .slots = 8},
+          .session = absl::StrCat("session-", index)};
+}
+
+// As the Driver does with each event: hear it, take what came of it, ask when time matters next.
+template <typename Event>
+std::size_t Handle(Coordinator& coordinator, const Event& event) {
+  event();
+  const Outbox outbox = coordinator.TakeOutbox();
+  benchmark::DoNotOptimize(coordinator.NextDeadline());
+  return outbox.directives.size();
+}
+
+void JoinAll(Coordinator& coordinator, int nodes) {
+  for (int i = 0; i < nodes; ++i) {
+    Handle(coordinator, [&] { coordinator.Join(i + 1, RequestOf(i, nodes), kStart); });
+  }
+}
+
+// N nodes join a new job, and are told to start.
+void BM_JoinStorm(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0));
+  for (auto _ : state) {
+    Coordinator coordinator;
+    JoinAll(coordinator, nodes);
+  }
+  state.SetItemsProcessed(state.iterations() * nodes);
+}
+BENCHMARK(BM_JoinStorm)
+    ->RangeMultiplier(8)
+    ->Range(2, 1024)
+    ->Arg(10'000)
+    ->Unit(benchmark::kMicrosecond);
+
+// A worker of one of N nodes fails, all stop and join again.
+void BM_Restart(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0));
+  Coordinator coordinator;
+  JoinRequest request = RequestOf(0, nodes);
+  request.settings.max_restarts = 1'000'000'000;
+  coordinator.Join(1, request, kStart);
+  const Incarnation incarnation =
+      std::get<Welcome>(coordinator.TakeOutbox().directives[0].directive).incarnation;
+  for (int i = 1; i < nodes; ++i) {
+    Handle(coordinator, [&] { coordinator.Join(i + 1, RequestOf(i, nodes), kStart); });
+  }
+  RoundNumber round = 0;
+  for (auto _ : state) {
+    Handle(coordinator, [&] {
+      coordinator.WorkersExited(1, {incarnation, round}, {.failure = WorkerFailure{.exit_code = 1}},
+                                kStart);
+    });
+    for (int i = 0; i < nodes; ++i) {
+      JoinRequest again = RequestOf(i, nodes);
+      again.after = round;
+      Handle(coordinator, [&] { coordinator.Join(i + 1, again, kStart); });
+    }
+    ++round;
+  }
+  state.SetItemsProcessed(state.iterations() * nodes);
+}
+BENCHMARK(BM_Restart)
+    ->RangeMultiplier(8)
+    ->Range(2, 1024)
+    ->Arg(10'000)
+    ->Unit(benchmark::kMicrosecond);
+
+// One beat in a job of N nodes.
+void BM_Beat(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0));
+  Coordinator coordinator;
+  JoinAll(coordinator, nodes);
+  TimePoint now = kStart;
+  std::int64_t number = 0;
+  for (auto _ : state) {
+    now += std::chrono::microseconds(1);
+    ++number;
+    Handle(coordinator, [&] { coordinator.KeepAlive(1 + number % nodes, number, now); });
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(BM_Beat)->RangeMultiplier(8)->Range(2, 1024)->Arg(10'000);
+
+}  // namespace
+}  // namespace muster::rendezvous

@@ -1,0 +1,112 @@
+#include "test/bench/rendezvous/gathering.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::rendezvous::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void Fail(const std::string& what) {
+  std::fprintf(stderr, "load generator: %s\n", what.c_str());
+  std::exit(1);
+}
+
+}  // namespace
+
+class Gathering::Agent final : public RendezvousClient::Listener {
+ public:
+  Agent(Gathering& gathering, const MakeClient& make_client)
+      : gathering_(gathering), client_(make_client(*this)) {}
+
+  void Join(const JoinRequest& request) {
+    joined_at_ = Clock::now();
+    client_->Join(request);
+  }
+  void WorkersStarted() { client_->WorkersStarted(round_); }
+  void Leave() {
+    client_->WorkersExited(round_, {.succeeded = true});
+    client_->Leave("", [this] { ++gathering_.left_; });
+  }
+
+  void OnDirective(const Directive& directive) override {
+    if (std::holds_alternative<Welcome>(directive)) {
+      ++gathering_.welcomed_;
+    } else if (const auto* assignment = std::get_if<Assignment>(&directive)) {
+      round_ = assignment->id();
+      ++gathering_.assigned_;
+    } else if (const auto* refused = std::get_if<Refused>(&directive)) {
+      Fail(refused->sentence);
+    } else if (const auto* evicted = std::get_if<Evicted>(&directive)) {
+      Fail(evicted->sentence);
+    } else if (const auto* stop = std::get_if<Stop>(&directive)) {
+      Fail(stop->reason);
+    }
+  }
+
+  // A deadline is a fixed time after the message that was answered was sent, and the first one's
+  // message was the Join: so each later one tells when its beat was sent.
+  void OnDeadline(std::optional<TimePoint> deadline) override {
+    if (!deadline) return;
+    if (!lease_) {
+      lease_ = *deadline - joined_at_;
+      return;
+    }
+    if (gathering_.watches_beats_)
+      gathering_.beats_.push_back(Clock::now() - (*deadline - *lease_));
+  }
+
+  void OnTrouble(const std::string& trouble) override { Fail(trouble); }
+  void OnOutOfTouch(const std::string& cause) override { Fail(cause); }
+  void OnBackInTouch(Duration) override {}
+  void OnFenced(const std::string& why) override { Fail(why); }
+  void OnLost(const absl::Status& status) override { Fail(std::string(status.message())); }
+
+ private:
+  Gathering& gathering_;
+  const std::unique_ptr<RendezvousClient> client_;
+  TimePoint joined_at_;
+  std::optional<Duration> lease_;
+  RoundId round_;
+};
+
+Gathering::Gathering(std::string run_id, int count, const MakeClient& make_client)
+    : run_id_(std::move(run_id)) {
+  for (int i = 0; i < count; ++i) agents_.push_back(std::make_unique<Agent>(*this, make_client));
+}
+
+Gathering::~Gathering() = default;
+
+void Gathering::Join(int how_many) {
+  for (int i = 0; i < how_many; ++i, ++joined_) agents_[joined_]->Join(RequestOf(joined_));
+}
+
+void Gathering::WorkersStarted() {
+  for (const auto& agent : agents_) agent->WorkersStarted();
+}
+
+void Gathering::Leave() {
+  for (const auto& agent : agents_) agent->Leave();
+}
+
+JoinRequest Gathering::RequestOf(int index) const {
+  const int nodes = size();
+  return {.run_id = run_id_,
+          // A lease that a machine which is at its limits does not break.
+          .settings = {.min_nodes = nodes,
+                       .max_nodes = nodes,
+                       .lease = std::chrono::seconds(60),
+                       .keep_alive = std::chrono::seconds(1)},
+          .node = {.node_id = absl::StrCat("node-", index),
+                   .host = absl::StrCat("host", index),
+                   .address = absl::StrCat("10.0.", index / 256, ".", index % 256),
+                   .master_port = 40'000,
+                   .slots = 8}};
+}
+
+}  // namespace muster::rendezvous::bench
