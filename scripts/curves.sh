@@ -29,7 +29,7 @@ train() {
   echo "curves: $name: muster-train $*"
   rm -f "$RESULTS/$name.jsonl"
   "$BINARIES/launcher/muster" run --standalone --nproc-per-node 2 --no-python \
-    "$BINARIES/trainer/muster-train" "$@" --metrics "$RESULTS/$name.jsonl"
+    "$BINARIES/trainer/muster-train" "$@" --metrics "$RESULTS/$name.jsonl" --checkpoint "$RESULTS/$name.pt"
   /usr/bin/python3 scripts/curves.py "$name" "$RESULTS/$name.jsonl" docs/trainer
 }
 
@@ -44,10 +44,11 @@ for model in "${models[@]}"; do
       ;;
     gpt)
       # A megabyte of text that everyone has who has LibTorch: headers of its.
-      find /usr/include/torch/csrc/api/include/torch /usr/include/c10 -name '*.h' -print0 | LC_ALL=C sort -z |
-        xargs -0 cat | dd of="$RESULTS/text" bs=1000000 count=1 iflag=fullblock status=none
+      find /usr/include/torch/csrc/api/include/torch /usr/include/c10 -name '*.h' -print0 |
+        LC_ALL=C sort -z | xargs -0 cat > "$RESULTS/headers"
+      head -c 1000000 "$RESULTS/headers" > "$RESULTS/text"
       train gpt --dataset text --data "$RESULTS/text" --model gpt --algorithm adamw --lr 0.002 \
-        --schedule cosine --warmup-steps 50 --batch-size 32 --max-steps 600 --clip 1
+        --schedule cosine --warmup-steps 50 --batch-size 32 --epochs 2 --clip 1
       ;;
     *)
       echo "curves: no model $model; there are cnn, resnet18 and gpt" >&2

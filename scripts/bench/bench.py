@@ -51,6 +51,7 @@ def main() -> None:
     run = {}
     for name, module in modules.items():
         benchmark = module.measure(settings)
+        benchmark.commands = [command.replace(tools.built_folder(), "bazel-bin") for command in benchmark.commands]
         print(report.terminal(benchmark), flush=True)
         results[name] = report.to_json(benchmark)
         run = {"machine": machine.describe(tools.built("launcher/muster"), tools.PACKAGES),

@@ -10,6 +10,10 @@ Figures = dict[str, float]
 Samples = dict[str, dict[str, list[float]]]
 
 
+class Withdraws(Exception):
+    """Raised by a contestant's run: it cannot do this case, and why."""
+
+
 @dataclass(frozen=True)
 class Contestant:
     name: str
@@ -18,17 +22,25 @@ class Contestant:
     rounds: int = 0
 
 
-def take_turns(what: str, contestants: list[Contestant], pairs: int, warm_up: int = 1) -> Samples:
+def take_turns(what: str, contestants: list[Contestant], pairs: int, warm_up: int = 1,
+               notes: list[str] | None = None) -> Samples:
     """Runs every contestant once in each round, A B A B, in `warm_up` rounds that do not count and `pairs` that do.
 
-    What a contestant's run raises ends the contest: a figure that could not be taken is not replaced by another.
+    Who withdraws has no figures at all, and `notes` says why. Whatever else a contestant's run raises ends the contest: a
+    figure that could not be taken is not replaced by another.
     """
     samples: Samples = {contestant.name: {} for contestant in contestants}
     for round_number in range(-warm_up, pairs):
         for contestant in contestants:
-            if contestant.rounds and round_number >= contestant.rounds:
+            if contestant.name not in samples or contestant.rounds and round_number >= contestant.rounds:
                 continue
-            figures = contestant.run()
+            try:
+                figures = contestant.run()
+            except Withdraws as why:
+                del samples[contestant.name]
+                if notes is not None:
+                    notes.append(f"{what}: {contestant.name} is not among them: {why}")
+                continue
             if round_number >= 0:
                 for metric, figure in figures.items():
                     samples[contestant.name].setdefault(metric, []).append(figure)

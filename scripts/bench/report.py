@@ -1,6 +1,7 @@
 """Results as a table for a terminal, as JSON for programs, and as docs/benchmarks.md with its plots for readers."""
 
 import dataclasses
+import re
 import statistics
 from pathlib import Path
 
@@ -104,7 +105,7 @@ def draw(benchmark: Benchmark, folder: Path) -> list[tuple[str, Path]]:
         axes.minorticks_off()
         axes.grid(alpha=0.3)
         axes.legend(fontsize="small")
-        file = folder / f"{benchmark.name}_{plot.metric.replace(' ', '_')}.svg"
+        file = folder / f"{benchmark.name}_{re.sub('[^a-z0-9]+', '_', plot.metric.lower())}.svg"
         axes.figure.savefig(file, bbox_inches="tight", metadata={"Date": None})
         pyplot.close(axes.figure)
         drawn.append((plot.title, file))
@@ -123,7 +124,8 @@ def write_docs(run: dict, file: Path) -> None:
              "each round's own ratio, with its ends. Nothing here decides whether a test passes.", ""]
     lines += [f"- {what}: {value}" for what, value in run["machine"].items()] + [""]
     for benchmark in benchmarks:
-        lines += [f"## {benchmark.title}", "", benchmark.how, ""]
+        rounds = max(len(figures) for row in benchmark.rows for figures in row.samples.values())
+        lines += [f"## {benchmark.title}", "", f"{benchmark.how} Rounds: {rounds}.", ""]
         lines += ["```", *benchmark.commands, "```", ""] if benchmark.commands else []
         lines += [*_table(benchmark), ""]
         lines += [f"![{title}]({path.relative_to(file.parent)})\n" for title, path in draw(benchmark, plots)]

@@ -24,9 +24,13 @@ class Settings:
     quick: bool = False  # small sizes and few rounds: to see that everything works, not for figures
 
 
+def built_folder() -> str:
+    return os.path.abspath(os.environ.get("BENCH_BIN", "bazel-bin"))
+
+
 def built(target: str) -> str:
     """The path of what Bazel built: "launcher/muster". BENCH_BIN names another bazel-bin."""
-    path = os.path.abspath(Path(os.environ.get("BENCH_BIN", "bazel-bin")) / target)
+    path = os.path.join(built_folder(), target)
     if not os.path.exists(path):
         sys.exit(f"bench: {path} is not there; scripts/bench.sh builds it")
     return path

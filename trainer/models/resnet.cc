@@ -34,7 +34,8 @@ class BatchNorm : public nn::Module {
     parts_.bias = register_parameter("bias", at::zeros({channels}));
     parts_.running_mean = register_buffer("running_mean", at::zeros({channels}));
     parts_.running_var = register_buffer("running_var", at::ones({channels}));
-    parts_.num_batches_tracked = register_buffer("num_batches_tracked", at::scalar_tensor(0, at::kLong));
+    parts_.num_batches_tracked =
+        register_buffer("num_batches_tracked", at::scalar_tensor(0, at::kLong));
   }
 
   at::Tensor Forward(const at::Tensor& x) {
