@@ -98,36 +98,62 @@ class MarkFinder {
   std::size_t at_ = 0;
 };
 
-bool EnvironmentHasMark(int process, const char* mark) {
-  const int file = openat(process, "environ", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return false;
-  MarkFinder finder(mark);
-  bool found = false;
-  char buffer[4096];
-  ssize_t count;
-  while (!found && (count = ReadSome(file, buffer, sizeof buffer)) > 0) {
-    for (ssize_t i = 0; i < count && !found; ++i) found = finder.Feed(buffer[i]);
-  }
-  close(file);
-  return found;
-}
+// Fields of /proc/PID/stat, counted from one as proc(5) does.
+enum StatField { kParent = 4, kVirtualSize = 23, kEnvStart = 50, kEnvEnd = 51, kStatFields = 52 };
 
-// The field after the name and the state in "123 (name) S 1 ...".
-pid_t ParentOf(int process) {
+// All of them from the fourth on, in their places; what is no number is zero. False when the
+// process is gone.
+bool ReadStat(int process, std::uint64_t (&fields)[kStatFields]) {
   const int file = openat(process, "stat", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return -1;
+  if (file < 0) return false;
   char text[1024];
   const ssize_t count = ReadSome(file, text, sizeof text - 1);
   close(file);
-  if (count <= 0) return -1;
+  if (count <= 0) return false;
   text[count] = '\0';
-  const char* end_of_name = strrchr(text, ')');
-  if (end_of_name == nullptr || end_of_name[1] != ' ' || end_of_name[2] == '\0') return -1;
-  pid_t parent = 0;
-  for (const char* digit = end_of_name + 4; *digit >= '0' && *digit <= '9'; ++digit) {
-    parent = parent * 10 + (*digit - '0');
+  // "123 (name) S 1 ...", where the name may contain anything.
+  const char* at = strrchr(text, ')');
+  if (at == nullptr || at[1] != ' ' || at[2] == '\0') return false;
+  at += 3;
+  for (int field = kParent; field < kStatFields; ++field) {
+    fields[field] = 0;
+    if (*at == ' ') ++at;
+    for (; *at != ' ' && *at != '\0'; ++at) {
+      if (*at >= '0' && *at <= '9') {
+        fields[field] = fields[field] * 10 + static_cast<std::uint64_t>(*at - '0');
+      }
+    }
   }
-  return parent;
+  return true;
+}
+
+enum class Marked { kNo, kYes, kUnknown };
+
+// Unknown in the middle of an exec: the new program has no environment yet, and the old one's is
+// gone, perhaps under our hands.
+Marked LookForMark(int process, const char* mark) {
+  const int file = openat(process, "environ", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return Marked::kNo;
+  MarkFinder finder(mark);
+  bool found = false;
+  std::uint64_t size = 0;
+  char buffer[4096];
+  ssize_t count;
+  while (!found && (count = ReadSome(file, buffer, sizeof buffer)) > 0) {
+    size += static_cast<std::uint64_t>(count);
+    for (ssize_t i = 0; i < count && !found; ++i) found = finder.Feed(buffer[i]);
+  }
+  close(file);
+  if (found) return Marked::kYes;
+  std::uint64_t stat[kStatFields];
+  const bool has_memory = ReadStat(process, stat) && stat[kVirtualSize] > 0;
+  const bool was_read_whole = stat[kEnvEnd] > 0 && size == stat[kEnvEnd] - stat[kEnvStart];
+  return has_memory && !was_read_whole ? Marked::kUnknown : Marked::kNo;
+}
+
+bool IsOrphanOfOurs(int process) {
+  std::uint64_t stat[kStatFields];
+  return ReadStat(process, stat) && stat[kParent] == static_cast<std::uint64_t>(getppid());
 }
 
 pid_t PidOf(const char* name) {
@@ -139,6 +165,7 @@ pid_t PidOf(const char* name) {
   return pid;
 }
 
+// One that is in the middle of an exec counts as marked: it will be looked at again.
 enum class Found { kNothing, kMarked, kKilled };
 
 // Everything is asked of one open /proc/PID, which never comes to mean another process; so the
@@ -151,10 +178,10 @@ Found KillIfOrphan(int proc, const char* name, const char* mark) {
   Found found = Found::kNothing;
   const int process = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   struct stat owner;
-  if (process >= 0 && fstat(process, &owner) == 0 && owner.st_uid == geteuid() &&
-      EnvironmentHasMark(process, mark)) {
-    found = Found::kMarked;
-    if (ParentOf(process) == getppid() &&
+  if (process >= 0 && fstat(process, &owner) == 0 && owner.st_uid == geteuid()) {
+    const Marked marked = LookForMark(process, mark);
+    if (marked != Marked::kNo) found = Found::kMarked;
+    if (marked == Marked::kYes && IsOrphanOfOurs(process) &&
         syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0) == 0) {
       found = Found::kKilled;
     }
@@ -204,7 +231,7 @@ bool KillOrphans(const char* mark, std::chrono::seconds limit) {
     if (found == Found::kNothing) return true;
     if (Seconds() >= end) return false;
     if (found == Found::kKilled) last_kill = Seconds();
-    // Not ours, it seems: its parent has had the time to die.
+    // Not ours, it seems: its parent has had the time to die, or its exec to end.
     if (found == Found::kMarked && Seconds() - last_kill > kPatience) return false;
     nanosleep(&kBetweenRounds, nullptr);
   }
