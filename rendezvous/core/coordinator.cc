@@ -152,11 +152,13 @@ void Coordinator::Resume(AgentId agent, const SessionToken& session, std::uint64
   }
   Attendance& attendance = attendances_.at(found->second);
   if (connection < attendance.connection) {
+    ended_[agent] = session;
     return Tell(agent, Refused{"this node has come back over another connection"});
   }
   attendance.connection = connection;
   if (attendance.agent != 0) {
     connections_.erase(attendance.agent);
+    ended_[attendance.agent] = session;
     Tell(attendance.agent, Refused{"this node has come back over another connection"});
   }
   connections_[agent] = attendance.id;

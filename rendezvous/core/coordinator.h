@@ -153,8 +153,8 @@ class Coordinator {
   std::map<AttendeeId, Attendance> attendances_;
   std::unordered_map<AgentId, AttendeeId> connections_;
   std::unordered_map<SessionToken, AttendeeId> sessions_;
-  // Sessions that have ended, by a connection that may not have heard of it yet: what was sent
-  // before must not be taken for the beginning of another.
+  // Sessions that have ended, or go on over another connection, by a connection that may not have
+  // heard of it yet: what was sent before must not be taken for the beginning of another.
   std::unordered_map<AgentId, SessionToken> ended_;
   std::set<std::pair<TimePoint, AttendeeId>> leases_;
   // Jobs that are no more and whose workers may still run: until when. Another job of the name

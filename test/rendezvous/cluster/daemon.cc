@@ -157,9 +157,9 @@ void Daemon::Take(ConnectionId connection, const Upward& message, TimePoint sent
   Front& front = found->second;
   if (const auto* join = std::get_if<JoinRequest>(&message)) {
     joins_[join->session] = *join;
-    Know(front, *join);
+    Know(connection, *join);
   } else if (const auto* resume = std::get_if<ResumeSession>(&message)) {
-    Know(front, joins_[resume->session]);
+    Know(connection, joins_[resume->session]);
   }
   world_.checks.rounds.OnHeard(front.node_id, world_.scheduler.now() + front.lease);
   if (std::holds_alternative<Beat>(message)) {
@@ -188,7 +188,10 @@ void Daemon::Take(ConnectionId connection, const Upward& message, TimePoint sent
   }
 }
 
-void Daemon::Know(Front& front, const JoinRequest& join) {
+void Daemon::Know(ConnectionId connection, const JoinRequest& join) {
+  Front& front = fronts_.at(connection);
+  ConnectionId& newest = newest_[join.session];
+  newest = std::max(newest, connection);
   front.session = join.session;
   front.run_id = join.run_id;
   front.node_id = join.node.node_id;
@@ -362,7 +365,9 @@ void Daemon::TellAgent(const Outgoing& outgoing) {
   const bool heard = std::holds_alternative<Heard>(outgoing.directive);
   if (!heard) {
     world_.Log("a", outgoing.to, " <- ", DirectiveText(outgoing.directive));
-    if (options_.durable) {
+    // Who came over another connection meanwhile hears there what counts.
+    const bool is_old = newest_[found->second.session] != outgoing.to;
+    if (options_.durable && !(is_old && std::holds_alternative<Evicted>(outgoing.directive))) {
       world_.checks.durability.OnTold(found->second.run_id, found->second.session,
                                       coordinator_->Record(found->second.run_id, Now()),
                                       outgoing.directive);

@@ -80,7 +80,7 @@ class Daemon final : public Network::Server {
   // Connections over which nothing comes for long are dead: the transport's pings find that.
   void Sweep();
   void Take(ConnectionId connection, const Upward& message, TimePoint sent);
-  static void Know(Front& front, const JoinRequest& join);
+  void Know(ConnectionId connection, const JoinRequest& join);
   void HandOver(AgentId agent, Front& front, const Upward& message);
   void Serve(ConnectionId connection, const StoreRequest& request);
   StoreAnswer Do(const StoreRequest& request, KeyValueStore& store);
@@ -112,6 +112,8 @@ class Daemon final : public Network::Server {
   std::size_t untold_ = 0;
   // Of every session that ever joined, what it said: for the checks alone.
   std::map<SessionToken, JoinRequest> joins_;
+  // The newest connection that each session came by, for the checks, too.
+  std::map<SessionToken, ConnectionId> newest_;
   std::map<ConnectionId, Front> fronts_;
   std::optional<TimePoint> timer_due_;
   bool commit_posted_ = false;
