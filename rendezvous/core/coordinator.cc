@@ -413,7 +413,9 @@ void Coordinator::Restore(const JobRecord& record, TimePoint now) {
   auto& job = jobs_[record.run_id];
   job = std::make_unique<Job>(record, now, &from_jobs_);
   next_incarnation_ = std::max(next_incarnation_, record.incarnation + 1);
+  Duration longest_lease = record.settings.lease;
   for (const AttendeeRecord& attendee : record.attendees) {
+    longest_lease = std::max(longest_lease, attendee.lease);
     next_attendee_ = std::max(next_attendee_, attendee.id + 1);
     Attendance& attendance = attendances_[attendee.id];
     attendance = {.id = attendee.id,
@@ -426,6 +428,11 @@ void Coordinator::Restore(const JobRecord& record, TimePoint now) {
     if (!attendee.session.empty()) sessions_[attendee.session] = attendee.id;
     attendance.gone_by = now + attendee.lease + options_.restart_grace;
     SetLease(attendance, attendance.gone_by);
+  }
+  // A node that was lost, for which the round is held, does not know that it was. It may have found
+  // this daemon dead in time, and counts its lease anew since then, as the others do.
+  if (record.round.held_for && longest_lease > Duration::zero()) {
+    job->HoldUntil(now + longest_lease + options_.restart_grace, now);
   }
   if (!job->abandoned()) return;
   outbox_.forgotten_jobs.push_back(record.run_id);

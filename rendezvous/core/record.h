@@ -34,7 +34,8 @@ struct RoundRecord {
   std::vector<NodeInfo> spares;
   std::vector<Placement> members;  // by group rank
   // Until it gives up, until the last call is over, and until it may be complete at the earliest;
-  // no longer than zero: that time has come.
+  // no longer than zero: that time has come. One that is held when the record is used is held until
+  // a node that was lost has had the time to hear of it (Coordinator::Options::restart_grace).
   Duration gives_up_in{};
   std::optional<Duration> last_call_in;
   std::optional<Duration> held_for;

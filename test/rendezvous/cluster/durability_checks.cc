@@ -117,7 +117,13 @@ void DurabilityChecks::OnRestored(const JobRecord& written,
     return violations_.Add(Check::kRestored, absl::StrCat("job ", written.run_id, " is forgotten"));
   }
   const JobRecord want = InMilliseconds(written);
-  const JobRecord have = InMilliseconds(*restored);
+  JobRecord have = InMilliseconds(*restored);
+  // A round that is held for a lost node is held longer.
+  if (want.round.held_for && have.round.held_for >= want.round.held_for &&
+      have.round.gives_up_in >= want.round.gives_up_in) {
+    have.round.held_for = want.round.held_for;
+    have.round.gives_up_in = want.round.gives_up_in;
+  }
   if (want == have) return;
   std::string what = "the job";
   if (!(want.round == have.round)) what = "its round";
