@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "launcher/cpu_list.h"
+#include "launcher/rank_layout.h"
 
 namespace muster::launcher {
 namespace {
@@ -73,9 +74,9 @@ AttemptLogs SupposedLogs(const LaunchConfig& config, const std::string& temp_dir
     return {.directory = "", .ranks = std::vector<RankLogs>(config.nproc_per_node)};
   }
   const std::string root =
-      config.log_dir.empty() ? absl::StrCat(temp_dir, "/muster_XXXXXX") : config.log_dir;
-  return LogsIn(absl::StrCat(root, "/", config.run_id, "_XXXXXXXX/attempt_0"),
-                config.nproc_per_node);
+      config.log_dir.empty() ? absl::StrCat(temp_dir, "/muster_") : config.log_dir + "/";
+  return LogsIn(absl::StrCat(root, config.run_id, "_XXXXXXXX/attempt_0"), config.nproc_per_node,
+                LogContentOf(config));
 }
 
 std::string DryRunText(const LaunchConfig& config, const Environment& own,

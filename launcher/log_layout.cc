@@ -40,35 +40,42 @@ absl::StatusOr<std::string> MakeUnique(const std::string& prefix, int length) {
       absl::StrCat("make log directory ", prefix, "*: all names taken"));
 }
 
-absl::StatusOr<std::string> MakeRoot(const std::string& log_dir, const std::string& temp_dir) {
+// A worker may change its directory, and must still find its files.
+absl::StatusOr<std::string> Absolute(const std::string& directory) {
   std::error_code error;
-  // A worker may change its directory, and must still find its error file.
-  const std::string root = std::filesystem::absolute(log_dir.empty() ? temp_dir : log_dir, error);
-  if (error) return CannotMake(log_dir, error);
-  if (log_dir.empty()) return MakeUnique(absl::StrCat(root, "/muster_"), 6);
-  std::filesystem::create_directories(root, error);
-  if (error) return CannotMake(root, error);
-  return root;
+  std::string path = std::filesystem::absolute(directory, error);
+  if (error) return CannotMake(directory, error);
+  return path;
 }
 
 }  // namespace
 
 absl::StatusOr<LogLayout> LogLayout::Create(const std::string& log_dir, const std::string& run_id,
-                                            const std::string& temp_dir) {
-  if (log_dir == "/dev/null") return LogLayout("");
-  const auto root = MakeRoot(log_dir, temp_dir);
+                                            const std::string& temp_dir, LogContent content) {
+  if (log_dir == "/dev/null") return LogLayout("", content);
+  const auto root = Absolute(log_dir.empty() ? temp_dir : log_dir);
   if (!root.ok()) return root.status();
-  auto run_directory = MakeUnique(absl::StrCat(*root, "/", run_id, "_"), 8);
+  if (!log_dir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(*root, error);
+    if (error) return CannotMake(*root, error);
+  }
+  auto run_directory =
+      MakeUnique(absl::StrCat(*root, log_dir.empty() ? "/muster_" : "/", run_id, "_"), 8);
   if (!run_directory.ok()) return run_directory.status();
-  return LogLayout(*std::move(run_directory));
+  return LogLayout(*std::move(run_directory), content);
 }
 
-AttemptLogs LogsIn(const std::string& directory, int nproc) {
+AttemptLogs LogsIn(const std::string& directory, int nproc, LogContent content) {
   AttemptLogs logs{.directory = directory,
                    .ranks = {},
                    .filtered_stdout_log = directory + "/filtered_stdout.log",
                    .filtered_stderr_log = directory + "/filtered_stderr.log"};
   for (int local_rank = 0; local_rank < nproc; ++local_rank) {
+    if (content == LogContent::kErrorFiles) {
+      logs.ranks.push_back({.error_file = absl::StrCat(directory, "/error_", local_rank, ".json")});
+      continue;
+    }
     const std::string of_rank = absl::StrCat(directory, "/", local_rank);
     logs.ranks.push_back({.stdout_log = of_rank + "/stdout.log",
                           .stderr_log = of_rank + "/stderr.log",
@@ -90,12 +97,13 @@ absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
     error = MakePrivate(attempt);
   }
   if (error) return CannotMake(attempt, error);
-  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
+  const bool has_rank_directories = content_ == LogContent::kAll;
+  for (int local_rank = 0; has_rank_directories && local_rank < nproc; ++local_rank) {
     const std::string directory = absl::StrCat(attempt, "/", local_rank);
     error = MakePrivate(directory);
     if (error) return CannotMake(directory, error);
   }
-  return LogsIn(attempt, nproc);
+  return LogsIn(attempt, nproc, content_);
 }
 
 }  // namespace muster::launcher

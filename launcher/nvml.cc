@@ -1,5 +1,6 @@
 #include "launcher/nvml.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -134,10 +135,9 @@ class Nvml {
 // The minor numbers of the device nodes, in order.
 std::vector<int> DeviceNodes(const std::string& directory) {
   std::vector<int> minors;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory, error)) {
-    const std::string name = entry.path().filename();
-    absl::string_view rest = name;
+  const std::unique_ptr<DIR, int (*)(DIR*)> nodes(::opendir(directory.c_str()), ::closedir);
+  while (const dirent* entry = nodes == nullptr ? nullptr : ::readdir(nodes.get())) {
+    absl::string_view rest = entry->d_name;
     // nvidiactl and nvidia-uvm stand beside the numbered nodes.
     if (!absl::ConsumePrefix(&rest, "nvidia")) continue;
     int minor = 0;

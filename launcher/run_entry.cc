@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include <spdlog/spdlog.h>
@@ -15,6 +16,8 @@
 
 namespace muster::launcher {
 namespace {
+
+constexpr std::chrono::milliseconds kAfterStart(20);
 
 // The GPUs that the workers may use. Where nobody has chosen, worker i uses device i, as every
 // framework does. NVML, which may take seconds, is asked only if devices are named by UUID.
@@ -41,8 +44,9 @@ std::vector<RunDevice> DevicesOf(const LaunchConfig& config, const Environment& 
 
 }  // namespace
 
-RunEntry::RunEntry(const LaunchConfig& config, const Environment& own, const Environment& base,
-                   const std::string& log_dir) {
+RunEntry::RunEntry(boost::asio::io_context& io, const LaunchConfig& config, const Environment& own,
+                   const Environment& base, const std::string& log_dir)
+    : dirs_(RunsDirs(own)), timer_(io) {
   info_.run_id = config.run_id;
   info_.pid = getpid();
   info_.script = config.program.name;
@@ -50,25 +54,19 @@ RunEntry::RunEntry(const LaunchConfig& config, const Environment& own, const Env
   info_.since = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   info_.log_dir = log_dir;
   info_.nproc = config.nproc_per_node;
-
-  const std::vector<std::string> dirs = RunsDirs(own);
-  if (!info_.devices.empty()) {
-    for (const std::string& conflict : DeviceConflicts(ListRuns(dirs).runs, info_.devices)) {
-      spdlog::warn("{}", conflict);
-    }
+  if (info_.devices.empty()) {
+    WriteSoon();
+    return;
   }
-  auto registration = RunRegistration::Register(dirs, info_);
-  if (registration.ok()) {
-    registration_ = *std::move(registration);
-  } else {
-    spdlog::warn("muster ps will not show this run: {}",
-                 std::string(registration.status().message()));
+  for (const std::string& conflict : DeviceConflicts(ListRuns(dirs_).runs, info_.devices)) {
+    spdlog::warn("{}", conflict);
   }
+  Write();
 }
 
 void RunEntry::Show(RunState state) {
   info_.state = state;
-  Update();
+  WriteSoon();
 }
 
 void RunEntry::ShowRound(const rendezvous::Assignment& assignment) {
@@ -80,12 +78,29 @@ void RunEntry::ShowRound(const rendezvous::Assignment& assignment) {
   Show(RunState::kRunning);
 }
 
-void RunEntry::Update() {
-  if (registration_ == nullptr) return;
-  if (const absl::Status status = registration_->Update(info_); !status.ok()) {
-    spdlog::warn("muster ps will not show this run: {}", std::string(status.message()));
-    registration_.reset();
+void RunEntry::WriteSoon() {
+  if (failed_ || std::exchange(writes_soon_, true)) return;
+  timer_.expires_after(kAfterStart);
+  timer_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    writes_soon_ = false;
+    Write();
+  });
+}
+
+void RunEntry::Write() {
+  absl::Status status;
+  if (registration_ != nullptr) {
+    status = registration_->Update(info_);
+  } else if (auto registration = RunRegistration::Register(dirs_, info_); registration.ok()) {
+    registration_ = *std::move(registration);
+  } else {
+    status = registration.status();
   }
+  if (status.ok()) return;
+  failed_ = true;
+  spdlog::warn("muster ps will not show this run: {}", std::string(status.message()));
+  registration_.reset();
 }
 
 }  // namespace muster::launcher

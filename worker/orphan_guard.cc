@@ -20,7 +20,6 @@
 #include <limits>
 #include <new>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "worker/orphan_hunt.h"
@@ -28,17 +27,28 @@
 namespace muster::worker {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr pid_t kNoGroup = 0;
 
-struct DeadMansSwitch {
+struct GuardMemory {
+  explicit GuardMemory(std::size_t room) : capacity(room) {
+    for (std::size_t i = 0; i < capacity; ++i) new (&groups[i]) std::atomic<pid_t>(kNoGroup);
+  }
+  static std::size_t SizeFor(std::size_t capacity) {
+    return sizeof(GuardMemory) + capacity * sizeof(std::atomic<pid_t>);
+  }
+
   // On CLOCK_MONOTONIC, in nanoseconds.
   std::atomic<std::int64_t> deadline_ns{kNever};
-  // There is a kLookAtSwitch in the pipe that the guard has not read. One is enough, so that they
-  // never fill the pipe of a guard that somebody has stopped.
+  // The agent has written to the pipe, and the guard has not read it. One byte is enough, so that
+  // they never fill the pipe of a guard that somebody has stopped.
   std::atomic<bool> look_is_due{false};
   std::atomic<bool> struck{false};
+  const std::size_t capacity;
+  // What is watched, in no order. In as many places as there is room for.
+  std::atomic<pid_t> groups[];
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
-              std::atomic<bool>::is_always_lock_free);
+              std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
 
 namespace {
 
@@ -46,24 +56,14 @@ constexpr std::chrono::seconds kHuntLimit(30);
 constexpr int kAgentDescriptor = 1;
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
-// What the pipe carries beside groups.
-constexpr pid_t kLookAtSwitch = 0;
-
 // What the guard process works with: made before the fork, as there is no allocating after it.
 struct GuardPlan {
-  struct Watched {
-    pid_t group;
-    int leader;  // its pidfd; negative: there was none to be had
-  };
-
   pid_t agent;
-  std::vector<Watched> groups;
-  std::size_t count = 0;
   std::string mark;
   std::string cgroup;
   std::string cgroup_kill;
   std::optional<DeathNotice> death_notice;
-  DeadMansSwitch* dead_mans_switch;
+  GuardMemory* memory;
 };
 
 // steady_clock's, in a way that is sure to be async-signal-safe.
@@ -73,42 +73,25 @@ std::int64_t NowNs() {
   return now.tv_sec * kNsPerSecond + now.tv_nsec;
 }
 
-void Watch(GuardPlan& plan, pid_t group) {
-  if (plan.count == plan.groups.size()) return;
-  // Whoever its number means is still the leader: the agent has not waited for it.
-  const int leader = static_cast<int>(syscall(SYS_pidfd_open, group, 0));
-  plan.groups[plan.count++] = {group, leader};
-}
-
-void Forget(GuardPlan& plan, pid_t group) {
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < plan.count; ++i) {
-    const GuardPlan::Watched& watched = plan.groups[i];
-    if (watched.group != group) {
-      plan.groups[kept++] = watched;
-    } else if (watched.leader >= 0) {
-      close(watched.leader);
-    }
+// Calls visit(group) for each that is watched, until it returns false; false in that case.
+template <typename Visit>
+bool ForEachGroup(const GuardPlan& plan, Visit visit) {
+  for (std::size_t i = 0; i < plan.memory->capacity; ++i) {
+    const pid_t group = plan.memory->groups[i];
+    if (group != kNoGroup && !visit(group)) return false;
   }
-  plan.count = kept;
+  return true;
 }
 
-// The pipe carries pid_t numbers: a group to watch, its negative to forget it, or kLookAtSwitch.
-// They are far smaller than PIPE_BUF, so each arrives whole, also from an agent that was stopped
-// meanwhile. False when the agent's end is closed.
-bool TakeMessage(GuardPlan& plan, pid_t* message) {
+// False when the agent's end of the pipe is closed.
+bool TakeLook(const GuardPlan& plan) {
+  char look;
   ssize_t size;
   do {
-    size = read(STDIN_FILENO, message, sizeof *message);
+    size = read(STDIN_FILENO, &look, sizeof look);
   } while (size < 0 && errno == EINTR);
-  if (size != static_cast<ssize_t>(sizeof *message)) return false;
-  if (*message > 0) {
-    Watch(plan, *message);
-  } else if (*message < 0) {
-    Forget(plan, -*message);
-  }
-  // Whatever it was: the switch is looked at after it.
-  plan.dead_mans_switch->look_is_due = false;
+  if (size != sizeof look) return false;
+  plan.memory->look_is_due = false;
   return true;
 }
 
@@ -129,7 +112,10 @@ void KillCgroup(const GuardPlan& plan) {
 
 void KillGroups(const GuardPlan& plan) {
   KillCgroup(plan);
-  for (std::size_t i = 0; i < plan.count; ++i) kill(-plan.groups[i].group, SIGKILL);
+  ForEachGroup(plan, [](pid_t group) {
+    kill(-group, SIGKILL);
+    return true;
+  });
 }
 
 // True if it is certain that nobody with the mark is left.
@@ -137,27 +123,29 @@ bool HuntOrphans(const GuardPlan& plan) {
   return !plan.mark.empty() && KillOrphans(plan.mark.c_str(), kHuntLimit);
 }
 
-// Waits for the leaders, all of whose threads must have come to their end: one that waits for a
-// disk or a device dies when that answers. False when some do not.
+// Waits for a leader, all of whose threads must have come to their end: one that waits for a disk
+// or a device dies when that answers. False when it does not.
+bool AwaitEnd(pid_t leader, std::int64_t end) {
+  pollfd ended = {static_cast<int>(syscall(SYS_pidfd_open, leader, 0)), POLLIN, 0};
+  if (ended.fd < 0) return errno == ESRCH;
+  int ready;
+  do {
+    const std::int64_t left = std::max<std::int64_t>(end - NowNs(), 0);
+    const timespec wait{left / kNsPerSecond, left % kNsPerSecond};
+    ready = ppoll(&ended, 1, &wait, nullptr);
+  } while (ready < 0 && errno == EINTR);
+  close(ended.fd);
+  return ready == 1;
+}
+
 bool AwaitLeadersEnd(const GuardPlan& plan) {
   const std::int64_t end = NowNs() + std::chrono::nanoseconds(kHuntLimit).count();
-  for (std::size_t i = 0; i < plan.count; ++i) {
-    pollfd ended = {plan.groups[i].leader, POLLIN, 0};
-    if (ended.fd < 0) return false;
-    int ready;
-    do {
-      const std::int64_t left = std::max<std::int64_t>(end - NowNs(), 0);
-      const timespec wait{left / kNsPerSecond, left % kNsPerSecond};
-      ready = ppoll(&ended, 1, &wait, nullptr);
-    } while (ready < 0 && errno == EINTR);
-    if (ready != 1) return false;
-  }
-  return true;
+  return ForEachGroup(plan, [end](pid_t leader) { return AwaitEnd(leader, end); });
 }
 
 void Strike(const GuardPlan& plan) {
   // Before the first can be seen dead.
-  plan.dead_mans_switch->struck = true;
+  plan.memory->struck = true;
   KillGroups(plan);
   // The agent adopts orphans, so they are children of our parent, as they are when it is dead.
   HuntOrphans(plan);
@@ -166,27 +154,21 @@ void Strike(const GuardPlan& plan) {
 // Returns when the agent's end of the pipe is closed.
 //
 // A deadline is looked at when it comes, and a later one found then is waited for. So nobody needs
-// to be told of one that is moved on in time; kLookAtSwitch tells of others.
-void GuardAgent(GuardPlan& plan) {
+// to be told of one that is moved on in time; the pipe tells of others.
+void GuardAgent(const GuardPlan& plan) {
   std::int64_t struck_at = kNever;
   for (;;) {
-    const std::int64_t deadline = plan.dead_mans_switch->deadline_ns;
+    const std::int64_t deadline = plan.memory->deadline_ns;
     const std::int64_t left = std::max<std::int64_t>(deadline - NowNs(), 0);
-    const bool is_over = left == 0;
-    const bool has_struck = is_over && deadline == struck_at;
+    const bool sleeps = deadline == kNever || (left == 0 && deadline == struck_at);
     const timespec wait{left / kNsPerSecond, left % kNsPerSecond};
     pollfd pipe = {STDIN_FILENO, POLLIN, 0};
-    // Also when the deadline has come: a group that was to be forgotten must not be hit.
-    const int ready = ppoll(&pipe, 1, deadline == kNever || has_struck ? nullptr : &wait, nullptr);
+    const int ready = ppoll(&pipe, 1, sleeps ? nullptr : &wait, nullptr);
     if (ready > 0) {
-      pid_t message;
-      if (!TakeMessage(plan, &message)) return;
+      if (!TakeLook(plan)) return;
       // An agent that woke up in the middle of starting its workers.
-      if (has_struck && message > 0) {
-        kill(-message, SIGKILL);
-        KillCgroup(plan);
-      }
-    } else if (ready == 0 && is_over) {
+      if (struck_at != kNever && plan.memory->deadline_ns == struck_at) KillGroups(plan);
+    } else if (ready == 0 && left == 0) {
       Strike(plan);
       struck_at = deadline;
     }
@@ -201,7 +183,7 @@ void RemoveCgroup(const GuardPlan& plan) {
     nanosleep(&kPause, nullptr);
 }
 
-[[noreturn]] void GuardMain(int pipe, GuardPlan& plan) {
+[[noreturn]] void GuardMain(int pipe, const GuardPlan& plan) {
   setsid();
   prctl(PR_SET_NAME, "muster-guard");
   // Nothing of the agent's is held open: not its terminal, and not the pipe's other end, which
@@ -240,19 +222,18 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
   UniqueFd write_end(ends[1]);
   // A guard that somebody has stopped must not stop us.
   fcntl(write_end.get(), F_SETFL, O_NONBLOCK);
-  void* const memory = mmap(nullptr, sizeof(DeadMansSwitch), PROT_READ | PROT_WRITE,
+  void* const memory = mmap(nullptr, GuardMemory::SizeFor(options.capacity), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     return absl::UnavailableError(absl::StrCat("mmap: ", std::strerror(errno)));
   }
-  SharedSwitch shared(new (memory) DeadMansSwitch);
-  GuardPlan plan{.agent = getpid(),
-                 .groups = std::vector<GuardPlan::Watched>(options.capacity),
-                 .mark = options.mark,
-                 .cgroup = options.cgroup,
-                 .cgroup_kill = options.cgroup + "/cgroup.kill",
-                 .death_notice = options.death_notice,
-                 .dead_mans_switch = shared.get()};
+  SharedMemory shared(new (memory) GuardMemory(options.capacity));
+  const GuardPlan plan{.agent = getpid(),
+                       .mark = options.mark,
+                       .cgroup = options.cgroup,
+                       .cgroup_kill = options.cgroup + "/cgroup.kill",
+                       .death_notice = options.death_notice,
+                       .memory = shared.get()};
 
   // Until they are ignored in the child no signal may find the agent's handlers there.
   sigset_t all, before;
@@ -271,49 +252,66 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
   return OrphanGuard(pid, std::move(write_end), std::move(shared));
 }
 
-void OrphanGuard::Unmap::operator()(DeadMansSwitch* shared) const {
-  munmap(shared, sizeof *shared);
+void OrphanGuard::Unmap::operator()(GuardMemory* shared) const {
+  munmap(shared, GuardMemory::SizeFor(shared->capacity));
 }
 
 OrphanGuard::OrphanGuard(OrphanGuard&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       pipe_(std::move(other.pipe_)),
-      switch_(std::move(other.switch_)) {}
+      memory_(std::move(other.memory_)) {}
 
 OrphanGuard::~OrphanGuard() {
   if (pid_ < 0) return;
-  // Not by the end of the pipe: a guard that somebody has stopped would keep us waiting.
-  kill(pid_, SIGKILL);
+  Dismiss();
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
+void OrphanGuard::Dismiss() {
+  // Not by the end of the pipe: a guard that somebody has stopped would keep us waiting.
+  kill(pid_, SIGKILL);
+}
+
 void OrphanGuard::Watch(pid_t group) {
-  Send(group);
+  if (!Replace(kNoGroup, group)) return;
+  // It struck before the group was there; or it will find it.
+  if (memory_->struck) Look();
 }
 
 void OrphanGuard::Forget(pid_t group) {
-  Send(-group);
+  Replace(group, kNoGroup);
+}
+
+bool OrphanGuard::Replace(pid_t before, pid_t after) {
+  for (std::size_t i = 0; i < memory_->capacity; ++i) {
+    if (memory_->groups[i].load(std::memory_order_relaxed) != before) continue;
+    memory_->groups[i] = after;
+    return true;
+  }
+  return false;
 }
 
 void OrphanGuard::SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline) {
   const std::int64_t after = deadline.has_value()
                                  ? std::chrono::nanoseconds(deadline->time_since_epoch()).count()
                                  : kNever;
-  const std::int64_t before = switch_->deadline_ns.exchange(after);
+  const std::int64_t before = memory_->deadline_ns.exchange(after);
   // The guard wakes by itself at `before`, unless it has done so already. The clock is read after
   // the exchange: a guard that has found `before` passed did so earlier.
   const bool guard_sleeps_too_long = after < before || before <= NowNs();
-  if (guard_sleeps_too_long && !switch_->look_is_due.exchange(true)) Send(kLookAtSwitch);
+  if (guard_sleeps_too_long) Look();
 }
 
 bool OrphanGuard::has_struck() const {
-  return switch_->struck;
+  return memory_->struck;
 }
 
-void OrphanGuard::Send(pid_t message) {
+void OrphanGuard::Look() {
+  if (memory_->look_is_due.exchange(true)) return;
+  constexpr char kLook = 0;
   // If the guard is gone there is nobody to tell. SIGPIPE is ignored (Console).
-  [[maybe_unused]] const ssize_t written = write(pipe_.get(), &message, sizeof message);
+  [[maybe_unused]] const ssize_t written = write(pipe_.get(), &kLook, sizeof kLook);
 }
 
 }  // namespace muster::worker

@@ -2,11 +2,11 @@
 //
 // The kernel ends a worker when its agent dies (PR_SET_PDEATHSIG), but not what the worker has
 // started: `sh -c 'python train.py; ...'` would leave the python behind. The guard is a small
-// process beside the agent that holds the other end of a pipe and knows the workers' process
-// groups. When the agent is gone, however it went, the pipe ends. Then the guard kills the workers'
-// cgroup, where there is one, and their groups, looks through /proc for orphans that have left both
-// but carry the agent's mark (orphan_hunt.h). Once it has seen that nothing is left, it says so to
-// whom the agent has named (death_notice.h), and ends.
+// process beside the agent that holds the other end of a pipe and finds the workers' process groups
+// in memory that they share. When the agent is gone, however it went, the pipe ends. Then the guard
+// kills the workers' cgroup, where there is one, and their groups, looks through /proc for orphans
+// that have left both but carry the agent's mark (orphan_hunt.h). Once it has seen that nothing is
+// left, it says so to whom the agent has named (death_notice.h), and ends.
 //
 // It is a dead man's switch, too. An agent that has lost touch with the rendezvous must have its
 // workers dead before their ranks are given away, and it may be unable to see to that itself: it
@@ -43,7 +43,7 @@ struct OrphanGuardOptions {
 };
 
 // Memory that the guard process sees, too.
-struct DeadMansSwitch;
+struct GuardMemory;
 
 // Lives with one WorkerGroup, on its thread. The guard process has a session of its own, none of
 // the agent's descriptors, and ignores every signal that can be ignored.
@@ -55,13 +55,15 @@ class OrphanGuard {
 
   OrphanGuard(OrphanGuard&& other) noexcept;
   OrphanGuard& operator=(OrphanGuard&&) = delete;
-  // Ends the guard process without harm to any group.
+  // Ends the guard process without harm to any group, and waits for its end.
   ~OrphanGuard();
+  // Ends it, and leaves the waiting for the destructor. Only that may be called afterwards.
+  void Dismiss();
 
   pid_t pid() const { return pid_; }
 
   // `group` is to be killed when the agent dies; or no longer, as its leader has been waited for
-  // and its number may come to mean another.
+  // and its number may come to mean another. A store to memory: the guard does not wake up for it.
   void Watch(pid_t group);
   void Forget(pid_t group);
 
@@ -76,17 +78,20 @@ class OrphanGuard {
 
  private:
   struct Unmap {
-    void operator()(DeadMansSwitch* shared) const;
+    void operator()(GuardMemory* shared) const;
   };
-  using SharedSwitch = std::unique_ptr<DeadMansSwitch, Unmap>;
+  using SharedMemory = std::unique_ptr<GuardMemory, Unmap>;
 
-  OrphanGuard(pid_t pid, UniqueFd pipe, SharedSwitch shared)
-      : pid_(pid), pipe_(std::move(pipe)), switch_(std::move(shared)) {}
-  void Send(pid_t message);
+  OrphanGuard(pid_t pid, UniqueFd pipe, SharedMemory shared)
+      : pid_(pid), pipe_(std::move(pipe)), memory_(std::move(shared)) {}
+  // In the first place of the table that holds `before`; false when none does.
+  bool Replace(pid_t before, pid_t after);
+  // Has the guard look at the memory.
+  void Look();
 
   pid_t pid_;
   UniqueFd pipe_;
-  SharedSwitch switch_;
+  SharedMemory memory_;
 };
 
 }  // namespace muster::worker

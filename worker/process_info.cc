@@ -93,6 +93,7 @@ std::vector<ProcessInfo> ReadOwnChildren() {
   // Each thread has a list of those that it started or, the first, has adopted.
   const std::unique_ptr<DIR, int (*)(DIR*)> tasks(::opendir("/proc/self/task"), ::closedir);
   while (const dirent* entry = tasks == nullptr ? nullptr : ::readdir(tasks.get())) {
+    if (entry->d_name[0] == '.') continue;
     std::ifstream list(absl::StrCat("/proc/self/task/", entry->d_name, "/children"));
     told |= list.is_open();
     for (pid_t pid; list >> pid;) {

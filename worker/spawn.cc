@@ -80,19 +80,18 @@ void JoinCgroup(int directory) {
   ::close(procs);
 }
 
-// Ignored signals survive exec, so each is put back to its default. All signals are blocked
-// meanwhile.
+// Ignored signals survive exec, and one that is handled would run our handler until then; so each
+// is put back to its default. All signals are blocked meanwhile.
 void ResetSignalHandlers() {
   struct sigaction fresh = {};
   fresh.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction current;
-    if (signal == SIGHUP && ::sigaction(signal, nullptr, &current) == 0 &&
-        current.sa_handler == SIG_IGN) {
-      continue;  // nohup: a closing terminal must not end the job
-    }
-    ::sigaction(signal, &fresh,
-                nullptr);  // fails for SIGKILL, SIGSTOP and glibc's own two: no matter
+    // It fails for glibc's own two.
+    if (::sigaction(signal, nullptr, &current) != 0 || current.sa_handler == SIG_DFL) continue;
+    // nohup: a closing terminal must not end the job.
+    if (signal == SIGHUP && current.sa_handler == SIG_IGN) continue;
+    ::sigaction(signal, &fresh, nullptr);
   }
 }
 

@@ -434,6 +434,8 @@ void WorkerGroup::Finish() {
   state_ = State::kDone;
   timer_.cancel();
   settled_.cancel();
+  // By the time it is waited for it has ended.
+  if (guard_) guard_->Dismiss();
   GroupResult result;
   result.failure = failure_;
   result.other_failures = other_failures_;

@@ -93,10 +93,11 @@ class Run {
     absl::StatusOr<NodeBase> base = MakeNodeBase(config_, environment_, machine_);
     if (!base.ok()) return Fail(base.status(), kSetUpFailed);
     absl::StatusOr<LogLayout> logs =
-        LogLayout::Create(config_.log_dir, config_.run_id, GetOr(environment_, "TMPDIR", "/tmp"));
+        LogLayout::Create(config_.log_dir, config_.run_id, GetOr(environment_, "TMPDIR", "/tmp"),
+                          LogContentOf(config_));
     if (!logs.ok()) return Fail(logs.status(), kSetUpFailed);
     for (const std::string& note : config_.notes) spdlog::warn("{}", note);
-    entry_.emplace(config_, environment_, base->environment, logs->run_directory());
+    entry_.emplace(io_, config_, environment_, base->environment, logs->run_directory());
     absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_);
     if (!access.ok()) return Fail(access.status(), kRendezvousFailed);
     access_.emplace(*std::move(access));
@@ -178,6 +179,7 @@ class Run {
   void OnFinished(const RunResult& result) {
     const ReportContext context = MakeContext();
     agent_.reset();
+    entry_->Freeze();
     hang_.reset();
     watchdog_.reset();
     exit_code_ = ExitCodeFor(result, config_.exit_code);
