@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Trains muster-train's convnet for an epoch of Fashion-MNIST with 2 ranks, once with muster-train and once with
-# Python's DistributedDataParallel, and compares every weight: the difference has to be 0.0. Takes a minute or two.
+# Python's DistributedDataParallel, and compares every weight: the difference has to be 0.0. By SGD, then by AdamW;
+# takes a few minutes.
 #
 # usage: scripts/compat/ddp_parity.sh [STEPS]      default: the whole epoch
 #
@@ -31,7 +32,16 @@ ranks() {
   return $status
 }
 
-time ranks "$binary" --comm=gloo --optimizer=reference --no-eval --data "$data" --max-steps "$steps" \
-  --batch-size 128 --lr 0.02 --momentum 0.9 --seed 0 --checkpoint "$out/muster.pt"
-time ranks /usr/bin/python3 test/trainer/app/testdata/ddp_parity.py train "$data" "$steps" 128 0.02 0.9 0 "$out/python.pt"
-/usr/bin/python3 test/trainer/app/testdata/ddp_parity.py compare "$out/muster.pt" "$out/python.pt"
+script=test/trainer/app/testdata/ddp_parity.py
+failed=0
+# parity FLAG...: trains both ways with the flags, which both know, and compares.
+parity() {
+  local flags=(--data "$data" --max-steps "$steps" --batch-size 128 --seed 0 "$@")
+  echo "$*"
+  time ranks "$binary" --comm=gloo --optimizer=reference --no-eval "${flags[@]}" --checkpoint "$out/muster.pt"
+  time ranks /usr/bin/python3 $script train "${flags[@]}" --checkpoint "$out/python.pt"
+  /usr/bin/python3 $script compare "$out/muster.pt" "$out/python.pt" || failed=1
+}
+parity --algorithm sgd --lr 0.02 --momentum 0.9
+parity --algorithm adamw --lr 0.001 --weight-decay 0.01
+exit $failed

@@ -6,7 +6,8 @@
 #
 # The packages and the build are kept in the folder; the first time, a hundred files are compiled. Two ranks train over
 # Gloo and over shared memory and must have the same losses; a rank is killed, and the training that
-# goes on must end as if it had not been; Python's DistributedDataParallel must come to the same weights.
+# goes on must end as if it had not been; Python's DistributedDataParallel must come to the same weights, by SGD and
+# by AdamW.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=${1:-/var/tmp/muster-debian13}
@@ -133,14 +134,21 @@ rc=0
 verdict "a rank killed after step 45, and the training gone on: losses and weights as without" $rc \
   "$root"/tmp/{resumed.log,difference}
 
-rc=0
-data=/usr/share/datasets/fashion-mnist
-{
-  pair parity 0 $place/build/muster-train --comm=gloo --optimizer=reference --no-eval --data $data --max-steps 20 \
-    --batch-size 128 --lr 0.02 --momentum 0.9 --seed 0 --checkpoint /tmp/muster.pt &&
-    pair parity 0 python3 /tmp/ddp_parity.py train $data 20 128 0.02 0.9 0 /tmp/python.pt &&
-    same_weights muster python
-} || rc=1
-verdict "Python's DistributedDataParallel has the same weights (Fashion-MNIST, 20 steps)" $rc \
-  "$root"/tmp/{parity.log,difference}
+# parity WHAT FLAG...: Fashion-MNIST with the flags, by muster-train and by Python.
+parity() {
+  local rc=0 flags=(--data /usr/share/datasets/fashion-mnist --seed 0 "${@:2}")
+  rm -f "$root"/tmp/{muster,python}.pt
+  {
+    pair parity 0 $place/build/muster-train --comm=gloo --optimizer=reference --no-eval "${flags[@]}" \
+      --checkpoint /tmp/muster.pt &&
+      pair parity 0 python3 /tmp/ddp_parity.py train "${flags[@]}" --checkpoint /tmp/python.pt &&
+      same_weights muster python
+  } || rc=1
+  verdict "Python's DistributedDataParallel has the same weights: $1" $rc "$root"/tmp/{parity.log,difference}
+}
+parity "SGD, 20 steps" --max-steps 20 --batch-size 128 --lr 0.02 --momentum 0.9
+parity "AdamW, 20 steps" --algorithm adamw --max-steps 20 --batch-size 128 --lr 0.001 --weight-decay 0.01
+# The first step at which the two ways to take AdamW's root differ is the 1270th; only float64 shows it.
+parity "AdamW, 1280 steps in float64" --algorithm adamw --dtype float64 --max-steps 1280 --batch-size 2 --lr 0.001 \
+  --weight-decay 0.01
 exit $failed

@@ -217,11 +217,17 @@ absl::Status SaveCheckpoint(Session& s) {
     return absl::OkStatus();
   }
   const at::Tensor rng = CpuRngState();
-  // As hexadecimal digits: what is gathered is text.
-  const std::string mine = absl::BytesToHexString(absl::string_view(
+  // In base 64: what is gathered is text.
+  const std::string mine = absl::Base64Escape(absl::string_view(
       static_cast<const char*>(rng.data_ptr()), static_cast<std::size_t>(rng.numel())));
   std::vector<std::string> all = s.group.Gather(mine, mine.size());
-  for (std::string& state : all) state = absl::HexStringToBytes(state);
+  for (std::string& state : all) {
+    std::string bytes;
+    if (!absl::Base64Unescape(state, &bytes)) {
+      return absl::InternalError("checkpoint: a rank's random numbers are not base 64");
+    }
+    state = std::move(bytes);
+  }
   s.saved_step = s.state.step;
   if (!s.leads()) return absl::OkStatus();
   // Logs first: they may say more than the checkpoint knows, and never less.

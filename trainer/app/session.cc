@@ -68,6 +68,7 @@ absl::Status Session::MakeParts() {
   model->MoveTo(group.device(), options.dtype);
   parameters = model->Parameters();
   options.optimizer.interpolate_mean = compat::kAdamWInterpolatesMean;
+  options.optimizer.root_is_power = compat::kAdamWRootIsPower;
   auto made_optimizer = MakeOptimizer(options.optimizer, parameters);
   if (!made_optimizer.ok()) return made_optimizer.status();
   optimizer = *std::move(made_optimizer);

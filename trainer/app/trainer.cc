@@ -119,8 +119,8 @@ void SayProfile(Session& s) {
   const std::optional<DdpTimings> timings = s.strategy->timings();
   if (!timings) return;
   s.progress.Say(absl::StrFormat(
-      "DDP, ms of a step: forward %.3f, backward %.3f, communication %.3f (%.3f of it while "
-      "gradients were computed), %d buckets",
+      "DDP, ms of a step: forward %.3f, backward %.3f, communication %.3f (%.3f of it within "
+      "backward), %d buckets",
       timings->forward_ms, timings->backward_ms, timings->communication_ms, timings->overlap_ms,
       timings->bucket_bytes.size()));
 }

@@ -187,6 +187,10 @@ inline void VerifyParametersAcrossRanks(const Group& group, const std::vector<at
 // differently from mul_ and add_: since 2.1.
 inline constexpr bool kAdamWInterpolatesMean = MUSTER_TORCH_VERSION >= 201;
 
+// Whether Python's AdamW of this version takes a square root as `x ** 0.5`, which the C library
+// does not always round as sqrt: since 2.5.
+inline constexpr bool kAdamWRootIsPower = MUSTER_TORCH_VERSION >= 205;
+
 // Lets operators of this thread on `device`, kCPU or kCUDA, compute in bfloat16 where they gain
 // from it, or stops it.
 inline void SetBf16Autocast(at::DeviceType device, bool on) {

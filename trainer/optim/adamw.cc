@@ -9,6 +9,15 @@
 #include "trainer/optim/one_pass.h"
 
 namespace muster::trainer {
+namespace {
+
+// Python's x ** 0.5. Some compilers take sqrt where they see the exponent, hence the volatile.
+double PowerOfHalf(double x) {
+  const volatile double half = 0.5;
+  return std::pow(x, half);
+}
+
+}  // namespace
 
 void AdamW::Update(Entry& entry, double lr) {
   const at::Tensor& parameter = entry.parameter;
@@ -50,7 +59,8 @@ void AdamW::UpdateAsPython(Entry& entry, const at::Tensor& gradient, double lr) 
   const auto number = static_cast<double>(entry.steps);
   const double correction1 = 1 - std::pow(options_.beta1, number);
   const double correction2 = 1 - std::pow(options_.beta2, number);
-  const at::Tensor divisor = (square.sqrt() / std::sqrt(correction2)).add_(options_.epsilon);
+  const double root = options_.root_is_power ? PowerOfHalf(correction2) : std::sqrt(correction2);
+  const at::Tensor divisor = (square.sqrt() / root).add_(options_.epsilon);
   entry.parameter.addcdiv_(mean, divisor, -(lr / correction1));
 }
 

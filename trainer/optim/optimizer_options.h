@@ -34,10 +34,12 @@ struct OptimizerOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  // Of AdamW's reference path: Python from torch 2.1 on computes the mean of gradients by lerp_,
-  // which rounds differently from 1.13's mul_ and add_. For parity set it to compat's word on which
-  // LibTorch this is.
+  // Of AdamW's reference path, where torch's versions round differently: whether the mean of
+  // gradients is computed by lerp_ rather than mul_ and add_, and whether the root of a step's
+  // second correction is its power of 0.5 rather than its sqrt. For parity set both to what compat
+  // says of this LibTorch.
   bool interpolate_mean = false;
+  bool root_is_power = false;
 };
 
 }  // namespace muster::trainer

@@ -39,13 +39,17 @@ struct DdpOptions {
 };
 
 // Mean times of a step in milliseconds, over the first ten and every hundredth after them: c10d's
-// Logger's figures. `overlap` is the part of `communication` that ran while gradients were still
-// being computed. All 0 before the second step.
+// Logger's figures. All 0 before the second step.
+//
+// A bucket that backward()'s own thread averages is a part of backward() to the Logger: its time
+// counts in all three of backward, communication and overlap, although nothing was computed
+// meanwhile. With kShm that is the last bucket when no other is still being averaged, so with a
+// single bucket the overlap is all of the communication, and nothing was hidden.
 struct DdpTimings {
   double forward_ms = 0;
-  double backward_ms = 0;  // until the last gradient was computed
-  double communication_ms = 0;
-  double overlap_ms = 0;
+  double backward_ms = 0;       // until nothing was left but to wait for buckets
+  double communication_ms = 0;  // from the first full bucket until the last was averaged
+  double overlap_ms = 0;        // the part of communication_ms that lies within backward_ms
   std::vector<std::int64_t> bucket_bytes;  // as they are now, in the order of reduction
 };
 
