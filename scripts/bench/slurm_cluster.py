@@ -75,7 +75,7 @@ class Cluster:
         try:
             self._start("slurmctld")
             self._start("slurmd")
-            self._wait_until_idle()
+            self.wait_until_idle()
         except BaseException:
             self.close()
             raise
@@ -86,8 +86,8 @@ class Cluster:
                 [daemon, "-D", "-f", self.environment["SLURM_CONF"]], stdout=log, stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL, env={**os.environ, **self.environment}))
 
-    def _wait_until_idle(self) -> None:
-        """Slurm tells nobody when a node has become idle: it has to be asked."""
+    def wait_until_idle(self) -> None:
+        """Until the last job has been cleaned up. Slurm tells nobody when a node is idle: it has to be asked."""
         deadline = time.monotonic() + READY_S
         while time.monotonic() < deadline:
             seen = subprocess.run(["sinfo", "--noheader", "--format=%T"], capture_output=True, text=True, check=False,
