@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
+#include "test/support/run_until.h"
 
 namespace muster::test {
 namespace {
@@ -118,13 +119,19 @@ TEST_F(DropInTest, ExperimentsOnOneMachineDoNotMeet) {
   EXPECT_TRUE(third.WaitForErr("device 3 is also used by run")) << third.err();
   ASSERT_TRUE(third.WaitForOut("\n")) << third.err();
 
-  Command ps = StartAs("muster", {"ps"});
-  EXPECT_EQ(ps.Wait(), 0);
-  EXPECT_EQ(Lines(ps.out()).size(), 4u) << ps.out();
-  EXPECT_TRUE(Contains(ps.out(), std::to_string(one.pid())));
-  EXPECT_TRUE(Contains(ps.out(), "2,3"));
-  EXPECT_TRUE(Contains(ps.out(), "running"));
-  EXPECT_TRUE(Contains(ps.out(), script));
+  // It is written a moment after the workers' start.
+  std::string runs;
+  EXPECT_TRUE(WaitUntil([&] {
+    Command ps = StartAs("muster", {"ps"});
+    EXPECT_EQ(ps.Wait(), 0);
+    runs = ps.out();
+    return runs.find("waiting") == std::string::npos;
+  })) << runs;
+  EXPECT_EQ(Lines(runs).size(), 4u) << runs;
+  EXPECT_TRUE(Contains(runs, std::to_string(one.pid())));
+  EXPECT_TRUE(Contains(runs, "2,3"));
+  EXPECT_TRUE(Contains(runs, "running"));
+  EXPECT_TRUE(Contains(runs, script));
 
   Write("go", "");
   EXPECT_EQ(one.Wait(), 0);
