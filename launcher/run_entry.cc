@@ -21,12 +21,13 @@ constexpr std::chrono::milliseconds kAfterStart(20);
 
 // The GPUs that the workers may use. Where nobody has chosen, worker i uses device i, as every
 // framework does. NVML, which may take seconds, is asked only if devices are named by UUID.
-std::vector<RunDevice> DevicesOf(const LaunchConfig& config, const Environment& base) {
+std::vector<RunDevice> DevicesOf(const LaunchConfig& config, const Environment& base,
+                                 const Machine& machine) {
   const auto visible = base.find("CUDA_VISIBLE_DEVICES");
   std::vector<GpuDevice> gpus;
   std::vector<std::string> names;
   if (visible == base.end()) {
-    const int used = std::min(CountGpuNodes(), config.nproc_per_node);
+    const int used = std::min(machine.nvidia_devices, config.nproc_per_node);
     for (int i = 0; i < used; ++i) names.push_back(absl::StrCat(i));
   } else {
     if (absl::StrContains(visible->second, "GPU-") || absl::StrContains(visible->second, "MIG-")) {
@@ -45,12 +46,12 @@ std::vector<RunDevice> DevicesOf(const LaunchConfig& config, const Environment& 
 }  // namespace
 
 RunEntry::RunEntry(boost::asio::io_context& io, const LaunchConfig& config, const Environment& own,
-                   const Environment& base, const std::string& log_dir)
+                   const Environment& base, const Machine& machine, const std::string& log_dir)
     : dirs_(RunsDirs(own)), timer_(io) {
   info_.run_id = config.run_id;
   info_.pid = getpid();
   info_.script = config.program.name;
-  info_.devices = DevicesOf(config, base);
+  info_.devices = DevicesOf(config, base, machine);
   info_.since = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   info_.log_dir = log_dir;
   info_.nproc = config.nproc_per_node;

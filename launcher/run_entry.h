@@ -10,6 +10,7 @@
 
 #include "launcher/environment.h"
 #include "launcher/launch_config.h"
+#include "launcher/nproc.h"
 #include "launcher/run_registry.h"
 #include "rendezvous/core/types.h"
 
@@ -26,7 +27,7 @@ class RunEntry {
   // Warns of devices that another run uses, then registers. `base` is the workers' environment,
   // `own` the launcher's.
   RunEntry(boost::asio::io_context& io, const LaunchConfig& config, const Environment& own,
-           const Environment& base, const std::string& log_dir);
+           const Environment& base, const Machine& machine, const std::string& log_dir);
 
   void Show(RunState state);
   // The workers of this round start.

@@ -147,8 +147,9 @@ Marked LookForMark(int process, const char* mark) {
   if (found) return Marked::kYes;
   std::uint64_t stat[kStatFields];
   const bool has_memory = ReadStat(process, stat) && stat[kVirtualSize] > 0;
+  if (!has_memory) return Marked::kNo;
   const bool was_read_whole = stat[kEnvEnd] > 0 && size == stat[kEnvEnd] - stat[kEnvStart];
-  return has_memory && !was_read_whole ? Marked::kUnknown : Marked::kNo;
+  return was_read_whole ? Marked::kNo : Marked::kUnknown;
 }
 
 bool IsOrphanOfOurs(int process) {

@@ -97,7 +97,7 @@ class Run {
                           LogContentOf(config_));
     if (!logs.ok()) return Fail(logs.status(), kSetUpFailed);
     for (const std::string& note : config_.notes) spdlog::warn("{}", note);
-    entry_.emplace(io_, config_, environment_, base->environment, logs->run_directory());
+    entry_.emplace(io_, config_, environment_, base->environment, machine_, logs->run_directory());
     absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_);
     if (!access.ok()) return Fail(access.status(), kRendezvousFailed);
     access_.emplace(*std::move(access));
