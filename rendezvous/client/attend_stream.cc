@@ -4,6 +4,8 @@
 
 #include <boost/asio/post.hpp>
 
+#include "rendezvous/wire/wire.h"
+
 namespace muster::rendezvous {
 
 AttendStream::AttendStream(boost::asio::io_context& io, std::unique_ptr<v1::Rendezvous::Stub> stub,
@@ -16,9 +18,9 @@ AttendStream::AttendStream(boost::asio::io_context& io, std::unique_ptr<v1::Rend
   StartCall();
 }
 
-void AttendStream::Send(v1::AgentEvent event) {
+void AttendStream::Send(const Event& event) {
   if (last_sent_) return;
-  unsent_.push_back(std::move(event));
+  ToWire(event, &unsent_.emplace_back());
   if (!writing_) WriteNext();
 }
 

@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/core/event.h"
 
 namespace muster::rendezvous {
 
@@ -28,7 +29,7 @@ class AttendStream final : public grpc::ClientBidiReactor<v1::AgentEvent, v1::Di
   AttendStream(boost::asio::io_context& io, std::unique_ptr<v1::Rendezvous::Stub> stub,
                Handlers handlers);
 
-  void Send(v1::AgentEvent event);
+  void Send(const Event& event);
   // Ends our side once all has been written, and sends nothing any more; on_done follows when the
   // daemon has heard it.
   void FinishWriting();

@@ -30,8 +30,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// What the daemon reads of a reason.
-constexpr std::size_t kMaxReason = 256;
 constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kLongestPause{1000};
 // For one attempt to connect: a SYN that is lost is sent again after one second.
@@ -71,12 +69,10 @@ class GrpcClient final : public RendezvousClient {
     with_session.session = session_;
     // Rounds that another attendance ran are none of this one's.
     if (!attended_) with_session.after = kNoRound;
-    v1::AgentEvent event;
-    ToWire(with_session, event.mutable_join());
+    with_session.connection = connection_;
     said_.clear();
     asked_at_ = Clock::now();
-    event.mutable_join()->set_connection(connection_);
-    Say(std::move(event));
+    Say(std::move(with_session));
     if (stream_ != nullptr || pausing_) return;
     BePatient(answered_ ? options_.reconnect_timeout : options_.connect_timeout);
     Connect();
@@ -90,24 +86,13 @@ class GrpcClient final : public RendezvousClient {
     return DeathNotice{{address, peer.port}, FormatDeathNotice(session_)};
   }
 
-  void WorkersStarted(RoundId round) override {
-    v1::AgentEvent event;
-    event.mutable_workers_started()->set_round(round.number);
-    event.mutable_workers_started()->set_incarnation(round.incarnation);
-    Say(std::move(event));
-  }
+  void WorkersStarted(RoundId round) override { Say(rendezvous::WorkersStarted{round}); }
 
   void WorkersExited(RoundId round, const WorkersOutcome& outcome) override {
-    v1::AgentEvent event;
-    ToWire(outcome, round, event.mutable_workers_exited());
-    Say(std::move(event));
+    Say(rendezvous::WorkersExited{round, outcome});
   }
 
-  void Leaving(const std::string& reason) override {
-    v1::AgentEvent event;
-    event.mutable_leaving()->set_reason(OneLine(reason, kMaxReason));
-    Say(std::move(event));
-  }
+  void Leaving(const std::string& reason) override { Say(rendezvous::Leaving{reason}); }
 
   void Leave(const std::string& reason, std::function<void()> left) override {
     left_ = std::move(left);
@@ -119,9 +104,7 @@ class GrpcClient final : public RendezvousClient {
       boost::asio::post(io_, std::move(left_));
       return;
     }
-    v1::AgentEvent event;
-    event.mutable_goodbye()->set_reason(OneLine(reason, kMaxReason));
-    stream_->Send(std::move(event));
+    stream_->Send(Goodbye{reason});
     stream_->FinishWriting();
     patience_timer_.expires_after(kLongestGoodbye);
     OnExpiry(patience_timer_, [this] {
@@ -132,7 +115,7 @@ class GrpcClient final : public RendezvousClient {
 
  private:
   // To be said now, and again on each connection until the next Join.
-  void Say(v1::AgentEvent event) {
+  void Say(Event event) {
     if (stream_ != nullptr && open_) stream_->Send(event);
     said_.push_back(std::move(event));
   }
@@ -147,16 +130,13 @@ class GrpcClient final : public RendezvousClient {
     // What was said is said again once the daemon has taken us back: it may not know us any more.
     open_ = !attended_;
     ++connection_;
-    for (v1::AgentEvent& event : said_) {
-      if (event.has_join()) event.mutable_join()->set_connection(connection_);
+    for (Event& event : said_) {
+      if (auto* join = std::get_if<JoinRequest>(&event)) join->connection = connection_;
     }
     if (attended_) {
-      v1::AgentEvent event;
-      event.mutable_resume()->set_session(session_);
-      event.mutable_resume()->set_connection(connection_);
-      stream_->Send(std::move(event));
+      stream_->Send(Resume{session_, connection_});
     } else {
-      for (const v1::AgentEvent& event : said_) stream_->Send(event);
+      for (const Event& event : said_) stream_->Send(event);
     }
     ArmWatch();
   }
@@ -235,7 +215,7 @@ class GrpcClient final : public RendezvousClient {
     keeper_.OnWelcome(welcome.lease, welcome.durable, asked_at_);
     attended_ = true;
     if (!std::exchange(open_, true)) {
-      for (const v1::AgentEvent& event : said_) stream_->Send(event);
+      for (const Event& event : said_) stream_->Send(event);
     }
     // The first beat comes at once: over a long way the answer to the Join has used up much of the
     // lease.
@@ -347,9 +327,7 @@ class GrpcClient final : public RendezvousClient {
   }
 
   void Beat() {
-    v1::AgentEvent event;
-    event.mutable_keep_alive()->set_number(keeper_.Beat(Clock::now()));
-    stream_->Send(std::move(event));
+    stream_->Send(KeepAlive{keeper_.Beat(Clock::now())});
     ArmWatch();
     beat_timer_.expires_after(keep_alive_);
     OnExpiry(beat_timer_, [this] {
@@ -426,11 +404,11 @@ class GrpcClient final : public RendezvousClient {
   Listener& listener_;
 
   SessionToken session_;
-  std::uint64_t connection_ = 0;      // how many there were
-  std::vector<v1::AgentEvent> said_;  // since the last Join, that included
-  bool answered_ = false;             // the daemon has said something, at one time
-  bool attended_ = false;             // it knows our session
-  bool over_ = false;                 // we were refused
+  std::uint64_t connection_ = 0;  // how many there were
+  std::vector<Event> said_;       // since the last Join, that included
+  bool answered_ = false;         // the daemon has said something, at one time
+  bool attended_ = false;         // it knows our session
+  bool over_ = false;             // we were refused
   bool durable_ = false;
   Duration lease_{};
   Duration keep_alive_{};

@@ -25,26 +25,26 @@ InProcessClient::~InProcessClient() {
 void InProcessClient::Join(const JoinRequest& request) {
   JoinRequest without_lease = request;
   without_lease.settings.lease = Duration::zero();
-  driver_.Join(agent_, without_lease);
+  driver_.Hear(agent_, without_lease);
 }
 
 void InProcessClient::WorkersStarted(RoundId round) {
-  driver_.WorkersStarted(agent_, round);
+  driver_.Hear(agent_, rendezvous::WorkersStarted{round});
 }
 
 void InProcessClient::WorkersExited(RoundId round, const WorkersOutcome& outcome) {
-  driver_.WorkersExited(agent_, round, outcome);
+  driver_.Hear(agent_, rendezvous::WorkersExited{round, outcome});
 }
 
 void InProcessClient::Leaving(const std::string& reason) {
-  driver_.Leaving(agent_, reason);
+  driver_.Hear(agent_, rendezvous::Leaving{reason});
 }
 
 void InProcessClient::Leave(const std::string& reason, std::function<void()> left) {
   const AgentId agent = std::exchange(agent_, 0);
   alive_.reset();
   driver_.Detach(agent);
-  driver_.Leave(agent, reason);
+  driver_.Hear(agent, Goodbye{reason});
   boost::asio::post(io_, std::move(left));
 }
 

@@ -74,10 +74,15 @@ std::string NodeCounts(const JobSettings& settings) {
 
 }  // namespace
 
-void Coordinator::Join(AgentId agent, const JoinRequest& request, TimePoint now) {
+void Coordinator::Hear(AgentId agent, const Event& event, TimePoint now) {
+  std::visit([&](const auto& kind) { Handle(agent, kind, now); }, event);
+  Forward();
+}
+
+void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint now) {
   // The answer to its first Join was lost with the connection.
   if (!connections_.contains(agent) && sessions_.contains(request.session)) {
-    Resume(agent, request.session, request.connection, now);
+    Handle(agent, Resume{request.session, request.connection}, now);
     if (!connections_.contains(agent)) return;
   }
   const auto ended = ended_.find(agent);
@@ -94,12 +99,11 @@ void Coordinator::Join(AgentId agent, const JoinRequest& request, TimePoint now)
     ended_.erase(agent);
     Tell(agent, Refused{objection});
     if (attendance != nullptr) Remove(*attendance, "broke the protocol: " + objection, now);
-    return Forward();
+    return;
   }
   if (attendance == nullptr) attendance = &Open(agent, request, now);
   RenewLease(*attendance, now);
   attendance->job->Join(attendance->id, request.node, request.after, now);
-  Forward();
 }
 
 Coordinator::Attendance& Coordinator::Open(AgentId agent, const JoinRequest& request,
@@ -139,26 +143,24 @@ void Coordinator::TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimeP
     if (attendance == nullptr) job->second->Remark(request.node.host, what);
     job->second->NotifyAll(absl::StrCat("node ", request.node.host, " ", what));
   }
-  Forward();
 }
 
-void Coordinator::Resume(AgentId agent, const SessionToken& session, std::uint64_t connection,
-                         TimePoint now) {
+void Coordinator::Handle(AgentId agent, const Resume& resume, TimePoint now) {
   if (connections_.contains(agent)) return;
-  const auto found = sessions_.find(session);
+  const auto found = sessions_.find(resume.session);
   if (found == sessions_.end()) {
-    ended_[agent] = session;
+    ended_[agent] = resume.session;
     return Tell(agent, Evicted{"the rendezvous knows nothing, or no more, of this node"});
   }
   Attendance& attendance = attendances_.at(found->second);
-  if (connection < attendance.connection) {
-    ended_[agent] = session;
+  if (resume.connection < attendance.connection) {
+    ended_[agent] = resume.session;
     return Tell(agent, Refused{"this node has come back over another connection"});
   }
-  attendance.connection = connection;
+  attendance.connection = resume.connection;
   if (attendance.agent != 0) {
     connections_.erase(attendance.agent);
-    ended_[attendance.agent] = session;
+    ended_[attendance.agent] = resume.session;
     Tell(attendance.agent, Refused{"this node has come back over another connection"});
   }
   connections_[agent] = attendance.id;
@@ -169,7 +171,6 @@ void Coordinator::Resume(AgentId agent, const SessionToken& session, std::uint64
   Tell(agent, Welcome{attendance.keep_alive, attendance.lease, attendance.job->incarnation(),
                       options_.durable});
   attendance.job->TellAgain(attendance.id);
-  Forward();
 }
 
 std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) const {
@@ -232,44 +233,39 @@ Coordinator::Attendance* Coordinator::Find(AgentId agent) {
   return found == connections_.end() ? nullptr : &attendances_.at(found->second);
 }
 
-Coordinator::Attendance* Coordinator::Hear(AgentId agent, TimePoint now) {
+Coordinator::Attendance* Coordinator::FindAndRenew(AgentId agent, TimePoint now) {
   Attendance* const attendance = Find(agent);
   if (attendance != nullptr) RenewLease(*attendance, now);
   return attendance;
 }
 
-void Coordinator::KeepAlive(AgentId agent, std::int64_t number, TimePoint now) {
-  if (Hear(agent, now) != nullptr) Tell(agent, Heard{number});
+void Coordinator::Handle(AgentId agent, const KeepAlive& beat, TimePoint now) {
+  if (FindAndRenew(agent, now) != nullptr) Tell(agent, Heard{beat.number});
 }
 
-void Coordinator::WorkersStarted(AgentId agent, RoundId round, TimePoint now) {
-  if (Attendance* attendance = Hear(agent, now)) {
-    attendance->job->WorkersStarted(attendance->id, round, now);
-  }
-  Forward();
+void Coordinator::Handle(AgentId agent, const WorkersStarted& started, TimePoint now) {
+  Attendance* const attendance = FindAndRenew(agent, now);
+  if (attendance == nullptr) return;
+  attendance->job->WorkersStarted(attendance->id, started.round, now);
 }
 
-void Coordinator::WorkersExited(AgentId agent, RoundId round, const WorkersOutcome& outcome,
-                                TimePoint now) {
-  if (Attendance* attendance = Hear(agent, now)) {
-    attendance->job->WorkersExited(attendance->id, round, outcome, now);
-  }
-  Forward();
+void Coordinator::Handle(AgentId agent, const WorkersExited& exited, TimePoint now) {
+  Attendance* const attendance = FindAndRenew(agent, now);
+  if (attendance == nullptr) return;
+  attendance->job->WorkersExited(attendance->id, exited.round, exited.outcome, now);
 }
 
-void Coordinator::Leaving(AgentId agent, const std::string& reason, TimePoint now) {
-  if (Attendance* attendance = Hear(agent, now)) {
-    attendance->job->Leaving(attendance->id, reason, now);
-  }
-  Forward();
+void Coordinator::Handle(AgentId agent, const Leaving& leaving, TimePoint now) {
+  Attendance* const attendance = FindAndRenew(agent, now);
+  if (attendance != nullptr) attendance->job->Leaving(attendance->id, leaving.reason, now);
 }
 
-void Coordinator::Leave(AgentId agent, const std::string& reason, TimePoint now) {
+void Coordinator::Handle(AgentId agent, const Goodbye& goodbye, TimePoint now) {
   ended_.erase(agent);
-  if (Attendance* attendance = Find(agent)) {
-    Remove(*attendance, reason.empty() ? "left" : absl::StrCat("left: ", reason), now);
-  }
-  Forward();
+  Attendance* const attendance = Find(agent);
+  if (attendance == nullptr) return;
+  const std::string& reason = goodbye.reason;
+  Remove(*attendance, reason.empty() ? "left" : absl::StrCat("left: ", reason), now);
 }
 
 void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint now) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rendezvous/core/directive.h"
+#include "rendezvous/core/event.h"
 #include "rendezvous/core/job.h"
 #include "rendezvous/core/record.h"
 #include "rendezvous/core/snapshot.h"
@@ -24,9 +25,9 @@ namespace muster::rendezvous {
 // the log come out of TakeOutbox(), which the caller empties after every call. Same calls, same
 // outcome: there is no clock, socket, thread or random number in here. Not thread-safe.
 //
-// An agent attends from its first accepted Join until Leave or the end of its lease, or until it is
-// told Refused or Evicted. Calls that name an agent which does not attend change nothing, so that a
-// message that crosses one of these ends on its way does no harm.
+// An agent attends from its first accepted JoinRequest until its Goodbye or the end of its lease,
+// or until it is told Refused or Evicted. Events of an agent that does not attend change nothing,
+// so that a message that crosses one of these ends on its way does no harm.
 //
 // An attendance outlives its connection: when that breaks (Disconnected) the agent has
 // `reattach_grace` to come back over another one (Resume), and is then told again what it has to
@@ -51,25 +52,9 @@ class Coordinator {
   explicit Coordinator(const Options& options)
       : options_(options), next_incarnation_(options.first_incarnation) {}
 
-  // A node asks for a place: opens the attendance (answered Welcome or Refused), or asks for the
-  // round after the one that it was told to stop.
-  void Join(AgentId agent, const JoinRequest& request, TimePoint now);
-
-  // An agent comes back over a new connection, `agent`, and is answered Welcome; the connection
-  // that it had before is told Refused, or this one, if `connection` says that it is the older.
-  // Evicted when no such session attends any more: then it may Join as another.
-  void Resume(AgentId agent, const SessionToken& session, std::uint64_t connection, TimePoint now);
-
-  // A sign of life, answered with Heard. Every other event of an agent is one, too.
-  void KeepAlive(AgentId agent, std::int64_t number, TimePoint now);
-
-  // See Job.
-  void WorkersStarted(AgentId agent, RoundId round, TimePoint now);
-  void WorkersExited(AgentId agent, RoundId round, const WorkersOutcome& outcome, TimePoint now);
-  void Leaving(AgentId agent, const std::string& reason, TimePoint now);
-
-  // The agent said goodbye; an empty reason needs no telling.
-  void Leave(AgentId agent, const std::string& reason, TimePoint now);
+  // The agent says something over its connection `agent`. What each event brings about is told
+  // where it is defined (event.h) and, for what is about its job, in Job.
+  void Hear(AgentId agent, const Event& event, TimePoint now);
   // The agent's connection is gone without a goodbye; `why` is the cause, "its connection ended".
   // It is lost unless it comes back in time; at once if it has no session.
   void Disconnected(AgentId agent, const std::string& why, TimePoint now);
@@ -125,6 +110,15 @@ class Coordinator {
     std::string disconnected{};    // why, when there is none
   };
 
+  // One for each kind of event.
+  void Handle(AgentId agent, const JoinRequest& request, TimePoint now);
+  void Handle(AgentId agent, const Resume& resume, TimePoint now);
+  void Handle(AgentId agent, const KeepAlive& beat, TimePoint now);
+  void Handle(AgentId agent, const WorkersStarted& started, TimePoint now);
+  void Handle(AgentId agent, const WorkersExited& exited, TimePoint now);
+  void Handle(AgentId agent, const Leaving& leaving, TimePoint now);
+  void Handle(AgentId agent, const Goodbye& goodbye, TimePoint now);
+
   // The sentence that refuses the request, or empty.
   std::string Objection(AgentId agent, const JoinRequest& request) const;
   // A node that must not take part says so.
@@ -132,7 +126,7 @@ class Coordinator {
   Attendance& Open(AgentId agent, const JoinRequest& request, TimePoint now);
   Attendance* Find(AgentId agent);
   // The attendance, its lease renewed; null for an agent that does not attend.
-  Attendance* Hear(AgentId agent, TimePoint now);
+  Attendance* FindAndRenew(AgentId agent, TimePoint now);
   // Takes the agent out of its job, and forgets the job if it was the last.
   void Remove(Attendance& attendance, const std::string& why, TimePoint now,
               TimePoint gone_by = TimePoint::min());

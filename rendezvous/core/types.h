@@ -141,6 +141,8 @@ struct JoinRequest {
   RoundNumber after = kNoRound;
   // Why this node must not take part ("its health check ... exited with code 1"); empty: it may.
   std::string unfit;
+
+  bool operator==(const JoinRequest&) const = default;
 };
 
 // One node's place in a round: everything its agent needs to start its workers.

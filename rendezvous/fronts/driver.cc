@@ -33,32 +33,8 @@ void Driver::Detach(AgentId agent) {
   sinks_.erase(agent);
 }
 
-void Driver::Join(AgentId agent, const JoinRequest& request) {
-  Handle([&] { coordinator_.Join(agent, request, Now()); });
-}
-
-void Driver::Resume(AgentId agent, const SessionToken& session, std::uint64_t connection) {
-  Handle([&] { coordinator_.Resume(agent, session, connection, Now()); });
-}
-
-void Driver::KeepAlive(AgentId agent, std::int64_t number) {
-  Handle([&] { coordinator_.KeepAlive(agent, number, Now()); });
-}
-
-void Driver::WorkersStarted(AgentId agent, RoundId round) {
-  Handle([&] { coordinator_.WorkersStarted(agent, round, Now()); });
-}
-
-void Driver::WorkersExited(AgentId agent, RoundId round, const WorkersOutcome& outcome) {
-  Handle([&] { coordinator_.WorkersExited(agent, round, outcome, Now()); });
-}
-
-void Driver::Leaving(AgentId agent, const std::string& reason) {
-  Handle([&] { coordinator_.Leaving(agent, reason, Now()); });
-}
-
-void Driver::Leave(AgentId agent, const std::string& reason) {
-  Handle([&] { coordinator_.Leave(agent, reason, Now()); });
+void Driver::Hear(AgentId agent, const Event& event) {
+  Handle([&] { coordinator_.Hear(agent, event, Now()); });
 }
 
 void Driver::Disconnected(AgentId agent, const std::string& why) {
@@ -121,10 +97,10 @@ absl::Status Driver::MayWrite() const {
       "the daemon's disk is full, and nothing can be written until there is space");
 }
 
-template <typename Event>
-void Driver::Handle(const Event& event) {
+template <typename Call>
+void Driver::Handle(const Call& call) {
   if (frozen_) return;
-  event();
+  call();
   Follow();
 }
 

@@ -52,17 +52,11 @@ class Driver {
 
   // A new connection of an agent that will be told its directives by `sink`, until Detach.
   AgentId Attach(Sink sink);
-  // It gets nothing more. Does not tell the Coordinator: Leave or Disconnected comes first.
+  // It gets nothing more. Does not tell the Coordinator: its Goodbye or Disconnected comes first.
   void Detach(AgentId agent);
 
   // Events, as the Coordinator has them.
-  void Join(AgentId agent, const JoinRequest& request);
-  void Resume(AgentId agent, const SessionToken& session, std::uint64_t connection);
-  void KeepAlive(AgentId agent, std::int64_t number);
-  void WorkersStarted(AgentId agent, RoundId round);
-  void WorkersExited(AgentId agent, RoundId round, const WorkersOutcome& outcome);
-  void Leaving(AgentId agent, const std::string& reason);
-  void Leave(AgentId agent, const std::string& reason);
+  void Hear(AgentId agent, const Event& event);
   void Disconnected(AgentId agent, const std::string& why);
   void AgentDied(const SessionToken& session);
   void Drain(const std::string& why);
@@ -99,9 +93,9 @@ class Driver {
   using Telling = std::variant<Outgoing, std::function<void()>>;
 
   static TimePoint Now();
-  // Has the Coordinator hear the event, and follows it.
-  template <typename Event>
-  void Handle(const Event& event);
+  // Has the Coordinator hear of something, and follows it.
+  template <typename Call>
+  void Handle(const Call& call);
   // Takes what the last call brought about, delivers what may be told, and sets the timer anew.
   void Follow();
   void TakeOutbox();

@@ -18,7 +18,6 @@ namespace {
 
 // proto/rendezvous.proto's limit; the server's own is that of the store, which is larger.
 constexpr std::size_t kMaxEventBytes = 1 << 20;
-constexpr std::size_t kMaxReason = 256;
 // An agent that lets this many directives lie unread is as good as gone.
 constexpr std::size_t kMaxUnread = 256;
 
@@ -77,39 +76,19 @@ class GrpcRendezvousFront::Stream final
     if (!ended_) StartRead(&event_);
   }
 
-  void Take(const v1::AgentEvent& event) {
-    Driver& driver = front_.driver_;
-    switch (event.event_case()) {
-      case v1::AgentEvent::kJoin: {
-        JoinRequest request = FromWire(event.join());
-        if (request.node.address.empty()) request.node.address = address_;
-        // Behind a translation of addresses its workers come from where its agent comes from.
-        request.node.addresses.push_back(address_);
-        attends_ = true;
-        return driver.Join(agent_, request);
-      }
-      case v1::AgentEvent::kResume:
-        attends_ = true;
-        return driver.Resume(agent_, event.resume().session(), event.resume().connection());
-      case v1::AgentEvent::kKeepAlive:
-        return driver.KeepAlive(agent_, event.keep_alive().number());
-      case v1::AgentEvent::kWorkersStarted:
-        return driver.WorkersStarted(
-            agent_, {event.workers_started().incarnation(), event.workers_started().round()});
-      case v1::AgentEvent::kWorkersExited:
-        return driver.WorkersExited(
-            agent_, {event.workers_exited().incarnation(), event.workers_exited().round()},
-            FromWire(event.workers_exited()));
-      case v1::AgentEvent::kLeaving:
-        return driver.Leaving(agent_, OneLine(event.leaving().reason(), kMaxReason));
-      case v1::AgentEvent::kGoodbye:
-        attends_ = false;
-        driver.Leave(agent_, OneLine(event.goodbye().reason(), kMaxReason));
-        return End();
-      case v1::AgentEvent::EVENT_NOT_SET:
-        // A newer agent's event; being heard of is all that it is to us.
-        return driver.KeepAlive(agent_, 0);
+  void Take(const v1::AgentEvent& wire) {
+    Event event = FromWire(wire);
+    if (auto* const join = std::get_if<JoinRequest>(&event)) {
+      if (join->node.address.empty()) join->node.address = address_;
+      // Behind a translation of addresses its workers come from where its agent comes from.
+      join->node.addresses.push_back(address_);
+      attends_ = true;
     }
+    attends_ = attends_ || std::holds_alternative<Resume>(event);
+    const bool last = std::holds_alternative<Goodbye>(event);
+    if (last) attends_ = false;
+    front_.driver_.Hear(agent_, event);
+    if (last) End();
   }
 
   // The Driver's sink.

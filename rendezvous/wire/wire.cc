@@ -4,10 +4,14 @@
 #include <variant>
 
 #include "rendezvous/wire/parts.h"
+#include "rendezvous/wire/printable.h"
 #include "rendezvous/wire/states.h"
 
 namespace muster::rendezvous {
 namespace {
+
+// What is read of a reason.
+constexpr std::size_t kMaxReason = 256;
 
 void ToWire(const Assignment& assignment, v1::Assignment* wire) {
   wire->set_run_id(assignment.run_id);
@@ -100,39 +104,90 @@ struct DirectiveWriter {
   }
 };
 
-}  // namespace
-
-void ToWire(const JoinRequest& request, v1::Join* wire) {
+void WriteJoin(const JoinRequest& request, v1::Join* wire) {
   wire->set_run_id(request.run_id);
-  ToWire(request.settings, wire->mutable_settings());
-  ToWire(request.node, wire->mutable_node());
+  rendezvous::ToWire(request.settings, wire->mutable_settings());
+  rendezvous::ToWire(request.node, wire->mutable_node());
   wire->set_session(request.session);
   if (request.after != kNoRound) wire->set_after(request.after);
   wire->set_unfit(Line(request.unfit));
   wire->set_connection(request.connection);
 }
 
-JoinRequest FromWire(const v1::Join& wire) {
+JoinRequest ReadJoin(const v1::Join& wire) {
   return {.run_id = wire.run_id(),
-          .settings = FromWire(wire.settings()),
-          .node = FromWire(wire.node()),
+          .settings = rendezvous::FromWire(wire.settings()),
+          .node = rendezvous::FromWire(wire.node()),
           .session = wire.session(),
           .connection = wire.connection(),
           .after = wire.has_after() ? wire.after() : kNoRound,
           .unfit = Line(wire.unfit())};
 }
 
-void ToWire(const WorkersOutcome& outcome, RoundId round, v1::WorkersExited* wire) {
-  wire->set_round(round.number);
-  wire->set_incarnation(round.incarnation);
-  if (!outcome.succeeded) {
-    ToWire(outcome.failure.value_or(WorkerFailure{}), wire->mutable_failure());
-  }
+WorkersExited ReadExited(const v1::WorkersExited& wire) {
+  WorkersExited exited{.round = {wire.incarnation(), wire.round()},
+                       .outcome = {.succeeded = !wire.has_failure()}};
+  if (wire.has_failure()) exited.outcome.failure = rendezvous::FromWire(wire.failure());
+  return exited;
 }
 
-WorkersOutcome FromWire(const v1::WorkersExited& wire) {
-  if (!wire.has_failure()) return {.succeeded = true};
-  return {.succeeded = false, .failure = FromWire(wire.failure())};
+// Fills the branch of `wire` that belongs to the alternative of an Event.
+struct EventWriter {
+  v1::AgentEvent* wire;
+
+  void operator()(const JoinRequest& request) const { WriteJoin(request, wire->mutable_join()); }
+  void operator()(const Resume& resume) const {
+    wire->mutable_resume()->set_session(resume.session);
+    wire->mutable_resume()->set_connection(resume.connection);
+  }
+  void operator()(const KeepAlive& beat) const {
+    wire->mutable_keep_alive()->set_number(beat.number);
+  }
+  void operator()(const WorkersStarted& started) const {
+    wire->mutable_workers_started()->set_round(started.round.number);
+    wire->mutable_workers_started()->set_incarnation(started.round.incarnation);
+  }
+  void operator()(const WorkersExited& exited) const {
+    v1::WorkersExited* const out = wire->mutable_workers_exited();
+    out->set_round(exited.round.number);
+    out->set_incarnation(exited.round.incarnation);
+    if (exited.outcome.succeeded) return;
+    rendezvous::ToWire(exited.outcome.failure.value_or(WorkerFailure{}), out->mutable_failure());
+  }
+  void operator()(const Leaving& leaving) const {
+    wire->mutable_leaving()->set_reason(OneLine(leaving.reason, kMaxReason));
+  }
+  void operator()(const Goodbye& goodbye) const {
+    wire->mutable_goodbye()->set_reason(OneLine(goodbye.reason, kMaxReason));
+  }
+};
+
+}  // namespace
+
+void ToWire(const Event& event, v1::AgentEvent* wire) {
+  std::visit(EventWriter{wire}, event);
+}
+
+Event FromWire(const v1::AgentEvent& wire) {
+  switch (wire.event_case()) {
+    case v1::AgentEvent::kJoin:
+      return ReadJoin(wire.join());
+    case v1::AgentEvent::kResume:
+      return Resume{wire.resume().session(), wire.resume().connection()};
+    case v1::AgentEvent::kKeepAlive:
+      return KeepAlive{wire.keep_alive().number()};
+    case v1::AgentEvent::kWorkersStarted:
+      return WorkersStarted{{wire.workers_started().incarnation(), wire.workers_started().round()}};
+    case v1::AgentEvent::kWorkersExited:
+      return ReadExited(wire.workers_exited());
+    case v1::AgentEvent::kLeaving:
+      return Leaving{OneLine(wire.leaving().reason(), kMaxReason)};
+    case v1::AgentEvent::kGoodbye:
+      return Goodbye{OneLine(wire.goodbye().reason(), kMaxReason)};
+    case v1::AgentEvent::EVENT_NOT_SET:
+      break;
+  }
+  return KeepAlive{};
 }
 
 void ToWire(const Directive& directive, v1::Directive* wire) {

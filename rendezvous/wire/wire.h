@@ -4,21 +4,22 @@
 
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/core/directive.h"
+#include "rendezvous/core/event.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
 
-void ToWire(const JoinRequest& request, v1::Join* wire);
-void ToWire(const WorkersOutcome& outcome, RoundId round, v1::WorkersExited* wire);
+void ToWire(const Event& event, v1::AgentEvent* wire);
 void ToWire(const Directive& directive, v1::Directive* wire);
 void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire);
 
 // Strings that people see are cut to their limits in both directions, and what is no text in them
 // becomes '?' (printable.h), so that no node can write to another's terminal. All else is taken as
 // it is: whether the numbers and names make sense the Coordinator decides.
-JoinRequest FromWire(const v1::Join& wire);
-WorkersOutcome FromWire(const v1::WorkersExited& wire);
+// An event of a kind this end does not know (a newer agent's) is a KeepAlive: being heard of is all
+// that it is to us.
+Event FromWire(const v1::AgentEvent& wire);
 // A directive of a kind this end does not know (a newer daemon's) is a Waiting with an empty
 // sentence, which says nothing.
 Directive FromWire(const v1::Directive& wire);

@@ -36,7 +36,7 @@ std::size_t Handle(Coordinator& coordinator, const Event& event) {
 
 void JoinAll(Coordinator& coordinator, int nodes) {
   for (int i = 0; i < nodes; ++i) {
-    Handle(coordinator, [&] { coordinator.Join(i + 1, RequestOf(i, nodes), kStart); });
+    Handle(coordinator, [&] { coordinator.Hear(i + 1, RequestOf(i, nodes), kStart); });
   }
 }
 
@@ -61,22 +61,22 @@ void BM_Restart(benchmark::State& state) {
   Coordinator coordinator;
   JoinRequest request = RequestOf(0, nodes);
   request.settings.max_restarts = 1'000'000'000;
-  coordinator.Join(1, request, kStart);
+  coordinator.Hear(1, request, kStart);
   const Incarnation incarnation =
       std::get<Welcome>(coordinator.TakeOutbox().directives[0].directive).incarnation;
   for (int i = 1; i < nodes; ++i) {
-    Handle(coordinator, [&] { coordinator.Join(i + 1, RequestOf(i, nodes), kStart); });
+    Handle(coordinator, [&] { coordinator.Hear(i + 1, RequestOf(i, nodes), kStart); });
   }
   RoundNumber round = 0;
   for (auto _ : state) {
     Handle(coordinator, [&] {
-      coordinator.WorkersExited(1, {incarnation, round}, {.failure = WorkerFailure{.exit_code = 1}},
-                                kStart);
+      const WorkersOutcome failed{.failure = WorkerFailure{.exit_code = 1}};
+      coordinator.Hear(1, WorkersExited{{incarnation, round}, failed}, kStart);
     });
     for (int i = 0; i < nodes; ++i) {
       JoinRequest again = RequestOf(i, nodes);
       again.after = round;
-      Handle(coordinator, [&] { coordinator.Join(i + 1, again, kStart); });
+      Handle(coordinator, [&] { coordinator.Hear(i + 1, again, kStart); });
     }
     ++round;
   }
@@ -98,7 +98,7 @@ void BM_Beat(benchmark::State& state) {
   for (auto _ : state) {
     now += std::chrono::microseconds(1);
     ++number;
-    Handle(coordinator, [&] { coordinator.KeepAlive(1 + number % nodes, number, now); });
+    Handle(coordinator, [&] { coordinator.Hear(1 + number % nodes, KeepAlive{number}, now); });
   }
   state.SetItemsProcessed(state.iterations());
 }

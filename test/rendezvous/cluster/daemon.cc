@@ -155,26 +155,27 @@ void Daemon::Take(ConnectionId connection, const Upward& message, TimePoint sent
   }
 
   Front& front = found->second;
-  if (const auto* join = std::get_if<JoinRequest>(&message)) {
+  const Event& event = std::get<Event>(message);
+  if (const auto* join = std::get_if<JoinRequest>(&event)) {
     joins_[join->session] = *join;
     Know(connection, *join);
-  } else if (const auto* resume = std::get_if<ResumeSession>(&message)) {
+  } else if (const auto* resume = std::get_if<Resume>(&event)) {
     Know(connection, joins_[resume->session]);
   }
   world_.checks.rounds.OnHeard(front.node_id, world_.scheduler.now() + front.lease);
-  if (std::holds_alternative<Beat>(message)) {
-    HandOver(connection, front, message);
+  if (std::holds_alternative<KeepAlive>(event)) {
+    HandOver(connection, front, event);
     Follow(sent);
     return;
   }
   // What is about another round than the current one must leave no trace, and nothing may change
   // that is not said to have changed.
   std::optional<RoundId> about;
-  if (const auto* started = std::get_if<Started>(&message)) about = started->round;
-  if (const auto* exited = std::get_if<Exited>(&message)) about = exited->round;
+  if (const auto* started = std::get_if<WorkersStarted>(&event)) about = started->round;
+  if (const auto* exited = std::get_if<WorkersExited>(&event)) about = exited->round;
   const std::string run_id = front.run_id;
   const std::optional<JobRecord> before = coordinator_->Record(run_id, Now());
-  HandOver(connection, front, message);
+  HandOver(connection, front, event);
   const std::set<std::string> told_of = Follow(sent);
   const std::optional<JobRecord> after = coordinator_->Record(run_id, Now());
   if (after == before) return;
@@ -198,45 +199,15 @@ void Daemon::Know(ConnectionId connection, const JoinRequest& join) {
   front.lease = join.settings.lease;
 }
 
-void Daemon::HandOver(AgentId agent, Front& front, const Upward& message) {
-  struct Call {
-    Coordinator& coordinator;
-    AgentId agent;
-    Front& front;
-    TimePoint now;
-    bool* goodbye;
-
-    void operator()(const JoinRequest& request) const {
-      front.attends = true;
-      coordinator.Join(agent, request, now);
-    }
-    void operator()(const ResumeSession& resume) const {
-      front.attends = true;
-      coordinator.Resume(agent, resume.session, resume.connection, now);
-    }
-    void operator()(const Beat& beat) const { coordinator.KeepAlive(agent, beat.number, now); }
-    void operator()(const Started& started) const {
-      coordinator.WorkersStarted(agent, started.round, now);
-    }
-    void operator()(const Exited& exited) const {
-      coordinator.WorkersExited(agent, exited.round, exited.outcome, now);
-    }
-    void operator()(const IsLeaving& leaving) const {
-      coordinator.Leaving(agent, leaving.reason, now);
-    }
-    void operator()(const muster::rendezvous::Goodbye& said) const {
-      *goodbye = true;
-      coordinator.Leave(agent, said.reason, now);
-    }
-    void operator()(const AgentIsDead&) const {}
-    void operator()(const StoreRequest&) const {}
-  };
-  if (!std::holds_alternative<Beat>(message)) {
-    world_.Log("a", agent, " ", front.session, " says ", message.index());
+void Daemon::HandOver(AgentId agent, Front& front, const Event& event) {
+  if (!std::holds_alternative<KeepAlive>(event)) {
+    world_.Log("a", agent, " ", front.session, " says ", event.index());
   }
-  bool goodbye = false;
-  std::visit(Call{*coordinator_, agent, front, Now(), &goodbye}, message);
-  if (!goodbye) return;
+  const bool opens =
+      std::holds_alternative<JoinRequest>(event) || std::holds_alternative<Resume>(event);
+  front.attends = front.attends || opens;
+  coordinator_->Hear(agent, event, Now());
+  if (!std::holds_alternative<Goodbye>(event)) return;
   fronts_.erase(agent);
   world_.network.CloseByServer(agent);
 }

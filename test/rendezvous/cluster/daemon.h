@@ -81,7 +81,7 @@ class Daemon final : public Network::Server {
   void Sweep();
   void Take(ConnectionId connection, const Upward& message, TimePoint sent);
   void Know(ConnectionId connection, const JoinRequest& join);
-  void HandOver(AgentId agent, Front& front, const Upward& message);
+  void HandOver(AgentId agent, Front& front, const Event& event);
   void Serve(ConnectionId connection, const StoreRequest& request);
   StoreAnswer Do(const StoreRequest& request, KeyValueStore& store);
   // As Driver has them.

@@ -6,30 +6,11 @@
 #include <variant>
 
 #include "rendezvous/core/directive.h"
+#include "rendezvous/core/event.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
 
-struct ResumeSession {
-  SessionToken session;
-  std::uint64_t connection = 0;
-};
-struct Beat {
-  std::int64_t number = 0;
-};
-struct Started {
-  RoundId round;
-};
-struct Exited {
-  RoundId round;
-  WorkersOutcome outcome;
-};
-struct IsLeaving {
-  std::string reason;
-};
-struct Goodbye {
-  std::string reason;
-};
 // What the guard of a dead agent says, over a connection of its own.
 struct AgentIsDead {
   SessionToken session;
@@ -53,8 +34,7 @@ struct StoreAnswer {
   Incarnation incarnation = 0;
 };
 
-using Upward = std::variant<JoinRequest, ResumeSession, Beat, Started, Exited, IsLeaving, Goodbye,
-                            AgentIsDead, StoreRequest>;
+using Upward = std::variant<Event, AgentIsDead, StoreRequest>;
 using Downward = std::variant<Directive, StoreAnswer>;
 
 }  // namespace muster::rendezvous

@@ -72,13 +72,13 @@ void SimAgent::Perform(const launcher::Actions& actions) {
       if (agent.workers_ != nullptr) agent.workers_->Kill();
     }
     void operator()(const launcher::ReportStarted& report) const {
-      agent.client_.Say(Started{report.round});
+      agent.client_.Say(WorkersStarted{report.round});
     }
     void operator()(const launcher::ReportExited& report) const {
-      agent.client_.Say(Exited{report.round, report.outcome});
+      agent.client_.Say(WorkersExited{report.round, report.outcome});
     }
     void operator()(const launcher::SayLeaving& leaving) const {
-      agent.client_.Say(IsLeaving{leaving.reason});
+      agent.client_.Say(Leaving{leaving.reason});
     }
     void operator()(const launcher::SayGoodbye& goodbye) const {
       agent.client_.Leave(goodbye.reason,

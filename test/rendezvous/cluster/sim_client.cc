@@ -55,12 +55,12 @@ void SimClient::Join(JoinRequest request) {
   if (connection_ == 0 && !pausing_) Connect();
 }
 
-void SimClient::Say(Upward message) {
+void SimClient::Say(Event message) {
   if (connection_ != 0 && open_) Send(message);
   said_.push_back(std::move(message));
 }
 
-void SimClient::Send(Upward message) {
+void SimClient::Send(Event message) {
   if (connected_) return world_.network.Say(connection_, std::move(message));
   unsent_.push_back(std::move(message));
 }
@@ -89,13 +89,13 @@ void SimClient::Connect() {
   // What was said is said again once the daemon has taken us back: it may not know us any more.
   open_ = !attended_;
   ++number_;
-  for (Upward& said : said_) {
+  for (Event& said : said_) {
     if (auto* join = std::get_if<JoinRequest>(&said)) join->connection = number_;
   }
   if (attended_) {
-    Send(ResumeSession{session_, number_});
+    Send(Resume{session_, number_});
   } else {
-    for (const Upward& said : said_) Send(said);
+    for (const Event& said : said_) Send(said);
   }
   After(kConnectAttempt, [this, connection = connection_] {
     if (connection != connection_ || connected_) return;
@@ -110,7 +110,7 @@ void SimClient::OnConnected(ConnectionId connection) {
   process_->Do([this, connection] {
     if (connection != connection_) return;
     connected_ = true;
-    for (Upward& message : std::exchange(unsent_, {})) Send(std::move(message));
+    for (Event& message : std::exchange(unsent_, {})) Send(std::move(message));
     last_heard_ = Now();
     Ping();
   });
@@ -175,7 +175,7 @@ void SimClient::HandleWelcome(const Welcome& welcome) {
   keeper_.OnWelcome(welcome.lease, welcome.durable, asked_at_);
   attended_ = true;
   if (!std::exchange(open_, true)) {
-    for (const Upward& said : said_) Send(said);
+    for (const Event& said : said_) Send(said);
   }
   ScheduleBeat();
   MoveDeadline();
@@ -230,7 +230,7 @@ void SimClient::TryAgain() {
 void SimClient::ScheduleBeat() {
   After(keep_alive_, [this, number = ++beats_] {
     if (number != beats_ || connection_ == 0 || !open_) return;
-    Send(Beat{keeper_.Beat(Now())});
+    Send(KeepAlive{keeper_.Beat(Now())});
     ArmWatch();
     ScheduleBeat();
   });

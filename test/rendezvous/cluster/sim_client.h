@@ -38,7 +38,7 @@ class SimClient final : public Network::Client {
   void Join(JoinRequest request);
   const SessionToken& session() const { return session_; }
   // To be said now, and again on each connection until the next Join.
-  void Say(Upward message);
+  void Say(Event message);
   // `left` is called when the daemon has heard it or cannot be told. Last call.
   void Leave(const std::string& reason, std::function<void()> left);
 
@@ -55,7 +55,7 @@ class SimClient final : public Network::Client {
   void NewSession();
   void Connect();
   // Over the connection, once that is there.
-  void Send(Upward message);
+  void Send(Event message);
   void HandleDirective(const Directive& directive);
   void HandleWelcome(const Welcome& welcome);
   void HandleEvicted();
@@ -80,7 +80,7 @@ class SimClient final : public Network::Client {
 
   SessionToken session_;
   std::uint64_t number_ = 0;  // of the connection: how many there were
-  std::vector<Upward> said_;  // since the last Join, which is the first
+  std::vector<Event> said_;   // since the last Join, which is the first
   bool answered_ = false;     // the daemon has said something, at one time
   bool attended_ = false;     // it knows our session
   bool durable_ = false;
@@ -91,8 +91,8 @@ class SimClient final : public Network::Client {
 
   ConnectionId connection_ = 0;  // 0: none
   bool connected_ = false;
-  bool open_ = false;           // what is said may be sent on it
-  std::vector<Upward> unsent_;  // until it is connected
+  bool open_ = false;          // what is said may be sent on it
+  std::vector<Event> unsent_;  // until it is connected
   TimePoint attempt_began_{};
   TimePoint asked_at_{};  // when the Join or Resume was sent that Welcome answers
   TimePoint last_heard_{};

@@ -111,15 +111,17 @@ class Player {
       request.unfit = words.Get("unfit", "");
       request.connection = words.Get("connection", 0);
       request.after = words.Get("after", started_.contains(node) ? started_.at(node).number : -1);
-      coordinator_->Join(agent, request, now);
+      coordinator_->Hear(agent, request, now);
     } else if (command == "resume") {
-      coordinator_->Resume(agent, words.Get("session", ""), words.Get("connection", 0), now);
+      const Resume resume{words.Get("session", ""),
+                          static_cast<std::uint64_t>(words.Get("connection", 0))};
+      coordinator_->Hear(agent, resume, now);
     } else if (command == "beat") {
-      coordinator_->KeepAlive(agent, words.Get("number", 1), now);
+      coordinator_->Hear(agent, KeepAlive{words.Get("number", 1)}, now);
     } else if (command == "started") {
-      coordinator_->WorkersStarted(agent, round, now);
+      coordinator_->Hear(agent, WorkersStarted{round}, now);
     } else if (command == "succeeded") {
-      coordinator_->WorkersExited(agent, round, {.succeeded = true}, now);
+      coordinator_->Hear(agent, WorkersExited{round, {.succeeded = true}}, now);
     } else if (command == "failed") {
       const int signal = words.Get("signal", 0);
       const int code = words.Get("code", 1);
@@ -132,11 +134,12 @@ class Player {
                                               : absl::StrCat("exited with code ", code),
                                   .before_first_beat = words.Has("before_first_beat"),
                                   .final = words.Has("final")};
-      coordinator_->WorkersExited(agent, round, {.succeeded = false, .failure = failure}, now);
+      coordinator_->Hear(agent, WorkersExited{round, {.succeeded = false, .failure = failure}},
+                         now);
     } else if (command == "leaving") {
-      coordinator_->Leaving(agent, words.At(1), now);
+      coordinator_->Hear(agent, Leaving{words.At(1)}, now);
     } else if (command == "leave") {
-      coordinator_->Leave(agent, words.Has("why") ? words.Get("why", "") : "", now);
+      coordinator_->Hear(agent, Goodbye{words.Has("why") ? words.Get("why", "") : ""}, now);
     } else if (command == "lost") {
       coordinator_->Disconnected(agent, words.At(1), now);
     } else if (command == "dead") {

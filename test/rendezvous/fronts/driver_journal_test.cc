@@ -74,7 +74,7 @@ class DriverJournalTest : public ::testing::Test {
 
 TEST_F(DriverJournalTest, NobodyIsToldBeforeItIsOnDisk) {
   const AgentId a = Attach("a");
-  driver_.Join(a, Request(1, 1));
+  driver_.Hear(a, Request(1, 1));
   Poll();
   EXPECT_THAT(log_, IsEmpty());
   ASSERT_EQ(journal_.batches.size(), 1u);
@@ -84,7 +84,7 @@ TEST_F(DriverJournalTest, NobodyIsToldBeforeItIsOnDisk) {
 }
 
 TEST_F(DriverJournalTest, OneCommitHoldsAllOfATurn) {
-  for (int i = 1; i <= 5; ++i) driver_.Join(Attach("n"), Request(i, 5));
+  for (int i = 1; i <= 5; ++i) driver_.Hear(Attach("n"), Request(i, 5));
   Poll();
   EXPECT_EQ(journal_.batches.size(), 1u);
   journal_.End(absl::OkStatus());
@@ -93,18 +93,18 @@ TEST_F(DriverJournalTest, OneCommitHoldsAllOfATurn) {
 
 TEST_F(DriverJournalTest, KeepAlivesAreAnsweredWhileTheDiskIsSlow) {
   const AgentId a = Attach("a");
-  driver_.Join(a, Request(1, 2));
+  driver_.Hear(a, Request(1, 2));
   Settle();
   log_.clear();
-  driver_.Join(Attach("b"), Request(2, 2));
+  driver_.Hear(Attach("b"), Request(2, 2));
   Poll();
   ASSERT_TRUE(journal_.busy());
-  driver_.KeepAlive(a, 7);
+  driver_.Hear(a, KeepAlive{7});
   EXPECT_THAT(log_, ElementsAre("a: heard"));
 }
 
 TEST_F(DriverJournalTest, StoreIsAnsweredOnceItsWriteIsOnDisk) {
-  driver_.Join(Attach("a"), Request(1, 1));
+  driver_.Hear(Attach("a"), Request(1, 1));
   Settle();
   KeyValueStore* const store = driver_.FindStore("job");
   ASSERT_TRUE(store->Set("key", "value").ok());
@@ -122,7 +122,7 @@ TEST_F(DriverJournalTest, StoreIsAnsweredOnceItsWriteIsOnDisk) {
 }
 
 TEST_F(DriverJournalTest, FullDiskRefusesWritesAndIsTriedAgain) {
-  driver_.Join(Attach("a"), Request(1, 1));
+  driver_.Hear(Attach("a"), Request(1, 1));
   Poll();
   journal_.End(absl::ResourceExhaustedError("no space left on device"));
   EXPECT_THAT(log_, IsEmpty());
@@ -136,7 +136,7 @@ TEST_F(DriverJournalTest, FullDiskRefusesWritesAndIsTriedAgain) {
 }
 
 TEST_F(DriverJournalTest, UnknownStateOfTheDiskIsFatalAndNobodyIsTold) {
-  driver_.Join(Attach("a"), Request(1, 1));
+  driver_.Hear(Attach("a"), Request(1, 1));
   Poll();
   journal_.End(absl::InternalError("fsync: Input/output error"));
   EXPECT_TRUE(absl::IsInternal(fatal_));
@@ -145,9 +145,9 @@ TEST_F(DriverJournalTest, UnknownStateOfTheDiskIsFatalAndNobodyIsTold) {
 
 TEST_F(DriverJournalTest, JobThatIsNoMoreIsForgotten) {
   const AgentId a = Attach("a");
-  driver_.Join(a, Request(1, 1));
+  driver_.Hear(a, Request(1, 1));
   Settle();
-  driver_.Leave(a, "");
+  driver_.Hear(a, Goodbye{});
   Poll();
   ASSERT_EQ(journal_.batches.back().jobs.size(), 1u);
   EXPECT_EQ(journal_.batches.back().jobs[0].run_id, "job");
@@ -156,7 +156,7 @@ TEST_F(DriverJournalTest, JobThatIsNoMoreIsForgotten) {
 
 TEST_F(DriverJournalTest, WhatWasWrittenGoesOnInAnotherDriver) {
   const AgentId a = Attach("a");
-  driver_.Join(a, Request(1, 1));
+  driver_.Hear(a, Request(1, 1));
   Settle();
   KeyValueStore* const store = driver_.FindStore("job");
   ASSERT_TRUE(store->Set("key", "value").ok());
@@ -182,7 +182,7 @@ TEST_F(DriverJournalTest, WhatWasWrittenGoesOnInAnotherDriver) {
     const std::string text = DirectiveText(directive);
     heard.push_back(text.substr(0, text.find_first_of(" :")));
   });
-  next.Resume(back, "session-1", 1);
+  next.Hear(back, Resume{"session-1", 1});
   EXPECT_THAT(heard, ElementsAre("welcome", "start"));
 }
 
@@ -190,12 +190,12 @@ TEST_F(DriverJournalTest, WhatWasWrittenGoesOnInAnotherDriver) {
 // next start had forgotten them.
 TEST_F(DriverJournalTest, NothingThatHappensAfterFreezeIsWritten) {
   const AgentId a = Attach("a");
-  driver_.Join(a, Request(1, 1));
+  driver_.Hear(a, Request(1, 1));
   Settle();
   const std::size_t written = journal_.batches.size();
   driver_.Freeze();
   driver_.Disconnected(a, "the daemon ended");
-  driver_.Leave(a, "");
+  driver_.Hear(a, Goodbye{});
   Poll();
   EXPECT_EQ(journal_.batches.size(), written);
   EXPECT_EQ(driver_.agent_count(), 1);

@@ -45,9 +45,9 @@ class DriverTest : public ::testing::Test {
 TEST_F(DriverTest, DirectivesReachTheirAgents) {
   const AgentId a = Attach("a");
   const AgentId b = Attach("b");
-  driver_.Join(a, RequestFor(1, 2));
+  driver_.Hear(a, RequestFor(1, 2));
   EXPECT_THAT(log_, ElementsAre("a: welcome"));
-  driver_.Join(b, RequestFor(2, 2));
+  driver_.Hear(b, RequestFor(2, 2));
   EXPECT_THAT(log_, ElementsAre("a: welcome", "b: welcome", "a: start", "b: start"));
   EXPECT_THAT(transitions_, Contains(StartsWith("job: starts: ")));
 }
@@ -58,16 +58,16 @@ TEST_F(DriverTest, WhatASinkBringsAboutIsDeliveredAfterWhatIsBeingDelivered) {
     Log("a", directive);
     // Its worker fails before b has been told to start.
     if (const auto* place = std::get_if<Assignment>(&directive)) {
-      driver_.WorkersExited(a, place->id(), {.failure = WorkerFailure{.what = "failed"}});
+      driver_.Hear(a, WorkersExited{place->id(), {.failure = WorkerFailure{.what = "failed"}}});
       log_.push_back("a: has reported");
     }
   });
   const AgentId b = Attach("b");
   JoinRequest request = RequestFor(1, 2);
   request.settings.max_restarts = 1;
-  driver_.Join(a, request);
+  driver_.Hear(a, request);
   log_.clear();
-  driver_.Join(b, RequestFor(2, 2));
+  driver_.Hear(b, RequestFor(2, 2));
   EXPECT_THAT(log_, ElementsAre("b: welcome", "a: start", "a: has reported", "b: start", "a: stop",
                                 "b: stop"));
 }
@@ -78,16 +78,16 @@ TEST_F(DriverTest, SinkMayLeaveForGoodFromWithin) {
     Log("a", directive);
     if (!std::holds_alternative<Assignment>(directive)) return;
     driver_.Detach(a);
-    driver_.Leave(a, "");
+    driver_.Hear(a, Goodbye{});
   });
-  driver_.Join(a, RequestFor(1, 1));
+  driver_.Hear(a, RequestFor(1, 1));
   EXPECT_THAT(log_, ElementsAre("a: welcome", "a: start"));
   EXPECT_EQ(driver_.agent_count(), 0);
 }
 
 TEST_F(DriverTest, DetachedAgentIsToldNothing) {
   const AgentId a = Attach("a");
-  driver_.Join(a, RequestFor(1, 2));
+  driver_.Hear(a, RequestFor(1, 2));
   driver_.Detach(a);
   log_.clear();
   driver_.Close("the end");
@@ -101,8 +101,8 @@ TEST_F(DriverTest, SilentAgentIsEvictedWhenItsLeaseEnds) {
   JoinRequest request = RequestFor(1, 2);
   request.settings.lease = milliseconds(100);
   // The lease of the other, 3 s, is waited for when the earlier deadline comes.
-  driver_.Join(other, RequestFor(2, 2));
-  driver_.Join(silent, request);
+  driver_.Hear(other, RequestFor(2, 2));
+  driver_.Hear(silent, request);
   log_.clear();
   ASSERT_TRUE(RunUntil(io_, [this] { return driver_.agent_count() == 1; }));
   EXPECT_THAT(log_, ElementsAre("silent: evicted", "other: stop"));
@@ -113,17 +113,17 @@ TEST_F(DriverTest, LastCallEndsWithoutAnyEvent) {
   JoinRequest request = RequestFor(1, 2);
   request.settings.min_nodes = 1;
   request.settings.last_call = milliseconds(20);
-  driver_.Join(a, request);
+  driver_.Hear(a, request);
   EXPECT_THAT(log_, ElementsAre("a: welcome"));
   ASSERT_TRUE(RunUntil(io_, [this] { return log_.back() == "a: start"; }));
 }
 
 TEST_F(DriverTest, LoopRunsDryWhenThereIsNothingToWaitFor) {
   const AgentId a = Attach("a");
-  driver_.Join(a, RequestFor(1, 2));
+  driver_.Hear(a, RequestFor(1, 2));
   io_.poll();
   EXPECT_FALSE(io_.stopped()) << "the join timeout is waited for";
-  driver_.Leave(a, "");
+  driver_.Hear(a, Goodbye{});
   io_.restart();
   io_.poll();
   EXPECT_TRUE(io_.stopped());
@@ -132,11 +132,11 @@ TEST_F(DriverTest, LoopRunsDryWhenThereIsNothingToWaitFor) {
 TEST_F(DriverTest, IdleIsToldOnceTheLastAgentHasGone) {
   const AgentId a = Attach("a");
   const AgentId b = Attach("b");
-  driver_.Join(a, RequestFor(1, 2));
-  driver_.Join(b, RequestFor(2, 2));
+  driver_.Hear(a, RequestFor(1, 2));
+  driver_.Hear(b, RequestFor(2, 2));
   int told = 0;
   driver_.WhenIdle([&] { ++told; });
-  driver_.Leave(a, "");
+  driver_.Hear(a, Goodbye{});
   io_.poll();
   EXPECT_EQ(told, 0);
   driver_.Disconnected(b, "its stream ended");
@@ -157,9 +157,9 @@ TEST_F(DriverTest, IdleDriverSaysSoFromTheLoop) {
 TEST_F(DriverTest, IdleIsToldOfAnAgentThatLeavesInItsSink) {
   AgentId a = 0;
   a = driver_.Attach([&](const Directive& directive) {
-    if (std::holds_alternative<Verdict>(directive)) driver_.Leave(a, "");
+    if (std::holds_alternative<Verdict>(directive)) driver_.Hear(a, Goodbye{});
   });
-  driver_.Join(a, RequestFor(1, 2));
+  driver_.Hear(a, RequestFor(1, 2));
   bool told = false;
   driver_.WhenIdle([&] { told = true; });
   driver_.Close("the end");
@@ -172,12 +172,12 @@ TEST_F(DriverTest, JobAndItsStoreAreForgottenWithTheLastAgent) {
   driver_.OnForgotten([&](const std::string& run_id) { forgotten.push_back(run_id); });
   const AgentId a = Attach("a");
   const AgentId b = Attach("b");
-  driver_.Join(a, RequestFor(1, 2));
-  driver_.Join(b, RequestFor(2, 2));
+  driver_.Hear(a, RequestFor(1, 2));
+  driver_.Hear(b, RequestFor(2, 2));
   EXPECT_NE(driver_.FindStore("job"), nullptr);
-  driver_.Leave(a, "");
+  driver_.Hear(a, Goodbye{});
   EXPECT_THAT(forgotten, IsEmpty());
-  driver_.Leave(b, "");
+  driver_.Hear(b, Goodbye{});
   EXPECT_THAT(forgotten, ElementsAre("job"));
   EXPECT_EQ(driver_.FindStore("job"), nullptr);
   EXPECT_EQ(driver_.Describe("job"), std::nullopt);
@@ -187,9 +187,9 @@ TEST_F(DriverTest, JobAndItsStoreAreForgottenWithTheLastAgent) {
 TEST_F(DriverTest, DrainRefusesNewcomersAndLetsTheOthersGoOn) {
   const AgentId a = Attach("a");
   const AgentId late = Attach("late");
-  driver_.Join(a, RequestFor(1, 2));
+  driver_.Hear(a, RequestFor(1, 2));
   driver_.Drain("maintenance");
-  driver_.Join(late, RequestFor(2, 2));
+  driver_.Hear(late, RequestFor(2, 2));
   EXPECT_THAT(log_, ElementsAre("a: welcome", "late: refused"));
   EXPECT_EQ(driver_.agent_count(), 1);
 }
@@ -197,8 +197,8 @@ TEST_F(DriverTest, DrainRefusesNewcomersAndLetsTheOthersGoOn) {
 TEST_F(DriverTest, SnapshotsShowTheJobsInOrderOfTheirIds) {
   JoinRequest second = RequestFor(2, 2);
   second.run_id = "a-job";
-  driver_.Join(Attach("a"), RequestFor(1, 1));
-  driver_.Join(Attach("b"), second);
+  driver_.Hear(Attach("a"), RequestFor(1, 1));
+  driver_.Hear(Attach("b"), second);
   const std::vector<JobSnapshot> jobs = driver_.List();
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(jobs[0].run_id, "a-job");

@@ -33,7 +33,7 @@ using ::testing::StartsWith;
 
 v1::AgentEvent JoinEvent(const JoinRequest& request) {
   v1::AgentEvent event;
-  ToWire(request, event.mutable_join());
+  ToWire(request, &event);
   return event;
 }
 

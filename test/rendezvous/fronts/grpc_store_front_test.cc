@@ -38,7 +38,7 @@ class GrpcStoreFrontTest : public ::testing::Test {
       JoinRequest request = RequestFor(1, 2);
       request.run_id = run_id;
       agents_[run_id] = driver_.Attach([](const Directive&) {});
-      driver_.Join(agents_[run_id], request);
+      driver_.Hear(agents_[run_id], request);
     }
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
@@ -362,7 +362,7 @@ TEST_F(GrpcStoreFrontTest, WaitsOfAJobThatEndsAreAbortedAndThoseOfOthersAreNot) 
   ExpectWaitingCalls(3);
   OnLoop([this] {
     front_.DropStore("job-1");
-    driver_.Leave(agents_["job-1"], "");
+    driver_.Hear(agents_["job-1"], Goodbye{});
     front_.DropStore("job-1");
   });
   EXPECT_THAT(first.get(), Is(grpc::StatusCode::ABORTED, "job 'job-1' has ended"));

@@ -23,8 +23,8 @@ bool SameState(const JobSnapshot& a, const JobSnapshot& b) {
                     });
 }
 
-bool IsReport(EventKind kind) {
-  return kind == EventKind::kStarted || kind == EventKind::kSucceeded || kind == EventKind::kFailed;
+bool IsReport(CallKind kind) {
+  return kind == CallKind::kStarted || kind == CallKind::kSucceeded || kind == CallKind::kFailed;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ const char* NameOf(Check check) {
   return kNames[static_cast<size_t>(check)];
 }
 
-const std::string* Invariants::JobOfOldRound(const Event& event) const {
+const std::string* Invariants::JobOfOldRound(const Call& event) const {
   if (!IsReport(event.kind)) return nullptr;
   const auto found = attendances_.find(event.agent);
   if (found == attendances_.end()) return nullptr;
@@ -52,7 +52,7 @@ const std::string* Invariants::JobOfOldRound(const Event& event) const {
   return current ? nullptr : &sender.job->run_id;
 }
 
-void Invariants::ObserveOld(const Event& event, const JobSnapshot& before,
+void Invariants::ObserveOld(const Call& event, const JobSnapshot& before,
                             const JobSnapshot& after) {
   if (SameState(before, after)) return;
   Violate(Check::kOldRoundsFenced, "a message of round ", event.round, " changed round ",
@@ -60,7 +60,7 @@ void Invariants::ObserveOld(const Event& event, const JobSnapshot& before,
           after.sentence, "\"");
 }
 
-void Invariants::Observe(const Event& event, const Outbox& outbox, TimePoint now) {
+void Invariants::Observe(const Call& event, const Outbox& outbox, TimePoint now) {
   const Expected expected = Apply(event, now);
   CheckExpected(event, expected, outbox.directives);
   HearAll(event, outbox, now);
@@ -70,17 +70,17 @@ void Invariants::Observe(const Event& event, const Outbox& outbox, TimePoint now
   CheckJobs(event, now);
 }
 
-Invariants::Expected Invariants::Apply(const Event& event, TimePoint now) {
+Invariants::Expected Invariants::Apply(const Call& event, TimePoint now) {
   switch (event.kind) {
-    case EventKind::kTick:
+    case CallKind::kTick:
       if (event.late > kHalt) {
         coverage_.Count(Happening::kHalt);
         for (auto& [agent, node] : attendances_) node.heard = now;
       }
       return Expected::kAnything;
-    case EventKind::kClose:
+    case CallKind::kClose:
       return Expected::kAnything;
-    case EventKind::kDrain:
+    case CallKind::kDrain:
       draining_ = true;
       return Expected::kNothing;
     default:
@@ -88,7 +88,7 @@ Invariants::Expected Invariants::Apply(const Event& event, TimePoint now) {
   }
   const auto found = attendances_.find(event.agent);
   if (found == attendances_.end()) {
-    if (event.kind == EventKind::kJoin) return Expected::kAnswer;
+    if (event.kind == CallKind::kJoin) return Expected::kAnswer;
     coverage_.Count(Happening::kUnheard);
     return Expected::kNothing;
   }
@@ -96,7 +96,7 @@ Invariants::Expected Invariants::Apply(const Event& event, TimePoint now) {
   ModelJob& job = *sender.job;
   sender.heard = now;
   switch (event.kind) {
-    case EventKind::kJoin:
+    case CallKind::kJoin:
       sender.request = *event.request;
       sender.phase = Phase::kAsking;
       sender.asked = now;
@@ -106,36 +106,35 @@ Invariants::Expected Invariants::Apply(const Event& event, TimePoint now) {
         RoundIsOver(job, now);
       }
       return Expected::kAnything;
-    case EventKind::kLeaving:
+    case CallKind::kLeaving:
       if (job.verdict || sender.leaving) return Expected::kNothing;
       sender.leaving = true;
       if (sender.phase != Phase::kStarted || sender.succeeded) return Expected::kNothing;
       coverage_.Count(Happening::kDrained);
       RoundIsOver(job, now);
       return Expected::kAnything;
-    case EventKind::kLost:
+    case CallKind::kLost:
       coverage_.Count(Happening::kLost);
       [[fallthrough]];
-    case EventKind::kLeave:
+    case CallKind::kLeave:
       if (sender.phase == Phase::kAsking) coverage_.Count(Happening::kLeftWhileAsking);
       Forget(event.agent, now);
       return Expected::kAnything;
-    case EventKind::kKeepAlive:
+    case CallKind::kKeepAlive:
       return Expected::kNothing;
     default:
       return ApplyReport(event, sender, now);
   }
 }
 
-Invariants::Expected Invariants::ApplyReport(const Event& event, Attendance& sender,
-                                             TimePoint now) {
+Invariants::Expected Invariants::ApplyReport(const Call& event, Attendance& sender, TimePoint now) {
   if (JobOfOldRound(event) != nullptr) return Expected::kFenced;
   ModelJob& job = *sender.job;
-  if (event.kind == EventKind::kSucceeded && !sender.succeeded) {
+  if (event.kind == CallKind::kSucceeded && !sender.succeeded) {
     sender.succeeded = true;
     ++job.succeeded;
     job.must_end = job.succeeded == static_cast<int>(job.ranks.size());
-  } else if (event.kind == EventKind::kFailed) {
+  } else if (event.kind == CallKind::kFailed) {
     job.must_end = job.restarts == job.settings.max_restarts;
     if (!job.must_end) {
       ++job.restarts;
@@ -167,7 +166,7 @@ void Invariants::Forget(AgentId agent, TimePoint now) {
   }
 }
 
-void Invariants::CheckExpected(const Event& event, Expected expected,
+void Invariants::CheckExpected(const Call& event, Expected expected,
                                const std::vector<Outgoing>& directives) {
   if (expected == Expected::kFenced) {
     CheckFenced(event, directives);
@@ -176,27 +175,27 @@ void Invariants::CheckExpected(const Event& event, Expected expected,
   bool answered = false;
   for (const auto& [to, directive] : directives) {
     if (std::holds_alternative<Fenced>(directive)) {
-      Violate(Check::kOldRoundsFenced, "\"", EventText(event), "\" is current and was fenced");
+      Violate(Check::kOldRoundsFenced, "\"", CallText(event), "\" is current and was fenced");
     }
     answered |= to == event.agent && (std::holds_alternative<Welcome>(directive) ||
                                       std::holds_alternative<Refused>(directive));
   }
   if (expected == Expected::kAnswer && !answered) {
-    Violate(Check::kWaitBounded, "\"", EventText(event), "\" was not answered");
+    Violate(Check::kWaitBounded, "\"", CallText(event), "\" was not answered");
   }
   if (expected == Expected::kNothing && !directives.empty()) {
-    Violate(Check::kOnlyWithCause, "\"", EventText(event), "\" brought about ", directives.size(),
+    Violate(Check::kOnlyWithCause, "\"", CallText(event), "\" brought about ", directives.size(),
             " directives");
   }
 }
 
-void Invariants::CheckFenced(const Event& event, const std::vector<Outgoing>& directives) {
+void Invariants::CheckFenced(const Call& event, const std::vector<Outgoing>& directives) {
   coverage_.Count(Happening::kFenced);
   if (directives.size() == 1 && directives[0].to == event.agent) {
     const auto* fenced = std::get_if<Fenced>(&directives[0].directive);
     if (fenced != nullptr && fenced->round == event.round) return;
   }
-  Violate(Check::kOldRoundsFenced, "\"", EventText(event),
+  Violate(Check::kOldRoundsFenced, "\"", CallText(event),
           "\" names a round that is over and was not answered so");
 }
 
@@ -214,7 +213,7 @@ void Invariants::CheckForgotten(const Outbox& outbox) {
   }
 }
 
-void Invariants::CheckNodes(const Event& event, TimePoint now) {
+void Invariants::CheckNodes(const Call& event, TimePoint now) {
   for (auto& [run_id, job] : jobs_) job.asking = job.expected = 0;
   for (const auto& [agent, node] : attendances_) {
     // A spare that is about to leave is not taken into the next round.
@@ -223,8 +222,7 @@ void Invariants::CheckNodes(const Event& event, TimePoint now) {
     CheckNode(agent, node, now);
     if (node.lease == Duration::zero()) continue;
     const Duration silence = now - node.heard;
-    if (silence > node.lease + slack_ ||
-        (event.kind == EventKind::kTick && silence >= node.lease)) {
+    if (silence > node.lease + slack_ || (event.kind == CallKind::kTick && silence >= node.lease)) {
       Violate(Check::kLeases, "a", agent, " is silent for ", silence / std::chrono::milliseconds(1),
               " ms and still attends");
     }
@@ -260,13 +258,13 @@ void Invariants::CheckNode(AgentId agent, const Attendance& node, TimePoint now)
   }
 }
 
-void Invariants::CheckJobs(const Event& event, TimePoint now) {
+void Invariants::CheckJobs(const Call& event, TimePoint now) {
   for (auto& [run_id, job] : jobs_) {
     if (job.attending == 0) {
       Violate(Check::kForgotten, "job ", run_id, " has no agents and is not forgotten");
     }
     if (job.must_end && !job.verdict) {
-      Violate(Check::kVerdictIsTrue, "\"", EventText(event), "\" ended job ", run_id,
+      Violate(Check::kVerdictIsTrue, "\"", CallText(event), "\" ended job ", run_id,
               ", and there is no verdict");
     }
     const bool gathers = !job.running && !job.verdict;

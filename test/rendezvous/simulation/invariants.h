@@ -10,8 +10,8 @@
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
+#include "test/rendezvous/simulation/call.h"
 #include "test/rendezvous/simulation/coverage.h"
-#include "test/rendezvous/simulation/event.h"
 #include "test/rendezvous/simulation/ranks.h"
 
 namespace muster::rendezvous {
@@ -58,12 +58,12 @@ class Invariants {
 
   // To be asked before a call: the run id of the sender's job if the event is a message of a round
   // that is over, else null. Such a call must leave the job as it was; valid until Observe.
-  const std::string* JobOfOldRound(const Event& event) const;
+  const std::string* JobOfOldRound(const Call& event) const;
   // The job as described before and after such a call.
-  void ObserveOld(const Event& event, const JobSnapshot& before, const JobSnapshot& after);
+  void ObserveOld(const Call& event, const JobSnapshot& before, const JobSnapshot& after);
 
   // `event` was handed to the Coordinator at `now` and brought about `outbox`.
-  void Observe(const Event& event, const Outbox& outbox, TimePoint now);
+  void Observe(const Call& event, const Outbox& outbox, TimePoint now);
 
   // NextDeadline() after what was last observed.
   void ObserveDeadline(std::optional<TimePoint> deadline);
@@ -130,29 +130,28 @@ class Invariants {
   };
 
   // What the event itself means to the model, before the outcome is looked at.
-  Expected Apply(const Event& event, TimePoint now);
-  Expected ApplyReport(const Event& event, Attendance& sender, TimePoint now);
+  Expected Apply(const Call& event, TimePoint now);
+  Expected ApplyReport(const Call& event, Attendance& sender, TimePoint now);
   void RoundIsOver(ModelJob& job, TimePoint now);
   void Forget(AgentId agent, TimePoint now);
 
-  void CheckExpected(const Event& event, Expected expected,
-                     const std::vector<Outgoing>& directives);
-  void CheckFenced(const Event& event, const std::vector<Outgoing>& directives);
-  void HearAll(const Event& event, const Outbox& outbox, TimePoint now);
-  void Hear(const Event& event, const Outgoing& outgoing, TimePoint now);
-  void HearWelcome(const Event& event, AgentId agent, const Welcome& welcome, TimePoint now);
-  void HearRefused(const Event& event, AgentId agent, TimePoint now);
+  void CheckExpected(const Call& event, Expected expected, const std::vector<Outgoing>& directives);
+  void CheckFenced(const Call& event, const std::vector<Outgoing>& directives);
+  void HearAll(const Call& event, const Outbox& outbox, TimePoint now);
+  void Hear(const Call& event, const Outgoing& outgoing, TimePoint now);
+  void HearWelcome(const Call& event, AgentId agent, const Welcome& welcome, TimePoint now);
+  void HearRefused(const Call& event, AgentId agent, TimePoint now);
   void HearAssignment(AgentId agent, Attendance& node, const Assignment& assignment);
   void HearWaiting(AgentId agent, Attendance& node, const Waiting& waiting, TimePoint now);
   void HearStop(AgentId agent, Attendance& node, const Stop& stop);
-  void HearVerdict(const Event& event, Attendance& node, const Verdict& verdict, TimePoint now);
-  void CheckVerdict(const Event& event, const ModelJob& job, const Verdict& verdict, TimePoint now);
+  void HearVerdict(const Call& event, Attendance& node, const Verdict& verdict, TimePoint now);
+  void CheckVerdict(const Call& event, const ModelJob& job, const Verdict& verdict, TimePoint now);
   void CheckRound(const Starting& round, TimePoint now);
   void CheckForgotten(const Outbox& outbox);
   // What must hold after every call.
-  void CheckNodes(const Event& event, TimePoint now);
+  void CheckNodes(const Call& event, TimePoint now);
   void CheckNode(AgentId agent, const Attendance& node, TimePoint now);
-  void CheckJobs(const Event& event, TimePoint now);
+  void CheckJobs(const Call& event, TimePoint now);
 
   template <typename... Parts>
   void Violate(Check check, const Parts&... parts) {

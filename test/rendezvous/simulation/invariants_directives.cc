@@ -8,7 +8,7 @@
 
 namespace muster::rendezvous {
 
-void Invariants::HearAll(const Event& event, const Outbox& outbox, TimePoint now) {
+void Invariants::HearAll(const Call& event, const Outbox& outbox, TimePoint now) {
   Starting round;
   for (const Outgoing& outgoing : outbox.directives) {
     const auto* assignment = std::get_if<Assignment>(&outgoing.directive);
@@ -26,7 +26,7 @@ void Invariants::HearAll(const Event& event, const Outbox& outbox, TimePoint now
   CheckRound(round, now);
 }
 
-void Invariants::Hear(const Event& event, const Outgoing& outgoing, TimePoint now) {
+void Invariants::Hear(const Call& event, const Outgoing& outgoing, TimePoint now) {
   const AgentId agent = outgoing.to;
   if (const auto* welcome = std::get_if<Welcome>(&outgoing.directive)) {
     HearWelcome(event, agent, *welcome, now);
@@ -63,9 +63,9 @@ void Invariants::HearWaiting(AgentId agent, Attendance& node, const Waiting& wai
   node.spare = waiting.spare;
 }
 
-void Invariants::HearWelcome(const Event& event, AgentId agent, const Welcome& welcome,
+void Invariants::HearWelcome(const Call& event, AgentId agent, const Welcome& welcome,
                              TimePoint now) {
-  if (event.kind != EventKind::kJoin || event.agent != agent || attendances_.contains(agent)) {
+  if (event.kind != CallKind::kJoin || event.agent != agent || attendances_.contains(agent)) {
     Violate(Check::kOnlyWithCause, "a", agent, " is welcomed without having come");
     return;
   }
@@ -95,10 +95,10 @@ void Invariants::HearWelcome(const Event& event, AgentId agent, const Welcome& w
   }
 }
 
-void Invariants::HearRefused(const Event& event, AgentId agent, TimePoint now) {
+void Invariants::HearRefused(const Call& event, AgentId agent, TimePoint now) {
   const auto found = attendances_.find(agent);
   if (found == attendances_.end()) {
-    if (event.kind != EventKind::kJoin || event.agent != agent) {
+    if (event.kind != CallKind::kJoin || event.agent != agent) {
       Violate(Check::kAddressee, "a", agent, " does not attend and is refused");
       return;
     }
@@ -113,7 +113,7 @@ void Invariants::HearRefused(const Event& event, AgentId agent, TimePoint now) {
     return;
   }
   const Attendance& node = found->second;
-  if (event.kind != EventKind::kTick) {
+  if (event.kind != CallKind::kTick) {
     Violate(Check::kOnlyWithCause, "a", agent, " attends and is refused");
   } else if (node.lease == Duration::zero() || now - node.heard < node.lease) {
     Violate(Check::kLeases, "a", agent, " is lost after a silence of ",
@@ -158,7 +158,7 @@ void Invariants::HearStop(AgentId agent, Attendance& node, const Stop& stop) {
   node.phase = Phase::kIdle;
 }
 
-void Invariants::HearVerdict(const Event& event, Attendance& node, const Verdict& verdict,
+void Invariants::HearVerdict(const Call& event, Attendance& node, const Verdict& verdict,
                              TimePoint now) {
   ModelJob& job = *node.job;
   if (!job.verdict) {
@@ -177,17 +177,17 @@ void Invariants::HearVerdict(const Event& event, Attendance& node, const Verdict
   node.phase = Phase::kIdle;
 }
 
-void Invariants::CheckVerdict(const Event& event, const ModelJob& job, const Verdict& verdict,
+void Invariants::CheckVerdict(const Call& event, const ModelJob& job, const Verdict& verdict,
                               TimePoint now) {
   bool is_true = false;
   switch (verdict.kind) {
     case VerdictKind::kSucceeded:
       coverage_.Count(Happening::kSucceeded);
-      is_true = event.kind == EventKind::kSucceeded && job.must_end;
+      is_true = event.kind == CallKind::kSucceeded && job.must_end;
       break;
     case VerdictKind::kWorkerFailed:
       coverage_.Count(Happening::kWorkerFailed);
-      is_true = event.kind == EventKind::kFailed && job.must_end && verdict.root_cause &&
+      is_true = event.kind == CallKind::kFailed && job.must_end && verdict.root_cause &&
                 verdict.root_cause->rank == event.rank;
       break;
     case VerdictKind::kJoinTimeout: {
@@ -203,11 +203,11 @@ void Invariants::CheckVerdict(const Event& event, const ModelJob& job, const Ver
     }
     case VerdictKind::kClosed:
       coverage_.Count(Happening::kClosed);
-      is_true = event.kind == EventKind::kClose;
+      is_true = event.kind == CallKind::kClose;
       break;
   }
   if (!is_true || verdict.rounds != job.rounds || verdict.restarts != job.restarts) {
-    Violate(Check::kVerdictIsTrue, "\"", EventText(event), "\" after ", job.rounds, " rounds and ",
+    Violate(Check::kVerdictIsTrue, "\"", CallText(event), "\" after ", job.rounds, " rounds and ",
             job.restarts, " restarts ended job ", job.run_id, " with \"", verdict.sentence, "\"");
   }
 }

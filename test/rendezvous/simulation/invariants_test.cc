@@ -85,25 +85,25 @@ Verdict Succeeded(int rounds, int restarts = 0) {
 class InvariantsTest : public testing::Test {
  protected:
   // The event was handed over at `ms` and brought about `directives`.
-  void See(int ms, const Event& event, Directives directives = {},
+  void See(int ms, const Call& event, Directives directives = {},
            std::vector<std::string> forgotten = {}) {
     invariants_.Observe(event, {std::move(directives), {}, std::move(forgotten)}, At(ms));
   }
   // A first join is welcomed.
   void SeeComing(int ms, AgentId agent, const Directives& directives = {}) {
     const JoinRequest request = RequestOf(agent);
-    See(ms, {.kind = EventKind::kJoin, .agent = agent, .request = &request},
+    See(ms, {.kind = CallKind::kJoin, .agent = agent, .request = &request},
         Directives{{agent, Welcome{seconds(1), seconds(6)}}} + directives);
   }
   void SeeJoin(int ms, AgentId agent, const Directives& directives = {}) {
     const JoinRequest request = RequestOf(agent);
-    See(ms, {.kind = EventKind::kJoin, .agent = agent, .request = &request}, directives);
+    See(ms, {.kind = CallKind::kJoin, .agent = agent, .request = &request}, directives);
   }
   // Agents 1 and 2 run round 0 from 100 ms on.
   void SeeRoundOfTwo() {
     SeeComing(0, 1);
     SeeComing(0, 2);
-    See(100, {.kind = EventKind::kTick}, Start(0, {1, 2}));
+    See(100, {.kind = CallKind::kTick}, Start(0, {1, 2}));
     ASSERT_EQ(Caught(), "nothing");
   }
   // Agents 1, 2 and 3 run round 0 from 100 ms on.
@@ -115,7 +115,7 @@ class InvariantsTest : public testing::Test {
   }
   void SeeFailure(int ms, AgentId agent, RoundNumber round, int rank,
                   const Directives& directives) {
-    See(ms, {.kind = EventKind::kFailed, .agent = agent, .round = round, .rank = rank}, directives);
+    See(ms, {.kind = CallKind::kFailed, .agent = agent, .round = round, .rank = rank}, directives);
   }
 
   // The check that was broken first.
@@ -130,22 +130,22 @@ class InvariantsTest : public testing::Test {
 TEST_F(InvariantsTest, TrueHistoryOfRestartSpareAndEndIsNotFaulted) {
   SeeRoundOfThree();
   SeeComing(150, 4, {{4, Waiting{0, "full", true}}});
-  See(200, {.kind = EventKind::kStarted, .agent = 1, .round = 0});
+  See(200, {.kind = CallKind::kStarted, .agent = 1, .round = 0});
   SeeFailure(300, 2, 0, 1, ToAll({1, 2, 3}, Stop{0, "rank 1 failed"}));
   SeeFailure(310, 3, 0, 3, {{3, Fenced{0, "over"}}});
   SeeJoin(400, 1);
   SeeJoin(410, 2);
-  See(500, {.kind = EventKind::kLost, .agent = 3}, Start(1, {1, 2, 4}, 1));
-  See(510, {.kind = EventKind::kKeepAlive, .agent = 3});
-  See(600, {.kind = EventKind::kSucceeded, .agent = 1, .round = 1});
-  See(610, {.kind = EventKind::kSucceeded, .agent = 4, .round = 1});
-  See(620, {.kind = EventKind::kSucceeded, .agent = 2, .round = 1},
+  See(500, {.kind = CallKind::kLost, .agent = 3}, Start(1, {1, 2, 4}, 1));
+  See(510, {.kind = CallKind::kKeepAlive, .agent = 3});
+  See(600, {.kind = CallKind::kSucceeded, .agent = 1, .round = 1});
+  See(610, {.kind = CallKind::kSucceeded, .agent = 4, .round = 1});
+  See(620, {.kind = CallKind::kSucceeded, .agent = 2, .round = 1},
       ToAll({1, 2, 4}, Succeeded(2, 1)));
   SeeComing(630, 5, {{5, Succeeded(2, 1)}});
-  See(700, {.kind = EventKind::kLeave, .agent = 1});
-  See(700, {.kind = EventKind::kLeave, .agent = 2});
-  See(700, {.kind = EventKind::kLeave, .agent = 4});
-  See(700, {.kind = EventKind::kLeave, .agent = 5}, {}, {"j"});
+  See(700, {.kind = CallKind::kLeave, .agent = 1});
+  See(700, {.kind = CallKind::kLeave, .agent = 2});
+  See(700, {.kind = CallKind::kLeave, .agent = 4});
+  See(700, {.kind = CallKind::kLeave, .agent = 5}, {}, {"j"});
   EXPECT_EQ(Caught(), "nothing");
   EXPECT_EQ(invariants_.coverage()[Happening::kSparePromoted], 1);
   EXPECT_EQ(invariants_.coverage()[Happening::kRestart], 1);
@@ -164,7 +164,7 @@ TEST_F(InvariantsTest, TwoNodesHaveOneRank) {
   SeeComing(0, 2);
   Directives start = Start(0, {1, 2});
   AssignmentOf(start[1]).group_rank = 0;
-  See(100, {.kind = EventKind::kTick}, start);
+  See(100, {.kind = CallKind::kTick}, start);
   EXPECT_EQ(Caught(), "ranks partition");
 }
 
@@ -173,7 +173,7 @@ TEST_F(InvariantsTest, WorkerRanksOfTwoNodesOverlap) {
   SeeComing(0, 3);
   Directives start = Start(0, {2, 3});
   AssignmentOf(start[1]).base_rank = 1;
-  See(100, {.kind = EventKind::kTick}, start);
+  See(100, {.kind = CallKind::kTick}, start);
   EXPECT_EQ(Caught(), "ranks partition");
 }
 
@@ -182,7 +182,7 @@ TEST_F(InvariantsTest, WorldIsLargerThanItsWorkers) {
   SeeComing(0, 2);
   Directives start = Start(0, {1, 2});
   for (Outgoing& outgoing : start) AssignmentOf(outgoing).world_size = 4;
-  See(100, {.kind = EventKind::kTick}, start);
+  See(100, {.kind = CallKind::kTick}, start);
   EXPECT_EQ(Caught(), "ranks partition");
 }
 
@@ -191,7 +191,7 @@ TEST_F(InvariantsTest, NodesAreToldTwoMasters) {
   SeeComing(0, 2);
   Directives start = Start(0, {1, 2});
   AssignmentOf(start[1]).master_addr = "10.0.0.2";
-  See(100, {.kind = EventKind::kTick}, start);
+  See(100, {.kind = CallKind::kTick}, start);
   EXPECT_EQ(Caught(), "ranks partition");
 }
 
@@ -200,7 +200,7 @@ TEST_F(InvariantsTest, NodesAreToldTwoRestartCounts) {
   SeeComing(0, 2);
   Directives start = Start(0, {1, 2});
   AssignmentOf(start[1]).restart_count = 1;
-  See(100, {.kind = EventKind::kTick}, start);
+  See(100, {.kind = CallKind::kTick}, start);
   EXPECT_EQ(Caught(), "ranks partition");
 }
 
@@ -216,7 +216,7 @@ TEST_F(InvariantsTest, FailureInAnOldRoundIsActedUpon) {
 TEST_F(InvariantsTest, FencedMessageChangesTheJobAllTheSame) {
   SeeRoundOfTwo();
   SeeFailure(200, 1, 0, 0, ToAll({1, 2}, Stop{0, "rank 0 failed"}));
-  const Event late{.kind = EventKind::kFailed, .agent = 2, .round = 0, .rank = 1};
+  const Call late{.kind = CallKind::kFailed, .agent = 2, .round = 0, .rank = 1};
   ASSERT_NE(invariants_.JobOfOldRound(late), nullptr);
   EXPECT_EQ(*invariants_.JobOfOldRound(late), "j");
   const JobSnapshot before{.run_id = "j", .round = 1, .restart_count = 1};
@@ -230,7 +230,7 @@ TEST_F(InvariantsTest, FencedMessageChangesTheJobAllTheSame) {
 
 TEST_F(InvariantsTest, MessageOfTheCurrentRoundIsFenced) {
   SeeRoundOfTwo();
-  const Event started{.kind = EventKind::kStarted, .agent = 1, .round = 0};
+  const Call started{.kind = CallKind::kStarted, .agent = 1, .round = 0};
   EXPECT_EQ(invariants_.JobOfOldRound(started), nullptr);
   SeeFailure(200, 1, 0, 0, {{1, Fenced{0, "over"}}});
   EXPECT_EQ(Caught(), "old rounds fenced");
@@ -243,10 +243,9 @@ TEST_F(InvariantsTest, JoinIsNotAnswered) {
 
 TEST_F(InvariantsTest, RoundGathersForEver) {
   SeeComing(0, 1);
-  for (int ms = 1000; ms <= 10'000; ms += 1000)
-    See(ms, {.kind = EventKind::kKeepAlive, .agent = 1});
+  for (int ms = 1000; ms <= 10'000; ms += 1000) See(ms, {.kind = CallKind::kKeepAlive, .agent = 1});
   EXPECT_EQ(Caught(), "nothing");
-  See(10'301, {.kind = EventKind::kKeepAlive, .agent = 1});
+  See(10'301, {.kind = CallKind::kKeepAlive, .agent = 1});
   EXPECT_EQ(Caught(), "wait bounded");
 }
 
@@ -263,7 +262,7 @@ TEST_F(InvariantsTest, RoundHasTooFewNodes) {
 
 TEST_F(InvariantsTest, RoundHasTooManyNodes) {
   for (const AgentId agent : {1, 2, 3, 4}) SeeComing(0, agent);
-  See(100, {.kind = EventKind::kTick}, Start(0, {1, 2, 3, 4}));
+  See(100, {.kind = CallKind::kTick}, Start(0, {1, 2, 3, 4}));
   EXPECT_EQ(Caught(), "round size");
 }
 
@@ -284,7 +283,7 @@ TEST_F(InvariantsTest, NodeIsStartedWithoutHavingAskedAgain) {
 
 TEST_F(InvariantsTest, SurvivorIsNotToldThatAPeerIsLost) {
   SeeRoundOfTwo();
-  See(200, {.kind = EventKind::kLost, .agent = 2});
+  See(200, {.kind = CallKind::kLost, .agent = 2});
   EXPECT_EQ(Caught(), "all are stopped");
 }
 
@@ -308,7 +307,7 @@ TEST_F(InvariantsTest, OneRestartMoreThanTheJobHas) {
 
 TEST_F(InvariantsTest, WhoStaysLosesItsRank) {
   SeeRoundOfThree();
-  See(200, {.kind = EventKind::kLost, .agent = 3}, ToAll({1, 2}, Stop{0, "n3 was lost"}));
+  See(200, {.kind = CallKind::kLost, .agent = 3}, ToAll({1, 2}, Stop{0, "n3 was lost"}));
   SeeJoin(300, 1);
   SeeJoin(300, 2, Start(1, {2, 1}));
   EXPECT_EQ(Caught(), "sticky ranks");
@@ -316,7 +315,7 @@ TEST_F(InvariantsTest, WhoStaysLosesItsRank) {
 
 TEST_F(InvariantsTest, RankThatNoLongerExistsNeedNotBeKept) {
   SeeRoundOfThree();
-  See(200, {.kind = EventKind::kLost, .agent = 1}, ToAll({2, 3}, Stop{0, "n1 was lost"}));
+  See(200, {.kind = CallKind::kLost, .agent = 1}, ToAll({2, 3}, Stop{0, "n1 was lost"}));
   SeeJoin(300, 2);
   SeeJoin(300, 3, Start(1, {3, 2}));
   EXPECT_EQ(Caught(), "nothing");
@@ -324,30 +323,30 @@ TEST_F(InvariantsTest, RankThatNoLongerExistsNeedNotBeKept) {
 
 TEST_F(InvariantsTest, VerdictIsNotToldToEveryone) {
   SeeRoundOfTwo();
-  See(200, {.kind = EventKind::kSucceeded, .agent = 1, .round = 0});
-  See(300, {.kind = EventKind::kSucceeded, .agent = 2, .round = 0}, {{2, Succeeded(1)}});
+  See(200, {.kind = CallKind::kSucceeded, .agent = 1, .round = 0});
+  See(300, {.kind = CallKind::kSucceeded, .agent = 2, .round = 0}, {{2, Succeeded(1)}});
   EXPECT_EQ(Caught(), "one verdict");
 }
 
 TEST_F(InvariantsTest, JobHasTwoVerdicts) {
   SeeRoundOfTwo();
-  See(200, {.kind = EventKind::kSucceeded, .agent = 1, .round = 0});
-  See(300, {.kind = EventKind::kSucceeded, .agent = 2, .round = 0}, ToAll({1, 2}, Succeeded(1)));
+  See(200, {.kind = CallKind::kSucceeded, .agent = 1, .round = 0});
+  See(300, {.kind = CallKind::kSucceeded, .agent = 2, .round = 0}, ToAll({1, 2}, Succeeded(1)));
   const Verdict closed{.kind = VerdictKind::kClosed, .sentence = "job 'j' was closed", .rounds = 1};
-  See(400, {.kind = EventKind::kClose}, ToAll({1, 2}, closed));
+  See(400, {.kind = CallKind::kClose}, ToAll({1, 2}, closed));
   EXPECT_EQ(Caught(), "one verdict");
 }
 
 TEST_F(InvariantsTest, SuccessBeforeAllHaveSucceeded) {
   SeeRoundOfTwo();
-  See(200, {.kind = EventKind::kSucceeded, .agent = 1, .round = 0}, ToAll({1, 2}, Succeeded(1)));
+  See(200, {.kind = CallKind::kSucceeded, .agent = 1, .round = 0}, ToAll({1, 2}, Succeeded(1)));
   EXPECT_EQ(invariants_.violations().back().check, Check::kVerdictIsTrue);
 }
 
 TEST_F(InvariantsTest, NoVerdictWhenAllHaveSucceeded) {
   SeeRoundOfTwo();
-  See(200, {.kind = EventKind::kSucceeded, .agent = 1, .round = 0});
-  See(300, {.kind = EventKind::kSucceeded, .agent = 2, .round = 0});
+  See(200, {.kind = CallKind::kSucceeded, .agent = 1, .round = 0});
+  See(300, {.kind = CallKind::kSucceeded, .agent = 2, .round = 0});
   EXPECT_EQ(Caught(), "verdict is true");
 }
 
@@ -378,26 +377,26 @@ TEST_F(InvariantsTest, RootCauseIsAnotherWorker) {
 TEST_F(InvariantsTest, JoinTimeoutThoughEnoughNodesWait) {
   SeeComing(0, 1);
   SeeComing(9000, 2);
-  See(9001, {.kind = EventKind::kKeepAlive, .agent = 1});
+  See(9001, {.kind = CallKind::kKeepAlive, .agent = 1});
   const Verdict timeout{.kind = VerdictKind::kJoinTimeout, .sentence = "too late"};
-  See(10'000, {.kind = EventKind::kTick}, ToAll({1, 2}, timeout));
+  See(10'000, {.kind = CallKind::kTick}, ToAll({1, 2}, timeout));
   EXPECT_NE(Caught(), "nothing");
   EXPECT_EQ(invariants_.violations().back().check, Check::kVerdictIsTrue);
 }
 
 TEST_F(InvariantsTest, StartAfterTheVerdict) {
   SeeRoundOfTwo();
-  See(200, {.kind = EventKind::kSucceeded, .agent = 1, .round = 0});
-  See(300, {.kind = EventKind::kSucceeded, .agent = 2, .round = 0}, ToAll({1, 2}, Succeeded(1)));
-  See(400, {.kind = EventKind::kTick}, Start(1, {1, 2}));
+  See(200, {.kind = CallKind::kSucceeded, .agent = 1, .round = 0});
+  See(300, {.kind = CallKind::kSucceeded, .agent = 2, .round = 0}, ToAll({1, 2}, Succeeded(1)));
+  See(400, {.kind = CallKind::kTick}, Start(1, {1, 2}));
   EXPECT_EQ(Caught(), "end is end");
 }
 
 TEST_F(InvariantsTest, StopAfterTheVerdict) {
   SeeRoundOfTwo();
-  See(200, {.kind = EventKind::kSucceeded, .agent = 1, .round = 0});
-  See(300, {.kind = EventKind::kSucceeded, .agent = 2, .round = 0}, ToAll({1, 2}, Succeeded(1)));
-  See(400, {.kind = EventKind::kLost, .agent = 2}, {{1, Stop{0, "n2 was lost"}}});
+  See(200, {.kind = CallKind::kSucceeded, .agent = 1, .round = 0});
+  See(300, {.kind = CallKind::kSucceeded, .agent = 2, .round = 0}, ToAll({1, 2}, Succeeded(1)));
+  See(400, {.kind = CallKind::kLost, .agent = 2}, {{1, Stop{0, "n2 was lost"}}});
   EXPECT_EQ(Caught(), "end is end");
 }
 
@@ -414,9 +413,9 @@ TEST_F(InvariantsTest, RoundStartsAtTheJoinTimeoutWithoutANodeThatStillStops) {
   SeeFailure(200, 1, 0, 0, ToAll({1, 2, 3}, Stop{0, "rank 0 failed"}));
   SeeJoin(300, 1);
   SeeJoin(300, 2);
-  for (const AgentId agent : {1, 2, 3}) See(5000, {.kind = EventKind::kKeepAlive, .agent = agent});
-  for (const AgentId agent : {1, 2, 3}) See(9000, {.kind = EventKind::kKeepAlive, .agent = agent});
-  See(10'200, {.kind = EventKind::kTick}, Start(1, {1, 2}, 1));
+  for (const AgentId agent : {1, 2, 3}) See(5000, {.kind = CallKind::kKeepAlive, .agent = agent});
+  for (const AgentId agent : {1, 2, 3}) See(9000, {.kind = CallKind::kKeepAlive, .agent = agent});
+  See(10'200, {.kind = CallKind::kTick}, Start(1, {1, 2}, 1));
   EXPECT_EQ(Caught(), "nothing");
 }
 
@@ -424,30 +423,30 @@ TEST_F(InvariantsTest, SpareWaitsBesideAFreePlace) {
   SeeComing(0, 1);
   SeeComing(0, 2);
   SeeComing(0, 3, {{3, Waiting{0, "full", true}}});
-  See(100, {.kind = EventKind::kTick}, Start(0, {1, 2}));
+  See(100, {.kind = CallKind::kTick}, Start(0, {1, 2}));
   EXPECT_EQ(Caught(), "spares are needed");
 }
 
 TEST_F(InvariantsTest, NodeIsLostBeforeItsLeaseIsOver) {
   SeeComing(0, 1);
   SeeComing(1000, 2);
-  See(1000, {.kind = EventKind::kKeepAlive, .agent = 1});
-  See(5999, {.kind = EventKind::kTick}, {{1, Refused{"silent"}}});
+  See(1000, {.kind = CallKind::kKeepAlive, .agent = 1});
+  See(5999, {.kind = CallKind::kTick}, {{1, Refused{"silent"}}});
   EXPECT_EQ(Caught(), "leases");
 }
 
 TEST_F(InvariantsTest, NodeIsLostForTheSilenceOfAHalt) {
   SeeComing(0, 1);
   SeeComing(0, 2);
-  See(9000, {.kind = EventKind::kTick, .late = seconds(4)}, {{1, Refused{"silent"}}});
+  See(9000, {.kind = CallKind::kTick, .late = seconds(4)}, {{1, Refused{"silent"}}});
   EXPECT_EQ(Caught(), "leases");
 }
 
 TEST_F(InvariantsTest, SilentNodeStays) {
   SeeComing(0, 1);
-  See(4000, {.kind = EventKind::kTick});
+  See(4000, {.kind = CallKind::kTick});
   EXPECT_EQ(Caught(), "nothing");
-  See(5000, {.kind = EventKind::kTick});
+  See(5000, {.kind = CallKind::kTick});
   EXPECT_EQ(Caught(), "leases");
 }
 
@@ -462,8 +461,8 @@ TEST_F(InvariantsTest, DeadlineIsLaterThanALease) {
 TEST_F(InvariantsTest, DeadlineIsLaterThanTheLastCall) {
   SeeComing(0, 1);
   SeeComing(1000, 2);
-  See(3000, {.kind = EventKind::kKeepAlive, .agent = 1});
-  See(3000, {.kind = EventKind::kKeepAlive, .agent = 2});
+  See(3000, {.kind = CallKind::kKeepAlive, .agent = 1});
+  See(3000, {.kind = CallKind::kKeepAlive, .agent = 2});
   invariants_.ObserveDeadline(At(5500));
   EXPECT_EQ(Caught(), "nothing");
   invariants_.ObserveDeadline(At(7000));
@@ -478,20 +477,20 @@ TEST_F(InvariantsTest, NoDeadlineWhileARoundGathers) {
 
 TEST_F(InvariantsTest, WhoHasLeftIsToldSomething) {
   SeeRoundOfTwo();
-  See(200, {.kind = EventKind::kLost, .agent = 2}, ToAll({1, 2}, Stop{0, "n2 was lost"}));
+  See(200, {.kind = CallKind::kLost, .agent = 2}, ToAll({1, 2}, Stop{0, "n2 was lost"}));
   EXPECT_EQ(Caught(), "addressee");
 }
 
 TEST_F(InvariantsTest, KeepAliveStopsARound) {
   SeeRoundOfTwo();
-  See(200, {.kind = EventKind::kKeepAlive, .agent = 2}, ToAll({1, 2}, Stop{0, "?"}));
+  See(200, {.kind = CallKind::kKeepAlive, .agent = 2}, ToAll({1, 2}, Stop{0, "?"}));
   EXPECT_EQ(Caught(), "only with cause");
 }
 
 TEST_F(InvariantsTest, GoodNodeIsRefused) {
   SeeComing(0, 1);
   const JoinRequest request = RequestOf(2);
-  See(100, {.kind = EventKind::kJoin, .agent = 2, .request = &request}, {{2, Refused{"?"}}});
+  See(100, {.kind = CallKind::kJoin, .agent = 2, .request = &request}, {{2, Refused{"?"}}});
   EXPECT_EQ(Caught(), "only with cause");
 }
 
@@ -499,20 +498,20 @@ TEST_F(InvariantsTest, NodeWithAnotherNumberOfNodesIsTaken) {
   SeeComing(0, 1);
   JoinRequest request = RequestOf(2);
   request.settings.max_nodes = 4;
-  See(100, {.kind = EventKind::kJoin, .agent = 2, .request = &request},
+  See(100, {.kind = CallKind::kJoin, .agent = 2, .request = &request},
       {{2, Welcome{seconds(1), seconds(6)}}});
   EXPECT_EQ(Caught(), "only with cause");
 }
 
 TEST_F(InvariantsTest, JobIsForgottenWhileItIsAttended) {
   SeeRoundOfTwo();
-  See(200, {.kind = EventKind::kLost, .agent = 2}, {{1, Stop{0, "n2 was lost"}}}, {"j"});
+  See(200, {.kind = CallKind::kLost, .agent = 2}, {{1, Stop{0, "n2 was lost"}}}, {"j"});
   EXPECT_EQ(Caught(), "forgotten");
 }
 
 TEST_F(InvariantsTest, JobOfNobodyIsNotForgotten) {
   SeeComing(0, 1);
-  See(100, {.kind = EventKind::kLeave, .agent = 1});
+  See(100, {.kind = CallKind::kLeave, .agent = 1});
   EXPECT_EQ(Caught(), "forgotten");
 }
 

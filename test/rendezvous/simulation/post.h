@@ -11,13 +11,13 @@
 
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/types.h"
-#include "test/rendezvous/simulation/event.h"
+#include "test/rendezvous/simulation/call.h"
 
 namespace muster::rendezvous {
 
 // To the Coordinator; `request` is what the event of a kJoin points to.
 struct ToCoordinator {
-  Event event;
+  Call event;
   std::unique_ptr<const JoinRequest> request;
 };
 struct ToAgent {

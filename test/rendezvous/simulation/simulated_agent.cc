@@ -16,7 +16,7 @@ void SimulatedAgent::Arrive(AgentId agent, const JoinRequest& request) {
   keep_alive_ = Duration::zero();
   keep_alive_alarm_ = 0;
   state_ = State::kAsking;
-  Send(EventKind::kJoin, kNoRound);
+  Send(CallKind::kJoin, kNoRound);
 }
 
 void SimulatedAgent::OnDirective(const Directive& directive) {
@@ -54,7 +54,7 @@ void SimulatedAgent::OnStop() {
 
 void SimulatedAgent::OnAlarm(std::uint64_t number) {
   if (number == keep_alive_alarm_) {
-    Send(EventKind::kKeepAlive, kNoRound);
+    Send(CallKind::kKeepAlive, kNoRound);
     KeepAlive();
     return;
   }
@@ -64,17 +64,17 @@ void SimulatedAgent::OnAlarm(std::uint64_t number) {
       // One that cannot be started fails without having started.
       if (random_->Chance(habits_->failures_per_1000, 10'000)) {
         state_ = State::kFinished;
-        Send(EventKind::kFailed, assignment_.round);
+        Send(CallKind::kFailed, assignment_.round);
         break;
       }
       state_ = State::kRunning;
-      Send(EventKind::kStarted, assignment_.round);
+      Send(CallKind::kStarted, assignment_.round);
       SetAlarm(random_->Between(habits_->shortest_run, habits_->longest_run));
       break;
     case State::kRunning:
       state_ = State::kFinished;
-      Send(random_->Chance(habits_->failures_per_1000, 1000) ? EventKind::kFailed
-                                                             : EventKind::kSucceeded,
+      Send(random_->Chance(habits_->failures_per_1000, 1000) ? CallKind::kFailed
+                                                             : CallKind::kSucceeded,
            assignment_.round);
       break;
     case State::kStopping:
@@ -82,7 +82,7 @@ void SimulatedAgent::OnAlarm(std::uint64_t number) {
       // The socket that the store of the next round will listen on is a new one.
       ++request_.node.master_port;
       request_.after = assignment_.round;
-      Send(EventKind::kJoin, kNoRound);
+      Send(CallKind::kJoin, kNoRound);
       break;
     case State::kEnding:
       Quit();
@@ -94,7 +94,7 @@ void SimulatedAgent::OnAlarm(std::uint64_t number) {
 
 void SimulatedAgent::Terminate() {
   if (state_ == State::kAway || state_ == State::kEnding) return;
-  Send(EventKind::kLeaving, kNoRound);
+  Send(CallKind::kLeaving, kNoRound);
   LeaveInOrder(HasWorkers() || state_ == State::kStopping);
 }
 
@@ -109,7 +109,7 @@ void SimulatedAgent::LeaveInOrder(bool workers_left) {
 
 void SimulatedAgent::Quit() {
   if (state_ == State::kAway) return;
-  Send(EventKind::kLeave, kNoRound);
+  Send(CallKind::kLeave, kNoRound);
   BecomeAway();
 }
 
@@ -123,17 +123,17 @@ void SimulatedAgent::BecomeAway() {
   surroundings_->Gone(index_);
 }
 
-void SimulatedAgent::Send(EventKind kind, RoundNumber round) {
-  Event message{.kind = kind, .agent = agent_, .round = round, .incarnation = incarnation_};
-  if (kind == EventKind::kFailed) {
+void SimulatedAgent::Send(CallKind kind, RoundNumber round) {
+  Call message{.kind = kind, .agent = agent_, .round = round, .incarnation = incarnation_};
+  if (kind == CallKind::kFailed) {
     message.rank = assignment_.base_rank + static_cast<int>(random_->Below(request_.node.slots));
   }
   surroundings_->Send(index_, message);
 }
 
 void SimulatedAgent::SendAnyReport(RoundNumber round) {
-  constexpr EventKind kReports[] = {EventKind::kStarted, EventKind::kSucceeded, EventKind::kFailed,
-                                    EventKind::kFailed};
+  constexpr CallKind kReports[] = {CallKind::kStarted, CallKind::kSucceeded, CallKind::kFailed,
+                                   CallKind::kFailed};
   Send(random_->OneOf(kReports), round);
 }
 

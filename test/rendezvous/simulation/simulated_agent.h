@@ -5,7 +5,7 @@
 
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/types.h"
-#include "test/rendezvous/simulation/event.h"
+#include "test/rendezvous/simulation/call.h"
 #include "test/rendezvous/simulation/random.h"
 
 namespace muster::rendezvous {
@@ -39,7 +39,7 @@ class SimulatedAgent {
    public:
     virtual ~Surroundings() = default;
     // Puts a message of `agent` on its way to the Coordinator.
-    virtual void Send(int index, const Event& message) = 0;
+    virtual void Send(int index, const Call& message) = 0;
     // OnAlarm(number) is to be called after this time.
     virtual void SetAlarm(int index, Duration after, std::uint64_t number) = 0;
     // The agent has become away.
@@ -74,7 +74,7 @@ class SimulatedAgent {
   enum class State { kAway, kAsking, kStarting, kRunning, kFinished, kStopping, kEnding };
 
   bool HasWorkers() const { return state_ == State::kStarting || state_ == State::kRunning; }
-  void Send(EventKind kind, RoundNumber round);
+  void Send(CallKind kind, RoundNumber round);
   void SendAnyReport(RoundNumber round);
   void SetAlarm(Duration after);
   void KeepAlive();

@@ -73,12 +73,12 @@ class Simulation final : public SimulatedAgent::Surroundings {
   };
 
   // SimulatedAgent::Surroundings.
-  void Send(int index, const Event& message) override {
+  void Send(int index, const Call& message) override {
     Node& node = *nodes_[index];
     TimePoint& arrives = node.last_sent_arrives;
     arrives = std::max({arrives, node.cut_off_until, now_ + Delay()});
     ToCoordinator item{message, nullptr};
-    if (message.kind == EventKind::kJoin) {
+    if (message.kind == CallKind::kJoin) {
       item.request = std::make_unique<const JoinRequest>(node.agent.request());
       item.event.request = item.request.get();
     }
@@ -124,18 +124,18 @@ class Simulation final : public SimulatedAgent::Surroundings {
 
   void Tick() {
     const bool halted = halted_until_ > *deadline_;
-    Call({.kind = EventKind::kTick, .late = halted ? now_ - *deadline_ : Duration::zero()});
+    Make({.kind = CallKind::kTick, .late = halted ? now_ - *deadline_ : Duration::zero()});
     tick_delay_ =
         random_.Chance(1, 5) ? random_.Between(milliseconds(0), kLatestTick) : Duration::zero();
   }
 
   void Arrive(const ToCoordinator& item) {
     Attendance& attendance = attendances_[item.event.agent - 1];
-    if (item.event.kind == EventKind::kLost) attendance.lost = true;
+    if (item.event.kind == CallKind::kLost) attendance.lost = true;
     // What a front still holds of a stream that has ended does no harm, but for this: nobody would
     // ever end the attendance that it opens. No front hands it over.
-    if (item.event.kind == EventKind::kJoin && attendance.lost) return;
-    Call(item.event);
+    if (item.event.kind == CallKind::kJoin && attendance.lost) return;
+    Make(item.event);
     MaybeGoWrong();
   }
   void Arrive(const ToAgent& item) {
@@ -156,9 +156,9 @@ class Simulation final : public SimulatedAgent::Surroundings {
   }
 
   // Hands the event to the Coordinator, and what comes of it to everyone concerned.
-  void Call(const Event& event) {
+  void Make(const Call& event) {
     ++events_;
-    trace_.Add(absl::StrCat("@", now_.time_since_epoch() / milliseconds(1), " ", EventText(event)));
+    trace_.Add(absl::StrCat("@", now_.time_since_epoch() / milliseconds(1), " ", CallText(event)));
     std::optional<JobSnapshot> before;
     const std::string* const old_job = invariants_.JobOfOldRound(event);
     if (old_job != nullptr) before = coordinator_.Describe(*old_job, now_);
@@ -195,36 +195,37 @@ class Simulation final : public SimulatedAgent::Surroundings {
     }
   }
 
-  void HandOver(const Event& event) {
+  void Hear(AgentId agent, const Event& event) { coordinator_.Hear(agent, event, now_); }
+
+  void HandOver(const Call& event) {
     const RoundId round{event.incarnation, event.round};
     switch (event.kind) {
-      case EventKind::kJoin:
-        return coordinator_.Join(event.agent, *event.request, now_);
-      case EventKind::kKeepAlive:
-        return coordinator_.KeepAlive(event.agent, 0, now_);
-      case EventKind::kStarted:
-        return coordinator_.WorkersStarted(event.agent, round, now_);
-      case EventKind::kSucceeded:
-        return coordinator_.WorkersExited(event.agent, round, {.succeeded = true}, now_);
-      case EventKind::kFailed:
-        return coordinator_.WorkersExited(
-            event.agent, round,
-            {.failure = WorkerFailure{.rank = event.rank,
-                                      .host = absl::StrCat("a", event.agent),
-                                      .exit_code = 1,
-                                      .what = "exited with code 1"}},
-            now_);
-      case EventKind::kLeaving:
-        return coordinator_.Leaving(event.agent, "SIGTERM", now_);
-      case EventKind::kLeave:
-        return coordinator_.Leave(event.agent, "", now_);
-      case EventKind::kLost:
+      case CallKind::kJoin:
+        return Hear(event.agent, *event.request);
+      case CallKind::kKeepAlive:
+        return Hear(event.agent, KeepAlive{});
+      case CallKind::kStarted:
+        return Hear(event.agent, WorkersStarted{round});
+      case CallKind::kSucceeded:
+        return Hear(event.agent, WorkersExited{round, {.succeeded = true}});
+      case CallKind::kFailed:
+        return Hear(event.agent,
+                    WorkersExited{round,
+                                  {.failure = WorkerFailure{.rank = event.rank,
+                                                            .host = absl::StrCat("a", event.agent),
+                                                            .exit_code = 1,
+                                                            .what = "exited with code 1"}}});
+      case CallKind::kLeaving:
+        return Hear(event.agent, Leaving{"SIGTERM"});
+      case CallKind::kLeave:
+        return Hear(event.agent, Goodbye{});
+      case CallKind::kLost:
         return coordinator_.Disconnected(event.agent, "its stream ended", now_);
-      case EventKind::kTick:
+      case CallKind::kTick:
         return coordinator_.Tick(now_);
-      case EventKind::kClose:
+      case CallKind::kClose:
         return coordinator_.Close("an operator said so", now_);
-      case EventKind::kDrain:
+      case CallKind::kDrain:
         return coordinator_.Drain("it is going to end");
     }
   }
@@ -243,7 +244,7 @@ class Simulation final : public SimulatedAgent::Surroundings {
     Node& node = *nodes_[index];
     const std::int64_t what = random_.Below(1000);
     if (what < 5) {
-      Call({.kind = EventKind::kClose});
+      Make({.kind = CallKind::kClose});
     } else if (what < 50) {
       halted_until_ = now_ + random_.Between(milliseconds(100), kLongestHalt);
     } else if (node.agent.away()) {
@@ -264,7 +265,7 @@ class Simulation final : public SimulatedAgent::Surroundings {
 
   // Half of the time at once, overtaking what is on its way: the transport notices by itself.
   void SendLost(int index) {
-    const Event lost{.kind = EventKind::kLost, .agent = nodes_[index]->agent.agent()};
+    const Call lost{.kind = CallKind::kLost, .agent = nodes_[index]->agent.agent()};
     if (random_.Chance(1, 2)) {
       Send(index, lost);
     } else {
@@ -289,9 +290,9 @@ class Simulation final : public SimulatedAgent::Surroundings {
   }
 
   void TurnAway() {
-    Call({.kind = EventKind::kDrain});
+    Make({.kind = CallKind::kDrain});
     const JoinRequest request = scenario_.RequestOf(0, ++nodes_[0]->incarnation, random_);
-    Call({.kind = EventKind::kJoin, .agent = NewAgent(0), .request = &request});
+    Make({.kind = CallKind::kJoin, .agent = NewAgent(0), .request = &request});
     if (!coordinator_.idle()) Fail("a drained rendezvous took a new node");
   }
 

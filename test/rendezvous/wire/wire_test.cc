@@ -31,18 +31,34 @@ Directive ThereAndBack(const Directive& directive) {
   return FromWire(Sent(wire));
 }
 
-JoinRequest ThereAndBack(const JoinRequest& request) {
-  v1::Join wire;
-  ToWire(request, &wire);
+Event ThereAndBack(const Event& event) {
+  v1::AgentEvent wire;
+  ToWire(event, &wire);
   return FromWire(Sent(wire));
 }
 
+// Of an event that another program has written.
+JoinRequest FromWire(const v1::Join& join) {
+  v1::AgentEvent wire;
+  *wire.mutable_join() = join;
+  return std::get<JoinRequest>(muster::rendezvous::FromWire(wire));
+}
+
+WorkersOutcome FromWire(const v1::WorkersExited& exited) {
+  v1::AgentEvent wire;
+  *wire.mutable_workers_exited() = exited;
+  return std::get<WorkersExited>(muster::rendezvous::FromWire(wire)).outcome;
+}
+
+JoinRequest ThereAndBack(const JoinRequest& request) {
+  return std::get<JoinRequest>(ThereAndBack(Event(request)));
+}
+
 WorkersOutcome ThereAndBack(const WorkersOutcome& outcome) {
-  v1::WorkersExited wire;
-  ToWire(outcome, {.incarnation = 8, .number = 7}, &wire);
-  EXPECT_EQ(wire.round(), 7);
-  EXPECT_EQ(wire.incarnation(), 8u);
-  return FromWire(Sent(wire));
+  const RoundId round{.incarnation = 8, .number = 7};
+  const auto exited = std::get<WorkersExited>(ThereAndBack(Event(WorkersExited{round, outcome})));
+  EXPECT_EQ(exited.round, round);
+  return exited.outcome;
 }
 
 // The directive, which must be of this kind.
@@ -272,11 +288,11 @@ TEST(WireTest, ControlCharactersInAFailureAreReplaced) {
 TEST(WireTest, ControlCharactersInSentencesOfTheDaemonAreReplaced) {
   v1::Directive wire;
   wire.mutable_stop()->set_reason("\x1b]0;title\x07");
-  EXPECT_EQ(As<Stop>(FromWire(wire)).reason, "?]0;title?");
+  EXPECT_EQ(As<Stop>(rendezvous::FromWire(wire)).reason, "?]0;title?");
   wire.mutable_refused()->set_sentence("no\r\n");
-  EXPECT_EQ(As<Refused>(FromWire(wire)).sentence, "no? ");
+  EXPECT_EQ(As<Refused>(rendezvous::FromWire(wire)).sentence, "no? ");
   wire.mutable_verdict()->set_sentence("over\x1b");
-  EXPECT_EQ(As<Verdict>(FromWire(wire)).sentence, "over?");
+  EXPECT_EQ(As<Verdict>(rendezvous::FromWire(wire)).sentence, "over?");
 }
 
 TEST(WireTest, LongStringsAreCutToTheirLimits) {
@@ -308,7 +324,7 @@ TEST(WireTest, NumbersThatAreNoPortAreNone) {
     EXPECT_EQ(FromWire(join).node.master_port, 0) << port;
     v1::Directive directive;
     directive.mutable_start()->set_master_port(port);
-    EXPECT_EQ(As<Assignment>(FromWire(directive)).master_port, 0) << port;
+    EXPECT_EQ(As<Assignment>(rendezvous::FromWire(directive)).master_port, 0) << port;
   }
 }
 
@@ -349,7 +365,7 @@ TEST(WireTest, VerdictOfAKindFromTheFutureIsNoSuccess) {
   for (const int kind : {0, 5, 99, -1}) {
     v1::Directive wire;
     wire.mutable_verdict()->set_kind(static_cast<v1::Verdict::Kind>(kind));
-    EXPECT_EQ(As<Verdict>(FromWire(Sent(wire))).kind, VerdictKind::kClosed) << kind;
+    EXPECT_EQ(As<Verdict>(rendezvous::FromWire(Sent(wire))).kind, VerdictKind::kClosed) << kind;
   }
 }
 
@@ -357,13 +373,13 @@ TEST(WireTest, DirectiveOfAKindFromTheFutureSaysNothing) {
   v1::Directive wire;
   // Field 15, a message of no bytes.
   ASSERT_TRUE(wire.ParseFromString(std::string("\x7a\x00", 2)));
-  EXPECT_EQ(As<Waiting>(FromWire(wire)).sentence, "");
+  EXPECT_EQ(As<Waiting>(rendezvous::FromWire(wire)).sentence, "");
 }
 
 TEST(WireTest, EmptyMessagesAreRead) {
   EXPECT_EQ(FromWire(v1::Join{}).node.slots, 0);
   EXPECT_TRUE(FromWire(v1::WorkersExited{}).succeeded);
-  EXPECT_EQ(As<Waiting>(FromWire(v1::Directive{})).sentence, "");
+  EXPECT_EQ(As<Waiting>(rendezvous::FromWire(v1::Directive{})).sentence, "");
 }
 
 // A worker's path with bytes that are no UTF-8 ended the streams of all agents of the job: protobuf

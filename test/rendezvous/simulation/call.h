@@ -7,7 +7,7 @@
 
 namespace muster::rendezvous {
 
-enum class EventKind {
+enum class CallKind {
   kJoin,
   kKeepAlive,
   kStarted,
@@ -21,8 +21,8 @@ enum class EventKind {
   kDrain,
 };
 
-struct Event {
-  EventKind kind = EventKind::kTick;
+struct Call {
+  CallKind kind = CallKind::kTick;
   AgentId agent = 0;                     // 0 for the last three
   RoundNumber round = kNoRound;          // kStarted, kSucceeded, kFailed
   Incarnation incarnation = 0;           // the same, and of which life of the job
@@ -33,6 +33,6 @@ struct Event {
 };
 
 // "a7 failed round 3 rank 5"
-std::string EventText(const Event& event);
+std::string CallText(const Call& event);
 
 }  // namespace muster::rendezvous

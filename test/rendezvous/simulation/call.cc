@@ -1,4 +1,4 @@
-#include "test/rendezvous/simulation/event.h"
+#include "test/rendezvous/simulation/call.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -13,32 +13,32 @@ std::string JoinText(const JoinRequest& request) {
 
 }  // namespace
 
-std::string EventText(const Event& event) {
+std::string CallText(const Call& event) {
   switch (event.kind) {
-    case EventKind::kJoin:
+    case CallKind::kJoin:
       return absl::StrCat("a", event.agent, JoinText(*event.request));
-    case EventKind::kKeepAlive:
+    case CallKind::kKeepAlive:
       return absl::StrCat("a", event.agent, " beat");
-    case EventKind::kStarted:
+    case CallKind::kStarted:
       return absl::StrCat("a", event.agent, " started round ", event.round);
-    case EventKind::kSucceeded:
+    case CallKind::kSucceeded:
       return absl::StrCat("a", event.agent, " succeeded round ", event.round);
-    case EventKind::kFailed:
+    case CallKind::kFailed:
       return absl::StrCat("a", event.agent, " failed round ", event.round, " rank ", event.rank);
-    case EventKind::kLeaving:
+    case CallKind::kLeaving:
       return absl::StrCat("a", event.agent, " leaving");
-    case EventKind::kLeave:
+    case CallKind::kLeave:
       return absl::StrCat("a", event.agent, " leave");
-    case EventKind::kLost:
+    case CallKind::kLost:
       return absl::StrCat("a", event.agent, " lost");
-    case EventKind::kTick:
+    case CallKind::kTick:
       return event.late == Duration::zero()
                  ? "tick"
                  : absl::StrCat("tick after a halt, late by ",
                                 event.late / std::chrono::milliseconds(1), " ms");
-    case EventKind::kClose:
+    case CallKind::kClose:
       return "close";
-    case EventKind::kDrain:
+    case CallKind::kDrain:
       return "drain";
   }
   return "?";

@@ -1,0 +1,64 @@
+// What agents say to the Coordinator: the values that enter the core. The mirror of Directive.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// An agent comes back over a new connection, after the old one broke or the daemon was restarted.
+// Answered with Welcome and what it has to do now; with Evicted when no such session attends, and
+// it may Join as another; with Refused over the older of two connections.
+struct Resume {
+  SessionToken session;
+  // Which of the session's connections this is: a later one has a greater number.
+  std::uint64_t connection = 0;
+
+  bool operator==(const Resume&) const = default;
+};
+
+// A sign of life, answered with Heard. Every other event is one, too.
+struct KeepAlive {
+  std::int64_t number = 0;
+
+  bool operator==(const KeepAlive&) const = default;
+};
+
+// All of this node's workers in `round` have called exec.
+struct WorkersStarted {
+  RoundId round;
+
+  bool operator==(const WorkersStarted&) const = default;
+};
+
+// All of them have ended with 0, or one has failed.
+struct WorkersExited {
+  RoundId round;
+  WorkersOutcome outcome;
+
+  bool operator==(const WorkersExited&) const = default;
+};
+
+// The agent will leave once its workers are gone: the others stop now, the next round waits for it.
+struct Leaving {
+  std::string reason;
+
+  bool operator==(const Leaving&) const = default;
+};
+
+// The agent leaves; its workers are gone. An empty reason needs no telling. The last event.
+struct Goodbye {
+  std::string reason;
+
+  bool operator==(const Goodbye&) const = default;
+};
+
+// A JoinRequest opens the attendance (answered with Welcome or Refused), or asks for the round
+// after the one that the agent was told to stop.
+using Event = std::variant<JoinRequest, Resume, KeepAlive, WorkersStarted, WorkersExited, Leaving,
+                           Goodbye>;
+
+}  // namespace muster::rendezvous
