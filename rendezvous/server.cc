@@ -131,10 +131,6 @@ absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credent
       },
       [this](SharedPort::Socket connection) { HearDeathNotice(std::move(connection), driver_); });
   listener_ = std::move(listener);
-  // Agents in this process may outlast the listening.
-  driver_.OnForgotten([this](const std::string& run_id) {
-    if (listener_ != nullptr) listener_->store.DropStore(run_id);
-  });
   port_ = port;
   return absl::OkStatus();
 }

@@ -381,6 +381,7 @@ void Coordinator::Tell(AgentId agent, Directive directive) {
 
 void Coordinator::Forward() {
   Outbox said = std::exchange(from_jobs_, {});
+  outbox_.changed_jobs.merge(said.changed_jobs);
   for (Transition& transition : said.transitions) {
     outbox_.transitions.push_back(std::move(transition));
   }

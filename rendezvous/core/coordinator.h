@@ -87,8 +87,8 @@ class Coordinator {
   // agent has left.
   KeyValueStore* FindStore(std::string_view run_id);
 
-  // What a journal is to keep. Each call changes, beside forgetting jobs (Outbox), only the jobs
-  // that are among its Outbox' transitions. Nothing: there is no such job.
+  // What a journal is to keep. Each call changes, beside forgetting jobs, only those that are among
+  // its Outbox' changed_jobs. Nothing: there is no such job.
   std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;
   // Goes on with a job that was recorded by an earlier life of this daemon. Its agents have their
   // lease and `restart_grace` to come back. Before any other call.

@@ -1,6 +1,7 @@
 // What the Coordinator tells agents and whoever watches: the values that leave the core.
 #pragma once
 
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -86,6 +87,8 @@ struct Transition {
 struct Outbox {
   std::vector<Outgoing> directives;
   std::vector<Transition> transitions;
+  // Run ids of jobs of which something has changed that must be remembered (JobRecord).
+  std::set<std::string> changed_jobs;
   // Run ids of jobs that are no more, and with them their stores.
   std::vector<std::string> forgotten_jobs;
 };

@@ -58,7 +58,7 @@ struct Goodbye {
 
 // A JoinRequest opens the attendance (answered with Welcome or Refused), or asks for the round
 // after the one that the agent was told to stop.
-using Event = std::variant<JoinRequest, Resume, KeepAlive, WorkersStarted, WorkersExited, Leaving,
-                           Goodbye>;
+using Event =
+    std::variant<JoinRequest, Resume, KeepAlive, WorkersStarted, WorkersExited, Leaving, Goodbye>;
 
 }  // namespace muster::rendezvous

@@ -78,6 +78,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   // Or said before it heard that it was to start workers, which may run by now.
   const bool old = after < attendee.ran;
   if (!verdict_ && attends && (waits || old)) return;
+  Changed();
   // A member that joins has no workers any more, told or not; the others cannot go on without them.
   if (!verdict_ && attendee.group_rank >= 0) {
     attendee.stopped = true;
@@ -134,6 +135,7 @@ void Job::WorkersStarted(AttendeeId agent, RoundId round, TimePoint) {
   if (!IsCurrent(agent, round)) return;
   Attendee& attendee = attendees_.at(agent);
   if (attendee.state != NodeState::kStarting) return;
+  Changed();
   attendee.state = NodeState::kRunning;
   Log(attendee.node.host, absl::StrCat("started ", Count(attendee.node.slots, "worker")));
 }
@@ -143,6 +145,7 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
   if (!IsCurrent(agent, round)) return;
   Attendee& attendee = attendees_.at(agent);
   if (attendee.state == NodeState::kSucceeded) return;
+  Changed();
   if (outcome.succeeded) {
     attendee.state = NodeState::kSucceeded;
     succeeded_.insert(attendee.group_rank);
@@ -229,6 +232,7 @@ void Job::Restart(const std::string& what, TimePoint now) {
 void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
   Attendee& attendee = attendees_.at(agent);
   if (attendee.leaving || verdict_) return;
+  Changed();
   attendee.leaving = true;
   // Without workers that still run there is nothing to wait for: its Leave follows at once.
   if (attendee.group_rank < 0 || attendee.state == NodeState::kSucceeded) {
@@ -240,6 +244,7 @@ void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
 
 void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoint gone_by) {
   const Attendee attendee = attendees_.at(agent);
+  Changed();
   attendees_.erase(agent);
   node_ids_.erase(attendee.node.node_id);
   Log(attendee.node.host, why);
@@ -284,6 +289,7 @@ void Job::Close(const std::string& why, TimePoint) {
 
 void Job::Tick(TimePoint now) {
   if (verdict_) return;
+  if (const auto due = round_->NextDeadline(); due && *due <= now) Changed();
   round_->Tick(now);
   FollowRound(now);
   if (!verdict_ && next_reminder_ && now >= *next_reminder_) RemindWaiting(now);
@@ -297,6 +303,7 @@ std::optional<TimePoint> Job::NextDeadline() const {
 }
 
 void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest) {
+  Changed();
   std::vector<Round::Returning> returning;
   for (auto& [agent, attendee] : attendees_) {
     if (attendee.group_rank < 0) continue;
@@ -332,6 +339,7 @@ void Job::FollowRound(TimePoint now) {
 }
 
 void Job::StartMembers() {
+  Changed();
   started_ = true;
   ++rounds_run_;
   next_reminder_.reset();
@@ -405,6 +413,7 @@ void Job::NotifyAll(const std::string& sentence) {
 }
 
 void Job::End(Verdict verdict) {
+  Changed();
   verdict.rounds = rounds_run_;
   verdict.restarts = restarts_;
   verdict_ = std::move(verdict);

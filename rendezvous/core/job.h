@@ -138,8 +138,9 @@ class Job {
   void RemindWaiting(TimePoint now);
   bool AnySucceeded() const { return !succeeded_.empty(); }
 
+  // Something of what Record says has changed, beside the times.
+  void Changed() { outbox_->changed_jobs.insert(run_id_); }
   void Tell(AttendeeId agent, Directive directive);
-  // Everything that is to be remembered is logged when it changes, and so the Coordinator knows.
   void Log(const std::string& node, std::string text);
 
   const std::string run_id_;

@@ -1,7 +1,7 @@
 #include "rendezvous/fronts/grpc_store_front.h"
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/names.h"
+#include "rendezvous/core/key_value_store.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -30,28 +30,14 @@ std::optional<Duration> Timeout(const Request& request) {
 }  // namespace
 
 GrpcStoreFront::GrpcStoreFront(boost::asio::io_context& loop, Driver& driver)
-    : driver_(driver), loop_(loop), timer_(std::make_shared<boost::asio::steady_timer>(loop)) {}
-
-void GrpcStoreFront::DropStore(std::string_view run_id) {
-  const auto job = waiting_.find(run_id);
-  if (job == waiting_.end()) return;
-  const absl::Status status = absl::AbortedError(absl::StrCat("job '", job->first, "' has ended"));
-  FailWaitingCalls(waiting_.extract(job), status);
-}
+    : driver_(driver), loop_(loop) {}
 
 void GrpcStoreFront::Close() {
   closed_ = true;
-  timer_->cancel();
-  while (!waiting_.empty()) {
-    FailWaitingCalls(waiting_.extract(waiting_.begin()),
-                     absl::UnavailableError("the daemon is stopping"));
+  for (auto& [id, call] : std::exchange(open_, {})) {
+    driver_.Cancel(id);
+    call->Finish(absl::UnavailableError("the daemon is stopping"));
   }
-}
-
-std::size_t GrpcStoreFront::NumWaitingCalls() const {
-  std::size_t count = 0;
-  for (const auto& [run_id, calls] : waiting_) count += calls.size();
-  return count;
 }
 
 GrpcStoreFront::Answer* GrpcStoreFront::Get(Context*, const store::v1::GetRequest* request,
@@ -172,25 +158,15 @@ GrpcStoreFront::Answer* GrpcStoreFront::MultiSet(Context*,
 GrpcStoreFront::Answer* GrpcStoreFront::AnswerAtOnce(const std::string& run_id, Body body) {
   return LoopCall::Start(loop_,
                          [this, &run_id, body = std::move(body)](std::shared_ptr<LoopCall> call) {
-                           const absl::StatusOr<KeyValueStore*> store = Find(run_id);
-                           if (!store.ok()) return call->Finish(store.status());
-                           absl::Status status = body(**store);
-                           Settle(run_id, **store);
-                           // The request may end here, and `run_id` with it.
-                           FinishWhenDurable(std::move(call), std::move(status));
+                           Make(std::move(call), {.run_id = run_id, .body = body});
                          });
 }
 
 GrpcStoreFront::Answer* GrpcStoreFront::AnswerWrite(const std::string& run_id, Body body) {
-  return AnswerAtOnce(run_id, [this, body = std::move(body)](KeyValueStore& store) {
-    absl::Status may = driver_.MayWrite();
-    return may.ok() ? body(store) : may;
-  });
-}
-
-void GrpcStoreFront::FinishWhenDurable(std::shared_ptr<LoopCall> call, absl::Status status) {
-  driver_.WhenDurable(
-      [call = std::move(call), status = std::move(status)] { call->Finish(status); });
+  return LoopCall::Start(loop_,
+                         [this, &run_id, body = std::move(body)](std::shared_ptr<LoopCall> call) {
+                           Make(std::move(call), {.run_id = run_id, .body = body, .writes = true});
+                         });
 }
 
 GrpcStoreFront::Answer* GrpcStoreFront::AnswerAfterWait(const std::string& run_id,
@@ -199,83 +175,25 @@ GrpcStoreFront::Answer* GrpcStoreFront::AnswerAfterWait(const std::string& run_i
                                                         Body body) {
   return LoopCall::Start(loop_, [this, &run_id, keys = std::move(keys), timeout,
                                  body = std::move(body)](std::shared_ptr<LoopCall> call) {
-    const absl::StatusOr<KeyValueStore*> store = Find(run_id);
-    if (!store.ok()) return call->Finish(store.status());
-    std::optional<TimePoint> deadline;
-    if (timeout) deadline = std::chrono::steady_clock::now() + *timeout;
-    const absl::StatusOr<std::optional<WaiterId>> waiter = (*store)->Wait(keys, deadline);
-    if (!waiter.ok()) return call->Finish(waiter.status());
-    if (!waiter->has_value()) {
-      absl::Status status = body(**store);
-      return FinishWhenDurable(std::move(call), std::move(status));
-    }
-
-    call->OnCancel([this, run_id, waiter = **waiter] { CancelWait(run_id, waiter); });
-    waiting_[run_id].emplace(**waiter, WaitingCall{std::move(call), body});
-    Settle(run_id, **store);
+    StoreCall::Wait wait{.keys = keys};
+    if (timeout) wait.deadline = std::chrono::steady_clock::now() + *timeout;
+    Make(std::move(call), {.run_id = run_id, .body = body, .wait = std::move(wait)});
   });
 }
 
-absl::StatusOr<KeyValueStore*> GrpcStoreFront::Find(const std::string& run_id) const {
-  if (closed_) return absl::UnavailableError("the daemon is stopping");
-  if (absl::Status status = CheckName("run id", run_id); !status.ok()) return status;
-  KeyValueStore* store = driver_.FindStore(run_id);
-  if (store == nullptr) return absl::NotFoundError(absl::StrCat("no job '", run_id, "' here"));
-  return store;
-}
-
-void GrpcStoreFront::Settle(const std::string& run_id, KeyValueStore& store) {
-  driver_.StoreChanged(run_id);
-  for (const CompletedWait& completed : store.TakeCompleted()) {
-    const auto job = waiting_.find(run_id);
-    if (job == waiting_.end()) continue;
-    const auto waiting = job->second.extract(completed.waiter);
-    if (waiting.empty()) continue;  // not a wait of this front
-    if (job->second.empty()) waiting_.erase(job);
-    const auto& [call, body] = waiting.mapped();
-    FinishWhenDurable(call, completed.end == WaitEnd::kReady
-                                ? body(store)
-                                : absl::DeadlineExceededError(
-                                      "wait: not all of the keys came into existence in time"));
-  }
-
-  const std::optional<TimePoint> deadline = store.NextDeadline();
-  if (!deadline || (timer_due_ && *timer_due_ <= *deadline)) return;
-  timer_due_ = deadline;
-  timer_->expires_at(*deadline);
-  timer_->async_wait([this, alive = std::weak_ptr(timer_)](const boost::system::error_code& error) {
-    if (!error && !alive.expired()) OnTimer();
+void GrpcStoreFront::Make(std::shared_ptr<LoopCall> call, const StoreCall& what) {
+  if (closed_) return call->Finish(absl::UnavailableError("the daemon is stopping"));
+  const CallId id = driver_.Call(what, [this, call](CallId answered, const absl::Status& status) {
+    open_.erase(answered);
+    call->Finish(status);
   });
-}
-
-void GrpcStoreFront::FailWaitingCalls(JobCalls::node_type job, const absl::Status& status) {
-  KeyValueStore* store = driver_.FindStore(job.key());
-  for (const auto& [waiter, waiting] : job.mapped()) {
-    waiting.call->Finish(status);
-    if (store != nullptr) store->CancelWait(waiter);
-  }
-}
-
-void GrpcStoreFront::CancelWait(const std::string& run_id, WaiterId waiter) {
-  const auto job = waiting_.find(run_id);
-  job->second.erase(waiter);
-  if (job->second.empty()) waiting_.erase(job);
-  if (KeyValueStore* store = driver_.FindStore(run_id)) store->CancelWait(waiter);
-}
-
-void GrpcStoreFront::OnTimer() {
-  timer_due_.reset();
-  std::vector<std::string> run_ids;
-  for (const auto& [run_id, calls] : waiting_) run_ids.push_back(run_id);
-  for (const std::string& run_id : run_ids) {
-    KeyValueStore* store = driver_.FindStore(run_id);
-    if (store == nullptr) {
-      DropStore(run_id);
-      continue;
-    }
-    store->Tick(std::chrono::steady_clock::now());
-    Settle(run_id, *store);
-  }
+  if (call->finished()) return;
+  // The client may go away in any state of the call, also while its answer waits for the disk.
+  call->OnCancel([this, id] {
+    driver_.Cancel(id);
+    open_.erase(id);
+  });
+  open_.emplace(id, std::move(call));
 }
 
 }  // namespace muster::rendezvous

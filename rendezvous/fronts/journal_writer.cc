@@ -2,86 +2,91 @@
 
 #include <chrono>
 #include <optional>
+#include <string>
 #include <utility>
-#include <vector>
 
 #include <spdlog/spdlog.h>
+#include <boost/asio/post.hpp>
 
 #include "rendezvous/wire/record_wire.h"
 
 namespace muster::rendezvous {
 namespace {
 
-constexpr std::chrono::seconds kTryAgainAfter(1);
+// Before a batch for which there was no room on the disk is tried again.
+constexpr std::chrono::seconds kRest(1);
+
+JournalBatch ToJournal(Batch batch) {
+  JournalBatch bytes;
+  for (const Batch::Job& job : batch.jobs) {
+    bytes.jobs.push_back(
+        {job.run_id, job.record ? std::optional(ToBytes(*job.record)) : std::nullopt});
+  }
+  for (Batch::Entry& entry : batch.entries) {
+    bytes.entries.push_back(
+        {std::move(entry.run_id), std::move(entry.key), std::move(entry.value)});
+  }
+  return bytes;
+}
 
 }  // namespace
 
-JournalWriter::JournalWriter(boost::asio::io_context& io, Coordinator& coordinator,
-                             Journal& journal)
-    : coordinator_(coordinator), journal_(journal), retry_(io) {}
+JournalWriter::JournalWriter(boost::asio::io_context& io, DaemonCore& core, Journal& journal,
+                             std::function<void()> committed,
+                             std::function<void(const absl::Status&)> fatal)
+    : io_(io),
+      core_(core),
+      journal_(journal),
+      committed_(std::move(committed)),
+      fatal_(std::move(fatal)),
+      rest_(io) {}
 
-void JournalWriter::JobForgotten(const std::string& run_id) {
-  changed_.forgotten.insert(run_id);
-  changed_.jobs.erase(run_id);
-  changed_.keys.erase(run_id);
+void JournalWriter::Follow() {
+  if (state_ != State::kIdle || !core_.NeedsCommit()) return;
+  state_ = State::kPosted;
+  // After what else is due in this turn of the loop, so that one batch holds it all.
+  boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_)] {
+    if (!alive.expired()) Write();
+  });
 }
 
-void JournalWriter::StoreChanged(const std::string& run_id, std::vector<std::string> keys) {
-  std::set<std::string>& changed = changed_.keys[run_id];
-  for (std::string& key : keys) changed.insert(std::move(key));
+void JournalWriter::Stop() {
+  state_ = State::kStopped;
+  rest_.cancel();
 }
 
-void JournalWriter::Commit(std::function<void(const absl::Status&)> done) {
-  done_ = std::move(done);
-  journal_.Commit(TakeBatch(std::chrono::steady_clock::now()),
+void JournalWriter::Write() {
+  if (state_ == State::kStopped) return;
+  state_ = State::kWriting;
+  journal_.Commit(ToJournal(core_.BeginCommit(std::chrono::steady_clock::now())),
                   [this, alive = std::weak_ptr<void>(alive_)](const absl::Status& status) {
-                    if (!alive.expired()) OnCommitted(status);
+                    if (!alive.expired()) OnWritten(status);
                   });
 }
 
-JournalBatch JournalWriter::TakeBatch(TimePoint now) {
-  writing_ = std::exchange(changed_, {});
-  JournalBatch batch;
-  for (const std::string& run_id : writing_.forgotten) batch.jobs.push_back({run_id, std::nullopt});
-  for (const std::string& run_id : writing_.jobs) {
-    const std::optional<JobRecord> record = coordinator_.Record(run_id, now);
-    if (record) batch.jobs.push_back({run_id, ToBytes(*record)});
-  }
-  for (const auto& [run_id, keys] : writing_.keys) {
-    const KeyValueStore* const store = coordinator_.FindStore(run_id);
-    if (store == nullptr) continue;
-    for (const std::string& key : keys) {
-      const std::string* const value = store->Get(key);
-      batch.entries.push_back(
-          {run_id, key, value == nullptr ? std::nullopt : std::optional(*value)});
+void JournalWriter::OnWritten(const absl::Status& status) {
+  const bool was_full = core_.disk_full();
+  if (absl::IsResourceExhausted(status)) {
+    core_.DiskFull();
+    if (!was_full) {
+      spdlog::error("{}; writes to stores are refused and new rounds wait until there is space",
+                    std::string(status.message()));
     }
-  }
-  return batch;
-}
-
-void JournalWriter::OnCommitted(const absl::Status& status) {
-  if (!absl::IsResourceExhausted(status)) {
-    if (std::exchange(full_, false)) spdlog::warn("the journal takes what is written again");
-    std::exchange(done_, nullptr)(status);
+    if (state_ == State::kStopped) return;
+    state_ = State::kResting;
+    rest_.expires_after(kRest);
+    rest_.async_wait([this, alive = std::weak_ptr<void>(alive_)](auto error) {
+      if (!error && !alive.expired()) Write();
+    });
     return;
   }
-  if (!std::exchange(full_, true)) {
-    spdlog::error("{}; writes to stores are refused and new rounds wait until there is space",
-                  std::string(status.message()));
-  }
-  // What was forgotten and has changed since is written after being forgotten, as before.
-  for (const std::string& run_id : writing_.jobs) {
-    if (!changed_.forgotten.contains(run_id)) changed_.jobs.insert(run_id);
-  }
-  for (const auto& [run_id, keys] : writing_.keys) {
-    if (!changed_.forgotten.contains(run_id))
-      changed_.keys[run_id].insert(keys.begin(), keys.end());
-  }
-  changed_.forgotten.insert(writing_.forgotten.begin(), writing_.forgotten.end());
-  retry_.expires_after(kTryAgainAfter);
-  retry_.async_wait([this, alive = std::weak_ptr<void>(alive_)](auto error) {
-    if (!error && !alive.expired()) Commit(std::move(done_));
-  });
+  if (!status.ok()) return fatal_(status);
+  core_.Committed();
+  if (was_full) spdlog::warn("the journal takes what is written again");
+  if (state_ == State::kStopped) return;
+  state_ = State::kIdle;
+  committed_();
+  Follow();
 }
 
 }  // namespace muster::rendezvous

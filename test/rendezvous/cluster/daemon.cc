@@ -29,17 +29,14 @@ void Daemon::Start(Duration until_it_listens) {
   ++life_;
   process_ = std::make_shared<Process>(world_.scheduler, world_.random);
   const std::uint64_t start = options_.durable ? disk_.CountStart() : life_;
-  coordinator_.emplace(Coordinator::Options{
-      .first_incarnation =
-          options_.mutations.reuses_incarnations ? 1 : start * kIncarnationsPerStart,
-      .durable = options_.durable});
-  gate_ = {};
-  untold_ = 0;
+  core_.emplace(Coordinator::Options{.first_incarnation = options_.mutations.reuses_incarnations
+                                                              ? 1
+                                                              : start * kIncarnationsPerStart,
+                                     .durable = options_.durable});
   fronts_.clear();
+  calls_.clear();
   timer_due_.reset();
-  commit_posted_ = false;
-  full_ = false;
-  changes_ = writing_ = {};
+  commits_ = false;
   world_.Log("daemon starts, life ", life_);
   Restore();
   listens_ = false;
@@ -59,7 +56,7 @@ void Daemon::Sweep() {
     const bool attends = fronts_.at(connection).attends;
     fronts_.erase(connection);
     world_.network.CloseByServer(connection);
-    if (attends) coordinator_->Disconnected(connection, "it does not answer", Now());
+    if (attends) core_->Disconnected(connection, "it does not answer", Now());
   }
   if (!dead.empty()) Follow(std::nullopt);
   process_->After(kSilentForLong / 2, [this] { Sweep(); });
@@ -74,15 +71,14 @@ void Daemon::Restore() {
       continue;
     }
     world_.incidents.Count(Incident::kRestored);
-    coordinator_->Restore(*record, Now());
-    const std::optional<JobRecord> restored = coordinator_->Record(run_id, Now());
+    core_->Restore(*record, Now());
+    const std::optional<JobRecord> restored = core_->coordinator().Record(run_id, Now());
     world_.checks.durability.OnRestored(job.record, restored);
     world_.checks.attendance.OnChange(run_id, restored, std::nullopt, world_.scheduler.now());
   }
   for (const auto& [run_id, entries] : disk_.entries()) {
-    KeyValueStore* const store = coordinator_->FindStore(run_id);
-    if (store == nullptr || options_.mutations.forgets_store) continue;
-    for (const auto& [key, value] : entries) store->Set(key, value).IgnoreError();
+    if (options_.mutations.forgets_store) continue;
+    for (const auto& [key, value] : entries) core_->RestoreEntry(run_id, key, value);
   }
   Follow(std::nullopt);
 }
@@ -92,7 +88,7 @@ void Daemon::Kill(bool power_loss) {
   world_.Log("daemon dies", power_loss ? " with its host" : "");
   process_->Kill();
   process_.reset();
-  coordinator_.reset();
+  core_.reset();
   fronts_.clear();
   disk_.WriterDied();
   world_.network.ServerDied(power_loss);
@@ -111,7 +107,7 @@ void Daemon::Halt(Duration duration) {
 }
 
 void Daemon::CloseAll() {
-  coordinator_->Close("an operator said so", Now());
+  core_->Close("an operator said so", Now());
   Follow(std::nullopt);
 }
 
@@ -136,8 +132,16 @@ void Daemon::OnClosed(ConnectionId connection) {
     if (found == fronts_.end()) return;
     const bool attends = found->second.attends;
     fronts_.erase(found);
+    std::vector<CallId> cancelled;
+    for (const auto& [id, call] : calls_) {
+      if (call.connection == connection) cancelled.push_back(id);
+    }
+    for (const CallId id : cancelled) {
+      core_->Cancel(id);
+      calls_.erase(id);
+    }
     if (!attends) return;
-    coordinator_->Disconnected(connection, "its connection ended", Now());
+    core_->Disconnected(connection, "its connection ended", Now());
     Follow(std::nullopt);
   });
 }
@@ -149,7 +153,7 @@ void Daemon::Take(ConnectionId connection, const Upward& message, TimePoint sent
   if (const auto* request = std::get_if<StoreRequest>(&message)) return Serve(connection, *request);
   if (const auto* dead = std::get_if<AgentIsDead>(&message)) {
     world_.Log(dead->session, " is said to be dead");
-    coordinator_->AgentDied(dead->session, Now());
+    core_->AgentDied(dead->session, Now());
     Follow(sent);
     return;
   }
@@ -174,16 +178,18 @@ void Daemon::Take(ConnectionId connection, const Upward& message, TimePoint sent
   if (const auto* started = std::get_if<WorkersStarted>(&event)) about = started->round;
   if (const auto* exited = std::get_if<WorkersExited>(&event)) about = exited->round;
   const std::string run_id = front.run_id;
-  const std::optional<JobRecord> before = coordinator_->Record(run_id, Now());
+  const std::optional<JobRecord> before = core_->coordinator().Record(run_id, Now());
   HandOver(connection, front, event);
-  const std::set<std::string> told_of = Follow(sent);
-  const std::optional<JobRecord> after = coordinator_->Record(run_id, Now());
+  const Changes& changed = core_->delivery().changed();
+  const bool told_of = changed.jobs.contains(run_id) || changed.forgotten.contains(run_id);
+  Follow(sent);
+  const std::optional<JobRecord> after = core_->coordinator().Record(run_id, Now());
   if (after == before) return;
   if (before && about && RoundId{before->incarnation, before->round.number} != *about) {
     world_.checks.violations.Add(
         Check::kStale, absl::StrCat("job ", run_id, ", round ", before->round.number,
                                     ": a report on round ", about->number, " has changed it"));
-  } else if (!told_of.contains(run_id)) {
+  } else if (options_.durable && !told_of) {
     world_.checks.violations.Add(Check::kDurable,
                                  absl::StrCat("job ", run_id, " has changed, and nothing says so"));
   }
@@ -206,128 +212,95 @@ void Daemon::HandOver(AgentId agent, Front& front, const Event& event) {
   const bool opens =
       std::holds_alternative<JoinRequest>(event) || std::holds_alternative<Resume>(event);
   front.attends = front.attends || opens;
-  coordinator_->Hear(agent, event, Now());
+  core_->Hear(agent, event, Now());
   if (!std::holds_alternative<Goodbye>(event)) return;
   fronts_.erase(agent);
   world_.network.CloseByServer(agent);
 }
 
 void Daemon::Serve(ConnectionId connection, const StoreRequest& request) {
-  StoreAnswer answer{.number = request.number};
-  KeyValueStore* const store = coordinator_->FindStore(request.run_id);
-  const bool writes = request.operation != StoreOperation::kGet;
-  const bool refused = full_ && writes;
-  if (store != nullptr && !refused) {
-    answer = Do(request, *store);
-    answer.incarnation = coordinator_->Record(request.run_id, Now())->incarnation;
-    std::vector<std::string> keys = store->TakeChangedKeys();
-    if (!keys.empty() && options_.durable) {
-      changes_.keys[request.run_id].insert(keys.begin(), keys.end());
-      gate_.Change();
-    }
-  }
-  StoreTelling telling{connection, answer, request, ""};
-  const std::string* const value = answer.done ? store->Get(request.key) : nullptr;
-  if (value != nullptr) telling.value = *value;
-  Put(std::move(telling));
+  const CallId id = ++last_call_;
+  calls_[id] = {connection, request, {.number = request.number}, ""};
+  core_->Call(id, {.run_id = request.run_id,
+                   .body = [this, id](KeyValueStore& store) { return Do(calls_.at(id), store); },
+                   .writes = request.operation != StoreOperation::kGet});
   Follow(std::nullopt);
 }
 
-StoreAnswer Daemon::Do(const StoreRequest& request, KeyValueStore& store) {
-  StoreAnswer answer{.number = request.number, .done = true};
-  if (options_.durable) store.TrackChanges();
+absl::Status Daemon::Do(OpenCall& call, KeyValueStore& store) {
+  const StoreRequest& request = call.request;
+  StoreReply& reply = call.reply;
+  absl::Status status;
   switch (request.operation) {
     case StoreOperation::kSet:
-      answer.done = store.Set(request.key, request.value).ok();
+      status = store.Set(request.key, request.value);
       break;
     case StoreOperation::kAdd:
-      if (const auto sum = store.Add(request.key, 1); sum.ok()) answer.value = absl::StrCat(*sum);
+      if (const auto sum = store.Add(request.key, 1); sum.ok()) reply.value = absl::StrCat(*sum);
       break;
     case StoreOperation::kCompareSet:
       if (const auto outcome = store.CompareSet(request.key, request.expected, request.value);
           outcome.ok()) {
-        answer.stored = outcome->stored;
-        answer.value = outcome->value;
+        reply.stored = outcome->stored;
+        reply.value = outcome->value;
       }
       break;
     case StoreOperation::kAppend:
-      answer.done = store.Append(request.key, request.value).ok();
+      status = store.Append(request.key, request.value);
       break;
     case StoreOperation::kGet:
-      if (const std::string* value = store.Get(request.key)) answer.value = *value;
+      if (const std::string* value = store.Get(request.key)) reply.value = *value;
       break;
   }
-  return answer;
+  reply.incarnation = core_->coordinator().Record(request.run_id, Now())->incarnation;
+  if (const std::string* const value = store.Get(request.key)) call.value = *value;
+  return status;
 }
 
-std::set<std::string> Daemon::Follow(std::optional<TimePoint> sent) {
-  Outbox outbox = coordinator_->TakeOutbox();
+void Daemon::Follow(std::optional<TimePoint> sent) {
   std::set<std::string> changed;
-  for (const Transition& transition : outbox.transitions) {
+  for (const Transition& transition : core_->TakeLog()) {
     world_.Log(transition.run_id, " ", transition.round, " ", transition.node, ": ",
                transition.text);
     changed.insert(transition.run_id);
   }
-  changed.insert(outbox.forgotten_jobs.begin(), outbox.forgotten_jobs.end());
   for (const std::string& run_id : changed) {
-    world_.checks.attendance.OnChange(run_id, coordinator_->Record(run_id, Now()), sent,
-                                      world_.scheduler.now());
-  }
-  if (options_.durable) {
-    for (const Transition& transition : outbox.transitions) changes_.jobs.insert(transition.run_id);
-    for (const std::string& run_id : outbox.forgotten_jobs) {
-      changes_.forgotten.insert(run_id);
-      changes_.jobs.erase(run_id);
-      changes_.keys.erase(run_id);
-    }
-    if (!changed.empty()) gate_.Change();
-  }
-  for (const std::string& run_id : outbox.forgotten_jobs) {
+    const std::optional<JobRecord> record = core_->coordinator().Record(run_id, Now());
+    world_.checks.attendance.OnChange(run_id, record, sent, world_.scheduler.now());
+    if (record) continue;
     world_.incidents.Count(Incident::kJobForgotten);
     world_.Log(run_id, " is forgotten");
   }
-  for (Outgoing& outgoing : outbox.directives) {
-    // A slow disk must not cost anybody its lease.
-    if (std::holds_alternative<Heard>(outgoing.directive)) {
-      TellAgent(outgoing);
-    } else {
-      Put(std::move(outgoing));
-    }
+  if (options_.mutations.answers_before_commit && core_->NeedsCommit()) {
+    core_->BeginCommit(Now());
+    core_->Committed();
   }
-  if (untold_ > kMostUntold) {
-    world_.checks.violations.Add(Check::kBounds, absl::StrCat(untold_, " answers wait"));
+  while (const std::optional<Telling> telling = core_->NextTelling()) Tell(*telling);
+  if (core_->delivery().untold() > kMostUntold) {
+    world_.checks.violations.Add(Check::kBounds,
+                                 absl::StrCat(core_->delivery().untold(), " answers wait"));
   }
-  Deliver();
   CommitSoon();
   ArmTimer();
-  return changed;
-}
-
-void Daemon::Put(Telling telling) {
-  if (options_.mutations.answers_before_commit) return Tell(telling);
-  ++untold_;
-  gate_.Put(std::move(telling));
-}
-
-void Daemon::Deliver() {
-  while (const std::optional<Telling> telling = gate_.Take()) {
-    --untold_;
-    Tell(*telling);
-  }
 }
 
 void Daemon::Tell(const Telling& telling) {
   if (const auto* outgoing = std::get_if<Outgoing>(&telling)) return TellAgent(*outgoing);
-  TellStoreClient(std::get<StoreTelling>(telling));
+  TellStoreClient(std::get<StoreAnswer>(telling));
 }
 
-void Daemon::TellStoreClient(const StoreTelling& telling) {
-  if (options_.durable && telling.answer.done) {
-    world_.checks.durability.OnAcknowledged(telling.request.run_id, telling.answer.incarnation,
-                                            coordinator_->Record(telling.request.run_id, Now()),
-                                            telling.request.key, telling.value);
+void Daemon::TellStoreClient(const StoreAnswer& answer) {
+  const auto found = calls_.extract(answer.call);
+  if (found.empty()) return;  // cancelled
+  OpenCall& call = found.mapped();
+  call.reply.done = answer.status.ok();
+  if (options_.durable && call.reply.done) {
+    const StoreRequest& request = call.request;
+    world_.checks.durability.OnAcknowledged(request.run_id, call.reply.incarnation,
+                                            core_->coordinator().Record(request.run_id, Now()),
+                                            request.key, call.value);
   }
-  world_.network.Tell(telling.connection, telling.answer);
+  world_.network.Tell(call.connection, call.reply);
 }
 
 void Daemon::TellAgent(const Outgoing& outgoing) {
@@ -340,7 +313,7 @@ void Daemon::TellAgent(const Outgoing& outgoing) {
     const bool is_old = newest_[found->second.session] != outgoing.to;
     if (options_.durable && !(is_old && std::holds_alternative<Evicted>(outgoing.directive))) {
       world_.checks.durability.OnTold(found->second.run_id, found->second.session,
-                                      coordinator_->Record(found->second.run_id, Now()),
+                                      core_->coordinator().Record(found->second.run_id, Now()),
                                       outgoing.directive);
     }
   }
@@ -357,84 +330,57 @@ void Daemon::TellAgent(const Outgoing& outgoing) {
 
 // After what else is due in this turn of the loop, so that one commit holds it all.
 void Daemon::CommitSoon() {
-  if (!gate_.NeedsCommit() || std::exchange(commit_posted_, true)) return;
-  process_->After(Duration::zero(), [this] {
-    commit_posted_ = false;
-    Commit();
-  });
+  if (!core_->NeedsCommit() || std::exchange(commits_, true)) return;
+  process_->After(Duration::zero(), [this] { Commit(); });
 }
 
 void Daemon::Commit() {
-  if (gate_.NeedsCommit()) gate_.Begin();
-  disk_.Write(TakeBatch(), [this, process = std::weak_ptr<Process>(process_)](DiskOutcome outcome) {
-    const auto alive = process.lock();
-    if (alive == nullptr) return;
-    alive->Do([this, outcome] {
-      if (outcome == DiskOutcome::kBroken) {
-        // What is on the disk is not known: not another word.
-        world_.scheduler.After(Duration::zero(), [this, life = life_] {
-          if (life != life_ || process_ == nullptr) return;
-          Kill(false);
-          on_ended();
-        });
-        process_->Stop();
-        return;
-      }
-      full_ = outcome == DiskOutcome::kFull;
-      if (full_) {
-        KeepBatch();
-        return process_->After(kTryAgainAfter, [this] { Commit(); });
-      }
-      gate_.Committed();
-      Deliver();
-      CommitSoon();
-    });
-  });
-}
-
-DiskBatch Daemon::TakeBatch() {
-  writing_ = std::exchange(changes_, {});
-  DiskBatch batch;
-  for (const std::string& run_id : writing_.forgotten)
-    batch.jobs.emplace_back(run_id, std::nullopt);
-  for (const std::string& run_id : writing_.jobs) {
-    if (std::optional<JobRecord> record = coordinator_->Record(run_id, Now())) {
-      std::string bytes = ToBytes(*record);
-      batch.jobs.emplace_back(run_id, JobOnDisk{std::move(bytes), *std::move(record)});
-    }
+  DiskBatch bytes;
+  Batch batch = core_->BeginCommit(Now());
+  for (Batch::Job& job : batch.jobs) {
+    std::optional<JobOnDisk> on_disk;
+    if (job.record) on_disk = JobOnDisk{ToBytes(*job.record), *job.record};
+    bytes.jobs.emplace_back(std::move(job.run_id), std::move(on_disk));
   }
-  for (const auto& [run_id, keys] : writing_.keys) {
-    const KeyValueStore* const store = coordinator_->FindStore(run_id);
-    if (store == nullptr) continue;
-    for (const std::string& key : keys) {
-      const std::string* const value = store->Get(key);
-      batch.entries.push_back(
-          {run_id, key, value == nullptr ? std::nullopt : std::optional(*value)});
-    }
+  for (Batch::Entry& entry : batch.entries) {
+    bytes.entries.push_back(
+        {std::move(entry.run_id), std::move(entry.key), std::move(entry.value)});
   }
-  return batch;
-}
-
-void Daemon::KeepBatch() {
-  for (const std::string& run_id : writing_.jobs) {
-    if (!changes_.forgotten.contains(run_id)) changes_.jobs.insert(run_id);
-  }
-  for (const auto& [run_id, keys] : writing_.keys) {
-    if (!changes_.forgotten.contains(run_id))
-      changes_.keys[run_id].insert(keys.begin(), keys.end());
-  }
-  changes_.forgotten.insert(writing_.forgotten.begin(), writing_.forgotten.end());
+  disk_.Write(std::move(bytes),
+              [this, process = std::weak_ptr<Process>(process_)](DiskOutcome outcome) {
+                const auto alive = process.lock();
+                if (alive == nullptr) return;
+                alive->Do([this, outcome] {
+                  if (outcome == DiskOutcome::kBroken) {
+                    // What is on the disk is not known: not another word.
+                    world_.scheduler.After(Duration::zero(), [this, life = life_] {
+                      if (life != life_ || process_ == nullptr) return;
+                      Kill(false);
+                      on_ended();
+                    });
+                    process_->Stop();
+                    return;
+                  }
+                  if (outcome == DiskOutcome::kFull) {
+                    core_->DiskFull();
+                    return process_->After(kTryAgainAfter, [this] { Commit(); });
+                  }
+                  core_->Committed();
+                  commits_ = false;
+                  Follow(std::nullopt);
+                });
+              });
 }
 
 void Daemon::ArmTimer() {
-  const std::optional<TimePoint> due = coordinator_->NextDeadline();
+  const std::optional<TimePoint> due = core_->NextDeadline();
   // A timer that is early looks again; only an earlier time needs another.
   if (!due || (timer_due_ && *timer_due_ <= *due)) return;
   timer_due_ = due;
   process_->After(std::max(*due - Now(), Duration::zero()), [this, due = *due] {
     if (timer_due_ != due) return;
     timer_due_.reset();
-    coordinator_->Tick(Now());
+    core_->Tick(Now());
     Follow(std::nullopt);
   });
 }

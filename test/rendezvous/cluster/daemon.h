@@ -1,5 +1,4 @@
-// The daemon's host: musterd's loop around the real Coordinator and CommitGate, as
-// rendezvous/fronts has it, on the simulated disk and network.
+// The daemon's host: the real DaemonCore on the simulated disk and network.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,7 @@
 #include <utility>
 #include <variant>
 
-#include "rendezvous/core/commit_gate.h"
-#include "rendezvous/core/coordinator.h"
+#include "rendezvous/core/daemon_core.h"
 #include "test/rendezvous/cluster/disk.h"
 #include "test/rendezvous/cluster/network.h"
 #include "test/rendezvous/cluster/process.h"
@@ -21,7 +19,7 @@
 
 namespace muster::rendezvous {
 
-// Mistakes that live in the loop around the core, each made on purpose in a mutant.
+// Mistakes of whoever drives the core, each made on purpose in a mutant.
 struct DaemonMutations {
   bool answers_before_commit = false;
   bool reuses_incarnations = false;
@@ -43,9 +41,9 @@ class Daemon final : public Network::Server {
   bool runs() const { return process_ != nullptr; }
   void Halt(Duration duration);
   // Everything has an end: nobody attends, nothing waits.
-  bool idle() const { return runs() && coordinator_->idle() && gate_.idle(); }
+  bool idle() const { return runs() && core_->idle(); }
   // Null while it does not run.
-  const Coordinator* coordinator() const { return coordinator_ ? &*coordinator_ : nullptr; }
+  const Coordinator* coordinator() const { return core_ ? &core_->coordinator() : nullptr; }
   TimePoint Now() const { return world_.scheduler.now() + clock_offset_; }
   void CloseAll();
 
@@ -53,14 +51,13 @@ class Daemon final : public Network::Server {
   std::function<void()> on_ended;
 
  private:
-  // What a store answers, and what the key had when it did.
-  struct StoreTelling {
+  // A call of a store, and what the key had when it was answered.
+  struct OpenCall {
     ConnectionId connection = 0;
-    StoreAnswer answer;
     StoreRequest request;
+    StoreReply reply;
     std::string value;
   };
-  using Telling = std::variant<Outgoing, StoreTelling>;
   // A front's side of a connection.
   struct Front {
     SessionToken session;
@@ -83,21 +80,16 @@ class Daemon final : public Network::Server {
   void Know(ConnectionId connection, const JoinRequest& join);
   void HandOver(AgentId agent, Front& front, const Event& event);
   void Serve(ConnectionId connection, const StoreRequest& request);
-  StoreAnswer Do(const StoreRequest& request, KeyValueStore& store);
-  // As Driver has them.
-  // Returns whose jobs are said to have changed.
-  std::set<std::string> Follow(std::optional<TimePoint> sent);
-  void Put(Telling telling);
-  void Deliver();
+  absl::Status Do(OpenCall& call, KeyValueStore& store);
+  // As Driver has it.
+  void Follow(std::optional<TimePoint> sent);
   void Tell(const Telling& telling);
   void TellAgent(const Outgoing& outgoing);
-  void TellStoreClient(const StoreTelling& telling);
+  void TellStoreClient(const StoreAnswer& answer);
+  // As JournalWriter has it.
   void CommitSoon();
   void Commit();
   void ArmTimer();
-  // As JournalWriter has it.
-  DiskBatch TakeBatch();
-  void KeepBatch();
 
   World world_;
   Disk& disk_;
@@ -107,25 +99,17 @@ class Daemon final : public Network::Server {
   std::shared_ptr<Process> process_;
   std::uint64_t life_ = 0;
   bool listens_ = false;
-  std::optional<Coordinator> coordinator_;
-  CommitGate<Telling> gate_;
-  std::size_t untold_ = 0;
+  std::optional<DaemonCore> core_;
+  CallId last_call_ = 0;
+  std::map<CallId, OpenCall> calls_;
   // Of every session that ever joined, what it said: for the checks alone.
   std::map<SessionToken, JoinRequest> joins_;
   // The newest connection that each session came by, for the checks, too.
   std::map<SessionToken, ConnectionId> newest_;
   std::map<ConnectionId, Front> fronts_;
   std::optional<TimePoint> timer_due_;
-  bool commit_posted_ = false;
-  bool full_ = false;
-
-  struct Changes {
-    std::set<std::string> forgotten;
-    std::set<std::string> jobs;
-    std::map<std::string, std::set<std::string>> keys;
-  };
-  Changes changes_;
-  Changes writing_;
+  // A commit is to begin, is under way, or is to be tried again.
+  bool commits_ = false;
 };
 
 }  // namespace muster::rendezvous

@@ -25,7 +25,7 @@ struct StoreRequest {
   std::string expected;  // kCompareSet
   std::string value;
 };
-struct StoreAnswer {
+struct StoreReply {
   std::uint64_t number = 0;
   bool done = false;  // else it was refused, and nothing has changed
   std::string value;  // kAdd: the sum; kCompareSet: what is there now; kGet: what is there, or ""
@@ -35,6 +35,6 @@ struct StoreAnswer {
 };
 
 using Upward = std::variant<Event, AgentIsDead, StoreRequest>;
-using Downward = std::variant<Directive, StoreAnswer>;
+using Downward = std::variant<Directive, StoreReply>;
 
 }  // namespace muster::rendezvous

@@ -37,7 +37,7 @@ StoreChecks::Call StoreChecks::Begin(const StoreRequest& request) {
   return call;
 }
 
-void StoreChecks::End(const Call& call, const StoreAnswer& answer) {
+void StoreChecks::End(const Call& call, const StoreReply& answer) {
   KeyTruth& key = keys_[{call.request.run_id, call.request.key}];
   const Incarnation life = answer.incarnation;
   switch (call.request.operation) {
@@ -78,7 +78,7 @@ void StoreChecks::End(const Call& call, const StoreAnswer& answer) {
 }
 
 // Somebody saw that the key has this number, which nobody may see less than from now on.
-void StoreChecks::Saw(const Call& call, const StoreAnswer& answer, std::int64_t number) {
+void StoreChecks::Saw(const Call& call, const StoreReply& answer, std::int64_t number) {
   KeyTruth& key = keys_[{call.request.run_id, call.request.key}];
   const auto least = call.at_least.find(answer.incarnation);
   if (least != call.at_least.end() && number < least->second) {
@@ -93,7 +93,7 @@ void StoreChecks::Saw(const Call& call, const StoreAnswer& answer, std::int64_t 
   seen = std::max(seen, number);
 }
 
-void StoreChecks::SawLog(const Call& call, const StoreAnswer& answer) {
+void StoreChecks::SawLog(const Call& call, const StoreReply& answer) {
   KeyTruth& key = keys_[{call.request.run_id, call.request.key}];
   std::vector<std::int64_t> numbers;
   for (const absl::string_view entry : absl::StrSplit(answer.value, ';', absl::SkipEmpty())) {
@@ -121,7 +121,7 @@ void StoreChecks::SawLog(const Call& call, const StoreAnswer& answer) {
   seen = std::max(seen, last);
 }
 
-void StoreChecks::Fail(const Call& call, const StoreAnswer& answer, const std::string& what) {
+void StoreChecks::Fail(const Call& call, const StoreReply& answer, const std::string& what) {
   violations_.Add(Check::kStore,
                   absl::StrCat("job ", call.request.run_id, ", incarnation ", answer.incarnation,
                                ", key ", call.request.key, ": ", what));

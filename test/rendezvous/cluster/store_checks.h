@@ -33,7 +33,7 @@ class StoreChecks {
   Call Begin(const StoreRequest& request);
   // It has ended with an answer that says it was done. Calls that get none may have been done or
   // not.
-  void End(const Call& call, const StoreAnswer& answer);
+  void End(const Call& call, const StoreReply& answer);
 
  private:
   struct KeyTruth {
@@ -47,9 +47,9 @@ class StoreChecks {
   };
   using Key = std::pair<std::string, std::string>;  // run id and key
 
-  void Saw(const Call& call, const StoreAnswer& answer, std::int64_t number);
-  void SawLog(const Call& call, const StoreAnswer& answer);
-  void Fail(const Call& call, const StoreAnswer& answer, const std::string& what);
+  void Saw(const Call& call, const StoreReply& answer, std::int64_t number);
+  void SawLog(const Call& call, const StoreReply& answer);
+  void Fail(const Call& call, const StoreReply& answer, const std::string& what);
 
   Violations& violations_;
   std::map<Key, KeyTruth> keys_;

@@ -1,6 +1,6 @@
 // The Driver with a journal: nobody is told what is not on disk, and what is on disk goes on.
 #include <chrono>
-#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/wire/record_wire.h"
 #include "test/rendezvous/support/directive_text.h"
+#include "test/rendezvous/support/fake_journal.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/support/run_until.h"
 
@@ -22,22 +23,6 @@ namespace {
 using test::RunUntil;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-// Keeps what it is given until the test says how it went.
-class FakeJournal final : public Journal {
- public:
-  void Commit(JournalBatch batch, std::function<void(absl::Status)> done) override {
-    batches.push_back(std::move(batch));
-    done_ = std::move(done);
-  }
-  bool busy() const { return done_ != nullptr; }
-  void End(const absl::Status& status) { std::exchange(done_, nullptr)(status); }
-
-  std::vector<JournalBatch> batches;
-
- private:
-  std::function<void(absl::Status)> done_;
-};
 
 class DriverJournalTest : public ::testing::Test {
  protected:
@@ -60,6 +45,14 @@ class DriverJournalTest : public ::testing::Test {
     io_.restart();
     io_.poll();
   }
+  // The status of a Set, as soon as it is told.
+  std::optional<absl::Status> Set(const std::string& key, const std::string& value) {
+    driver_.Call({.run_id = "job",
+                  .body = [=](KeyValueStore& store) { return store.Set(key, value); },
+                  .writes = true},
+                 [this](CallId, const absl::Status& status) { answer_ = status; });
+    return std::exchange(answer_, std::nullopt);
+  }
   // Whatever is to be committed is.
   void Settle() {
     for (Poll(); journal_.busy(); Poll()) journal_.End(absl::OkStatus());
@@ -67,9 +60,10 @@ class DriverJournalTest : public ::testing::Test {
 
   boost::asio::io_context io_;
   FakeJournal journal_;
-  Driver driver_{io_, nullptr};
+  Driver driver_{io_, nullptr, {.durable = true}};
   std::vector<std::string> log_;
   absl::Status fatal_;
+  std::optional<absl::Status> answer_;
 };
 
 TEST_F(DriverJournalTest, NobodyIsToldBeforeItIsOnDisk) {
@@ -106,19 +100,15 @@ TEST_F(DriverJournalTest, KeepAlivesAreAnsweredWhileTheDiskIsSlow) {
 TEST_F(DriverJournalTest, StoreIsAnsweredOnceItsWriteIsOnDisk) {
   driver_.Hear(Attach("a"), Request(1, 1));
   Settle();
-  KeyValueStore* const store = driver_.FindStore("job");
-  ASSERT_TRUE(store->Set("key", "value").ok());
-  driver_.StoreChanged("job");
-  bool answered = false;
-  driver_.WhenDurable([&] { answered = true; });
+  EXPECT_EQ(Set("key", "value"), std::nullopt);
   Poll();
-  EXPECT_FALSE(answered);
+  EXPECT_EQ(answer_, std::nullopt);
   const JournalBatch& batch = journal_.batches.back();
   ASSERT_EQ(batch.entries.size(), 1u);
   EXPECT_EQ(batch.entries[0].key, "key");
   EXPECT_EQ(batch.entries[0].value, "value");
   journal_.End(absl::OkStatus());
-  EXPECT_TRUE(answered);
+  EXPECT_EQ(answer_, absl::OkStatus());
 }
 
 TEST_F(DriverJournalTest, FullDiskRefusesWritesAndIsTriedAgain) {
@@ -126,13 +116,14 @@ TEST_F(DriverJournalTest, FullDiskRefusesWritesAndIsTriedAgain) {
   Poll();
   journal_.End(absl::ResourceExhaustedError("no space left on device"));
   EXPECT_THAT(log_, IsEmpty());
-  EXPECT_TRUE(absl::IsResourceExhausted(driver_.MayWrite()));
+  EXPECT_EQ(Set("key", "value"), std::nullopt) << "answers, too, wait their turn";
   EXPECT_TRUE(fatal_.ok());
   ASSERT_TRUE(RunUntil(io_, [this] { return journal_.busy(); }));
   EXPECT_EQ(journal_.batches.back().jobs.size(), 1u) << "what was not written is written now";
   journal_.End(absl::OkStatus());
   EXPECT_THAT(log_, ElementsAre("a: welcome", "a: start"));
-  EXPECT_TRUE(driver_.MayWrite().ok());
+  ASSERT_TRUE(answer_.has_value());
+  EXPECT_TRUE(absl::IsResourceExhausted(*answer_));
 }
 
 TEST_F(DriverJournalTest, UnknownStateOfTheDiskIsFatalAndNobodyIsTold) {
@@ -158,9 +149,7 @@ TEST_F(DriverJournalTest, WhatWasWrittenGoesOnInAnotherDriver) {
   const AgentId a = Attach("a");
   driver_.Hear(a, Request(1, 1));
   Settle();
-  KeyValueStore* const store = driver_.FindStore("job");
-  ASSERT_TRUE(store->Set("key", "value").ok());
-  driver_.StoreChanged("job");
+  Set("key", "value");
   Settle();
 
   Driver next(io_, nullptr, {.durable = true});
@@ -175,8 +164,13 @@ TEST_F(DriverJournalTest, WhatWasWrittenGoesOnInAnotherDriver) {
     }
   }
   EXPECT_EQ(next.agent_count(), 1);
-  ASSERT_NE(next.FindStore("job"), nullptr);
-  EXPECT_EQ(*next.FindStore("job")->Get("key"), "value");
+  std::string value;
+  const auto read = [&value](KeyValueStore& store) {
+    value = *store.Get("key");
+    return absl::OkStatus();
+  };
+  next.Call({.run_id = "job", .body = read}, [](CallId, const absl::Status&) {});
+  EXPECT_EQ(value, "value");
   std::vector<std::string> heard;
   const AgentId back = next.Attach([&](const Directive& directive) {
     const std::string text = DirectiveText(directive);

@@ -168,18 +168,24 @@ TEST_F(DriverTest, IdleIsToldOfAnAgentThatLeavesInItsSink) {
 }
 
 TEST_F(DriverTest, JobAndItsStoreAreForgottenWithTheLastAgent) {
-  std::vector<std::string> forgotten;
-  driver_.OnForgotten([&](const std::string& run_id) { forgotten.push_back(run_id); });
+  absl::Status waits;
+  const auto wait_in_vain = [&] {
+    driver_.Call({.run_id = "job",
+                  .body = [](KeyValueStore&) { return absl::OkStatus(); },
+                  .wait = StoreCall::Wait{.keys = {"never"}}},
+                 [&waits](CallId, const absl::Status& status) { waits = status; });
+  };
   const AgentId a = Attach("a");
   const AgentId b = Attach("b");
   driver_.Hear(a, RequestFor(1, 2));
   driver_.Hear(b, RequestFor(2, 2));
-  EXPECT_NE(driver_.FindStore("job"), nullptr);
+  wait_in_vain();
   driver_.Hear(a, Goodbye{});
-  EXPECT_THAT(forgotten, IsEmpty());
+  EXPECT_TRUE(waits.ok());
   driver_.Hear(b, Goodbye{});
-  EXPECT_THAT(forgotten, ElementsAre("job"));
-  EXPECT_EQ(driver_.FindStore("job"), nullptr);
+  EXPECT_TRUE(absl::IsAborted(waits));
+  wait_in_vain();
+  EXPECT_TRUE(absl::IsNotFound(waits));
   EXPECT_EQ(driver_.Describe("job"), std::nullopt);
   EXPECT_EQ(driver_.job_count(), 0);
 }

@@ -1,0 +1,93 @@
+#include "rendezvous/core/daemon_core.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+namespace muster::rendezvous {
+
+void DaemonCore::Restore(const JobRecord& job, TimePoint now) {
+  coordinator_.Restore(job, now);
+  Follow();
+}
+
+void DaemonCore::RestoreEntry(std::string_view run_id, std::string_view key,
+                              std::string_view value) {
+  KeyValueStore* const store = coordinator_.FindStore(run_id);
+  if (store != nullptr) store->Set(key, value).IgnoreError();
+}
+
+void DaemonCore::Hear(AgentId agent, const Event& event, TimePoint now) {
+  coordinator_.Hear(agent, event, now);
+  Follow();
+}
+
+void DaemonCore::Disconnected(AgentId agent, const std::string& why, TimePoint now) {
+  coordinator_.Disconnected(agent, why, now);
+  Follow();
+}
+
+void DaemonCore::AgentDied(const SessionToken& session, TimePoint now) {
+  coordinator_.AgentDied(session, now);
+  Follow();
+}
+
+void DaemonCore::Drain(const std::string& why) {
+  coordinator_.Drain(why);
+  Follow();
+}
+
+void DaemonCore::Close(const std::string& why, TimePoint now) {
+  coordinator_.Close(why, now);
+  Follow();
+}
+
+void DaemonCore::Call(CallId id, const StoreCall& call) {
+  calls_.Call(id, call);
+}
+
+void DaemonCore::Tick(TimePoint now) {
+  calls_.Tick(now);
+  coordinator_.Tick(now);
+  Follow();
+}
+
+std::optional<TimePoint> DaemonCore::NextDeadline() const {
+  std::optional<TimePoint> next = coordinator_.NextDeadline();
+  const std::optional<TimePoint> wait = calls_.NextDeadline();
+  if (wait && (!next || *wait < *next)) next = wait;
+  return next;
+}
+
+void DaemonCore::Follow() {
+  Outbox outbox = coordinator_.TakeOutbox();
+  for (const std::string& run_id : outbox.forgotten_jobs) {
+    delivery_.JobForgotten(run_id);
+    calls_.DropStore(run_id);
+  }
+  for (const std::string& run_id : outbox.changed_jobs) delivery_.JobChanged(run_id);
+  std::move(outbox.transitions.begin(), outbox.transitions.end(), std::back_inserter(log_));
+  for (Outgoing& outgoing : outbox.directives) delivery_.Put(std::move(outgoing));
+}
+
+Batch DaemonCore::BeginCommit(TimePoint now) {
+  const Changes& changes = delivery_.BeginCommit();
+  Batch batch;
+  for (const std::string& run_id : changes.forgotten) batch.jobs.push_back({run_id, std::nullopt});
+  for (const std::string& run_id : changes.jobs) {
+    std::optional<JobRecord> record = coordinator_.Record(run_id, now);
+    if (record) batch.jobs.push_back({run_id, std::move(record)});
+  }
+  for (const auto& [run_id, keys] : changes.keys) {
+    const KeyValueStore* const store = coordinator_.FindStore(run_id);
+    if (store == nullptr) continue;
+    for (const std::string& key : keys) {
+      const std::string* const value = store->Get(key);
+      batch.entries.push_back(
+          {run_id, key, value == nullptr ? std::nullopt : std::optional(*value)});
+    }
+  }
+  return batch;
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,100 @@
+// All that a daemon decides: its jobs, the calls of their stores, and when each thing may be told.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "rendezvous/core/coordinator.h"
+#include "rendezvous/core/delivery.h"
+#include "rendezvous/core/event.h"
+#include "rendezvous/core/record.h"
+#include "rendezvous/core/snapshot.h"
+#include "rendezvous/core/store_calls.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// What a journal is to hold after a commit, all of it or nothing; values as they are when the
+// commit begins.
+struct Batch {
+  struct Job {
+    std::string run_id;
+    // Nothing: the job, and every entry of its store, is forgotten. One that has begun anew since
+    // comes a second time, later.
+    std::optional<JobRecord> record;
+  };
+  struct Entry {
+    std::string run_id;
+    std::string key;
+    std::optional<std::string> value;  // nothing: the entry is deleted
+  };
+
+  // All of `jobs` come before all of `entries`.
+  std::vector<Job> jobs;
+  std::vector<Entry> entries;
+};
+
+// The Coordinator and what stands around it in every daemon, shipped or simulated. Whoever owns it
+// hands in what happens, each time with `now`, and then
+//  - tells what NextTelling says, until that says nothing;
+//  - if NeedsCommit, writes a Batch and says how that went;
+//  - sees to it that Tick comes at NextDeadline.
+// With a journal (Coordinator::Options::durable), nothing is told before what it follows from is on
+// disk. Pure; not thread-safe.
+class DaemonCore {
+ public:
+  explicit DaemonCore(const Coordinator::Options& options)
+      : coordinator_(options), delivery_(options.durable), calls_(coordinator_, delivery_) {}
+
+  // Goes on with a job of the daemon's last life, and with what was in its store. Before any other
+  // call.
+  void Restore(const JobRecord& job, TimePoint now);
+  void RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value);
+
+  // What happens; see Coordinator.
+  void Hear(AgentId agent, const Event& event, TimePoint now);
+  void Disconnected(AgentId agent, const std::string& why, TimePoint now);
+  void AgentDied(const SessionToken& session, TimePoint now);
+  void Drain(const std::string& why);
+  void Close(const std::string& why, TimePoint now);
+  // See StoreCalls.
+  void Call(CallId id, const StoreCall& call);
+  void Cancel(CallId id) { calls_.Cancel(id); }
+  // Time has come to NextDeadline.
+  void Tick(TimePoint now);
+  std::optional<TimePoint> NextDeadline() const;
+
+  // What may be told now, one after the other.
+  std::optional<Telling> NextTelling() { return delivery_.Take(); }
+  // What has happened to jobs since the last call, for the log.
+  std::vector<Transition> TakeLog() { return std::exchange(log_, {}); }
+
+  // There is something to commit, and no commit is under way.
+  bool NeedsCommit() const { return delivery_.NeedsCommit(); }
+  // A commit of this is under way: Committed or DiskFull follows. After DiskFull it is tried again
+  // from here.
+  Batch BeginCommit(TimePoint now);
+  void Committed() { delivery_.Committed(); }
+  void DiskFull() { delivery_.DiskFull(); }
+  bool disk_full() const { return delivery_.full(); }
+
+  // Nobody attends, and nothing waits to be told or committed.
+  bool idle() const { return coordinator_.idle() && delivery_.idle(); }
+  std::size_t waiting_calls() const { return calls_.waiting(); }
+  const Coordinator& coordinator() const { return coordinator_; }
+  const Delivery& delivery() const { return delivery_; }
+
+ private:
+  // Takes what a call of the Coordinator brought about.
+  void Follow();
+
+  Coordinator coordinator_;
+  Delivery delivery_;
+  StoreCalls calls_;
+  std::vector<Transition> log_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,103 @@
+#include "rendezvous/core/store_calls.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/core/names.h"
+
+namespace muster::rendezvous {
+
+void StoreCalls::Call(CallId id, const StoreCall& call) {
+  const absl::StatusOr<KeyValueStore*> found = Find(call.run_id);
+  if (!found.ok()) return Answer(id, found.status());
+  KeyValueStore& store = **found;
+  if (call.writes && delivery_.full()) {
+    return Answer(id, absl::ResourceExhaustedError("the daemon's disk is full, and nothing can be "
+                                                   "written until there is space"));
+  }
+  if (call.wait) {
+    const absl::StatusOr<std::optional<WaiterId>> waiter =
+        store.Wait(call.wait->keys, call.wait->deadline);
+    if (!waiter.ok()) return Answer(id, waiter.status());
+    if (waiter->has_value()) {
+      waiting_[id] = {call.run_id, **waiter, call.body};
+      by_job_[call.run_id][**waiter] = id;
+      return;
+    }
+  }
+  absl::Status status = call.body(store);
+  Settle(call.run_id, store);
+  Answer(id, std::move(status));
+}
+
+void StoreCalls::Cancel(CallId id) {
+  const auto found = waiting_.find(id);
+  if (found == waiting_.end()) return;  // answered, or of an earlier store
+  const Waiting waiting = std::move(found->second);
+  waiting_.erase(found);
+  const auto job = by_job_.find(waiting.run_id);
+  job->second.erase(waiting.waiter);
+  if (job->second.empty()) by_job_.erase(job);
+  if (KeyValueStore* const store = coordinator_.FindStore(waiting.run_id)) {
+    store->CancelWait(waiting.waiter);
+  }
+}
+
+void StoreCalls::DropStore(const std::string& run_id) {
+  const auto job = by_job_.extract(run_id);
+  if (job.empty()) return;
+  for (const auto& [waiter, id] : job.mapped()) {
+    waiting_.erase(id);
+    Answer(id, absl::AbortedError(absl::StrCat("job '", run_id, "' has ended")));
+  }
+}
+
+void StoreCalls::Tick(TimePoint now) {
+  std::vector<std::string> run_ids;
+  for (const auto& [run_id, calls] : by_job_) run_ids.push_back(run_id);
+  for (const std::string& run_id : run_ids) {
+    KeyValueStore* const store = coordinator_.FindStore(run_id);
+    store->Tick(now);
+    Settle(run_id, *store);
+  }
+}
+
+std::optional<TimePoint> StoreCalls::NextDeadline() const {
+  std::optional<TimePoint> next;
+  for (const auto& [run_id, calls] : by_job_) {
+    const std::optional<TimePoint> due = coordinator_.FindStore(run_id)->NextDeadline();
+    if (due && (!next || *due < *next)) next = due;
+  }
+  return next;
+}
+
+absl::StatusOr<KeyValueStore*> StoreCalls::Find(const std::string& run_id) const {
+  if (absl::Status status = CheckName("run id", run_id); !status.ok()) return status;
+  KeyValueStore* const store = coordinator_.FindStore(run_id);
+  if (store == nullptr) return absl::NotFoundError(absl::StrCat("no job '", run_id, "' here"));
+  if (delivery_.journaled()) store->TrackChanges();
+  return store;
+}
+
+void StoreCalls::Settle(const std::string& run_id, KeyValueStore& store) {
+  delivery_.StoreChanged(run_id, store.TakeChangedKeys());
+  for (const CompletedWait& completed : store.TakeCompleted()) {
+    const auto job = by_job_.find(run_id);
+    if (job == by_job_.end()) continue;
+    const auto entry = job->second.extract(completed.waiter);
+    if (entry.empty()) continue;  // not a wait of these calls
+    if (job->second.empty()) by_job_.erase(job);
+    const CallId id = entry.mapped();
+    const auto waiting = waiting_.extract(id);
+    Answer(id, completed.end == WaitEnd::kReady
+                   ? waiting.mapped().body(store)
+                   : absl::DeadlineExceededError(
+                         "wait: not all of the keys came into existence in time"));
+  }
+}
+
+void StoreCalls::Answer(CallId id, absl::Status status) {
+  delivery_.Put(StoreAnswer{id, std::move(status)});
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,91 @@
+// The calls of the stores' clients, from when they come until what they say may be told.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rendezvous/core/coordinator.h"
+#include "rendezvous/core/delivery.h"
+#include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+struct StoreCall {
+  // What is done with the job's store, at once or when the wait is over. It may write its result
+  // where the caller has room for it; its status is the answer.
+  using Body = std::function<absl::Status(KeyValueStore& store)>;
+  // First all of these keys have to exist; read during the call only.
+  struct Wait {
+    std::vector<std::string_view> keys;
+    std::optional<TimePoint> deadline;
+  };
+
+  std::string run_id;
+  Body body;
+  // It changes the store: refused while the disk is full.
+  bool writes = false;
+  std::optional<Wait> wait;
+};
+
+// A call is in one of these states, and leaves by the first that happens:
+//
+//   waiting --its keys exist, or its deadline has passed, or the job is no more--> answered
+//   answered (in the Delivery, until what it says is durable) --told--> gone
+//   either --Cancel--> gone: its body is not called (again), and what it would have been told is
+//   for nobody
+//
+// Cancelling changes nothing but who waits. Pure; not thread-safe. `coordinator` and `delivery`
+// must outlive it.
+class StoreCalls {
+ public:
+  StoreCalls(Coordinator& coordinator, Delivery& delivery)
+      : coordinator_(coordinator), delivery_(delivery) {}
+  StoreCalls(const StoreCalls&) = delete;
+  StoreCalls& operator=(const StoreCalls&) = delete;
+
+  // A new call. Its answer, and those of the calls that it wakes, are put into the Delivery.
+  void Call(CallId id, const StoreCall& call);
+  // Its client is gone. From the return on nothing that the call has named is touched.
+  void Cancel(CallId id);
+
+  // The job is no more, nor is its store: its calls are answered with Aborted.
+  void DropStore(const std::string& run_id);
+
+  // Lets the waits time out whose time has come.
+  void Tick(TimePoint now);
+  std::optional<TimePoint> NextDeadline() const;
+
+  // How many wait, over all jobs.
+  std::size_t waiting() const { return waiting_.size(); }
+
+ private:
+  struct Waiting {
+    std::string run_id;
+    WaiterId waiter = 0;
+    StoreCall::Body body;
+  };
+
+  // The store, or why there is none for this call.
+  absl::StatusOr<KeyValueStore*> Find(const std::string& run_id) const;
+  // Says what has changed, and answers the calls whose wait has ended. Follows each call of a
+  // store.
+  void Settle(const std::string& run_id, KeyValueStore& store);
+  void Answer(CallId id, absl::Status status);
+
+  Coordinator& coordinator_;
+  Delivery& delivery_;
+  std::map<CallId, Waiting> waiting_;
+  // By run id and number of the wait; no job without calls.
+  std::map<std::string, std::map<WaiterId, CallId>, std::less<>> by_job_;
+};
+
+}  // namespace muster::rendezvous

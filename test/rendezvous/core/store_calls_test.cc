@@ -1,0 +1,127 @@
+// Calls have numbers, and what they are told is read off as "7 ok", in the order of the telling.
+#include "rendezvous/core/store_calls.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "test/rendezvous/support/join_request.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr TimePoint kStart{seconds(100)};
+
+class StoreCallsTest : public ::testing::Test {
+ protected:
+  StoreCallsTest() {
+    coordinator_.Hear(1, RequestFor(1, 1), kStart);
+    coordinator_.TakeOutbox();
+  }
+
+  void Set(CallId id, const std::string& key) {
+    calls_.Call(id, {.run_id = "job",
+                     .body = [key](KeyValueStore& store) { return store.Set(key, "v"); },
+                     .writes = true});
+  }
+  void Wait(CallId id, const char* key, std::optional<TimePoint> deadline = {}) {
+    calls_.Call(id, {.run_id = "job",
+                     .body =
+                         [this, id](KeyValueStore&) {
+                           bodies_.push_back(id);
+                           return absl::OkStatus();
+                         },
+                     .wait = StoreCall::Wait{{key}, deadline}});
+  }
+  void Commit() {
+    while (delivery_.NeedsCommit()) {
+      delivery_.BeginCommit();
+      delivery_.Committed();
+    }
+  }
+  std::vector<std::string> Told() {
+    std::vector<std::string> told;
+    while (const std::optional<Telling> telling = delivery_.Take()) {
+      const auto& answer = std::get<StoreAnswer>(*telling);
+      told.push_back(absl::StrCat(
+          answer.call, " ", answer.status.ok() ? "ok" : StatusCodeToString(answer.status.code())));
+    }
+    return told;
+  }
+
+  Coordinator coordinator_{Coordinator::Options{.durable = true}};
+  Delivery delivery_{true};
+  StoreCalls calls_{coordinator_, delivery_};
+  std::vector<CallId> bodies_;
+};
+
+TEST_F(StoreCallsTest, WaitIsAnsweredBeforeTheSetThatEndsIt) {
+  Wait(1, "k");
+  EXPECT_EQ(calls_.waiting(), 1u);
+  Set(2, "k");
+  EXPECT_THAT(Told(), IsEmpty()) << "the disk has not said yes";
+  Commit();
+  EXPECT_THAT(Told(), ElementsAre("1 ok", "2 ok"));
+}
+
+// The whole daemon stood still for ever when a call was cancelled in this very moment.
+TEST_F(StoreCallsTest, CancelWhileTheAnswerWaitsForTheDiskIsInOrder) {
+  Wait(1, "k");
+  Set(2, "k");
+  calls_.Cancel(1);
+  calls_.Cancel(2);
+  calls_.Cancel(2);
+  Commit();
+  EXPECT_THAT(Told(), ElementsAre("1 ok", "2 ok")) << "for nobody: whoever delivers knows";
+  EXPECT_THAT(bodies_, ElementsAre(1));
+}
+
+TEST_F(StoreCallsTest, CancelledWaitIsNotWokenAndHoldsNothing) {
+  Wait(1, "k");
+  calls_.Cancel(1);
+  EXPECT_EQ(calls_.waiting(), 0u);
+  EXPECT_EQ(coordinator_.FindStore("job")->NumWaits(), 0u);
+  Set(2, "k");
+  Commit();
+  EXPECT_THAT(Told(), ElementsAre("2 ok"));
+  EXPECT_THAT(bodies_, IsEmpty());
+}
+
+TEST_F(StoreCallsTest, WaitThatIsInVainTimesOut) {
+  Wait(1, "k", kStart + seconds(5));
+  Wait(2, "k", kStart + seconds(9));
+  EXPECT_EQ(calls_.NextDeadline(), kStart + seconds(5));
+  calls_.Tick(kStart + seconds(6));
+  EXPECT_THAT(Told(), ElementsAre("1 DEADLINE_EXCEEDED"));
+  EXPECT_EQ(calls_.NextDeadline(), kStart + seconds(9));
+}
+
+TEST_F(StoreCallsTest, JobThatIsNoMoreEndsItsCalls) {
+  Wait(1, "k");
+  coordinator_.Hear(1, Goodbye{}, kStart);
+  ASSERT_THAT(coordinator_.TakeOutbox().forgotten_jobs, ElementsAre("job"));
+  calls_.DropStore("job");
+  calls_.Cancel(1);
+  Wait(2, "k");
+  EXPECT_THAT(Told(), ElementsAre("1 ABORTED", "2 NOT_FOUND"));
+}
+
+TEST_F(StoreCallsTest, FullDiskRefusesWritesAndNothingElse) {
+  Set(1, "k");
+  delivery_.BeginCommit();
+  delivery_.DiskFull();
+  Set(2, "l");
+  Wait(3, "k");
+  Commit();
+  EXPECT_THAT(Told(), ElementsAre("1 ok", "2 RESOURCE_EXHAUSTED", "3 ok"));
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
