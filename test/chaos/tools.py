@@ -72,22 +72,36 @@ def _can_trace() -> bool:
     return subprocess.run(tried, capture_output=True, check=False).returncode == 0
 
 
-# What a case may ask of the machine, and the sentence for one that lacks it.
-_MACHINE: dict[str, tuple[Callable[[], bool], str]] = {
-    "freezer": (lambda: _can_make_group("freezer"), "there is no v1 freezer control group that we may use"),
-    "memory": (lambda: _can_make_group("memory"), "there is no v1 memory control group that we may use"),
-    "pids": (lambda: _can_make_group("pids"), "there is no v1 pids control group that we may use"),
-    "strace": (_can_trace, "strace is missing or may not trace"),
-    "iptables": (lambda: shutil.which("iptables") is not None, "iptables is missing"),
-    "tc": (lambda: shutil.which("tc") is not None, "tc is missing (package iproute2)"),
+def _can_filter() -> bool:
+    """Tried with what the cases need, in the harness's own network namespace, where nothing uses that port."""
+    rules = (
+        ["-p", "tcp", "--dport", "9", "-j", "REJECT", "--reject-with", "tcp-reset"],
+        ["-p", "tcp", "--dport", "9", "-m", "statistic", "--mode", "random", "--probability", "0.5", "-j", "DROP"],
+    )
+    return all(
+        subprocess.run(["iptables", action, "INPUT", *rule], capture_output=True, check=False).returncode == 0
+        for rule in rules for action in ("-A", "-D")
+    )
+
+
+# What a case may ask of the machine, and the sentence for one that lacks it; the first that is lacking is told.
+_MACHINE: dict[str, list[tuple[Callable[[], bool], str]]] = {
+    "freezer": [(lambda: _can_make_group("freezer"), "there is no v1 freezer control group that we may use")],
+    "memory": [(lambda: _can_make_group("memory"), "there is no v1 memory control group that we may use")],
+    "pids": [(lambda: _can_make_group("pids"), "there is no v1 pids control group that we may use")],
+    "strace": [(_can_trace, "strace is missing or may not trace")],
+    "iptables": [
+        (lambda: shutil.which("iptables") is not None, "iptables is missing (package iptables)"),
+        (_can_filter, "this kernel does not let iptables drop and reject packets"),
+    ],
+    "tc": [(lambda: shutil.which("tc") is not None, "tc is missing (package iproute2)")],
 }
 
 
 @cache
 def why_not_here(need: str) -> str | None:
     """None if this machine has what a case needs, else the reason why the case cannot be injected."""
-    probe, reason = _MACHINE[need]
-    return None if probe() else reason
+    return next((reason for probe, reason in _MACHINE[need] if not probe()), None)
 
 
 class ControlGroup:

@@ -34,6 +34,7 @@ def cable_pulled(trial: Trial) -> None:
     expected="as F13",
     goals=Goals(detect_ms=3500),
     features=("return",),
+    needs=("iptables",),
 )
 def deaf_daemon(trial: Trial) -> None:
     daemon = trial.cluster.daemon
@@ -47,6 +48,7 @@ def deaf_daemon(trial: Trial) -> None:
     expected="as F13; the node stops its workers although the daemon hears it",
     goals=Goals(detect_ms=3500),
     features=("return",),
+    needs=("iptables",),
 )
 def deaf_node(trial: Trial) -> None:
     daemon = trial.cluster.daemon
@@ -78,6 +80,7 @@ def connection_reset(trial: Trial) -> None:
     fault="every host drops 5 % of what arrives, for 10 s",
     expected="no round ends",
     torchrun="not tried",
+    needs=("iptables",),
     most_repeats=5,
 )
 def few_packets_lost(trial: Trial) -> None:
@@ -97,6 +100,7 @@ def few_packets_lost(trial: Trial) -> None:
     recovers="until all nodes' workers run, from the heal on",
     goals=Goals(recover_ms=10000),
     features=("return",),
+    needs=("iptables",),
     most_repeats=5,
 )
 def many_packets_lost(trial: Trial) -> None:
@@ -145,6 +149,7 @@ def latency(trial: Trial) -> None:
     "a link without bandwidth",
     fault="node3 sends at 1 Mbit/s, and something else fills that link for 10 s",
     expected="no round ends",
+    needs=("tc",),
     most_repeats=5,
 )
 def no_bandwidth(trial: Trial) -> None:
