@@ -9,9 +9,11 @@
 //   CHAOS_FINISH         the worker exits with 0 once this file is there
 //   CHAOS_TICK_US        microseconds between two stores, 100 by default
 //   CHAOS_IGNORE_TERM=1  SIGTERM has no effect
+//   CHAOS_STOP_S         seconds that it goes on for after SIGTERM, as if it saved something; then
+//                        it ends by itself, and its mark says so
 //   CHAOS_ESCAPE=1       starts a process that leaves the worker's session and parent, and has a
-//   mark of its own MUSTER_BEAT_SOCKET   (from Muster) where "beat RANK STEP" goes, ten times a
-//   second
+//                        mark of its own
+//   MUSTER_BEAT_SOCKET   (from Muster) where "beat RANK STEP" goes, ten times a second
 //
 // Commands, one a line: "exit N", "signal N", "hang" (no more beats), "allocate MIB", "flood MIB"
 // (lines to stdout; if they cannot be written the worker exits with 9).
@@ -46,7 +48,7 @@ constexpr std::int64_t kMillisecond = 1000 * kMicrosecond;
 constexpr std::int64_t kBetweenBeats = 100 * kMillisecond;
 constexpr std::int64_t kBetweenLooks = 10 * kMillisecond;
 
-// What the file holds; marks.py reads it. All of it but `last_ns` is written before the file gets
+// What the file holds; marks.py reads it. All of it but the atomics is written before the file gets
 // its name.
 struct Mark {
   std::int64_t pid;
@@ -55,6 +57,8 @@ struct Mark {
   std::int64_t restart_count;
   std::int64_t first_ns;
   std::atomic<std::int64_t> last_ns;
+  // When it ended by itself, having been asked to; 0: it did not.
+  std::atomic<std::int64_t> left_ns{0};
 };
 
 std::int64_t Now() {
@@ -62,6 +66,9 @@ std::int64_t Now() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
+
+// Set by SIGTERM, where CHAOS_STOP_S is given.
+volatile std::sig_atomic_t asked_to_stop = 0;
 
 std::string Text(const char* name) {
   const char* value = std::getenv(name);
@@ -188,6 +195,8 @@ int OpenCommands() {
 
 int Main() {
   if (Text("CHAOS_IGNORE_TERM") == "1") std::signal(SIGTERM, SIG_IGN);
+  const std::int64_t saving_takes = Number("CHAOS_STOP_S") * 1000 * kMillisecond;
+  if (saving_takes > 0) std::signal(SIGTERM, [](int) { asked_to_stop = 1; });
   if (Text("CHAOS_ESCAPE") == "1" && fork() == 0) LiveAsEscapee();
   // The pipe first: who sees the mark may write a command.
   const int commands = OpenCommands();
@@ -196,9 +205,14 @@ int Main() {
   Mark* mark = MakeMark(".mark");
   const std::string finish = Text("CHAOS_FINISH");
   const timespec tick{0, std::max<std::int64_t>(Number("CHAOS_TICK_US"), 100) * kMicrosecond};
-  for (std::int64_t next_beat = 0, next_look = 0;;) {
+  for (std::int64_t next_beat = 0, next_look = 0, saved = 0;;) {
     const std::int64_t now = Now();
     mark->last_ns = now;
+    if (asked_to_stop != 0 && saved == 0) saved = now + saving_takes;
+    if (saved != 0 && now >= saved) {
+      mark->left_ns = now;
+      return 0;
+    }
     if (now >= next_beat) {
       heart.Beat();
       next_beat = now + kBetweenBeats;

@@ -1,5 +1,6 @@
 """One job on one cluster: a daemon, agents, and their workers."""
 
+import contextlib
 import os
 import select
 import signal
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from cluster import Cluster, Host
 from marks import Mark, read_marks
-from processes import PATIENCE_S, Program, wait_for
+from processes import PATIENCE_S, Program, children, is_alive, runs, thread_count, wait_for
 from timeline import Event, Timeline, read_events
 from tools import Tools
 
@@ -48,6 +49,7 @@ class Job:
         max_restarts: int = 3,
         flags: Sequence[str] = (),
         worker_env: dict[str, str] | None = None,
+        stubborn: Collection[str] = (),  # Agents whose workers do not end by SIGTERM, ever: no timeout is longer.
     ):
         self.cluster = cluster
         self.agents: dict[str, Agent] = {}
@@ -65,6 +67,7 @@ class Job:
         self._tools = tools
         self._folder = folder
         self._worker_env = worker_env or {}
+        self._stubborn = stubborn
         self._environment = {
             "PATH": os.environ["PATH"],
             "TMPDIR": str(folder),
@@ -72,13 +75,13 @@ class Job:
             "CHAOS_FINISH": str(folder / "finish"),
         }
 
-    def start_daemon(self, env: dict[str, str] | None = None, wait: bool = True) -> Program:
+    def start_daemon(self, env: dict[str, str] | None = None, wait: bool = True, **more) -> Program:
         """Starts musterd, and waits until agents can connect."""
         ready, write_end = os.pipe()
         listen = f"--listen={self.cluster.daemon.address}:{PORT}"
         argv = [self._tools.musterd, listen, f"--ready-fd={write_end}", *self.daemon_flags]
         environment = {**self._environment, **(env or {})}
-        daemon = self.cluster.daemon.start("musterd", argv, environment, pass_fds=[write_end])
+        daemon = self.cluster.daemon.start("musterd", argv, environment, pass_fds=[write_end], **more)
         os.close(write_end)
         with os.fdopen(ready) as announcement:
             said = announcement.readline() if wait and select.select([ready], [], [], PATIENCE_S)[0] else ""
@@ -87,10 +90,46 @@ class Job:
         self.daemon = daemon
         return daemon
 
+    def daemon_processes(self) -> list[int]:
+        """Those of musterd that live: the one that was started, and what it starts of its own, also when that outlives
+        it."""
+        if self.daemon is None:
+            return []
+        main = [self.daemon.pid] if self.daemon.running() else []
+        of_main = [child for pid in main for child in children(pid)]
+        same_program = [pid for pid in self.cluster.daemon.processes() if runs(pid, self._tools.musterd)]
+        return list(dict.fromkeys([*main, *of_main, *same_program]))
+
+    def serving(self) -> int:
+        """The process of musterd that serves: the only one that gRPC gives threads. It may be the one that was started,
+        or a child that the one that was started watches over."""
+        processes = self.daemon_processes()
+        if not processes:
+            raise RuntimeError(f"musterd has ended; it said last: {self.daemon.last_words() if self.daemon else ''}")
+        return max(processes, key=thread_count)
+
     def kill_daemon(self) -> None:
+        """Everything that musterd is, so that nobody starts it again."""
         assert self.daemon is not None
-        self.daemon.signal(signal.SIGKILL)
+        # What was started comes first: it must not see the death of what it would start again.
+        for pid in self.daemon_processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.daemon.wait()
+
+    def crash_daemon(self) -> None:
+        """Kills the process that serves. Where that is the one that was started, it is started again here."""
+        assert self.daemon is not None
+        victim = self.serving() if self.daemon.running() else self.daemon.pid
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim, signal.SIGKILL)
+        if victim == self.daemon.pid:
+            self.daemon.wait()
+            self.start_daemon()
+            return
+        wait_for(lambda: not is_alive(victim), "the daemon's process does not die of SIGKILL")
+        wait_for(lambda: any(thread_count(pid) > 1 for pid in self.daemon_processes()),
+                 lambda: f"musterd does not start its daemon again; it said last: {self.daemon.last_words()}")
 
     def keep_state(self) -> Path:
         """From now on the daemon is started with a state directory."""
@@ -122,7 +161,10 @@ class Job:
             *flags,
             *("--no-python", self._tools.worker),
         ]
-        environment = {**self._environment, "CHAOS_DIR": str(agent.folder), **self._worker_env, **(env or {})}
+        habit = {"CHAOS_IGNORE_TERM": "1"} if agent.name in self._stubborn else {}
+        environment = {
+            **self._environment, "CHAOS_DIR": str(agent.folder), **self._worker_env, **habit, **(env or {}),
+        }
         agent.program = host.start(f"agent {agent.name}", argv, environment, **more)
         self.agents[agent.name] = agent
         return agent

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from processes import is_alive
 
-_LAYOUT = struct.Struct("<6q")
+_LAYOUT = struct.Struct("<7q")
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,7 @@ class Mark:
     restart_count: int
     first_ns: int
     last_ns: int
+    left_ns: int  # When it ended by itself, having been asked to (CHAOS_STOP_S); 0: it did not.
     path: Path
 
     @property

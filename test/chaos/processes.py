@@ -46,16 +46,19 @@ class Line:
 
 
 class Program:
-    """A process that the harness started. Its stderr is read at once, each line with the time at which it came."""
+    """A process that the harness started. Its stderr is read at once, each line with the time at which it came, unless
+    the caller gives another."""
 
     def __init__(self, name: str, argv: Sequence[str], env: dict[str, str], pass_fds: Sequence[int] = (), **more):
         self.name = name
         self.lines: list[Line] = []
         self._process = subprocess.Popen(
-            argv, env=env, pass_fds=pass_fds, stderr=subprocess.PIPE,
-            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "start_new_session": True, **more},
+            argv, env=env, pass_fds=pass_fds,
+            **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE,
+               "start_new_session": True, **more},
         )
-        threading.Thread(target=self._read, daemon=True).start()
+        if self._process.stderr is not None:
+            threading.Thread(target=self._read, daemon=True).start()
 
     @property
     def pid(self) -> int:
@@ -124,6 +127,28 @@ def living() -> dict[int, str]:
             except (FileNotFoundError, ProcessLookupError):
                 continue
     return found
+
+
+def children(pid: int) -> list[int]:
+    """The living children of a process."""
+    found = {int(name): stat_fields(int(name)) for name in os.listdir("/proc") if name.isdigit()}
+    return sorted(each for each, fields in found.items() if fields and fields[1] == str(pid) and is_alive(each))
+
+
+def runs(pid: int, program: str) -> bool:
+    """Whether a process executes this file."""
+    try:
+        return os.path.samefile(f"/proc/{pid}/exe", program)
+    except OSError:
+        return False  # It has ended in between.
+
+
+def thread_count(pid: int) -> int:
+    """0 for a process that is no more."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
 
 
 def reap_all() -> None:

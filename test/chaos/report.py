@@ -109,6 +109,8 @@ network namespaces, three nodes with two workers each and `musterd` on a fourth 
 fault is injected, what is expected is checked, and the times are measured on CLOCK_MONOTONIC, which all hosts share.
 Each case also ends with the checks that no process of a round ran beside workers of a later one (each worker stores the
 time in a mapped file every tenth of a millisecond), and that no process is left one second after the agents have ended.
+Where a node is cut off or a round ends while it cannot be reached, its workers are such as no timeout is longer than
+they take to stop: they ignore SIGTERM.
 
 **Detection** is the time from the fault until the last remaining agent knows that the round is over, **recovery** until
 the last worker of the next round runs, where the row says nothing else: median / worst, with the goal and whether the

@@ -15,7 +15,7 @@ def assigned(agent: str, ns: int, number: int) -> Event:
 
 
 def mark(agent: str, first: int, last: int, rank: int = 0, world: int = 1, escaped: bool = False) -> Mark:
-    return Mark(agent, escaped, os.getpid(), rank, world, 0, first, last, Path("nowhere"))
+    return Mark(agent, escaped, os.getpid(), rank, world, 0, first, last, 0, Path("nowhere"))
 
 
 class TimelineTest(unittest.TestCase):

@@ -72,6 +72,13 @@ class Trial:
             helper.wait_for_line(word)
         return helper
 
+    def slow_or_break_disk(self, how: str) -> Program:
+        """Has strace do something to the system calls of the process that serves; `how` is as its --inject wants it."""
+        strace = ["strace", "-f", "-o", "/dev/null", "-e", f"inject={how}", "-p", str(self.job.serving())]
+        tracer = self.start_helper(self.cluster.daemon, *strace)
+        tracer.wait_for_line("attached")
+        return tracer
+
     def hold(self, seconds: float) -> None:
         """Lets a fault last. Not for waiting until something has happened."""
         time.sleep(seconds)
@@ -91,7 +98,17 @@ class Trial:
         """Starts the daemon again, waits until every agent has reconnected, and notes how long that took."""
         begin = now()
         self.job.start_daemon()
+        self.all_reconnect(begin)
 
+    def daemon_crashes(self) -> None:
+        """Kills the process that serves; it is started again at once. Notes how long it took until every agent has
+        reconnected."""
+        begin = now()
+        self.job.crash_daemon()
+        self.all_reconnect(begin)
+
+    def all_reconnect(self, begin: int) -> None:
+        """Waits until every agent has reconnected, and notes how long that took."""
         def all_back() -> int | None:
             timeline = self.job.timeline()
             back = [timeline.first("reconnected", name, begin) for name in self.job.agents]
@@ -137,6 +154,11 @@ class Trial:
         dead = [mark.rank for mark in timeline.marks if not mark.alive]
         self.expect(not dead, f"ranks {dead} have ended")
 
+    def expect_no_workers(self, agents: Collection[str]) -> None:
+        """None of the workers of `agents` is alive."""
+        ranks = sorted(mark.rank for name in agents for mark in self.job.agents[name].living_workers())
+        self.expect(not ranks, f"ranks {ranks} of {', '.join(agents)} live on")
+
     def expect_told(self, agents: Collection[str], sentence: str) -> None:
         """Each of `agents` says `sentence` on its terminal."""
         for name in agents:
@@ -157,10 +179,12 @@ class Trial:
         """No two rounds' workers at a time, and nothing left behind once the agents are gone."""
         overlap = self.outcome.overlap_ns = self.job.timeline().overlap_ns()
         self.expect(overlap == 0, f"workers of two rounds ran together for {overlap} ns")
-        for program in [*self._helpers, *([self.job.daemon] if self.job.daemon else [])]:
+        for program in self._helpers:
             if program.running():
                 program.signal(signal.SIGKILL)
                 program.wait()
+        if self.job.daemon_processes():
+            self.job.kill_daemon()
         if any(agent.program.running() for agent in self.job.agents.values()):
             return  # The case failed before the job's end; what an agent still has is not left behind.
         deadline = now() + int(_ORPHAN_S * 1e9)

@@ -28,7 +28,7 @@ def agent_killed(trial: Trial) -> None:
     trial.note("detect", begin, notice.ns)
     trial.recovered(SURVIVORS, begin)
     trial.note("its workers gone", begin, max(mark.last_ns for mark in job.agents["node3"].marks()))
-    trial.expect(not job.agents["node3"].living_workers(), "workers of the killed agent live on")
+    trial.expect_no_workers(["node3"])
     trial.expect_restarts(0)
     trial.finish_job(but=("node3",))
 
@@ -75,14 +75,14 @@ def agent_paused_briefly(trial: Trial) -> None:
 @case(
     "F11",
     "an agent stands still for longer than its lease",
-    fault="`kill -STOP` to node3's agent; `kill -CONT` when the others have gone on",
+    fault="`kill -STOP` to node3's agent, whose workers ignore SIGTERM; `kill -CONT` when the others have gone on",
     expected="its workers are dead before the others' next round; it comes back as a new node",
     goals=Goals(detect_ms=3500),
     torchrun="never noticed (40 s)",
     features=("return",),
 )
 def agent_paused(trial: Trial) -> None:
-    job = trial.start_job(nnodes=ELASTIC)
+    job = trial.start_job(nnodes=ELASTIC, stubborn=["node3"])
     agent = job.agents["node3"].program
     begin = agent.signal(signal.SIGSTOP)
     trial.detected(SURVIVORS, begin)

@@ -1,4 +1,5 @@
-"""Faults of the daemon's process and of its port: F24, F25, F31, F34, F37, F39, F40 and F44."""
+"""Faults of the daemon's process and of its port: F25, F31, F34, F37, F39, F40 and F44. Its outages are in
+outages.py."""
 
 import os
 import random
@@ -15,38 +16,9 @@ _STATE = ("state-dir",)
 
 
 @case(
-    "F24",
-    "the daemon is killed and restarted",
-    fault="`kill -9` to musterd, its restart 5 s later",
-    expected="no worker notices; the agents reconnect; the next failure is handled as before",
-    recovers="until all agents have reconnected, from musterd's start on",
-    goals=Goals(recover_ms=3000),
-    torchrun="its store lives in an agent: all other agents exit after 1.6 s",
-    features=_STATE,
-)
-def killed(trial: Trial) -> None:
-    _outage(trial, 5.0)
-
-
-@case(
-    "F24-long",
-    "the daemon is away for a minute",
-    fault="`kill -9` to musterd, its restart 60 s later",
-    expected="as F24",
-    recovers="until all agents have reconnected, from musterd's start on",
-    goals=Goals(recover_ms=3000),
-    torchrun="as F24",
-    features=_STATE,
-    most_repeats=2,
-)
-def killed_for_long(trial: Trial) -> None:
-    _outage(trial, 60.0)
-
-
-@case(
     "F25",
     "the daemon is killed at any step",
-    fault="five times: rank 3 fails, and within 30 ms musterd is killed and started again",
+    fault="five times: rank 3 fails, and within 30 ms the daemon's process is killed, which is started again",
     expected="every round has a number of its own, the restart count never goes back, the job goes on",
     recovers="until all workers run again after the last one",
     features=_STATE,
@@ -61,8 +33,7 @@ def killed_at_any_step(trial: Trial) -> None:
         begin = now()
         job.worker(3).command("exit 3")
         trial.hold(random.uniform(0.0, 0.03))
-        job.kill_daemon()
-        job.start_daemon()
+        job.crash_daemon()
         number = job.wait_running(NODES, number)
     trial.note("recover", begin, job.timeline().started(number))
     timeline = job.timeline()
@@ -86,8 +57,8 @@ def killed_at_any_step(trial: Trial) -> None:
 )
 def flooded(trial: Trial) -> None:
     job = trial.start_job()
-    assert job.daemon is not None
-    subprocess.run(["prlimit", f"--pid={job.daemon.pid}", "--nofile=64:64"], check=True)
+    for pid in job.daemon_processes():
+        subprocess.run(["prlimit", f"--pid={pid}", "--nofile=64:64"], check=True)
     flood = trial.start_adversary(trial.cluster.nodes[0], "flood", trial.cluster.daemon, PORT, "flooding")
     trial.hold(3.0)
     trial.expect_undisturbed()
@@ -111,26 +82,25 @@ def flooded(trial: Trial) -> None:
     "F34",
     "the daemon gets no memory",
     fault=(
-        "musterd's address space is limited to what it has, and new agents and connections come; if "
-        "that ends it, it is started again"
+        "the address space of the daemon's process is limited to what it has, and new connections come; then it is "
+        "killed, and started again"
     ),
     expected="no worker notices",
-    recovers="until all agents have reconnected, from musterd's start on",
+    recovers="until all agents have reconnected, from the kill on",
     features=_STATE,
 )
 def no_memory(trial: Trial) -> None:
     job = trial.prepare_job()
     job.keep_state()
     job.start()
-    assert job.daemon is not None
-    pages = Path(f"/proc/{job.daemon.pid}/statm").read_text(encoding="ascii").split()[0]
+    limited = job.serving()
+    pages = Path(f"/proc/{limited}/statm").read_text(encoding="ascii").split()[0]
     size = int(pages) * os.sysconf("SC_PAGE_SIZE")
-    subprocess.run(["prlimit", f"--pid={job.daemon.pid}", f"--as={size}"], check=True)
+    subprocess.run(["prlimit", f"--pid={limited}", f"--as={size}"], check=True)
     flood = trial.start_adversary(trial.cluster.nodes[0], "flood", trial.cluster.daemon, PORT, "flooding")
     trial.hold(2.0)
     flood.signal(signal.SIGKILL)
-    job.kill_daemon()
-    trial.daemon_comes_back()
+    trial.daemon_crashes()
     trial.expect_undisturbed()
     trial.finish_job()
 
@@ -183,9 +153,9 @@ def port_taken(trial: Trial) -> None:
 @case(
     "F40",
     "a herd of agents",
-    fault="24 agents; musterd is killed and started again",
+    fault="24 agents; the daemon's process is killed, and started again",
     expected="all reconnect, no worker notices",
-    recovers="until all agents have reconnected, from musterd's start on",
+    recovers="until all agents have reconnected, from the kill on",
     goals=Goals(recover_ms=3000),
     features=_STATE,
 )
@@ -197,8 +167,7 @@ def herd(trial: Trial) -> None:
     for i in range(24):
         job.start_agent(trial.cluster.nodes[i % 3], name=f"agent{i}")
     job.wait_running(seconds=60)
-    job.kill_daemon()
-    trial.daemon_comes_back()
+    trial.daemon_crashes()
     trial.expect_undisturbed()
     trial.finish_job()
 
@@ -215,25 +184,12 @@ def herd(trial: Trial) -> None:
 )
 def garbage(trial: Trial) -> None:
     job = trial.start_job()
-    assert job.daemon is not None
-    before = resident_kib(job.daemon.pid)
+    before = resident_kib(job.serving())
     sender = trial.start_adversary(trial.cluster.nodes[0], "garbage", trial.cluster.daemon, PORT)
     trial.expect(sender.wait(60) == 0, f"the sender failed: {sender.last_words()}")
-    grown = resident_kib(job.daemon.pid) - before
+    grown = resident_kib(job.serving()) - before
     # gRPC takes up to 140 KiB for a connection and is slow to give it back.
     trial.expect(grown < 32 << 10, f"musterd's memory grew by {grown} KiB")
-    trial.expect_undisturbed()
-    trial.survives_failure()
-    trial.finish_job()
-
-
-def _outage(trial: Trial, seconds: float) -> None:
-    job = trial.prepare_job()
-    job.keep_state()
-    job.start()
-    job.kill_daemon()
-    trial.hold(seconds)
-    trial.daemon_comes_back()
     trial.expect_undisturbed()
     trial.survives_failure()
     trial.finish_job()

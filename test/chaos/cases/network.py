@@ -17,7 +17,7 @@ _HOLD_S = 10.0
 @case(
     "F13",
     "a cable is pulled",
-    fault="node3's link is down until the others have gone on",
+    fault="node3's link is down until the others have gone on; its workers ignore SIGTERM",
     expected="its workers are dead before the others' next round; with the link back it joins again",
     goals=Goals(detect_ms=3500),
     torchrun="never noticed (60 s); after another failure 15.3 s; the old round ran beside the new one for 43 s",
@@ -30,7 +30,7 @@ def cable_pulled(trial: Trial) -> None:
 @case(
     "F14",
     "packets from a node to the daemon are lost",
-    fault="the daemon's host drops what node3 sends",
+    fault="the daemon's host drops what node3 sends; its workers ignore SIGTERM",
     expected="as F13",
     goals=Goals(detect_ms=3500),
     features=("return",),
@@ -44,7 +44,7 @@ def deaf_daemon(trial: Trial) -> None:
 @case(
     "F15",
     "packets from the daemon to a node are lost",
-    fault="node3 drops what the daemon sends",
+    fault="node3 drops what the daemon sends; its workers ignore SIGTERM",
     expected="as F13; the node stops its workers although the daemon hears it",
     goals=Goals(detect_ms=3500),
     features=("return",),
@@ -217,17 +217,18 @@ def swizzle_clog(trial: Trial) -> None:
 
 
 def _cut_off(trial: Trial, cut, heal) -> None:
-    """node3 hears or is heard no more until the others have gone on; then it comes back."""
-    job = trial.start_job(nnodes=ELASTIC)
+    """node3 hears or is heard no more until the others have gone on; then it comes back. Its workers do not obey
+    SIGTERM: nothing but a SIGKILL in time keeps them from running beside the others' next round."""
+    job = trial.start_job(nnodes=ELASTIC, stubborn=["node3"])
     node: Host = trial.cluster.nodes[2]
     begin = now()
     cut(node)
     trial.detected(SURVIVORS, begin)
     number = trial.recovered(SURVIVORS, begin)
+    trial.expect_no_workers(["node3"])
     healed = now()
     heal(node)
     back = job.wait_running(NODES, number)
     trial.note("back", healed, job.timeline().started(back))
     trial.expect_restarts(0)
     trial.finish_job()
-
