@@ -88,8 +88,14 @@ class Host:
         self.run("iptables", "-A", "INPUT", "-m", "statistic", "--mode", "random", "--probability", str(share),
                  "-j", "DROP")
 
+    def refuse(self, address: str) -> None:
+        """What comes from `address` is answered with a reset, as by a firewall that rejects: a connection breaks, and
+        a new one is refused. Resets themselves pass, so that both ends can be told."""
+        self.run("iptables", "-A", "INPUT", "-s", address, "-p", "tcp", "!", "--tcp-flags", "RST", "RST",
+                 "-j", "REJECT", "--reject-with", "tcp-reset")
+
     def hear_all(self) -> None:
-        """Ends deaf_to() and lose_packets()."""
+        """Ends deaf_to(), refuse() and lose_packets()."""
         self.run("iptables", "-F", "INPUT")
 
     def limit_bandwidth(self, rate: str) -> None:

@@ -1,3 +1,3 @@
 """The fault matrix. Importing this package registers every case."""
 
-from cases import agents, daemon, join, journal, machine, network, outages, ranks  # noqa: F401
+from cases import agents, daemon, ends, join, journal, machine, network, outages, ranks, store  # noqa: F401

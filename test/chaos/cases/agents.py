@@ -1,11 +1,16 @@
-"""Faults of one agent or of its host: F8 to F12, F16, F38 and F45."""
+"""Faults of one agent or of its host: F8 to F12, F16, F38, F45 and F57."""
 
 import os
 import signal
+import sys
+from pathlib import Path
 
 from case import Goals, case
 from processes import now, wait_for
 from trial import ELASTIC, NODES, SURVIVORS, Trial
+
+_WITHOUT_SYSCALL = str(Path(__file__).parent.parent / "without_syscall.py")
+_CLOSE_RANGE = "436"  # The same number on every architecture (Linux 5.9).
 
 
 @case(
@@ -18,7 +23,30 @@ from trial import ELASTIC, NODES, SURVIVORS, Trial
     torchrun="its workers live on; the others never notice (40 s)",
 )
 def agent_killed(trial: Trial) -> None:
-    job = trial.start_job(nnodes=ELASTIC, worker_env={"CHAOS_ESCAPE": "1"})
+    trial.start_job(nnodes=ELASTIC, worker_env={"CHAOS_ESCAPE": "1"})
+    _kill_node3(trial)
+
+
+@case(
+    "F57",
+    "an agent is killed on an old kernel",
+    fault="`kill -9` to node3's agent, whose workers have escaped children, where close_range(2) fails with ENOSYS",
+    expected="as F8",
+    detects="until the daemon says that the connection ended",
+    goals=Goals(detect_ms=50, recover_ms=1500),
+)
+def agent_killed_on_old_kernel(trial: Trial) -> None:
+    job = trial.prepare_job(nnodes=ELASTIC, worker_env={"CHAOS_ESCAPE": "1"})
+    job.start_daemon()
+    prefix = [sys.executable, _WITHOUT_SYSCALL, _CLOSE_RANGE]
+    for host in trial.cluster.nodes:
+        job.start_agent(host, prefix=prefix if host.name == "node3" else ())
+    job.wait_running()
+    _kill_node3(trial)
+
+
+def _kill_node3(trial: Trial) -> None:
+    job = trial.job
     wait_for(lambda: sum(mark.escaped for mark in job.timeline().marks) == 6, "the escaped processes are not there")
     begin = job.agents["node3"].program.signal(signal.SIGKILL)
     assert job.daemon is not None

@@ -1,8 +1,11 @@
-"""Faults of the daemon's process and of its port: F25, F31, F34, F37, F39, F40 and F44. Its outages are in
+"""Faults of the daemon's process and of its port: F25, F31, F34, F37, F39, F40, F44 and F56. Its outages are in
 outages.py."""
 
+import contextlib
+import fcntl
 import os
 import random
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -13,6 +16,11 @@ from processes import now, resident_kib, wait_for
 from trial import NODES, Trial
 
 _STATE = ("state-dir",)
+# What a pipe is filled with.
+_BALLAST = "unread "
+# In whatever words: a count, lines, and that they are not there.
+_LOST_LINES = re.compile(r"^(?=.*\b[1-9]\d*\b)(?=.*\blines?\b).*\b(lost|dropped|missing|left out|discarded)\b",
+                         re.MULTILINE)
 
 
 @case(
@@ -193,3 +201,65 @@ def garbage(trial: Trial) -> None:
     trial.expect_undisturbed()
     trial.survives_failure()
     trial.finish_job()
+
+
+@case(
+    "F56",
+    "nobody reads musterd's stderr",
+    fault="musterd's stderr is a pipe that is full, for 5 s and on; rank 3 fails, and another job comes",
+    expected="no node is lost, both jobs run to their end; once the pipe is read what was held back comes, or how many "
+    "lines are missing",
+    recovers="from a failure while the pipe is full",
+)
+def stderr_unread(trial: Trial) -> None:
+    job = trial.prepare_job()
+    near, far = os.pipe()
+    os.set_blocking(near, False)
+    fcntl.fcntl(far, fcntl.F_SETPIPE_SZ, 4096)
+    daemon = job.start_daemon(stderr=far)
+    for host in trial.cluster.nodes:
+        job.start_agent(host)
+    # What the job's first round says fits; what comes now does not.
+    job.wait_running()
+    _fill_pipe(far)
+    other = job.start_agent(trial.cluster.nodes[0], name="other", stranger=True,
+                            flags=["--nnodes=1", "--nproc-per-node=1", "--rdzv-id=other"])
+    wait_for(lambda: other.living_workers() or None,
+             lambda: f"another job does not start: {other.program.last_words()}", 10)
+    trial.hold(5.0)
+    trial.expect_undisturbed()
+    trial.survives_failure("recover")
+    trial.finish_job()
+    said = _read_all(near)
+    # There is room again for a while before the next line.
+    trial.hold(0.5)
+    daemon.signal(signal.SIGTERM)
+    wait_for(lambda: not daemon.running(), "musterd does not end on SIGTERM")
+    trial.expect(daemon.wait() == 0, f"musterd ended with {daemon.wait()}")
+    said = (said + _read_all(near)).decode(errors="replace")
+    told = _LOST_LINES.search(said) is not None or "run=chaos round=1" in said
+    last_words = [line for line in said.splitlines() if _BALLAST not in line][-3:]
+    trial.expect(told, f"musterd's log lacks round 1, and does not say that lines are missing: {last_words}")
+    os.close(near)
+    os.close(far)
+
+
+def _read_all(read_end: int) -> bytes:
+    """What is in a pipe now."""
+    said = b""
+    with contextlib.suppress(BlockingIOError):
+        while piece := os.read(read_end, 1 << 16):
+            said += piece
+    return said
+
+
+def _fill_pipe(write_end: int) -> None:
+    """Over a description of its own: that it does not block must not hold for musterd's."""
+    own = os.open(f"/proc/self/fd/{write_end}", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        for piece in (f"{_BALLAST * 99}\n".encode(), b"\n"):
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(own, piece)
+    finally:
+        os.close(own)

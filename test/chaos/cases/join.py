@@ -1,4 +1,7 @@
-"""Nodes that come when they should not: F41 and F42."""
+"""Nodes that come when they should not: F41, F42 and F58."""
+
+import signal
+from collections.abc import Callable
 
 from case import Goals, case
 from processes import now, wait_for
@@ -48,3 +51,50 @@ def rank_twice(trial: Trial) -> None:
     trial.expect_undisturbed()
     trial.finish_job(but=("imposter",))
 
+
+@case(
+    "F58",
+    "a node is started anew before the first round",
+    fault="static mode; `kill -9` to rank 1's agent while rank 2 has not come, and at once a new one for rank 1",
+    expected="the new one has to wait until the old one is known to be dead, then takes its place; the job runs",
+    recovers="until all workers run, from rank 2's start on",
+)
+def rank_replaced(trial: Trial) -> None:
+    def kill() -> None:
+        program = trial.job.agents["node2"].program
+        program.signal(signal.SIGKILL)
+        program.wait()
+
+    _replace_rank_1(trial, kill)
+
+
+@case(
+    "F58-silent",
+    "a host reboots before the first round",
+    fault="as F58, but the host of rank 1 loses power and comes back: no FIN, no RST",
+    expected="as F58",
+    recovers="until all workers run, from rank 2's start on",
+)
+def rank_replaced_silently(trial: Trial) -> None:
+    _replace_rank_1(trial, trial.cluster.nodes[1].reboot)
+
+
+def _replace_rank_1(trial: Trial, end: Callable[[], None]) -> None:
+    job = trial.prepare_job()
+    nodes = trial.cluster.nodes
+    static = [f"--master-addr={nodes[0].address}", "--master-port=29500"]
+    for rank in (0, 1):
+        job.start_agent(nodes[rank], meet=[*static, f"--node-rank={rank}"])
+    for name in ("node1", "node2"):
+        wait_for(lambda: job.timeline().first("waiting", name), lambda: f"{name} does not wait; {job.last_words()}")
+    end()
+    job.start_agent(nodes[1], name="node2-again", meet=[*static, "--node-rank=1"])
+    # What is decided about it is decided before rank 2 comes.
+    trial.hold(1.0)
+    begin = now()
+    job.start_agent(nodes[2], meet=[*static, "--node-rank=2"])
+    number = job.wait_running(("node1", "node2-again", "node3"))
+    trial.note("recover", begin, job.timeline().started(number))
+    ranks = sorted(mark.rank for mark in job.agents["node2-again"].living_workers())
+    trial.expect(ranks == [2, 3], f"the new agent of rank 1 has the worker ranks {ranks}, not those of its place")
+    trial.finish_job(but=("node2",))

@@ -1,4 +1,4 @@
-"""Faults of links: F13 to F15 and F17 to F23."""
+"""Faults of links: F13 to F15, F17 to F23 and F53."""
 
 import random
 import sys
@@ -216,10 +216,50 @@ def swizzle_clog(trial: Trial) -> None:
     trial.finish_job()
 
 
-def _cut_off(trial: Trial, cut, heal) -> None:
+@case(
+    "F53",
+    "a firewall refuses connections",
+    fault="between node3 and the daemon's host every packet is answered with a reset, both ways, until the others have "
+    "gone on; node3's workers ignore SIGTERM",
+    expected="a refusal is not the daemon's word, so as F13",
+    goals=Goals(detect_ms=3500),
+    needs=("iptables",),
+)
+def refused(trial: Trial) -> None:
+    _cut_off(trial, lambda host: _refuse(trial, host), lambda host: _let_pass(trial, host))
+
+
+@case(
+    "F53-state",
+    "a firewall refuses connections to a daemon with a journal",
+    fault="as F53, musterd with --state-dir",
+    expected="as F53",
+    goals=Goals(detect_ms=3500),
+    features=("state-dir",),
+    needs=("iptables",),
+)
+def refused_with_state(trial: Trial) -> None:
+    _cut_off(trial, lambda host: _refuse(trial, host), lambda host: _let_pass(trial, host), keep_state=True)
+
+
+def _refuse(trial: Trial, host: Host) -> None:
+    daemon = trial.cluster.daemon
+    daemon.refuse(host.address)
+    host.refuse(daemon.address)
+
+
+def _let_pass(trial: Trial, host: Host) -> None:
+    trial.cluster.daemon.hear_all()
+    host.hear_all()
+
+
+def _cut_off(trial: Trial, cut, heal, keep_state: bool = False) -> None:
     """node3 hears or is heard no more until the others have gone on; then it comes back. Its workers do not obey
     SIGTERM: nothing but a SIGKILL in time keeps them from running beside the others' next round."""
-    job = trial.start_job(nnodes=ELASTIC, stubborn=["node3"])
+    job = trial.prepare_job(nnodes=ELASTIC, stubborn=["node3"])
+    if keep_state:
+        job.keep_state()
+    job.start()
     node: Host = trial.cluster.nodes[2]
     begin = now()
     cut(node)
@@ -232,3 +272,4 @@ def _cut_off(trial: Trial, cut, heal) -> None:
     trial.note("back", healed, job.timeline().started(back))
     trial.expect_restarts(0)
     trial.finish_job()
+
