@@ -2,7 +2,7 @@
 # Injects the faults of docs/faults.md into real jobs: processes on hosts that are network namespaces. Checks what
 # must happen, measures how long it takes, and leaves nothing behind. As root, or where users may make namespaces.
 #
-#   scripts/chaos.sh                     every case, 20 times each: about half an hour
+#   scripts/chaos.sh                     every case, up to 20 times: about an hour
 #   scripts/chaos.sh --repeat 3 F1 F12   some of them
 #   scripts/chaos.sh --subset ci         those that every run of the tests goes through, once: under 5 minutes
 #   scripts/chaos.sh --repeat 1000 F8    a thousand agents killed: is any process left?

@@ -210,6 +210,7 @@ def garbage(trial: Trial) -> None:
     expected="no node is lost, both jobs run to their end; once the pipe is read what was held back comes, or how many "
     "lines are missing",
     recovers="from a failure while the pipe is full",
+    most_repeats=5,
 )
 def stderr_unread(trial: Trial) -> None:
     job = trial.prepare_job()

@@ -62,6 +62,7 @@ def sleeps_through_failure_and_restart(trial: Trial) -> None:
     fault=f"join_timeout=5, --shutdown-timeout=15, node3's workers take {_SLOW_S} s to stop; rank 0 exits with 3",
     expected="the next round starts when all of them are dead, with all nodes",
     goals=Goals(detect_ms=100),
+    most_repeats=5,
 )
 def slow_to_stop(trial: Trial) -> None:
     _slow_to_stop(trial, "15")
@@ -73,6 +74,7 @@ def slow_to_stop(trial: Trial) -> None:
     fault="as F51, with --shutdown-timeout=inf",
     expected="as F51",
     goals=Goals(detect_ms=100),
+    most_repeats=5,
 )
 def slow_to_stop_without_limit(trial: Trial) -> None:
     _slow_to_stop(trial, "inf")
@@ -85,6 +87,7 @@ def slow_to_stop_without_limit(trial: Trial) -> None:
     "to stop",
     expected="node1 does not go on alone: the next round starts when all workers are dead, with node1 and node2",
     goals=Goals(detect_ms=3500),
+    most_repeats=5,
 )
 def lost_and_slow_to_stop(trial: Trial) -> None:
     _start_with_slow_node(trial, "15", "1:3", "node2")

@@ -59,6 +59,7 @@ def away_for_long(trial: Trial) -> None:
     goals=Goals(recover_ms=3000),
     torchrun="as F24",
     features=_STATE,
+    most_repeats=5,
 )
 def away_for_longer_than_a_lease(trial: Trial) -> None:
     _trusted_outage(trial, 8.0)
@@ -72,6 +73,7 @@ def away_for_longer_than_a_lease(trial: Trial) -> None:
     expected="nobody can give their ranks away, so all workers save and end by themselves; then their agents end, too",
     detects="until the last agent stops its workers",
     recovers="until the last worker has ended",
+    most_repeats=5,
 )
 def forgetful_daemon_killed(trial: Trial) -> None:
     job = trial.start_job(flags=_MEANWHILE, worker_env={"CHAOS_STOP_S": str(_SAVING_S)})
@@ -89,6 +91,7 @@ def forgetful_daemon_killed(trial: Trial) -> None:
     detects="until the last agent stops its workers",
     recovers="until the last worker has ended",
     torchrun="all other agents exit after 1.6 s",
+    most_repeats=5,
 )
 def host_killed(trial: Trial) -> None:
     job = trial.prepare_job(flags=_MEANWHILE, worker_env={"CHAOS_STOP_S": str(_SAVING_S)})
