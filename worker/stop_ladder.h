@@ -1,5 +1,5 @@
 // How a worker is asked, then made, to end: a signal, a time to comply, SIGKILL. Pure description;
-// the timers live in WorkerGroup.
+// GroupLife goes down it.
 #pragma once
 
 #include <chrono>

@@ -1,12 +1,12 @@
 #include "worker/worker_group.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <iterator>
+#include <utility>
+#include <variant>
 
 #include <boost/asio/post.hpp>
 
@@ -22,6 +22,7 @@
 #include "worker/process_info.h"
 #include "worker/process_state.h"
 #include "worker/spawn.h"
+#include "worker/worker_failure.h"
 
 namespace muster::worker {
 
@@ -40,34 +41,6 @@ struct WorkerGroup::Worker {
 
 namespace {
 
-FailureRecord RecordOf(const WorkerSpec& spec) {
-  FailureRecord record;
-  record.rank = spec.rank;
-  record.local_rank = spec.local_rank;
-  record.log_path = spec.stderr_spec.file.empty() ? spec.stdout_spec.file : spec.stderr_spec.file;
-  if (!spec.error_file.empty() && ::access(spec.error_file.c_str(), R_OK) == 0) {
-    record.error_file = spec.error_file;
-  }
-  return record;
-}
-
-FailureRecord CouldNotBeStarted(const WorkerSpec& spec, const absl::Status& status) {
-  FailureRecord record = RecordOf(spec);
-  record.status.exit_code = absl::IsNotFound(status) ? kExitNotFound : kExitNotExecutable;
-  record.what = absl::StrCat("could not be started: ", status.message());
-  return record;
-}
-
-// After the last worker's end: by then what died with it is gone, and what had just been forked has
-// called exec.
-constexpr std::chrono::milliseconds kSettle(200);
-
-// Before each further try to start a worker when the system has no process to give; two seconds
-// altogether. Whatever used them up may end meanwhile: the workers of the round before, a build.
-constexpr std::chrono::milliseconds kForkPauses[] = {
-    std::chrono::milliseconds(30),  std::chrono::milliseconds(60),  std::chrono::milliseconds(120),
-    std::chrono::milliseconds(240), std::chrono::milliseconds(480), std::chrono::milliseconds(960)};
-
 // How long the destructor waits.
 constexpr std::chrono::seconds kDestructorWait(1);
 
@@ -79,9 +52,15 @@ WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options
       options_(options),
       console_(console),
       callbacks_(std::move(callbacks)),
-      retry_(io),
+      life_(options.ladder),
       timer_(io),
-      settled_(io),
+      starts_(io, {.start = [this](const WorkerSpec& spec) { return StartWorker(spec); },
+                   .on_over = [this] { Do(life_.StartsOver()); },
+                   .on_failed =
+                       [this](const WorkerSpec& spec, const absl::Status& status) {
+                         start_failure_ = CouldNotBeStarted(spec, status);
+                         Do(life_.StartFailed());
+                       }}),
       alive_(std::make_shared<char>()) {}
 
 WorkerGroup::~WorkerGroup() {
@@ -94,8 +73,8 @@ WorkerGroup::~WorkerGroup() {
 }
 
 void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
-  if (state_ != State::kNew || specs.empty()) std::abort();
-  state_ = State::kRunning;
+  if (!life_.is_new() || specs.empty()) std::abort();
+  life_.Begin();
   const std::string places = ReadSmallFile("/proc/self/cgroup");
   const std::string mounts = ReadSmallFile("/proc/self/mountinfo");
   const std::optional<CgroupPath> own = FindCgroup("", places, mounts);
@@ -104,45 +83,10 @@ void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
     if (auto cgroup = WorkerCgroup::Create(own)) cgroup_.emplace(*std::move(cgroup));
   }
   slots_ = StdioSlots::Take();
-  tree_.emplace(io_, [this] { FinishIfAllGone(); });
+  tree_.emplace(io_, [this] { Do(life_.OrphanEnded()); });
   WatchStops();
   StartGuard(specs.size());
-  unstarted_.assign(std::make_move_iterator(specs.rbegin()), std::make_move_iterator(specs.rend()));
-  StartWorkers(0);
-}
-
-void WorkerGroup::StartWorkers(std::size_t tries) {
-  for (; !unstarted_.empty(); unstarted_.pop_back()) {
-    const absl::Status status = StartWorker(unstarted_.back());
-    if (status.ok()) continue;
-    if (!absl::IsResourceExhausted(status) || tries == std::size(kForkPauses)) {
-      const WorkerSpec spec = std::move(unstarted_.back());
-      unstarted_.clear();
-      return OnStartFailed(spec, status);
-    }
-    retry_.expires_after(kForkPauses[tries]);
-    retry_.async_wait(
-        [this, tries, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-          if (!alive.expired() && !error && state_ == State::kRunning) StartWorkers(tries + 1);
-        });
-    return;
-  }
-  boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_)] {
-    if (alive.expired() || state_ != State::kRunning || !callbacks_.on_started) return;
-    callbacks_.on_started();
-  });
-}
-
-// Told from the loop, so that nobody hears of a failure before Start() has returned.
-void WorkerGroup::OnStartFailed(const WorkerSpec& spec, const absl::Status& status) {
-  start_failed_ = true;
-  boost::asio::post(
-      io_, [this, alive = std::weak_ptr<void>(alive_), failure = CouldNotBeStarted(spec, status)] {
-        if (alive.expired()) return;
-        start_failed_ = false;
-        OnFailure(failure);
-        FinishIfAllGone();
-      });
+  starts_.Begin(std::move(specs));
 }
 
 void WorkerGroup::WatchStops() {
@@ -219,59 +163,31 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
   worker->err->Start(pid);
   worker->process = std::make_unique<Process>(
       io_, *std::move(spawned),
-      [this, raw = worker.get()](const ExitStatus& status) { OnExit(*raw, status); });
+      [this, index = workers_.size()](const ExitStatus& status) { OnExit(index, status); });
   workers_.push_back(std::move(worker));
-  ++running_;
+  life_.WorkerStarted();
   return absl::OkStatus();
 }
 
-void WorkerGroup::OnExit(Worker& worker, const ExitStatus& status) {
+void WorkerGroup::OnExit(std::size_t index, const ExitStatus& status) {
+  Worker& worker = *workers_[index];
   worker.status = status;
-  --running_;
   if (guard_) guard_->Forget(worker.process->pid());
   stop_watch_->Remove(worker.process->pid());
   tree_->RemoveWorker(worker.process->pid());
   // What it has started may have more to say, but these are its own last words.
   worker.out->Drain();
   worker.err->Drain();
-  if (!status.Succeeded() && !worker.stopped_by_group) {
-    if (state_ == State::kRunning) {
-      OnFailure(RecordFailure(worker));
-    } else {
-      other_failures_.push_back(RecordFailure(worker));
-    }
-  }
-  FinishIfAllGone();
+  Do(life_.WorkerExited(index, worker.stopped_by_group ? WorkerEnd::kStopped
+                               : status.Succeeded()    ? WorkerEnd::kSucceeded
+                                                       : WorkerEnd::kFailed));
 }
 
 FailureRecord WorkerGroup::RecordFailure(const Worker& worker) {
-  FailureRecord failure = RecordOf(worker.spec);
-  failure.pid = worker.process->pid();
-  failure.status = *worker.status;
-  failure.what = DescribeExit(failure.status);
-  failure.stderr_tail = worker.err->Tail();
-  // So a shell passes it on when it was not the shell itself that was killed.
-  const bool passed_on = failure.status.exit_code == 128 + SIGKILL;
-  if (!worker.kill_reason.empty()) {
-    absl::StrAppend(&failure.what, ": ", worker.kill_reason);
-  } else if ((failure.status.signal == SIGKILL || passed_on) && guard_ && guard_->has_struck()) {
-    failure.lost_touch = true;
-    absl::StrAppend(&failure.what, passed_on ? " after a process of it was killed" : "",
-                    " as its node had lost touch with the rendezvous");
-  } else if ((failure.status.signal == SIGKILL || passed_on) && oom_->ExplainsOneMore()) {
-    failure.out_of_memory = true;
-    absl::StrAppend(&failure.what, passed_on ? " after a process of it was killed " : ", ",
-                    oom_->Describe());
-  }
-  return failure;
-}
-
-void WorkerGroup::OnFailure(FailureRecord failure) {
-  if (failure_.has_value()) return;
-  failure_ = std::move(failure);
-  if (callbacks_.on_first_failure) callbacks_.on_first_failure(*failure_);
-  // The callback may have begun to stop the group its own way.
-  if (state_ == State::kRunning) BeginStop(options_.ladder);
+  return FailedWith(worker.spec, worker.process->pid(), *worker.status, worker.err->Tail(),
+                    {.kill_reason = worker.kill_reason,
+                     .guard_has_struck = guard_ && guard_->has_struck(),
+                     .oom = *oom_});
 }
 
 void WorkerGroup::OnLogLoss(const WorkerSpec& spec, const std::string& what) {
@@ -281,72 +197,94 @@ void WorkerGroup::OnLogLoss(const WorkerSpec& spec, const std::string& what) {
 }
 
 void WorkerGroup::Stop(const StopLadder& ladder) {
-  if (state_ == State::kRunning) {
-    stop_requested_ = true;
-    BeginStop(ladder);
-  } else if (state_ == State::kStopping) {
-    HastenKill(ladder);
-  }
+  Do(life_.Stop(ladder, std::chrono::steady_clock::now()));
 }
 
-void WorkerGroup::BeginStop(const StopLadder& ladder) {
-  state_ = State::kStopping;
-  retry_.cancel();
-  if (!unstarted_.empty() && running() == 0) {
-    // No worker's exit will come to end the group.
-    boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_)] {
-      if (!alive.expired() && state_ == State::kStopping) FinishIfAllGone();
-    });
+void WorkerGroup::Do(const GroupActions& actions) {
+  const std::weak_ptr<void> alive = alive_;
+  for (const GroupAction& action : actions) {
+    std::visit([this](const auto& kind) { Do(kind); }, action);
+    if (alive.expired()) return;
   }
-  unstarted_.clear();
-  give_up_ = ladder.give_up;
-  first_signal_ = ladder.first_signal;
+  AwaitDeadline();
+}
+
+void WorkerGroup::AwaitDeadline() {
+  if (awaited_ == life_.NextDeadline()) return;
+  awaited_ = life_.NextDeadline();
+  if (!awaited_.has_value()) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_at(*awaited_);
+  timer_.async_wait([this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
+    if (alive.expired() || error) return;
+    awaited_.reset();
+    Do(life_.Tick(std::chrono::steady_clock::now()));
+  });
+}
+
+void WorkerGroup::Do(const TellStarted&) {
+  if (callbacks_.on_started) callbacks_.on_started();
+}
+
+void WorkerGroup::Do(const TellFirstFailure& failure) {
+  failure_ = failure.worker ? RecordFailure(*workers_[*failure.worker]) : start_failure_;
+  if (callbacks_.on_first_failure) callbacks_.on_first_failure(*failure_);
+  Do(life_.FailureTold(std::chrono::steady_clock::now()));
+}
+
+void WorkerGroup::Do(const KeepFailure& failure) {
+  other_failures_.push_back(RecordFailure(*workers_[failure.worker]));
+}
+
+void WorkerGroup::Do(const Halt&) {
+  starts_.Drop();
   for (const auto& worker : workers_) {
     worker->stopped_by_group = !worker->status.has_value() && !worker->process->HasEnded();
   }
-  // What is stopped (SIGSTOP) could not answer the first signal.
-  if (!ladder.KillsAtOnce()) {
-    before_first_signal_ = tree_->Members();
-    tree_->Signal({ladder.first_signal, SIGCONT});
-  }
-  HastenKill(ladder);
 }
 
-void WorkerGroup::HastenKill(const StopLadder& ladder) {
-  if (killed_) return;
-  if (ladder.KillsAtOnce()) {
-    KillAll();
-    return;
-  }
-  if (ladder.grace == StopLadder::kForever) return;
-  const auto kill_at = std::chrono::steady_clock::now() + ladder.grace;
-  if (kill_at_.has_value() && *kill_at_ <= kill_at) return;
-  kill_at_ = kill_at;
-  timer_.expires_at(kill_at);
-  AwaitTimer([this] { OnGraceOver(); });
+void WorkerGroup::Do(const SignalTree& signal) {
+  before_first_signal_ = tree_->Members();
+  tree_->Signal({signal.signal, SIGCONT});
 }
 
-void WorkerGroup::OnGraceOver() {
+void WorkerGroup::Do(const NameLeftovers&) {
   const std::vector<ProcessInfo> leftovers = tree_->Leftovers();
-  if (!leftovers.empty()) {
-    Warn(absl::StrCat("workers have left behind what did not end in the grace time and is killed: ",
-                      Enumerate(leftovers)));
-  }
-  KillAll();
+  if (leftovers.empty()) return;
+  Warn(absl::StrCat("workers have left behind what did not end in the grace time and is killed: ",
+                    Enumerate(leftovers)));
 }
 
-void WorkerGroup::KillAll() {
-  killed_ = true;
+void WorkerGroup::Do(const KillTree&) {
   if (cgroup_.has_value()) cgroup_->Kill();
   tree_->Signal({SIGKILL});
-  timer_.expires_after(give_up_);
-  AwaitTimer([this] { GiveUp(); });
 }
 
-void WorkerGroup::GiveUp() {
-  const auto how = [this](const std::string& state) {
-    return absl::StrCat(" did not end ", give_up_.count(), " ms after SIGKILL and is left behind",
-                        state.empty() ? "" : "; it ", state);
+void WorkerGroup::Do(const KillStragglers&) {
+  tree_->Signal({SIGKILL});
+}
+
+void WorkerGroup::Do(const LookForLeftovers&) {
+  // The control group knows for certain; /proc may show nothing of processes that fork and end
+  // faster than it is read. These will be heard of again, as orphans that have ended.
+  const bool populated = cgroup_.has_value() && cgroup_->IsPopulated();
+  const bool any = populated || !tree_->Leftovers().empty();
+  Do(life_.LeftoversSeen(any, std::chrono::steady_clock::now()));
+}
+
+void WorkerGroup::Do(const RemindOfSignal& reminder) {
+  const bool answering =
+      RemindLeftovers(tree_->Leftovers(), before_first_signal_, reminder.first_signal);
+  Do(life_.LeftoversReminded(answering, std::chrono::steady_clock::now()));
+}
+
+void WorkerGroup::Do(const LeaveBehind& given_up) {
+  const auto how = [&given_up](const std::string& state) {
+    return absl::StrCat(" did not end ", given_up.after.count(),
+                        " ms after SIGKILL and is left behind", state.empty() ? "" : "; it ",
+                        state);
   };
   const std::vector<ProcessInfo> leftovers = tree_->Leftovers();
   for (const auto& worker : workers_) {
@@ -360,14 +298,43 @@ void WorkerGroup::GiveUp() {
     Warn(absl::StrCat(Describe(leftover), ", which a worker had started,",
                       how(DescribeState(leftover.pid))));
   }
-  Finish();
 }
 
-void WorkerGroup::AwaitTimer(std::function<void()> rung) {
-  timer_.async_wait([this, alive = std::weak_ptr<void>(alive_),
-                     rung = std::move(rung)](boost::system::error_code error) {
-    if (!alive.expired() && !error && state_ == State::kStopping) rung();
-  });
+void WorkerGroup::Do(const FinishGroup&) {
+  timer_.cancel();
+  // By the time it is waited for it has ended.
+  if (guard_) guard_->Dismiss();
+  const GroupResult result = Result();
+  // Before on_done, which may start another group.
+  guard_.reset();
+  stop_watch_.reset();
+  tree_.reset();
+  cgroup_.reset();
+  // A copy, and the last thing done: the callback may destroy the group.
+  const auto on_done = callbacks_.on_done;
+  if (on_done) on_done(result);
+}
+
+GroupResult WorkerGroup::Result() {
+  GroupResult result;
+  result.end = life_.end();
+  result.failure = failure_;
+  result.other_failures = other_failures_;
+  std::vector<int> losers;
+  for (const auto& worker : workers_) {
+    worker->out->Finish();
+    worker->err->Finish();
+    result.exits.push_back({worker->spec.rank, worker->spec.local_rank, worker->process->pid(),
+                            worker->status, worker->stopped_by_group, worker->stuck});
+    const std::uint64_t dropped = worker->out->dropped_bytes() + worker->err->dropped_bytes();
+    if (dropped > 0) losers.push_back(worker->spec.rank);
+    result.log_bytes_dropped += dropped;
+  }
+  if (!losers.empty()) {
+    Warn(absl::StrCat("log files did not take ", result.log_bytes_dropped,
+                      " bytes of the output of rank ", absl::StrJoin(losers, ", ")));
+  }
+  return result;
 }
 
 void WorkerGroup::ForwardSignal(int signal) {
@@ -402,68 +369,6 @@ std::optional<std::chrono::steady_clock::time_point> WorkerGroup::LastOutput(int
     last = std::max(worker->out->last_output(), worker->err->last_output());
   }
   return last;
-}
-
-void WorkerGroup::FinishIfAllGone() {
-  if (running() > 0 || start_failed_ || !unstarted_.empty()) return;
-  // The control group knows for certain; /proc may show nothing of processes that fork and end
-  // faster than it is read. These will be heard of again, as orphans that have ended.
-  const bool populated = cgroup_.has_value() && cgroup_->IsPopulated();
-  if (!populated && tree_->Leftovers().empty()) return Finish();
-  if (!std::exchange(workers_gone_, true)) AwaitSettled(kSettle);
-  if (state_ == State::kRunning) {
-    BeginStop(options_.ladder);
-  } else if (killed_) {
-    // Some may have been started while the others were killed.
-    tree_->Signal({SIGKILL});
-  }
-}
-
-// Looks again less and less often: on a busy machine a process may take its time from fork to exec.
-void WorkerGroup::AwaitSettled(std::chrono::milliseconds after) {
-  settled_.expires_after(after);
-  settled_.async_wait([this, after, alive = std::weak_ptr<void>(alive_)](auto error) {
-    if (alive.expired() || error || state_ != State::kStopping || killed_) return;
-    if (RemindLeftovers(tree_->Leftovers(), before_first_signal_, first_signal_)) {
-      AwaitSettled(2 * after);
-    }
-  });
-}
-
-void WorkerGroup::Finish() {
-  state_ = State::kDone;
-  timer_.cancel();
-  settled_.cancel();
-  // By the time it is waited for it has ended.
-  if (guard_) guard_->Dismiss();
-  GroupResult result;
-  result.failure = failure_;
-  result.other_failures = other_failures_;
-  result.end = failure_.has_value() ? GroupEnd::kFailed
-               : stop_requested_    ? GroupEnd::kStopped
-                                    : GroupEnd::kSucceeded;
-  std::vector<int> losers;
-  for (const auto& worker : workers_) {
-    worker->out->Finish();
-    worker->err->Finish();
-    result.exits.push_back({worker->spec.rank, worker->spec.local_rank, worker->process->pid(),
-                            worker->status, worker->stopped_by_group, worker->stuck});
-    const std::uint64_t dropped = worker->out->dropped_bytes() + worker->err->dropped_bytes();
-    if (dropped > 0) losers.push_back(worker->spec.rank);
-    result.log_bytes_dropped += dropped;
-  }
-  if (!losers.empty()) {
-    Warn(absl::StrCat("log files did not take ", result.log_bytes_dropped,
-                      " bytes of the output of rank ", absl::StrJoin(losers, ", ")));
-  }
-  // Before on_done, which may start another group.
-  guard_.reset();
-  stop_watch_.reset();
-  tree_.reset();
-  cgroup_.reset();
-  // A copy, and the last thing done: the callback may destroy the group.
-  const auto on_done = callbacks_.on_done;
-  if (on_done) on_done(result);
 }
 
 void WorkerGroup::Warn(const std::string& sentence) const {

@@ -1,15 +1,10 @@
 // The workers of one node in one round: started together, ended together.
 //
-//   kNew --Start--> kRunning --first failure or Stop--------> kStopping --+--> kDone (on_done)
-//                      |                                        ^         |
-//                      |-- all workers exited with 0,           |         |
-//                      |   what they started still runs --------+         |
-//                      +-- all workers exited with 0, nothing is left ----+
-//
 // The first worker that fails (an exit code other than 0, a signal, or it cannot be started) is
 // told at once through on_first_failure; then the stop ladder runs over the others, and how they
 // end is no failure any more. A worker that exits with 0 while others run is fine, and what it has
-// left behind may go on until the last worker has ended.
+// left behind may go on until the last worker has ended. What is done when is GroupLife's to say
+// (group_life.h); here are the processes and the timer.
 //
 // The ladder is for whole trees: the first signal goes to every process that came from the workers,
 // also to those in sessions of their own, the grace lasts until the last of them is gone, and
@@ -19,12 +14,11 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -35,9 +29,12 @@
 #include "worker/death_notice.h"
 #include "worker/exit_status.h"
 #include "worker/failure_record.h"
+#include "worker/group_life.h"
+#include "worker/group_result.h"
 #include "worker/oom.h"
 #include "worker/orphan_guard.h"
 #include "worker/process_info.h"
+#include "worker/start_queue.h"
 #include "worker/stdio_slots.h"
 #include "worker/stop_ladder.h"
 #include "worker/stop_watch.h"
@@ -62,39 +59,6 @@ struct WorkerGroupOptions {
 struct RunningWorker {
   int rank = 0;
   pid_t pid = 0;
-};
-
-// How one worker that was started ended.
-struct WorkerExit {
-  int rank = 0;
-  int local_rank = 0;
-  pid_t pid = 0;
-  // Empty: SIGKILL did not end it in StopLadder::give_up, and it is left behind.
-  std::optional<ExitStatus> status;
-  // It still ran when the group began to stop.
-  bool stopped_by_group = false;
-  // What it was doing when it was given up: "is in state D (uninterruptible sleep) in
-  // nfs_wait_bit". Empty when it has ended.
-  std::string stuck;
-};
-
-enum class GroupEnd {
-  kSucceeded,  // every worker exited with 0, unasked
-  kFailed,     // a worker failed: GroupResult::failure
-  kStopped,    // Stop() ended the group before that
-};
-
-struct GroupResult {
-  GroupEnd end = GroupEnd::kSucceeded;
-  // The first failure in the order exits were observed; set exactly for kFailed.
-  std::optional<FailureRecord> failure;
-  // Workers that failed by themselves, too, before the signal to stop reached them, in the order in
-  // which their ends were observed. How workers end that were stopped is no failure.
-  std::vector<FailureRecord> other_failures;
-  // One for each worker that was started, in the order of the specs.
-  std::vector<WorkerExit> exits;
-  // Bytes of worker output that no log file would take (disk full).
-  std::uint64_t log_bytes_dropped = 0;
 };
 
 // All of them are called from the loop, never from inside a method of the group. May be empty.
@@ -173,38 +137,39 @@ class WorkerGroup {
   void SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline);
 
   // Workers that were started and have not ended yet.
-  int running() const { return running_; }
+  int running() const { return life_.running(); }
   std::vector<RunningWorker> RunningWorkers() const;
   // Pids of the workers that were started, in the order of the specs.
   std::vector<pid_t> pids() const;
 
  private:
-  enum class State { kNew, kRunning, kStopping, kDone };
   struct Worker;
 
-  // Starts those of `unstarted_`, the first `tries` of which have failed for want of a process.
-  void StartWorkers(std::size_t tries);
-  void OnStartFailed(const WorkerSpec& spec, const absl::Status& status);
   absl::Status StartWorker(const WorkerSpec& spec);
   void StartGuard(std::size_t capacity);
   void WatchStops();
   Worker* FindByPid(pid_t pid) const;
-  void OnExit(Worker& worker, const ExitStatus& status);
-  FailureRecord RecordFailure(const Worker& worker);
-  void OnFailure(FailureRecord failure);
+  void OnExit(std::size_t worker, const ExitStatus& status);
   void OnLogLoss(const WorkerSpec& spec, const std::string& what);
-  void BeginStop(const StopLadder& ladder);
-  // Sets the time of SIGKILL, unless it is set to an earlier one.
-  void HastenKill(const StopLadder& ladder);
-  void OnGraceOver();
-  void KillAll();
-  void GiveUp();
-  void AwaitTimer(std::function<void()> rung);
-  // Ends the group, or sees to it that what workers have left behind ends, when none of them runs
-  // any more.
-  void FinishIfAllGone();
-  void AwaitSettled(std::chrono::milliseconds after);
-  void Finish();
+
+  // Does what the life asks for, and has it looked at again when its deadline comes.
+  void Do(const GroupActions& actions);
+  void Do(const TellStarted&);
+  void Do(const TellFirstFailure& failure);
+  void Do(const KeepFailure& failure);
+  void Do(const Halt&);
+  void Do(const SignalTree& signal);
+  void Do(const NameLeftovers&);
+  void Do(const KillTree&);
+  void Do(const KillStragglers&);
+  void Do(const LookForLeftovers&);
+  void Do(const RemindOfSignal& reminder);
+  void Do(const LeaveBehind& given_up);
+  void Do(const FinishGroup&);
+  void AwaitDeadline();
+
+  FailureRecord RecordFailure(const Worker& worker);
+  GroupResult Result();
   void Warn(const std::string& sentence) const;
 
   boost::asio::io_context& io_;
@@ -212,27 +177,17 @@ class WorkerGroup {
   Console& console_;
   const WorkerGroupCallbacks callbacks_;
 
-  State state_ = State::kNew;
-  bool stop_requested_ = false;
-  std::optional<FailureRecord> failure_;
-  // Those that are still to be started, in reverse order; only while Start() has to be tried again.
-  std::vector<WorkerSpec> unstarted_;
-  boost::asio::steady_timer retry_;
-  // A worker could not be started, and the loop has not told yet.
-  bool start_failed_ = false;
-  // The next rung of the ladder: SIGKILL, then giving up.
+  GroupLife life_;
+  // For the life's deadline, and the one that it is set to.
   boost::asio::steady_timer timer_;
-  std::optional<std::chrono::steady_clock::time_point> kill_at_;
-  int first_signal_ = 0;
-  // Who was there just before it was sent.
-  std::vector<ProcessInfo> before_first_signal_;
-  // Runs from when the last worker has ended, as long as something is left behind that may have to
-  // be reminded.
-  boost::asio::steady_timer settled_;
-  bool workers_gone_ = false;
-  bool killed_ = false;
-  StopLadder::Duration give_up_{};
+  std::optional<GroupLife::TimePoint> awaited_;
+  StartQueue starts_;
+  // Of the worker that could not be started; and the first of all, once it is told.
+  std::optional<FailureRecord> start_failure_;
+  std::optional<FailureRecord> failure_;
   std::vector<FailureRecord> other_failures_;
+  // Who was there just before the first signal was sent.
+  std::vector<ProcessInfo> before_first_signal_;
   bool log_loss_told_ = false;
   // While the workers run. The guard ends what is left of them when the agent is killed.
   std::optional<OomWatch> oom_;
@@ -244,8 +199,6 @@ class WorkerGroup {
   // When the guard is to kill the workers (SetDeadline).
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  // How many of them have not ended, as far as we have heard.
-  int running_ = 0;
   // Handlers that find it gone do nothing.
   std::shared_ptr<void> alive_;
 };
