@@ -19,9 +19,11 @@
 #include <ctime>
 #include <limits>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "worker/dead_mans_switch.h"
 #include "worker/orphan_hunt.h"
 
 namespace muster::worker {
@@ -151,26 +153,47 @@ void Strike(const GuardPlan& plan) {
   HuntOrphans(plan);
 }
 
+std::optional<DeadMansSwitch::TimePoint> DeadlineOf(const GuardPlan& plan) {
+  const std::int64_t deadline = plan.memory->deadline_ns;
+  if (deadline == kNever) return std::nullopt;
+  return DeadMansSwitch::TimePoint(std::chrono::nanoseconds(deadline));
+}
+
+// Until then, or for ever, or until the agent has something to say.
+DeadMansSwitch::Event Sleep(const GuardPlan& plan, std::optional<DeadMansSwitch::TimePoint> until) {
+  timespec wait{};
+  if (until.has_value()) {
+    const std::int64_t end = std::chrono::nanoseconds(until->time_since_epoch()).count();
+    const std::int64_t left = std::max<std::int64_t>(end - NowNs(), 0);
+    wait = {left / kNsPerSecond, left % kNsPerSecond};
+  }
+  pollfd pipe = {STDIN_FILENO, POLLIN, 0};
+  const int ready = ppoll(&pipe, 1, until.has_value() ? &wait : nullptr, nullptr);
+  if (ready <= 0) return DeadMansSwitch::Event::kNothing;
+  return TakeLook(plan) ? DeadMansSwitch::Event::kLook : DeadMansSwitch::Event::kAgentGone;
+}
+
 // Returns when the agent's end of the pipe is closed.
-//
-// A deadline is looked at when it comes, and a later one found then is waited for. So nobody needs
-// to be told of one that is moved on in time; the pipe tells of others.
 void GuardAgent(const GuardPlan& plan) {
-  std::int64_t struck_at = kNever;
+  DeadMansSwitch dead_mans_switch;
+  auto event = DeadMansSwitch::Event::kNothing;
   for (;;) {
-    const std::int64_t deadline = plan.memory->deadline_ns;
-    const std::int64_t left = std::max<std::int64_t>(deadline - NowNs(), 0);
-    const bool sleeps = deadline == kNever || (left == 0 && deadline == struck_at);
-    const timespec wait{left / kNsPerSecond, left % kNsPerSecond};
-    pollfd pipe = {STDIN_FILENO, POLLIN, 0};
-    const int ready = ppoll(&pipe, 1, sleeps ? nullptr : &wait, nullptr);
-    if (ready > 0) {
-      if (!TakeLook(plan)) return;
-      // An agent that woke up in the middle of starting its workers.
-      if (struck_at != kNever && plan.memory->deadline_ns == struck_at) KillGroups(plan);
-    } else if (ready == 0 && left == 0) {
-      Strike(plan);
-      struck_at = deadline;
+    // The clock first: a deadline that is found passed had not been moved by then.
+    const DeadMansSwitch::TimePoint now{std::chrono::nanoseconds(NowNs())};
+    const DeadMansSwitch::Step step = dead_mans_switch.Next(event, now, DeadlineOf(plan));
+    event = DeadMansSwitch::Event::kNothing;
+    switch (step.kind) {
+      case DeadMansSwitch::Step::kSleep:
+        event = Sleep(plan, step.until);
+        break;
+      case DeadMansSwitch::Step::kStrike:
+        Strike(plan);
+        break;
+      case DeadMansSwitch::Step::kKillLate:
+        KillGroups(plan);
+        break;
+      case DeadMansSwitch::Step::kStandIn:
+        return;
     }
   }
 }
