@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -44,9 +43,7 @@ class HealthCheck {
   HealthCheck& operator=(const HealthCheck&) = delete;
 
   // Starts the command; once only. `on_done` runs once, from the loop, and may destroy this object.
-  // OK when the command has exited with 0, else FailedPrecondition with one line that says why not:
-  //   the health check 'nvidia-smi -L' exited with code 9: No devices were found
-  //   the health check 'nvidia-smi -L' did not end within 30 s and was killed
+  // The status is JudgeHealth()'s (health_verdict.h), or
   //   the health check 'nvidia-smi -L' could not be started: fork: Resource temporarily unavailable
   void Start(DoneCallback on_done);
 
@@ -56,8 +53,6 @@ class HealthCheck {
 
  private:
   void OnEnd(const TimedCommandResult& result);
-  absl::Status Judge(const TimedCommandResult& result) const;
-  absl::Status Unfit(std::string_view why) const;
 
   boost::asio::io_context& io_;
   const HealthCheckOptions options_;

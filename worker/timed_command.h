@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +15,8 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/statusor.h"
-#include "worker/exit_status.h"
 #include "worker/process.h"
+#include "worker/timed_result.h"
 
 namespace muster::worker {
 
@@ -30,17 +29,6 @@ struct TimedCommandOptions {
   std::chrono::milliseconds limit = std::chrono::seconds(10);
   // Of what it prints more is read and thrown away.
   std::size_t output_limit = 256 * 1024;
-};
-
-struct TimedCommandResult {
-  // Empty when SIGKILL did not end it either (it hangs in the kernel); it is left behind then.
-  std::optional<ExitStatus> status;
-  // It was killed because its time was over.
-  bool timed_out = false;
-  // What it printed to stdout and stderr, as it came.
-  std::string output;
-  // There was more than output_limit.
-  bool output_cut = false;
 };
 
 // Lives on the loop's thread, which must be the main thread (worker/spawn.h). Its standard input is
