@@ -45,7 +45,6 @@ Actions AgentPolicy::Handle(const rendezvous::Assignment& assignment) {
   if (state_ != State::kJoining || known) return {};
   state_ = State::kRunning;
   next_ = Next::kUndecided;
-  succeeded_ = false;
   round_ = id;
   return {Tell{Tell::kNotice,
                absl::StrCat("round ", assignment.round, ": this node ", assignment.rank_reason)},
@@ -68,7 +67,7 @@ Actions AgentPolicy::Handle(const rendezvous::Stop& stop) {
   if (state_ == State::kRunning) {
     state_ = State::kStopping;
     actions.push_back(StopWorkers{SIGTERM});
-  } else if (state_ == State::kWaiting) {
+  } else if (state_ == State::kDone || state_ == State::kFailed) {
     for (Action& action : Proceed()) actions.push_back(std::move(action));
   }
   return actions;
@@ -80,14 +79,13 @@ Actions AgentPolicy::Handle(const rendezvous::Fenced& fenced) {
 }
 
 Actions AgentPolicy::Handle(const rendezvous::Verdict& verdict) {
-  return End(verdict, SIGTERM);
+  return End(verdict, Next::kLeave, SIGTERM);
 }
 
 Actions AgentPolicy::Handle(const rendezvous::Refused& refused) {
-  rendezvous_lost_ = true;
   return End(RendezvousFailed{absl::FailedPreconditionError(
                  absl::StrCat("the rendezvous refused this node: ", refused.sentence))},
-             SIGTERM);
+             Next::kQuit, SIGTERM);
 }
 
 Actions AgentPolicy::Handle(const rendezvous::Notice& notice) {
@@ -106,13 +104,13 @@ Actions AgentPolicy::Handle(const rendezvous::Evicted& evicted) {
     case State::kRunning:
     case State::kStopping:
       return KillAndRejoin(evicted.sentence);
-    case State::kWaiting:
-      if (next_ == Next::kUndecided && !succeeded_) return KillAndRejoin(evicted.sentence);
-      rendezvous_lost_ = true;
+    case State::kFailed:
+      return KillAndRejoin(evicted.sentence);
+    case State::kDone:
       return End(RendezvousFailed{absl::UnavailableError(absl::StrCat(
                      "this node's workers have succeeded, but how the job ended is not known: ",
                      evicted.sentence))},
-                 SIGTERM);
+                 Next::kQuit, SIGTERM);
     case State::kLeaving:
       return OnGoodbyeHeard();
     case State::kFinished:
@@ -122,7 +120,7 @@ Actions AgentPolicy::Handle(const rendezvous::Evicted& evicted) {
 }
 
 Actions AgentPolicy::OnFenced(const std::string& why) {
-  return WorkersRun() ? KillAndRejoin(why) : Actions();
+  return workers_run() ? KillAndRejoin(why) : Actions();
 }
 
 Actions AgentPolicy::KillAndRejoin(const std::string& why) {
@@ -130,11 +128,11 @@ Actions AgentPolicy::KillAndRejoin(const std::string& why) {
   if (next_ == Next::kUndecided) {
     next_ = Next::kJoin;
     actions.push_back(Tell{Tell::kWarning, absl::StrCat(why, "; ",
-                                                        WorkersRun() ? "its workers are killed, "
-                                                                       "and it joins anew"
-                                                                     : "it joins anew")});
+                                                        workers_run() ? "its workers are killed, "
+                                                                        "and it joins anew"
+                                                                      : "it joins anew")});
   }
-  if (!WorkersRun()) {
+  if (!workers_run()) {
     for (Action& action : Proceed()) actions.push_back(std::move(action));
     return actions;
   }
@@ -144,8 +142,7 @@ Actions AgentPolicy::KillAndRejoin(const std::string& why) {
 }
 
 Actions AgentPolicy::OnLost(const absl::Status& status) {
-  rendezvous_lost_ = true;
-  return End(RendezvousFailed{status}, SIGTERM);
+  return End(RendezvousFailed{status}, Next::kQuit, SIGTERM);
 }
 
 Actions AgentPolicy::OnWorkersStarted() {
@@ -162,21 +159,19 @@ Actions AgentPolicy::OnFirstFailure(const rendezvous::WorkerFailure& failure) {
 
 Actions AgentPolicy::OnWorkersGone(bool succeeded) {
   const bool unasked = state_ == State::kRunning;
-  state_ = State::kWaiting;
-  if (!unasked || !succeeded) return Proceed();
-  succeeded_ = true;
+  state_ = unasked && succeeded ? State::kDone : State::kFailed;
+  if (state_ == State::kFailed) return Proceed();
   return {ReportExited{round_, {.succeeded = true}}};
 }
 
 Actions AgentPolicy::OnCannotStart(const absl::Status& status) {
-  state_ = State::kWaiting;
-  return End(RendezvousFailed{status}, SIGTERM);
+  state_ = State::kFailed;
+  return End(RendezvousFailed{status}, Next::kLeave, SIGTERM);
 }
 
 Actions AgentPolicy::OnSignal(int signal) {
-  const bool first = next_ != Next::kLeave;
-  if (first) return End(Interrupted{signal}, signal);
-  if (WorkersRun()) return {KillWorkers{}};
+  if (!run_ends()) return End(Interrupted{signal}, Next::kLeave, signal);
+  if (workers_run()) return {KillWorkers{}};
   if (state_ == State::kLeaving) {
     // Nobody hears the goodbye, or it takes the user too long.
     state_ = State::kFinished;
@@ -191,16 +186,17 @@ Actions AgentPolicy::OnGoodbyeHeard() {
   return {Finish{}};
 }
 
-Actions AgentPolicy::End(RunResult result, int signal) {
+Actions AgentPolicy::End(RunResult result, Next next, int signal) {
   Actions actions;
-  if (next_ == Next::kLeave) {
+  if (run_ends()) {
     // What ended the run first stays its result; but without a rendezvous no goodbye will be heard.
-    if (rendezvous_lost_ && state_ == State::kLeaving) return OnGoodbyeHeard();
+    if (next == Next::kQuit) next_ = Next::kQuit;
+    if (next_ == Next::kQuit && state_ == State::kLeaving) return OnGoodbyeHeard();
     return actions;
   }
-  next_ = Next::kLeave;
+  next_ = next;
   result_ = std::move(result);
-  if (!WorkersRun()) return Proceed();
+  if (!workers_run()) return Proceed();
   if (std::holds_alternative<Interrupted>(*result_)) {
     actions.push_back(SayLeaving{ReasonToLeave(*result_)});
   }
@@ -220,12 +216,11 @@ Actions AgentPolicy::Proceed() {
       state_ = State::kJoining;
       return {JoinRound{round_.number}};
     case Next::kLeave:
-      if (rendezvous_lost_) {
-        state_ = State::kFinished;
-        return {Finish{}};
-      }
       state_ = State::kLeaving;
       return {SayGoodbye{ReasonToLeave(*result_)}};
+    case Next::kQuit:
+      state_ = State::kFinished;
+      return {Finish{}};
   }
   return {};
 }

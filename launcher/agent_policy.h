@@ -54,14 +54,15 @@ using Actions = std::vector<Action>;
 
 // The states, and what moves them:
 //
-//   joining --Assignment--> running --all exited with 0--> waiting (for the other nodes)
-//      ^                       |                              |
-//      |                       +-- Stop, Verdict, signal, a failure, the rendezvous is lost
-//      |                       v                              |
-//      +----- Stop ------- stopping: the workers end <--------+ (Stop: nothing to end, joins at
-//      once)
-//                              |
-//                              +-- Verdict or signal --> leaving --> Finish
+//   joining --Assignment--> running ------ all exited with 0 ------> done (others may still run)
+//                              |                                       |
+//                              | Stop, Verdict, a signal, a failure,   |
+//                              | the rendezvous is lost                |
+//                              v                                       |
+//                           stopping --none is left--> failed          |
+//                                                        |             |
+//   joining <------------------ Stop --------------------+-------------+
+//   leaving --> finished <----- Verdict, a signal -------+-------------+
 //
 // A worker's failure is reported at once, while the group ends the other workers; what follows,
 // another round or the end, the rendezvous says. Whatever ends the run, the goodbye comes after the
@@ -103,9 +104,22 @@ class AgentPolicy {
   const std::optional<RunResult>& result() const { return result_; }
 
  private:
-  enum class State { kJoining, kRunning, kWaiting, kStopping, kLeaving, kFinished };
+  enum class State {
+    kJoining,
+    kRunning,
+    kStopping,
+    kDone,    // every worker has exited with 0; the rendezvous says when all the others have
+    kFailed,  // no worker is left, and not all have; the rendezvous says what follows
+    kLeaving,
+    kFinished,
+  };
   // What comes after the workers have ended.
-  enum class Next { kUndecided, kJoin, kLeave };
+  enum class Next {
+    kUndecided,
+    kJoin,
+    kLeave,
+    kQuit,  // leave without a goodbye, as nobody would hear it
+  };
 
   // Each reads one kind of directive.
   Actions Handle(const rendezvous::Welcome& welcome);
@@ -122,17 +136,16 @@ class AgentPolicy {
   // Whatever runs of the round's workers is killed, and this node joins anew.
   Actions KillAndRejoin(const std::string& why);
 
-  // The run ends with `result`, unless something has ended it before; workers that run are stopped
-  // first.
-  Actions End(RunResult result, int signal);
+  // The run ends with `result`, unless something has ended it before, and by `next`; workers that
+  // run are stopped first.
+  Actions End(RunResult result, Next next, int signal);
   Actions Proceed();
-  bool WorkersRun() const { return state_ == State::kRunning || state_ == State::kStopping; }
+  bool workers_run() const { return state_ == State::kRunning || state_ == State::kStopping; }
+  bool run_ends() const { return next_ == Next::kLeave || next_ == Next::kQuit; }
 
   State state_ = State::kJoining;
   Next next_ = Next::kUndecided;
   rendezvous::RoundId round_;
-  bool succeeded_ = false;  // this node's workers have all exited with 0 in `round_`
-  bool rendezvous_lost_ = false;
   std::optional<RunResult> result_;
 };
 
