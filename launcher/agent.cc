@@ -1,5 +1,6 @@
 #include "launcher/agent.h"
 
+#include <chrono>
 #include <utility>
 
 #include <spdlog/spdlog.h>
@@ -7,22 +8,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "launcher/error_file.h"
+#include "launcher/failure_report.h"
 #include "launcher/rank_layout.h"
 #include "rendezvous/core/phrases.h"
 
 namespace muster::launcher {
 namespace {
 
-const char* EndName(worker::GroupEnd end) {
-  switch (end) {
-    case worker::GroupEnd::kSucceeded:
-      return "succeeded";
-    case worker::GroupEnd::kFailed:
-      return "failed";
-    case worker::GroupEnd::kStopped:
-      return "stopped";
-  }
-  return "";
+// Whether the user wants to know that the node is fit before each round.
+Fitness::HealthCheck HealthCheckOf(const LaunchConfig& config) {
+  return config.health.command.empty() ? Fitness::HealthCheck::kNone
+                                       : Fitness::HealthCheck::kBeforeEachJoin;
 }
 
 // For the guard of the workers.
@@ -42,19 +38,18 @@ Agent::Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore
       store_(store),
       parts_(std::move(parts)),
       observer_(std::move(observer)),
+      core_(HealthCheckOf(parts_.config)),
       client_(make_client(*this)) {}
 
 Agent::~Agent() = default;
 
 void Agent::Run(std::function<void(const RunResult&)> finished) {
   finished_ = std::move(finished);
-  Do(policy_.Begin());
+  Do(core_.Begin());
 }
 
 void Agent::OnStopSignal(int signal) {
-  spdlog::warn("received {}", worker::SignalName(signal));
-  TellRound(AgentEventKind::kSignal, worker::SignalName(signal));
-  Do(policy_.OnSignal(signal));
+  Do(core_.OnSignal(signal));
 }
 
 void Agent::PassOn(int signal) {
@@ -92,26 +87,15 @@ void Agent::OnEvidence(const worker::Evidence& evidence) {
 
 void Agent::TellWorker(AgentEventKind kind, int rank, int pid, std::string cause) {
   observer_.on_event(
-      {.kind = kind, .round = round_, .rank = rank, .pid = pid, .cause = std::move(cause)});
+      {.kind = kind, .round = core_.round(), .rank = rank, .pid = pid, .cause = std::move(cause)});
 }
 
 void Agent::TellRound(AgentEventKind kind, std::string cause) {
-  observer_.on_event({.kind = kind, .round = round_, .cause = std::move(cause)});
+  observer_.on_event({.kind = kind, .round = core_.round(), .cause = std::move(cause)});
 }
 
 void Agent::OnDirective(const rendezvous::Directive& directive) {
-  if (const auto* waiting = std::get_if<rendezvous::Waiting>(&directive)) {
-    observer_.on_event(
-        {.kind = AgentEventKind::kWaiting, .round = waiting->round, .cause = waiting->sentence});
-  } else if (const auto* stop = std::get_if<rendezvous::Stop>(&directive)) {
-    observer_.on_event(
-        {.kind = AgentEventKind::kToldToStop, .round = stop->round, .cause = stop->reason});
-  } else if (const auto* verdict = std::get_if<rendezvous::Verdict>(&directive)) {
-    TellRound(AgentEventKind::kVerdict, verdict->sentence);
-  } else if (const auto* evicted = std::get_if<rendezvous::Evicted>(&directive)) {
-    TellRound(AgentEventKind::kEvicted, evicted->sentence);
-  }
-  Do(policy_.OnDirective(directive));
+  Do(core_.OnDirective(directive, std::chrono::steady_clock::now()));
 }
 
 void Agent::OnTrouble(const std::string& trouble) {
@@ -130,73 +114,67 @@ void Agent::OnBackInTouch(rendezvous::Duration outage) {
 }
 
 void Agent::OnDeadline(std::optional<rendezvous::TimePoint> deadline) {
-  deadline_ = deadline;
-  if (workers_ != nullptr) workers_->SetDeadline(deadline);
+  Do(core_.OnDeadline(deadline));
 }
 
 void Agent::OnFenced(const std::string& why) {
-  if (workers_ != nullptr) TellRound(AgentEventKind::kFenced, why);
-  Do(policy_.OnFenced(why));
+  Do(core_.OnFenced(why));
 }
 
 void Agent::OnLost(const absl::Status& status) {
-  TellRound(AgentEventKind::kLost, std::string(status.message()));
-  Do(policy_.OnLost(status));
+  Do(core_.OnLost(status));
 }
 
-void Agent::Do(const Actions& actions) {
-  for (const Action& action : actions) {
+void Agent::Do(const CoreActions& actions) {
+  for (const CoreAction& action : actions) {
     std::visit([this](const auto& kind) { Do(kind); }, action);
   }
 }
 
-void Agent::Do(const JoinRound& join) {
-  observer_.on_state(RunState::kWaiting);
-  observer_.on_event({.kind = AgentEventKind::kJoining});
-  if (parts_.config.health.command.empty() || !unfit_.empty()) return JoinAs(join.after, unfit_);
-  CheckHealth(join.after);
-}
-
-void Agent::CheckHealth(rendezvous::RoundNumber after) {
+void Agent::Do(const CheckHealth&) {
   health_check_ = std::make_unique<worker::HealthCheck>(
       io_, worker::HealthCheckOptions{.command = parts_.config.health.command,
                                       .timeout = parts_.config.health.timeout,
                                       .env = ToBlock(parts_.base.environment)});
-  health_check_->Start([this, after](const absl::Status& status) {
+  health_check_->Start([this](const absl::Status& status) {
     // Gone, so that nothing of it is left when workers start.
     health_check_.reset();
-    std::string unfit(status.message());
-    if (!status.ok()) TellRound(AgentEventKind::kUnfit, unfit);
-    JoinAs(after, unfit);
+    Do(core_.OnHealth(status));
   });
 }
 
-void Agent::JoinAs(rendezvous::RoundNumber after, const std::string& unfit) {
+void Agent::Do(const DropHealthCheck&) {
+  health_check_.reset();
+}
+
+void Agent::Do(const AskForPlace& ask) {
   const absl::StatusOr<std::uint16_t> port = store_.Prepare();
-  if (!port.ok()) return Do(policy_.OnCannotStart(port.status()));
+  if (!port.ok()) return Do(core_.OnCannotStart(port.status()));
   rendezvous::NodeInfo node = parts_.node;
   node.master_port = *port;
   node.serves_store = parts_.config.worker_store == WorkerStore::kAgent;
   client_->Join({.run_id = parts_.config.run_id,
                  .settings = Settings(),
                  .node = std::move(node),
-                 .after = after,
-                 .unfit = unfit});
+                 .after = ask.after,
+                 .unfit = ask.unfit});
+}
+
+void Agent::Do(const GuardWorkers& guard) {
+  if (workers_ != nullptr) workers_->SetDeadline(guard.deadline);
 }
 
 void Agent::Do(const StartWorkers& start) {
   const rendezvous::Assignment& assignment = start.assignment;
-  round_ = assignment.round;
-  TellRound(AgentEventKind::kAssigned, assignment.rank_reason);
   const absl::StatusOr<AttemptLogs> logs = parts_.logs.BeginAttempt(
       assignment.restart_count, assignment.round, parts_.config.nproc_per_node);
-  if (!logs.ok()) return Do(policy_.OnCannotStart(logs.status()));
+  if (!logs.ok()) return Do(core_.OnCannotStart(logs.status()));
   spdlog::info("round {}: group rank {} of {}, ranks {} to {} of {}, master {}:{}",
                assignment.round, assignment.group_rank, assignment.group_world_size,
                assignment.base_rank, assignment.base_rank + parts_.config.nproc_per_node - 1,
                assignment.world_size, assignment.master_addr, assignment.master_port);
   if (const absl::Status status = store_.BeginRound(assignment); !status.ok()) {
-    return Do(policy_.OnCannotStart(status));
+    return Do(core_.OnCannotStart(status));
   }
 
   observer_.on_round(assignment);
@@ -224,23 +202,18 @@ void Agent::Do(const StartWorkers& start) {
                 TellWorker(AgentEventKind::kWorkerContinued, rank, pid, "");
               },
           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
-  workers_->SetDeadline(deadline_);
+  workers_->SetDeadline(core_.deadline());
   workers_->Start(LayOutRanks(parts_.config, assignment, parts_.base, *logs));
 }
 
 void Agent::OnWorkersStarted(const std::string& logs) {
-  TellRound(AgentEventKind::kWorkersStarted);
   if (parts_.hang != nullptr) parts_.hang->BeginRound(*workers_, logs);
-  Do(policy_.OnWorkersStarted());
+  Do(core_.OnWorkersStarted());
 }
 
 void Agent::OnFirstFailure(const worker::FailureRecord& record) {
   StopWatching();
-  // The guard was faster than we were, or we stood still.
-  if (record.lost_touch) return OnFenced("the workers' time without a rendezvous is over");
-  spdlog::warn("rank {} {}", record.rank, record.what);
-  TellWorker(AgentEventKind::kWorkerFailed, record.rank, record.pid, record.what);
-  Do(policy_.OnFirstFailure(ToReport(record)));
+  Do(record.lost_touch ? core_.OnLostTouch() : core_.OnFirstFailure(ToReport(record)));
 }
 
 void Agent::StopWatching() {
@@ -248,25 +221,16 @@ void Agent::StopWatching() {
 }
 
 void Agent::OnWorkersDone(const worker::GroupResult& result) {
-  for (const worker::WorkerExit& exit : result.exits) {
-    if (exit.status) continue;
-    unfit_ = absl::StrCat("rank ", exit.rank, " (pid ", exit.pid, ") cannot be killed: it ",
-                          exit.stuck.empty() ? "does not end" : exit.stuck);
-  }
   for (const worker::FailureRecord& record : result.other_failures) {
     other_failures_.push_back(ToReport(record));
   }
   StopWatching();
   workers_.reset();
-  TellRound(AgentEventKind::kWorkersGone, EndName(result.end));
-  Do(policy_.OnWorkersGone(result.end == worker::GroupEnd::kSucceeded));
+  Do(core_.OnWorkersGone(result));
 }
 
 void Agent::Do(const StopWorkers& stop) {
-  if (workers_ == nullptr) return;
   StopWatching();
-  observer_.on_state(policy_.result() ? RunState::kStopping : RunState::kRestarting);
-  TellRound(AgentEventKind::kStopping, worker::SignalName(stop.signal));
   workers_->Stop({.first_signal = stop.signal, .grace = parts_.config.shutdown_timeout});
 }
 
@@ -289,15 +253,13 @@ void Agent::Do(const SayLeaving& leaving) {
 }
 
 void Agent::Do(const SayGoodbye& goodbye) {
-  health_check_.reset();
-  client_->Leave(goodbye.reason, [this] { Do(policy_.OnGoodbyeHeard()); });
+  client_->Leave(goodbye.reason, [this] { Do(core_.OnGoodbyeHeard()); });
 }
 
 void Agent::Do(const Finish&) {
-  health_check_.reset();
   // From the loop: whoever hears it may destroy this agent, which is on the stack now.
   boost::asio::post(
-      io_, [finished = std::move(finished_), result = *policy_.result()] { finished(result); });
+      io_, [finished = std::move(finished_), result = *core_.result()] { finished(result); });
 }
 
 void Agent::Do(const Tell& tell) {
@@ -306,6 +268,14 @@ void Agent::Do(const Tell& tell) {
   } else {
     spdlog::info("{}", tell.sentence);
   }
+}
+
+void Agent::Do(const RunState& state) {
+  observer_.on_state(state);
+}
+
+void Agent::Do(const AgentEvent& event) {
+  observer_.on_event(event);
 }
 
 rendezvous::JobSettings Agent::Settings() const {
@@ -323,23 +293,14 @@ rendezvous::JobSettings Agent::Settings() const {
 }
 
 rendezvous::WorkerFailure Agent::ToReport(const worker::FailureRecord& record) const {
-  rendezvous::WorkerFailure failure{.rank = record.rank,
-                                    .local_rank = record.local_rank,
-                                    .host = parts_.node.host,
-                                    .pid = record.pid,
-                                    .exit_code = record.status.exit_code,
-                                    .signal = record.status.signal,
-                                    .what = record.what,
-                                    .stderr_tail = record.stderr_tail,
-                                    .log_path = record.log_path,
-                                    .error_file = record.error_file};
   const HangMonitor* const hang = parts_.hang;
-  failure.before_first_beat = hang != nullptr && !hang->had_beat(record.rank);
-  failure.final = hang != nullptr && hang->ends_job(record.rank);
-  for (const ExitCodeRange& range : parts_.config.final_exit_codes) {
-    const int code = failure.exit_code;
-    if (failure.signal == 0 && range.first <= code && code <= range.last) failure.final = true;
+  ProgressFacts progress;
+  if (hang != nullptr) {
+    progress = {.no_beat_yet = !hang->had_beat(record.rank),
+                .ends_job = hang->ends_job(record.rank)};
   }
+  rendezvous::WorkerFailure failure =
+      ReportOf(record, parts_.node.host, progress, parts_.config.final_exit_codes);
   // Read here, where the file is: every node shows it.
   if (const auto error = ReadErrorFile(record.error_file)) {
     failure.error_message = error->message;

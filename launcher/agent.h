@@ -10,15 +10,15 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/status/statusor.h"
+#include "launcher/agent_core.h"
 #include "launcher/agent_event.h"
-#include "launcher/agent_policy.h"
 #include "launcher/environment.h"
 #include "launcher/hang_monitor.h"
 #include "launcher/launch_config.h"
 #include "launcher/log_layout.h"
 #include "launcher/rank_layout.h"
-#include "launcher/run_info.h"
 #include "launcher/run_result.h"
+#include "launcher/run_state.h"
 #include "launcher/workers_store.h"
 #include "rendezvous/client/rendezvous_client.h"
 #include "worker/console.h"
@@ -47,7 +47,7 @@ struct AgentObserver {
   std::function<void(const AgentEvent&)> on_event;
 };
 
-// The loop code around AgentPolicy: hands it what happens and does what it asks. Lives on the
+// The loop code around AgentCore: hands it what happens and does what it asks. Lives on the
 // loop's thread, which must be the main thread (see WorkerGroup). `io`, `console` and `store` must
 // outlive it.
 class Agent final : public rendezvous::RendezvousClient::Listener {
@@ -92,9 +92,12 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   void OnFenced(const std::string& why) override;
   void OnLost(const absl::Status& status) override;
 
-  void Do(const Actions& actions);
-  // One for each kind of Action.
-  void Do(const JoinRound& join);
+  void Do(const CoreActions& actions);
+  // One for each kind of CoreAction.
+  void Do(const CheckHealth&);
+  void Do(const DropHealthCheck&);
+  void Do(const AskForPlace& ask);
+  void Do(const GuardWorkers& guard);
   void Do(const StartWorkers& start);
   void Do(const StopWorkers& stop);
   void Do(const KillWorkers&);
@@ -104,12 +107,11 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   void Do(const SayGoodbye& goodbye);
   void Do(const Finish&);
   void Do(const Tell& tell);
+  void Do(const RunState& state);
+  void Do(const AgentEvent& event);
 
   rendezvous::JobSettings Settings() const;
   rendezvous::WorkerFailure ToReport(const worker::FailureRecord& record) const;
-  // Asks whether this node may take part, and then joins.
-  void CheckHealth(rendezvous::RoundNumber after);
-  void JoinAs(rendezvous::RoundNumber after, const std::string& unfit);
   void OnWorkersStarted(const std::string& logs);
   void OnFirstFailure(const worker::FailureRecord& record);
   // The workers end: whether one of them hangs is no question any more.
@@ -125,18 +127,12 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   const AgentParts parts_;
   const AgentObserver observer_;
 
-  AgentPolicy policy_;
+  AgentCore core_;
   std::function<void(const RunResult&)> finished_;
   std::unique_ptr<rendezvous::RendezvousClient> client_;
   std::unique_ptr<worker::WorkerGroup> workers_;
   std::unique_ptr<worker::HealthCheck> health_check_;
-  // Why this node must not go on: a worker that cannot be killed has its devices.
-  std::string unfit_;
   std::vector<rendezvous::WorkerFailure> other_failures_;
-  // Of the last Assignment.
-  rendezvous::RoundNumber round_ = rendezvous::kNoRound;
-  // Which the workers must not outlive (Listener::OnDeadline).
-  std::optional<rendezvous::TimePoint> deadline_;
 };
 
 }  // namespace muster::launcher

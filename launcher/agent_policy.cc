@@ -145,6 +145,11 @@ Actions AgentPolicy::OnLost(const absl::Status& status) {
   return End(RendezvousFailed{status}, Next::kQuit, SIGTERM);
 }
 
+Actions AgentPolicy::OnStartTooLate(const std::string& why) {
+  state_ = State::kFailed;
+  return KillAndRejoin(why);
+}
+
 Actions AgentPolicy::OnWorkersStarted() {
   if (state_ != State::kRunning) return {};
   return {ReportStarted{round_}};

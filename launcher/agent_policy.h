@@ -84,6 +84,9 @@ class AgentPolicy {
   // says for how long and for what reason. It may be heard of again.
   Actions OnFenced(const std::string& why);
 
+  // StartWorkers came so late that this node's place may have been given away: no worker was
+  // started; `why` says what had happened.
+  Actions OnStartTooLate(const std::string& why);
   // Every worker of StartWorkers has been started.
   Actions OnWorkersStarted();
   // The first worker failed; the others are being stopped.
@@ -102,6 +105,9 @@ class AgentPolicy {
 
   // How the run ended; set when Finish is asked for.
   const std::optional<RunResult>& result() const { return result_; }
+
+  // Between StartWorkers and OnWorkersGone, or what is told in its place.
+  bool workers_run() const { return state_ == State::kRunning || state_ == State::kStopping; }
 
  private:
   enum class State {
@@ -140,7 +146,6 @@ class AgentPolicy {
   // run are stopped first.
   Actions End(RunResult result, Next next, int signal);
   Actions Proceed();
-  bool workers_run() const { return state_ == State::kRunning || state_ == State::kStopping; }
   bool run_ends() const { return next_ == Next::kLeave || next_ == Next::kQuit; }
 
   State state_ = State::kJoining;

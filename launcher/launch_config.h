@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "launcher/exit_code_range.h"
 #include "launcher/numa_binding.h"
 #include "launcher/redirects.h"
 #include "rendezvous/core/types.h"
@@ -92,14 +93,6 @@ struct HealthPolicy {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
 
   bool operator==(const HealthPolicy&) const = default;
-};
-
-// Exit codes from `first` to `last`.
-struct ExitCodeRange {
-  int first = 0;
-  int last = 0;
-
-  bool operator==(const ExitCodeRange&) const = default;
 };
 
 // What each worker runs.

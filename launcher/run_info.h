@@ -7,15 +7,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "launcher/run_state.h"
 
 namespace muster::launcher {
-
-enum class RunState {
-  kWaiting,     // for other nodes
-  kRunning,     // its workers
-  kRestarting,  // they stop, to start again
-  kStopping,
-};
 
 // "waiting", "running", "restarting" or "stopping".
 absl::string_view ToString(RunState state);
