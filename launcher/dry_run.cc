@@ -74,9 +74,9 @@ AttemptLogs SupposedLogs(const LaunchConfig& config, const std::string& temp_dir
     return {.directory = "", .ranks = std::vector<RankLogs>(config.nproc_per_node)};
   }
   const std::string root =
-      config.log_dir.empty() ? absl::StrCat(temp_dir, "/muster_") : config.log_dir + "/";
-  return LogsIn(absl::StrCat(root, config.run_id, "_XXXXXXXX/attempt_0"), config.nproc_per_node,
-                LogContentOf(config));
+      config.log_dir.empty() ? absl::StrCat(temp_dir, "/muster_XXXXXXXX") : config.log_dir;
+  return LogsIn(absl::StrCat(root, "/", config.run_id, "_XXXXXXXX/attempt_0"),
+                config.nproc_per_node);
 }
 
 std::string DryRunText(const LaunchConfig& config, const Environment& own,

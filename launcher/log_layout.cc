@@ -51,31 +51,29 @@ absl::StatusOr<std::string> Absolute(const std::string& directory) {
 }  // namespace
 
 absl::StatusOr<LogLayout> LogLayout::Create(const std::string& log_dir, const std::string& run_id,
-                                            const std::string& temp_dir, LogContent content) {
-  if (log_dir == "/dev/null") return LogLayout("", content);
-  const auto root = Absolute(log_dir.empty() ? temp_dir : log_dir);
+                                            const std::string& temp_dir) {
+  if (log_dir == "/dev/null") return LogLayout("");
+  auto root = Absolute(log_dir.empty() ? temp_dir : log_dir);
   if (!root.ok()) return root.status();
-  if (!log_dir.empty()) {
+  if (log_dir.empty()) {
+    root = MakeUnique(absl::StrCat(*root, "/muster_"), 8);
+    if (!root.ok()) return root.status();
+  } else {
     std::error_code error;
     std::filesystem::create_directories(*root, error);
     if (error) return CannotMake(*root, error);
   }
-  auto run_directory =
-      MakeUnique(absl::StrCat(*root, log_dir.empty() ? "/muster_" : "/", run_id, "_"), 8);
+  auto run_directory = MakeUnique(absl::StrCat(*root, "/", run_id, "_"), 8);
   if (!run_directory.ok()) return run_directory.status();
-  return LogLayout(*std::move(run_directory), content);
+  return LogLayout(*std::move(run_directory));
 }
 
-AttemptLogs LogsIn(const std::string& directory, int nproc, LogContent content) {
+AttemptLogs LogsIn(const std::string& directory, int nproc) {
   AttemptLogs logs{.directory = directory,
                    .ranks = {},
                    .filtered_stdout_log = directory + "/filtered_stdout.log",
                    .filtered_stderr_log = directory + "/filtered_stderr.log"};
   for (int local_rank = 0; local_rank < nproc; ++local_rank) {
-    if (content == LogContent::kErrorFiles) {
-      logs.ranks.push_back({.error_file = absl::StrCat(directory, "/error_", local_rank, ".json")});
-      continue;
-    }
     const std::string of_rank = absl::StrCat(directory, "/", local_rank);
     logs.ranks.push_back({.stdout_log = of_rank + "/stdout.log",
                           .stderr_log = of_rank + "/stderr.log",
@@ -97,13 +95,12 @@ absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
     error = MakePrivate(attempt);
   }
   if (error) return CannotMake(attempt, error);
-  const bool has_rank_directories = content_ == LogContent::kAll;
-  for (int local_rank = 0; has_rank_directories && local_rank < nproc; ++local_rank) {
+  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
     const std::string directory = absl::StrCat(attempt, "/", local_rank);
     error = MakePrivate(directory);
     if (error) return CannotMake(directory, error);
   }
-  return LogsIn(attempt, nproc, content_);
+  return LogsIn(attempt, nproc);
 }
 
 }  // namespace muster::launcher

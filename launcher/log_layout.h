@@ -1,11 +1,10 @@
 // Where the logs of a run lie, in torchrun's layout:
 //   <log dir>/<run id>_XXXXXXXX/attempt_<restart count>/<local rank>/
 //       stdout.log, stderr.log, error.json
-// and beside the local ranks filtered_stdout.log and filtered_stderr.log. Where nobody has asked
-// for logs the error files alone have a place, and no directory is made that nobody asked for:
-//   <temporary directory>/muster_<run id>_XXXXXXXX/attempt_<restart count>/error_<local rank>.json
-// Each agent process has a run directory of its own, so nodes may share a log directory. Nothing is
-// ever deleted.
+// and beside the local ranks filtered_stdout.log and filtered_stderr.log. Without a log directory
+// it is <temporary directory>/muster_XXXXXXXX, and the names in it are the same, whatever is
+// written there: scripts take a path such as TORCHELASTIC_ERROR_FILE apart. Each agent process has
+// a run directory of its own, so nodes may share a log directory. Nothing is ever deleted.
 #pragma once
 
 #include <string>
@@ -37,14 +36,8 @@ struct AttemptLogs {
   std::string filtered_stderr_log;
 };
 
-// What is to be written.
-enum class LogContent {
-  kAll,         // what workers say, or there is a --log-dir
-  kErrorFiles,  // nothing else
-};
-
 // The names within an attempt's directory; nothing is made.
-AttemptLogs LogsIn(const std::string& directory, int nproc, LogContent content);
+AttemptLogs LogsIn(const std::string& directory, int nproc);
 
 // Copied freely; the directories are not removed with it.
 class LogLayout {
@@ -53,7 +46,7 @@ class LogLayout {
   // for a fresh directory in `temp_dir`, "/dev/null" turns logs off. The error names the directory
   // and the cause.
   static absl::StatusOr<LogLayout> Create(const std::string& log_dir, const std::string& run_id,
-                                          const std::string& temp_dir, LogContent content);
+                                          const std::string& temp_dir);
 
   // Makes the directories for `nproc` workers. The first round with a restart count gets
   // attempt_<count>; a later one with the same count, after nodes came or went, gets
@@ -65,11 +58,9 @@ class LogLayout {
   const std::string& run_directory() const { return run_directory_; }
 
  private:
-  LogLayout(std::string run_directory, LogContent content)
-      : run_directory_(std::move(run_directory)), content_(content) {}
+  explicit LogLayout(std::string run_directory) : run_directory_(std::move(run_directory)) {}
 
   std::string run_directory_;
-  LogContent content_;
 };
 
 }  // namespace muster::launcher

@@ -84,19 +84,7 @@ bool IsShown(const LaunchConfig& config, int local_rank) {
 // torchrun's default has no space behind the colon.
 constexpr char kDefaultTemplate[] = "[${role_name}${local_rank}]:";
 
-bool ChoosesAny(const Redirects& streams) {
-  return streams.all != Streams::kNone ||
-         std::any_of(streams.by_local_rank.begin(), streams.by_local_rank.end(),
-                     [](const auto& rank) { return rank.second != Streams::kNone; });
-}
-
 }  // namespace
-
-LogContent LogContentOf(const LaunchConfig& config) {
-  const bool all =
-      !config.log_dir.empty() || ChoosesAny(config.redirects) || ChoosesAny(config.tee);
-  return all ? LogContent::kAll : LogContent::kErrorFiles;
-}
 
 std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
                                             const rendezvous::Assignment& assignment,

@@ -27,9 +27,6 @@ struct NodeBase {
   std::string beat_socket;
 };
 
-// All logs if there is a log directory, or a stream that is redirected or tee'd.
-LogContent LogContentOf(const LaunchConfig& config);
-
 // One spec for each local rank, in order. Each worker has the base's environment, with torchrun's
 // variables put over it. `logs` must have an entry for each local rank, and with virtual local
 // ranks the environment a device for each (flags.cc has seen to that).

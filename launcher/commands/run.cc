@@ -93,8 +93,7 @@ class Run {
     absl::StatusOr<NodeBase> base = MakeNodeBase(config_, environment_, machine_);
     if (!base.ok()) return Fail(base.status(), kSetUpFailed);
     absl::StatusOr<LogLayout> logs =
-        LogLayout::Create(config_.log_dir, config_.run_id, GetOr(environment_, "TMPDIR", "/tmp"),
-                          LogContentOf(config_));
+        LogLayout::Create(config_.log_dir, config_.run_id, GetOr(environment_, "TMPDIR", "/tmp"));
     if (!logs.ok()) return Fail(logs.status(), kSetUpFailed);
     for (const std::string& note : config_.notes) spdlog::warn("{}", note);
     entry_.emplace(io_, config_, environment_, base->environment, machine_, logs->run_directory());

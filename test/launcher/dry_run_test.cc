@@ -56,6 +56,14 @@ TEST(DryRunTest, SecondOfTwoNodesWithStaticRanksIsKnownWhole) {
                               "/logs/r1_XXXXXXXX/attempt_0/1/stdout.log\n"));
 }
 
+// "My script takes the local rank from TORCHELASTIC_ERROR_FILE's directory, as under torchrun, and
+// finds attempt_0 there."
+TEST(DryRunTest, ErrorFileOfARunWithoutLogsLiesWhereTorchrunHasIt) {
+  EXPECT_THAT(DryRun(SomeConfig()),
+              HasSubstr("TORCHELASTIC_ERROR_FILE="
+                        "/tmp/muster_XXXXXXXX/r1_XXXXXXXX/attempt_0/1/error.json \\\n"));
+}
+
 TEST(DryRunTest, BoundCpusAreShown) {
   LaunchConfig config = SomeConfig();
   auto specs = LayOutRanks(config, SupposedAssignment(config), {}, SupposedLogs(config, "/tmp"));

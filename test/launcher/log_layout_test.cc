@@ -25,8 +25,7 @@ bool IsPrivateDirectory(const std::string& path) {
 
 TEST(LogLayoutTest, NamesAreTorchruns) {
   const TempDir temp;
-  const auto layout =
-      LogLayout::Create(temp.path() + "/logs/here", "job1", "/nowhere", LogContent::kAll);
+  const auto layout = LogLayout::Create(temp.path() + "/logs/here", "job1", "/nowhere");
   ASSERT_TRUE(layout.ok()) << layout.status();
   EXPECT_THAT(layout->run_directory(), MatchesRegex(temp.path() + "/logs/here/job1_[a-z0-9]{8}"));
   EXPECT_TRUE(IsPrivateDirectory(layout->run_directory()));
@@ -44,7 +43,7 @@ TEST(LogLayoutTest, NamesAreTorchruns) {
 
 TEST(LogLayoutTest, RoundWithTheSameRestartCountKeepsTheEarlierOnesLogs) {
   const TempDir temp;
-  const auto layout = LogLayout::Create(temp.path(), "job1", "/nowhere", LogContent::kAll);
+  const auto layout = LogLayout::Create(temp.path(), "job1", "/nowhere");
   ASSERT_TRUE(layout.ok());
   const auto first = layout->BeginAttempt(0, 0, 1);
   ASSERT_TRUE(first.ok());
@@ -60,44 +59,40 @@ TEST(LogLayoutTest, RoundWithTheSameRestartCountKeepsTheEarlierOnesLogs) {
 
 TEST(LogLayoutTest, AgentsThatShareALogDirectoryDoNotShareLogs) {
   const TempDir temp;
-  const auto a = LogLayout::Create(temp.path(), "job1", "/nowhere", LogContent::kAll);
-  const auto b = LogLayout::Create(temp.path(), "job1", "/nowhere", LogContent::kAll);
+  const auto a = LogLayout::Create(temp.path(), "job1", "/nowhere");
+  const auto b = LogLayout::Create(temp.path(), "job1", "/nowhere");
   ASSERT_TRUE(a.ok() && b.ok());
   EXPECT_NE(a->run_directory(), b->run_directory());
 }
 
-TEST(LogLayoutTest, WithoutALogDirectoryLogsGoToAFreshOneInTheTemporaryDirectory) {
+TEST(LogLayoutTest, WithoutALogDirectoryTheLayoutIsTheSameInAFreshOneInTheTemporaryDirectory) {
   const TempDir temp;
-  const auto layout = LogLayout::Create("", "job1", temp.path(), LogContent::kAll);
+  const auto layout = LogLayout::Create("", "job1", temp.path());
   ASSERT_TRUE(layout.ok()) << layout.status();
-  EXPECT_THAT(layout->run_directory(), MatchesRegex(temp.path() + "/muster_job1_[a-z0-9]{8}"));
-}
-
-// A thousand workers that write no log need no thousand directories.
-TEST(LogLayoutTest, ErrorFilesAloneLieBesideOneAnother) {
-  const TempDir temp;
-  const auto layout = LogLayout::Create("", "job1", temp.path(), LogContent::kErrorFiles);
-  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_THAT(layout->run_directory(),
+              MatchesRegex(temp.path() + "/muster_[a-z0-9]{8}/job1_[a-z0-9]{8}"));
   const auto attempt = layout->BeginAttempt(1, 3, 2);
   ASSERT_TRUE(attempt.ok()) << attempt.status();
   const std::string directory = layout->run_directory() + "/attempt_1";
-  EXPECT_EQ(attempt->ranks, (std::vector<RankLogs>{{.error_file = directory + "/error_0.json"},
-                                                   {.error_file = directory + "/error_1.json"}}));
-  EXPECT_TRUE(std::filesystem::is_empty(directory));
+  EXPECT_EQ(attempt->ranks[0].error_file, directory + "/0/error.json");
+  EXPECT_EQ(attempt->ranks[1].error_file, directory + "/1/error.json");
+  // A worker writes its error file while it dies, and makes no directory for it.
+  EXPECT_TRUE(IsPrivateDirectory(directory + "/0"));
+  EXPECT_TRUE(IsPrivateDirectory(directory + "/1"));
 }
 
 TEST(LogLayoutTest, RelativeDirectoryIsMadeAbsoluteForWorkersThatChangeTheirs) {
   const TempDir temp;
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(temp.path());
-  const auto layout = LogLayout::Create("logs", "job1", "/nowhere", LogContent::kAll);
+  const auto layout = LogLayout::Create("logs", "job1", "/nowhere");
   std::filesystem::current_path(before);
   ASSERT_TRUE(layout.ok()) << layout.status();
   EXPECT_THAT(layout->run_directory(), MatchesRegex(temp.path() + "/logs/job1_[a-z0-9]{8}"));
 }
 
 TEST(LogLayoutTest, DevNullTurnsLogsOff) {
-  const auto layout = LogLayout::Create("/dev/null", "job1", "/nowhere", LogContent::kAll);
+  const auto layout = LogLayout::Create("/dev/null", "job1", "/nowhere");
   ASSERT_TRUE(layout.ok());
   EXPECT_EQ(layout->run_directory(), "");
   const auto attempt = layout->BeginAttempt(0, 0, 2);
@@ -109,21 +104,18 @@ TEST(LogLayoutTest, DevNullTurnsLogsOff) {
 TEST(LogLayoutTest, DirectoryThatCannotBeMadeIsNamedWithTheCause) {
   const TempDir temp;
   const std::string file = temp.Write("file", "");
-  EXPECT_EQ(
-      LogLayout::Create(file + "/logs", "job1", "/nowhere", LogContent::kAll).status().message(),
-      "make log directory " + file + "/logs: Not a directory");
-  EXPECT_THAT(
-      std::string(LogLayout::Create(file, "job1", "/nowhere", LogContent::kAll).status().message()),
-      HasSubstr("make log directory " + file));
-  EXPECT_THAT(
-      std::string(LogLayout::Create("", "job1", "/nowhere", LogContent::kAll).status().message()),
-      MatchesRegex("make log directory /nowhere/muster_job1_[a-z0-9]{8}: "
-                   "No such file or directory"));
+  EXPECT_EQ(LogLayout::Create(file + "/logs", "job1", "/nowhere").status().message(),
+            "make log directory " + file + "/logs: Not a directory");
+  EXPECT_THAT(std::string(LogLayout::Create(file, "job1", "/nowhere").status().message()),
+              HasSubstr("make log directory " + file));
+  EXPECT_THAT(std::string(LogLayout::Create("", "job1", "/nowhere").status().message()),
+              MatchesRegex("make log directory /nowhere/muster_[a-z0-9]{8}: "
+                           "No such file or directory"));
 }
 
 TEST(LogLayoutTest, DirectoryThatDisappearedWhileTheJobRanIsAnError) {
   const TempDir temp;
-  const auto layout = LogLayout::Create(temp.path(), "job1", "/nowhere", LogContent::kAll);
+  const auto layout = LogLayout::Create(temp.path(), "job1", "/nowhere");
   ASSERT_TRUE(layout.ok());
   ASSERT_TRUE(std::filesystem::remove(layout->run_directory()));
   EXPECT_EQ(
