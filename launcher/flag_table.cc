@@ -87,7 +87,9 @@ const std::array kTable = {
     Flag{.name = "--standalone",
          .kind = kSwitch,
          .group = kRendezvous,
-         .help = "One node, without any network; endpoint and addresses are not looked at.",
+         .help = "One node, without any network, under a fresh run id; endpoint, addresses and "
+                 "--rdzv-id "
+                 "are not looked at.",
          .default_text = "on for one node without endpoint and master port",
          .set = SetStandalone},
     Flag{.name = "--rdzv-endpoint",

@@ -119,7 +119,9 @@ absl::Status SetNodeRank(const RunFlags& flags, const Environment& environment,
 }
 
 std::string ChooseRunId(const RunFlags& flags, RendezvousMode mode) {
-  if (!flags.rdzv_id.empty()) return flags.rdzv_id;
+  // --standalone overrides every --rdzv flag, as torchrun's does: two such jobs on one machine
+  // never share a name, whatever the script around them gives.
+  if (!flags.rdzv_id.empty() && !flags.standalone) return flags.rdzv_id;
   // Nodes that meet must agree on the id, so it cannot be drawn; "none" is torchrun's.
   return mode == RendezvousMode::kStandalone ? absl::StrCat("standalone-", RandomName(8)) : "none";
 }

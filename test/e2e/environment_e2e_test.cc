@@ -74,9 +74,9 @@ class EnvironmentTest : public E2eTest {
 };
 
 TEST_F(EnvironmentTest, StandaloneWorkersGetAllOfTorchrunsVariables) {
-  Command agent = StartEnv({"--standalone", "--nproc-per-node=4", "--rdzv-id=job7",
-                            "--max-restarts=2", "--role=trainer"},
-                           {"CUDA_VISIBLE_DEVICES=4,5"});
+  Command agent =
+      StartEnv({"--nproc-per-node=4", "--rdzv-id=job7", "--max-restarts=2", "--role=trainer"},
+               {"CUDA_VISIBLE_DEVICES=4,5"});
   ExpectSuccess(agent);
 
   std::map<std::string, Variables> workers = ReadWorkers();

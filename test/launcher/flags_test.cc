@@ -444,7 +444,8 @@ TEST(FlagsTest, ModeFollowsFromWhatIsGiven) {
       {{"--nproc-per-node=8"}, kStandalone, {}, nullptr},
       {{"--standalone"}, kStandalone, {}, nullptr},
       {{"--standalone", "--nnodes=1:4"}, kStandalone, {}, nullptr},
-      {{"--standalone", "--rdzv-endpoint=h:1", "--rdzv-id=a"}, kStandalone, {}, "a"},
+      {{"--standalone", "--rdzv-endpoint=h:1", "--rdzv-id=a"}, kStandalone, {}, nullptr},
+      {{"--rdzv-id=a"}, kStandalone, {}, "a"},
       {{"--rdzv-backend=static"}, kStandalone, {}, nullptr},
       {{"--rdzv-backend=c10d"}, kStandalone, {}, nullptr},
       {{"--rdzv-backend=c10d", "--rdzv-endpoint=localhost:0"}, kStandalone, {}, nullptr},
@@ -477,6 +478,16 @@ TEST(FlagsTest, ModeFollowsFromWhatIsGiven) {
       EXPECT_EQ(config.max_nodes, 1) << what;
     }
   }
+}
+
+// "Our script exports PET_RDZV_ID; under torchrun two standalone jobs still had ids of their own."
+TEST(FlagsTest, StandaloneJobHasAFreshRunIdEvenWhenOneIsGiven) {
+  const Args flag = {"--standalone", "--rdzv-id=job7"};
+  EXPECT_EQ(Config(flag).run_id.substr(0, 11), "standalone-");
+  EXPECT_NE(Config(flag).run_id, Config(flag).run_id);
+  const LaunchConfig by_environment =
+      Config({}, {{"PET_STANDALONE", "1"}, {"PET_RDZV_ID", "job7"}});
+  EXPECT_EQ(by_environment.run_id.substr(0, 11), "standalone-");
 }
 
 TEST(FlagsTest, StaticRendezvousHasEachNodeAndItsOwnJoinTimeout) {
