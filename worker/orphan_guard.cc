@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -23,6 +22,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "worker/close_range.h"
 #include "worker/dead_mans_switch.h"
 #include "worker/orphan_hunt.h"
 
@@ -212,7 +212,7 @@ void RemoveCgroup(const GuardPlan& plan) {
   // Nothing of the agent's is held open: not its terminal, and not the pipe's other end, which
   // would never come to an end then.
   dup2(pipe, STDIN_FILENO);
-  syscall(SYS_close_range, kAgentDescriptor, UINT_MAX, 0);
+  CloseFrom(kAgentDescriptor);
   // This gets the lowest number that is free. When the agent has died already the number means
   // nothing, or another process; then there is nothing to wait for.
   syscall(SYS_pidfd_open, plan.agent, 0);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "worker/directory_entries.h"
 #include "worker/env_names.h"
 
 namespace muster::worker {
@@ -22,30 +23,6 @@ constexpr timespec kBetweenRounds{0, 10'000'000};
 // loses its environment a moment before its children lose it.
 constexpr std::time_t kPatience = 2;
 constexpr int kMaxCgroupDepth = 8;
-
-// As getdents64 writes it.
-struct DirectoryEntry {
-  std::uint64_t inode;
-  std::int64_t offset;
-  unsigned short size;
-  unsigned char type;
-  char name[];
-};
-
-// Calls visit(name, type) for each entry of a directory; readdir() allocates.
-template <typename Visit>
-void ForEachEntry(int directory, Visit visit) {
-  alignas(DirectoryEntry) char buffer[8192];
-  for (;;) {
-    const long count = syscall(SYS_getdents64, directory, buffer, sizeof buffer);
-    if (count <= 0) return;
-    for (long at = 0; at < count;) {
-      const auto* entry = reinterpret_cast<const DirectoryEntry*>(buffer + at);
-      visit(entry->name, entry->type);
-      at += entry->size;
-    }
-  }
-}
 
 ssize_t ReadSome(int file, char* buffer, std::size_t size) {
   ssize_t count;

@@ -20,6 +20,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "worker/close_range.h"
 #include "worker/program.h"
 
 namespace muster::worker {
@@ -120,8 +121,8 @@ int RunChild(void* argument) {
     if (::dup2(plan.stdio[target], target) < 0) FailInChild(plan, Step::kDescriptors);
   }
   // Ours are close-on-exec already; this is for what others opened in our process or left open in
-  // it. A kernel before 5.11 does not know the flag, and then those few pass on.
-  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+  // it.
+  CloseOnExecFrom(3);
   ::sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
   ::execve(plan.program, plan.argv, plan.envp);
   FailInChild(plan, Step::kExec);
@@ -133,12 +134,6 @@ constexpr std::uint64_t kLikeVfork = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
 
 std::uint64_t Flags(const ChildPlan& plan) {
   return kLikeVfork | (plan.shares_files ? CLONE_FILES : 0);
-}
-
-// Since Linux 5.9, where a container does not forbid it.
-bool HasCloseRange() {
-  static const bool has = ::close_range(~0U, ~0U, 0) == 0;
-  return has;
 }
 
 // More than RunChild() needs, also when it is instrumented.
