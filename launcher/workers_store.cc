@@ -1,7 +1,5 @@
 #include "launcher/workers_store.h"
 
-#include <poll.h>
-
 #include <string>
 #include <utility>
 
@@ -31,11 +29,6 @@ bool IsStaticOfMany(const LaunchConfig& config) {
          config.worker_store == WorkerStore::kAgent;
 }
 
-bool HasHungUp(boost::asio::ip::tcp::socket& connection) {
-  pollfd poll_for = {connection.native_handle(), POLLRDHUP, 0};
-  return poll(&poll_for, 1, 0) > 0;
-}
-
 }  // namespace
 
 WorkersStore::WorkersStore(boost::asio::io_context& io, const LaunchConfig& config,
@@ -53,7 +46,7 @@ WorkersStore::WorkersStore(boost::asio::io_context& io, const LaunchConfig& conf
     if (round_runs_) {
       server_.Adopt(std::move(connection));
     } else {
-      early_.push_back(std::move(connection));
+      early_.Add(std::move(connection));
     }
   });
 }
@@ -68,7 +61,7 @@ absl::StatusOr<std::uint16_t> WorkersStore::Prepare() {
   }
   server_.Reset();
   round_runs_ = false;
-  early_.clear();
+  early_.Clear();
   if (shared_ != nullptr) return shared_->port();
   if (elsewhere_ != 0) return elsewhere_;
   server_.Close();
@@ -87,7 +80,7 @@ absl::StatusOr<std::uint16_t> WorkersStore::Prepare() {
 
 void WorkersStore::Close() {
   if (shared_ != nullptr) shared_->OnStoreConnection(nullptr);
-  early_.clear();
+  early_.Clear();
   listening_.clear();
   server_.Close();
 }
@@ -104,9 +97,9 @@ absl::Status WorkersStore::BeginRound(const rendezvous::Assignment& assignment) 
   allowed.insert(allowed.end(), {"127.0.0.1", "::1"});
   server_.AllowOnly(std::move(allowed));
   round_runs_ = true;
-  for (boost::asio::ip::tcp::socket& connection : std::exchange(early_, {})) {
-    // The last round's workers are gone by now, and with them their ends.
-    if (!HasHungUp(connection)) server_.Adopt(std::move(connection));
+  // Without the last round's workers: they are gone by now, and with them their ends.
+  for (boost::asio::ip::tcp::socket& connection : early_.Take()) {
+    server_.Adopt(std::move(connection));
   }
   for (boost::asio::ip::tcp::acceptor& socket : std::exchange(listening_, {})) {
     const absl::Status status = server_.Serve(socket.release());

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "launcher/early_connections.h"
 #include "launcher/launch_config.h"
 #include "launcher/reserved_port.h"
 #include "rendezvous/core/types.h"
@@ -59,7 +60,7 @@ class WorkersStore {
 
   // Of the shared port: connections of workers that were faster than our own Assignment.
   bool round_runs_ = false;
-  std::vector<boost::asio::ip::tcp::socket> early_;
+  EarlyConnections early_;
 
   std::optional<ReservedPort> reserved_;
   std::vector<boost::asio::ip::tcp::acceptor> listening_;

@@ -1,7 +1,11 @@
 // Which node serves the workers' store, where, and for whom.
 #include "launcher/workers_store.h"
 
+#include <sys/resource.h>
+
+#include <set>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -135,6 +139,41 @@ TEST_F(WorkersStoreTest, StaticNodesShareTheOnePort) {
 
   WorkersStore other(io_, Static(2, 1, server.port()), nullptr);
   EXPECT_EQ(*other.Prepare(), server.port()) << "where node rank 0 serves";
+}
+
+// "Somebody connected to the master port again and again before the job was together, and the agent
+// ran out of file descriptors": each connection was kept until the round began.
+TEST_F(WorkersStoreTest, EarlyConnectionsLeaveDescriptorsAndThoseThatHungUpGoFirst) {
+  rlimit before = {};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit few = {400, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  rendezvous::Server server(io_);
+  ASSERT_TRUE(server.Listen({"127.0.0.1", 0}, rendezvous::Credentials::Plaintext()).ok());
+  WorkersStore store(io_, Static(2, 0, server.port()), &server);
+  ASSERT_TRUE(store.Prepare().ok());
+
+  std::vector<tcp::socket> clients;
+  for (int i = 0; i < 110; ++i) clients.push_back(Ask(server.port()));
+  // A quarter of the descriptors: those that came last find no room.
+  EXPECT_EQ(Answer(clients.back()), 0);
+  EXPECT_EQ(Answer(clients[100]), 0);
+  for (int i = 40; i < 50; ++i) clients[i].close();
+  std::vector<tcp::socket> late;
+  for (int i = 0; i < 10; ++i) late.push_back(Ask(server.port()));
+  tcp::socket too_many = Ask(server.port());
+  EXPECT_EQ(Answer(too_many), 0);
+
+  ASSERT_TRUE(store.BeginRound(Round(0)).ok());
+  std::set<std::int64_t> answers;
+  for (int i = 0; i < 100; ++i) {
+    if (clients[i].is_open()) answers.insert(Answer(clients[i]));
+  }
+  for (tcp::socket& worker : late) answers.insert(Answer(worker));
+  EXPECT_EQ(answers.size(), 100u);
+  EXPECT_EQ(*answers.begin(), 1) << "somebody who had room was not served";
+  store.Close();
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_F(WorkersStoreTest, WorkerWithRankZeroFindsItsPortFree) {
