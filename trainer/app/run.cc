@@ -64,8 +64,9 @@ absl::StatusOr<int> RunRank(const Options& options, const Environment& env) {
     if (!writable.ok()) return writable;
     const double gflops = MeasureMatmulGflops();
     progress.Say(StartLine(options, env, threads, gflops));
-    if (const auto warning = SlowBlasWarning(gflops)) {
-      std::cerr << absl::StrCat("muster-train: warning: ", *warning, "\n");
+    if (const auto file = LoadedReferenceBlas()) {
+      std::cerr << absl::StrCat("muster-train: warning: ", ReferenceBlasWarning(*file, gflops),
+                                "\n");
     }
   }
   SetThreads(threads);

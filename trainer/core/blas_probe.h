@@ -1,4 +1,4 @@
-// How fast matrices are multiplied here.
+// What multiplies matrices here, and how fast.
 #pragma once
 
 #include <optional>
@@ -11,8 +11,13 @@ namespace muster::trainer {
 // will train, before SetThreads(): LibTorch's and OpenBLAS's threads are set to one.
 double MeasureMatmulGflops();
 
-// The sentence for somebody whose LibTorch stands on the reference BLAS, which is about 25 times
-// slower than OpenBLAS; nullopt when `gflops` is above what it ever reaches.
-std::optional<std::string> SlowBlasWarning(double gflops);
+// The file of the reference BLAS if that is what multiplies matrices in this process; nullopt with
+// any other, and where it cannot be told. Decided by what is loaded, as any BLAS is slow on an old
+// machine or a busy one.
+std::optional<std::string> LoadedReferenceBlas();
+
+// The sentence for somebody whose LibTorch stands on that one, which is about 25 times slower than
+// OpenBLAS.
+std::string ReferenceBlasWarning(const std::string& file, double gflops);
 
 }  // namespace muster::trainer

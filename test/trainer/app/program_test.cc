@@ -81,6 +81,30 @@ TEST_F(ProgramTest, SaysWhatItRunsOnBeforeItBegins) {
   EXPECT_NE(out.find("\njoined: "), std::string::npos) << out;
 }
 
+// "The first thing it told me was to install a package that is installed": four ranks measured at
+// once, and OpenBLAS was slow for that moment. Here it is slow for the whole run.
+TEST_F(ProgramTest, SlowMachineWithOpenBlasIsNotToldToInstallIt) {
+  Ranks ranks(MusterTrainWith(Small({"--max-steps", "1", "--no-eval"})), 1,
+              {"OPENBLAS_CORETYPE=Atom"});
+  EXPECT_EQ(ranks.Wait(), std::vector<int>{0});
+  EXPECT_EQ(ranks.errors().find("warning"), std::string::npos) << ranks.errors();
+}
+
+// A user trained 25 times slower than need be, and nothing said why.
+TEST_F(ProgramTest, TheReferenceBlasIsWarnedOf) {
+  const fs::path folder = "/usr/lib/x86_64-linux-gnu/blas";
+  if (!fs::exists(folder / "libblas.so.3")) GTEST_SKIP() << "libblas3 is not installed";
+  Ranks ranks(MusterTrainWith(Small({"--max-steps", "1", "--no-eval"})), 1,
+              {"LD_LIBRARY_PATH=" + folder.string()});
+  EXPECT_EQ(ranks.Wait(), std::vector<int>{0});
+  const std::string errors = ranks.errors();
+  EXPECT_NE(
+      errors.find("by the reference BLAS (" + fs::canonical(folder / "libblas.so.3").string()),
+      std::string::npos)
+      << errors;
+  EXPECT_NE(errors.find("install libopenblas0-pthread"), std::string::npos) << errors;
+}
+
 TEST_F(ProgramTest, WhatItExportsIsWhatItCanBeginWith) {
   TrainOk(Small({"--max-steps", "3", "--no-eval", "--export", dir_.Path("model.safetensors")}));
   const std::string trained = ReadAll(dir_.Path("model.pt"));
