@@ -1,4 +1,6 @@
 // musterd: parse, listen, say so, run until told to end.
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -8,13 +10,14 @@
 #include <variant>
 #include <vector>
 
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "rendezvous/core/phrases.h"
+#include "rendezvous/daemon_log.h"
 #include "rendezvous/journal/sqlite_journal.h"
 #include "rendezvous/ready_fd.h"
 #include "rendezvous/server.h"
@@ -94,14 +97,15 @@ class Ending {
 
 // What is on the disk is not known any more: nobody may be told anything, and the next start reads
 // what there is. Agents ride it out.
-[[noreturn]] void EndAtOnce(const absl::Status& status) {
-  std::fprintf(stderr, "musterd: %s; ending, so that a new start goes on from what is on disk\n",
-               std::string(status.message()).c_str());
+[[noreturn]] void EndAtOnce(DaemonLog& log, const absl::Status& status) {
+  log.Write(absl::StrCat("musterd: ", status.message(),
+                         "; ending, so that a new start goes on from what is on disk\n"));
+  log.End();
   std::_Exit(kNoJournal);
 }
 
-int Fail(const absl::Status& status, const char* advice, int exit_code) {
-  std::fprintf(stderr, "musterd: %s%s\n", std::string(status.message()).c_str(), advice);
+int Fail(DaemonLog& log, const absl::Status& status, const char* advice, int exit_code) {
+  log.Write(absl::StrCat("musterd: ", status.message(), advice, "\n"));
   return exit_code;
 }
 
@@ -112,7 +116,7 @@ int Main(int argc, char** argv) {
     return exit->exit_code;
   }
   const ServerConfig& config = std::get<ServerConfig>(parsed);
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("musterd"));
+  DaemonLog log("musterd", STDERR_FILENO);
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   std::signal(SIGPIPE, SIG_IGN);
 
@@ -123,19 +127,22 @@ int Main(int argc, char** argv) {
     opened = std::make_unique<Server>(io);
   } else {
     auto state = OpenSqliteJournal(io, config.state_dir);
-    if (!state.ok()) return Fail(state.status(), "", kNoJournal);
+    if (!state.ok()) return Fail(log, state.status(), "", kNoJournal);
     journal = std::move(state->journal);
     absl::Status restored;
     opened = std::make_unique<Server>(
-        io, Server::Memory{journal.get(), std::move(state->contents), EndAtOnce}, &restored);
-    if (!restored.ok()) return Fail(restored, "", kNoJournal);
+        io,
+        Server::Memory{journal.get(), std::move(state->contents),
+                       [&log](const absl::Status& status) { EndAtOnce(log, status); }},
+        &restored);
+    if (!restored.ok()) return Fail(log, restored, "", kNoJournal);
     spdlog::info("{} with {} remembered in {}", Count(opened->driver().job_count(), "job"),
                  Count(opened->driver().agent_count(), "node"), config.state_dir);
   }
   Server& server = *opened;
   if (const absl::Status status = server.Listen(config.listen, Credentials::Plaintext());
       !status.ok()) {
-    return Fail(status,
+    return Fail(log, status,
                 status.code() == absl::StatusCode::kAlreadyExists
                     ? "; is another musterd running there? Stop it, or choose another port with "
                       "--listen"
