@@ -9,6 +9,8 @@
 #include "launcher/local_address.h"
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
+#include "rendezvous/descriptor_limit.h"
+#include "worker/descriptor_limit.h"
 
 namespace muster::launcher {
 namespace {
@@ -75,6 +77,10 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context&
     if (listening.ok()) {
       spdlog::info("this node hosts the rendezvous at {}", ToString(config.endpoint));
       access.server_ = std::move(server);
+      // Other nodes' agents, and with static ranks their workers, connect to this process.
+      if (const auto before = rendezvous::RaiseDescriptorLimit()) {
+        worker::SetDescriptorLimitOfWorkers(*before);
+      }
       return access;
     }
     if (listening.code() != absl::StatusCode::kAlreadyExists || must_host) return listening;

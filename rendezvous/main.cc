@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/phrases.h"
 #include "rendezvous/daemon_log.h"
+#include "rendezvous/descriptor_limit.h"
 #include "rendezvous/journal/sqlite_journal.h"
 #include "rendezvous/ready_fd.h"
 #include "rendezvous/server.h"
@@ -119,6 +120,7 @@ int Main(int argc, char** argv) {
   DaemonLog log("musterd", STDERR_FILENO);
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   std::signal(SIGPIPE, SIG_IGN);
+  RaiseDescriptorLimit();
 
   boost::asio::io_context io(1);
   std::unique_ptr<Journal> journal;

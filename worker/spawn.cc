@@ -5,6 +5,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -21,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "worker/close_range.h"
+#include "worker/descriptor_limit.h"
 #include "worker/program.h"
 
 namespace muster::worker {
@@ -45,6 +47,7 @@ struct ChildPlan {
   int join_fd;            // of the control group that it is not born into; -1: none
   const cpu_set_t* cpus;  // null: as the parent's
   std::size_t cpus_size;
+  std::optional<rlim_t> descriptor_limit;
   // It shares our descriptors, until it makes itself a copy of those up to highest_fd.
   bool shares_files;
   int highest_fd;
@@ -96,6 +99,14 @@ void ResetSignalHandlers() {
   }
 }
 
+// The soft one.
+void SetDescriptorLimit(rlim_t soft) {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min(soft, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 // Runs in the child until exec: async-signal-safe calls only.
 int RunChild(void* argument) {
   ChildPlan& plan = *static_cast<ChildPlan*>(argument);
@@ -123,6 +134,7 @@ int RunChild(void* argument) {
   // Ours are close-on-exec already; this is for what others opened in our process or left open in
   // it.
   CloseOnExecFrom(3);
+  if (plan.descriptor_limit) SetDescriptorLimit(*plan.descriptor_limit);
   ::sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
   ::execve(plan.program, plan.argv, plan.envp);
   FailInChild(plan, Step::kExec);
@@ -269,6 +281,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
   plan.parent = ::getpid();
   plan.join_fd = request.join_fd;
   plan.shares_files = HasCloseRange();
+  plan.descriptor_limit = DescriptorLimitOfWorkers();
   std::optional<CpuSet> cpus;
   if (!request.cpus.empty()) {
     if (*std::min_element(request.cpus.begin(), request.cpus.end()) < 0) {

@@ -41,7 +41,8 @@ struct Spawned {
 // Starts the program and returns when it runs, that is after exec (about 1 ms). It leads a session
 // and process group of its own, whose id is its pid, and gets SIGKILL when the calling thread ends:
 // call this from the main thread only. It has descriptors 0, 1, 2 and no other, default signal
-// dispositions (but an ignored SIGHUP, nohup's, stays ignored) and the signal mask of the caller.
+// dispositions (but an ignored SIGHUP, nohup's, stays ignored) and the signal mask of the caller;
+// our resource limits, but for what descriptor_limit.h says.
 //
 // On error nothing is left behind. ResourceExhausted means that the system has no process to give
 // just now, and it may be tried again later. NotFound and PermissionDenied tell about the program

@@ -73,6 +73,21 @@ class EnvironmentTest : public E2eTest {
   const std::vector<std::string> kTwoByTwo = {"0 0 0 2", "1 1 0 2", "2 0 1 2", "3 1 1 2"};
 };
 
+// "Our data loader uses select(), and aborts since the agent raises its limit": workers have what
+// the user has.
+TEST_F(EnvironmentTest, AgentThatHostsRaisesItsOwnLimitOfDescriptorsAndNotItsWorkers) {
+  const HeldPort port;
+  Command agent(
+      {"sh", "-c", "ulimit -Sn 300; ulimit -Hn 600; exec \"$@\"", "sh", MusterPath(), "run",
+       "--nnodes=1", "--rdzv-endpoint=" + port.endpoint(), "--no-python", "sh", "-c",
+       "echo worker $(ulimit -Sn) $(ulimit -Hn); "
+       "echo agent $(grep 'open files' /proc/$PPID/limits)"},
+      Environment());
+  EXPECT_EQ(agent.Wait(), 0);
+  EXPECT_TRUE(Contains(agent.out(), "worker 300 600\n"));
+  EXPECT_TRUE(Contains(agent.out(), "agent Max open files 600 600 "));
+}
+
 TEST_F(EnvironmentTest, StandaloneWorkersGetAllOfTorchrunsVariables) {
   Command agent =
       StartEnv({"--nproc-per-node=4", "--rdzv-id=job7", "--max-restarts=2", "--role=trainer"},

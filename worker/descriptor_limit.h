@@ -1,0 +1,18 @@
+// How many files the processes that we start may have open.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <optional>
+
+namespace muster::worker {
+
+// An agent that raises its own limit (RLIMIT_NOFILE) keeps that from its workers: a program that
+// uses select() breaks with descriptors above 1023. Processes that are started from now on get
+// `soft`, or the hard limit if that is lower; those before had what we had. Main thread.
+void SetDescriptorLimitOfWorkers(rlim_t soft);
+
+// Nothing: they get what we have.
+std::optional<rlim_t> DescriptorLimitOfWorkers();
+
+}  // namespace muster::worker
