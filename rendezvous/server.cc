@@ -27,6 +27,9 @@ namespace {
 // A value of the store's, 1 MiB, and what comes with it; each front has limits of its own.
 constexpr int kMaxMessageBytes = 4 << 20;
 
+// How long a connection may be without a call.
+constexpr int kIdleLimitMs = 10'000;
+
 // A life of a job must not be taken for one that another daemon was host to, or this one before it
 // forgot everything: so each start takes some at random, and has 2^32 of them.
 Incarnation AnyIncarnation() {
@@ -55,7 +58,9 @@ void HearDeathNotice(SharedPort::Socket connection, Driver& driver) {
 // What exists only while the server listens, in the order in which it depends on one another.
 struct Server::Listener {
   Listener(boost::asio::io_context& io, Driver& driver)
-      : rendezvous(io, driver), store(io, driver) {}
+      : rendezvous(io, driver,
+                   [this](const Peer& peer) { return port ? port->Attend(peer) : nullptr; }),
+        store(io, driver) {}
 
   GrpcRendezvousFront rendezvous;
   GrpcStoreFront store;
@@ -110,6 +115,8 @@ absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credent
   // Agents ping a silent daemon (grpc_client.cc); a daemon that takes this for abuse would cut them
   // off.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
+  // Nor must one stay that asks for nothing: an agent has its stream open all the time.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleLimitMs);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5000);
   // Every keep-alive would be answered with a ping that measures the bandwidth, which small
   // messages do not need.

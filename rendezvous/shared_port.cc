@@ -19,6 +19,9 @@ namespace {
 using boost::asio::ip::tcp;
 using boost::system::error_code;
 
+// Idle HTTP/2 connections, however many descriptors there are.
+constexpr std::size_t kMostIdle = 4096;
+
 // The first byte of HTTP/2's connection preface (RFC 9113, 3.4).
 constexpr char kFirstOfHttp2 = 'P';
 
@@ -135,7 +138,7 @@ void SharedPort::HandOn(Socket connection, char first) {
   // granted, and its thread would wait in recv(), for all connections.
   connection.native_non_blocking(true, ignored);
   if (first == kFirstOfHttp2) {
-    take_grpc_(std::move(connection));
+    HandToGrpc(std::move(connection));
   } else if (first == kFirstOfDeathNotice) {
     take_death_notice_(std::move(connection));
   } else if (take_store_ && static_cast<unsigned char>(first) <= kLastOpcode) {
@@ -144,6 +147,17 @@ void SharedPort::HandOn(Socket connection, char first) {
     ++stats_.garbage;
     Close(connection);
   }
+}
+
+void SharedPort::HandToGrpc(Socket connection) {
+  error_code error;
+  const tcp::endpoint peer = connection.remote_endpoint(error);
+  if (error) return;
+  const std::size_t most = std::min<std::size_t>(static_cast<std::size_t>(FdCap()) / 4, kMostIdle);
+  const std::size_t dropped = grpc_.Add(connection.native_handle(), peer, most);
+  stats_.idle += dropped;
+  if (dropped > 0) TellOfFlood(connection);
+  take_grpc_(std::move(connection));
 }
 
 void SharedPort::DropSurplus(int fd_cap) {
@@ -183,16 +197,19 @@ void SharedPort::DropOverdue() {
 }
 
 void SharedPort::TurnAway(Socket connection) {
-  if (flood_++ == 0) {
-    rlimit limit = {};
-    getrlimit(RLIMIT_NOFILE, &limit);
-    spdlog::warn(
-        "too many connections for {} file descriptors: some are turned away, the first from {}; "
-        "unless somebody floods this port, raise `ulimit -n` of this process",
-        limit.rlim_cur, PeerOf(connection));
-    AwaitEndOfFlood();
-  }
+  TellOfFlood(connection);
   Close(connection);
+}
+
+void SharedPort::TellOfFlood(const Socket& newcomer) {
+  if (flood_++ > 0) return;
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  spdlog::warn(
+      "too many connections for {} file descriptors: some are turned away, the first from {}; "
+      "unless somebody floods this port, raise `ulimit -n` of this process",
+      limit.rlim_cur, PeerOf(newcomer));
+  AwaitEndOfFlood();
 }
 
 // With a reset: an end in good order would leave the kernel with a connection in TIME_WAIT for each

@@ -16,6 +16,9 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "rendezvous/grpc_connections.h"
+#include "rendezvous/wire/peer.h"
+
 namespace muster::rendezvous {
 
 struct SharedPortOptions {
@@ -36,6 +39,7 @@ struct SharedPortStats {
   std::uint64_t refused_over_cap = 0;  // there were too few descriptors
   std::uint64_t timed_out = 0;         // said nothing for too long, or one too many said nothing
   std::uint64_t garbage = 0;           // began with what nobody here understands
+  std::uint64_t idle = 0;              // HTTP/2 without an agent, and there were too many of these
 
   bool operator==(const SharedPortStats&) const = default;
 };
@@ -54,6 +58,11 @@ struct SharedPortStats {
 // clients before PyTorch 2.1 has two connections, of which one never says a word unless its program
 // watches a key. When that one is closed, a thread of the client's spins from then on
 // (TCPStore.cpp of 1.9 to 2.0, TCPStoreWorkerDaemon::run).
+//
+// Those that speak HTTP/2 and over which no agent attends may take a quarter, and 4096 at most, as
+// each costs gRPC some memory; of more some go (grpc_connections.h), and gRPC itself ends them
+// after a few seconds without a call (server.cc). So a quarter at least is left to agents that
+// attend, and to workers.
 //
 // Lives on the loop's thread.
 class SharedPort {
@@ -74,6 +83,10 @@ class SharedPort {
   // Who takes what speaks c10d's protocol from now on; null: it is closed, as nobody serves a store
   // here.
   void OnStoreConnection(Taker take_store);
+
+  // An agent attends over a connection that was handed to gRPC, for as long as what is returned has
+  // a copy: it must not be taken for an idle one.
+  std::shared_ptr<void> Attend(const Peer& peer) { return grpc_.Attend(peer); }
 
   // Connections that have said nothing yet.
   std::size_t silent() const { return silent_.size(); }
@@ -100,13 +113,16 @@ class SharedPort {
   // Hands the connection on if it has said something, or ended; else leaves it and returns false.
   bool HandOn(SilentMap::iterator silent);
   void HandOn(Socket connection, char first);
+  void HandToGrpc(Socket connection);
   // The descriptor number from which on connections are turned away.
   int FdCap() const;
   void DropSurplus(int fd_cap);
   void AwaitOldest();
   void DropOverdue();
-  // Closes it, and reports the flood that this is a part of.
+  // Closes it.
   void TurnAway(Socket connection);
+  // Reports the flood that a connection which is turned away is a part of.
+  void TellOfFlood(const Socket& newcomer);
   void AwaitEndOfFlood();
   void Close(Socket& connection);
 
@@ -116,6 +132,7 @@ class SharedPort {
   Taker take_store_;
   std::list<Door> doors_;
 
+  GrpcConnections grpc_;
   SilentMap silent_;
   std::uint64_t next_id_ = 0;
   // When the oldest is overdue.

@@ -29,7 +29,7 @@ class GrpcRendezvousFront::Stream final
     : public grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive> {
  public:
   Stream(GrpcRendezvousFront& front, const std::string& peer)
-      : front_(front), address_(ParsePeer(peer).address) {
+      : front_(front), peer_(ParsePeer(peer)) {
     boost::asio::post(front_.io_, [this] { HandleOpen(); });
     StartRead(&event_);
   }
@@ -51,62 +51,68 @@ class GrpcRendezvousFront::Stream final
 
   // Ends the stream, for the reason given; an agent that attends may come back on another.
   void HandleGone(const std::string& why) {
-    if (attends_) {
-      attends_ = false;
-      front_.driver_.Disconnected(agent_, why);
-    }
-    End();
+    if (state_ == State::kEnded) return;
+    state_ = State::kEnded;
+    connection_.reset();
+    // Whoever does not attend is forgotten by that, too.
+    front_.driver_.Disconnected(agent_, why);
+    front_.driver_.Detach(agent_);
+    Finish(grpc::Status::OK);
   }
 
  private:
+  enum class State {
+    kOpen,
+    kRefused,  // ends when what is unsent has been written, Refused being the last an agent hears
+    kEnded,    // Finish was called
+  };
+
   void HandleOpen() {
     front_.streams_.insert(this);
     agent_ = front_.driver_.Attach([this](const Directive& directive) { Send(directive); });
-    if (front_.ended_) End();
+    if (front_.ended_) HandleGone("the daemon ended");
   }
 
   void HandleRead(bool ok) {
     // Who was refused is not heard any more: what he goes on to send must not undo it.
-    if (ended_ || last_sent_) return;
+    if (state_ != State::kOpen) return;
     if (!ok) return HandleGone("its connection ended");
     if (event_.ByteSizeLong() > kMaxEventBytes) {
       return HandleGone("it sent more than 1 MiB at once");
     }
     Take(event_);
-    if (!ended_) StartRead(&event_);
+    if (state_ != State::kEnded) StartRead(&event_);
   }
 
   void Take(const v1::AgentEvent& wire) {
     Event event = FromWire(wire);
     if (auto* const join = std::get_if<JoinRequest>(&event)) {
-      if (join->node.address.empty()) join->node.address = address_;
+      if (join->node.address.empty()) join->node.address = peer_.address;
       // Behind a translation of addresses its workers come from where its agent comes from.
-      join->node.addresses.push_back(address_);
-      attends_ = true;
+      join->node.addresses.push_back(peer_.address);
+      BeginAttending();
     }
-    attends_ = attends_ || std::holds_alternative<Resume>(event);
-    const bool last = std::holds_alternative<Goodbye>(event);
-    if (last) attends_ = false;
+    if (std::holds_alternative<Resume>(event)) BeginAttending();
     front_.driver_.Hear(agent_, event);
-    if (last) End();
+    if (std::holds_alternative<Goodbye>(event)) HandleGone("it has said goodbye");
+  }
+
+  void BeginAttending() {
+    if (connection_ == nullptr) connection_ = front_.attending_(peer_);
   }
 
   // The Driver's sink.
   void Send(const Directive& directive) {
-    if (ended_) return;
+    if (state_ == State::kEnded) return;
     ToWire(directive, &unsent_.emplace_back());
-    // Refused is the last thing an agent hears.
-    if (std::holds_alternative<Refused>(directive)) {
-      attends_ = false;
-      last_sent_ = true;
-    }
+    if (std::holds_alternative<Refused>(directive)) state_ = State::kRefused;
     if (unsent_.size() > kMaxUnread) return HandleGone("it does not read what it is told");
     if (!writing_) WriteNext();
   }
 
   void WriteNext() {
     if (unsent_.empty()) {
-      if (last_sent_) End();
+      if (state_ == State::kRefused) HandleGone("it was refused");
       return;
     }
     writing_ = true;
@@ -115,33 +121,26 @@ class GrpcRendezvousFront::Stream final
 
   void HandleWritten(bool ok) {
     writing_ = false;
-    if (ended_) return;
+    if (state_ == State::kEnded) return;
     unsent_.pop_front();
     if (!ok) return HandleGone("its connection broke");
     WriteNext();
   }
 
-  void End() {
-    if (ended_) return;
-    ended_ = true;
-    front_.driver_.Detach(agent_);
-    Finish(grpc::Status::OK);
-  }
-
   GrpcRendezvousFront& front_;
-  const std::string address_;  // where the agent comes from
+  const Peer peer_;  // where the agent comes from
 
   AgentId agent_ = 0;
-  bool attends_ = false;    // the Coordinator may know of it
-  bool ended_ = false;      // Finish was called
-  bool last_sent_ = false;  // ends when what is unsent has been written
-  bool writing_ = false;    // unsent_.front() is gRPC's
-  v1::AgentEvent event_;    // gRPC's between StartRead and OnReadDone
+  std::shared_ptr<void> connection_;  // is in use
+  State state_ = State::kOpen;
+  bool writing_ = false;  // unsent_.front() is gRPC's
+  v1::AgentEvent event_;  // gRPC's between StartRead and OnReadDone
   std::deque<v1::Directive> unsent_;
 };
 
-GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver)
-    : io_(io), driver_(driver) {}
+GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver,
+                                         Attending attending)
+    : io_(io), driver_(driver), attending_(std::move(attending)) {}
 
 GrpcRendezvousFront::~GrpcRendezvousFront() = default;
 

@@ -1,12 +1,15 @@
 // The gRPC face of the Coordinator: proto/rendezvous.proto's service over a Driver.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <set>
 
 #include <boost/asio/io_context.hpp>
 
 #include "proto/rendezvous.grpc.pb.h"
 #include "rendezvous/fronts/driver.h"
+#include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
 
@@ -15,7 +18,10 @@ namespace muster::rendezvous {
 // must outlive the front, and the front the grpc::Server that it is registered with.
 class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
  public:
-  GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver);
+  // Asked for something to hold while an agent attends from there; called on the loop.
+  using Attending = std::function<std::shared_ptr<void>(const Peer&)>;
+
+  GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver, Attending attending);
   ~GrpcRendezvousFront() override;
 
   // Ends every stream, now and from now on: a grpc::Server shuts down only when no call is open.
@@ -37,6 +43,7 @@ class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
 
   boost::asio::io_context& io_;
   Driver& driver_;
+  const Attending attending_;
   std::set<Stream*> streams_;
   bool ended_ = false;
 };

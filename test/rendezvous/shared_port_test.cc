@@ -243,6 +243,23 @@ TEST_F(SharedPortTest, FloodBehindAnAgentDoesNotPushItOut) {
   EXPECT_EQ(grpc_.size(), 1u);
 }
 
+// "977 connections that said nothing after their first words kept our agent out."
+TEST_F(SharedPortTest, IdleHttp2ConnectionsMayTakeAQuarterAndAnAgentsIsNoneOfThem) {
+  Open({.fd_cap = 200});
+  tcp::socket agent = Connect();
+  boost::asio::write(agent, boost::asio::buffer("PRI", 3));
+  ASSERT_TRUE(RunUntil(io_, [this] { return grpc_.size() == 1; }));
+  const auto attendance = port_->Attend({"127.0.0.1", agent.local_endpoint().port()});
+  ASSERT_NE(attendance, nullptr);
+  const std::vector<int> clients = Flood(100, "PRI");
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->stats().accepted == 101; }));
+  EXPECT_EQ(port_->stats().idle, 50u);
+  EXPECT_FALSE(IsClosed(agent));
+  EXPECT_EQ(Logged("too many connections"), 1u);
+  EXPECT_TRUE(AgentGetsIn());
+  Leave(clients);
+}
+
 TEST_F(SharedPortTest, ConnectionsOverTheCapAreClosedAndCounted) {
   Open({.fd_cap = 60});
   // gRPC keeps them.
