@@ -19,6 +19,9 @@ struct Welcome {
   Incarnation incarnation = 0;
   // The daemon remembers the job when it is killed and started again.
   bool durable = false;
+  // By it the agent knows who answers for a daemon that is dead (wire/knock.h); empty: nobody does.
+  // Filled in by the front that sends this, as the core has no secrets.
+  std::string knock_secret;
 };
 
 // Answers KeepAlive `number`: the daemon has heard it, and everything sent before it.

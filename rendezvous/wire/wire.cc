@@ -74,6 +74,7 @@ struct DirectiveWriter {
     wire->mutable_welcome()->set_lease_ms(ToMs(welcome.lease));
     wire->mutable_welcome()->set_incarnation(welcome.incarnation);
     wire->mutable_welcome()->set_durable(welcome.durable);
+    wire->mutable_welcome()->set_knock_secret(welcome.knock_secret);
   }
   void operator()(const Waiting& waiting) const {
     wire->mutable_waiting()->set_round(waiting.round);
@@ -198,7 +199,8 @@ Directive FromWire(const v1::Directive& wire) {
   switch (wire.directive_case()) {
     case v1::Directive::kWelcome:
       return Welcome{FromMs(wire.welcome().keep_alive_ms()), FromMs(wire.welcome().lease_ms()),
-                     wire.welcome().incarnation(), wire.welcome().durable()};
+                     wire.welcome().incarnation(), wire.welcome().durable(),
+                     wire.welcome().knock_secret()};
     case v1::Directive::kWaiting:
       return Waiting{wire.waiting().round(), Line(wire.waiting().sentence()),
                      wire.waiting().spare()};

@@ -135,9 +135,14 @@ TEST(WireTest, FailureOfWhichNothingIsKnownIsStillAFailure) {
 }
 
 TEST(WireTest, WelcomeComesBackAsItWas) {
-  const auto welcome = As<Welcome>(ThereAndBack(Welcome{milliseconds(500), milliseconds(2500)}));
+  const std::string secret("any\0bytes", 9);
+  const auto welcome =
+      As<Welcome>(ThereAndBack(Welcome{milliseconds(500), milliseconds(2500), 7, true, secret}));
   EXPECT_EQ(welcome.keep_alive, milliseconds(500));
   EXPECT_EQ(welcome.lease, milliseconds(2500));
+  EXPECT_EQ(welcome.incarnation, 7u);
+  EXPECT_TRUE(welcome.durable);
+  EXPECT_EQ(welcome.knock_secret, secret);
 }
 
 TEST(WireTest, NoticeComesBackAsItWas) {
