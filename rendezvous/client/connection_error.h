@@ -1,21 +1,21 @@
-// Why a connection to the daemon ended, as gRPC tells it.
+// Why a connection to the daemon ended, whatever it was made of.
 #pragma once
 
 #include <string>
 
-#include <grpcpp/support/status.h>
-
 namespace muster::rendezvous {
 
 struct ConnectionError {
+  enum class Kind {
+    kBroken,      // or it never came about
+    kRefused,     // something on the way, or the daemon's machine, says that nobody listens there
+    kUnresolved,  // the name could not be resolved
+    kForeign,     // what answers is no Muster rendezvous
+  };
+
   // For people: "Connection refused", "its name does not resolve: Domain name not found".
   std::string cause;
-  // The other machine is up and nobody listens there.
-  bool refused = false;
-  // The name could not be resolved.
-  bool unresolved = false;
+  Kind kind = Kind::kBroken;
 };
-
-ConnectionError ReadConnectionError(const grpc::Status& status);
 
 }  // namespace muster::rendezvous

@@ -24,8 +24,9 @@ void LeaseKeeper::OnHeard(std::int64_t number) {
   unanswered_.erase(unanswered_.begin(), std::next(beat));
 }
 
-void LeaseKeeper::OnConnectionRefused(TimePoint began) {
-  if (durable_ && answered_) Answered(began);
+void LeaseKeeper::OnNobodyDecides(TimePoint began) {
+  const std::optional<TimePoint> end = deadline();
+  if (durable_ && end && began < *end) Answered(began);
 }
 
 void LeaseKeeper::Answered(TimePoint sent) {

@@ -15,10 +15,12 @@ namespace muster::rendezvous {
 // when that was heard, and counts only five sixths of it (jepsen.io on etcd 3.4.3: a lease alone is
 // no lock).
 //
-// A refused connection is an answer of its own kind: nobody listens where the daemon was, so nobody
-// gives anything away; and a daemon that remembers its jobs (Welcome::durable) will give every node
-// a whole lease from when it starts again. It counts as an answer to what was sent when the attempt
-// began. A daemon behind something that refuses connections in its place would break this.
+// There is one other word that counts: proof that the daemon is dead and that nobody decides
+// anything until it is started again (wire/knock.h). A daemon that remembers its jobs
+// (Welcome::durable) then gives every node a whole lease from that start, so the lease runs from
+// when the question was sent. It makes no lease whole that had ended by then: that may have ended
+// at the daemon, too, while it lived. Silence proves nothing, and neither does a connection that is
+// refused: whatever is between the two may refuse it while the daemon lives and gives ranks away.
 //
 // Time is this machine's monotonic clock, which comes in; no other's is compared with it. Pure; not
 // thread-safe.
@@ -32,8 +34,8 @@ class LeaseKeeper {
   // That one was answered.
   void OnHeard(std::int64_t number);
 
-  // An attempt to connect, begun at `began`, was refused by the daemon's machine.
-  void OnConnectionRefused(TimePoint began);
+  // At some time after `began` the daemon was dead, and nobody decided anything in its place.
+  void OnNobodyDecides(TimePoint began);
 
   // When the workers must be dead; nothing where there is no lease, or before OnWelcome.
   std::optional<TimePoint> deadline() const;

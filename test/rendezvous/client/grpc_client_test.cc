@@ -1,5 +1,6 @@
 // The client against what is no daemon, or one that does not behave: nobody there, somebody else
-// there, silence.
+// there, silence, and somebody who answers for a daemon that is dead. What the client decides is
+// attendance_test's.
 #include "rendezvous/client/grpc_client.h"
 
 #include <atomic>
@@ -14,12 +15,14 @@
 #include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read_until.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "proto/rendezvous.grpc.pb.h"
 #include "proto/store.grpc.pb.h"
+#include "rendezvous/wire/knock.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
@@ -74,6 +77,57 @@ class ForeignServer {
   std::vector<tcp::socket> guests_;
 };
 
+// Holds the port of a daemon that is dead, and answers those who knock.
+class PortKeeper {
+ public:
+  PortKeeper(boost::asio::io_context& io, std::uint16_t port, const KnockKey& key, KnockWord word)
+      : key_(key), word_(word), acceptor_(io) {
+    acceptor_.open(tcp::v4());
+    acceptor_.set_option(tcp::acceptor::reuse_address(true));
+    acceptor_.bind({boost::asio::ip::address_v4::loopback(), port});
+    acceptor_.listen();
+    Accept();
+  }
+  ~PortKeeper() {
+    acceptor_.close();
+    for (const auto& guest : guests_) guest->socket.close();
+  }
+
+ private:
+  struct Guest {
+    tcp::socket socket;
+    std::string said;
+  };
+
+  void Accept() {
+    acceptor_.async_accept([this](const boost::system::error_code& error, tcp::socket socket) {
+      if (error) return;
+      guests_.push_back(std::make_shared<Guest>(Guest{std::move(socket), {}}));
+      Answer(guests_.back());
+      Accept();
+    });
+  }
+
+  void Answer(const std::shared_ptr<Guest>& guest) {
+    boost::asio::async_read_until(
+        guest->socket, boost::asio::dynamic_buffer(guest->said, kKnockSize), '\n',
+        [guest, key = key_, word = word_](const boost::system::error_code&, std::size_t) {
+          Knock knock;
+          boost::system::error_code ignored;
+          if (ParseKnock(guest->said, &knock) == KnockState::kWhole) {
+            const KnockAnswer answer = AnswerKnock(key, knock, word);
+            boost::asio::write(guest->socket, boost::asio::buffer(answer.view()), ignored);
+          }
+          guest->socket.close();
+        });
+  }
+
+  const KnockKey key_;
+  const KnockWord word_;
+  tcp::acceptor acceptor_;
+  std::vector<std::shared_ptr<Guest>> guests_;
+};
+
 class GrpcClientTest : public ::testing::Test {
  protected:
   ~GrpcClientTest() override {
@@ -83,9 +137,12 @@ class GrpcClientTest : public ::testing::Test {
     io_.run();
   }
 
-  void JoinAt(std::uint16_t port, milliseconds connect_timeout) {
-    client_ = MakeGrpcClient(
-        io_, {.endpoint = {"127.0.0.1", port}, .connect_timeout = connect_timeout}, heard_);
+  void JoinAt(std::uint16_t port, milliseconds connect_timeout, bool trust_refusals = false) {
+    client_ = MakeGrpcClient(io_,
+                             {.endpoint = {"127.0.0.1", port},
+                              .connect_timeout = connect_timeout,
+                              .trust_refusals = trust_refusals},
+                             heard_);
     client_->Join(RequestFor(1, 1));
     EXPECT_THAT(heard_.log, IsEmpty());
   }
@@ -183,12 +240,20 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
   int beats() const { return beats_; }
   bool agent_is_done() const { return agent_is_done_; }
   void set_lease(milliseconds lease) { lease_ms_ = lease.count(); }
+  void set_durable() { durable_ = true; }
   // Nobody is welcomed or answered any more.
   void set_silent() { silent_ = true; }
   // What agents have said, beats left out.
   std::vector<v1::AgentEvent> events() const {
     const std::lock_guard lock(mutex_);
     return events_;
+  }
+  v1::Directive MakeWelcome() const {
+    v1::Directive welcome;
+    welcome.mutable_welcome()->set_keep_alive_ms(keep_alive_ms_);
+    welcome.mutable_welcome()->set_lease_ms(lease_ms_);
+    welcome.mutable_welcome()->set_durable(durable_);
+    return welcome;
   }
   // To the agent that came last.
   void Send(const v1::Directive& directive) { stream_.load()->Send(directive); }
@@ -201,10 +266,7 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
  private:
   struct Stream final : grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive> {
     explicit Stream(FakeDaemon& daemon) : daemon(daemon) {
-      v1::Directive welcome;
-      welcome.mutable_welcome()->set_keep_alive_ms(daemon.keep_alive_ms_);
-      welcome.mutable_welcome()->set_lease_ms(daemon.lease_ms_);
-      if (!daemon.silent_) Send(welcome);
+      if (!daemon.silent_) Send(daemon.MakeWelcome());
       StartRead(&event);
     }
     // One after the other: the agent may have heard the last one before gRPC is done with it here.
@@ -254,6 +316,7 @@ class FakeDaemon final : public v1::Rendezvous::CallbackService {
   std::atomic<std::int64_t> keep_alive_ms_ = 0;
   std::atomic<std::int64_t> lease_ms_ = 0;
   std::atomic<bool> silent_ = false;
+  std::atomic<bool> durable_ = false;
   std::atomic<int> beats_ = 0;
   mutable std::mutex mutex_;
   std::vector<v1::AgentEvent> events_;
@@ -356,7 +419,7 @@ TEST_F(GrpcClientTest, WhoIsEvictedJoinsAnewWithAnotherSession) {
   EXPECT_NE(events[1].join().session(), events[0].join().session());
 }
 
-TEST_F(GrpcClientTest, RefusedConnectionIsTheEndUnlessTheDaemonRemembers) {
+TEST_F(GrpcClientTest, RefusedConnectionIsTheEndWhereNoLeaseRunsAndNothingIsRemembered) {
   auto daemon = std::make_unique<FakeDaemon>();
   JoinAt(daemon->port(), std::chrono::hours(1));
   ASSERT_TRUE(Hears("welcome"));
@@ -368,6 +431,90 @@ TEST_F(GrpcClientTest, RefusedConnectionIsTheEndUnlessTheDaemonRemembers) {
   bool left = false;
   client_->Leave("", [&] { left = true; });
   ASSERT_TRUE(RunUntil(io_, [&] { return left; }));
+}
+
+// Two halves of a job ran side by side: something before the daemon refused connections, and that
+// was taken for the word of a daemon that remembers.
+TEST_F(GrpcClientTest, RefusedConnectionsAreSilence) {
+  auto daemon = std::make_unique<FakeDaemon>();
+  daemon->set_lease(milliseconds(500));
+  daemon->set_durable();
+  JoinAt(daemon->port(), std::chrono::hours(1));
+  ASSERT_TRUE(Hears("welcome"));
+  daemon.reset();
+  ASSERT_TRUE(Hears("fenced: nothing was heard of the rendezvous at "));
+  EXPECT_EQ(heard_.Count("lost: "), 0) << "it will be back";
+}
+
+TEST_F(GrpcClientTest, RefusedConnectionsOfADaemonThatForgetsAreTheEndWhenTheLeaseIsOver) {
+  auto daemon = std::make_unique<FakeDaemon>();
+  daemon->set_lease(milliseconds(500));
+  JoinAt(daemon->port(), std::chrono::hours(1));
+  ASSERT_TRUE(Hears("welcome"));
+  daemon.reset();
+  ASSERT_TRUE(Hears("lost: "));
+  EXPECT_THAT(heard_.log,
+              ElementsAre(StartsWith("welcome"), StartsWith("out of touch: "),
+                          StartsWith("fenced: "), EndsWith("is gone: Connection refused")));
+}
+
+TEST_F(GrpcClientTest, TrustedRefusalIsTheEndAndLeavesTheWorkersTheirTime) {
+  auto daemon = std::make_unique<FakeDaemon>();
+  daemon->set_lease(std::chrono::minutes(1));
+  JoinAt(daemon->port(), std::chrono::hours(1), true);
+  ASSERT_TRUE(Hears("welcome"));
+  ASSERT_TRUE(heard_.last_deadline.has_value());
+  daemon.reset();
+  ASSERT_TRUE(Hears("lost: "));
+  EXPECT_EQ(heard_.last_deadline, std::nullopt);
+  EXPECT_EQ(heard_.Count("fenced: "), 0);
+}
+
+class DeadDaemonTest : public GrpcClientTest {
+ protected:
+  // A daemon with a keeper welcomes the client, and dies. Returns its port.
+  std::uint16_t KillADaemon(milliseconds lease, bool durable) {
+    FakeDaemon daemon;
+    daemon.set_lease(lease);
+    if (durable) daemon.set_durable();
+    JoinAt(daemon.port(), std::chrono::hours(1));
+    EXPECT_TRUE(RunUntil(io_, [&] { return !daemon.events().empty(); }));
+    v1::Directive welcome = daemon.MakeWelcome();
+    welcome.mutable_welcome()->set_knock_secret(
+        SecretFor(key_, daemon.events().front().join().session()));
+    daemon.Send(welcome);
+    EXPECT_TRUE(RunUntil(io_, [&] { return heard_.Count("welcome") == 2; }));
+    return daemon.port();
+  }
+
+  const KnockKey key_ = MakeKnockKey();
+};
+
+TEST_F(DeadDaemonTest, CostsNoWorkerForAsLongAsItsKeeperProvesThatNobodyDecides) {
+  const std::uint16_t port = KillADaemon(milliseconds(500), true);
+  auto keeper = std::make_unique<PortKeeper>(io_, port, key_, KnockWord::kPaused);
+  const TimePoint three_leases = *heard_.last_deadline + milliseconds(1500);
+  ASSERT_TRUE(RunUntil(io_, [&] { return *heard_.last_deadline > three_leases; }));
+  EXPECT_EQ(heard_.Count("fenced: "), 0);
+  keeper.reset();
+  ASSERT_TRUE(Hears("fenced: "));
+}
+
+TEST_F(DeadDaemonTest, IsNotBelievedInByTheWordOfAnotherKey) {
+  const std::uint16_t port = KillADaemon(milliseconds(500), true);
+  const PortKeeper liar(io_, port, MakeKnockKey(), KnockWord::kPaused);
+  ASSERT_TRUE(Hears("fenced: "));
+}
+
+// Workers with 30 s of grace were killed 1.7 s after the daemon had died.
+TEST_F(DeadDaemonTest, LeavesTheWorkersTheirTimeWhenItRemembersNothing) {
+  const std::uint16_t port = KillADaemon(std::chrono::minutes(1), false);
+  ASSERT_TRUE(heard_.last_deadline.has_value());
+  const PortKeeper keeper(io_, port, key_, KnockWord::kGone);
+  ASSERT_TRUE(Hears("lost: "));
+  EXPECT_THAT(heard_.log.back(), EndsWith("is gone: its daemon has died, and remembers nothing"));
+  EXPECT_EQ(heard_.last_deadline, std::nullopt);
+  EXPECT_EQ(heard_.Count("fenced: "), 0);
 }
 
 TEST_F(GrpcClientTest, DaemonThatStartsLaterIsFound) {

@@ -47,16 +47,24 @@ TEST(LeaseKeeperTest, BeatsOfABrokenConnectionAreNotAnsweredByTheNext) {
   EXPECT_EQ(keeper.deadline(), At(4300));
 }
 
-TEST(LeaseKeeperTest, ARefusedConnectionIsAnAnswerOfADaemonThatRemembers) {
+TEST(LeaseKeeperTest, NobodyDecidesWhileADaemonThatRemembersIsDead) {
   LeaseKeeper keeper;
-  keeper.OnConnectionRefused(At(0));
+  keeper.OnNobodyDecides(At(0));
   EXPECT_EQ(keeper.deadline(), std::nullopt) << "it never was welcome";
   keeper.OnWelcome(milliseconds(3000), true, At(0));
-  keeper.OnConnectionRefused(At(1500));
+  keeper.OnNobodyDecides(At(1500));
   EXPECT_EQ(keeper.deadline(), At(4000));
   keeper.OnWelcome(milliseconds(3000), false, At(1600));
-  keeper.OnConnectionRefused(At(3000));
+  keeper.OnNobodyDecides(At(3000));
   EXPECT_EQ(keeper.deadline(), At(4100)) << "who forgets may give everything away when it is back";
+}
+
+// The daemon may have given the place away before it died.
+TEST(LeaseKeeperTest, ALeaseThatHasEndedIsNotMadeWholeByADeadDaemon) {
+  LeaseKeeper keeper;
+  keeper.OnWelcome(milliseconds(3000), true, At(0));
+  keeper.OnNobodyDecides(At(2500));
+  EXPECT_EQ(keeper.deadline(), At(2500));
 }
 
 }  // namespace

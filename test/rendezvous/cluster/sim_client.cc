@@ -205,7 +205,7 @@ void SimClient::HandleBroken(bool refused) {
     LetGo();
     return listener_.OnLost("the rendezvous is gone");
   }
-  if (refused) keeper_.OnConnectionRefused(attempt_began_);
+  if (refused) keeper_.OnNobodyDecides(attempt_began_);
   TryAgain();
   MoveDeadline();
 }

@@ -16,7 +16,9 @@ class Words {
   explicit Words(const std::vector<std::string>& words);
 
   const std::string& command() const { return command_; }
-  // The words without '=', in order; the test fails when there is no i-th.
+  // How many words without '=' there are.
+  size_t size() const { return positional_.size(); }
+  // Those words, in order; the test fails when there is no i-th.
   std::string At(size_t i) const;
   bool Has(const std::string& name) const { return Find(name).has_value(); }
   // The value of NAME=..., or the default.

@@ -1,4 +1,4 @@
-#include "rendezvous/client/connection_error.h"
+#include "rendezvous/client/grpc_error.h"
 
 #include <string>
 
@@ -10,9 +10,13 @@ namespace muster::rendezvous {
 // addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection
 // refused".
 ConnectionError ReadConnectionError(const grpc::Status& status) {
+  using Kind = ConnectionError::Kind;
   ConnectionError error{.cause = status.error_message()};
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
+    return {.cause = "what answers there is no Muster rendezvous", .kind = Kind::kForeign};
+  }
   if (error.cause.starts_with("DNS resolution failed")) {
-    error.unresolved = true;
+    error.kind = Kind::kUnresolved;
     error.cause =
         absl::StrCat("its name does not resolve", error.cause.substr(error.cause.rfind(": ")));
     return error;
@@ -23,7 +27,7 @@ ConnectionError ReadConnectionError(const grpc::Status& status) {
       error.cause = error.cause.substr(at + std::char_traits<char>::length(wrapping));
     }
   }
-  error.refused = error.cause.find("Connection refused") != std::string::npos;
+  if (error.cause.find("Connection refused") != std::string::npos) error.kind = Kind::kRefused;
   if (error.cause.empty()) error.cause = "the connection ended";
   return error;
 }

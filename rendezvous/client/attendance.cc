@@ -1,0 +1,352 @@
+#include "rendezvous/client/attendance.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/core/phrases.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kFirstPause = milliseconds(50);
+constexpr Duration kLongestPause = seconds(1);
+// For an attempt to come back, from the first SYN to the daemon's answer.
+constexpr Duration kLongestAttempt = seconds(5);
+// For the daemon to hear the goodbye.
+constexpr Duration kLongestGoodbye = seconds(5);
+
+}  // namespace
+
+Attendance::Attendance(Options options)
+    : options_(std::move(options)),
+      random_(options_.seed),
+      session_(options_.new_session()),
+      pause_(kFirstPause) {}
+
+void Attendance::Join(const JoinRequest& request, TimePoint now) {
+  if (IsDone()) return;
+  JoinRequest join = request;
+  join.session = session_;
+  join.connection = connection_;
+  // Rounds that another attendance ran are none of this one's.
+  if (standing_ != Standing::kAttends) join.after = kNoRound;
+  said_.clear();
+  said_.push_back(join);
+  if (state_ == State::kIdle) {
+    gives_up_ = now + (standing_ == Standing::kUnheard ? options_.connect_timeout
+                                                       : options_.reconnect_timeout);
+    return OpenConnection(now);
+  }
+  if (state_ == State::kEvicted) {
+    state_ = State::kJoining;
+    asked_at_ = now;
+  }
+  if (state_ == State::kJoining || state_ == State::kAttending) Do(Send{std::move(join)});
+}
+
+void Attendance::Say(Event event) {
+  const bool between_two_attendances = said_.empty() && standing_ != Standing::kAttends;
+  if (IsDone() || between_two_attendances) return;
+  if (state_ == State::kJoining || state_ == State::kAttending) Do(Send{event});
+  said_.push_back(std::move(event));
+}
+
+void Attendance::Leave(const std::string& reason, TimePoint now) {
+  std::erase_if(actions_, [](const Action& action) {
+    return !std::holds_alternative<Connect>(action) && !std::holds_alternative<Send>(action) &&
+           !std::holds_alternative<Abandon>(action);
+  });
+  if (state_ == State::kAttending) {
+    state_ = State::kLeaving;
+    gives_up_ = now + kLongestGoodbye;
+    Do(Send{Goodbye{reason}});
+    return Do(FinishSending{});
+  }
+  // Nobody to tell: the lease, if there is one, ends by itself.
+  Cut();
+  state_ = State::kOver;
+  Do(Left{});
+}
+
+void Attendance::OnDirective(std::uint64_t connection, const Directive& directive, TimePoint now) {
+  if (connection != connection_ || !HasConnection() || IsDone()) return;
+  if (standing_ == Standing::kUnheard) {
+    standing_ = Standing::kKnown;
+    gives_up_.reset();
+  }
+  if (const auto* heard = std::get_if<Heard>(&directive)) {
+    keeper_.OnHeard(heard->number);
+    MoveDeadline();
+    return TellHeld(now);
+  }
+  if (const auto* welcome = std::get_if<Welcome>(&directive)) HandleWelcome(*welcome, now);
+  if (std::holds_alternative<Evicted>(directive)) HandleEvicted(now);
+  if (std::holds_alternative<Refused>(directive)) {
+    state_ = State::kRefused;
+    gives_up_.reset();
+    held_.clear();
+  }
+  TellOrHold(directive, now);
+}
+
+void Attendance::HandleWelcome(const Welcome& welcome, TimePoint now) {
+  welcome_ = welcome;
+  pause_ = kFirstPause;
+  keeper_.OnNewConnection();
+  keeper_.OnWelcome(welcome.lease, welcome.durable, asked_at_);
+  standing_ = Standing::kAttends;
+  if (std::exchange(state_, State::kAttending) == State::kReturning) {
+    for (const Event& event : said_) Do(Send{event});
+  }
+  // The first beat comes at once: over a long way the answer to the Join has used up much of the
+  // lease.
+  if (welcome.keep_alive > Duration::zero()) Beat(now);
+  MoveDeadline();
+  EndOutage(now);
+}
+
+// Whatever was said to this attendance goes with it. The deadline that was told stays: workers that
+// run must be dead by then.
+void Attendance::HandleEvicted(TimePoint now) {
+  standing_ = Standing::kKnown;
+  state_ = State::kEvicted;
+  session_ = options_.new_session();
+  said_.clear();
+  held_.clear();
+  keeper_ = {};
+  EndOutage(now);
+}
+
+// Workers that are started on a lease which is about to end would be killed at once. So it is: when
+// it took long to connect, or when this process stood still. The next beat that is answered tells.
+bool Attendance::LeaseIsShort(TimePoint now) const {
+  const std::optional<TimePoint> deadline = keeper_.deadline();
+  return deadline && now + welcome_.lease / 3 > *deadline;
+}
+
+void Attendance::TellOrHold(const Directive& directive, TimePoint now) {
+  const bool starts = std::holds_alternative<Assignment>(directive);
+  if (!held_.empty() || (starts && LeaseIsShort(now))) {
+    held_.push_back(directive);
+  } else {
+    Do(Tell{directive});
+  }
+}
+
+void Attendance::TellHeld(TimePoint now) {
+  if (held_.empty() || LeaseIsShort(now)) return;
+  for (Directive& directive : std::exchange(held_, {})) Do(Tell{std::move(directive)});
+}
+
+void Attendance::OnConnectionEnded(std::uint64_t connection, const ConnectionError& error,
+                                   TimePoint now) {
+  if (connection != connection_ || !HasConnection()) return;
+  if (state_ == State::kLeaving || state_ == State::kRefused) {
+    if (std::exchange(state_, State::kOver) == State::kLeaving) Do(Left{});
+    return;
+  }
+  HandleBroken(error, now);
+}
+
+// The connection is no more.
+void Attendance::HandleBroken(const ConnectionError& error, TimePoint now) {
+  using Kind = ConnectionError::Kind;
+  error_ = error;
+  held_.clear();
+  keeper_.OnNewConnection();
+  Pause(now);
+  if (standing_ == Standing::kUnheard) {
+    if (error.kind == Kind::kForeign) return GiveUp();
+    if (std::exchange(troubled_, true)) return;
+    return Do(Trouble{absl::StrCat("cannot reach the rendezvous at ", options_.where,
+                                   " yet: ", error_.cause, "; trying for ",
+                                   Seconds(options_.connect_timeout))});
+  }
+  if (error.kind == Kind::kRefused) {
+    FenceIfDue(now);
+    const bool is_dead = options_.trust_refusals;
+    if (!welcome_.durable && (is_dead || !LeaseRuns(now))) {
+      TakeDeadlineBack(now);
+      return GiveUp();
+    }
+    if (is_dead) {
+      keeper_.OnNobodyDecides(attempt_began_);
+      MoveDeadline();
+    }
+  }
+  if (standing_ == Standing::kAttends && !welcome_.knock_secret.empty()) {
+    Do(Knock{session_, welcome_.knock_secret});
+  }
+  if (out_since_) return;
+  out_since_ = now;
+  gives_up_ = now + options_.reconnect_timeout;
+  Do(OutOfTouch{absl::StrCat("the connection to the rendezvous at ", options_.where,
+                             " broke: ", error_.cause)});
+}
+
+void Attendance::OnPaused(const SessionToken& session, TimePoint sent) {
+  if (session != session_ || !attends() || IsDone()) return;
+  keeper_.OnNobodyDecides(sent);
+  MoveDeadline();
+}
+
+void Attendance::OnGone(const SessionToken& session, TimePoint now) {
+  if (session != session_ || !attends() || IsDone()) return;
+  FenceIfDue(now);
+  error_.cause = "its daemon has died, and remembers nothing";
+  TakeDeadlineBack(now);
+  GiveUp();
+}
+
+void Attendance::OpenConnection(TimePoint now) {
+  attempt_began_ = asked_at_ = now;
+  ++connection_;
+  Do(Connect{.connection = connection_,
+             .to_known_peer = error_.kind == ConnectionError::Kind::kUnresolved});
+  for (Event& event : said_) {
+    if (auto* join = std::get_if<JoinRequest>(&event)) join->connection = connection_;
+  }
+  if (standing_ == Standing::kAttends) {
+    state_ = State::kReturning;
+    return Do(Send{Resume{session_, connection_}});
+  }
+  state_ = State::kJoining;
+  for (const Event& event : said_) Do(Send{event});
+}
+
+void Attendance::Cut() {
+  if (HasConnection()) Do(Abandon{});
+}
+
+void Attendance::Pause(TimePoint now) {
+  state_ = State::kPausing;
+  // Half of the pause is left to chance, so that a thousand nodes do not come back as one.
+  std::uniform_real_distribution<double> chance(0.5, 1.0);
+  pause_ends_ = now + std::chrono::duration_cast<Duration>(pause_ * chance(random_));
+  // Soon enough to be back within a short lease.
+  const Duration longest = welcome_.lease > Duration::zero()
+                               ? std::clamp(welcome_.lease / 3, kFirstPause, kLongestPause)
+                               : kLongestPause;
+  pause_ = std::min(2 * pause_, longest);
+}
+
+void Attendance::EndPause(TimePoint now) {
+  // After an eviction there is nothing to say until the next Join.
+  if (said_.empty() && standing_ != Standing::kAttends) {
+    state_ = State::kIdle;
+  } else {
+    OpenConnection(now);
+  }
+}
+
+void Attendance::EndOutage(TimePoint now) {
+  if (!out_since_) return;
+  gives_up_.reset();
+  Do(BackInTouch{now - *std::exchange(out_since_, std::nullopt)});
+}
+
+void Attendance::GiveUp() {
+  Cut();
+  state_ = State::kOver;
+  if (standing_ != Standing::kUnheard) {
+    return Do(Lost{absl::UnavailableError(
+        absl::StrCat("the rendezvous at ", options_.where, " is gone: ", error_.cause))});
+  }
+  Do(Lost{absl::UnavailableError(
+      absl::StrCat("cannot reach the rendezvous at ", options_.where, " within ",
+                   Seconds(options_.connect_timeout), ": ",
+                   error_.cause.empty() ? "it does not answer" : error_.cause))});
+}
+
+void Attendance::Beat(TimePoint now) {
+  next_beat_ = now + welcome_.keep_alive;
+  Do(Send{KeepAlive{keeper_.Beat(now)}});
+}
+
+void Attendance::MoveDeadline() {
+  if (const auto deadline = keeper_.last_deadline()) Do(Deadline{deadline});
+}
+
+// Nobody will give this node's place away any more. A lease that has ended may have ended at the
+// daemon, too, before that died.
+void Attendance::TakeDeadlineBack(TimePoint now) {
+  if (LeaseRuns(now)) Do(Deadline{});
+}
+
+void Attendance::FenceIfDue(TimePoint now) {
+  const std::optional<TimePoint> deadline = keeper_.deadline();
+  if (!deadline || now < *deadline || fenced_for_ == deadline) return;
+  fenced_for_ = deadline;
+  Do(Fenced{absl::StrCat("nothing was heard of the rendezvous at ", options_.where, " for ",
+                         Seconds(SelfFenceAfter(welcome_.lease)),
+                         error_.cause.empty() ? "" : absl::StrCat(" (", error_.cause, ")"),
+                         ", and it may give this node's place away")});
+}
+
+bool Attendance::LeaseRuns(TimePoint now) const {
+  const std::optional<TimePoint> deadline = keeper_.deadline();
+  return deadline && now < *deadline;
+}
+
+bool Attendance::IsDone() const {
+  return state_ == State::kRefused || state_ == State::kLeaving || state_ == State::kOver;
+}
+
+bool Attendance::HasConnection() const {
+  return state_ != State::kIdle && state_ != State::kPausing && state_ != State::kOver;
+}
+
+std::optional<TimePoint> Attendance::DoubtfulFrom() const {
+  if (state_ == State::kReturning) return attempt_began_ + kLongestAttempt;
+  if (state_ == State::kAttending) return keeper_.doubtful_from();
+  return std::nullopt;
+}
+
+void Attendance::Tick(TimePoint now) {
+  if (state_ == State::kOver) return;
+  if (state_ == State::kLeaving) {
+    if (now < *gives_up_) return;
+    Cut();
+    state_ = State::kOver;
+    return Do(Left{});
+  }
+  FenceIfDue(now);
+  if (gives_up_ && now >= *gives_up_) return GiveUp();
+  const std::optional<TimePoint> doubtful = DoubtfulFrom();
+  if (doubtful && now >= *doubtful) {
+    Cut();
+    return HandleBroken({.cause = "nothing is answered"}, now);
+  }
+  const bool beats = welcome_.keep_alive > Duration::zero();
+  if (state_ == State::kAttending && beats && now >= next_beat_) Beat(now);
+  if (state_ == State::kPausing && now >= pause_ends_) EndPause(now);
+}
+
+std::optional<TimePoint> Attendance::NextDeadline() const {
+  if (state_ == State::kOver) return std::nullopt;
+  if (state_ == State::kLeaving) return gives_up_;
+  std::optional<TimePoint> due = keeper_.deadline();
+  if (due && fenced_for_ == due) due.reset();
+  const auto consider = [&due](std::optional<TimePoint> time) {
+    if (time) due = std::min(due.value_or(*time), *time);
+  };
+  consider(gives_up_);
+  consider(DoubtfulFrom());
+  if (state_ == State::kPausing) consider(pause_ends_);
+  if (state_ == State::kAttending && welcome_.keep_alive > Duration::zero()) consider(next_beat_);
+  return due;
+}
+
+std::optional<Attendance::Action> Attendance::NextAction() {
+  if (actions_.empty()) return std::nullopt;
+  Action action = std::move(actions_.front());
+  actions_.pop_front();
+  return action;
+}
+
+}  // namespace muster::rendezvous

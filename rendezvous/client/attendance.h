@@ -1,0 +1,222 @@
+// One agent's attendance of a job, over one connection after another: what a client decides,
+// without its connections and its timers.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "rendezvous/client/connection_error.h"
+#include "rendezvous/client/lease_keeper.h"
+#include "rendezvous/core/directive.h"
+#include "rendezvous/core/event.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// Events and the time come in, actions are fetched with NextAction. The states and their moves:
+//
+//   idle       --Join--> joining
+//   joining    --Welcome--> attending; the connection ends: pausing
+//   attending  --Evicted--> evicted; the connection ends or is doubted: pausing
+//   returning  --Welcome--> attending; --Evicted--> evicted; it ends or is doubted: pausing
+//   evicted    --Join--> joining; the connection ends: pausing
+//   pausing    --it is over--> returning when it attends; joining when a Join waits; else idle
+//   each of these --Refused--> refused, --Leave--> leaving when it attends over a connection, else
+//   over, --giving up--> over
+//
+// - joining: a connection is tried or open, and the daemon knows nothing of the session yet. All
+//   that is said goes out at once, and again on the next connection if this one ends before the
+//   Welcome: the answer may have been lost; by the session the daemon knows that it is the same
+//   node.
+// - attending: the Welcome has come over this connection. Beats go out as often as it asks for. A
+//   connection over which one is not answered for half a lease is doubted, and cut for a new one.
+// - pausing: no connection; the next attempt is made after a pause that grows, by chance, so that a
+//   thousand nodes do not come back as one.
+// - returning: a connection on which Resume was sent. The daemon may not know us any more, so what
+//   was said since the last Join, that included, is said again only after its Welcome.
+// - evicted: the connection lives, the attendance has ended. The next Join begins another one, with
+//   another session. What is said in between concerns neither.
+// - refused: the daemon hears nothing of this agent any more. Only Leave is left to do.
+// - leaving: the goodbye is on its way. The connection's end says that it was heard.
+// - over: Lost or Left. Nothing comes any more, but Left when Leave is called after Lost.
+//
+// Whoever attends has a lease (lease_keeper.h), which only the daemon's own word prolongs. When it
+// ends the listener is Fenced, in whichever state, and the machine goes on trying. A connection
+// that is refused proves nothing: a firewall or a proxy refuses as well. So whenever a connection
+// or an attempt has failed, the machine asks for a Knock beside its pause: a question that only
+// somebody on the daemon's machine can answer (wire/knock.h). "Paused" counts as the daemon's word,
+// "gone" ends the attendance, and silence is silence. A daemon that remembers nothing and refuses
+// connections when the lease has ended is given up: nothing is left to wait for.
+//
+// Deterministic but for `new_session`; not thread-safe. Does nothing by itself: after each call its
+// owner carries out the actions in their order, and sees to it that Tick is called at NextDeadline.
+class Attendance {
+ public:
+  struct Options {
+    // The daemon, in messages.
+    std::string where;
+    // How long to go on trying until the daemon first answers.
+    Duration connect_timeout = std::chrono::seconds(60);
+    // How long to go on trying to come back when the connection has broken.
+    Duration reconnect_timeout = std::chrono::minutes(10);
+    // Only the daemon's own machine can refuse a connection in this network: then a refusal is as
+    // good as the answer to a knock.
+    bool trust_refusals = false;
+    // Makes one that nobody can guess.
+    std::function<SessionToken()> new_session;
+    // Of the chance in pauses.
+    std::uint32_t seed = 1;
+  };
+
+  // Open a connection; there is no other one. All that is about it comes back with its number.
+  struct Connect {
+    std::uint64_t connection = 0;
+    // The daemon's name does not resolve at the moment: look where it was found before.
+    bool to_known_peer = false;
+  };
+  // Over the connection, once that is there.
+  struct Send {
+    Event event;
+  };
+  // All has been said; the daemon ends the connection when it has heard it.
+  struct FinishSending {};
+  // Cut the connection. Nothing of it is to be told any more.
+  struct Abandon {};
+  // Ask at the daemon's address what has become of it, beside all else. An answer that `secret`
+  // proves is OnPaused or OnGone; for anything else there is no event.
+  struct Knock {
+    SessionToken session;
+    std::string secret;
+  };
+  // For the listener (rendezvous_client.h).
+  struct Tell {
+    Directive directive;
+  };
+  struct Trouble {
+    std::string sentence;
+  };
+  struct OutOfTouch {
+    std::string cause;
+  };
+  struct BackInTouch {
+    Duration outage{};
+  };
+  struct Deadline {
+    std::optional<TimePoint> time;
+  };
+  struct Fenced {
+    std::string why;
+  };
+  struct Lost {
+    absl::Status status;
+  };
+  struct Left {};
+  using Action = std::variant<Connect, Send, FinishSending, Abandon, Knock, Tell, Trouble,
+                              OutOfTouch, BackInTouch, Deadline, Fenced, Lost, Left>;
+
+  explicit Attendance(Options options);
+
+  // What its agent wants. None of the three tells the listener anything but Left.
+  // Session, connection and, in another attendance than the last, `after` are filled in here; all
+  // else reaches the daemon as it is.
+  void Join(const JoinRequest& request, TimePoint now);
+  // Said now, and again on each connection until the next Join.
+  void Say(Event event);
+  // The last call. What the listener was to be told is not told any more, but Left.
+  void Leave(const std::string& reason, TimePoint now);
+
+  // What happens to connections; what is about another one than the last changes nothing.
+  void OnDirective(std::uint64_t connection, const Directive& directive, TimePoint now);
+  void OnConnectionEnded(std::uint64_t connection, const ConnectionError& error, TimePoint now);
+
+  // The answer to a Knock of `session`, sent at `sent`: nobody decides anything until the daemon is
+  // started again, and then each node has its whole lease.
+  void OnPaused(const SessionToken& session, TimePoint sent);
+  // The daemon, which remembered nothing, is dead: nobody will ever give this node's place away.
+  void OnGone(const SessionToken& session, TimePoint now);
+
+  // Does what is due; nothing when it comes too early.
+  void Tick(TimePoint now);
+  std::optional<TimePoint> NextDeadline() const;
+
+  std::optional<Action> NextAction();
+
+  // The daemon has welcomed the session, and has not said that it ended.
+  bool attends() const { return standing_ == Standing::kAttends; }
+  const SessionToken& session() const { return session_; }
+
+ private:
+  enum class State {
+    kIdle,
+    kJoining,
+    kAttending,
+    kPausing,
+    kReturning,
+    kEvicted,
+    kRefused,
+    kLeaving,
+    kOver
+  };
+  // What the daemon has made of us so far.
+  enum class Standing {
+    kUnheard,  // it has never said anything
+    kKnown,    // it has, but does not know the session
+    kAttends,  // it has welcomed the session
+  };
+
+  void HandleWelcome(const Welcome& welcome, TimePoint now);
+  void HandleEvicted(TimePoint now);
+  void HandleBroken(const ConnectionError& error, TimePoint now);
+  void OpenConnection(TimePoint now);
+  void Cut();
+  void Pause(TimePoint now);
+  void EndPause(TimePoint now);
+  void EndOutage(TimePoint now);
+  void GiveUp();
+  void Beat(TimePoint now);
+  void MoveDeadline();
+  void TakeDeadlineBack(TimePoint now);
+  void FenceIfDue(TimePoint now);
+  void TellOrHold(const Directive& directive, TimePoint now);
+  void TellHeld(TimePoint now);
+  bool LeaseIsShort(TimePoint now) const;
+  bool LeaseRuns(TimePoint now) const;
+  bool IsDone() const;
+  bool HasConnection() const;
+  std::optional<TimePoint> DoubtfulFrom() const;
+  void Do(Action action) { actions_.push_back(std::move(action)); }
+
+  const Options options_;
+  std::minstd_rand random_;
+
+  State state_ = State::kIdle;
+  Standing standing_ = Standing::kUnheard;
+  SessionToken session_;
+  std::uint64_t connection_ = 0;  // its number: how many there were
+  std::vector<Event> said_;       // since the last Join, which is the first
+  Welcome welcome_;               // the last one
+  LeaseKeeper keeper_;
+  std::optional<TimePoint> fenced_for_;  // the deadline that was told
+  std::vector<Directive> held_;          // an Assignment and what came after it (LeaseIsShort)
+  std::deque<Action> actions_;
+
+  TimePoint attempt_began_{};
+  TimePoint asked_at_{};  // when the Join or Resume was sent that Welcome answers
+  TimePoint next_beat_{};
+  TimePoint pause_ends_{};
+  Duration pause_;                      // the next one's longest
+  std::optional<TimePoint> gives_up_;   // when it no longer goes on trying, or waiting
+  ConnectionError error_;               // the last one
+  std::optional<TimePoint> out_since_;  // of touch
+  bool troubled_ = false;               // and has said so
+};
+
+}  // namespace muster::rendezvous

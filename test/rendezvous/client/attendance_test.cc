@@ -1,0 +1,291 @@
+// Runs the transcripts test/rendezvous/testdata/attendance_*.txt. Their commands:
+//
+//   attendance [connect=MS] [reconnect=MS] [trust]
+//                        a new one; timeouts of 60 s and 600 s unless given; trust: refusals count
+//   join NODE [after=N]
+//   started N | exited N | leaving REASON
+//   leave [REASON]
+//   welcome [lease=MS] [beat=MS] [durable] [secret=TEXT]
+//   heard N | waiting | start N | stop N | verdict | notice | evicted | refused
+//                        directives; over=N: of another connection than the last
+//   ended CAUSE [refused] [unresolved] [foreign] [over=N]
+//   paused SENT_MS | gone
+//                        the answer to the last knock; session=TOKEN: to another one
+//   tick
+//   next                 @MS or none
+//
+// The outcomes are the actions, in their order. Sessions are s1, s2 and so on; pauses are always
+// the same, by the seed.
+#include "rendezvous/client/attendance.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "rendezvous/core/phrases.h"
+#include "test/rendezvous/support/directive_text.h"
+#include "test/rendezvous/support/transcript.h"
+#include "test/rendezvous/support/words.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using Lines = std::vector<std::string>;
+using std::chrono::milliseconds;
+
+constexpr Incarnation kLife = 7;
+
+struct EventText {
+  std::string operator()(const JoinRequest& join) const {
+    return absl::StrCat("join of ", join.node.host, ", ", join.session, ", connection ",
+                        join.connection, ", after ", join.after);
+  }
+  std::string operator()(const Resume& resume) const {
+    return absl::StrCat("resume ", resume.session, ", connection ", resume.connection);
+  }
+  std::string operator()(const KeepAlive& beat) const { return absl::StrCat("beat ", beat.number); }
+  std::string operator()(const WorkersStarted& started) const {
+    return absl::StrCat("started ", started.round.number);
+  }
+  std::string operator()(const WorkersExited& exited) const {
+    return absl::StrCat("exited ", exited.round.number);
+  }
+  std::string operator()(const Leaving& leaving) const {
+    return absl::StrCat("leaving: ", leaving.reason);
+  }
+  std::string operator()(const Goodbye& goodbye) const {
+    return goodbye.reason.empty() ? "goodbye" : absl::StrCat("goodbye: ", goodbye.reason);
+  }
+};
+
+struct ActionText {
+  std::string operator()(const Attendance::Connect& connect) const {
+    return absl::StrCat("connect ", connect.connection,
+                        connect.to_known_peer ? " to where it was" : "");
+  }
+  std::string operator()(const Attendance::Send& send) const {
+    return absl::StrCat("send ", std::visit(EventText{}, send.event));
+  }
+  std::string operator()(const Attendance::FinishSending&) const { return "finish sending"; }
+  std::string operator()(const Attendance::Abandon&) const { return "abandon"; }
+  std::string operator()(const Attendance::Knock& knock) const {
+    return absl::StrCat("knock for ", knock.session, " by ", knock.secret);
+  }
+  std::string operator()(const Attendance::Tell& tell) const {
+    return absl::StrCat("tell ", DirectiveText(tell.directive));
+  }
+  std::string operator()(const Attendance::Trouble& trouble) const {
+    return absl::StrCat("trouble: ", trouble.sentence);
+  }
+  std::string operator()(const Attendance::OutOfTouch& out) const {
+    return absl::StrCat("out of touch: ", out.cause);
+  }
+  std::string operator()(const Attendance::BackInTouch& back) const {
+    return absl::StrCat("back in touch after ", Seconds(back.outage));
+  }
+  std::string operator()(const Attendance::Deadline& deadline) const {
+    return absl::StrCat("deadline ", DeadlineText(deadline.time));
+  }
+  std::string operator()(const Attendance::Fenced& fenced) const {
+    return absl::StrCat("fenced: ", fenced.why);
+  }
+  std::string operator()(const Attendance::Lost& lost) const {
+    return absl::StrCat("lost: ", lost.status.message());
+  }
+  std::string operator()(const Attendance::Left&) const { return "left"; }
+};
+
+class Player {
+ public:
+  Lines operator()(TimePoint now, const Lines& all_words) {
+    const Words words(all_words);
+    const std::string& command = words.command();
+    if (command == "attendance") {
+      Begin(words);
+    } else if (command == "next") {
+      return {DeadlineText(attendance_->NextDeadline())};
+    } else if (command == "tick") {
+      attendance_->Tick(now);
+    } else if (!Agent(words, now) && !Connection(words, now) && !Answer(words, now)) {
+      return {"no such command: " + command};
+    }
+    Lines lines;
+    while (const auto action = attendance_->NextAction()) {
+      if (const auto* connect = std::get_if<Attendance::Connect>(&*action)) {
+        connection_ = static_cast<int>(connect->connection);
+      }
+      lines.push_back(std::visit(ActionText{}, *action));
+    }
+    return lines;
+  }
+
+ private:
+  static int Number(const Words& words) {
+    int number = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(words.At(0), &number)) << words.command();
+    return number;
+  }
+  // A word without a value, in any place.
+  static bool Says(const Words& words, const std::string& word) {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words.At(i) == word) return true;
+    }
+    return false;
+  }
+
+  void Begin(const Words& words) {
+    auto sessions = std::make_shared<int>(0);
+    attendance_ = std::make_shared<Attendance>(
+        Attendance::Options{.where = "host:29400",
+                            .connect_timeout = words.GetMs("connect", milliseconds(60'000)),
+                            .reconnect_timeout = words.GetMs("reconnect", milliseconds(600'000)),
+                            .trust_refusals = Says(words, "trust"),
+                            .new_session = [sessions] { return absl::StrCat("s", ++*sessions); },
+                            .seed = 1});
+  }
+
+  bool Agent(const Words& words, TimePoint now) {
+    const std::string& command = words.command();
+    if (command == "join") {
+      JoinRequest request{.run_id = "job", .node = NodeFrom(words.At(0), words)};
+      request.after = words.Get("after", -1);
+      attendance_->Join(request, now);
+    } else if (command == "started") {
+      attendance_->Say(WorkersStarted{{kLife, Number(words)}});
+    } else if (command == "exited") {
+      attendance_->Say(WorkersExited{{kLife, Number(words)}, {.succeeded = true}});
+    } else if (command == "leaving") {
+      attendance_->Say(Leaving{words.At(0)});
+    } else if (command == "leave") {
+      attendance_->Leave(words.size() > 0 ? words.At(0) : "", now);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  bool Connection(const Words& words, TimePoint now) {
+    const auto over = static_cast<std::uint64_t>(words.Get("over", connection_));
+    if (words.command() == "ended") {
+      using Kind = ConnectionError::Kind;
+      Kind kind = Kind::kBroken;
+      if (Says(words, "refused")) kind = Kind::kRefused;
+      if (Says(words, "unresolved")) kind = Kind::kUnresolved;
+      if (Says(words, "foreign")) kind = Kind::kForeign;
+      attendance_->OnConnectionEnded(over, {.cause = words.At(0), .kind = kind}, now);
+      return true;
+    }
+    const std::optional<Directive> directive = DirectiveFrom(words);
+    if (directive) attendance_->OnDirective(over, *directive, now);
+    return directive.has_value();
+  }
+
+  std::optional<Directive> DirectiveFrom(const Words& words) {
+    const std::string& command = words.command();
+    if (command == "welcome") {
+      return Welcome{.keep_alive = words.GetMs("beat", {}),
+                     .lease = words.GetMs("lease", {}),
+                     .incarnation = kLife,
+                     .durable = Says(words, "durable"),
+                     .knock_secret = words.Get("secret", "")};
+    }
+    if (command == "heard") return Heard{Number(words)};
+    if (command == "waiting") return Waiting{.round = 0, .sentence = "1 of 2 nodes is here"};
+    if (command == "start") {
+      return Assignment{.incarnation = kLife,
+                        .round = Number(words),
+                        .master_addr = "10.0.0.1",
+                        .master_port = 40'001,
+                        .rank_reason = "by order"};
+    }
+    if (command == "stop") {
+      return Stop{.round = Number(words), .reason = "another failed", .incarnation = kLife};
+    }
+    if (command == "verdict") return Verdict{.sentence = "job 'job' succeeded"};
+    if (command == "notice") return Notice{"something to know"};
+    if (command == "evicted") return Evicted{"it was silent for its lease"};
+    if (command == "refused") return Refused{"the job wants another number of nodes"};
+    return std::nullopt;
+  }
+
+  bool Answer(const Words& words, TimePoint now) {
+    const SessionToken session = words.Get("session", attendance_->session());
+    if (words.command() == "paused") {
+      attendance_->OnPaused(session, TimePoint(milliseconds(Number(words))));
+    } else if (words.command() == "gone") {
+      attendance_->OnGone(session, now);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  std::shared_ptr<Attendance> attendance_;
+  int connection_ = 0;
+};
+
+class AttendanceTranscript : public testing::TestWithParam<std::string> {};
+
+TEST_P(AttendanceTranscript, IsTrue) {
+  ExpectTranscript(GetParam(), Player());
+}
+
+INSTANTIATE_TEST_SUITE_P(Testdata, AttendanceTranscript,
+                         testing::ValuesIn(TranscriptPaths("attendance_")),
+                         [](const auto& info) { return TranscriptName(info.param); });
+
+// What a later version of the request brings must reach the daemon as the agent said it.
+TEST(AttendanceTest, OnlySessionConnectionAndAfterOfAJoinAreFilledIn) {
+  Attendance attendance({.new_session = [] { return "s1"; }});
+  JoinRequest request{.run_id = "job",
+                      .settings = {.min_nodes = 2, .max_nodes = 3},
+                      .session = "another",
+                      .connection = 9,
+                      .after = 4,
+                      .unfit = "its health check exited with code 1"};
+  attendance.Join(request, TimePoint{});
+  attendance.NextAction();
+  const auto sent = std::get<Attendance::Send>(*attendance.NextAction());
+  request.session = "s1";
+  request.connection = 1;
+  request.after = kNoRound;
+  EXPECT_EQ(std::get<JoinRequest>(sent.event), request);
+}
+
+// The client may be told to leave by its listener, in the middle of what that is told.
+TEST(AttendanceTest, AfterLeaveTheListenerIsToldNothingOfWhatWasBefore) {
+  Attendance attendance({.new_session = [] { return "s1"; }});
+  attendance.Join({}, TimePoint{});
+  while (attendance.NextAction()) {
+  }
+  attendance.OnDirective(1, Welcome{.lease = std::chrono::seconds(3)}, TimePoint{});
+  attendance.Leave("", TimePoint{});
+  EXPECT_TRUE(std::holds_alternative<Attendance::Send>(*attendance.NextAction()));
+  EXPECT_TRUE(std::holds_alternative<Attendance::FinishSending>(*attendance.NextAction()));
+  EXPECT_FALSE(attendance.NextAction());
+  attendance.OnConnectionEnded(1, {}, TimePoint{});
+  EXPECT_TRUE(std::holds_alternative<Attendance::Left>(*attendance.NextAction()));
+  EXPECT_FALSE(attendance.NextAction());
+}
+
+// Two nodes that break off at the same moment do not come back at the same moment.
+TEST(AttendanceTest, PausesDifferByTheSeed) {
+  const auto pause = [](std::uint32_t seed) {
+    Attendance attendance({.new_session = [] { return "s1"; }, .seed = seed});
+    attendance.Join({}, TimePoint{});
+    attendance.OnConnectionEnded(1, {}, TimePoint{});
+    return *attendance.NextDeadline();
+  };
+  EXPECT_EQ(pause(1), pause(1));
+  EXPECT_NE(pause(1), pause(2));
+  for (std::uint32_t seed = 1; seed <= 20; ++seed) {
+    EXPECT_GE(pause(seed), TimePoint(milliseconds(25)));
+    EXPECT_LE(pause(seed), TimePoint(milliseconds(50)));
+  }
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
