@@ -126,6 +126,7 @@ Problem SetRdzvConf(absl::string_view value, RunFlags& flags) {
   flags.timeouts = conf->timeouts;
   flags.join_timeout_given = conf->join_given;
   flags.is_host = conf->is_host;
+  flags.trust_refusals = conf->trust_refusals;
   return std::nullopt;
 }
 

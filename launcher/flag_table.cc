@@ -114,9 +114,13 @@ const std::array kTable = {
     Flag{.name = "--rdzv-conf",
          .group = kRendezvous,
          .value_name = "K=V,...",
-         .help = "Timeouts in seconds; torchrun's keys are understood, other keys are ignored.",
+         .help =
+             "Timeouts in seconds; torchrun's keys are understood, other keys are ignored. With "
+             "trust_refusals=true a refused connection proves that the rendezvous is dead; say "
+             "so only where no firewall or proxy refuses connections in its place.",
          .default_text = "join_timeout=600, last_call_timeout=5, lease_timeout=3, "
-                         "keep_alive_interval=1, connect_timeout=60, reconnect_timeout=600",
+                         "keep_alive_interval=1, connect_timeout=60, reconnect_timeout=600, "
+                         "trust_refusals=false",
          .set = SetRdzvConf},
     Flag{.name = "--master-addr",
          .group = kRendezvous,

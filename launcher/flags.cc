@@ -260,6 +260,7 @@ absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dial
   config.run_id = ChooseRunId(flags, config.mode);
   config.timeouts = flags.timeouts;
   config.is_host = flags.is_host;
+  config.trust_refusals = flags.trust_refusals;
   if (config.mode == RendezvousMode::kStatic && !flags.join_timeout_given) {
     config.timeouts.join = std::chrono::seconds(900);  // torchrun's default for static alone
   }

@@ -134,6 +134,9 @@ struct LaunchConfig {
   // With kEndpoint: whether this node hosts the rendezvous, where the user knows (--rdzv-conf
   // is_host); else whoever owns the endpoint's address does.
   std::optional<bool> is_host;
+  // Nothing but the daemon's own machine refuses connections to it (--rdzv-conf trust_refusals): a
+  // refusal is then as good as the daemon's word. Elsewhere it is silence.
+  bool trust_refusals = false;
   // The address this node tells the others; empty: found from the connection to the endpoint.
   std::string local_addr;
   WorkerStore worker_store = WorkerStore::kAgent;

@@ -106,6 +106,7 @@ std::string ConfigText(const LaunchConfig& config) {
                      {"keep_alive_interval", Seconds(config.timeouts.keep_alive_interval)},
                      {"connect", Seconds(config.timeouts.connect)},
                      {"reconnect", Seconds(config.timeouts.reconnect)}};
+  out["trust_refusals"] = config.trust_refusals;
   out["local_addr"] = config.local_addr;
   out["worker_store"] = config.worker_store == WorkerStore::kAgent ? "agent" : "worker";
   out["scale_up"] = config.scale_up == rendezvous::ScaleUp::kNow ? "now" : "next-restart";

@@ -67,8 +67,8 @@ absl::StatusOr<std::optional<int>> ReadAttempts(const Entries& entries) {
   return std::optional<int>(attempts);
 }
 
-absl::StatusOr<std::optional<bool>> ReadIsHost(const Entries& entries) {
-  const auto found = entries.find("is_host");
+absl::StatusOr<std::optional<bool>> ReadBool(const Entries& entries, absl::string_view key) {
+  const auto found = entries.find(key);
   if (found == entries.end()) return std::optional<bool>();
   const std::string text = absl::AsciiStrToLower(found->second);
   for (const absl::string_view yes : {"1", "true", "t", "yes", "y"}) {
@@ -77,7 +77,7 @@ absl::StatusOr<std::optional<bool>> ReadIsHost(const Entries& entries) {
   for (const absl::string_view no : {"0", "false", "f", "no", "n"}) {
     if (text == no) return std::optional<bool>(false);
   }
-  return absl::InvalidArgumentError("has a bad is_host; give it 1 or 0");
+  return absl::InvalidArgumentError(absl::StrCat("has a bad ", key, "; give it 1 or 0"));
 }
 
 }  // namespace
@@ -101,8 +101,10 @@ absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text) {
   const auto reconnect = ReadTimeout(*entries, {"reconnect_timeout"});
   if (!reconnect.ok()) return reconnect.status();
 
-  const auto is_host = ReadIsHost(*entries);
+  const auto is_host = ReadBool(*entries, "is_host");
   if (!is_host.ok()) return is_host.status();
+  const auto trust_refusals = ReadBool(*entries, "trust_refusals");
+  if (!trust_refusals.ok()) return trust_refusals.status();
   const auto store_type = entries->find("store_type");
   if (store_type != entries->end() && store_type->second != "tcp") {
     return absl::InvalidArgumentError(
@@ -112,6 +114,7 @@ absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text) {
 
   RdzvConf conf;
   conf.is_host = *is_host;
+  conf.trust_refusals = trust_refusals->value_or(false);
   RendezvousTimeouts& timeouts = conf.timeouts;
   conf.join_given = join->has_value();
   timeouts.join = join->value_or(timeouts.join);

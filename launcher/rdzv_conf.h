@@ -15,6 +15,8 @@ struct RdzvConf {
   bool join_given = false;
   // is_host: whether this node is the one that hosts the rendezvous.
   std::optional<bool> is_host;
+  // Nothing but the daemon's own machine refuses connections to it.
+  bool trust_refusals = false;
 
   bool operator==(const RdzvConf&) const = default;
 };
@@ -28,6 +30,9 @@ struct RdzvConf {
 //   - connect_timeout, or else read_timeout
 //   - reconnect_timeout, which is ours
 //   - is_host: 1, true, t, yes or y; 0, false, f, no or n
+//   - trust_refusals, which is ours: as is_host; a refused connection then proves that the daemon
+//   is
+//     dead, which a firewall or a proxy that refuses in its place makes untrue
 //   - store_type: tcp; torchrun's file is refused, as it is no store of ours
 //
 // Where none of the lease's keys is there, it has its own default. Other keys are ignored, as

@@ -87,6 +87,7 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context&
   }
   access.remote_ = endpoint;
   access.reconnect_timeout_ = config.timeouts.reconnect;
+  access.trust_refusals_ = config.trust_refusals;
   access.connect_timeout_ = view.ours && may_host
                                 ? std::min(config.timeouts.connect, kLocalPatience)
                                 : config.timeouts.connect;
@@ -101,7 +102,8 @@ std::unique_ptr<rendezvous::RendezvousClient> RendezvousAccess::MakeClient(
   return rendezvous::MakeGrpcClient(*io_,
                                     {.endpoint = *remote_,
                                      .connect_timeout = connect_timeout_,
-                                     .reconnect_timeout = reconnect_timeout_},
+                                     .reconnect_timeout = reconnect_timeout_,
+                                     .trust_refusals = trust_refusals_},
                                     listener);
 }
 

@@ -51,6 +51,7 @@ class RendezvousAccess {
   std::optional<rendezvous::Endpoint> remote_;
   std::chrono::milliseconds connect_timeout_{};
   std::chrono::milliseconds reconnect_timeout_{};
+  bool trust_refusals_ = false;
 };
 
 }  // namespace muster::launcher

@@ -46,6 +46,7 @@ struct RunFlags {
   // `timeouts.join` was given; static mode has a default of its own.
   bool join_timeout_given = false;
   std::optional<bool> is_host;
+  bool trust_refusals = false;
   std::optional<WorkerStore> worker_store;
 
   int max_restarts = 0;

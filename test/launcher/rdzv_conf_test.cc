@@ -73,6 +73,14 @@ TEST(RdzvConfTest, HostIsSaidInAnyOfTorchrunsWords) {
   EXPECT_EQ(ParseRdzvConf("is_host=maybe").status().message(), "has a bad is_host; give it 1 or 0");
 }
 
+TEST(RdzvConfTest, RefusalsAreTrustedWhereTheUserSaysSo) {
+  EXPECT_FALSE(ParseRdzvConf("")->trust_refusals);
+  EXPECT_TRUE(ParseRdzvConf("trust_refusals=true")->trust_refusals);
+  EXPECT_FALSE(ParseRdzvConf("trust_refusals=0")->trust_refusals);
+  EXPECT_EQ(ParseRdzvConf("trust_refusals=maybe").status().message(),
+            "has a bad trust_refusals; give it 1 or 0");
+}
+
 TEST(RdzvConfTest, StoreInAFileIsRefused) {
   EXPECT_TRUE(ParseRdzvConf("store_type=tcp").ok());
   EXPECT_EQ(ParseRdzvConf("store_type=file").status().message(),

@@ -10,6 +10,8 @@
 
 #include "launcher/local_address.h"
 #include "launcher/reserved_port.h"
+#include "rendezvous/credentials.h"
+#include "rendezvous/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
@@ -87,6 +89,24 @@ TEST_F(RendezvousAccessTest, UserMaySayWhoHosts) {
   config.endpoint.host = "192.0.2.1";
   EXPECT_EQ(RendezvousAccess::Open(io_, config).status().message(),
             "listen on " + ToString(config.endpoint) + ": Cannot assign requested address");
+}
+
+// In a lease of a minute only a refusal that is trusted can be the end.
+TEST_F(RendezvousAccessTest, RefusalsAreTrustedWhereTheUserSaysSo) {
+  auto daemon = std::make_unique<rendezvous::Server>(io_);
+  ASSERT_TRUE(daemon->Listen({"127.0.0.1", 0}, rendezvous::Credentials::Plaintext()).ok());
+  LaunchConfig config = ConfigFor(RendezvousMode::kEndpoint, {"127.0.0.1", daemon->port()});
+  config.is_host = false;
+  config.trust_refusals = true;
+  const RendezvousAccess access = Open(config);
+  RecordingListener heard;
+  const auto client = access.MakeClient(heard);
+  rendezvous::JoinRequest request = RequestFor(1, 2);
+  request.settings.lease = std::chrono::minutes(1);
+  client->Join(request);
+  ASSERT_TRUE(RunUntil(io_, [&] { return heard.Heard("welcome"); }));
+  daemon.reset();
+  ASSERT_TRUE(RunUntil(io_, [&] { return heard.Heard("lost: "); }));
 }
 
 TEST_F(RendezvousAccessTest, StaticJobOfOneNodeHasNoNetworkAndTheUsersAddress) {
