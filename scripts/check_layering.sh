@@ -28,6 +28,10 @@ must_be_empty "rendezvous/core stands on itself alone" \
   "(deps(//rendezvous/core/...) intersect $ours) except //rendezvous/core/..."
 must_be_empty "rendezvous/core links no library but Abseil" \
   "(deps(//rendezvous/core/...) intersect //third_party/...) except //third_party/system:absl"
+must_be_empty "what a client decides links no library but Abseil" \
+  "(deps(//rendezvous/client:attendance) intersect //third_party/...) except //third_party/system:absl"
+must_be_empty "the client that is shipped and the one that is simulated are one" \
+  "//rendezvous/client:attendance except (deps(//rendezvous/client:grpc_client) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "trainer stands on itself and the names of worker/env_names.h" \
   "(deps(//trainer/...) intersect $ours) except (//trainer/... + //worker:env_names + //worker:env_names.h)"
 must_be_empty "nothing but tests stands on launcher" \

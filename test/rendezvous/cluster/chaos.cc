@@ -11,8 +11,8 @@ constexpr Duration kShortest = milliseconds(100);
 constexpr Duration kLongestBlock = seconds(20);
 constexpr Duration kAbsence = seconds(20);  // of a host or an agent
 constexpr Duration kLongAbsence = seconds(300);
-// From Restore to Listen: at most Coordinator::Options::restart_grace, or a node that was refused
-// meanwhile counts a longer lease than the daemon does.
+// From Restore to Listen: at most Coordinator::Options::restart_grace, or a node whose knock was
+// answered meanwhile counts a longer lease than the daemon does.
 constexpr Duration kSlowestStart = seconds(3);
 
 }  // namespace

@@ -1,5 +1,5 @@
 // A whole cluster in one process, from one seed: the real Coordinator, CommitGate, records,
-// LeaseKeeper and AgentPolicy on sixteen simulated hosts and one of the daemon's, whose network,
+// Attendance and AgentPolicy on sixteen simulated hosts and one of the daemon's, whose network,
 // disk, clocks and processes go wrong.
 //
 // First there is chaos: about every five seconds something fails (chaos.h), while workers work,
@@ -18,8 +18,8 @@
 #include "rendezvous/core/types.h"
 #include "test/rendezvous/cluster/daemon.h"
 #include "test/rendezvous/cluster/incidents.h"
+#include "test/rendezvous/cluster/mutations.h"
 #include "test/rendezvous/cluster/scenario.h"
-#include "test/rendezvous/cluster/sim_client.h"
 
 namespace muster::rendezvous {
 

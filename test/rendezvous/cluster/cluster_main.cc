@@ -30,10 +30,7 @@ bool Mutate(std::string_view name, ClusterOptions& options) {
       {"reuses_incarnations", &daemon.reuses_incarnations},
       {"forgets_store", &daemon.forgets_store},
       {"does_not_fence", &agent.does_not_fence},
-      {"counts_lease_from_answer", &agent.counts_lease_from_answer},
-      {"names_rounds_of_other_lives", &agent.names_rounds_of_other_lives},
       {"guard_tells_too_early", &agent.guard_tells_too_early},
-      {"starts_when_its_lease_is_over", &agent.starts_when_its_lease_is_over},
       {"reports_what_the_guard_killed", &agent.reports_what_the_guard_killed}};
   for (const auto& [known, mutation] : mutations) {
     if (known == name) return *mutation = true;

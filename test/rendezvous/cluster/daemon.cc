@@ -15,6 +15,8 @@ constexpr Duration kTryAgainAfter = seconds(1);
 // Sixteen agents and their store clients that try again and again while the daemon stands still.
 constexpr std::size_t kMostFronts = 4'000;
 constexpr std::size_t kMostUntold = 5'000;
+// For how long a keeper tells that a daemon is dead which remembers nothing.
+constexpr Duration kLastWord = seconds(10);
 constexpr Duration kSilentForLong = seconds(60);
 constexpr std::uint64_t kIncarnationsPerStart = std::uint64_t{1} << 32;
 
@@ -23,6 +25,15 @@ constexpr std::uint64_t kIncarnationsPerStart = std::uint64_t{1} << 32;
 Daemon::Daemon(World world, Disk& disk, const Options& options)
     : world_(world), disk_(disk), options_(options) {
   clock_offset_ = world_.random.Between(seconds(0), seconds(1'000'000));
+  world_.network.on_knock = [this] { return AnswerKnock(); };
+}
+
+std::optional<KnockWord> Daemon::AnswerKnock() const {
+  if (!keeper_since_) return std::nullopt;
+  if (options_.durable) return KnockWord::kPaused;
+  // Its last word: then the keeper leaves, too.
+  if (world_.scheduler.now() < *keeper_since_ + kLastWord) return KnockWord::kGone;
+  return std::nullopt;
 }
 
 void Daemon::Start(Duration until_it_listens) {
@@ -42,6 +53,8 @@ void Daemon::Start(Duration until_it_listens) {
   listens_ = false;
   process_->After(until_it_listens, [this] {
     listens_ = true;
+    // It has made room for the daemon.
+    keeper_since_.reset();
     world_.network.Listen(this);
   });
   Sweep();
@@ -92,13 +105,15 @@ void Daemon::Kill(bool power_loss) {
   fronts_.clear();
   disk_.WriterDied();
   world_.network.ServerDied(power_loss);
+  keeper_since_.reset();
+  if (!power_loss) keeper_since_ = world_.scheduler.now();
   // A machine's monotonic clock starts anew with it.
   if (power_loss) clock_offset_ = world_.random.Between(seconds(0), seconds(1'000'000));
 }
 
 void Daemon::Halt(Duration duration) {
-  // Leases of restored agents run from Restore, and a refused agent counts its own anew: between
-  // the two no more time may pass than Coordinator::Options::restart_grace.
+  // Leases of restored agents run from Restore, and an agent whose knock is answered counts its own
+  // anew: between the two no more time may pass than Coordinator::Options::restart_grace.
   if (process_ == nullptr || process_->stopped() || !listens_) return;
   process_->Stop();
   world_.scheduler.After(duration, [weak = std::weak_ptr<Process>(process_)] {
@@ -317,7 +332,10 @@ void Daemon::TellAgent(const Outgoing& outgoing) {
                                       outgoing.directive);
     }
   }
-  world_.network.Tell(outgoing.to, outgoing.directive);
+  Directive directive = outgoing.directive;
+  // Only that there is one counts here: nobody forges answers.
+  if (auto* welcome = std::get_if<Welcome>(&directive)) welcome->knock_secret = "secret";
+  world_.network.Tell(outgoing.to, std::move(directive));
   if (std::holds_alternative<Fenced>(outgoing.directive)) {
     world_.incidents.Count(Incident::kFencedReport);
   }

@@ -73,6 +73,9 @@ class Daemon final : public Network::Server {
   void OnMessage(ConnectionId connection, Upward message, TimePoint sent) override;
   void OnClosed(ConnectionId connection) override;
 
+  // Its keeper, which holds the port while it is dead.
+  std::optional<KnockWord> AnswerKnock() const;
+
   void Restore();
   // Connections over which nothing comes for long are dead: the transport's pings find that.
   void Sweep();
@@ -99,6 +102,8 @@ class Daemon final : public Network::Server {
   std::shared_ptr<Process> process_;
   std::uint64_t life_ = 0;
   bool listens_ = false;
+  // When it died and left a keeper on its host; nothing: it did not, or has lost its power.
+  std::optional<TimePoint> keeper_since_;
   std::optional<DaemonCore> core_;
   CallId last_call_ = 0;
   std::map<CallId, OpenCall> calls_;

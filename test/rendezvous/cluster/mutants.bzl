@@ -30,6 +30,7 @@ def mutant(name, file, old, new):
         deps = [
             ":cluster_main",
             "//launcher:agent_policy",
+            "//rendezvous/client:attendance",
             "//rendezvous/client:lease_keeper",
             "//rendezvous/core:coordinator",
             "//rendezvous/wire:record_wire",

@@ -39,9 +39,7 @@ void Network::Handshake(ConnectionId id) {
     return;
   }
   Connection& connection = found->second;
-  const TimePoint blocked = std::max(
-      BlockedUntil(connection.host, true),
-      server_ == nullptr && !daemon_host_up_ ? scheduler_.now() + seconds(1) : TimePoint{});
+  const TimePoint blocked = UnreachableUntil(connection.host);
   if (blocked > scheduler_.now()) {
     scheduler_.At(blocked + random_.Between(Duration::zero(), kLongestBackOff),
                   [this, id] { Handshake(id); });
@@ -66,6 +64,27 @@ void Network::Handshake(ConnectionId id) {
     } else {
       client->OnConnected(id);
     }
+  });
+}
+
+// Nothing comes to the daemon's host before.
+TimePoint Network::UnreachableUntil(int host) const {
+  const bool no_power = server_ == nullptr && !daemon_host_up_;
+  return std::max(BlockedUntil(host, true), no_power ? scheduler_.now() + seconds(1) : TimePoint{});
+}
+
+void Network::Knock(int host, std::function<void(KnockWord)> answered) {
+  scheduler_.After(Delay(host), [this, host, answered = std::move(answered)] {
+    const TimePoint blocked = UnreachableUntil(host);
+    if (blocked > scheduler_.now()) {
+      scheduler_.At(blocked + random_.Between(Duration::zero(), kLongestBackOff),
+                    [this, host, answered] { Knock(host, answered); });
+      return;
+    }
+    const std::optional<KnockWord> word = on_knock();
+    if (!word) return;
+    const TimePoint back = std::max(scheduler_.now(), BlockedUntil(host, false)) + Delay(host);
+    scheduler_.At(back, [answered, word] { answered(*word); });
   });
 }
 

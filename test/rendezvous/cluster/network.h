@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "rendezvous/wire/knock.h"
 #include "test/rendezvous/cluster/message.h"
 #include "test/rendezvous/cluster/scheduler.h"
 #include "test/rendezvous/simulation/random.h"
@@ -57,8 +60,14 @@ class Network {
   // The host has lost its power: its ends are gone, and nobody is told until it is back up.
   void PowerOff(int host);
 
+  // A question at the daemon's port, over a connection of its own. `answered` is called when an
+  // answer comes, however late.
+  void Knock(int host, std::function<void(KnockWord)> answered);
+
   // The daemon's process: listens, dies, and speaks.
   void Listen(Server* server) { server_ = server; }
+  // What its host answers those who knock with, if anything.
+  std::function<std::optional<KnockWord>()> on_knock;
   // Its host closes all its connections; with a loss of power silently.
   void ServerDied(bool power_loss);
   void DaemonHostIsUp() { daemon_host_up_ = true; }
@@ -111,6 +120,7 @@ class Network {
   Duration Delay(int host);
   TimePoint BlockedUntil(int host, bool up) const;
   void Handshake(ConnectionId id);
+  TimePoint UnreachableUntil(int host) const;
   template <typename Item>
   void Put(ConnectionId id, Connection& connection, Stream<Item>& stream, Item item);
   void DeliverUp(ConnectionId id, Connection& connection, UpwardItem item);

@@ -33,6 +33,8 @@ class RoundChecks {
   void OnWorkersDead(const std::string& node, const Assignment& assignment, TimePoint now);
   // The daemon has heard the node, and counts its lease until then (true time).
   void OnHeard(const std::string& node, TimePoint lease_ends) { leases_[node] = lease_ends; }
+  // It was proven to the node that nobody will ever give its place away.
+  void OnPlaceKept(const std::string& node) { leases_[node] = TimePoint::max(); }
   // A worker failed, and its agent will say so; or the node's workers have all exited with 0.
   void OnFailure(const std::string& run_id, RoundId round, int rank, const std::string& host);
   void OnSuccess(const std::string& run_id, RoundId round, int group_rank);

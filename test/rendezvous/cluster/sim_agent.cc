@@ -12,7 +12,8 @@ SimAgent::SimAgent(World world, Options options, FakeGuard& guard, std::function
       guard_(guard),
       on_ended_(std::move(on_ended)),
       process_(std::make_shared<Process>(world.scheduler, world.random)),
-      client_(world, options_.host, process_, options_.clock_offset, options_.mutations, *this) {}
+      attendance_(world, options_.host, process_, options_.clock_offset,
+                  [this](const Attendance::Action& action) { OnAction(action); }) {}
 
 void SimAgent::Begin() {
   guard_.SetDeadline(std::nullopt);
@@ -21,6 +22,16 @@ void SimAgent::Begin() {
 
 void SimAgent::Terminate() {
   process_->Do([this] { Perform(policy_.OnSignal(SIGTERM)); });
+}
+
+void SimAgent::OnAction(const Attendance::Action& action) {
+  if (const auto* tell = std::get_if<Attendance::Tell>(&action))
+    return OnDirective(tell->directive);
+  if (const auto* lost = std::get_if<Attendance::Lost>(&action)) return OnLost(lost->status);
+  if (std::holds_alternative<Attendance::Left>(action)) return Perform(policy_.OnGoodbyeHeard());
+  if (options_.mutations.does_not_fence) return;
+  if (const auto* deadline = std::get_if<Attendance::Deadline>(&action)) OnDeadline(deadline->time);
+  if (const auto* fenced = std::get_if<Attendance::Fenced>(&action)) OnFenced(fenced->why);
 }
 
 void SimAgent::OnDirective(const Directive& directive) {
@@ -38,7 +49,7 @@ void SimAgent::OnDirective(const Directive& directive) {
 
 void SimAgent::OnDeadline(std::optional<TimePoint> deadline) {
   if (deadline) *deadline -= options_.clock_offset;
-  deadline_ = deadline;
+  if (!deadline) world_.checks.rounds.OnPlaceKept(node_id());
   guard_.SetDeadline(deadline);
 }
 
@@ -47,10 +58,10 @@ void SimAgent::OnFenced(const std::string& why) {
   Perform(policy_.OnFenced(why));
 }
 
-void SimAgent::OnLost(const std::string& why) {
+void SimAgent::OnLost(const absl::Status& status) {
   world_.Log(node_id(), " gives up");
   lost_ = true;
-  Perform(policy_.OnLost(absl::UnavailableError(why)));
+  Perform(policy_.OnLost(status));
 }
 
 void SimAgent::Perform(const launcher::Actions& actions) {
@@ -60,7 +71,7 @@ void SimAgent::Perform(const launcher::Actions& actions) {
     void operator()(const launcher::JoinRound& join) const {
       JoinRequest request = agent.options_.request;
       request.after = join.after;
-      agent.client_.Join(std::move(request));
+      agent.attendance_.Join(request);
     }
     void operator()(const launcher::StartWorkers& start) const {
       agent.StartWorkers(start.assignment);
@@ -72,17 +83,16 @@ void SimAgent::Perform(const launcher::Actions& actions) {
       if (agent.workers_ != nullptr) agent.workers_->Kill();
     }
     void operator()(const launcher::ReportStarted& report) const {
-      agent.client_.Say(WorkersStarted{report.round});
+      agent.attendance_.Say(WorkersStarted{report.round});
     }
     void operator()(const launcher::ReportExited& report) const {
-      agent.client_.Say(WorkersExited{report.round, report.outcome});
+      agent.attendance_.Say(WorkersExited{report.round, report.outcome});
     }
     void operator()(const launcher::SayLeaving& leaving) const {
-      agent.client_.Say(Leaving{leaving.reason});
+      agent.attendance_.Say(Leaving{leaving.reason});
     }
     void operator()(const launcher::SayGoodbye& goodbye) const {
-      agent.client_.Leave(goodbye.reason,
-                          [agent = &agent] { agent->Perform(agent->policy_.OnGoodbyeHeard()); });
+      agent.attendance_.Leave(goodbye.reason);
     }
     void operator()(const launcher::Finish&) const {
       agent.CheckResult();
@@ -94,14 +104,6 @@ void SimAgent::Perform(const launcher::Actions& actions) {
 }
 
 void SimAgent::StartWorkers(const Assignment& assignment) {
-  // The agent stood still, or the Assignment was under way for long: another round may run by now.
-  const bool late = deadline_ && world_.scheduler.now() >= *deadline_;
-  if (late && !options_.mutations.starts_when_its_lease_is_over) {
-    world_.incidents.Count(Incident::kLateAssignment);
-    workers_.reset();
-    Perform(policy_.OnFenced("its lease is over"));
-    return Perform(policy_.OnWorkersGone(false));
-  }
   world_.checks.rounds.OnAssignment(node_id(), assignment);
   workers_ = std::make_shared<FakeWorkers>(
       world_, node_id(), assignment, options_.habits, process_,
@@ -112,7 +114,7 @@ void SimAgent::StartWorkers(const Assignment& assignment) {
           .on_lost_touch = [this, assignment] { OnLostTouch(assignment); },
           .on_gone = [this](bool succeeded) { Perform(policy_.OnWorkersGone(succeeded)); }});
   workers_->Start();
-  guard_.Watch(workers_, client_.session());
+  guard_.Watch(workers_, attendance_.session());
 }
 
 // What the guard has killed must not be taken for a failure.

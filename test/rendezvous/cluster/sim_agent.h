@@ -1,5 +1,5 @@
-// One agent process: the real AgentPolicy between a client and fake workers, as launcher/agent.cc
-// puts them together.
+// One agent process: the real AgentPolicy between the real Attendance and fake workers, as
+// launcher/agent.cc puts them together.
 #pragma once
 
 #include <functional>
@@ -8,13 +8,14 @@
 #include <string>
 
 #include "launcher/agent_policy.h"
+#include "rendezvous/client/attendance.h"
+#include "test/rendezvous/cluster/attendance_loop.h"
 #include "test/rendezvous/cluster/fake_workers.h"
 #include "test/rendezvous/cluster/process.h"
-#include "test/rendezvous/cluster/sim_client.h"
 
 namespace muster::rendezvous {
 
-class SimAgent final : public SimClient::Listener {
+class SimAgent {
  public:
   struct Options {
     int host = 0;
@@ -25,7 +26,9 @@ class SimAgent final : public SimClient::Listener {
   };
   // `guard` outlives it; `on_ended` is called when its run is over, from the scheduler.
   SimAgent(World world, Options options, FakeGuard& guard, std::function<void()> on_ended);
-  ~SimAgent() override { process_->Kill(); }
+  ~SimAgent() { process_->Kill(); }
+  SimAgent(const SimAgent&) = delete;
+  SimAgent& operator=(const SimAgent&) = delete;
 
   void Begin();
   // SIGTERM from its user.
@@ -39,11 +42,12 @@ class SimAgent final : public SimClient::Listener {
   const std::string& node_id() const { return options_.request.node.node_id; }
 
  private:
-  // SimClient::Listener.
-  void OnDirective(const Directive& directive) override;
-  void OnDeadline(std::optional<TimePoint> deadline) override;
-  void OnFenced(const std::string& why) override;
-  void OnLost(const std::string& why) override;
+  // As RendezvousClient::Listener.
+  void OnAction(const Attendance::Action& action);
+  void OnDirective(const Directive& directive);
+  void OnDeadline(std::optional<TimePoint> deadline);
+  void OnFenced(const std::string& why);
+  void OnLost(const absl::Status& status);
 
   void Perform(const launcher::Actions& actions);
   void StartWorkers(const Assignment& assignment);
@@ -59,9 +63,8 @@ class SimAgent final : public SimClient::Listener {
   launcher::AgentPolicy policy_;
   std::shared_ptr<FakeWorkers> workers_;
   Incarnation incarnation_ = 0;
-  std::optional<TimePoint> deadline_;  // the guard's
-  bool lost_ = false;                  // the rendezvous
-  SimClient client_;
+  bool lost_ = false;  // the rendezvous
+  AttendanceLoop attendance_;
 };
 
 }  // namespace muster::rendezvous

@@ -1,0 +1,72 @@
+// The loop around an agent's attendance: the simulated network and one timer, as
+// rendezvous/client/grpc_client.cc has a stream and a timer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "rendezvous/client/attendance.h"
+#include "test/rendezvous/cluster/network.h"
+#include "test/rendezvous/cluster/process.h"
+#include "test/rendezvous/cluster/world.h"
+
+namespace muster::rendezvous {
+
+// Belongs to an agent's process, on whose clock (`clock_offset`) the attendance lives.
+class AttendanceLoop final : public Network::Client {
+ public:
+  // Is told what a RendezvousClient's listener is told, and Left.
+  using Listener = std::function<void(const Attendance::Action& action)>;
+
+  AttendanceLoop(World world, int host, std::shared_ptr<Process> process, Duration clock_offset,
+                 Listener listener);
+  ~AttendanceLoop() override { Drop(); }
+
+  void Join(const JoinRequest& request);
+  void Say(Event event);
+  void Leave(const std::string& reason);
+  const SessionToken& session() const { return attendance_.session(); }
+
+ private:
+  // Network::Client; each waits for the process.
+  void OnConnected(ConnectionId connection) override;
+  void OnRefused(ConnectionId connection) override;
+  void OnMessage(ConnectionId connection, Downward message) override;
+  void OnClosed(ConnectionId connection) override;
+
+  TimePoint Now() const { return world_.scheduler.now() + clock_offset_; }
+  void Act();
+  void ArmTimer();
+  void Connect(std::uint64_t number);
+  void Send(Event event);
+  void Knock(const SessionToken& session);
+  void Count(const Attendance::Action& action);
+  // What gRPC does: its limit for an attempt to connect, and its pings.
+  void LimitAttempt();
+  void Ping();
+  void Drop();
+  void Ended(const ConnectionError& error);
+
+  World world_;
+  const int host_;
+  const std::shared_ptr<Process> process_;
+  const Duration clock_offset_;
+  const Listener listener_;
+
+  Attendance attendance_;
+  bool acting_ = false;
+  std::uint64_t number_ = 0;     // the attendance's, of the connection
+  ConnectionId connection_ = 0;  // 0: none
+  bool connected_ = false;
+  std::vector<Event> unsent_;  // until it is connected
+  TimePoint last_heard_{};
+  std::optional<TimePoint> armed_for_;
+  SessionToken welcomed_;  // who was, last
+  int assignments_told_ = 0;
+};
+
+}  // namespace muster::rendezvous
