@@ -12,6 +12,7 @@
 
 #include "rendezvous/fronts/tcpstore_dialect.h"
 #include "rendezvous/wire/death_notice.h"
+#include "rendezvous/wire/knock.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -143,6 +144,9 @@ void SharedPort::HandOn(Socket connection, char first) {
     take_death_notice_(std::move(connection));
   } else if (take_store_ && static_cast<unsigned char>(first) <= kLastOpcode) {
     take_store_(std::move(connection));
+  } else if (first == kFirstOfKnock) {
+    ++stats_.knocks;
+    Close(connection);
   } else {
     ++stats_.garbage;
     Close(connection);

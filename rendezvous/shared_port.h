@@ -39,6 +39,7 @@ struct SharedPortStats {
   std::uint64_t refused_over_cap = 0;  // there were too few descriptors
   std::uint64_t timed_out = 0;         // said nothing for too long, or one too many said nothing
   std::uint64_t garbage = 0;           // began with what nobody here understands
+  std::uint64_t knocks = 0;            // asked whether the daemon is dead (wire/knock.h)
   std::uint64_t idle = 0;              // HTTP/2 without an agent, and there were too many of these
 
   bool operator==(const SharedPortStats&) const = default;
@@ -47,7 +48,7 @@ struct SharedPortStats {
 // Accepts connections and hands each on by its first byte, which it leaves unread: HTTP/2, and so
 // gRPC, always begins with "PRI", a death notice with 'D' (wire/death_notice.h); no dialect of
 // c10d's TCPStore begins with a letter (its opcodes are small numbers: c10d TCPStoreBackend.hpp,
-// QueryType).
+// QueryType). Who knocks, with 'K', hears nothing: that is a living daemon's answer.
 //
 // No number of connections makes it deaf. gRPC's own acceptor never recovers from an accept() that
 // fails for want of a descriptor (CVE-2023-4785); here that does not happen, as connections are

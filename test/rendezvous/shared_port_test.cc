@@ -21,6 +21,7 @@
 #include <boost/asio/write.hpp>
 
 #include "rendezvous/listening_socket.h"
+#include "rendezvous/wire/knock.h"
 #include "test/support/run_until.h"
 
 namespace muster::rendezvous {
@@ -335,6 +336,19 @@ TEST_F(SharedPortTest, GarbageIsClosedAndCounted) {
   Leave(others);
   EXPECT_EQ(OpenFiles(), files);
   EXPECT_TRUE(AgentGetsIn());
+}
+
+// A daemon that lives must not be taken for one that is dead: whoever knocks hears nothing.
+TEST_F(SharedPortTest, KnockEndsInSilence) {
+  Open({.handshake_timeout = kNever});
+  const std::vector<int> clients = Flood(10, FormatKnock("session", MakeKnockNonce()));
+  ASSERT_TRUE(RunUntil(io_, [this] { return port_->stats().knocks == 10; }));
+  EXPECT_EQ(port_->stats(), (SharedPortStats{.accepted = 10, .knocks = 10}));
+  for (const int client : clients) {
+    char heard = 0;
+    EXPECT_LE(recv(client, &heard, 1, 0), 0);
+  }
+  Leave(clients);
 }
 
 TEST_F(SharedPortTest, FloodIsToldOnceAndItsSizeAtItsEnd) {
