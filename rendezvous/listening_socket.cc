@@ -1,7 +1,12 @@
 #include "rendezvous/listening_socket.h"
 
 #include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -9,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/wire/knock.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -55,6 +61,35 @@ error_code Open(const tcp::endpoint& endpoint, tcp::acceptor& socket) {
   return error;
 }
 
+// Whether something happens to the connection, "it can be written to" or "it has ended", in time.
+bool Await(int fd, short events, std::chrono::steady_clock::time_point end) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+  pollfd connection = {fd, events, 0};
+  return poll(&connection, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) > 0;
+}
+
+// Asks the holder of the port to leave it; returns when that one has, or has ended the connection
+// as every living rendezvous does. The listener of a process that is just being killed ends it,
+// too.
+void AskForRoom(const tcp::endpoint& endpoint) {
+  constexpr auto kPatience = std::chrono::milliseconds(500);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  const int fd =
+      socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return;
+  // To "every address" connects as to this machine's own.
+  const bool begun = connect(fd, endpoint.data(), static_cast<socklen_t>(endpoint.size())) == 0 ||
+                     errno == EINPROGRESS;
+  if (begun && Await(fd, POLLOUT, end) &&
+      send(fd, kMakeRoom.data(), kMakeRoom.size(), MSG_NOSIGNAL) > 0) {
+    char ignored[256];
+    while (Await(fd, POLLIN, end) && recv(fd, ignored, sizeof ignored, 0) > 0) {
+    }
+  }
+  close(fd);
+}
+
 bool FamilyIsMissing(const error_code& error) {
   return error == boost::asio::error::address_family_not_supported ||
          error.value() == EADDRNOTAVAIL;
@@ -77,6 +112,11 @@ absl::StatusOr<std::vector<tcp::acceptor>> ListenAt(boost::asio::io_context& io,
       socket = tcp::acceptor(io);
       error = Open({tcp::v4(), port}, socket);
     }
+    if (error == boost::asio::error::address_in_use) {
+      AskForRoom(at);
+      socket = tcp::acceptor(io);
+      error = Open(at, socket);
+    }
     if (error) {
       last = error;
       // A name may have an address of a family that this kernel lacks, or of another machine; one
@@ -91,6 +131,13 @@ absl::StatusOr<std::vector<tcp::acceptor>> ListenAt(boost::asio::io_context& io,
   const std::string sentence = absl::StrCat(Attempt(endpoint), last.message());
   if (last == boost::asio::error::address_in_use) return absl::AlreadyExistsError(sentence);
   return absl::UnavailableError(sentence);
+}
+
+tcp::acceptor AcceptorOf(boost::asio::io_context& io, int fd) {
+  sockaddr_storage local = {};
+  socklen_t size = sizeof local;
+  getsockname(fd, reinterpret_cast<sockaddr*>(&local), &size);
+  return tcp::acceptor(io, local.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), fd);
 }
 
 std::uint16_t PortOf(const std::vector<tcp::acceptor>& sockets) {

@@ -20,9 +20,14 @@ namespace muster::rendezvous {
 // processes never share it. At least one socket. On error none is left open: AlreadyExists when
 // another process has the port, else the cause: "listen on 10.0.0.1:80: Permission denied".
 //
-// May wait for DNS when the host is a name.
+// May wait for DNS when the host is a name, and for half a second where the port is taken by
+// somebody who does not close a connection that he can't understand: what is left of a dead
+// rendezvous makes room when it is asked to (keeper/last_word.h).
 absl::StatusOr<std::vector<boost::asio::ip::tcp::acceptor>> ListenAt(boost::asio::io_context& io,
                                                                      const Endpoint& endpoint);
+
+// A socket that listens already, and was inherited.
+boost::asio::ip::tcp::acceptor AcceptorOf(boost::asio::io_context& io, int fd);
 
 // The port of such sockets.
 std::uint16_t PortOf(const std::vector<boost::asio::ip::tcp::acceptor>& sockets);

@@ -104,7 +104,24 @@ Server::~Server() {
 absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credentials) {
   auto sockets = ListenAt(io_, endpoint);
   if (!sockets.ok()) return sockets.status();
-  const std::uint16_t port = PortOf(*sockets);
+  std::vector<int> fds;
+  for (boost::asio::ip::tcp::acceptor& socket : *sockets) fds.push_back(socket.native_handle());
+  const KnockKey key = MakeKnockKey();
+  absl::StatusOr<LastWord> last_word = LastWord::Start(fds, key);
+  if (last_word.ok()) {
+    last_word_.emplace(*std::move(last_word));
+  } else {
+    spdlog::warn("{}: when this process is killed, other nodes hear nothing",
+                 std::string(last_word.status().message()));
+  }
+  const absl::Status status = Listen(*std::move(sockets), key, credentials);
+  if (!status.ok()) last_word_.reset();
+  return status;
+}
+
+absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
+                            const KnockKey& key, const Credentials& credentials) {
+  const std::uint16_t port = PortOf(sockets);
   InitGrpcRuntime();
   auto listener = std::make_unique<Listener>(io_, driver_);
   grpc::ServerBuilder builder;
@@ -127,10 +144,10 @@ absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credent
   listener->grpc = builder.BuildAndStart();
   if (listener->grpc == nullptr) {
     return absl::UnavailableError(
-        absl::StrCat("listen on ", ToString(endpoint), ": gRPC could not start its server"));
+        absl::StrCat("listen on port ", port, ": gRPC could not start its server"));
   }
   listener->port = std::make_unique<SharedPort>(
-      io_, *std::move(sockets),
+      io_, std::move(sockets),
       [connections = listener->connections.get()](SharedPort::Socket connection) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
         parameters.fd = connection.release();
@@ -138,8 +155,13 @@ absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credent
       },
       [this](SharedPort::Socket connection) { HearDeathNotice(std::move(connection), driver_); });
   listener_ = std::move(listener);
+  knock_key_ = key;
   port_ = port;
   return absl::OkStatus();
+}
+
+KnockSecret Server::knock_secret(const SessionToken& session) const {
+  return knock_key_ ? SecretFor(*knock_key_, session) : KnockSecret();
 }
 
 void Server::OnStoreConnection(std::function<void(boost::asio::ip::tcp::socket)> take) {
@@ -160,6 +182,8 @@ void Server::Stop(std::function<void()> stopped) {
   }
   listener_->when_stopped.push_back(std::move(stopped));
   if (listener_->shutdown.joinable()) return;
+  // It holds the port as well.
+  last_word_.reset();
   listener_->port.reset();
   listener_->rendezvous.EndStreams();
   listener_->store.Close();

@@ -6,9 +6,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
-
 #include <utility>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -18,6 +19,8 @@
 #include "rendezvous/endpoint.h"
 #include "rendezvous/fronts/driver.h"
 #include "rendezvous/journal/journal.h"
+#include "rendezvous/keeper/last_word.h"
+#include "rendezvous/wire/knock.h"
 
 namespace muster::rendezvous {
 
@@ -44,7 +47,19 @@ class Server {
   // 0 takes a free one. Without Listen the server is reached only through driver(), in this
   // process, and no thread, socket or gRPC object is made. AlreadyExists when another process holds
   // the port, else the cause: "listen on 10.0.0.1:29400: Cannot assign requested address".
+  //
+  // A process of its own holds the port, too, and tells those who knock when this process has died
+  // without Stop (keeper/last_word.h). It is forked before gRPC has its first thread.
   absl::Status Listen(const Endpoint& endpoint, const Credentials& credentials);
+
+  // The same at `sockets`, of a daemon whose keeper holds them as well, and answers by `key` when
+  // the daemon is dead.
+  absl::Status Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets, const KnockKey& key,
+                      const Credentials& credentials);
+
+  // What an agent is told in its Welcome, to know by it who answers for this server once it is
+  // dead. Empty when nobody will, as it does not listen or the session has no token.
+  KnockSecret knock_secret(const SessionToken& session) const;
 
   // The port it listens on; 0 when it does not.
   std::uint16_t port() const { return port_; }
@@ -68,6 +83,8 @@ class Server {
   boost::asio::io_context& io_;
   Driver driver_;
   std::unique_ptr<Listener> listener_;
+  std::optional<KnockKey> knock_key_;
+  std::optional<LastWord> last_word_;
   std::uint16_t port_ = 0;
 };
 

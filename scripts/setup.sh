@@ -10,7 +10,7 @@ packages=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto g++ git
   # muster and musterd.
   libabsl-dev libboost1.81-dev libcli11-dev libfmt-dev libgrpc++-dev libprotobuf-dev libspdlog-dev
-  libsqlite3-dev nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc
+  libsqlite3-dev libssl-dev nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc
   # muster-train. The reference BLAS that LibTorch would bring along is 25 times slower than OpenBLAS.
   dataset-fashion-mnist libgloo-dev libopenblas0-pthread libtorch-dev zlib1g-dev
 )

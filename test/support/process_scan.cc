@@ -9,6 +9,7 @@
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <sstream>
 
 namespace muster::test {
 namespace {
@@ -58,6 +59,12 @@ std::vector<pid_t> ProcessesWith(const std::string& mark) {
   }
   closedir(proc);
   return found;
+}
+
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  const std::string process = "/proc/" + std::to_string(parent);
+  std::istringstream list(ReadAll(process + "/task/" + std::to_string(parent) + "/children"));
+  return {std::istream_iterator<pid_t>(list), {}};
 }
 
 bool WaitForProcesses(const std::string& mark, std::size_t count) {

@@ -16,6 +16,9 @@ std::string UniqueMark();
 // The live processes (not zombies) whose environment, as it was at their last exec, holds `mark`.
 std::vector<pid_t> ProcessesWith(const std::string& mark);
 
+// The children of a process that have not been waited for, zombies included.
+std::vector<pid_t> ChildrenOf(pid_t parent);
+
 // Waits until there are `count` of them; false when that does not come about within half a minute.
 [[nodiscard]] bool WaitForProcesses(const std::string& mark, std::size_t count);
 

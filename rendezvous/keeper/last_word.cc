@@ -1,0 +1,110 @@
+#include "rendezvous/keeper/last_word.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "rendezvous/keeper/descriptors.h"
+#include "rendezvous/keeper/knock_desk.h"
+
+namespace muster::rendezvous {
+namespace {
+
+struct Sockets {
+  std::array<int, KnockDesk::kMaxSockets> fds;
+  std::size_t count = 0;
+
+  std::span<const int> span() const { return {fds.data(), count}; }
+};
+
+std::int64_t NowMs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1000} + now.tv_nsec / 1'000'000;
+}
+
+// What a signal to the whole of the parent's session means is the parent's to decide.
+void IgnoreSignals() {
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (signal != SIGKILL && signal != SIGSTOP) std::signal(signal, SIG_IGN);
+  }
+}
+
+void AwaitEndOf(pid_t parent) {
+  pollfd ended = {static_cast<int>(syscall(SYS_pidfd_open, parent, 0)), POLLIN, 0};
+  // When it has died already the number may mean another process.
+  if (getppid() != parent) {
+    close(ended.fd);
+    return;
+  }
+  // Whoever can't tell that his parent is dead must never say so.
+  if (ended.fd < 0) _exit(1);
+  while (poll(&ended, 1, -1) < 0 && errno == EINTR) {
+  }
+  close(ended.fd);
+}
+
+[[noreturn]] void Main(pid_t parent, const Sockets& sockets, const KnockKey& key) {
+  setsid();
+  prctl(PR_SET_NAME, "muster-lastword");
+  CloseAllBut(sockets.span());
+  AwaitEndOf(parent);
+
+  KnockDesk desk(sockets.span(), key, KnockWord::kGone);
+  desk.Open();
+  const std::int64_t end = NowMs() + std::chrono::milliseconds(LastWord::kStay).count();
+  for (;;) {
+    const std::int64_t left = end - NowMs();
+    if (left <= 0) break;
+    pollfd knocking = {desk.fd(), POLLIN, 0};
+    if (poll(&knocking, 1, static_cast<int>(left)) <= 0) continue;
+    if (desk.Handle()) break;
+  }
+  // Who has asked for the port is told by the end of his connection, which comes after this.
+  for (const int fd : sockets.span()) close(fd);
+  _exit(0);
+}
+
+}  // namespace
+
+absl::StatusOr<LastWord> LastWord::Start(std::span<const int> sockets, const KnockKey& key) {
+  Sockets kept;
+  kept.count = std::min(sockets.size(), kept.fds.size());
+  std::copy_n(sockets.begin(), kept.count, kept.fds.begin());
+  std::sort(kept.fds.begin(), kept.fds.begin() + kept.count);
+  const pid_t parent = getpid();
+
+  // Until they are ignored in the child no signal may find the parent's handlers there.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    IgnoreSignals();
+    Main(parent, kept, key);
+  }
+  const int error = errno;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (pid < 0) return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(error)));
+  return LastWord(pid);
+}
+
+LastWord::~LastWord() {
+  if (pid_ < 0) return;
+  kill(pid_, SIGKILL);
+  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace muster::rendezvous
