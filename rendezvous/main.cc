@@ -1,10 +1,13 @@
-// musterd: parse, listen, say so, run until told to end.
+// musterd: parse, listen, say so, run until told to end. With a state directory that is what a
+// child of the keeper does, which is the main process then.
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,6 +23,10 @@
 #include "rendezvous/daemon_log.h"
 #include "rendezvous/descriptor_limit.h"
 #include "rendezvous/journal/sqlite_journal.h"
+#include "rendezvous/keeper/keeper.h"
+#include "rendezvous/keeper/keeper_log.h"
+#include "rendezvous/keeper/kept_daemon.h"
+#include "rendezvous/listening_socket.h"
 #include "rendezvous/ready_fd.h"
 #include "rendezvous/server.h"
 #include "rendezvous/server_config.h"
@@ -105,62 +112,116 @@ class Ending {
   std::_Exit(kNoJournal);
 }
 
-int Fail(DaemonLog& log, const absl::Status& status, const char* advice, int exit_code) {
-  log.Write(absl::StrCat("musterd: ", status.message(), advice, "\n"));
+std::string FailureLine(const absl::Status& status, const char* advice = "") {
+  return absl::StrCat("musterd: ", status.message(), advice, "\n");
+}
+
+std::string ListenFailureLine(const absl::Status& status) {
+  return FailureLine(status, status.code() == absl::StatusCode::kAlreadyExists
+                                 ? "; is another musterd running there? Stop it, or choose another "
+                                   "port with --listen"
+                                 : "");
+}
+
+// Before there is a log.
+int Fail(const std::string& line, int exit_code) {
+  std::fputs(line.c_str(), stderr);
   return exit_code;
 }
 
-int Main(int argc, char** argv) {
-  const auto parsed = ParseServerConfig(std::vector<std::string>(argv + 1, argv + argc));
+int Fail(DaemonLog& log, const std::string& line, int exit_code) {
+  log.Write(line);
+  return exit_code;
+}
+
+// The main process of a daemon that remembers its jobs.
+int Keep(const ServerConfig& config, std::vector<std::string> argv) {
+  UseKeeperLog("musterd", STDERR_FILENO);
+  spdlog::set_level(spdlog::level::from_str(config.log_level));
+  auto state = StateDirectory::Take(config.state_dir);
+  if (!state.ok()) return Fail(FailureLine(state.status()), kNoJournal);
+  std::vector<int> sockets;
+  {
+    boost::asio::io_context io(1);
+    auto listening = ListenAt(io, config.listen);
+    if (!listening.ok()) return Fail(ListenFailureLine(listening.status()), kCannotListen);
+    for (boost::asio::ip::tcp::acceptor& each : *listening) sockets.push_back(each.release());
+  }
+  return RunKeeper({.argv = std::move(argv),
+                    .sockets = std::move(sockets),
+                    .state = *std::move(state),
+                    .ready_fd = config.ready_fd});
+}
+
+void SayWhereItListens(const ServerConfig& config, const Server& server) {
+  spdlog::info("listening on {}", ToString(Endpoint{config.listen.host, server.port()}));
+}
+
+// A daemon that forgets its jobs when it ends.
+int RunForgetful(const ServerConfig& config) {
+  DaemonLog log("musterd", STDERR_FILENO);
+  spdlog::set_level(spdlog::level::from_str(config.log_level));
+  RaiseDescriptorLimit();
+  boost::asio::io_context io(1);
+  Server server(io);
+  const absl::Status listening = server.Listen(config.listen, Credentials::Plaintext());
+  if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
+  Ending ending(io, server, config);
+  SayWhereItListens(config, server);
+  AnnounceReady(config.ready_fd, server.port());
+  io.run();
+  return 0;
+}
+
+// The child of a keeper.
+int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
+  DaemonLog log("musterd", STDERR_FILENO);
+  spdlog::set_level(spdlog::level::from_str(config.log_level));
+  RaiseDescriptorLimit();
+  prctl(PR_SET_NAME, "musterd");
+  const KeptThings& given = kept.things();
+  boost::asio::io_context io(1);
+  auto state = OpenSqliteJournal(io, StateDirectory::Adopt(given.state_path, given.lock));
+  if (!state.ok()) return Fail(log, FailureLine(state.status()), kNoJournal);
+  kept.AwaitLeave();
+  absl::Status restored;
+  Server server(io,
+                {state->journal.get(), std::move(state->contents),
+                 [&log](const absl::Status& status) { EndAtOnce(log, status); }},
+                &restored);
+  if (!restored.ok()) return Fail(log, FailureLine(restored), kNoJournal);
+  spdlog::info("{} with {} remembered in {}", Count(server.driver().job_count(), "job"),
+               Count(server.driver().agent_count(), "node"), config.state_dir);
+  std::vector<boost::asio::ip::tcp::acceptor> sockets;
+  for (const int fd : given.sockets) sockets.push_back(AcceptorOf(io, fd));
+  const absl::Status listening =
+      server.Listen(std::move(sockets), given.key, Credentials::Plaintext());
+  if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
+  Ending ending(io, server, config);
+  SayWhereItListens(config, server);
+  kept.SayReady(server.port());
+  io.run();
+  return 0;
+}
+
+int Main(std::vector<std::string> argv) {
+  const auto parsed = ParseServerConfig({argv.begin() + 1, argv.end()});
   if (const auto* exit = std::get_if<EarlyExit>(&parsed)) {
     std::fputs(exit->text.c_str(), exit->exit_code == 0 ? stdout : stderr);
     return exit->exit_code;
   }
   const ServerConfig& config = std::get<ServerConfig>(parsed);
-  DaemonLog log("musterd", STDERR_FILENO);
-  spdlog::set_level(spdlog::level::from_str(config.log_level));
   std::signal(SIGPIPE, SIG_IGN);
-  RaiseDescriptorLimit();
 
-  boost::asio::io_context io(1);
-  std::unique_ptr<Journal> journal;
-  std::unique_ptr<Server> opened;
-  if (config.state_dir.empty()) {
-    opened = std::make_unique<Server>(io);
-  } else {
-    auto state = OpenSqliteJournal(io, config.state_dir);
-    if (!state.ok()) return Fail(log, state.status(), "", kNoJournal);
-    journal = std::move(state->journal);
-    absl::Status restored;
-    opened = std::make_unique<Server>(
-        io,
-        Server::Memory{journal.get(), std::move(state->contents),
-                       [&log](const absl::Status& status) { EndAtOnce(log, status); }},
-        &restored);
-    if (!restored.ok()) return Fail(log, restored, "", kNoJournal);
-    spdlog::info("{} with {} remembered in {}", Count(opened->driver().job_count(), "job"),
-                 Count(opened->driver().agent_count(), "node"), config.state_dir);
-  }
-  Server& server = *opened;
-  if (const absl::Status status = server.Listen(config.listen, Credentials::Plaintext());
-      !status.ok()) {
-    return Fail(log, status,
-                status.code() == absl::StatusCode::kAlreadyExists
-                    ? "; is another musterd running there? Stop it, or choose another port with "
-                      "--listen"
-                    : "",
-                kCannotListen);
-  }
-  Ending ending(io, server, config);
-  spdlog::info("listening on {}", ToString(Endpoint{config.listen.host, server.port()}));
-  AnnounceReady(config.ready_fd, server.port());
-  io.run();
-  return 0;
+  if (config.state_dir.empty()) return RunForgetful(config);
+  const auto kept = KeptDaemon::FromEnvironment();
+  if (!kept.ok()) return Fail(FailureLine(kept.status()), kNoJournal);
+  return *kept ? RunKept(config, **kept) : Keep(config, std::move(argv));
 }
 
 }  // namespace
 }  // namespace muster::rendezvous
 
 int main(int argc, char** argv) {
-  return muster::rendezvous::Main(argc, argv);
+  return muster::rendezvous::Main({argv, argv + argc});
 }

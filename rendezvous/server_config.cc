@@ -28,10 +28,12 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
                  "agents can connect")
       ->type_name("FD")
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--state-dir", config.state_dir,
-                 "directory to keep the jobs and their stores in (made if it is missing): a daemon "
-                 "that was killed or stopped goes on with them when it is started again, and no "
-                 "worker notices. Without it they are forgotten")
+  app.add_option(
+         "--state-dir", config.state_dir,
+         "directory to keep the jobs and their stores in (made if it is missing). The daemon "
+         "is then a child of the process that you start, which starts it again when it dies, "
+         "and goes on with its jobs: no worker notices. SIGHUP starts it again with the "
+         "program that is on disk now. Without a directory all is forgotten")
       ->type_name("DIR");
   app.add_option(
          "--drain-timeout", drain_seconds,

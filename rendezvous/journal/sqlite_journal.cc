@@ -9,8 +9,6 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 
-#include "rendezvous/journal/state_directory.h"
-
 namespace muster::rendezvous {
 namespace {
 
@@ -64,15 +62,21 @@ class SqliteJournal : public Journal {
 }  // namespace
 
 absl::StatusOr<OpenedJournal> OpenSqliteJournal(boost::asio::io_context& io,
+                                                StateDirectory directory,
+                                                SqliteJournalOptions options) {
+  OpenedJournal opened;
+  auto file = JournalFile::Open(directory, std::move(options), opened.contents);
+  if (!file.ok()) return file.status();
+  opened.journal = std::make_unique<SqliteJournal>(io, std::move(directory), *std::move(file));
+  return opened;
+}
+
+absl::StatusOr<OpenedJournal> OpenSqliteJournal(boost::asio::io_context& io,
                                                 const std::string& directory,
                                                 SqliteJournalOptions options) {
   absl::StatusOr<StateDirectory> taken = StateDirectory::Take(directory);
   if (!taken.ok()) return taken.status();
-  OpenedJournal opened;
-  auto file = JournalFile::Open(*taken, std::move(options), opened.contents);
-  if (!file.ok()) return file.status();
-  opened.journal = std::make_unique<SqliteJournal>(io, *std::move(taken), *std::move(file));
-  return opened;
+  return OpenSqliteJournal(io, *std::move(taken), std::move(options));
 }
 
 }  // namespace muster::rendezvous

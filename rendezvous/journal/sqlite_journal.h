@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/journal/journal_file.h"
+#include "rendezvous/journal/state_directory.h"
 
 namespace muster::rendezvous {
 
@@ -18,17 +19,20 @@ struct OpenedJournal {
   JournalContents contents;
 };
 
-// Opens the journal in `directory`, which is made when it is missing, and takes the directory for
-// this process until the journal is destroyed. This start is counted, durably, on return. Waits for
-// the disk; what is written later is written by a thread of the journal's own, so that a slow disk
-// never holds up the loop. `io` must outlive the journal.
+// Opens the journal in `directory`, and holds the directory until the journal is destroyed. This
+// start is counted, durably, on return. Waits for the disk; what is written later is written by a
+// thread of the journal's own, so that a slow disk never holds up the loop. `io` must outlive the
+// journal.
 //
 // Each error is one sentence for whoever starts the daemon:
-//   AlreadyExists        another process has the directory
 //   DataLoss             the journal is damaged; nothing was changed
 //   FailedPrecondition   the directory cannot be used, or a later version has written the journal
 //   ResourceExhausted    the disk is full
 //   Internal             anything else
+absl::StatusOr<OpenedJournal> OpenSqliteJournal(boost::asio::io_context& io,
+                                                StateDirectory directory,
+                                                SqliteJournalOptions options = {});
+// The same, of a directory that it takes first, with the errors of StateDirectory::Take.
 absl::StatusOr<OpenedJournal> OpenSqliteJournal(boost::asio::io_context& io,
                                                 const std::string& directory,
                                                 SqliteJournalOptions options = {});

@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
@@ -37,6 +41,44 @@ int HolderOf(int lock) {
   int pid = 0;
   if (size <= 0 || !absl::SimpleAtoi(text, &pid)) return 0;
   return pid;
+}
+
+// Whether the process is dead, or dies before we would have told the user that it is not: who kills
+// a daemon and starts the next in one breath must not be refused.
+bool IsDying(pid_t pid) {
+  constexpr int kPatienceMs = 30;
+  if (pid <= 0 || pid == ::getpid()) return false;
+  pollfd ended = {static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)), POLLIN, 0};
+  if (ended.fd < 0) return errno == ESRCH;
+  const bool has_ended = ::poll(&ended, 1, kPatienceMs) > 0;
+  ::close(ended.fd);
+  return has_ended;
+}
+
+// Waits for the lock until an alarm ends the wait.
+bool LockWithin(int lock, time_t seconds) {
+  struct sigaction nothing = {}, before_action;
+  // Not restarted, flock ends with EINTR.
+  nothing.sa_handler = [](int) {};
+  ::sigaction(SIGALRM, &nothing, &before_action);
+  const itimerval alarm = {{}, {seconds, 0}};
+  const itimerval none = {};
+  ::setitimer(ITIMER_REAL, &alarm, nullptr);
+  const bool locked = ::flock(lock, LOCK_EX) == 0;
+  ::setitimer(ITIMER_REAL, &none, nullptr);
+  ::sigaction(SIGALRM, &before_action, nullptr);
+  return locked;
+}
+
+// What a holder has left behind dies after it (rendezvous/keeper/keeper.h), and may have to wait
+// for its disk.
+bool Lock(int lock) {
+  constexpr time_t kPatience = 10;
+  if (::flock(lock, LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno != EWOULDBLOCK) return false;
+  if (IsDying(HolderOf(lock)) && LockWithin(lock, kPatience)) return true;
+  errno = EWOULDBLOCK;
+  return false;
 }
 
 absl::Status IsTaken(const std::string& path, int lock) {
@@ -73,7 +115,7 @@ absl::StatusOr<StateDirectory> StateDirectory::Take(const std::string& path) {
     return absl::FailedPreconditionError(
         absl::StrCat("open lock file ", name, ": it is not a regular file"));
   }
-  if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
+  if (!Lock(lock)) {
     if (errno == EWOULDBLOCK) return IsTaken(directory, lock);
     return Failure("lock", name);
   }

@@ -1,6 +1,7 @@
-// A daemon that dies and is started again: nobody who runs notices, and nothing that was told is
-// taken back.
+// A daemon that dies, or is stopped, and is started again: nobody who runs notices, and nothing
+// that was told is taken back.
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
+#include "test/support/process_scan.h"
 
 namespace muster::test {
 namespace {
@@ -21,9 +23,17 @@ class DaemonRestartTest : public E2eTest {
     ASSERT_TRUE(daemon_->WaitForErr("listening on")) << daemon_->err();
   }
 
-  void KillDaemon() {
+  // The keeper, and with it the daemon; nobody starts that again.
+  void KillKeeper() {
     daemon_->Signal(SIGKILL);
     EXPECT_EQ(daemon_->Wait(), -SIGKILL);
+  }
+
+  // The daemon alone.
+  void KillDaemon() {
+    const std::vector<pid_t> children = ChildrenOf(daemon_->pid());
+    ASSERT_EQ(children.size(), 1u);
+    kill(children.front(), SIGKILL);
   }
 
   std::vector<std::string> Flags(const std::vector<std::string>& more = {}) const {
@@ -50,14 +60,13 @@ TEST_F(DaemonRestartTest, WorkersRunThroughWhenTheDaemonIsKilledAndStartedAgain)
   Command one = StartAgent(Flags(), WaitsFor("end"));
   Command other = StartAgent(Flags(), WaitsFor("end"));
   ASSERT_TRUE(one.WaitForOut("rank ") && other.WaitForOut("rank ")) << one.err() << other.err();
-  for (int i = 0; i < 2; ++i) {
-    KillDaemon();
-    ASSERT_TRUE(one.WaitForErr("trying to come back")) << one.err();
-    StartDaemonOn("state");
-    EXPECT_TRUE(Contains(daemon_->err(), "1 job with 2 nodes remembered in "));
-    ASSERT_TRUE(one.WaitForErr("the rendezvous is there again")) << one.err();
-    ASSERT_TRUE(other.WaitForErr("the rendezvous is there again")) << other.err();
-  }
+  KillDaemon();
+  ASSERT_TRUE(daemon_->WaitForErr("the daemon was killed by SIGKILL; starting it again\n"));
+  ASSERT_TRUE(daemon_->WaitForErr("1 job with 2 nodes remembered in ")) << daemon_->err();
+  ASSERT_TRUE(one.WaitForErr("the rendezvous is there again")) << one.err();
+  ASSERT_TRUE(other.WaitForErr("the rendezvous is there again")) << other.err();
+  KillDaemon();
+  ASSERT_TRUE(daemon_->WaitForErr("killed by SIGKILL; starting it again in 100 ms"));
   Write("end", "");
   EXPECT_EQ(one.Wait(), 0) << one.err();
   EXPECT_EQ(other.Wait(), 0) << other.err();
@@ -66,19 +75,22 @@ TEST_F(DaemonRestartTest, WorkersRunThroughWhenTheDaemonIsKilledAndStartedAgain)
   }
 }
 
+// "The disk was full for a second, and the job was lost."
 TEST_F(DaemonRestartTest, FailureDuringTheOutageIsReportedAfterIt) {
   StartDaemonOn("state");
   const std::string script = WaitsFor("fail") + "; test $TORCHELASTIC_RESTART_COUNT = 1 || exit 5";
   Command one = StartAgent(Flags({"--max-restarts=1"}), script);
   Command other = StartAgent(Flags({"--max-restarts=1"}), script);
   ASSERT_TRUE(one.WaitForOut("rank ") && other.WaitForOut("rank "));
-  daemon_->Signal(SIGKILL);
-  ASSERT_TRUE(one.WaitForErr("trying to come back") && other.WaitForErr("trying to come back"));
+  // The journal is behind a link that leads nowhere: the daemon can't start before it is back.
+  std::filesystem::rename(Path("state/journal.db"), Path("state/kept"));
+  std::filesystem::create_symlink(Path("nowhere/nothing"), Path("state/journal.db"));
+  KillDaemon();
+  ASSERT_TRUE(daemon_->WaitForErr("the daemon exited with code 4; starting it again in"));
   Write("fail", "");
   ASSERT_TRUE(one.WaitForErr("exited with code 5")) << one.err();
-  EXPECT_EQ(daemon_->Wait(), -SIGKILL);
-  StartDaemonOn("state");
-  EXPECT_EQ(one.Wait(), 0) << one.err();
+  std::filesystem::rename(Path("state/kept"), Path("state/journal.db"));
+  EXPECT_EQ(one.Wait(), 0) << one.err() << daemon_->err();
   EXPECT_EQ(other.Wait(), 0) << other.err();
   EXPECT_TRUE(Contains(one.out(), "restart 1"));
   EXPECT_TRUE(Contains(one.err(), "(restart 1 of 1)"));
@@ -100,13 +112,33 @@ TEST_F(DaemonRestartTest, DaemonThatIsToldToStopLeavesItsJobsToTheNextStart) {
   EXPECT_EQ(other.Wait(), 0) << other.err();
 }
 
+// An upgrade: the port stays, and the program that is there now comes next.
+TEST_F(DaemonRestartTest, HangupStartsTheDaemonAgainInPlace) {
+  StartDaemonOn("state");
+  Command one = StartAgent(Flags(), WaitsFor("end"));
+  Command other = StartAgent(Flags(), WaitsFor("end"));
+  ASSERT_TRUE(one.WaitForOut("rank ") && other.WaitForOut("rank "));
+  const std::vector<pid_t> before = ChildrenOf(daemon_->pid());
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(daemon_->WaitForErr("1 job with 2 nodes left for the next start"));
+  ASSERT_TRUE(daemon_->WaitForErr("1 job with 2 nodes remembered in ")) << daemon_->err();
+  EXPECT_NE(ChildrenOf(daemon_->pid()), before);
+  ASSERT_TRUE(one.WaitForErr("the rendezvous is there again")) << one.err();
+  Write("end", "");
+  EXPECT_EQ(one.Wait(), 0) << one.err();
+  EXPECT_EQ(other.Wait(), 0) << other.err();
+  EXPECT_EQ(Lines(one.out()).size(), 1u) << one.out();
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
+}
+
 // A daemon that has lost what it knew gives every place away: its nodes must not go on.
 TEST_F(DaemonRestartTest, DaemonThatHasForgottenTheJobHasItsNodesJoinAnew) {
   StartDaemonOn("state");
   Command one = StartAgent(Flags(), WaitsFor("end"));
   Command other = StartAgent(Flags(), WaitsFor("end"));
   ASSERT_TRUE(one.WaitForOut("rank ") && other.WaitForOut("rank "));
-  KillDaemon();
+  KillKeeper();
   StartDaemonOn("another_state");
   for (Command* agent : {&one, &other}) {
     ASSERT_TRUE(
@@ -126,7 +158,29 @@ TEST_F(DaemonRestartTest, SecondDaemonOnTheSameDirectoryRefuses) {
   EXPECT_EQ(second.Wait(), 4);
   EXPECT_EQ(Lines(second.err()).size(), 1u) << second.err();
   EXPECT_TRUE(Contains(second.err(), std::to_string(daemon_->pid())));
+  KillKeeper();
+}
+
+// "kill -9, and at once the next start: the directory was in use by a process that was dead."
+TEST_F(DaemonRestartTest, NextKeeperTakesOverFromOneThatIsDying) {
+  StartDaemonOn("state");
   daemon_->Signal(SIGKILL);
+  Command next({DaemonPath(), "--listen=" + port_.endpoint(), "--state-dir=" + Path("state")});
+  EXPECT_TRUE(next.WaitForErr("listening on")) << next.err();
+  EXPECT_EQ(daemon_->Wait(), -SIGKILL);
+  next.Signal(SIGTERM);
+  EXPECT_EQ(next.Wait(), 0);
+}
+
+// What answers for a killed daemon without a state directory must not keep the next one out.
+TEST_F(DaemonRestartTest, ForgetfulDaemonMakesRoomForTheNextAtOnce) {
+  Command first({DaemonPath(), "--listen=" + port_.endpoint()});
+  ASSERT_TRUE(first.WaitForErr("listening on")) << first.err();
+  first.Signal(SIGKILL);
+  Command next({DaemonPath(), "--listen=" + port_.endpoint()});
+  EXPECT_TRUE(next.WaitForErr("listening on")) << next.err();
+  next.Signal(SIGTERM);
+  EXPECT_EQ(next.Wait(), 0);
 }
 
 TEST_F(DaemonRestartTest, DamagedJournalIsRefusedWithOneSentence) {

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
+#include "test/support/process_scan.h"
 #include "test/support/temp_dir.h"
 
 namespace muster::test {
@@ -27,6 +28,14 @@ class TrainingSurvivalTest : public E2eTest {
     daemon_.emplace(std::vector<std::string>{DaemonPath(), "--listen=" + port_.endpoint(),
                                              "--state-dir=" + Path(state)});
     ASSERT_TRUE(daemon_->WaitForErr("listening on")) << daemon_->err();
+  }
+
+  // Returns once its keeper has started it again.
+  void KillDaemon() {
+    const std::vector<pid_t> children = ChildrenOf(daemon_->pid());
+    ASSERT_EQ(children.size(), 1u);
+    kill(children.front(), SIGKILL);
+    ASSERT_TRUE(daemon_->WaitForErr("the daemon was killed by SIGKILL; starting it again"));
   }
 
   // A node with one rank of two.
@@ -119,9 +128,7 @@ TEST_F(TrainingSurvivalTest, PythonScriptEndsWithTheSameLossWhoeverIsKilled) {
     Command a = StartNode("daemon", Python("daemon")), b = StartNode("daemon", Python("daemon"));
     Command saved({"sh", "-c", "until test -e " + Path("daemon.pt") + "; do sleep 0.02; done"});
     ASSERT_EQ(saved.Wait(kDeadline), 0);
-    daemon_->Signal(SIGKILL);
-    EXPECT_EQ(daemon_->Wait(), -SIGKILL);
-    StartDaemonOn("state");
+    KillDaemon();
     EXPECT_EQ(finish(a, b), loss);
     EXPECT_TRUE(Contains(a.out() + b.out(), " restarts 0\n")) << "no worker was restarted";
   }
@@ -166,9 +173,7 @@ TEST_F(TrainingSurvivalTest, MusterTrainEndsWithTheSameWeightsWhoeverIsKilled) {
   {
     Command a = StartNode("daemon", Trainer("daemon")), b = StartNode("daemon", Trainer("daemon"));
     WaitForLines("daemon/loss", 100);
-    daemon_->Signal(SIGKILL);
-    EXPECT_EQ(daemon_->Wait(), -SIGKILL);
-    StartDaemonOn("state");
+    KillDaemon();
     EXPECT_TRUE(finish(a, b, "daemon") == calm);
     EXPECT_FALSE(Contains(a.out() + b.out(), "/daemon/steps/step-")) << "no worker was restarted";
   }

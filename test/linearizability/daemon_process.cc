@@ -5,10 +5,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
+#include <vector>
+
+#include "test/support/process_scan.h"
+#include "test/support/run_until.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::linearizability {
 
@@ -45,18 +51,30 @@ bool DaemonProcess::WaitUntilListening() {
 
 void DaemonProcess::Kill() {
   if (!process_) return;
+  const std::vector<pid_t> daemons = test::ChildrenOf(process_->pid());
+  // The keeper, which would start the daemon again; the kernel kills that with it.
   process_->Signal(SIGKILL);
-  if (!process_->Wait()) std::abort();  // nothing outlives SIGKILL
+  // Nothing outlives SIGKILL.
+  if (!process_->Wait()) std::abort();
+  const auto are_dead = [&daemons] {
+    return std::none_of(daemons.begin(), daemons.end(), test::IsAlive);
+  };
+  if (!test::WaitUntil(are_dead)) std::abort();
   last_log_ = process_->err();
   process_.reset();
 }
 
 void DaemonProcess::Pause() {
-  if (process_) process_->Signal(SIGSTOP);
+  SignalDaemon(SIGSTOP);
 }
 
 void DaemonProcess::Continue() {
-  if (process_) process_->Signal(SIGCONT);
+  SignalDaemon(SIGCONT);
+}
+
+void DaemonProcess::SignalDaemon(int signal) {
+  if (!process_) return;
+  for (const pid_t daemon : test::ChildrenOf(process_->pid())) kill(daemon, signal);
 }
 
 void DaemonProcess::ForgetState() {

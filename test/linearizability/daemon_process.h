@@ -26,9 +26,9 @@ class DaemonProcess {
   void Start();
   // Waits until it listens; false when it ends, or says nothing, instead.
   [[nodiscard]] bool WaitUntilListening();
-  // SIGKILL; returns once it is gone.
+  // SIGKILL, to its keeper, too; returns once both are gone.
   void Kill();
-  // SIGSTOP and SIGCONT. Nothing happens unless it runs.
+  // SIGSTOP and SIGCONT, to the daemon and not to its keeper. Nothing happens unless it runs.
   void Pause();
   void Continue();
   // To be called while it is dead: it will have forgotten everything.
@@ -38,6 +38,8 @@ class DaemonProcess {
   const std::string& last_log() const { return last_log_; }
 
  private:
+  void SignalDaemon(int signal);
+
   const std::string state_dir_;
   int port_holder_ = -1;
   std::uint16_t port_ = 0;

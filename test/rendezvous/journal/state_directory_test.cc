@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -55,6 +56,27 @@ TEST(StateDirectoryTest, IsFreeOnceTheHolderIsKilled) {
               HasSubstr("pid " + std::to_string(holder.pid()) + ":"));
   holder.Signal(SIGKILL);
   ASSERT_EQ(holder.Wait(), -SIGKILL);
+  const auto taken = StateDirectory::Take(temp.Path("state"));
+  EXPECT_TRUE(taken.ok()) << taken.status();
+}
+
+// "kill -9, and at once the next start: the directory was in use by a process that was dead." What
+// the dead one had started held the lock for a moment longer.
+TEST(StateDirectoryTest, WhatADeadHolderLeftIsWaitedFor) {
+  const TempDir temp;
+  const pid_t holder = ::fork();
+  if (holder == 0) {
+    const auto taken = StateDirectory::Take(temp.Path("state"));
+    // It inherits the lock, and keeps it for 300 ms after its parent.
+    if (::fork() == 0) {
+      ::usleep(300'000);
+      ::_exit(0);
+    }
+    ::_exit(taken.ok() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(holder, &status, 0), holder);
+  ASSERT_EQ(status, 0);
   const auto taken = StateDirectory::Take(temp.Path("state"));
   EXPECT_TRUE(taken.ok()) << taken.status();
 }

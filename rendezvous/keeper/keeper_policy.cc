@@ -1,0 +1,135 @@
+#include "rendezvous/keeper/keeper_policy.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// As a shell reports the end of a program that a signal killed.
+constexpr int kKilled = 128;
+
+std::string NameOf(int signal) {
+  const char* const name = sigabbrev_np(signal);
+  return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
+}
+
+// "was killed by SIGKILL".
+std::string Phrase(DaemonEnd end) {
+  if (end.signal != 0) return absl::StrCat("was killed by ", NameOf(end.signal));
+  return absl::StrCat("exited with code ", end.exit_code);
+}
+
+bool InGoodOrder(DaemonEnd end) {
+  return end.signal == 0 && end.exit_code == 0;
+}
+
+int ExitCodeAfter(DaemonEnd end) {
+  return end.signal != 0 ? kKilled + end.signal : end.exit_code;
+}
+
+// "100 ms", "5 s".
+std::string InWords(KeeperPolicy::Duration pause) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(pause).count();
+  if (ms < 1000) return absl::StrCat(ms, " ms");
+  return absl::StrCat(static_cast<double>(ms) / 1000, " s");
+}
+
+}  // namespace
+
+KeeperPolicy::Actions KeeperPolicy::StartAgain(TimePoint now, bool new_program) {
+  state_ = State::kStarting;
+  since_ = now;
+  return {Start{new_program}};
+}
+
+KeeperPolicy::Actions KeeperPolicy::OnBegin(TimePoint now) {
+  return StartAgain(now, false);
+}
+
+KeeperPolicy::Actions KeeperPolicy::OnReadToGo(TimePoint now) {
+  // Told to end meanwhile: it does, whether it goes on or not.
+  if (state_ == State::kStarting) {
+    state_ = State::kServing;
+    since_ = now;
+  }
+  answers_ = false;
+  return {LetGo{}};
+}
+
+KeeperPolicy::Actions KeeperPolicy::OnReady(int port) {
+  if (std::exchange(was_ready_, true)) return {};
+  return {Announce{port}};
+}
+
+KeeperPolicy::Actions KeeperPolicy::OnDied(DaemonEnd end, TimePoint now) {
+  if (state_ == State::kEnding) {
+    if (InGoodOrder(end)) return {End{0}};
+    return {Log{true, absl::StrCat("the daemon ", Phrase(end), " while it was ending")},
+            End{ExitCodeAfter(end)}};
+  }
+  if (state_ == State::kReplaced) {
+    Actions actions;
+    if (!InGoodOrder(end)) {
+      actions = {Log{true, absl::StrCat("the daemon ", Phrase(end), " while it was ending")}};
+    }
+    for (Action& action : StartAgain(now, true)) actions.push_back(std::move(action));
+    return actions;
+  }
+  if (InGoodOrder(end)) return {End{0}};
+  if (!was_ready_ && end.signal == 0) return {End{end.exit_code}};
+
+  if (state_ == State::kServing && now - since_ >= kServesWell) next_pause_ = Duration::zero();
+  pause_ = std::exchange(next_pause_, std::clamp(2 * next_pause_, kFirstPause, kLongestPause));
+  if (pause_ == Duration::zero()) {
+    Actions actions = {Log{true, absl::StrCat("the daemon ", Phrase(end), "; starting it again")}};
+    for (Action& action : StartAgain(now, false)) actions.push_back(std::move(action));
+    return actions;
+  }
+  state_ = State::kDead;
+  since_ = now;
+  Actions actions = {Log{
+      true, absl::StrCat("the daemon ", Phrase(end), "; starting it again in ", InWords(pause_))}};
+  if (was_ready_ && !std::exchange(answers_, true)) actions.push_back(Answer{true});
+  return actions;
+}
+
+KeeperPolicy::Actions KeeperPolicy::OnToldToEnd(int signal) {
+  if (state_ == State::kDead) return {End{0}};
+  state_ = State::kEnding;
+  // A daemon that has not gone on takes no time to end; its agents wait for the next keeper.
+  if (std::exchange(answers_, false)) return {Answer{false}, Signal{signal}};
+  return {Signal{signal}};
+}
+
+KeeperPolicy::Actions KeeperPolicy::OnToldToReplace(TimePoint now) {
+  if (state_ == State::kReplaced || state_ == State::kEnding) return {};
+  Actions actions = {
+      Log{false, "SIGHUP: the daemon is started again, with the program that is there now"}};
+  if (state_ == State::kDead) {
+    for (Action& action : StartAgain(now, true)) actions.push_back(std::move(action));
+    return actions;
+  }
+  state_ = State::kReplaced;
+  actions.push_back(Signal{SIGTERM});
+  return actions;
+}
+
+KeeperPolicy::Actions KeeperPolicy::OnTime(TimePoint now) {
+  const std::optional<TimePoint> due = deadline();
+  if (!due || now < *due) return {};
+  if (state_ == State::kDead) return StartAgain(now, false);
+  answers_ = true;
+  return {Answer{true}};
+}
+
+std::optional<KeeperPolicy::TimePoint> KeeperPolicy::deadline() const {
+  if (state_ == State::kDead) return since_ + pause_;
+  if (state_ == State::kStarting && was_ready_ && !answers_) return since_ + kMoment;
+  return std::nullopt;
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,105 @@
+// What the keeper of a daemon does when: pure decisions, without a clock or a process.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace muster::rendezvous {
+
+// How a process ended: by itself with a code, or by a signal (then not 0).
+struct DaemonEnd {
+  int exit_code = 0;
+  int signal = 0;
+};
+
+// The keeper of a daemon that remembers its jobs sees to it that one is there, and answers those
+// who knock while none is. The daemon is
+//
+//   starting    it reads what it remembers, and decides nothing. When it is done it asks to go on
+//               (OnReadToGo); once it is let go, no knock is answered any more, and each node has
+//               its whole lease from then on;
+//   serving     it was let go on;
+//   dead        it is started again when its pause is over. The first is none; they grow as long as
+//               it does not serve for ten seconds between its deaths;
+//   replaced    it was told to end in good order, and the program that is on disk now comes next;
+//   ending      it was told to end, and so does the keeper after it.
+//
+// A daemon that ends by itself in good order has been told so by somebody, and ends its keeper. One
+// that says by its exit code, at the very first start, that it cannot work ends it, too; later it
+// is tried again, as its disk may be full or away for a while.
+//
+// Knocks are answered while it is dead, and while it starts for longer than a moment; a connection
+// that comes within that moment waits and is the daemon's.
+class KeeperPolicy {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  using Duration = TimePoint::duration;
+
+  // Start the daemon; with the program that is on disk now where the last start's was another.
+  struct Start {
+    bool new_program = false;
+  };
+  // Answer no knocks from now on, and tell the daemon to go on.
+  struct LetGo {};
+  // Agents can connect for the first time: tell whoever started us.
+  struct Announce {
+    int port = 0;
+  };
+  // Send the daemon this signal.
+  struct Signal {
+    int number = 0;
+  };
+  // Begin to answer knocks, or stop it.
+  struct Answer {
+    bool open = false;
+  };
+  struct Log {
+    bool is_warning = false;
+    std::string sentence;
+  };
+  // End with this code.
+  struct End {
+    int exit_code = 0;
+  };
+  using Action = std::variant<Start, LetGo, Announce, Signal, Answer, Log, End>;
+  using Actions = std::vector<Action>;
+
+  static constexpr Duration kFirstPause = std::chrono::milliseconds(100);
+  static constexpr Duration kLongestPause = std::chrono::seconds(5);
+  static constexpr Duration kServesWell = std::chrono::seconds(10);
+  static constexpr Duration kMoment = std::chrono::milliseconds(100);
+
+  Actions OnBegin(TimePoint now);
+  // The daemon has read what it remembers.
+  Actions OnReadToGo(TimePoint now);
+  Actions OnReady(int port);
+  // It has died, and was waited for; or could not be started (`end` says with which code it would
+  // have ended).
+  Actions OnDied(DaemonEnd end, TimePoint now);
+  // The keeper was told to end (SIGTERM, SIGINT).
+  Actions OnToldToEnd(int signal);
+  // The keeper was told to replace the daemon (SIGHUP).
+  Actions OnToldToReplace(TimePoint now);
+  // To be called when `deadline` comes; earlier it does nothing.
+  Actions OnTime(TimePoint now);
+
+  std::optional<TimePoint> deadline() const;
+
+ private:
+  enum class State { kStarting, kServing, kDead, kReplaced, kEnding };
+
+  Actions StartAgain(TimePoint now, bool new_program);
+
+  State state_ = State::kDead;
+  TimePoint since_{};  // of the state
+  bool was_ready_ = false;
+  bool answers_ = false;
+  // Between the last death and the next start; grown at each death.
+  Duration pause_{};
+  Duration next_pause_{};
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,90 @@
+// What passes between a keeper and the daemon that it has started: both ends of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rendezvous/wire/knock.h"
+
+namespace muster::rendezvous {
+
+// What the daemon is given: descriptors that it inherits, and what the keeper tells it first. The
+// next version's daemon may be started by this one's keeper: the format changes only with
+// kProtocol, in kept_daemon.cc.
+struct KeptThings {
+  // They listen.
+  std::vector<int> sockets;
+  // The state directory, as StateDirectory::Adopt takes it.
+  int lock = -1;
+  std::string state_path;
+  KnockKey key{};
+};
+
+// The name of the environment variable that tells a daemon that it is kept, and by which
+// descriptors.
+inline constexpr char kKeeperVariable[] = "MUSTERD_KEEPER";
+
+// The daemon's end. Its calls wait; the keeper always answers, and when it dies the kernel kills
+// the daemon.
+class KeptDaemon {
+ public:
+  // Nothing when no keeper has started this process. FailedPrecondition when one has that this
+  // version can't work with. Once, at the start: the variable is gone afterwards.
+  static absl::StatusOr<std::optional<KeptDaemon>> FromEnvironment();
+
+  const KeptThings& things() const { return things_; }
+
+  // What there is to remember is read. Returns once the keeper answers nobody any more: only then
+  // may leases begin, and anything be decided.
+  void AwaitLeave() const;
+  // Agents can connect, to this port.
+  void SayReady(std::uint16_t port) const;
+
+ private:
+  KeptDaemon(int control, KeptThings things) : control_(control), things_(std::move(things)) {}
+
+  int control_;
+  KeptThings things_;
+};
+
+// What the keeper hears of the daemon.
+struct DaemonWord {
+  enum class Kind {
+    kRead,     // as KeptDaemon::AwaitLeave
+    kReady,    // with `port`
+    kNothing,  // there is nothing to read now, or ever
+  };
+  Kind kind = Kind::kNothing;
+  std::uint16_t port = 0;
+};
+
+// The keeper's end: of one daemon, or of none.
+class DaemonControl {
+ public:
+  DaemonControl() = default;
+  ~DaemonControl() { Close(); }
+  DaemonControl(const DaemonControl&) = delete;
+  DaemonControl& operator=(const DaemonControl&) = delete;
+
+  // For the next daemon: the descriptor that it is to inherit, which the caller closes once it is
+  // started. The greeting is already written.
+  absl::StatusOr<int> Open(const KeptThings& things);
+  void Close();
+  // The value of kKeeperVariable for it.
+  static std::string Variable(int daemons_end, const KeptThings& things);
+
+  // For poll(); -1: nothing will come.
+  int fd() const { return fd_; }
+  // Does not wait.
+  DaemonWord Read();
+  void GiveLeave() const;
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace muster::rendezvous
