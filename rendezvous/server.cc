@@ -57,9 +57,12 @@ void HearDeathNotice(SharedPort::Socket connection, Driver& driver) {
 
 // What exists only while the server listens, in the order in which it depends on one another.
 struct Server::Listener {
-  Listener(boost::asio::io_context& io, Driver& driver)
-      : rendezvous(io, driver,
-                   [this](const Peer& peer) { return port ? port->Attend(peer) : nullptr; }),
+  Listener(boost::asio::io_context& io, const Server& server, Driver& driver)
+      : rendezvous(
+            io, driver,
+            {.attending = [this](const Peer& peer) { return port ? port->Attend(peer) : nullptr; },
+             .knock_secret =
+                 [&server](const SessionToken& session) { return server.knock_secret(session); }}),
         store(io, driver) {}
 
   GrpcRendezvousFront rendezvous;
@@ -123,7 +126,7 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
                             const KnockKey& key, const Credentials& credentials) {
   const std::uint16_t port = PortOf(sockets);
   InitGrpcRuntime();
-  auto listener = std::make_unique<Listener>(io_, driver_);
+  auto listener = std::make_unique<Listener>(io_, *this, driver_);
   grpc::ServerBuilder builder;
   // Connections are accepted by us, so that another protocol can share the port.
   listener->connections = builder.experimental().AddExternalConnectionAcceptor(

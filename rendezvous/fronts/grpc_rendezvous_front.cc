@@ -90,21 +90,28 @@ class GrpcRendezvousFront::Stream final
       if (join->node.address.empty()) join->node.address = peer_.address;
       // Behind a translation of addresses its workers come from where its agent comes from.
       join->node.addresses.push_back(peer_.address);
-      BeginAttending();
+      BeginAttending(join->session);
     }
-    if (std::holds_alternative<Resume>(event)) BeginAttending();
+    if (const auto* const resume = std::get_if<Resume>(&event)) BeginAttending(resume->session);
     front_.driver_.Hear(agent_, event);
     if (std::holds_alternative<Goodbye>(event)) HandleGone("it has said goodbye");
   }
 
-  void BeginAttending() {
-    if (connection_ == nullptr) connection_ = front_.attending_(peer_);
+  void BeginAttending(const SessionToken& session) {
+    session_ = session;
+    if (connection_ == nullptr && front_.listener_.attending) {
+      connection_ = front_.listener_.attending(peer_);
+    }
   }
 
   // The Driver's sink.
   void Send(const Directive& directive) {
     if (state_ == State::kEnded) return;
-    ToWire(directive, &unsent_.emplace_back());
+    v1::Directive& wire = unsent_.emplace_back();
+    ToWire(directive, &wire);
+    if (wire.has_welcome() && front_.listener_.knock_secret) {
+      wire.mutable_welcome()->set_knock_secret(front_.listener_.knock_secret(session_));
+    }
     if (std::holds_alternative<Refused>(directive)) state_ = State::kRefused;
     if (unsent_.size() > kMaxUnread) return HandleGone("it does not read what it is told");
     if (!writing_) WriteNext();
@@ -131,6 +138,7 @@ class GrpcRendezvousFront::Stream final
   const Peer peer_;  // where the agent comes from
 
   AgentId agent_ = 0;
+  SessionToken session_;
   std::shared_ptr<void> connection_;  // is in use
   State state_ = State::kOpen;
   bool writing_ = false;  // unsent_.front() is gRPC's
@@ -139,8 +147,8 @@ class GrpcRendezvousFront::Stream final
 };
 
 GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver,
-                                         Attending attending)
-    : io_(io), driver_(driver), attending_(std::move(attending)) {}
+                                         Listener listener)
+    : io_(io), driver_(driver), listener_(std::move(listener)) {}
 
 GrpcRendezvousFront::~GrpcRendezvousFront() = default;
 

@@ -18,10 +18,16 @@ namespace muster::rendezvous {
 // must outlive the front, and the front the grpc::Server that it is registered with.
 class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
  public:
-  // Asked for something to hold while an agent attends from there; called on the loop.
-  using Attending = std::function<std::shared_ptr<void>(const Peer&)>;
+  // What the front asks of who listens, on the loop; each may be empty.
+  struct Listener {
+    // Something to hold while an agent attends from there.
+    std::function<std::shared_ptr<void>(const Peer&)> attending;
+    // What an agent with this session is told in its Welcome, so that it can know the answers to
+    // its knocks (wire/knock.h).
+    std::function<std::string(const SessionToken&)> knock_secret;
+  };
 
-  GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver, Attending attending);
+  GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver, Listener listener);
   ~GrpcRendezvousFront() override;
 
   // Ends every stream, now and from now on: a grpc::Server shuts down only when no call is open.
@@ -43,7 +49,7 @@ class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
 
   boost::asio::io_context& io_;
   Driver& driver_;
-  const Attending attending_;
+  const Listener listener_;
   std::set<Stream*> streams_;
   bool ended_ = false;
 };
