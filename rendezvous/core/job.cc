@@ -297,9 +297,9 @@ void Job::Tick(TimePoint now) {
 
 std::optional<TimePoint> Job::NextDeadline() const {
   if (verdict_) return std::nullopt;
-  const std::optional<TimePoint> round = round_->NextDeadline();
-  if (!round) return std::nullopt;
-  return next_reminder_ ? std::min(*round, *next_reminder_) : *round;
+  std::optional<TimePoint> due = round_->NextDeadline();
+  if (next_reminder_ && (!due || *next_reminder_ < *due)) due = next_reminder_;
+  return due;
 }
 
 void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest) {

@@ -76,7 +76,7 @@ Round::JoinOutcome Round::Join(const NodeInfo& node, TimePoint now) {
     return JoinOutcome::kSpare;
   }
 
-  if (StopWaitingFor(node.node_id)) {
+  if (StopWaitingFor(node.node_id, now)) {
     anyone_returned_ = true;
   } else if (FreePlaces() == 0) {
     spares_.push_back(node);
@@ -94,7 +94,7 @@ void Round::Leave(std::string_view node_id, TimePoint now) {
     joined_ids_.erase(joined_ids_.find(node_id));
     joined_.erase(FindNode(joined_, node_id));
   }
-  StopWaitingFor(node_id);
+  StopWaitingFor(node_id, now);
   PromoteSpares();
   Settle(now);
 }
@@ -112,27 +112,20 @@ void Round::Tick(TimePoint now) {
     held_ = false;
     Settle(now);
   }
-  if (state_ != State::kGathering || held_) return;
+  if (state_ != State::kGathering || held_ || !outstanding_.empty()) return;
   const bool enough = static_cast<int>(joined_.size()) >= settings_.min_nodes;
-  if (enough && outstanding_.empty() && last_call_ends_ && now >= *last_call_ends_) {
+  if (enough && last_call_ends_ && now >= std::min(*last_call_ends_, gives_up_)) {
     Complete();
-  } else if (now >= gives_up_) {
-    // Places that were kept until now go to those who wait for one.
-    StopWaiting();
-    PromoteSpares();
-    if (static_cast<int>(joined_.size()) >= settings_.min_nodes) {
-      Complete();
-    } else {
-      state_ = State::kTimedOut;
-    }
+  } else if (!enough && now >= gives_up_) {
+    state_ = State::kTimedOut;
   }
 }
 
 std::optional<TimePoint> Round::NextDeadline() const {
   if (state_ != State::kGathering) return std::nullopt;
   if (held_) return earliest_;
-  if (!last_call_ends_ || !outstanding_.empty()) return gives_up_;
-  return std::min(*last_call_ends_, gives_up_);
+  if (!outstanding_.empty()) return std::nullopt;
+  return last_call_ends_ ? std::min(*last_call_ends_, gives_up_) : gives_up_;
 }
 
 bool Round::IsJoined(std::string_view node_id) const {
@@ -151,16 +144,13 @@ void Round::WaitFor(const std::vector<Returning>& nodes) {
   }
 }
 
-void Round::StopWaiting() {
-  outstanding_.clear();
-  outstanding_ids_.clear();
-}
-
-bool Round::StopWaitingFor(std::string_view node_id) {
+bool Round::StopWaitingFor(std::string_view node_id, TimePoint now) {
   const auto found = outstanding_ids_.find(node_id);
   if (found == outstanding_ids_.end()) return false;
   outstanding_.erase(found->second);
   outstanding_ids_.erase(found);
+  // The time that the last round's workers took to end is nobody's fault who is to join this one.
+  if (outstanding_.empty()) gives_up_ = std::max(gives_up_, now + settings_.join_timeout);
   return true;
 }
 
@@ -209,8 +199,6 @@ void Round::Complete() {
   members_ = OrderRanks(std::move(candidates));
   state_ = State::kComplete;
   last_call_ends_.reset();
-  // Whoever has not come back by now is no longer waited for.
-  StopWaiting();
 }
 
 std::string Round::Explain(TimePoint now) const {
@@ -241,8 +229,7 @@ std::string Round::Explain(TimePoint now) const {
     std::vector<std::string> hosts;
     for (const auto& [number, node] : outstanding_) hosts.push_back(node.host);
     return absl::StrCat(name, ": ", here, "; waiting for ", ShortList(hosts),
-                        " to stop the last round's workers, at most ", Seconds(gives_up_ - now),
-                        spares);
+                        " to stop the last round's workers", spares);
   }
   if (held_ && in >= min) {
     return absl::StrCat(name, ": ", here, "; it starts in ", Seconds(earliest_ - now), spares);

@@ -28,13 +28,13 @@ namespace muster::rendezvous {
 //  - at once when min_nodes are in and every node of the round before is back or lost: the job goes
 //  on
 //    with those that it has, and a newcomer never costs it a wait;
-//  - at join_timeout, when there are min_nodes without a node of the round before that has not come
-//  back;
-//    its place goes to a spare, if one waits;
+//  - at join_timeout, when there are min_nodes;
 // but never before `earliest`: so restarts are delayed, and so a node that was lost gets the time
-// that it may need to end its workers. A node of the round before has its place kept until it comes
-// back or is lost. Newcomers get the other places in order of arrival; those for whom none is left
-// are spares and wait in the round, the first spare taking the first place that falls free.
+// that it may need to end its workers. And never while a node of the round before is neither back
+// nor lost: its workers may still run, however long they take to end, and its place is kept. The
+// join timeout begins anew when the last of those is back or lost. Newcomers get the other places
+// in order of arrival; those for whom none is left are spares and wait in the round, the first
+// spare taking the first place that falls free.
 //
 // Deterministic: no clock, no I/O, no random number. Not thread-safe; owned by a Coordinator's job.
 class Round {
@@ -97,8 +97,7 @@ class Round {
   bool IsJoined(std::string_view node_id) const;
   void WaitFor(const std::vector<Returning>& nodes);
   // Forgets that a node of the round before may come back; false if it was not waited for.
-  bool StopWaitingFor(std::string_view node_id);
-  void StopWaiting();
+  bool StopWaitingFor(std::string_view node_id, TimePoint now);
   // Places that are neither taken nor kept.
   int FreePlaces() const;
   void Admit(const NodeInfo& node);
