@@ -156,7 +156,8 @@ void Agent::Do(const AskForPlace& ask) {
   client_->Join({.run_id = parts_.config.run_id,
                  .settings = Settings(),
                  .node = std::move(node),
-                 .after = ask.after,
+                 .after = ask.after.number,
+                 .ran_in = ask.after.incarnation,
                  .unfit = ask.unfit});
 }
 

@@ -23,7 +23,7 @@ std::string ReasonToLeave(const RunResult& result) {
 }  // namespace
 
 Actions AgentPolicy::Begin() {
-  return {JoinRound{round_.number}};
+  return {JoinRound{round_}};
 }
 
 Actions AgentPolicy::OnDirective(const rendezvous::Directive& directive) {
@@ -58,7 +58,7 @@ Actions AgentPolicy::Handle(const rendezvous::Stop& stop) {
     const bool known = stop.incarnation == round_.incarnation && stop.round <= round_.number;
     if (known || next_ != Next::kUndecided) return {};
     round_ = stop.id();
-    return {JoinRound{round_.number}};
+    return {JoinRound{round_}};
   }
   if (stop.id() != round_ || state_ == State::kLeaving || state_ == State::kFinished) return {};
   Actions actions = {
@@ -100,17 +100,19 @@ Actions AgentPolicy::Handle(const rendezvous::Evicted& evicted) {
   switch (state_) {
     case State::kJoining:
       return {Tell{Tell::kWarning, absl::StrCat(evicted.sentence, "; it joins anew")},
-              JoinRound{round_.number}};
+              JoinRound{round_}};
     case State::kRunning:
     case State::kStopping:
       return KillAndRejoin(evicted.sentence);
     case State::kFailed:
       return KillAndRejoin(evicted.sentence);
     case State::kDone:
-      return End(RendezvousFailed{absl::UnavailableError(absl::StrCat(
-                     "this node's workers have succeeded, but how the job ended is not known: ",
-                     evicted.sentence))},
-                 Next::kQuit, SIGTERM);
+      // The others may still be at work, or the job has ended: the rendezvous knows.
+      state_ = State::kJoining;
+      return {Tell{Tell::kWarning,
+                   absl::StrCat(evicted.sentence,
+                                "; its workers have succeeded, and it asks how the job goes on")},
+              JoinRound{round_}};
     case State::kLeaving:
       return OnGoodbyeHeard();
     case State::kFinished:
@@ -219,7 +221,7 @@ Actions AgentPolicy::Proceed() {
     case Next::kJoin:
       next_ = Next::kUndecided;
       state_ = State::kJoining;
-      return {JoinRound{round_.number}};
+      return {JoinRound{round_}};
     case Next::kLeave:
       state_ = State::kLeaving;
       return {SayGoodbye{ReasonToLeave(*result_)}};

@@ -15,8 +15,8 @@ namespace muster::launcher {
 
 // What the policy asks its Agent to do, in order.
 struct JoinRound {
-  // The last round in which this node had workers.
-  rendezvous::RoundNumber after = rendezvous::kNoRound;
+  // The last round in which this node had workers, or was to have some.
+  rendezvous::RoundId after;
 };
 struct StartWorkers {
   rendezvous::Assignment assignment;

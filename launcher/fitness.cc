@@ -6,7 +6,7 @@
 
 namespace muster::launcher {
 
-std::optional<AskForPlace> Fitness::BeforeJoin(rendezvous::RoundNumber after) {
+std::optional<AskForPlace> Fitness::BeforeJoin(rendezvous::RoundId after) {
   if (check_ == HealthCheck::kNone || !unfit_.empty()) return AskForPlace{after, unfit_};
   checking_after_ = after;
   return std::nullopt;

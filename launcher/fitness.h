@@ -19,7 +19,7 @@ namespace muster::launcher {
 // How this node asks for a place in the next round.
 struct AskForPlace {
   // The last round in which it had workers.
-  rendezvous::RoundNumber after = rendezvous::kNoRound;
+  rendezvous::RoundId after;
   // Why it cannot take part; empty: it can.
   std::string unfit;
 };
@@ -33,7 +33,7 @@ class Fitness {
 
   // This node wants a place in the round after `after`. Nothing: the health check must be run
   // first, and anew if it runs already.
-  std::optional<AskForPlace> BeforeJoin(rendezvous::RoundNumber after);
+  std::optional<AskForPlace> BeforeJoin(rendezvous::RoundId after);
   // How the check ended. Nothing: it is not waited for any more.
   std::optional<AskForPlace> OnHealth(const absl::Status& status);
   // The check is not wanted any more. True if it runs.
@@ -44,7 +44,7 @@ class Fitness {
  private:
   const HealthCheck check_;
   // While the check runs: the round that BeforeJoin named.
-  std::optional<rendezvous::RoundNumber> checking_after_;
+  std::optional<rendezvous::RoundId> checking_after_;
   // Why this node can never take part again; empty: it can.
   std::string unfit_;
 };

@@ -163,7 +163,7 @@ int RunForgetful(const ServerConfig& config) {
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   RaiseDescriptorLimit();
   boost::asio::io_context io(1);
-  Server server(io);
+  Server server(io, Server::Serves::kManyJobs);
   const absl::Status listening = server.Listen(config.listen, Credentials::Plaintext());
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
   Ending ending(io, server, config);

@@ -74,12 +74,16 @@ struct Server::Listener {
   std::vector<std::function<void()>> when_stopped;
 };
 
-Server::Server(boost::asio::io_context& io)
-    : io_(io), driver_(io, LogTransition, {.first_incarnation = AnyIncarnation()}) {}
+Server::Server(boost::asio::io_context& io, Serves serves)
+    : io_(io),
+      driver_(
+          io, LogTransition,
+          {.names_required = serves == Serves::kManyJobs, .first_incarnation = AnyIncarnation()}) {}
 
 Server::Server(boost::asio::io_context& io, Memory memory, absl::Status* status)
     : io_(io),
-      driver_(io, LogTransition, {.first_incarnation = AnyIncarnation(), .durable = true}) {
+      driver_(io, LogTransition,
+              {.names_required = true, .first_incarnation = AnyIncarnation(), .durable = true}) {
   for (const auto& [run_id, bytes] : memory.contents.jobs) {
     const absl::StatusOr<JobRecord> record = RecordFromBytes(bytes);
     if (!record.ok()) {

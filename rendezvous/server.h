@@ -35,7 +35,11 @@ class Server {
     std::function<void(const absl::Status&)> on_fatal;
   };
 
-  explicit Server(boost::asio::io_context& io);
+  // Whose jobs come: those of whoever started this process, or of many users, who must name them
+  // (Coordinator::Options::names_required).
+  enum class Serves { kItsOwnJob, kManyJobs };
+
+  explicit Server(boost::asio::io_context& io, Serves serves = Serves::kItsOwnJob);
   // DataLoss in `*status` when what the journal remembers is no record of a job.
   Server(boost::asio::io_context& io, Memory memory, absl::Status* status);
   // Stops at once if it has not been stopped; runs the loop for as long as that takes.

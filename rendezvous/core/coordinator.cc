@@ -15,6 +15,8 @@ namespace {
 constexpr int kBeatsPerLease = 3;
 constexpr int kFewestBeatsPerLease = 2;
 constexpr Duration kShortestLease = std::chrono::milliseconds(100);
+// For so long at most a node that is lost can keep the others waiting.
+constexpr Duration kLongestLease = std::chrono::hours(1);
 constexpr Duration kLongestDelay = std::chrono::hours(24);
 constexpr std::size_t kLongestSession = 64;
 // A connection that is gone says more than silence: after this part of the lease nobody waits for
@@ -22,6 +24,8 @@ constexpr std::size_t kLongestSession = 64;
 constexpr int kReattachPart = 3;
 // A Tick later than this did not wait for its turn: the whole process stood still.
 constexpr Duration kHalt = std::chrono::milliseconds(250);
+// What an agent had said before it died has been heard by then.
+constexpr Duration kLastWordsTake = std::chrono::milliseconds(250);
 
 std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
   if (settings.min_nodes < 1 || settings.max_nodes < settings.min_nodes ||
@@ -46,6 +50,10 @@ std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
   if (settings.lease != Duration::zero() && settings.lease < kShortestLease) {
     return absl::StrCat("the lease of ", Seconds(settings.lease), " is shorter than ",
                         Seconds(kShortestLease));
+  }
+  if (settings.lease > kLongestLease) {
+    return absl::StrCat("the lease of ", Seconds(settings.lease), " is longer than ",
+                        Seconds(kLongestLease), ", for which a lost node would hold up the others");
   }
   return "";
 }
@@ -76,6 +84,7 @@ std::string NodeCounts(const JobSettings& settings) {
 
 void Coordinator::Hear(AgentId agent, const Event& event, TimePoint now) {
   std::visit([&](const auto& kind) { Handle(agent, kind, now); }, event);
+  SettleContests(Find(agent), now);
   Forward();
 }
 
@@ -88,13 +97,13 @@ void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint no
   const auto ended = ended_.find(agent);
   const bool is_old = ended != ended_.end() && ended->second == request.session;
   if (is_old && !request.session.empty()) return;
+  contests_.erase(agent);
   Attendance* attendance = Find(agent);
-  std::string objection = Objection(agent, request);
+  if (attendance == nullptr && TellEnd(agent, request)) return;
+  if (attendance == nullptr) GiveWay(request, now);
+  const std::string objection = Objection(agent, request);
   if (objection.empty() && !request.unfit.empty()) return TurnAwayUnfit(agent, request, now);
-  const auto job = jobs_.find(request.run_id);
-  if (objection.empty() && attendance == nullptr && job != jobs_.end()) {
-    objection = job->second->ContestRank(request.node, now);
-  }
+  if (objection.empty() && attendance == nullptr && AwaitHolder(agent, request, now)) return;
   if (!objection.empty()) {
     ended_.erase(agent);
     Tell(agent, Refused{objection});
@@ -112,9 +121,8 @@ Coordinator::Attendance& Coordinator::Open(AgentId agent, const JoinRequest& req
   if (job == nullptr) {
     job = std::make_unique<Job>(request.run_id, next_incarnation_++, request.settings, now,
                                 &from_jobs_);
-    if (const auto busy = busy_names_.find(request.run_id); busy != busy_names_.end()) {
-      job->HoldUntil(busy->second, now);
-    }
+    const auto last = ended_jobs_.find(request.run_id);
+    if (last != ended_jobs_.end()) job->HoldUntil(last->second.workers_gone_by, now);
   }
   const AttendeeId id = next_attendee_++;
   Attendance& attendance = attendances_[id];
@@ -131,6 +139,72 @@ Coordinator::Attendance& Coordinator::Open(AgentId agent, const JoinRequest& req
   Tell(agent,
        Welcome{attendance.keep_alive, attendance.lease, job->incarnation(), options_.durable});
   return attendance;
+}
+
+bool Coordinator::TellEnd(AgentId agent, const JoinRequest& request) {
+  if (request.ran_in == 0) return false;
+  const auto job = jobs_.find(request.run_id);
+  if (job != jobs_.end() && job->second->incarnation() == request.ran_in) return false;
+  const auto ended = ended_jobs_.find(request.run_id);
+  if (ended != ended_jobs_.end() && ended->second.record.incarnation == request.ran_in) {
+    Tell(agent, *ended->second.record.verdict);
+  } else {
+    Tell(agent, Refused{absl::StrCat("the job '", request.run_id, "' in which this node ran ",
+                                     "workers has ended, and how is not known any more")});
+  }
+  return true;
+}
+
+void Coordinator::GiveWay(const JoinRequest& request, TimePoint now) {
+  const auto found = jobs_.find(request.run_id);
+  if (found == jobs_.end() || !found->second->abandoned() || request.ran_in != 0) return;
+  const JobSettings& settings = found->second->settings();
+  const bool differs = settings.min_nodes != request.settings.min_nodes ||
+                       settings.max_nodes != request.settings.max_nodes ||
+                       settings.exact_ranks != request.settings.exact_ranks;
+  if (differs) Forget(*found->second, now);
+}
+
+bool Coordinator::AwaitHolder(AgentId agent, const JoinRequest& request, TimePoint now) {
+  const auto job = jobs_.find(request.run_id);
+  if (job == jobs_.end()) return false;
+  const std::optional<AttendeeId> holder = job->second->HolderOfRank(request.node);
+  if (!holder) return false;
+  // An agent of this very process is there.
+  if (attendances_.at(*holder).lease == Duration::zero()) {
+    Tell(agent, Refused{job->second->RefuseRank(request.node, *holder, now)});
+    return true;
+  }
+  contests_[agent] = {request, *holder, now};
+  Tell(agent,
+       Waiting{kNoRound, absl::StrCat("node rank ", request.node.rank_hint.value_or(0), " of job '",
+                                      request.run_id, "' is node ", job->second->HostOf(*holder),
+                                      "'s; this node waits until it is known whether that one is "
+                                      "still there")});
+  return true;
+}
+
+void Coordinator::SettleContests(const Attendance* heard, TimePoint now) {
+  const AttendeeId heard_of = heard == nullptr ? 0 : heard->id;
+  for (auto next = contests_.begin(); next != contests_.end();) {
+    const auto at = next++;
+    const Contest& contest = at->second;
+    const auto job = jobs_.find(contest.request.run_id);
+    const bool stands =
+        job != jobs_.end() && job->second->HolderOfRank(contest.request.node) == contest.holder;
+    const bool lives = contest.holder == heard_of && now >= contest.since + kLastWordsTake;
+    if (stands && !lives) continue;
+    const AgentId agent = at->first;
+    const JoinRequest request = contest.request;
+    contests_.erase(at);
+    if (stands) {
+      Tell(agent, Refused{job->second->RefuseRank(request.node, heard_of, now)});
+    } else {
+      // It may have to wait for another holder; that one comes later.
+      Handle(agent, request, now);
+    }
+    next = contests_.upper_bound(agent);
+  }
 }
 
 void Coordinator::TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimePoint now) {
@@ -187,6 +261,11 @@ std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) co
     }
     return NodeObjection(request.node);
   }
+  if (options_.names_required && request.run_id == kUnnamedJob) {
+    return absl::StrCat(
+        "this rendezvous serves jobs of many users, and this one has no name; give ",
+        "it one, the same on every node: --rdzv-id=NAME");
+  }
   if (!draining_.empty()) {
     return absl::StrCat("this rendezvous takes no new nodes: ", draining_);
   }
@@ -199,6 +278,11 @@ std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) co
       request.node.rank_hint.value_or(INT_MAX) >= request.settings.max_nodes) {
     return absl::StrCat("node ", request.node.host, " brings no node rank below ",
                         request.settings.max_nodes, ", the number of nodes");
+  }
+
+  if (request.node.slots > INT_MAX / request.settings.max_nodes) {
+    return absl::StrCat(request.node.slots, " workers on each of ", request.settings.max_nodes,
+                        " nodes are more than ", INT_MAX, " in all");
   }
 
   const auto found = jobs_.find(request.run_id);
@@ -262,6 +346,7 @@ void Coordinator::Handle(AgentId agent, const Leaving& leaving, TimePoint now) {
 
 void Coordinator::Handle(AgentId agent, const Goodbye& goodbye, TimePoint now) {
   ended_.erase(agent);
+  contests_.erase(agent);
   Attendance* const attendance = Find(agent);
   if (attendance == nullptr) return;
   const std::string& reason = goodbye.reason;
@@ -270,18 +355,20 @@ void Coordinator::Handle(AgentId agent, const Goodbye& goodbye, TimePoint now) {
 
 void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint now) {
   ended_.erase(agent);
+  contests_.erase(agent);
   Attendance* const attendance = Find(agent);
   if (attendance == nullptr) return;
   if (attendance->session.empty() || attendance->lease == Duration::zero()) {
     Remove(*attendance, absl::StrCat("was lost: ", why), now);
+    SettleContests(nullptr, now);
     return Forward();
   }
   connections_.erase(agent);
   attendance->agent = 0;
   attendance->disconnected = why;
   attendance->job->SetOutOfTouch(attendance->id, true);
-  const Duration grace = std::min(options_.reattach_grace, attendance->lease / kReattachPart);
-  if (now + grace < attendance->lease_ends) SetLease(*attendance, now + grace);
+  const TimePoint grace_ends = now + ReattachGrace(*attendance);
+  if (grace_ends < attendance->lease_ends) SetLease(*attendance, grace_ends);
   attendance->job->Remark(attendance->job->HostOf(attendance->id),
                           absl::StrCat("is out of touch: ", why, "; it has ",
                                        Seconds(attendance->lease_ends - now), " to come back"));
@@ -295,6 +382,7 @@ void Coordinator::AgentDied(const SessionToken& session, TimePoint now) {
   // What it has said last may still be on its way.
   if (attendance.agent != 0) ended_[attendance.agent] = session;
   Remove(attendance, "was lost: its agent died, and so did its workers", now);
+  SettleContests(nullptr, now);
   Forward();
 }
 
@@ -304,6 +392,7 @@ void Coordinator::Drain(const std::string& why) {
 
 void Coordinator::Close(const std::string& why, TimePoint now) {
   for (auto& [run_id, job] : jobs_) job->Close(why, now);
+  SettleContests(nullptr, now);
   Forward();
 }
 
@@ -311,11 +400,24 @@ void Coordinator::Tick(TimePoint now) {
   const std::optional<TimePoint> due = NextDeadline();
   if (!due || now < *due) return;
   if (now - *due > kHalt) {
-    for (auto& [id, attendance] : attendances_) RenewLease(attendance, now);
+    for (auto& [id, attendance] : attendances_) BearHalt(attendance, now);
   }
   EndLeases(now);
   for (auto& [run_id, job] : jobs_) job->Tick(now);
+  ForgetAbandoned(now);
+  SettleContests(nullptr, now);
   Forward();
+}
+
+void Coordinator::BearHalt(Attendance& attendance, TimePoint now) {
+  if (attendance.agent != 0) return RenewLease(attendance, now);
+  // Of one that is out of touch nothing can have been heard but its coming back.
+  const TimePoint grace_ends = now + ReattachGrace(attendance);
+  if (attendance.lease_ends < grace_ends) SetLease(attendance, grace_ends);
+}
+
+Duration Coordinator::ReattachGrace(const Attendance& attendance) const {
+  return std::min(options_.reattach_grace, attendance.lease / kReattachPart);
 }
 
 void Coordinator::EndLeases(TimePoint now) {
@@ -356,11 +458,45 @@ void Coordinator::Remove(Attendance& attendance, const std::string& why, TimePoi
   // Before anything else is removed, so that who is told to start and lost in one call is not left
   // out between the two.
   Forward();
-  if (!job->abandoned()) return;
-  std::erase_if(busy_names_, [now](const auto& name) { return name.second <= now; });
-  if (job->workers_gone_by() > now) busy_names_[job->run_id()] = job->workers_gone_by();
-  outbox_.forgotten_jobs.push_back(job->run_id());
-  jobs_.erase(outbox_.forgotten_jobs.back());
+  if (job->abandoned() && !job->awaits_return()) Forget(*job, now);
+}
+
+void Coordinator::ForgetAbandoned(TimePoint now) {
+  std::vector<Job*> over;
+  for (auto& [run_id, job] : jobs_) {
+    if (job->abandoned() && !job->awaits_return()) over.push_back(job.get());
+  }
+  for (Job* const job : over) Forget(*job, now);
+}
+
+void Coordinator::Forget(Job& job, TimePoint now) {
+  job.Close("its last node has left", now);
+  Forward();
+  const std::string run_id = job.run_id();
+  RememberEnd({.run_id = run_id,
+               .incarnation = job.incarnation(),
+               .settings = job.settings(),
+               .verdict = job.verdict()},
+              job.workers_gone_by());
+  outbox_.forgotten_jobs.push_back(run_id);
+  outbox_.changed_jobs.insert(run_id);
+  jobs_.erase(run_id);
+}
+
+void Coordinator::RememberEnd(JobRecord ended, TimePoint workers_gone_by) {
+  const std::string run_id = ended.run_id;
+  if (const auto last = ended_jobs_.find(run_id); last != ended_jobs_.end()) {
+    ended_in_order_.erase(last->second.number);
+    workers_gone_by = std::max(workers_gone_by, last->second.workers_gone_by);
+  }
+  const std::uint64_t number = next_ended_++;
+  ended_in_order_[number] = run_id;
+  ended_jobs_[run_id] = {std::move(ended), workers_gone_by, number};
+  if (ended_jobs_.size() <= options_.max_ended_jobs) return;
+  const std::string oldest = ended_in_order_.extract(ended_in_order_.begin()).mapped();
+  ended_jobs_.erase(oldest);
+  // The journal has it under its name, unless that is another job's by now.
+  if (!jobs_.contains(oldest)) outbox_.forgotten_jobs.push_back(oldest);
 }
 
 void Coordinator::SetLease(Attendance& attendance, TimePoint ends) {
@@ -395,7 +531,13 @@ void Coordinator::Forward() {
 
 std::optional<JobRecord> Coordinator::Record(std::string_view run_id, TimePoint now) const {
   const auto found = jobs_.find(run_id);
-  if (found == jobs_.end()) return std::nullopt;
+  if (found == jobs_.end()) {
+    const auto ended = ended_jobs_.find(run_id);
+    if (ended == ended_jobs_.end()) return std::nullopt;
+    JobRecord record = ended->second.record;
+    record.workers_gone_in = std::max(ended->second.workers_gone_by - now, Duration::zero());
+    return record;
+  }
   JobRecord record = found->second->Record(now);
   for (AttendeeRecord& attendee : record.attendees) {
     const Attendance& attendance = attendances_.at(attendee.id);
@@ -407,9 +549,15 @@ std::optional<JobRecord> Coordinator::Record(std::string_view run_id, TimePoint 
 }
 
 void Coordinator::Restore(const JobRecord& record, TimePoint now) {
+  next_incarnation_ = std::max(next_incarnation_, record.incarnation + 1);
+  if (record.attendees.empty() && record.verdict) {
+    // Who was lost counts its lease anew, as below.
+    const bool may_run = record.workers_gone_in > Duration::zero();
+    const Duration lease = std::max(record.settings.lease, record.workers_gone_in);
+    return RememberEnd(record, may_run ? now + lease + options_.restart_grace : TimePoint::min());
+  }
   auto& job = jobs_[record.run_id];
   job = std::make_unique<Job>(record, now, &from_jobs_);
-  next_incarnation_ = std::max(next_incarnation_, record.incarnation + 1);
   Duration longest_lease = record.settings.lease;
   for (const AttendeeRecord& attendee : record.attendees) {
     longest_lease = std::max(longest_lease, attendee.lease);
@@ -431,9 +579,7 @@ void Coordinator::Restore(const JobRecord& record, TimePoint now) {
   if (record.round.held_for && longest_lease > Duration::zero()) {
     job->HoldUntil(now + longest_lease + options_.restart_grace, now);
   }
-  if (!job->abandoned()) return;
-  outbox_.forgotten_jobs.push_back(record.run_id);
-  jobs_.erase(record.run_id);
+  if (job->abandoned() && !job->awaits_return()) Forget(*job, now);
 }
 
 std::optional<JobSnapshot> Coordinator::Describe(std::string_view run_id, TimePoint now) const {

@@ -37,6 +37,11 @@ class Coordinator {
   struct Options {
     int max_jobs = 1024;
     int max_nodes_per_job = 100'000;
+    // How many of the jobs that have ended are remembered, for those who come back.
+    std::size_t max_ended_jobs = 1024;
+    // Jobs without a name of their own (kUnnamedJob) are refused: two people's would be one. For a
+    // daemon that is not the job's own.
+    bool names_required = false;
     // The incarnation of the first job; each further one has the next. Must not have been used by
     // an earlier life of this daemon.
     Incarnation first_incarnation = 1;
@@ -47,6 +52,9 @@ class Coordinator {
     // How much longer than its lease an agent may take to come back to a daemon that was restarted.
     Duration restart_grace = std::chrono::seconds(5);
   };
+
+  // torchrun's run id of jobs that were given none.
+  static constexpr std::string_view kUnnamedJob = "none";
 
   Coordinator() = default;
   explicit Coordinator(const Options& options)
@@ -87,8 +95,8 @@ class Coordinator {
   // agent has left.
   KeyValueStore* FindStore(std::string_view run_id);
 
-  // What a journal is to keep. Each call changes, beside forgetting jobs, only those that are among
-  // its Outbox' changed_jobs. Nothing: there is no such job.
+  // What a journal is to keep, also of a job that has ended. Each call changes, beside forgetting
+  // jobs, only those that are among its Outbox' changed_jobs. Nothing: there is no such job.
   std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;
   // Goes on with a job that was recorded by an earlier life of this daemon. Its agents have their
   // lease and `restart_grace` to come back. Before any other call.
@@ -121,18 +129,35 @@ class Coordinator {
 
   // The sentence that refuses the request, or empty.
   std::string Objection(AgentId agent, const JoinRequest& request) const;
+  // Tells a node whose life of the job is over how that one ended; false: it is not over.
+  bool TellEnd(AgentId agent, const JoinRequest& request);
+  // A job that nobody attends is over when its name is asked for with other settings.
+  void GiveWay(const JoinRequest& request, TimePoint now);
+  // The node asks for an exact rank that another one has. Whether that one is there is not known
+  // before it is heard of again, or lost: until then the newcomer waits, and true is returned.
+  bool AwaitHolder(AgentId agent, const JoinRequest& request, TimePoint now);
+  // Goes on with newcomers whose holder is gone, or is the one that was `heard` of just now.
+  void SettleContests(const Attendance* heard, TimePoint now);
   // A node that must not take part says so.
   void TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimePoint now);
   Attendance& Open(AgentId agent, const JoinRequest& request, TimePoint now);
   Attendance* Find(AgentId agent);
   // The attendance, its lease renewed; null for an agent that does not attend.
   Attendance* FindAndRenew(AgentId agent, TimePoint now);
-  // Takes the agent out of its job, and forgets the job if it was the last.
+  // The job is no more, nor its store; how it ended is remembered.
+  void Forget(Job& job, TimePoint now);
+  void RememberEnd(JobRecord ended, TimePoint workers_gone_by);
+  void ForgetAbandoned(TimePoint now);
+  // Takes the agent out of its job, and forgets the job if nobody is left who may go on with it.
   void Remove(Attendance& attendance, const std::string& why, TimePoint now,
               TimePoint gone_by = TimePoint::min());
   // When it is lost unless something is heard of it.
   void SetLease(Attendance& attendance, TimePoint ends);
   void RenewLease(Attendance& attendance, TimePoint now);
+  // This process stood still and was deaf.
+  void BearHalt(Attendance& attendance, TimePoint now);
+  // How long it may take to come back over another connection.
+  Duration ReattachGrace(const Attendance& attendance) const;
   void EndLeases(TimePoint now);
   void Tell(AgentId agent, Directive directive);
   // Passes on what the jobs have to say, to where their attendees are now.
@@ -151,9 +176,23 @@ class Coordinator {
   // heard of it yet: what was sent before must not be taken for the beginning of another.
   std::unordered_map<AgentId, SessionToken> ended_;
   std::set<std::pair<TimePoint, AttendeeId>> leases_;
-  // Jobs that are no more and whose workers may still run: until when. Another job of the name
-  // waits.
-  std::map<std::string, TimePoint, std::less<>> busy_names_;
+  // How the last job of a name that has ended did, and until when workers of it may run: another
+  // job of the name waits for that. `number`: in which order they ended.
+  struct EndedJob {
+    JobRecord record;
+    TimePoint workers_gone_by{};
+    std::uint64_t number = 0;
+  };
+  std::map<std::string, EndedJob, std::less<>> ended_jobs_;
+  std::map<std::uint64_t, std::string> ended_in_order_;
+  std::uint64_t next_ended_ = 1;
+  // Newcomers that ask for a rank which another node has (AwaitHolder), by their connection.
+  struct Contest {
+    JoinRequest request;
+    AttendeeId holder = 0;
+    TimePoint since{};
+  };
+  std::map<AgentId, Contest> contests_;
   std::string draining_;  // why, when Drain was called
 };
 

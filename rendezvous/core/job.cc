@@ -31,6 +31,7 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox)
       outbox_(outbox),
       started_(record.started),
       succeeded_(record.succeeded.begin(), record.succeeded.end()),
+      lost_(record.lost.begin(), record.lost.end()),
       rounds_run_(record.rounds_run),
       restarts_(record.restarts),
       repeated_(record.repeated),
@@ -43,6 +44,7 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox)
                                attendee.ran};
     node_ids_.insert(attendee.node.node_id);
   }
+  if (record.workers_gone_in > Duration::zero()) workers_gone_by_ = now + record.workers_gone_in;
   if (!verdict_ && !started_) next_reminder_ = now + kFirstReminder;
 }
 
@@ -57,7 +59,9 @@ JobRecord Job::Record(TimePoint now) const {
                    .restarts = restarts_,
                    .repeated = repeated_,
                    .over_reason = over_reason_,
-                   .verdict = verdict_};
+                   .verdict = verdict_,
+                   .lost = {lost_.begin(), lost_.end()}};
+  if (workers_gone_by_ > now) record.workers_gone_in = workers_gone_by_ - now;
   for (const TimePoint& time : restart_times_) record.restart_ages.push_back(now - time);
   for (const auto& [id, attendee] : attendees_) {
     record.attendees.push_back({.id = id,
@@ -86,6 +90,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
     attendee.stopped = false;
   }
   node_ids_.insert(node.node_id);
+  lost_.erase(node.node_id);
   attendee.node = node;
   attendee.state = NodeState::kJoined;
   attendee.group_rank = -1;
@@ -249,6 +254,7 @@ void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoi
   node_ids_.erase(attendee.node.node_id);
   Log(attendee.node.host, why);
   workers_gone_by_ = std::max(workers_gone_by_, gone_by);
+  if (gone_by != TimePoint::min()) lost_.insert(attendee.node.node_id);
   if (verdict_) return;
   if (attendee.state == NodeState::kStopping) round_->HoldUntil(gone_by, now);
   round_->Leave(attendee.node.node_id, now);
@@ -261,24 +267,26 @@ void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoi
   }
 }
 
-std::string Job::ContestRank(const NodeInfo& newcomer, TimePoint now) {
-  if (!settings_.exact_ranks || verdict_) return "";
+std::optional<AttendeeId> Job::HolderOfRank(const NodeInfo& newcomer) const {
+  if (!settings_.exact_ranks || verdict_) return std::nullopt;
   for (const auto& [agent, attendee] : attendees_) {
-    if (attendee.node.rank_hint != newcomer.rank_hint) continue;
-    const std::string rank = absl::StrCat("node rank ", newcomer.rank_hint.value_or(0));
-    const std::string advice = "; give each node a --node-rank of its own";
-    if (rounds_run_ > 0) {
-      Tell(agent, Notice{absl::StrCat("node ", newcomer.host, " was refused: it asked for ", rank,
-                                      ", which this node has", advice)});
-    } else {
-      Close(absl::StrCat("nodes ", attendee.node.host, " and ", newcomer.host, " both have ", rank,
-                         advice),
-            now);
-    }
-    return absl::StrCat(rank, " of job '", run_id_, "' is node ", attendee.node.host,
-                        "'s already, and node ", newcomer.host, " asks for it, too", advice);
+    if (attendee.node.rank_hint == newcomer.rank_hint) return agent;
   }
-  return "";
+  return std::nullopt;
+}
+
+std::string Job::RefuseRank(const NodeInfo& newcomer, AttendeeId holder, TimePoint now) {
+  const std::string host = attendees_.at(holder).node.host;
+  const std::string rank = absl::StrCat("node rank ", newcomer.rank_hint.value_or(0));
+  const std::string advice = "; give each node a --node-rank of its own";
+  if (rounds_run_ > 0) {
+    Tell(holder, Notice{absl::StrCat("node ", newcomer.host, " was refused: it asked for ", rank,
+                                     ", which this node has", advice)});
+  } else {
+    Close(absl::StrCat("nodes ", host, " and ", newcomer.host, " both have ", rank, advice), now);
+  }
+  return absl::StrCat(rank, " of job '", run_id_, "' is node ", host, "'s already, and node ",
+                      newcomer.host, " asks for it, too", advice);
 }
 
 void Job::Close(const std::string& why, TimePoint) {

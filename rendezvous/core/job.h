@@ -80,10 +80,13 @@ class Job {
   // Something that every node's user should know.
   void NotifyAll(const std::string& sentence);
 
-  // With exact ranks: the sentence that refuses `newcomer` because another node has its rank;
-  // empty when none has. That one is told, too; and before the first round has run nobody can
-  // know which of the two is meant, so the job ends.
-  std::string ContestRank(const NodeInfo& newcomer, TimePoint now);
+  // With exact ranks: who has the rank that this node asks for; nothing: nobody has, or the job has
+  // ended.
+  std::optional<AttendeeId> HolderOfRank(const NodeInfo& newcomer) const;
+  // `holder`, which is there, has the rank that `newcomer` asks for: tells it so, and returns the
+  // sentence that refuses the newcomer. Before the first round has run nobody can know which of the
+  // two is meant, so the job ends.
+  std::string RefuseRank(const NodeInfo& newcomer, AttendeeId holder, TimePoint now);
 
   // Ends the job with a kClosed verdict, unless it has one.
   void Close(const std::string& why, TimePoint now);
@@ -97,11 +100,15 @@ class Job {
   Incarnation incarnation() const { return incarnation_; }
   const JobSettings& settings() const { return settings_; }
   bool ended() const { return verdict_.has_value(); }
+  const std::optional<Verdict>& verdict() const { return verdict_; }
   // When the workers of nodes that were lost are dead for certain.
   TimePoint workers_gone_by() const { return workers_gone_by_; }
+  // Nobody attends, but a node that was lost may be there still, and come back to a round that
+  // gathers until its time is up.
+  bool awaits_return() const { return abandoned() && !ended() && !started_ && !lost_.empty(); }
   // Workers of an earlier job of this name may run until then. Before the first Join.
   void HoldUntil(TimePoint earliest, TimePoint now) { round_->HoldUntil(earliest, now); }
-  // No agent attends: the job can be forgotten.
+  // No agent attends.
   bool abandoned() const { return attendees_.empty(); }
   bool HasNode(std::string_view node_id) const;
   const std::string& HostOf(AttendeeId agent) const { return attendees_.at(agent).node.host; }
@@ -159,6 +166,7 @@ class Job {
   std::set<int> succeeded_;  // group ranks of the current round whose workers are all done
   std::optional<TimePoint> next_reminder_;
   TimePoint workers_gone_by_ = TimePoint::min();
+  std::set<std::string> lost_;  // node ids of those that were lost but may still be there
   int rounds_run_ = 0;
   int restarts_ = 0;
   // When restarts were, as far as the policy asks: oldest first.

@@ -9,6 +9,12 @@
 #include "absl/strings/str_join.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// Of a list, unless only one more would be left out.
+constexpr std::size_t kShown = 8;
+
+}  // namespace
 
 std::string Count(std::size_t n, const char* noun) {
   return absl::StrCat(n, " ", noun, n == 1 ? "" : "s");
@@ -23,10 +29,13 @@ std::string Seconds(Duration duration) {
 }
 
 std::string ShortList(const std::vector<std::string>& items) {
-  constexpr std::size_t kShown = 8;
-  if (items.size() <= kShown + 1) return absl::StrJoin(items, ", ");
-  const std::vector<std::string> head(items.begin(), items.begin() + kShown);
-  return absl::StrCat(absl::StrJoin(head, ", "), " and ", items.size() - kShown, " more");
+  return ShortList(items, items.size());
+}
+
+std::string ShortList(const std::vector<std::string>& first, std::size_t count) {
+  if (count <= kShown + 1) return absl::StrJoin(first, ", ");
+  const std::vector<std::string> head(first.begin(), first.begin() + kShown);
+  return absl::StrCat(absl::StrJoin(head, ", "), " and ", count - kShown, " more");
 }
 
 std::string MissingHints(const std::vector<NodeInfo>& joined, int max_nodes) {
@@ -37,12 +46,14 @@ std::string MissingHints(const std::vector<NodeInfo>& joined, int max_nodes) {
   if (asked_for.empty() || *asked_for.rbegin() >= max_nodes) return "";
   // Where a node did not say its rank, which one is missing is anybody's guess.
   if (asked_for.size() != joined.size()) return "";
-  std::vector<std::string> missing;
-  for (int rank = 0; rank < max_nodes; ++rank) {
-    if (!asked_for.contains(rank)) missing.push_back(absl::StrCat(rank));
+  // As many as are shown: where there are a hundred thousand nodes nobody reads all their ranks.
+  std::vector<std::string> shown;
+  const std::size_t missing = static_cast<std::size_t>(max_nodes) - asked_for.size();
+  for (int rank = 0; rank < max_nodes && shown.size() < missing && shown.size() <= kShown; ++rank) {
+    if (!asked_for.contains(rank)) shown.push_back(absl::StrCat(rank));
   }
-  if (missing.empty()) return "";
-  return absl::StrCat(" (missing: node rank", missing.size() == 1 ? " " : "s ", ShortList(missing),
+  if (missing == 0) return "";
+  return absl::StrCat(" (missing: node rank", missing == 1 ? " " : "s ", ShortList(shown, missing),
                       ")");
 }
 

@@ -18,6 +18,8 @@ std::string Seconds(Duration duration);
 
 // The items with commas, cut after eight: "a, b, c, d, e, f, g, h and 56 more".
 std::string ShortList(const std::vector<std::string>& items);
+// The same of `count` items, of which nine, or all if there are fewer, are given.
+std::string ShortList(const std::vector<std::string>& first, std::size_t count);
 
 // When nodes said which rank they want: " (missing: node ranks 1, 3)" for those of 0..max_nodes-1
 // that nobody asked for. Empty when no node said so, or when none is missing.

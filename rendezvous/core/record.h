@@ -68,6 +68,8 @@ struct RepeatedFailure {
   bool operator==(const RepeatedFailure&) const = default;
 };
 
+// Without attendees it is a job that has ended, whose verdict is kept for those who come back; or,
+// without a verdict, one whose nodes were all lost and may come back.
 struct JobRecord {
   std::string run_id;
   Incarnation incarnation = 0;
@@ -82,6 +84,10 @@ struct JobRecord {
   std::string over_reason;  // why the round before this one ended
   std::optional<Verdict> verdict;
   std::vector<AttendeeRecord> attendees;
+  // Until the workers of nodes that were lost are dead for certain; zero: they are.
+  Duration workers_gone_in{};
+  // Node ids of those that were lost but may still be there, and come back.
+  std::vector<std::string> lost;
 
   bool operator==(const JobRecord&) const = default;
 };

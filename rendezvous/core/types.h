@@ -139,6 +139,9 @@ struct JoinRequest {
   std::uint64_t connection = 0;
   // The last round in which it had workers, all of which are gone: it asks for a later one.
   RoundNumber after = kNoRound;
+  // The life of the job in which it last had workers; 0: none. It takes no part in another one: it
+  // hears how that one ended.
+  Incarnation ran_in = 0;
   // Why this node must not take part ("its health check ... exited with code 1"); empty: it may.
   std::string unfit;
 

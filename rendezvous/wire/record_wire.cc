@@ -97,6 +97,8 @@ std::string ToBytes(const JobRecord& record) {
   wire.mutable_repeated_failure()->set_times(record.repeated.times);
   wire.set_over_reason(record.over_reason);
   if (record.verdict) ToWire(*record.verdict, wire.mutable_verdict());
+  wire.set_workers_gone_in_ms(ToMs(record.workers_gone_in));
+  for (const std::string& node_id : record.lost) wire.add_lost(node_id);
   for (const AttendeeRecord& attendee : record.attendees) ToWire(attendee, wire.add_attendees());
   return wire.SerializeAsString();
 }
@@ -116,7 +118,9 @@ absl::StatusOr<JobRecord> RecordFromBytes(std::string_view bytes) {
                    .restarts = wire.restarts(),
                    .repeated = {wire.repeated_failure().rank(), wire.repeated_failure().what(),
                                 wire.repeated_failure().times()},
-                   .over_reason = wire.over_reason()};
+                   .over_reason = wire.over_reason(),
+                   .workers_gone_in = FromMs(wire.workers_gone_in_ms()),
+                   .lost = {wire.lost().begin(), wire.lost().end()}};
   for (const std::int64_t age : wire.restart_ages_ms()) record.restart_ages.push_back(FromMs(age));
   if (wire.has_verdict()) record.verdict = FromWire(wire.verdict());
   for (const journal::AttendeeRecord& attendee : wire.attendees()) {

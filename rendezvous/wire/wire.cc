@@ -113,6 +113,7 @@ void WriteJoin(const JoinRequest& request, v1::Join* wire) {
   if (request.after != kNoRound) wire->set_after(request.after);
   wire->set_unfit(Line(request.unfit));
   wire->set_connection(request.connection);
+  wire->set_ran_in(request.ran_in);
 }
 
 JoinRequest ReadJoin(const v1::Join& wire) {
@@ -122,6 +123,7 @@ JoinRequest ReadJoin(const v1::Join& wire) {
           .session = wire.session(),
           .connection = wire.connection(),
           .after = wire.has_after() ? wire.after() : kNoRound,
+          .ran_in = wire.ran_in(),
           .unfit = Line(wire.unfit())};
 }
 

@@ -26,7 +26,7 @@ using rendezvous::WorkerFailure;
 
 struct Text {
   std::string operator()(const JoinRound& join) const {
-    return join.after < 0 ? "join" : absl::StrCat("join after ", join.after);
+    return join.after.number < 0 ? "join" : absl::StrCat("join after ", join.after.number);
   }
   std::string operator()(const StartWorkers& start) const {
     return absl::StrCat("start as group rank ", start.assignment.group_rank);
@@ -396,13 +396,16 @@ TEST_F(AgentPolicyTest, EvictedNodeKillsItsWorkersAndJoinsAnew) {
             "warn \"this node has lost its place; it joins anew\"; join after 0");
 }
 
-TEST_F(AgentPolicyTest, NodeThatIsEvictedAfterItsWorkersHaveSucceededDoesNotRunThemAgain) {
+// A node whose workers had succeeded was out of touch when the job did, and exited with 3.
+TEST_F(AgentPolicyTest, NodeThatIsEvictedAfterItsWorkersHaveSucceededAsksHowTheJobGoesOn) {
   Run();
   EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "report round 0 succeeded");
-  EXPECT_EQ(Of(policy_.OnDirective(Evicted{"this node has lost its place"})), "finish");
-  ExpectRendezvousFailed(
-      "this node's workers have succeeded, but how the job ended is not known: this node has lost "
-      "its place");
+  EXPECT_EQ(Of(policy_.OnDirective(Evicted{"this node has lost its place"})),
+            "warn \"this node has lost its place; its workers have succeeded, and it asks how the "
+            "job goes on\"; join after 0");
+  EXPECT_EQ(Of(policy_.OnDirective(Verdict{.sentence = "job 'j' succeeded"})), "goodbye ()");
+  EXPECT_EQ(Of(policy_.OnGoodbyeHeard()), "finish");
+  EXPECT_TRUE(std::holds_alternative<Verdict>(*policy_.result()));
 }
 
 TEST_F(AgentPolicyTest, NodeThatIsEvictedAfterAFailureHereJoinsAnew) {

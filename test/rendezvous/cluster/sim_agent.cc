@@ -70,7 +70,8 @@ void SimAgent::Perform(const launcher::Actions& actions) {
 
     void operator()(const launcher::JoinRound& join) const {
       JoinRequest request = agent.options_.request;
-      request.after = join.after;
+      request.after = join.after.number;
+      request.ran_in = join.after.incarnation;
       agent.attendance_.Join(request);
     }
     void operator()(const launcher::StartWorkers& start) const {

@@ -4,7 +4,8 @@
 //
 //   join NODE [job=J] nodes=MIN:MAX [lease=MS] [restarts=N] [last_call=MS] [join_timeout=MS]
 //        [slots=N] [exact=1 hint=N] [serves=1 also=ADDRESS/ADDRESS] [session=S] [after=ROUND]
-//        [unfit=WHY] [later=1] [window=MS] [delay=MS] [longest_delay=MS] [no_progress=N] ...
+//        [ran=1 (workers in the life that this node started last)] [unfit=WHY] [later=1]
+//        [window=MS] [delay=MS] [longest_delay=MS] [no_progress=N] ...
 //   resume NODE session=S
 //   beat NODE [number=N]           a keep-alive
 //   started NODE round=N [of=NODE] of=: of the job that this other node attends
@@ -15,7 +16,7 @@
 //   drain WHY · close WHY · tick
 //   next_deadline                  nothing · @MS or none
 //   describe [J]                   the job's snapshot
-//   limits jobs=N                  a new Coordinator
+//   limits [jobs=N] [ended=N] [names=1]     a new Coordinator
 //   restart                        the same one, killed and started again
 //
 // Every command is followed by the directives it brought about, "a <- ...", and, after "log" was
@@ -26,6 +27,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/phrases.h"
@@ -61,6 +63,7 @@ class Player {
                                    transition.node.empty() ? "-" : transition.node, " ",
                                    transition.text));
     }
+    remembered_.insert(outbox.changed_jobs.begin(), outbox.changed_jobs.end());
     for (const std::string& run_id : outbox.forgotten_jobs) {
       lines.push_back(absl::StrCat("forgotten ", run_id));
     }
@@ -71,8 +74,10 @@ class Player {
   Lines Do(TimePoint now, const Words& words) {
     const std::string& command = words.command();
     if (command == "limits") {
-      coordinator_ =
-          std::make_unique<Coordinator>(Coordinator::Options{.max_jobs = words.Get("jobs", 1024)});
+      coordinator_ = std::make_unique<Coordinator>(
+          Coordinator::Options{.max_jobs = words.Get("jobs", 1024),
+                               .max_ended_jobs = static_cast<std::size_t>(words.Get("ended", 1024)),
+                               .names_required = words.Has("names")});
       return {};
     }
     if (command == "log") {
@@ -110,6 +115,7 @@ class Player {
       request.session = words.Get("session", "");
       request.unfit = words.Get("unfit", "");
       request.connection = words.Get("connection", 0);
+      if (words.Has("ran")) request.ran_in = started_.at(node).incarnation;
       request.after = words.Get("after", started_.contains(node) ? started_.at(node).number : -1);
       coordinator_->Hear(agent, request, now);
     } else if (command == "resume") {
@@ -153,17 +159,21 @@ class Player {
   // The daemon is killed, and started again with what its journal has kept.
   void Restart(TimePoint now) {
     auto restarted = std::make_shared<Coordinator>(Coordinator::Options{.durable = true});
-    for (const JobSnapshot& job : coordinator_->List(now)) {
-      const JobRecord written = *coordinator_->Record(job.run_id, now);
+    for (const std::string& run_id : remembered_) {
+      const std::optional<JobRecord> record = coordinator_->Record(run_id, now);
+      if (!record) continue;
+      const JobRecord& written = *record;
       restarted->Restore(written, now);
-      JobRecord restored = *restarted->Record(job.run_id, now);
-      // A round that is held for a lost node is held longer.
+      JobRecord restored = *restarted->Record(run_id, now);
+      // A round that is held for a lost node is held longer, and so is the name of a job.
       if (written.round.held_for) {
         EXPECT_GE(restored.round.held_for, written.round.held_for);
         EXPECT_GE(restored.round.gives_up_in, written.round.gives_up_in);
         restored.round.held_for = written.round.held_for;
         restored.round.gives_up_in = written.round.gives_up_in;
       }
+      EXPECT_GE(restored.workers_gone_in, written.workers_gone_in);
+      restored.workers_gone_in = written.workers_gone_in;
       EXPECT_EQ(restored, written);
     }
     coordinator_ = std::move(restarted);
@@ -187,6 +197,8 @@ class Player {
 
   std::shared_ptr<Coordinator> coordinator_ = std::make_shared<Coordinator>();
   bool logging_ = false;
+  // Of which something has been said to have changed.
+  std::set<std::string> remembered_;
   std::map<std::string, Incarnation> lives_;
   std::map<std::string, RoundId> started_;
 };
