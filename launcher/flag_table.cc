@@ -102,7 +102,9 @@ const std::array kTable = {
     Flag{.name = "--rdzv-id",
          .group = kRendezvous,
          .value_name = "ID",
-         .help = "The job's name, the same on every node.",
+         .help =
+             "The job's name, the same on every node. A musterd serves many jobs, and takes none "
+             "without a name.",
          .default_text = "none; standalone: a fresh one",
          .set = SetRdzvId},
     Flag{.name = "--rdzv-backend",
