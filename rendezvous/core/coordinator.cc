@@ -392,6 +392,7 @@ void Coordinator::Drain(const std::string& why) {
 
 void Coordinator::Close(const std::string& why, TimePoint now) {
   for (auto& [run_id, job] : jobs_) job->Close(why, now);
+  ForgetAbandoned(now);
   SettleContests(nullptr, now);
   Forward();
 }

@@ -139,7 +139,7 @@ TEST_F(EnvironmentTest, ThreadsOfOpenMpAreTheUsersOrOneWhenWorkersShareANode) {
 
 TEST_F(EnvironmentTest, TwoAgentsMeetAtADaemon) {
   const Daemon daemon = StartDaemon();
-  const std::vector<std::string> flags = {"--nnodes=2", "--nproc-per-node=2",
+  const std::vector<std::string> flags = {"--nnodes=2", "--nproc-per-node=2", "--rdzv-id=job",
                                           "--rdzv-endpoint=" + daemon.endpoint};
   Command one = StartEnv(flags);
   Command other = StartEnv(flags);
@@ -177,8 +177,10 @@ TEST_F(EnvironmentTest, ManyAgentsThatStartAtOnceAgreeOnOneHost) {
 TEST_F(EnvironmentTest, NodeRankDecidesWhoIsFirst) {
   const Daemon daemon = StartDaemon();
   const std::string endpoint = "--rdzv-endpoint=" + daemon.endpoint;
-  Command last = StartEnv({"--nnodes=2", endpoint, "--node-rank=1"}, {"NODE=last"});
-  Command first = StartEnv({"--nnodes=2", endpoint, "--node-rank=0"}, {"NODE=first"});
+  Command last =
+      StartEnv({"--nnodes=2", "--rdzv-id=job", endpoint, "--node-rank=1"}, {"NODE=last"});
+  Command first =
+      StartEnv({"--nnodes=2", "--rdzv-id=job", endpoint, "--node-rank=0"}, {"NODE=first"});
   ExpectSuccess(last);
   ExpectSuccess(first);
   std::map<std::string, Variables> workers = ReadWorkers();
@@ -189,8 +191,10 @@ TEST_F(EnvironmentTest, NodeRankDecidesWhoIsFirst) {
 TEST_F(EnvironmentTest, NodesMayHaveDifferentNumbersOfWorkers) {
   const Daemon daemon = StartDaemon();
   const std::string endpoint = "--rdzv-endpoint=" + daemon.endpoint;
-  Command one = StartEnv({"--nnodes=2", endpoint, "--node-rank=0", "--nproc-per-node=1"});
-  Command three = StartEnv({"--nnodes=2", endpoint, "--node-rank=1", "--nproc-per-node=3"});
+  Command one =
+      StartEnv({"--nnodes=2", "--rdzv-id=job", endpoint, "--node-rank=0", "--nproc-per-node=1"});
+  Command three =
+      StartEnv({"--nnodes=2", "--rdzv-id=job", endpoint, "--node-rank=1", "--nproc-per-node=3"});
   ExpectSuccess(one);
   ExpectSuccess(three);
   const std::vector<std::string> expected = {"0 0 0 1", "1 0 1 3", "2 1 1 3", "3 2 1 3"};

@@ -96,8 +96,9 @@ TEST_F(HangTest, UnfitNodeIsNotAdmittedAndASpareTakesItsPlace) {
   const std::string fit = Path("fit");
   Write("fit", "");
   const auto flags = [&](const std::string& check) {
-    return std::vector<std::string>{"--nnodes=2", "--rdzv-endpoint=" + daemon.endpoint,
-                                    "--max-restarts=1", "--health-check=" + check};
+    return std::vector<std::string>{"--nnodes=2", "--rdzv-id=job",
+                                    "--rdzv-endpoint=" + daemon.endpoint, "--max-restarts=1",
+                                    "--health-check=" + check};
   };
   const std::string script =
       "echo rank $RANK of $WORLD_SIZE; test $TORCHELASTIC_RESTART_COUNT = 1 && exit 0; "

@@ -104,7 +104,8 @@ TEST_F(IdleTest, DaemonWithoutAgentsSleeps) {
 TEST_F(IdleTest, OnlyKeepAlivesWakeUpADaemonAndItsAgents) {
   Daemon daemon = StartDaemon();
   // One keep-alive each second.
-  const std::vector<std::string> flags = {"--nnodes=2", "--rdzv-endpoint=" + daemon.endpoint,
+  const std::vector<std::string> flags = {"--nnodes=2", "--rdzv-id=job",
+                                          "--rdzv-endpoint=" + daemon.endpoint,
                                           "--rdzv-conf=keep_alive_interval=1,lease_timeout=5"};
   Command one = StartAgent(flags, "echo ready; exec sleep 10000");
   Command other = StartAgent(flags, "echo ready; exec sleep 10000");

@@ -15,7 +15,8 @@ class NodeLossTest : public E2eTest {
  protected:
   std::vector<std::string> Flags(const std::string& nnodes,
                                  const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> flags = {"--nnodes=" + nnodes, "--rdzv-endpoint=" + daemon_.endpoint};
+    std::vector<std::string> flags = {"--nnodes=" + nnodes, "--rdzv-id=job",
+                                      "--rdzv-endpoint=" + daemon_.endpoint};
     flags.insert(flags.end(), more.begin(), more.end());
     return flags;
   }

@@ -140,9 +140,14 @@ TEST_F(DriverJournalTest, JobThatIsNoMoreIsForgotten) {
   Settle();
   driver_.Hear(a, Goodbye{});
   Poll();
-  ASSERT_EQ(journal_.batches.back().jobs.size(), 1u);
+  // How it ended is remembered under its name; its store is not.
+  ASSERT_EQ(journal_.batches.back().jobs.size(), 2u);
   EXPECT_EQ(journal_.batches.back().jobs[0].run_id, "job");
   EXPECT_EQ(journal_.batches.back().jobs[0].record, std::nullopt);
+  const auto ended = RecordFromBytes(journal_.batches.back().jobs[1].record.value_or(""));
+  ASSERT_TRUE(ended.ok());
+  EXPECT_TRUE(ended->verdict.has_value());
+  EXPECT_TRUE(ended->attendees.empty());
 }
 
 TEST_F(DriverJournalTest, WhatWasWrittenGoesOnInAnotherDriver) {

@@ -201,6 +201,7 @@ void Invariants::CheckFenced(const Call& event, const std::vector<Outgoing>& dir
 
 void Invariants::CheckForgotten(const Outbox& outbox) {
   for (const std::string& run_id : outbox.forgotten_jobs) {
+    if (given_way_.erase(run_id) > 0) continue;
     const auto job = jobs_.find(run_id);
     if (job == jobs_.end() || job->second.attending > 0) {
       Violate(Check::kForgotten, "job ", run_id, " is forgotten while it is attended");
@@ -251,7 +252,8 @@ void Invariants::CheckNode(AgentId agent, const Attendance& node, TimePoint now)
       Violate(Check::kSparesAreNeeded, "a", agent, " waits, and round ", job.round, " has ",
               job.ranks.size(), " of ", job.settings.max_nodes, " nodes");
     }
-    const TimePoint begin = std::max(node.asked, job.held_until);
+    const TimePoint begin =
+        std::max({node.asked, job.held_until, job.together_since.value_or(now)});
     if (!node.spare && now > begin + job.settings.join_timeout + slack_) {
       Violate(Check::kWaitBounded, "a", agent, " waits for longer than the join timeout");
     }
@@ -260,7 +262,7 @@ void Invariants::CheckNode(AgentId agent, const Attendance& node, TimePoint now)
 
 void Invariants::CheckJobs(const Call& event, TimePoint now) {
   for (auto& [run_id, job] : jobs_) {
-    if (job.attending == 0) {
+    if (job.attending == 0 && (job.verdict || job.running || job.lost.empty())) {
       Violate(Check::kForgotten, "job ", run_id, " has no agents and is not forgotten");
     }
     if (job.must_end && !job.verdict) {
@@ -274,8 +276,13 @@ void Invariants::CheckJobs(const Call& event, TimePoint now) {
     } else if (!job.complete_since) {
       job.complete_since = now;
     }
-    if (!gathers) continue;
-    TimePoint gives_up = job.held_until + job.settings.join_timeout;
+    if (!gathers || job.expected > 0) {
+      // As long as a node may still have workers there is nothing to give up.
+      job.together_since.reset();
+      continue;
+    }
+    if (!job.together_since) job.together_since = now;
+    TimePoint gives_up = std::max(job.held_until, *job.together_since) + job.settings.join_timeout;
     if (now > gives_up + slack_) {
       Violate(Check::kWaitBounded, "job ", run_id, " gathers for longer than its join timeout");
     }

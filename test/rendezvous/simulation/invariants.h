@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,7 @@ class Invariants {
     TimePoint gathers_since{};         // unless running
     TimePoint held_until{};            // while it gathers: workers of lost nodes may run
     TimePoint gone_by{};               // when all those of lost nodes are dead
+    std::set<std::string> lost;        // node ids of those that may come back
     std::map<std::string, int> ranks;  // of the last round, by node id
     int succeeded = 0;                 // of its nodes
     int rounds = 0;
@@ -97,6 +99,8 @@ class Invariants {
     int asking = 0;
     int expected = 0;
     std::optional<TimePoint> complete_since;
+    // Since when none of the latter is left: the join timeout counts from then.
+    std::optional<TimePoint> together_since;
   };
   enum class Phase {
     kAsking,   // has joined and is neither started nor told the verdict
@@ -163,6 +167,7 @@ class Invariants {
   std::map<std::string, ModelJob> jobs_;
   // Jobs that were forgotten: when the workers of their lost nodes are dead.
   std::map<std::string, TimePoint> busy_names_;
+  std::set<std::string> given_way_;  // in the call that is observed
   std::map<AgentId, Attendance> attendances_;
   std::optional<TimePoint> due_;  // the next lease or round that has to be looked after
   std::vector<Violation> violations_;

@@ -70,6 +70,16 @@ void Invariants::HearWelcome(const Call& event, AgentId agent, const Welcome& we
     return;
   }
   const JoinRequest& request = *event.request;
+  if (const auto old = jobs_.find(request.run_id);
+      old != jobs_.end() && old->second.attending == 0 &&
+      (old->second.settings.min_nodes != request.settings.min_nodes ||
+       old->second.settings.max_nodes != request.settings.max_nodes)) {
+    // A job that nobody attends gives way to another of its name.
+    TimePoint& busy_until = busy_names_[request.run_id];
+    busy_until = std::max(busy_until, old->second.gone_by);
+    jobs_.erase(old);
+    given_way_.insert(request.run_id);
+  }
   const auto [found, is_new] = jobs_.try_emplace(request.run_id);
   ModelJob& job = found->second;
   if (is_new) {
@@ -83,6 +93,7 @@ void Invariants::HearWelcome(const Call& event, AgentId agent, const Welcome& we
     Violate(Check::kOnlyWithCause, "a", agent, " is welcomed, though it should be refused");
   }
   if (job.verdict) coverage_.Count(Happening::kJoinAfterEnd);
+  job.lost.erase(request.node.node_id);
   ++job.attending;
   attendances_[agent] = {.job = &job,
                          .request = request,
@@ -124,8 +135,10 @@ void Invariants::HearRefused(const Call& event, AgentId agent, TimePoint now) {
   const bool may_have_workers =
       node.phase == Phase::kIdle || (node.phase == Phase::kStarted && !node.succeeded);
   const TimePoint gone_by = node.heard + node.request.settings.lease;
+  const std::string lost_node = node.request.node.node_id;
   Forget(agent, now);
   job.gone_by = std::max(job.gone_by, gone_by);
+  job.lost.insert(lost_node);
   if (may_have_workers && !job.running && !job.verdict) {
     job.held_until = std::max(job.held_until, gone_by);
   }

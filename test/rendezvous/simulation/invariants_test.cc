@@ -87,7 +87,8 @@ class InvariantsTest : public testing::Test {
   // The event was handed over at `ms` and brought about `directives`.
   void See(int ms, const Call& event, Directives directives = {},
            std::vector<std::string> forgotten = {}) {
-    const Outbox outbox{.directives = std::move(directives), .forgotten_jobs = std::move(forgotten)};
+    const Outbox outbox{.directives = std::move(directives),
+                        .forgotten_jobs = std::move(forgotten)};
     invariants_.Observe(event, outbox, At(ms));
   }
   // A first join is welcomed.
