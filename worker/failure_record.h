@@ -29,8 +29,8 @@ struct FailureRecord {
   std::string what;
   // The kernel's out-of-memory killer ended it, as far as its control group can tell.
   bool out_of_memory = false;
-  // It was killed because its node had lost touch with the rendezvous (WorkerGroup::SetDeadline):
-  // no failure of its own.
+  // It was killed, or not started, because its node had lost touch with the rendezvous
+  // (WorkerGroup::SetDeadline): no failure of its own.
   bool lost_touch = false;
   // The last bytes that it and what it started wrote to stderr, from a line's start, at most
   // kMaxTail; empty when stderr went straight to the console.

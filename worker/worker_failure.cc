@@ -27,6 +27,7 @@ FailureRecord CouldNotBeStarted(const WorkerSpec& spec, const absl::Status& stat
   FailureRecord record = RecordOf(spec);
   record.status.exit_code = absl::IsNotFound(status) ? kExitNotFound : kExitNotExecutable;
   record.what = absl::StrCat("could not be started: ", status.message());
+  record.lost_touch = absl::IsDeadlineExceeded(status);
   return record;
 }
 

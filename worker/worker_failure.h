@@ -23,6 +23,7 @@ struct KillSuspects {
   OomWatch& oom;
 };
 
+// DeadlineExceeded: its node had lost touch with the rendezvous (WorkerGroup::SetDeadline).
 FailureRecord CouldNotBeStarted(const WorkerSpec& spec, const absl::Status& status);
 
 // `status` is no success.

@@ -125,6 +125,10 @@ void WorkerGroup::StartGuard(std::size_t capacity) {
 }
 
 absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
+  // This program stood still among the starts: the guard would find the worker only when it runs.
+  if (deadline_.has_value() && *deadline_ <= std::chrono::steady_clock::now()) {
+    return absl::DeadlineExceededError("its node had lost touch with the rendezvous");
+  }
   auto worker = std::make_unique<Worker>();
   worker->spec = spec;
   const auto on_log_loss = [this, raw = worker.get()](const std::string& what) {

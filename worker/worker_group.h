@@ -133,7 +133,8 @@ class WorkerGroup {
   // SIGKILL to all workers, and what came from them, when this time comes, whatever becomes of this
   // program meanwhile, unless it has been moved by then; nullopt, as at first: never. To be moved
   // on as long as the node is in touch with the rendezvous; cheap. May be called before Start().
-  // What ends like that is FailureRecord::lost_touch.
+  // No worker is started after it. What ends like that, or cannot be started, is
+  // FailureRecord::lost_touch.
   void SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline);
 
   // Workers that were started and have not ended yet.

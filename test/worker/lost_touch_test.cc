@@ -128,11 +128,30 @@ TEST_F(LostTouchGroupTest, DeadlineThatWasSetBeforeTheStartHolds) {
           .on_first_failure =
               [this](const FailureRecord& failure) { failures_.push_back(failure); },
           .on_done = [this](const GroupResult& result) { results_.push_back(result); }});
-  group_->SetDeadline(steady_clock::now());
+  group_->SetDeadline(steady_clock::now() + std::chrono::milliseconds(500));
   group_->Start({Sleeper(0)});
   ASSERT_TRUE(RunUntilDone());
   ASSERT_EQ(failures_.size(), 1u);
   EXPECT_TRUE(failures_[0].lost_touch);
+}
+
+// "We stopped an agent while it was starting its workers. When it went on a minute later it started
+// the rest of them, and for a moment they ran beside those who had got its ranks."
+TEST_F(LostTouchGroupTest, NobodyIsStartedAfterTheDeadline) {
+  group_ = std::make_unique<WorkerGroup>(
+      io_, WorkerGroupOptions{.use_cgroup = false}, console_,
+      WorkerGroupCallbacks{
+          .on_first_failure =
+              [this](const FailureRecord& failure) { failures_.push_back(failure); },
+          .on_done = [this](const GroupResult& result) { results_.push_back(result); }});
+  group_->SetDeadline(steady_clock::now());
+  group_->Start({Sleeper(0), Sleeper(1)});
+  EXPECT_TRUE(group_->pids().empty());
+  ASSERT_TRUE(RunUntilDone());
+  ASSERT_EQ(failures_.size(), 1u);
+  EXPECT_TRUE(failures_[0].lost_touch);
+  EXPECT_EQ(failures_[0].what, "could not be started: its node had lost touch with the rendezvous");
+  EXPECT_TRUE(results_[0].exits.empty());
 }
 
 TEST_F(LostTouchGroupTest, KillBySomebodyElseBeforeTheDeadlineIsAnOrdinaryFailure) {
