@@ -32,6 +32,14 @@ must_be_empty "what a client decides links no library but Abseil" \
   "(deps(//rendezvous/client:attendance) intersect //third_party/...) except //third_party/system:absl"
 must_be_empty "the client that is shipped and the one that is simulated are one" \
   "//rendezvous/client:attendance except (deps(//rendezvous/client:grpc_client) intersect deps(//test/rendezvous/cluster:cluster))"
+must_be_empty "the daemon that is shipped and the one that is simulated are one" \
+  "//rendezvous/core:daemon_core except (deps(//rendezvous:musterd) intersect deps(//test/rendezvous/cluster:cluster))"
+must_be_empty "the agent that is shipped and the one that is simulated are one" \
+  "(//launcher:agent_core + //launcher:agent_policy + //launcher:fitness) except (deps(//launcher:muster) intersect deps(//test/rendezvous/cluster:cluster))"
+must_be_empty "the stop ladder that is shipped and the one that is simulated are one" \
+  "//worker:group_life except (deps(//worker:worker_group) intersect deps(//test/rendezvous/cluster:cluster))"
+must_be_empty "the guard that is shipped and the one that is simulated are one" \
+  "//worker:dead_mans_switch except (deps(//worker:orphan_guard) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "trainer stands on itself and the names of worker/env_names.h" \
   "(deps(//trainer/...) intersect $ours) except (//trainer/... + //worker:env_names + //worker:env_names.h)"
 must_be_empty "nothing but tests stands on launcher" \

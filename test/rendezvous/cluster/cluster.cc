@@ -17,8 +17,8 @@ using std::chrono::seconds;
 // A node whose end was never told is lost after its lease, which a daemon that has just been
 // restarted makes longer; then a round gathers, for its join timeout at most, and its workers stop
 // and start. A job may end by that, and be begun anew by those who came too late.
-constexpr Duration kHealTime = seconds(200);
-constexpr Duration kFinishTime = seconds(200);
+constexpr Duration kHealTime = seconds(350);
+constexpr Duration kFinishTime = seconds(350);
 // How long all have to be there before only the daemon dies.
 constexpr Duration kQuietStart = seconds(100);
 
@@ -41,6 +41,8 @@ class Cluster {
         chaos_(world_, scenario_, daemon_, disk_, hosts_) {
     habits_ = {.failures_per_1000_minutes = scenario_.failures_per_1000_minutes,
                .ignores_term_per_100 = scenario_.ignores_term_per_100,
+               .ends_slowly_per_100 = scenario_.ends_slowly_per_100,
+               .leaves_child_per_100 = scenario_.leaves_child_per_100,
                .work = scenario_.work};
     disk_.on_durable = [this](const std::string& run_id, const JobRecord* job) {
       checks_.durability.OnDurable(run_id, job);
@@ -112,8 +114,12 @@ class Cluster {
     if (violations_.any()) return;
     world_.Log("all is healed");
     habits_.never_fail = true;
+    habits_.obey = true;
     chaos_.Heal();
-    for (const auto& host : hosts_) host->StayAway();
+    for (const auto& host : hosts_) {
+      host->StayAway();
+      host->ObeySoon();
+    }
     RunUntil([this] { return WhoWaits(); }, kHealTime, "after healing");
   }
 
@@ -139,9 +145,9 @@ class Cluster {
         if (node.state == NodeState::kSpare) return "";
         if (node.state == NodeState::kSucceeded) return "";
         if (node.state != NodeState::kRunning) return "does not run its workers yet";
-        const auto& workers = agent.workers();
-        const bool runs =
-            workers != nullptr && workers->alive() && workers->assignment().round == job.round;
+        const auto& group = agent.group();
+        const bool runs = group != nullptr && group->processes()->alive() &&
+                          group->processes()->assignment().round == job.round;
         return runs ? "" : "has no workers, and the daemon thinks that it has";
       }
     }
@@ -153,7 +159,7 @@ class Cluster {
     world_.Log("all work is done");
     habits_.finish = true;
     for (const auto& host : hosts_) {
-      if (host->workers() != nullptr && host->workers()->alive()) host->workers()->FinishSoon();
+      host->FinishSoon();
     }
     RunUntil([this] { return WhoIsLeft(); }, kFinishTime, "at the end");
     if (checks_.rounds.running_nodes() > 0 && !violations_.any()) {

@@ -17,16 +17,13 @@ Host::Host(World world, const Scenario& scenario, const WorkerHabits& habits,
       habits_(habits),
       mutations_(mutations),
       index_(index),
-      clock_offset_(world.random.Between(seconds(0), seconds(1'000'000))),
-      guard_(world, index, mutations) {
+      clock_offset_(world.random.Between(seconds(0), seconds(1'000'000))) {
   store_client_ = std::make_unique<StoreClient>(world_, index_, scenario_.RunIdOf(index_));
   store_client_->Begin();
 }
 
 void Host::StartAgent() {
   if (!powered_ || agent_ != nullptr) return;
-  if (workers_left_ != nullptr && workers_left_->alive()) return StartAgentAfter(milliseconds(50));
-  workers_left_.reset();
   world_.Log("host ", index_, " starts an agent");
   ++agents_started_;
   agent_ = std::make_unique<SimAgent>(
@@ -34,13 +31,15 @@ void Host::StartAgent() {
       SimAgent::Options{.host = index_,
                         .clock_offset = clock_offset_,
                         .request = scenario_.RequestOf(index_, agents_started_),
+                        .ladder = scenario_.JobOf(index_).ladder,
+                        .health_check = scenario_.JobOf(index_).health_check,
                         .habits = habits_,
                         .mutations = mutations_},
-      guard_, [this, number = agents_started_] {
+      [this, number = agents_started_] {
         // It is in the middle of a call.
         world_.scheduler.After(Duration::zero(), [this, number] {
           if (agent_ == nullptr || number != agents_started_) return;
-          RemoveAgent();
+          RemoveAgent(false);
           if (!stays_away_) StartAgentAfter(world_.random.Between(seconds(0), seconds(20)));
         });
       });
@@ -51,16 +50,21 @@ void Host::StartAgentAfter(Duration pause) {
   world_.scheduler.After(pause, [this] { StartAgent(); });
 }
 
-void Host::RemoveAgent() {
-  workers_left_ = agent_->workers();
+void Host::RemoveAgent(bool killed) {
+  const std::shared_ptr<SimWorkerGroup> group = agent_->group();
   agent_.reset();
+  std::erase_if(left_,
+                [](const Left& left) { return left.guard->over() && !left.processes->any(); });
+  if (group == nullptr) return;
+  group->processes()->SetEvents({});
+  left_.push_back({group->processes(), group->guard()});
+  if (killed) group->guard()->AgentGone();
 }
 
 void Host::KillAgent() {
   if (agent_ == nullptr) return;
   world_.Log("host ", index_, ": its agent is killed");
-  RemoveAgent();
-  guard_.AgentDied();
+  RemoveAgent(true);
 }
 
 void Host::TerminateAgent() {
@@ -85,10 +89,13 @@ void Host::PowerOff() {
   world_.Log("host ", index_, " loses its power");
   // Before its processes end, so that nobody is told of their connections' end.
   world_.network.PowerOff(index_);
-  guard_.PowerOff();
-  if (agent_ != nullptr) RemoveAgent();
+  if (agent_ != nullptr) RemoveAgent(false);
+  for (const Left& left : left_) {
+    left.guard->PowerOff();
+    left.processes->PowerOff();
+  }
+  left_.clear();
   store_client_.reset();
-  if (workers_left_ != nullptr) workers_left_->Die(false);
 }
 
 void Host::PowerOn() {
@@ -100,8 +107,18 @@ void Host::PowerOn() {
   StartAgent();
 }
 
-const std::shared_ptr<FakeWorkers>& Host::workers() const {
-  return agent_ != nullptr ? agent_->workers() : workers_left_;
+template <typename Visit>
+void Host::ForEachRound(Visit visit) {
+  for (const Left& left : left_) visit(*left.processes);
+  if (agent_ != nullptr && agent_->group() != nullptr) visit(*agent_->group()->processes());
+}
+
+void Host::FinishSoon() {
+  ForEachRound([](WorkerProcesses& processes) { processes.FinishSoon(); });
+}
+
+void Host::ObeySoon() {
+  ForEachRound([](WorkerProcesses& processes) { processes.ObeySoon(); });
 }
 
 }  // namespace muster::rendezvous

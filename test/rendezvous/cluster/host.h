@@ -1,8 +1,10 @@
-// One host of agents: its power, its clock, its guard, and the agent process that is there now.
+// One host of agents: its power, its clock, the agent process that is there now, and what those
+// before it have left behind.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "test/rendezvous/cluster/scenario.h"
 #include "test/rendezvous/cluster/sim_agent.h"
@@ -17,7 +19,6 @@ class Host {
 
   // A new agent process, as a new node. Not while there is one, or while the power is off.
   void StartAgent();
-  // As soon as what the last one has left behind is gone.
   void StartAgentAfter(Duration pause);
   // kill -9.
   void KillAgent();
@@ -28,16 +29,25 @@ class Host {
   void PowerOn();
   // From now on agents that end stay away.
   void StayAway() { stays_away_ = true; }
+  // See WorkerProcesses.
+  void FinishSoon();
+  void ObeySoon();
 
   bool powered() const { return powered_; }
   // Null when there is none.
   const SimAgent* agent() const { return agent_.get(); }
-  const std::shared_ptr<FakeWorkers>& workers() const;
   void ContinueAgent();
   int index() const { return index_; }
 
  private:
-  void RemoveAgent();
+  struct Left {
+    std::shared_ptr<WorkerProcesses> processes;
+    std::shared_ptr<SimGuard> guard;
+  };
+
+  void RemoveAgent(bool killed);
+  template <typename Visit>
+  void ForEachRound(Visit visit);
 
   World world_;
   const Scenario& scenario_;
@@ -49,8 +59,7 @@ class Host {
   bool stays_away_ = false;
   int agents_started_ = 0;
   Duration clock_offset_{};
-  FakeGuard guard_;
-  std::shared_ptr<FakeWorkers> workers_left_;  // of the agent before
+  std::vector<Left> left_;  // of agents that were killed
   std::unique_ptr<SimAgent> agent_;
   std::unique_ptr<StoreClient> store_client_;
 };

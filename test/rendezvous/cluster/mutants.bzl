@@ -29,10 +29,13 @@ def mutant(name, file, old, new):
         testonly = True,
         deps = [
             ":cluster_main",
+            "//launcher:agent_core",
             "//launcher:agent_policy",
             "//rendezvous/client:attendance",
             "//rendezvous/client:lease_keeper",
             "//rendezvous/core:coordinator",
             "//rendezvous/wire:record_wire",
+            "//worker:dead_mans_switch",
+            "//worker:group_life",
         ],
     )

@@ -20,6 +20,11 @@ constexpr Lease kLeases[] = {{seconds(3), Duration::zero()},
                              {seconds(10), seconds(1)}};
 constexpr Duration kLastCalls[] = {milliseconds(100), seconds(1), seconds(4)};
 constexpr Duration kJoinTimeouts[] = {seconds(60), seconds(90)};
+constexpr worker::StopLadder::Duration kGraces[] = {
+    milliseconds(100), seconds(1),   seconds(5),
+    seconds(30),       seconds(100), worker::StopLadder::kForever};
+// With what SIGKILL takes, shorter than each of the join timeouts.
+constexpr worker::StopLadder::Duration kLongestGraceWithoutGaps = seconds(30);
 constexpr int kRestarts[] = {0, 1, 3, 10, 100};
 constexpr int kFailures[] = {0, 100, 1000};
 constexpr Duration kWork[] = {minutes(1), minutes(10), minutes(60)};
@@ -34,15 +39,22 @@ Scenario MakeScenario(Random& random, const KnownGaps& gaps) {
     const int max = std::max(1, nodes - static_cast<int>(random.Below(3)));
     const int min = std::max(1, max - static_cast<int>(random.Below(3)));
     const Lease lease = random.OneOf(kLeases);
-    scenario.jobs.push_back({.min_nodes = min,
-                             .max_nodes = max,
-                             .last_call = random.OneOf(kLastCalls),
-                             .join_timeout = random.OneOf(kJoinTimeouts),
-                             .lease = lease.lease,
-                             .keep_alive = lease.keep_alive,
-                             .max_restarts = random.OneOf(kRestarts)});
-    JobSettings& settings = scenario.jobs.back();
-    if (gaps.short_join_timeouts) settings.join_timeout = seconds(10);
+    JobPlan& plan = scenario.jobs.emplace_back();
+    JobSettings& settings = plan.settings;
+    settings = {.min_nodes = min,
+                .max_nodes = max,
+                .last_call = random.OneOf(kLastCalls),
+                .join_timeout = random.OneOf(kJoinTimeouts),
+                .lease = lease.lease,
+                .keep_alive = lease.keep_alive,
+                .max_restarts = random.OneOf(kRestarts)};
+    plan.ladder.grace = random.OneOf(kGraces);
+    if (random.Chance(1, 3)) plan.health_check = launcher::Fitness::HealthCheck::kBeforeEachJoin;
+    if (gaps.short_join_timeouts) {
+      if (random.Chance(1, 2)) settings.join_timeout = seconds(10);
+    } else {
+      plan.ladder.grace = std::min(plan.ladder.grace, kLongestGraceWithoutGaps);
+    }
     if (random.Chance(1, 4)) settings.scale_up = ScaleUp::kNextRestart;
     if (random.Chance(1, 4)) {
       settings.restart = {.delay = milliseconds(500), .longest_delay = seconds(4)};
@@ -50,6 +62,8 @@ Scenario MakeScenario(Random& random, const KnownGaps& gaps) {
   }
   scenario.failures_per_1000_minutes = random.OneOf(kFailures);
   scenario.ignores_term_per_100 = random.Chance(1, 2) ? 5 : 0;
+  scenario.ends_slowly_per_100 = random.Chance(1, 2) ? 5 : 0;
+  scenario.leaves_child_per_100 = random.Chance(1, 2) ? 20 : 0;
   scenario.work = random.OneOf(kWork);
   scenario.longest_outage = random.Chance(1, 4) ? seconds(120) : seconds(10);
   const std::int64_t kind = random.Below(10);
@@ -67,9 +81,13 @@ std::string Scenario::RunIdOf(int host) const {
   return absl::StrCat("j", host % static_cast<int>(jobs.size()));
 }
 
+const JobPlan& Scenario::JobOf(int host) const {
+  return jobs[static_cast<std::size_t>(host) % jobs.size()];
+}
+
 JoinRequest Scenario::RequestOf(int host, int number) const {
   const std::size_t job = static_cast<std::size_t>(host) % jobs.size();
-  JoinRequest request{.run_id = RunIdOf(host), .settings = jobs[job]};
+  JoinRequest request{.run_id = RunIdOf(host), .settings = jobs[job].settings};
   NodeInfo& node = request.node;
   node.node_id = absl::StrCat("n", host, "-", number);
   node.host = node.node_id;

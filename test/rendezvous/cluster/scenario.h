@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "launcher/fitness.h"
 #include "rendezvous/core/types.h"
 #include "test/rendezvous/simulation/random.h"
+#include "worker/stop_ladder.h"
 
 namespace muster::rendezvous {
 
@@ -15,8 +17,15 @@ struct KnownGaps {
   bool short_join_timeouts = false;
 };
 
+// What one job's users have asked for, on every host alike.
+struct JobPlan {
+  JobSettings settings;
+  worker::StopLadder ladder;
+  launcher::Fitness::HealthCheck health_check = launcher::Fitness::HealthCheck::kNone;
+};
+
 struct Scenario {
-  std::vector<JobSettings> jobs;  // job "j<i>" has the i-th; host h is of job h modulo their number
+  std::vector<JobPlan> jobs;  // job "j<i>" has the i-th; host h is of job h modulo their number
   int hosts = 16;
   // The daemon remembers its jobs when it dies.
   bool durable = true;
@@ -26,9 +35,12 @@ struct Scenario {
   Duration longest_outage{};  // of the daemon
   int failures_per_1000_minutes = 0;
   int ignores_term_per_100 = 0;
+  int ends_slowly_per_100 = 0;
+  int leaves_child_per_100 = 0;
   Duration work{};
 
   std::string RunIdOf(int host) const;
+  const JobPlan& JobOf(int host) const;
   // What the `number`-th agent process of the host asks for.
   JoinRequest RequestOf(int host, int number) const;
 };

@@ -4,31 +4,38 @@
 #include <utility>
 #include <variant>
 
-namespace muster::rendezvous {
+#include "absl/strings/match.h"
 
-SimAgent::SimAgent(World world, Options options, FakeGuard& guard, std::function<void()> on_ended)
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Duration kLongestCheck = milliseconds(400);
+// What the user allows a health check, as launcher/ has it; worker/health_check.h ends one then.
+constexpr Duration kCheckTimeout = seconds(10);
+
+}  // namespace
+
+SimAgent::SimAgent(World world, Options options, std::function<void()> on_ended)
     : world_(world),
       options_(std::move(options)),
-      guard_(guard),
       on_ended_(std::move(on_ended)),
       process_(std::make_shared<Process>(world.scheduler, world.random)),
+      core_(options_.health_check),
       attendance_(world, options_.host, process_, options_.clock_offset,
                   [this](const Attendance::Action& action) { OnAction(action); }) {}
 
-void SimAgent::Begin() {
-  guard_.SetDeadline(std::nullopt);
-  Perform(policy_.Begin());
-}
-
 void SimAgent::Terminate() {
-  process_->Do([this] { Perform(policy_.OnSignal(SIGTERM)); });
+  process_->Do([this] { Perform(core_.OnSignal(SIGTERM)); });
 }
 
 void SimAgent::OnAction(const Attendance::Action& action) {
   if (const auto* tell = std::get_if<Attendance::Tell>(&action))
     return OnDirective(tell->directive);
   if (const auto* lost = std::get_if<Attendance::Lost>(&action)) return OnLost(lost->status);
-  if (std::holds_alternative<Attendance::Left>(action)) return Perform(policy_.OnGoodbyeHeard());
+  if (std::holds_alternative<Attendance::Left>(action)) return Perform(core_.OnGoodbyeHeard());
   if (options_.mutations.does_not_fence) return;
   if (const auto* deadline = std::get_if<Attendance::Deadline>(&action)) OnDeadline(deadline->time);
   if (const auto* fenced = std::get_if<Attendance::Fenced>(&action)) OnFenced(fenced->why);
@@ -44,96 +51,143 @@ void SimAgent::OnDirective(const Directive& directive) {
   if (const auto* waiting = std::get_if<Waiting>(&directive); waiting && waiting->spare) {
     world_.incidents.Count(Incident::kSpare);
   }
-  Perform(policy_.OnDirective(directive));
+  Perform(core_.OnDirective(directive, Now()));
 }
 
 void SimAgent::OnDeadline(std::optional<TimePoint> deadline) {
-  if (deadline) *deadline -= options_.clock_offset;
   if (!deadline) world_.checks.rounds.OnPlaceKept(node_id());
-  guard_.SetDeadline(deadline);
+  Perform(core_.OnDeadline(deadline));
 }
 
 void SimAgent::OnFenced(const std::string& why) {
   world_.Log(node_id(), " is fenced");
-  Perform(policy_.OnFenced(why));
+  killed_ = true;
+  Perform(core_.OnFenced(why));
 }
 
 void SimAgent::OnLost(const absl::Status& status) {
   world_.Log(node_id(), " gives up");
   lost_ = true;
-  Perform(policy_.OnLost(status));
+  // Its lease still ran when it was proven that the daemon is dead and remembers nothing.
+  const bool proven = absl::EndsWith(status.message(), "has died, and remembers nothing");
+  if (proven && group_ != nullptr && !killed_ && !group_->guard()->has_struck()) {
+    world_.incidents.Count(Incident::kGraceKept);
+    group_->guard()->ExpectNoStrike();
+  }
+  Perform(core_.OnLost(status));
 }
 
-void SimAgent::Perform(const launcher::Actions& actions) {
-  struct Do {
-    SimAgent& agent;
-
-    void operator()(const launcher::JoinRound& join) const {
-      JoinRequest request = agent.options_.request;
-      request.after = join.after.number;
-      request.ran_in = join.after.incarnation;
-      agent.attendance_.Join(request);
-    }
-    void operator()(const launcher::StartWorkers& start) const {
-      agent.StartWorkers(start.assignment);
-    }
-    void operator()(const launcher::StopWorkers&) const {
-      if (agent.workers_ != nullptr) agent.workers_->Stop();
-    }
-    void operator()(const launcher::KillWorkers&) const {
-      if (agent.workers_ != nullptr) agent.workers_->Kill();
-    }
-    void operator()(const launcher::ReportStarted& report) const {
-      agent.attendance_.Say(WorkersStarted{report.round});
-    }
-    void operator()(const launcher::ReportExited& report) const {
-      agent.attendance_.Say(WorkersExited{report.round, report.outcome});
-    }
-    void operator()(const launcher::SayLeaving& leaving) const {
-      agent.attendance_.Say(Leaving{leaving.reason});
-    }
-    void operator()(const launcher::SayGoodbye& goodbye) const {
-      agent.attendance_.Leave(goodbye.reason);
-    }
-    void operator()(const launcher::Finish&) const {
-      agent.CheckResult();
-      agent.on_ended_();
-    }
-    void operator()(const launcher::Tell&) const {}
-  };
-  for (const launcher::Action& action : actions) std::visit(Do{*this}, action);
+void SimAgent::Perform(const launcher::CoreActions& actions) {
+  for (const launcher::CoreAction& action : actions) {
+    std::visit([this](const auto& kind) { Do(kind); }, action);
+  }
 }
 
-void SimAgent::StartWorkers(const Assignment& assignment) {
+void SimAgent::Do(const launcher::CheckHealth&) {
+  const bool hangs = world_.random.Chance(1, 40);
+  const bool fails = hangs || world_.random.Chance(1, 40);
+  const Duration takes =
+      hangs ? kCheckTimeout : world_.random.Between(milliseconds(1), kLongestCheck);
+  process_->After(takes, [this, fails, number = ++health_checks_] {
+    if (number != health_checks_) return;
+    if (fails) world_.incidents.Count(Incident::kUnfit);
+    Perform(core_.OnHealth(fails ? absl::UnavailableError("its health check failed")
+                                 : absl::OkStatus()));
+  });
+}
+
+void SimAgent::Do(const launcher::AskForPlace& ask) {
+  JoinRequest request = options_.request;
+  request.after = ask.after.number;
+  request.ran_in = ask.after.incarnation;
+  request.unfit = ask.unfit;
+  attendance_.Join(request);
+}
+
+void SimAgent::Do(const launcher::GuardWorkers& guard) {
+  if (group_ != nullptr) group_->SetDeadline(guard.deadline);
+}
+
+void SimAgent::Do(const launcher::StartWorkers& start) {
+  const Assignment& assignment = start.assignment;
   world_.checks.rounds.OnAssignment(node_id(), assignment);
-  workers_ = std::make_shared<FakeWorkers>(
-      world_, node_id(), assignment, options_.habits, process_,
-      FakeWorkers::Events{
-          .on_started = [this] { Perform(policy_.OnWorkersStarted()); },
-          .on_first_failure =
-              [this](const WorkerFailure& failure) { Perform(policy_.OnFirstFailure(failure)); },
-          .on_lost_touch = [this, assignment] { OnLostTouch(assignment); },
-          .on_gone = [this](bool succeeded) { Perform(policy_.OnWorkersGone(succeeded)); }});
-  workers_->Start();
-  guard_.Watch(workers_, attendance_.session());
+  killed_ = false;
+  const int workers = options_.request.node.slots;
+  auto processes =
+      std::make_shared<WorkerProcesses>(world_, node_id(), assignment, options_.habits, workers);
+  auto guard = std::make_shared<SimGuard>(world_, options_.host, options_.clock_offset,
+                                          options_.mutations, processes, attendance_.session());
+  group_ = std::make_shared<SimWorkerGroup>(
+      world_, process_, options_.clock_offset, options_.ladder, std::move(processes),
+      std::move(guard),
+      SimWorkerGroup::Callbacks{
+          .on_started = [this] { Perform(core_.OnWorkersStarted()); },
+          .on_first_failure = [this](const WorkerFailure& failure,
+                                     bool lost_touch) { OnFirstFailure(failure, lost_touch); },
+          .on_done =
+              [this](const worker::GroupResult& result) {
+                group_.reset();
+                Perform(core_.OnWorkersGone(result));
+              }});
+  if (!options_.mutations.does_not_fence) group_->SetDeadline(core_.deadline());
+  group_->Start(workers);
+  if (options_.habits.obey || !world_.random.Chance(1, 100)) return;
+  // Just then somebody stops it, for longer than its lease or not.
+  process_->Stop();
+  world_.scheduler.After(world_.random.Between(milliseconds(1), seconds(15)),
+                         [weak = std::weak_ptr<Process>(process_)] {
+                           if (const auto process = weak.lock()) process->Continue();
+                         });
 }
 
 // What the guard has killed must not be taken for a failure.
-void SimAgent::OnLostTouch(const Assignment& assignment) {
-  if (!options_.mutations.reports_what_the_guard_killed) {
-    return OnFenced("the workers' time without a rendezvous is over");
+void SimAgent::OnFirstFailure(const WorkerFailure& failure, bool lost_touch) {
+  if (lost_touch && !options_.mutations.reports_what_the_guard_killed) {
+    return Perform(core_.OnLostTouch());
   }
-  Perform(policy_.OnFirstFailure({.rank = assignment.base_rank, .host = node_id(), .signal = 9}));
+  Perform(core_.OnFirstFailure(failure));
+}
+
+void SimAgent::Do(const launcher::StopWorkers& stop) {
+  worker::StopLadder ladder = options_.ladder;
+  ladder.first_signal = stop.signal;
+  group_->Stop(ladder);
+}
+
+void SimAgent::Do(const launcher::KillWorkers&) {
+  if (group_ != nullptr) group_->Stop(worker::StopLadder::Now());
+}
+
+void SimAgent::Do(const launcher::ReportStarted& report) {
+  attendance_.Say(WorkersStarted{report.round});
+}
+
+void SimAgent::Do(const launcher::ReportExited& report) {
+  attendance_.Say(WorkersExited{report.round, report.outcome});
+}
+
+void SimAgent::Do(const launcher::SayLeaving& leaving) {
+  attendance_.Say(Leaving{leaving.reason});
+}
+
+void SimAgent::Do(const launcher::SayGoodbye& goodbye) {
+  attendance_.Leave(goodbye.reason);
+}
+
+void SimAgent::Do(const launcher::Finish&) {
+  CheckResult();
+  on_ended_();
 }
 
 // Nobody is sent away without cause.
 void SimAgent::CheckResult() {
-  if (!policy_.result() || lost_) return;
-  const auto* failed = std::get_if<launcher::RendezvousFailed>(&*policy_.result());
+  if (!core_.result() || lost_) return;
+  const auto* failed = std::get_if<launcher::RendezvousFailed>(&*core_.result());
   if (failed == nullptr) return;
   const std::string why(failed->status.message());
   // True when the node was silent too long: the job has ended without it, or goes on.
-  if (why.find("how the job ended is not known") != std::string::npos) return;
+  if (absl::StrContains(why, "how the job ended is not known")) return;
+  if (absl::StrContains(why, "this node must not take part")) return;
   world_.checks.violations.Add(Check::kTurnedAway, absl::StrCat(node_id(), ": ", why));
 }
 

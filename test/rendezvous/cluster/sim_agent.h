@@ -1,4 +1,4 @@
-// One agent process: the real AgentPolicy between the real Attendance and fake workers, as
+// One agent process: the real AgentCore between the real Attendance and simulated workers, as
 // launcher/agent.cc puts them together.
 #pragma once
 
@@ -7,11 +7,14 @@
 #include <optional>
 #include <string>
 
-#include "launcher/agent_policy.h"
+#include "launcher/agent_core.h"
 #include "rendezvous/client/attendance.h"
 #include "test/rendezvous/cluster/attendance_loop.h"
-#include "test/rendezvous/cluster/fake_workers.h"
+#include "test/rendezvous/cluster/mutations.h"
 #include "test/rendezvous/cluster/process.h"
+#include "test/rendezvous/cluster/sim_worker_group.h"
+#include "test/rendezvous/cluster/worker_processes.h"
+#include "worker/stop_ladder.h"
 
 namespace muster::rendezvous {
 
@@ -20,25 +23,27 @@ class SimAgent {
   struct Options {
     int host = 0;
     Duration clock_offset{};
-    JoinRequest request;  // but for session and round
+    JoinRequest request;  // but for session, round and fitness
+    worker::StopLadder ladder;
+    launcher::Fitness::HealthCheck health_check{};
     const WorkerHabits& habits;
     const AgentMutations& mutations;
   };
-  // `guard` outlives it; `on_ended` is called when its run is over, from the scheduler.
-  SimAgent(World world, Options options, FakeGuard& guard, std::function<void()> on_ended);
+  // `on_ended` is called when its run is over, and must not destroy it.
+  SimAgent(World world, Options options, std::function<void()> on_ended);
   ~SimAgent() { process_->Kill(); }
   SimAgent(const SimAgent&) = delete;
   SimAgent& operator=(const SimAgent&) = delete;
 
-  void Begin();
+  void Begin() { Perform(core_.Begin()); }
   // SIGTERM from its user.
   void Terminate();
   void Stop() { process_->Stop(); }
   void Continue() { process_->Continue(); }
   bool stopped() const { return process_->stopped(); }
 
-  // The workers that it has started last; null when there were none.
-  const std::shared_ptr<FakeWorkers>& workers() const { return workers_; }
+  // Null when it has no workers.
+  const std::shared_ptr<SimWorkerGroup>& group() const { return group_; }
   const std::string& node_id() const { return options_.request.node.node_id; }
 
  private:
@@ -49,21 +54,38 @@ class SimAgent {
   void OnFenced(const std::string& why);
   void OnLost(const absl::Status& status);
 
-  void Perform(const launcher::Actions& actions);
-  void StartWorkers(const Assignment& assignment);
-  void OnLostTouch(const Assignment& assignment);
+  TimePoint Now() const { return world_.scheduler.now() + options_.clock_offset; }
+  void Perform(const launcher::CoreActions& actions);
+  // One for each kind of CoreAction.
+  void Do(const launcher::CheckHealth&);
+  void Do(const launcher::DropHealthCheck&) { ++health_checks_; }
+  void Do(const launcher::AskForPlace& ask);
+  void Do(const launcher::GuardWorkers& guard);
+  void Do(const launcher::StartWorkers& start);
+  void Do(const launcher::StopWorkers& stop);
+  void Do(const launcher::KillWorkers&);
+  void Do(const launcher::ReportStarted& report);
+  void Do(const launcher::ReportExited& report);
+  void Do(const launcher::SayLeaving& leaving);
+  void Do(const launcher::SayGoodbye& goodbye);
+  void Do(const launcher::Finish&);
+  void Do(const launcher::Tell&) {}
+  void Do(const launcher::RunState&) {}
+  void Do(const launcher::AgentEvent&) {}
+  void OnFirstFailure(const WorkerFailure& failure, bool lost_touch);
   void CheckResult();
 
   World world_;
   const Options options_;
-  FakeGuard& guard_;
   const std::function<void()> on_ended_;
 
   std::shared_ptr<Process> process_;
-  launcher::AgentPolicy policy_;
-  std::shared_ptr<FakeWorkers> workers_;
+  launcher::AgentCore core_;
+  std::shared_ptr<SimWorkerGroup> group_;
+  int health_checks_ = 0;  // that were begun or dropped
   Incarnation incarnation_ = 0;
-  bool lost_ = false;  // the rendezvous
+  bool lost_ = false;    // the rendezvous
+  bool killed_ = false;  // the workers of this group, as they may have been given up
   AttendanceLoop attendance_;
 };
 

@@ -11,6 +11,7 @@ enum class Check {
   kRoundOrder,   // I1: (incarnation, round) of a job only grows, also over the daemon's restarts
   kOverlap,      // I2: no two rounds' workers of a job run at one time
   kLongLived,    // I2: workers are dead when their lease is over
+  kGrace,        // I2: nobody kills workers early whose ranks nobody gives away
   kRanks,        // I3: ranks of a round are a bijection, and its nodes are told one thing
   kStale,        // I4: what is about another round, or comes over an old connection, changes
                  //     nothing
@@ -25,10 +26,10 @@ enum class Check {
   kVerdict,      // a job has one verdict, and it is true
   kTurnedAway,   // nobody is turned away or given up without cause
 };
-inline constexpr std::array<std::string_view, 15> kCheckNames = {
-    "I1 round order", "I2 overlap",  "I2 outlived lease", "I3 ranks",   "I4 stale",
-    "I5 durable",     "I5 restored", "I5 store",          "I6 revived", "I8 budget",
-    "I9 answered",    "I10 bounds",  "undisturbed",       "verdict",    "turned away"};
+inline constexpr std::array<std::string_view, 16> kCheckNames = {
+    "I1 round order", "I2 overlap",  "I2 outlived lease", "I2 grace",   "I3 ranks",  "I4 stale",
+    "I5 durable",     "I5 restored", "I5 store",          "I6 revived", "I8 budget", "I9 answered",
+    "I10 bounds",     "undisturbed", "verdict",           "turned away"};
 static_assert(static_cast<std::size_t>(Check::kTurnedAway) + 1 == kCheckNames.size());
 
 class Violations {
