@@ -68,6 +68,7 @@ void AttendanceLoop::Act() {
       process_->After(Duration::zero(), [this] { listener_(Attendance::Left{}); });
     } else if (!std::holds_alternative<Attendance::FinishSending>(*action)) {
       Count(*action);
+      CheckDeadline(*action);
       listener_(*action);
     }
   }
@@ -136,6 +137,17 @@ void AttendanceLoop::Count(const Attendance::Action& action) {
     welcomed_ = session();
     world_.checks.attendance.OnWelcomed(session());
   }
+}
+
+// Whoever is told to start workers has the time to.
+void AttendanceLoop::CheckDeadline(const Attendance::Action& action) {
+  if (const auto* moved = std::get_if<Attendance::Deadline>(&action)) deadline_ = moved->time;
+  const auto* tell = std::get_if<Attendance::Tell>(&action);
+  if (tell == nullptr || !std::holds_alternative<Assignment>(tell->directive)) return;
+  if (!deadline_ || Now() < *deadline_) return;
+  world_.checks.violations.Add(
+      Check::kLongLived,
+      absl::StrCat("host ", host_, " is told to start workers when its lease is over"));
 }
 
 void AttendanceLoop::LimitAttempt() {

@@ -45,6 +45,7 @@ class AttendanceLoop final : public Network::Client {
   void Send(Event event);
   void Knock(const SessionToken& session);
   void Count(const Attendance::Action& action);
+  void CheckDeadline(const Attendance::Action& action);
   // What gRPC does: its limit for an attempt to connect, and its pings.
   void LimitAttempt();
   void Ping();
@@ -67,6 +68,7 @@ class AttendanceLoop final : public Network::Client {
   std::optional<TimePoint> armed_for_;
   SessionToken welcomed_;  // who was, last
   int assignments_told_ = 0;
+  std::optional<TimePoint> deadline_;  // that was told last
 };
 
 }  // namespace muster::rendezvous

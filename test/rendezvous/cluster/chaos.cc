@@ -10,6 +10,8 @@ constexpr Duration kLongestPause = seconds(10);  // between two faults
 constexpr Duration kShortest = milliseconds(100);
 constexpr Duration kLongestBlock = seconds(20);
 constexpr Duration kAbsence = seconds(20);  // of a host or an agent
+// Until after its job has ended, or not.
+constexpr Duration kLongestStop = seconds(600);
 constexpr Duration kLongAbsence = seconds(300);
 // From Restore to Listen: at most Coordinator::Options::restart_grace, or a node whose knock was
 // answered meanwhile counts a longer lease than the daemon does.
@@ -61,7 +63,7 @@ void Chaos::Strike() {
 
 void Chaos::StrikeNetwork(int host) {
   const TimePoint until = Until(kShortest, kLongestBlock);
-  switch (world_.random.Below(7)) {
+  switch (world_.random.Below(8)) {
     case 0:
       world_.incidents.Count(Incident::kPartition);
       return world_.network.Block(host, true, true, until);
@@ -78,7 +80,12 @@ void Chaos::StrikeNetwork(int host) {
     case 4:
       world_.incidents.Count(Incident::kLossyNetwork);
       return world_.network.Lose(host, world_.random.Chance(1, 2) ? 5 : 30, until);
-    case 5:
+    case 5: {
+      world_.incidents.Count(Incident::kRefusedBetween);
+      const bool up = world_.random.Chance(2, 3);
+      return world_.network.Refuse(host, up, !up || world_.random.Chance(1, 3), until);
+    }
+    case 6:
       world_.incidents.Count(Incident::kConnectionCut);
       return world_.network.Break(host, ToldOfBreak::kAtOnce, ToldOfBreak::kAtOnce);
     default: {
@@ -94,6 +101,10 @@ void Chaos::StrikeNetwork(int host) {
 void Chaos::StrikeAgent(Host& host) {
   const Duration away = world_.random.Between(
       Duration::zero(), world_.random.Chance(1, 10) ? kLongAbsence : kAbsence);
+  if (world_.random.Chance(1, 20)) {
+    world_.incidents.Count(Incident::kAgentStoppedForMinutes);
+    return host.StopAgent(world_.random.Between(seconds(20), kLongestStop));
+  }
   switch (world_.random.Below(5)) {
     case 0:
       world_.incidents.Count(Incident::kAgentStopped);
@@ -104,7 +115,11 @@ void Chaos::StrikeAgent(Host& host) {
     case 2:
       world_.incidents.Count(Incident::kAgentKilled);
       host.KillAgent();
-      return host.StartAgentAfter(away);
+      // Whoever keeps agents running does so at once.
+      return host.StartAgentAfter(scenario_.JobOf(host.index()).settings.exact_ranks &&
+                                          world_.random.Chance(1, 2)
+                                      ? world_.random.Between(Duration::zero(), milliseconds(50))
+                                      : away);
     case 3:
       world_.incidents.Count(Incident::kAgentTerminated);
       return host.TerminateAgent();
@@ -126,7 +141,10 @@ void Chaos::StrikeDaemon() {
 void Chaos::DaemonDies(bool power_loss) {
   if (!daemon_.runs()) return;
   world_.incidents.Count(power_loss ? Incident::kDaemonPowerLoss : Incident::kDaemonKilled);
-  daemon_.Kill(power_loss);
+  // A daemon without a journal has no keeper but its own last word.
+  const bool keeper = !world_.random.Chance(1, 4) || scenario_.only_daemon_dies;
+  if (!keeper && !power_loss) world_.incidents.Count(Incident::kKeeperKilled);
+  daemon_.Kill(power_loss, keeper);
   world_.scheduler.After(world_.random.Between(Duration::zero(), scenario_.longest_outage), [this] {
     world_.network.DaemonHostIsUp();
     if (!daemon_.runs()) daemon_.Start(world_.random.Between(kShortest, kSlowestStart));
@@ -167,6 +185,7 @@ void Chaos::Heal() {
     world_.network.Block(host, true, true, world_.scheduler.now());
     world_.network.Slow(host, Duration::zero(), world_.scheduler.now());
     world_.network.Lose(host, 0, world_.scheduler.now());
+    world_.network.Refuse(host, true, true, world_.scheduler.now());
   }
   disk_.FullUntil(world_.scheduler.now());
   disk_.SlowUntil(milliseconds(1), world_.scheduler.now());

@@ -48,6 +48,7 @@ class Cluster {
       checks_.durability.OnDurable(run_id, job);
     };
     if (!scenario_.durable) checks_.rounds.DaemonForgets();
+    checks_.lives.Expect(options_.gaps.next_lives);
     for (int i = 0; i < scenario_.hosts; ++i) {
       hosts_.push_back(
           std::make_unique<Host>(world_, scenario_, habits_, options_.agent_mutations, i));
@@ -120,6 +121,7 @@ class Cluster {
       host->StayAway();
       host->ObeySoon();
     }
+    for (const auto& host : hosts_) host->ExpectAnswers();
     RunUntil([this] { return WhoWaits(); }, kHealTime, "after healing");
   }
 

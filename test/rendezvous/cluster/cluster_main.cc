@@ -1,6 +1,6 @@
 // Runs simulated clusters from the command line:
 //   cluster_simulation [--first-seed=1] [--seeds=100] [--minutes=60] [--mutant=NAME]
-//                      [--short-join-timeouts] [--trace]
+//                      [--short-join-timeouts] [--next-lives] [--exact-ranks] [--trace]
 // Ends at the first seed that fails, says which, and exits with 1.
 #include <cstdio>
 #include <cstdlib>
@@ -85,6 +85,10 @@ int main(int argc, char** argv) {
       flags.mutant = value;
     } else if (name == "--short-join-timeouts") {
       flags.gaps.short_join_timeouts = true;
+    } else if (name == "--next-lives") {
+      flags.gaps.next_lives = true;
+    } else if (name == "--exact-ranks") {
+      flags.gaps.exact_ranks = true;
     } else if (name == "--trace") {
       flags.trace = true;
     } else {

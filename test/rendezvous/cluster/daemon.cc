@@ -46,9 +46,11 @@ void Daemon::Start(Duration until_it_listens) {
                                      .durable = options_.durable});
   fronts_.clear();
   calls_.clear();
+  cancelled_early_.clear();
   timer_due_.reset();
   commits_ = false;
   world_.Log("daemon starts, life ", life_);
+  if (!options_.durable) world_.checks.lives.OnDaemonForgets();
   Restore();
   listens_ = false;
   process_->After(until_it_listens, [this] {
@@ -96,7 +98,7 @@ void Daemon::Restore() {
   Follow(std::nullopt);
 }
 
-void Daemon::Kill(bool power_loss) {
+void Daemon::Kill(bool power_loss, bool keeper) {
   if (process_ == nullptr) return;
   world_.Log("daemon dies", power_loss ? " with its host" : "");
   process_->Kill();
@@ -106,7 +108,7 @@ void Daemon::Kill(bool power_loss) {
   disk_.WriterDied();
   world_.network.ServerDied(power_loss);
   keeper_since_.reset();
-  if (!power_loss) keeper_since_ = world_.scheduler.now();
+  if (keeper && !power_loss) keeper_since_ = world_.scheduler.now();
   // A machine's monotonic clock starts anew with it.
   if (power_loss) clock_offset_ = world_.random.Between(seconds(0), seconds(1'000'000));
 }
@@ -166,6 +168,9 @@ void Daemon::Take(ConnectionId connection, const Upward& message, TimePoint sent
   if (found == fronts_.end()) return;  // it has said goodbye
   found->second.last_heard = world_.scheduler.now();
   if (const auto* request = std::get_if<StoreRequest>(&message)) return Serve(connection, *request);
+  if (const auto* cancel = std::get_if<StoreCancel>(&message)) {
+    return Cancel(connection, cancel->number);
+  }
   if (const auto* dead = std::get_if<AgentIsDead>(&message)) {
     world_.Log(dead->session, " is said to be dead");
     core_->AgentDied(dead->session, Now());
@@ -236,9 +241,37 @@ void Daemon::HandOver(AgentId agent, Front& front, const Event& event) {
 void Daemon::Serve(ConnectionId connection, const StoreRequest& request) {
   const CallId id = ++last_call_;
   calls_[id] = {connection, request, {.number = request.number}, ""};
-  core_->Call(id, {.run_id = request.run_id,
-                   .body = [this, id](KeyValueStore& store) { return Do(calls_.at(id), store); },
-                   .writes = request.operation != StoreOperation::kGet});
+  const bool waits = request.operation == StoreOperation::kWait;
+  StoreCall call{.run_id = request.run_id,
+                 .body = [this, id](KeyValueStore& store) { return Do(calls_.at(id), store); },
+                 .writes = !waits && request.operation != StoreOperation::kGet};
+  if (waits) {
+    call.wait = {.keys = {request.key}};
+    if (request.wait_for) call.wait->deadline = Now() + *request.wait_for;
+  }
+  core_->Call(id, call);
+  if (cancelled_early_.erase({connection, request.number}) > 0) {
+    world_.incidents.Count(Incident::kCancelledBeforeItCame);
+    core_->Cancel(id);
+    calls_.erase(id);
+  }
+  Follow(std::nullopt);
+}
+
+void Daemon::Cancel(ConnectionId connection, std::uint64_t number) {
+  const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& call) {
+    return call.second.connection == connection && call.second.request.number == number;
+  });
+  if (found == calls_.end()) {
+    // It has been answered, or is on its way.
+    cancelled_early_.emplace(connection, number);
+    return;
+  }
+  const std::size_t waiting = core_->waiting_calls();
+  core_->Cancel(found->first);
+  const bool waited = core_->waiting_calls() < waiting;
+  world_.incidents.Count(waited ? Incident::kWaitCancelled : Incident::kHeldCallCancelled);
+  calls_.erase(found);
   Follow(std::nullopt);
 }
 
@@ -264,6 +297,7 @@ absl::Status Daemon::Do(OpenCall& call, KeyValueStore& store) {
       status = store.Append(request.key, request.value);
       break;
     case StoreOperation::kGet:
+    case StoreOperation::kWait:
       if (const std::string* value = store.Get(request.key)) reply.value = *value;
       break;
   }
@@ -373,7 +407,7 @@ void Daemon::Commit() {
                     // What is on the disk is not known: not another word.
                     world_.scheduler.After(Duration::zero(), [this, life = life_] {
                       if (life != life_ || process_ == nullptr) return;
-                      Kill(false);
+                      Kill(false, true);
                       on_ended();
                     });
                     process_->Stop();

@@ -33,11 +33,12 @@ class Daemon final : public Network::Server {
     DaemonMutations mutations;
   };
   Daemon(World world, Disk& disk, const Options& options);
-  ~Daemon() override { Kill(false); }
+  ~Daemon() override { Kill(false, false); }
 
   // Starts the process, which listens after a while. Not while it runs.
   void Start(Duration until_it_listens);
-  void Kill(bool power_loss);
+  // `keeper`: its keeper goes on, unless the host loses its power.
+  void Kill(bool power_loss, bool keeper);
   bool runs() const { return process_ != nullptr; }
   void Halt(Duration duration);
   // Everything has an end: nobody attends, nothing waits.
@@ -83,6 +84,7 @@ class Daemon final : public Network::Server {
   void Know(ConnectionId connection, const JoinRequest& join);
   void HandOver(AgentId agent, Front& front, const Event& event);
   void Serve(ConnectionId connection, const StoreRequest& request);
+  void Cancel(ConnectionId connection, std::uint64_t number);
   absl::Status Do(OpenCall& call, KeyValueStore& store);
   // As Driver has it.
   void Follow(std::optional<TimePoint> sent);
@@ -107,6 +109,8 @@ class Daemon final : public Network::Server {
   std::optional<DaemonCore> core_;
   CallId last_call_ = 0;
   std::map<CallId, OpenCall> calls_;
+  // Calls that were cancelled before they came.
+  std::set<std::pair<ConnectionId, std::uint64_t>> cancelled_early_;
   // Of every session that ever joined, what it said: for the checks alone.
   std::map<SessionToken, JoinRequest> joins_;
   // The newest connection that each session came by, for the checks, too.

@@ -18,8 +18,14 @@ Host::Host(World world, const Scenario& scenario, const WorkerHabits& habits,
       mutations_(mutations),
       index_(index),
       clock_offset_(world.random.Between(seconds(0), seconds(1'000'000))) {
+  StartStoreClients();
+}
+
+void Host::StartStoreClients() {
   store_client_ = std::make_unique<StoreClient>(world_, index_, scenario_.RunIdOf(index_));
   store_client_->Begin();
+  store_waiter_ = std::make_unique<StoreWaiter>(world_, index_, scenario_.RunIdOf(index_));
+  store_waiter_->Begin();
 }
 
 void Host::StartAgent() {
@@ -96,14 +102,14 @@ void Host::PowerOff() {
   }
   left_.clear();
   store_client_.reset();
+  store_waiter_.reset();
 }
 
 void Host::PowerOn() {
   if (std::exchange(powered_, true)) return;
   // A machine's monotonic clock starts anew with it.
   clock_offset_ = world_.random.Between(seconds(0), seconds(1'000'000));
-  store_client_ = std::make_unique<StoreClient>(world_, index_, scenario_.RunIdOf(index_));
-  store_client_->Begin();
+  StartStoreClients();
   StartAgent();
 }
 

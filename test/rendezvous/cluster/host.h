@@ -9,6 +9,7 @@
 #include "test/rendezvous/cluster/scenario.h"
 #include "test/rendezvous/cluster/sim_agent.h"
 #include "test/rendezvous/cluster/store_client.h"
+#include "test/rendezvous/cluster/store_waiter.h"
 
 namespace muster::rendezvous {
 
@@ -32,6 +33,8 @@ class Host {
   // See WorkerProcesses.
   void FinishSoon();
   void ObeySoon();
+  // See StoreWaiter.
+  void ExpectAnswers() { store_waiter_->ExpectAnswers(); }
 
   bool powered() const { return powered_; }
   // Null when there is none.
@@ -46,6 +49,7 @@ class Host {
   };
 
   void RemoveAgent(bool killed);
+  void StartStoreClients();
   template <typename Visit>
   void ForEachRound(Visit visit);
 
@@ -62,6 +66,7 @@ class Host {
   std::vector<Left> left_;  // of agents that were killed
   std::unique_ptr<SimAgent> agent_;
   std::unique_ptr<StoreClient> store_client_;
+  std::unique_ptr<StoreWaiter> store_waiter_;
 };
 
 }  // namespace muster::rendezvous

@@ -16,13 +16,16 @@ enum class Incident {
   kLossyNetwork,
   kConnectionCut,
   kHalfOpen,
+  kRefusedBetween,
   kAgentStopped,
   kAgentStoppedLong,
+  kAgentStoppedForMinutes,
   kAgentKilled,
   kAgentTerminated,
   kPowerLoss,
   kDaemonKilled,
   kDaemonPowerLoss,
+  kKeeperKilled,
   kDaemonHalted,
   kDiskSlow,
   kDiskFull,
@@ -65,8 +68,13 @@ enum class Incident {
   kStoreAcknowledged,
   kStoreRefused,
   kStoreUnanswered,
+  kWaitOver,
+  kWaitTimedOut,
+  kWaitCancelled,
+  kHeldCallCancelled,
+  kCancelledBeforeItCame,
 };
-inline constexpr std::array<std::string_view, 55> kIncidentNames = {
+inline constexpr std::array<std::string_view, 63> kIncidentNames = {
     "partition",
     "one-way loss up",
     "one-way loss down",
@@ -74,13 +82,16 @@ inline constexpr std::array<std::string_view, 55> kIncidentNames = {
     "lossy network",
     "connection cut",
     "half-open connection",
+    "refused by something in between",
     "agent stopped",
     "agent stopped long",
+    "agent stopped for minutes",
     "agent killed",
     "agent terminated",
     "power loss",
     "daemon killed",
     "daemon power loss",
+    "daemon killed with its keeper",
     "daemon halted",
     "disk slow",
     "disk full",
@@ -121,8 +132,14 @@ inline constexpr std::array<std::string_view, 55> kIncidentNames = {
     "connection refused by the core",
     "store acknowledged",
     "store refused",
-    "store unanswered"};
-static_assert(static_cast<std::size_t>(Incident::kStoreUnanswered) + 1 == kIncidentNames.size());
+    "store unanswered",
+    "wait over",
+    "wait timed out",
+    "wait cancelled",
+    "call cancelled while its answer was held",
+    "call cancelled before it came"};
+static_assert(static_cast<std::size_t>(Incident::kCancelledBeforeItCame) + 1 ==
+              kIncidentNames.size());
 
 class Incidents {
  public:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -16,7 +17,7 @@ struct AgentIsDead {
   SessionToken session;
 };
 
-enum class StoreOperation { kSet, kAdd, kCompareSet, kAppend, kGet };
+enum class StoreOperation { kSet, kAdd, kCompareSet, kAppend, kGet, kWait };
 struct StoreRequest {
   std::uint64_t number = 0;
   StoreOperation operation = StoreOperation::kGet;
@@ -24,17 +25,23 @@ struct StoreRequest {
   std::string key;
   std::string expected;  // kCompareSet
   std::string value;
+  // kWait: for how long at most; nothing: until it is cancelled.
+  std::optional<Duration> wait_for;
+};
+// The client wants no answer any more. May overtake what it is about.
+struct StoreCancel {
+  std::uint64_t number = 0;
 };
 struct StoreReply {
   std::uint64_t number = 0;
   bool done = false;  // else it was refused, and nothing has changed
-  std::string value;  // kAdd: the sum; kCompareSet: what is there now; kGet: what is there, or ""
+  std::string value;  // kAdd: the sum; kCompareSet: what is there now; kGet, kWait: what is there
   bool stored = false;
   // For the checks alone: which life of the job it was done in.
   Incarnation incarnation = 0;
 };
 
-using Upward = std::variant<Event, AgentIsDead, StoreRequest>;
+using Upward = std::variant<Event, AgentIsDead, StoreRequest, StoreCancel>;
 using Downward = std::variant<Directive, StoreReply>;
 
 }  // namespace muster::rendezvous

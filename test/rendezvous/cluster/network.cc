@@ -39,6 +39,11 @@ void Network::Handshake(ConnectionId id) {
     return;
   }
   Connection& connection = found->second;
+  if (Refuses(connection.host, true)) {
+    Client* const client = connection.client;
+    connections_.erase(found);
+    return client->OnRefused(id);
+  }
   const TimePoint blocked = UnreachableUntil(connection.host);
   if (blocked > scheduler_.now()) {
     scheduler_.At(blocked + random_.Between(Duration::zero(), kLongestBackOff),
@@ -70,7 +75,10 @@ void Network::Handshake(ConnectionId id) {
 // Nothing comes to the daemon's host before.
 TimePoint Network::UnreachableUntil(int host) const {
   const bool no_power = server_ == nullptr && !daemon_host_up_;
-  return std::max(BlockedUntil(host, true), no_power ? scheduler_.now() + seconds(1) : TimePoint{});
+  // Whose answer is refused on its way tries again, too.
+  const TimePoint answered = links_[static_cast<std::size_t>(host)].down_refused_until;
+  return std::max(
+      {BlockedUntil(host, true), answered, no_power ? scheduler_.now() + seconds(1) : TimePoint{}});
 }
 
 void Network::Knock(int host, std::function<void(KnockWord)> answered) {
@@ -81,6 +89,7 @@ void Network::Knock(int host, std::function<void(KnockWord)> answered) {
                     [this, host, answered] { Knock(host, answered); });
       return;
     }
+    if (Refuses(host, true) || Refuses(host, false)) return;
     const std::optional<KnockWord> word = on_knock();
     if (!word) return;
     const TimePoint back = std::max(scheduler_.now(), BlockedUntil(host, false)) + Delay(host);
@@ -93,12 +102,33 @@ void Network::Say(ConnectionId id, Upward message) {
   if (found == connections_.end()) return;
   Put(id, found->second, found->second.up,
       UpwardItem{.what = std::move(message), .sent = scheduler_.now()});
+  Reorder(found->second.up);
 }
 
 void Network::Tell(ConnectionId id, Downward message) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   Put(id, found->second, found->second.down, DownwardItem(std::move(message)));
+  Reorder(found->second.down);
+}
+
+// Calls of one connection are streams of their own.
+template <typename Item>
+void Network::Reorder(Stream<Item>& stream) {
+  if (stream.items.size() < 2) return;
+  Item& last = stream.items.back().second;
+  Item& before = stream.items[stream.items.size() - 2].second;
+  const auto is_of_store = [](const Item& item) {
+    if constexpr (std::is_same_v<Item, UpwardItem>) {
+      const Upward* const message = std::get_if<Upward>(&item.what);
+      return message != nullptr && (std::holds_alternative<StoreRequest>(*message) ||
+                                    std::holds_alternative<StoreCancel>(*message));
+    } else {
+      const Downward* const message = std::get_if<Downward>(&item);
+      return message != nullptr && std::holds_alternative<StoreReply>(*message);
+    }
+  };
+  if (is_of_store(last) && is_of_store(before) && random_.Chance(1, 2)) std::swap(last, before);
 }
 
 void Network::Abandon(ConnectionId id) {
@@ -200,6 +230,33 @@ void Network::Break(int host, ToldOfBreak client, ToldOfBreak server) {
   }
 }
 
+void Network::Refuse(int host, bool up, bool down, TimePoint until) {
+  Link& link = links_[static_cast<std::size_t>(host)];
+  if (up) link.up_refused_until = until;
+  if (down) link.down_refused_until = until;
+}
+
+bool Network::Refuses(int host, bool up) const {
+  const Link& link = links_[static_cast<std::size_t>(host)];
+  return scheduler_.now() < (up ? link.up_refused_until : link.down_refused_until);
+}
+
+void Network::Reset(ConnectionId id, Connection& connection, bool up) {
+  if (up) {
+    connection.up.items.clear();
+    connection.up.cut = true;
+    Client* const told = std::exchange(connection.client, nullptr);
+    ForgetIfDone(id);
+    if (told != nullptr) told->OnClosed(id);
+    return;
+  }
+  connection.down.items.clear();
+  connection.down.cut = true;
+  const bool was_open = std::exchange(connection.server_open, false);
+  ForgetIfDone(id);
+  if (was_open) server_->OnClosed(id);
+}
+
 bool Network::blocked(int host) const {
   return std::max(BlockedUntil(host, true), BlockedUntil(host, false)) > scheduler_.now();
 }
@@ -254,6 +311,7 @@ void Network::Pump(ConnectionId id, bool up) {
   if (blocked > scheduler_.now()) {
     next = blocked + random_.Between(Duration::zero(), kLongestBackOff);
   } else if (next <= scheduler_.now()) {
+    if (Refuses(connection.host, up)) return Reset(id, connection, up);
     Item item = std::move(stream->items.front().second);
     stream->items.pop_front();
     if (!stream->items.empty()) {

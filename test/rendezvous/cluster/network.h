@@ -81,6 +81,9 @@ class Network {
   void Lose(int host, int per_cent, TimePoint until);
   // Cuts the connections of the host: what is under way is lost.
   void Break(int host, ToldOfBreak client, ToldOfBreak server);
+  // Something in between answers for the other side, with a reset: each end learns only what comes
+  // of its own packets.
+  void Refuse(int host, bool up, bool down, TimePoint until);
   bool blocked(int host) const;
 
   std::size_t connections() const { return connections_.size(); }
@@ -89,6 +92,8 @@ class Network {
   struct Link {
     TimePoint up_blocked_until{};
     TimePoint down_blocked_until{};
+    TimePoint up_refused_until{};
+    TimePoint down_refused_until{};
     TimePoint slow_until{};
     Duration longest_delay{};
     TimePoint loses_until{};
@@ -119,6 +124,11 @@ class Network {
 
   Duration Delay(int host);
   TimePoint BlockedUntil(int host, bool up) const;
+  bool Refuses(int host, bool up) const;
+  // What was sent over it that way came to somebody who knows of no such connection.
+  void Reset(ConnectionId id, Connection& connection, bool up);
+  template <typename Item>
+  void Reorder(Stream<Item>& stream);
   void Handshake(ConnectionId id);
   TimePoint UnreachableUntil(int host) const;
   template <typename Item>

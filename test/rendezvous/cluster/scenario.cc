@@ -48,6 +48,12 @@ Scenario MakeScenario(Random& random, const KnownGaps& gaps) {
                 .lease = lease.lease,
                 .keep_alive = lease.keep_alive,
                 .max_restarts = random.OneOf(kRestarts)};
+    if (random.Chance(1, 5)) settings.min_nodes = 1;
+    if (gaps.exact_ranks && random.Chance(1, 4)) {
+      settings.exact_ranks = true;
+      settings.max_nodes = nodes;
+      settings.min_nodes = nodes;
+    }
     plan.ladder.grace = random.OneOf(kGraces);
     if (random.Chance(1, 3)) plan.health_check = launcher::Fitness::HealthCheck::kBeforeEachJoin;
     if (gaps.short_join_timeouts) {
@@ -67,7 +73,7 @@ Scenario MakeScenario(Random& random, const KnownGaps& gaps) {
   scenario.work = random.OneOf(kWork);
   scenario.longest_outage = random.Chance(1, 4) ? seconds(120) : seconds(10);
   const std::int64_t kind = random.Below(10);
-  scenario.durable = kind != 0;
+  scenario.durable = kind != 0 && kind != 2 && kind != 3;
   scenario.only_daemon_dies = kind == 1;
   if (scenario.only_daemon_dies) {
     scenario.failures_per_1000_minutes = 0;
@@ -95,6 +101,7 @@ JoinRequest Scenario::RequestOf(int host, int number) const {
   node.master_port = static_cast<std::uint16_t>(20'000 + number % 10'000);
   node.slots = 1 + host % 3;
   if (job % 2 == 1) node.rank_hint = host;
+  if (request.settings.exact_ranks) node.rank_hint = host / static_cast<int>(jobs.size());
   return request;
 }
 

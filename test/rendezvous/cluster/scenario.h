@@ -15,6 +15,10 @@ namespace muster::rendezvous {
 struct KnownGaps {
   // Rounds that give up waiting while nodes that are not lost may still have workers.
   bool short_join_timeouts = false;
+  // Agents that wake up when their job has ended, and begin its next life.
+  bool next_lives = false;
+  // Jobs with exact ranks, whose nodes are replaced before the first round.
+  bool exact_ranks = false;
 };
 
 // What one job's users have asked for, on every host alike.

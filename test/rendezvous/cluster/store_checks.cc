@@ -32,6 +32,7 @@ StoreChecks::Call StoreChecks::Begin(const StoreRequest& request) {
       key.attempted = std::max(key.attempted, NumberOf(request.value));
       break;
     case StoreOperation::kGet:
+    case StoreOperation::kWait:
       break;
   }
   return call;
@@ -74,6 +75,8 @@ void StoreChecks::End(const Call& call, const StoreReply& answer) {
     case StoreOperation::kGet:
       if (call.request.key[0] == 'a') return SawLog(call, answer);
       return Saw(call, answer, NumberOf(answer.value));
+    case StoreOperation::kWait:
+      return;
   }
 }
 

@@ -19,6 +19,7 @@ enum class Check {
   kRestored,     // I5: a restarted daemon knows what the last one had written
   kStore,        // I5: stores are linearizable, and nothing acknowledged is lost
   kRevived,      // I6: who has lost his place is not brought back by what he said before
+  kNextLife,     // I7: nobody who has run in one life of a job runs in the next
   kBudget,       // I8: restarts are counted once, and are as many as there may be
   kAnswered,     // I9: once nothing goes wrong any more, whoever waits is answered
   kBounds,       // I10: nothing grows without bound
@@ -26,10 +27,10 @@ enum class Check {
   kVerdict,      // a job has one verdict, and it is true
   kTurnedAway,   // nobody is turned away or given up without cause
 };
-inline constexpr std::array<std::string_view, 16> kCheckNames = {
-    "I1 round order", "I2 overlap",  "I2 outlived lease", "I2 grace",   "I3 ranks",  "I4 stale",
-    "I5 durable",     "I5 restored", "I5 store",          "I6 revived", "I8 budget", "I9 answered",
-    "I10 bounds",     "undisturbed", "verdict",           "turned away"};
+inline constexpr std::array<std::string_view, 17> kCheckNames = {
+    "I1 round order", "I2 overlap",  "I2 outlived lease", "I2 grace",   "I3 ranks",     "I4 stale",
+    "I5 durable",     "I5 restored", "I5 store",          "I6 revived", "I7 next life", "I8 budget",
+    "I9 answered",    "I10 bounds",  "undisturbed",       "verdict",    "turned away"};
 static_assert(static_cast<std::size_t>(Check::kTurnedAway) + 1 == kCheckNames.size());
 
 class Violations {

@@ -11,6 +11,7 @@
 #include "test/rendezvous/cluster/disk.h"
 #include "test/rendezvous/cluster/durability_checks.h"
 #include "test/rendezvous/cluster/incidents.h"
+#include "test/rendezvous/cluster/life_checks.h"
 #include "test/rendezvous/cluster/network.h"
 #include "test/rendezvous/cluster/round_checks.h"
 #include "test/rendezvous/cluster/scheduler.h"
@@ -27,13 +28,15 @@ struct Checks {
         rounds(violations, incidents),
         store(violations),
         durability(violations, disk),
-        attendance(violations) {}
+        attendance(violations),
+        lives(violations) {}
 
   Violations& violations;
   RoundChecks rounds;
   StoreChecks store;
   DurabilityChecks durability;
   AttendanceChecks attendance;
+  LifeChecks lives;
 };
 
 // References to what outlives every part; copied freely.

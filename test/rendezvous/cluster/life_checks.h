@@ -1,0 +1,38 @@
+// Whether lives of a job are kept apart: nobody who has run in one runs in the next (I7).
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/core/types.h"
+#include "test/rendezvous/cluster/violations.h"
+
+namespace muster::rendezvous {
+
+class LifeChecks {
+ public:
+  explicit LifeChecks(Violations& violations) : violations_(violations) {}
+
+  // From now on or no longer is it looked at.
+  void Expect(bool expected) { expected_ = expected; }
+  // A daemon that remembers nothing has been started, and cannot know who has run in what.
+  void OnDaemonForgets() { ran_.clear(); }
+
+  // The node, which is one agent process, is about to start workers.
+  void OnWorkersStart(const std::string& node, const Assignment& assignment) {
+    const auto [life, is_new] = ran_.try_emplace({node, assignment.run_id}, assignment.incarnation);
+    if (is_new || !expected_ || life->second == assignment.incarnation) return;
+    violations_.Add(Check::kNextLife, absl::StrCat("job ", assignment.run_id, ": node ", node,
+                                                   " has run in incarnation ", life->second,
+                                                   ", and runs in ", assignment.incarnation));
+  }
+
+ private:
+  Violations& violations_;
+  bool expected_ = false;
+  std::map<std::pair<std::string, std::string>, Incarnation> ran_;  // by node and job
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,53 @@
+// A client of a job's store that waits for keys, several calls at a time over one connection, and
+// cancels them at any moment.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "test/rendezvous/cluster/network.h"
+#include "test/rendezvous/cluster/process.h"
+#include "test/rendezvous/cluster/world.h"
+
+namespace muster::rendezvous {
+
+class StoreWaiter final : public Network::Client {
+ public:
+  StoreWaiter(World world, int host, std::string run_id);
+  ~StoreWaiter() override;
+
+  void Begin() { Think(); }
+  // Nothing goes wrong any more: what is called from now on over a connection that is made from now
+  // on is answered in time, or its connection ends.
+  void ExpectAnswers();
+
+ private:
+  // Network::Client.
+  void OnConnected(ConnectionId connection) override;
+  void OnRefused(ConnectionId connection) override { OnClosed(connection); }
+  void OnMessage(ConnectionId connection, Downward message) override;
+  void OnClosed(ConnectionId connection) override;
+
+  void Think();
+  void Call();
+  StoreRequest Choose();
+  void CancelLater(std::uint64_t number, Duration after);
+  void GiveUpAfter(std::uint64_t number, Duration patience);
+  void Drop();
+
+  World world_;
+  const int host_;
+  const std::string run_id_;
+  const std::shared_ptr<Process> process_;
+
+  ConnectionId connection_ = 0;
+  bool connected_ = false;
+  bool expects_answers_ = false;
+  std::uint64_t last_call_ = 0;
+  std::map<std::uint64_t, StoreRequest> calls_;  // neither answered nor cancelled
+};
+
+}  // namespace muster::rendezvous
