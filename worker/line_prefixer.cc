@@ -77,19 +77,19 @@ std::string LinePrefixer::Feed(std::string_view bytes, Time now) {
 }
 
 std::string LinePrefixer::Rewritten(Time now) const {
-  if (!rewriting_ || in_pieces_) return "";
+  if (!rewriting_ || pieces_ != Pieces::kNone) return "";
   return absl::StrCat(prefix_.At(now), held_.empty() ? rewritten_ : held_);
 }
 
 std::string LinePrefixer::Finish(Time now) {
   Output out{prefix_.At(now), {}};
-  if (!held_.empty() || !rewritten_.empty() || in_pieces_) EndLine({}, &out);
+  if (!held_.empty() || !rewritten_.empty() || pieces_ != Pieces::kNone) EndLine({}, &out);
   return std::move(out.text);
 }
 
 void LinePrefixer::EndLine(std::string_view end_of_line, Output* out) {
-  if (in_pieces_) {
-    if (piece_wanted_) out->text.append(held_).append(end_of_line).push_back('\n');
+  if (pieces_ != Pieces::kNone) {
+    if (pieces_ == Pieces::kShown) out->text.append(held_).append(end_of_line).push_back('\n');
   } else {
     if (held_.empty() && end_of_line.empty()) held_.swap(rewritten_);
     if (filters_.empty()) {
@@ -102,12 +102,12 @@ void LinePrefixer::EndLine(std::string_view end_of_line, Output* out) {
   held_.clear();
   rewritten_.clear();
   rewriting_ = false;
-  in_pieces_ = false;
+  pieces_ = Pieces::kNone;
 }
 
 void LinePrefixer::ReturnCarriage(std::string_view end_of_line, Output* out) {
-  const bool empty = held_.empty() && end_of_line.empty() && !in_pieces_;
-  if (carriage_return_ == CarriageReturn::kEndsLine || in_pieces_) {
+  const bool empty = held_.empty() && end_of_line.empty() && pieces_ == Pieces::kNone;
+  if (carriage_return_ == CarriageReturn::kEndsLine || pieces_ != Pieces::kNone) {
     after_carriage_return_ = true;
     if (!empty) EndLine(end_of_line, out);
     return;
@@ -120,13 +120,13 @@ void LinePrefixer::ReturnCarriage(std::string_view end_of_line, Output* out) {
 }
 
 void LinePrefixer::GiveOutPiece(Output* out) {
-  if (!in_pieces_) {
-    piece_wanted_ = filters_.empty() || IsWanted(held_);
-    if (piece_wanted_) out->text.append(out->prefix);
+  if (pieces_ == Pieces::kNone) {
+    const bool wanted = filters_.empty() || IsWanted(held_);
+    pieces_ = wanted ? Pieces::kShown : Pieces::kHidden;
+    if (wanted) out->text.append(out->prefix);
   }
-  if (piece_wanted_) out->text.append(held_);
+  if (pieces_ == Pieces::kShown) out->text.append(held_);
   held_.clear();
-  in_pieces_ = true;
 }
 
 bool LinePrefixer::IsWanted(std::string_view line) const {

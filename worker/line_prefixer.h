@@ -63,9 +63,9 @@ class LinePrefixer {
   // What a line that is being rewritten said before that carriage return.
   std::string rewritten_;
   bool rewriting_ = false;
-  // Pieces of the line have been given out, its prefix before them, unless it is not wanted.
-  bool in_pieces_ = false;
-  bool piece_wanted_ = false;
+  // Whether pieces of the line have been given out, its prefix before them, or would have been if
+  // it were wanted.
+  enum class Pieces { kNone, kShown, kHidden } pieces_ = Pieces::kNone;
   bool after_carriage_return_ = false;
 };
 

@@ -19,13 +19,13 @@ AttendStream::AttendStream(boost::asio::io_context& io, std::unique_ptr<v1::Rend
 }
 
 void AttendStream::Send(const Event& event) {
-  if (last_sent_) return;
+  if (writes_ != Writes::kOpen) return;
   ToWire(event, &unsent_.emplace_back());
   if (!writing_) WriteNext();
 }
 
 void AttendStream::FinishWriting() {
-  last_sent_ = true;
+  if (writes_ == Writes::kOpen) writes_ = Writes::kFinishing;
   if (!writing_) WriteNext();
 }
 
@@ -69,8 +69,8 @@ void AttendStream::WriteNext() {
   if (!unsent_.empty()) {
     writing_ = true;
     StartWrite(&unsent_.front());
-  } else if (last_sent_ && !writes_done_) {
-    writes_done_ = true;
+  } else if (writes_ == Writes::kFinishing) {
+    writes_ = Writes::kDone;
     StartWritesDone();
   }
 }

@@ -49,6 +49,13 @@ class AttendStream final : public grpc::ClientBidiReactor<v1::AgentEvent, v1::Di
   void WriteNext();
   void Release();
 
+  // What becomes of our side of the stream.
+  enum class Writes {
+    kOpen,
+    kFinishing,  // it ends when all that is unsent has been written
+    kDone,       // gRPC was told so
+  };
+
   boost::asio::io_context& io_;
   const std::unique_ptr<v1::Rendezvous::Stub> stub_;
   // gRPC's threads post until OnDone: the loop must not run dry before.
@@ -59,8 +66,7 @@ class AttendStream final : public grpc::ClientBidiReactor<v1::AgentEvent, v1::Di
   v1::Directive directive_;  // gRPC's between StartRead and OnReadDone
   std::deque<v1::AgentEvent> unsent_;
   bool writing_ = false;  // unsent_.front() is gRPC's
-  bool last_sent_ = false;
-  bool writes_done_ = false;
+  Writes writes_ = Writes::kOpen;
   bool released_ = false;
 };
 

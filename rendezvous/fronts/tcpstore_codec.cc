@@ -55,14 +55,14 @@ TcpStoreDecoder::Result TcpStoreDecoder::Next(std::string_view& input, TcpStoreR
       return Result::kNeedsMore;
     }
 
-    if (may_be_append_ && !grace_is_over_) {
+    if (append_ == Append::kMaybe) {
       if (in_place ? input.size() > at_ : !input.empty()) {
         Decide(TcpStoreDialect::k21, true);
         op_ = TcpStoreOp::kAppend;
         shape_ = ShapeOf(op_);
         strings_left_ = 1;
         stage_ = Stage::kLength;
-        may_be_append_ = false;
+        append_ = Append::kNo;
         continue;
       }
       if (hint_.best() != TcpStoreDialect::k1x) {
@@ -71,7 +71,7 @@ TcpStoreDecoder::Result TcpStoreDecoder::Next(std::string_view& input, TcpStoreR
       }
     }
     // A guess: the value of an APPEND may be late.
-    if (may_be_append_) Decide(TcpStoreDialect::k1x, false);
+    if (append_ != Append::kNo) Decide(TcpStoreDialect::k1x, false);
 
     Extract(bytes.substr(0, at_), request);
     if (in_place) input.remove_prefix(at_);
@@ -158,7 +158,7 @@ std::optional<TcpStoreOp> TcpStoreDecoder::LegacyOp(std::uint8_t opcode) {
   if (dialect_ == TcpStoreDialect::kLegacy && hint_.told()) Decide(*hint_.told(), true);
   if (dialect_ == TcpStoreDialect::kLegacy) {
     if (opcode == 8 && hint_.best() != TcpStoreDialect::k21) {
-      may_be_append_ = true;
+      append_ = Append::kMaybe;
       return TcpStoreOp::kDeleteKey;
     }
     const bool watches = opcode == 7 && is_first_ && hint_.best() != TcpStoreDialect::k21;
@@ -238,8 +238,7 @@ void TcpStoreDecoder::StartOver() {
   if (strings_.capacity() > kKeptStrings) std::vector<std::string_view>().swap(strings_);
   stage_ = Stage::kOpcode;
   at_ = 0;
-  may_be_append_ = false;
-  grace_is_over_ = false;
+  append_ = Append::kNo;
   is_returned_ = false;
 }
 

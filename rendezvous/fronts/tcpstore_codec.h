@@ -70,7 +70,9 @@ class TcpStoreDecoder {
   Result Next(std::string_view& input, TcpStoreRequest& request);
 
   // After kNeedsGrace: no more bytes have come. What Next returns now is a DELETE_KEY.
-  void EndGrace() { grace_is_over_ = true; }
+  void EndGrace() {
+    if (append_ == Append::kMaybe) append_ = Append::kMaybeAndLate;
+  }
 
   TcpStoreDialect dialect() const { return dialect_; }
   // Memory that a request which is not complete takes.
@@ -112,8 +114,8 @@ class TcpStoreDecoder {
   std::size_t needed_ = 0;          // its bytes up to the end of what comes next
   std::uint64_t strings_left_ = 0;  // from what comes next on
   std::uint64_t string_bytes_ = 0;
-  bool may_be_append_ = false;
-  bool grace_is_over_ = false;
+  // Whether it may be an APPEND of 2.1, whose value follows; and whether that had time to come.
+  enum class Append { kNo, kMaybe, kMaybeAndLate } append_ = Append::kNo;
   bool is_returned_ = false;
   std::vector<std::string_view> strings_;
 };

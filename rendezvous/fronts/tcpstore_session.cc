@@ -72,8 +72,8 @@ void TcpStoreSession::Start() {
 }
 
 void TcpStoreSession::Close() {
-  if (closed_) return;
-  closed_ = true;
+  if (closed()) return;
+  state_ = State::kClosed;
   shared_.service->Disconnect(*this);
   shared_.input_bytes -= counted_;
   grace_.reset();
@@ -94,10 +94,10 @@ void TcpStoreSession::AwaitReadable() {
   socket_.async_wait(tcp::socket::wait_read,
                      [this, self = shared_from_this()](const boost::system::error_code& error) {
                        awaits_readable_ = false;
-                       if (closed_) return;
+                       if (closed()) return;
                        if (error) return Close();
                        // What is held comes first, and its turn is pending.
-                       if (!paused_ && !ending_ && held_.empty()) TakeTurn();
+                       if (state_ == State::kServing && held_.empty()) TakeTurn();
                      });
 }
 
@@ -107,7 +107,7 @@ void TcpStoreSession::AwaitWritable() {
   socket_.async_wait(tcp::socket::wait_write,
                      [this, self = shared_from_this()](const boost::system::error_code& error) {
                        awaits_writable_ = false;
-                       if (closed_) return;
+                       if (closed()) return;
                        if (error) return Close();
                        OnWritable();
                      });
@@ -118,17 +118,17 @@ void TcpStoreSession::AwaitTurn() {
   awaits_turn_ = true;
   boost::asio::post(shared_.loop, [this, self = shared_from_this()] {
     awaits_turn_ = false;
-    if (!closed_ && !paused_ && !ending_) TakeTurn();
+    if (state_ == State::kServing) TakeTurn();
   });
 }
 
 void TcpStoreSession::AwaitGrace() {
   grace_ = std::make_unique<boost::asio::steady_timer>(shared_.loop, kGrace);
   grace_->async_wait([this, self = shared_from_this()](const boost::system::error_code& error) {
-    if (error || closed_ || grace_ == nullptr) return;
+    if (error || closed() || grace_ == nullptr) return;
     // What has come meanwhile, but was not read yet, is looked at first.
     TakeTurn();
-    if (closed_ || grace_ == nullptr) return;
+    if (closed() || grace_ == nullptr) return;
     decoder_.EndGrace();
     Process({});
     FinishTurn();
@@ -148,7 +148,7 @@ void TcpStoreSession::TakeTurn() {
   if (count > 0) {
     if (peek != 0) looked_at_ = static_cast<std::size_t>(count);
     Process({buffer.data(), static_cast<std::size_t>(count)});
-    if (peek != 0 && !closed_) {
+    if (peek != 0 && !closed()) {
       Flush();
       Discard();
     }
@@ -159,7 +159,7 @@ void TcpStoreSession::TakeTurn() {
 }
 
 void TcpStoreSession::Discard() {
-  while (looked_at_ > 0 && !closed_) {
+  while (looked_at_ > 0 && !closed()) {
     // Of TCP, MSG_TRUNC discards what it reads (man 7 tcp).
     const ssize_t count =
         recv(socket_.native_handle(), nullptr, looked_at_, MSG_DONTWAIT | MSG_TRUNC);
@@ -209,10 +209,12 @@ void TcpStoreSession::Process(std::string_view input) {
 }
 
 void TcpStoreSession::FinishTurn() {
-  if (!closed_) {
+  if (!closed()) {
     Flush();
-    if (!closed_ && unsent() > shared_.options.output_pause_bytes) paused_ = true;
-    if (!closed_ && !paused_) {
+    if (state_ == State::kServing && unsent() > shared_.options.output_pause_bytes) {
+      state_ = State::kPaused;
+    }
+    if (state_ == State::kServing) {
       if (!held_.empty()) {
         AwaitTurn();
       } else {
@@ -223,7 +225,7 @@ void TcpStoreSession::FinishTurn() {
   // None of these is in a turn of its own, so none adds to the list.
   for (const std::shared_ptr<TcpStoreSession>& session : std::exchange(shared_.pushed, {})) {
     session->pushed_ = false;
-    if (!session->closed_) session->Flush();
+    if (!session->closed()) session->Flush();
   }
 }
 
@@ -252,16 +254,16 @@ void TcpStoreSession::Flush() {
 
 void TcpStoreSession::OnWritable() {
   Flush();
-  if (closed_) return;
-  if (ending_ && unsent() == 0) return Close();
-  if (!paused_ || unsent() > shared_.options.output_pause_bytes) return;
-  paused_ = false;
+  if (closed()) return;
+  if (state_ == State::kEnding && unsent() == 0) return Close();
+  if (state_ != State::kPaused || unsent() > shared_.options.output_pause_bytes) return;
+  state_ = State::kServing;
   AwaitTurn();
 }
 
 void TcpStoreSession::OnEndOfInput() {
   if (unsent() == 0) return Close();
-  ending_ = true;
+  state_ = State::kEnding;
   shared_.service->Disconnect(*this);
 }
 

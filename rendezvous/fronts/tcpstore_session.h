@@ -93,6 +93,7 @@ class TcpStoreSession final : public TcpStoreClient,
   void CountInput();
 
   std::size_t unsent() const { return output.size() - sent_; }
+  bool closed() const { return state_ == State::kClosed; }
 
   TcpStoreSessions& shared_;
   boost::asio::ip::tcp::socket socket_;
@@ -108,10 +109,13 @@ class TcpStoreSession final : public TcpStoreClient,
   bool awaits_readable_ = false;
   bool awaits_writable_ = false;
   bool awaits_turn_ = false;
-  bool paused_ = false;
   bool pushed_ = false;  // is in shared_.pushed
-  bool ending_ = false;
-  bool closed_ = false;
+  enum class State {
+    kServing,
+    kPaused,  // its client does not take its replies: no more is read until it does
+    kEnding,  // its client has ended its side, and takes what is left for it
+    kClosed,
+  } state_ = State::kServing;
 };
 
 }  // namespace muster::rendezvous

@@ -63,7 +63,8 @@ struct Text {
   std::string operator()(const CheckHealth&) const { return "check health"; }
   std::string operator()(const DropHealthCheck&) const { return "drop the health check"; }
   std::string operator()(const AskForPlace& ask) const {
-    return absl::StrCat("join", ask.after.number < 0 ? "" : absl::StrCat(" after ", ask.after.number),
+    return absl::StrCat("join",
+                        ask.after.number < 0 ? "" : absl::StrCat(" after ", ask.after.number),
                         ask.unfit.empty() ? "" : absl::StrCat(" unfit: ", ask.unfit));
   }
   std::string operator()(const GuardWorkers& guard) const {
