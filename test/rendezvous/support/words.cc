@@ -45,8 +45,11 @@ int Words::Get(const std::string& name, int otherwise) const {
 }
 
 Duration Words::GetMs(const std::string& name, Duration otherwise) const {
-  if (!Has(name)) return otherwise;
-  return std::chrono::milliseconds(Get(name, 0));
+  const std::optional<std::string> text = Find(name);
+  if (!text) return otherwise;
+  std::int64_t ms = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(*text, &ms)) << command_ << ": " << name << "=" << *text;
+  return std::chrono::milliseconds(ms);
 }
 
 NodeInfo NodeFrom(const std::string& name, const Words& words) {
