@@ -536,7 +536,9 @@ std::optional<JobRecord> Coordinator::Record(std::string_view run_id, TimePoint 
     const auto ended = ended_jobs_.find(run_id);
     if (ended == ended_jobs_.end()) return std::nullopt;
     JobRecord record = ended->second.record;
-    record.workers_gone_in = std::max(ended->second.workers_gone_by - now, Duration::zero());
+    // The earliest of all times, that of a job which has lost nobody, has no distance from now.
+    const TimePoint gone_by = ended->second.workers_gone_by;
+    record.workers_gone_in = gone_by > now ? gone_by - now : Duration::zero();
     return record;
   }
   JobRecord record = found->second->Record(now);

@@ -203,6 +203,13 @@ class Player {
   std::map<std::string, RoundId> started_;
 };
 
+JoinRequest OneNode(const std::string& node) {
+  return {.run_id = "j",
+          .settings = {.lease = std::chrono::seconds(3)},
+          .node = {.node_id = node, .host = node, .address = "10.0.0.1", .master_port = 40001},
+          .session = "session of " + node};
+}
+
 class CoordinatorTranscript : public testing::TestWithParam<std::string> {};
 
 TEST_P(CoordinatorTranscript, IsTrue) {
@@ -212,6 +219,25 @@ TEST_P(CoordinatorTranscript, IsTrue) {
 INSTANTIATE_TEST_SUITE_P(Testdata, CoordinatorTranscript,
                          testing::ValuesIn(TranscriptPaths("coordinator_")),
                          [](const auto& info) { return TranscriptName(info.param); });
+
+// A job had ended, the daemon was restarted, and the next job of that name was to start in
+// 3153600003 s.
+TEST(CoordinatorTest, NameOfAJobThatLostNobodyIsFreeAfterARestart) {
+  Coordinator before(Coordinator::Options{.durable = true});
+  const TimePoint late = TimePoint{} + std::chrono::hours(1);
+  before.Hear(1, OneNode("a"), late);
+  before.Hear(1, Goodbye{}, late);
+  const std::optional<JobRecord> record = before.Record("j", late);
+  ASSERT_TRUE(record.has_value());
+  EXPECT_EQ(record->workers_gone_in, Duration::zero());
+
+  // The clock begins anew with the machine.
+  Coordinator after(Coordinator::Options{.durable = true});
+  const TimePoint early = TimePoint{} + std::chrono::minutes(1);
+  after.Restore(*record, early);
+  after.Hear(1, OneNode("b"), early);
+  EXPECT_EQ(after.Describe("j", early)->state, JobState::kRunning);
+}
 
 }  // namespace
 }  // namespace muster::rendezvous
