@@ -351,6 +351,8 @@ void Job::StartMembers() {
   started_ = true;
   ++rounds_run_;
   next_reminder_.reset();
+  // It goes on without them: when the others leave, nobody waits for these any more.
+  lost_.clear();
   const std::vector<Placement>& members = round_->members();
   std::unordered_map<std::string, AttendeeId> agents;
   for (const auto& [agent, attendee] : attendees_) agents[attendee.node.node_id] = agent;

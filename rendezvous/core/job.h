@@ -104,8 +104,11 @@ class Job {
   // When the workers of nodes that were lost are dead for certain.
   TimePoint workers_gone_by() const { return workers_gone_by_; }
   // Nobody attends, but a node that was lost may be there still, and come back to a round that
-  // gathers until its time is up.
-  bool awaits_return() const { return abandoned() && !ended() && !started_ && !lost_.empty(); }
+  // gathers until its time is up. Not before the first round has run: to one that has run nothing
+  // the next job of the name is as good.
+  bool awaits_return() const {
+    return abandoned() && !ended() && !started_ && rounds_run_ > 0 && !lost_.empty();
+  }
   // Workers of an earlier job of this name may run until then. Before the first Join.
   void HoldUntil(TimePoint earliest, TimePoint now) { round_->HoldUntil(earliest, now); }
   // No agent attends.
@@ -166,7 +169,8 @@ class Job {
   std::set<int> succeeded_;  // group ranks of the current round whose workers are all done
   std::optional<TimePoint> next_reminder_;
   TimePoint workers_gone_by_ = TimePoint::min();
-  std::set<std::string> lost_;  // node ids of those that were lost but may still be there
+  // Node ids of those that were lost but may still be there, and without whom no round has begun.
+  std::set<std::string> lost_;
   int rounds_run_ = 0;
   int restarts_ = 0;
   // When restarts were, as far as the policy asks: oldest first.

@@ -86,7 +86,7 @@ struct JobRecord {
   std::vector<AttendeeRecord> attendees;
   // Until the workers of nodes that were lost are dead for certain; zero: they are.
   Duration workers_gone_in{};
-  // Node ids of those that were lost but may still be there, and come back.
+  // Node ids of those that were lost since the last round began, may still be there, and come back.
   std::vector<std::string> lost;
 
   bool operator==(const JobRecord&) const = default;
