@@ -100,9 +100,9 @@ void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint no
   contests_.erase(agent);
   Attendance* attendance = Find(agent);
   if (attendance == nullptr && TellEnd(agent, request)) return;
-  if (attendance == nullptr) GiveWay(request, now);
   const std::string objection = Objection(agent, request);
   if (objection.empty() && !request.unfit.empty()) return TurnAwayUnfit(agent, request, now);
+  if (objection.empty() && attendance == nullptr) GiveWay(request, now);
   if (objection.empty() && attendance == nullptr && AwaitHolder(agent, request, now)) return;
   if (!objection.empty()) {
     ended_.erase(agent);
@@ -155,14 +155,17 @@ bool Coordinator::TellEnd(AgentId agent, const JoinRequest& request) {
   return true;
 }
 
+bool Coordinator::GivesWay(const Job& job, const JoinRequest& request) {
+  if (!job.abandoned() || request.ran_in != 0) return false;
+  const JobSettings& settings = job.settings();
+  return settings.min_nodes != request.settings.min_nodes ||
+         settings.max_nodes != request.settings.max_nodes ||
+         settings.exact_ranks != request.settings.exact_ranks;
+}
+
 void Coordinator::GiveWay(const JoinRequest& request, TimePoint now) {
   const auto found = jobs_.find(request.run_id);
-  if (found == jobs_.end() || !found->second->abandoned() || request.ran_in != 0) return;
-  const JobSettings& settings = found->second->settings();
-  const bool differs = settings.min_nodes != request.settings.min_nodes ||
-                       settings.max_nodes != request.settings.max_nodes ||
-                       settings.exact_ranks != request.settings.exact_ranks;
-  if (differs) Forget(*found->second, now);
+  if (found != jobs_.end() && GivesWay(*found->second, request)) Forget(*found->second, now);
 }
 
 bool Coordinator::AwaitHolder(AgentId agent, const JoinRequest& request, TimePoint now) {
@@ -292,6 +295,7 @@ std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) co
                         ", as many as it may");
   }
   const Job& job = *found->second;
+  if (GivesWay(job, request)) return "";
   if (job.HasNode(request.node.node_id)) {
     return absl::StrCat("node id ", request.node.node_id, " already attends job '", request.run_id,
                         "'");

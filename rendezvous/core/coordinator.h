@@ -131,7 +131,9 @@ class Coordinator {
   std::string Objection(AgentId agent, const JoinRequest& request) const;
   // Tells a node whose life of the job is over how that one ended; false: it is not over.
   bool TellEnd(AgentId agent, const JoinRequest& request);
-  // A job that nobody attends is over when its name is asked for with other settings.
+  // A job that nobody attends is over when its name is asked for with other settings, by somebody
+  // who has no other objection to bear.
+  static bool GivesWay(const Job& job, const JoinRequest& request);
   void GiveWay(const JoinRequest& request, TimePoint now);
   // The node asks for an exact rank that another one has. Whether that one is there is not known
   // before it is heard of again, or lost: until then the newcomer waits, and true is returned.
