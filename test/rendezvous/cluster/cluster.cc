@@ -30,7 +30,7 @@ class Cluster {
   explicit Cluster(const ClusterOptions& options)
       : options_(options),
         random_(options.seed),
-        scenario_(MakeScenario(random_, options.gaps)),
+        scenario_(MakeScenario(random_)),
         trace_(options.trace),
         network_(scheduler_, random_, scenario_.hosts),
         disk_(scheduler_, random_, incidents_),
@@ -48,7 +48,6 @@ class Cluster {
       checks_.durability.OnDurable(run_id, job);
     };
     if (!scenario_.durable) checks_.rounds.DaemonForgets();
-    checks_.lives.Expect(options_.gaps.next_lives);
     for (int i = 0; i < scenario_.hosts; ++i) {
       hosts_.push_back(
           std::make_unique<Host>(world_, scenario_, habits_, options_.agent_mutations, i));

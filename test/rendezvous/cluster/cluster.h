@@ -19,14 +19,12 @@
 #include "test/rendezvous/cluster/daemon.h"
 #include "test/rendezvous/cluster/incidents.h"
 #include "test/rendezvous/cluster/mutations.h"
-#include "test/rendezvous/cluster/scenario.h"
 
 namespace muster::rendezvous {
 
 struct ClusterOptions {
   std::uint64_t seed = 1;
   Duration chaos = std::chrono::hours(1);
-  KnownGaps gaps;
   DaemonMutations daemon_mutations;
   AgentMutations agent_mutations;
   // Gets every line of the trace when set.

@@ -1,6 +1,6 @@
 // Runs simulated clusters from the command line:
 //   cluster_simulation [--first-seed=1] [--seeds=100] [--minutes=60] [--mutant=NAME]
-//                      [--short-join-timeouts] [--next-lives] [--exact-ranks] [--trace]
+//                      [--trace]
 // Ends at the first seed that fails, says which, and exits with 1.
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,6 @@ struct Flags {
   std::uint64_t seeds = 100;
   int minutes = 60;
   std::string mutant;
-  KnownGaps gaps;
   bool trace = false;
 };
 
@@ -44,7 +43,6 @@ int Main(const Flags& flags) {
   for (std::uint64_t seed = flags.first_seed; seed < flags.first_seed + flags.seeds; ++seed) {
     ClusterOptions options{.seed = seed,
                            .chaos = std::chrono::minutes(flags.minutes),
-                           .gaps = flags.gaps,
                            .trace = flags.trace ? &std::cout : nullptr};
     if (!Mutate(flags.mutant, options)) {
       std::cerr << "there is no mutant " << flags.mutant << "\n";
@@ -83,12 +81,6 @@ int main(int argc, char** argv) {
       flags.minutes = std::atoi(value.c_str());
     } else if (name == "--mutant") {
       flags.mutant = value;
-    } else if (name == "--short-join-timeouts") {
-      flags.gaps.short_join_timeouts = true;
-    } else if (name == "--next-lives") {
-      flags.gaps.next_lives = true;
-    } else if (name == "--exact-ranks") {
-      flags.gaps.exact_ranks = true;
     } else if (name == "--trace") {
       flags.trace = true;
     } else {

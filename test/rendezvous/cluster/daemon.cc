@@ -50,7 +50,6 @@ void Daemon::Start(Duration until_it_listens) {
   timer_due_.reset();
   commits_ = false;
   world_.Log("daemon starts, life ", life_);
-  if (!options_.durable) world_.checks.lives.OnDaemonForgets();
   Restore();
   listens_ = false;
   process_->After(until_it_listens, [this] {
@@ -87,7 +86,7 @@ void Daemon::Restore() {
     }
     world_.incidents.Count(Incident::kRestored);
     core_->Restore(*record, Now());
-    const std::optional<JobRecord> restored = core_->coordinator().Record(run_id, Now());
+    const std::optional<JobRecord> restored = RecordOf(run_id);
     world_.checks.durability.OnRestored(job.record, restored);
     world_.checks.attendance.OnChange(run_id, restored, std::nullopt, world_.scheduler.now());
   }
@@ -198,12 +197,12 @@ void Daemon::Take(ConnectionId connection, const Upward& message, TimePoint sent
   if (const auto* started = std::get_if<WorkersStarted>(&event)) about = started->round;
   if (const auto* exited = std::get_if<WorkersExited>(&event)) about = exited->round;
   const std::string run_id = front.run_id;
-  const std::optional<JobRecord> before = core_->coordinator().Record(run_id, Now());
+  const std::optional<JobRecord> before = RecordOf(run_id);
   HandOver(connection, front, event);
   const Changes& changed = core_->delivery().changed();
   const bool told_of = changed.jobs.contains(run_id) || changed.forgotten.contains(run_id);
   Follow(sent);
-  const std::optional<JobRecord> after = core_->coordinator().Record(run_id, Now());
+  const std::optional<JobRecord> after = RecordOf(run_id);
   if (after == before) return;
   if (before && about && RoundId{before->incarnation, before->round.number} != *about) {
     world_.checks.violations.Add(
@@ -213,6 +212,12 @@ void Daemon::Take(ConnectionId connection, const Upward& message, TimePoint sent
     world_.checks.violations.Add(Check::kDurable,
                                  absl::StrCat("job ", run_id, " has changed, and nothing says so"));
   }
+}
+
+std::optional<JobRecord> Daemon::RecordOf(const std::string& run_id) const {
+  std::optional<JobRecord> record = core_->coordinator().Record(run_id, Now());
+  if (record && record->attendees.empty() && record->verdict) record.reset();
+  return record;
 }
 
 void Daemon::Know(ConnectionId connection, const JoinRequest& join) {
@@ -301,7 +306,7 @@ absl::Status Daemon::Do(OpenCall& call, KeyValueStore& store) {
       if (const std::string* value = store.Get(request.key)) reply.value = *value;
       break;
   }
-  reply.incarnation = core_->coordinator().Record(request.run_id, Now())->incarnation;
+  reply.incarnation = RecordOf(request.run_id)->incarnation;
   if (const std::string* const value = store.Get(request.key)) call.value = *value;
   return status;
 }
@@ -314,7 +319,7 @@ void Daemon::Follow(std::optional<TimePoint> sent) {
     changed.insert(transition.run_id);
   }
   for (const std::string& run_id : changed) {
-    const std::optional<JobRecord> record = core_->coordinator().Record(run_id, Now());
+    const std::optional<JobRecord> record = RecordOf(run_id);
     world_.checks.attendance.OnChange(run_id, record, sent, world_.scheduler.now());
     if (record) continue;
     world_.incidents.Count(Incident::kJobForgotten);
@@ -346,8 +351,7 @@ void Daemon::TellStoreClient(const StoreAnswer& answer) {
   if (options_.durable && call.reply.done) {
     const StoreRequest& request = call.request;
     world_.checks.durability.OnAcknowledged(request.run_id, call.reply.incarnation,
-                                            core_->coordinator().Record(request.run_id, Now()),
-                                            request.key, call.value);
+                                            RecordOf(request.run_id), request.key, call.value);
   }
   world_.network.Tell(call.connection, call.reply);
 }
@@ -362,8 +366,7 @@ void Daemon::TellAgent(const Outgoing& outgoing) {
     const bool is_old = newest_[found->second.session] != outgoing.to;
     if (options_.durable && !(is_old && std::holds_alternative<Evicted>(outgoing.directive))) {
       world_.checks.durability.OnTold(found->second.run_id, found->second.session,
-                                      core_->coordinator().Record(found->second.run_id, Now()),
-                                      outgoing.directive);
+                                      RecordOf(found->second.run_id), outgoing.directive);
     }
   }
   Directive directive = outgoing.directive;

@@ -81,6 +81,8 @@ class Daemon final : public Network::Server {
   // Connections over which nothing comes for long are dead: the transport's pings find that.
   void Sweep();
   void Take(ConnectionId connection, const Upward& message, TimePoint sent);
+  // Of a job that has not come to its end.
+  std::optional<JobRecord> RecordOf(const std::string& run_id) const;
   void Know(ConnectionId connection, const JoinRequest& join);
   void HandOver(AgentId agent, Front& front, const Event& event);
   void Serve(ConnectionId connection, const StoreRequest& request);

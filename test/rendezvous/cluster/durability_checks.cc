@@ -22,6 +22,7 @@ JobRecord InMilliseconds(JobRecord record) {
   if (record.round.last_call_in) cut(*record.round.last_call_in);
   if (record.round.held_for) cut(*record.round.held_for);
   for (Duration& age : record.restart_ages) cut(age);
+  cut(record.workers_gone_in);
   for (AttendeeRecord& attendee : record.attendees) {
     cut(attendee.lease);
     cut(attendee.keep_alive);
@@ -34,6 +35,9 @@ JobRecord InMilliseconds(JobRecord record) {
 void DurabilityChecks::OnDurable(const std::string& run_id, const JobRecord* record) {
   if (record == nullptr) return;
   JobHistory& history = history_[run_id];
+  if (record->verdict) history.ended.emplace(record->incarnation, *record->verdict);
+  const bool forgotten = record->verdict && record->attendees.empty();
+  if (forgotten && record->incarnation == history.newest.incarnation) return;
   const RoundId now{record->incarnation, record->round.number};
   if (!NotNewer(history.newest, now)) {
     violations_.Add(Check::kRoundOrder,
@@ -42,7 +46,6 @@ void DurabilityChecks::OnDurable(const std::string& run_id, const JobRecord* rec
                                  history.newest.incarnation, ", round ", history.newest.number));
   }
   history.newest = now;
-  if (record->verdict) history.ended.insert(record->incarnation);
 }
 
 void DurabilityChecks::OnTold(const std::string& run_id, const SessionToken& session,
@@ -62,7 +65,8 @@ void DurabilityChecks::OnTold(const std::string& run_id, const SessionToken& ses
     if (lives && !NotNewer(assignment->id(), known.newest)) {
       what = "a round starts that is not on the disk";
     }
-    if (record != nullptr && record->round.number == assignment->round &&
+    if (record != nullptr && !record->attendees.empty() &&
+        record->round.number == assignment->round &&
         record->incarnation == assignment->incarnation &&
         (!record->round.complete || record->restarts != assignment->restart_count ||
          record->round.members.at(assignment->group_rank).group_rank != assignment->group_rank)) {
@@ -75,10 +79,10 @@ void DurabilityChecks::OnTold(const std::string& run_id, const SessionToken& ses
     }
   } else if (const auto* verdict = std::get_if<Verdict>(&directive)) {
     if (known.ended.empty() && now) what = "a verdict is told that is not on the disk";
-    if (record != nullptr && record->verdict && !(*record->verdict == *verdict) &&
-        known.ended.contains(record->incarnation)) {
-      what = "a verdict is told that is another on the disk";
-    }
+    const bool is_known =
+        std::any_of(known.ended.begin(), known.ended.end(),
+                    [verdict](const auto& ended) { return ended.second == *verdict; });
+    if (!known.ended.empty() && !is_known) what = "a verdict is told that is another on the disk";
   } else if (std::holds_alternative<Evicted>(directive)) {
     // It may have joined anew over another connection.
     if (record != nullptr && has_it(*record) && !(now && has_it(*now))) {
@@ -124,6 +128,8 @@ void DurabilityChecks::OnRestored(const JobRecord& written,
     have.round.held_for = want.round.held_for;
     have.round.gives_up_in = want.round.gives_up_in;
   }
+  // Those that were lost count their lease anew, as the others do.
+  if (have.workers_gone_in >= want.workers_gone_in) have.workers_gone_in = want.workers_gone_in;
   if (want == have) return;
   std::string what = "the job";
   if (!(want.round == have.round)) what = "its round";

@@ -37,7 +37,7 @@ class DurabilityChecks {
   // What has been on the disk at some time.
   struct JobHistory {
     RoundId newest;
-    std::set<Incarnation> ended;
+    std::map<Incarnation, Verdict> ended;
   };
 
   Violations& violations_;

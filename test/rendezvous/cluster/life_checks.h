@@ -15,15 +15,10 @@ class LifeChecks {
  public:
   explicit LifeChecks(Violations& violations) : violations_(violations) {}
 
-  // From now on or no longer is it looked at.
-  void Expect(bool expected) { expected_ = expected; }
-  // A daemon that remembers nothing has been started, and cannot know who has run in what.
-  void OnDaemonForgets() { ran_.clear(); }
-
   // The node, which is one agent process, is about to start workers.
   void OnWorkersStart(const std::string& node, const Assignment& assignment) {
     const auto [life, is_new] = ran_.try_emplace({node, assignment.run_id}, assignment.incarnation);
-    if (is_new || !expected_ || life->second == assignment.incarnation) return;
+    if (is_new || life->second == assignment.incarnation) return;
     violations_.Add(Check::kNextLife, absl::StrCat("job ", assignment.run_id, ": node ", node,
                                                    " has run in incarnation ", life->second,
                                                    ", and runs in ", assignment.incarnation));
@@ -31,7 +26,6 @@ class LifeChecks {
 
  private:
   Violations& violations_;
-  bool expected_ = false;
   std::map<std::pair<std::string, std::string>, Incarnation> ran_;  // by node and job
 };
 

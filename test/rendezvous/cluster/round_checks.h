@@ -40,6 +40,11 @@ class RoundChecks {
   void OnSuccess(const std::string& run_id, RoundId round, int group_rank);
   void OnVerdict(const std::string& run_id, Incarnation incarnation, const Verdict& verdict,
                  int max_restarts);
+  // Nobody can hold that this life of the job goes on.
+  bool MayHaveEnded(const std::string& run_id, Incarnation incarnation) {
+    const JobTruth& job = jobs_[run_id];
+    return !durable_ || job.verdicts.contains(incarnation) || job.newest.incarnation != incarnation;
+  }
   void OnOperatorClosed() { closed_ = true; }
 
   // Jobs' workers that run now.

@@ -19,20 +19,18 @@ constexpr Lease kLeases[] = {{seconds(3), Duration::zero()},
                              // before its own lease ends.
                              {seconds(10), seconds(1)}};
 constexpr Duration kLastCalls[] = {milliseconds(100), seconds(1), seconds(4)};
-constexpr Duration kJoinTimeouts[] = {seconds(60), seconds(90)};
+constexpr Duration kJoinTimeouts[] = {seconds(10), seconds(60), seconds(90)};
 constexpr worker::StopLadder::Duration kGraces[] = {
     milliseconds(100), seconds(1),   seconds(5),
     seconds(30),       seconds(100), worker::StopLadder::kForever};
-// With what SIGKILL takes, shorter than each of the join timeouts.
-constexpr worker::StopLadder::Duration kLongestGraceWithoutGaps = seconds(30);
 constexpr int kRestarts[] = {0, 1, 3, 10, 100};
 constexpr int kFailures[] = {0, 100, 1000};
 constexpr Duration kWork[] = {minutes(1), minutes(10), minutes(60)};
 
 }  // namespace
 
-Scenario MakeScenario(Random& random, const KnownGaps& gaps) {
-  Scenario scenario{.gaps = gaps};
+Scenario MakeScenario(Random& random) {
+  Scenario scenario;
   const int jobs = 2 + static_cast<int>(random.Below(4));
   for (int i = 0; i < jobs; ++i) {
     const int nodes = scenario.hosts / jobs;
@@ -49,18 +47,14 @@ Scenario MakeScenario(Random& random, const KnownGaps& gaps) {
                 .keep_alive = lease.keep_alive,
                 .max_restarts = random.OneOf(kRestarts)};
     if (random.Chance(1, 5)) settings.min_nodes = 1;
-    if (gaps.exact_ranks && random.Chance(1, 4)) {
+    if (random.Chance(1, 4)) {
       settings.exact_ranks = true;
-      settings.max_nodes = nodes;
-      settings.min_nodes = nodes;
+      // One for each of its hosts.
+      settings.max_nodes = (scenario.hosts - i + jobs - 1) / jobs;
+      settings.min_nodes = settings.max_nodes;
     }
     plan.ladder.grace = random.OneOf(kGraces);
     if (random.Chance(1, 3)) plan.health_check = launcher::Fitness::HealthCheck::kBeforeEachJoin;
-    if (gaps.short_join_timeouts) {
-      if (random.Chance(1, 2)) settings.join_timeout = seconds(10);
-    } else {
-      plan.ladder.grace = std::min(plan.ladder.grace, kLongestGraceWithoutGaps);
-    }
     if (random.Chance(1, 4)) settings.scale_up = ScaleUp::kNextRestart;
     if (random.Chance(1, 4)) {
       settings.restart = {.delay = milliseconds(500), .longest_delay = seconds(4)};

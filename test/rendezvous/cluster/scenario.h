@@ -11,16 +11,6 @@
 
 namespace muster::rendezvous {
 
-// What is left out, as the code does not bear it; each can be had by the command line.
-struct KnownGaps {
-  // Rounds that give up waiting while nodes that are not lost may still have workers.
-  bool short_join_timeouts = false;
-  // Agents that wake up when their job has ended, and begin its next life.
-  bool next_lives = false;
-  // Jobs with exact ranks, whose nodes are replaced before the first round.
-  bool exact_ranks = false;
-};
-
 // What one job's users have asked for, on every host alike.
 struct JobPlan {
   JobSettings settings;
@@ -35,7 +25,6 @@ struct Scenario {
   bool durable = true;
   // Nothing happens but that the daemon dies and comes back: no round may end by that.
   bool only_daemon_dies = false;
-  KnownGaps gaps;
   Duration longest_outage{};  // of the daemon
   int failures_per_1000_minutes = 0;
   int ignores_term_per_100 = 0;
@@ -49,6 +38,6 @@ struct Scenario {
   JoinRequest RequestOf(int host, int number) const;
 };
 
-Scenario MakeScenario(Random& random, const KnownGaps& gaps);
+Scenario MakeScenario(Random& random);
 
 }  // namespace muster::rendezvous

@@ -99,7 +99,7 @@ void SimAgent::Do(const launcher::CheckHealth&) {
 void SimAgent::Do(const launcher::AskForPlace& ask) {
   JoinRequest request = options_.request;
   request.after = ask.after.number;
-  request.ran_in = ask.after.incarnation;
+  request.ran_in = ran_in_ = ask.after.incarnation;
   request.unfit = ask.unfit;
   attendance_.Join(request);
 }
@@ -188,6 +188,8 @@ void SimAgent::CheckResult() {
   const std::string why(failed->status.message());
   // True when the node was silent too long: the job has ended without it, or goes on.
   if (absl::StrContains(why, "how the job ended is not known")) return;
+  const bool ended = world_.checks.rounds.MayHaveEnded(options_.request.run_id, ran_in_);
+  if (ended && absl::StrContains(why, "and how is not known any more")) return;
   if (absl::StrContains(why, "this node must not take part")) return;
   // An agent that was killed before may still have it, as far as the daemon knows.
   const bool has_rank = options_.request.settings.exact_ranks;

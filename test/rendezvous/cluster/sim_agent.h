@@ -84,6 +84,7 @@ class SimAgent {
   std::shared_ptr<SimWorkerGroup> group_;
   int health_checks_ = 0;  // that were begun or dropped
   Incarnation incarnation_ = 0;
+  Incarnation ran_in_ = 0;
   bool lost_ = false;    // the rendezvous
   bool killed_ = false;  // the workers of this group, as they may have been given up
   AttendanceLoop attendance_;

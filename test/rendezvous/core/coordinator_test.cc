@@ -172,6 +172,8 @@ class Player {
         restored.round.held_for = written.round.held_for;
         restored.round.gives_up_in = written.round.gives_up_in;
       }
+      // No lease is longer than an hour.
+      EXPECT_LE(written.workers_gone_in, std::chrono::hours(1)) << run_id;
       EXPECT_GE(restored.workers_gone_in, written.workers_gone_in);
       restored.workers_gone_in = written.workers_gone_in;
       EXPECT_EQ(restored, written);
