@@ -57,10 +57,13 @@ void HearDeathNotice(SharedPort::Socket connection, Driver& driver) {
 
 // What exists only while the server listens, in the order in which it depends on one another.
 struct Server::Listener {
-  Listener(boost::asio::io_context& io, const Server& server, Driver& driver)
+  Listener(boost::asio::io_context& io, Server& server, Driver& driver)
       : rendezvous(
             io, driver,
-            {.attending = [this](const Peer& peer) { return port ? port->Attend(peer) : nullptr; },
+            {.attending =
+                 [this, &server](const Peer& peer) {
+                   return server.Attend(port ? port->Attend(peer) : nullptr);
+                 },
              .knock_secret =
                  [&server](const SessionToken& session) { return server.knock_secret(session); }}),
         store(io, driver) {}
@@ -165,6 +168,16 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
   knock_key_ = key;
   port_ = port;
   return absl::OkStatus();
+}
+
+std::shared_ptr<void> Server::Attend(std::shared_ptr<void> connection) {
+  const auto count = [this](std::uint32_t now) {
+    attending_ = now;
+    if (last_word_) last_word_->SetAttending(now);
+  };
+  count(attending_ + 1);
+  return std::shared_ptr<void>(
+      this, [this, count, connection = std::move(connection)](void*) { count(attending_ - 1); });
 }
 
 KnockSecret Server::knock_secret(const SessionToken& session) const {

@@ -84,11 +84,15 @@ class Server {
  private:
   struct Listener;
 
+  // An agent attends over the network for as long as the result is held, which holds `connection`.
+  std::shared_ptr<void> Attend(std::shared_ptr<void> connection);
+
   boost::asio::io_context& io_;
   Driver driver_;
   std::unique_ptr<Listener> listener_;
   std::optional<KnockKey> knock_key_;
   std::optional<LastWord> last_word_;
+  std::uint32_t attending_ = 0;  // agents over the network
   std::uint16_t port_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "rendezvous/keeper/last_word.h"
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <new>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -55,7 +57,8 @@ void AwaitEndOf(pid_t parent) {
   close(ended.fd);
 }
 
-[[noreturn]] void Main(pid_t parent, const Sockets& sockets, const KnockKey& key) {
+[[noreturn]] void Main(pid_t parent, const Sockets& sockets, const KnockKey& key,
+                       const std::atomic<std::uint32_t>& attending) {
   setsid();
   prctl(PR_SET_NAME, "muster-lastword");
   CloseAllBut(sockets.span());
@@ -63,8 +66,11 @@ void AwaitEndOf(pid_t parent) {
 
   KnockDesk desk(sockets.span(), key, KnockWord::kGone);
   desk.Open();
-  const std::int64_t end = NowMs() + std::chrono::milliseconds(LastWord::kStay).count();
+  std::int64_t end = NowMs() + std::chrono::milliseconds(LastWord::kStay).count();
   for (;;) {
+    if (desk.answered() >= attending) {
+      end = std::min(end, NowMs() + std::chrono::milliseconds(LastWord::kLinger).count());
+    }
     const std::int64_t left = end - NowMs();
     if (left <= 0) break;
     pollfd knocking = {desk.fd(), POLLIN, 0};
@@ -84,6 +90,12 @@ absl::StatusOr<LastWord> LastWord::Start(std::span<const int> sockets, const Kno
   std::copy_n(sockets.begin(), kept.count, kept.fds.begin());
   std::sort(kept.fds.begin(), kept.fds.begin() + kept.count);
   const pid_t parent = getpid();
+  void* const memory = mmap(nullptr, sizeof(std::atomic<std::uint32_t>), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return absl::UnavailableError(absl::StrCat("mmap: ", std::strerror(errno)));
+  }
+  auto* const attending = new (memory) std::atomic<std::uint32_t>(0);
 
   // Until they are ignored in the child no signal may find the parent's handlers there.
   sigset_t all, before;
@@ -92,12 +104,15 @@ absl::StatusOr<LastWord> LastWord::Start(std::span<const int> sockets, const Kno
   const pid_t pid = fork();
   if (pid == 0) {
     IgnoreSignals();
-    Main(parent, kept, key);
+    Main(parent, kept, key, *attending);
   }
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(error)));
-  return LastWord(pid);
+  if (pid < 0) {
+    munmap(memory, sizeof *attending);
+    return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(error)));
+  }
+  return LastWord(pid, attending);
 }
 
 LastWord::~LastWord() {
@@ -105,6 +120,7 @@ LastWord::~LastWord() {
   kill(pid_, SIGKILL);
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  munmap(attending_, sizeof *attending_);
 }
 
 }  // namespace muster::rendezvous
