@@ -138,7 +138,7 @@ void Invariants::HearRefused(const Call& event, AgentId agent, TimePoint now) {
   const std::string lost_node = node.request.node.node_id;
   Forget(agent, now);
   job.gone_by = std::max(job.gone_by, gone_by);
-  job.lost.insert(lost_node);
+  if (job.rounds > 0) job.lost.insert(lost_node);
   if (may_have_workers && !job.running && !job.verdict) {
     job.held_until = std::max(job.held_until, gone_by);
   }
@@ -275,6 +275,7 @@ void Invariants::CheckRound(const Starting& round, TimePoint now) {
   job.round = first.round;
   job.ranks = std::move(ranks);
   job.running = true;
+  job.lost.clear();
   job.succeeded = 0;
   ++job.rounds;
 }
