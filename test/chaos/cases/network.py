@@ -220,7 +220,7 @@ def swizzle_clog(trial: Trial) -> None:
     "F53",
     "a firewall refuses connections",
     fault="between node3 and the daemon's host every packet is answered with a reset, both ways, until the others have "
-    "gone on; node3's workers ignore SIGTERM",
+    "gone on and node3 has ended; node3's workers ignore SIGTERM",
     expected="a refusal is not the daemon's word: its workers are dead before the others' next round. A daemon that "
     "remembers nothing and refuses when the lease is over is given up",
     goals=Goals(detect_ms=3500),
@@ -267,11 +267,12 @@ def _cut_off(trial: Trial, cut, heal, keep_state: bool = False, comes_back: bool
     trial.detected(SURVIVORS, begin)
     number = trial.recovered(SURVIVORS, begin)
     trial.expect_no_workers(["node3"])
-    healed = now()
-    heal(node)
     if not comes_back:
         trial.expect_exit("node3", 3)
+        heal(node)
         return trial.finish_job(but=("node3",))
+    healed = now()
+    heal(node)
     back = job.wait_running(NODES, number)
     trial.note("back", healed, job.timeline().started(back))
     trial.expect_restarts(0)
