@@ -322,6 +322,8 @@ void Daemon::Follow(std::optional<TimePoint> sent) {
     const std::optional<JobRecord> record = RecordOf(run_id);
     world_.checks.attendance.OnChange(run_id, record, sent, world_.scheduler.now());
     if (record) continue;
+    const std::optional<JobRecord> ended = core_->coordinator().Record(run_id, Now());
+    if (ended) world_.checks.rounds.OnForgotten(run_id, ended->incarnation);
     world_.incidents.Count(Incident::kJobForgotten);
     world_.Log(run_id, " is forgotten");
   }

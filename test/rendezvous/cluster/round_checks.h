@@ -40,10 +40,15 @@ class RoundChecks {
   void OnSuccess(const std::string& run_id, RoundId round, int group_rank);
   void OnVerdict(const std::string& run_id, Incarnation incarnation, const Verdict& verdict,
                  int max_restarts);
+  // The daemon holds that this life of the job has ended, whether or not anybody was there to hear.
+  void OnForgotten(const std::string& run_id, Incarnation incarnation) {
+    jobs_[run_id].forgotten.insert(incarnation);
+  }
   // Nobody can hold that this life of the job goes on.
   bool MayHaveEnded(const std::string& run_id, Incarnation incarnation) {
     const JobTruth& job = jobs_[run_id];
-    return !durable_ || job.verdicts.contains(incarnation) || job.newest.incarnation != incarnation;
+    return !durable_ || job.verdicts.contains(incarnation) || job.forgotten.contains(incarnation) ||
+           job.newest.incarnation != incarnation;
   }
   void OnOperatorClosed() { closed_ = true; }
 
@@ -62,6 +67,7 @@ class RoundChecks {
     RoundId newest;
     std::map<RoundNumber, RoundTruth> rounds;  // of the newest incarnation
     std::map<Incarnation, Verdict> verdicts;
+    std::set<Incarnation> forgotten;
     std::multiset<std::pair<Incarnation, RoundNumber>> alive;
   };
 
