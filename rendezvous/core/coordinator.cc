@@ -94,9 +94,7 @@ void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint no
     Handle(agent, Resume{request.session, request.connection}, now);
     if (!connections_.contains(agent)) return;
   }
-  const auto ended = ended_.find(agent);
-  const bool is_old = ended != ended_.end() && ended->second == request.session;
-  if (is_old && !request.session.empty()) return;
+  if (ended_sessions_.SaidBefore(request.session, agent, request.connection)) return;
   contests_.erase(agent);
   Attendance* attendance = Find(agent);
   if (attendance == nullptr && TellEnd(agent, request)) return;
@@ -105,7 +103,6 @@ void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint no
   if (objection.empty() && attendance == nullptr) GiveWay(request, now);
   if (objection.empty() && attendance == nullptr && AwaitHolder(agent, request, now)) return;
   if (!objection.empty()) {
-    ended_.erase(agent);
     Tell(agent, Refused{objection});
     if (attendance != nullptr) Remove(*attendance, "broke the protocol: " + objection, now);
     return;
@@ -226,18 +223,15 @@ void Coordinator::Handle(AgentId agent, const Resume& resume, TimePoint now) {
   if (connections_.contains(agent)) return;
   const auto found = sessions_.find(resume.session);
   if (found == sessions_.end()) {
-    ended_[agent] = resume.session;
     return Tell(agent, Evicted{"the rendezvous knows nothing, or no more, of this node"});
   }
   Attendance& attendance = attendances_.at(found->second);
   if (resume.connection < attendance.connection) {
-    ended_[agent] = resume.session;
     return Tell(agent, Refused{"this node has come back over another connection"});
   }
   attendance.connection = resume.connection;
   if (attendance.agent != 0) {
     connections_.erase(attendance.agent);
-    ended_[attendance.agent] = resume.session;
     Tell(attendance.agent, Refused{"this node has come back over another connection"});
   }
   connections_[agent] = attendance.id;
@@ -349,7 +343,6 @@ void Coordinator::Handle(AgentId agent, const Leaving& leaving, TimePoint now) {
 }
 
 void Coordinator::Handle(AgentId agent, const Goodbye& goodbye, TimePoint now) {
-  ended_.erase(agent);
   contests_.erase(agent);
   Attendance* const attendance = Find(agent);
   if (attendance == nullptr) return;
@@ -358,7 +351,6 @@ void Coordinator::Handle(AgentId agent, const Goodbye& goodbye, TimePoint now) {
 }
 
 void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint now) {
-  ended_.erase(agent);
   contests_.erase(agent);
   Attendance* const attendance = Find(agent);
   if (attendance == nullptr) return;
@@ -383,8 +375,6 @@ void Coordinator::AgentDied(const SessionToken& session, TimePoint now) {
   const auto found = sessions_.find(session);
   if (found == sessions_.end()) return;
   Attendance& attendance = attendances_.at(found->second);
-  // What it has said last may still be on its way.
-  if (attendance.agent != 0) ended_[attendance.agent] = session;
   Remove(attendance, "was lost: its agent died, and so did its workers", now);
   SettleContests(nullptr, now);
   Forward();
@@ -431,7 +421,6 @@ void Coordinator::EndLeases(TimePoint now) {
     std::string why = attendance.disconnected;
     if (why.empty()) {
       why = absl::StrCat("nothing was heard of it for ", Seconds(SelfFenceAfter(attendance.lease)));
-      ended_[attendance.agent] = attendance.session;
       Tell(attendance.agent, Evicted{absl::StrCat("this node was not heard of for ",
                                                   Seconds(SelfFenceAfter(attendance.lease)),
                                                   " and has lost its place")});
@@ -458,6 +447,7 @@ void Coordinator::Remove(Attendance& attendance, const std::string& why, TimePoi
   leases_.erase({attendance.lease_ends, id});
   connections_.erase(attendance.agent);
   sessions_.erase(attendance.session);
+  ended_sessions_.Add(attendance.session, attendance.agent, attendance.connection, now);
   attendances_.erase(id);
   job->Leave(id, why, now, gone_by);
   // Before anything else is removed, so that who is told to start and lost in one call is not left

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rendezvous/core/directive.h"
+#include "rendezvous/core/ended_sessions.h"
 #include "rendezvous/core/event.h"
 #include "rendezvous/core/job.h"
 #include "rendezvous/core/record.h"
@@ -174,9 +175,7 @@ class Coordinator {
   std::map<AttendeeId, Attendance> attendances_;
   std::unordered_map<AgentId, AttendeeId> connections_;
   std::unordered_map<SessionToken, AttendeeId> sessions_;
-  // Sessions that have ended, or go on over another connection, by a connection that may not have
-  // heard of it yet: what was sent before must not be taken for the beginning of another.
-  std::unordered_map<AgentId, SessionToken> ended_;
+  EndedSessions ended_sessions_;
   std::set<std::pair<TimePoint, AttendeeId>> leases_;
   // How the last job of a name that has ended did, and until when workers of it may run: another
   // job of the name waits for that. `number`: in which order they ended.
