@@ -33,8 +33,6 @@ void Attendance::Join(const JoinRequest& request, TimePoint now) {
   JoinRequest join = request;
   join.session = session_;
   join.connection = connection_;
-  // Rounds that another attendance ran are none of this one's.
-  if (standing_ != Standing::kAttends) join.after = kNoRound;
   said_.clear();
   said_.push_back(join);
   if (state_ == State::kIdle) {

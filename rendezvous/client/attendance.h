@@ -125,8 +125,7 @@ class Attendance {
   explicit Attendance(Options options);
 
   // What its agent wants. None of the three tells the listener anything but Left.
-  // Session, connection and, in another attendance than the last, `after` are filled in here; all
-  // else reaches the daemon as it is.
+  // Session and connection are filled in here; all else reaches the daemon as it is.
   void Join(const JoinRequest& request, TimePoint now);
   // Said now, and again on each connection until the next Join.
   void Say(Event event);

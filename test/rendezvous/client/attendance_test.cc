@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(Testdata, AttendanceTranscript,
                          [](const auto& info) { return TranscriptName(info.param); });
 
 // What a later version of the request brings must reach the daemon as the agent said it.
-TEST(AttendanceTest, OnlySessionConnectionAndAfterOfAJoinAreFilledIn) {
+TEST(AttendanceTest, OnlySessionAndConnectionOfAJoinAreFilledIn) {
   Attendance attendance({.new_session = [] { return "s1"; }});
   JoinRequest request{.run_id = "job",
                       .settings = {.min_nodes = 2, .max_nodes = 3},
@@ -251,7 +251,6 @@ TEST(AttendanceTest, OnlySessionConnectionAndAfterOfAJoinAreFilledIn) {
   const auto sent = std::get<Attendance::Send>(*attendance.NextAction());
   request.session = "s1";
   request.connection = 1;
-  request.after = kNoRound;
   EXPECT_EQ(std::get<JoinRequest>(sent.event), request);
 }
 
