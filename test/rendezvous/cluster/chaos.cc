@@ -190,6 +190,7 @@ void Chaos::Heal() {
   disk_.FullUntil(world_.scheduler.now());
   disk_.SlowUntil(milliseconds(1), world_.scheduler.now());
   world_.network.DaemonHostIsUp();
+  daemon_.Continue();
   if (!daemon_.runs()) daemon_.Start(kShortest);
   for (const auto& host : hosts_) {
     host->PowerOn();

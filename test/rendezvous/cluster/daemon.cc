@@ -122,6 +122,10 @@ void Daemon::Halt(Duration duration) {
   });
 }
 
+void Daemon::Continue() {
+  if (process_ != nullptr) process_->Continue();
+}
+
 void Daemon::CloseAll() {
   core_->Close("an operator said so", Now());
   Follow(std::nullopt);
@@ -319,11 +323,12 @@ void Daemon::Follow(std::optional<TimePoint> sent) {
     changed.insert(transition.run_id);
   }
   for (const std::string& run_id : changed) {
+    const std::optional<JobRecord> all = core_->coordinator().Record(run_id, Now());
+    if (all) world_.checks.durability.OnDecided(*all);
     const std::optional<JobRecord> record = RecordOf(run_id);
     world_.checks.attendance.OnChange(run_id, record, sent, world_.scheduler.now());
     if (record) continue;
-    const std::optional<JobRecord> ended = core_->coordinator().Record(run_id, Now());
-    if (ended) world_.checks.rounds.OnForgotten(run_id, ended->incarnation);
+    if (all) world_.checks.rounds.OnForgotten(run_id, all->incarnation);
     world_.incidents.Count(Incident::kJobForgotten);
     world_.Log(run_id, " is forgotten");
   }

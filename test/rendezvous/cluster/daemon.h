@@ -41,6 +41,8 @@ class Daemon final : public Network::Server {
   void Kill(bool power_loss, bool keeper);
   bool runs() const { return process_ != nullptr; }
   void Halt(Duration duration);
+  // Ends a halt.
+  void Continue();
   // Everything has an end: nobody attends, nothing waits.
   bool idle() const { return runs() && core_->idle(); }
   // Null while it does not run.

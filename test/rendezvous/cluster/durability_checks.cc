@@ -32,6 +32,18 @@ JobRecord InMilliseconds(JobRecord record) {
 
 }  // namespace
 
+// It is on the disk, or its life is over and a later one is there: one write may cover the end of
+// the one and the beginning of the other.
+bool DurabilityChecks::JobHistory::MayTell(const Verdict& verdict) const {
+  const auto is_it = [&verdict](const auto& end) { return end.second == verdict; };
+  return std::any_of(ended.begin(), ended.end(), is_it) ||
+         std::any_of(decided.begin(), decided.lower_bound(newest.incarnation), is_it);
+}
+
+void DurabilityChecks::OnDecided(const JobRecord& record) {
+  if (record.verdict) history_[record.run_id].decided[record.incarnation] = *record.verdict;
+}
+
 void DurabilityChecks::OnDurable(const std::string& run_id, const JobRecord* record) {
   if (record == nullptr) return;
   JobHistory& history = history_[run_id];
@@ -79,10 +91,9 @@ void DurabilityChecks::OnTold(const std::string& run_id, const SessionToken& ses
     }
   } else if (const auto* verdict = std::get_if<Verdict>(&directive)) {
     if (known.ended.empty() && now) what = "a verdict is told that is not on the disk";
-    const bool is_known =
-        std::any_of(known.ended.begin(), known.ended.end(),
-                    [verdict](const auto& ended) { return ended.second == *verdict; });
-    if (!known.ended.empty() && !is_known) what = "a verdict is told that is another on the disk";
+    if (!known.ended.empty() && !known.MayTell(*verdict)) {
+      what = "a verdict is told that is another on the disk";
+    }
   } else if (std::holds_alternative<Evicted>(directive)) {
     // It may have joined anew over another connection.
     if (record != nullptr && has_it(*record) && !(now && has_it(*now))) {

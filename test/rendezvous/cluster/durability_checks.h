@@ -20,6 +20,8 @@ class DurabilityChecks {
   DurabilityChecks(Violations& violations, const Disk& disk)
       : violations_(violations), disk_(disk) {}
 
+  // The daemon thinks so of a job now, whether or not it is on the disk.
+  void OnDecided(const JobRecord& record);
   // A job's state has become durable (see Disk::on_durable).
   void OnDurable(const std::string& run_id, const JobRecord* record);
   // A daemon tells something to an agent that attends, or did, `run_id` by `session`; `now` is what
@@ -34,10 +36,13 @@ class DurabilityChecks {
   void OnRestored(const JobRecord& written, const std::optional<JobRecord>& restored);
 
  private:
-  // What has been on the disk at some time.
   struct JobHistory {
+    // What has been on the disk at some time.
     RoundId newest;
     std::map<Incarnation, Verdict> ended;
+    std::map<Incarnation, Verdict> decided;
+
+    bool MayTell(const Verdict& verdict) const;
   };
 
   Violations& violations_;

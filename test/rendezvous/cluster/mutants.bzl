@@ -34,6 +34,7 @@ def mutant(name, file, old, new):
             "//rendezvous/client:attendance",
             "//rendezvous/client:lease_keeper",
             "//rendezvous/core:coordinator",
+            "//rendezvous/core:ended_sessions",
             "//rendezvous/wire:record_wire",
             "//worker:dead_mans_switch",
             "//worker:group_life",

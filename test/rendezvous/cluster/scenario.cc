@@ -71,6 +71,9 @@ Scenario MakeScenario(Random& random) {
   scenario.only_daemon_dies = kind == 1;
   if (scenario.only_daemon_dies) {
     scenario.failures_per_1000_minutes = 0;
+    // All runs by the end of the quiet start.
+    scenario.ignores_term_per_100 = 0;
+    scenario.ends_slowly_per_100 = 0;
     scenario.work = minutes(100'000);
     scenario.longest_outage = seconds(120);
   }

@@ -59,7 +59,8 @@ void WorkerProcesses::StartOne() {
   PlanWork(index);
   if (!world_.random.Chance(habits_.leaves_child_per_100, 100)) return;
   After(world_.random.Between(milliseconds(1), seconds(2)), [this, index] {
-    if (processes_[index].runs) Add(-1);
+    // The kernel lets none fork that is about to be killed.
+    if (processes_[index].runs && !processes_[index].killed) Add(-1);
   });
 }
 
