@@ -19,8 +19,8 @@ namespace muster::rendezvous {
 // Not thread-safe.
 class EndedSessions {
  public:
-  // The attendance that has ended at `now` was heard over `agent` (0: its connection had ended), the
-  // one of the session's connections with this number, and over none with a greater one.
+  // The attendance that has ended at `now` was heard over `agent` (0: its connection had ended),
+  // the one of the session's connections with this number, and over none with a greater one.
   void Add(const SessionToken& session, AgentId agent, std::uint64_t connection, TimePoint now);
 
   // A Join of this session, over this connection, was said before the session's end.

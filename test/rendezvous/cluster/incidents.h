@@ -58,6 +58,7 @@ enum class Incident {
   kUnfit,
   kStartTooLate,
   kGraceKept,
+  kLeftInPeace,
   kRestart,
   kSpare,
   kVerdictSucceeded,
@@ -74,7 +75,7 @@ enum class Incident {
   kHeldCallCancelled,
   kCancelledBeforeItCame,
 };
-inline constexpr std::array<std::string_view, 63> kIncidentNames = {
+inline constexpr std::array<std::string_view, 64> kIncidentNames = {
     "partition",
     "one-way loss up",
     "one-way loss down",
@@ -123,6 +124,7 @@ inline constexpr std::array<std::string_view, 63> kIncidentNames = {
     "node unfit",
     "start too late",
     "grace kept when the rendezvous is gone",
+    "job whose nodes are left in peace",
     "restart",
     "spare",
     "verdict: succeeded",

@@ -23,8 +23,12 @@ class RoundChecks {
   // A daemon that forgets its jobs when it dies cannot know of the workers of its last life; that
   // those end by themselves is kLongLived's.
   void DaemonForgets() { durable_ = false; }
-  // From now on, or no longer, nothing happens that may end a round of these jobs.
-  void ExpectNoNewRounds(bool expected) { no_new_rounds_ = expected; }
+  // From now on nothing happens that may end the round of this job.
+  void ExpectNoNewRound(const std::string& run_id);
+  // Anything may happen to all of them.
+  void ExpectNewRounds() {
+    for (auto& [run_id, job] : jobs_) job.stays_as_it_is = false;
+  }
 
   // `node` acts upon it; the first time tells what the round is.
   void OnAssignment(const std::string& node, const Assignment& assignment);
@@ -69,6 +73,7 @@ class RoundChecks {
     std::map<Incarnation, Verdict> verdicts;
     std::set<Incarnation> forgotten;
     std::multiset<std::pair<Incarnation, RoundNumber>> alive;
+    bool stays_as_it_is = false;
   };
 
   void OnNewRound(JobTruth& job, const Assignment& assignment);
@@ -77,7 +82,6 @@ class RoundChecks {
   Violations& violations_;
   Incidents& incidents_;
   bool durable_ = true;
-  bool no_new_rounds_ = false;
   bool closed_ = false;
   std::size_t running_ = 0;
   std::map<std::string, TimePoint> leases_;  // by node

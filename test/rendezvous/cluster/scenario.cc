@@ -68,7 +68,7 @@ Scenario MakeScenario(Random& random) {
   scenario.longest_outage = random.Chance(1, 4) ? seconds(120) : seconds(10);
   const std::int64_t kind = random.Below(10);
   scenario.durable = kind != 0 && kind != 2 && kind != 3;
-  scenario.only_daemon_dies = kind == 1;
+  scenario.only_daemon_dies = kind == 1 || kind == 4;
   if (scenario.only_daemon_dies) {
     scenario.failures_per_1000_minutes = 0;
     // All runs by the end of the quiet start.
