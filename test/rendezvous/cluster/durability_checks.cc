@@ -90,10 +90,8 @@ void DurabilityChecks::OnTold(const std::string& run_id, const SessionToken& ses
       what = absl::StrCat("round ", stop->round, " is stopped that goes on on the disk");
     }
   } else if (const auto* verdict = std::get_if<Verdict>(&directive)) {
-    if (known.ended.empty() && now) what = "a verdict is told that is not on the disk";
-    if (!known.ended.empty() && !known.MayTell(*verdict)) {
-      what = "a verdict is told that is another on the disk";
-    }
+    const bool any = now || !known.ended.empty();
+    if (any && !known.MayTell(*verdict)) what = "a verdict is told that is not on the disk";
   } else if (std::holds_alternative<Evicted>(directive)) {
     // It may have joined anew over another connection.
     if (record != nullptr && has_it(*record) && !(now && has_it(*now))) {

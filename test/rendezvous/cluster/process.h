@@ -22,9 +22,13 @@ class Process : public std::enable_shared_from_this<Process> {
   Process(Scheduler& scheduler, Random& random) : scheduler_(scheduler), random_(random) {}
 
   // Something came from the network, the disk or a child.
-  void Do(Task task) { Run(from_outside_, std::move(task)); }
+  template <typename F>
+  void Do(F&& task) {
+    Run(from_outside_, std::forward<F>(task));
+  }
   // A timer of the process.
-  void After(Duration delay, Task task) {
+  template <typename F>
+  void After(Duration delay, F task) {
     scheduler_.After(delay, [weak = weak_from_this(), task = std::move(task)]() mutable {
       if (const auto process = weak.lock()) process->Run(process->from_timers_, std::move(task));
     });
@@ -51,10 +55,16 @@ class Process : public std::enable_shared_from_this<Process> {
   bool killed() const { return killed_; }
 
  private:
-  void Run(std::deque<Task>& waiting, Task task) {
+  // Most of what happens is done at once: it is made a Task, which may have to be allocated, only if
+  // it has to wait.
+  template <typename F>
+  void Run(std::deque<Task>& waiting, F&& task) {
     if (killed_) return;
-    if (stopped_) return waiting.push_back(std::move(task));
-    task();
+    if (stopped_) {
+      waiting.push_back(std::forward<F>(task));
+    } else {
+      task();
+    }
   }
 
   Scheduler& scheduler_;

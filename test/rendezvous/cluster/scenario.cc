@@ -14,7 +14,7 @@ struct Lease {
 };
 constexpr Lease kLeases[] = {{seconds(3), Duration::zero()},
                              {seconds(3), seconds(1)},
-                             {milliseconds(500), milliseconds(100)},
+                             {seconds(1), Duration::zero()},
                              // An agent gives a connection up, which ends it at the daemon, long
                              // before its own lease ends.
                              {seconds(10), seconds(1)}};

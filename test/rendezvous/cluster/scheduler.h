@@ -19,7 +19,15 @@ class Scheduler {
 
   TimePoint now() const { return now_; }
   void At(TimePoint time, Task task) {
-    heap_.push_back({std::max(time, now_), ++last_order_, std::move(task)});
+    std::size_t place = tasks_.size();
+    if (free_.empty()) {
+      tasks_.push_back(std::move(task));
+    } else {
+      place = free_.back();
+      free_.pop_back();
+      tasks_[place] = std::move(task);
+    }
+    heap_.push_back({std::max(time, now_), ++last_order_, place});
     std::push_heap(heap_.begin(), heap_.end());
   }
   void After(Duration delay, Task task) { At(now_ + delay, std::move(task)); }
@@ -28,10 +36,12 @@ class Scheduler {
   bool Step() {
     if (heap_.empty()) return false;
     std::pop_heap(heap_.begin(), heap_.end());
-    Entry entry = std::move(heap_.back());
+    const Entry entry = heap_.back();
     heap_.pop_back();
     now_ = entry.time;
-    entry.task();
+    const Task task = std::exchange(tasks_[entry.place], nullptr);
+    free_.push_back(entry.place);
+    task();
     return true;
   }
 
@@ -41,7 +51,7 @@ class Scheduler {
   struct Entry {
     TimePoint time;
     std::uint64_t order = 0;
-    Task task;
+    std::size_t place = 0;  // of its task
     bool operator<(const Entry& other) const {  // the first is the greatest
       return time != other.time ? time > other.time : order > other.order;
     }
@@ -50,6 +60,9 @@ class Scheduler {
   TimePoint now_{std::chrono::hours(1)};
   std::uint64_t last_order_ = 0;
   std::vector<Entry> heap_;
+  // Apart, as a heap moves its entries about.
+  std::vector<Task> tasks_;
+  std::vector<std::size_t> free_;
 };
 
 }  // namespace muster::rendezvous
