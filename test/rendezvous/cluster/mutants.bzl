@@ -24,7 +24,12 @@ def mutant(name, file, old, new):
     native.cc_binary(
         name = "mutant_" + name,
         srcs = ["mutant_%s.cc" % name],
-        copts = ["-O1", "-Wno-unused-parameter", "-Wno-unused-variable"],
+        copts = [
+            "-O1",
+            "-Wno-misleading-indentation",
+            "-Wno-unused-parameter",
+            "-Wno-unused-variable",
+        ],
         tags = ["manual"],  # built and run by scripts/soak.sh: it takes some ten minutes
         testonly = True,
         deps = [
@@ -35,6 +40,7 @@ def mutant(name, file, old, new):
             "//rendezvous/client:lease_keeper",
             "//rendezvous/core:coordinator",
             "//rendezvous/core:ended_sessions",
+            "//rendezvous/core:store_calls",
             "//rendezvous/wire:record_wire",
             "//worker:dead_mans_switch",
             "//worker:group_life",
