@@ -263,7 +263,8 @@ void Attendance::GiveUp() {
 
 void Attendance::Beat(TimePoint now) {
   next_beat_ = now + welcome_.keep_alive;
-  Do(Send{KeepAlive{keeper_.Beat(now)}});
+  const std::int64_t heard = keeper_.last_heard();
+  Do(Send{KeepAlive{keeper_.Beat(now), heard}});
 }
 
 void Attendance::MoveDeadline() {

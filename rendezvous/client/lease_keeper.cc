@@ -17,6 +17,7 @@ std::int64_t LeaseKeeper::Beat(TimePoint now) {
 }
 
 void LeaseKeeper::OnHeard(std::int64_t number) {
+  last_heard_ = std::max(last_heard_, number);
   const auto beat = unanswered_.find(number);
   if (beat == unanswered_.end()) return;
   Answered(beat->second);

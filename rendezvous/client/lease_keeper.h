@@ -33,6 +33,8 @@ class LeaseKeeper {
   std::int64_t Beat(TimePoint now);
   // That one was answered.
   void OnHeard(std::int64_t number);
+  // The last that was; 0: none.
+  std::int64_t last_heard() const { return last_heard_; }
 
   // At some time after `began` the daemon was dead, and nobody decided anything in its place.
   void OnNobodyDecides(TimePoint began);
@@ -58,6 +60,7 @@ class LeaseKeeper {
   bool durable_ = false;
   std::optional<TimePoint> answered_;  // when the last that was answered was sent
   std::int64_t last_beat_ = 0;
+  std::int64_t last_heard_ = 0;
   std::map<std::int64_t, TimePoint> unanswered_;  // beats, and when they were sent
 };
 

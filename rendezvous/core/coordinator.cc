@@ -24,8 +24,6 @@ constexpr std::size_t kLongestSession = 64;
 constexpr int kReattachPart = 3;
 // A Tick later than this did not wait for its turn: the whole process stood still.
 constexpr Duration kHalt = std::chrono::milliseconds(250);
-// What an agent had said before it died has been heard by then.
-constexpr Duration kLastWordsTake = std::chrono::milliseconds(250);
 
 std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
   if (settings.min_nodes < 1 || settings.max_nodes < settings.min_nodes ||
@@ -84,7 +82,7 @@ std::string NodeCounts(const JobSettings& settings) {
 
 void Coordinator::Hear(AgentId agent, const Event& event, TimePoint now) {
   std::visit([&](const auto& kind) { Handle(agent, kind, now); }, event);
-  SettleContests(Find(agent), now);
+  SettleContests(now);
   Forward();
 }
 
@@ -175,7 +173,7 @@ bool Coordinator::AwaitHolder(AgentId agent, const JoinRequest& request, TimePoi
     Tell(agent, Refused{job->second->RefuseRank(request.node, *holder, now)});
     return true;
   }
-  contests_[agent] = {request, *holder, now};
+  contests_[agent] = {request, *holder};
   Tell(agent,
        Waiting{kNoRound, absl::StrCat("node rank ", request.node.rank_hint.value_or(0), " of job '",
                                       request.run_id, "' is node ", job->second->HostOf(*holder),
@@ -184,21 +182,31 @@ bool Coordinator::AwaitHolder(AgentId agent, const JoinRequest& request, TimePoi
   return true;
 }
 
-void Coordinator::SettleContests(const Attendance* heard, TimePoint now) {
-  const AttendeeId heard_of = heard == nullptr ? 0 : heard->id;
+void Coordinator::WitnessLife(AttendeeId holder, const KeepAlive& beat) {
+  for (auto& [agent, contest] : contests_) {
+    if (contest.holder != holder) continue;
+    if (!contest.answered) {
+      contest.answered = beat.number;
+    } else if (beat.heard >= *contest.answered) {
+      contest.holder_lives = true;
+    }
+  }
+}
+
+void Coordinator::SettleContests(TimePoint now) {
   for (auto next = contests_.begin(); next != contests_.end();) {
     const auto at = next++;
     const Contest& contest = at->second;
     const auto job = jobs_.find(contest.request.run_id);
     const bool stands =
         job != jobs_.end() && job->second->HolderOfRank(contest.request.node) == contest.holder;
-    const bool lives = contest.holder == heard_of && now >= contest.since + kLastWordsTake;
-    if (stands && !lives) continue;
+    if (stands && !contest.holder_lives) continue;
     const AgentId agent = at->first;
+    const AttendeeId holder = contest.holder;
     const JoinRequest request = contest.request;
     contests_.erase(at);
     if (stands) {
-      Tell(agent, Refused{job->second->RefuseRank(request.node, heard_of, now)});
+      Tell(agent, Refused{job->second->RefuseRank(request.node, holder, now)});
     } else {
       // It may have to wait for another holder; that one comes later.
       Handle(agent, request, now);
@@ -322,7 +330,10 @@ Coordinator::Attendance* Coordinator::FindAndRenew(AgentId agent, TimePoint now)
 }
 
 void Coordinator::Handle(AgentId agent, const KeepAlive& beat, TimePoint now) {
-  if (FindAndRenew(agent, now) != nullptr) Tell(agent, Heard{beat.number});
+  const Attendance* const attendance = FindAndRenew(agent, now);
+  if (attendance == nullptr) return;
+  Tell(agent, Heard{beat.number});
+  WitnessLife(attendance->id, beat);
 }
 
 void Coordinator::Handle(AgentId agent, const WorkersStarted& started, TimePoint now) {
@@ -356,7 +367,7 @@ void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint 
   if (attendance == nullptr) return;
   if (attendance->session.empty() || attendance->lease == Duration::zero()) {
     Remove(*attendance, absl::StrCat("was lost: ", why), now);
-    SettleContests(nullptr, now);
+    SettleContests(now);
     return Forward();
   }
   connections_.erase(agent);
@@ -376,7 +387,7 @@ void Coordinator::AgentDied(const SessionToken& session, TimePoint now) {
   if (found == sessions_.end()) return;
   Attendance& attendance = attendances_.at(found->second);
   Remove(attendance, "was lost: its agent died, and so did its workers", now);
-  SettleContests(nullptr, now);
+  SettleContests(now);
   Forward();
 }
 
@@ -387,7 +398,7 @@ void Coordinator::Drain(const std::string& why) {
 void Coordinator::Close(const std::string& why, TimePoint now) {
   for (auto& [run_id, job] : jobs_) job->Close(why, now);
   ForgetAbandoned(now);
-  SettleContests(nullptr, now);
+  SettleContests(now);
   Forward();
 }
 
@@ -400,7 +411,7 @@ void Coordinator::Tick(TimePoint now) {
   EndLeases(now);
   for (auto& [run_id, job] : jobs_) job->Tick(now);
   ForgetAbandoned(now);
-  SettleContests(nullptr, now);
+  SettleContests(now);
   Forward();
 }
 

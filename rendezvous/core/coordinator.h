@@ -139,8 +139,11 @@ class Coordinator {
   // The node asks for an exact rank that another one has. Whether that one is there is not known
   // before it is heard of again, or lost: until then the newcomer waits, and true is returned.
   bool AwaitHolder(AgentId agent, const JoinRequest& request, TimePoint now);
-  // Goes on with newcomers whose holder is gone, or is the one that was `heard` of just now.
-  void SettleContests(const Attendance* heard, TimePoint now);
+  // A beat may have been long on its way, and its sender be dead: only one that was sent after the
+  // answer to an earlier one, heard in the contest, shows that a holder lives.
+  void WitnessLife(AttendeeId holder, const KeepAlive& beat);
+  // Goes on with newcomers whose holder is gone, or is known to live.
+  void SettleContests(TimePoint now);
   // A node that must not take part says so.
   void TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimePoint now);
   Attendance& Open(AgentId agent, const JoinRequest& request, TimePoint now);
@@ -191,7 +194,9 @@ class Coordinator {
   struct Contest {
     JoinRequest request;
     AttendeeId holder = 0;
-    TimePoint since{};
+    // The first beat of the holder that was answered in the contest.
+    std::optional<std::int64_t> answered{};
+    bool holder_lives = false;
   };
   std::map<AgentId, Contest> contests_;
   std::string draining_;  // why, when Drain was called

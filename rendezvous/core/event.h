@@ -23,6 +23,9 @@ struct Resume {
 // A sign of life, answered with Heard. Every other event is one, too.
 struct KeepAlive {
   std::int64_t number = 0;
+  // The last that the agent has heard an answer to; 0: none. It was alive after that answer was
+  // sent, however late this arrives.
+  std::int64_t heard = 0;
 
   bool operator==(const KeepAlive&) const = default;
 };

@@ -145,6 +145,7 @@ struct EventWriter {
   }
   void operator()(const KeepAlive& beat) const {
     wire->mutable_keep_alive()->set_number(beat.number);
+    wire->mutable_keep_alive()->set_heard(beat.heard);
   }
   void operator()(const WorkersStarted& started) const {
     wire->mutable_workers_started()->set_round(started.round.number);
@@ -178,7 +179,7 @@ Event FromWire(const v1::AgentEvent& wire) {
     case v1::AgentEvent::kResume:
       return Resume{wire.resume().session(), wire.resume().connection()};
     case v1::AgentEvent::kKeepAlive:
-      return KeepAlive{wire.keep_alive().number()};
+      return KeepAlive{wire.keep_alive().number(), wire.keep_alive().heard()};
     case v1::AgentEvent::kWorkersStarted:
       return WorkersStarted{{wire.workers_started().incarnation(), wire.workers_started().round()}};
     case v1::AgentEvent::kWorkersExited:

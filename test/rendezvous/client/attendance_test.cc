@@ -46,7 +46,10 @@ struct EventText {
   std::string operator()(const Resume& resume) const {
     return absl::StrCat("resume ", resume.session, ", connection ", resume.connection);
   }
-  std::string operator()(const KeepAlive& beat) const { return absl::StrCat("beat ", beat.number); }
+  std::string operator()(const KeepAlive& beat) const {
+    return absl::StrCat("beat ", beat.number,
+                        beat.heard > 0 ? absl::StrCat(", heard ", beat.heard) : "");
+  }
   std::string operator()(const WorkersStarted& started) const {
     return absl::StrCat("started ", started.round.number);
   }

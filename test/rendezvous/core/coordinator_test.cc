@@ -7,7 +7,7 @@
 //        [ran=1 (workers in the life that this node started last)] [unfit=WHY] [later=1]
 //        [window=MS] [delay=MS] [longest_delay=MS] [no_progress=N] ...
 //   resume NODE session=S
-//   beat NODE [number=N]           a keep-alive
+//   beat NODE [number=N] [heard=N]      a keep-alive
 //   started NODE round=N [of=NODE] of=: of the job that this other node attends
 //   succeeded NODE round=N         its workers have all exited with 0
 //   failed NODE round=N rank=R code=C | signal=S [final=1] [before_first_beat=1]
@@ -123,7 +123,7 @@ class Player {
                           static_cast<std::uint64_t>(words.Get("connection", 0))};
       coordinator_->Hear(agent, resume, now);
     } else if (command == "beat") {
-      coordinator_->Hear(agent, KeepAlive{words.Get("number", 1)}, now);
+      coordinator_->Hear(agent, KeepAlive{words.Get("number", 1), words.Get("heard", 0)}, now);
     } else if (command == "started") {
       coordinator_->Hear(agent, WorkersStarted{round}, now);
     } else if (command == "succeeded") {
