@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The long checks, beyond what each test run can afford:
-#   scripts/soak.sh [--sim-hours=10000] [--histories=500]
+#   scripts/soak.sh [--sim-hours=10000] [--histories=500] [--no-mutants]
 # Simulated clusters (test/rendezvous/cluster): so many hours of chaos, an hour for each seed, on all
 # processors. Exits with 0 if nothing was found; else the output names the seed, with which the run
 # can be seen event by event (cluster_simulation --first-seed=SEED --seeds=1 --trace).
@@ -12,11 +12,13 @@ cd "$(dirname "$0")/.."
 
 sim_hours=10000
 histories=500
+mutants=1
 first_seed=1000000  # beyond those of the tests
 for flag in "$@"; do
   case $flag in
     --sim-hours=*) sim_hours=${flag#*=} ;;
     --histories=*) histories=${flag#*=} ;;
+    --no-mutants) mutants=0 ;;
     *)
       echo "soak: unknown flag $flag" >&2
       exit 2
@@ -36,7 +38,7 @@ soak_simulation() {
   parts=$(nproc)
   each=$(((sim_hours + parts - 1) / parts))
   for ((part = 0; part < parts; part++)); do
-    "$binary" --first-seed=$((first_seed + part * each)) --seeds="$each" > "$logs/$part" 2>&1 &
+    "$binary" --first-seed=$((first_seed + part * each)) --seeds="$each" > "$logs/$part" &
     pids+=($!)
   done
   for ((part = 0; part < parts; part++)); do
@@ -61,6 +63,7 @@ soak_histories() {
 # ------------------------------------------------------------------------------------- mutants
 # The simulation with one mistake each in the code that it simulates: says which check caught which.
 soak_mutants() {
+  ((mutants)) || return 0
   echo "soak: mutants"
   bazel test --test_output=all --nocache_test_results //test/rendezvous/cluster:all_mutants_test
 }

@@ -13,6 +13,9 @@
 namespace muster::rendezvous {
 namespace {
 
+// How often a long run says how far it has come.
+constexpr std::uint64_t kSeedsBetweenSigns = 500;
+
 struct Flags {
   std::uint64_t first_seed = 1;
   std::uint64_t seeds = 100;
@@ -51,7 +54,13 @@ int Main(const Flags& flags) {
     const ClusterResult result = SimulateCluster(options);
     simulated += result.simulated;
     incidents.Add(result.incidents);
-    if (result.failure.empty()) continue;
+    if (result.failure.empty()) {
+      const std::uint64_t done = seed - flags.first_seed + 1;
+      if (done % kSeedsBetweenSigns == 0) {
+        std::cerr << "seed " << seed << ": " << done << " of " << flags.seeds << " done\n";
+      }
+      continue;
+    }
     std::cout << result.failure << "\ncaught by " << result.check << " at seed " << seed << "\n";
     return 1;
   }
