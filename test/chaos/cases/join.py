@@ -34,8 +34,8 @@ def one_too_many(trial: Trial) -> None:
     "a node rank given twice",
     fault="static mode; a third agent comes with --node-rank=1, which another has",
     expected="it exits with 3 and says who has the rank; the job does not notice",
-    detects="until it has exited, from its start on",
-    goals=Goals(detect_ms=100),
+    detects="until it has exited, from its start on; the node that has the rank is heard of twice meanwhile",
+    goals=Goals(detect_ms=3000),
 )
 def rank_twice(trial: Trial) -> None:
     job = trial.prepare_job(nnodes="2")
