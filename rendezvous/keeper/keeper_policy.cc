@@ -93,7 +93,7 @@ KeeperPolicy::Actions KeeperPolicy::OnDied(DaemonEnd end, TimePoint now) {
   since_ = now;
   Actions actions = {Log{
       true, absl::StrCat("the daemon ", Phrase(end), "; starting it again in ", InWords(pause_))}};
-  if (was_ready_ && !std::exchange(answers_, true)) actions.push_back(Answer{true});
+  if (was_ready_ && !std::exchange(answers_, true)) actions.emplace_back(Answer{true});
   return actions;
 }
 
@@ -114,7 +114,7 @@ KeeperPolicy::Actions KeeperPolicy::OnToldToReplace(TimePoint now) {
     return actions;
   }
   state_ = State::kReplaced;
-  actions.push_back(Signal{SIGTERM});
+  actions.emplace_back(Signal{SIGTERM});
   return actions;
 }
 
