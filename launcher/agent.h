@@ -21,9 +21,9 @@
 #include "launcher/run_state.h"
 #include "launcher/workers_store.h"
 #include "rendezvous/client/rendezvous_client.h"
-#include "worker/console.h"
-#include "worker/health_check.h"
-#include "worker/worker_group.h"
+#include "worker/group/health_check.h"
+#include "worker/group/worker_group.h"
+#include "worker/output/console.h"
 
 namespace muster::launcher {
 

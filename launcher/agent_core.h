@@ -18,7 +18,7 @@
 #include "launcher/run_state.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/types.h"
-#include "worker/group_result.h"
+#include "worker/group/group_result.h"
 
 namespace muster::launcher {
 

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/agent_event.h"
-#include "worker/unique_fd.h"
+#include "worker/process/unique_fd.h"
 
 namespace muster::launcher {
 

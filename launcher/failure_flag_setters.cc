@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "launcher/flag_setters.h"
 #include "launcher/seconds.h"
-#include "worker/stack_command.h"
+#include "worker/hang/stack_command.h"
 
 namespace muster::launcher {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "rendezvous/core/types.h"
-#include "worker/group_result.h"
+#include "worker/group/group_result.h"
 
 namespace muster::launcher {
 

@@ -14,10 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/launch_config.h"
-#include "worker/beat_socket.h"
-#include "worker/evidence.h"
-#include "worker/hang_watch.h"
-#include "worker/worker_group.h"
+#include "worker/group/worker_group.h"
+#include "worker/hang/beat_socket.h"
+#include "worker/hang/evidence.h"
+#include "worker/hang/hang_watch.h"
 
 namespace muster::launcher {
 

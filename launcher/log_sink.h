@@ -8,7 +8,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
-#include "worker/console.h"
+#include "worker/output/console.h"
 
 namespace muster::launcher {
 

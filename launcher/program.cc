@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "launcher/run_path.h"
-#include "worker/program.h"
+#include "worker/process/program.h"
 
 namespace muster::launcher {
 namespace {

@@ -10,7 +10,7 @@
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
 #include "rendezvous/descriptor_limit.h"
-#include "worker/descriptor_limit.h"
+#include "worker/process/descriptor_limit.h"
 
 namespace muster::launcher {
 namespace {

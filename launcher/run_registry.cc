@@ -18,7 +18,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "launcher/random_name.h"
-#include "worker/unique_fd.h"
+#include "worker/process/unique_fd.h"
 
 namespace muster::launcher {
 namespace {

@@ -17,7 +17,7 @@
 #include "absl/status/statusor.h"
 #include "launcher/environment.h"
 #include "launcher/run_info.h"
-#include "worker/unique_fd.h"
+#include "worker/process/unique_fd.h"
 
 namespace muster::launcher {
 

@@ -37,9 +37,9 @@ must_be_empty "the daemon that is shipped and the one that is simulated are one"
 must_be_empty "the agent that is shipped and the one that is simulated are one" \
   "(//launcher:agent_core + //launcher:agent_policy + //launcher:fitness) except (deps(//launcher:muster) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "the stop ladder that is shipped and the one that is simulated are one" \
-  "//worker:group_life except (deps(//worker:worker_group) intersect deps(//test/rendezvous/cluster:cluster))"
+  "//worker/group:group_life except (deps(//worker/group:worker_group) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "the guard that is shipped and the one that is simulated are one" \
-  "//worker:dead_mans_switch except (deps(//worker:orphan_guard) intersect deps(//test/rendezvous/cluster:cluster))"
+  "//worker/tree:dead_mans_switch except (deps(//worker/tree:orphan_guard) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "trainer stands on itself and the names of worker/env_names.h" \
   "(deps(//trainer/...) intersect $ours) except (//trainer/... + //worker:env_names + //worker:env_names.h)"
 must_be_empty "nothing but tests stands on launcher" \

@@ -33,7 +33,7 @@
 #include "rendezvous/core/phrases.h"
 #include "worker/env_names.h"
 #include "worker/failure_record.h"
-#include "worker/file_watchdog.h"
+#include "worker/hang/file_watchdog.h"
 
 namespace muster::launcher {
 namespace {

@@ -20,8 +20,8 @@
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
-#include "worker/console.h"
-#include "worker/worker_group.h"
+#include "worker/group/worker_group.h"
+#include "worker/output/console.h"
 
 namespace muster::worker {
 

@@ -1,6 +1,6 @@
-// What starting one process costs its parent, until exec: worker/spawn.h against posix_spawn. The
-// memory that the parent has touched is the argument, in MiB: fork() has to copy the page tables of
-// that, vfork() has not.
+// What starting one process costs its parent, until exec: worker/process/spawn.h against
+// posix_spawn. The memory that the parent has touched is the argument, in MiB: fork() has to copy
+// the page tables of that, vfork() has not.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "worker/spawn.h"
+#include "worker/process/spawn.h"
 
 namespace muster::worker {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <benchmark/benchmark.h>
 
-#include "worker/line_prefix.h"
-#include "worker/line_prefixer.h"
+#include "worker/output/line_prefix.h"
+#include "worker/output/line_prefixer.h"
 
 namespace muster::worker {
 namespace {

@@ -42,7 +42,7 @@ def mutant(name, file, old, new):
             "//rendezvous/core:ended_sessions",
             "//rendezvous/core:store_calls",
             "//rendezvous/wire:record_wire",
-            "//worker:dead_mans_switch",
-            "//worker:group_life",
+            "//worker/tree:dead_mans_switch",
+            "//worker/group:group_life",
         ],
     )

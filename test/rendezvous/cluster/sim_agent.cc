@@ -13,7 +13,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kLongestCheck = milliseconds(400);
-// What the user allows a health check, as launcher/ has it; worker/health_check.h ends one then.
+// What the user allows a health check, as launcher/ has it; worker/group/health_check.h ends one
+// then.
 constexpr Duration kCheckTimeout = seconds(10);
 
 }  // namespace

@@ -12,7 +12,7 @@ using worker::DeadMansSwitch;
 
 // From what wakes it until it runs.
 constexpr std::int64_t kLongestWake = 300;  // microseconds
-// As in worker/orphan_guard.cc.
+// As in worker/tree/orphan_guard.cc.
 constexpr Duration kHuntLimit = seconds(30);
 constexpr Duration kHuntPause = milliseconds(20);
 

@@ -1,5 +1,5 @@
 // The guard beside an agent's workers: the real DeadMansSwitch in a process of its own on the
-// simulated host, as worker/orphan_guard.cc has it; and what it says when the agent is dead.
+// simulated host, as worker/tree/orphan_guard.cc has it; and what it says when the agent is dead.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "test/rendezvous/cluster/network.h"
 #include "test/rendezvous/cluster/worker_processes.h"
 #include "test/rendezvous/cluster/world.h"
-#include "worker/dead_mans_switch.h"
+#include "worker/tree/dead_mans_switch.h"
 
 namespace muster::rendezvous {
 

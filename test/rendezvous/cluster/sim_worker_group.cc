@@ -11,7 +11,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration kSlowestStart = milliseconds(300);  // of one worker
-// Where there is no process to be had at first, as in worker/start_queue.cc.
+// Where there is no process to be had at first, as in worker/group/start_queue.cc.
 constexpr Duration kLongestRetry = seconds(2);
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The loop around the real GroupLife, with simulated processes and a simulated guard, as
-// worker/worker_group.cc has real ones.
+// worker/group/worker_group.cc has real ones.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 #include "test/rendezvous/cluster/sim_guard.h"
 #include "test/rendezvous/cluster/worker_processes.h"
 #include "test/rendezvous/cluster/world.h"
-#include "worker/group_life.h"
-#include "worker/group_result.h"
+#include "worker/group/group_life.h"
+#include "worker/group/group_result.h"
 #include "worker/stop_ladder.h"
 
 namespace muster::rendezvous {

@@ -1,0 +1,152 @@
+// Transcripts: signs of life and times go in, who is overdue comes out.
+#include "worker/hang/hang_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::worker {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class HangWatchTest : public testing::Test {
+ protected:
+  static HangWatch::Time At(milliseconds time) { return HangWatch::Time(seconds(1000) + time); }
+
+  // Everybody who is overdue: "1 after 10000" for a silence of ten seconds of rank 1.
+  static std::string Overdue(HangWatch& watch, milliseconds now) {
+    std::string text;
+    for (const Silence& silence : watch.Overdue(At(now))) {
+      text += (text.empty() ? "" : ", ") + std::to_string(silence.rank) + " after " +
+              std::to_string(silence.silent.count());
+      if (silence.before_first_sign) text += " from the start";
+      if (silence.last_step) text += " at step " + std::to_string(*silence.last_step);
+    }
+    return text;
+  }
+};
+
+TEST_F(HangWatchTest, ARankThatStopsBeatingIsToldOnce) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0, 1}, At(seconds(0)));
+  EXPECT_EQ(watch.NextDeadline(), std::nullopt) << "nobody has beaten yet";
+  watch.OnBeat(0, 1, At(seconds(1)));
+  watch.OnBeat(1, 1, At(seconds(2)));
+  EXPECT_EQ(watch.NextDeadline(), At(seconds(11)));
+  watch.OnBeat(0, 2, At(seconds(5)));
+  EXPECT_EQ(watch.NextDeadline(), At(seconds(12)));
+  EXPECT_EQ(Overdue(watch, milliseconds(11'999)), "");
+  EXPECT_EQ(Overdue(watch, seconds(12)), "1 after 10000 at step 1");
+  EXPECT_EQ(Overdue(watch, seconds(12)), "");
+  EXPECT_EQ(watch.NextDeadline(), At(seconds(15))) << "the other one's";
+}
+
+TEST_F(HangWatchTest, ANewSilenceIsToldAgain) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0}, At(seconds(0)));
+  watch.OnBeat(0, std::nullopt, At(seconds(1)));
+  EXPECT_EQ(Overdue(watch, seconds(11)), "0 after 10000");
+  watch.OnBeat(0, std::nullopt, At(seconds(20)));
+  EXPECT_EQ(Overdue(watch, seconds(30)), "0 after 10000");
+}
+
+TEST_F(HangWatchTest, TheFirstBeatHasATimeOfItsOwn) {
+  HangWatch watch({.timeout = seconds(10), .first_beat_timeout = seconds(60)});
+  watch.Start({0, 1}, At(seconds(0)));
+  EXPECT_EQ(watch.NextDeadline(), At(seconds(60)));
+  watch.OnBeat(0, std::nullopt, At(seconds(55)));
+  EXPECT_EQ(Overdue(watch, seconds(60)), "1 after 60000 from the start");
+  EXPECT_EQ(watch.NextDeadline(), At(seconds(65)));
+  EXPECT_TRUE(watch.had_beat(0));
+  EXPECT_FALSE(watch.had_beat(1));
+}
+
+TEST_F(HangWatchTest, AProgramThatNeverBeatsIsLeftAlone) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0}, At(seconds(0)));
+  EXPECT_EQ(Overdue(watch, seconds(100'000)), "");
+}
+
+TEST_F(HangWatchTest, OutputCountsWhereItIsAskedFor) {
+  HangWatch watch({.timeout = seconds(10), .output_counts = true});
+  watch.Start({0}, At(seconds(0)));
+  watch.OnOutput(0, At(seconds(5)));
+  watch.OnBeat(0, 3, At(seconds(7)));
+  watch.OnOutput(0, At(seconds(6)));
+  EXPECT_EQ(watch.NextDeadline(), At(seconds(17))) << "older output takes nothing back";
+  EXPECT_EQ(Overdue(watch, seconds(17)), "0 after 10000 at step 3");
+  watch.OnOutput(0, At(seconds(6)));
+  EXPECT_EQ(watch.NextDeadline(), std::nullopt) << "known output is no new sign of life";
+}
+
+TEST_F(HangWatchTest, OutputDoesNotCountWhereItIsNot) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0}, At(seconds(0)));
+  watch.OnBeat(0, std::nullopt, At(seconds(1)));
+  watch.OnOutput(0, At(seconds(9)));
+  EXPECT_EQ(Overdue(watch, seconds(11)), "0 after 10000");
+}
+
+TEST_F(HangWatchTest, OutputIsNoBeat) {
+  HangWatch watch({.timeout = seconds(10), .output_counts = true});
+  watch.Start({0}, At(seconds(0)));
+  watch.OnOutput(0, At(seconds(1)));
+  EXPECT_FALSE(watch.had_beat(0));
+}
+
+TEST_F(HangWatchTest, WhoHasExitedIsNotLate) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0}, At(seconds(0)));
+  watch.OnBeat(0, std::nullopt, At(seconds(1)));
+  watch.OnExited(0);
+  EXPECT_EQ(watch.NextDeadline(), std::nullopt);
+  watch.OnBeat(0, std::nullopt, At(seconds(2)));
+  EXPECT_EQ(Overdue(watch, seconds(12)), "") << "a beat that was still on its way";
+}
+
+TEST_F(HangWatchTest, BeatsOfRanksElsewhereCountForNothing) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({4, 5}, At(seconds(0)));
+  watch.OnBeat(0, std::nullopt, At(seconds(1)));
+  EXPECT_EQ(watch.NextDeadline(), std::nullopt);
+  EXPECT_FALSE(watch.had_beat(0));
+}
+
+TEST_F(HangWatchTest, ARoundKnowsNothingOfTheOneBefore) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0}, At(seconds(0)));
+  watch.OnBeat(0, 9, At(seconds(1)));
+  watch.Start({0}, At(seconds(5)));
+  EXPECT_EQ(watch.NextDeadline(), std::nullopt);
+  EXPECT_FALSE(watch.had_beat(0));
+}
+
+TEST_F(HangWatchTest, AHaltOfThisProcessIsNobodysSilence) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0, 1}, At(seconds(0)));
+  watch.OnBeat(0, 1, At(seconds(1)));
+  watch.OnBeat(1, 1, At(seconds(2)));
+  // The machine was suspended.
+  EXPECT_EQ(Overdue(watch, milliseconds(11'251)), "");
+  EXPECT_EQ(watch.NextDeadline(), At(milliseconds(21'251)));
+  EXPECT_EQ(Overdue(watch, milliseconds(21'251)),
+            "0 after 10000 at step 1, 1 after 10000 at step 1");
+}
+
+TEST_F(HangWatchTest, ALoopThatIsALittleLateIsNoHalt) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0}, At(seconds(0)));
+  watch.OnBeat(0, std::nullopt, At(seconds(1)));
+  EXPECT_EQ(Overdue(watch, milliseconds(11'250)), "0 after 10250");
+}
+
+TEST_F(HangWatchTest, SaysItInAPhrase) {
+  EXPECT_EQ(Describe({.rank = 3, .silent = seconds(60), .last_step = 1200}),
+            "gave no sign of life for 60.0 s (last step 1200)");
+  EXPECT_EQ(Describe({.rank = 3, .silent = milliseconds(1540)}), "gave no sign of life for 1.5 s");
+  EXPECT_EQ(Describe({.rank = 3, .silent = seconds(600), .before_first_sign = true}),
+            "gave no sign of life for 600.0 s from its start on");
+}
+
+}  // namespace
+}  // namespace muster::worker

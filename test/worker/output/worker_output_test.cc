@@ -1,0 +1,283 @@
+// Where the workers' output goes, with real processes that write it.
+#include <sys/stat.h>
+
+#include <csignal>
+#include <set>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/worker/group_fixture.h"
+#include "worker/output/tail_buffer.h"
+
+namespace muster::worker {
+namespace {
+
+using std::chrono::milliseconds;
+
+class WorkerOutputTest : public GroupTest {};
+
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST_F(WorkerOutputTest, WithoutWishesTheWorkerWritesToTheConsoleItself) {
+  out_.Read();
+  struct stat ours;
+  ASSERT_EQ(::fstat(out_.write_fd(), &ours), 0);
+  WorkerSpec spec = Sh(0, "");
+  spec.argv = {"stat", "-L", "-c", "%i", "/proc/self/fd/1"};
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("\n"));
+  EXPECT_EQ(out_.text(), std::to_string(ours.st_ino) + "\n");
+}
+
+TEST_F(WorkerOutputTest, RedirectedOutputGoesToItsFileOnly) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "echo out; echo err >&2");
+  spec.stdout_spec = {.file = dir_.Path("0/stdout.log"), .to_console = false};
+  spec.stderr_spec = {.file = dir_.Path("0/stderr.log"), .to_console = false};
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(ReadAll(spec.stdout_spec.file), "out\n");
+  EXPECT_EQ(ReadAll(spec.stderr_spec.file), "err\n");
+  EXPECT_EQ(out_.text() + err_.text(), "");
+}
+
+TEST_F(WorkerOutputTest, TeeGoesToFileAndConsoleAndOnlyTheConsoleHasPrefixes) {
+  out_.Read();
+  err_.Read();
+  WorkerSpec spec = Sh(0, "echo one; echo two; echo oops >&2");
+  spec.stdout_spec = {.file = dir_.Path("stdout.log"), .prefix = "[default0]:"};
+  spec.stderr_spec = {.file = dir_.Path("stderr.log"), .prefix = "[default0]:"};
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_TRUE(RunUntilOut("[default0]:one\n[default0]:two\n"));
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return err_.text() == "[default0]:oops\n"; }));
+  EXPECT_EQ(ReadAll(spec.stdout_spec.file), "one\ntwo\n");
+  EXPECT_EQ(ReadAll(spec.stderr_spec.file), "oops\n");
+}
+
+TEST_F(WorkerOutputTest, UnwantedOutputIsNotShown) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "where=$(readlink /proc/$$/fd/1); echo $where >&2");
+  spec.stdout_spec = {.to_console = false};
+  err_.Read();
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return err_.text() == "/dev/null\n"; }));
+}
+
+TEST_F(WorkerOutputTest, LinesOfSeveralWorkersNeverMix) {
+  out_.Read();
+  // Each line in three writes; rank 2 writes to the console itself.
+  const std::string script =
+      "i=0; while [ $i -lt 300 ]; do printf '%s-' $RANK; printf '%s-' $i; echo end; "
+      "i=$((i+1)); done";
+  WorkerSpec first = Sh(0, script);
+  WorkerSpec second = Sh(1, script);
+  first.stdout_spec.prefix = "[0]:";
+  second.stdout_spec.prefix = "[1]:";
+  Start({first, second, Sh(2, "i=0; while [ $i -lt 300 ]; do echo own; i=$((i+1)); done")});
+  ASSERT_TRUE(RunUntilDone());
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return LinesOf(out_.text()).size() >= 900; }));
+  std::set<std::string> expected = {"own"};
+  for (int i = 0; i < 300; ++i) {
+    expected.insert("[0]:0-" + std::to_string(i) + "-end");
+    expected.insert("[1]:1-" + std::to_string(i) + "-end");
+  }
+  for (const std::string& line : LinesOf(out_.text())) EXPECT_EQ(expected.count(line), 1u) << line;
+}
+
+TEST_F(WorkerOutputTest, WithoutAPrefixBytesPassAtOnce) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "printf 'no newline yet'; sleep 10000");
+  spec.stdout_spec.keep_tail = true;
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("no newline yet"));
+  EXPECT_EQ(group_->running(), 1);
+}
+
+TEST_F(WorkerOutputTest, UnterminatedLastLineIsShownAtTheEnd) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "printf 'last words'");
+  spec.stdout_spec.prefix = "[0]:";
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_TRUE(RunUntilOut("[0]:last words\n"));
+}
+
+TEST_F(WorkerOutputTest, VeryLongLineArrivesWholeWithOnePrefix) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "head -c 300000 /dev/zero | tr '\\0' x; echo");
+  spec.stdout_spec.prefix = "[0]:";
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("\n"));
+  EXPECT_TRUE(out_.text() == "[0]:" + std::string(300000, 'x') + "\n") << out_.text().size();
+}
+
+TEST_F(WorkerOutputTest, ReportShowsTheLastLinesOfStderr) {
+  err_.Read();
+  WorkerSpec spec = Sh(0, "seq 5000 >&2; exit 3");
+  spec.stderr_spec.keep_tail = true;
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  const std::string& tail = failures_.at(0).stderr_tail;
+  EXPECT_LE(tail.size(), kMaxTail);
+  EXPECT_TRUE(tail.ends_with("\n4999\n5000\n"));
+  EXPECT_EQ(failures_[0].log_path, "");
+}
+
+TEST_F(WorkerOutputTest, ReportShowsTheEndOfARedirectedStderrFromThisRunOnly) {
+  WorkerSpec spec = Sh(0, "echo new >&2; exit 3");
+  spec.stderr_spec = {.file = dir_.Write("stderr.log", "old\n"), .to_console = false};
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(failures_.at(0).stderr_tail, "new\n");
+  EXPECT_EQ(failures_[0].log_path, spec.stderr_spec.file);
+}
+
+TEST_F(WorkerOutputTest, FullDiskUnderALogFileStopsNobody) {
+  out_.Read();
+  WorkerSpec first = Sh(0, "echo one; echo two; echo three");
+  WorkerSpec second = Sh(1, "echo four");
+  first.stdout_spec = {.file = "/dev/full", .prefix = "[0]:"};
+  second.stdout_spec = {.file = "/dev/full", .to_console = false};
+  Start({first, second});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
+  EXPECT_EQ(results_[0].log_bytes_dropped, 19u);
+  EXPECT_TRUE(RunUntilOut("[0]:three\n")) << "the console still gets it";
+  ASSERT_EQ(warnings_.size(), 2u) << "once for all";
+  EXPECT_TRUE(
+      warnings_[0].ends_with("write /dev/full: No space left on device; output is being lost"));
+  EXPECT_EQ(warnings_[1], "log files did not take 19 bytes of the output of rank 0, 1");
+}
+
+// "The disk with the logs was full, print() failed, and a training of a week was over."
+TEST_F(WorkerOutputTest, WorkerWhoseOutputIsRedirectedNeverSeesTheFullDisk) {
+  WorkerSpec spec = Sh(0, "");
+  spec.argv = {"python3", "-c", "print('x' * 100000, flush=True)"};
+  spec.stdout_spec = {.file = "/dev/full", .to_console = false};
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
+  EXPECT_EQ(results_[0].log_bytes_dropped, 100001u);
+}
+
+TEST_F(WorkerOutputTest, PrefixMayHoldThePid) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "echo $$");
+  spec.stdout_spec.prefix = "${pid}=";
+  Start({spec});
+  const std::string pid = std::to_string(group_->pids()[0]);
+  EXPECT_TRUE(RunUntilOut(pid + "=" + pid + "\n"));
+}
+
+TEST_F(WorkerOutputTest, PrefixMayHoldTheTimeAtWhichALineEnded) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "echo hello");
+  spec.stdout_spec.prefix = "${time}|";
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("\n"));
+  EXPECT_THAT(out_.text(), testing::MatchesRegex(
+                               "[0-9][0-9]:[0-9][0-9]:[0-9][0-9]\\.[0-9][0-9][0-9]\\|hello\n"));
+}
+
+TEST_F(WorkerOutputTest, LinesThatMatchAFilterAreCopiedIntoOneFileForAll) {
+  out_.Read();
+  std::vector<WorkerSpec> specs;
+  for (int rank = 0; rank < 4; ++rank) {
+    WorkerSpec spec = Sh(rank,
+                         "i=0; while [ $i -lt 100 ]; do echo step $i; printf loss; echo \" $i\";"
+                         " i=$((i+1)); done; printf 'last loss'");
+    const std::string number = std::to_string(rank);
+    spec.stdout_spec = {.file = dir_.Path(number + ".log"),
+                        .to_console = false,
+                        .prefix = "[" + number + "]:",
+                        .filtered_file = dir_.Path("filtered.log"),
+                        .filters = {"nothing", "loss"}};
+    specs.push_back(spec);
+  }
+  Start(std::move(specs));
+  ASSERT_TRUE(RunUntilDone());
+  std::multiset<std::string> expected;
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::string prefix = "[" + std::to_string(rank) + "]:";
+    for (int i = 0; i < 100; ++i) expected.insert(prefix + "loss " + std::to_string(i));
+    expected.insert(prefix + "last loss");
+  }
+  const std::vector<std::string> lines = LinesOf(ReadAll(dir_.Path("filtered.log")));
+  EXPECT_EQ(std::multiset<std::string>(lines.begin(), lines.end()), expected);
+  EXPECT_EQ(LinesOf(ReadAll(dir_.Path("0.log"))).size(), 201u) << "the log itself has all of them";
+  EXPECT_EQ(out_.text(), "");
+}
+
+TEST_F(WorkerOutputTest, ClosedConsoleStopsNobody) {
+  out_.CloseReadEnd();
+  WorkerSpec spec = Sh(0, "seq 100000");
+  spec.stdout_spec = {.file = dir_.Path("stdout.log"), .prefix = "[0]:"};
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
+  EXPECT_TRUE(ReadAll(spec.stdout_spec.file).ends_with("\n99999\n100000\n"));
+  EXPECT_EQ(warnings_, std::vector<std::string>{"write stdout: Broken pipe; output is being lost"});
+}
+
+TEST_F(WorkerOutputTest, ConsoleThatNobodyReadsMakesTheWorkerWaitAndLosesNothing) {
+  constexpr std::size_t kTotal = 8 * 1024 * 1024;
+  WorkerSpec spec = Sh(0, "head -c " + std::to_string(kTotal) + " /dev/zero");
+  spec.stdout_spec.keep_tail = true;
+  Start({spec});
+  ConsoleSink& sink = console_.sink(StreamKind::kStdout);
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return !sink.HasRoom(); }));
+  // No more is taken from the worker than the one read that filled the buffer.
+  constexpr std::size_t kBound = ConsoleSink::kRoom + 64 * 1024;
+  EXPECT_FALSE(test::RunUntil(
+      io_, [&] { return sink.pending_size() > kBound; }, milliseconds(200)));
+  EXPECT_EQ(group_->running(), 1);
+  out_.Read();
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return out_.text().size() >= kTotal; }));
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(out_.text().size(), kTotal);
+}
+
+TEST_F(WorkerOutputTest, GroupEndsThoughNobodyReadsTheConsole) {
+  WorkerSpec chatty = Sh(0, "while :; do echo chatter; done");
+  chatty.stdout_spec.prefix = "[0]:";
+  Start({chatty, Sleeper(1)});
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return !console_.sink(StreamKind::kStdout).HasRoom(); }));
+  ::kill(group_->pids()[1], SIGABRT);
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(failures_.at(0).rank, 1);
+}
+
+// "The last lines of my checkpoint were lost, as the shell around my python had ended already."
+TEST_F(WorkerOutputTest, WhatAWorkerHasLeftBehindCanStillWrite) {
+  out_.Read();
+  const std::string go = dir_.Path("go");
+  WorkerSpec spec = Sh(0, "setsid sh -c 'while [ ! -e " + go +
+                              " ]; do sleep 0.01; done; echo late words' & printf 'last words'");
+  spec.stdout_spec = {.file = dir_.Path("stdout.log"), .prefix = "[0]:"};
+  Start({spec}, {.first_signal = SIGURG, .grace = std::chrono::hours(1)});
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return group_->running() == 0; }));
+  dir_.Write("go", "");
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_TRUE(RunUntilOut("[0]:last wordslate words\n"));
+  EXPECT_EQ(ReadAll(spec.stdout_spec.file), "last wordslate words\n");
+}
+
+TEST_F(WorkerOutputTest, StdinIsInheritedOrEmptyAsAsked) {
+  out_.Read();
+  WorkerSpec spec = Sh(0, "readlink /proc/self/fd/0");
+  spec.stdin_policy = StdinPolicy::kNull;
+  Start({spec});
+  ASSERT_TRUE(RunUntilOut("/dev/null\n"));
+}
+
+}  // namespace
+}  // namespace muster::worker

@@ -1,0 +1,189 @@
+// An agent that is killed with SIGKILL leaves no worker behind, and nothing that a worker has
+// started, wherever it went; and nobody else is harmed. Each once with a control group for the
+// workers, where the machine lets us have one, and once without.
+#include <sys/wait.h>
+
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+
+#include "test/support/process_scan.h"
+#include "test/support/run_until.h"
+#include "test/support/temp_dir.h"
+#include "worker/process/cgroup_paths.h"
+#include "worker/process/spawn.h"
+
+namespace muster::worker {
+namespace {
+
+using boost::asio::ip::tcp;
+using test::IsAlive;
+using test::ProcessesWith;
+using test::ReadAll;
+using test::WaitForProcesses;
+
+std::string ProcFile(pid_t pid, const std::string& name) {
+  return ReadAll("/proc/" + std::to_string(pid) + "/" + name);
+}
+
+class AgentDeathTest : public testing::TestWithParam<const char*> {
+ protected:
+  ~AgentDeathTest() override {
+    if (agent_ > 0) KillAgent();
+    for (const pid_t job : jobs_) {
+      ::kill(job, SIGKILL);
+      ::waitpid(job, nullptr, 0);
+    }
+    // What a failed test leaves.
+    for (const pid_t pid : ProcessesWith(mark_)) ::kill(pid, SIGKILL);
+  }
+
+  // An agent whose worker runs `script`, by which there will be `count` processes.
+  void StartAgent(const std::string& script, std::size_t count) {
+    SpawnRequest request;
+    request.argv = {"test/worker/tree/agent_helper",
+                    GetParam(),
+                    mark_,
+                    script,
+                    "0",
+                    std::to_string(listener_.local_endpoint().port())};
+    request.env = {"PATH=/usr/local/bin:/usr/bin:/bin"};
+    const auto agent = Spawn(request);
+    ASSERT_TRUE(agent.ok()) << agent.status();
+    agent_ = agent->pid;
+    ASSERT_TRUE(WaitForProcesses(mark_, count));
+  }
+
+  void KillAgent() {
+    ::kill(agent_, SIGKILL);
+    ::waitpid(agent_, nullptr, 0);
+    agent_ = 0;
+  }
+
+  void ExpectAllDieWithTheAgent() {
+    KillAgent();
+    EXPECT_TRUE(WaitForProcesses(mark_, 0));
+  }
+
+  // A process with the mark of the agent's workers whose parent is its scheduler: that is us.
+  pid_t SubmitJob() {
+    SpawnRequest request;
+    request.argv = {"sleep", "10000"};
+    std::istringstream environment(ProcFile(ProcessesWith(mark_).at(0), "environ"));
+    for (std::string entry; std::getline(environment, entry, '\0');) {
+      if (entry.starts_with("MUSTER_AGENT_ID=")) request.env.push_back(entry);
+    }
+    EXPECT_EQ(request.env.size(), 1u);
+    const auto job = Spawn(request);
+    if (!job.ok()) std::abort();
+    jobs_.push_back(job->pid);
+    return job->pid;
+  }
+
+  // The agent's guard; 0: there is none.
+  pid_t Guard() const {
+    std::istringstream children(ProcFile(agent_, "task/" + std::to_string(agent_) + "/children"));
+    for (pid_t child; children >> child;) {
+      if (ProcFile(child, "comm") == "muster-guard\n") return child;
+    }
+    return 0;
+  }
+
+  // The workers' control group, if they have one of their own.
+  std::optional<CgroupPath> WorkersCgroup() const {
+    const auto own = FindOwnCgroup("");
+    const auto theirs = FindCgroup("", ProcFile(ProcessesWith(mark_).at(0), "cgroup"),
+                                   ReadAll("/proc/self/mountinfo"));
+    return theirs == own ? std::nullopt : theirs;
+  }
+
+  // Whether the guard has said that the agent is dead.
+  bool IsTold() {
+    listener_.non_blocking(true);
+    boost::system::error_code error;
+    tcp::socket guard(io_);
+    listener_.accept(guard, error);
+    if (error) return false;
+    std::string text;
+    boost::asio::read(guard, boost::asio::dynamic_buffer(text), error);
+    EXPECT_EQ(text, "dead");
+    return true;
+  }
+
+  const std::string mark_ = test::UniqueMark();
+  pid_t agent_ = 0;
+  std::vector<pid_t> jobs_;
+  boost::asio::io_context io_;
+  tcp::acceptor listener_{io_, {boost::asio::ip::address_v4::loopback(), 0}};
+};
+
+// "After kill -9 of torchrun the GPUs stay busy."
+TEST_P(AgentDeathTest, WorkersAndTheirChildrenDieWithAnAgentThatIsKilled) {
+  StartAgent("sleep 10000 & wait", 2);
+  ExpectAllDieWithTheAgent();
+}
+
+TEST_P(AgentDeathTest, SoDoesWhatHasASessionOfItsOwn) {
+  StartAgent("setsid sh -c 'trap \"\" TERM; sleep 10000 & wait' & wait", 3);
+  ExpectAllDieWithTheAgent();
+}
+
+// As a daemon does: twice forked, a session of its own, and its parents gone.
+TEST_P(AgentDeathTest, SoDoesWhatHasForkedTwice) {
+  StartAgent(
+      "setsid sh -c 'setsid sh -c \"trap : TERM HUP; sleep 10000 & sleep 10000 & wait\" &';"
+      "exec sleep 10000",
+      4);
+  ExpectAllDieWithTheAgent();
+}
+
+TEST_P(AgentDeathTest, DeathIsToldOnceNothingIsLeft) {
+  StartAgent("setsid sh -c 'trap \"\" TERM; sleep 10000 & wait' & wait", 3);
+  EXPECT_FALSE(IsTold());
+  KillAgent();
+  ASSERT_TRUE(test::WaitUntil([this] { return IsTold(); }));
+  EXPECT_EQ(ProcessesWith(mark_).size(), 0u);
+}
+
+// A process that carries the mark and is not ours to kill may be a worker's that we cannot see to.
+TEST_P(AgentDeathTest, DeathIsNotToldWhileSomethingIsLeft) {
+  StartAgent("sleep 10000 & wait", 2);
+  const pid_t job = SubmitJob();
+  const pid_t guard = Guard();
+  ASSERT_GT(guard, 0);
+  ExpectAllDieWithTheAgent();
+  ASSERT_TRUE(test::WaitUntil([&] { return !IsAlive(guard); }));
+  EXPECT_FALSE(IsTold());
+  EXPECT_TRUE(IsAlive(job));
+}
+
+TEST_P(AgentDeathTest, TheControlGroupGoesToo) {
+  StartAgent("setsid sleep 10000 & wait", 2);
+  const std::optional<CgroupPath> group = WorkersCgroup();
+  if (!group.has_value()) GTEST_SKIP() << "the workers have no control group of their own here";
+  ASSERT_TRUE(std::filesystem::exists(group->directory));
+  ExpectAllDieWithTheAgent();
+  EXPECT_TRUE(test::WaitUntil([&] { return !std::filesystem::exists(group->directory); }));
+}
+
+// "When the agent died it took a job with it that my worker had submitted to the scheduler."
+TEST_P(AgentDeathTest, ProcessOfSomebodyElseThatCarriesTheMarkLivesOn) {
+  StartAgent("sleep 10000 & wait", 2);
+  const pid_t job = SubmitJob();
+  ExpectAllDieWithTheAgent();
+  EXPECT_TRUE(IsAlive(job));
+}
+
+INSTANTIATE_TEST_SUITE_P(, AgentDeathTest, testing::Values("cgroup", "none"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace muster::worker

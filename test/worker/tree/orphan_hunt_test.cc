@@ -1,0 +1,33 @@
+// The hunt of a dead agent's guard for what escaped, here in a process that is no orphan itself.
+// Whom it hits and whom it spares is agent_death_test's.
+#include "worker/tree/orphan_hunt.h"
+
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+
+#include <gtest/gtest.h>
+
+#include "worker/process/spawn.h"
+
+namespace muster::worker {
+namespace {
+
+// "The job's sleep was still there": when the guard looked it was just being started, and in the
+// middle of its exec a process shows no environment, so that nothing seemed to be left.
+TEST(OrphanHuntTest, WhoeverIsInTheMiddleOfAnExecIsLookedAtAgain) {
+  SpawnRequest request;
+  request.argv = {"test/worker/tree/exec_forever", "10000000"};
+  request.env = {"MUSTER_AGENT_ID=mark"};
+  const auto process = Spawn(request);
+  ASSERT_TRUE(process.ok()) << process.status();
+  // It is a child of ours, and so spared; but it is there.
+  EXPECT_FALSE(KillOrphans("mark", std::chrono::seconds(2)));
+  ::kill(process->pid, SIGKILL);
+  ::waitpid(process->pid, nullptr, 0);
+  EXPECT_TRUE(KillOrphans("mark", std::chrono::seconds(60)));
+}
+
+}  // namespace
+}  // namespace muster::worker

@@ -1,0 +1,401 @@
+#include "worker/group/worker_group.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <utility>
+#include <variant>
+
+#include <boost/asio/post.hpp>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "worker/group/worker_failure.h"
+#include "worker/output/console.h"
+#include "worker/output/output.h"
+#include "worker/process/cgroup_paths.h"
+#include "worker/process/process.h"
+#include "worker/process/process_info.h"
+#include "worker/process/process_state.h"
+#include "worker/process/spawn.h"
+#include "worker/tree/agent_mark.h"
+#include "worker/tree/leftovers.h"
+
+namespace muster::worker {
+
+struct WorkerGroup::Worker {
+  WorkerSpec spec;
+  std::unique_ptr<Output> out;
+  std::unique_ptr<Output> err;
+  std::unique_ptr<Process> process;
+  std::optional<ExitStatus> status;
+  bool stopped_by_group = false;
+  // As in WorkerExit.
+  std::string stuck;
+  // Why we killed it, or a process that came from it (KillFor).
+  std::string kill_reason;
+};
+
+namespace {
+
+// How long the destructor waits.
+constexpr std::chrono::seconds kDestructorWait(1);
+
+}  // namespace
+
+WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options, Console& console,
+                         WorkerGroupCallbacks callbacks)
+    : io_(io),
+      options_(options),
+      console_(console),
+      callbacks_(std::move(callbacks)),
+      life_(options.ladder),
+      timer_(io),
+      starts_(io, {.start = [this](const WorkerSpec& spec) { return StartWorker(spec); },
+                   .on_over = [this] { Do(life_.StartsOver()); },
+                   .on_failed =
+                       [this](const WorkerSpec& spec, const absl::Status& status) {
+                         start_failure_ = CouldNotBeStarted(spec, status);
+                         Do(life_.StartFailed());
+                       }}),
+      alive_(std::make_shared<char>()) {}
+
+WorkerGroup::~WorkerGroup() {
+  if (!tree_.has_value()) return;
+  // All get the signal before any is waited for.
+  if (cgroup_.has_value()) cgroup_->Kill();
+  tree_->Signal({SIGKILL});
+  workers_.clear();
+  tree_->KillLeftovers(kDestructorWait);
+}
+
+void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
+  if (!life_.is_new() || specs.empty()) std::abort();
+  life_.Begin();
+  const std::string places = ReadSmallFile("/proc/self/cgroup");
+  const std::string mounts = ReadSmallFile("/proc/self/mountinfo");
+  const std::optional<CgroupPath> own = FindCgroup("", places, mounts);
+  oom_.emplace(own, FindCgroup("memory", places, mounts));
+  if (options_.use_cgroup) {
+    if (auto cgroup = WorkerCgroup::Create(own)) cgroup_.emplace(*std::move(cgroup));
+  }
+  slots_ = StdioSlots::Take();
+  tree_.emplace(io_, [this] { Do(life_.OrphanEnded()); });
+  WatchStops();
+  StartGuard(specs.size());
+  starts_.Begin(std::move(specs));
+}
+
+void WorkerGroup::WatchStops() {
+  StopWatch::Callbacks callbacks;
+  callbacks.on_stopped = [this](pid_t pid, int signal) {
+    const Worker* const worker = FindByPid(pid);
+    if (worker == nullptr || !callbacks_.on_stopped) return;
+    callbacks_.on_stopped(worker->spec.rank, pid,
+                          absl::StrCat("was stopped by ", SignalName(signal)));
+  };
+  callbacks.on_continued = [this](pid_t pid) {
+    const Worker* const worker = FindByPid(pid);
+    if (worker != nullptr && callbacks_.on_continued)
+      callbacks_.on_continued(worker->spec.rank, pid);
+  };
+  stop_watch_.emplace(io_, std::move(callbacks));
+}
+
+// Before the first worker: an agent may be killed at any time from then on.
+void WorkerGroup::StartGuard(std::size_t capacity) {
+  absl::StatusOr<OrphanGuard> guard =
+      OrphanGuard::Start({.capacity = capacity,
+                          .mark = AgentMark(),
+                          .cgroup = cgroup_.has_value() ? cgroup_->path() : "",
+                          .death_notice = options_.death_notice});
+  if (guard.ok()) {
+    guard_.emplace(*std::move(guard));
+    guard_->SetDeadline(deadline_);
+    tree_->AddStranger(guard_->pid());
+    return;
+  }
+  boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_),
+                          why = std::string(guard.status().message())] {
+    if (!alive.expired()) Warn("processes that workers start would outlive a killed agent: " + why);
+  });
+}
+
+absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
+  // This program stood still among the starts: the guard would find the worker only when it runs.
+  if (deadline_.has_value() && *deadline_ <= std::chrono::steady_clock::now()) {
+    return absl::DeadlineExceededError("its node had lost touch with the rendezvous");
+  }
+  auto worker = std::make_unique<Worker>();
+  worker->spec = spec;
+  const auto on_log_loss = [this, raw = worker.get()](const std::string& what) {
+    OnLogLoss(raw->spec, what);
+  };
+  auto out = Output::Open(io_, spec.stdout_spec, StreamKind::kStdout, console_, on_log_loss);
+  if (!out.ok()) return out.status();
+  worker->out = *std::move(out);
+  auto err = Output::Open(io_, spec.stderr_spec, StreamKind::kStderr, console_, on_log_loss);
+  if (!err.ok()) return err.status();
+  worker->err = *std::move(err);
+
+  SpawnRequest request;
+  request.argv = spec.argv;
+  request.common_env = spec.common_env;
+  request.env = spec.env;
+  AddMark(AgentMark(), &request.env);
+  request.cpus = spec.cpus;
+  if (slots_.has_value()) request.slots = &*slots_;
+  if (cgroup_.has_value()) request.join_fd = cgroup_->join_fd();
+  UniqueFd null;
+  if (spec.stdin_policy == StdinPolicy::kNull) {
+    null.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    request.stdin_fd = null.get();
+  }
+  request.stdout_fd = worker->out->child_fd();
+  request.stderr_fd = worker->err->child_fd();
+  absl::StatusOr<Spawned> spawned = Spawn(request);
+  if (!spawned.ok()) return spawned.status();
+
+  const pid_t pid = spawned->pid;
+  tree_->AddWorker(pid);
+  stop_watch_->Add(pid);
+  if (guard_) guard_->Watch(pid);
+  worker->out->Start(pid);
+  worker->err->Start(pid);
+  worker->process = std::make_unique<Process>(
+      io_, *std::move(spawned),
+      [this, index = workers_.size()](const ExitStatus& status) { OnExit(index, status); });
+  workers_.push_back(std::move(worker));
+  life_.WorkerStarted();
+  return absl::OkStatus();
+}
+
+void WorkerGroup::OnExit(std::size_t index, const ExitStatus& status) {
+  Worker& worker = *workers_[index];
+  worker.status = status;
+  if (guard_) guard_->Forget(worker.process->pid());
+  stop_watch_->Remove(worker.process->pid());
+  tree_->RemoveWorker(worker.process->pid());
+  // What it has started may have more to say, but these are its own last words.
+  worker.out->Drain();
+  worker.err->Drain();
+  Do(life_.WorkerExited(index, worker.stopped_by_group ? WorkerEnd::kStopped
+                               : status.Succeeded()    ? WorkerEnd::kSucceeded
+                                                       : WorkerEnd::kFailed));
+}
+
+FailureRecord WorkerGroup::RecordFailure(const Worker& worker) {
+  return FailedWith(worker.spec, worker.process->pid(), *worker.status, worker.err->Tail(),
+                    {.kill_reason = worker.kill_reason,
+                     .guard_has_struck = guard_ && guard_->has_struck(),
+                     .oom = *oom_});
+}
+
+void WorkerGroup::OnLogLoss(const WorkerSpec& spec, const std::string& what) {
+  // All the others are likely to be on the same disk.
+  if (std::exchange(log_loss_told_, true)) return;
+  Warn(absl::StrCat("rank ", spec.rank, ": ", what, "; output is being lost"));
+}
+
+void WorkerGroup::Stop(const StopLadder& ladder) {
+  Do(life_.Stop(ladder, std::chrono::steady_clock::now()));
+}
+
+void WorkerGroup::Do(const GroupActions& actions) {
+  const std::weak_ptr<void> alive = alive_;
+  for (const GroupAction& action : actions) {
+    std::visit([this](const auto& kind) { Do(kind); }, action);
+    if (alive.expired()) return;
+  }
+  AwaitDeadline();
+}
+
+void WorkerGroup::AwaitDeadline() {
+  if (awaited_ == life_.NextDeadline()) return;
+  awaited_ = life_.NextDeadline();
+  if (!awaited_.has_value()) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_at(*awaited_);
+  timer_.async_wait([this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
+    if (alive.expired() || error) return;
+    awaited_.reset();
+    Do(life_.Tick(std::chrono::steady_clock::now()));
+  });
+}
+
+void WorkerGroup::Do(const TellStarted&) {
+  if (callbacks_.on_started) callbacks_.on_started();
+}
+
+void WorkerGroup::Do(const TellFirstFailure& failure) {
+  failure_ = failure.worker ? RecordFailure(*workers_[*failure.worker]) : start_failure_;
+  if (callbacks_.on_first_failure) callbacks_.on_first_failure(*failure_);
+  Do(life_.FailureTold(std::chrono::steady_clock::now()));
+}
+
+void WorkerGroup::Do(const KeepFailure& failure) {
+  other_failures_.push_back(RecordFailure(*workers_[failure.worker]));
+}
+
+void WorkerGroup::Do(const Halt&) {
+  starts_.Drop();
+  for (const auto& worker : workers_) {
+    worker->stopped_by_group = !worker->status.has_value() && !worker->process->HasEnded();
+  }
+}
+
+void WorkerGroup::Do(const SignalTree& signal) {
+  before_first_signal_ = tree_->Members();
+  tree_->Signal({signal.signal, SIGCONT});
+}
+
+void WorkerGroup::Do(const NameLeftovers&) {
+  const std::vector<ProcessInfo> leftovers = tree_->Leftovers();
+  if (leftovers.empty()) return;
+  Warn(absl::StrCat("workers have left behind what did not end in the grace time and is killed: ",
+                    Enumerate(leftovers)));
+}
+
+void WorkerGroup::Do(const KillTree&) {
+  if (cgroup_.has_value()) cgroup_->Kill();
+  tree_->Signal({SIGKILL});
+}
+
+void WorkerGroup::Do(const KillStragglers&) {
+  tree_->Signal({SIGKILL});
+}
+
+void WorkerGroup::Do(const LookForLeftovers&) {
+  // The control group knows for certain; /proc may show nothing of processes that fork and end
+  // faster than it is read. These will be heard of again, as orphans that have ended.
+  const bool populated = cgroup_.has_value() && cgroup_->IsPopulated();
+  const bool any = populated || !tree_->Leftovers().empty();
+  Do(life_.LeftoversSeen(any, std::chrono::steady_clock::now()));
+}
+
+void WorkerGroup::Do(const RemindOfSignal& reminder) {
+  const bool answering =
+      RemindLeftovers(tree_->Leftovers(), before_first_signal_, reminder.first_signal);
+  Do(life_.LeftoversReminded(answering, std::chrono::steady_clock::now()));
+}
+
+void WorkerGroup::Do(const LeaveBehind& given_up) {
+  const auto how = [&given_up](const std::string& state) {
+    return absl::StrCat(" did not end ", given_up.after.count(),
+                        " ms after SIGKILL and is left behind", state.empty() ? "" : "; it ",
+                        state);
+  };
+  const std::vector<ProcessInfo> leftovers = tree_->Leftovers();
+  for (const auto& worker : workers_) {
+    if (worker->status.has_value()) continue;
+    const pid_t pid = worker->process->pid();
+    worker->stuck = DescribeState(pid);
+    worker->process->Abandon();
+    Warn(absl::StrCat("rank ", worker->spec.rank, ": process ", pid, how(worker->stuck)));
+  }
+  for (const ProcessInfo& leftover : leftovers) {
+    Warn(absl::StrCat(Describe(leftover), ", which a worker had started,",
+                      how(DescribeState(leftover.pid))));
+  }
+}
+
+void WorkerGroup::Do(const FinishGroup&) {
+  timer_.cancel();
+  // By the time it is waited for it has ended.
+  if (guard_) guard_->Dismiss();
+  const GroupResult result = Result();
+  // Before on_done, which may start another group.
+  guard_.reset();
+  stop_watch_.reset();
+  tree_.reset();
+  cgroup_.reset();
+  // A copy, and the last thing done: the callback may destroy the group.
+  const auto on_done = callbacks_.on_done;
+  if (on_done) on_done(result);
+}
+
+GroupResult WorkerGroup::Result() {
+  GroupResult result;
+  result.end = life_.end();
+  result.failure = failure_;
+  result.other_failures = other_failures_;
+  std::vector<int> losers;
+  for (const auto& worker : workers_) {
+    worker->out->Finish();
+    worker->err->Finish();
+    result.exits.push_back({worker->spec.rank, worker->spec.local_rank, worker->process->pid(),
+                            worker->status, worker->stopped_by_group, worker->stuck});
+    const std::uint64_t dropped = worker->out->dropped_bytes() + worker->err->dropped_bytes();
+    if (dropped > 0) losers.push_back(worker->spec.rank);
+    result.log_bytes_dropped += dropped;
+  }
+  if (!losers.empty()) {
+    Warn(absl::StrCat("log files did not take ", result.log_bytes_dropped,
+                      " bytes of the output of rank ", absl::StrJoin(losers, ", ")));
+  }
+  return result;
+}
+
+void WorkerGroup::ForwardSignal(int signal) {
+  for (const auto& worker : workers_) worker->process->SignalGroup(signal);
+}
+
+bool WorkerGroup::KillFor(pid_t pid, int signal, const std::string& reason) {
+  if (!tree_.has_value()) return false;
+  const std::optional<ProcessInfo> process = ReadProcess(pid);
+  const std::optional<ProcessInfo> root = tree_->RootOf(pid);
+  if (!process.has_value() || !root.has_value() || !SignalProcess(*process, signal)) return false;
+  if (Worker* const worker = FindByPid(root->pid)) worker->kill_reason = reason;
+  return true;
+}
+
+WorkerGroup::Worker* WorkerGroup::FindByPid(pid_t pid) const {
+  const auto found = std::find_if(workers_.begin(), workers_.end(), [pid](const auto& worker) {
+    return worker->process->pid() == pid;
+  });
+  return found == workers_.end() ? nullptr : found->get();
+}
+
+void WorkerGroup::AddStranger(pid_t child) {
+  if (tree_.has_value()) tree_->AddStranger(child);
+}
+
+std::optional<std::chrono::steady_clock::time_point> WorkerGroup::LastOutput(int rank) const {
+  std::optional<std::chrono::steady_clock::time_point> last;
+  for (const auto& worker : workers_) {
+    if (worker->spec.rank != rank) continue;
+    // Nothing is less than any time.
+    last = std::max(worker->out->last_output(), worker->err->last_output());
+  }
+  return last;
+}
+
+void WorkerGroup::Warn(const std::string& sentence) const {
+  if (callbacks_.on_warning) callbacks_.on_warning(sentence);
+}
+
+void WorkerGroup::SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline) {
+  deadline_ = deadline;
+  if (guard_) guard_->SetDeadline(deadline);
+}
+
+std::vector<RunningWorker> WorkerGroup::RunningWorkers() const {
+  std::vector<RunningWorker> running;
+  for (const auto& worker : workers_) {
+    if (!worker->status.has_value()) running.push_back({worker->spec.rank, worker->process->pid()});
+  }
+  return running;
+}
+
+std::vector<pid_t> WorkerGroup::pids() const {
+  std::vector<pid_t> pids;
+  for (const auto& worker : workers_) pids.push_back(worker->process->pid());
+  return pids;
+}
+
+}  // namespace muster::worker

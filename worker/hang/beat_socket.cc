@@ -1,0 +1,151 @@
+#include "worker/hang/beat_socket.h"
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "worker/hang/beat.h"
+
+namespace muster::worker {
+namespace {
+
+// In one turn of the loop.
+constexpr int kBatch = 64;
+// Before a judgement; more than a queue holds on any machine that we know.
+constexpr int kDrain = 1024;
+
+absl::Status Failed(const std::string& path, const char* cause) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("make the socket for beats ", path, ": ", cause));
+}
+
+// Whoever may enter the directory could put a socket of his own in place of ours.
+absl::Status CheckDirectory(const std::string& path) {
+  const std::string directory = std::filesystem::path(path).parent_path();
+  struct stat info;
+  if (::lstat(directory.c_str(), &info) != 0) return Failed(path, std::strerror(errno));
+  if (!S_ISDIR(info.st_mode)) return Failed(path, "its directory is none");
+  if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
+    return Failed(path, "its directory is not this user's alone (mode 0700)");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoveOld(const std::string& path) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0) return absl::OkStatus();
+  if (!S_ISSOCK(info.st_mode)) return Failed(path, "something that is no socket is there already");
+  if (::unlink(path.c_str()) != 0) return Failed(path, std::strerror(errno));
+  return absl::OkStatus();
+}
+
+// What the kernel says of the sender.
+std::optional<ucred> SenderOf(msghdr& message) {
+  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+       part = CMSG_NXTHDR(&message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_CREDENTIALS) continue;
+    ucred sender;
+    std::memcpy(&sender, CMSG_DATA(part), sizeof sender);
+    return sender;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BeatSocket>> BeatSocket::Open(boost::asio::io_context& io,
+                                                             std::string path,
+                                                             Callbacks callbacks) {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    return Failed(path, "the path is too long for a socket");
+  }
+  path.copy(address.sun_path, path.size());
+  absl::Status status = CheckDirectory(path);
+  if (status.ok()) status = RemoveOld(path);
+  if (!status.ok()) return status;
+
+  UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int on = 1;
+  // The name takes its mode from the socket (man 7 unix), so that it never has a wider one.
+  if (!socket.valid() || ::fchmod(socket.get(), 0600) != 0 ||
+      ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
+      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return Failed(path, std::strerror(errno));
+  }
+  return std::unique_ptr<BeatSocket>(
+      new BeatSocket(io, std::move(path), std::move(socket), std::move(callbacks)));
+}
+
+BeatSocket::BeatSocket(boost::asio::io_context& io, std::string path, UniqueFd socket,
+                       Callbacks callbacks)
+    : path_(std::move(path)), callbacks_(std::move(callbacks)), socket_(io, socket.release()) {
+  AwaitBeats();
+}
+
+BeatSocket::~BeatSocket() {
+  ::unlink(path_.c_str());
+}
+
+void BeatSocket::AwaitBeats() {
+  socket_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                     [this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
+                       if (alive.expired() || error) return;
+                       for (int i = 0; i < kBatch && ReceiveOne(); ++i) {
+                       }
+                       if (!alive.expired()) AwaitBeats();
+                     });
+}
+
+void BeatSocket::Drain() {
+  for (int i = 0; i < kDrain && ReceiveOne(); ++i) {
+  }
+}
+
+bool BeatSocket::ReceiveOne() {
+  char text[kMaxBeat];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(ucred))];
+  iovec piece = {text, sizeof text};
+  msghdr message = {};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  // Descriptors that somebody sends along do not fit into `control`, and the kernel closes them.
+  const ssize_t count = ::recvmsg(socket_.native_handle(), &message, MSG_CMSG_CLOEXEC);
+  if (count < 0) return errno == EINTR;
+  const std::optional<ucred> sender = SenderOf(message);
+  if (!sender.has_value() || sender->uid != ::geteuid()) {
+    ++foreign_;
+    return true;
+  }
+  const std::optional<Beat> beat =
+      (message.msg_flags & MSG_TRUNC) != 0
+          ? std::nullopt
+          : ParseBeat(std::string_view(text, static_cast<std::size_t>(count)));
+  const std::weak_ptr<void> alive = alive_;
+  if (!beat.has_value()) {
+    OnMalformed(sender->pid);
+  } else if (callbacks_.on_beat) {
+    // A copy, as the callback may destroy the socket.
+    const auto on_beat = callbacks_.on_beat;
+    on_beat(beat->rank, beat->step, sender->pid);
+  }
+  return !alive.expired();
+}
+
+void BeatSocket::OnMalformed(pid_t pid) {
+  if (++malformed_ > 1 || !callbacks_.on_warning) return;
+  const auto on_warning = callbacks_.on_warning;
+  on_warning(absl::StrCat("process ", pid, " has sent something to the socket for beats ", path_,
+                          " that is no \"beat RANK [STEP]\"; it is left out, and so are others"));
+}
+
+}  // namespace muster::worker

@@ -1,0 +1,109 @@
+// Evidence: what the workers of a node were doing when they were found to hang, written down before
+// they are killed.
+//
+// First comes what /proc shows of all of them, which takes milliseconds and is from one moment.
+// Then come the stacks, by a program that attaches to the processes, which may take its time; a few
+// at a time, each for a limited time and all together, too. A worker that ends meanwhile just has
+// less to show.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "worker/hang/stack_command.h"
+#include "worker/process/timed_command.h"
+
+namespace muster::worker {
+
+struct EvidenceOptions {
+  // Where the files go: "evidence_rank3.txt" in this directory, mode 0600, appended to when it is
+  // there. Empty: no files.
+  std::string directory;
+  // For stacks; nothing: whatever of gdb, eu-stack and py-spy is installed.
+  std::optional<StackCommand> command;
+  // For one command, and for all; after the latter no more is started, and those that run are
+  // killed.
+  std::chrono::milliseconds command_limit = std::chrono::seconds(10);
+  std::chrono::milliseconds total_limit = std::chrono::seconds(30);
+  // Of what one command prints.
+  std::size_t output_limit = 256 * 1024;
+  // Ranks whose stacks are taken at the same time, and processes of one rank: the worker first,
+  // then what it has started.
+  int ranks_at_a_time = 2;
+  std::size_t processes_per_rank = 4;
+  // A command was started, a child of this program: for WorkerGroup::AddStranger. Called before the
+  // loop goes on.
+  std::function<void(pid_t command)> on_command;
+};
+
+struct EvidenceTarget {
+  int rank = 0;
+  // The worker.
+  pid_t pid = 0;
+  // Why it is looked at, a phrase that follows "rank 3"; the first line of its evidence.
+  std::string why;
+};
+
+struct Evidence {
+  int rank = 0;
+  std::string text;
+  // Where it was written; empty when no directory was given, or it took nothing.
+  std::string file;
+  // Why it could not be written; empty otherwise.
+  std::string problem;
+};
+
+// Lives on the loop's thread, which must be the main thread (worker/process/spawn.h).
+class EvidenceRun {
+ public:
+  // One for each target, in their order.
+  using DoneCallback = std::function<void(std::vector<Evidence>)>;
+
+  // Reads /proc at once; the rest happens in the loop. `on_done` is called once, from the loop, at
+  // most total_limit and the five seconds later that a command may take to die; it may destroy the
+  // run.
+  EvidenceRun(boost::asio::io_context& io, EvidenceOptions options,
+              std::vector<EvidenceTarget> targets, DoneCallback on_done);
+  // Kills the commands that run. No callback runs.
+  ~EvidenceRun();
+  EvidenceRun(const EvidenceRun&) = delete;
+  EvidenceRun& operator=(const EvidenceRun&) = delete;
+
+ private:
+  // One rank.
+  struct Job {
+    Evidence evidence;
+    // Whose stacks are still to be taken, in order.
+    std::vector<pid_t> waiting;
+    std::unique_ptr<TimedCommand> command;
+    bool done = false;
+  };
+
+  void ReadProcesses(const EvidenceTarget& target);
+  // Starts what may run now, and ends the run when there is nothing left.
+  void GoOn();
+  // Starts the job's next command; false when there is none left to start.
+  bool StartNext(Job& job);
+  void OnCommandDone(Job& job, const StackCommand& command, const TimedCommandResult& result);
+  void Write(Evidence& evidence) const;
+  void Finish();
+
+  boost::asio::io_context& io_;
+  const EvidenceOptions options_;
+  const std::chrono::steady_clock::time_point end_;
+  DoneCallback on_done_;
+  std::vector<std::unique_ptr<Job>> jobs_;
+  // Handlers that find it gone do nothing.
+  std::shared_ptr<void> alive_ = std::make_shared<char>();
+};
+
+}  // namespace muster::worker

@@ -1,0 +1,174 @@
+#include "worker/hang/file_watchdog.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::worker {
+namespace {
+
+// Workers write whole requests, which pipes keep whole up to this size.
+constexpr std::size_t kMaxLine = PIPE_BUF;
+// Timers that one run may have at a time; more are a worker gone wild.
+constexpr std::size_t kMaxTimers = 100'000;
+
+absl::Status Failed(const char* attempt, const std::string& path, const char* cause) {
+  return absl::FailedPreconditionError(absl::StrCat(attempt, " ", path, ": ", cause));
+}
+
+// A time that the clock can hold, whatever the number.
+std::chrono::system_clock::time_point TimeAt(double unix_seconds) {
+  constexpr double kFarOff = 9e9;  // the year 2255
+  return std::chrono::system_clock::time_point(
+      std::chrono::duration_cast<std::chrono::system_clock::duration>(
+          std::chrono::duration<double>(std::min(unix_seconds, kFarOff))));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FileWatchdog>> FileWatchdog::Open(boost::asio::io_context& io,
+                                                                 std::string path,
+                                                                 Callbacks callbacks) {
+  constexpr char kAttempt[] = "make the watchdog's FIFO";
+  struct stat info;
+  if (::lstat(path.c_str(), &info) == 0) {
+    if (!S_ISFIFO(info.st_mode)) {
+      return Failed(kAttempt, path, "something that is no FIFO is there already");
+    }
+    if (::unlink(path.c_str()) != 0) return Failed(kAttempt, path, std::strerror(errno));
+  }
+  if (::mkfifo(path.c_str(), 0600) != 0) return Failed(kAttempt, path, std::strerror(errno));
+  // Open for writing, too: so it never ends, and is not readable for ever after the first worker
+  // that closes it.
+  UniqueFd fifo(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  if (!fifo.valid() || ::fstat(fifo.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) {
+    const absl::Status status = Failed("open the watchdog's FIFO", path, std::strerror(errno));
+    ::unlink(path.c_str());
+    return status;
+  }
+  return std::unique_ptr<FileWatchdog>(
+      new FileWatchdog(io, std::move(path), std::move(fifo), std::move(callbacks)));
+}
+
+FileWatchdog::FileWatchdog(boost::asio::io_context& io, std::string path, UniqueFd fifo,
+                           Callbacks callbacks)
+    : path_(std::move(path)),
+      callbacks_(std::move(callbacks)),
+      fifo_(io, fifo.release()),
+      next_(io) {
+  AwaitRequests();
+}
+
+FileWatchdog::~FileWatchdog() {
+  ::unlink(path_.c_str());
+}
+
+void FileWatchdog::Clear() {
+  timers_.clear();
+  next_.cancel();
+}
+
+void FileWatchdog::AwaitRequests() {
+  fifo_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                   [this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
+                     if (alive.expired() || error || !ReadRequests()) return;
+                     AwaitNextDeadline();
+                     AwaitRequests();
+                   });
+}
+
+bool FileWatchdog::ReadRequests() {
+  std::array<char, 64 * 1024> buffer;
+  const ssize_t count = ::read(fifo_.native_handle(), buffer.data(), buffer.size());
+  if (count > 0) {
+    OnBytes(std::string_view(buffer.data(), static_cast<std::size_t>(count)));
+    return true;
+  }
+  return count < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+void FileWatchdog::OnBytes(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\n');
+    if (!skipping_) held_.append(bytes.substr(0, end));
+    if (held_.size() > kMaxLine) {
+      skipping_ = true;
+      held_.clear();
+    }
+    if (end == std::string_view::npos) return;
+    OnLine(skipping_ ? "too long" : held_);
+    skipping_ = false;
+    held_.clear();
+    bytes.remove_prefix(end + 1);
+  }
+}
+
+void FileWatchdog::OnLine(std::string_view line) {
+  if (line.empty()) return;
+  if (const std::optional<TimerRequest> request = ParseTimerRequest(line)) return Apply(*request);
+  if (++malformed_lines_ > 1 || !callbacks_.on_warning) return;
+  callbacks_.on_warning(
+      absl::StrCat("the watchdog's FIFO ", path_,
+                   " got a line that is no request of a timer; it is left out, and so are others"));
+}
+
+void FileWatchdog::Apply(const TimerRequest& request) {
+  const std::pair<pid_t, std::string> key(request.pid, request.scope);
+  if (request.IsRelease()) {
+    timers_.erase(key);
+  } else if (timers_.size() < kMaxTimers || timers_.contains(key)) {
+    timers_[key] = {TimeAt(request.expiration_time), request.signal};
+  }
+}
+
+void FileWatchdog::AwaitNextDeadline() {
+  next_.cancel();
+  if (timers_.empty()) return;
+  const auto earliest = std::min_element(
+      timers_.begin(), timers_.end(),
+      [](const auto& a, const auto& b) { return a.second.deadline < b.second.deadline; });
+  next_.expires_at(earliest->second.deadline);
+  next_.async_wait([this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
+    if (!alive.expired() && !error) OnDeadline();
+  });
+}
+
+void FileWatchdog::OnDeadline() {
+  // A release, or a new deadline, may be waiting in the FIFO: it was in time.
+  ReadRequests();
+  const Time now = std::chrono::system_clock::now();
+  // Of each process the timer that expired first among those that have a signal.
+  std::map<pid_t, std::pair<std::string, Timer>> overdue;
+  for (auto entry = timers_.begin(); entry != timers_.end();) {
+    const auto& [key, timer] = *entry;
+    if (timer.deadline > now) {
+      ++entry;
+      continue;
+    }
+    if (timer.signal > 0) {
+      const auto [known, is_new] = overdue.try_emplace(key.first, key.second, timer);
+      if (!is_new && timer.deadline < known->second.second.deadline) {
+        known->second = {key.second, timer};
+      }
+    }
+    entry = timers_.erase(entry);
+  }
+  std::erase_if(timers_, [&](const auto& entry) { return overdue.contains(entry.first.first); });
+  AwaitNextDeadline();
+  const auto on_expired = callbacks_.on_expired;
+  const std::weak_ptr<void> alive = alive_;
+  for (const auto& [pid, expired] : overdue) {
+    if (alive.expired()) return;
+    if (on_expired) on_expired(pid, expired.first, expired.second.signal);
+  }
+}
+
+}  // namespace muster::worker

@@ -1,0 +1,93 @@
+// The file-based watchdog: workers tell through a FIFO (TORCHELASTIC_TIMER_FILE) by when they will
+// have come out of something that may hang, and are killed when they have not.
+//
+// The protocol is PyTorch's (torch.distributed.elastic.timer.FileTimerClient). A request starts the
+// timer of its pid and scope, or moves it when it is running; an expiration time below zero ends
+// it. Unlike PyTorch's, this watchdog ends nobody but the process that is overdue: the agent lives
+// on to report and to restart.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/system_timer.hpp>
+
+#include "absl/status/statusor.h"
+#include "worker/hang/timer_request.h"
+#include "worker/process/unique_fd.h"
+
+namespace muster::worker {
+
+// Lives on the loop's thread. Sleeps while no timer runs. Times are the wall clock's, as workers
+// send them.
+class FileWatchdog {
+ public:
+  struct Callbacks {
+    // A timer has expired: `pid` is to get `signal`. Whoever is called must know that this pid is
+    // a worker's: anybody who can write into the FIFO may have named any. Runs from the loop, may
+    // destroy the watchdog. All timers of the pid are over.
+    std::function<void(pid_t pid, const std::string& scope, int signal)> on_expired;
+    // Once, at the first line that is no request.
+    std::function<void(const std::string&)> on_warning;
+  };
+
+  // Makes the FIFO, for the owner only. One that is there already (a run that was killed has left
+  // it) is replaced, whatever else is there is not: then, and when the system fails, an error that
+  // names the path.
+  static absl::StatusOr<std::unique_ptr<FileWatchdog>> Open(boost::asio::io_context& io,
+                                                            std::string path, Callbacks callbacks);
+  // Removes the FIFO.
+  ~FileWatchdog();
+  FileWatchdog(const FileWatchdog&) = delete;
+  FileWatchdog& operator=(const FileWatchdog&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // Ends all timers: for when the workers are gone, and their pids may come to mean others.
+  void Clear();
+
+  std::size_t running_timers() const { return timers_.size(); }
+  // Lines that were no requests.
+  std::size_t malformed_lines() const { return malformed_lines_; }
+
+ private:
+  using Time = std::chrono::system_clock::time_point;
+  struct Timer {
+    Time deadline;
+    int signal = 0;
+  };
+
+  FileWatchdog(boost::asio::io_context& io, std::string path, UniqueFd fifo, Callbacks callbacks);
+  void AwaitRequests();
+  // Takes what is in the FIFO; false when it can be read no more.
+  bool ReadRequests();
+  void OnBytes(std::string_view bytes);
+  void OnLine(std::string_view line);
+  void Apply(const TimerRequest& request);
+  void AwaitNextDeadline();
+  void OnDeadline();
+
+  const std::string path_;
+  const Callbacks callbacks_;
+  boost::asio::posix::stream_descriptor fifo_;
+  boost::asio::system_timer next_;
+  // The beginning of a line.
+  std::string held_;
+  // The rest of a line that is too long to be a request is being passed over.
+  bool skipping_ = false;
+  std::map<std::pair<pid_t, std::string>, Timer> timers_;
+  std::size_t malformed_lines_ = 0;
+  // Handlers that find it gone do nothing.
+  std::shared_ptr<void> alive_ = std::make_shared<char>();
+};
+
+}  // namespace muster::worker

@@ -1,0 +1,85 @@
+// The agent's own stdout and stderr, as the workers' output reaches them.
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include "worker/output/console_sink.h"
+#include "worker/output/rewritten_line.h"
+
+namespace muster::worker {
+
+enum class StreamKind { kStdout, kStderr };
+
+// One for the whole program, on the loop's thread; worker groups come and go and borrow it. When
+// both streams are one and the same (2>&1) they share one queue, so that their lines do not mix
+// either.
+class Console {
+ public:
+  // Makes the process ignore SIGPIPE: a closed console must not end the agent, and with it the
+  // workers. The descriptors are borrowed. `on_warning` gets one sentence, once for each stream
+  // that fails.
+  explicit Console(boost::asio::io_context& io,
+                   std::function<void(const std::string&)> on_warning = nullptr,
+                   int stdout_fd = STDOUT_FILENO, int stderr_fd = STDERR_FILENO);
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
+
+  ConsoleSink& sink(StreamKind kind) { return stream(kind).sink; }
+  // What a worker inherits when it writes to the console itself.
+  int fd(StreamKind kind) const { return kind == StreamKind::kStdout ? stdout_fd_ : stderr_fd_; }
+  // Lines can be rewritten there.
+  bool IsTerminal(StreamKind kind) const;
+
+  // Puts `text` after everything the workers have written so far. Never blocks. `writer` is the
+  // address of the one who also calls Rewrite(), or nullptr.
+  void Write(StreamKind kind, std::string_view text, const void* writer = nullptr);
+
+  // Shows `line`, which has no end yet, in place of what `writer` showed so last (RewrittenLine).
+  // For terminals only. Left out when the terminal is not keeping up.
+  void Rewrite(StreamKind kind, const void* writer, std::string_view line);
+
+  // Keeps the pseudo-terminal behind `our_end` (borrowed) at the size of the console's terminal.
+  // While there is one, the loop does not run out of work.
+  void AddTerminal(StreamKind kind, int our_end);
+  void RemoveTerminal(StreamKind kind, int our_end);
+
+  // Blocks until all is written, at most `limit` for each stream: for the end of the program.
+  void Flush(std::chrono::milliseconds limit);
+
+ private:
+  struct Stream {
+    Stream(boost::asio::io_context& io, int fd, std::string name,
+           std::function<void(const std::string&)> on_warning);
+    ConsoleSink sink;
+    const bool is_terminal;
+    RewrittenLine bar;
+  };
+
+  Stream& stream(StreamKind kind) {
+    return kind == StreamKind::kStderr && stderr_ ? *stderr_ : stdout_;
+  }
+  void AwaitResize();
+
+  const int stdout_fd_;
+  const int stderr_fd_;
+  Stream stdout_;
+  // Null when stderr is the same as stdout.
+  std::unique_ptr<Stream> stderr_;
+  // Pseudo-terminals of workers, and whose size they have.
+  std::set<std::pair<int, StreamKind>> terminals_;
+  // SIGWINCH, while there are any.
+  boost::asio::signal_set resized_;
+};
+
+}  // namespace muster::worker

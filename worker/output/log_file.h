@@ -1,0 +1,41 @@
+// A worker's log file: opened carefully, and written to without ever failing the worker.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "worker/process/unique_fd.h"
+
+namespace muster::worker {
+
+// Opens `path` for appending, close-on-exec, and creates it (mode 0600) and the directories above
+// it (0700) where they are missing. Never waits and never follows a symbolic link at the end of the
+// path; what is neither a regular file nor a character device is refused. The error says which path
+// and why.
+absl::StatusOr<UniqueFd> OpenLogFile(const std::string& path);
+
+// Appends to a log file. What the file does not take (disk full) is dropped and counted; what comes
+// later is tried again, as the disk may get room.
+class LogWriter {
+ public:
+  static absl::StatusOr<LogWriter> Open(const std::string& path);
+
+  // Everything in one write() where the disk lets it, so that lines of several writers to one file
+  // stay whole. The first time that bytes are dropped, what happened:
+  // "write /logs/2/stderr.log: No space left on device"; else empty.
+  std::string Write(std::string_view bytes);
+
+  std::uint64_t dropped_bytes() const { return dropped_bytes_; }
+
+ private:
+  LogWriter(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
+
+  std::string path_;
+  UniqueFd file_;
+  std::uint64_t dropped_bytes_ = 0;
+};
+
+}  // namespace muster::worker

@@ -1,0 +1,191 @@
+#include "worker/output/output.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/output/pseudo_terminal.h"
+
+namespace muster::worker {
+namespace {
+
+// A pipe's usual size: one read empties it.
+constexpr std::size_t kChunk = 64 * 1024;
+// More than the kernel keeps for a terminal, which does not tell how much that is.
+constexpr std::size_t kTerminalBuffer = 2 * kChunk;
+
+absl::Status SystemError(const char* attempt) {
+  return absl::InternalError(absl::StrCat(attempt, ": ", std::strerror(errno)));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Output>> Output::Open(boost::asio::io_context& io,
+                                                     const OutputSpec& spec, StreamKind kind,
+                                                     Console& console,
+                                                     WarningCallback on_log_loss) {
+  std::unique_ptr<Output> output(new Output(spec, kind, console, std::move(on_log_loss)));
+  absl::Status status = output->OpenFiles();
+  if (status.ok()) status = output->OpenEnds(io);
+  if (!status.ok()) return status;
+  return output;
+}
+
+Output::Output(const OutputSpec& spec, StreamKind kind, Console& console,
+               WarningCallback on_log_loss)
+    : spec_(spec), kind_(kind), on_log_loss_(std::move(on_log_loss)), console_(console) {}
+
+Output::~Output() {
+  if (is_terminal_ && our_end_.has_value()) {
+    console_.RemoveTerminal(kind_, our_end_->native_handle());
+  }
+}
+
+absl::Status Output::OpenFiles() {
+  const std::pair<const std::string&, std::optional<LogWriter>&> files[] = {
+      {spec_.file, file_}, {spec_.filtered_file, filtered_file_}};
+  for (const auto& [path, writer] : files) {
+    if (path.empty()) continue;
+    absl::StatusOr<LogWriter> file = LogWriter::Open(path);
+    if (!file.ok()) return file.status();
+    writer.emplace(*std::move(file));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Output::OpenEnds(boost::asio::io_context& io) {
+  const bool has_prefix = spec_.to_console && !spec_.prefix.empty();
+  if (!file_.has_value() && !filtered_file_.has_value() && !has_prefix) {
+    if (!spec_.keep_tail) {
+      if (spec_.to_console) return absl::OkStatus();
+      child_end_.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+      return child_end_.valid() ? absl::OkStatus() : SystemError("open /dev/null");
+    }
+    if (spec_.to_console) {
+      if (std::optional<PseudoTerminal> terminal = OpenPseudoTerminal(console_.fd(kind_))) {
+        child_end_ = std::move(terminal->worker_end);
+        our_end_.emplace(io, terminal->our_end.release());
+        is_terminal_ = true;
+        console_.AddTerminal(kind_, our_end_->native_handle());
+      }
+    }
+  }
+  if (!our_end_.has_value()) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return SystemError("make a pipe");
+    child_end_.reset(ends[1]);
+    our_end_.emplace(io, ends[0]);
+  }
+  our_end_->non_blocking(true);
+  return absl::OkStatus();
+}
+
+void Output::Start(pid_t pid) {
+  child_end_.reset();
+  if (spec_.to_console && !spec_.prefix.empty()) {
+    prefixer_.emplace(LinePrefix(spec_.prefix, pid), console_.IsTerminal(kind_)
+                                                         ? CarriageReturn::kRewritesLine
+                                                         : CarriageReturn::kEndsLine);
+  }
+  if (filtered_file_.has_value()) {
+    filter_.emplace(LinePrefix(spec_.prefix, pid));
+    filter_->ShowOnly(spec_.filters);
+  }
+  if (our_end_.has_value()) AwaitReadable();
+}
+
+void Output::Drain() {
+  if (!our_end_.has_value()) return;
+  // Only what is there now: others may write faster than we read.
+  int there = 0;
+  ::ioctl(our_end_->native_handle(), FIONREAD, &there);
+  std::size_t left = is_terminal_ ? kTerminalBuffer : static_cast<std::size_t>(there);
+  while (left > 0) {
+    const ReadResult result = ReadOnce(&left);
+    if (result == ReadResult::kEnd) return Close();
+    if (result == ReadResult::kNothingThere) return;
+  }
+}
+
+void Output::Finish() {
+  child_end_.reset();
+  Drain();
+  Close();
+}
+
+std::uint64_t Output::dropped_bytes() const {
+  return (file_.has_value() ? file_->dropped_bytes() : 0) +
+         (filtered_file_.has_value() ? filtered_file_->dropped_bytes() : 0);
+}
+
+void Output::AwaitReadable() {
+  our_end_->async_wait(
+      boost::asio::posix::stream_descriptor::wait_read,
+      [this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
+        if (!alive.expired() && !error && our_end_.has_value()) OnReadable();
+      });
+}
+
+void Output::OnReadable() {
+  std::size_t limit = kChunk;
+  if (ReadOnce(&limit) == ReadResult::kEnd) return Close();
+  ConsoleSink& sink = console_.sink(kind_);
+  if (!spec_.to_console || sink.HasRoom()) return AwaitReadable();
+  sink.WhenRoom([this, alive = std::weak_ptr<void>(alive_)] {
+    if (!alive.expired() && our_end_.has_value()) AwaitReadable();
+  });
+}
+
+Output::ReadResult Output::ReadOnce(std::size_t* limit) {
+  std::array<char, kChunk> buffer;
+  ssize_t count;
+  do {
+    count = ::read(our_end_->native_handle(), buffer.data(), std::min(*limit, buffer.size()));
+  } while (count < 0 && errno == EINTR);
+  if (count < 0 && errno == EAGAIN) return ReadResult::kNothingThere;
+  // A terminal ends with EIO.
+  if (count <= 0) return ReadResult::kEnd;
+  *limit -= static_cast<std::size_t>(count);
+  PassOn(std::string_view(buffer.data(), static_cast<std::size_t>(count)));
+  return ReadResult::kGotSome;
+}
+
+void Output::PassOn(std::string_view bytes) {
+  last_output_ = std::chrono::steady_clock::now();
+  tail_.Append(bytes);
+  Log(file_, bytes);
+  const auto now = std::chrono::system_clock::now();
+  if (filter_.has_value()) Log(filtered_file_, filter_->Feed(bytes, now));
+  if (!spec_.to_console) return;
+  if (!prefixer_.has_value()) {
+    console_.Write(kind_, bytes);
+    return;
+  }
+  console_.Write(kind_, prefixer_->Feed(bytes, now), this);
+  const std::string rewritten = prefixer_->Rewritten(now);
+  if (!rewritten.empty()) console_.Rewrite(kind_, this, rewritten);
+}
+
+void Output::Log(std::optional<LogWriter>& file, std::string_view bytes) {
+  if (!file.has_value() || bytes.empty()) return;
+  const std::string loss = file->Write(bytes);
+  if (!loss.empty() && on_log_loss_) on_log_loss_(loss);
+}
+
+void Output::Close() {
+  if (!our_end_.has_value()) return;
+  if (is_terminal_) console_.RemoveTerminal(kind_, our_end_->native_handle());
+  our_end_.reset();
+  const auto now = std::chrono::system_clock::now();
+  if (filter_.has_value()) Log(filtered_file_, filter_->Finish(now));
+  if (prefixer_.has_value()) console_.Write(kind_, prefixer_->Finish(now), this);
+}
+
+}  // namespace muster::worker

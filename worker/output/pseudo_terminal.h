@@ -1,0 +1,28 @@
+// A terminal for a worker, in place of the one it would have had without us.
+#pragma once
+
+#include <optional>
+
+#include "worker/process/unique_fd.h"
+
+namespace muster::worker {
+
+// What is written to `worker_end` can be read from `our_end`, byte for byte. When the last copy of
+// the worker's end is closed, reading ours fails with EIO, after everything that was written.
+struct PseudoTerminal {
+  UniqueFd our_end;
+  UniqueFd worker_end;
+};
+
+// A pseudo-terminal that looks like the terminal `console_fd` (size, settings), but changes nothing
+// of what is written: the real one will. It does not become anybody's controlling terminal. Both
+// ends are close-on-exec. Nothing when `console_fd` is no terminal or the system has none to give.
+std::optional<PseudoTerminal> OpenPseudoTerminal(int console_fd);
+
+// Gives the pseudo-terminal behind `our_end` the size that the terminal has now.
+void CopyWindowSize(int console_fd, int our_end);
+
+// How many columns the terminal has; 0 when it does not say, or is none.
+int TerminalColumns(int fd);
+
+}  // namespace muster::worker

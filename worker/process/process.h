@@ -1,0 +1,62 @@
+// A process we started, from the moment it runs until its exit status is known.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "worker/exit_status.h"
+#include "worker/process/spawn.h"
+
+namespace muster::worker {
+
+// Watches the exit through the process's pidfd and waits for this one process only: others in our
+// program may have children of their own. Lives on the loop's thread.
+class Process {
+ public:
+  using ExitCallback = std::function<void(const ExitStatus&)>;
+
+  // Takes over a process from Spawn(). `on_exit` runs once, from the loop; it may destroy the
+  // Process.
+  Process(boost::asio::io_context& io, Spawned spawned, ExitCallback on_exit);
+  // Sends SIGKILL to the process and its group when it still runs, and waits for its end, at most
+  // one second.
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  pid_t pid() const { return pid_; }
+  bool running() const { return running_; }
+
+  // To the process and every member of its group. No effect when it has ended: then its number may
+  // come to mean another group.
+  void SignalGroup(int signal);
+
+  // It is dead already, though nobody may have been told yet.
+  bool HasEnded();
+
+  // Gives it up: no callback any more, and the destructor does not wait for its end.
+  void Abandon();
+
+ private:
+  void WatchExit();
+  // Takes the exit status, if it is there to be taken.
+  bool Collect(ExitStatus* status);
+  void OnPidfdReadable();
+
+  const pid_t pid_;
+  ExitCallback on_exit_;
+  boost::asio::posix::stream_descriptor pidfd_;
+  boost::asio::steady_timer retry_;
+  bool running_ = true;
+  // Handlers that find it gone do nothing.
+  std::shared_ptr<void> alive_ = std::make_shared<char>();
+};
+
+}  // namespace muster::worker

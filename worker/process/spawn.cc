@@ -1,0 +1,337 @@
+#include "worker/process/spawn.h"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "worker/process/close_range.h"
+#include "worker/process/descriptor_limit.h"
+#include "worker/process/program.h"
+
+namespace muster::worker {
+namespace {
+
+// What the child was about to do when it failed.
+enum class Step : int { kSession, kDeathSignal, kAffinity, kDescriptors, kExec };
+
+// What the child left undone.
+struct ChildError {
+  Step step = Step::kSession;
+  int error = 0;  // 0: nothing, it is another program by now
+};
+
+// Everything the child needs, and what it says. It runs in our memory until exec, and must not
+// allocate any.
+struct ChildPlan {
+  const char* program;
+  char* const* argv;
+  char* const* envp;
+  int stdio[3];           // each is its own target already, or above 2
+  int join_fd;            // of the control group that it is not born into; -1: none
+  const cpu_set_t* cpus;  // null: as the parent's
+  std::size_t cpus_size;
+  std::optional<rlim_t> descriptor_limit;
+  // It shares our descriptors, until it makes itself a copy of those up to highest_fd.
+  bool shares_files;
+  int highest_fd;
+  pid_t parent;
+  sigset_t mask;
+  ChildError failure;
+};
+
+const char* StepName(Step step) {
+  switch (step) {
+    case Step::kSession:
+      return "setsid";
+    case Step::kDeathSignal:
+      return "prctl(PR_SET_PDEATHSIG)";
+    case Step::kAffinity:
+      return "bind to CPUs";
+    case Step::kDescriptors:
+      return "dup2";
+    case Step::kExec:
+      return "execve";
+  }
+  std::abort();
+}
+
+[[noreturn]] void FailInChild(ChildPlan& plan, Step step) {
+  plan.failure = {step, errno};
+  ::_exit(127);
+}
+
+void JoinCgroup(int directory) {
+  const int procs = ::openat(directory, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+  if (procs < 0) return;
+  [[maybe_unused]] const ssize_t joined = ::write(procs, "0", 1);
+  ::close(procs);
+}
+
+// Ignored signals survive exec, and one that is handled would run our handler until then; so each
+// is put back to its default. All signals are blocked meanwhile.
+void ResetSignalHandlers() {
+  struct sigaction fresh = {};
+  fresh.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction current;
+    // It fails for glibc's own two.
+    if (::sigaction(signal, nullptr, &current) != 0 || current.sa_handler == SIG_DFL) continue;
+    // nohup: a closing terminal must not end the job.
+    if (signal == SIGHUP && current.sa_handler == SIG_IGN) continue;
+    ::sigaction(signal, &fresh, nullptr);
+  }
+}
+
+// The soft one.
+void SetDescriptorLimit(rlim_t soft) {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min(soft, limit.rlim_max);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Runs in the child until exec: async-signal-safe calls only.
+int RunChild(void* argument) {
+  ChildPlan& plan = *static_cast<ChildPlan*>(argument);
+  ResetSignalHandlers();
+  // A session, not just a group: as under torchrun, the worker has no controlling terminal, so it
+  // may read from it (a debugger prompt) where a background process group would be stopped by
+  // SIGTTIN.
+  if (::setsid() < 0) FailInChild(plan, Step::kSession);
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) FailInChild(plan, Step::kDeathSignal);
+  // The parent may have died before the prctl; then no signal will come.
+  if (::getppid() != plan.parent) ::_exit(127);
+  if (plan.join_fd >= 0) JoinCgroup(plan.join_fd);
+  if (plan.cpus != nullptr && ::sched_setaffinity(0, plan.cpus_size, plan.cpus) != 0) {
+    FailInChild(plan, Step::kAffinity);
+  }
+  // A copy of our descriptors, as far as they are needed.
+  const auto above = static_cast<unsigned>(plan.highest_fd) + 1;
+  if (plan.shares_files && ::close_range(above, ~0U, CLOSE_RANGE_UNSHARE) != 0) {
+    FailInChild(plan, Step::kDescriptors);
+  }
+  for (int target = 0; target < 3; ++target) {
+    if (plan.stdio[target] == target) continue;
+    if (::dup2(plan.stdio[target], target) < 0) FailInChild(plan, Step::kDescriptors);
+  }
+  // Ours are close-on-exec already; this is for what others opened in our process or left open in
+  // it.
+  CloseOnExecFrom(3);
+  if (plan.descriptor_limit) SetDescriptorLimit(*plan.descriptor_limit);
+  ::sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
+  ::execve(plan.program, plan.argv, plan.envp);
+  FailInChild(plan, Step::kExec);
+}
+
+// The child shares our memory, and our thread stands still until it has called exec or ended: so
+// nothing is copied, however much memory we have, and what it writes to its plan we find there.
+constexpr std::uint64_t kLikeVfork = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
+
+std::uint64_t Flags(const ChildPlan& plan) {
+  return kLikeVfork | (plan.shares_files ? CLONE_FILES : 0);
+}
+
+// More than RunChild() needs, also when it is instrumented.
+using ChildStack = std::byte[64 * 1024];
+
+// clone3() with the child born into plan.join_fd: to move it there later, the kernel waits until
+// every processor has been through its scheduler, some 10 ms. As the system call, but with -1 and
+// errno on error. glibc has no function for it, and only the compiler's assembler can keep the two
+// apart that return from it, on two stacks.
+pid_t CloneIntoCgroup([[maybe_unused]] ChildPlan& plan, [[maybe_unused]] ChildStack& stack,
+                      [[maybe_unused]] int* pidfd) {
+#ifdef __x86_64__
+  clone_args args = {};
+  args.flags = Flags(plan) | CLONE_INTO_CGROUP;
+  args.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
+  args.exit_signal = SIGCHLD;
+  args.stack = reinterpret_cast<std::uintptr_t>(&stack);
+  args.stack_size = sizeof stack;
+  args.cgroup = static_cast<std::uint64_t>(plan.join_fd);
+  ChildPlan born_inside = plan;
+  born_inside.join_fd = -1;
+  long result = SYS_clone3;
+  register int (*child)(void*) asm("r8") = RunChild;
+  register void* argument asm("r9") = &born_inside;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"
+      "mov %[argument], %%rdi\n\t"
+      "call *%[child]\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "D"(&args), "S"(sizeof args), [child] "r"(child), [argument] "r"(argument)
+      : "rcx", "r11", "cc", "memory");
+  plan.failure = born_inside.failure;
+  if (result >= 0) return static_cast<pid_t>(result);
+  errno = static_cast<int>(-result);
+#else
+  errno = ENOSYS;
+#endif
+  return -1;
+}
+
+// The pid, and the pidfd; or -1 and errno.
+pid_t StartChild(ChildPlan& plan, int* pidfd) {
+  alignas(16) ChildStack stack;
+  if (plan.join_fd >= 0) {
+    const pid_t pid = CloneIntoCgroup(plan, stack, pidfd);
+    if (pid >= 0 || errno == EAGAIN || errno == ENOMEM) return pid;
+    // A kernel before 5.7, a container that does not know the call, or a group that is not ours to
+    // use: then the child tries to join by itself.
+  }
+  return ::clone(RunChild, stack + sizeof stack, static_cast<int>(Flags(plan)) | SIGCHLD, &plan,
+                 pidfd);
+}
+
+// Where SIGCHLD is ignored (a shell's `trap '' CHLD` is inherited) the kernel throws exit statuses
+// away.
+void MakeChildrenWaitable() {
+  struct sigaction current;
+  if (::sigaction(SIGCHLD, nullptr, &current) != 0) return;
+  if (current.sa_handler != SIG_IGN && (current.sa_flags & SA_NOCLDWAIT) == 0) return;
+  current = {};
+  current.sa_handler = SIG_DFL;
+  ::sigaction(SIGCHLD, &current, nullptr);
+}
+
+// As exec wants them; the strings of the first, if there is one, come first.
+std::vector<char*> Pointers(const std::vector<std::string>* first,
+                            const std::vector<std::string>& second) {
+  std::vector<char*> pointers;
+  pointers.reserve((first != nullptr ? first->size() : 0) + second.size() + 1);
+  for (const std::vector<std::string>* strings : {first, &second}) {
+    if (strings == nullptr) continue;
+    for (const std::string& text : *strings) pointers.push_back(const_cast<char*>(text.c_str()));
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// A set of CPUs as large as its highest number asks: cpu_set_t itself ends at 1024.
+class CpuSet {
+ public:
+  // `cpus` must not be empty, nor hold a negative number.
+  explicit CpuSet(const std::vector<int>& cpus) {
+    const int count = *std::max_element(cpus.begin(), cpus.end()) + 1;
+    size_ = CPU_ALLOC_SIZE(count);
+    words_.resize(size_ / sizeof(unsigned long));
+    for (const int cpu : cpus) CPU_SET_S(static_cast<std::size_t>(cpu), size_, set());
+  }
+
+  cpu_set_t* set() { return reinterpret_cast<cpu_set_t*>(words_.data()); }
+  std::size_t size() const { return size_; }
+
+ private:
+  std::vector<unsigned long> words_;
+  std::size_t size_ = 0;
+};
+
+absl::Status SystemError(const char* attempt) {
+  return absl::InternalError(absl::StrCat(attempt, ": ", std::strerror(errno)));
+}
+
+absl::Status ForkError(int error) {
+  const std::string sentence = absl::StrCat("fork: ", std::strerror(error));
+  if (error == ENOMEM) return absl::ResourceExhaustedError(sentence);
+  if (error != EAGAIN) return absl::InternalError(sentence);
+  return absl::ResourceExhaustedError(absl::StrCat(
+      sentence,
+      " (no more processes are allowed: raise `ulimit -u` or the control group's pids.max)"));
+}
+
+void Reap(pid_t pid) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
+  if (request.argv.empty()) return absl::InvalidArgumentError("no program given");
+  absl::StatusOr<std::string> program = FindProgram(request.argv[0], std::getenv("PATH"));
+  if (!program.ok()) return program.status();
+  const std::vector<char*> argv = Pointers(nullptr, request.argv);
+  const std::vector<char*> envp = Pointers(request.common_env.get(), request.env);
+
+  ChildPlan plan = {};
+  plan.program = program->c_str();
+  plan.argv = argv.data();
+  plan.envp = envp.data();
+  plan.parent = ::getpid();
+  plan.join_fd = request.join_fd;
+  plan.shares_files = HasCloseRange();
+  plan.descriptor_limit = DescriptorLimitOfWorkers();
+  std::optional<CpuSet> cpus;
+  if (!request.cpus.empty()) {
+    if (*std::min_element(request.cpus.begin(), request.cpus.end()) < 0) {
+      return absl::InvalidArgumentError("bind to CPUs: a CPU's number is negative");
+    }
+    cpus.emplace(request.cpus);
+    plan.cpus = cpus->set();
+    plan.cpus_size = cpus->size();
+  }
+
+  const absl::Cleanup empty_slots = [&request] {
+    if (request.slots != nullptr) request.slots->Empty();
+  };
+  const int wanted[3] = {request.stdin_fd, request.stdout_fd, request.stderr_fd};
+  UniqueFd held[3];
+  plan.highest_fd = std::max(STDERR_FILENO, request.join_fd);
+  for (int target = 0; target < 3; ++target) {
+    plan.stdio[target] = wanted[target];
+    if (wanted[target] == target) continue;
+    if (request.slots != nullptr) {
+      plan.stdio[target] = request.slots->Fill(target, wanted[target]);
+    } else if (wanted[target] <= STDERR_FILENO) {
+      // The child may have put another in its place by the time it is wanted.
+      held[target] = DuplicateAboveStdio(wanted[target]);
+      plan.stdio[target] = held[target].get();
+    }
+    if (plan.stdio[target] < 0) return SystemError("duplicate a descriptor for the worker");
+    plan.highest_fd = std::max(plan.highest_fd, plan.stdio[target]);
+  }
+
+  MakeChildrenWaitable();
+  // A signal that reached the child before it reset its handlers would run ours, in our memory.
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &plan.mask);
+  int pidfd = -1;
+  const pid_t pid = StartChild(plan, &pidfd);
+  const int clone_errno = errno;
+  ::pthread_sigmask(SIG_SETMASK, &plan.mask, nullptr);
+  if (pid < 0) return ForkError(clone_errno);
+  Spawned spawned{pid, UniqueFd(pidfd)};
+  if (plan.failure.error == 0) return spawned;
+
+  Reap(pid);
+  if (plan.failure.step == Step::kExec) return ExecError(*program, plan.failure.error);
+  errno = plan.failure.error;
+  if (plan.failure.step == Step::kAffinity) {
+    return SystemError(absl::StrCat("bind to CPUs ", absl::StrJoin(request.cpus, ",")).c_str());
+  }
+  return SystemError(StepName(plan.failure.step));
+}
+
+}  // namespace muster::worker

@@ -1,0 +1,52 @@
+// Starts a process: a child like vfork's, a clean slate, exec.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "worker/process/stdio_slots.h"
+#include "worker/process/unique_fd.h"
+
+namespace muster::worker {
+
+struct SpawnRequest {
+  // As in WorkerSpec.
+  std::vector<std::string> argv;
+  std::shared_ptr<const std::vector<std::string>> common_env;
+  std::vector<std::string> env;
+  // What the process gets as its descriptors 0, 1 and 2. Borrowed for the call.
+  int stdin_fd = STDIN_FILENO;
+  int stdout_fd = STDOUT_FILENO;
+  int stderr_fd = STDERR_FILENO;
+  // As in WorkerSpec.
+  std::vector<int> cpus;
+  // The directory of a control group (v2) to be in before exec; -1: none. A process that may not be
+  // in it runs all the same.
+  int join_fd = -1;
+  // Empty slots, for who has many descriptors; null: none.
+  const StdioSlots* slots = nullptr;
+};
+
+struct Spawned {
+  pid_t pid = 0;
+  // Readable when the process has ended.
+  UniqueFd pidfd;
+};
+
+// Starts the program and returns when it runs, that is after exec (about 1 ms). It leads a session
+// and process group of its own, whose id is its pid, and gets SIGKILL when the calling thread ends:
+// call this from the main thread only. It has descriptors 0, 1, 2 and no other, default signal
+// dispositions (but an ignored SIGHUP, nohup's, stays ignored) and the signal mask of the caller;
+// our resource limits, but for what descriptor_limit.h says.
+//
+// On error nothing is left behind. ResourceExhausted means that the system has no process to give
+// just now, and it may be tried again later. NotFound and PermissionDenied tell about the program
+// itself, in a sentence as ExecError makes it.
+absl::StatusOr<Spawned> Spawn(const SpawnRequest& request);
+
+}  // namespace muster::worker
