@@ -35,7 +35,7 @@ must_be_empty "the client that is shipped and the one that is simulated are one"
 must_be_empty "the daemon that is shipped and the one that is simulated are one" \
   "//rendezvous/core:daemon_core except (deps(//rendezvous:musterd) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "the agent that is shipped and the one that is simulated are one" \
-  "(//launcher:agent_core + //launcher:agent_policy + //launcher:fitness) except (deps(//launcher:muster) intersect deps(//test/rendezvous/cluster:cluster))"
+  "(//launcher/agent:agent_core + //launcher/agent:agent_policy + //launcher/agent:fitness) except (deps(//launcher:muster) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "the stop ladder that is shipped and the one that is simulated are one" \
   "//worker/group:group_life except (deps(//worker/group:worker_group) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "the guard that is shipped and the one that is simulated are one" \

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "absl/time/time.h"
-#include "launcher/environment.h"
-#include "launcher/run_registry.h"
-#include "launcher/run_table.h"
+#include "launcher/config/environment.h"
+#include "launcher/registry/run_registry.h"
+#include "launcher/registry/run_table.h"
 
 namespace muster::launcher {
 namespace {

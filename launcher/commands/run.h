@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/flag_scanner.h"
+#include "launcher/flags/flag_scanner.h"
 
 namespace muster::launcher {
 

@@ -34,8 +34,8 @@ def mutant(name, file, old, new):
         testonly = True,
         deps = [
             ":cluster_main",
-            "//launcher:agent_core",
-            "//launcher:agent_policy",
+            "//launcher/agent:agent_core",
+            "//launcher/agent:agent_policy",
             "//rendezvous/client:attendance",
             "//rendezvous/client:lease_keeper",
             "//rendezvous/core:coordinator",

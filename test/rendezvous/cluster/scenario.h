@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "launcher/fitness.h"
+#include "launcher/agent/fitness.h"
 #include "rendezvous/core/types.h"
 #include "test/rendezvous/simulation/random.h"
 #include "worker/stop_ladder.h"

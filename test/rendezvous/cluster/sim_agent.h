@@ -1,5 +1,5 @@
 // One agent process: the real AgentCore between the real Attendance and simulated workers, as
-// launcher/agent.cc puts them together.
+// launcher/agent/agent.cc puts them together.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/agent_core.h"
+#include "launcher/agent/agent_core.h"
 #include "rendezvous/client/attendance.h"
 #include "test/rendezvous/cluster/attendance_loop.h"
 #include "test/rendezvous/cluster/mutations.h"

@@ -1,0 +1,314 @@
+#include "launcher/agent/agent.h"
+
+#include <chrono>
+#include <utility>
+
+#include <spdlog/spdlog.h>
+#include <boost/asio/post.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/agent/rank_layout.h"
+#include "launcher/report/error_file.h"
+#include "launcher/report/failure_report.h"
+#include "rendezvous/core/phrases.h"
+
+namespace muster::launcher {
+namespace {
+
+// Whether the user wants to know that the node is fit before each round.
+Fitness::HealthCheck HealthCheckOf(const LaunchConfig& config) {
+  return config.health.command.empty() ? Fitness::HealthCheck::kNone
+                                       : Fitness::HealthCheck::kBeforeEachJoin;
+}
+
+// For the guard of the workers.
+std::optional<worker::DeathNotice> DeathNoticeOf(const rendezvous::RendezvousClient& client) {
+  const auto notice = client.death_notice();
+  if (!notice) return std::nullopt;
+  const auto* const address = reinterpret_cast<const char*>(notice->to.data());
+  return worker::DeathNotice{{address, address + notice->to.size()}, notice->text};
+}
+
+}  // namespace
+
+Agent::Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore& store,
+             AgentParts parts, AgentObserver observer, const ClientFactory& make_client)
+    : io_(io),
+      console_(console),
+      store_(store),
+      parts_(std::move(parts)),
+      observer_(std::move(observer)),
+      core_(HealthCheckOf(parts_.config)),
+      client_(make_client(*this)) {}
+
+Agent::~Agent() = default;
+
+void Agent::Run(std::function<void(const RunResult&)> finished) {
+  finished_ = std::move(finished);
+  Do(core_.Begin());
+}
+
+void Agent::OnStopSignal(int signal) {
+  Do(core_.OnSignal(signal));
+}
+
+void Agent::PassOn(int signal) {
+  if (workers_ != nullptr) workers_->ForwardSignal(signal);
+}
+
+void Agent::KillOverdue(pid_t pid, const std::string& scope, int signal) {
+  const std::string reason = absl::StrCat("its watchdog timer '", scope, "' expired");
+  if (workers_ == nullptr || !workers_->KillFor(pid, signal, reason)) {
+    spdlog::warn("watchdog: timer '{}' names process {}, which is no worker's; left alone", scope,
+                 pid);
+  }
+}
+
+void Agent::OnFirstBeat(int rank) {
+  TellWorker(AgentEventKind::kFirstBeat, rank, 0, "");
+}
+
+void Agent::OnHang(int rank, const std::string& what) {
+  spdlog::warn("rank {} {}", rank, what);
+  TellWorker(AgentEventKind::kHang, rank, 0, what);
+}
+
+void Agent::OnEvidence(const worker::Evidence& evidence) {
+  if (evidence.file.empty()) {
+    // Without a log directory this is the only place for it.
+    spdlog::warn("what rank {} was doing{}{}:\n{}", evidence.rank,
+                 evidence.problem.empty() ? "" : ", which could not be written: ", evidence.problem,
+                 evidence.text);
+  } else {
+    spdlog::warn("what rank {} was doing is in {}", evidence.rank, evidence.file);
+  }
+  TellWorker(AgentEventKind::kEvidence, evidence.rank, 0, evidence.file);
+}
+
+void Agent::TellWorker(AgentEventKind kind, int rank, int pid, std::string cause) {
+  observer_.on_event(
+      {.kind = kind, .round = core_.round(), .rank = rank, .pid = pid, .cause = std::move(cause)});
+}
+
+void Agent::TellRound(AgentEventKind kind, std::string cause) {
+  observer_.on_event({.kind = kind, .round = core_.round(), .cause = std::move(cause)});
+}
+
+void Agent::OnDirective(const rendezvous::Directive& directive) {
+  Do(core_.OnDirective(directive, std::chrono::steady_clock::now()));
+}
+
+void Agent::OnTrouble(const std::string& trouble) {
+  spdlog::warn("{}", trouble);
+}
+
+void Agent::OnOutOfTouch(const std::string& cause) {
+  spdlog::warn("{}; trying to come back", cause);
+  TellRound(AgentEventKind::kOutOfTouch, cause);
+}
+
+void Agent::OnBackInTouch(rendezvous::Duration outage) {
+  const std::string after = rendezvous::Seconds(outage);
+  spdlog::warn("the rendezvous is there again, after {}", after);
+  TellRound(AgentEventKind::kBackInTouch, after);
+}
+
+void Agent::OnDeadline(std::optional<rendezvous::TimePoint> deadline) {
+  Do(core_.OnDeadline(deadline));
+}
+
+void Agent::OnFenced(const std::string& why) {
+  Do(core_.OnFenced(why));
+}
+
+void Agent::OnLost(const absl::Status& status) {
+  Do(core_.OnLost(status));
+}
+
+void Agent::Do(const CoreActions& actions) {
+  for (const CoreAction& action : actions) {
+    std::visit([this](const auto& kind) { Do(kind); }, action);
+  }
+}
+
+void Agent::Do(const CheckHealth&) {
+  health_check_ = std::make_unique<worker::HealthCheck>(
+      io_, worker::HealthCheckOptions{.command = parts_.config.health.command,
+                                      .timeout = parts_.config.health.timeout,
+                                      .env = ToBlock(parts_.base.environment)});
+  health_check_->Start([this](const absl::Status& status) {
+    // Gone, so that nothing of it is left when workers start.
+    health_check_.reset();
+    Do(core_.OnHealth(status));
+  });
+}
+
+void Agent::Do(const DropHealthCheck&) {
+  health_check_.reset();
+}
+
+void Agent::Do(const AskForPlace& ask) {
+  const absl::StatusOr<std::uint16_t> port = store_.Prepare();
+  if (!port.ok()) return Do(core_.OnCannotStart(port.status()));
+  rendezvous::NodeInfo node = parts_.node;
+  node.master_port = *port;
+  node.serves_store = parts_.config.worker_store == WorkerStore::kAgent;
+  client_->Join({.run_id = parts_.config.run_id,
+                 .settings = Settings(),
+                 .node = std::move(node),
+                 .after = ask.after.number,
+                 .ran_in = ask.after.incarnation,
+                 .unfit = ask.unfit});
+}
+
+void Agent::Do(const GuardWorkers& guard) {
+  if (workers_ != nullptr) workers_->SetDeadline(guard.deadline);
+}
+
+void Agent::Do(const StartWorkers& start) {
+  const rendezvous::Assignment& assignment = start.assignment;
+  const absl::StatusOr<AttemptLogs> logs = parts_.logs.BeginAttempt(
+      assignment.restart_count, assignment.round, parts_.config.nproc_per_node);
+  if (!logs.ok()) return Do(core_.OnCannotStart(logs.status()));
+  spdlog::info("round {}: group rank {} of {}, ranks {} to {} of {}, master {}:{}",
+               assignment.round, assignment.group_rank, assignment.group_world_size,
+               assignment.base_rank, assignment.base_rank + parts_.config.nproc_per_node - 1,
+               assignment.world_size, assignment.master_addr, assignment.master_port);
+  if (const absl::Status status = store_.BeginRound(assignment); !status.ok()) {
+    return Do(core_.OnCannotStart(status));
+  }
+
+  observer_.on_round(assignment);
+  other_failures_.clear();
+
+  workers_ = std::make_unique<worker::WorkerGroup>(
+      io_,
+      worker::WorkerGroupOptions{
+          .ladder = {.first_signal = SIGTERM, .grace = parts_.config.shutdown_timeout},
+          .death_notice = DeathNoticeOf(*client_)},
+      console_,
+      worker::WorkerGroupCallbacks{
+          .on_first_failure =
+              [this](const worker::FailureRecord& record) { OnFirstFailure(record); },
+          .on_done = [this](const worker::GroupResult& result) { OnWorkersDone(result); },
+          .on_started = [this, directory = logs->directory] { OnWorkersStarted(directory); },
+          .on_stopped =
+              [this](int rank, pid_t pid, const std::string& what) {
+                spdlog::warn("rank {} (pid {}) {}", rank, pid, what);
+                TellWorker(AgentEventKind::kWorkerStopped, rank, pid, what);
+              },
+          .on_continued =
+              [this](int rank, pid_t pid) {
+                spdlog::warn("rank {} (pid {}) goes on", rank, pid);
+                TellWorker(AgentEventKind::kWorkerContinued, rank, pid, "");
+              },
+          .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
+  workers_->SetDeadline(core_.deadline());
+  workers_->Start(LayOutRanks(parts_.config, assignment, parts_.base, *logs));
+}
+
+void Agent::OnWorkersStarted(const std::string& logs) {
+  if (parts_.hang != nullptr) parts_.hang->BeginRound(*workers_, logs);
+  Do(core_.OnWorkersStarted());
+}
+
+void Agent::OnFirstFailure(const worker::FailureRecord& record) {
+  StopWatching();
+  Do(record.lost_touch ? core_.OnLostTouch() : core_.OnFirstFailure(ToReport(record)));
+}
+
+void Agent::StopWatching() {
+  if (parts_.hang != nullptr) parts_.hang->EndRound();
+}
+
+void Agent::OnWorkersDone(const worker::GroupResult& result) {
+  for (const worker::FailureRecord& record : result.other_failures) {
+    other_failures_.push_back(ToReport(record));
+  }
+  StopWatching();
+  workers_.reset();
+  Do(core_.OnWorkersGone(result));
+}
+
+void Agent::Do(const StopWorkers& stop) {
+  StopWatching();
+  workers_->Stop({.first_signal = stop.signal, .grace = parts_.config.shutdown_timeout});
+}
+
+void Agent::Do(const KillWorkers&) {
+  if (workers_ == nullptr) return;
+  StopWatching();
+  workers_->StopNow();
+}
+
+void Agent::Do(const ReportStarted& report) {
+  client_->WorkersStarted(report.round);
+}
+
+void Agent::Do(const ReportExited& report) {
+  client_->WorkersExited(report.round, report.outcome);
+}
+
+void Agent::Do(const SayLeaving& leaving) {
+  client_->Leaving(leaving.reason);
+}
+
+void Agent::Do(const SayGoodbye& goodbye) {
+  client_->Leave(goodbye.reason, [this] { Do(core_.OnGoodbyeHeard()); });
+}
+
+void Agent::Do(const Finish&) {
+  // From the loop: whoever hears it may destroy this agent, which is on the stack now.
+  boost::asio::post(
+      io_, [finished = std::move(finished_), result = *core_.result()] { finished(result); });
+}
+
+void Agent::Do(const Tell& tell) {
+  if (tell.level == Tell::kWarning) {
+    spdlog::warn("{}", tell.sentence);
+  } else {
+    spdlog::info("{}", tell.sentence);
+  }
+}
+
+void Agent::Do(const RunState& state) {
+  observer_.on_state(state);
+}
+
+void Agent::Do(const AgentEvent& event) {
+  observer_.on_event(event);
+}
+
+rendezvous::JobSettings Agent::Settings() const {
+  const LaunchConfig& config = parts_.config;
+  return {.min_nodes = config.min_nodes,
+          .max_nodes = config.max_nodes,
+          .last_call = config.timeouts.last_call,
+          .join_timeout = config.timeouts.join,
+          .lease = config.timeouts.lease,
+          .keep_alive = config.timeouts.keep_alive_interval,
+          .max_restarts = config.max_restarts,
+          .exact_ranks = config.mode == RendezvousMode::kStatic && config.max_nodes > 1,
+          .scale_up = config.scale_up,
+          .restart = config.restart};
+}
+
+rendezvous::WorkerFailure Agent::ToReport(const worker::FailureRecord& record) const {
+  const HangMonitor* const hang = parts_.hang;
+  ProgressFacts progress;
+  if (hang != nullptr) {
+    progress = {.no_beat_yet = !hang->had_beat(record.rank),
+                .ends_job = hang->ends_job(record.rank)};
+  }
+  rendezvous::WorkerFailure failure =
+      ReportOf(record, parts_.node.host, progress, parts_.config.final_exit_codes);
+  // Read here, where the file is: every node shows it.
+  if (const auto error = ReadErrorFile(record.error_file)) {
+    failure.error_message = error->message;
+    failure.error_traceback = error->traceback;
+    failure.error_time = error->timestamp.value_or(0);
+  }
+  return failure;
+}
+
+}  // namespace muster::launcher

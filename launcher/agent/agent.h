@@ -1,0 +1,138 @@
+// One node's part in a job, from the first Join to the goodbye.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "absl/status/statusor.h"
+#include "launcher/agent/agent_core.h"
+#include "launcher/agent/hang_monitor.h"
+#include "launcher/agent/log_layout.h"
+#include "launcher/agent/rank_layout.h"
+#include "launcher/agent/workers_store.h"
+#include "launcher/config/environment.h"
+#include "launcher/config/launch_config.h"
+#include "launcher/registry/run_state.h"
+#include "launcher/report/agent_event.h"
+#include "launcher/report/run_result.h"
+#include "rendezvous/client/rendezvous_client.h"
+#include "worker/group/health_check.h"
+#include "worker/group/worker_group.h"
+#include "worker/output/console.h"
+
+namespace muster::launcher {
+
+// What an agent works with; all of it is made before the agent.
+struct AgentParts {
+  LaunchConfig config;
+  // What the workers have in common.
+  NodeBase base;
+  LogLayout logs;
+  // This node, but for what is the store's, which each Join brings anew.
+  rendezvous::NodeInfo node;
+  // Watches for workers that hang; null: nobody does. Must outlive the agent.
+  HangMonitor* hang = nullptr;
+};
+
+// Who wants to know how the run goes. Called from the loop; must not destroy the agent.
+struct AgentObserver {
+  std::function<void(RunState)> on_state;
+  // The workers of this round are about to start; the state is kRunning.
+  std::function<void(const rendezvous::Assignment&)> on_round;
+  std::function<void(const AgentEvent&)> on_event;
+};
+
+// The loop code around AgentCore: hands it what happens and does what it asks. Lives on the
+// loop's thread, which must be the main thread (see WorkerGroup). `io`, `console` and `store` must
+// outlive it.
+class Agent final : public rendezvous::RendezvousClient::Listener {
+ public:
+  using ClientFactory = std::function<std::unique_ptr<rendezvous::RendezvousClient>(
+      rendezvous::RendezvousClient::Listener&)>;
+
+  Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore& store,
+        AgentParts parts, AgentObserver observer, const ClientFactory& make_client);
+  ~Agent() override;
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  // Takes part in the job. `finished` is called once, from the loop, when no worker is left and the
+  // rendezvous has heard the goodbye or cannot; the agent may be destroyed from there.
+  void Run(std::function<void(const RunResult&)> finished);
+
+  // A signal that asks the run to end came to this process (see AgentPolicy::OnSignal).
+  void OnStopSignal(int signal);
+  // A signal that is none of the agent's business: passed on to every worker.
+  void PassOn(int signal);
+
+  // A worker's watchdog timer has expired. Whoever wrote into the watchdog's FIFO may have named
+  // any process: one that is no worker's is left alone.
+  void KillOverdue(pid_t pid, const std::string& scope, int signal);
+
+  // What the HangMonitor finds.
+  void OnFirstBeat(int rank);
+  void OnHang(int rank, const std::string& what);
+  void OnEvidence(const worker::Evidence& evidence);
+
+  // Workers that failed by themselves after the first one, in the round that ended last.
+  const std::vector<rendezvous::WorkerFailure>& other_failures() const { return other_failures_; }
+
+ private:
+  // RendezvousClient::Listener.
+  void OnDirective(const rendezvous::Directive& directive) override;
+  void OnTrouble(const std::string& trouble) override;
+  void OnOutOfTouch(const std::string& cause) override;
+  void OnBackInTouch(rendezvous::Duration outage) override;
+  void OnDeadline(std::optional<rendezvous::TimePoint> deadline) override;
+  void OnFenced(const std::string& why) override;
+  void OnLost(const absl::Status& status) override;
+
+  void Do(const CoreActions& actions);
+  // One for each kind of CoreAction.
+  void Do(const CheckHealth&);
+  void Do(const DropHealthCheck&);
+  void Do(const AskForPlace& ask);
+  void Do(const GuardWorkers& guard);
+  void Do(const StartWorkers& start);
+  void Do(const StopWorkers& stop);
+  void Do(const KillWorkers&);
+  void Do(const ReportStarted& report);
+  void Do(const ReportExited& report);
+  void Do(const SayLeaving& leaving);
+  void Do(const SayGoodbye& goodbye);
+  void Do(const Finish&);
+  void Do(const Tell& tell);
+  void Do(const RunState& state);
+  void Do(const AgentEvent& event);
+
+  rendezvous::JobSettings Settings() const;
+  rendezvous::WorkerFailure ToReport(const worker::FailureRecord& record) const;
+  void OnWorkersStarted(const std::string& logs);
+  void OnFirstFailure(const worker::FailureRecord& record);
+  // The workers end: whether one of them hangs is no question any more.
+  void StopWatching();
+  void OnWorkersDone(const worker::GroupResult& result);
+  // Tells the observer of something that is about the current round, or about a worker of it.
+  void TellRound(AgentEventKind kind, std::string cause = "");
+  void TellWorker(AgentEventKind kind, int rank, int pid, std::string cause);
+
+  boost::asio::io_context& io_;
+  worker::Console& console_;
+  WorkersStore& store_;
+  const AgentParts parts_;
+  const AgentObserver observer_;
+
+  AgentCore core_;
+  std::function<void(const RunResult&)> finished_;
+  std::unique_ptr<rendezvous::RendezvousClient> client_;
+  std::unique_ptr<worker::WorkerGroup> workers_;
+  std::unique_ptr<worker::HealthCheck> health_check_;
+  std::vector<rendezvous::WorkerFailure> other_failures_;
+};
+
+}  // namespace muster::launcher

@@ -1,0 +1,192 @@
+#include "launcher/agent/agent_core.h"
+
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/failure_record.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr char kTimeIsOver[] = "the workers' time without a rendezvous is over";
+
+const char* EndName(worker::GroupEnd end) {
+  switch (end) {
+    case worker::GroupEnd::kSucceeded:
+      return "succeeded";
+    case worker::GroupEnd::kFailed:
+      return "failed";
+    case worker::GroupEnd::kStopped:
+      return "stopped";
+  }
+  return "";
+}
+
+bool Starts(const Action& action) {
+  return std::holds_alternative<StartWorkers>(action);
+}
+
+}  // namespace
+
+CoreActions AgentCore::Begin() {
+  CoreActions actions;
+  Add(policy_.Begin(), actions);
+  return actions;
+}
+
+CoreActions AgentCore::OnDirective(const rendezvous::Directive& directive,
+                                   rendezvous::TimePoint now) {
+  CoreActions actions;
+  if (auto event = EventOf(directive)) actions.emplace_back(*std::move(event));
+  Actions asked = policy_.OnDirective(directive);
+  // The Assignment was under way for long, or this process stood still: another round may run by
+  // now.
+  const bool too_late = deadline_.has_value() && *deadline_ <= now;
+  if (!too_late || std::erase_if(asked, Starts) == 0) {
+    Add(asked, actions);
+    return actions;
+  }
+  round_ = std::get<rendezvous::Assignment>(directive).round;
+  Add(asked, actions);
+  actions.emplace_back(EventOfRound(AgentEventKind::kFenced, kTimeIsOver));
+  Add(policy_.OnStartTooLate(kTimeIsOver), actions);
+  return actions;
+}
+
+std::optional<AgentEvent> AgentCore::EventOf(const rendezvous::Directive& directive) const {
+  if (const auto* waiting = std::get_if<rendezvous::Waiting>(&directive)) {
+    return AgentEvent{
+        .kind = AgentEventKind::kWaiting, .round = waiting->round, .cause = waiting->sentence};
+  }
+  if (const auto* stop = std::get_if<rendezvous::Stop>(&directive)) {
+    return AgentEvent{
+        .kind = AgentEventKind::kToldToStop, .round = stop->round, .cause = stop->reason};
+  }
+  if (const auto* verdict = std::get_if<rendezvous::Verdict>(&directive)) {
+    return EventOfRound(AgentEventKind::kVerdict, verdict->sentence);
+  }
+  if (const auto* evicted = std::get_if<rendezvous::Evicted>(&directive)) {
+    return EventOfRound(AgentEventKind::kEvicted, evicted->sentence);
+  }
+  return std::nullopt;
+}
+
+CoreActions AgentCore::OnDeadline(std::optional<rendezvous::TimePoint> deadline) {
+  deadline_ = deadline;
+  return {GuardWorkers{deadline}};
+}
+
+CoreActions AgentCore::OnFenced(const std::string& why) {
+  CoreActions actions;
+  if (policy_.workers_run()) actions.emplace_back(EventOfRound(AgentEventKind::kFenced, why));
+  Add(policy_.OnFenced(why), actions);
+  return actions;
+}
+
+CoreActions AgentCore::OnLost(const absl::Status& status) {
+  CoreActions actions = {EventOfRound(AgentEventKind::kLost, std::string(status.message()))};
+  Add(policy_.OnLost(status), actions);
+  return actions;
+}
+
+CoreActions AgentCore::OnHealth(const absl::Status& status) {
+  const std::optional<AskForPlace> ask = fitness_.OnHealth(status);
+  if (!ask.has_value()) return {};
+  CoreActions actions;
+  if (!status.ok()) actions.emplace_back(EventOfRound(AgentEventKind::kUnfit, ask->unfit));
+  actions.emplace_back(*ask);
+  return actions;
+}
+
+CoreActions AgentCore::OnCannotStart(const absl::Status& status) {
+  CoreActions actions;
+  Add(policy_.OnCannotStart(status), actions);
+  return actions;
+}
+
+CoreActions AgentCore::OnWorkersStarted() {
+  CoreActions actions = {EventOfRound(AgentEventKind::kWorkersStarted, "")};
+  Add(policy_.OnWorkersStarted(), actions);
+  return actions;
+}
+
+CoreActions AgentCore::OnFirstFailure(const rendezvous::WorkerFailure& failure) {
+  CoreActions actions = {
+      Tell{Tell::kWarning, absl::StrCat("rank ", failure.rank, " ", failure.what)},
+      AgentEvent{.kind = AgentEventKind::kWorkerFailed,
+                 .round = round_,
+                 .rank = failure.rank,
+                 .pid = static_cast<int>(failure.pid),
+                 .cause = failure.what}};
+  Add(policy_.OnFirstFailure(failure), actions);
+  return actions;
+}
+
+CoreActions AgentCore::OnLostTouch() {
+  return OnFenced(kTimeIsOver);
+}
+
+CoreActions AgentCore::OnWorkersGone(const worker::GroupResult& result) {
+  fitness_.OnWorkersGone(result);
+  CoreActions actions = {EventOfRound(AgentEventKind::kWorkersGone, EndName(result.end))};
+  Add(policy_.OnWorkersGone(result.end == worker::GroupEnd::kSucceeded), actions);
+  return actions;
+}
+
+CoreActions AgentCore::OnSignal(int signal) {
+  const std::string name = worker::SignalName(signal);
+  CoreActions actions = {Tell{Tell::kWarning, absl::StrCat("received ", name)},
+                         EventOfRound(AgentEventKind::kSignal, name)};
+  Add(policy_.OnSignal(signal), actions);
+  return actions;
+}
+
+CoreActions AgentCore::OnGoodbyeHeard() {
+  CoreActions actions;
+  Add(policy_.OnGoodbyeHeard(), actions);
+  return actions;
+}
+
+void AgentCore::Add(const Actions& asked, CoreActions& actions) {
+  for (const Action& action : asked) {
+    if (const auto* join = std::get_if<JoinRound>(&action)) {
+      AddJoin(*join, actions);
+      continue;
+    }
+    if (const auto* start = std::get_if<StartWorkers>(&action)) {
+      round_ = start->assignment.round;
+      actions.emplace_back(EventOfRound(AgentEventKind::kAssigned, start->assignment.rank_reason));
+    } else if (const auto* stop = std::get_if<StopWorkers>(&action)) {
+      actions.emplace_back(result() ? RunState::kStopping : RunState::kRestarting);
+      actions.emplace_back(
+          EventOfRound(AgentEventKind::kStopping, worker::SignalName(stop->signal)));
+    } else if (std::holds_alternative<SayGoodbye>(action) ||
+               std::holds_alternative<Finish>(action)) {
+      if (fitness_.Drop()) actions.emplace_back(DropHealthCheck{});
+    }
+    std::visit(
+        [&actions](const auto& kind) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(kind)>, JoinRound>) {
+            actions.emplace_back(kind);
+          }
+        },
+        action);
+  }
+}
+
+void AgentCore::AddJoin(const JoinRound& join, CoreActions& actions) {
+  actions.emplace_back(RunState::kWaiting);
+  actions.emplace_back(AgentEvent{.kind = AgentEventKind::kJoining});
+  if (const auto ask = fitness_.BeforeJoin(join.after)) {
+    actions.emplace_back(*ask);
+  } else {
+    actions.emplace_back(CheckHealth{});
+  }
+}
+
+AgentEvent AgentCore::EventOfRound(AgentEventKind kind, std::string cause) const {
+  return {.kind = kind, .round = round_, .cause = std::move(cause)};
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,169 @@
+#include "launcher/agent/hang_monitor.h"
+
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::string_view kSocketName = "/s";
+
+// With beats but without a timeout nobody ever is late.
+constexpr std::chrono::hours kNever(24 * 365 * 10);
+
+worker::HangWatchOptions WatchOptions(const HangPolicy& policy) {
+  // Every program can write, so none that is silent from its start is left out.
+  const bool from_start = policy.output_counts && policy.first_beat_timeout.count() == 0;
+  return {.timeout = policy.timeout.count() > 0 ? policy.timeout : kNever,
+          .first_beat_timeout = from_start ? policy.timeout : policy.first_beat_timeout,
+          .output_counts = policy.output_counts};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HangMonitor>> HangMonitor::Open(boost::asio::io_context& io,
+                                                               const HangPolicy& policy,
+                                                               const std::string& temp_dir,
+                                                               Callbacks callbacks) {
+  const std::string name = "/muster_beat_XXXXXX";
+  // A deep TMPDIR, as some schedulers make, leaves no room for a socket's name.
+  const bool fits =
+      temp_dir.size() + name.size() + kSocketName.size() < sizeof(sockaddr_un::sun_path);
+  std::string directory = absl::StrCat(fits ? temp_dir : "/tmp", name);
+  if (mkdtemp(directory.data()) == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("make a directory for the beats' socket, ",
+                                                      directory, ": ", std::strerror(errno)));
+  }
+  std::unique_ptr<HangMonitor> monitor(
+      new HangMonitor(io, policy, directory, std::move(callbacks)));
+  auto socket = worker::BeatSocket::Open(
+      io, directory + std::string(kSocketName),
+      {.on_beat = [raw = monitor.get()](int rank, std::optional<std::int64_t> step,
+                                        pid_t) { raw->OnBeat(rank, step); },
+       .on_warning =
+           [raw = monitor.get()](const std::string& what) { raw->callbacks_.on_warning(what); }});
+  if (!socket.ok()) return socket.status();
+  monitor->socket_ = *std::move(socket);
+  return monitor;
+}
+
+HangMonitor::HangMonitor(boost::asio::io_context& io, const HangPolicy& policy,
+                         std::string directory, Callbacks callbacks)
+    : io_(io),
+      policy_(policy),
+      directory_(std::move(directory)),
+      callbacks_(std::move(callbacks)),
+      watch_(WatchOptions(policy)),
+      timer_(io) {}
+
+HangMonitor::~HangMonitor() {
+  EndRound();
+  socket_.reset();
+  rmdir(directory_.c_str());
+}
+
+void HangMonitor::BeginRound(worker::WorkerGroup& group, const std::string& directory) {
+  group_ = &group;
+  evidence_directory_ = directory;
+  killed_.reset();
+  std::vector<int> ranks;
+  for (const worker::RunningWorker& worker : group.RunningWorkers()) ranks.push_back(worker.rank);
+  watch_.Start(ranks, Clock::now());
+  AwaitNext();
+}
+
+void HangMonitor::EndRound() {
+  group_ = nullptr;
+  timer_.cancel();
+  timer_runs_ = false;
+  evidence_.reset();
+}
+
+void HangMonitor::OnBeat(int rank, std::optional<std::int64_t> step) {
+  if (group_ == nullptr) return;
+  const bool had_beat = watch_.had_beat(rank);
+  watch_.OnBeat(rank, step, Clock::now());
+  if (!had_beat && watch_.had_beat(rank)) callbacks_.on_first_beat(rank);
+  if (group_ != nullptr && !timer_runs_) AwaitNext();
+}
+
+// The time that is waited for is not moved with each beat; when it has come, it is asked again.
+void HangMonitor::AwaitNext() {
+  const auto next = watch_.NextDeadline();
+  if (!next) return;
+  timer_runs_ = true;
+  timer_.expires_at(*next);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error || group_ == nullptr || Clock::now() < timer_.expiry()) return;
+    timer_runs_ = false;
+    Look();
+  });
+}
+
+void HangMonitor::Look() {
+  // What has arrived, and what was written, counts before anybody is judged.
+  socket_->Drain();
+  const std::vector<worker::RunningWorker> running = group_->RunningWorkers();
+  for (const int rank : watch_.ranks()) {
+    const bool runs = std::any_of(running.begin(), running.end(),
+                                  [&](const auto& worker) { return worker.rank == rank; });
+    if (!runs) watch_.OnExited(rank);
+    if (const auto at = group_->LastOutput(rank)) watch_.OnOutput(rank, *at);
+  }
+  const std::vector<worker::Silence> late = watch_.Overdue(Clock::now());
+  for (const worker::Silence& silence : late) {
+    callbacks_.on_hang(silence.rank, worker::Describe(silence));
+  }
+  if (group_ == nullptr) return;
+  if (!late.empty() && evidence_ == nullptr) Collect(late);
+  AwaitNext();
+}
+
+void HangMonitor::Collect(const std::vector<worker::Silence>& late) {
+  std::vector<worker::EvidenceTarget> targets;
+  for (const worker::RunningWorker& worker : group_->RunningWorkers()) {
+    const auto silence = std::find_if(late.begin(), late.end(), [&](const worker::Silence& one) {
+      return one.rank == worker.rank;
+    });
+    targets.push_back({.rank = worker.rank,
+                       .pid = worker.pid,
+                       .why = silence == late.end() ? "ran beside a rank that hangs"
+                                                    : worker::Describe(*silence)});
+  }
+  worker::EvidenceOptions options{.directory = evidence_directory_,
+                                  .on_command = [this](pid_t pid) { group_->AddStranger(pid); }};
+  // The flag has been read so before.
+  if (!policy_.stack_command.empty()) {
+    options.command = worker::StackCommand::Parse(policy_.stack_command).value();
+  }
+  evidence_ = std::make_unique<worker::EvidenceRun>(
+      io_, std::move(options), std::move(targets),
+      [this, first = late.front()](std::vector<worker::Evidence> evidence) {
+        OnEvidence(first, std::move(evidence));
+      });
+}
+
+void HangMonitor::OnEvidence(const worker::Silence& first, std::vector<worker::Evidence> evidence) {
+  evidence_.reset();
+  for (const worker::Evidence& one : evidence) callbacks_.on_evidence(one);
+  if (policy_.action == HangAction::kReport || group_ == nullptr) return;
+  for (const worker::RunningWorker& worker : group_->RunningWorkers()) {
+    if (worker.rank != first.rank) continue;
+    killed_ = worker.rank;
+    group_->KillFor(worker.pid, SIGKILL, absl::StrCat("it ", worker::Describe(first)));
+  }
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,92 @@
+// What is done about workers that give no sign of life: the loop code around worker::HangWatch.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "absl/status/statusor.h"
+#include "launcher/config/launch_config.h"
+#include "worker/group/worker_group.h"
+#include "worker/hang/beat_socket.h"
+#include "worker/hang/evidence.h"
+#include "worker/hang/hang_watch.h"
+
+namespace muster::launcher {
+
+// Lives as long as the agent, on its thread: the socket stays, rounds come and go. Who is late is
+// asked when the next may be, never in between.
+//
+// When a rank is late, evidence of all that run here is collected first. Then the rank that was
+// late first is killed, as the others mostly just wait for it; what follows is as with any failure.
+class HangMonitor {
+ public:
+  struct Callbacks {
+    // The first beat of a rank in this round.
+    std::function<void(int rank)> on_first_beat;
+    // A rank is late: a phrase that follows "rank 3", "gave no sign of life for 60 s".
+    std::function<void(int rank, const std::string& what)> on_hang;
+    // What was found out about a rank.
+    std::function<void(const worker::Evidence&)> on_evidence;
+    // What the user should know besides, one sentence.
+    std::function<void(const std::string&)> on_warning;
+  };
+
+  // Makes the socket in a fresh directory of its own in `temp_dir`, or in /tmp when that is too
+  // deep for a socket. Errors name what could not be made. `policy.stack_command` must be a
+  // command.
+  static absl::StatusOr<std::unique_ptr<HangMonitor>> Open(boost::asio::io_context& io,
+                                                           const HangPolicy& policy,
+                                                           const std::string& temp_dir,
+                                                           Callbacks callbacks);
+  ~HangMonitor();
+  HangMonitor(const HangMonitor&) = delete;
+  HangMonitor& operator=(const HangMonitor&) = delete;
+
+  // The value of MUSTER_BEAT_SOCKET.
+  const std::string& socket_path() const { return socket_->path(); }
+
+  // Every worker of `group` runs; it must stay until EndRound. Evidence goes into `directory`, or
+  // is only told when that is empty.
+  void BeginRound(worker::WorkerGroup& group, const std::string& directory);
+  // The workers end: nobody is watched any more.
+  void EndRound();
+
+  // In the round that began last.
+  bool had_beat(int rank) const { return watch_.had_beat(rank); }
+  // This rank was killed for its silence, and the user wants no restart then.
+  bool ends_job(int rank) const { return policy_.action == HangAction::kEnd && killed_ == rank; }
+
+ private:
+  HangMonitor(boost::asio::io_context& io, const HangPolicy& policy, std::string directory,
+              Callbacks callbacks);
+
+  void OnBeat(int rank, std::optional<std::int64_t> step);
+  void AwaitNext();
+  void Look();
+  void Collect(const std::vector<worker::Silence>& late);
+  void OnEvidence(const worker::Silence& first, std::vector<worker::Evidence> evidence);
+
+  boost::asio::io_context& io_;
+  const HangPolicy policy_;
+  const std::string directory_;  // of the socket
+  const Callbacks callbacks_;
+  std::unique_ptr<worker::BeatSocket> socket_;
+
+  worker::HangWatch watch_;
+  boost::asio::steady_timer timer_;
+  bool timer_runs_ = false;
+  worker::WorkerGroup* group_ = nullptr;  // between BeginRound and EndRound
+  std::string evidence_directory_;
+  std::unique_ptr<worker::EvidenceRun> evidence_;
+  std::optional<int> killed_;
+};
+
+}  // namespace muster::launcher

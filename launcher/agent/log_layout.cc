@@ -1,0 +1,106 @@
+#include "launcher/agent/log_layout.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/random_name.h"
+
+namespace muster::launcher {
+namespace {
+
+absl::Status CannotMake(const std::string& directory, const std::error_code& cause) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("make log directory ", directory, ": ", cause.message()));
+}
+
+// What mkdir says: success, or the cause. For this user only: workers print secrets.
+std::error_code MakePrivate(const std::string& directory) {
+  if (mkdir(directory.c_str(), 0700) == 0) return {};
+  return {errno, std::generic_category()};
+}
+
+// Makes `prefix` + random characters. As mkdtemp(), but with as many characters as torchrun's names
+// have.
+absl::StatusOr<std::string> MakeUnique(const std::string& prefix, int length) {
+  // Two agents that start at once on a shared disk may draw the same name; a hundred times in a row
+  // they do not.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    std::string directory = absl::StrCat(prefix, RandomName(length));
+    const std::error_code error = MakePrivate(directory);
+    if (!error) return directory;
+    if (error != std::errc::file_exists) return CannotMake(directory, error);
+  }
+  return absl::AlreadyExistsError(
+      absl::StrCat("make log directory ", prefix, "*: all names taken"));
+}
+
+// A worker may change its directory, and must still find its files.
+absl::StatusOr<std::string> Absolute(const std::string& directory) {
+  std::error_code error;
+  std::string path = std::filesystem::absolute(directory, error);
+  if (error) return CannotMake(directory, error);
+  return path;
+}
+
+}  // namespace
+
+absl::StatusOr<LogLayout> LogLayout::Create(const std::string& log_dir, const std::string& run_id,
+                                            const std::string& temp_dir) {
+  if (log_dir == "/dev/null") return LogLayout("");
+  auto root = Absolute(log_dir.empty() ? temp_dir : log_dir);
+  if (!root.ok()) return root.status();
+  if (log_dir.empty()) {
+    root = MakeUnique(absl::StrCat(*root, "/muster_"), 8);
+    if (!root.ok()) return root.status();
+  } else {
+    std::error_code error;
+    std::filesystem::create_directories(*root, error);
+    if (error) return CannotMake(*root, error);
+  }
+  auto run_directory = MakeUnique(absl::StrCat(*root, "/", run_id, "_"), 8);
+  if (!run_directory.ok()) return run_directory.status();
+  return LogLayout(*std::move(run_directory));
+}
+
+AttemptLogs LogsIn(const std::string& directory, int nproc) {
+  AttemptLogs logs{.directory = directory,
+                   .ranks = {},
+                   .filtered_stdout_log = directory + "/filtered_stdout.log",
+                   .filtered_stderr_log = directory + "/filtered_stderr.log"};
+  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
+    const std::string of_rank = absl::StrCat(directory, "/", local_rank);
+    logs.ranks.push_back({.stdout_log = of_rank + "/stdout.log",
+                          .stderr_log = of_rank + "/stderr.log",
+                          .error_file = of_rank + "/error.json"});
+  }
+  return logs;
+}
+
+absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
+                                                    rendezvous::RoundNumber round,
+                                                    int nproc) const {
+  if (run_directory_.empty()) {
+    return AttemptLogs{.directory = "", .ranks = std::vector<RankLogs>(nproc)};
+  }
+  std::string attempt = absl::StrCat(run_directory_, "/attempt_", restart_count);
+  std::error_code error = MakePrivate(attempt);
+  if (error == std::errc::file_exists) {
+    absl::StrAppend(&attempt, ".round", round);
+    error = MakePrivate(attempt);
+  }
+  if (error) return CannotMake(attempt, error);
+  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
+    const std::string directory = absl::StrCat(attempt, "/", local_rank);
+    error = MakePrivate(directory);
+    if (error) return CannotMake(directory, error);
+  }
+  return LogsIn(attempt, nproc);
+}
+
+}  // namespace muster::launcher

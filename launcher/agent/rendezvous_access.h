@@ -1,0 +1,57 @@
+// How this node reaches its job's rendezvous, and whether it is the one that hosts it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+
+#include "absl/status/statusor.h"
+#include "launcher/config/launch_config.h"
+#include "rendezvous/client/rendezvous_client.h"
+#include "rendezvous/server.h"
+
+namespace muster::launcher {
+
+// Decided once, before the agent is made:
+//  - a job of one node without an endpoint (kStandalone, kStatic): the rendezvous is an object in
+//  this
+//    process, without network or threads;
+//  - the endpoint is an address of this machine and its port is free: this process serves it;
+//  - anything else: over gRPC, to a musterd or to the agent that serves.
+class RendezvousAccess {
+ public:
+  // Looks at the endpoint, which may wait for DNS, and listens if that falls to this node. The
+  // error is one sentence: "listen on 10.0.0.1:80: Permission denied".
+  static absl::StatusOr<RendezvousAccess> Open(boost::asio::io_context& io,
+                                               const LaunchConfig& config);
+
+  std::unique_ptr<rendezvous::RendezvousClient> MakeClient(
+      rendezvous::RendezvousClient::Listener& listener) const;
+
+  // The address that this node tells the others; never empty.
+  const std::string& local_address() const { return local_address_; }
+  // The server in this process; null if the rendezvous is elsewhere.
+  rendezvous::Server* server() const { return server_.get(); }
+
+  // Ends the access, after the agent's goodbye: a host waits until every other agent has left, as
+  // it is what they talk to. `why`, if not empty, ends their job, too: they cannot go on without
+  // us. `closed` is called from the loop.
+  void Close(const std::string& why, std::function<void()> closed);
+
+ private:
+  RendezvousAccess(boost::asio::io_context& io, std::string local_address)
+      : io_(&io), local_address_(std::move(local_address)) {}
+
+  boost::asio::io_context* io_;
+  std::string local_address_;
+  std::unique_ptr<rendezvous::Server> server_;
+  std::optional<rendezvous::Endpoint> remote_;
+  std::chrono::milliseconds connect_timeout_{};
+  std::chrono::milliseconds reconnect_timeout_{};
+  bool trust_refusals_ = false;
+};
+
+}  // namespace muster::launcher

@@ -1,0 +1,64 @@
+#include "launcher/agent/signals.h"
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace muster::launcher {
+namespace {
+
+bool IsIgnored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+void AddUnlessIgnored(boost::asio::signal_set& set, const std::vector<int>& signals) {
+  for (const int signal : signals) {
+    if (!IsIgnored(signal)) set.add(signal);
+  }
+}
+
+}  // namespace
+
+Signals::Signals(boost::asio::io_context& io, const std::vector<int>& stop_signals,
+                 std::function<void(int)> on_stop, std::function<void(int)> on_pass)
+    : stop_signals_(stop_signals),
+      stop_(io),
+      pass_(io),
+      on_stop_(std::move(on_stop)),
+      on_pass_(std::move(on_pass)) {
+  std::vector<int> passed = {SIGUSR1, SIGUSR2};
+  for (const int signal : stop_signals) {
+    passed.erase(std::remove(passed.begin(), passed.end(), signal), passed.end());
+  }
+  AddUnlessIgnored(pass_, passed);
+  AwaitPass();
+}
+
+void Signals::Begin() {
+  AddUnlessIgnored(stop_, stop_signals_);
+  AwaitStop();
+}
+
+void Signals::Close() {
+  stop_.cancel();
+  pass_.cancel();
+}
+
+void Signals::AwaitStop() {
+  stop_.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (error) return;
+    AwaitStop();
+    on_stop_(signal);
+  });
+}
+
+void Signals::AwaitPass() {
+  pass_.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (error) return;
+    AwaitPass();
+    on_pass_(signal);
+  });
+}
+
+}  // namespace muster::launcher

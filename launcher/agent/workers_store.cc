@@ -1,0 +1,111 @@
+#include "launcher/agent/workers_store.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/machine/local_address.h"
+#include "rendezvous/listening_socket.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr char kOtherPort[] = "; choose another --master-port, or none at all to get a free one";
+
+bool IsLocal(const LaunchConfig& config) {
+  if (config.mode == RendezvousMode::kStandalone) return true;
+  return config.mode == RendezvousMode::kStatic && config.max_nodes == 1 &&
+         IsLoopbackLiteral(config.endpoint.host);
+}
+
+rendezvous::Endpoint ListenWhere(const LaunchConfig& config) {
+  const bool fixed_port = config.mode == RendezvousMode::kStatic && config.max_nodes == 1;
+  return {IsLocal(config) ? "127.0.0.1" : "0.0.0.0",
+          fixed_port ? config.endpoint.port : std::uint16_t{0}};
+}
+
+bool IsStaticOfMany(const LaunchConfig& config) {
+  return config.mode == RendezvousMode::kStatic && config.max_nodes > 1 &&
+         config.worker_store == WorkerStore::kAgent;
+}
+
+}  // namespace
+
+WorkersStore::WorkersStore(boost::asio::io_context& io, const LaunchConfig& config,
+                           rendezvous::Server* rendezvous)
+    : io_(io),
+      kind_(config.worker_store),
+      listen_(ListenWhere(config)),
+      elsewhere_(IsStaticOfMany(config) && config.node_rank != 0 ? config.endpoint.port : 0),
+      shared_(IsStaticOfMany(config) && rendezvous != nullptr && rendezvous->port() != 0
+                  ? rendezvous
+                  : nullptr),
+      server_(io) {
+  if (shared_ == nullptr) return;
+  shared_->OnStoreConnection([this](boost::asio::ip::tcp::socket connection) {
+    if (round_runs_) {
+      server_.Adopt(std::move(connection));
+    } else {
+      early_.Add(std::move(connection));
+    }
+  });
+}
+
+absl::StatusOr<std::uint16_t> WorkersStore::Prepare() {
+  if (kind_ == WorkerStore::kWorker) {
+    reserved_.reset();
+    absl::StatusOr<ReservedPort> port = ReservedPort::Hold(listen_.port);
+    if (!port.ok()) return port.status();
+    reserved_.emplace(*std::move(port));
+    return reserved_->port();
+  }
+  server_.Reset();
+  round_runs_ = false;
+  early_.Clear();
+  if (shared_ != nullptr) return shared_->port();
+  if (elsewhere_ != 0) return elsewhere_;
+  server_.Close();
+  listening_.clear();
+  auto sockets = rendezvous::ListenAt(io_, listen_);
+  if (!sockets.ok()) {
+    return absl::Status(sockets.status().code(),
+                        absl::StrCat("serve the workers' store: ", sockets.status().message(),
+                                     listen_.port == 0 ? "" : kOtherPort));
+  }
+  // From now on the kernel keeps connections waiting, so that no worker of a faster node is turned
+  // away.
+  listening_ = *std::move(sockets);
+  return rendezvous::PortOf(listening_);
+}
+
+void WorkersStore::Close() {
+  if (shared_ != nullptr) shared_->OnStoreConnection(nullptr);
+  early_.Clear();
+  listening_.clear();
+  server_.Close();
+}
+
+absl::Status WorkersStore::BeginRound(const rendezvous::Assignment& assignment) {
+  if (!assignment.agent_store || assignment.group_rank != 0) {
+    // Workers of the group with rank 0 alone may look for a port here.
+    if (assignment.group_rank != 0) reserved_.reset();
+    listening_.clear();
+    return absl::OkStatus();
+  }
+  std::vector<std::string> allowed = assignment.member_addresses;
+  // Whoever connects through loopback is on this machine, which is one of the round's.
+  allowed.insert(allowed.end(), {"127.0.0.1", "::1"});
+  server_.AllowOnly(std::move(allowed));
+  round_runs_ = true;
+  // Without the last round's workers: they are gone by now, and with them their ends.
+  for (boost::asio::ip::tcp::socket& connection : early_.Take()) {
+    server_.Adopt(std::move(connection));
+  }
+  for (boost::asio::ip::tcp::acceptor& socket : std::exchange(listening_, {})) {
+    const absl::Status status = server_.Serve(socket.release());
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,70 @@
+// The store through which the workers of a round find each other: where it is, and who serves it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "launcher/agent/early_connections.h"
+#include "launcher/config/launch_config.h"
+#include "launcher/machine/reserved_port.h"
+#include "rendezvous/core/types.h"
+#include "rendezvous/fronts/tcpstore_server.h"
+#include "rendezvous/server.h"
+
+namespace muster::launcher {
+
+// Before each round this node takes a port, in case it gets group rank 0; after the round's
+// Assignment it serves the store there, or gives the port back. Each round has a store of its own,
+// on a port of its own where the user did not choose it: what is left of one round's workers cannot
+// meet the next one's (PyTorch from 2.6 on puts no attempt number into its keys).
+//
+// With WorkerStore::kWorker the port is only held, for the worker with rank 0.
+//
+// Connections are taken from the addresses of the round's nodes and from this machine only. Lives
+// on the loop's thread.
+class WorkersStore {
+ public:
+  // `rendezvous` is the server in this process, or null; `io` and `rendezvous` must outlive the
+  // store. Several nodes with static ranks and a server here: the store shares the server's port.
+  WorkersStore(boost::asio::io_context& io, const LaunchConfig& config,
+               rendezvous::Server* rendezvous);
+
+  // Takes the port for the next round; the last round's store ends. The error says who is in the
+  // way: "serve the workers' store: listen on 0.0.0.0:29500: Address already in use; ...".
+  absl::StatusOr<std::uint16_t> Prepare();
+
+  // Serves this round's store if that falls to this node.
+  absl::Status BeginRound(const rendezvous::Assignment& assignment);
+
+  // Serves nothing any more, and no handler of the store's keeps the loop.
+  void Close();
+
+  // Connections from strangers that were closed.
+  std::uint64_t refused() const { return server_.refused(); }
+
+ private:
+  boost::asio::io_context& io_;
+  const WorkerStore kind_;
+  // Where to listen; port 0 takes a free one.
+  const rendezvous::Endpoint listen_;
+  // What another node with static ranks says, where only node rank 0 serves.
+  const std::uint16_t elsewhere_;
+  rendezvous::Server* const shared_;
+
+  // Of the shared port: connections of workers that were faster than our own Assignment.
+  bool round_runs_ = false;
+  EarlyConnections early_;
+
+  std::optional<ReservedPort> reserved_;
+  std::vector<boost::asio::ip::tcp::acceptor> listening_;
+  rendezvous::TcpStoreServer server_;
+};
+
+}  // namespace muster::launcher

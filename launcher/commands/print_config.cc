@@ -1,0 +1,147 @@
+#include "launcher/commands/print_config.h"
+
+#include <chrono>
+
+#include <nlohmann/json.hpp>
+
+#include "worker/failure_record.h"
+
+namespace muster::launcher {
+namespace {
+
+// Members in the order in which they are written here.
+using nlohmann::ordered_json;
+
+ordered_json Seconds(std::chrono::milliseconds time) {
+  if (time == std::chrono::milliseconds::max()) return "inf";
+  return static_cast<double>(time.count()) / 1000;
+}
+
+const char* Name(RendezvousMode mode) {
+  switch (mode) {
+    case RendezvousMode::kStandalone:
+      return "standalone";
+    case RendezvousMode::kEndpoint:
+      return "endpoint";
+    case RendezvousMode::kStatic:
+      return "static";
+  }
+  return "";
+}
+
+const char* Name(NumaMode mode) {
+  switch (mode) {
+    case NumaMode::kNode:
+      return "node";
+    case NumaMode::kSocket:
+      return "socket";
+    case NumaMode::kExclusive:
+      return "exclusive";
+    case NumaMode::kCoreComplex:
+      return "core-complex";
+  }
+  return "";
+}
+
+const char* Name(HangAction action) {
+  switch (action) {
+    case HangAction::kRestart:
+      return "restart";
+    case HangAction::kEnd:
+      return "end";
+    case HangAction::kReport:
+      return "report";
+  }
+  return "";
+}
+
+std::chrono::milliseconds ToMilliseconds(rendezvous::Duration time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+}
+
+const char* Name(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return "debug";
+    case LogLevel::kInfo:
+      return "info";
+    case LogLevel::kWarning:
+      return "warning";
+    case LogLevel::kError:
+      return "error";
+  }
+  return "";
+}
+
+ordered_json StreamNumbers(const Redirects& redirects) {
+  if (redirects.by_local_rank.empty()) return static_cast<int>(redirects.all);
+  ordered_json by_rank = ordered_json::object();
+  for (const auto& [rank, streams] : redirects.by_local_rank) {
+    by_rank[std::to_string(rank)] = static_cast<int>(streams);
+  }
+  return by_rank;
+}
+
+}  // namespace
+
+std::string ConfigText(const LaunchConfig& config) {
+  ordered_json out;
+  out["command"] = config.program.argv;
+  out["nnodes"] = {{"min", config.min_nodes}, {"max", config.max_nodes}};
+  out["nproc_per_node"] = config.nproc_per_node;
+  out["node_rank"] = config.node_rank ? ordered_json(*config.node_rank) : ordered_json();
+  out["role"] = config.role;
+  out["devices"] = config.devices;
+  out["virtual_local_rank"] = config.virtual_local_rank;
+  out["numa_binding"] =
+      config.numa_binding ? ordered_json(Name(*config.numa_binding)) : ordered_json();
+  out["rendezvous"] = Name(config.mode);
+  out["endpoint"] = config.mode == RendezvousMode::kStandalone
+                        ? ordered_json()
+                        : ordered_json(ToString(config.endpoint));
+  out["run_id"] = config.run_id;
+  out["timeouts"] = {{"join", Seconds(config.timeouts.join)},
+                     {"last_call", Seconds(config.timeouts.last_call)},
+                     {"lease", Seconds(config.timeouts.lease)},
+                     {"keep_alive_interval", Seconds(config.timeouts.keep_alive_interval)},
+                     {"connect", Seconds(config.timeouts.connect)},
+                     {"reconnect", Seconds(config.timeouts.reconnect)}};
+  out["trust_refusals"] = config.trust_refusals;
+  out["local_addr"] = config.local_addr;
+  out["worker_store"] = config.worker_store == WorkerStore::kAgent ? "agent" : "worker";
+  out["scale_up"] = config.scale_up == rendezvous::ScaleUp::kNow ? "now" : "next-restart";
+  out["max_restarts"] = config.max_restarts;
+  out["restart_window"] = Seconds(ToMilliseconds(config.restart.window));
+  out["restart_delay"] = {{"first", Seconds(ToMilliseconds(config.restart.delay))},
+                          {"longest", Seconds(ToMilliseconds(config.restart.longest_delay))}};
+  out["no_progress_limit"] = config.restart.no_progress_limit;
+  out["no_retry_exit_codes"] = ordered_json::array();
+  for (const ExitCodeRange& range : config.final_exit_codes) {
+    out["no_retry_exit_codes"].push_back({range.first, range.last});
+  }
+  out["hang"] = {{"timeout", Seconds(config.hang.timeout)},
+                 {"first_beat_timeout", Seconds(config.hang.first_beat_timeout)},
+                 {"signs", config.hang.output_counts ? "output" : "beats"},
+                 {"action", Name(config.hang.action)},
+                 {"stack_command", config.hang.stack_command}};
+  out["health_check"] = {{"command", config.health.command},
+                         {"timeout", Seconds(config.health.timeout)}};
+  for (const int signal : config.stop_signals) {
+    out["signals_to_handle"].push_back(worker::SignalName(signal));
+  }
+  out["shutdown_timeout"] = Seconds(config.shutdown_timeout);
+  out["exit_code"] = config.exit_code == ExitCodePolicy::kTorchrun ? "torchrun" : "worker";
+  out["log_dir"] = config.log_dir;
+  out["redirects"] = StreamNumbers(config.redirects);
+  out["tee"] = StreamNumbers(config.tee);
+  out["local_ranks_filter"] = config.local_ranks_filter;
+  out["duplicate_stdout_filters"] = config.stdout_filters;
+  out["duplicate_stderr_filters"] = config.stderr_filters;
+  out["log_line_prefix_template"] = config.prefix_template;
+  out["event_log"] = config.event_log;
+  out["log_level"] = Name(config.log_level);
+  // A path may hold any bytes; what is no UTF-8 is shown as such.
+  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace muster::launcher

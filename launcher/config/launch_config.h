@@ -1,0 +1,179 @@
+// What the user asked for, checked and complete: made once from the command line and the
+// environment (flags.h), read-only afterwards, and all that the launcher knows of either.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launcher/config/exit_code_range.h"
+#include "launcher/config/redirects.h"
+#include "launcher/machine/numa_binding.h"
+#include "rendezvous/core/types.h"
+#include "rendezvous/endpoint.h"
+
+namespace muster::launcher {
+
+// Where the nodes of the job meet.
+enum class RendezvousMode {
+  // In this process, without any network: a job of one node whose ports nobody chose.
+  kStandalone,
+  // At `endpoint`: a musterd that runs there, or else the node that owns the address serves it.
+  kEndpoint,
+  // torchrun's static rendezvous. With one node: in this process, and `endpoint` is the workers'
+  // MASTER_ADDR and MASTER_PORT exactly. With several: node rank 0 serves `endpoint`, and node
+  // ranks are the users' to choose.
+  kStatic,
+};
+
+enum class ExitCodePolicy {
+  kTorchrun,  // 1 when a worker failed
+  kWorker,    // the first failed worker's own code, 128+n for a signal
+};
+
+// Who serves the store through which the workers find each other.
+enum class WorkerStore {
+  kAgent,   // the agent of group rank 0, fresh for each round
+  kWorker,  // the worker with rank 0 (PyTorch builds without libuv can do no other)
+};
+
+// What the user wants of it.
+enum class Purpose {
+  kRun,
+  kDryRun,       // to see what each worker would get
+  kPrintConfig,  // to see how the command line was understood
+};
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError };
+
+// How long the parts of a rendezvous may take (--rdzv-conf). All above zero.
+struct RendezvousTimeouts {
+  // How long a round may gather before the job gives up.
+  std::chrono::milliseconds join = std::chrono::seconds(600);
+  // How long a round that has its minimum waits for more nodes.
+  std::chrono::milliseconds last_call = std::chrono::seconds(5);
+  // A node that is silent for this long is lost.
+  std::chrono::milliseconds lease = std::chrono::seconds(3);
+  // How often an agent says that it is alive; shorter than `lease`.
+  std::chrono::milliseconds keep_alive_interval = std::chrono::seconds(1);
+  // How long an agent tries to reach the endpoint.
+  std::chrono::milliseconds connect = std::chrono::seconds(60);
+  // How long an agent whose connection broke tries to come back.
+  std::chrono::milliseconds reconnect = std::chrono::seconds(600);
+
+  bool operator==(const RendezvousTimeouts&) const = default;
+};
+
+// What is done about a worker that gives no sign of life (--hang-timeout).
+enum class HangAction {
+  kRestart,  // it is killed, which is a failure like any other
+  kEnd,      // it is killed, and the job is not restarted
+  kReport,   // evidence is collected, and the job goes on
+};
+
+struct HangPolicy {
+  // The longest silence after a sign of life; zero: nobody is watched.
+  std::chrono::milliseconds timeout{0};
+  // The longest silence before the first; zero: for ever.
+  std::chrono::milliseconds first_beat_timeout{0};
+  // Output is a sign of life, too.
+  bool output_counts = false;
+  HangAction action = HangAction::kRestart;
+  // The program that shows a process's stacks, with {pid} in it; empty: one that is installed.
+  std::string stack_command;
+
+  bool operator==(const HangPolicy&) const = default;
+};
+
+// What must hold before this node joins a round (--health-check).
+struct HealthPolicy {
+  std::string command;  // for /bin/sh; empty: nothing is checked
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+
+  bool operator==(const HealthPolicy&) const = default;
+};
+
+// What each worker runs.
+struct Program {
+  // The name that people know it by: the script or module as the user gave it.
+  std::string name;
+  // The command, interpreter included. The first is a path, or the name in PYTHON_EXEC;
+  // `${local_rank}` in the others is replaced for each worker.
+  std::vector<std::string> argv;
+
+  bool operator==(const Program&) const = default;
+};
+
+struct LaunchConfig {
+  Purpose purpose = Purpose::kRun;
+  Program program;
+
+  int min_nodes = 1;
+  int max_nodes = 1;
+  int nproc_per_node = 1;
+  // The place in rank order that the user, or else the scheduler of a job with several nodes, gave
+  // this node. A wish, except with kStatic and several nodes: there it is always set, and it is the
+  // rank.
+  std::optional<int> node_rank;
+  std::string role = "default";
+  // What CUDA_VISIBLE_DEVICES is to say for the workers together (--devices); empty: as inherited.
+  std::vector<std::string> devices;
+  // Each worker sees its own device alone, as device 0, and LOCAL_RANK is 0.
+  bool virtual_local_rank = false;
+  // Which CPUs each worker may run on; empty: those of this process.
+  std::optional<NumaMode> numa_binding;
+
+  RendezvousMode mode = RendezvousMode::kStandalone;
+  // Meaningless with kStandalone.
+  rendezvous::Endpoint endpoint;
+  // Matches [A-Za-z0-9][A-Za-z0-9._-]{0,63}, as `role` does: both become file names and keys.
+  std::string run_id;
+  RendezvousTimeouts timeouts;
+  // With kEndpoint: whether this node hosts the rendezvous, where the user knows (--rdzv-conf
+  // is_host); else whoever owns the endpoint's address does.
+  std::optional<bool> is_host;
+  // Nothing but the daemon's own machine refuses connections to it (--rdzv-conf trust_refusals): a
+  // refusal is then as good as the daemon's word. Elsewhere it is silence.
+  bool trust_refusals = false;
+  // The address this node tells the others; empty: found from the connection to the endpoint.
+  std::string local_addr;
+  WorkerStore worker_store = WorkerStore::kAgent;
+
+  int max_restarts = 0;
+  rendezvous::RestartPolicy restart;
+  rendezvous::ScaleUp scale_up = rendezvous::ScaleUp::kNow;
+  // A worker that exits so is not followed by a restart.
+  std::vector<ExitCodeRange> final_exit_codes;
+  HangPolicy hang;
+  HealthPolicy health;
+  // Signals to the agent that end the run: each goes to the workers, who may then take
+  // `shutdown_timeout`.
+  std::vector<int> stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+  // From the signal that asks a worker to stop, to SIGKILL; milliseconds::max(): never.
+  std::chrono::milliseconds shutdown_timeout = std::chrono::seconds(30);
+  ExitCodePolicy exit_code = ExitCodePolicy::kTorchrun;
+
+  // Where logs go; empty: a fresh directory in TMPDIR; "/dev/null": nowhere.
+  std::string log_dir;
+  // Streams that go to a file, and streams that go to a file and to the console.
+  Redirects redirects;
+  Redirects tee;
+  // Local ranks whose output the console shows; empty: all.
+  std::vector<int> local_ranks_filter;
+  // Tee'd lines that contain one of these also go to filtered_stdout.log and filtered_stderr.log.
+  std::vector<std::string> stdout_filters;
+  std::vector<std::string> stderr_filters;
+  // What stands before a tee'd line, with ${macros}; empty: "[<role><local rank>]:".
+  std::string prefix_template;
+  // The file for events; empty: none.
+  std::string event_log;
+  LogLevel log_level = LogLevel::kWarning;
+  // What the user should know before the workers start, one sentence each.
+  std::vector<std::string> notes;
+
+  bool operator==(const LaunchConfig&) const = default;
+};
+
+}  // namespace muster::launcher

@@ -1,0 +1,97 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "launcher/flags/completion.h"
+
+namespace muster::launcher {
+namespace {
+
+// @VALUE_FLAGS@ is filled in from the table; a line for each flag and command follows.
+constexpr char kScript[] = R"(# fish completion for muster and torchrun.
+
+function __muster_is_command
+    set -l words (commandline -opc)
+    test (count $words) -ge 2; and contains -- $words[2] $argv
+end
+
+# Whether the script is still to come.
+function __muster_wants_flags
+    set -l words (commandline -opc)
+    if not string match -q -- '*torchrun' $words[1]
+        __muster_is_command run launch; or return 1
+        set -e words[1]
+    end
+    set -e words[1]
+    set -l value_flags @VALUE_FLAGS@
+    set -l is_value 0
+    for word in $words
+        if test $is_value = 1
+            set is_value 0
+        else if contains -- $word $value_flags
+            set is_value 1
+        else if not string match -q -- '-*' $word
+            return 1
+        end
+    end
+end
+
+complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps'
+complete -c muster -n '__muster_is_command store' -l port -x -d 'The port; 0 takes any free one'
+complete -c muster -n '__muster_is_command store' -l host -x -d 'The address to listen at'
+complete -c muster -n '__muster_is_command store' -l allow -x -d 'The only addresses that may connect'
+complete -c muster -n '__muster_is_command store' -l legacy-dialect -x -a 'auto 1.x 2.1' -d 'For clients before PyTorch 2.2'
+complete -c muster -n '__muster_is_command store' -l ready-fd -x -d 'A file descriptor that is told the port'
+complete -c muster -n '__muster_is_command ps' -f -l json -d 'Print a JSON array'
+)";
+
+std::string Quote(absl::string_view text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
+}
+
+std::string ValueOptions(const Flag& flag) {
+  switch (ValueKindOf(flag)) {
+    case ValueKind::kNone:
+      return "";
+    case ValueKind::kChoice:
+      return absl::StrCat(" -x -a ", Quote(absl::StrJoin(ChoicesOf(flag), " ")));
+    case ValueKind::kDirectory:
+      return " -x -a '(__fish_complete_directories)'";
+    case ValueKind::kFile:
+      return " -r -F";
+    case ValueKind::kOther:
+      break;
+  }
+  return " -x";
+}
+
+}  // namespace
+
+std::string FishCompletion() {
+  std::vector<std::string> value_flags;
+  std::string lines;
+  for (const Flag& flag : RunFlagTable()) {
+    if (flag.kind == Flag::Kind::kValue) {
+      value_flags.emplace_back(flag.name);
+      const std::string underscores = UnderscoreName(flag);
+      if (!underscores.empty()) value_flags.push_back(underscores);
+      for (const std::string& name : ShortNames(flag)) value_flags.push_back(name);
+    }
+    const bool launch_only = flag.of == Flag::Of::kLaunch;
+    for (const char* command : {"muster", "torchrun"}) {
+      if (launch_only && absl::string_view(command) == "torchrun") continue;
+      absl::StrAppend(&lines, "complete -c ", command, " -n '__muster_wants_flags",
+                      launch_only ? "; and __muster_is_command launch" : "", "' -l ",
+                      flag.name.substr(2));
+      for (const std::string& name : ShortNames(flag)) {
+        absl::StrAppend(&lines, name.size() == 2 ? " -s " : " -o ", name.substr(1));
+      }
+      absl::StrAppend(&lines, ValueOptions(flag), " -d ", Quote(flag.help), "\n");
+    }
+  }
+  return absl::StrReplaceAll(kScript, {{"@VALUE_FLAGS@", absl::StrJoin(value_flags, " ")}}) + lines;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,117 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "launcher/flags/completion.h"
+
+namespace muster::launcher {
+namespace {
+
+// @SPECS@ and @LAUNCH_SPECS@ are filled in from the table, one line for each spelling. -A ends the
+// flags at the script; a spec with '!' is understood but not offered.
+constexpr char kScript[] = R"(#compdef muster torchrun
+# zsh completion for muster and torchrun.
+
+_muster_run() {
+  local -a launch_specs=()
+  if [[ $1 == launch ]]; then
+    launch_specs=(
+@LAUNCH_SPECS@    )
+  fi
+  _arguments -s -S -A '-*' $launch_specs \
+@SPECS@    '1:script:_files' \
+    '*:argument:_files'
+}
+
+_muster() {
+  if [[ $service == torchrun ]]; then
+    _muster_run
+    return
+  fi
+  if ((CURRENT == 2)); then
+    local -a commands=(
+      'run:start the workers of this node'
+      'launch:the same with the arguments of torch.distributed.launch'
+      'store:serve a store for workers'
+      'ps:list the runs on this machine'
+    )
+    _describe command commands
+    return
+  fi
+  local command=$words[2]
+  shift words
+  ((CURRENT--))
+  case $command in
+    run | launch) _muster_run $command ;;
+    store) _arguments '--port=[the port; 0 takes any free one]:port:' \
+      '--host=[the address to listen at]:address:' \
+      '--allow=[the only addresses that may connect]:addresses:' \
+      '--legacy-dialect=[for clients before PyTorch 2.2]:dialect:(auto 1.x 2.1)' \
+      '--ready-fd=[a file descriptor that is told the port]:descriptor:' '--help[print help]' ;;
+    ps) _arguments '--json[print a JSON array]' '--help[print help]' ;;
+  esac
+}
+
+compdef _muster muster torchrun
+)";
+
+// `text` inside single quotes and inside the brackets or the message of a spec.
+std::string Escape(absl::string_view text) {
+  return absl::StrReplaceAll(
+      text, {{"'", "'\\''"}, {"[", "\\["}, {"]", "\\]"}, {":", "\\:"}, {"`", "\\`"}});
+}
+
+// What follows the flag in its spec: nothing, or the value's name and how to complete it.
+std::string ValueSpec(const Flag& flag) {
+  const std::string name = absl::StrCat(":", Escape(flag.value_name), ":");
+  switch (ValueKindOf(flag)) {
+    case ValueKind::kNone:
+      return "";
+    case ValueKind::kChoice:
+      return absl::StrCat(name, "(", absl::StrJoin(ChoicesOf(flag), " "), ")");
+    case ValueKind::kDirectory:
+      return absl::StrCat(name, "_files -/");
+    case ValueKind::kFile:
+      return absl::StrCat(name, "_files");
+    case ValueKind::kOther:
+      break;
+  }
+  return name;
+}
+
+// The spec of the flag under one of its names; `glue` joins a value to it: "=" or "+".
+std::string Spec(const Flag& flag, absl::string_view name, absl::string_view glue) {
+  return absl::StrCat("'", name, flag.kind == Flag::Kind::kValue ? glue : "", "[",
+                      Escape(flag.help), "]", ValueSpec(flag), "'");
+}
+
+std::vector<std::string> Specs(const Flag& flag) {
+  std::vector<std::string> specs = {Spec(flag, flag.name, "=")};
+  const std::string underscores = UnderscoreName(flag);
+  if (!underscores.empty()) specs.push_back(Spec(flag, absl::StrCat("!", underscores), "="));
+  for (const std::string& name : ShortNames(flag)) {
+    specs.push_back(Spec(flag, name, name.size() == 2 ? "+" : ""));
+  }
+  return specs;
+}
+
+}  // namespace
+
+std::string ZshCompletion() {
+  std::string specs;
+  std::string launch_specs;
+  for (const Flag& flag : RunFlagTable()) {
+    for (const std::string& spec : Specs(flag)) {
+      if (flag.of == Flag::Of::kLaunch) {
+        absl::StrAppend(&launch_specs, "      ", spec, "\n");
+      } else {
+        absl::StrAppend(&specs, "    ", spec, " \\\n");
+      }
+    }
+  }
+  return absl::StrReplaceAll(kScript, {{"@SPECS@", specs}, {"@LAUNCH_SPECS@", launch_specs}});
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,93 @@
+#include "launcher/flags/flag_help.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/substitute.h"
+#include "launcher/flags/flag_table.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr std::size_t kTextColumn = 34;
+constexpr std::size_t kWidth = 100;
+
+constexpr absl::string_view kUsage =
+    R"(Usage: muster $0 [flags] script [script args...]
+       muster $0 [flags] -m module [module args...]
+       muster $0 [flags] --no-python command [command args...]
+$1
+Starts the workers of this node, joins the other nodes of the job, and starts again what fails.
+Flags end at the script: what follows belongs to it.
+)";
+
+constexpr absl::string_view kLaunchNote = R"(
+As `muster run`, for scripts written for `python -m torch.distributed.launch`: each gets
+--local-rank=N in front of its own arguments.
+)";
+
+constexpr absl::string_view kFooter = R"(
+Names may have underscores for dashes, may be cut short where that is clear, and may be given as
+environment variables: PET_NNODES for --nnodes, PET_STANDALONE=1 for --standalone.
+
+Exit codes: 0 all workers succeeded, 1 a worker failed (see --exit-code), 2 the command line is
+wrong, 3 the nodes did not come together, 128+n ended by signal n.
+)";
+
+// `text` in lines that begin at kTextColumn; the first line has `used` columns already.
+void AppendWrapped(absl::string_view text, std::size_t used, std::string& out) {
+  std::size_t column = used;
+  if (column + 2 > kTextColumn) {
+    out += '\n';
+    column = 0;
+  }
+  out.append(kTextColumn - column, ' ');
+  column = kTextColumn;
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (column > kTextColumn && column + 1 + word.size() > kWidth) {
+      absl::StrAppend(&out, "\n", std::string(kTextColumn, ' '));
+      column = kTextColumn;
+    }
+    if (column > kTextColumn) {
+      out += ' ';
+      ++column;
+    }
+    absl::StrAppend(&out, word);
+    column += word.size();
+  }
+  out += '\n';
+}
+
+void AppendFlag(const Flag& flag, std::string& out) {
+  std::string names = "  ";
+  for (const absl::string_view name : absl::StrSplit(flag.short_name, '|', absl::SkipEmpty())) {
+    absl::StrAppend(&names, name, ", ");
+  }
+  absl::StrAppend(&names, flag.name);
+  if (!flag.value_name.empty()) absl::StrAppend(&names, "=", flag.value_name);
+  out += names;
+  const bool has_default = flag.kind != Flag::Kind::kAsk;
+  AppendWrapped(has_default ? absl::StrCat(flag.help, " [default: ", flag.default_text, "]")
+                            : std::string(flag.help),
+                names.size(), out);
+}
+
+}  // namespace
+
+std::string HelpText(Dialect dialect) {
+  const bool launch = dialect == Dialect::kLaunch;
+  std::string out = absl::Substitute(kUsage, launch ? "launch" : "run", launch ? kLaunchNote : "");
+  absl::string_view group;
+  for (const Flag& flag : RunFlagTable()) {
+    if (flag.of == Flag::Of::kLaunch && !launch) continue;
+    if (flag.group != group) absl::StrAppend(&out, "\n", flag.group, ":\n");
+    group = flag.group;
+    AppendFlag(flag, out);
+  }
+  absl::StrAppend(&out, kFooter);
+  return out;
+}
+
+}  // namespace muster::launcher

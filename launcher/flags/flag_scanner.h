@@ -1,0 +1,36 @@
+// Takes the flags off the front of a command line.
+//
+// Written here, over the flag table, rather than with CLI11 (2.1.2): that one takes the next
+// argument for the value of `--rdzv-conf=` and knows no
+// abbreviations and no two-letter short names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "launcher/config/environment.h"
+#include "launcher/flags/run_flags.h"
+
+namespace muster::launcher {
+
+// Whose command line it is.
+enum class Dialect {
+  kRun,     // torchrun's
+  kLaunch,  // that of python -m torch.distributed.launch
+};
+
+struct ScannedArgs {
+  RunFlags flags;
+  // The script and its arguments, as they are.
+  std::vector<std::string> command;
+};
+
+// Reads `args` (without the program's name) up to the script: the first argument that is no flag,
+// or the one after "--". What comes after is the script's own, however much it looks like a flag
+// of ours. A flag that is not given is taken from its environment variable; one that is given
+// twice counts as given last. An error's message is a sentence for the user.
+absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args, Dialect dialect,
+                                     const Environment& environment);
+
+}  // namespace muster::launcher

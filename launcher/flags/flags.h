@@ -1,0 +1,34 @@
+// The command lines of `muster run` and `muster launch`.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "launcher/config/environment.h"
+#include "launcher/config/launch_config.h"
+#include "launcher/flags/flag_scanner.h"
+#include "launcher/machine/nproc.h"
+
+namespace muster::launcher {
+
+// The user's mistake in one sentence: what was given, why it is wrong, what to do. For stderr; exit
+// code 2.
+struct UsageError {
+  std::string sentence;
+};
+
+// A text that the user asked for. For stdout; exit code 0.
+struct TextRequest {
+  std::string text;
+};
+
+using ParsedRun = std::variant<LaunchConfig, UsageError, TextRequest>;
+
+// Reads the arguments that follow `muster run`, or those of another dialect. Beside what is passed
+// in it looks at the files that the command names, and draws a random run id for a standalone job
+// that has none.
+ParsedRun ParseRun(const std::vector<std::string>& args, Dialect dialect,
+                   const Environment& environment, const Machine& machine);
+
+}  // namespace muster::launcher

@@ -1,0 +1,43 @@
+// What --rdzv-conf says, in torchrun's words.
+#pragma once
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "launcher/config/launch_config.h"
+
+namespace muster::launcher {
+
+struct RdzvConf {
+  RendezvousTimeouts timeouts;
+  // A join timeout was among the keys.
+  bool join_given = false;
+  // is_host: whether this node is the one that hosts the rendezvous.
+  std::optional<bool> is_host;
+  // Nothing but the daemon's own machine refuses connections to it.
+  bool trust_refusals = false;
+
+  bool operator==(const RdzvConf&) const = default;
+};
+
+// Reads "join_timeout=600,last_call_timeout=30", in seconds above zero. The keys:
+//
+//   - join_timeout, or else timeout (which torchrun's c10d ignores, to its users' surprise)
+//   - last_call_timeout
+//   - lease_timeout or lease, or else keep_alive_interval (5) times keep_alive_max_attempt (3)
+//   - keep_alive_interval, taken as a third of the lease where it is longer
+//   - connect_timeout, or else read_timeout
+//   - reconnect_timeout, which is ours
+//   - is_host: 1, true, t, yes or y; 0, false, f, no or n
+//   - trust_refusals, which is ours: as is_host; a refused connection then proves that the daemon
+//   is
+//     dead, which a firewall or a proxy that refuses in its place makes untrue
+//   - store_type: tcp; torchrun's file is refused, as it is no store of ours
+//
+// Where none of the lease's keys is there, it has its own default. Other keys are ignored, as
+// torchrun does. Quotes around the whole are dropped: launch scripts
+// leave them there. An error's message is a phrase that follows the text it is about.
+absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text);
+
+}  // namespace muster::launcher

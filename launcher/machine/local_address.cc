@@ -1,0 +1,127 @@
+#include "launcher/machine/local_address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <climits>
+#include <memory>
+#include <set>
+
+namespace muster::launcher {
+namespace {
+
+// "10.0.0.7", "fe80::1%eth0"; empty for a family that has no IP address.
+std::string Numeric(const sockaddr* address) {
+  if (address == nullptr) return "";
+  if (address->sa_family != AF_INET && address->sa_family != AF_INET6) return "";
+  const socklen_t size = address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  char text[NI_MAXHOST];
+  if (getnameinfo(address, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "";
+  return text;
+}
+
+bool IsLoopback(const sockaddr* address) {
+  if (address->sa_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
+    return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
+  }
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
+  return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+}
+
+std::set<std::string> OwnAddresses() {
+  std::set<std::string> own;
+  ifaddrs* interfaces = nullptr;
+  if (getifaddrs(&interfaces) != 0) return own;
+  for (const ifaddrs* i = interfaces; i != nullptr; i = i->ifa_next) {
+    if (std::string text = Numeric(i->ifa_addr); !text.empty()) own.insert(std::move(text));
+  }
+  freeifaddrs(interfaces);
+  return own;
+}
+
+// The local end of a UDP "connection", for which the kernel picks the route and sends nothing.
+std::string LocalEndTowards(const addrinfo& peer) {
+  const int fd = socket(peer.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return "";
+  std::string local;
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (connect(fd, peer.ai_addr, peer.ai_addrlen) == 0 &&
+      getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0) {
+    local = Numeric(reinterpret_cast<const sockaddr*>(&address));
+  }
+  close(fd);
+  return local;
+}
+
+struct FreeAddrInfo {
+  void operator()(addrinfo* list) const { freeaddrinfo(list); }
+};
+using AddressList = std::unique_ptr<addrinfo, FreeAddrInfo>;
+
+AddressList Resolve(const rendezvous::Endpoint& endpoint, int flags) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = flags;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(endpoint.port == 0 ? 1 : endpoint.port);
+  if (getaddrinfo(endpoint.host.c_str(), port.c_str(), &hints, &found) != 0) return nullptr;
+  return AddressList(found);
+}
+
+}  // namespace
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  if (gethostname(name, HOST_NAME_MAX) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
+std::vector<std::string> InterfaceAddresses() {
+  constexpr std::size_t kMost = 64;  // as many as the wire takes
+  ifaddrs* found = nullptr;
+  if (getifaddrs(&found) != 0) return {};
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(found, freeifaddrs);
+  std::set<std::string> addresses;
+  for (const ifaddrs* each = found; each != nullptr && addresses.size() < kMost;
+       each = each->ifa_next) {
+    const std::string text = Numeric(each->ifa_addr);
+    if (!text.empty() && !IsLoopback(each->ifa_addr)) addresses.insert(text);
+  }
+  return {addresses.begin(), addresses.end()};
+}
+
+EndpointView LookAtEndpoint(const rendezvous::Endpoint& endpoint) {
+  EndpointView view;
+  view.host = endpoint.host;
+  AddressList addresses = Resolve(endpoint, 0);
+  if (addresses == nullptr && endpoint.host == "localhost") {
+    view.host = "127.0.0.1";
+    addresses = Resolve({view.host, endpoint.port}, 0);
+  }
+  if (addresses == nullptr) return view;
+  view.resolved = true;
+  view.loopback = true;
+  const std::set<std::string> own = OwnAddresses();
+  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+    const bool loopback = IsLoopback(a->ai_addr);
+    // The whole of 127.0.0.0/8 is this machine, though only 127.0.0.1 is listed.
+    if (loopback || own.contains(Numeric(a->ai_addr))) view.ours = true;
+    view.loopback = view.loopback && loopback;
+    if (view.local_address.empty()) view.local_address = LocalEndTowards(*a);
+  }
+  return view;
+}
+
+bool IsLoopbackLiteral(const std::string& host) {
+  if (host == "localhost") return true;
+  const AddressList address = Resolve({host, 1}, AI_NUMERICHOST);
+  return address != nullptr && IsLoopback(address->ai_addr);
+}
+
+}  // namespace muster::launcher

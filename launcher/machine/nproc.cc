@@ -1,0 +1,51 @@
+#include "launcher/machine/nproc.h"
+
+#include "absl/strings/numbers.h"
+#include "launcher/machine/cpu_list.h"
+#include "launcher/machine/devices.h"
+
+namespace muster::launcher {
+
+Machine LookAtMachine() {
+  return {.cpus = static_cast<int>(AllowedCpus().size()),
+          .nvidia_devices = CountGpuNodes(),
+          .list_gpus = [] { return ListGpus(); }};
+}
+
+std::vector<GpuDevice> GpusOf(const Machine& machine) {
+  if (machine.nvidia_devices > 0 && machine.list_gpus != nullptr) return machine.list_gpus();
+  std::vector<GpuDevice> gpus;
+  for (int index = 0; index < machine.nvidia_devices; ++index) gpus.push_back({.index = index});
+  return gpus;
+}
+
+int CountGpus(const Machine& machine, const Environment& environment) {
+  return static_cast<int>(VisibleDevices(environment, GpusOf(machine)).size());
+}
+
+absl::StatusOr<int> ParseNproc(absl::string_view text, const Machine& machine,
+                               const Environment& environment) {
+  if (text == "cpu") return machine.cpus;
+  if (text == "gpu" || text == "auto") {
+    const int gpus = CountGpus(machine, environment);
+    if (gpus > 0) return gpus;
+    if (text == "auto") return machine.cpus;
+    return absl::InvalidArgumentError(
+        environment.count("CUDA_VISIBLE_DEVICES") > 0
+            ? "finds no GPU because CUDA_VISIBLE_DEVICES leaves none (a device named twice hides "
+              "all); change it, or give a number or cpu"
+            : "finds no NVIDIA GPU on this machine; give a number, cpu or auto");
+  }
+  int count = 0;
+  if (!absl::SimpleAtoi(text, &count)) {
+    return absl::InvalidArgumentError(
+        "is not a number of workers; give a number from 1, or cpu, gpu or auto");
+  }
+  if (count < 1) {
+    return absl::InvalidArgumentError(
+        "starts no worker; give a number from 1, or cpu, gpu or auto");
+  }
+  return count;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,41 @@
+// How many workers a node runs.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "launcher/config/environment.h"
+#include "launcher/machine/nvml.h"
+
+namespace muster::launcher {
+
+// What this machine has. A value, so that a test can stand on another machine.
+struct Machine {
+  // CPUs this process may run on (its affinity mask), not the CPUs that exist.
+  int cpus = 1;
+  // NVIDIA device nodes, whatever CUDA_VISIBLE_DEVICES says.
+  int nvidia_devices = 0;
+  // Tells more of these devices, slowly, so it is called only when that is needed (GpusOf()). Null:
+  // no more is known than how many there are.
+  std::vector<GpuDevice> (*list_gpus)() = nullptr;
+};
+
+// Looks at this machine: sched_getaffinity(), and the device nodes /dev/nvidia0, /dev/nvidia1, ...
+Machine LookAtMachine();
+
+// The machine's GPUs, whatever CUDA_VISIBLE_DEVICES says.
+std::vector<GpuDevice> GpusOf(const Machine& machine);
+
+// GPUs that workers may use: those that CUDA_VISIBLE_DEVICES leaves (VisibleDevices() in
+// devices.h).
+int CountGpus(const Machine& machine, const Environment& environment);
+
+// Reads --nproc-per-node: a number from 1, `cpu`, `gpu` or `auto` (GPUs if there are any, else
+// CPUs); only the last two ask for the GPUs. An error's message is a phrase that follows the text
+// it is about.
+absl::StatusOr<int> ParseNproc(absl::string_view text, const Machine& machine,
+                               const Environment& environment);
+
+}  // namespace muster::launcher

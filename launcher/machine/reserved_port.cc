@@ -1,0 +1,63 @@
+#include "launcher/machine/reserved_port.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::launcher {
+namespace {
+
+// Binds `fd` to `port` on every address of its family; true if that worked.
+bool Bind(int fd, int family, std::uint16_t port) {
+  const int on = 1, off = 0;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (family == AF_INET6) {
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    sockaddr_in6 address{};
+    address.sin6_family = AF_INET6;
+    address.sin6_port = htons(port);
+    return bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  }
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  return bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+std::uint16_t BoundPort(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  // The port is at the same place in both families' addresses.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+}  // namespace
+
+absl::StatusOr<ReservedPort> ReservedPort::Hold(std::uint16_t port) {
+  const std::string attempt = port == 0 ? "find a free port for the workers: "
+                                        : absl::StrCat("hold port ", port, " for the workers: ");
+  // IPv6 without V6ONLY holds the port for IPv4, too; a kernel without IPv6 has only the latter.
+  for (const int family : {AF_INET6, AF_INET}) {
+    const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) continue;
+    if (Bind(fd, family, port)) return ReservedPort(fd, BoundPort(fd));
+    const int error = errno;
+    close(fd);
+    if (error != EADDRNOTAVAIL && error != EAFNOSUPPORT) {
+      return absl::UnavailableError(attempt + std::strerror(error));
+    }
+  }
+  return absl::UnavailableError(attempt + "this machine has neither IPv6 nor IPv4");
+}
+
+ReservedPort::~ReservedPort() {
+  if (fd_ >= 0) close(fd_);
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,107 @@
+#include "launcher/registry/run_entry.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/machine/devices.h"
+#include "launcher/machine/nvml.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr std::chrono::milliseconds kAfterStart(20);
+
+// The GPUs that the workers may use. Where nobody has chosen, worker i uses device i, as every
+// framework does. NVML, which may take seconds, is asked only if devices are named by UUID.
+std::vector<RunDevice> DevicesOf(const LaunchConfig& config, const Environment& base,
+                                 const Machine& machine) {
+  const auto visible = base.find("CUDA_VISIBLE_DEVICES");
+  std::vector<GpuDevice> gpus;
+  std::vector<std::string> names;
+  if (visible == base.end()) {
+    const int used = std::min(machine.nvidia_devices, config.nproc_per_node);
+    for (int i = 0; i < used; ++i) names.push_back(absl::StrCat(i));
+  } else {
+    if (absl::StrContains(visible->second, "GPU-") || absl::StrContains(visible->second, "MIG-")) {
+      gpus = ListGpus();
+    }
+    names = VisibleDevices(base, gpus);
+  }
+  std::vector<RunDevice> devices;
+  for (const std::string& name : names) {
+    const GpuDevice* const device = FindDevice(name, gpus);
+    devices.push_back({name, device == nullptr ? "" : CanonicalDevice(name, gpus)});
+  }
+  return devices;
+}
+
+}  // namespace
+
+RunEntry::RunEntry(boost::asio::io_context& io, const LaunchConfig& config, const Environment& own,
+                   const Environment& base, const Machine& machine, const std::string& log_dir)
+    : dirs_(RunsDirs(own)), timer_(io) {
+  info_.run_id = config.run_id;
+  info_.pid = getpid();
+  info_.script = config.program.name;
+  info_.devices = DevicesOf(config, base, machine);
+  info_.since = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  info_.log_dir = log_dir;
+  info_.nproc = config.nproc_per_node;
+  if (info_.devices.empty()) {
+    WriteSoon();
+    return;
+  }
+  for (const std::string& conflict : DeviceConflicts(ListRuns(dirs_).runs, info_.devices)) {
+    spdlog::warn("{}", conflict);
+  }
+  Write();
+}
+
+void RunEntry::Show(RunState state) {
+  info_.state = state;
+  WriteSoon();
+}
+
+void RunEntry::ShowRound(const rendezvous::Assignment& assignment) {
+  info_.node_rank = assignment.group_rank;
+  const int last = assignment.base_rank + info_.nproc - 1;
+  info_.ranks = absl::StrCat(assignment.base_rank,
+                             last == assignment.base_rank ? std::string() : absl::StrCat("-", last),
+                             " of ", assignment.world_size);
+  Show(RunState::kRunning);
+}
+
+void RunEntry::WriteSoon() {
+  if (failed_ || std::exchange(writes_soon_, true)) return;
+  timer_.expires_after(kAfterStart);
+  timer_.async_wait([this](boost::system::error_code error) {
+    if (error) return;
+    writes_soon_ = false;
+    Write();
+  });
+}
+
+void RunEntry::Write() {
+  absl::Status status;
+  if (registration_ != nullptr) {
+    status = registration_->Update(info_);
+  } else if (auto registration = RunRegistration::Register(dirs_, info_); registration.ok()) {
+    registration_ = *std::move(registration);
+  } else {
+    status = registration.status();
+  }
+  if (status.ok()) return;
+  failed_ = true;
+  spdlog::warn("muster ps will not show this run: {}", std::string(status.message()));
+  registration_.reset();
+}
+
+}  // namespace muster::launcher

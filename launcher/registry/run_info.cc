@@ -1,0 +1,129 @@
+#include "launcher/registry/run_info.h"
+
+#include <array>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+
+namespace muster::launcher {
+namespace {
+
+using Json = nlohmann::ordered_json;  // keys stay in the order they are written
+
+constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%SZ";
+constexpr std::array kStates = {RunState::kWaiting, RunState::kRunning, RunState::kRestarting,
+                                RunState::kStopping};
+
+std::string Dump(const Json& json) {
+  return json.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) +
+         "\n";
+}
+
+Json ToJson(const RunInfo& info) {
+  Json devices = Json::array();
+  for (const RunDevice& device : info.devices) {
+    devices.push_back({{"name", device.name}, {"uuid", device.uuid}});
+  }
+  const absl::Time since = absl::FromChrono(
+      std::chrono::time_point_cast<std::chrono::system_clock::duration>(info.since));
+  return {
+      {"run_id", info.run_id},
+      {"pid", info.pid},
+      {"script", info.script},
+      {"devices", std::move(devices)},
+      {"ranks", info.ranks},
+      {"state", std::string(ToString(info.state))},
+      {"since", absl::FormatTime(kTimeFormat, since, absl::UTCTimeZone())},
+      {"log_dir", info.log_dir},
+      {"node_rank", info.node_rank < 0 ? Json(nullptr) : Json(info.node_rank)},
+      {"nproc", info.nproc},
+  };
+}
+
+// Throws json's exceptions for a member of the wrong type.
+RunInfo FromJson(const Json& json) {
+  RunInfo info;
+  info.run_id = json.at("run_id").get<std::string>();
+  info.pid = json.at("pid").get<int>();
+  info.script = json.value("script", info.script);
+  for (const Json& device : json.value("devices", Json::array())) {
+    info.devices.push_back(
+        {.name = device.at("name").get<std::string>(), .uuid = device.value("uuid", "")});
+  }
+  info.ranks = json.value("ranks", info.ranks);
+  const std::string state = json.value("state", "");
+  for (const RunState candidate : kStates) {
+    if (state == ToString(candidate)) info.state = candidate;
+  }
+  absl::Time since;
+  std::string error;
+  if (absl::ParseTime(kTimeFormat, json.value("since", ""), &since, &error)) {
+    info.since = std::chrono::time_point_cast<std::chrono::seconds>(absl::ToChronoTime(since));
+  }
+  info.log_dir = json.value("log_dir", info.log_dir);
+  const auto node_rank = json.find("node_rank");
+  if (node_rank != json.end() && !node_rank->is_null()) info.node_rank = node_rank->get<int>();
+  info.nproc = json.value("nproc", info.nproc);
+  return info;
+}
+
+bool Same(const RunDevice& a, const RunDevice& b) {
+  return a.uuid.empty() || b.uuid.empty() ? a.name == b.name : a.uuid == b.uuid;
+}
+
+}  // namespace
+
+absl::string_view ToString(RunState state) {
+  switch (state) {
+    case RunState::kWaiting:
+      return "waiting";
+    case RunState::kRunning:
+      return "running";
+    case RunState::kRestarting:
+      return "restarting";
+    case RunState::kStopping:
+      return "stopping";
+  }
+  return "unknown";
+}
+
+std::string WriteRunInfo(const RunInfo& info) {
+  return Dump(ToJson(info));
+}
+
+std::string WriteRunInfos(const std::vector<RunInfo>& runs) {
+  Json array = Json::array();
+  for (const RunInfo& info : runs) array.push_back(ToJson(info));
+  return Dump(array);
+}
+
+std::optional<RunInfo> ReadRunInfo(absl::string_view text) {
+  const Json json = Json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return std::nullopt;
+  try {
+    return FromJson(json);
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+std::vector<std::string> DeviceConflicts(const std::vector<RunInfo>& runs,
+                                         const std::vector<RunDevice>& devices) {
+  std::vector<std::string> sentences;
+  for (const RunDevice& device : devices) {
+    for (const RunInfo& run : runs) {
+      for (const RunDevice& theirs : run.devices) {
+        if (!Same(device, theirs)) continue;
+        sentences.push_back(absl::StrCat("device ", device.name, " is also used by run '",
+                                         run.run_id, "' (pid ", run.pid, ", ", run.script, ")"));
+        break;
+      }
+    }
+  }
+  return sentences;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,60 @@
+// What is known of one `muster run` on this machine, for `muster ps` and for other runs.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "launcher/registry/run_state.h"
+
+namespace muster::launcher {
+
+// "waiting", "running", "restarting" or "stopping".
+absl::string_view ToString(RunState state);
+
+struct RunDevice {
+  std::string name;  // as the user or CUDA_VISIBLE_DEVICES names it: "4"
+  std::string uuid;  // the whole one (CanonicalDevice() in devices.h); empty when unknown
+
+  bool operator==(const RunDevice&) const = default;
+};
+
+struct RunInfo {
+  std::string run_id;
+  // The launcher's, in the PID namespace that it ran in.
+  int pid = 0;
+  std::string script;
+  // GPUs its workers may use; empty: none, or not known.
+  std::vector<RunDevice> devices;
+  std::string ranks;  // "0-3 of 8"; empty while it has none
+  RunState state = RunState::kWaiting;
+  // When the run began, by this machine's clock, in whole seconds.
+  std::chrono::sys_seconds since;
+  std::string log_dir;  // empty: none
+  int node_rank = -1;   // -1 while it has none
+  int nproc = 1;
+
+  bool operator==(const RunInfo&) const = default;
+};
+
+// A JSON object with these names as keys; `since` is "2026-11-21T03:40:37Z", a rank that is not
+// there is null. Bytes that are no UTF-8 become U+FFFD.
+std::string WriteRunInfo(const RunInfo& info);
+
+// Reads it back, whatever order the keys are in; keys it does not know are ignored and those that
+// are missing keep their defaults, so that Musters of different age can share a machine. Nothing
+// when it is no such object.
+std::optional<RunInfo> ReadRunInfo(absl::string_view json);
+
+// A JSON array of them, for programs.
+std::string WriteRunInfos(const std::vector<RunInfo>& runs);
+
+// One sentence for each device in `devices` that one of `runs` has too: "device 4 is also used by
+// run 'x' (pid 17, train.py)". Devices are the same when their UUIDs are, or their names where a
+// UUID is not known.
+std::vector<std::string> DeviceConflicts(const std::vector<RunInfo>& runs,
+                                         const std::vector<RunDevice>& devices);
+
+}  // namespace muster::launcher

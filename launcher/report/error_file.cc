@@ -1,0 +1,96 @@
+#include "launcher/report/error_file.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster::launcher {
+namespace {
+
+using nlohmann::json;
+
+// The member `name` of `object`; null when `object` has none or is no object.
+const json& Member(const json& object, const char* name) {
+  static const json kNull;
+  if (!object.is_object()) return kNull;
+  const auto found = object.find(name);
+  return found == object.end() ? kNull : *found;
+}
+
+std::string Text(const json& value) {
+  return value.is_string() ? value.get<std::string>() : "";
+}
+
+std::optional<std::int64_t> Seconds(const json& value) {
+  std::int64_t seconds = 0;
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value.is_string() && absl::SimpleAtoi(value.get_ref<const std::string&>(), &seconds)) {
+    return seconds;
+  }
+  return std::nullopt;
+}
+
+// The file's bytes; nothing when it is not there, is no regular file or is larger than 1 MiB.
+std::optional<std::string> ReadText(const std::string& path) {
+  constexpr std::uintmax_t kMaxBytes = 1 << 20;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return std::nullopt;
+  if (std::filesystem::file_size(path, error) > kMaxBytes || error) return std::nullopt;
+  std::ifstream file(path, std::ios::binary);
+  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+std::optional<ErrorFile> ParseErrorFile(absl::string_view text) {
+  const json root = json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  const json& message = Member(root, "message");
+  ErrorFile file;
+  if (message.is_string()) {
+    file.message = Text(message);
+    file.timestamp = Seconds(Member(root, "timestamp"));
+  } else {
+    const json& extra = Member(message, "extraInfo");
+    file.message = Text(Member(message, "message"));
+    file.traceback = Text(Member(extra, "py_callstack"));
+    file.timestamp = Seconds(Member(extra, "timestamp"));
+  }
+  if (file.message.empty()) return std::nullopt;
+  return file;
+}
+
+std::optional<ErrorFile> ReadErrorFile(const std::string& path) {
+  const std::optional<std::string> text = ReadText(path);
+  return text ? ParseErrorFile(*text) : std::nullopt;
+}
+
+absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFailure& failure) {
+  const std::string own = ReadText(failure.error_file).value_or("");
+  json root = json::parse(own, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  const bool same = root.is_object() && root.contains("message") && root["message"].is_object() &&
+                    Text(Member(root["message"], "message")) == failure.error_message;
+  if (!same) {
+    root = {{"message",
+             {{"message", failure.error_message.empty() ? failure.what : failure.error_message},
+              {"extraInfo",
+               {{"py_callstack", failure.error_traceback},
+                {"timestamp", absl::StrCat(failure.error_time)}}}}}};
+  }
+  root["message"]["errorCode"] = failure.signal != 0 ? -failure.signal : failure.exit_code;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << root.dump(-1, ' ', false, json::error_handler_t::replace);
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("write the root cause to ", path,
+                   " (TORCHELASTIC_ERROR_FILE): ", std::generic_category().message(errno)));
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,29 @@
+// What the rendezvous hears of a worker that failed: what its group saw of it, and what that means
+// for the job.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launcher/config/exit_code_range.h"
+#include "rendezvous/core/types.h"
+#include "worker/failure_record.h"
+
+namespace muster::launcher {
+
+// What is known of a worker's progress. As it is, nobody watched it.
+struct ProgressFacts {
+  // Workers say that they make progress, and this one had not yet.
+  bool no_beat_yet = false;
+  // It was killed for its silence, and the user wants no restart then.
+  bool ends_job = false;
+};
+
+// The report on a worker of `host`, but for its error file's content. It is final, so that no
+// restart follows, when `progress` says so or when the worker exited with one of
+// `final_exit_codes`; a signal is none of them.
+rendezvous::WorkerFailure ReportOf(const worker::FailureRecord& record, const std::string& host,
+                                   const ProgressFacts& progress,
+                                   const std::vector<ExitCodeRange>& final_exit_codes);
+
+}  // namespace muster::launcher

@@ -1,0 +1,297 @@
+// What an agent decides, beyond its policy (agent_policy_test.cc), as transcripts: what happens,
+// and when, goes in; what is done comes out, on one line in the order in which it is done. Events
+// for those who watch are in brackets, with their cause; notices are left out.
+#include "launcher/agent/agent_core.h"
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "worker/failure_record.h"
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::Assignment;
+using rendezvous::Evicted;
+using rendezvous::Stop;
+using rendezvous::TimePoint;
+using rendezvous::Verdict;
+using rendezvous::VerdictKind;
+using std::chrono::seconds;
+using worker::GroupEnd;
+using worker::GroupResult;
+
+std::string NameOf(AgentEventKind kind) {
+  switch (kind) {
+    case AgentEventKind::kJoining:
+      return "joining";
+    case AgentEventKind::kAssigned:
+      return "assigned";
+    case AgentEventKind::kWorkersStarted:
+      return "started";
+    case AgentEventKind::kUnfit:
+      return "unfit";
+    case AgentEventKind::kWorkerFailed:
+      return "failed";
+    case AgentEventKind::kToldToStop:
+      return "told to stop";
+    case AgentEventKind::kStopping:
+      return "stopping";
+    case AgentEventKind::kWorkersGone:
+      return "gone";
+    case AgentEventKind::kSignal:
+      return "signal";
+    case AgentEventKind::kFenced:
+      return "fenced";
+    case AgentEventKind::kEvicted:
+      return "evicted";
+    case AgentEventKind::kLost:
+      return "lost";
+    case AgentEventKind::kVerdict:
+      return "verdict";
+    default:
+      return "another event";
+  }
+}
+
+struct Text {
+  std::string operator()(const CheckHealth&) const { return "check health"; }
+  std::string operator()(const DropHealthCheck&) const { return "drop the health check"; }
+  std::string operator()(const AskForPlace& ask) const {
+    return absl::StrCat("join",
+                        ask.after.number < 0 ? "" : absl::StrCat(" after ", ask.after.number),
+                        ask.unfit.empty() ? "" : absl::StrCat(" unfit: ", ask.unfit));
+  }
+  std::string operator()(const GuardWorkers& guard) const {
+    if (!guard.deadline) return "guard for ever";
+    const auto at = std::chrono::duration_cast<seconds>(guard.deadline->time_since_epoch());
+    return absl::StrCat("guard until ", at.count());
+  }
+  std::string operator()(const StartWorkers& start) const {
+    return absl::StrCat("start round ", start.assignment.round);
+  }
+  std::string operator()(const StopWorkers& stop) const {
+    return absl::StrCat("stop with ", worker::SignalName(stop.signal));
+  }
+  std::string operator()(const KillWorkers&) const { return "kill"; }
+  std::string operator()(const ReportStarted&) const { return "report started"; }
+  std::string operator()(const ReportExited& report) const {
+    return report.outcome.succeeded ? "report success" : "report failure";
+  }
+  std::string operator()(const SayLeaving&) const { return "leaving"; }
+  std::string operator()(const SayGoodbye&) const { return "goodbye"; }
+  std::string operator()(const Finish&) const { return "finish"; }
+  std::string operator()(const Tell& tell) const {
+    return tell.level == Tell::kWarning ? absl::StrCat("\"", tell.sentence, "\"") : "";
+  }
+  std::string operator()(const RunState& state) const {
+    switch (state) {
+      case RunState::kWaiting:
+        return "wait";
+      case RunState::kRunning:
+        return "run";
+      case RunState::kRestarting:
+        return "restart";
+      case RunState::kStopping:
+        return "end";
+    }
+    return "";
+  }
+  std::string operator()(const AgentEvent& event) const {
+    return absl::StrCat("[", NameOf(event.kind), event.cause.empty() ? "" : ": ", event.cause, "]");
+  }
+};
+
+std::string Of(const CoreActions& actions) {
+  std::vector<std::string> texts;
+  for (const CoreAction& action : actions) {
+    std::string text = std::visit(Text{}, action);
+    if (!text.empty()) texts.push_back(std::move(text));
+  }
+  return absl::StrJoin(texts, "; ");
+}
+
+constexpr TimePoint At(seconds since_start) {
+  return TimePoint(since_start);
+}
+
+Assignment Place(rendezvous::RoundNumber round) {
+  return {.incarnation = 7, .round = round, .rank_reason = "is the first"};
+}
+
+const Verdict kSuccess{.kind = VerdictKind::kSucceeded, .sentence = "the job has succeeded"};
+const absl::Status kGone = absl::UnavailableError("the rendezvous is gone");
+const absl::Status kNoGpu = absl::FailedPreconditionError("no GPU");
+
+class AgentCoreTest : public ::testing::Test {
+ protected:
+  // The way to where most transcripts begin.
+  void Run() {
+    ASSERT_EQ(Of(core_.Begin()), "wait; [joining]; join");
+    ASSERT_EQ(Of(core_.OnDirective(Place(0), At(seconds(0)))),
+              "[assigned: is the first]; start round 0");
+    ASSERT_EQ(Of(core_.OnWorkersStarted()), "[started]; report started");
+  }
+
+  AgentCore core_{Fitness::HealthCheck::kNone};
+  AgentCore checked_{Fitness::HealthCheck::kBeforeEachJoin};
+};
+
+TEST_F(AgentCoreTest, JobSucceedsInItsFirstRound) {
+  Run();
+  EXPECT_EQ(core_.round(), 0);
+  EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kSucceeded})),
+            "[gone: succeeded]; report success");
+  EXPECT_EQ(Of(core_.OnDirective(kSuccess, At(seconds(1)))),
+            "[verdict: the job has succeeded]; goodbye");
+  EXPECT_EQ(Of(core_.OnGoodbyeHeard()), "finish");
+  ASSERT_TRUE(core_.result().has_value());
+}
+
+TEST_F(AgentCoreTest, FailedWorkerIsToldToTheUserAndToTheRendezvous) {
+  Run();
+  EXPECT_EQ(Of(core_.OnFirstFailure({.rank = 3, .pid = 17, .what = "exited with code 3"})),
+            "\"rank 3 exited with code 3\"; [failed: exited with code 3]; report failure");
+  EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kFailed})), "[gone: failed]");
+  EXPECT_EQ(
+      Of(core_.OnDirective(Stop{0, "a restart", 7}, At(seconds(1)))),
+      "[told to stop: a restart]; \"round 0 is over: a restart\"; wait; [joining]; join after "
+      "0");
+}
+
+TEST_F(AgentCoreTest, WhoeverWatchesHearsWhetherTheWorkersStopForARestartOrForGood) {
+  Run();
+  EXPECT_EQ(Of(core_.OnDirective(Stop{0, "a restart", 7}, At(seconds(1)))),
+            "[told to stop: a restart]; \"round 0 is over: a restart\"; restart; [stopping: "
+            "SIGTERM]; stop with SIGTERM");
+}
+
+TEST_F(AgentCoreTest, SignalEndsTheRun) {
+  Run();
+  EXPECT_EQ(Of(core_.OnSignal(SIGINT)),
+            "\"received SIGINT\"; [signal: SIGINT]; leaving; end; [stopping: SIGINT]; stop with "
+            "SIGINT");
+  EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kStopped})), "[gone: stopped]; goodbye");
+}
+
+TEST_F(AgentCoreTest, DeadlineIsTheGuardsAndIsKeptForTheNextRound) {
+  Run();
+  EXPECT_EQ(Of(core_.OnDeadline(At(seconds(3)))), "guard until 3");
+  EXPECT_EQ(core_.deadline(), At(seconds(3)));
+}
+
+TEST_F(AgentCoreTest, LostRendezvousLeavesTheWorkersTheirWholeGrace) {
+  Run();
+  EXPECT_EQ(Of(core_.OnDeadline(At(seconds(3)))), "guard until 3");
+  // The client takes the deadline back before it gives up: nobody gives this node's ranks away.
+  EXPECT_EQ(Of(core_.OnDeadline(std::nullopt)), "guard for ever");
+  EXPECT_EQ(Of(core_.OnLost(kGone)),
+            "[lost: the rendezvous is gone]; end; [stopping: SIGTERM]; stop with SIGTERM");
+  EXPECT_EQ(core_.deadline(), std::nullopt);
+  EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kStopped})), "[gone: stopped]; finish");
+}
+
+// Two ranks ran twice for a moment: an Assignment that was held up started workers, which only then
+// were found to be too late and killed.
+TEST_F(AgentCoreTest, AssignmentThatComesAfterTheDeadlineStartsNobody) {
+  EXPECT_EQ(Of(core_.Begin()), "wait; [joining]; join");
+  EXPECT_EQ(Of(core_.OnDeadline(At(seconds(3)))), "guard until 3");
+  EXPECT_EQ(Of(core_.OnDirective(Place(0), At(seconds(3)))),
+            "[fenced: the workers' time without a rendezvous is over]; \"the workers' time without "
+            "a rendezvous is over; it joins anew\"; wait; [joining]; join after 0");
+  EXPECT_EQ(core_.round(), 0);
+  EXPECT_EQ(Of(core_.OnDirective(Place(0), At(seconds(3)))), "") << "told again";
+  EXPECT_EQ(Of(core_.OnDeadline(At(seconds(9)))), "guard until 9");
+  EXPECT_EQ(Of(core_.OnDirective(Place(1), At(seconds(4)))),
+            "[assigned: is the first]; start round 1");
+}
+
+TEST_F(AgentCoreTest, WorkersThatTheGuardKilledAreNoFailure) {
+  Run();
+  EXPECT_EQ(Of(core_.OnLostTouch()),
+            "[fenced: the workers' time without a rendezvous is over]; \"the workers' time without "
+            "a rendezvous is over; its workers are killed, and it joins anew\"; kill");
+  EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kFailed})),
+            "[gone: failed]; wait; [joining]; join after 0");
+}
+
+TEST_F(AgentCoreTest, NodeThatIsFencedWithoutWorkersTellsNobody) {
+  EXPECT_EQ(Of(core_.Begin()), "wait; [joining]; join");
+  EXPECT_EQ(Of(core_.OnFenced("nothing was heard")), "");
+}
+
+TEST_F(AgentCoreTest, HealthIsCheckedBeforeEachJoin) {
+  EXPECT_EQ(Of(checked_.Begin()), "wait; [joining]; check health");
+  EXPECT_EQ(Of(checked_.OnHealth(absl::OkStatus())), "join");
+  EXPECT_EQ(Of(checked_.OnDirective(Place(0), At(seconds(0)))),
+            "[assigned: is the first]; start round 0");
+  EXPECT_EQ(Of(checked_.OnLostTouch()).substr(0, 7), "[fenced");
+  EXPECT_EQ(Of(checked_.OnWorkersGone({.end = GroupEnd::kFailed})),
+            "[gone: failed]; wait; [joining]; check health");
+  EXPECT_EQ(Of(checked_.OnHealth(kNoGpu)), "[unfit: no GPU]; join after 0 unfit: no GPU");
+}
+
+TEST_F(AgentCoreTest, NodeThatWasUnfitMayBeFitTheNextTime) {
+  EXPECT_EQ(Of(checked_.Begin()), "wait; [joining]; check health");
+  EXPECT_EQ(Of(checked_.OnHealth(kNoGpu)), "[unfit: no GPU]; join unfit: no GPU");
+  EXPECT_EQ(Of(checked_.OnDirective(Evicted{"it was silent"}, At(seconds(0)))),
+            "[evicted: it was silent]; \"it was silent; it joins anew\"; wait; [joining]; check "
+            "health");
+  EXPECT_EQ(Of(checked_.OnHealth(absl::OkStatus())), "join");
+}
+
+TEST_F(AgentCoreTest, HealthCheckBeginsAnewWhenTheRoundItWasForIsOver) {
+  EXPECT_EQ(Of(checked_.Begin()), "wait; [joining]; check health");
+  EXPECT_EQ(Of(checked_.OnDirective(Stop{0, "a restart", 7}, At(seconds(0)))),
+            "[told to stop: a restart]; wait; [joining]; check health");
+  EXPECT_EQ(Of(checked_.OnHealth(absl::OkStatus())), "join after 0");
+  EXPECT_EQ(Of(checked_.OnHealth(absl::OkStatus())), "") << "that of the first check";
+}
+
+TEST_F(AgentCoreTest, SignalDuringAHealthCheckLeavesAtOnce) {
+  EXPECT_EQ(Of(checked_.Begin()), "wait; [joining]; check health");
+  EXPECT_EQ(Of(checked_.OnSignal(SIGTERM)),
+            "\"received SIGTERM\"; [signal: SIGTERM]; drop the health check; goodbye");
+  EXPECT_EQ(Of(checked_.OnHealth(absl::OkStatus())), "") << "it had ended just before";
+}
+
+TEST_F(AgentCoreTest, LostRendezvousEndsAHealthCheck) {
+  EXPECT_EQ(Of(checked_.Begin()), "wait; [joining]; check health");
+  EXPECT_EQ(Of(checked_.OnLost(kGone)),
+            "[lost: the rendezvous is gone]; drop the health check; finish");
+}
+
+TEST_F(AgentCoreTest, NodeWithAWorkerThatCannotBeKilledIsNeverFitAgain) {
+  EXPECT_EQ(Of(checked_.Begin()), "wait; [joining]; check health");
+  EXPECT_EQ(Of(checked_.OnHealth(absl::OkStatus())), "join");
+  EXPECT_EQ(Of(checked_.OnDirective(Place(0), At(seconds(0)))),
+            "[assigned: is the first]; start round 0");
+  EXPECT_EQ(Of(checked_.OnLostTouch()).substr(0, 7), "[fenced");
+  const GroupResult stuck{
+      .end = GroupEnd::kFailed,
+      .exits = {{.rank = 2, .pid = 17, .status = worker::ExitStatus{.signal = SIGKILL}},
+                {.rank = 3, .pid = 18, .stuck = "is in state D"}}};
+  EXPECT_EQ(
+      Of(checked_.OnWorkersGone(stuck)),
+      "[gone: failed]; wait; [joining]; join after 0 unfit: rank 3 (pid 18) cannot be killed: "
+      "it is in state D")
+      << "there is nothing to check";
+  EXPECT_EQ(Of(checked_.OnDirective(Evicted{"it was silent"}, At(seconds(9)))),
+            "[evicted: it was silent]; \"it was silent; it joins anew\"; wait; [joining]; join "
+            "after 0 unfit: rank 3 (pid 18) cannot be killed: it is in state D");
+}
+
+TEST_F(AgentCoreTest, NodeThatCannotStartItsWorkersLeaves) {
+  EXPECT_EQ(Of(core_.Begin()), "wait; [joining]; join");
+  EXPECT_EQ(Of(core_.OnDirective(Place(0), At(seconds(0)))),
+            "[assigned: is the first]; start round 0");
+  EXPECT_EQ(Of(core_.OnCannotStart(absl::UnavailableError("no space"))), "goodbye");
+}
+
+}  // namespace
+}  // namespace muster::launcher

@@ -1,0 +1,127 @@
+#include "launcher/agent/log_layout.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/temp_dir.h"
+
+namespace muster::launcher {
+namespace {
+
+using test::TempDir;
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+bool IsPrivateDirectory(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && (info.st_mode & 0777) == 0700;
+}
+
+TEST(LogLayoutTest, NamesAreTorchruns) {
+  const TempDir temp;
+  const auto layout = LogLayout::Create(temp.path() + "/logs/here", "job1", "/nowhere");
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_THAT(layout->run_directory(), MatchesRegex(temp.path() + "/logs/here/job1_[a-z0-9]{8}"));
+  EXPECT_TRUE(IsPrivateDirectory(layout->run_directory()));
+
+  const auto attempt = layout->BeginAttempt(2, 5, 2);
+  ASSERT_TRUE(attempt.ok()) << attempt.status();
+  const std::string expected = layout->run_directory() + "/attempt_2";
+  EXPECT_EQ(attempt->directory, expected);
+  ASSERT_EQ(attempt->ranks.size(), 2u);
+  EXPECT_EQ(attempt->ranks[1], (RankLogs{expected + "/1/stdout.log", expected + "/1/stderr.log",
+                                         expected + "/1/error.json"}));
+  EXPECT_TRUE(IsPrivateDirectory(expected + "/0"));
+  EXPECT_TRUE(IsPrivateDirectory(expected + "/1"));
+}
+
+TEST(LogLayoutTest, RoundWithTheSameRestartCountKeepsTheEarlierOnesLogs) {
+  const TempDir temp;
+  const auto layout = LogLayout::Create(temp.path(), "job1", "/nowhere");
+  ASSERT_TRUE(layout.ok());
+  const auto first = layout->BeginAttempt(0, 0, 1);
+  ASSERT_TRUE(first.ok());
+  std::ofstream(first->ranks[0].stdout_log) << "loss 1.0";
+
+  EXPECT_EQ(layout->BeginAttempt(0, 1, 1)->directory, first->directory + ".round1");
+  EXPECT_EQ(layout->BeginAttempt(0, 2, 1)->directory, first->directory + ".round2");
+  EXPECT_EQ(layout->BeginAttempt(1, 3, 1)->directory, layout->run_directory() + "/attempt_1");
+  EXPECT_EQ(std::filesystem::file_size(first->ranks[0].stdout_log), 8u);
+  // Round numbers are never reused, so this cannot happen; it would mix two rounds' logs.
+  EXPECT_FALSE(layout->BeginAttempt(0, 1, 1).ok());
+}
+
+TEST(LogLayoutTest, AgentsThatShareALogDirectoryDoNotShareLogs) {
+  const TempDir temp;
+  const auto a = LogLayout::Create(temp.path(), "job1", "/nowhere");
+  const auto b = LogLayout::Create(temp.path(), "job1", "/nowhere");
+  ASSERT_TRUE(a.ok() && b.ok());
+  EXPECT_NE(a->run_directory(), b->run_directory());
+}
+
+TEST(LogLayoutTest, WithoutALogDirectoryTheLayoutIsTheSameInAFreshOneInTheTemporaryDirectory) {
+  const TempDir temp;
+  const auto layout = LogLayout::Create("", "job1", temp.path());
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_THAT(layout->run_directory(),
+              MatchesRegex(temp.path() + "/muster_[a-z0-9]{8}/job1_[a-z0-9]{8}"));
+  const auto attempt = layout->BeginAttempt(1, 3, 2);
+  ASSERT_TRUE(attempt.ok()) << attempt.status();
+  const std::string directory = layout->run_directory() + "/attempt_1";
+  EXPECT_EQ(attempt->ranks[0].error_file, directory + "/0/error.json");
+  EXPECT_EQ(attempt->ranks[1].error_file, directory + "/1/error.json");
+  // A worker writes its error file while it dies, and makes no directory for it.
+  EXPECT_TRUE(IsPrivateDirectory(directory + "/0"));
+  EXPECT_TRUE(IsPrivateDirectory(directory + "/1"));
+}
+
+TEST(LogLayoutTest, RelativeDirectoryIsMadeAbsoluteForWorkersThatChangeTheirs) {
+  const TempDir temp;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(temp.path());
+  const auto layout = LogLayout::Create("logs", "job1", "/nowhere");
+  std::filesystem::current_path(before);
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_THAT(layout->run_directory(), MatchesRegex(temp.path() + "/logs/job1_[a-z0-9]{8}"));
+}
+
+TEST(LogLayoutTest, DevNullTurnsLogsOff) {
+  const auto layout = LogLayout::Create("/dev/null", "job1", "/nowhere");
+  ASSERT_TRUE(layout.ok());
+  EXPECT_EQ(layout->run_directory(), "");
+  const auto attempt = layout->BeginAttempt(0, 0, 2);
+  ASSERT_TRUE(attempt.ok());
+  EXPECT_EQ(attempt->directory, "");
+  EXPECT_EQ(attempt->ranks, (std::vector<RankLogs>{{}, {}}));
+}
+
+TEST(LogLayoutTest, DirectoryThatCannotBeMadeIsNamedWithTheCause) {
+  const TempDir temp;
+  const std::string file = temp.Write("file", "");
+  EXPECT_EQ(LogLayout::Create(file + "/logs", "job1", "/nowhere").status().message(),
+            "make log directory " + file + "/logs: Not a directory");
+  EXPECT_THAT(std::string(LogLayout::Create(file, "job1", "/nowhere").status().message()),
+              HasSubstr("make log directory " + file));
+  EXPECT_THAT(std::string(LogLayout::Create("", "job1", "/nowhere").status().message()),
+              MatchesRegex("make log directory /nowhere/muster_[a-z0-9]{8}: "
+                           "No such file or directory"));
+}
+
+TEST(LogLayoutTest, DirectoryThatDisappearedWhileTheJobRanIsAnError) {
+  const TempDir temp;
+  const auto layout = LogLayout::Create(temp.path(), "job1", "/nowhere");
+  ASSERT_TRUE(layout.ok());
+  ASSERT_TRUE(std::filesystem::remove(layout->run_directory()));
+  EXPECT_EQ(
+      layout->BeginAttempt(0, 0, 1).status().message(),
+      "make log directory " + layout->run_directory() + "/attempt_0: No such file or directory");
+}
+
+}  // namespace
+}  // namespace muster::launcher

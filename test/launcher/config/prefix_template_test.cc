@@ -1,0 +1,55 @@
+// The small languages within flags' values.
+#include "launcher/config/prefix_template.h"
+
+#include <csignal>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/flags/filter_list.h"
+#include "launcher/signal_names.h"
+
+namespace muster::launcher {
+namespace {
+
+TEST(PrefixTemplateTest, NamesAreReplacedAsPythonsTemplateDoes) {
+  const std::map<std::string, std::string> values = {{"rank", "3"}, {"role_name", "r"}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"[${role_name}${rank}]:", "[r3]:"},
+      {"$rank $ranks", "3 ${ranks}"},
+      {"$$rank", "$rank"},
+      {"${rank", "${rank"},
+      {"${}", "${}"},
+      {"$", "$"},
+      {"$1", "$1"},
+      {"${pid}|$time|", "${pid}|${time}|"},
+      {"", ""},
+  };
+  for (const auto& [text, expected] : cases) {
+    EXPECT_EQ(ExpandTemplate(text, values), expected) << text;
+  }
+}
+
+TEST(FilterListTest, TwoCommasAreOne) {
+  using testing::ElementsAre;
+  EXPECT_THAT(SplitFilters("a,b"), ElementsAre("a", "b"));
+  EXPECT_THAT(SplitFilters("a,,b"), ElementsAre("a,b"));
+  EXPECT_THAT(SplitFilters("a,,,b"), ElementsAre("a,", "b"));
+  EXPECT_THAT(SplitFilters(" a b "), ElementsAre(" a b "));
+}
+
+TEST(FilterListTest, NothingIsNoFilterRatherThanOneThatMatchesAll) {
+  EXPECT_TRUE(SplitFilters("").empty());
+  EXPECT_TRUE(SplitFilters(",").empty());
+}
+
+TEST(SignalNamesTest, NamesWithAndWithoutSig) {
+  EXPECT_EQ(ParseSignal("SIGTERM"), SIGTERM);
+  EXPECT_EQ(ParseSignal("USR1"), SIGUSR1);
+  EXPECT_EQ(ParseSignal("SIGNIX"), std::nullopt);
+  EXPECT_EQ(ParseSignal(""), std::nullopt);
+  EXPECT_EQ(ParseSignal("15"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster::launcher

@@ -1,0 +1,162 @@
+// The scripts are given to the shells themselves: bash completes real command lines; zsh and fish,
+// where they are installed, read theirs.
+#include "launcher/flags/completion.h"
+
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "test/support/command.h"
+#include "test/support/temp_dir.h"
+
+namespace muster::launcher {
+namespace {
+
+using test::TempDir;
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+using Words = std::vector<std::string>;
+
+// What bash offers for the last of `words`, which are split as readline splits them: "--tee=3" is
+// three. In a directory with train.py, train data/ and notes.txt.
+class BashCompletionTest : public testing::Test {
+ protected:
+  BashCompletionTest() {
+    temp_.Write("train.py", "");
+    temp_.Write("notes.txt", "");
+    std::filesystem::create_directory(temp_.path() + "/train data");
+    scripts_.Write("completion", CompletionScript(Shell::kBash));
+  }
+
+  Words Complete(const Words& words) {
+    Words argv = {"bash",
+                  "--norc",
+                  "-c",
+                  "cd \"$1\" && source \"$2\" && shift 2 && COMP_WORDS=(\"$@\") && "
+                  "COMP_CWORD=$(($# - 1)) && { _muster; printf '%s\\n' \"${COMPREPLY[@]}\"; }",
+                  "bash",
+                  temp_.path(),
+                  scripts_.path() + "/completion"};
+    argv.insert(argv.end(), words.begin(), words.end());
+    test::Command bash(argv);
+    EXPECT_EQ(bash.Wait(), 0) << absl::StrJoin(words, " ") << ": " << bash.err();
+    EXPECT_EQ(bash.err(), "");
+    return absl::StrSplit(bash.out(), '\n', absl::SkipEmpty());
+  }
+
+  const TempDir temp_;
+  const TempDir scripts_;
+};
+
+TEST_F(BashCompletionTest, SubcommandsOfMuster) {
+  EXPECT_THAT(Complete({"muster", ""}),
+              ElementsAre("run", "launch", "store", "ps", "--help", "--version"));
+  EXPECT_THAT(Complete({"/opt/bin/muster", "r"}), ElementsAre("run"));
+  EXPECT_THAT(Complete({"muster", "ps", "--j"}), ElementsAre("--json"));
+  EXPECT_THAT(Complete({"muster", "store", "--p"}), ElementsAre("--port"));
+}
+
+TEST_F(BashCompletionTest, EveryFlagOfTheTableIsOffered) {
+  const Words run = Complete({"muster", "run", "-"});
+  const Words launch = Complete({"muster", "launch", "-"});
+  const Words torchrun = Complete({"torchrun", "-"});
+  for (const Flag& flag : RunFlagTable()) {
+    const std::string name(flag.name);
+    EXPECT_THAT(launch, Contains(name));
+    if (flag.of == Flag::Of::kBoth) {
+      EXPECT_THAT(run, Contains(name));
+      EXPECT_THAT(torchrun, Contains(name));
+    } else {
+      EXPECT_THAT(run, Not(Contains(name)));
+    }
+  }
+}
+
+TEST_F(BashCompletionTest, FlagsAreFoundByTheirBeginning) {
+  EXPECT_THAT(Complete({"torchrun", "--nproc"}), ElementsAre("--nproc-per-node"));
+  EXPECT_THAT(Complete({"muster", "run", "--nproc_"}), ElementsAre("--nproc-per-node"));
+  EXPECT_THAT(Complete({"muster", "run", "--standalone", "--max-r"}),
+              ElementsAre("--max-restarts"));
+  EXPECT_THAT(Complete({"muster", "run", "--rdzv-endpoint", "=", "h", ":", "29400", "--max-r"}),
+              ElementsAre("--max-restarts"));
+}
+
+TEST_F(BashCompletionTest, ChoicesAreOffered) {
+  for (const Words& words :
+       {Words{"muster", "run", "--nproc-per-node", ""}, Words{"torchrun", "--nproc_per_node", ""},
+        Words{"torchrun", "--nproc-per-node", "="}}) {
+    EXPECT_THAT(Complete(words), ElementsAre("cpu", "gpu", "auto")) << absl::StrJoin(words, " ");
+  }
+  EXPECT_THAT(Complete({"torchrun", "--nproc-per-node", "=", "g"}), ElementsAre("gpu"));
+  EXPECT_THAT(Complete({"torchrun", "--exit-code", "w"}), ElementsAre("worker"));
+  EXPECT_THAT(Complete({"torchrun", "--log-dir", ""}), ElementsAre("train data"));
+  EXPECT_THAT(Complete({"torchrun", "--nnodes", ""}), IsEmpty());
+}
+
+TEST_F(BashCompletionTest, FilesAreTheScriptAndItsArguments) {
+  EXPECT_THAT(Complete({"torchrun", "tr"}), UnorderedElementsAre("train.py", "train data"));
+  EXPECT_THAT(Complete({"torchrun", "--nnodes", "2", "no"}), ElementsAre("notes.txt"));
+  EXPECT_THAT(Complete({"muster", "run", "train.py", "--max-r"}), IsEmpty());
+  EXPECT_THAT(Complete({"muster", "run", "train.py", "--config", "no"}), ElementsAre("notes.txt"));
+  EXPECT_THAT(Complete({"muster", "run", "--", "train.py", "no"}), ElementsAre("notes.txt"));
+  EXPECT_THAT(Complete({"muster", "run", "-r", "3", "-t3", "no"}), ElementsAre("notes.txt"));
+}
+
+// Whether `shell` is there to be asked.
+bool HasShell(const std::string& shell) {
+  return test::Command({shell, "-c", "true"}).Wait() == 0;
+}
+
+TEST(CompletionTest, ZshReadsItsScript) {
+  if (!HasShell("zsh")) GTEST_SKIP() << "zsh is not installed";
+  const TempDir temp;
+  test::Command zsh({"zsh", "-n", temp.Write("completion", CompletionScript(Shell::kZsh))});
+  EXPECT_EQ(zsh.Wait(), 0) << zsh.err();
+}
+
+TEST(CompletionTest, FishReadsItsScript) {
+  if (!HasShell("fish")) GTEST_SKIP() << "fish is not installed";
+  const TempDir temp;
+  test::Command fish({"fish", "-n", temp.Write("completion", CompletionScript(Shell::kFish))});
+  EXPECT_EQ(fish.Wait(), 0) << fish.err();
+}
+
+TEST(CompletionTest, EveryFlagIsInEveryScript) {
+  const std::string zsh = CompletionScript(Shell::kZsh);
+  const std::string fish = CompletionScript(Shell::kFish);
+  for (const Flag& flag : RunFlagTable()) {
+    const std::string name(flag.name);
+    EXPECT_THAT(zsh, HasSubstr("'" + name)) << name;
+    EXPECT_THAT(fish, HasSubstr(" -l " + name.substr(2) + " ")) << name;
+  }
+}
+
+TEST(CompletionTest, LiteralWordsOfAValueAreItsChoices) {
+  const auto choices = [](absl::string_view value_name) {
+    return ChoicesOf({.name = "--x", .value_name = value_name});
+  };
+  EXPECT_THAT(choices("N|cpu|gpu|auto"), ElementsAre("cpu", "gpu", "auto"));
+  EXPECT_THAT(choices("node|core-complex"), ElementsAre("node", "core-complex"));
+  EXPECT_THAT(choices("N|MIN:MAX"), IsEmpty());
+  EXPECT_THAT(choices("DIR"), IsEmpty());
+  EXPECT_THAT(choices("word"), IsEmpty());
+}
+
+TEST(CompletionTest, ShellsHaveTheirNames) {
+  EXPECT_EQ(ParseShell("bash"), Shell::kBash);
+  EXPECT_EQ(ParseShell("zsh"), Shell::kZsh);
+  EXPECT_EQ(ParseShell("fish"), Shell::kFish);
+  EXPECT_EQ(ParseShell("tcsh"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster::launcher

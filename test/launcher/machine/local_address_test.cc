@@ -1,0 +1,76 @@
+// What this machine knows of itself. Only what holds on every machine is asserted: addresses of
+// loopback, and TEST-NET addresses (RFC 5737), which nobody has.
+#include "launcher/machine/local_address.h"
+
+#include <unistd.h>
+
+#include <climits>
+
+#include <gtest/gtest.h>
+
+namespace muster::launcher {
+namespace {
+
+TEST(LocalAddressTest, HostNameIsWhatTheKernelSays) {
+  char name[HOST_NAME_MAX + 1] = {};
+  ASSERT_EQ(gethostname(name, sizeof name), 0);
+  EXPECT_EQ(HostName(), name[0] == '\0' ? "localhost" : name);
+}
+
+TEST(LocalAddressTest, LoopbackAddressIsOursAndIsReachedFromLoopback) {
+  for (const char* host : {"127.0.0.1", "localhost"}) {
+    const EndpointView view = LookAtEndpoint({host, 29400});
+    EXPECT_TRUE(view.resolved) << host;
+    EXPECT_TRUE(view.ours) << host;
+    EXPECT_TRUE(view.loopback) << host;
+    EXPECT_TRUE(view.local_address == "127.0.0.1" || view.local_address == "::1")
+        << host << " is reached from " << view.local_address;
+  }
+}
+
+TEST(LocalAddressTest, LoopbackAddressThatNoInterfaceListsIsOursToo) {
+  const EndpointView view = LookAtEndpoint({"127.0.1.1", 29400});
+  EXPECT_TRUE(view.ours);
+  EXPECT_TRUE(view.loopback);
+  EXPECT_TRUE(IsLoopbackLiteral(view.local_address)) << view.local_address;
+}
+
+TEST(LocalAddressTest, PortZeroIsLookedAtLikeAnyOther) {
+  EXPECT_TRUE(LookAtEndpoint({"127.0.0.1", 0}).ours);
+  EXPECT_EQ(LookAtEndpoint({"127.0.0.1", 0}).local_address, "127.0.0.1");
+}
+
+TEST(LocalAddressTest, AddressOfAnotherMachineIsNotOurs) {
+  const EndpointView view = LookAtEndpoint({"192.0.2.1", 29400});
+  EXPECT_TRUE(view.resolved);
+  EXPECT_FALSE(view.ours);
+  EXPECT_FALSE(view.loopback);
+  EXPECT_NE(view.local_address, "192.0.2.1");
+}
+
+TEST(LocalAddressTest, AddressFromWhichOthersAreReachedIsOurs) {
+  const EndpointView view = LookAtEndpoint({"192.0.2.1", 29400});
+  if (view.local_address.empty()) GTEST_SKIP() << "this machine has no route to others";
+  EXPECT_TRUE(LookAtEndpoint({view.local_address, 29400}).ours) << view.local_address;
+}
+
+TEST(LocalAddressTest, NameThatDoesNotResolveIsKnownForNothingElse) {
+  const EndpointView view = LookAtEndpoint({"no-such-host.invalid", 29400});
+  EXPECT_FALSE(view.resolved);
+  EXPECT_FALSE(view.ours);
+  EXPECT_FALSE(view.loopback);
+  EXPECT_EQ(view.local_address, "");
+}
+
+TEST(LocalAddressTest, LoopbackIsWhatIsWrittenAndNotWhatANameLeadsTo) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.0.1.1", "127.255.0.3", "::1"}) {
+    EXPECT_TRUE(IsLoopbackLiteral(host)) << host;
+  }
+  for (const char* host : {"", "10.0.0.1", "0.0.0.0", "128.0.0.1", "::", "fe80::1", "node0",
+                           "localhost.example.org", "127.example.org"}) {
+    EXPECT_FALSE(IsLoopbackLiteral(host)) << host;
+  }
+}
+
+}  // namespace
+}  // namespace muster::launcher

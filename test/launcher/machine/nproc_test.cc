@@ -1,0 +1,81 @@
+#include "launcher/machine/nproc.h"
+
+#include <sched.h>
+
+#include <gtest/gtest.h>
+
+namespace muster::launcher {
+namespace {
+
+constexpr Machine kFourGpus = {.cpus = 16, .nvidia_devices = 4};
+constexpr Machine kNoGpu = {.cpus = 16, .nvidia_devices = 0};
+
+TEST(NprocTest, NumberIsTheNumberOfWorkers) {
+  EXPECT_EQ(*ParseNproc("3", kNoGpu, {}), 3);
+}
+
+TEST(NprocTest, WordsCountWhatTheMachineHas) {
+  EXPECT_EQ(*ParseNproc("cpu", kFourGpus, {}), 16);
+  EXPECT_EQ(*ParseNproc("gpu", kFourGpus, {}), 4);
+  EXPECT_EQ(*ParseNproc("auto", kFourGpus, {}), 4);
+  EXPECT_EQ(*ParseNproc("auto", kNoGpu, {}), 16);
+}
+
+TEST(NprocTest, CudaVisibleDevicesSaysWhichGpusThereAre) {
+  EXPECT_EQ(*ParseNproc("gpu", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "2, 3"}}), 2);
+  EXPECT_EQ(*ParseNproc("gpu", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "3,4,5"}}), 1);
+  EXPECT_EQ(*ParseNproc("gpu", kNoGpu, {{"CUDA_VISIBLE_DEVICES", "GPU-8932f937,GPU-aa"}}), 2);
+  EXPECT_EQ(*ParseNproc("auto", kFourGpus, {{"CUDA_VISIBLE_DEVICES", ""}}), 16);
+  EXPECT_EQ(*ParseNproc("auto", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "-1"}}), 16);
+  EXPECT_EQ(*ParseNproc("auto", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "1,-1,2"}}), 1);
+}
+
+int g_listed = 0;
+
+TEST(NprocTest, DevicesAreListedOnlyWhereTheyMatter) {
+  g_listed = 0;
+  Machine machine = {.cpus = 16, .nvidia_devices = 2, .list_gpus = [] {
+                       ++g_listed;
+                       return std::vector<GpuDevice>{{.index = 0, .uuid = "GPU-aa"},
+                                                     {.index = 1, .uuid = "GPU-bb"}};
+                     }};
+  EXPECT_EQ(*ParseNproc("2", machine, {}), 2);
+  EXPECT_EQ(*ParseNproc("cpu", machine, {}), 16);
+  EXPECT_EQ(g_listed, 0);
+  EXPECT_EQ(*ParseNproc("gpu", machine, {{"CUDA_VISIBLE_DEVICES", "GPU-b,GPU-c"}}), 1);
+  EXPECT_EQ(g_listed, 1);
+
+  machine.nvidia_devices = 0;
+  EXPECT_EQ(*ParseNproc("auto", machine, {}), 16);
+  EXPECT_EQ(g_listed, 1) << "where there is no device node";
+}
+
+TEST(NprocTest, GpuWithoutGpusSaysWhetherTheMachineOrTheVariableHasNone) {
+  EXPECT_EQ(ParseNproc("gpu", kNoGpu, {}).status().message(),
+            "finds no NVIDIA GPU on this machine; give a number, cpu or auto");
+  EXPECT_EQ(ParseNproc("gpu", kFourGpus, {{"CUDA_VISIBLE_DEVICES", "0,0"}}).status().message(),
+            "finds no GPU because CUDA_VISIBLE_DEVICES leaves none (a device named twice hides "
+            "all); change it, or give a number or cpu");
+}
+
+TEST(NprocTest, WhatIsNoNumberOfWorkersIsRefused) {
+  for (const char* text : {"", "0", "-1", "banana", "1.5", "GPU", "99999999999", "4 workers"}) {
+    EXPECT_FALSE(ParseNproc(text, kFourGpus, {}).ok()) << text;
+  }
+}
+
+TEST(NprocTest, CpusAreThoseThisProcessMayRunOn) {
+  cpu_set_t original;
+  ASSERT_EQ(sched_getaffinity(0, sizeof original, &original), 0);
+  EXPECT_EQ(LookAtMachine().cpus, CPU_COUNT(&original));
+
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+  EXPECT_EQ(LookAtMachine().cpus, 1);
+  ASSERT_EQ(sched_setaffinity(0, sizeof original, &original), 0);
+}
+
+}  // namespace
+}  // namespace muster::launcher

@@ -1,0 +1,239 @@
+#include "launcher/report/report.h"
+
+#include <csignal>
+
+#include <gtest/gtest.h>
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::Verdict;
+using rendezvous::VerdictKind;
+using rendezvous::WorkerFailure;
+
+ReportContext Context() {
+  ReportContext context;
+  context.program = "train.py";
+  context.host = "node0";
+  context.now = absl::FromUnixSeconds(1700000000);
+  context.zone = absl::UTCTimeZone();
+  context.elapsed = std::chrono::milliseconds(12000);
+  return context;
+}
+
+Verdict Failed(WorkerFailure failure) {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kWorkerFailed;
+  verdict.sentence = "rank 1 failed";
+  verdict.root_cause = std::move(failure);
+  verdict.rounds = 2;
+  verdict.restarts = 1;
+  return verdict;
+}
+
+WorkerFailure ExitedWith3() {
+  return {.rank = 1,
+          .local_rank = 1,
+          .host = "node0",
+          .pid = 18678,
+          .exit_code = 3,
+          .signal = 0,
+          .what = "exited with code 3",
+          .stderr_tail = "loading\nValueError: no such layer\n",
+          .log_path = "/logs/1/stderr.log",
+          .error_file = ""};
+}
+
+TEST(ReportTest, WorkerThatExitedIsShownWithItsLastWords) {
+  EXPECT_EQ(FormatReport(Failed(ExitedWith3()), Context()),
+            R"(============================================================
+train.py FAILED
+after 12 s, 2 rounds, 1 restart
+------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2023-11-14_22:13:20
+  host      : node0 (this node)
+  rank      : 1 (local_rank: 1)
+  exitcode  : 3 (pid: 18678)
+  reason    : exited with code 3
+  error_file: <N/A>
+  log       : /logs/1/stderr.log
+  last lines of its stderr:
+    loading
+    ValueError: no such layer
+============================================================
+)");
+}
+
+TEST(ReportTest, WorkerThatWasKilledOnAnotherNodeIsShownWithTheSignalsName) {
+  WorkerFailure failure = ExitedWith3();
+  failure.host = "node7";
+  failure.signal = SIGSEGV;
+  failure.what = "was killed by SIGSEGV (core dumped)";
+  failure.stderr_tail = "";
+  failure.log_path = "";
+  EXPECT_EQ(FormatReport(Failed(failure), Context()),
+            R"(============================================================
+train.py FAILED
+after 12 s, 2 rounds, 1 restart
+------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2023-11-14_22:13:20
+  host      : node7
+  rank      : 1 (local_rank: 1)
+  exitcode  : -11 (pid: 18678)
+  reason    : was killed by SIGSEGV (core dumped)
+  error_file: <N/A>
+============================================================
+)");
+}
+
+TEST(ReportTest, ErrorFileBringsMessageTracebackAndTime) {
+  WorkerFailure failure = ExitedWith3();
+  failure.error_message = "ValueError: no such layer";
+  failure.error_traceback = "Traceback:\n  File \"x.py\"\n";
+  failure.error_time = 1600000000;
+  failure.error_file = "/logs/1/error.json";
+  failure.stderr_tail = "";
+  EXPECT_EQ(FormatReport(Failed(failure), Context()),
+            R"(============================================================
+train.py FAILED
+after 12 s, 2 rounds, 1 restart
+------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2020-09-13_12:26:40
+  host      : node0 (this node)
+  rank      : 1 (local_rank: 1)
+  exitcode  : 3 (pid: 18678)
+  reason    : exited with code 3
+  error_file: /logs/1/error.json
+  log       : /logs/1/stderr.log
+  message   : ValueError: no such layer
+  traceback :
+    Traceback:
+      File "x.py"
+============================================================
+)");
+}
+
+TEST(ReportTest, LaterFailuresOfThisNodeComeFirstAndTheRootCauseLast) {
+  ReportContext context = Context();
+  WorkerFailure later = ExitedWith3();
+  later.rank = later.local_rank = 2;
+  later.pid = 18680;
+  later.what = "exited with code 3 a moment later";
+  context.others = {later};
+  const std::string report = FormatReport(Failed(ExitedWith3()), context);
+  EXPECT_NE(report.find("Failures:\n[1]:\n  time      : 2023-11-14_22:13:20\n"), std::string::npos);
+  EXPECT_NE(report.find("  rank      : 2 (local_rank: 2)\n  exitcode  : 3 (pid: 18680)\n"),
+            std::string::npos)
+      << report;
+  EXPECT_EQ(report.find("<NO_OTHER_FAILURES>"), std::string::npos);
+  EXPECT_LT(report.find("rank      : 2"), report.find("Root Cause"));
+}
+
+TEST(ReportTest, WorkerThatNeverStartedHasNoPid) {
+  WorkerFailure failure = ExitedWith3();
+  failure.pid = 0;
+  failure.exit_code = 127;
+  failure.what = "could not be started: ./train: No such file or directory";
+  const std::string report = FormatReport(Failed(failure), Context());
+  EXPECT_NE(report.find("  exitcode  : 127 (never started)\n"
+                        "  reason    : could not be started: ./train: No such file or directory\n"),
+            std::string::npos)
+      << report;
+}
+
+TEST(ReportTest, LastLinesAreFewAndDoNotCommandTheTerminal) {
+  WorkerFailure failure = ExitedWith3();
+  failure.stderr_tail = "";
+  for (int i = 1; i <= 30; ++i) failure.stderr_tail += "line " + std::to_string(i) + "\n";
+  failure.stderr_tail += "10%\r20%\r30%\nred \x1b[31malert\x1b[0m\x07\twide\r\n\x1b]0;title";
+  const std::string report = FormatReport(Failed(failure), Context());
+  EXPECT_EQ(report.find("line 13\n"), std::string::npos);
+  EXPECT_NE(report.find("    line 14\n"), std::string::npos);
+  EXPECT_NE(report.find("    line 30\n    30%\n    red alert\twide\n    ]0;title\n"),
+            std::string::npos)
+      << report;
+  EXPECT_EQ(report.find('\x1b'), std::string::npos);
+}
+
+TEST(ReportTest, SuccessIsSilentUnlessAskedFor) {
+  Verdict verdict;
+  verdict.rounds = 1;
+  ReportContext context = Context();
+  EXPECT_EQ(FormatReport(verdict, context), "");
+  context.verbose = true;
+  EXPECT_EQ(FormatReport(verdict, context), "train.py succeeded after 12 s, 1 round, 0 restarts\n");
+}
+
+TEST(ReportTest, EndsWithoutAFailedWorkerAreOneLine) {
+  Verdict timeout;
+  timeout.kind = VerdictKind::kJoinTimeout;
+  timeout.sentence = "1 of 2 nodes joined in 600 s";
+  EXPECT_EQ(FormatReport(timeout, Context()),
+            "muster run: rendezvous failed: 1 of 2 nodes joined in 600 s\n");
+  Verdict closed;
+  closed.kind = VerdictKind::kClosed;
+  closed.sentence = "the daemon was told to end";
+  EXPECT_EQ(FormatReport(closed, Context()),
+            "muster run: rendezvous closed: the daemon was told to end\n");
+  EXPECT_EQ(
+      FormatReport(RendezvousFailed{absl::UnavailableError("connect a:1: refused")}, Context()),
+      "muster run: rendezvous failed: connect a:1: refused\n");
+  EXPECT_EQ(FormatReport(Interrupted{SIGTERM}, Context()),
+            "muster run: train.py was interrupted by SIGTERM after 12 s\n");
+  Verdict lost;
+  lost.kind = VerdictKind::kWorkerFailed;
+  lost.sentence = "a worker failed on a node that is gone";
+  EXPECT_EQ(FormatReport(lost, Context()),
+            "muster run: train.py failed: a worker failed on a node that is gone\n");
+}
+
+TEST(ExitCodeTest, EachEndHasItsCode) {
+  WorkerFailure killed = ExitedWith3();
+  killed.signal = SIGKILL;
+  WorkerFailure odd = ExitedWith3();
+  odd.exit_code = 0;
+  Verdict timeout;
+  timeout.kind = VerdictKind::kJoinTimeout;
+  Verdict closed;
+  closed.kind = VerdictKind::kClosed;
+  Verdict lost;
+  lost.kind = VerdictKind::kWorkerFailed;
+  const struct {
+    const char* what;
+    RunResult result;
+    int torchrun;
+    int worker;
+  } cases[] = {
+      {"success", Verdict{}, 0, 0},
+      {"exited with 3", Failed(ExitedWith3()), 1, 3},
+      {"killed", Failed(killed), 1, 128 + SIGKILL},
+      {"failure with code 0", Failed(odd), 1, 1},
+      {"failure without a cause", lost, 1, 1},
+      {"join timeout", timeout, 3, 3},
+      {"closed", closed, 3, 3},
+      {"rendezvous failed", RendezvousFailed{absl::UnavailableError("x")}, 3, 3},
+      {"interrupted", Interrupted{SIGINT}, 130, 130},
+  };
+  for (const auto& c : cases) {
+    EXPECT_EQ(ExitCodeFor(c.result, ExitCodePolicy::kTorchrun), c.torchrun) << c.what;
+    EXPECT_EQ(ExitCodeFor(c.result, ExitCodePolicy::kWorker), c.worker) << c.what;
+  }
+}
+
+}  // namespace
+}  // namespace muster::launcher

@@ -1,0 +1,122 @@
+// What a run tells of itself: its events for programs, its restarts for people.
+#include "launcher/report/restart_timeline.h"
+
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/report/event_log.h"
+#include "test/support/temp_dir.h"
+
+namespace muster::launcher {
+namespace {
+
+using test::TempDir;
+using testing::ElementsAre;
+using enum AgentEventKind;
+
+class RestartTimelineTest : public ::testing::Test {
+ protected:
+  void At(int tenths_of_ms, const AgentEvent& event) {
+    timeline_.On(event, RestartTimeline::Time(std::chrono::microseconds(100 * tenths_of_ms)));
+  }
+
+  RestartTimeline timeline_;
+};
+
+TEST_F(RestartTimelineTest, FailureOnThisNode) {
+  At(0, {.kind = kJoining});
+  At(10, {.kind = kWorkersStarted, .round = 0});
+  At(1000, {.kind = kWorkerFailed, .round = 0, .rank = 1, .cause = "exited with code 1"});
+  At(1004, {.kind = kToldToStop, .round = 0, .cause = "rank 1 exited with code 1"});
+  At(1021, {.kind = kWorkersGone, .round = 0, .cause = "failed"});
+  At(1022, {.kind = kJoining});
+  At(1098, {.kind = kWorkersStarted, .round = 1});
+  EXPECT_THAT(timeline_.Lines(),
+              ElementsAre("restart after round 0 (rank 1 exited with code 1): told 0.4 ms, stopped "
+                          "2.1 ms, rejoined 2.2 ms, started 9.8 ms after it was detected"));
+}
+
+TEST_F(RestartTimelineTest, FirstBeatOfTheNextRoundIsTheLastStep) {
+  At(0, {.kind = kFirstBeat, .round = 0, .rank = 0});
+  At(10, {.kind = kToldToStop, .round = 0, .cause = "node b joined"});
+  At(20, {.kind = kWorkersGone, .round = 0});
+  At(30, {.kind = kJoining});
+  At(40, {.kind = kWorkersStarted, .round = 1});
+  At(60, {.kind = kFirstBeat, .round = 1, .rank = 1});
+  At(70, {.kind = kFirstBeat, .round = 1, .rank = 0});
+  EXPECT_THAT(timeline_.Lines(),
+              ElementsAre("restart after round 0 (node b joined): told 0.0 ms, stopped 1.0 ms, "
+                          "rejoined 2.0 ms, started 3.0 ms, first beat 5.0 ms after it was "
+                          "detected"));
+}
+
+TEST_F(RestartTimelineTest, FailureElsewhereIsDetectedWhenItIsTold) {
+  At(0, {.kind = kToldToStop, .round = 3, .cause = "node b joined"});
+  At(10, {.kind = kWorkersGone, .round = 3});
+  At(20, {.kind = kJoining});
+  At(30, {.kind = kWorkersStarted, .round = 4});
+  EXPECT_THAT(timeline_.Lines(),
+              ElementsAre("restart after round 3 (node b joined): told 0.0 ms, stopped 1.0 ms, "
+                          "rejoined 2.0 ms, started 3.0 ms after it was detected"));
+}
+
+TEST_F(RestartTimelineTest, EndOfTheRunIsNoRestart) {
+  At(0, {.kind = kWorkersStarted, .round = 0});
+  At(10, {.kind = kWorkerFailed, .round = 0, .rank = 0, .cause = "exited with code 1"});
+  At(20, {.kind = kVerdict, .round = 0, .cause = "failed"});
+  At(30, {.kind = kWorkersGone, .round = 0});
+  EXPECT_TRUE(timeline_.Lines().empty());
+}
+
+TEST(EventLogTest, LineHasWhatTheEventHas) {
+  const std::chrono::system_clock::time_point time(std::chrono::milliseconds(1700000000123));
+  const std::chrono::steady_clock::time_point monotonic(std::chrono::microseconds(5321000412));
+  EXPECT_EQ(EventLine({.kind = kWorkerFailed,
+                       .round = 0,
+                       .rank = 3,
+                       .pid = 4711,
+                       .cause = "exited with code 1"},
+                      "j7", "n-1", time, monotonic),
+            R"({"time":"2023-11-14T22:13:20.123Z","monotonic":5321.000412,)"
+            R"("event":"worker_failed","job":"j7","node":"n-1","round":0,"rank":3,"pid":4711,)"
+            R"("cause":"exited with code 1"})");
+  EXPECT_EQ(EventLine({.kind = kJoining}, "j7", "n-1", time, monotonic),
+            R"({"time":"2023-11-14T22:13:20.123Z","monotonic":5321.000412,"event":"joining",)"
+            R"("job":"j7","node":"n-1"})");
+}
+
+TEST(EventLogTest, AgentsMayShareAFileAndKeepWhatIsInIt) {
+  const TempDir dir;
+  const std::string path = dir.Write("events", "before\n");
+  {
+    auto one = EventLog::Open(path, "j", "a");
+    auto other = EventLog::Open(path, "j", "b");
+    ASSERT_TRUE(one.ok() && other.ok());
+    (*one)->Write({.kind = kJoining});
+    (*other)->Write({.kind = kJoining});
+    (*one)->Write({.kind = kVerdict, .cause = "done"});
+  }
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  EXPECT_THAT(lines, ElementsAre("before", testing::HasSubstr("\"node\":\"a\""),
+                                 testing::HasSubstr("\"node\":\"b\""),
+                                 testing::HasSubstr("\"cause\":\"done\"")));
+}
+
+TEST(EventLogTest, FileThatCannotBeOpenedIsNamed) {
+  EXPECT_EQ(EventLog::Open("/no/such/dir/events", "j", "a").status().message(),
+            "open the event log /no/such/dir/events: No such file or directory");
+}
+
+TEST(EventLogTest, FullDiskCostsLinesAndNothingElse) {
+  auto log = EventLog::Open("/dev/full", "j", "a");
+  ASSERT_TRUE(log.ok());
+  (*log)->Write({.kind = kJoining});
+  EXPECT_EQ((*log)->lost(), 1);
+}
+
+}  // namespace
+}  // namespace muster::launcher
