@@ -15,9 +15,9 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 #include "rendezvous/fronts/grpc_store_front.h"
-#include "rendezvous/grpc_runtime.h"
-#include "rendezvous/listening_socket.h"
-#include "rendezvous/shared_port.h"
+#include "rendezvous/net/grpc_runtime.h"
+#include "rendezvous/net/listening_socket.h"
+#include "rendezvous/net/shared_port.h"
 #include "rendezvous/wire/death_notice.h"
 #include "rendezvous/wire/record_wire.h"
 

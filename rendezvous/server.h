@@ -15,11 +15,11 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "absl/status/status.h"
-#include "rendezvous/credentials.h"
-#include "rendezvous/endpoint.h"
 #include "rendezvous/fronts/driver.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/keeper/last_word.h"
+#include "rendezvous/net/credentials.h"
+#include "rendezvous/net/endpoint.h"
 #include "rendezvous/wire/knock.h"
 
 namespace muster::rendezvous {

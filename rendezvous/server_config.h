@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "rendezvous/endpoint.h"
+#include "rendezvous/net/endpoint.h"
 
 namespace muster::rendezvous {
 

@@ -9,7 +9,7 @@
 #include "launcher/machine/local_address.h"
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
-#include "rendezvous/descriptor_limit.h"
+#include "rendezvous/net/descriptor_limit.h"
 #include "worker/process/descriptor_limit.h"
 
 namespace muster::launcher {

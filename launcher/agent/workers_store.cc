@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "launcher/machine/local_address.h"
-#include "rendezvous/listening_socket.h"
+#include "rendezvous/net/listening_socket.h"
 
 namespace muster::launcher {
 namespace {

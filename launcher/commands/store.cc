@@ -18,11 +18,11 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/endpoint.h"
 #include "rendezvous/fronts/tcpstore_allow_list.h"
 #include "rendezvous/fronts/tcpstore_server.h"
-#include "rendezvous/listening_socket.h"
-#include "rendezvous/ready_fd.h"
+#include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/listening_socket.h"
+#include "rendezvous/net/ready_fd.h"
 
 namespace muster::launcher {
 namespace {

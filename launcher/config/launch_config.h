@@ -12,7 +12,7 @@
 #include "launcher/config/redirects.h"
 #include "launcher/machine/numa_binding.h"
 #include "rendezvous/core/types.h"
-#include "rendezvous/endpoint.h"
+#include "rendezvous/net/endpoint.h"
 
 namespace muster::launcher {
 

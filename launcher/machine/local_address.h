@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "rendezvous/endpoint.h"
+#include "rendezvous/net/endpoint.h"
 
 namespace muster::launcher {
 

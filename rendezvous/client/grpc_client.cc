@@ -15,7 +15,7 @@
 #include "rendezvous/client/attendance.h"
 #include "rendezvous/client/grpc_error.h"
 #include "rendezvous/client/knocker.h"
-#include "rendezvous/grpc_runtime.h"
+#include "rendezvous/net/grpc_runtime.h"
 #include "rendezvous/wire/death_notice.h"
 #include "rendezvous/wire/peer.h"
 #include "rendezvous/wire/wire.h"

@@ -7,8 +7,8 @@
 #include <boost/asio/io_context.hpp>
 
 #include "rendezvous/client/rendezvous_client.h"
-#include "rendezvous/credentials.h"
-#include "rendezvous/endpoint.h"
+#include "rendezvous/net/credentials.h"
+#include "rendezvous/net/endpoint.h"
 
 namespace muster::rendezvous {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rendezvous/fronts/tcpstore_dialect.h"
+#include "rendezvous/wire/tcpstore_dialect.h"
 
 namespace muster::rendezvous {
 

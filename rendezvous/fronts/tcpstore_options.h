@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "rendezvous/core/key_value_store.h"
-#include "rendezvous/fronts/tcpstore_dialect.h"
+#include "rendezvous/wire/tcpstore_dialect.h"
 
 namespace muster::rendezvous {
 

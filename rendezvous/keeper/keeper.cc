@@ -26,7 +26,7 @@
 #include "rendezvous/keeper/keeper_policy.h"
 #include "rendezvous/keeper/kept_daemon.h"
 #include "rendezvous/keeper/knock_desk.h"
-#include "rendezvous/ready_fd.h"
+#include "rendezvous/net/ready_fd.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "launcher/machine/local_address.h"
 #include "launcher/machine/reserved_port.h"
-#include "rendezvous/credentials.h"
+#include "rendezvous/net/credentials.h"
 #include "rendezvous/server.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"

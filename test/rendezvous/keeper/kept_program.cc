@@ -24,7 +24,7 @@
 #include "rendezvous/keeper/keeper.h"
 #include "rendezvous/keeper/keeper_log.h"
 #include "rendezvous/keeper/kept_daemon.h"
-#include "rendezvous/listening_socket.h"
+#include "rendezvous/net/listening_socket.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <boost/asio/io_context.hpp>
 
-#include "rendezvous/listening_socket.h"
+#include "rendezvous/net/listening_socket.h"
 #include "test/rendezvous/keeper/caller.h"
 
 namespace muster::rendezvous {

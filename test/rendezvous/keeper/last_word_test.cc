@@ -15,7 +15,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "rendezvous/keeper/descriptors.h"
-#include "rendezvous/listening_socket.h"
+#include "rendezvous/net/listening_socket.h"
 #include "test/rendezvous/keeper/caller.h"
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"

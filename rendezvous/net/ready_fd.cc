@@ -1,4 +1,4 @@
-#include "rendezvous/ready_fd.h"
+#include "rendezvous/net/ready_fd.h"
 
 #include <unistd.h>
 

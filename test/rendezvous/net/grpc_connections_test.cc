@@ -1,5 +1,5 @@
 // Which connections make room for others: those over which nobody attends, and of these whose.
-#include "rendezvous/grpc_connections.h"
+#include "rendezvous/net/grpc_connections.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "rendezvous/descriptor_limit.h"
+#include "rendezvous/net/descriptor_limit.h"
 
 #include <algorithm>
 

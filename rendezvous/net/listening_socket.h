@@ -10,7 +10,7 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "absl/status/statusor.h"
-#include "rendezvous/endpoint.h"
+#include "rendezvous/net/endpoint.h"
 
 namespace muster::rendezvous {
 

@@ -1,4 +1,4 @@
-#include "rendezvous/listening_socket.h"
+#include "rendezvous/net/listening_socket.h"
 
 #include <netdb.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-#include "rendezvous/fronts/tcpstore_dialect.h"
+#include "rendezvous/wire/tcpstore_dialect.h"
 
 namespace muster::rendezvous {
 

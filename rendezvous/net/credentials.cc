@@ -1,4 +1,4 @@
-#include "rendezvous/credentials.h"
+#include "rendezvous/net/credentials.h"
 
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>

@@ -1,4 +1,4 @@
-#include "rendezvous/grpc_connections.h"
+#include "rendezvous/net/grpc_connections.h"
 
 #include <sys/socket.h>
 

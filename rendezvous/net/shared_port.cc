@@ -1,4 +1,4 @@
-#include "rendezvous/shared_port.h"
+#include "rendezvous/net/shared_port.h"
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -10,9 +10,9 @@
 
 #include <spdlog/spdlog.h>
 
-#include "rendezvous/fronts/tcpstore_dialect.h"
 #include "rendezvous/wire/death_notice.h"
 #include "rendezvous/wire/knock.h"
+#include "rendezvous/wire/tcpstore_dialect.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -1,6 +1,6 @@
 // Whose connection it is shows in its first byte; and floods of connections that say nothing, or
 // nothing sensible, leave room for those that do.
-#include "rendezvous/shared_port.h"
+#include "rendezvous/net/shared_port.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@
 #include <spdlog/spdlog.h>
 #include <boost/asio/write.hpp>
 
-#include "rendezvous/listening_socket.h"
+#include "rendezvous/net/listening_socket.h"
 #include "rendezvous/wire/knock.h"
 #include "test/support/run_until.h"
 

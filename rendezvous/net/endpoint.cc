@@ -1,4 +1,4 @@
-#include "rendezvous/endpoint.h"
+#include "rendezvous/net/endpoint.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"

@@ -1,4 +1,4 @@
-#include "rendezvous/grpc_runtime.h"
+#include "rendezvous/net/grpc_runtime.h"
 
 #include <cstdlib>
 

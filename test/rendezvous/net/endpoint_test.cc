@@ -1,4 +1,4 @@
-#include "rendezvous/endpoint.h"
+#include "rendezvous/net/endpoint.h"
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "rendezvous/grpc_connections.h"
+#include "rendezvous/net/grpc_connections.h"
 #include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
