@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "launcher/random_name.h"
+#include "base/random_name.h"
 
 namespace muster::launcher {
 namespace {

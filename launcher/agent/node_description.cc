@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/random_name.h"
 #include "launcher/config/base_environment.h"
 #include "launcher/machine/local_address.h"
 #include "launcher/machine/numa_binding.h"
-#include "launcher/random_name.h"
 #include "worker/env_names.h"
 
 namespace muster::launcher {

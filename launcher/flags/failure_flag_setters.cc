@@ -6,8 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/seconds.h"
 #include "launcher/flags/flag_setters.h"
-#include "launcher/seconds.h"
 #include "worker/hang/stack_command.h"
 
 namespace muster::launcher {

@@ -7,9 +7,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/seconds.h"
 #include "launcher/flags/rdzv_conf.h"
 #include "launcher/machine/nproc.h"
-#include "launcher/seconds.h"
 #include "rendezvous/core/names.h"
 
 namespace muster::launcher {

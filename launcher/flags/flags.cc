@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/random_name.h"
 #include "launcher/config/base_environment.h"
 #include "launcher/config/program.h"
 #include "launcher/flags/completion.h"
@@ -13,7 +14,6 @@
 #include "launcher/flags/flag_scanner.h"
 #include "launcher/machine/devices.h"
 #include "launcher/machine/omp.h"
-#include "launcher/random_name.h"
 #include "launcher/version.h"
 
 namespace muster::launcher {

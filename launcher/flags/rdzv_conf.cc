@@ -11,7 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "launcher/seconds.h"
+#include "base/seconds.h"
 
 namespace muster::launcher {
 namespace {

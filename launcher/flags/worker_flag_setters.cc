@@ -8,10 +8,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/seconds.h"
+#include "base/signal_names.h"
 #include "launcher/flags/filter_list.h"
 #include "launcher/flags/flag_setters.h"
-#include "launcher/seconds.h"
-#include "launcher/signal_names.h"
 
 namespace muster::launcher {
 namespace {

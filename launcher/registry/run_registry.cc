@@ -17,7 +17,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "launcher/random_name.h"
+#include "base/random_name.h"
 #include "worker/process/unique_fd.h"
 
 namespace muster::launcher {

@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/signal_names.h"
 #include "launcher/flags/filter_list.h"
-#include "launcher/signal_names.h"
 
 namespace muster::launcher {
 namespace {

@@ -1,4 +1,4 @@
-#include "launcher/seconds.h"
+#include "base/seconds.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "launcher/random_name.h"
+#include "base/random_name.h"
 
 #include <random>
 #include <string_view>
