@@ -3,7 +3,7 @@
 #include <random>
 #include <string_view>
 
-namespace muster::launcher {
+namespace muster::base {
 
 std::string RandomName(int length) {
   constexpr std::string_view kCharacters = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -15,4 +15,4 @@ std::string RandomName(int length) {
   return name;
 }
 
-}  // namespace muster::launcher
+}  // namespace muster::base

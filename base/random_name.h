@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace muster::launcher {
+namespace muster::base {
 
 // `length` random characters out of [a-z0-9], from the system's random device.
 std::string RandomName(int length);
 
-}  // namespace muster::launcher
+}  // namespace muster::base

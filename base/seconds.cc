@@ -4,7 +4,7 @@
 
 #include "absl/strings/numbers.h"
 
-namespace muster::launcher {
+namespace muster::base {
 
 std::optional<std::chrono::milliseconds> ParseSeconds(absl::string_view text) {
   // So that a deadline made of it stays inside std::chrono's nanoseconds.
@@ -17,4 +17,4 @@ std::optional<std::chrono::milliseconds> ParseSeconds(absl::string_view text) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
-}  // namespace muster::launcher
+}  // namespace muster::base

@@ -6,9 +6,9 @@
 
 #include "absl/strings/string_view.h"
 
-namespace muster::launcher {
+namespace muster::base {
 
 // Reads "30" or "0.5". Nothing for what is no number, is below zero or is longer than 30 years.
 std::optional<std::chrono::milliseconds> ParseSeconds(absl::string_view text);
 
-}  // namespace muster::launcher
+}  // namespace muster::base

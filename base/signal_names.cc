@@ -2,10 +2,10 @@
 
 #include <csignal>
 
-#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
-namespace muster::launcher {
+namespace muster::base {
 
 std::optional<int> ParseSignal(absl::string_view name) {
   absl::ConsumePrefix(&name, "SIG");
@@ -16,4 +16,14 @@ std::optional<int> ParseSignal(absl::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace muster::launcher
+std::string SignalName(int signal) {
+  // glibc knows the standard ones; the real-time range is counted from its ends as `kill -l` does.
+  if (const char* name = ::sigabbrev_np(signal)) return absl::StrCat("SIG", name);
+  if (signal == SIGRTMIN) return "SIGRTMIN";
+  if (signal > SIGRTMIN && signal <= SIGRTMAX) {
+    return absl::StrCat("SIGRTMIN+", signal - SIGRTMIN);
+  }
+  return absl::StrCat("signal ", signal);
+}
+
+}  // namespace muster::base

@@ -1,14 +1,18 @@
-// Signals as users name them.
+// Signals by name.
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
-namespace muster::launcher {
+namespace muster::base {
 
 // SIGTERM for "SIGTERM"; also without "SIG", as `kill -l` says them. Nothing for what is no name of
 // a signal.
 std::optional<int> ParseSignal(absl::string_view name);
 
-}  // namespace muster::launcher
+// "SIGSEGV"; "SIGRTMIN+3"; "signal 99" for a number without a name.
+std::string SignalName(int signal);
+
+}  // namespace muster::base

@@ -19,7 +19,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/phrases.h"
+#include "base/phrases.h"
 #include "rendezvous/daemon_log.h"
 #include "rendezvous/journal/sqlite_journal.h"
 #include "rendezvous/keeper/keeper.h"
@@ -67,8 +67,8 @@ class Ending {
 
   void StopAtOnce() {
     spdlog::info("stopping; {} with {} left for the next start",
-                 Count(server_.driver().job_count(), "job"),
-                 Count(server_.driver().agent_count(), "node"));
+                 base::Count(server_.driver().job_count(), "job"),
+                 base::Count(server_.driver().agent_count(), "node"));
     server_.driver().Freeze();
     server_.Stop([] { spdlog::info("ended"); });
   }
@@ -190,8 +190,8 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
                  [&log](const absl::Status& status) { EndAtOnce(log, status); }},
                 &restored);
   if (!restored.ok()) return Fail(log, FailureLine(restored), kNoJournal);
-  spdlog::info("{} with {} remembered in {}", Count(server.driver().job_count(), "job"),
-               Count(server.driver().agent_count(), "node"), config.state_dir);
+  spdlog::info("{} with {} remembered in {}", base::Count(server.driver().job_count(), "job"),
+               base::Count(server.driver().agent_count(), "node"), config.state_dir);
   std::vector<boost::asio::ip::tcp::acceptor> sockets;
   for (const int fd : given.sockets) sockets.push_back(AcceptorOf(io, fd));
   const absl::Status listening =

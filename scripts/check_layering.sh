@@ -18,14 +18,24 @@ must_be_empty() {
   failed=1
 }
 
-ours='(//launcher/... + //rendezvous/... + //worker/... + //trainer/... + //proto/... + //test/...)'
+ours='(//base/... + //launcher/... + //rendezvous/... + //worker/... + //trainer/... + //proto/... + //test/...)'
 # deps_outside PACKAGES ALLOWED: what PACKAGES stand on within Muster, beyond ALLOWED.
-must_be_empty "worker stands on nothing of Muster's but itself" \
-  "(deps(//worker/...) intersect $ours) except //worker/..."
-must_be_empty "rendezvous stands on itself and proto" \
-  "(deps(//rendezvous/...) intersect $ours) except (//rendezvous/... + //proto/...)"
-must_be_empty "rendezvous/core stands on itself alone" \
-  "(deps(//rendezvous/core/...) intersect $ours) except //rendezvous/core/..."
+must_be_empty "base stands on itself alone" \
+  "(deps(//base/...) intersect $ours) except //base/..."
+must_be_empty "worker stands on nothing of Muster's but itself and base" \
+  "(deps(//worker/...) intersect $ours) except (//worker/... + //base/...)"
+must_be_empty "rendezvous stands on itself, proto and base" \
+  "(deps(//rendezvous/...) intersect $ours) except (//rendezvous/... + //proto/... + //base/...)"
+must_be_empty "rendezvous/core stands on itself and base" \
+  "(deps(//rendezvous/core/...) intersect $ours) except (//rendezvous/core/... + //base/...)"
+must_be_empty "what lies under server and clients includes neither" \
+  "(deps(//rendezvous/net/...) intersect //rendezvous/...) except (//rendezvous/net/... + //rendezvous/wire/... + //rendezvous/core/...)"
+must_be_empty "a client includes nothing of the server" \
+  "(deps(//rendezvous/client/...) intersect //rendezvous/...) except (//rendezvous/client/... + //rendezvous/net/... + //rendezvous/wire/... + //rendezvous/core/... + //rendezvous/fronts:driver + //rendezvous/fronts:journal_writer + //rendezvous/journal:journal)"
+must_be_empty "workers are started without groups, and groups without the launcher" \
+  "(deps(//worker/process/... + //worker/output/...) intersect //worker/...) except (//worker/process/... + //worker/output/... + //worker:all)"
+must_be_empty "flags, configuration and machine know nothing of the agent" \
+  "(deps(//launcher/flags/... + //launcher/config/... + //launcher/machine/...) intersect //launcher/...) except (//launcher/flags/... + //launcher/config/... + //launcher/machine/... + //launcher:version)"
 must_be_empty "rendezvous/core links no library but Abseil" \
   "(deps(//rendezvous/core/...) intersect //third_party/...) except //third_party/system:absl"
 must_be_empty "what a client decides links no library but Abseil" \

@@ -43,9 +43,6 @@ struct FailureRecord {
   bool operator==(const FailureRecord&) const = default;
 };
 
-// "SIGSEGV"; "SIGRTMIN+3"; "signal 99" for a number without a name.
-std::string SignalName(int signal);
-
 // The phrase of FailureRecord::what for a process that ran: "exited with code 3".
 std::string DescribeExit(const ExitStatus& status);
 

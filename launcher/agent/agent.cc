@@ -7,10 +7,10 @@
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/phrases.h"
 #include "launcher/agent/rank_layout.h"
 #include "launcher/report/error_file.h"
 #include "launcher/report/failure_report.h"
-#include "rendezvous/core/phrases.h"
 
 namespace muster::launcher {
 namespace {
@@ -108,7 +108,7 @@ void Agent::OnOutOfTouch(const std::string& cause) {
 }
 
 void Agent::OnBackInTouch(rendezvous::Duration outage) {
-  const std::string after = rendezvous::Seconds(outage);
+  const std::string after = base::Seconds(outage);
   spdlog::warn("the rendezvous is there again, after {}", after);
   TellRound(AgentEventKind::kBackInTouch, after);
 }

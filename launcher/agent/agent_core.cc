@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "worker/failure_record.h"
+#include "base/signal_names.h"
 
 namespace muster::launcher {
 namespace {
@@ -135,7 +135,7 @@ CoreActions AgentCore::OnWorkersGone(const worker::GroupResult& result) {
 }
 
 CoreActions AgentCore::OnSignal(int signal) {
-  const std::string name = worker::SignalName(signal);
+  const std::string name = base::SignalName(signal);
   CoreActions actions = {Tell{Tell::kWarning, absl::StrCat("received ", name)},
                          EventOfRound(AgentEventKind::kSignal, name)};
   Add(policy_.OnSignal(signal), actions);
@@ -159,8 +159,7 @@ void AgentCore::Add(const Actions& asked, CoreActions& actions) {
       actions.emplace_back(EventOfRound(AgentEventKind::kAssigned, start->assignment.rank_reason));
     } else if (const auto* stop = std::get_if<StopWorkers>(&action)) {
       actions.emplace_back(result() ? RunState::kStopping : RunState::kRestarting);
-      actions.emplace_back(
-          EventOfRound(AgentEventKind::kStopping, worker::SignalName(stop->signal)));
+      actions.emplace_back(EventOfRound(AgentEventKind::kStopping, base::SignalName(stop->signal)));
     } else if (std::holds_alternative<SayGoodbye>(action) ||
                std::holds_alternative<Finish>(action)) {
       if (fitness_.Drop()) actions.emplace_back(DropHealthCheck{});

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "worker/failure_record.h"
+#include "base/signal_names.h"
 
 namespace muster::launcher {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 // For the goodbye: why this node leaves. Empty after a verdict, which needs no reason.
 std::string ReasonToLeave(const RunResult& result) {
   if (const auto* interrupted = std::get_if<Interrupted>(&result)) {
-    return absl::StrCat("interrupted by ", worker::SignalName(interrupted->signal));
+    return absl::StrCat("interrupted by ", base::SignalName(interrupted->signal));
   }
   if (const auto* failed = std::get_if<RendezvousFailed>(&result)) {
     return std::string(failed->status.message());

@@ -31,7 +31,7 @@ absl::StatusOr<std::string> MakeUnique(const std::string& prefix, int length) {
   // Two agents that start at once on a shared disk may draw the same name; a hundred times in a row
   // they do not.
   for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string directory = absl::StrCat(prefix, RandomName(length));
+    std::string directory = absl::StrCat(prefix, base::RandomName(length));
     const std::error_code error = MakePrivate(directory);
     if (!error) return directory;
     if (error != std::errc::file_exists) return CannotMake(directory, error);

@@ -22,14 +22,15 @@ std::string MakeNodeId(const std::string& host) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
   }
   if (id.empty() || id.front() == '-') id = absl::StrCat("n", id);
-  return absl::StrCat(id, "-", getpid(), "-", RandomName(6));
+  return absl::StrCat(id, "-", getpid(), "-", base::RandomName(6));
 }
 
 // The watchdog's FIFO; empty when no watchdog is asked for, as with torchrun.
 std::string TimerFile(const Environment& own) {
   if (GetOr(own, "TORCHELASTIC_ENABLE_FILE_TIMER", "0") != "1") return "";
-  return GetOr(own, worker::env::kTimerFile,
-               absl::StrCat(GetOr(own, "TMPDIR", "/tmp"), "/watchdog_timer_", RandomName(12)));
+  return GetOr(
+      own, worker::env::kTimerFile,
+      absl::StrCat(GetOr(own, "TMPDIR", "/tmp"), "/watchdog_timer_", base::RandomName(12)));
 }
 
 }  // namespace

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/signal_names.h"
 #include "launcher/config/prefix_template.h"
 #include "launcher/machine/devices.h"
 #include "worker/env_names.h"
-#include "worker/failure_record.h"
 
 namespace muster::launcher {
 namespace {
@@ -35,7 +35,7 @@ Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assign
   result[env::kUseAgentStore] = assignment.agent_store ? "True" : "False";
   result[env::kSignalsToHandle] = absl::StrJoin(
       config.stop_signals, ",",
-      [](std::string* out, int signal) { absl::StrAppend(out, worker::SignalName(signal)); });
+      [](std::string* out, int signal) { absl::StrAppend(out, base::SignalName(signal)); });
   if (!base.timer_file.empty()) result[env::kTimerFile] = base.timer_file;
   if (!base.beat_socket.empty()) result[env::kBeatSocket] = base.beat_socket;
   return result;

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "worker/failure_record.h"
+#include "base/signal_names.h"
 
 namespace muster::launcher {
 namespace {
@@ -127,7 +127,7 @@ std::string ConfigText(const LaunchConfig& config) {
   out["health_check"] = {{"command", config.health.command},
                          {"timeout", Seconds(config.health.timeout)}};
   for (const int signal : config.stop_signals) {
-    out["signals_to_handle"].push_back(worker::SignalName(signal));
+    out["signals_to_handle"].push_back(base::SignalName(signal));
   }
   out["shutdown_timeout"] = Seconds(config.shutdown_timeout);
   out["exit_code"] = config.exit_code == ExitCodePolicy::kTorchrun ? "torchrun" : "worker";

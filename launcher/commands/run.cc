@@ -13,6 +13,8 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/phrases.h"
+#include "base/signal_names.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/hang_monitor.h"
 #include "launcher/agent/log_layout.h"
@@ -30,9 +32,7 @@
 #include "launcher/report/log_sink.h"
 #include "launcher/report/report.h"
 #include "launcher/report/restart_timeline.h"
-#include "rendezvous/core/phrases.h"
 #include "worker/env_names.h"
-#include "worker/failure_record.h"
 #include "worker/hang/file_watchdog.h"
 
 namespace muster::launcher {
@@ -159,7 +159,7 @@ class Run {
     io_.run();
     if (store_->refused() > 0) {
       spdlog::warn("the workers' store turned away {} from elsewhere than this job's nodes",
-                   rendezvous::Count(store_->refused(), "connection"));
+                   base::Count(store_->refused(), "connection"));
     }
     console_.Flush(std::chrono::seconds(5));
     return exit_code_;
@@ -185,7 +185,7 @@ class Run {
     for (const std::string& line : timeline_.Lines()) spdlog::warn("{}", line);
     if (events_ && events_->lost() > 0) {
       spdlog::warn("{} of the event log {} could not be written",
-                   rendezvous::Count(static_cast<std::size_t>(events_->lost()), "line"),
+                   base::Count(static_cast<std::size_t>(events_->lost()), "line"),
                    config_.event_log);
     }
     console_.Write(worker::StreamKind::kStderr, FormatReport(result, context));
@@ -193,7 +193,7 @@ class Run {
     std::string why;
     if (const auto* interrupted = std::get_if<Interrupted>(&result)) {
       why = absl::StrCat("the node that hosts the rendezvous was interrupted by ",
-                         worker::SignalName(interrupted->signal));
+                         base::SignalName(interrupted->signal));
     } else if (std::holds_alternative<RendezvousFailed>(result)) {
       why = "the node that hosts the rendezvous has failed";
     }

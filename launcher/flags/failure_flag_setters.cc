@@ -15,7 +15,7 @@ namespace {
 
 Problem SetSeconds(absl::string_view value, std::chrono::milliseconds shortest,
                    std::chrono::milliseconds& field) {
-  const auto time = ParseSeconds(value);
+  const auto time = base::ParseSeconds(value);
   if (!time || *time < shortest) {
     return shortest.count() == 0 ? "is not a time; give a number of seconds from 0"
                                  : "is not a time; give a number of seconds above 0";
@@ -40,9 +40,9 @@ Problem SetScaleUp(absl::string_view value, RunFlags& flags) {
 Problem SetRestartDelay(absl::string_view value, RunFlags& flags) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(value, absl::MaxSplits(':', 1));
-  const auto first = ParseSeconds(parts.first);
-  const auto longest =
-      absl::StrContains(value, ':') ? ParseSeconds(parts.second) : ParseSeconds(parts.first);
+  const auto first = base::ParseSeconds(parts.first);
+  const auto longest = absl::StrContains(value, ':') ? base::ParseSeconds(parts.second)
+                                                     : base::ParseSeconds(parts.first);
   constexpr std::chrono::hours kLongest(24);
   if (!first || !longest || *longest < *first || *longest > kLongest) {
     return "is not a delay; give seconds, or FIRST:LONGEST with FIRST <= LONGEST <= 86400";

@@ -135,7 +135,7 @@ Problem SetShutdownTimeout(absl::string_view value, RunFlags& flags) {
     flags.shutdown_timeout = std::chrono::milliseconds::max();
     return std::nullopt;
   }
-  const auto timeout = ParseSeconds(value);
+  const auto timeout = base::ParseSeconds(value);
   if (!timeout) return "is not a time; give a number of seconds from 0, or inf";
   flags.shutdown_timeout = *timeout;
   return std::nullopt;

@@ -123,7 +123,8 @@ std::string ChooseRunId(const RunFlags& flags, RendezvousMode mode) {
   // never share a name, whatever the script around them gives.
   if (!flags.rdzv_id.empty() && !flags.standalone) return flags.rdzv_id;
   // Nodes that meet must agree on the id, so it cannot be drawn; "none" is torchrun's.
-  return mode == RendezvousMode::kStandalone ? absl::StrCat("standalone-", RandomName(8)) : "none";
+  return mode == RendezvousMode::kStandalone ? absl::StrCat("standalone-", base::RandomName(8))
+                                             : "none";
 }
 
 // The numbers of workers and nodes; with --total-workers one of them follows from the other.

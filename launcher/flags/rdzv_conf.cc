@@ -46,7 +46,7 @@ absl::StatusOr<std::optional<milliseconds>> ReadTimeout(
   for (const absl::string_view key : keys) {
     const auto found = entries.find(key);
     if (found == entries.end()) continue;
-    const auto duration = ParseSeconds(found->second);
+    const auto duration = base::ParseSeconds(found->second);
     if (!duration || *duration <= milliseconds::zero()) {
       return absl::InvalidArgumentError(
           absl::StrCat("has a bad ", key, "; give it a number of seconds above 0"));

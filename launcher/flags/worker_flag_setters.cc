@@ -72,7 +72,7 @@ Problem SetSignalsToHandle(absl::string_view value, RunFlags& flags) {
   std::vector<int> signals;
   for (absl::string_view name : absl::StrSplit(value, ',', absl::SkipWhitespace())) {
     name = absl::StripAsciiWhitespace(name);
-    const std::optional<int> signal = ParseSignal(name);
+    const std::optional<int> signal = base::ParseSignal(name);
     if (!signal) {
       // torchrun goes on, too: a list written for another system must not end the job here.
       flags.notes.push_back(
@@ -89,13 +89,13 @@ Problem SetSignalsToHandle(absl::string_view value, RunFlags& flags) {
 }
 
 Problem SetMonitorInterval(absl::string_view value, RunFlags&) {
-  const auto interval = ParseSeconds(value);
+  const auto interval = base::ParseSeconds(value);
   if (!interval || interval->count() == 0) return "is not a time; give a number of seconds above 0";
   return std::nullopt;
 }
 
 Problem SetExitBarrierTimeout(absl::string_view value, RunFlags&) {
-  if (!ParseSeconds(value)) return "is not a time; give a number of seconds from 0";
+  if (!base::ParseSeconds(value)) return "is not a time; give a number of seconds from 0";
   return std::nullopt;
 }
 

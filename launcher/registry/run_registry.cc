@@ -125,7 +125,7 @@ std::string FileName(const std::string& run_id) {
   std::replace_if(
       name.begin(), name.end(),
       [](unsigned char c) { return !absl::ascii_isalnum(c) && c != '-' && c != '_'; }, '_');
-  return absl::StrCat(name, "-", RandomName(8));
+  return absl::StrCat(name, "-", base::RandomName(8));
 }
 
 }  // namespace

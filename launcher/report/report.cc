@@ -8,8 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "rendezvous/core/phrases.h"
-#include "worker/failure_record.h"
+#include "base/phrases.h"
+#include "base/signal_names.h"
 
 namespace muster::launcher {
 namespace {
@@ -64,10 +64,9 @@ std::string ExitText(const rendezvous::WorkerFailure& failure) {
 }
 
 std::string Story(const rendezvous::Verdict& verdict, const ReportContext& context) {
-  using rendezvous::Count;
-  return absl::StrCat("after ", rendezvous::Seconds(context.elapsed), ", ",
-                      Count(static_cast<std::size_t>(verdict.rounds), "round"), ", ",
-                      Count(static_cast<std::size_t>(verdict.restarts), "restart"));
+  return absl::StrCat("after ", base::Seconds(context.elapsed), ", ",
+                      base::Count(static_cast<std::size_t>(verdict.rounds), "round"), ", ",
+                      base::Count(static_cast<std::size_t>(verdict.restarts), "restart"));
 }
 
 // One failure, field by field; what torchrun's summary has is called as it is there.
@@ -129,8 +128,8 @@ std::string Format(const RendezvousFailed& failed, const ReportContext&) {
 
 std::string Format(const Interrupted& interrupted, const ReportContext& context) {
   return absl::StrCat("muster run: ", context.program, " was interrupted by ",
-                      worker::SignalName(interrupted.signal), " after ",
-                      rendezvous::Seconds(context.elapsed), "\n");
+                      base::SignalName(interrupted.signal), " after ",
+                      base::Seconds(context.elapsed), "\n");
 }
 
 int WorkerExitCode(const rendezvous::WorkerFailure& failure) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/phrases.h"
+#include "base/phrases.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -163,7 +163,7 @@ void Attendance::HandleBroken(const ConnectionError& error, TimePoint now) {
     if (std::exchange(troubled_, true)) return;
     return Do(Trouble{absl::StrCat("cannot reach the rendezvous at ", options_.where,
                                    " yet: ", error_.cause, "; trying for ",
-                                   Seconds(options_.connect_timeout))});
+                                   base::Seconds(options_.connect_timeout))});
   }
   if (error.kind == Kind::kRefused) {
     FenceIfDue(now);
@@ -257,7 +257,7 @@ void Attendance::GiveUp() {
   }
   Do(Lost{absl::UnavailableError(
       absl::StrCat("cannot reach the rendezvous at ", options_.where, " within ",
-                   Seconds(options_.connect_timeout), ": ",
+                   base::Seconds(options_.connect_timeout), ": ",
                    error_.cause.empty() ? "it does not answer" : error_.cause))});
 }
 
@@ -282,7 +282,7 @@ void Attendance::FenceIfDue(TimePoint now) {
   if (!deadline || now < *deadline || fenced_for_ == deadline) return;
   fenced_for_ = deadline;
   Do(Fenced{absl::StrCat("nothing was heard of the rendezvous at ", options_.where, " for ",
-                         Seconds(SelfFenceAfter(welcome_.lease)),
+                         base::Seconds(SelfFenceAfter(welcome_.lease)),
                          error_.cause.empty() ? "" : absl::StrCat(" (", error_.cause, ")"),
                          ", and it may give this node's place away")});
 }

@@ -4,8 +4,8 @@
 #include <climits>
 
 #include "absl/strings/str_cat.h"
+#include "base/phrases.h"
 #include "rendezvous/core/names.h"
-#include "rendezvous/core/phrases.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -46,12 +46,13 @@ std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
     return "the restart policy has a negative number, or a delay that is too long";
   }
   if (settings.lease != Duration::zero() && settings.lease < kShortestLease) {
-    return absl::StrCat("the lease of ", Seconds(settings.lease), " is shorter than ",
-                        Seconds(kShortestLease));
+    return absl::StrCat("the lease of ", base::Seconds(settings.lease), " is shorter than ",
+                        base::Seconds(kShortestLease));
   }
   if (settings.lease > kLongestLease) {
-    return absl::StrCat("the lease of ", Seconds(settings.lease), " is longer than ",
-                        Seconds(kLongestLease), ", for which a lost node would hold up the others");
+    return absl::StrCat("the lease of ", base::Seconds(settings.lease), " is longer than ",
+                        base::Seconds(kLongestLease),
+                        ", for which a lost node would hold up the others");
   }
   return "";
 }
@@ -293,7 +294,7 @@ std::string Coordinator::Objection(AgentId agent, const JoinRequest& request) co
   const auto found = jobs_.find(request.run_id);
   if (found == jobs_.end()) {
     if (job_count() < options_.max_jobs) return "";
-    return absl::StrCat("this rendezvous has ", Count(options_.max_jobs, "job"),
+    return absl::StrCat("this rendezvous has ", base::Count(options_.max_jobs, "job"),
                         ", as many as it may");
   }
   const Job& job = *found->second;
@@ -376,9 +377,10 @@ void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint 
   attendance->job->SetOutOfTouch(attendance->id, true);
   const TimePoint grace_ends = now + ReattachGrace(*attendance);
   if (grace_ends < attendance->lease_ends) SetLease(*attendance, grace_ends);
-  attendance->job->Remark(attendance->job->HostOf(attendance->id),
-                          absl::StrCat("is out of touch: ", why, "; it has ",
-                                       Seconds(attendance->lease_ends - now), " to come back"));
+  attendance->job->Remark(
+      attendance->job->HostOf(attendance->id),
+      absl::StrCat("is out of touch: ", why, "; it has ",
+                   base::Seconds(attendance->lease_ends - now), " to come back"));
   Forward();
 }
 
@@ -431,9 +433,10 @@ void Coordinator::EndLeases(TimePoint now) {
     Attendance& attendance = attendances_.at(leases_.begin()->second);
     std::string why = attendance.disconnected;
     if (why.empty()) {
-      why = absl::StrCat("nothing was heard of it for ", Seconds(SelfFenceAfter(attendance.lease)));
+      why = absl::StrCat("nothing was heard of it for ",
+                         base::Seconds(SelfFenceAfter(attendance.lease)));
       Tell(attendance.agent, Evicted{absl::StrCat("this node was not heard of for ",
-                                                  Seconds(SelfFenceAfter(attendance.lease)),
+                                                  base::Seconds(SelfFenceAfter(attendance.lease)),
                                                   " and has lost its place")});
     }
     // It is given up before its lease is over, and its workers may run on until then.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/phrases.h"
 #include "rendezvous/core/assignments.h"
 #include "rendezvous/core/phrases.h"
 
@@ -101,7 +102,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   }
   switch (round_->Join(node, now)) {
     case Round::JoinOutcome::kMember:
-      Log(node.host, absl::StrCat("joined with ", Count(node.slots, "worker")));
+      Log(node.host, absl::StrCat("joined with ", base::Count(node.slots, "worker")));
       next_reminder_ = std::min(next_reminder_.value_or(TimePoint::max()), now + kFirstReminder);
       FollowRound(now);
       break;
@@ -142,7 +143,7 @@ void Job::WorkersStarted(AttendeeId agent, RoundId round, TimePoint) {
   if (attendee.state != NodeState::kStarting) return;
   Changed();
   attendee.state = NodeState::kRunning;
-  Log(attendee.node.host, absl::StrCat("started ", Count(attendee.node.slots, "worker")));
+  Log(attendee.node.host, absl::StrCat("started ", base::Count(attendee.node.slots, "worker")));
 }
 
 void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome,
@@ -159,10 +160,10 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
       int workers = 0;
       for (const Placement& member : round_->members()) workers += member.node.slots;
       End({.kind = VerdictKind::kSucceeded,
-           .sentence =
-               absl::StrCat("job '", run_id_, "' succeeded: ", Count(workers, "worker"), " on ",
-                            Count(succeeded_.size(), "node"), ", ", Count(rounds_run_, "round"),
-                            ", ", Count(restarts_, "restart"))});
+           .sentence = absl::StrCat(
+               "job '", run_id_, "' succeeded: ", base::Count(workers, "worker"), " on ",
+               base::Count(succeeded_.size(), "node"), ", ", base::Count(rounds_run_, "round"),
+               ", ", base::Count(restarts_, "restart"))});
     }
     return;
   }
@@ -205,7 +206,7 @@ std::optional<std::string> Job::NoRestart(const WorkerFailure& failure, TimePoin
     return std::nullopt;
   }
   return absl::StrCat(", and no restart is left of ", settings_.max_restarts, " in ",
-                      Seconds(policy.window));
+                      base::Seconds(policy.window));
 }
 
 void Job::Restart(const std::string& what, TimePoint now) {
@@ -228,9 +229,9 @@ void Job::Restart(const std::string& what, TimePoint now) {
   std::string reason = absl::StrCat(what, " (restart ", restarts_, " of ", settings_.max_restarts);
   if (policy.window > Duration::zero()) {
     reason = absl::StrCat(what, " (restart ", restarts_, ", at most ", settings_.max_restarts,
-                          " in ", Seconds(policy.window));
+                          " in ", base::Seconds(policy.window));
   }
-  if (delay > Duration::zero()) absl::StrAppend(&reason, ", after ", Seconds(delay));
+  if (delay > Duration::zero()) absl::StrAppend(&reason, ", after ", base::Seconds(delay));
   NextRound(reason + ")", now, delay > Duration::zero() ? now + delay : TimePoint::min());
 }
 

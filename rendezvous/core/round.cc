@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/phrases.h"
 #include "rendezvous/core/phrases.h"
 
 namespace muster::rendezvous {
@@ -205,47 +206,49 @@ std::string Round::Explain(TimePoint now) const {
   const std::string name = absl::StrCat("round ", number_);
   const int in = static_cast<int>(joined_.size());
   const std::string spares =
-      spares_.empty() ? "" : absl::StrCat("; ", Count(spares_.size(), "spare"), " waiting");
+      spares_.empty() ? "" : absl::StrCat("; ", base::Count(spares_.size(), "spare"), " waiting");
   if (state_ == State::kComplete) {
     std::vector<std::string> ranks;
     for (const Placement& member : members_) {
       ranks.push_back(absl::StrCat(member.group_rank, "=", member.node.host));
     }
-    return absl::StrCat(name, " has ", Count(members_.size(), "node"), ": ", ShortList(ranks),
-                        spares);
+    return absl::StrCat(name, " has ", base::Count(members_.size(), "node"), ": ",
+                        base::ShortList(ranks), spares);
   }
 
   const int min = settings_.min_nodes, max = settings_.max_nodes;
   const std::string wanted = min == max ? absl::StrCat(max) : absl::StrCat(min, " to ", max);
   const std::string here =
       absl::StrCat(in, " of ", wanted, (max == 1 ? " node is here" : " nodes are here"),
-                   in == 0 ? "" : absl::StrCat(" (", ShortList(Hosts(joined_)), ")"));
+                   in == 0 ? "" : absl::StrCat(" (", base::ShortList(Hosts(joined_)), ")"));
   if (state_ == State::kTimedOut) {
-    return absl::StrCat(name, " did not come together within ", Seconds(settings_.join_timeout),
-                        ": ", here, MissingHints(joined_, max));
+    return absl::StrCat(name, " did not come together within ",
+                        base::Seconds(settings_.join_timeout), ": ", here,
+                        MissingHints(joined_, max));
   }
 
   if (!outstanding_.empty()) {
     std::vector<std::string> hosts;
     for (const auto& [number, node] : outstanding_) hosts.push_back(node.host);
-    return absl::StrCat(name, ": ", here, "; waiting for ", ShortList(hosts),
+    return absl::StrCat(name, ": ", here, "; waiting for ", base::ShortList(hosts),
                         " to stop the last round's workers", spares);
   }
   if (held_ && in >= min) {
-    return absl::StrCat(name, ": ", here, "; it starts in ", Seconds(earliest_ - now), spares);
+    return absl::StrCat(name, ": ", here, "; it starts in ", base::Seconds(earliest_ - now),
+                        spares);
   }
   if (last_call_ends_) {
     return absl::StrCat(name, ": ", here, "; last call for more ends in ",
-                        Seconds(*last_call_ends_ - now), spares);
+                        base::Seconds(*last_call_ends_ - now), spares);
   }
   return absl::StrCat(name, ": ", here, "; waiting for ", min - in, " more",
-                      MissingHints(joined_, max), ", giving up in ", Seconds(gives_up_ - now),
+                      MissingHints(joined_, max), ", giving up in ", base::Seconds(gives_up_ - now),
                       spares);
 }
 
 std::string Round::ExplainSpare() const {
   const size_t in = state_ == State::kComplete ? members_.size() : settings_.max_nodes;
-  return absl::StrCat("round ", number_, " has ", Count(in, "node"),
+  return absl::StrCat("round ", number_, " has ", base::Count(in, "node"),
                       ", as many as it may have; this node is a spare and takes the place of the "
                       "first that is lost");
 }

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/phrases.h"
+#include "base/signal_names.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -12,14 +14,9 @@ namespace {
 // As a shell reports the end of a program that a signal killed.
 constexpr int kKilled = 128;
 
-std::string NameOf(int signal) {
-  const char* const name = sigabbrev_np(signal);
-  return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
-}
-
 // "was killed by SIGKILL".
 std::string Phrase(DaemonEnd end) {
-  if (end.signal != 0) return absl::StrCat("was killed by ", NameOf(end.signal));
+  if (end.signal != 0) return absl::StrCat("was killed by ", base::SignalName(end.signal));
   return absl::StrCat("exited with code ", end.exit_code);
 }
 
@@ -29,13 +26,6 @@ bool InGoodOrder(DaemonEnd end) {
 
 int ExitCodeAfter(DaemonEnd end) {
   return end.signal != 0 ? kKilled + end.signal : end.exit_code;
-}
-
-// "100 ms", "5 s".
-std::string InWords(KeeperPolicy::Duration pause) {
-  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(pause).count();
-  if (ms < 1000) return absl::StrCat(ms, " ms");
-  return absl::StrCat(static_cast<double>(ms) / 1000, " s");
 }
 
 }  // namespace
@@ -91,8 +81,8 @@ KeeperPolicy::Actions KeeperPolicy::OnDied(DaemonEnd end, TimePoint now) {
   }
   state_ = State::kDead;
   since_ = now;
-  Actions actions = {Log{
-      true, absl::StrCat("the daemon ", Phrase(end), "; starting it again in ", InWords(pause_))}};
+  Actions actions = {Log{true, absl::StrCat("the daemon ", Phrase(end), "; starting it again in ",
+                                            base::Seconds(pause_))}};
   if (was_ready_ && !std::exchange(answers_, true)) actions.emplace_back(Answer{true});
   return actions;
 }

@@ -7,15 +7,6 @@
 namespace muster::worker {
 namespace {
 
-TEST(FailureRecordTest, SignalsHaveTheNamesOfSignalH) {
-  EXPECT_EQ(SignalName(SIGSEGV), "SIGSEGV");
-  EXPECT_EQ(SignalName(SIGKILL), "SIGKILL");
-  EXPECT_EQ(SignalName(SIGUSR1), "SIGUSR1");
-  EXPECT_EQ(SignalName(SIGRTMIN), "SIGRTMIN");
-  EXPECT_EQ(SignalName(SIGRTMIN + 3), "SIGRTMIN+3");
-  EXPECT_EQ(SignalName(99), "signal 99");
-}
-
 TEST(FailureRecordTest, AnExitIsOnePhrase) {
   EXPECT_EQ(DescribeExit({3, 0, false}), "exited with code 3");
   EXPECT_EQ(DescribeExit({0, SIGKILL, false}), "was killed by SIGKILL");

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/signal_names.h"
 #include "worker/group/worker_failure.h"
 #include "worker/output/console.h"
 #include "worker/output/output.h"
@@ -95,7 +96,7 @@ void WorkerGroup::WatchStops() {
     const Worker* const worker = FindByPid(pid);
     if (worker == nullptr || !callbacks_.on_stopped) return;
     callbacks_.on_stopped(worker->spec.rank, pid,
-                          absl::StrCat("was stopped by ", SignalName(signal)));
+                          absl::StrCat("was stopped by ", base::SignalName(signal)));
   };
   callbacks.on_continued = [this](pid_t pid) {
     const Worker* const worker = FindByPid(pid);

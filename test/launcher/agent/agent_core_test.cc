@@ -2,6 +2,7 @@
 // and when, goes in; what is done comes out, on one line in the order in which it is done. Events
 // for those who watch are in brackets, with their cause; notices are left out.
 #include "launcher/agent/agent_core.h"
+#include "base/signal_names.h"
 
 #include <csignal>
 #include <string>
@@ -11,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "worker/failure_record.h"
 
 namespace muster::launcher {
 namespace {
@@ -76,7 +76,7 @@ struct Text {
     return absl::StrCat("start round ", start.assignment.round);
   }
   std::string operator()(const StopWorkers& stop) const {
-    return absl::StrCat("stop with ", worker::SignalName(stop.signal));
+    return absl::StrCat("stop with ", base::SignalName(stop.signal));
   }
   std::string operator()(const KillWorkers&) const { return "kill"; }
   std::string operator()(const ReportStarted&) const { return "report started"; }

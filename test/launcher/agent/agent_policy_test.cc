@@ -1,6 +1,7 @@
 // The agent's behaviour as transcripts: what happens goes in, what is done about it comes out, on
 // one line in the order in which it is done.
 #include "launcher/agent/agent_policy.h"
+#include "base/signal_names.h"
 
 #include <csignal>
 
@@ -8,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "worker/failure_record.h"
 
 namespace muster::launcher {
 namespace {
@@ -32,7 +32,7 @@ struct Text {
     return absl::StrCat("start as group rank ", start.assignment.group_rank);
   }
   std::string operator()(const StopWorkers& stop) const {
-    return absl::StrCat("stop with ", worker::SignalName(stop.signal));
+    return absl::StrCat("stop with ", base::SignalName(stop.signal));
   }
   std::string operator()(const KillWorkers&) const { return "kill"; }
   std::string operator()(const ReportStarted& report) const {

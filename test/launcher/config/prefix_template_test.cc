@@ -1,12 +1,9 @@
 // The small languages within flags' values.
 #include "launcher/config/prefix_template.h"
 
-#include <csignal>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/signal_names.h"
 #include "launcher/flags/filter_list.h"
 
 namespace muster::launcher {
@@ -41,14 +38,6 @@ TEST(FilterListTest, TwoCommasAreOne) {
 TEST(FilterListTest, NothingIsNoFilterRatherThanOneThatMatchesAll) {
   EXPECT_TRUE(SplitFilters("").empty());
   EXPECT_TRUE(SplitFilters(",").empty());
-}
-
-TEST(SignalNamesTest, NamesWithAndWithoutSig) {
-  EXPECT_EQ(ParseSignal("SIGTERM"), SIGTERM);
-  EXPECT_EQ(ParseSignal("USR1"), SIGUSR1);
-  EXPECT_EQ(ParseSignal("SIGNIX"), std::nullopt);
-  EXPECT_EQ(ParseSignal(""), std::nullopt);
-  EXPECT_EQ(ParseSignal("15"), std::nullopt);
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 // The outcomes are the actions, in their order. Sessions are s1, s2 and so on; pauses are always
 // the same, by the seed.
 #include "rendezvous/client/attendance.h"
+#include "base/phrases.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +26,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/phrases.h"
 #include "test/rendezvous/support/directive_text.h"
 #include "test/rendezvous/support/transcript.h"
 #include "test/rendezvous/support/words.h"
@@ -87,7 +87,7 @@ struct ActionText {
     return absl::StrCat("out of touch: ", out.cause);
   }
   std::string operator()(const Attendance::BackInTouch& back) const {
-    return absl::StrCat("back in touch after ", Seconds(back.outage));
+    return absl::StrCat("back in touch after ", base::Seconds(back.outage));
   }
   std::string operator()(const Attendance::Deadline& deadline) const {
     return absl::StrCat("deadline ", DeadlineText(deadline.time));

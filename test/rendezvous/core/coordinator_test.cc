@@ -30,7 +30,6 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/core/phrases.h"
 #include "test/rendezvous/support/directive_text.h"
 #include "test/rendezvous/support/transcript.h"
 #include "test/rendezvous/support/words.h"

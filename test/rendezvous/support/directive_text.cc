@@ -2,15 +2,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "rendezvous/core/phrases.h"
+#include "base/phrases.h"
 
 namespace muster::rendezvous {
 namespace {
 
 struct Text {
   std::string operator()(const Welcome& welcome) const {
-    return absl::StrCat("welcome: beat ", Seconds(welcome.keep_alive), ", lease ",
-                        Seconds(welcome.lease));
+    return absl::StrCat("welcome: beat ", base::Seconds(welcome.keep_alive), ", lease ",
+                        base::Seconds(welcome.lease));
   }
   std::string operator()(const Waiting& waiting) const {
     return absl::StrCat(waiting.spare ? "spare: " : "waiting: ", waiting.sentence);

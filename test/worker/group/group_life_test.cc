@@ -1,6 +1,7 @@
 // The life of a group of workers as transcripts: what happens, and when, goes in; what is to be
 // done about it comes out, on one line in the order in which it is done.
 #include "worker/group/group_life.h"
+#include "base/signal_names.h"
 
 #include <csignal>
 #include <string>
@@ -9,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "worker/failure_record.h"
 
 namespace muster::worker {
 namespace {
@@ -27,13 +27,13 @@ struct Text {
     return absl::StrCat("another failure: worker ", failure.worker);
   }
   std::string operator()(const Halt&) const { return "halt"; }
-  std::string operator()(const SignalTree& signal) const { return SignalName(signal.signal); }
+  std::string operator()(const SignalTree& signal) const { return base::SignalName(signal.signal); }
   std::string operator()(const NameLeftovers&) const { return "name leftovers"; }
   std::string operator()(const KillTree&) const { return "kill"; }
   std::string operator()(const KillStragglers&) const { return "kill stragglers"; }
   std::string operator()(const LookForLeftovers&) const { return "look"; }
   std::string operator()(const RemindOfSignal& reminder) const {
-    return absl::StrCat("remind of ", SignalName(reminder.first_signal));
+    return absl::StrCat("remind of ", base::SignalName(reminder.first_signal));
   }
   std::string operator()(const LeaveBehind& given_up) const {
     return absl::StrCat("leave behind after ", given_up.after.count(), " ms");

@@ -1,0 +1,26 @@
+// The turns of phrase that sentences for people are built from, so that the same thing is said in
+// the same words on status page, log and terminal.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace muster::base {
+
+// "1 node", "3 nodes".
+std::string Count(std::size_t n, const char* noun);
+
+// "600 s", "3.2 s", "250 ms", whole seconds from ten on; nothing below zero is shown.
+std::string Seconds(std::chrono::nanoseconds duration);
+
+// How many items ShortList names when there are more than one beyond them.
+inline constexpr std::size_t kShown = 8;
+
+// The items with commas, cut after eight: "a, b, c, d, e, f, g, h and 56 more".
+std::string ShortList(const std::vector<std::string>& items);
+// The same of `count` items, of which nine, or all if there are fewer, are given.
+std::string ShortList(const std::vector<std::string>& first, std::size_t count);
+
+}  // namespace muster::base

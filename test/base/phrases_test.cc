@@ -1,0 +1,41 @@
+#include "base/phrases.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace muster::base {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(PhrasesTest, OneIsSingular) {
+  EXPECT_EQ(Count(0, "node"), "0 nodes");
+  EXPECT_EQ(Count(1, "node"), "1 node");
+  EXPECT_EQ(Count(3, "node"), "3 nodes");
+}
+
+TEST(PhrasesTest, DurationsHaveNoMoreDigitsThanMatter) {
+  EXPECT_EQ(Seconds(milliseconds(-5)), "0 ms");
+  EXPECT_EQ(Seconds(milliseconds(250)), "250 ms");
+  EXPECT_EQ(Seconds(milliseconds(1000)), "1 s");
+  EXPECT_EQ(Seconds(milliseconds(3240)), "3.2 s");
+  EXPECT_EQ(Seconds(milliseconds(12'600)), "13 s");
+  EXPECT_EQ(Seconds(std::chrono::minutes(10)), "600 s");
+}
+
+TEST(PhrasesTest, LongListsAreCutAfterEight) {
+  std::vector<std::string> items = {"a", "b", "c", "d", "e", "f", "g", "h", "i"};
+  EXPECT_EQ(ShortList({}), "");
+  EXPECT_EQ(ShortList({"a"}), "a");
+  // Where one more would be left out it is named instead.
+  EXPECT_EQ(ShortList(items), "a, b, c, d, e, f, g, h, i");
+  items.push_back("j");
+  EXPECT_EQ(ShortList(items), "a, b, c, d, e, f, g, h and 2 more");
+  EXPECT_EQ(ShortList(items, 100), "a, b, c, d, e, f, g, h and 92 more");
+}
+
+}  // namespace
+}  // namespace muster::base
