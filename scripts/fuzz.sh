@@ -14,7 +14,7 @@ case $target in
   tcpstore)
     executions=10000000
     name=tcpstore_codec
-    sources=(rendezvous/fronts/tcpstore_{codec,dialect,service}.cc
+    sources=(rendezvous/fronts/tcpstore_{codec,service}.cc rendezvous/wire/tcpstore_dialect.cc
       rendezvous/core/{barrier_list,key_queues,key_value_store,stored_number,wait_list}.cc)
     packages=(absl_btree absl_flat_hash_map absl_statusor absl_strings)
     limits=(-max_len=512)
@@ -22,8 +22,8 @@ case $target in
   checkpoints)
     executions=3000000
     name=torch_file
-    sources=(trainer/io/{basic_value,byte_source,dtype,pickle_machine,pickle_reader,pickle_writer}.cc
-      trainer/io/{safetensors_header,torch_archive,zip_reader}.cc)
+    sources=(trainer/io/{byte_source,dtype,safetensors_header,torch_archive}.cc trainer/io/zip/zip_reader.cc
+      trainer/io/pickle/{basic_value,pickle_machine,pickle_reader,pickle_writer}.cc)
     packages=(absl_statusor absl_strings absl_str_format zlib)
     limits=(-max_len=2048 -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=20)
     ;;

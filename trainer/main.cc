@@ -9,12 +9,12 @@
 #include "absl/strings/str_cat.h"
 
 #include "trainer/app/compare.h"
-#include "trainer/app/options.h"
+#include "trainer/app/options/options.h"
 #include "trainer/app/run.h"
-#include "trainer/core/environment.h"
-#include "trainer/core/error_file.h"
-#include "trainer/core/failure.h"
-#include "trainer/core/process_setup.h"
+#include "trainer/worker/environment.h"
+#include "trainer/worker/error_file.h"
+#include "trainer/worker/failure.h"
+#include "trainer/worker/process_setup.h"
 #include "worker/env_names.h"
 
 namespace muster::trainer {

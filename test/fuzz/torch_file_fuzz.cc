@@ -14,8 +14,8 @@
 #include <string_view>
 #include <utility>
 
-#include "trainer/io/pickle_reader.h"
-#include "trainer/io/pickle_writer.h"
+#include "trainer/io/pickle/pickle_reader.h"
+#include "trainer/io/pickle/pickle_writer.h"
 #include "trainer/io/safetensors_header.h"
 #include "trainer/io/torch_archive.h"
 

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "test/support/socket_dir.h"
-#include "test/trainer/beat_listener.h"
 #include "test/trainer/program.h"
+#include "test/trainer/worker/beat_listener.h"
 
 namespace muster::trainer {
 namespace {

@@ -15,10 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-#include "trainer/app/options.h"
+#include "trainer/app/options/options.h"
 #include "trainer/app/rank_processes.h"
-#include "trainer/core/process_setup.h"
 #include "trainer/parallel/traffic.h"
+#include "trainer/worker/process_setup.h"
 
 namespace muster::trainer {
 namespace {

@@ -11,15 +11,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "trainer/app/progress.h"
-#include "trainer/app/session.h"
-#include "trainer/app/start_up.h"
-#include "trainer/app/trainer.h"
-#include "trainer/core/blas_probe.h"
-#include "trainer/core/failure.h"
-#include "trainer/core/process_setup.h"
-#include "trainer/core/stop_signal.h"
+#include "trainer/app/reports/progress.h"
+#include "trainer/app/reports/start_up.h"
+#include "trainer/app/training/session.h"
+#include "trainer/app/training/trainer.h"
 #include "trainer/io/durable_file.h"
+#include "trainer/worker/blas_probe.h"
+#include "trainer/worker/failure.h"
+#include "trainer/worker/process_setup.h"
+#include "trainer/worker/stop_signal.h"
 
 namespace muster::trainer {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "absl/status/statusor.h"
 
-#include "trainer/app/options.h"
-#include "trainer/core/environment.h"
+#include "trainer/app/options/options.h"
+#include "trainer/worker/environment.h"
 
 namespace muster::trainer {
 

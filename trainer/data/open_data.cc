@@ -6,13 +6,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "trainer/data/cifar.h"
-#include "trainer/data/generated.h"
-#include "trainer/data/generated_text.h"
-#include "trainer/data/idx_images.h"
-#include "trainer/data/image_dataset.h"
-#include "trainer/data/mapped_file.h"
-#include "trainer/data/text_dataset.h"
+#include "trainer/data/datasets/cifar.h"
+#include "trainer/data/datasets/generated.h"
+#include "trainer/data/datasets/generated_text.h"
+#include "trainer/data/datasets/idx_images.h"
+#include "trainer/data/datasets/image_dataset.h"
+#include "trainer/data/datasets/mapped_file.h"
+#include "trainer/data/datasets/text_dataset.h"
 
 namespace muster::trainer {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 
-#include "trainer/data/augmentation.h"
 #include "trainer/data/dataset.h"
+#include "trainer/data/loading/augmentation.h"
 
 namespace muster::trainer {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 
-#include "trainer/core/named_tensor.h"
+#include "trainer/named_tensor.h"
 
 namespace muster::trainer {
 

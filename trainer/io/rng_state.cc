@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/core/one_line.h"
+#include "trainer/worker/one_line.h"
 
 namespace muster::trainer {
 

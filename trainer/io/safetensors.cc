@@ -9,11 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/core/one_line.h"
 #include "trainer/io/byte_source.h"
 #include "trainer/io/durable_file.h"
 #include "trainer/io/safetensors_header.h"
 #include "trainer/io/tensor_bytes.h"
+#include "trainer/worker/one_line.h"
 
 namespace muster::trainer {
 namespace {

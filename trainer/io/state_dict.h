@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "trainer/core/named_tensor.h"
 #include "trainer/io/value.h"
+#include "trainer/named_tensor.h"
 
 namespace muster::trainer {
 

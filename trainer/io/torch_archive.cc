@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/io/pickle_reader.h"
+#include "trainer/io/pickle/pickle_reader.h"
 
 namespace muster::trainer {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 
 #include "trainer/io/byte_source.h"
-#include "trainer/io/stored_value.h"
-#include "trainer/io/zip_reader.h"
+#include "trainer/io/pickle/stored_value.h"
+#include "trainer/io/zip/zip_reader.h"
 
 namespace muster::trainer {
 

@@ -12,13 +12,13 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/core/one_line.h"
 #include "trainer/io/byte_source.h"
 #include "trainer/io/durable_file.h"
-#include "trainer/io/pickle_writer.h"
+#include "trainer/io/pickle/pickle_writer.h"
 #include "trainer/io/tensor_bytes.h"
 #include "trainer/io/torch_archive.h"
-#include "trainer/io/zip_writer.h"
+#include "trainer/io/zip/zip_writer.h"
+#include "trainer/worker/one_line.h"
 
 namespace muster::trainer {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/io/basic_value.h"
+#include "trainer/io/pickle/basic_value.h"
 
 namespace muster::trainer {
 

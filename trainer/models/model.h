@@ -10,10 +10,10 @@
 
 #include "absl/status/statusor.h"
 
-#include "trainer/core/named_tensor.h"
 #include "trainer/models/batch_norm.h"
 #include "trainer/models/model_options.h"
 #include "trainer/models/network.h"
+#include "trainer/named_tensor.h"
 
 namespace muster::trainer {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "trainer/core/named_tensor.h"
+#include "trainer/named_tensor.h"
 
 namespace muster::trainer {
 

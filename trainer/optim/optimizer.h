@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#include "trainer/core/named_tensor.h"
+#include "trainer/named_tensor.h"
 #include "trainer/optim/optimizer_options.h"
 #include "trainer/optim/optimizer_state.h"
 

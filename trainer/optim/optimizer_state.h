@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "trainer/core/named_tensor.h"
+#include "trainer/named_tensor.h"
 
 namespace muster::trainer {
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "trainer/dist/all_reducer.h"
+#include "trainer/comm/all_reducer.h"
 #include "trainer/parallel/ddp.h"
 
 namespace c10d {

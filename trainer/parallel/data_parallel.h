@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/core/named_tensor.h"
+#include "trainer/named_tensor.h"
 #include "trainer/parallel/traffic.h"
 
 namespace muster::trainer {

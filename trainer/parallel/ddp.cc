@@ -8,8 +8,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "trainer/comm/all_reducer.h"
 #include "trainer/compat/torch_compat.h"
-#include "trainer/dist/all_reducer.h"
 #include "trainer/parallel/comm_hooks.h"
 #include "trainer/parallel/unused_parameters.h"
 

@@ -10,9 +10,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/core/named_tensor.h"
-#include "trainer/dist/process_group.h"
-#include "trainer/dist/shm_options.h"
+#include "trainer/comm/process_group.h"
+#include "trainer/comm/shm_options.h"
+#include "trainer/named_tensor.h"
 #include "trainer/parallel/traffic.h"
 
 namespace muster::trainer {

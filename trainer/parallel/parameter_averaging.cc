@@ -6,8 +6,8 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 
+#include "trainer/comm/all_reducer.h"
 #include "trainer/compat/torch_compat.h"
-#include "trainer/dist/all_reducer.h"
 
 namespace muster::trainer {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/core/named_tensor.h"
-#include "trainer/dist/process_group.h"
+#include "trainer/comm/process_group.h"
+#include "trainer/named_tensor.h"
 #include "trainer/parallel/traffic.h"
 
 namespace muster::trainer {

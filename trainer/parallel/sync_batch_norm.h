@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/dist/process_group.h"
+#include "trainer/comm/process_group.h"
 
 namespace muster::trainer {
 

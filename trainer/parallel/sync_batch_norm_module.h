@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "trainer/dist/process_group.h"
+#include "trainer/comm/process_group.h"
 #include "trainer/parallel/sync_batch_norm.h"
 
 namespace muster::trainer {

@@ -7,11 +7,11 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/core/process_setup.h"
-#include "trainer/data/generated.h"
-#include "trainer/data/image_dataset.h"
-#include "trainer/data/image_gather.h"
-#include "trainer/data/permutation.h"
+#include "trainer/data/datasets/generated.h"
+#include "trainer/data/datasets/image_dataset.h"
+#include "trainer/data/loading/image_gather.h"
+#include "trainer/data/loading/permutation.h"
+#include "trainer/worker/process_setup.h"
 
 namespace muster::trainer {
 namespace {

@@ -17,10 +17,10 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/utils.h>
 
+#include "trainer/comm/process_group.h"
 #include "trainer/compat/torch_compat.h"
-#include "trainer/core/environment.h"
-#include "trainer/dist/process_group.h"
 #include "trainer/parallel/ddp.h"
+#include "trainer/worker/environment.h"
 
 namespace muster::trainer {
 namespace {

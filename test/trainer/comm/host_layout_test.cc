@@ -1,8 +1,8 @@
-#include "trainer/dist/host_layout.h"
+#include "trainer/comm/host_layout.h"
 
 #include <gtest/gtest.h>
 
-#include "trainer/dist/comm.h"
+#include "trainer/comm/comm.h"
 
 namespace muster::trainer {
 namespace {

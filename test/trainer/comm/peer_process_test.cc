@@ -1,4 +1,4 @@
-#include "trainer/dist/peer_process.h"
+#include "trainer/comm/peer_process.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -22,13 +22,13 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
+#include "trainer/comm/all_reducer.h"
+#include "trainer/comm/process_group.h"
 #include "trainer/compat/torch_compat.h"
-#include "trainer/core/environment.h"
-#include "trainer/dist/all_reducer.h"
-#include "trainer/dist/process_group.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/parallel/parameter_averaging.h"
 #include "trainer/parallel/sync_batch_norm_module.h"
+#include "trainer/worker/environment.h"
 
 namespace muster::trainer {
 namespace {

@@ -1,5 +1,5 @@
 // All-reduce among real processes: every size and type, and members that die, stop or stay away.
-#include "trainer/dist/shm_all_reduce.h"
+#include "trainer/comm/shm_all_reduce.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

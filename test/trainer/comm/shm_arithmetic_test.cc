@@ -1,5 +1,5 @@
 // Conversions against the compiler's own half type, bit by bit, and sums of every element type.
-#include "trainer/dist/shm_arithmetic.h"
+#include "trainer/comm/shm_arithmetic.h"
 
 #include <gtest/gtest.h>
 

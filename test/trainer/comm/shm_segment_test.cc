@@ -1,4 +1,4 @@
-#include "trainer/dist/shm_segment.h"
+#include "trainer/comm/shm_segment.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

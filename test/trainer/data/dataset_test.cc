@@ -9,9 +9,9 @@
 #include <stdexcept>
 
 #include "test/support/temp_dir.h"
-#include "trainer/data/image_dataset.h"
+#include "trainer/data/datasets/image_dataset.h"
+#include "trainer/data/datasets/text_dataset.h"
 #include "trainer/data/open_data.h"
-#include "trainer/data/text_dataset.h"
 
 namespace muster::trainer {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "trainer/io/durable_file.h"
-#include "trainer/io/pickle_writer.h"
-#include "trainer/io/zip_writer.h"
+#include "trainer/io/pickle/pickle_writer.h"
+#include "trainer/io/zip/zip_writer.h"
 
 namespace muster::trainer {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trainer/core/named_tensor.h"
+#include "trainer/named_tensor.h"
 
 namespace muster::trainer {
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "trainer/data/batch_loader.h"
+#include "trainer/data/loading/batch_loader.h"
 #include "trainer/data/open_data.h"
 #include "trainer/models/loss.h"
 #include "trainer/models/model.h"

@@ -1,0 +1,192 @@
+#include "trainer/app/options/options.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace muster::trainer {
+namespace {
+
+absl::StatusOr<Options> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "muster-train");
+  return ParseOptions(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(OptionsTest, NothingGivenMeansTheDefaults) {
+  const absl::StatusOr<Options> options = Parse({});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->data.path, "/usr/share/datasets/fashion-mnist");
+  EXPECT_EQ(options->checkpoint.final_path, "muster-train.pt");
+  EXPECT_EQ(options->data.kind, DataKind::kIdx);
+  EXPECT_EQ(options->model.kind, ModelKind::kCnn);
+  EXPECT_EQ(options->parallel.comm, Comm::kAuto);
+  EXPECT_TRUE(options->evaluate);
+  EXPECT_TRUE(options->help.empty());
+}
+
+TEST(OptionsTest, EachFlagReachesItsOption) {
+  const absl::StatusOr<Options> options = Parse({"--data=/d", "--dataset",  "generated",
+                                                 "--model",   "mlp",        "--dtype",
+                                                 "float64",   "--epochs",   "3",
+                                                 "--lr",      "0.1",        "--batch-size",
+                                                 "64",        "--momentum", "0.5",
+                                                 "--seed",    "7",          "--max-steps",
+                                                 "12",        "--no-eval",  "--checkpoint",
+                                                 "c.pt",      "--loss-log", "l",
+                                                 "--comm",    "gloo",       "--timeout",
+                                                 "9",         "--threads",  "2"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->data.path, "/d");
+  EXPECT_EQ(options->data.kind, DataKind::kGenerated);
+  EXPECT_EQ(options->model.kind, ModelKind::kMlp);
+  EXPECT_EQ(options->dtype, at::kDouble);
+  EXPECT_EQ(options->epochs, 3);
+  EXPECT_EQ(options->schedule.learning_rate, 0.1);
+  EXPECT_EQ(options->batch_size, 64);
+  EXPECT_EQ(options->optimizer.momentum, 0.5);
+  EXPECT_EQ(options->seed, 7u);
+  EXPECT_EQ(options->max_steps, 12);
+  EXPECT_FALSE(options->evaluate);
+  EXPECT_EQ(options->checkpoint.final_path, "c.pt");
+  EXPECT_EQ(options->report.loss_log, "l");
+  EXPECT_EQ(options->parallel.comm, Comm::kGloo);
+  EXPECT_EQ(options->parallel.timeout, std::chrono::seconds(9));
+  EXPECT_EQ(options->threads, 2);
+}
+
+TEST(OptionsTest, HelpIsTextAndNoMistake) {
+  const absl::StatusOr<Options> options = Parse({"--help"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  for (const char* flag : {"--data ", "--dataset", "--model", "--epochs", "--batch-size", "--lr",
+                           "--momentum", "--seed", "--max-steps", "--eval", "--checkpoint",
+                           "--loss-log", "--comm", "--timeout", "--threads", "--dtype"}) {
+    EXPECT_NE(options->help.find(flag), std::string::npos) << flag;
+  }
+}
+
+TEST(OptionsTest, AMistakeIsOneSentenceThatNamesTheFlag) {
+  const std::vector<std::vector<const char*>> mistakes = {
+      {"--bogus"},           {"--epochs", "0"},   {"--epochs", "many"}, {"--batch-size", "0"},
+      {"--lr", "-1"},        {"--momentum", "2"}, {"--model", "vgg"},   {"--dataset", "cifar"},
+      {"--comm", "mpi"},     {"--timeout", "0"},  {"--threads", "-1"},  {"--checkpoint", ""},
+      {"--max-steps", "-1"}, {"--seed", "x"},     {"--dtype", "int8"},
+  };
+  for (const std::vector<const char*>& arguments : mistakes) {
+    const absl::Status status = Parse(arguments).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << arguments[0];
+    const std::string message(status.message());
+    EXPECT_NE(message.find(arguments[0]), std::string::npos) << message;
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  }
+}
+
+TEST(OptionsTest, HelpShowsEachGroupAndEachDefault) {
+  const absl::StatusOr<Options> options = Parse({"--help"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  for (const char* group :
+       {"Data:", "Model:", "Training:", "Optimizer:", "Ranks:", "Checkpoints:", "Reports:"}) {
+    EXPECT_NE(options->help.find(group), std::string::npos) << group;
+  }
+  std::istringstream lines(options->help);
+  for (std::string line; std::getline(lines, line);) {
+    const bool flag = line.rfind("  --", 0) == 0;
+    if (!flag || line.find("--config") != std::string::npos) continue;
+    // Behind the flag, "=cnn"; or behind what a switch does, "[off]", which may be the next line.
+    if (line.find('=') != std::string::npos) continue;
+    if (line.find('[') == std::string::npos) {
+      ASSERT_TRUE(std::getline(lines, line));
+    }
+    EXPECT_NE(line.find('['), std::string::npos) << line;
+  }
+}
+
+TEST(OptionsTest, AFlagThatIsGivenTwiceMeansWhatWasSaidLast) {
+  const absl::StatusOr<Options> options = Parse({"--epochs", "3", "--no-eval", "--model", "mlp",
+                                                 "--epochs", "5", "--eval", "--model", "cnn"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->epochs, 5);
+  EXPECT_TRUE(options->evaluate);
+  EXPECT_EQ(options->model.kind, ModelKind::kCnn);
+}
+
+class ConfigTest : public testing::Test {
+ protected:
+  std::string Write(const std::string& text) const {
+    const std::string path = testing::TempDir() + "/train.toml";
+    std::ofstream{path} << text;
+    return path;
+  }
+};
+
+TEST_F(ConfigTest, AFileGivesWhatTheCommandLineDoesNot) {
+  const std::string path =
+      Write("epochs = 3\nmodel = \"mlp\"\nlr = 0.5\neval = false\ncheckpoint-dir = \"here\"\n");
+  const absl::StatusOr<Options> options = Parse({"--config", path.c_str(), "--lr", "0.25"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->epochs, 3);
+  EXPECT_EQ(options->model.kind, ModelKind::kMlp);
+  EXPECT_EQ(options->schedule.learning_rate, 0.25) << "the command line wins";
+  EXPECT_FALSE(options->evaluate);
+  EXPECT_EQ(options->checkpoint.directory, "here");
+}
+
+TEST_F(ConfigTest, AMistakeInTheFileIsOneSentence) {
+  for (const char* text : {"epoch = 3\n", "epochs = many\n", "model = \"vgg\"\n"}) {
+    const absl::Status status = Parse({"--config", Write(text).c_str()}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_EQ(status.message().find('\n'), absl::string_view::npos) << status;
+  }
+}
+
+TEST(OptionsTest, WhatDoesNotGoTogetherIsRefused) {
+  const std::vector<std::vector<const char*>> mistakes = {
+      {"--bf16", "--dtype", "float64"},
+      {"--dataset", "text"},
+      {"--parallel", "threads", "--accumulate", "2"},
+      {"--parallel", "average", "--checkpoint-dir", "d"},
+      {"--parallel", "average", "--sync-bn"},
+  };
+  for (const std::vector<const char*>& arguments : mistakes) {
+    EXPECT_EQ(Parse(arguments).status().code(), absl::StatusCode::kInvalidArgument) << arguments[1];
+  }
+}
+
+TEST(OptionsTest, GeneratedDataAreWhatTheModelTakes) {
+  EXPECT_EQ(Parse({"--dataset", "generated"})->data.kind, DataKind::kGenerated);
+  const absl::StatusOr<Options> gpt =
+      Parse({"--model", "gpt", "--dataset", "generated", "--context", "64", "--seed", "9"});
+  ASSERT_TRUE(gpt.ok()) << gpt.status();
+  EXPECT_EQ(gpt->data.kind, DataKind::kGeneratedText);
+  EXPECT_EQ(gpt->data.context, 64);
+  EXPECT_EQ(gpt->model.seed, 9u);
+  EXPECT_EQ(Parse({"--model", "mlp-large"})->model.hidden,
+            (std::vector<std::int64_t>{4096, 4096, 1024}));
+}
+
+TEST(OptionsTest, TheRanksMustShareTheBatchEvenly) {
+  EXPECT_TRUE(CheckBatchSize(250, 1).ok());
+  EXPECT_TRUE(CheckBatchSize(250, 5).ok());
+  EXPECT_EQ(CheckBatchSize(250, 4).message(),
+            "--batch-size 250 cannot be shared evenly by 4 ranks");
+}
+
+TEST(OptionsTest, ThreadsOfOneProcessAreAWorldOfOne) {
+  const absl::StatusOr<Options> options = Parse({"--parallel", "threads"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(CheckWorld(*options, 1).ok());
+  EXPECT_EQ(CheckWorld(*options, 2).message(),
+            "--parallel threads is one process, and this is a world of 2");
+}
+
+// Whether a run that goes on has the batch it began with is known when the checkpoint is read.
+TEST(OptionsTest, ARunWithCheckpointsMayHaveChangedItsWorld) {
+  const absl::StatusOr<Options> options = Parse({"--batch-size", "9", "--checkpoint-dir", "d"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(CheckWorld(*options, 2).ok());
+}
+
+}  // namespace
+}  // namespace muster::trainer

@@ -1,0 +1,51 @@
+#include "trainer/app/training/train_state.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::trainer {
+namespace {
+
+TrainState Some() {
+  return {.step = 70,
+          .epoch = 1,
+          .position = 256,
+          .epoch_loss = {1.5, 256},
+          .report_loss = {0.25, 128},
+          .seed = 0xFFFFFFFFFFFFFFFF,
+          .dataset_size = 2050,
+          .batch_size = 128,
+          .world_size = 2};
+}
+
+TEST(TrainStateTest, ComesBackFromACheckpointAsItWas) {
+  const absl::StatusOr<TrainState> back = ReadTrainState(TrainStateValue(Some()));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->step, 70);
+  EXPECT_EQ(back->epoch, 1);
+  EXPECT_EQ(back->position, 256);
+  EXPECT_EQ(back->epoch_loss.loss, 1.5);
+  EXPECT_EQ(back->report_loss.predictions, 128);
+  EXPECT_EQ(back->seed, 0xFFFFFFFFFFFFFFFF);
+  EXPECT_EQ(back->dataset_size, 2050);
+  EXPECT_EQ(back->batch_size, 128);
+  EXPECT_EQ(back->world_size, 2);
+}
+
+TEST(TrainStateTest, WhatCannotBeIsRefused) {
+  const auto message = [](const Value& value) {
+    return std::string(ReadTrainState(value).status().message());
+  };
+  EXPECT_EQ(message(Value()), "'step' is missing");
+  TrainState beyond = Some();
+  beyond.position = 2051;
+  EXPECT_EQ(message(TrainStateValue(beyond)), "its sampler's state contradicts itself");
+  TrainState negative = Some();
+  negative.epoch = -1;
+  EXPECT_EQ(message(TrainStateValue(negative)), "'epoch' is -1");
+  Dict typed = *TrainStateValue(Some()).dict();
+  typed.Set("batch_size", "128");
+  EXPECT_EQ(message(typed).rfind("'batch_size' is ", 0), 0u) << message(typed);
+}
+
+}  // namespace
+}  // namespace muster::trainer

@@ -1,0 +1,39 @@
+#include "trainer/worker/failure.h"
+
+#include <c10/util/Exception.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace muster::trainer {
+namespace {
+
+TEST(FailureTest, ALibTorchErrorKeepsTheStackItWasThrownWith) {
+  try {
+    TORCH_CHECK(false, "no such axis");
+  } catch (const std::exception& error) {
+    const absl::Status status = FailureOf("train", error);
+    EXPECT_EQ(status.message(), "train: no such axis");
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(StackOf(status).rfind("Exception raised from ", 0), 0u) << StackOf(status);
+  }
+}
+
+TEST(FailureTest, AnyOtherErrorHasTheStackOfWhoCaughtIt) {
+  const absl::Status status = FailureOf("", std::runtime_error("peer is gone\nand more"));
+  EXPECT_EQ(status.message(), "peer is gone");
+  EXPECT_EQ(StackOf(status).rfind("#0 ", 0), 0u) << StackOf(status);
+  EXPECT_NE(StackOf(status).find("failure_test"), std::string::npos) << StackOf(status);
+}
+
+TEST(FailureTest, AnInvalidArgumentIsTheUsersToMend) {
+  EXPECT_EQ(FailureOf("", std::invalid_argument("set the flag")).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(FailureTest, AStatusOfItsOwnHasNoStack) {
+  EXPECT_EQ(StackOf(absl::UnavailableError("disk full")), "");
+}
+
+}  // namespace
+}  // namespace muster::trainer

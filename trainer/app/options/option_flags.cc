@@ -1,0 +1,257 @@
+#include "trainer/app/options/option_flags.h"
+
+#include <CLI/CLI.hpp>
+
+#include <limits>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr auto kMany = std::numeric_limits<std::int64_t>::max();
+
+// Adds flags to one group of --help.
+class Group {
+ public:
+  Group(CLI::App& app, std::string name) : app_(app), name_(std::move(name)) {}
+
+  CLI::Option* Add(CLI::Option* option) const { return option->group(name_); }
+
+  template <typename Value>
+  CLI::Option* Text(const std::string& flag, Value& value, const std::string& description) const {
+    return Add(app_.add_option(flag, value, description)->capture_default_str());
+  }
+  // A file or directory that is not there unless it is asked for.
+  void Path(const std::string& flag, std::string& value, const std::string& description) const {
+    Add(app_.add_option(flag, value, description)->type_name("PATH")->default_str("none"));
+  }
+  template <typename Value, typename Bound>
+  void Number(const std::string& flag, Value& value, Bound low, Bound high,
+              const std::string& description) const {
+    CLI::Validator range = CLI::Range(static_cast<Value>(low), static_cast<Value>(high));
+    // The bounds are for the message; in --help they would hide what matters.
+    range.description("");
+    Text(flag, value, description)->check(range)->type_name("N");
+  }
+  void Switch(const std::string& flag, bool& value, const std::string& description) const {
+    Add(app_.add_flag(absl::StrCat("--", flag, ",!--no-", flag), value,
+                      absl::StrCat(description, value ? " [on]" : " [off]")));
+  }
+  // A word of `words`; `value` is the meaning of one of them.
+  template <typename Meaning>
+  void Choice(const std::string& flag, Meaning& value, const std::map<std::string, Meaning>& words,
+              const std::string& description) const {
+    std::string names;
+    std::string standing;
+    for (const auto& [word, meaning] : words) {
+      absl::StrAppend(&names, names.empty() ? "" : "|", word);
+      if (meaning == value) standing = word;
+    }
+    const auto check = [words, names](const std::string& text) {
+      return words.count(text) != 0 ? std::string() : absl::StrCat(text, " is not one of ", names);
+    };
+    Add(app_.add_option_function<std::string>(
+                flag, [&value, words](const std::string& text) { value = words.at(text); },
+                description)
+            ->check(CLI::Validator(check, ""))
+            ->type_name(names)
+            ->default_str(standing));
+  }
+
+ private:
+  CLI::App& app_;
+  const std::string name_;
+};
+
+void AddDataFlags(CLI::App& app, Options& o) {
+  const Group group(app, "Data");
+  group.Choice("--dataset", o.data.kind,
+               {{"idx", DataKind::kIdx},
+                {"cifar10", DataKind::kCifar10},
+                {"text", DataKind::kText},
+                {"generated", DataKind::kGenerated}},
+               "generated: made up, images or text as the model needs; else read --data");
+  group.Text("--data", o.data.path,
+             "Directory of (Fashion-)MNIST's four IDX files, plain or .gz; directory of CIFAR-10's "
+             "binary files; or any file, as text");
+  group.Number("--loader-threads", o.loader_threads, 0, 256,
+               "Threads that prepare batches ahead; 0: the training's own");
+  group.Switch("flip", o.data.augmentation.flip, "Mirror training images at random");
+  group.Number("--crop-padding", o.data.augmentation.crop_padding, 0, 16,
+               "Shift training images at random by up to this many pixels");
+}
+
+void AddModelFlags(CLI::App& app, Options& o, RawOptions& raw) {
+  const Group group(app, "Model");
+  // mlp-large is a size rather than a kind, hence by hand.
+  const std::string names = "cnn|gpt|mlp|mlp-large|resnet18";
+  static const std::map<std::string, ModelKind> kModels = {{"cnn", ModelKind::kCnn},
+                                                           {"gpt", ModelKind::kGpt},
+                                                           {"mlp", ModelKind::kMlp},
+                                                           {"mlp-large", ModelKind::kMlp},
+                                                           {"resnet18", ModelKind::kResNet18}};
+  group.Add(app.add_option_function<std::string>(
+                   "--model",
+                   [&o, &raw](const std::string& text) {
+                     o.model.kind = kModels.at(text);
+                     raw.large_mlp = text == "mlp-large";
+                   },
+                   "The network to train")
+                ->check(CLI::Validator(
+                    [names](const std::string& text) {
+                      return kModels.count(text) != 0
+                                 ? std::string()
+                                 : absl::StrCat(text, " is not one of ", names);
+                    },
+                    ""))
+                ->type_name(names)
+                ->default_str("cnn"));
+  group.Choice("--dtype", o.dtype,
+               {{"float32", c10::ScalarType::Float}, {"float64", c10::ScalarType::Double}},
+               "Type of the parameters");
+  group.Switch("bf16", o.bf16, "Compute in bfloat16 what allows it (autocast)");
+  group.Switch("channels-last", o.model.channels_last, "Keep images with their channels innermost");
+  group.Choice("--stem", o.model.stem,
+               {{"imagenet", ResNetStem::kImageNet}, {"small", ResNetStem::kSmall}},
+               "Of resnet18: torchvision's own, or one for images of some 32 pixels");
+  group.Number("--context", o.model.gpt.context, 1, 1 << 16, "Of gpt: bytes it looks back");
+  group.Number("--layers", o.model.gpt.layers, 1, 1000, "Of gpt: transformer blocks");
+  group.Number("--heads", o.model.gpt.heads, 1, 1000, "Of gpt: attention heads of a block");
+  group.Number("--width", o.model.gpt.width, 1, 1 << 16, "Of gpt: size of an embedding");
+}
+
+void AddTrainingFlags(CLI::App& app, Options& o) {
+  const Group group(app, "Training");
+  group.Number("--epochs", o.epochs, 1, 1'000'000, "Passes over the training samples");
+  group.Number("--batch-size", o.batch_size, std::int64_t{1}, std::int64_t{1} << 30,
+               "Samples in a step, over all ranks together");
+  group.Number("--accumulate", o.accumulate, 1, 1'000'000,
+               "Parts in which a rank computes its share of a batch, to save memory");
+  group.Number("--max-steps", o.max_steps, std::int64_t{0}, kMany,
+               "End after this many steps; 0: no limit");
+  group.Text("--seed", o.seed, "Seed of the parameters and of the order of the samples");
+  group.Switch("seed-per-rank", o.seed_per_rank,
+               "Let random numbers of the training (dropout) differ between ranks");
+  group.Add(app.add_flag("--eval,!--no-eval", o.evaluate,
+                         "Measure on the test samples after each epoch [on]"));
+  group.Number("--threads", o.threads, 0, 4096,
+               "Threads of each rank; 0: OMP_NUM_THREADS, or a share of the processors");
+}
+
+void AddOptimizerFlags(CLI::App& app, Options& o) {
+  const Group group(app, "Optimizer");
+  group.Choice("--algorithm", o.optimizer.kind,
+               {{"sgd", OptimizerKind::kSgd}, {"adamw", OptimizerKind::kAdamW}},
+               "What it computes");
+  group.Choice("--optimizer", o.optimizer.path,
+               {{"one-pass", OptimizerPath::kOnePass}, {"reference", OptimizerPath::kReference}},
+               "How: fast, or bit for bit as Python does");
+  group.Number("--lr", o.schedule.learning_rate, 0.0, 1e6, "Learning rate");
+  group.Number("--momentum", o.optimizer.momentum, 0.0, 1.0, "Of sgd");
+  group.Switch("nesterov", o.optimizer.nesterov, "Of sgd: Nesterov's momentum");
+  group.Number("--weight-decay", o.optimizer.weight_decay, 0.0, 1e6, "Weight decay");
+  group.Switch("decay-vectors", o.optimizer.decay_vectors,
+               "Let biases and normalization weights decay, too");
+  group.Choice("--schedule", o.schedule.kind,
+               {{"constant", ScheduleKind::kConstant},
+                {"step", ScheduleKind::kStep},
+                {"cosine", ScheduleKind::kCosine}},
+               "How the learning rate goes on after the warm-up");
+  group.Number("--warmup-steps", o.schedule.warmup_steps, std::int64_t{0}, kMany,
+               "Steps in which the learning rate rises to --lr");
+  group.Number("--lr-step-size", o.schedule.step_size, std::int64_t{1}, kMany,
+               "Of --schedule step: steps between two falls");
+  group.Number("--lr-gamma", o.schedule.gamma, 0.0, 1.0, "Of --schedule step: factor of a fall");
+  group.Number("--lr-min", o.schedule.minimum, 0.0, 1e6, "Of --schedule cosine: where it ends");
+  group.Number("--clip", o.clip_norm, 0.0, 1e9,
+               "Scale gradients down to this norm over all parameters; 0: never");
+}
+
+void AddParallelFlags(CLI::App& app, Options& o, RawOptions& raw) {
+  const Group group(app, "Ranks");
+  ParallelOptions& p = o.parallel;
+  group.Choice(
+      "--parallel", p.kind,
+      {{"ddp", Parallel::kDdp}, {"average", Parallel::kAverage}, {"threads", Parallel::kThreads}},
+      "Average gradients; average parameters; or replicas in threads of one process");
+  group.Choice(
+      "--comm", p.comm,
+      {{"auto", Comm::kAuto}, {"gloo", Comm::kGloo}, {"nccl", Comm::kNccl}, {"shm", Comm::kShm}},
+      "How ranks exchange gradients; shm: shared memory inside a host");
+  group.Number("--timeout", raw.timeout_seconds, 1, 1'000'000, "Seconds to wait for another rank");
+  group.Switch("sync-bn", p.sync_batch_norm, "Normalize batches over all ranks together");
+  group.Choice(
+      "--comm-hook", p.ddp.comm_hook,
+      {{"none", CommHook::kNone}, {"fp16", CommHook::kFloat16}, {"bf16", CommHook::kBFloat16}},
+      "What gradients are turned into on their way");
+  group.Number("--bucket-mb", p.ddp.bucket_cap_mb, 0.001, 1e6, "Gradients sent at a time");
+  group.Number("--first-bucket-mb", p.ddp.first_bucket_mb, 0.001, 1e6, "Those sent first");
+  group.Switch("bucket-view", p.ddp.gradient_as_bucket_view, "Let gradients be views of buckets");
+  group.Switch("find-unused-parameters", p.ddp.find_unused_parameters,
+               "Look in each step which parameters have no gradient");
+  group.Switch("static-graph", p.ddp.static_graph, "All steps use the same parameters alike");
+  group.Switch("broadcast-buffers", p.ddp.broadcast_buffers,
+               "Make buffers those of rank 0 before each step");
+  group.Number("--average-every", p.average_every, std::int64_t{1}, kMany,
+               "Of --parallel average: steps between two averages");
+  group.Number("--replicas", p.replicas, 1, 1024, "Of --parallel threads: how many");
+}
+
+void AddCheckpointFlags(CLI::App& app, Options& o) {
+  const Group group(app, "Checkpoints");
+  CheckpointOptions& c = o.checkpoint;
+  group.Text("--checkpoint", c.final_path, "Where rank 0 writes the state dict at the end");
+  group.Path("--export", c.export_path, "Where it writes the parameters as safetensors, too");
+  group.Path("--checkpoint-dir", c.directory, "Directory of checkpoints to go on from");
+  group.Number("--checkpoint-every", c.every_steps, std::int64_t{0}, kMany,
+               "Steps between two of them; 0: one after each epoch only");
+  group.Number("--keep", c.keep, 1, 1'000'000, "How many of them stay");
+  group.Text("--resume", c.resume,
+             "auto: go on from the newest in --checkpoint-dir, if any; none: begin anew; or the "
+             "file to go on from");
+  group.Choice("--on-resize", c.on_resize,
+               {{"keep-batch", OnResize::kKeepBatch}, {"scale-batch", OnResize::kScaleBatch}},
+               "With another number of ranks than before: the batch of all of them stays, or that "
+               "of each");
+  group.Path("--init-from", c.init_from,
+             "Take the first parameters from a state dict, a checkpoint or a .safetensors file");
+  group.Switch("init-strict", c.init.strict, "All names and shapes of it must fit");
+  group.Choice("--init-prefix", c.init.prefix,
+               {{"auto", ModulePrefix::kAutomatic},
+                {"add", ModulePrefix::kAdd},
+                {"strip", ModulePrefix::kStrip},
+                {"as-is", ModulePrefix::kAsIs}},
+               "What to do about \"module.\" ahead of names");
+}
+
+void AddReportFlags(CLI::App& app, Options& o) {
+  const Group group(app, "Reports");
+  ReportOptions& r = o.report;
+  group.Number("--report-every", r.every_steps, std::int64_t{0}, kMany,
+               "Steps between two reports; 0: twenty in an epoch");
+  group.Path("--loss-log", r.loss_log, "Where rank 0 writes each step's loss");
+  group.Path("--metrics", r.metrics, "Where rank 0 writes a JSON object for each report");
+  group.Path("--tensorboard", r.tensorboard,
+             "Directory where rank 0 writes events for TensorBoard");
+  group.Path("--trace", r.trace, "Where a Chrome trace of every rank is written");
+  group.Number("--trace-steps", r.trace_steps, std::int64_t{1}, kMany,
+               "Steps in it, from the first");
+  group.Switch("profile", r.profile, "Show at the end where the time went");
+}
+
+}  // namespace
+
+void AddFlags(CLI::App& app, Options& options, RawOptions& raw) {
+  AddDataFlags(app, options);
+  AddModelFlags(app, options, raw);
+  AddTrainingFlags(app, options);
+  AddOptimizerFlags(app, options);
+  AddParallelFlags(app, options, raw);
+  AddCheckpointFlags(app, options);
+  AddReportFlags(app, options);
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,105 @@
+#include "trainer/app/options/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "trainer/app/options/option_flags.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr char kDescription[] =
+    "Trains a network, alone or as one of the ranks that a launcher started.\n"
+    "`muster-train compare --help` is about comparing ways to share the work.";
+
+// What two flags say together.
+absl::Status CheckTogether(const Options& options) {
+  const auto mistake = [](const std::string& sentence) {
+    return absl::InvalidArgumentError(sentence);
+  };
+  const bool path_matters =
+      options.data.kind == DataKind::kCifar10 || options.data.kind == DataKind::kText;
+  if (path_matters && options.data.path == DataOptions().path) {
+    return mistake("--dataset cifar10 and text need --data");
+  }
+  if (options.checkpoint.final_path.empty()) return mistake("--checkpoint is empty");
+  if (options.checkpoint.resume.empty()) return mistake("--resume is empty");
+  if (options.bf16 && options.dtype != c10::ScalarType::Float) {
+    return mistake("--bf16 needs --dtype float32");
+  }
+  if (options.parallel.kind == Parallel::kThreads && options.accumulate > 1) {
+    return mistake("--parallel threads has no --accumulate");
+  }
+  if (options.parallel.kind != Parallel::kDdp && !options.checkpoint.directory.empty()) {
+    return mistake(
+        "--checkpoint-dir needs --parallel ddp: the other ways are there to be compared");
+  }
+  if (options.parallel.kind != Parallel::kDdp && options.parallel.sync_batch_norm) {
+    return mistake("--sync-bn needs --parallel ddp");
+  }
+  absl::Status schedule = CheckSchedule(options.schedule);
+  // The cosine's length is not known yet, and what is there is a default.
+  if (options.schedule.kind == ScheduleKind::kCosine) schedule = absl::OkStatus();
+  return schedule;
+}
+
+}  // namespace
+
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
+  Options options;
+  RawOptions raw;
+  raw.timeout_seconds = options.parallel.timeout.count();
+
+  CLI::App app(kDescription, "muster-train");
+  app.get_formatter()->column_width(40);
+  app.set_help_flag("-h,--help", "Show this and end");
+  app.set_config("--config", "", "A file with a line flag=value for each (INI or TOML)")
+      ->type_name("PATH");
+  // A flag that is given twice, by a script and by a person, means what was said last.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  AddFlags(app, options, raw);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    options.help = app.help();
+    return options;
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(absl::StrCat(error.what(), "; --help lists the flags"));
+  }
+  options.parallel.timeout = std::chrono::seconds(raw.timeout_seconds);
+  if (raw.large_mlp) options.model.hidden = {4096, 4096, 1024};
+  if (options.data.kind == DataKind::kGenerated && options.model.kind == ModelKind::kGpt) {
+    options.data.kind = DataKind::kGeneratedText;
+  }
+  options.model.seed = options.seed;
+  options.data.seed = options.seed;
+  options.data.augmentation.seed = options.seed;
+  options.data.context = options.model.gpt.context;
+  if (const absl::Status status = CheckTogether(options); !status.ok()) return status;
+  return options;
+}
+
+absl::Status CheckBatchSize(std::int64_t batch_size, int world_size) {
+  if (batch_size % world_size == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--batch-size ", batch_size, " cannot be shared evenly by ", world_size, " ranks"));
+}
+
+absl::Status CheckWorld(const Options& options, int world_size) {
+  if (options.parallel.kind == Parallel::kThreads && world_size > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--parallel threads is one process, and this is a world of ", world_size));
+  }
+  // A run that goes on may have another world than the one it was begun in; whether this one does
+  // is found out later.
+  if (!options.checkpoint.directory.empty()) return absl::OkStatus();
+  return CheckBatchSize(options.batch_size, world_size);
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,19 @@
+// What is said before the first step.
+#pragma once
+
+#include <string>
+
+#include "trainer/app/options/options.h"
+#include "trainer/comm/process_group.h"
+#include "trainer/worker/environment.h"
+
+namespace muster::trainer {
+
+// The first line, before anything that takes time: "muster-train: cnn on idx (/usr/share/...), rank
+// 0 of 2, 1 thread each, BLAS 118 GFLOP/s".
+std::string StartLine(const Options& options, const Environment& env, int threads, double gflops);
+
+// The second, when the ranks have met: "shm on cpu (shared memory: 2 ranks on one host)".
+std::string JoinedLine(const ProcessGroup& group);
+
+}  // namespace muster::trainer

@@ -1,0 +1,34 @@
+#include "trainer/app/reports/summary.h"
+
+#include "absl/strings/str_format.h"
+
+namespace muster::trainer {
+
+std::string FormatSummary(const Summary& summary) {
+  std::string text = absl::StrFormat(
+      "world size     %d (%s)\n"
+      "restarts       %d\n",
+      summary.world_size, summary.comm, summary.restart_count);
+  if (summary.resumed_step > 0) {
+    absl::StrAppendFormat(&text, "resumed        after step %d\n", summary.resumed_step);
+  }
+  absl::StrAppendFormat(&text,
+                        "epochs         %d (%d steps of %d %s)\n"
+                        "train loss     %.4f (mean of the last epoch)\n",
+                        summary.epochs, summary.steps, summary.batch_size, summary.unit,
+                        summary.train_loss);
+  if (summary.test_loss) absl::StrAppendFormat(&text, "test loss      %.4f\n", *summary.test_loss);
+  const std::string accuracy = summary.test_accuracy
+                                   ? absl::StrFormat("%.2f %%", *summary.test_accuracy * 100)
+                                   : "not measured";
+  absl::StrAppendFormat(&text, "test accuracy  %s\nspeed          %.0f %s/s\n", accuracy,
+                        summary.samples_per_second, summary.unit);
+  if (summary.moved_bytes_per_step > 0) {
+    absl::StrAppendFormat(&text, "traffic        %.3f MB sent by each rank in a step\n",
+                          summary.moved_bytes_per_step / 1e6);
+  }
+  absl::StrAppendFormat(&text, "checkpoint     %s\n", summary.checkpoint);
+  return text;
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,244 @@
+#include "trainer/app/training/epoch.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/string_view.h"
+
+#include "trainer/app/training/cadence.h"
+#include "trainer/app/training/snapshot.h"
+#include "trainer/data/loading/batch_loader.h"
+#include "trainer/data/loading/global_order.h"
+#include "trainer/io/rng_state.h"
+#include "trainer/optim/clip.h"
+#include "trainer/optim/schedule.h"
+#include "trainer/worker/stop_signal.h"
+
+namespace muster::trainer {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::int64_t kReportsPerEpoch = 20;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// One epoch under way. The steps are each rank's own; now and then all ranks agree on what became
+// of them, and only then is anything shown, written or decided.
+class EpochRun {
+ public:
+  explicit EpochRun(Session& session)
+      : s_(session),
+        order_(session.state.dataset_size, session.options.seed, session.state.epoch),
+        began_at_(session.state.position),
+        steps_before_((began_at_ + session.state.batch_size - 1) / session.state.batch_size),
+        start_(Clock::now()),
+        agreed_(start_) {}
+
+  absl::StatusOr<EpochEnd> Run();
+
+ private:
+  struct StepLoss {
+    std::int64_t step;
+    LossSum mine;  // with the predictions of all ranks
+  };
+
+  std::vector<RankBatch> Plans() const;
+  void TakeStep(const LoadedBatch& batch);
+  bool Every(std::int64_t steps) const { return steps > 0 && s_.state.step % steps == 0; }
+  // Returns whether a rank was told to stop.
+  bool Agree();
+  void Show();
+  void Report();
+
+  Session& s_;
+  const GlobalOrder order_;
+  const std::int64_t began_at_;      // position
+  const std::int64_t steps_before_;  // of this epoch, in earlier runs
+  const Clock::time_point start_;
+
+  std::int64_t steps_ = 0;  // of this run in this epoch
+  std::int64_t planned_ = 0;
+  double gradient_norm_ = 0;  // of the last step, when gradients are clipped
+  std::vector<StepLoss> since_agreed_;
+  Clock::time_point agreed_;
+  Cadence cadence_;
+  LossSum since_shown_;
+};
+
+// This rank's part of each step that is left, until the limit.
+std::vector<RankBatch> EpochRun::Plans() const {
+  std::vector<RankBatch> plans =
+      order_.From(s_.state.position, s_.state.batch_size, s_.env.rank, s_.env.world_size);
+  if (s_.options.max_steps > 0) {
+    const std::int64_t left = std::max<std::int64_t>(0, s_.options.max_steps - s_.state.step);
+    if (left < static_cast<std::int64_t>(plans.size()))
+      plans.resize(static_cast<std::size_t>(left));
+  }
+  return plans;
+}
+
+absl::StatusOr<EpochEnd> EpochRun::Run() {
+  std::vector<RankBatch> plans = Plans();
+  planned_ = static_cast<std::int64_t>(plans.size());
+  const std::int64_t epoch_steps =
+      (s_.state.dataset_size + s_.state.batch_size - 1) / s_.state.batch_size;
+  const std::int64_t report_every = s_.options.report.every_steps > 0
+                                        ? s_.options.report.every_steps
+                                        : std::max<std::int64_t>(1, epoch_steps / kReportsPerEpoch);
+  const bool saves = !s_.options.checkpoint.directory.empty();
+  s_.model->SetTraining(true);
+  if (began_at_ == 0) s_.state.epoch_loss = {};
+  BatchLoader loader(
+      s_.data.train, std::move(plans),
+      {.epoch = s_.state.epoch, .train = true, .threads = s_.options.loader_threads});
+
+  bool stop = false;
+  while (!stop && steps_ < planned_) {
+    s_.phases.Enter(Phase::kData);
+    absl::StatusOr<std::optional<LoadedBatch>> batch = loader.Next();
+    if (!batch.ok()) return batch.status();
+    TakeStep(**batch);
+
+    const bool last = steps_ == planned_;
+    const bool report = Every(report_every) || last;
+    // After the last step another checkpoint follows, when the epoch has been evaluated.
+    const bool save = saves && Every(s_.options.checkpoint.every_steps) && !last;
+    if (!report && !save && static_cast<std::int64_t>(since_agreed_.size()) < cadence_.interval()) {
+      continue;
+    }
+    stop = Agree();
+    if (s_.leads()) Show();
+    if (report) Report();
+    if (s_.leads()) {
+      const absl::Status written = s_.reporter->Flush();
+      if (!written.ok()) return written;
+    }
+    if (save && !stop) {
+      const absl::Status saved = SaveCheckpoint(s_);
+      if (!saved.ok()) return saved;
+    }
+  }
+  s_.train_seconds += SecondsSince(start_);
+  s_.trained_samples += s_.state.position - began_at_;
+  if (stop) return EpochEnd::kStopped;
+  return s_.state.position == s_.state.dataset_size ? EpochEnd::kWhole : EpochEnd::kLimit;
+}
+
+void EpochRun::TakeStep(const LoadedBatch& batch) {
+  for (const NamedTensor& parameter : s_.parameters) parameter.tensor.mutable_grad().reset();
+  const double loss = s_.strategy->ForwardBackward(batch);
+  s_.phases.Enter(Phase::kOptimizer);
+  if (s_.options.clip_norm > 0) {
+    gradient_norm_ = ClipGradientNorm(s_.parameters, s_.options.clip_norm);
+  }
+  s_.optimizer->Step(LearningRateAt(s_.options.schedule, s_.state.step));
+  s_.strategy->AfterStep();
+  s_.phases.Enter(Phase::kOther);
+
+  ++steps_;
+  ++s_.state.step;
+  s_.state.position = batch.plan.end_position;
+  s_.beats.Send(s_.state.step);
+  const std::int64_t predictions = batch.plan.global * PredictionsPerSample(batch.data);
+  since_agreed_.push_back({s_.state.step, {loss, static_cast<double>(predictions)}});
+  if (s_.recorder && s_.state.step - s_.resumed_step == s_.options.report.trace_steps) {
+    s_.recorder.reset();
+    s_.phases.RecordTo(nullptr);
+  }
+}
+
+bool EpochRun::Agree() {
+  std::vector<double> values;
+  for (const StepLoss& step : since_agreed_) values.push_back(step.mine.loss);
+  values.push_back(StopAsked() ? 1 : 0);
+  values.push_back(SecondsSince(agreed_) / static_cast<double>(since_agreed_.size()));
+  const std::vector<double> sums = s_.group.Sum(values);
+  agreed_ = Clock::now();
+
+  // Step by step, so that the sums do not depend on when the ranks agree.
+  for (std::size_t i = 0; i < since_agreed_.size(); ++i) {
+    const LossSum all = {sums[i], since_agreed_[i].mine.predictions};
+    s_.state.epoch_loss += all;
+    s_.state.report_loss += all;
+    since_shown_ += all;
+    if (s_.leads()) s_.reporter->StepLoss(since_agreed_[i].step, all.mean());
+  }
+  const std::size_t steps = std::exchange(since_agreed_, {}).size();
+  cadence_.OnAgreed(sums[steps + 1] / s_.env.world_size);
+  return sums[steps] > 0;
+}
+
+void EpochRun::Show() {
+  const double seconds = SecondsSince(start_);
+  const bool shown = s_.progress.Show(
+      {.epoch = static_cast<int>(s_.state.epoch) + 1,
+       .epochs = s_.options.epochs,
+       .step = steps_before_ + steps_,
+       .steps = steps_before_ + planned_,
+       .loss = since_shown_.mean(),
+       .samples_per_second = static_cast<double>(s_.state.position - began_at_) / seconds,
+       .unit = s_.unit(),
+       .seconds_left = seconds / static_cast<double>(steps_) *
+                       static_cast<double>(s_.total_steps - s_.state.step)});
+  if (shown) since_shown_ = {};
+}
+
+void EpochRun::Report() {
+  const LossSum loss = std::exchange(s_.state.report_loss, {});
+  if (!s_.leads()) return;
+  Scalars scalars = {.step = s_.state.step, .unix_seconds = UnixSeconds(), .values = {}};
+  scalars.values = {
+      {"epoch", static_cast<double>(s_.state.epoch) +
+                    static_cast<double>(s_.state.position) / static_cast<double>(order_.size())},
+      {"train/loss", loss.mean()},
+      {"train/learning_rate", LearningRateAt(s_.options.schedule, s_.state.step - 1)},
+      {"train/samples_per_second",
+       static_cast<double>(s_.state.position - began_at_) / SecondsSince(start_)}};
+  if (s_.options.clip_norm > 0) scalars.values.emplace_back("train/gradient_norm", gradient_norm_);
+  s_.reporter->Report(scalars);
+}
+
+}  // namespace
+
+absl::StatusOr<EpochEnd> TrainEpoch(Session& session) {
+  return EpochRun(session).Run();
+}
+
+absl::Status SaveCheckpoint(Session& s) {
+  if (s.options.checkpoint.directory.empty() || s.saved_step == s.state.step) {
+    return absl::OkStatus();
+  }
+  const at::Tensor rng = CpuRngState();
+  // In base 64: what is gathered is text.
+  const std::string mine = absl::Base64Escape(absl::string_view(
+      static_cast<const char*>(rng.data_ptr()), static_cast<std::size_t>(rng.numel())));
+  std::vector<std::string> all = s.group.Gather(mine, mine.size());
+  for (std::string& state : all) {
+    std::string bytes;
+    if (!absl::Base64Unescape(state, &bytes)) {
+      return absl::InternalError("checkpoint: a rank's random numbers are not base 64");
+    }
+    state = std::move(bytes);
+  }
+  s.saved_step = s.state.step;
+  if (!s.leads()) return absl::OkStatus();
+  // Logs first: they may say more than the checkpoint knows, and never less.
+  absl::Status status = s.reporter->Flush();
+  if (!status.ok()) return status;
+  const double lr = LearningRateAt(s.options.schedule, s.state.step);
+  const Value snapshot =
+      TakeSnapshot({*s.model, *s.optimizer, s.state}, ModelName(s.options.model.kind), lr, all);
+  const auto saved = s.checkpoints->Save(s.state.step, snapshot);
+  s.beats.Send(s.state.step);
+  return saved.status();
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,153 @@
+#include "trainer/app/training/session.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "trainer/app/training/broadcast.h"
+#include "trainer/app/training/resume.h"
+#include "trainer/app/training/snapshot.h"
+#include "trainer/compat/torch_compat.h"
+#include "trainer/optim/schedule.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr std::size_t kMostTraceEvents = 500'000;  // about 60 MB
+
+std::int64_t CeilDiv(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// How many steps will have been done when the training ends.
+std::int64_t TotalSteps(const Options& options, const TrainState& state) {
+  std::int64_t total = state.step;
+  if (state.epoch < options.epochs) {
+    const std::int64_t left = state.dataset_size - state.position;
+    total += CeilDiv(left, state.batch_size) +
+             (options.epochs - state.epoch - 1) * CeilDiv(state.dataset_size, state.batch_size);
+  }
+  return options.max_steps > 0 ? std::min(total, std::max(options.max_steps, state.step)) : total;
+}
+
+}  // namespace
+
+Session::Session(const Options& options, const Environment& env, Splits data, ProcessGroup& group,
+                 Progress& progress)
+    : options(options),
+      env(env),
+      data(std::move(data)),
+      group(group),
+      progress(progress),
+      beats(env.beat_socket, env.rank),
+      trace(kMostTraceEvents) {}
+
+const char* Session::unit() const {
+  return data.train->shape().kind == DataShape::Kind::kText ? "windows" : "images";
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Make(const Options& options,
+                                                       const Environment& env, Splits data,
+                                                       ProcessGroup& group, Progress& progress) {
+  auto session = std::make_unique<Session>(options, env, std::move(data), group, progress);
+  absl::Status status = session->MakeParts();
+  if (!status.ok()) return status;
+  return session;
+}
+
+absl::Status Session::MakeParts() {
+  beats.Send(0);
+  absl::Status status = FitModelToData(data.train->shape(), &options.model);
+  if (!status.ok()) return status;
+  auto made = MakeModel(options.model);
+  if (!made.ok()) return made.status();
+  model = *std::move(made);
+  model->MoveTo(group.device(), options.dtype);
+  parameters = model->Parameters();
+  options.optimizer.interpolate_mean = compat::kAdamWInterpolatesMean;
+  options.optimizer.root_is_power = compat::kAdamWRootIsPower;
+  auto made_optimizer = MakeOptimizer(options.optimizer, parameters);
+  if (!made_optimizer.ok()) return made_optimizer.status();
+  optimizer = *std::move(made_optimizer);
+
+  state.seed = options.seed;
+  state.dataset_size = data.train->size();
+  if (options.seed_per_rank) at::manual_seed(options.seed + static_cast<std::uint64_t>(env.rank));
+  status = GoOnOrInit();
+  if (!status.ok()) return status;
+  resumed_step = state.step;
+  total_steps = TotalSteps(options, state);
+  options.schedule.total_steps = std::max<std::int64_t>(1, total_steps);
+  status = CheckSchedule(options.schedule);
+  if (!status.ok()) return status;
+
+  strategy = MakeStrategy({options, *model, group, phases});
+  if (leads()) {
+    if (!options.checkpoint.directory.empty()) {
+      auto opened =
+          CheckpointDirectory::Open(options.checkpoint.directory, options.checkpoint.keep);
+      if (!opened.ok()) return opened.status();
+      checkpoints = *std::move(opened);
+    }
+    auto opened = Reporter::Open(options.report, resumed_step);
+    if (!opened.ok()) return opened.status();
+    reporter = *std::move(opened);
+  }
+  if (!options.report.trace.empty()) {
+    recorder = std::make_unique<TraceRecorder>(trace);
+    phases.RecordTo(&trace);
+  }
+  return absl::OkStatus();
+}
+
+// Takes the state of a checkpoint, or else the first parameters that were asked for.
+absl::Status Session::GoOnOrInit() {
+  const auto found = FindResumable(options.checkpoint, group);
+  if (!found.ok()) return found.status();
+  if (found->has_value()) {
+    const Resumable& resumable = **found;
+    for (const std::string& warning : resumable.warnings) progress.Say(warning);
+    const absl::Status status = PutBack(resumable.snapshot, ModelName(options.model.kind), env.rank,
+                                        env.world_size, {*model, *optimizer, state});
+    if (!status.ok()) {
+      return absl::Status(status.code(),
+                          absl::StrCat("resume from ", resumable.path, ": ", status.message()));
+    }
+    if (leads()) {
+      progress.Say(absl::StrCat("resuming from ", resumable.path, ": step ", state.step, ", epoch ",
+                                state.epoch + 1, ", ", state.position, " of ", state.dataset_size,
+                                " ", unit()));
+    }
+    beats.Send(state.step);
+    const TrainState before = state;
+    return SettleBatch(&before);
+  }
+  const auto loaded =
+      FromRankZero(leads() ? InitFrom(options.checkpoint, *model) : std::string(), group);
+  if (!loaded.ok()) return loaded.status();
+  if (leads() && !loaded->empty()) progress.Say(*loaded);
+  return SettleBatch(nullptr);
+}
+
+// Decides the batch of this run; `before` is the state of the checkpoint, or null.
+absl::Status Session::SettleBatch(const TrainState* before) {
+  state.batch_size = options.batch_size;
+  state.world_size = env.world_size;
+  if (before == nullptr) return CheckBatchSize(state.batch_size, env.world_size);
+  if (before->world_size == env.world_size) return absl::OkStatus();
+  // With the batch kept, ranks may have uneven parts of it: a run that lost a node goes on.
+  if (options.checkpoint.on_resize == OnResize::kScaleBatch) {
+    const std::int64_t share = CeilDiv(before->batch_size, before->world_size);
+    state.batch_size = share * env.world_size;
+  }
+  if (leads()) {
+    progress.Say(absl::StrCat("the world had ", before->world_size, " ranks and has ",
+                              env.world_size, ": steps of ", state.batch_size, " ", unit()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster::trainer

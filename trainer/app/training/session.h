@@ -1,0 +1,85 @@
+// Everything one rank trains with.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "trainer/app/options/options.h"
+#include "trainer/app/reports/progress.h"
+#include "trainer/app/reports/reporter.h"
+#include "trainer/app/training/strategy.h"
+#include "trainer/app/training/train_state.h"
+#include "trainer/comm/process_group.h"
+#include "trainer/data/dataset.h"
+#include "trainer/io/checkpoint_directory.h"
+#include "trainer/models/model.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/telemetry/phase_tracker.h"
+#include "trainer/telemetry/trace_file.h"
+#include "trainer/telemetry/trace_recorder.h"
+#include "trainer/worker/beat.h"
+#include "trainer/worker/environment.h"
+
+namespace muster::trainer {
+
+// The parts, in the order in which they rest on one another. What each rank has is the same but for
+// its place, and for what only rank 0 has. One thread.
+struct Session {
+  // Makes the model, the same on every rank, and goes on from a checkpoint if there is one to go on
+  // from. `group` and `progress` must outlive the session. kInvalidArgument, on all ranks alike,
+  // when model, data and checkpoint do not fit together; kUnavailable when a file cannot be read.
+  // Throws what c10d throws.
+  static absl::StatusOr<std::unique_ptr<Session>> Make(const Options& options,
+                                                       const Environment& env, Splits data,
+                                                       ProcessGroup& group, Progress& progress);
+
+  Session(const Options& options, const Environment& env, Splits data, ProcessGroup& group,
+          Progress& progress);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  bool leads() const { return env.rank == 0; }
+  // What a sample is called.
+  const char* unit() const;
+  // Whether --max-steps are done.
+  bool limit_reached() const { return options.max_steps > 0 && state.step >= options.max_steps; }
+
+  Options options;  // with what the data has decided
+  const Environment env;
+  const Splits data;
+  ProcessGroup& group;
+  Progress& progress;
+  BeatSender beats;
+
+  TraceBuffer trace;
+  std::unique_ptr<TraceRecorder> recorder;  // while steps are traced
+  PhaseTracker phases;
+
+  std::unique_ptr<Model> model;
+  std::vector<NamedTensor> parameters;  // the model's
+  std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<Strategy> strategy;
+  TrainState state;
+  std::int64_t resumed_step = 0;
+  std::int64_t total_steps = 0;  // when all is done
+
+  std::optional<CheckpointDirectory> checkpoints;  // on rank 0, when there is to be one
+  std::int64_t saved_step = -1;                    // of the newest checkpoint of this run
+  std::unique_ptr<Reporter> reporter;              // on rank 0
+
+  // Of this run: what the speed is computed from.
+  double train_seconds = 0;
+  std::int64_t trained_samples = 0;  // over all ranks
+
+ private:
+  absl::Status MakeParts();
+  absl::Status GoOnOrInit();
+  absl::Status SettleBatch(const TrainState* before);
+};
+
+}  // namespace muster::trainer

@@ -1,0 +1,92 @@
+#include "trainer/app/training/snapshot.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "trainer/app/training/optimizer_value.h"
+#include "trainer/data/loading/augmentation.h"
+#include "trainer/io/rng_state.h"
+#include "trainer/io/state_dict.h"
+
+namespace muster::trainer {
+namespace {
+
+absl::Status Mistake(const std::string& what) {
+  return absl::InvalidArgumentError(what);
+}
+
+at::Tensor BytesTensor(const std::string& bytes) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
+  return tensor;
+}
+
+absl::Status PutBackRng(const Value* rng, int rank, const TrainState& before, int world_size) {
+  if (before.world_size != world_size) {
+    // Random numbers of a rank that was not there cannot go on; these do not depend on chance.
+    at::manual_seed(MixedBits(before.seed, before.step, rank));
+    return absl::OkStatus();
+  }
+  const auto place = static_cast<std::size_t>(rank);
+  if (rng == nullptr || rng->list() == nullptr || rng->list()->size() <= place ||
+      (*rng->list())[place].tensor() == nullptr) {
+    return Mistake(absl::StrCat("it has no state of rank ", rank, "'s random numbers"));
+  }
+  return SetCpuRngState(*(*rng->list())[place].tensor());
+}
+
+}  // namespace
+
+Value TakeSnapshot(const Trained& trained, const std::string& model_name, double lr,
+                   const std::vector<std::string>& rng) {
+  Dict scheduler;
+  scheduler.Set("last_epoch", trained.state.step);
+  scheduler.Set("_last_lr", Value::List{lr});
+  Value::List states;
+  for (const std::string& state : rng) states.emplace_back(BytesTensor(state));
+
+  Dict snapshot;
+  snapshot.Set("model", StateDictValue(trained.model.StateDict()));
+  snapshot.Set("optimizer", OptimizerStateValue(trained.optimizer.State(lr)));
+  snapshot.Set("scheduler", std::move(scheduler));
+  snapshot.Set("sampler", TrainStateValue(trained.state));
+  snapshot.Set("rng", std::move(states));
+  snapshot.Set("model_name", model_name);
+  return snapshot;
+}
+
+absl::Status PutBack(const Value& snapshot, const std::string& model_name, int rank, int world_size,
+                     const Trained& trained) {
+  const absl::StatusOr<std::string> name = snapshot.GetString("model_name");
+  const Value* model = snapshot.Find("model");
+  const Value* optimizer = snapshot.Find("optimizer");
+  const Value* sampler = snapshot.Find("sampler");
+  if (!name.ok() || model == nullptr || optimizer == nullptr || sampler == nullptr) {
+    return Mistake("it is no checkpoint of muster-train; --init-from takes parameters alone");
+  }
+  if (*name != model_name) return Mistake(absl::StrCat("it is of --model ", *name));
+  const absl::StatusOr<TrainState> before = ReadTrainState(*sampler);
+  if (!before.ok()) return before.status();
+  if (before->seed != trained.state.seed) {
+    return Mistake(absl::StrCat("it is of --seed ", before->seed));
+  }
+  if (before->dataset_size != trained.state.dataset_size) {
+    return Mistake(absl::StrCat("it is of a data set of ", before->dataset_size, " samples, and ",
+                                trained.state.dataset_size, " are here"));
+  }
+  const auto loaded = LoadStateDict(*model, trained.model.StateDict());
+  if (!loaded.ok()) return loaded.status();
+  const absl::StatusOr<OptimizerState> optimizer_state = ReadOptimizerState(*optimizer);
+  if (!optimizer_state.ok()) return optimizer_state.status();
+  absl::Status status = trained.optimizer.Load(*optimizer_state);
+  if (status.ok()) status = PutBackRng(snapshot.Find("rng"), rank, *before, world_size);
+  if (status.ok()) trained.state = *before;
+  return status;
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,91 @@
+#include "trainer/app/training/train_state.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::trainer {
+namespace {
+
+Value LossSumValue(const LossSum& sum) {
+  Dict dict;
+  dict.Set("loss", sum.loss);
+  dict.Set("predictions", sum.predictions);
+  return dict;
+}
+
+// Reads entries of one dict, and keeps the first complaint.
+class Reader {
+ public:
+  explicit Reader(const Value& value) : value_(value) {}
+
+  std::int64_t Whole(const std::string& key) {
+    const absl::StatusOr<std::int64_t> number = Keep(value_.GetInt(key));
+    if (number.ok() && *number < 0) {
+      Complain(absl::InvalidArgumentError(absl::StrCat("'", key, "' is ", *number)));
+    }
+    return number.value_or(0);
+  }
+  LossSum Losses(const std::string& key) {
+    const Value* entry = value_.Find(key);
+    if (entry == nullptr) {
+      Complain(absl::InvalidArgumentError(absl::StrCat("'", key, "' is missing")));
+      return {};
+    }
+    return {Keep(entry->GetFloat("loss")).value_or(0),
+            Keep(entry->GetFloat("predictions")).value_or(0)};
+  }
+
+  const absl::Status& status() const { return status_; }
+
+ private:
+  template <typename T>
+  absl::StatusOr<T> Keep(absl::StatusOr<T> result) {
+    if (!result.ok()) Complain(result.status());
+    return result;
+  }
+  void Complain(const absl::Status& status) {
+    if (status_.ok()) status_ = status;
+  }
+
+  const Value& value_;
+  absl::Status status_;
+};
+
+}  // namespace
+
+Value TrainStateValue(const TrainState& state) {
+  Dict dict;
+  dict.Set("step", state.step);
+  dict.Set("epoch", state.epoch);
+  dict.Set("position", state.position);
+  dict.Set("epoch_loss", LossSumValue(state.epoch_loss));
+  dict.Set("report_loss", LossSumValue(state.report_loss));
+  // Python's integers have no sign bit of their own, ours do: the bits stay.
+  dict.Set("seed", static_cast<std::int64_t>(state.seed));
+  dict.Set("dataset_size", state.dataset_size);
+  dict.Set("batch_size", state.batch_size);
+  dict.Set("world_size", static_cast<std::int64_t>(state.world_size));
+  return dict;
+}
+
+absl::StatusOr<TrainState> ReadTrainState(const Value& value) {
+  Reader reader(value);
+  TrainState state;
+  state.step = reader.Whole("step");
+  state.epoch = reader.Whole("epoch");
+  state.position = reader.Whole("position");
+  state.epoch_loss = reader.Losses("epoch_loss");
+  state.report_loss = reader.Losses("report_loss");
+  state.seed = static_cast<std::uint64_t>(value.GetInt("seed").value_or(0));
+  state.dataset_size = reader.Whole("dataset_size");
+  state.batch_size = reader.Whole("batch_size");
+  state.world_size = static_cast<int>(reader.Whole("world_size"));
+  if (!reader.status().ok()) return reader.status();
+  if (state.position > state.dataset_size || state.batch_size < 1 || state.world_size < 1) {
+    return absl::InvalidArgumentError("its sampler's state contradicts itself");
+  }
+  return state;
+}
+
+}  // namespace muster::trainer

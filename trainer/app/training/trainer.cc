@@ -1,0 +1,202 @@
+#include "trainer/app/training/trainer.h"
+
+#include <exception>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "trainer/app/training/epoch.h"
+#include "trainer/app/training/evaluation.h"
+#include "trainer/io/safetensors.h"
+#include "trainer/io/state_dict.h"
+#include "trainer/io/torch_file.h"
+#include "trainer/worker/failure.h"
+#include "trainer/worker/stop_signal.h"
+
+namespace muster::trainer {
+namespace {
+
+// What the training came to.
+struct Outcome {
+  bool stopped = false;
+  std::optional<Evaluation> evaluation;  // the last one
+};
+
+// Measures and tells. nullopt when a rank was told to stop meanwhile.
+absl::StatusOr<std::optional<Evaluation>> Measure(Session& s) {
+  s.strategy->Finish();
+  const auto on_batch = [&s] {
+    s.beats.Send(s.state.step);  // no step, but progress
+    return StopAsked();
+  };
+  const auto measured = Evaluate(s.data.test, s.options, *s.model, s.group, on_batch);
+  if (!measured.ok() || !measured->has_value() || !s.leads()) return measured;
+  const Evaluation& evaluation = **measured;
+  s.reporter->Report(
+      {.step = s.state.step,
+       .unix_seconds = UnixSeconds(),
+       .values = {{"test/loss", evaluation.loss}, {"test/accuracy", evaluation.accuracy}}});
+  if (s.options.epochs > 1) {
+    s.progress.Say(absl::StrFormat("epoch %d/%d: test accuracy %.2f %%, test loss %.4f",
+                                   s.state.epoch + 1, s.options.epochs, evaluation.accuracy * 100,
+                                   evaluation.loss));
+  }
+  return measured;
+}
+
+// All epochs that are left.
+absl::StatusOr<Outcome> TrainAll(Session& s) {
+  Outcome outcome;
+  bool measured = false;
+  while (s.state.epoch < s.options.epochs && !s.limit_reached()) {
+    const absl::StatusOr<EpochEnd> end = TrainEpoch(s);
+    if (!end.ok()) return end.status();
+    outcome.stopped = *end == EpochEnd::kStopped;
+    if (!outcome.stopped && s.options.evaluate) {
+      const auto evaluation = Measure(s);
+      if (!evaluation.ok()) return evaluation.status();
+      outcome.stopped = !evaluation->has_value();
+      if (!outcome.stopped) outcome.evaluation = *evaluation;
+      measured = true;
+    }
+    // An epoch whose test was broken off is not over: the run that goes on measures it again.
+    if (*end == EpochEnd::kWhole && !outcome.stopped) {
+      ++s.state.epoch;
+      s.state.position = 0;
+    }
+    const absl::Status saved = SaveCheckpoint(s);
+    if (!saved.ok()) return saved;
+    if (outcome.stopped) return outcome;
+  }
+  // A run that found nothing left to train still says how good its model is.
+  if (s.options.evaluate && !measured) {
+    const auto evaluation = Measure(s);
+    if (!evaluation.ok()) return evaluation.status();
+    outcome.stopped = !evaluation->has_value();
+    if (!outcome.stopped) outcome.evaluation = *evaluation;
+  }
+  return outcome;
+}
+
+// The parameters, where other programs find them. On rank 0.
+absl::Status WriteModel(const Session& s) {
+  const std::vector<NamedTensor> tensors = s.model->StateDict();
+  absl::Status status = WriteTorchFile(StateDictValue(tensors), s.options.checkpoint.final_path);
+  if (status.ok() && !s.options.checkpoint.export_path.empty()) {
+    status = WriteSafetensors({.tensors = tensors, .metadata = {{"format", "pt"}}},
+                              s.options.checkpoint.export_path);
+  }
+  return status;
+}
+
+// Each rank's part of the trace, put together by rank 0 as far as it sees them.
+absl::Status WriteTrace(Session& s) {
+  s.recorder.reset();
+  s.phases.RecordTo(nullptr);
+  const std::string& path = s.options.report.trace;
+  const absl::Status written = s.trace.Write(TracePart(path, s.env.rank), s.env.rank);
+  if (!written.ok()) return written;
+  s.group.Barrier();
+  if (!s.leads()) return absl::OkStatus();
+  const absl::StatusOr<int> found = MergeTraceParts(path, s.env.world_size);
+  if (!found.ok()) return found.status();
+  if (*found < s.env.world_size) {
+    s.progress.Say(absl::StrCat("the trace has ", *found, " of ", s.env.world_size,
+                                " ranks: those of other hosts are in ", path, ".rankN there"));
+  }
+  if (s.trace.dropped() > 0) {
+    s.progress.Say(absl::StrCat("the trace is full: ", s.trace.dropped(), " events are not in it"));
+  }
+  return absl::OkStatus();
+}
+
+void SayProfile(Session& s) {
+  s.phases.Enter(Phase::kOther);
+  const std::int64_t steps = std::max<std::int64_t>(1, s.state.step - s.resumed_step);
+  s.progress.Say(FormatPhases(s.phases.clock(), steps));
+  const std::optional<DdpTimings> timings = s.strategy->timings();
+  if (!timings) return;
+  s.progress.Say(absl::StrFormat(
+      "DDP, ms of a step: forward %.3f, backward %.3f, communication %.3f (%.3f of it within "
+      "backward), %d buckets",
+      timings->forward_ms, timings->backward_ms, timings->communication_ms, timings->overlap_ms,
+      timings->bucket_bytes.size()));
+}
+
+Summary Summarize(const Session& s, const Outcome& outcome) {
+  Summary summary;
+  summary.world_size = s.env.world_size;
+  summary.comm = CommName(s.group.comm());
+  summary.restart_count = s.env.restart_count;
+  summary.resumed_step = s.resumed_step;
+  summary.epochs = static_cast<int>(s.state.epoch) + (s.state.position > 0 ? 1 : 0);
+  summary.steps = s.state.step;
+  summary.batch_size = s.state.batch_size;
+  summary.unit = s.unit();
+  summary.train_loss = s.state.epoch_loss.mean();
+  if (outcome.evaluation) {
+    summary.test_loss = outcome.evaluation->loss;
+    summary.test_accuracy = outcome.evaluation->accuracy;
+  }
+  if (s.train_seconds > 0) {
+    summary.samples_per_second = static_cast<double>(s.trained_samples) / s.train_seconds;
+  }
+  summary.moved_bytes_per_step = s.strategy->traffic().moved_bytes_per_step();
+  summary.stopped = outcome.stopped;
+  summary.checkpoint = s.options.checkpoint.final_path;
+  if (outcome.stopped)
+    summary.checkpoint = s.checkpoints ? s.checkpoints->PathOf(s.state.step) : "";
+  return summary;
+}
+
+// The last line of the metrics: what whoever compares runs reads.
+absl::Status ReportSummary(Session& s, const Summary& summary) {
+  std::int64_t bytes = 0;
+  for (const NamedTensor& parameter : s.parameters) bytes += parameter.tensor.nbytes();
+  s.reporter->Report({.step = s.state.step,
+                      .unix_seconds = UnixSeconds(),
+                      .values = {{"summary/train_loss", summary.train_loss},
+                                 {"summary/samples_per_second", summary.samples_per_second},
+                                 {"summary/moved_bytes_per_step", summary.moved_bytes_per_step},
+                                 {"summary/model_bytes", static_cast<double>(bytes)}}});
+  return s.reporter->Flush();
+}
+
+absl::StatusOr<Summary> TrainAndWrite(Session& s) {
+  const absl::StatusOr<Outcome> outcome = TrainAll(s);
+  if (!outcome.ok()) return outcome.status();
+  if (!outcome->stopped) s.strategy->Finish();
+  const Summary summary = Summarize(s, *outcome);
+  absl::Status status;
+  if (!s.options.report.trace.empty()) status = WriteTrace(s);
+  if (status.ok() && s.leads()) {
+    if (s.options.report.profile) SayProfile(s);
+    status = ReportSummary(s, summary);
+    if (status.ok() && !outcome->stopped) status = WriteModel(s);
+  }
+  if (!status.ok()) return status;
+  // Nobody reports success before the files are there, and rank 0, which may serve the store,
+  // leaves with the others.
+  s.group.Barrier();
+  return summary;
+}
+
+}  // namespace
+
+absl::StatusOr<Summary> Train(Session& session) {
+  const auto attempt = [&session] {
+    return absl::StrCat("training stopped in epoch ", session.state.epoch + 1, " after step ",
+                        session.state.step);
+  };
+  try {
+    return TrainAndWrite(session);
+  } catch (const std::exception& error) {
+    // Gloo's words for a connection that ended; they name an address that means nothing to anybody.
+    const bool lost = absl::StrContains(error.what(), "by peer");
+    return FailureOf(absl::StrCat(attempt(), lost ? ": another rank is gone" : ""), error);
+  }
+}
+
+}  // namespace muster::trainer

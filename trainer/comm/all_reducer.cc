@@ -1,0 +1,189 @@
+#include "trainer/comm/all_reducer.h"
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "trainer/comm/shm_all_reduce.h"
+#include "trainer/compat/torch_compat.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr std::size_t kLine = 64;
+// Below this a piece costs more waiting than copying.
+constexpr std::size_t kSmallestWindow = std::size_t{64} << 10;
+constexpr std::size_t kMessageBytes = 512;
+// Others on the host wait for the leader, which waits for other hosts: let the leader's error come
+// first.
+constexpr std::chrono::seconds kLeadersAdvantage(5);
+
+[[noreturn]] void Throw(const absl::Status& status) {
+  throw std::runtime_error(std::string(status.message()));
+}
+
+ElementType TypeOf(const at::Tensor& tensor) {
+  switch (tensor.scalar_type()) {
+    case at::kFloat:
+      return ElementType::kFloat;
+    case at::kDouble:
+      return ElementType::kDouble;
+    case at::kHalf:
+      return ElementType::kHalf;
+    case at::kBFloat16:
+      return ElementType::kBFloat16;
+    default:
+      throw std::runtime_error(absl::StrCat("all-reduce: tensors of type ",
+                                            c10::toString(tensor.scalar_type()),
+                                            " cannot be averaged"));
+  }
+}
+
+// What a ring of `ranks` sends from each (see parallel/traffic.h).
+std::int64_t RingBytes(std::int64_t ranks, const at::Tensor& tensor) {
+  return 2 * (ranks - 1) * static_cast<std::int64_t>(tensor.nbytes()) / ranks;
+}
+
+// Sums in place over the ranks of `group`. Gloo would add halves up in half precision, and some
+// versions of it know no bfloat16, so those travel as float.
+void SumOver(const compat::Group& group, at::Tensor& tensor, std::int64_t& moved_bytes) {
+  const bool widen = tensor.is_cpu() && tensor.element_size() < 4;
+  std::vector<at::Tensor> tensors = {widen ? tensor.to(at::kFloat) : tensor};
+  group->allreduce(tensors)->wait();
+  if (widen) tensor.copy_(tensors[0]);
+  moved_bytes += RingBytes(group->getSize(), tensors[0]);
+}
+
+// The window for pieces of tensors of up to `largest_bytes`: smaller when /dev/shm is small, of
+// which others get half. When even the smallest does not fit, making the segment will say so.
+std::size_t WindowBytes(int members, std::size_t largest_bytes, const ShmOptions& options) {
+  std::size_t window = std::max(kSmallestWindow, std::min(largest_bytes, options.piece_bytes));
+  window = (window + kLine - 1) / kLine * kLine;
+  while (window >= 2 * kSmallestWindow &&
+         ShmAllReduce::SegmentBytes(members, window) > ShmSegment::Free() / 2) {
+    window = window / 2 / kLine * kLine;
+  }
+  return window;
+}
+
+// Throws the first sentence that is not empty, on all ranks alike.
+void ThrowFirst(const std::vector<std::string>& sentences) {
+  for (std::size_t rank = 0; rank < sentences.size(); ++rank) {
+    if (!sentences[rank].empty()) {
+      throw std::runtime_error(absl::StrCat("rank ", rank, ": ", sentences[rank]));
+    }
+  }
+}
+
+}  // namespace
+
+struct AllReducer::Parts {
+  explicit Parts(ProcessGroup& group) : group(group) {}
+
+  // Each host's leader makes a segment and tells its handle, and the others of the host open it.
+  void Share(std::size_t largest_bytes, const ShmOptions& options);
+
+  ProcessGroup& group;
+  compat::Group leaders;              // on leaders, when there are several hosts
+  std::unique_ptr<ShmAllReduce> shm;  // with kShm
+  std::int64_t sent_bytes = 0;        // by c10d
+};
+
+void AllReducer::Parts::Share(std::size_t largest_bytes, const ShmOptions& options) {
+  const HostLayout& layout = group.layout();
+  const int members = static_cast<int>(layout.local_ranks.size());
+  absl::StatusOr<ShmSegment> segment = absl::UnknownError("not opened");
+  std::size_t window = 0;
+  std::string handle;
+  std::string trouble;
+  if (layout.leads()) {
+    window = WindowBytes(members, largest_bytes, options);
+    segment = ShmSegment::Create(ShmAllReduce::SegmentBytes(members, window));
+    if (segment.ok()) {
+      handle = absl::StrCat(window, " ", segment->handle());
+    } else {
+      trouble = std::string(segment.status().message());
+    }
+  }
+  ThrowFirst(group.Gather(trouble, kMessageBytes));
+  const std::vector<std::string> handles = group.Gather(handle, kMessageBytes);
+  if (!layout.leads()) {
+    const std::vector<std::string> told =
+        absl::StrSplit(handles[static_cast<std::size_t>(layout.local_ranks[0])], ' ');
+    std::uint64_t size = 0;
+    if (told.size() == 2 && absl::SimpleAtoi(told[0], &size)) {
+      window = size;
+      segment = ShmSegment::Open(told[1]);
+    }
+    if (!segment.ok()) trouble = std::string(segment.status().message());
+  }
+  ThrowFirst(group.Gather(trouble, kMessageBytes));
+
+  // All have it: from here on nobody else can get at it.
+  segment->Withdraw();
+  const auto advantage = layout.hosts > 1 ? kLeadersAdvantage : std::chrono::seconds(0);
+  shm = std::make_unique<ShmAllReduce>(*std::move(segment), window,
+                                       ShmBarrier::Options{.member = layout.local_index,
+                                                           .ranks = layout.local_ranks,
+                                                           .timeout = group.timeout() + advantage,
+                                                           .stopped_grace = options.stopped_grace});
+}
+
+AllReducer::AllReducer(ProcessGroup& group, std::size_t largest_bytes, const ShmOptions& options)
+    : parts_(std::make_unique<Parts>(group)) {
+  if (group.comm() != Comm::kShm) return;
+  parts_->Share(largest_bytes, options);
+  const HostLayout& layout = group.layout();
+  // Every rank counts, so that the leaders agree on the name.
+  static std::atomic<int> made = 0;
+  const int number = made++;
+  if (layout.hosts > 1 && layout.leads()) {
+    parts_->leaders =
+        group.MakeGlooGroup(absl::StrCat("leaders/", number), layout.host, layout.hosts);
+  }
+}
+
+AllReducer::~AllReducer() = default;
+
+void AllReducer::Sum(at::Tensor& tensor, double scale, Waiting waiting) {
+  const at::NoGradGuard no_grad;
+  Parts& p = *parts_;
+  if (!p.shm) {
+    SumOver(p.group.group(), tensor, p.sent_bytes);
+    if (scale != 1.0) tensor.mul_(scale);
+    return;
+  }
+  const ElementType type = TypeOf(tensor);
+  auto* const data = static_cast<std::byte*>(tensor.data_ptr());
+  const auto count = static_cast<std::size_t>(tensor.numel());
+  if (p.group.layout().hosts == 1) {
+    if (auto status = p.shm->AllReduce(type, data, count, scale, waiting); !status.ok()) {
+      Throw(status);
+    }
+    return;
+  }
+  if (auto status = p.shm->Reduce(type, data, count, scale); !status.ok()) Throw(status);
+  if (p.leaders) {
+    try {
+      SumOver(p.leaders, tensor, p.sent_bytes);
+    } catch (...) {
+      p.shm->Leave();  // the others of this host need not wait for the time to be over
+      throw;
+    }
+  }
+  if (auto status = p.shm->Broadcast(data, tensor.nbytes()); !status.ok()) Throw(status);
+}
+
+std::int64_t AllReducer::moved_bytes() const {
+  return parts_->sent_bytes + (parts_->shm ? parts_->shm->moved_bytes() : 0);
+}
+
+}  // namespace muster::trainer

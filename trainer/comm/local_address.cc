@@ -1,0 +1,56 @@
+#include "trainer/comm/local_address.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster::trainer {
+namespace {
+
+// The source address of a UDP socket connected to `peer`, as text; nullopt with errno set when
+// there is no route. Connecting a UDP socket only chooses a route.
+std::optional<std::string> SourceAddress(const addrinfo& peer) {
+  const int fd = socket(peer.ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return std::nullopt;
+  sockaddr_storage local{};
+  socklen_t length = sizeof(local);
+  auto* address = reinterpret_cast<sockaddr*>(&local);
+  const bool found =
+      connect(fd, peer.ai_addr, peer.ai_addrlen) == 0 && getsockname(fd, address, &length) == 0;
+  const int error = errno;
+  close(fd);
+  errno = error;
+  char text[NI_MAXHOST];
+  if (!found || getnameinfo(address, length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) != 0) {
+    return std::nullopt;
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> LocalAddressTowards(const std::string& host, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* found = nullptr;
+  const int code = getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found);
+  if (code != 0) {
+    return absl::UnavailableError(absl::StrCat("resolve ", host, ": ", gai_strerror(code)));
+  }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> addresses(found, freeaddrinfo);
+  for (const addrinfo* peer = found; peer != nullptr; peer = peer->ai_next) {
+    if (std::optional<std::string> source = SourceAddress(*peer)) return *std::move(source);
+  }
+  return absl::UnavailableError(
+      absl::StrCat("find the address that leads to ", host, ": ", std::strerror(errno)));
+}
+
+}  // namespace muster::trainer

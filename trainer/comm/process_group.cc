@@ -1,0 +1,207 @@
+#include "trainer/comm/process_group.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/cuda.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "trainer/comm/local_address.h"
+#include "trainer/comm/shm_segment.h"
+#include "trainer/compat/torch_compat.h"
+#include "trainer/worker/one_line.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr std::size_t kSentenceBytes = 300;
+
+std::string ArrivalKey(int rank) {
+  return absl::StrCat("arrived/", rank);
+}
+
+// The ranks that never reached `store`, as a phrase; empty when there are none or the store does
+// not answer.
+std::string WhoIsMissing(const compat::Store& store, int size) {
+  std::vector<int> missing;
+  try {
+    for (int rank = 0; rank < size; ++rank) {
+      if (!store->check({ArrivalKey(rank)})) missing.push_back(rank);
+    }
+  } catch (const std::exception&) {
+    return "";
+  }
+  if (missing.empty()) return "";
+  return absl::StrCat(missing.size() == 1 ? "rank " : "ranks ", absl::StrJoin(missing, ", "),
+                      " did not arrive; ");
+}
+
+// The first rank that cannot share memory with its host's leader and why, as a sentence; empty when
+// all can. Only tried with the least there is; how much will be needed is known once there is a
+// model.
+std::string ShmTrouble(ProcessGroup& group) {
+  const HostLayout& layout = group.layout();
+  absl::StatusOr<ShmSegment> segment = absl::UnavailableError("");
+  if (layout.leads()) segment = ShmSegment::Create(1);
+  const std::vector<std::string> handles =
+      group.Gather(layout.leads() && segment.ok() ? segment->handle() : "", kSentenceBytes);
+  const std::string& handle = handles[static_cast<std::size_t>(layout.local_ranks[0])];
+  // Without a handle there is nothing to say here: the leader says why.
+  if (!layout.leads() && !handle.empty()) segment = ShmSegment::Open(handle);
+  const std::vector<std::string> all =
+      group.Gather(std::string(segment.status().message()), kSentenceBytes);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (!all[rank].empty()) return absl::StrCat("rank ", rank, ": ", all[rank]);
+  }
+  return "";
+}
+
+}  // namespace
+
+// The group is declared last: it goes first, while the store it uses is still there.
+struct ProcessGroup::Joined {
+  compat::Store server;   // the connection to the store, and on rank 0 the store itself
+  compat::Store store;    // the part of it that belongs to this round
+  std::string interface;  // what Gloo's sockets are bound to: this, or the address
+  std::string address;
+  compat::Group group;
+};
+
+ProcessGroup::ProcessGroup(const Environment& env, std::chrono::milliseconds timeout,
+                           const at::Device& device, std::unique_ptr<Joined> joined)
+    : rank_(env.rank),
+      size_(env.world_size),
+      timeout_(timeout),
+      device_(device),
+      joined_(std::move(joined)) {}
+
+ProcessGroup::~ProcessGroup() = default;
+
+absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Join(
+    const Environment& env, Comm asked, std::chrono::milliseconds timeout) {
+  const GpuFacts gpus = {.has_nccl = compat::kHasNccl,
+                         .visible = static_cast<int>(torch::cuda::device_count()),
+                         .local_rank = env.local_rank};
+  const absl::StatusOr<bool> nccl = PicksNccl(asked, gpus);
+  if (!nccl.ok()) return nccl.status();
+  const bool alone = env.world_size == 1;
+  const at::Device device =
+      *nccl ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(env.local_rank))
+            : at::Device(at::kCPU);
+  // Whatever is put on "the" GPU from now on is put on this rank's, and not on the first one.
+  if (*nccl) c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
+
+  auto joined = std::make_unique<Joined>();
+  joined->interface = alone ? "" : env.gloo_interface;
+  // Gloo would listen on whatever address the host's name resolves to, which others may not reach.
+  joined->address = "127.0.0.1";
+  if (!alone && !*nccl && env.gloo_interface.empty()) {
+    absl::StatusOr<std::string> found = LocalAddressTowards(env.master_addr, env.master_port);
+    if (!found.ok()) return found.status();
+    joined->address = *std::move(found);
+  }
+  try {
+    if (alone) {
+      joined->server = c10::make_intrusive<c10d::HashStore>();
+    } else {
+      const bool serve = env.rank == 0 && !env.agent_store;
+      joined->server = compat::OpenTcpStore(env.master_addr, env.master_port, serve, timeout);
+    }
+    // A store that outlives a restart still holds the addresses of those who were there before it.
+    joined->store = c10::make_intrusive<c10d::PrefixStore>(
+        absl::StrCat("muster-train/", env.restart_count), joined->server);
+    joined->store->set(ArrivalKey(env.rank), std::vector<std::uint8_t>{1});
+    joined->group = *nccl ? compat::JoinNcclGroup(joined->store, env.rank, env.world_size, timeout,
+                                                  env.local_rank)
+                          : compat::JoinGlooGroup(joined->store, env.rank, env.world_size, timeout,
+                                                  joined->interface, joined->address);
+  } catch (const std::exception& error) {
+    const std::string why = OneLine(error);
+    if (!joined->server && absl::StrContains(why, "Address already in use")) {
+      return absl::UnavailableError(absl::StrCat("serve the store at ", env.master_addr, ":",
+                                                 env.master_port, ": address already in use"));
+    }
+    const std::string missing = joined->store ? WhoIsMissing(joined->store, env.world_size) : "";
+    return absl::UnavailableError(absl::StrCat("join the process group of ", env.world_size, " at ",
+                                               env.master_addr, ":", env.master_port, ": ", missing,
+                                               why));
+  }
+  std::unique_ptr<ProcessGroup> group(new ProcessGroup(env, timeout, device, std::move(joined)));
+  try {
+    absl::StatusOr<CommChoice> choice = group->Choose(asked, *nccl);
+    if (!choice.ok()) return choice.status();
+    group->choice_ = *std::move(choice);
+  } catch (const std::exception& error) {
+    // A rank is gone again, and then the destructors of c10d may wait for it.
+    static_cast<void>(group.release());
+    return absl::UnavailableError(
+        absl::StrCat("ask the ", env.world_size, " ranks where they are: ", OneLine(error)));
+  }
+  return group;
+}
+
+absl::StatusOr<CommChoice> ProcessGroup::Choose(Comm asked, bool nccl) {
+  if (nccl) {
+    std::vector<std::string> hosts;
+    for (int rank = 0; rank < size_; ++rank) hosts.push_back(absl::StrCat(rank));
+    layout_ = LayOutHosts(hosts, rank_);
+    const auto gpus = torch::cuda::device_count();
+    return CommChoice{
+        Comm::kNccl,
+        absl::StrCat("NCCL: ", gpus, gpus == 1 ? " GPU is visible" : " GPUs are visible")};
+  }
+  layout_ = LayOutHosts(Gather(HostId(), kHostIdBytes), rank_);
+  const bool ask = asked == Comm::kShm || (asked == Comm::kAuto && layout_.smallest > 1);
+  return PickComm(asked, layout_, ask ? ShmTrouble(*this) : "");
+}
+
+std::vector<double> ProcessGroup::Sum(const std::vector<double>& values) {
+  std::vector<at::Tensor> tensors = {at::tensor(values, at::kDouble).to(device_)};
+  joined_->group->allreduce(tensors)->wait();
+  const at::Tensor sums = tensors[0].cpu();
+  const auto* first = sums.data_ptr<double>();
+  return std::vector<double>(first, first + sums.numel());
+}
+
+std::vector<std::string> ProcessGroup::Gather(const std::string& mine, std::size_t most) {
+  const auto width = static_cast<std::int64_t>(most);
+  const at::Tensor own = at::zeros({width}, at::kByte);
+  std::memcpy(own.data_ptr(), mine.data(), std::min(mine.size(), most));
+  std::vector<std::vector<at::Tensor>> all(1);
+  for (int rank = 0; rank < size_; ++rank) all[0].push_back(at::empty_like(own).to(device_));
+  std::vector<at::Tensor> input = {own.to(device_)};
+  joined_->group->allgather(all, input)->wait();
+  std::vector<std::string> texts;
+  for (const at::Tensor& text : all[0]) {
+    const at::Tensor here = text.cpu();
+    const auto* first = static_cast<const char*>(here.data_ptr());
+    texts.emplace_back(first, strnlen(first, most));
+  }
+  return texts;
+}
+
+void ProcessGroup::Barrier() {
+  Sum({0});
+}
+
+c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroup::MakeGlooGroup(const std::string& name,
+                                                                   int place, int ranks) {
+  return compat::JoinGlooGroup(c10::make_intrusive<c10d::PrefixStore>(name, joined_->store), place,
+                               ranks, timeout_, joined_->interface, joined_->address);
+}
+
+const c10::intrusive_ptr<c10d::ProcessGroup>& ProcessGroup::group() const {
+  return joined_->group;
+}
+
+}  // namespace muster::trainer

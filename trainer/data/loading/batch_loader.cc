@@ -1,0 +1,128 @@
+#include "trainer/data/loading/batch_loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "trainer/worker/one_line.h"
+
+namespace muster::trainer {
+
+// The state that Next() and the threads share. Three tickets say where it stands: consumed_ (the
+// batch Next() gives next) <= drawn_ (the one a thread takes next) <= consumed_ + queue. A slot
+// belongs to the thread that drew its ticket until it is filled, then to Next().
+class BatchLoader::Pipeline {
+ public:
+  Pipeline(std::shared_ptr<const Dataset> dataset, std::vector<RankBatch> batches,
+           const BatchLoaderOptions& options)
+      : dataset_(std::move(dataset)),
+        batches_(std::move(batches)),
+        options_(options),
+        slots_(static_cast<std::size_t>(std::max(options.queue, 1))) {
+    try {
+      for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
+    } catch (...) {
+      Stop();  // those that did start must not outlive what they work on
+      throw;
+    }
+  }
+
+  ~Pipeline() { Stop(); }
+
+  absl::StatusOr<std::optional<LoadedBatch>> Next() {
+    std::unique_lock lock(mutex_);
+    if (consumed_ == batches_.size()) return std::nullopt;
+    const std::size_t ticket = consumed_;
+    if (threads_.empty()) {
+      ++consumed_;
+      return Gather(ticket);
+    }
+    Slot& slot = slots_[ticket % slots_.size()];
+    filled_.wait(lock, [&] { return slot.has_value(); });
+    absl::StatusOr<LoadedBatch> batch = *std::move(slot);
+    slot.reset();
+    ++consumed_;
+    lock.unlock();
+    room_.notify_one();
+    if (!batch.ok()) return batch.status();
+    return *std::move(batch);
+  }
+
+ private:
+  using Slot = std::optional<absl::StatusOr<LoadedBatch>>;
+
+  void Work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      room_.wait(lock, [&] {
+        return stopping_ || drawn_ == batches_.size() || drawn_ < consumed_ + slots_.size();
+      });
+      if (stopping_ || drawn_ == batches_.size()) {
+        // What woke this thread may have been meant for one that has the same to find out.
+        room_.notify_one();
+        return;
+      }
+      const std::size_t ticket = drawn_++;
+      lock.unlock();
+      absl::StatusOr<LoadedBatch> batch = Gather(ticket);
+      lock.lock();
+      slots_[ticket % slots_.size()].emplace(std::move(batch));
+      filled_.notify_one();
+    }
+  }
+
+  // Touches nothing but its own entry of batches_, so no lock is needed.
+  absl::StatusOr<LoadedBatch> Gather(std::size_t ticket) {
+    try {
+      LoadedBatch batch;
+      batch.data = dataset_->Gather(batches_[ticket].indices, options_.epoch, options_.train);
+      batch.plan = std::move(batches_[ticket]);
+      return batch;
+    } catch (const std::exception& error) {
+      return absl::UnavailableError(absl::StrCat("gather batch ", ticket + 1, " of ",
+                                                 batches_.size(), " of epoch ", options_.epoch + 1,
+                                                 ": ", OneLine(error)));
+    }
+  }
+
+  void Stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    room_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  const std::shared_ptr<const Dataset> dataset_;
+  std::vector<RankBatch> batches_;
+  const BatchLoaderOptions options_;
+
+  std::mutex mutex_;
+  std::condition_variable room_;    // for threads: a ticket can be drawn, or there is no more work
+  std::condition_variable filled_;  // for Next(): a slot was filled
+  std::vector<Slot> slots_;
+  std::size_t consumed_ = 0;
+  std::size_t drawn_ = 0;
+  bool stopping_ = false;
+
+  std::vector<std::thread> threads_;  // last, as it uses all the others
+};
+
+BatchLoader::BatchLoader(std::shared_ptr<const Dataset> dataset, std::vector<RankBatch> batches,
+                         const BatchLoaderOptions& options)
+    : pipeline_(std::make_unique<Pipeline>(std::move(dataset), std::move(batches), options)) {}
+
+BatchLoader::~BatchLoader() = default;
+
+absl::StatusOr<std::optional<LoadedBatch>> BatchLoader::Next() {
+  return pipeline_->Next();
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,181 @@
+// A tree of plain Python values, as a pickle holds it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster::trainer {
+
+// In the order of BasicValue's alternatives.
+enum class ValueKind { kNone, kBool, kInt, kFloat, kString, kTensor, kList, kTuple, kDict };
+
+// What Python calls it: "None", "bool", "int", "float", "str", "Tensor", "list", "tuple", "dict".
+const char* PythonName(ValueKind kind);
+
+// The key of a dict. Python's bool, float and tuple keys are not among what a checkpoint needs.
+using ValueKey = std::variant<std::string, std::int64_t>;
+
+// "'name'" or "7", for messages.
+std::string ToString(const ValueKey& key);
+
+template <typename Tensor>
+class BasicValue;
+
+// A dict in the order of insertion, with each key once. Finding is linear: who looks up many keys
+// of a large dict makes an index.
+template <typename Tensor>
+class BasicDict {
+ public:
+  using Item = std::pair<ValueKey, BasicValue<Tensor>>;
+
+  // `ordered`: a collections.OrderedDict rather than a dict.
+  explicit BasicDict(bool ordered = false) : ordered_(ordered) {}
+
+  bool ordered() const { return ordered_; }
+  std::size_t size() const { return items_.size(); }
+  auto begin() const { return items_.begin(); }
+  auto end() const { return items_.end(); }
+
+  // Null when there is none. The pointer is good until the dict changes.
+  const BasicValue<Tensor>* Find(const ValueKey& key) const;
+  // Puts `value` in the place of the one with this key, else at the end.
+  void Set(ValueKey key, BasicValue<Tensor> value);
+  // The same for a key that is not there yet, as the caller knows; does not look.
+  void Append(ValueKey key, BasicValue<Tensor> value);
+
+ private:
+  bool ordered_;
+  std::vector<Item> items_;
+};
+
+// None, a bool, an int of 64 bits, a float, a str, a tensor, or a list, tuple or dict of such
+// values. A value like std::vector: copied deeply (but a tensor shares its elements), free of
+// threads. What a tensor is depends on who uses the tree: at::Tensor in trainer/io/value.h, a place
+// in a file in trainer/io/pickle/stored_value.h.
+template <typename Tensor>
+class BasicValue {
+ public:
+  using List = std::vector<BasicValue>;
+  using Dict = BasicDict<Tensor>;
+
+  BasicValue() = default;  // None
+  BasicValue(bool value) : data_(value) {}
+  BasicValue(int value) : data_(std::int64_t{value}) {}
+  BasicValue(std::int64_t value) : data_(value) {}
+  BasicValue(double value) : data_(value) {}
+  BasicValue(const char* value) : data_(std::string(value)) {}
+  BasicValue(std::string value) : data_(std::move(value)) {}
+  BasicValue(Tensor value) : data_(std::move(value)) {}
+  BasicValue(List value) : data_(std::move(value)) {}
+  BasicValue(Dict value) : data_(std::move(value)) {}
+  static BasicValue Tuple(List items) {
+    BasicValue tuple;
+    tuple.data_ = TupleItems{std::move(items)};
+    return tuple;
+  }
+  template <typename T>
+  BasicValue(T*) = delete;  // or it would be a bool
+
+  ValueKind kind() const { return static_cast<ValueKind>(data_.index()); }
+  bool is_none() const { return kind() == ValueKind::kNone; }
+
+  // What it holds, or null when it is of another kind. A tuple is read as a list is. The pointers
+  // are good until the value changes.
+  const bool* boolean() const { return std::get_if<bool>(&data_); }
+  const std::int64_t* integer() const { return std::get_if<std::int64_t>(&data_); }
+  const double* floating() const { return std::get_if<double>(&data_); }
+  const std::string* string() const { return std::get_if<std::string>(&data_); }
+  const Tensor* tensor() const { return std::get_if<Tensor>(&data_); }
+  const Dict* dict() const { return std::get_if<Dict>(&data_); }
+  const List* list() const {
+    if (const auto* tuple = std::get_if<TupleItems>(&data_)) return &tuple->items;
+    return std::get_if<List>(&data_);
+  }
+
+  // The entry of this dict, or null when there is none or this is no dict.
+  const BasicValue* Find(const ValueKey& key) const {
+    return dict() != nullptr ? dict()->Find(key) : nullptr;
+  }
+
+  // The entry of this dict, of the kind asked for, an int also as a float. Otherwise
+  // kInvalidArgument: "'epoch' is missing", "'epoch' is of type str, not int".
+  absl::StatusOr<bool> GetBool(const std::string& key) const {
+    return Get(key, ValueKind::kBool, &BasicValue::boolean);
+  }
+  absl::StatusOr<std::int64_t> GetInt(const std::string& key) const {
+    return Get(key, ValueKind::kInt, &BasicValue::integer);
+  }
+  absl::StatusOr<double> GetFloat(const std::string& key) const {
+    const BasicValue* entry = Find(key);
+    if (entry != nullptr && entry->integer()) return static_cast<double>(*entry->integer());
+    return Get(key, ValueKind::kFloat, &BasicValue::floating);
+  }
+  absl::StatusOr<std::string> GetString(const std::string& key) const {
+    return Get(key, ValueKind::kString, &BasicValue::string);
+  }
+  absl::StatusOr<Tensor> GetTensor(const std::string& key) const {
+    return Get(key, ValueKind::kTensor, &BasicValue::tensor);
+  }
+
+ private:
+  struct TupleItems {
+    List items;
+  };
+
+  template <typename T>
+  absl::StatusOr<T> Get(const std::string& key, ValueKind wanted,
+                        const T* (BasicValue::*as)() const) const;
+
+  std::variant<std::monostate, bool, std::int64_t, double, std::string, Tensor, List, TupleItems,
+               Dict>
+      data_;
+};
+
+// The error of BasicValue::Get...: `found` is nullopt when there is no such entry.
+absl::Status WrongEntry(const std::string& key, std::optional<ValueKind> found, ValueKind wanted);
+
+template <typename Tensor>
+template <typename T>
+absl::StatusOr<T> BasicValue<Tensor>::Get(const std::string& key, ValueKind wanted,
+                                          const T* (BasicValue::*as)() const) const {
+  const BasicValue* entry = Find(key);
+  if (entry == nullptr) return WrongEntry(key, std::nullopt, wanted);
+  const T* held = (entry->*as)();
+  if (held == nullptr) return WrongEntry(key, entry->kind(), wanted);
+  return *held;
+}
+
+template <typename Tensor>
+const BasicValue<Tensor>* BasicDict<Tensor>::Find(const ValueKey& key) const {
+  for (const Item& item : items_) {
+    if (item.first == key) return &item.second;
+  }
+  return nullptr;
+}
+
+template <typename Tensor>
+void BasicDict<Tensor>::Set(ValueKey key, BasicValue<Tensor> value) {
+  for (Item& item : items_) {
+    if (item.first == key) {
+      item.second = std::move(value);
+      return;
+    }
+  }
+  Append(std::move(key), std::move(value));
+}
+
+template <typename Tensor>
+void BasicDict<Tensor>::Append(ValueKey key, BasicValue<Tensor> value) {
+  items_.emplace_back(std::move(key), std::move(value));
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,29 @@
+#include "trainer/telemetry/phase_tracker.h"
+
+namespace muster::trainer {
+namespace {
+
+std::int64_t UnixNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+void PhaseTracker::Enter(Phase phase) {
+  if (trace_ != nullptr) {
+    const std::int64_t now_ns = UnixNs();
+    if (since_ns_ != 0) {
+      // Thread 0, which is no thread of LibTorch's, so that the phases stand above its operators.
+      trace_->Add({.name = PhaseName(clock_.phase()),
+                   .thread = 0,
+                   .start_ns = since_ns_,
+                   .duration_ns = now_ns - since_ns_});
+    }
+    since_ns_ = now_ns;
+  }
+  clock_.Enter(phase, PhaseClock::Clock::now());
+}
+
+}  // namespace muster::trainer

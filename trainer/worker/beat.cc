@@ -1,0 +1,34 @@
+#include "trainer/worker/beat.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::trainer {
+
+BeatSender::BeatSender(std::string socket, int rank) : socket_(std::move(socket)), rank_(rank) {
+  if (socket_.empty() || socket_.size() >= sizeof(sockaddr_un::sun_path)) return;
+  fd_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+BeatSender::~BeatSender() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void BeatSender::Send(std::int64_t step) {
+  if (fd_ < 0) return;
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  socket_.copy(address.sun_path, socket_.size());
+  const std::string text = absl::StrCat("beat ", rank_, " ", step);
+  // A launcher that does not listen is none of the training's concern.
+  [[maybe_unused]] const ssize_t sent =
+      ::sendto(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL,
+               reinterpret_cast<const sockaddr*>(&address), sizeof address);
+}
+
+}  // namespace muster::trainer

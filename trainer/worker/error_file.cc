@@ -1,0 +1,57 @@
+#include "trainer/worker/error_file.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::trainer {
+namespace {
+
+std::string JsonString(std::string_view text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      json += '\\';
+      json += c;
+    } else if (c == '\n') {
+      json += "\\n";
+    } else if (byte < 0x20) {
+      absl::StrAppend(&json, "\\u", absl::Hex(byte, absl::kZeroPad4));
+    } else {
+      json += c;
+    }
+  }
+  return json + '"';
+}
+
+}  // namespace
+
+std::string ErrorFileJson(std::string_view message, std::string_view stack,
+                          std::int64_t unix_seconds) {
+  std::string callstack;
+  if (!stack.empty()) {
+    const std::string text = std::string(stack) + "\n" + std::string(message);
+    callstack = absl::StrCat("\"py_callstack\": ", JsonString(text), ", ");
+  }
+  return absl::StrCat("{\"message\": {\"message\": ", JsonString(message), ", \"extraInfo\": {",
+                      callstack, "\"timestamp\": \"", unix_seconds, "\"}}}\n");
+}
+
+absl::Status WriteErrorFile(const std::string& path, std::string_view message,
+                            std::string_view stack) {
+  if (path.empty()) return absl::OkStatus();
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << ErrorFileJson(message, stack,
+                        std::chrono::duration_cast<std::chrono::seconds>(since_epoch).count());
+  file.close();
+  if (file.good()) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("write error file ", path, ": ", std::strerror(errno)));
+}
+
+}  // namespace muster::trainer

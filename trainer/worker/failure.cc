@@ -1,0 +1,77 @@
+#include "trainer/worker/failure.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <execinfo.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+
+#include "trainer/worker/one_line.h"
+
+namespace muster::trainer {
+namespace {
+
+// The key of the payload.
+constexpr char kStack[] = "muster/stack";
+
+std::string Demangled(const char* name) {
+  int status = 0;
+  const std::unique_ptr<char, void (*)(void*)> text(
+      abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+  return status == 0 ? text.get() : name;
+}
+
+// What a c10::Error says after its own message is the stack. Found by its text, because the
+// accessor has another type in each LibTorch.
+std::string CarriedStack(const std::exception& error) {
+  const std::string text = error.what();
+  // "Exception raised from FUNCTION at FILE (most recent call first):"
+  const std::size_t at = text.find("Exception raised from ");
+  return at == std::string::npos ? "" : text.substr(at);
+}
+
+}  // namespace
+
+absl::Status FailureOf(const std::string& attempt, const std::exception& error) {
+  const std::string sentence = absl::StrCat(attempt, attempt.empty() ? "" : ": ", OneLine(error));
+  const bool users = dynamic_cast<const std::invalid_argument*>(&error) != nullptr;
+  absl::Status status(users ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kUnavailable,
+                      sentence);
+  const std::string carried = CarriedStack(error);
+  status.SetPayload(kStack, absl::Cord(carried.empty() ? CurrentStack() : carried));
+  return status;
+}
+
+std::string StackOf(const absl::Status& status) {
+  const auto stack = status.GetPayload(kStack);
+  return stack ? std::string(*stack) : "";
+}
+
+std::string CurrentStack() {
+  std::array<void*, 64> frames;
+  const int count = backtrace(frames.data(), static_cast<int>(frames.size()));
+  std::string stack;
+  for (int i = 1; i < count; ++i) {  // 0 is this function
+    void* frame = frames[static_cast<std::size_t>(i)];
+    Dl_info info = {};
+    if (dladdr(frame, &info) == 0) {
+      absl::StrAppend(&stack, "#", i - 1, " ?\n");
+      continue;
+    }
+    const auto offset =
+        reinterpret_cast<std::uintptr_t>(frame) - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
+    absl::StrAppend(&stack, "#", i - 1, " ",
+                    info.dli_sname != nullptr ? Demangled(info.dli_sname) : "?", " (",
+                    info.dli_fname, "+0x", absl::Hex(offset), ")\n");
+  }
+  return stack;
+}
+
+}  // namespace muster::trainer
