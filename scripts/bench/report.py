@@ -119,7 +119,8 @@ def write_docs(run: dict, file: Path) -> None:
     benchmarks = [from_json(entry) for entry in run["benchmarks"]]
     lines = ["# Benchmarks", "",
              "Written by `scripts/bench.sh --write-docs`; to measure again, run that. Muster and its peers take turns, one round",
-             "after the other, so that whatever else the machine does meets them all alike. A figure is the median of all rounds,",
+             "after the other, so that whatever else the machine does meets them all alike, and in another order in each round (a",
+             "balanced Latin square), so that nobody always runs behind the same other one. A figure is the median of all rounds,",
              "with the lowest and the highest; \"x\" is how many times better Muster is than that peer, the median over the rounds of",
              "each round's own ratio, with its ends. Nothing here decides whether a test passes.", ""]
     lines += [f"- {what}: {value}" for what, value in run["machine"].items()] + [""]
