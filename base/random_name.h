@@ -5,7 +5,7 @@
 
 namespace muster::base {
 
-// `length` random characters out of [a-z0-9], from the system's random device.
+// `length` random characters, at most 256, out of [a-z0-9], from the kernel.
 std::string RandomName(int length);
 
 }  // namespace muster::base

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <fstream>
-#include <random>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/random_name.h"
 #include "worker/env_names.h"
 
 namespace muster::worker {
@@ -19,13 +19,8 @@ const std::string kPrefix = absl::StrCat(env::kAgentId, "=");
 }  // namespace
 
 const std::string& AgentMark() {
-  // The pid is for people who look into /proc; the random numbers make it unique.
-  static const std::string mark = [] {
-    // The system's. To look for the processor's own takes a virtual machine longer than to use it.
-    std::random_device random("getentropy");
-    return absl::StrCat(::getpid(), "-", absl::Hex(random(), absl::kZeroPad8),
-                        absl::Hex(random(), absl::kZeroPad8));
-  }();
+  // The pid is for people who look into /proc; the random characters make it unique.
+  static const std::string mark = absl::StrCat(::getpid(), "-", base::RandomName(12));
   return mark;
 }
 
