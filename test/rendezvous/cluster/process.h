@@ -55,8 +55,8 @@ class Process : public std::enable_shared_from_this<Process> {
   bool killed() const { return killed_; }
 
  private:
-  // Most of what happens is done at once: it is made a Task, which may have to be allocated, only if
-  // it has to wait.
+  // Most of what happens is done at once: it is made a Task, which may have to be allocated, only
+  // if it has to wait.
   template <typename F>
   void Run(std::deque<Task>& waiting, F&& task) {
     if (killed_) return;

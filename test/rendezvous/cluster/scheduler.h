@@ -51,7 +51,7 @@ class Scheduler {
   struct Entry {
     TimePoint time;
     std::uint64_t order = 0;
-    std::size_t place = 0;  // of its task
+    std::size_t place = 0;                      // of its task
     bool operator<(const Entry& other) const {  // the first is the greatest
       return time != other.time ? time > other.time : order > other.order;
     }
