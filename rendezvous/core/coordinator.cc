@@ -525,6 +525,7 @@ void Coordinator::Tell(AgentId agent, Directive directive) {
 }
 
 void Coordinator::Forward() {
+  if (from_jobs_.empty()) return;  // as after a beat, which is nearly all that is ever heard
   Outbox said = std::exchange(from_jobs_, {});
   outbox_.changed_jobs.merge(said.changed_jobs);
   for (Transition& transition : said.transitions) {

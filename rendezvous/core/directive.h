@@ -94,6 +94,11 @@ struct Outbox {
   std::set<std::string> changed_jobs;
   // Run ids of jobs that are no more, and with them their stores.
   std::vector<std::string> forgotten_jobs;
+
+  bool empty() const {
+    return directives.empty() && transitions.empty() && changed_jobs.empty() &&
+           forgotten_jobs.empty();
+  }
 };
 
 }  // namespace muster::rendezvous
