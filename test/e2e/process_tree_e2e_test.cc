@@ -44,8 +44,10 @@ TEST_F(ProcessTreeE2eTest, AfterASignalAndTheGraceNothingIsLeft) {
 }
 
 TEST_F(ProcessTreeE2eTest, SecondInterruptDoesNotWaitForDaemons) {
-  Command agent = StartScattered("trap 'echo stays' INT; while :; do sleep 0.01; done",
-                                 {"--shutdown-timeout=10000"});
+  Command agent =
+      StartScattered("trap 'echo stays' INT; echo ready >&2; while :; do sleep 0.01; done",
+                     {"--shutdown-timeout=10000"});
+  ASSERT_TRUE(agent.WaitForErr("ready\nready\n")) << agent.err();
   agent.Signal(SIGINT);
   ASSERT_TRUE(agent.WaitForOut("stays\nstays")) << agent.out();
   agent.Signal(SIGINT);
