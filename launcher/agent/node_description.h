@@ -5,8 +5,8 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/agent/rank_layout.h"
-#include "launcher/config/environment.h"
 #include "launcher/config/launch_config.h"
+#include "launcher/environment.h"
 #include "launcher/machine/nproc.h"
 #include "rendezvous/core/types.h"
 

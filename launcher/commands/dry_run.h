@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "launcher/agent/log_layout.h"
-#include "launcher/config/environment.h"
 #include "launcher/config/launch_config.h"
+#include "launcher/environment.h"
 #include "rendezvous/core/types.h"
 #include "worker/worker_spec.h"
 

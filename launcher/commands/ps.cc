@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "absl/time/time.h"
-#include "launcher/config/environment.h"
+#include "launcher/environment.h"
 #include "launcher/registry/run_registry.h"
 #include "launcher/registry/run_table.h"
 

@@ -1,8 +1,8 @@
 // What all workers of a node inherit.
 #pragma once
 
-#include "launcher/config/environment.h"
 #include "launcher/config/launch_config.h"
+#include "launcher/environment.h"
 
 namespace muster::launcher {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "launcher/config/environment.h"
 #include "launcher/config/launch_config.h"
+#include "launcher/environment.h"
 
 namespace muster::launcher {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "launcher/config/environment.h"
+#include "launcher/environment.h"
 #include "launcher/flags/run_flags.h"
 
 namespace muster::launcher {

@@ -5,8 +5,8 @@
 #include <variant>
 #include <vector>
 
-#include "launcher/config/environment.h"
 #include "launcher/config/launch_config.h"
+#include "launcher/environment.h"
 #include "launcher/flags/flag_scanner.h"
 #include "launcher/machine/nproc.h"
 

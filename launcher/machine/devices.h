@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "launcher/config/environment.h"
+#include "launcher/environment.h"
 #include "launcher/machine/nvml.h"
 
 namespace muster::launcher {

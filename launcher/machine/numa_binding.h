@@ -23,7 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "launcher/config/environment.h"
+#include "launcher/environment.h"
 #include "launcher/machine/cpu_list.h"
 #include "launcher/machine/numa_topology.h"
 #include "launcher/machine/nvml.h"

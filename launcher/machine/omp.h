@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "launcher/config/environment.h"
+#include "launcher/environment.h"
 
 namespace muster::launcher {
 

@@ -8,8 +8,8 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "launcher/config/environment.h"
 #include "launcher/config/launch_config.h"
+#include "launcher/environment.h"
 #include "launcher/machine/nproc.h"
 #include "launcher/registry/run_registry.h"
 #include "rendezvous/core/types.h"

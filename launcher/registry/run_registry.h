@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "launcher/config/environment.h"
+#include "launcher/environment.h"
 #include "launcher/registry/run_info.h"
 #include "worker/process/unique_fd.h"
 

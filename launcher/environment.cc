@@ -1,4 +1,4 @@
-#include "launcher/config/environment.h"
+#include "launcher/environment.h"
 
 #include <string_view>
 
