@@ -1,10 +1,6 @@
-// The small languages within flags' values.
 #include "launcher/config/prefix_template.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "launcher/flags/filter_list.h"
 
 namespace muster::launcher {
 namespace {
@@ -25,19 +21,6 @@ TEST(PrefixTemplateTest, NamesAreReplacedAsPythonsTemplateDoes) {
   for (const auto& [text, expected] : cases) {
     EXPECT_EQ(ExpandTemplate(text, values), expected) << text;
   }
-}
-
-TEST(FilterListTest, TwoCommasAreOne) {
-  using testing::ElementsAre;
-  EXPECT_THAT(SplitFilters("a,b"), ElementsAre("a", "b"));
-  EXPECT_THAT(SplitFilters("a,,b"), ElementsAre("a,b"));
-  EXPECT_THAT(SplitFilters("a,,,b"), ElementsAre("a,", "b"));
-  EXPECT_THAT(SplitFilters(" a b "), ElementsAre(" a b "));
-}
-
-TEST(FilterListTest, NothingIsNoFilterRatherThanOneThatMatchesAll) {
-  EXPECT_TRUE(SplitFilters("").empty());
-  EXPECT_TRUE(SplitFilters(",").empty());
 }
 
 }  // namespace
