@@ -288,7 +288,7 @@ rendezvous::JobSettings Agent::Settings() const {
           .lease = config.timeouts.lease,
           .keep_alive = config.timeouts.keep_alive_interval,
           .max_restarts = config.max_restarts,
-          .exact_ranks = config.mode == RendezvousMode::kStatic && config.max_nodes > 1,
+          .exact_ranks = config.mode == RendezvousMode::kStatic,
           .scale_up = config.scale_up,
           .restart = config.restart};
 }

@@ -19,8 +19,7 @@ namespace {
 constexpr std::chrono::milliseconds kLocalPatience = std::chrono::seconds(5);
 
 bool HasNetwork(const LaunchConfig& config) {
-  if (config.mode == RendezvousMode::kStandalone) return false;
-  return config.mode == RendezvousMode::kEndpoint || config.max_nodes > 1;
+  return config.mode == RendezvousMode::kEndpoint || config.mode == RendezvousMode::kStatic;
 }
 
 // The address that other nodes are told: what the user said, else what the connection to the
@@ -30,9 +29,11 @@ std::string AddressToTell(const LaunchConfig& config, const EndpointView& view) 
   switch (config.mode) {
     case RendezvousMode::kStandalone:
       return "127.0.0.1";
+    case RendezvousMode::kFixedPort:
+      return config.endpoint.host;
     case RendezvousMode::kStatic:
       // --master-addr is where node rank 0 is, as the others call it.
-      if (config.max_nodes == 1 || config.node_rank == 0) return config.endpoint.host;
+      if (config.node_rank == 0) return config.endpoint.host;
       break;
     case RendezvousMode::kEndpoint:
       break;

@@ -14,19 +14,18 @@ constexpr char kOtherPort[] = "; choose another --master-port, or none at all to
 
 bool IsLocal(const LaunchConfig& config) {
   if (config.mode == RendezvousMode::kStandalone) return true;
-  return config.mode == RendezvousMode::kStatic && config.max_nodes == 1 &&
-         IsLoopbackLiteral(config.endpoint.host);
+  return config.mode == RendezvousMode::kFixedPort && IsLoopbackLiteral(config.endpoint.host);
 }
 
 rendezvous::Endpoint ListenWhere(const LaunchConfig& config) {
-  const bool fixed_port = config.mode == RendezvousMode::kStatic && config.max_nodes == 1;
+  const bool fixed_port = config.mode == RendezvousMode::kFixedPort;
   return {IsLocal(config) ? "127.0.0.1" : "0.0.0.0",
           fixed_port ? config.endpoint.port : std::uint16_t{0}};
 }
 
-bool IsStaticOfMany(const LaunchConfig& config) {
-  return config.mode == RendezvousMode::kStatic && config.max_nodes > 1 &&
-         config.worker_store == WorkerStore::kAgent;
+// Node rank 0 alone serves the store, at the endpoint.
+bool IsAtEndpoint(const LaunchConfig& config) {
+  return config.mode == RendezvousMode::kStatic && config.worker_store == WorkerStore::kAgent;
 }
 
 }  // namespace
@@ -36,10 +35,9 @@ WorkersStore::WorkersStore(boost::asio::io_context& io, const LaunchConfig& conf
     : io_(io),
       kind_(config.worker_store),
       listen_(ListenWhere(config)),
-      elsewhere_(IsStaticOfMany(config) && config.node_rank != 0 ? config.endpoint.port : 0),
-      shared_(IsStaticOfMany(config) && rendezvous != nullptr && rendezvous->port() != 0
-                  ? rendezvous
-                  : nullptr),
+      elsewhere_(IsAtEndpoint(config) && config.node_rank != 0 ? config.endpoint.port : 0),
+      shared_(IsAtEndpoint(config) && rendezvous != nullptr && rendezvous->port() != 0 ? rendezvous
+                                                                                       : nullptr),
       server_(io) {
   if (shared_ == nullptr) return;
   shared_->OnStoreConnection([this](boost::asio::ip::tcp::socket connection) {

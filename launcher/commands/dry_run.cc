@@ -59,7 +59,8 @@ rendezvous::Assignment SupposedAssignment(const LaunchConfig& config) {
   assignment.world_size = config.max_nodes * config.nproc_per_node;
   assignment.role_base_rank = assignment.base_rank;
   assignment.role_world_size = assignment.world_size;
-  const bool known = config.mode == RendezvousMode::kStatic;
+  const bool known =
+      config.mode == RendezvousMode::kFixedPort || config.mode == RendezvousMode::kStatic;
   assignment.master_addr = known                                        ? config.endpoint.host
                            : config.mode == RendezvousMode::kStandalone ? "127.0.0.1"
                                                                         : kOpen;

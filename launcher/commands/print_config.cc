@@ -23,6 +23,8 @@ const char* Name(RendezvousMode mode) {
       return "standalone";
     case RendezvousMode::kEndpoint:
       return "endpoint";
+    case RendezvousMode::kFixedPort:
+      return "fixed-port";
     case RendezvousMode::kStatic:
       return "static";
   }

@@ -22,9 +22,11 @@ enum class RendezvousMode {
   kStandalone,
   // At `endpoint`: a musterd that runs there, or else the node that owns the address serves it.
   kEndpoint,
-  // torchrun's static rendezvous. With one node: in this process, and `endpoint` is the workers'
-  // MASTER_ADDR and MASTER_PORT exactly. With several: node rank 0 serves `endpoint`, and node
-  // ranks are the users' to choose.
+  // In this process, as kStandalone, but `endpoint` is the workers' MASTER_ADDR and MASTER_PORT
+  // exactly: torchrun's static rendezvous of one node.
+  kFixedPort,
+  // torchrun's static rendezvous of several nodes: node rank 0 serves `endpoint`, and each node
+  // brings its rank.
   kStatic,
 };
 
@@ -114,8 +116,7 @@ struct LaunchConfig {
   int max_nodes = 1;
   int nproc_per_node = 1;
   // The place in rank order that the user, or else the scheduler of a job with several nodes, gave
-  // this node. A wish, except with kStatic and several nodes: there it is always set, and it is the
-  // rank.
+  // this node. A wish, except with kStatic: there it is always set, and it is the rank.
   std::optional<int> node_rank;
   std::string role = "default";
   // What CUDA_VISIBLE_DEVICES is to say for the workers together (--devices); empty: as inherited.

@@ -34,6 +34,11 @@ std::optional<int> SchedulerRank(const Environment& environment) {
   return std::nullopt;
 }
 
+// torchrun's static rendezvous.
+RendezvousMode StaticMode(const RunFlags& flags) {
+  return flags.max_nodes == 1 ? RendezvousMode::kFixedPort : RendezvousMode::kStatic;
+}
+
 // The mode and endpoint when --rdzv-endpoint is given.
 absl::Status SetEndpointMode(const RunFlags& flags, LaunchConfig& config) {
   const bool is_static = flags.rdzv_backend == "static";
@@ -47,7 +52,7 @@ absl::Status SetEndpointMode(const RunFlags& flags, LaunchConfig& config) {
   }
   if (endpoint->port != 0) {
     config.endpoint = *endpoint;
-    config.mode = is_static ? RendezvousMode::kStatic : RendezvousMode::kEndpoint;
+    config.mode = is_static ? StaticMode(flags) : RendezvousMode::kEndpoint;
     return absl::OkStatus();
   }
   // torchrun's documented way to run several jobs on one machine is localhost:0.
@@ -80,8 +85,7 @@ absl::Status SetMasterMode(const RunFlags& flags, LaunchConfig& config) {
   config.endpoint.port =
       static_cast<std::uint16_t>(port == 0 ? rendezvous::kDefaultMasterPort : port);
   const bool is_static = flags.rdzv_backend.empty() || flags.rdzv_backend == "static";
-  config.mode =
-      is_static || flags.max_nodes == 1 ? RendezvousMode::kStatic : RendezvousMode::kEndpoint;
+  config.mode = is_static || flags.max_nodes == 1 ? StaticMode(flags) : RendezvousMode::kEndpoint;
   return absl::OkStatus();
 }
 
@@ -262,7 +266,9 @@ absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dial
   config.timeouts = flags.timeouts;
   config.is_host = flags.is_host;
   config.trust_refusals = flags.trust_refusals;
-  if (config.mode == RendezvousMode::kStatic && !flags.join_timeout_given) {
+  const bool is_static =
+      config.mode == RendezvousMode::kFixedPort || config.mode == RendezvousMode::kStatic;
+  if (is_static && !flags.join_timeout_given) {
     config.timeouts.join = std::chrono::seconds(900);  // torchrun's default for static alone
   }
   const bool share_disabled = GetOr(environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0") == "1";

@@ -112,7 +112,7 @@ TEST_F(RendezvousAccessTest, RefusalsAreTrustedWhereTheUserSaysSo) {
 TEST_F(RendezvousAccessTest, StaticJobOfOneNodeHasNoNetworkAndTheUsersAddress) {
   // Nobody resolves it: the workers of this one node do.
   const RendezvousAccess access =
-      Open(ConfigFor(RendezvousMode::kStatic, {"no-such-host.invalid", 29500}, 1));
+      Open(ConfigFor(RendezvousMode::kFixedPort, {"no-such-host.invalid", 29500}, 1));
   ASSERT_NE(access.server(), nullptr);
   EXPECT_EQ(access.server()->port(), 0);
   EXPECT_EQ(access.local_address(), "no-such-host.invalid");
@@ -182,7 +182,7 @@ TEST_F(RendezvousAccessTest, OtherNodeRanksNeverHostAStaticRendezvous) {
 
 TEST_F(RendezvousAccessTest, AddressThatTheUserGaveIsTold) {
   for (const RendezvousMode mode :
-       {RendezvousMode::kStandalone, RendezvousMode::kStatic, RendezvousMode::kEndpoint}) {
+       {RendezvousMode::kStandalone, RendezvousMode::kFixedPort, RendezvousMode::kEndpoint}) {
     LaunchConfig config = ConfigFor(mode, FreeEndpoint("127.0.0.1"), 1);
     config.local_addr = "10.9.8.7";
     EXPECT_EQ(Open(config).local_address(), "10.9.8.7");

@@ -24,7 +24,7 @@ class WorkersStoreTest : public ::testing::Test {
  protected:
   static LaunchConfig Static(int nodes, int node_rank, std::uint16_t port) {
     LaunchConfig config;
-    config.mode = RendezvousMode::kStatic;
+    config.mode = nodes == 1 ? RendezvousMode::kFixedPort : RendezvousMode::kStatic;
     config.min_nodes = config.max_nodes = nodes;
     config.node_rank = node_rank;
     config.endpoint = {"127.0.0.1", port};
