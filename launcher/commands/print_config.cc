@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/signal_names.h"
+#include "launcher/config/words.h"
 
 namespace muster::launcher {
 namespace {
@@ -17,62 +18,8 @@ ordered_json Seconds(std::chrono::milliseconds time) {
   return static_cast<double>(time.count()) / 1000;
 }
 
-const char* Name(RendezvousMode mode) {
-  switch (mode) {
-    case RendezvousMode::kStandalone:
-      return "standalone";
-    case RendezvousMode::kEndpoint:
-      return "endpoint";
-    case RendezvousMode::kFixedPort:
-      return "fixed-port";
-    case RendezvousMode::kStatic:
-      return "static";
-  }
-  return "";
-}
-
-const char* Name(NumaMode mode) {
-  switch (mode) {
-    case NumaMode::kNode:
-      return "node";
-    case NumaMode::kSocket:
-      return "socket";
-    case NumaMode::kExclusive:
-      return "exclusive";
-    case NumaMode::kCoreComplex:
-      return "core-complex";
-  }
-  return "";
-}
-
-const char* Name(HangAction action) {
-  switch (action) {
-    case HangAction::kRestart:
-      return "restart";
-    case HangAction::kEnd:
-      return "end";
-    case HangAction::kReport:
-      return "report";
-  }
-  return "";
-}
-
 std::chrono::milliseconds ToMilliseconds(rendezvous::Duration time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time);
-}
-
-const char* Name(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return "debug";
-    case LogLevel::kInfo:
-      return "info";
-    case LogLevel::kWarning:
-      return "warning";
-    case LogLevel::kError:
-      return "error";
-  }
-  return "";
 }
 
 ordered_json StreamNumbers(const Redirects& redirects) {
@@ -95,9 +42,10 @@ std::string ConfigText(const LaunchConfig& config) {
   out["role"] = config.role;
   out["devices"] = config.devices;
   out["virtual_local_rank"] = config.virtual_local_rank;
-  out["numa_binding"] =
-      config.numa_binding ? ordered_json(Name(*config.numa_binding)) : ordered_json();
-  out["rendezvous"] = Name(config.mode);
+  out["numa_binding"] = config.numa_binding
+                            ? ordered_json(WordFor(kNumaModes, *config.numa_binding))
+                            : ordered_json();
+  out["rendezvous"] = WordFor(kRendezvousModes, config.mode);
   out["endpoint"] = config.mode == RendezvousMode::kStandalone
                         ? ordered_json()
                         : ordered_json(ToString(config.endpoint));
@@ -110,8 +58,8 @@ std::string ConfigText(const LaunchConfig& config) {
                      {"reconnect", Seconds(config.timeouts.reconnect)}};
   out["trust_refusals"] = config.trust_refusals;
   out["local_addr"] = config.local_addr;
-  out["worker_store"] = config.worker_store == WorkerStore::kAgent ? "agent" : "worker";
-  out["scale_up"] = config.scale_up == rendezvous::ScaleUp::kNow ? "now" : "next-restart";
+  out["worker_store"] = WordFor(kWorkerStores, config.worker_store);
+  out["scale_up"] = WordFor(kScaleUps, config.scale_up);
   out["max_restarts"] = config.max_restarts;
   out["restart_window"] = Seconds(ToMilliseconds(config.restart.window));
   out["restart_delay"] = {{"first", Seconds(ToMilliseconds(config.restart.delay))},
@@ -123,8 +71,8 @@ std::string ConfigText(const LaunchConfig& config) {
   }
   out["hang"] = {{"timeout", Seconds(config.hang.timeout)},
                  {"first_beat_timeout", Seconds(config.hang.first_beat_timeout)},
-                 {"signs", config.hang.output_counts ? "output" : "beats"},
-                 {"action", Name(config.hang.action)},
+                 {"signs", WordFor(kHangSigns, config.hang.output_counts)},
+                 {"action", WordFor(kHangActions, config.hang.action)},
                  {"stack_command", config.hang.stack_command}};
   out["health_check"] = {{"command", config.health.command},
                          {"timeout", Seconds(config.health.timeout)}};
@@ -132,7 +80,7 @@ std::string ConfigText(const LaunchConfig& config) {
     out["signals_to_handle"].push_back(base::SignalName(signal));
   }
   out["shutdown_timeout"] = Seconds(config.shutdown_timeout);
-  out["exit_code"] = config.exit_code == ExitCodePolicy::kTorchrun ? "torchrun" : "worker";
+  out["exit_code"] = WordFor(kExitCodePolicies, config.exit_code);
   out["log_dir"] = config.log_dir;
   out["redirects"] = StreamNumbers(config.redirects);
   out["tee"] = StreamNumbers(config.tee);
@@ -141,7 +89,7 @@ std::string ConfigText(const LaunchConfig& config) {
   out["duplicate_stderr_filters"] = config.stderr_filters;
   out["log_line_prefix_template"] = config.prefix_template;
   out["event_log"] = config.event_log;
-  out["log_level"] = Name(config.log_level);
+  out["log_level"] = WordFor(kLogLevels, config.log_level);
   // A path may hold any bytes; what is no UTF-8 is shown as such.
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

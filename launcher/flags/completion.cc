@@ -9,13 +9,6 @@
 
 namespace muster::launcher {
 
-std::optional<Shell> ParseShell(absl::string_view name) {
-  if (name == "bash") return Shell::kBash;
-  if (name == "zsh") return Shell::kZsh;
-  if (name == "fish") return Shell::kFish;
-  return std::nullopt;
-}
-
 std::string CompletionScript(Shell shell) {
   switch (shell) {
     case Shell::kBash:

@@ -2,19 +2,13 @@
 // that a new flag is completed without further work.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/strings/string_view.h"
 #include "launcher/flags/flag_table.h"
+#include "launcher/flags/run_flags.h"
 
 namespace muster::launcher {
-
-enum class Shell { kBash, kZsh, kFish };
-
-// "bash", "zsh" or "fish".
-std::optional<Shell> ParseShell(absl::string_view name);
 
 // A script for `muster` and `torchrun`, to be sourced by the shell:
 //   bash   source <(muster run --print-completion bash)

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "launcher/flags/flag_table.h"
 
 namespace muster::launcher {
 namespace {

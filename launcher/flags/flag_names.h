@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "launcher/flags/flag_table.h"
+#include "launcher/flags/flag.h"
 
 namespace muster::launcher {
 

@@ -124,7 +124,7 @@ absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args, Diale
   scanned.command.assign(args.begin() + static_cast<std::ptrdiff_t>(next), args.end());
 
   // Help is there for those whose environment is broken, too.
-  if (scanned.flags.help || scanned.flags.version || !scanned.flags.print_completion.empty()) {
+  if (scanned.flags.help || scanned.flags.version || scanned.flags.print_completion) {
     return scanned;
   }
   for (const Flag& flag : RunFlagTable()) {

@@ -1,50 +1,29 @@
-// The flags of `muster run` and `muster launch`: one row for each. A row is all there is to a flag:
-// its names, its environment variable, its lines in the help text and what it sets. Whoever adds a
-// flag adds a row, a setter and a field of RunFlags, and decides in flags.cc what it means.
+// The flags of `muster run` and `muster launch`, one row for each, in a file for each group. A row
+// is all there is to a flag that only sets a value: its names, its environment variable, its lines
+// in the help text, how its text is read, and the field of LaunchConfig that it sets. A flag from
+// which something follows for other fields sets one of RunFlags, and flags.cc derives the rest.
 #pragma once
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "launcher/flags/flag_setters.h"
-#include "launcher/flags/run_flags.h"
+#include "launcher/flags/flag.h"
 
 namespace muster::launcher {
 
-struct Flag {
-  enum class Kind {
-    kSwitch,  // takes no value
-    kValue,
-    kAsk,  // a switch that asks for a text and has no environment variable
-  };
-  // Who has it.
-  enum class Of { kBoth, kLaunch };
-
-  // With dashes ("--rdzv-id"). The spelling with underscores and the variable PET_RDZV_ID follow
-  // from it.
-  absl::string_view name;
-  // "-r", or several as "-n|-np", or empty.
-  absl::string_view short_name = {};
-  Kind kind = Kind::kValue;
-  Of of = Of::kBoth;
-  // False: the command line alone sets it, as with torchrun.
-  bool has_variable = true;
-  // torchrun has no such flag: the beginning of a name never means this one where it could mean one
-  // of torchrun's.
-  bool ours = false;
-  // In the help text: the heading it stands under, what the value is, what it does, and what holds
-  // when it is not given.
-  absl::string_view group;
-  absl::string_view value_name = {};
-  absl::string_view help;
-  absl::string_view default_text = "off";
-  // A variable that is asked after PET_*, or empty.
-  absl::string_view other_variable = {};
-  // Puts the value ("1" or "0" for a switch) into place, or says what is wrong with it.
-  Setter set;
+struct FlagGroup {
+  absl::string_view heading;
+  absl::Span<const Flag> rows;
 };
 
-// All flags, in the order of the help text; the rows of a group stand together. Those of `launch`
-// are among them: see Flag::of.
+// The groups, in the order of the help text.
+FlagGroup NodeFlags();
+FlagGroup RendezvousFlags();
+FlagGroup ProgramFlags();
+FlagGroup FailureFlags();
+FlagGroup OutputFlags();
+FlagGroup OtherFlags();
+
+// All of their rows, those of `launch` among them (Flag::of).
 absl::Span<const Flag> RunFlagTable();
 
 }  // namespace muster::launcher

@@ -120,14 +120,6 @@ absl::Status NothingLeft(NumaMode mode, std::size_t rank, const Place& place, bo
 
 }  // namespace
 
-std::optional<NumaMode> ParseNumaMode(absl::string_view text) {
-  if (text == "node") return NumaMode::kNode;
-  if (text == "socket") return NumaMode::kSocket;
-  if (text == "exclusive") return NumaMode::kExclusive;
-  if (text == "core-complex") return NumaMode::kCoreComplex;
-  return std::nullopt;
-}
-
 absl::StatusOr<std::vector<CpuList>> BindWorkers(NumaMode mode, int nproc,
                                                  const std::vector<int>& gpu_nodes,
                                                  const NumaTopology& topology,

@@ -32,9 +32,6 @@ namespace muster::launcher {
 
 enum class NumaMode { kNode, kSocket, kExclusive, kCoreComplex };
 
-// "node", "socket", "exclusive" or "core-complex".
-std::optional<NumaMode> ParseNumaMode(absl::string_view text);
-
 // The CPUs of each of `nproc` workers by local rank; none is empty. `gpu_nodes` holds the NUMA node
 // of each visible GPU in CUDA's order, or nothing for a job on CPUs. An error is one sentence: a
 // worker without a GPU where others have one, a node without an allowed CPU, or fewer cores than

@@ -151,12 +151,5 @@ TEST(CompletionTest, LiteralWordsOfAValueAreItsChoices) {
   EXPECT_THAT(choices("word"), IsEmpty());
 }
 
-TEST(CompletionTest, ShellsHaveTheirNames) {
-  EXPECT_EQ(ParseShell("bash"), Shell::kBash);
-  EXPECT_EQ(ParseShell("zsh"), Shell::kZsh);
-  EXPECT_EQ(ParseShell("fish"), Shell::kFish);
-  EXPECT_EQ(ParseShell("tcsh"), std::nullopt);
-}
-
 }  // namespace
 }  // namespace muster::launcher

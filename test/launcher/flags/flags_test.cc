@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "launcher/flags/completion.h"
 #include "launcher/flags/flag_names.h"
 #include "launcher/flags/flag_table.h"
 
@@ -159,17 +160,6 @@ const std::vector<std::pair<std::string, std::string>> kWithoutEffect = {
     {"--event-log-handler", "null"},
 };
 
-std::vector<std::string> ShortNames(const Flag& flag) {
-  const std::string names(flag.short_name);
-  std::vector<std::string> all;
-  for (std::size_t begin = 0; begin < names.size();) {
-    const std::size_t end = std::min(names.find('|', begin), names.size());
-    all.push_back(names.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return all;
-}
-
 std::string WithUnderscores(std::string name) {
   for (std::size_t i = 2; i < name.size(); ++i) {
     if (name[i] == '-') name[i] = '_';
@@ -228,6 +218,15 @@ TEST(FlagsTest, NamesOfTheVariablesAreTorchruns) {
   EXPECT_EQ(EnvironmentVariable(*MatchFlags("--help").at(0)), "");
 }
 
+TEST(FlagsTest, EveryChoiceThatTheHelpShowsIsTaken) {
+  for (const Flag& flag : RunFlagTable()) {
+    for (const std::string& choice : ChoicesOf(flag)) {
+      RunFlags flags;
+      EXPECT_EQ(flag.set(choice, flags), std::nullopt) << flag.name << "=" << choice;
+    }
+  }
+}
+
 TEST(FlagsTest, TorchrunsFlagsWithoutMeaningHereChangeNothing) {
   LaunchConfig expected = Config({});
   for (const auto& [flag, value] : kWithoutEffect) {
@@ -264,7 +263,7 @@ TEST(FlagsTest, LaunchPutsTheLocalRankInFrontOfTheScriptsArguments) {
   }
   EXPECT_EQ(LaunchWords({}, {{"PET_USE_ENV", "1"}}), (Args{"/usr/bin/true", "--lr=1"}));
   EXPECT_EQ(LaunchWords({"--local-rank-style=dots"}).at(0),
-            "--local-rank-style=dots is not a style of the flag; use dash or underscore");
+            "--local-rank-style=dots is not a valid choice; use dash or underscore");
   // They are launch's alone.
   EXPECT_EQ(Error({"--use-env", "true"}),
             "'--use-env' is a flag of `muster launch`; use that, or drop it");
@@ -573,7 +572,7 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "auto"},
       {{"--nproc-per-node=gpu", "true"},
        "--nproc-per-node=gpu finds no NVIDIA GPU on this machine; give a number, cpu or auto"},
-      {{"--node-rank=-1", "true"}, "--node-rank=-1 is not a node rank; give a whole number from 0"},
+      {{"--node-rank=-1", "true"}, "--node-rank=-1 is not valid; give a whole number from 0"},
       {{"--nnodes=2", "--master-addr=m", "--node-rank=2", "true"},
        "node rank 2 is not among the nodes of --nnodes=2, which count from 0; correct one of the "
        "two"},
@@ -603,7 +602,7 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
       {{"--master-addr=h/x", "true"},
        "--master-addr=h/x has a bad host; write HOST:PORT, with brackets around an IPv6 address"},
       {{"--max-restarts", "-1", "true"},
-       "--max-restarts -1 is not a number of restarts; give a whole number from 0"},
+       "--max-restarts -1 is not valid; give a whole number from 0"},
       {{"--shutdown-timeout=-5", "true"},
        "--shutdown-timeout=-5 is not a time; give a number of seconds from 0, or inf"},
       {{"--restart-window=soon", "true"},
@@ -613,19 +612,18 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "<= "
        "86400"},
       {{"--no-progress-limit=-1", "true"},
-       "--no-progress-limit=-1 is not a number of failures; give a whole number from 0"},
+       "--no-progress-limit=-1 is not valid; give a whole number from 0"},
       {{"--no-retry-exit-codes=7-3", "true"},
        "--no-retry-exit-codes=7-3 is not a list of exit codes; write numbers from 1 to 255 and "
        "ranges, as 2,64-78"},
       {{"--scale-up=never", "true"},
-       "--scale-up=never is not a time for newcomers to join; use now or next-restart"},
+       "--scale-up=never is not a valid choice; use now or next-restart"},
       {{"--hang-timeout=-1", "true"},
        "--hang-timeout=-1 is not a time; give a number of seconds from 0"},
       {{"--hang-signs=heart", "true"},
-       "--hang-signs=heart is no sign of life that is known; use beats, or output for beats and "
-       "output"},
+       "--hang-signs=heart is not a valid choice; use beats or output"},
       {{"--hang-action=pray", "true"},
-       "--hang-action=pray is not what can be done about a hang; use restart, end or report"},
+       "--hang-action=pray is not a valid choice; use restart, end or report"},
       {{"--hang-action=end", "true"},
        "--hang-action, --hang-signs and --hang-first-beat-timeout say what happens to hung "
        "workers, "
@@ -637,13 +635,12 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "--stack-command=gdb -p {pid} -ex 'bt has a quote that is not closed"},
       {{"--health-check-timeout=0", "true"},
        "--health-check-timeout=0 is not a time; give a number of seconds above 0"},
-      {{"--exit-code=2", "true"},
-       "--exit-code=2 is not a rule for the exit code; use torchrun or worker"},
+      {{"--exit-code=2", "true"}, "--exit-code=2 is not a valid choice; use torchrun or worker"},
       {{"-r", "9", "true"},
        "-r 9 is not a stream choice; write 0 (none), 1 (stdout), 2 (stderr) or 3 (both), or local "
        "ranks with theirs such as 0:3,1:2"},
       {{"--log-level=loud", "true"},
-       "--log-level=loud is not a log level; use debug, info, warning or error"},
+       "--log-level=loud is not a valid choice; use debug, info, warning or error"},
       {{"--nnodes=2", "true"},
        "--nnodes=2 needs --rdzv-endpoint=HOST:PORT, the same on every node, or --master-addr and "
        "--node-rank"},
@@ -655,14 +652,13 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "choose a port"},
       {{"--standalone", "--nnodes=2", "true"},
        "--standalone runs one node, but --nnodes=2 asks for more; drop one of them"},
-      {{"--total-workers=0", "true"},
-       "--total-workers=0 is not a number of workers; give a whole number from 1"},
+      {{"--total-workers=0", "true"}, "--total-workers=0 is not valid; give a whole number from 1"},
       {{"--numa-binding=die", "true"},
-       "--numa-binding=die is not a way to bind; use node, socket, exclusive or core-complex"},
+       "--numa-binding=die is not a valid choice; use node, socket, exclusive or core-complex"},
       {{"--worker-store=me", "true"},
-       "--worker-store=me is nobody who could serve the store; use agent or worker"},
+       "--worker-store=me is not a valid choice; use agent or worker"},
       {{"--start-method=thread", "true"},
-       "--start-method=thread is not a start method; use spawn, fork or forkserver"},
+       "--start-method=thread is not a valid choice; use spawn, fork or forkserver"},
       {{"--signals-to-handle=SIGKILL", "true"},
        "--signals-to-handle=SIGKILL names SIGKILL, which cannot be handled; leave it out"},
       {{"--signals-to-handle=,", "true"},
@@ -678,11 +674,11 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "--logs-specs=mine is a Python plug-in of torchrun's, which cannot be loaded here; use "
        "--log-dir, --redirects and --tee"},
       {{"--event-log-handler=console", "true"},
-       "--event-log-handler=console is an event handler of torchrun's, which Muster has not; use "
-       "--event-log=FILE for programs, or --log-level=info"},
+       "--event-log-handler=console is an event handler of torchrun's, which cannot be loaded "
+       "here; "
+       "use --event-log=FILE for programs, or --log-level=info"},
       {{"--print-completion=tcsh", "true"},
-       "--print-completion=tcsh is not a shell that completion can be printed for; use bash, zsh "
-       "or fish"},
+       "--print-completion=tcsh is not a valid choice; use bash, zsh or fish"},
       {{"-m", "--run-path", "x"},
        "--module and --run-path exclude each other: one names a module, the other a file; drop one "
        "of them"},

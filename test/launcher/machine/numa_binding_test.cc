@@ -128,15 +128,6 @@ TEST(NumaBindingTest, MachineOfTwoThousandCpusIsSplit) {
   EXPECT_EQ(PrintCpuList(lists->back()), "1500-1999");
 }
 
-TEST(NumaBindingTest, ModesHaveTorchrunsNames) {
-  EXPECT_EQ(ParseNumaMode("node"), NumaMode::kNode);
-  EXPECT_EQ(ParseNumaMode("socket"), NumaMode::kSocket);
-  EXPECT_EQ(ParseNumaMode("exclusive"), NumaMode::kExclusive);
-  EXPECT_EQ(ParseNumaMode("core-complex"), NumaMode::kCoreComplex);
-  EXPECT_EQ(ParseNumaMode("core_complex"), std::nullopt);
-  EXPECT_EQ(ParseNumaMode(""), std::nullopt);
-}
-
 // A /sys where node 0 has no CPU and node 1 has all.
 class NumaBindingHereTest : public testing::Test {
  protected:

@@ -1,0 +1,211 @@
+// The flags that say what becomes of failures, and how a run ends.
+#include <algorithm>
+#include <csignal>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/seconds.h"
+#include "base/signal_names.h"
+#include "launcher/config/words.h"
+#include "launcher/flags/flag_table.h"
+#include "launcher/flags/readers.h"
+#include "worker/hang/stack_command.h"
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::RestartPolicy;
+using std::chrono::milliseconds;
+
+Problem SetRestartDelay(absl::string_view value, RunFlags& flags) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(value, absl::MaxSplits(':', 1));
+  const auto first = base::ParseSeconds(parts.first);
+  const auto longest = absl::StrContains(value, ':') ? base::ParseSeconds(parts.second) : first;
+  constexpr std::chrono::hours kLongest(24);
+  if (!first || !longest || *longest < *first || *longest > kLongest) {
+    return "is not a delay; give seconds, or FIRST:LONGEST with FIRST <= LONGEST <= 86400";
+  }
+  flags.config.restart.delay = *first;
+  flags.config.restart.longest_delay = *longest;
+  return std::nullopt;
+}
+
+absl::StatusOr<std::vector<ExitCodeRange>> ReadExitCodes(absl::string_view text) {
+  std::vector<ExitCodeRange> ranges;
+  for (const absl::string_view entry : absl::StrSplit(text, ',', absl::SkipWhitespace())) {
+    const std::pair<absl::string_view, absl::string_view> ends =
+        absl::StrSplit(entry, absl::MaxSplits('-', 1));
+    ExitCodeRange range;
+    const bool is_range = absl::StrContains(entry, '-');
+    if (!absl::SimpleAtoi(ends.first, &range.first) ||
+        !absl::SimpleAtoi(is_range ? ends.second : ends.first, &range.last) || range.first < 1 ||
+        range.last > 255 || range.last < range.first) {
+      return absl::InvalidArgumentError(
+          "is not a list of exit codes; write numbers from 1 to 255 and ranges, as 2,64-78");
+    }
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+absl::StatusOr<std::string> ReadStackCommand(absl::string_view text) {
+  const auto command = worker::StackCommand::Parse({text.data(), text.size()});
+  if (!command.ok()) return command.status();
+  return std::string(text);
+}
+
+// For /bin/sh; blanks alone are no command.
+absl::StatusOr<std::string> ReadCommand(absl::string_view text) {
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
+// How long a worker may take to end.
+absl::StatusOr<milliseconds> ReadGrace(absl::string_view text) {
+  if (text == "inf" || text == "infinite") return milliseconds::max();
+  const auto grace = base::ParseSeconds(text);
+  if (grace) return *grace;
+  return absl::InvalidArgumentError("is not a time; give a number of seconds from 0, or inf");
+}
+
+Problem SetSignalsToHandle(absl::string_view value, RunFlags& flags) {
+  std::vector<int> signals;
+  for (absl::string_view name : absl::StrSplit(value, ',', absl::SkipWhitespace())) {
+    name = absl::StripAsciiWhitespace(name);
+    const std::optional<int> signal = base::ParseSignal(name);
+    if (!signal) {
+      // torchrun goes on, too: a list written for another system must not end the job here.
+      flags.config.notes.push_back(
+          absl::StrCat("--signals-to-handle: there is no signal ", name, " here; left out"));
+    } else if (*signal == SIGKILL || *signal == SIGSTOP || *signal == SIGCHLD) {
+      return absl::StrCat("names ", name, ", which cannot be handled; leave it out");
+    } else if (std::find(signals.begin(), signals.end(), *signal) == signals.end()) {
+      signals.push_back(*signal);
+    }
+  }
+  if (signals.empty()) return "names no signal; write names such as SIGTERM,SIGINT";
+  flags.config.stop_signals = std::move(signals);
+  return std::nullopt;
+}
+
+constexpr Flag kRows[] = {
+    {.name = "--max-restarts",
+     .value_name = "N",
+     .help = "How many worker failures the whole job survives by starting all workers again.",
+     .default_text = "0",
+     .set = Store<ReadNumber, &LaunchConfig::max_restarts>},
+    {.name = "--restart-window",
+     .ours = true,
+     .value_name = "SECONDS",
+     .help = "Count only the restarts of the last so many seconds against --max-restarts.",
+     .default_text = "0: all count",
+     .set = Store<ReadSeconds, &LaunchConfig::restart, &RestartPolicy::window>},
+    {.name = "--restart-delay",
+     .ours = true,
+     .value_name = "SECONDS|FIRST:LONGEST",
+     .help = "Seconds to wait before a restart, doubled for each further one in a row up to "
+             "LONGEST.",
+     .default_text = "0",
+     .set = SetRestartDelay},
+    {.name = "--no-progress-limit",
+     .ours = true,
+     .value_name = "N",
+     .help = "End the job when the same rank fails in the same way N times in a row before its "
+             "first beat: another restart would not help.",
+     .default_text = "0: restart as often as --max-restarts says",
+     .set = Store<ReadNumber, &LaunchConfig::restart, &RestartPolicy::no_progress_limit>},
+    {.name = "--no-retry-exit-codes",
+     .ours = true,
+     .value_name = "N,N-M,...",
+     .help = "Exit codes of a worker that end the job, whatever --max-restarts says.",
+     .default_text = "none",
+     .set = Store<ReadExitCodes, &LaunchConfig::final_exit_codes>},
+    {.name = "--hang-timeout",
+     .ours = true,
+     .value_name = "SECONDS",
+     .help = "The longest silence of a worker that beats: each beat is a datagram 'beat RANK "
+             "[STEP]' to the Unix socket in MUSTER_BEAT_SOCKET. Then evidence is collected, "
+             "and --hang-action is done.",
+     .default_text = "0: nobody is watched",
+     .set = Store<ReadSeconds, &LaunchConfig::hang, &HangPolicy::timeout>},
+    {.name = "--hang-first-beat-timeout",
+     .ours = true,
+     .value_name = "SECONDS",
+     .help = "With --hang-timeout: the longest silence before a worker's first beat.",
+     .default_text = "0: a worker that never beats is not watched, unless output counts",
+     .set = Store<ReadSeconds, &LaunchConfig::hang, &HangPolicy::first_beat_timeout>},
+    {.name = "--hang-signs",
+     .ours = true,
+     .value_name = "beats|output",
+     .help = "What counts as a sign of life: beats alone, or output, too; then a worker is "
+             "watched from its start.",
+     .default_text = "beats",
+     .set = Store<ReadWord<kHangSigns>, &LaunchConfig::hang, &HangPolicy::output_counts>},
+    {.name = "--hang-action",
+     .ours = true,
+     .value_name = "restart|end|report",
+     .help = "What is done about a hung worker: it is killed and the job restarted, killed and "
+             "the job ended, or only reported.",
+     .default_text = "restart",
+     .set = Store<ReadWord<kHangActions>, &LaunchConfig::hang, &HangPolicy::action>},
+    {.name = "--stack-command",
+     .ours = true,
+     .value_name = "COMMAND",
+     .help = "What shows the stacks of process {pid}.",
+     .default_text = "py-spy, eu-stack or gdb, whichever is installed",
+     .set = Store<ReadStackCommand, &LaunchConfig::hang, &HangPolicy::stack_command>},
+    {.name = "--health-check",
+     .ours = true,
+     .value_name = "COMMAND",
+     .help = "A shell command that must succeed each time before this node joins a round; else "
+             "the node does not take part.",
+     .default_text = "none",
+     .set = Store<ReadCommand, &LaunchConfig::health, &HealthPolicy::command>},
+    {.name = "--health-check-timeout",
+     .ours = true,
+     .value_name = "SECONDS",
+     .help = "How long the health check may take.",
+     .default_text = "30",
+     .set = Store<ReadSecondsAboveZero, &LaunchConfig::health, &HealthPolicy::timeout>},
+    {.name = "--shutdown-timeout",
+     .value_name = "SECONDS",
+     .help = "From the signal that asks a worker to stop until it is killed; inf: never.",
+     .default_text = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT or 30",
+     .other_variable = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
+     .set = Store<ReadGrace, &LaunchConfig::shutdown_timeout>},
+    {.name = "--exit-code",
+     .ours = true,
+     .value_name = "torchrun|worker",
+     .help = "When a worker fails: exit with 1, or with its own code (128+n for signal n).",
+     .default_text = "torchrun",
+     .set = Store<ReadWord<kExitCodePolicies>, &LaunchConfig::exit_code>},
+    {.name = "--signals-to-handle",
+     .value_name = "SIGNAL,...",
+     .help = "Signals to this process that end the run: the workers get the same signal, and "
+             "SIGKILL after --shutdown-timeout. SIGUSR1 and SIGUSR2 are else passed on.",
+     .default_text = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+     .set = SetSignalsToHandle},
+    {.name = "--monitor-interval",
+     .value_name = "SECONDS",
+     .help = "Accepted for torchrun's sake: workers are watched without an interval.",
+     .default_text = "0.1",
+     .set = Check<ReadSecondsAboveZero>},
+    {.name = "--exit-barrier-timeout",
+     .value_name = "SECONDS",
+     .help = "Accepted for torchrun's sake: a node that is done waits for the job's verdict.",
+     .default_text = "300",
+     .set = Check<ReadSeconds>},
+};
+
+}  // namespace
+
+FlagGroup FailureFlags() {
+  return {"Failures and the end", kRows};
+}
+
+}  // namespace muster::launcher

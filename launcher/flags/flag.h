@@ -1,0 +1,42 @@
+// A flag of `muster run` and `muster launch`: a row of the flag table.
+#pragma once
+
+#include "absl/strings/string_view.h"
+#include "launcher/flags/setters.h"
+
+namespace muster::launcher {
+
+struct Flag {
+  enum class Kind {
+    kSwitch,  // takes no value
+    kValue,
+    kAsk,  // a switch that asks for a text and has no environment variable
+  };
+  // Who has it.
+  enum class Of { kBoth, kLaunch };
+
+  // With dashes ("--rdzv-id"). The spelling with underscores and the variable PET_RDZV_ID follow
+  // from it.
+  absl::string_view name;
+  // "-r", or several as "-n|-np", or empty.
+  absl::string_view short_name = {};
+  Kind kind = Kind::kValue;
+  Of of = Of::kBoth;
+  // False: the command line alone sets it, as with torchrun.
+  bool has_variable = true;
+  // torchrun has no such flag: the beginning of a name never means this one where it could mean one
+  // of torchrun's.
+  bool ours = false;
+  // In the help text: what the value is, what the flag does, and what holds when it is not given.
+  absl::string_view value_name = {};
+  absl::string_view help;
+  absl::string_view default_text = "off";
+  // A variable that is asked after PET_*, or empty.
+  absl::string_view other_variable = {};
+  // Puts the value ("1" or "0" for a switch) into place, or says what is wrong with it.
+  Setter set;
+  // The heading it stands under in the help text: its group's (flag_table.h).
+  absl::string_view group = {};
+};
+
+}  // namespace muster::launcher

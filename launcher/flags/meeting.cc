@@ -1,0 +1,147 @@
+#include "launcher/flags/meeting.h"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/random_name.h"
+
+namespace muster::launcher {
+namespace {
+
+// The rank that the scheduler gave this node. What is no number there is not meant for us.
+std::optional<int> SchedulerRank(const Environment& environment) {
+  for (const char* variable : {"SLURM_NODEID", "JOB_COMPLETION_INDEX"}) {
+    int rank = 0;
+    if (absl::SimpleAtoi(GetOr(environment, variable, ""), &rank) && rank >= 0) return rank;
+  }
+  return std::nullopt;
+}
+
+// torchrun's static rendezvous.
+RendezvousMode StaticMode(const LaunchConfig& config) {
+  return config.max_nodes == 1 ? RendezvousMode::kFixedPort : RendezvousMode::kStatic;
+}
+
+bool IsStatic(const LaunchConfig& config) {
+  return config.mode == RendezvousMode::kFixedPort || config.mode == RendezvousMode::kStatic;
+}
+
+// The mode and endpoint when --rdzv-endpoint is given.
+absl::Status MeetAtEndpoint(const RunFlags& flags, LaunchConfig& config) {
+  const bool is_static = flags.rdzv_backend == "static";
+  // A static endpoint is the workers' own MASTER_PORT, which nobody should have to guess.
+  const auto endpoint = rendezvous::ParseEndpoint(
+      flags.rdzv_endpoint,
+      is_static ? std::nullopt : std::optional<std::uint16_t>(rendezvous::kDefaultRendezvousPort));
+  if (!endpoint.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--rdzv-endpoint=", flags.rdzv_endpoint, " ", endpoint.status().message()));
+  }
+  if (endpoint->port != 0) {
+    config.endpoint = *endpoint;
+    config.mode = is_static ? StaticMode(config) : RendezvousMode::kEndpoint;
+    return absl::OkStatus();
+  }
+  // torchrun's documented way to run several jobs on one machine is localhost:0.
+  if (config.max_nodes == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--rdzv-endpoint=", flags.rdzv_endpoint,
+                                                 " has port 0, which the other nodes of ",
+                                                 NodesText(config), " cannot know; choose a port"));
+}
+
+// The mode and endpoint when --rdzv-endpoint is not given.
+absl::Status MeetAtMaster(const RunFlags& flags, LaunchConfig& config) {
+  const int port = flags.master_port.value_or(0);
+  // A master address alone does not make a job of one node static; torchrun does not look at it
+  // either.
+  if (config.max_nodes == 1 && port == 0) return absl::OkStatus();
+  if (config.max_nodes > 1) {
+    if (flags.master_addr.empty() && !flags.master_port) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(NodesText(config),
+                       " needs --rdzv-endpoint=HOST:PORT, the same on every node, or "
+                       "--master-addr and --node-rank"));
+    }
+    if (flags.master_port && port == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--master-port=0 leaves the port open, which the other nodes of ",
+                       NodesText(config), " cannot know; choose a port"));
+    }
+  }
+  config.endpoint.host = flags.master_addr.empty() ? "127.0.0.1" : flags.master_addr;
+  config.endpoint.port =
+      static_cast<std::uint16_t>(port == 0 ? rendezvous::kDefaultMasterPort : port);
+  const bool is_static = flags.rdzv_backend.empty() || flags.rdzv_backend == "static";
+  config.mode = is_static || config.max_nodes == 1 ? StaticMode(config) : RendezvousMode::kEndpoint;
+  return absl::OkStatus();
+}
+
+absl::Status SetMode(const RunFlags& flags, LaunchConfig& config) {
+  if (!flags.standalone) {
+    return flags.rdzv_endpoint.empty() ? MeetAtMaster(flags, config)
+                                       : MeetAtEndpoint(flags, config);
+  }
+  if (config.min_nodes > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--standalone runs one node, but ", NodesText(config), " asks for more; drop one of them"));
+  }
+  config.max_nodes = 1;
+  return absl::OkStatus();
+}
+
+// Who this node is among the others.
+absl::Status SetNodeRank(const Environment& environment, LaunchConfig& config) {
+  if (config.max_nodes == 1) return absl::OkStatus();
+  if (!config.node_rank) config.node_rank = SchedulerRank(environment);
+  if (config.mode != RendezvousMode::kStatic) return absl::OkStatus();
+
+  const std::string nodes = NodesText(config);
+  // torchrun's static rendezvous has no minimum: all nodes, with rank 0 for the one that does not
+  // say.
+  config.min_nodes = config.max_nodes;
+  if (!config.node_rank) config.node_rank = 0;
+  if (*config.node_rank < config.max_nodes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("node rank ", *config.node_rank,
+                                                 " is not among the nodes of ", nodes,
+                                                 ", which count from 0; correct one of the two"));
+}
+
+// The job's name.
+std::string RunId(const RunFlags& flags, RendezvousMode mode) {
+  // --standalone overrides every --rdzv flag, as torchrun's does: two such jobs on one machine
+  // never share a name, whatever the script around them gives.
+  const std::string& given = flags.config.run_id;
+  if (!given.empty() && !flags.standalone) return given;
+  // Nodes that meet must agree on the id, so it cannot be drawn; "none" is torchrun's.
+  return mode == RendezvousMode::kStandalone ? absl::StrCat("standalone-", base::RandomName(8))
+                                             : "none";
+}
+
+}  // namespace
+
+absl::Status DecideMeeting(const RunFlags& flags, const Environment& environment,
+                           LaunchConfig& config) {
+  absl::Status status = SetMode(flags, config);
+  if (status.ok()) status = SetNodeRank(environment, config);
+  if (!status.ok()) return status;
+
+  config.run_id = RunId(flags, config.mode);
+  if (IsStatic(config) && !flags.join_timeout_given) {
+    config.timeouts.join = std::chrono::seconds(900);  // torchrun's default for static alone
+  }
+  const bool share_disabled = GetOr(environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0") == "1";
+  config.worker_store =
+      flags.worker_store.value_or(share_disabled ? WorkerStore::kWorker : WorkerStore::kAgent);
+  return absl::OkStatus();
+}
+
+std::string NodesText(const LaunchConfig& config) {
+  return config.min_nodes == config.max_nodes
+             ? absl::StrCat("--nnodes=", config.max_nodes)
+             : absl::StrCat("--nnodes=", config.min_nodes, ":", config.max_nodes);
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,23 @@
+// Where the nodes of a job meet, and who this node is there.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "launcher/environment.h"
+#include "launcher/config/launch_config.h"
+#include "launcher/flags/run_flags.h"
+
+namespace muster::launcher {
+
+// Decides mode, endpoint, run id, node rank, join timeout and who serves the workers' store. The
+// number of nodes in `config` must be final but for what the mode makes of it: --standalone has one
+// node, and static ranks have no minimum below the maximum. Draws a random run id for a standalone
+// job that has none. An error's message is a sentence for the user.
+absl::Status DecideMeeting(const RunFlags& flags, const Environment& environment,
+                           LaunchConfig& config);
+
+// "--nnodes=2" or "--nnodes=1:4", for sentences.
+std::string NodesText(const LaunchConfig& config);
+
+}  // namespace muster::launcher

@@ -1,0 +1,56 @@
+// The flags that say what each worker runs.
+#include "launcher/config/words.h"
+#include "launcher/flags/flag_table.h"
+#include "launcher/flags/readers.h"
+
+namespace muster::launcher {
+namespace {
+
+// How the script of `muster launch` is told its local rank.
+constexpr Word<const char*> kLocalRankFlags[] = {{"dash", "--local-rank"},
+                                                 {"underscore", "--local_rank"}};
+
+// torchrun's; the values mean nothing here.
+constexpr Word<int> kStartMethods[] = {{"spawn", 0}, {"fork", 0}, {"forkserver", 0}};
+
+constexpr Flag kRows[] = {
+    {.name = "--module",
+     .short_name = "-m",
+     .kind = Flag::Kind::kSwitch,
+     .help = "The script is the name of a Python module, as with `python -m`.",
+     .set = Store<ReadSwitch, &RunFlags::module>},
+    {.name = "--no-python",
+     .kind = Flag::Kind::kSwitch,
+     .help = "The script is a command that is run as it is.",
+     .default_text = "off; not needed for an executable that is no Python script",
+     .set = Store<ReadSwitch, &RunFlags::no_python>},
+    {.name = "--run-path",
+     .kind = Flag::Kind::kSwitch,
+     .help = "Run the script with runpy.run_path(); its exceptions go to its error file.",
+     .set = Store<ReadSwitch, &RunFlags::run_path>},
+    {.name = "--start-method",
+     .value_name = "spawn|fork|forkserver",
+     .help = "Accepted for torchrun's sake: every worker is a process of its own.",
+     .default_text = "spawn",
+     .set = Check<ReadWord<kStartMethods>>},
+    {.name = "--use-env",
+     .kind = Flag::Kind::kSwitch,
+     .of = Flag::Of::kLaunch,
+     .help = "Do not pass --local-rank; the script reads LOCAL_RANK.",
+     .set = Store<ReadSwitch, &RunFlags::use_env>},
+    {.name = "--local-rank-style",
+     .of = Flag::Of::kLaunch,
+     .ours = true,
+     .value_name = "dash|underscore",
+     .help = "Whether the script gets --local-rank=N or --local_rank=N.",
+     .default_text = "dash",
+     .set = Store<ReadWord<kLocalRankFlags>, &RunFlags::local_rank_flag>},
+};
+
+}  // namespace
+
+FlagGroup ProgramFlags() {
+  return {"What each worker runs", kRows};
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,115 @@
+// The flags that say how the nodes find each other.
+#include "absl/strings/str_cat.h"
+#include "launcher/config/words.h"
+#include "launcher/flags/flag_table.h"
+#include "launcher/flags/rdzv_conf.h"
+#include "launcher/flags/readers.h"
+#include "rendezvous/net/endpoint.h"
+
+namespace muster::launcher {
+namespace {
+
+absl::StatusOr<std::string> ReadEndpoint(absl::string_view text) {
+  if (!text.empty()) {
+    const auto endpoint = rendezvous::ParseEndpoint(text, rendezvous::kDefaultRendezvousPort);
+    if (!endpoint.ok()) return endpoint.status();
+  }
+  // Whether a port may be missing depends on the backend, so it is read again when that is known.
+  return std::string(text);
+}
+
+absl::StatusOr<std::string> ReadRunId(absl::string_view text) {
+  // Scripts write --rdzv-id=$ID with ID empty.
+  return text.empty() ? std::string() : ReadName("run id", text);
+}
+
+absl::StatusOr<std::string> ReadBackend(absl::string_view text) {
+  if (text == "c10d" || text == "static" || text == "muster") return std::string(text);
+  return absl::InvalidArgumentError(
+      text == "etcd" || text == "etcd-v2"
+          ? "is not supported, and no etcd is needed; use c10d"
+          : "is not a rendezvous backend; use c10d, static or muster");
+}
+
+Problem SetRdzvConf(absl::string_view value, RunFlags& flags) {
+  const auto conf = ParseRdzvConf(value);
+  if (!conf.ok()) return std::string(conf.status().message());
+  flags.config.timeouts = conf->timeouts;
+  flags.config.is_host = conf->is_host;
+  flags.config.trust_refusals = conf->trust_refusals;
+  flags.join_timeout_given = conf->join_given;
+  return std::nullopt;
+}
+
+constexpr Flag kRows[] = {
+    {.name = "--scale-up",
+     .ours = true,
+     .value_name = "now|next-restart",
+     .help = "When a newcomer of a job with MIN:MAX nodes gets its place: at once, by a restart "
+             "that costs no budget, or at the next one.",
+     .default_text = "now",
+     .set = Store<ReadWord<kScaleUps>, &LaunchConfig::scale_up>},
+    {.name = "--standalone",
+     .kind = Flag::Kind::kSwitch,
+     .help = "One node, without any network, under a fresh run id; endpoint, addresses and "
+             "--rdzv-id "
+             "are not looked at.",
+     .default_text = "on for one node without endpoint and master port",
+     .set = Store<ReadSwitch, &RunFlags::standalone>},
+    {.name = "--rdzv-endpoint",
+     .value_name = "HOST[:PORT]",
+     .help = "Where the nodes meet, the same on every node: a musterd, or else the node that "
+             "owns the address serves it.",
+     .default_text = "none; port 29400",
+     .set = Store<ReadEndpoint, &RunFlags::rdzv_endpoint>},
+    {.name = "--rdzv-id",
+     .value_name = "ID",
+     .help = "The job's name, the same on every node. A musterd serves many jobs, and takes none "
+             "without a name.",
+     .default_text = "none; standalone: a fresh one",
+     .set = Store<ReadRunId, &LaunchConfig::run_id>},
+    {.name = "--rdzv-backend",
+     .value_name = "NAME",
+     .help = "c10d and muster are the same here; static takes --node-rank as the rank.",
+     .default_text = "muster; static with --master-addr",
+     .set = Store<ReadBackend, &RunFlags::rdzv_backend>},
+    {.name = "--rdzv-conf",
+     .value_name = "K=V,...",
+     .help = "Timeouts in seconds; torchrun's keys are understood, other keys are ignored. With "
+             "trust_refusals=true a refused connection proves that the rendezvous is dead; say "
+             "so only where no firewall or proxy refuses connections in its place.",
+     .default_text = "join_timeout=600, last_call_timeout=5, lease_timeout=3, "
+                     "keep_alive_interval=1, connect_timeout=60, reconnect_timeout=600, "
+                     "trust_refusals=false",
+     .set = SetRdzvConf},
+    {.name = "--master-addr",
+     .value_name = "HOST",
+     .help = "Without an endpoint: the address of the node with rank 0.",
+     .default_text = "127.0.0.1",
+     .set = Store<ReadHost, &RunFlags::master_addr>},
+    {.name = "--master-port",
+     .value_name = "PORT",
+     .help = "Without an endpoint: the port of the node with rank 0.",
+     .default_text = "29500; one node: a free one",
+     .set = Store<rendezvous::ParsePort, &RunFlags::master_port>},
+    {.name = "--local-addr",
+     .value_name = "HOST",
+     .help = "The address of this node that the others are told.",
+     .default_text = "the one that reaches the endpoint",
+     .set = Store<ReadHost, &LaunchConfig::local_addr>},
+    {.name = "--worker-store",
+     .ours = true,
+     .value_name = "agent|worker",
+     .help = "Who serves the store of torch.distributed: the agent of the first node, or the "
+             "worker with rank 0, as PyTorch builds without libuv need it.",
+     .default_text = "agent; worker with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1",
+     .set = Store<ReadWord<kWorkerStores>, &RunFlags::worker_store>},
+};
+
+}  // namespace
+
+FlagGroup RendezvousFlags() {
+  return {"Rendezvous: how the nodes find each other", kRows};
+}
+
+}  // namespace muster::launcher
