@@ -22,7 +22,7 @@ std::string CompletionScript(Shell shell) {
 }
 
 ValueKind ValueKindOf(const Flag& flag) {
-  if (flag.kind != Flag::Kind::kValue) return ValueKind::kNone;
+  if (!TakesValue(flag)) return ValueKind::kNone;
   if (!ChoicesOf(flag).empty()) return ValueKind::kChoice;
   if (flag.value_name == "DIR") return ValueKind::kDirectory;
   if (flag.value_name == "FILE" || flag.value_name == "PATH") return ValueKind::kFile;

@@ -114,7 +114,7 @@ std::string BashCompletion() {
     (flag.of == Flag::Of::kLaunch ? launch_flags : flags).emplace_back(flag.name);
     for (const std::string& name : ShortNames(flag)) flags.push_back(name);
     absl::StrAppend(&values, ValueCase(flag));
-    if (flag.kind != Flag::Kind::kValue) continue;
+    if (!TakesValue(flag)) continue;
     value_flags.push_back(Pattern(flag));
     const std::string underscores = UnderscoreName(flag);
     if (!underscores.empty()) value_flags.push_back(underscores);

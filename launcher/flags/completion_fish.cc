@@ -73,7 +73,7 @@ std::string FishCompletion() {
   std::vector<std::string> value_flags;
   std::string lines;
   for (const Flag& flag : RunFlagTable()) {
-    if (flag.kind == Flag::Kind::kValue) {
+    if (TakesValue(flag)) {
       value_flags.emplace_back(flag.name);
       const std::string underscores = UnderscoreName(flag);
       if (!underscores.empty()) value_flags.push_back(underscores);

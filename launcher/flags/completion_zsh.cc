@@ -83,8 +83,8 @@ std::string ValueSpec(const Flag& flag) {
 
 // The spec of the flag under one of its names; `glue` joins a value to it: "=" or "+".
 std::string Spec(const Flag& flag, absl::string_view name, absl::string_view glue) {
-  return absl::StrCat("'", name, flag.kind == Flag::Kind::kValue ? glue : "", "[",
-                      Escape(flag.help), "]", ValueSpec(flag), "'");
+  return absl::StrCat("'", name, TakesValue(flag) ? glue : "", "[", Escape(flag.help), "]",
+                      ValueSpec(flag), "'");
 }
 
 std::vector<std::string> Specs(const Flag& flag) {

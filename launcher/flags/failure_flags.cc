@@ -191,14 +191,14 @@ constexpr Flag kRows[] = {
      .default_text = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
      .set = SetSignalsToHandle},
     {.name = "--monitor-interval",
+     .kind = Flag::Kind::kIgnored,
      .value_name = "SECONDS",
-     .help = "Accepted for torchrun's sake: workers are watched without an interval.",
-     .default_text = "0.1",
+     .help = "Workers are watched without an interval.",
      .set = Check<ReadSecondsAboveZero>},
     {.name = "--exit-barrier-timeout",
+     .kind = Flag::Kind::kIgnored,
      .value_name = "SECONDS",
-     .help = "Accepted for torchrun's sake: a node that is done waits for the job's verdict.",
-     .default_text = "300",
+     .help = "A node that is done waits for the job's verdict.",
      .set = Check<ReadSeconds>},
 };
 

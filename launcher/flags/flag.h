@@ -10,7 +10,8 @@ struct Flag {
   enum class Kind {
     kSwitch,  // takes no value
     kValue,
-    kAsk,  // a switch that asks for a text and has no environment variable
+    kIgnored,  // takes a value, which is checked and then of no account: a flag of torchrun's
+    kAsk,      // a switch that asks for a text and has no environment variable
   };
   // Who has it.
   enum class Of { kBoth, kLaunch };
@@ -28,6 +29,7 @@ struct Flag {
   // of torchrun's.
   bool ours = false;
   // In the help text: what the value is, what the flag does, and what holds when it is not given.
+  // Of a flag that is ignored: why it has nothing to say here.
   absl::string_view value_name = {};
   absl::string_view help;
   absl::string_view default_text = "off";
@@ -38,5 +40,9 @@ struct Flag {
   // The heading it stands under in the help text: its group's (flag_table.h).
   absl::string_view group = {};
 };
+
+inline bool TakesValue(const Flag& flag) {
+  return flag.kind == Flag::Kind::kValue || flag.kind == Flag::Kind::kIgnored;
+}
 
 }  // namespace muster::launcher

@@ -60,6 +60,20 @@ void AppendWrapped(absl::string_view text, std::size_t used, std::string& out) {
   out += '\n';
 }
 
+// What stands in brackets behind a flag's help.
+std::string Ending(const Flag& flag) {
+  switch (flag.kind) {
+    case Flag::Kind::kSwitch:
+    case Flag::Kind::kValue:
+      return absl::StrCat(" [default: ", flag.default_text, "]");
+    case Flag::Kind::kIgnored:
+      return " [no effect; accepted because torchrun has it]";
+    case Flag::Kind::kAsk:
+      break;
+  }
+  return "";
+}
+
 void AppendFlag(const Flag& flag, std::string& out) {
   std::string names = "  ";
   for (const absl::string_view name : absl::StrSplit(flag.short_name, '|', absl::SkipEmpty())) {
@@ -68,10 +82,7 @@ void AppendFlag(const Flag& flag, std::string& out) {
   absl::StrAppend(&names, flag.name);
   if (!flag.value_name.empty()) absl::StrAppend(&names, "=", flag.value_name);
   out += names;
-  const bool has_default = flag.kind != Flag::Kind::kAsk;
-  AppendWrapped(has_default ? absl::StrCat(flag.help, " [default: ", flag.default_text, "]")
-                            : std::string(flag.help),
-                names.size(), out);
+  AppendWrapped(absl::StrCat(flag.help, Ending(flag)), names.size(), out);
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args, Diale
 
     absl::string_view value = "1";
     std::string shown(arg);
-    if (flag.kind != Flag::Kind::kValue) {
+    if (!TakesValue(flag)) {
       if (taken->attached) {
         return absl::InvalidArgumentError(absl::StrCat("'", arg, "' gives a value to ", flag.name,
                                                        ", which takes none; write it alone"));

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/algorithm/container.h"
 #include "launcher/flags/completion.h"
 #include "launcher/flags/flag_names.h"
 #include "launcher/flags/flag_table.h"
@@ -186,7 +187,6 @@ TEST(FlagsTest, EveryFlagWithAValueWorksInEverySpelling) {
       EXPECT_TRUE(c.holds(Config({short_name + "=" + c.value}))) << short_name;
     }
   }
-  for (const auto& [flag, value] : kWithoutEffect) walked.insert(flag);
   walked.insert("--print-completion");  // TextsAreGivenOnRequest
   for (const Flag& flag : RunFlagTable()) {
     if (flag.kind == Flag::Kind::kValue && flag.of == Flag::Of::kBoth) {
@@ -229,12 +229,15 @@ TEST(FlagsTest, EveryChoiceThatTheHelpShowsIsTaken) {
 
 TEST(FlagsTest, TorchrunsFlagsWithoutMeaningHereChangeNothing) {
   LaunchConfig expected = Config({});
+  const auto ignored = [](const Flag& flag) { return flag.kind == Flag::Kind::kIgnored; };
+  EXPECT_EQ(absl::c_count_if(RunFlagTable(), ignored), std::ssize(kWithoutEffect));
   for (const auto& [flag, value] : kWithoutEffect) {
     for (const std::string& name : {flag, WithUnderscores(flag)}) {
       LaunchConfig config = Config({name + "=" + value});
       config.run_id = expected.run_id;
       EXPECT_EQ(config, expected) << name;
     }
+    EXPECT_TRUE(ignored(*MatchFlags(flag).at(0))) << flag;
     const std::string variable = EnvironmentVariable(*MatchFlags(flag).at(0));
     EXPECT_EQ(variable.empty(), flag == "--logs-specs") << flag;
     if (!variable.empty()) Config({}, {{variable, value}});
@@ -540,7 +543,8 @@ TEST(FlagsTest, HelpShowsEveryFlagItsDefaultAndItsGroup) {
     EXPECT_LT(help.rfind("\n" + std::string(flag.group) + ":\n", at), at) << names;
     if (flag.kind == Flag::Kind::kAsk) continue;
     const std::string entry = help.substr(at, help.find("]\n", at) - at);
-    EXPECT_NE(entry.find("[default:"), std::string::npos) << names;
+    const char* const ending = flag.kind == Flag::Kind::kIgnored ? "[no effect;" : "[default:";
+    EXPECT_NE(entry.find(ending), std::string::npos) << names;
   }
   std::size_t begin = 0;
   for (std::size_t end; (end = help.find('\n', begin)) != std::string::npos; begin = end + 1) {
