@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "launcher/flags/flag_table.h"
 
 namespace muster::launcher {
@@ -19,8 +20,13 @@ std::string WithDashes(absl::string_view name) {
   return absl::StrReplaceAll(name, {{"_", "-"}});
 }
 
-// Levenshtein's: the letters to insert, drop or change to make `b` of `a`.
-std::size_t EditDistance(absl::string_view a, absl::string_view b) {
+// How far two words are apart: the letters to insert, drop or change to make one of the other.
+struct Distance {
+  std::size_t whole;      // Levenshtein's: to make all of `b`
+  std::size_t beginning;  // to make the beginning of `b` that is nearest
+};
+
+Distance DistanceTo(absl::string_view a, absl::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -32,7 +38,7 @@ std::size_t EditDistance(absl::string_view a, absl::string_view b) {
       row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
     }
   }
-  return row.back();
+  return {.whole = row.back(), .beginning = *std::min_element(row.begin(), row.end())};
 }
 
 }  // namespace
@@ -73,18 +79,24 @@ ShortName MatchShortName(absl::string_view arg) {
 }
 
 absl::string_view NearestFlag(absl::string_view name) {
-  const std::string dashed = WithDashes(name);
+  const std::string dashed = WithDashes(absl::StripPrefix(absl::StripPrefix(name, "-"), "-"));
   absl::string_view nearest;
-  // More than a third of the letters wrong is another word.
+  absl::string_view nearest_beginning;
+  // More than a third of the letters wrong is another word; of a name that breaks off, a sixth.
   std::size_t least = dashed.size() / 3 + 1;
+  std::size_t least_beginning = dashed.size() / 6 + 1;
   for (const Flag& flag : RunFlagTable()) {
-    const std::size_t distance = EditDistance(dashed, flag.name);
-    if (distance < least) {
-      least = distance;
+    const Distance distance = DistanceTo(dashed, flag.name.substr(2));
+    if (distance.whole < least) {
+      least = distance.whole;
       nearest = flag.name;
     }
+    if (distance.beginning < least_beginning) {
+      least_beginning = distance.beginning;
+      nearest_beginning = flag.name;
+    }
   }
-  return nearest;
+  return nearest.empty() ? nearest_beginning : nearest;
 }
 
 }  // namespace muster::launcher

@@ -25,7 +25,8 @@ struct ShortName {
 };
 ShortName MatchShortName(absl::string_view arg);
 
-// The long name most like `name`, for "did you mean"; empty when none is near.
+// The long name most like `name`, for "did you mean": "--rdzv-endpoint" for "--rdvz_endpoint", and
+// for a name that breaks off, "--nproc-per-node" for "--nprocs". Empty when none is near.
 absl::string_view NearestFlag(absl::string_view name);
 
 }  // namespace muster::launcher

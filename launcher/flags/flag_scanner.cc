@@ -24,12 +24,22 @@ struct FlagArg {
   std::optional<absl::string_view> attached;
 };
 
-absl::Status UnknownFlag(absl::string_view name) {
-  const absl::string_view nearest = NearestFlag(name);
+absl::string_view CommandOf(Dialect dialect) {
+  return dialect == Dialect::kLaunch ? "muster launch" : "muster run";
+}
+
+absl::Status UnknownFlag(absl::string_view name, absl::string_view meant, Dialect dialect) {
   return absl::InvalidArgumentError(
-      nearest.empty()
-          ? absl::StrCat("unknown flag '", name, "'; `muster run --help` lists the flags")
-          : absl::StrCat("unknown flag '", name, "'; did you mean ", nearest, "?"));
+      meant.empty() ? absl::StrCat("unknown flag '", name, "'; `", CommandOf(dialect),
+                                   " --help` lists the flags; the script's own go after the script")
+                    : absl::StrCat("unknown flag '", name, "'; did you mean ", meant, "?"));
+}
+
+// The flag that is meant where one dash is missing: "-nnodes=2" is not -n with the value "nodes=2".
+absl::string_view WithDashMissing(absl::string_view name) {
+  if (name.size() < 3 || absl::StartsWith(name, "--")) return "";
+  const std::vector<const Flag*> matches = MatchFlags(absl::StrCat("-", name));
+  return matches.size() == 1 ? matches.front()->name : "";
 }
 
 bool Has(Dialect dialect, const Flag& flag) {
@@ -43,6 +53,10 @@ absl::StatusOr<FlagArg> TakeApart(absl::string_view arg, Dialect dialect) {
   if (equals != absl::string_view::npos) result.attached = arg.substr(equals + 1);
 
   std::vector<const Flag*> matches = MatchFlags(result.spelling);
+  if (matches.empty()) {
+    const absl::string_view meant = WithDashMissing(result.spelling);
+    if (!meant.empty()) return UnknownFlag(result.spelling, meant, dialect);
+  }
   if (const ShortName first = MatchShortName(arg); matches.empty() && first.flag != nullptr) {
     result.spelling = first.name;
     result.attached = arg.substr(first.name.size());
@@ -55,7 +69,10 @@ absl::StatusOr<FlagArg> TakeApart(absl::string_view arg, Dialect dialect) {
   matches.erase(std::remove_if(matches.begin(), matches.end(),
                                [dialect](const Flag* flag) { return !Has(dialect, *flag); }),
                 matches.end());
-  if (matches.empty()) return UnknownFlag(arg.substr(0, equals));
+  if (matches.empty()) {
+    const absl::string_view name = arg.substr(0, equals);
+    return UnknownFlag(name, NearestFlag(name), dialect);
+  }
   if (matches.size() > 1) {
     const auto name = [](std::string* out, const Flag* flag) { absl::StrAppend(out, flag->name); };
     return absl::InvalidArgumentError(absl::StrCat("'", result.spelling, "' could be ",
