@@ -7,6 +7,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/random_name.h"
+#include "rendezvous/core/names.h"
+#include "rendezvous/net/endpoint.h"
 
 namespace muster::launcher {
 namespace {
@@ -110,14 +112,20 @@ absl::Status SetNodeRank(const Environment& environment, LaunchConfig& config) {
 }
 
 // The job's name.
-std::string RunId(const RunFlags& flags, RendezvousMode mode) {
+std::string RunId(const RunFlags& flags, const Environment& environment, RendezvousMode mode) {
   // --standalone overrides every --rdzv flag, as torchrun's does: two such jobs on one machine
   // never share a name, whatever the script around them gives.
   const std::string& given = flags.config.run_id;
   if (!given.empty() && !flags.standalone) return given;
-  // Nodes that meet must agree on the id, so it cannot be drawn; "none" is torchrun's.
-  return mode == RendezvousMode::kStandalone ? absl::StrCat("standalone-", base::RandomName(8))
-                                             : "none";
+  if (mode == RendezvousMode::kStandalone) {
+    return absl::StrCat("standalone-", base::RandomName(8));
+  }
+  // Nodes that meet must agree on the id, so it cannot be drawn. Slurm's number is the same on all
+  // of them; static nodes need no name, as they share their rendezvous with nobody.
+  const std::string slurm_job = GetOr(environment, "SLURM_JOB_ID", "");
+  const bool is_shared = mode == RendezvousMode::kEndpoint;
+  if (is_shared && rendezvous::CheckName("run id", slurm_job).ok()) return slurm_job;
+  return "none";  // torchrun's
 }
 
 }  // namespace
@@ -128,7 +136,7 @@ absl::Status DecideMeeting(const RunFlags& flags, const Environment& environment
   if (status.ok()) status = SetNodeRank(environment, config);
   if (!status.ok()) return status;
 
-  config.run_id = RunId(flags, config.mode);
+  config.run_id = RunId(flags, environment, config.mode);
   if (IsStatic(config) && !flags.join_timeout_given) {
     config.timeouts.join = std::chrono::seconds(900);  // torchrun's default for static alone
   }

@@ -66,7 +66,7 @@ constexpr Flag kRows[] = {
      .value_name = "ID",
      .help = "The job's name, the same on every node. A musterd serves many jobs, and takes none "
              "without a name.",
-     .default_text = "none; standalone: a fresh one",
+     .default_text = "SLURM_JOB_ID if set, or none; static: none; standalone: a fresh one",
      .set = Store<ReadRunId, &LaunchConfig::run_id>},
     {.name = "--rdzv-backend",
      .value_name = "NAME",

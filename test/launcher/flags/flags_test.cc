@@ -502,6 +502,19 @@ TEST(FlagsTest, StaticRendezvousHasEachNodeAndItsOwnJoinTimeout) {
             seconds(5));
 }
 
+// "musterd refuses our jobs for want of a name, and Slurm has given each of them a number."
+TEST(FlagsTest, SlurmsJobIsTheRunIdWhereNodesShareARendezvous) {
+  const Environment slurm = {{"SLURM_JOB_ID", "4711"}};
+  EXPECT_EQ(Config({"--nnodes=2", "--rdzv-endpoint=h"}, slurm).run_id, "4711");
+  EXPECT_EQ(Config({"--rdzv-endpoint=h", "--rdzv-id=mine"}, slurm).run_id, "mine");
+  EXPECT_EQ(Config({"--rdzv-endpoint=h", "--rdzv-id="}, slurm).run_id, "4711");
+  EXPECT_EQ(Config({"--rdzv-endpoint=h"}, {{"SLURM_JOB_ID", "a b"}}).run_id, "none");
+  // Elsewhere it is torchrun's: static nodes are "none", one node alone has a fresh name.
+  EXPECT_EQ(Config({"--nnodes=2", "--master-addr=m"}, slurm).run_id, "none");
+  EXPECT_EQ(Config({"--master-port=7"}, slurm).run_id, "none");
+  EXPECT_EQ(Config({"--standalone"}, slurm).run_id.substr(0, 11), "standalone-");
+}
+
 TEST(FlagsTest, SchedulersRankIsTheHintOfAJobWithSeveralNodes) {
   const Args several = {"--nnodes=4", "--rdzv-endpoint=h"};
   EXPECT_EQ(Config(several).node_rank, std::nullopt);
