@@ -3,13 +3,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <optional>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "launcher/config/run_path.h"
 #include "worker/process/program.h"
 
@@ -47,14 +51,22 @@ std::optional<std::string> FindInPath(const std::string& name, const Environment
   return found.ok() ? std::optional(*found) : std::nullopt;
 }
 
-bool IsPythonScript(const std::string& path) {
-  if (absl::EndsWith(path, ".py") || !IsExecutable(path)) return true;
-  std::string line(256, '\0');
+// The words that the kernel puts before a script: of "#!/usr/bin/env -S bash -e" the path, and what
+// follows it as one argument. Empty when the file does not begin with "#!".
+std::vector<std::string> InterpreterOf(const std::string& path) {
+  std::string start(256, '\0');
   std::ifstream file(path, std::ios::binary);
-  file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<std::size_t>(file.gcount()));
-  line = line.substr(0, line.find('\n'));
-  return absl::StartsWith(line, "#!") && absl::StrContains(line, "python");
+  file.read(start.data(), static_cast<std::streamsize>(start.size()));
+  start.resize(static_cast<std::size_t>(file.gcount()));
+  absl::string_view line = absl::string_view(start).substr(0, start.find('\n'));
+  if (!absl::ConsumePrefix(&line, "#!")) return {};
+  line = absl::StripAsciiWhitespace(line);
+  if (line.empty()) return {};
+  const std::size_t blank = std::min(line.find_first_of(" \t"), line.size());
+  const absl::string_view argument = absl::StripLeadingAsciiWhitespace(line.substr(blank));
+  std::vector<std::string> words = {std::string(line.substr(0, blank))};
+  if (!argument.empty()) words.emplace_back(argument);
+  return words;
 }
 
 absl::Status CannotRun(absl::string_view name, absl::string_view why) {
@@ -76,16 +88,33 @@ absl::StatusOr<std::string> FindPython(const std::string& script, const Environm
                    "it needs Python, and PATH has neither python3 nor python; set PYTHON_EXEC");
 }
 
-// The words that come before the script's arguments.
-absl::StatusOr<std::vector<std::string>> ScriptWords(const std::string& script,
-                                                     const Environment& environment) {
-  if (IsDirectory(script)) return CannotRun(script, "is a directory");
-  if (IsFile(script)) {
-    if (!IsPythonScript(script)) return std::vector<std::string>{AsPath(script)};
+// The words that run the file `script`: Python's, or its own.
+absl::StatusOr<std::vector<std::string>> FileWords(const std::string& script,
+                                                   const Environment& environment) {
+  std::vector<std::string> interpreter = InterpreterOf(script);
+  const bool executable = IsExecutable(script);
+  if (interpreter.empty() && !executable && absl::EndsWith(script, ".sh"))
+    interpreter = {"/bin/sh"};
+  if (absl::EndsWith(script, ".py") || (interpreter.empty() && !executable) ||
+      absl::StrContains(absl::StrJoin(interpreter, " "), "python")) {
     auto python = FindPython(script, environment);
     if (!python.ok()) return python.status();
     return std::vector<std::string>{*python, "-u", script};
   }
+  if (executable) return std::vector<std::string>{AsPath(script)};
+  if (!IsExecutable(interpreter.front())) {
+    return CannotRun(script, absl::StrCat("its first line asks for ", interpreter.front(),
+                                          ", which is no executable here; correct that line"));
+  }
+  interpreter.push_back(AsPath(script));
+  return interpreter;
+}
+
+// The words that come before the script's arguments.
+absl::StatusOr<std::vector<std::string>> ScriptWords(const std::string& script,
+                                                     const Environment& environment) {
+  if (IsDirectory(script)) return CannotRun(script, "is a directory");
+  if (IsFile(script)) return FileWords(script, environment);
   if (!HasSlash(script)) {
     if (auto path = FindInPath(script, environment)) return std::vector<std::string>{*path};
   }

@@ -62,6 +62,34 @@ TEST_F(ProgramTest, ExecutableOfAnotherKindRunsAsItIs) {
   EXPECT_EQ(Make({binary})->argv, (Words{binary}));
 }
 
+// "muster run job.sh" was a SyntaxError of Python's.
+TEST_F(ProgramTest, ShellScriptThatIsNotExecutableRunsUnderItsInterpreter) {
+  const std::string shell = dir_.Write("job.sh", "#!/bin/sh\nexec python train.py\n", 0644);
+  EXPECT_EQ(Make({shell, "a"})->argv, (Words{"/bin/sh", shell, "a"}));
+  const std::string words = dir_.Write("job", "#! /usr/bin/env -S sh  -e \r\n", 0644);
+  EXPECT_EQ(Make({words, "a"})->argv, (Words{"/usr/bin/env", "-S sh  -e", words, "a"}));
+  const std::string by_name = dir_.Write("run.sh", "exec python train.py\n", 0644);
+  EXPECT_EQ(Make({by_name})->argv, (Words{"/bin/sh", by_name}));
+  const std::string python = dir_.Write("train", "#!/usr/bin/env python3\n", 0644);
+  EXPECT_EQ(Make({python})->argv, (Words{Bin("python3"), "-u", python}));
+  // The name decides, as with torchrun.
+  const std::string both = dir_.Write("train.py", "#!/bin/sh\n", 0644);
+  EXPECT_EQ(Make({both})->argv, (Words{Bin("python3"), "-u", both}));
+  const std::string lost = dir_.Write("lost.sh", "#!/no/such/shell\n", 0644);
+  EXPECT_EQ(Make({lost}).status().message(),
+            "cannot run '" + lost +
+                "': its first line asks for /no/such/shell, which is no executable here; correct "
+                "that line");
+}
+
+TEST_F(ProgramTest, ScriptOfThisDirectoryIsNotLookedForInPathByItsInterpreter) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(dir_.path());
+  dir_.Write("job.sh", "#!/bin/sh\n", 0644);
+  EXPECT_EQ(Make({"job.sh"})->argv, (Words{"/bin/sh", "./job.sh"}));
+  std::filesystem::current_path(before);
+}
+
 TEST_F(ProgramTest, CommandInPathRunsWithoutNoPython) {
   EXPECT_EQ(Make({"tool", "a"})->argv, (Words{Bin("tool"), "a"}));
 }
