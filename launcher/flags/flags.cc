@@ -29,6 +29,10 @@ absl::Status SetSizes(const RunFlags& flags, const Environment& environment, con
           absl::StrCat("--nproc-per-node=", flags.nproc_per_node, " ", nproc.status().message()));
     }
     config.nproc_per_node = *nproc;
+    // DevicesNote() speaks for --devices.
+    const std::string note =
+        flags.devices.empty() ? NprocNote(flags.nproc_per_node, machine, environment) : "";
+    if (!note.empty()) config.notes.push_back(note);
   }
   if (!flags.total_workers) return absl::OkStatus();
 

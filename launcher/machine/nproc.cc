@@ -1,6 +1,8 @@
 #include "launcher/machine/nproc.h"
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/phrases.h"
 #include "launcher/machine/cpu_list.h"
 #include "launcher/machine/devices.h"
 
@@ -46,6 +48,17 @@ absl::StatusOr<int> ParseNproc(absl::string_view text, const Machine& machine,
         "starts no worker; give a number from 1, or cpu, gpu or auto");
   }
   return count;
+}
+
+std::string NprocNote(absl::string_view text, const Machine& machine,
+                      const Environment& environment) {
+  if ((text != "gpu" && text != "auto") || machine.nvidia_devices > 0) return "";
+  const int gpus = CountGpus(machine, environment);
+  if (gpus == 0) return "";
+  return absl::StrCat("--nproc-per-node=", text, " counts ",
+                      base::Count(static_cast<std::size_t>(gpus), "GPU"),
+                      " in CUDA_VISIBLE_DEVICES=", GetOr(environment, "CUDA_VISIBLE_DEVICES", ""),
+                      ", but this machine shows no NVIDIA device; the workers may find none");
 }
 
 }  // namespace muster::launcher

@@ -38,4 +38,9 @@ int CountGpus(const Machine& machine, const Environment& environment);
 absl::StatusOr<int> ParseNproc(absl::string_view text, const Machine& machine,
                                const Environment& environment);
 
+// One line for the user when ParseNproc() took the word of CUDA_VISIBLE_DEVICES for GPUs that this
+// machine does not show; else empty.
+std::string NprocNote(absl::string_view text, const Machine& machine,
+                      const Environment& environment);
+
 }  // namespace muster::launcher

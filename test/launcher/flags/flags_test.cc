@@ -433,6 +433,23 @@ TEST(FlagsTest, NprocWordsLookAtTheMachine) {
             4);
 }
 
+// "Three workers started on a login node, and all of them died of 'no CUDA device'."
+TEST(FlagsTest, GpusThatOnlyCudaVisibleDevicesKnowsAreTold) {
+  const Environment three = {{"CUDA_VISIBLE_DEVICES", "0,1,2"}, {"OMP_NUM_THREADS", "1"}};
+  for (const std::string word : {"gpu", "auto"}) {
+    const LaunchConfig config = Config({"--nproc-per-node=" + word}, three);
+    EXPECT_EQ(config.nproc_per_node, 3);
+    EXPECT_THAT(config.notes,
+                testing::ElementsAre("--nproc-per-node=" + word +
+                                     " counts 3 GPUs in CUDA_VISIBLE_DEVICES=0,1,2, but this "
+                                     "machine shows no NVIDIA device; the workers may find none"));
+  }
+  EXPECT_TRUE(Config({"--nproc-per-node=3"}, three).notes.empty());
+  // One note is enough.
+  EXPECT_THAT(Config({"--nproc-per-node=gpu", "--devices=0-2"}, {{"OMP_NUM_THREADS", "1"}}).notes,
+              testing::ElementsAre(testing::HasSubstr("--devices=0-2 is not checked")));
+}
+
 struct ModeCase {
   Args args;
   RendezvousMode mode;
