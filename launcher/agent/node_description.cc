@@ -45,6 +45,7 @@ rendezvous::NodeInfo DescribeNode(const LaunchConfig& config, const Environment&
   if (config.mode != RendezvousMode::kStandalone) node.addresses = InterfaceAddresses();
   node.slots = config.nproc_per_node;
   node.rank_hint = config.node_rank;
+  node.topology = absl::StrSplit(config.topology, '/', absl::SkipEmpty());
   node.role = config.role;
   node.devices = absl::StrSplit(GetOr(base, "CUDA_VISIBLE_DEVICES", ""), ',', absl::SkipEmpty());
   return node;

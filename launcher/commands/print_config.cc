@@ -39,6 +39,7 @@ std::string ConfigText(const LaunchConfig& config) {
   out["nnodes"] = {{"min", config.min_nodes}, {"max", config.max_nodes}};
   out["nproc_per_node"] = config.nproc_per_node;
   out["node_rank"] = config.node_rank ? ordered_json(*config.node_rank) : ordered_json();
+  out["topology"] = config.topology;
   out["role"] = config.role;
   out["devices"] = config.devices;
   out["virtual_local_rank"] = config.virtual_local_rank;

@@ -118,6 +118,8 @@ struct LaunchConfig {
   // The place in rank order that the user, or else the scheduler of a job with several nodes, gave
   // this node. A wish, except with kStatic: there it is always set, and it is the rank.
   std::optional<int> node_rank;
+  // Where this node is, in labels with slashes between, the outermost first; empty: not known.
+  std::string topology;
   std::string role = "default";
   // What CUDA_VISIBLE_DEVICES is to say for the workers together (--devices); empty: as inherited.
   std::vector<std::string> devices;

@@ -69,6 +69,14 @@ constexpr Flag kRows[] = {
              "with --master-addr.",
      .default_text = "SLURM_NODEID or JOB_COMPLETION_INDEX if set",
      .set = Store<ReadNumber, &LaunchConfig::node_rank>},
+    {.name = "--topology",
+     .ours = true,
+     .value_name = "RACK/HOST",
+     .help =
+         "Where this node is, in labels from the outermost to the innermost: nodes whose labels "
+         "begin alike get neighbouring ranks.",
+     .default_text = "not given",
+     .set = Store<ReadText, &LaunchConfig::topology>},
     {.name = "--role",
      .value_name = "NAME",
      .help = "The role of this node's workers: ROLE_NAME, and the name in output prefixes.",

@@ -188,6 +188,22 @@ TEST_F(EnvironmentTest, NodeRankDecidesWhoIsFirst) {
   EXPECT_EQ(workers["1"]["NODE"], "last");
 }
 
+TEST_F(EnvironmentTest, NodesOfOneRackGetNeighbouringRanks) {
+  const Daemon daemon = StartDaemon();
+  std::vector<Command> agents;
+  for (const std::string place : {"rack-10/b", "rack-2/b", "rack-10/a", "rack-2/a"}) {
+    agents.push_back(StartEnv({"--nnodes=4", "--rdzv-id=job", "--rdzv-endpoint=" + daemon.endpoint,
+                               "--topology=" + place},
+                              {"PLACE=" + place}));
+  }
+  for (Command& agent : agents) ExpectSuccess(agent);
+  std::map<std::string, Variables> workers = ReadWorkers();
+  EXPECT_EQ(workers["0"]["PLACE"], "rack-2/a");
+  EXPECT_EQ(workers["1"]["PLACE"], "rack-2/b");
+  EXPECT_EQ(workers["2"]["PLACE"], "rack-10/a");
+  EXPECT_EQ(workers["3"]["PLACE"], "rack-10/b");
+}
+
 TEST_F(EnvironmentTest, NodesMayHaveDifferentNumbersOfWorkers) {
   const Daemon daemon = StartDaemon();
   const std::string endpoint = "--rdzv-endpoint=" + daemon.endpoint;

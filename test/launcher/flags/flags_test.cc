@@ -68,6 +68,7 @@ std::vector<ValueCase> ValueCases() {
        {"--rdzv-endpoint=h"}},
       {"--nproc-per-node", "4", [](C c) { return c.nproc_per_node == 4; }},
       {"--node-rank", "1", [](C c) { return c.node_rank == 1; }},
+      {"--topology", "rack-7/n1", [](C c) { return c.topology == "rack-7/n1"; }},
       {"--role", "reader", [](C c) { return c.role == "reader"; }},
       {"--rdzv-endpoint", "h:7",
        [](C c) {
