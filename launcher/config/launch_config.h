@@ -115,8 +115,9 @@ struct LaunchConfig {
   int min_nodes = 1;
   int max_nodes = 1;
   int nproc_per_node = 1;
-  // The place in rank order that the user, or else the scheduler of a job with several nodes, gave
-  // this node. A wish, except with kStatic: there it is always set, and it is the rank.
+  // The place in rank order that the user, or else the scheduler of a job with several nodes and no
+  // topology, gave this node. A wish, except with kStatic: there it is always set, and it is the
+  // rank.
   std::optional<int> node_rank;
   // Where this node is, in labels with slashes between, the outermost first; empty: not known.
   std::string topology;

@@ -3,9 +3,12 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/random_name.h"
 #include "rendezvous/core/names.h"
 #include "rendezvous/net/endpoint.h"
@@ -20,6 +23,20 @@ std::optional<int> SchedulerRank(const Environment& environment) {
     if (absl::SimpleAtoi(GetOr(environment, variable, ""), &rank) && rank >= 0) return rank;
   }
   return std::nullopt;
+}
+
+// The switches above this node: "s0/s4" of Slurm's SLURM_TOPOLOGY_ADDR=s0.s4.node12, whose parts
+// SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node names. The node's own name, the last of them, may
+// have dots.
+std::string SchedulerTopology(const Environment& environment) {
+  const std::string pattern = GetOr(environment, "SLURM_TOPOLOGY_ADDR_PATTERN", "");
+  const std::vector<std::string> kinds = absl::StrSplit(pattern, '.');
+  std::vector<std::string> labels =
+      absl::StrSplit(GetOr(environment, "SLURM_TOPOLOGY_ADDR", ""),
+                     absl::MaxSplits('.', static_cast<int>(kinds.size()) - 1));
+  if (labels.size() != kinds.size() || kinds.back() != "node") return "";
+  labels.pop_back();
+  return absl::StrJoin(labels, "/");
 }
 
 // torchrun's static rendezvous.
@@ -95,10 +112,16 @@ absl::Status SetMode(const RunFlags& flags, LaunchConfig& config) {
 }
 
 // Who this node is among the others.
-absl::Status SetNodeRank(const Environment& environment, LaunchConfig& config) {
+absl::Status SetPlace(const Environment& environment, LaunchConfig& config) {
   if (config.max_nodes == 1) return absl::OkStatus();
-  if (!config.node_rank) config.node_rank = SchedulerRank(environment);
-  if (config.mode != RendezvousMode::kStatic) return absl::OkStatus();
+  if (config.topology.empty()) config.topology = SchedulerTopology(environment);
+  const bool exact = config.mode == RendezvousMode::kStatic;
+  // A scheduler numbers its nodes by name. Where they are says more of who is near to whom, and a
+  // rank that is asked for would come before it.
+  if (!config.node_rank && (exact || config.topology.empty())) {
+    config.node_rank = SchedulerRank(environment);
+  }
+  if (!exact) return absl::OkStatus();
 
   const std::string nodes = NodesText(config);
   // torchrun's static rendezvous has no minimum: all nodes, with rank 0 for the one that does not
@@ -133,7 +156,7 @@ std::string RunId(const RunFlags& flags, const Environment& environment, Rendezv
 absl::Status DecideMeeting(const RunFlags& flags, const Environment& environment,
                            LaunchConfig& config) {
   absl::Status status = SetMode(flags, config);
-  if (status.ok()) status = SetNodeRank(environment, config);
+  if (status.ok()) status = SetPlace(environment, config);
   if (!status.ok()) return status;
 
   config.run_id = RunId(flags, environment, config.mode);

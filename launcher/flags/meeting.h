@@ -4,13 +4,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "launcher/environment.h"
 #include "launcher/config/launch_config.h"
+#include "launcher/environment.h"
 #include "launcher/flags/run_flags.h"
 
 namespace muster::launcher {
 
-// Decides mode, endpoint, run id, node rank, join timeout and who serves the workers' store. The
+// Decides mode, endpoint, run id, node rank, topology, join timeout and who serves the workers' store. The
 // number of nodes in `config` must be final but for what the mode makes of it: --standalone has one
 // node, and static ranks have no minimum below the maximum. Draws a random run id for a standalone
 // job that has none. An error's message is a sentence for the user.

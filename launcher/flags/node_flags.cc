@@ -67,15 +67,15 @@ constexpr Flag kRows[] = {
      .value_name = "N",
      .help = "This node's place in rank order. A wish with --rdzv-endpoint, the rank itself "
              "with --master-addr.",
-     .default_text = "SLURM_NODEID or JOB_COMPLETION_INDEX if set",
+     .default_text = "SLURM_NODEID or JOB_COMPLETION_INDEX if set; not where a topology is known",
      .set = Store<ReadNumber, &LaunchConfig::node_rank>},
     {.name = "--topology",
      .ours = true,
      .value_name = "RACK/HOST",
      .help =
          "Where this node is, in labels from the outermost to the innermost: nodes whose labels "
-         "begin alike get neighbouring ranks.",
-     .default_text = "not given",
+         "begin alike get neighbouring ranks. Comes before the scheduler's own node rank.",
+     .default_text = "the switches in SLURM_TOPOLOGY_ADDR if set",
      .set = Store<ReadText, &LaunchConfig::topology>},
     {.name = "--role",
      .value_name = "NAME",

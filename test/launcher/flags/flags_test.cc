@@ -543,6 +543,28 @@ TEST(FlagsTest, SchedulersRankIsTheHintOfAJobWithSeveralNodes) {
   EXPECT_EQ(Config({"--nnodes=1"}, {{"SLURM_NODEID", "2"}}).node_rank, std::nullopt);
 }
 
+TEST(FlagsTest, SwitchesThatSlurmNamesPlaceANodeUnlessTheUserDoes) {
+  const Environment slurm = {{"SLURM_NODEID", "2"},
+                             {"SLURM_TOPOLOGY_ADDR", "s0.s4.node12.example.org"},
+                             {"SLURM_TOPOLOGY_ADDR_PATTERN", "switch.switch.node"}};
+  const Args several = {"--nnodes=4", "--rdzv-endpoint=h"};
+  EXPECT_EQ(Config(several, slurm).topology, "s0/s4");
+  EXPECT_EQ(Config({"--nnodes=4", "--rdzv-endpoint=h", "--topology=a"}, slurm).topology, "a");
+  // The number that Slurm gave the node would else come before it; the user's own still does.
+  EXPECT_EQ(Config(several, slurm).node_rank, std::nullopt);
+  EXPECT_EQ(Config({"--nnodes=4", "--rdzv-endpoint=h", "--node-rank=1"}, slurm).node_rank, 1);
+  // Static ranks are exact, and Slurm's number is one.
+  EXPECT_EQ(Config({"--nnodes=4", "--master-addr=m"}, slurm).node_rank, 2);
+  // Where Slurm knows of no switches there is the node alone, or nothing.
+  const Environment flat = {{"SLURM_NODEID", "2"},
+                            {"SLURM_TOPOLOGY_ADDR", "node12"},
+                            {"SLURM_TOPOLOGY_ADDR_PATTERN", "node"}};
+  EXPECT_EQ(Config(several, flat).topology, "");
+  EXPECT_EQ(Config(several, flat).node_rank, 2);
+  EXPECT_EQ(Config(several, {{"SLURM_TOPOLOGY_ADDR", "s0.s4.node12"}}).topology, "");
+  EXPECT_EQ(Config({"--nnodes=1"}, slurm).topology, "");
+}
+
 TEST(FlagsTest, TextsAreGivenOnRequest) {
   for (const char* flag : {"-h", "--help"}) {
     const ParsedRun parsed = Parse({"--nnodes=2", flag}, {{"PET_NNODES", "x"}});
