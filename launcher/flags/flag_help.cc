@@ -19,18 +19,19 @@ constexpr absl::string_view kUsage =
        muster $0 [flags] -m module [module args...]
        muster $0 [flags] --no-python command [command args...]
 $1
-Starts the workers of this node, joins the other nodes of the job, and starts again what fails.
-Flags end at the script: what follows belongs to it.
+Joins the job's other nodes, starts this node's workers, and restarts what fails.
+Flags end at the script: whatever follows it is the script's.
 )";
 
 constexpr absl::string_view kLaunchNote = R"(
-As `muster run`, for scripts written for `python -m torch.distributed.launch`: each gets
---local-rank=N in front of its own arguments.
+The same as `muster run`, for scripts written for `python -m torch.distributed.launch`: --local-rank=N
+comes before the script's own arguments.
 )";
 
 constexpr absl::string_view kFooter = R"(
-Names may have underscores for dashes, may be cut short where that is clear, and may be given as
-environment variables: PET_NNODES for --nnodes, PET_STANDALONE=1 for --standalone.
+Flags may be written with underscores instead of dashes, may be abbreviated where that is
+unambiguous, and may be set by environment variables: PET_NNODES for --nnodes, PET_STANDALONE=1 for
+--standalone.
 
 Exit codes: 0 all workers succeeded, 1 a worker failed (see --exit-code), 2 the command line is
 wrong, 3 the nodes did not come together, 128+n ended by signal n.

@@ -120,8 +120,8 @@ absl::Status CheckHang(const HangPolicy& hang) {
   const HangPolicy none{.stack_command = hang.stack_command};
   if (hang.timeout.count() > 0 || hang == none) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      "--hang-action, --hang-signs and --hang-first-beat-timeout say what happens to hung workers, "
-      "but nobody is watched; give --hang-timeout=SECONDS, too");
+      "--hang-action, --hang-signs and --hang-first-beat-timeout are about hung workers, but no "
+      "worker is watched; also give --hang-timeout=SECONDS");
 }
 
 absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dialect,

@@ -10,10 +10,10 @@
 
 namespace muster::launcher {
 
-// Decides mode, endpoint, run id, node rank, topology, join timeout and who serves the workers' store. The
-// number of nodes in `config` must be final but for what the mode makes of it: --standalone has one
-// node, and static ranks have no minimum below the maximum. Draws a random run id for a standalone
-// job that has none. An error's message is a sentence for the user.
+// Decides mode, endpoint, run id, node rank, topology, join timeout and who serves the workers'
+// store. The number of nodes in `config` must be final but for what the mode makes of it:
+// --standalone has one node, and static ranks have no minimum below the maximum. Draws a random run
+// id for a standalone job that has none. An error's message is a sentence for the user.
 absl::Status DecideMeeting(const RunFlags& flags, const Environment& environment,
                            LaunchConfig& config);
 

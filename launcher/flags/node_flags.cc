@@ -45,59 +45,58 @@ absl::StatusOr<std::string> ReadRole(absl::string_view text) {
 constexpr Flag kRows[] = {
     {.name = "--nnodes",
      .value_name = "N|MIN:MAX",
-     .help = "How many nodes take part; with MIN:MAX the job runs on as many as come.",
+     .help = "How many nodes take part. With MIN:MAX the job runs on as many as are there.",
      .default_text = "1",
      .set = SetNodes},
     {.name = "--nproc-per-node",
      .short_name = "-ppn",
      .value_name = "N|cpu|gpu|auto",
-     .help = "Workers on this node: a number, one per CPU, one per GPU, or one per GPU if there "
-             "are any and else per CPU. Nodes may differ.",
+     .help = "Workers on this node: a number, one per CPU, one per GPU, or (auto) one per GPU if "
+             "there are any and otherwise one per CPU. Nodes may differ.",
      .default_text = "1",
      .set = SetNproc},
     {.name = "--total-workers",
      .short_name = "-n|-np",
      .ours = true,
      .value_name = "N",
-     .help = "Workers of all nodes together, as with mpirun: the workers per node, or with "
-             "--nproc-per-node the nodes, follow from it.",
+     .help = "Workers on all nodes together, as with mpirun. The number per node follows from it, "
+             "or, with --nproc-per-node, the number of nodes.",
      .default_text = "not given",
      .set = Store<ReadNumberAboveZero, &RunFlags::total_workers>},
     {.name = "--node-rank",
      .value_name = "N",
-     .help = "This node's place in rank order. A wish with --rdzv-endpoint, the rank itself "
-             "with --master-addr.",
-     .default_text = "SLURM_NODEID or JOB_COMPLETION_INDEX if set; not where a topology is known",
+     .help = "This node's place in rank order: with --rdzv-endpoint a wish, with --master-addr the "
+             "rank itself.",
+     .default_text = "SLURM_NODEID or JOB_COMPLETION_INDEX if set and no topology is known",
      .set = Store<ReadNumber, &LaunchConfig::node_rank>},
     {.name = "--topology",
      .ours = true,
      .value_name = "RACK/HOST",
-     .help =
-         "Where this node is, in labels from the outermost to the innermost: nodes whose labels "
-         "begin alike get neighbouring ranks. Comes before the scheduler's own node rank.",
+     .help = "Where this node is, the outermost label first. Nodes whose labels begin alike get "
+             "neighbouring ranks.",
      .default_text = "the switches in SLURM_TOPOLOGY_ADDR if set",
      .set = Store<ReadText, &LaunchConfig::topology>},
     {.name = "--role",
      .value_name = "NAME",
-     .help = "The role of this node's workers: ROLE_NAME, and the name in output prefixes.",
+     .help = "The role of this node's workers: their ROLE_NAME, and their name in output prefixes.",
      .default_text = "default",
      .set = Store<ReadRole, &LaunchConfig::role>},
     {.name = "--devices",
      .ours = true,
      .value_name = "LIST",
-     .help = "The GPUs of this node's workers, checked: 4,5 or 0-3 or UUIDs. Sets "
-             "CUDA_VISIBLE_DEVICES.",
+     .help = "The GPUs for this node's workers, as 4,5 or 0-3 or UUIDs. Checks that they exist and "
+             "sets CUDA_VISIBLE_DEVICES.",
      .default_text = "what CUDA_VISIBLE_DEVICES says",
      .set = Store<ReadText, &RunFlags::devices>},
     {.name = "--virtual-local-rank",
      .kind = Flag::Kind::kSwitch,
-     .help = "Each worker sees one GPU, its own, as device 0, and has LOCAL_RANK 0.",
+     .help = "Each worker sees a single GPU, its own, as device 0, and has LOCAL_RANK 0.",
      .set = Store<ReadSwitch, &LaunchConfig::virtual_local_rank>},
     {.name = "--numa-binding",
      .has_variable = false,
      .value_name = "node|socket|exclusive|core-complex",
-     .help = "Binds each worker to CPUs near its GPU: those of the NUMA node, of the socket, "
-             "a share of the node's cores of its own, or the cores of one cache.",
+     .help = "Bind each worker to CPUs near its GPU: all of the NUMA node, all of the socket, its "
+             "own share of the node's cores, or the cores that share one cache.",
      .default_text = "not bound",
      .set = Store<ReadWord<kNumaModes>, &LaunchConfig::numa_binding>},
 };

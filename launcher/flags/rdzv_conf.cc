@@ -108,7 +108,7 @@ absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text) {
   const auto store_type = entries->find("store_type");
   if (store_type != entries->end() && store_type->second != "tcp") {
     return absl::InvalidArgumentError(
-        "asks for a store_type other than tcp, which Muster has not; leave it out and give an "
+        "asks for a store_type other than tcp, and Muster has no other; leave it out and give an "
         "endpoint HOST:PORT");
   }
 

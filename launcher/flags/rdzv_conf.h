@@ -30,14 +30,13 @@ struct RdzvConf {
 //   - connect_timeout, or else read_timeout
 //   - reconnect_timeout, which is ours
 //   - is_host: 1, true, t, yes or y; 0, false, f, no or n
-//   - trust_refusals, which is ours: as is_host; a refused connection then proves that the daemon
-//   is
-//     dead, which a firewall or a proxy that refuses in its place makes untrue
+//   - trust_refusals, which is ours: as is_host. A refused connection then proves that the
+//     daemon is dead, which is not true where a firewall or a proxy refuses in its place
 //   - store_type: tcp; torchrun's file is refused, as it is no store of ours
 //
-// Where none of the lease's keys is there, it has its own default. Other keys are ignored, as
-// torchrun does. Quotes around the whole are dropped: launch scripts
-// leave them there. An error's message is a phrase that follows the text it is about.
+// Without any of its keys the lease has a default of its own. Other keys are ignored, as torchrun
+// does. Quotes around the whole are dropped, as launch scripts leave them there. An error's message
+// is a phrase that follows the text it is about.
 absl::StatusOr<RdzvConf> ParseRdzvConf(absl::string_view text);
 
 }  // namespace muster::launcher

@@ -45,28 +45,27 @@ constexpr Flag kRows[] = {
     {.name = "--scale-up",
      .ours = true,
      .value_name = "now|next-restart",
-     .help = "When a newcomer of a job with MIN:MAX nodes gets its place: at once, by a restart "
-             "that costs no budget, or at the next one.",
+     .help = "When a node that joins a running job with MIN:MAX nodes gets its place: at once, by "
+             "a restart that costs no budget, or at the next restart.",
      .default_text = "now",
      .set = Store<ReadWord<kScaleUps>, &LaunchConfig::scale_up>},
     {.name = "--standalone",
      .kind = Flag::Kind::kSwitch,
-     .help = "One node, without any network, under a fresh run id; endpoint, addresses and "
-             "--rdzv-id "
-             "are not looked at.",
+     .help = "Run one node, without any network, under a fresh run id. Endpoint, addresses and "
+             "--rdzv-id are ignored.",
      .default_text = "on for one node without endpoint and master port",
      .set = Store<ReadSwitch, &RunFlags::standalone>},
     {.name = "--rdzv-endpoint",
      .value_name = "HOST[:PORT]",
-     .help = "Where the nodes meet, the same on every node: a musterd, or else the node that "
-             "owns the address serves it.",
+     .help = "Where the nodes meet, the same on every node. A musterd runs there, or else the node "
+             "that owns the address serves it.",
      .default_text = "none; port 29400",
      .set = Store<ReadEndpoint, &RunFlags::rdzv_endpoint>},
     {.name = "--rdzv-id",
      .value_name = "ID",
-     .help = "The job's name, the same on every node. A musterd serves many jobs, and takes none "
-             "without a name.",
-     .default_text = "SLURM_JOB_ID if set, or none; static: none; standalone: a fresh one",
+     .help = "The job's name, the same on every node. A musterd serves many jobs and needs one.",
+     .default_text =
+         "with an endpoint SLURM_JOB_ID if set, otherwise none; standalone: a fresh one",
      .set = Store<ReadRunId, &LaunchConfig::run_id>},
     {.name = "--rdzv-backend",
      .value_name = "NAME",
@@ -75,9 +74,9 @@ constexpr Flag kRows[] = {
      .set = Store<ReadBackend, &RunFlags::rdzv_backend>},
     {.name = "--rdzv-conf",
      .value_name = "K=V,...",
-     .help = "Timeouts in seconds; torchrun's keys are understood, other keys are ignored. With "
-             "trust_refusals=true a refused connection proves that the rendezvous is dead; say "
-             "so only where no firewall or proxy refuses connections in its place.",
+     .help = "Timeouts in seconds. torchrun's keys are understood; unknown keys are ignored. "
+             "trust_refusals=true takes a refused connection as proof that the rendezvous is dead: "
+             "use it only where no firewall or proxy refuses connections on its behalf.",
      .default_text = "join_timeout=600, last_call_timeout=5, lease_timeout=3, "
                      "keep_alive_interval=1, connect_timeout=60, reconnect_timeout=600, "
                      "trust_refusals=false",
@@ -94,14 +93,14 @@ constexpr Flag kRows[] = {
      .set = Store<rendezvous::ParsePort, &RunFlags::master_port>},
     {.name = "--local-addr",
      .value_name = "HOST",
-     .help = "The address of this node that the others are told.",
-     .default_text = "the one that reaches the endpoint",
+     .help = "The address that other nodes use for this one.",
+     .default_text = "the one from which the endpoint is reached",
      .set = Store<ReadHost, &LaunchConfig::local_addr>},
     {.name = "--worker-store",
      .ours = true,
      .value_name = "agent|worker",
-     .help = "Who serves the store of torch.distributed: the agent of the first node, or the "
-             "worker with rank 0, as PyTorch builds without libuv need it.",
+     .help = "Who serves the store of torch.distributed: the first node's agent, or the worker "
+             "with rank 0 (for PyTorch builds without libuv).",
      .default_text = "agent; worker with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1",
      .set = Store<ReadWord<kWorkerStores>, &RunFlags::worker_store>},
 };

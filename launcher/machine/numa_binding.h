@@ -17,7 +17,6 @@
 // rank i of n to node i * nodes / n of those with allowed CPUs, and share them in the same way.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

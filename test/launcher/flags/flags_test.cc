@@ -682,9 +682,8 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
       {{"--hang-action=pray", "true"},
        "--hang-action=pray is not a valid choice; use restart, end or report"},
       {{"--hang-action=end", "true"},
-       "--hang-action, --hang-signs and --hang-first-beat-timeout say what happens to hung "
-       "workers, "
-       "but nobody is watched; give --hang-timeout=SECONDS, too"},
+       "--hang-action, --hang-signs and --hang-first-beat-timeout are about hung workers, but no "
+       "worker is watched; also give --hang-timeout=SECONDS"},
       {{"--stack-command=pstack", "true"},
        "--stack-command=pstack does not say which process is meant; write {pid} in its "
        "arguments, as in 'gdb -p {pid} -batch -ex bt'"},

@@ -83,9 +83,10 @@ TEST(RdzvConfTest, RefusalsAreTrustedWhereTheUserSaysSo) {
 
 TEST(RdzvConfTest, StoreInAFileIsRefused) {
   EXPECT_TRUE(ParseRdzvConf("store_type=tcp").ok());
-  EXPECT_EQ(ParseRdzvConf("store_type=file").status().message(),
-            "asks for a store_type other than tcp, which Muster has not; leave it out and give an "
-            "endpoint HOST:PORT");
+  EXPECT_EQ(
+      ParseRdzvConf("store_type=file").status().message(),
+      "asks for a store_type other than tcp, and Muster has no other; leave it out and give an "
+      "endpoint HOST:PORT");
 }
 
 }  // namespace
