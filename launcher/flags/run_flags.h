@@ -12,8 +12,8 @@ namespace muster::launcher {
 enum class Shell { kBash, kZsh, kFish };
 
 // Each part is checked on its own. Most flags set a field of `config`. Those that only say
-// something about one have a field of their own here, from which flags.cc derives the rest of
-// `config`, where the parts must also fit together.
+// something about one have a field of their own here, from which flags.cc and meeting.cc derive the
+// rest of `config`, where the parts must also fit together.
 struct RunFlags {
   LaunchConfig config;
 
