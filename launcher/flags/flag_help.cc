@@ -24,8 +24,8 @@ Flags end at the script: whatever follows it is the script's.
 )";
 
 constexpr absl::string_view kLaunchNote = R"(
-The same as `muster run`, for scripts written for `python -m torch.distributed.launch`: --local-rank=N
-comes before the script's own arguments.
+The same as `muster run`, for scripts written for `python -m torch.distributed.launch`: they get
+--local-rank=N before their own arguments.
 )";
 
 constexpr absl::string_view kFooter = R"(
