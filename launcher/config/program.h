@@ -20,10 +20,11 @@ enum class ProgramKind {
 
 // Makes the command for `command` (its first word and the arguments, not empty). Looks at the files
 // it names and along PATH, so that a mistyped name is found out before any node waits for this one.
-// A file is a Python script when it ends in .py, or begins with "#!" and names python, or is neither
-// executable nor a script of another kind: such a one begins with "#!" or ends in .sh, and is run by
-// its interpreter, be it executable or not. Python is PYTHON_EXEC, or else python3 or python in PATH, and runs with -u so that output
-// is not held back. An error's message is a sentence for the user.
+// A file is a Python script when it ends in .py, or begins with "#!" and names python, or is
+// neither executable nor a script of another kind: such a one begins with "#!" or ends in .sh, and
+// is run by its interpreter, be it executable or not. Python is PYTHON_EXEC, or else python3 or
+// python in PATH, and runs with -u so that output is not held back. An error's message is a
+// sentence for the user.
 absl::StatusOr<Program> MakeProgram(const std::vector<std::string>& command, ProgramKind kind,
                                     const Environment& environment);
 
