@@ -6,11 +6,13 @@
 #include "launcher/commands/ps.h"
 #include "launcher/commands/run.h"
 #include "launcher/commands/store.h"
+#include "launcher/report/exit_code.h"
 #include "launcher/version.h"
 
 namespace {
 
 using muster::launcher::Dialect;
+using enum muster::launcher::ExitCode;
 using Args = std::vector<std::string>;
 
 constexpr char kHelp[] =
@@ -55,11 +57,11 @@ int main(int argc, char** argv) {
   if (command == "store") return muster::launcher::StoreCommand(rest);
   if (command == "--help" || command == "-h" || command == "help") {
     std::fputs(kHelp, stdout);
-    return 0;
+    return kExitSuccess;
   }
   if (command == "--version") {
     std::printf("muster %s\n", muster::launcher::kVersion);
-    return 0;
+    return kExitSuccess;
   }
   if (command.empty()) {
     std::fputs(kHelp, stderr);
@@ -67,5 +69,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "muster: there is no command '%s'; did you mean `muster run %s ...`?\n",
                  command.c_str(), command.c_str());
   }
-  return 2;
+  return kExitBadInput;
 }

@@ -17,6 +17,9 @@ std::string ReasonToLeave(const RunResult& result) {
   if (const auto* failed = std::get_if<RendezvousFailed>(&result)) {
     return std::string(failed->status.message());
   }
+  if (const auto* failed = std::get_if<NodeFailed>(&result)) {
+    return std::string(failed->status.message());
+  }
   return "";
 }
 
@@ -173,7 +176,7 @@ Actions AgentPolicy::OnWorkersGone(bool succeeded) {
 
 Actions AgentPolicy::OnCannotStart(const absl::Status& status) {
   state_ = State::kFailed;
-  return End(RendezvousFailed{status}, Next::kLeave, SIGTERM);
+  return End(NodeFailed{status}, Next::kLeave, SIGTERM);
 }
 
 Actions AgentPolicy::OnSignal(int signal) {

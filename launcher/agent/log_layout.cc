@@ -16,7 +16,7 @@ namespace {
 
 absl::Status CannotMake(const std::string& directory, const std::error_code& cause) {
   return absl::FailedPreconditionError(
-      absl::StrCat("make log directory ", directory, ": ", cause.message()));
+      absl::StrCat("cannot create log directory ", directory, ": ", cause.message()));
 }
 
 // What mkdir says: success, or the cause. For this user only: workers print secrets.
@@ -37,7 +37,7 @@ absl::StatusOr<std::string> MakeUnique(const std::string& prefix, int length) {
     if (error != std::errc::file_exists) return CannotMake(directory, error);
   }
   return absl::AlreadyExistsError(
-      absl::StrCat("make log directory ", prefix, "*: all names taken"));
+      absl::StrCat("cannot create log directory ", prefix, "*: all names taken"));
 }
 
 // A worker may change its directory, and must still find its files.

@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <boost/asio/post.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "launcher/machine/local_address.h"
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
@@ -84,7 +85,10 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context&
       }
       return access;
     }
-    if (listening.code() != absl::StatusCode::kAlreadyExists || must_host) return listening;
+    if (listening.code() != absl::StatusCode::kAlreadyExists || must_host) {
+      return absl::Status(listening.code(),
+                          absl::StrCat("cannot serve the rendezvous: ", listening.message()));
+    }
   }
   access.remote_ = endpoint;
   access.reconnect_timeout_ = config.timeouts.reconnect;

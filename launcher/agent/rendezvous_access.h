@@ -23,7 +23,8 @@ namespace muster::launcher {
 class RendezvousAccess {
  public:
   // Looks at the endpoint, which may wait for DNS, and listens if that falls to this node. The
-  // error is one sentence: "listen on 10.0.0.1:80: Permission denied".
+  // error is one sentence: "cannot serve the rendezvous: listen on 10.0.0.1:80:
+  // Permission denied".
   static absl::StatusOr<RendezvousAccess> Open(boost::asio::io_context& io,
                                                const LaunchConfig& config);
 

@@ -66,9 +66,9 @@ absl::StatusOr<std::uint16_t> WorkersStore::Prepare() {
   listening_.clear();
   auto sockets = rendezvous::ListenAt(io_, listen_);
   if (!sockets.ok()) {
-    return absl::Status(sockets.status().code(),
-                        absl::StrCat("serve the workers' store: ", sockets.status().message(),
-                                     listen_.port == 0 ? "" : kOtherPort));
+    return absl::Status(sockets.status().code(), absl::StrCat("cannot serve the workers' store: ",
+                                                              sockets.status().message(),
+                                                              listen_.port == 0 ? "" : kOtherPort));
   }
   // From now on the kernel keeps connections waiting, so that no worker of a faster node is turned
   // away.

@@ -37,7 +37,7 @@ class WorkersStore {
                rendezvous::Server* rendezvous);
 
   // Takes the port for the next round; the last round's store ends. The error says who is in the
-  // way: "serve the workers' store: listen on 0.0.0.0:29500: Address already in use; ...".
+  // way: "cannot serve the workers' store: listen on 0.0.0.0:29500: Address already in use; ...".
   absl::StatusOr<std::uint16_t> Prepare();
 
   // Serves this round's store if that falls to this node.

@@ -10,6 +10,7 @@
 #include "launcher/environment.h"
 #include "launcher/registry/run_registry.h"
 #include "launcher/registry/run_table.h"
+#include "launcher/report/exit_code.h"
 
 namespace muster::launcher {
 namespace {
@@ -28,10 +29,10 @@ Runs are found in MUSTER_RUNS_DIR if it is set, else in XDG_RUNTIME_DIR/muster a
 
 int Print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
-    return 0;
+    return kExitSuccess;
   }
   std::fprintf(stderr, "muster ps: write stdout: %s\n", std::strerror(errno));
-  return 1;
+  return kExitNodeFailed;
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ int PsCommand(const std::vector<std::string>& args) {
     if (arg != "--json") {
       std::fprintf(stderr, "muster ps: there is no argument '%s'; see `muster ps --help`\n",
                    arg.c_str());
-      return 2;
+      return kExitBadInput;
     }
     as_json = true;
   }
@@ -54,7 +55,7 @@ int PsCommand(const std::vector<std::string>& args) {
   }
   if (list.runs.empty()) std::fputs("no runs\n", stderr);
   if (as_json) return Print(WriteRunInfos(list.runs));
-  return list.runs.empty() ? 0 : Print(RunTable(list.runs, absl::LocalTimeZone()));
+  return list.runs.empty() ? kExitSuccess : Print(RunTable(list.runs, absl::LocalTimeZone()));
 }
 
 }  // namespace muster::launcher

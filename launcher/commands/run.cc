@@ -29,6 +29,7 @@
 #include "launcher/registry/run_entry.h"
 #include "launcher/report/error_file.h"
 #include "launcher/report/event_log.h"
+#include "launcher/report/exit_code.h"
 #include "launcher/report/log_sink.h"
 #include "launcher/report/report.h"
 #include "launcher/report/restart_timeline.h"
@@ -39,9 +40,6 @@ namespace muster::launcher {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-constexpr int kSetUpFailed = 1;
-constexpr int kRendezvousFailed = 3;
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
@@ -91,14 +89,14 @@ class Run {
 
   int Execute() {
     absl::StatusOr<NodeBase> base = MakeNodeBase(config_, environment_, machine_);
-    if (!base.ok()) return Fail(base.status(), kSetUpFailed);
+    if (!base.ok()) return Fail(base.status(), kExitNodeFailed);
     absl::StatusOr<LogLayout> logs =
         LogLayout::Create(config_.log_dir, config_.run_id, GetOr(environment_, "TMPDIR", "/tmp"));
-    if (!logs.ok()) return Fail(logs.status(), kSetUpFailed);
+    if (!logs.ok()) return Fail(logs.status(), kExitNodeFailed);
     for (const std::string& note : config_.notes) spdlog::warn("{}", note);
     entry_.emplace(io_, config_, environment_, base->environment, machine_, logs->run_directory());
     absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_);
-    if (!access.ok()) return Fail(access.status(), kRendezvousFailed);
+    if (!access.ok()) return Fail(access.status(), kExitRendezvousFailed);
     access_.emplace(*std::move(access));
     store_.emplace(io_, config_, access_->server());
 
@@ -110,7 +108,7 @@ class Run {
            .on_hang = [this](int rank, const std::string& what) { agent_->OnHang(rank, what); },
            .on_evidence = [this](const worker::Evidence& found) { agent_->OnEvidence(found); },
            .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
-      if (!hang.ok()) return Fail(hang.status(), kSetUpFailed);
+      if (!hang.ok()) return Fail(hang.status(), kExitNodeFailed);
       hang_ = *std::move(hang);
       base->beat_socket = hang_->socket_path();
     }
@@ -122,14 +120,14 @@ class Run {
                  if (agent_) agent_->KillOverdue(pid, scope, signal);
                },
            .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
-      if (!watchdog.ok()) return Fail(watchdog.status(), kSetUpFailed);
+      if (!watchdog.ok()) return Fail(watchdog.status(), kExitNodeFailed);
       watchdog_ = *std::move(watchdog);
     }
 
     rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());
     if (!config_.event_log.empty()) {
       auto events = EventLog::Open(config_.event_log, config_.run_id, node.node_id);
-      if (!events.ok()) return Fail(events.status(), kSetUpFailed);
+      if (!events.ok()) return Fail(events.status(), kExitNodeFailed);
       events_ = *std::move(events);
     }
     agent_ = std::make_unique<Agent>(
@@ -194,7 +192,8 @@ class Run {
     if (const auto* interrupted = std::get_if<Interrupted>(&result)) {
       why = absl::StrCat("the node that hosts the rendezvous was interrupted by ",
                          base::SignalName(interrupted->signal));
-    } else if (std::holds_alternative<RendezvousFailed>(result)) {
+    } else if (std::holds_alternative<RendezvousFailed>(result) ||
+               std::holds_alternative<NodeFailed>(result)) {
       why = "the node that hosts the rendezvous has failed";
     }
     access_->Close(why, [this] {
@@ -247,7 +246,7 @@ class Run {
   std::unique_ptr<EventLog> events_;
   RestartTimeline timeline_;
   std::unique_ptr<Agent> agent_;
-  int exit_code_ = 0;
+  int exit_code_ = kExitSuccess;
 };
 
 // What each worker would get, as far as it can be known before the start.
@@ -255,7 +254,7 @@ int DryRun(const LaunchConfig& config, const Environment& environment, const Mac
   const absl::StatusOr<NodeBase> base = MakeNodeBase(config, environment, machine);
   if (!base.ok()) {
     std::fprintf(stderr, "muster run: %s\n", std::string(base.status().message()).c_str());
-    return kSetUpFailed;
+    return kExitNodeFailed;
   }
   for (const std::string& note : config.notes)
     std::fprintf(stderr, "muster run: %s\n", note.c_str());
@@ -263,7 +262,7 @@ int DryRun(const LaunchConfig& config, const Environment& environment, const Mac
   const std::string text =
       DryRunText(config, environment, LayOutRanks(config, SupposedAssignment(config), *base, logs));
   std::fputs(text.c_str(), stdout);
-  return 0;
+  return kExitSuccess;
 }
 
 }  // namespace
@@ -275,16 +274,16 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
   if (const auto* error = std::get_if<UsageError>(&parsed)) {
     std::fprintf(stderr, "muster %s: %s\n", dialect == Dialect::kLaunch ? "launch" : "run",
                  error->sentence.c_str());
-    return 2;
+    return kExitBadInput;
   }
   if (const auto* request = std::get_if<TextRequest>(&parsed)) {
     std::fputs(request->text.c_str(), stdout);
-    return 0;
+    return kExitSuccess;
   }
   LaunchConfig& config = std::get<LaunchConfig>(parsed);
   if (config.purpose == Purpose::kPrintConfig) {
     std::fputs(ConfigText(config).c_str(), stdout);
-    return 0;
+    return kExitSuccess;
   }
   if (config.purpose == Purpose::kDryRun) return DryRun(config, environment, machine);
   // Never destroyed: a thread of gRPC's may still post to it while the program ends.

@@ -18,6 +18,7 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "launcher/report/exit_code.h"
 #include "rendezvous/fronts/tcpstore_allow_list.h"
 #include "rendezvous/fronts/tcpstore_server.h"
 #include "rendezvous/net/endpoint.h"
@@ -27,9 +28,6 @@
 namespace muster::launcher {
 namespace {
 
-constexpr int kUsage = 2;
-constexpr int kCannotListen = 3;
-
 struct StoreConfig {
   rendezvous::Endpoint listen{"127.0.0.1", 0};
   // A file descriptor to write "PORT\n" to, once connections are accepted; -1: none.
@@ -38,15 +36,15 @@ struct StoreConfig {
   std::optional<rendezvous::TcpStoreDialect> legacy_dialect;
 };
 
-// The program has nothing to do but print `text`, to stdout when `exit_code` is 0 and else to
+// The program has nothing to do but print `text`, to stdout on success and else to
 // stderr.
 struct EarlyExit {
-  int exit_code = 0;
+  int exit_code = kExitSuccess;
   std::string text;
 };
 
 EarlyExit Mistake(const std::string& sentence) {
-  return {kUsage, absl::StrCat("muster store: ", sentence, "; see muster store --help\n")};
+  return {kExitBadInput, absl::StrCat("muster store: ", sentence, "; see muster store --help\n")};
 }
 
 std::variant<StoreConfig, EarlyExit> Parse(std::vector<std::string> args) {
@@ -87,7 +85,7 @@ std::variant<StoreConfig, EarlyExit> Parse(std::vector<std::string> args) {
     std::reverse(args.begin(), args.end());
     app.parse(std::move(args));
   } catch (const CLI::CallForHelp&) {
-    return EarlyExit{0, app.help()};
+    return EarlyExit{kExitSuccess, app.help()};
   } catch (const CLI::ParseError& error) {
     return Mistake(error.what());
   }
@@ -122,7 +120,7 @@ int FailToListen(const absl::Status& status) {
                status.code() == absl::StatusCode::kAlreadyExists
                    ? "; stop who listens there, or choose another port; --port=0 takes a free one"
                    : "");
-  return kCannotListen;
+  return kExitNodeFailed;
 }
 
 }  // namespace
@@ -130,7 +128,7 @@ int FailToListen(const absl::Status& status) {
 int StoreCommand(const std::vector<std::string>& args) {
   const auto parsed = Parse(args);
   if (const auto* exit = std::get_if<EarlyExit>(&parsed)) {
-    std::fputs(exit->text.c_str(), exit->exit_code == 0 ? stdout : stderr);
+    std::fputs(exit->text.c_str(), exit->exit_code == kExitSuccess ? stdout : stderr);
     return exit->exit_code;
   }
   const StoreConfig& config = std::get<StoreConfig>(parsed);
@@ -155,7 +153,7 @@ int StoreCommand(const std::vector<std::string>& args) {
                rendezvous::ToString({config.listen.host, port}).c_str());
   rendezvous::AnnounceReady(config.ready_fd, port);
   io.run();
-  return 0;
+  return kExitSuccess;
 }
 
 }  // namespace muster::launcher

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "base/phrases.h"
 #include "base/signal_names.h"
+#include "launcher/report/exit_code.h"
 
 namespace muster::launcher {
 namespace {
@@ -126,6 +127,11 @@ std::string Format(const RendezvousFailed& failed, const ReportContext&) {
   return absl::StrCat("muster run: rendezvous failed: ", failed.status.message(), "\n");
 }
 
+std::string Format(const NodeFailed& failed, const ReportContext&) {
+  return absl::StrCat("muster run: this node cannot run its workers: ", failed.status.message(),
+                      "\n");
+}
+
 std::string Format(const Interrupted& interrupted, const ReportContext& context) {
   return absl::StrCat("muster run: ", context.program, " was interrupted by ",
                       base::SignalName(interrupted.signal), " after ",
@@ -135,7 +141,7 @@ std::string Format(const Interrupted& interrupted, const ReportContext& context)
 int WorkerExitCode(const rendezvous::WorkerFailure& failure) {
   if (failure.signal != 0) return 128 + failure.signal;
   // A failure never looks like success, whatever was reported.
-  return failure.exit_code == 0 ? 1 : failure.exit_code;
+  return failure.exit_code == 0 ? kExitWorkerFailed : failure.exit_code;
 }
 
 }  // namespace
@@ -148,20 +154,21 @@ int ExitCodeFor(const RunResult& result, ExitCodePolicy policy) {
   if (const auto* interrupted = std::get_if<Interrupted>(&result)) {
     return 128 + interrupted->signal;
   }
+  if (std::holds_alternative<NodeFailed>(result)) return kExitNodeFailed;
   const auto* verdict = std::get_if<rendezvous::Verdict>(&result);
-  if (verdict == nullptr) return 3;
+  if (verdict == nullptr) return kExitRendezvousFailed;
   switch (verdict->kind) {
     case rendezvous::VerdictKind::kSucceeded:
-      return 0;
+      return kExitSuccess;
     case rendezvous::VerdictKind::kJoinTimeout:
     case rendezvous::VerdictKind::kClosed:
-      return 3;
+      return kExitRendezvousFailed;
     case rendezvous::VerdictKind::kWorkerFailed:
       break;
   }
   return policy == ExitCodePolicy::kWorker && verdict->root_cause
              ? WorkerExitCode(*verdict->root_cause)
-             : 1;
+             : kExitWorkerFailed;
 }
 
 }  // namespace muster::launcher

@@ -32,9 +32,8 @@ struct ReportContext {
 // What workers wrote appears without control characters: it must not command the reader's terminal.
 std::string FormatReport(const RunResult& result, const ReportContext& context);
 
-// 0 for success; 1 for a worker's failure, or with kWorker the worker's own exit code, 128+n for
-// signal n; 3 when the rendezvous failed, timed out or was closed; 128+n when signal n interrupted
-// the run.
+// One of exit_code.h; with kWorker a failed worker's own, 128+n for signal n; 128+n when signal n
+// interrupted the run.
 int ExitCodeFor(const RunResult& result, ExitCodePolicy policy);
 
 }  // namespace muster::launcher

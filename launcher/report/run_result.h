@@ -13,12 +13,17 @@ struct RendezvousFailed {
   absl::Status status;
 };
 
+// This node cannot start its workers: their log directory, their port.
+struct NodeFailed {
+  absl::Status status;
+};
+
 // A signal to this agent ended the run here, before any verdict.
 struct Interrupted {
   int signal = 0;
 };
 
 // A Verdict is the job's end, the same on every node.
-using RunResult = std::variant<rendezvous::Verdict, RendezvousFailed, Interrupted>;
+using RunResult = std::variant<rendezvous::Verdict, RendezvousFailed, NodeFailed, Interrupted>;
 
 }  // namespace muster::launcher

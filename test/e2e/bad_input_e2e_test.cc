@@ -60,7 +60,7 @@ TEST_F(BadInputTest, MistakesOnTheCommandLine) {
 TEST_F(BadInputTest, LogDirectoryIsAFile) {
   const std::string file = Write("file", "");
   Command muster = StartMuster({"--standalone", "--log-dir=" + file, "--no-python", "true"});
-  ExpectSentence(muster, 1, "muster run", file);
+  ExpectSentence(muster, 4, "muster run", "cannot create log directory " + file);
 }
 
 TEST_F(BadInputTest, SecondDaemonOnAPort) {
@@ -86,12 +86,12 @@ TEST_F(BadInputTest, PortForTheWorkersIsInUse) {
   HeldPort port;
   port.Listen();
   Command muster = StartMuster({"--master-port=" + port.number(), "--no-python", "true"});
-  ExpectSentence(muster, 3, "muster run",
-                 "serve the workers' store: listen on " + port.endpoint() +
-                     ": Address already in use; choose another --master-port");
+  ExpectSentence(muster, 4, "muster run",
+                 "this node cannot run its workers: cannot serve the workers' store: listen on " +
+                     port.endpoint() + ": Address already in use; choose another --master-port");
   Command held = StartMuster(
       {"--worker-store=worker", "--master-port=" + port.number(), "--no-python", "true"});
-  ExpectSentence(held, 3, "muster run",
+  ExpectSentence(held, 4, "muster run",
                  "hold port " + port.number() + " for the workers: Address already in use");
 }
 

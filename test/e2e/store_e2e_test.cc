@@ -54,7 +54,7 @@ TEST_F(StoreTest, PortThatIsTakenIsSaidToBe) {
   Command store = Serve();
   const std::string port = PortOf(store);
   Command second = Start({"--port=" + port});
-  EXPECT_EQ(second.Wait(), 3);
+  EXPECT_EQ(second.Wait(), 4);
   EXPECT_TRUE(Contains(second.err(), "127.0.0.1:" + port));
   EXPECT_TRUE(Contains(second.err(), "choose another port"));
 }

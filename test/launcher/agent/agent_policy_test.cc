@@ -95,9 +95,10 @@ class AgentPolicyTest : public ::testing::Test {
     ASSERT_NE(interrupted, nullptr);
     EXPECT_EQ(interrupted->signal, signal);
   }
-  void ExpectRendezvousFailed(const std::string& message) {
+  template <typename Failed>
+  void ExpectFailed(const std::string& message) {
     ASSERT_TRUE(policy_.result().has_value());
-    const auto* failed = std::get_if<RendezvousFailed>(&*policy_.result());
+    const auto* failed = std::get_if<Failed>(&*policy_.result());
     ASSERT_NE(failed, nullptr);
     EXPECT_EQ(failed->status.message(), message);
   }
@@ -300,14 +301,14 @@ TEST_F(AgentPolicyTest, VerdictAfterASignalKeepsTheInterruption) {
 TEST_F(AgentPolicyTest, RendezvousThatCannotBeReachedEndsTheRunWithoutAGoodbye) {
   EXPECT_EQ(Of(policy_.Begin()), "join");
   EXPECT_EQ(Of(policy_.OnLost(kGone)), "finish");
-  ExpectRendezvousFailed("the rendezvous at a:1 is gone");
+  ExpectFailed<RendezvousFailed>("the rendezvous at a:1 is gone");
 }
 
 TEST_F(AgentPolicyTest, LostRendezvousStopsTheWorkersAndNoGoodbyeIsSaid) {
   Run();
   EXPECT_EQ(Of(policy_.OnLost(kGone)), "stop with SIGTERM");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "finish");
-  ExpectRendezvousFailed("the rendezvous at a:1 is gone");
+  ExpectFailed<RendezvousFailed>("the rendezvous at a:1 is gone");
 }
 
 TEST_F(AgentPolicyTest, RendezvousLostBetweenStopAndTheNextRoundEndsTheRun) {
@@ -316,7 +317,7 @@ TEST_F(AgentPolicyTest, RendezvousLostBetweenStopAndTheNextRoundEndsTheRun) {
             "warn \"round 0 is over: a restart\"; stop with SIGTERM");
   EXPECT_EQ(Of(policy_.OnLost(kGone)), "");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "finish") << "no join";
-  ExpectRendezvousFailed("the rendezvous at a:1 is gone");
+  ExpectFailed<RendezvousFailed>("the rendezvous at a:1 is gone");
 }
 
 TEST_F(AgentPolicyTest, RendezvousLostWhileTheVerdictStopsTheWorkersKeepsTheVerdict) {
@@ -340,14 +341,15 @@ TEST_F(AgentPolicyTest, RendezvousLostWhileWaitingForTheOtherNodesEndsTheRun) {
   Run();
   EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "report round 0 succeeded");
   EXPECT_EQ(Of(policy_.OnLost(kGone)), "finish");
-  ExpectRendezvousFailed("the rendezvous at a:1 is gone");
+  ExpectFailed<RendezvousFailed>("the rendezvous at a:1 is gone");
 }
 
 TEST_F(AgentPolicyTest, RefusedJoinEndsTheRunWithTheReason) {
   EXPECT_EQ(Of(policy_.Begin()), "join");
   EXPECT_EQ(Of(policy_.OnDirective(Refused{"job 'j' was started with --nnodes=3"})), "finish");
   EXPECT_EQ(Of(policy_.OnLost(kGone)), "") << "its stream ends, too";
-  ExpectRendezvousFailed("the rendezvous refused this node: job 'j' was started with --nnodes=3");
+  ExpectFailed<RendezvousFailed>(
+      "the rendezvous refused this node: job 'j' was started with --nnodes=3");
 }
 
 TEST_F(AgentPolicyTest, NodeThatLostItsPlaceStopsItsWorkers) {
@@ -356,7 +358,8 @@ TEST_F(AgentPolicyTest, NodeThatLostItsPlaceStopsItsWorkers) {
             "stop with SIGTERM");
   EXPECT_EQ(Of(policy_.OnLost(kGone)), "");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "finish");
-  ExpectRendezvousFailed("the rendezvous refused this node: this node was not heard of for 5 s");
+  ExpectFailed<RendezvousFailed>(
+      "the rendezvous refused this node: this node was not heard of for 5 s");
 }
 
 TEST_F(AgentPolicyTest, NodeThatIsOutOfTouchForTooLongKillsItsWorkersAndJoinsAnew) {
@@ -436,7 +439,7 @@ TEST_F(AgentPolicyTest, NodeThatCannotHoldItsPortLeavesWithTheReason) {
   EXPECT_EQ(Of(policy_.OnCannotStart(absl::UnavailableError("hold port 80: in use"))),
             "goodbye (hold port 80: in use)");
   EXPECT_EQ(Of(policy_.OnGoodbyeHeard()), "finish");
-  ExpectRendezvousFailed("hold port 80: in use");
+  ExpectFailed<NodeFailed>("hold port 80: in use");
 }
 
 TEST_F(AgentPolicyTest, NodeThatCannotStartItsWorkersLeavesWithTheReason) {
@@ -445,7 +448,7 @@ TEST_F(AgentPolicyTest, NodeThatCannotStartItsWorkersLeavesWithTheReason) {
             "notice \"round 0: this node gets rank 1 by its address\"; start as group rank 1");
   EXPECT_EQ(Of(policy_.OnCannotStart(absl::UnavailableError("make /logs: no space"))),
             "goodbye (make /logs: no space)");
-  ExpectRendezvousFailed("make /logs: no space");
+  ExpectFailed<NodeFailed>("make /logs: no space");
 }
 
 TEST_F(AgentPolicyTest, WorkersThatFailWhileTheyAreStartedAreNotReportedAsStarted) {

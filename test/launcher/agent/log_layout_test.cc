@@ -105,11 +105,11 @@ TEST(LogLayoutTest, DirectoryThatCannotBeMadeIsNamedWithTheCause) {
   const TempDir temp;
   const std::string file = temp.Write("file", "");
   EXPECT_EQ(LogLayout::Create(file + "/logs", "job1", "/nowhere").status().message(),
-            "make log directory " + file + "/logs: Not a directory");
+            "cannot create log directory " + file + "/logs: Not a directory");
   EXPECT_THAT(std::string(LogLayout::Create(file, "job1", "/nowhere").status().message()),
-              HasSubstr("make log directory " + file));
+              HasSubstr("cannot create log directory " + file));
   EXPECT_THAT(std::string(LogLayout::Create("", "job1", "/nowhere").status().message()),
-              MatchesRegex("make log directory /nowhere/muster_[a-z0-9]{8}: "
+              MatchesRegex("cannot create log directory /nowhere/muster_[a-z0-9]{8}: "
                            "No such file or directory"));
 }
 
@@ -118,9 +118,9 @@ TEST(LogLayoutTest, DirectoryThatDisappearedWhileTheJobRanIsAnError) {
   const auto layout = LogLayout::Create(temp.path(), "job1", "/nowhere");
   ASSERT_TRUE(layout.ok());
   ASSERT_TRUE(std::filesystem::remove(layout->run_directory()));
-  EXPECT_EQ(
-      layout->BeginAttempt(0, 0, 1).status().message(),
-      "make log directory " + layout->run_directory() + "/attempt_0: No such file or directory");
+  EXPECT_EQ(layout->BeginAttempt(0, 0, 1).status().message(),
+            "cannot create log directory " + layout->run_directory() +
+                "/attempt_0: No such file or directory");
 }
 
 }  // namespace

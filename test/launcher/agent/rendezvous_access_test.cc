@@ -84,11 +84,12 @@ TEST_F(RendezvousAccessTest, UserMaySayWhoHosts) {
   EXPECT_NE(host.server(), nullptr);
   // Where the host cannot listen it does not look for another one.
   const auto second = RendezvousAccess::Open(io_, config);
-  EXPECT_EQ(second.status().message(),
-            "listen on " + ToString(config.endpoint) + ": Address already in use");
+  EXPECT_EQ(second.status().message(), "cannot serve the rendezvous: listen on " +
+                                           ToString(config.endpoint) + ": Address already in use");
   config.endpoint.host = "192.0.2.1";
   EXPECT_EQ(RendezvousAccess::Open(io_, config).status().message(),
-            "listen on " + ToString(config.endpoint) + ": Cannot assign requested address");
+            "cannot serve the rendezvous: listen on " + ToString(config.endpoint) +
+                ": Cannot assign requested address");
 }
 
 // In a lease of a minute only a refusal that is trusted can be the end.

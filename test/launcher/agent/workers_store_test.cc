@@ -109,7 +109,7 @@ TEST_F(WorkersStoreTest, SingleNodeServesThePortThatTheUserChose) {
   WorkersStore store(io_, Static(1, 0, port), nullptr);
   const auto taken = store.Prepare();
   EXPECT_EQ(taken.status().message(),
-            "serve the workers' store: listen on 127.0.0.1:" + std::to_string(port) +
+            "cannot serve the workers' store: listen on 127.0.0.1:" + std::to_string(port) +
                 ": Address already in use; choose another --master-port, or none at all to get a "
                 "free one");
   probe.Close();

@@ -193,6 +193,12 @@ TEST(ReportTest, EndsWithoutAFailedWorkerAreOneLine) {
   EXPECT_EQ(
       FormatReport(RendezvousFailed{absl::UnavailableError("connect a:1: refused")}, Context()),
       "muster run: rendezvous failed: connect a:1: refused\n");
+  // "The log disk was full, and Muster told me that the rendezvous had failed."
+  EXPECT_EQ(
+      FormatReport(NodeFailed{absl::UnavailableError("cannot create log directory /a: no space")},
+                   Context()),
+      "muster run: this node cannot run its workers: cannot create log directory /a: no "
+      "space\n");
   EXPECT_EQ(FormatReport(Interrupted{SIGTERM}, Context()),
             "muster run: train.py was interrupted by SIGTERM after 12 s\n");
   Verdict lost;
@@ -227,6 +233,7 @@ TEST(ExitCodeTest, EachEndHasItsCode) {
       {"join timeout", timeout, 3, 3},
       {"closed", closed, 3, 3},
       {"rendezvous failed", RendezvousFailed{absl::UnavailableError("x")}, 3, 3},
+      {"node failed", NodeFailed{absl::UnavailableError("x")}, 4, 4},
       {"interrupted", Interrupted{SIGINT}, 130, 130},
   };
   for (const auto& c : cases) {

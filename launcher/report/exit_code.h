@@ -1,0 +1,22 @@
+// The exit codes of `muster`, as README lists them. One beyond them is 128+n, for a signal n that
+// ended the run; with --exit-code=worker it may also be a worker's own.
+#pragma once
+
+namespace muster::launcher {
+
+enum ExitCode : int {
+  // Every worker exited with 0, or the command did what it was asked.
+  kExitSuccess = 0,
+  // A worker failed.
+  kExitWorkerFailed = 1,
+  // The command line is wrong.
+  kExitBadInput = 2,
+  // The rendezvous cannot be reached or served, did not come together in time, refused this node or
+  // was closed.
+  kExitRendezvousFailed = 3,
+  // This machine lacks what the command needs: a log directory that cannot be created, a port that
+  // is taken.
+  kExitNodeFailed = 4,
+};
+
+}  // namespace muster::launcher
