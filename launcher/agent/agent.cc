@@ -301,7 +301,7 @@ rendezvous::WorkerFailure Agent::ToReport(const worker::FailureRecord& record) c
                 .ends_job = hang->ends_job(record.rank)};
   }
   rendezvous::WorkerFailure failure =
-      ReportOf(record, parts_.node.host, progress, parts_.config.final_exit_codes);
+      ReportOf(record, parts_.node, progress, parts_.config.final_exit_codes);
   // Read here, where the file is: every node shows it.
   if (const auto error = ReadErrorFile(record.error_file)) {
     failure.error_message = error->message;

@@ -125,8 +125,9 @@ class Run {
     }
 
     rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());
+    node_id_ = node.node_id;
     if (!config_.event_log.empty()) {
-      auto events = EventLog::Open(config_.event_log, config_.run_id, node.node_id);
+      auto events = EventLog::Open(config_.event_log, config_.run_id, node_id_);
       if (!events.ok()) return Fail(events.status(), kExitNodeFailed);
       events_ = *std::move(events);
     }
@@ -205,7 +206,7 @@ class Run {
   ReportContext MakeContext() const {
     return {
         .program = config_.program.name,
-        .host = HostName(),
+        .node_id = node_id_,
         .now = absl::Now(),
         .zone = absl::LocalTimeZone(),
         .elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_),
@@ -245,6 +246,7 @@ class Run {
   std::unique_ptr<HangMonitor> hang_;
   std::unique_ptr<EventLog> events_;
   RestartTimeline timeline_;
+  std::string node_id_;
   std::unique_ptr<Agent> agent_;
   int exit_code_ = kExitSuccess;
 };

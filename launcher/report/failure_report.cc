@@ -14,12 +14,13 @@ bool IsOneOf(const worker::ExitStatus& status, const std::vector<ExitCodeRange>&
 
 }  // namespace
 
-rendezvous::WorkerFailure ReportOf(const worker::FailureRecord& record, const std::string& host,
-                                   const ProgressFacts& progress,
+rendezvous::WorkerFailure ReportOf(const worker::FailureRecord& record,
+                                   const rendezvous::NodeInfo& node, const ProgressFacts& progress,
                                    const std::vector<ExitCodeRange>& final_exit_codes) {
   return {.rank = record.rank,
           .local_rank = record.local_rank,
-          .host = host,
+          .node_id = node.node_id,
+          .host = node.host,
           .pid = record.pid,
           .exit_code = record.status.exit_code,
           .signal = record.status.signal,

@@ -2,7 +2,6 @@
 // for the job.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "launcher/config/exit_code_range.h"
@@ -19,11 +18,11 @@ struct ProgressFacts {
   bool ends_job = false;
 };
 
-// The report on a worker of `host`, but for its error file's content. It is final, so that no
+// The report on a worker of `node`, but for its error file's content. It is final, so that no
 // restart follows, when `progress` says so or when the worker exited with one of
 // `final_exit_codes`; a signal is none of them.
-rendezvous::WorkerFailure ReportOf(const worker::FailureRecord& record, const std::string& host,
-                                   const ProgressFacts& progress,
+rendezvous::WorkerFailure ReportOf(const worker::FailureRecord& record,
+                                   const rendezvous::NodeInfo& node, const ProgressFacts& progress,
                                    const std::vector<ExitCodeRange>& final_exit_codes);
 
 }  // namespace muster::launcher

@@ -73,7 +73,7 @@ std::string Story(const rendezvous::Verdict& verdict, const ReportContext& conte
 // One failure, field by field; what torchrun's summary has is called as it is there.
 void AppendFailure(const rendezvous::WorkerFailure& failure, const ReportContext& context,
                    std::string& out) {
-  const bool here = failure.host == context.host;
+  const bool here = failure.node_id == context.node_id;
   const absl::Time time =
       failure.error_time != 0 ? absl::FromUnixSeconds(failure.error_time) : context.now;
   AppendField("time", absl::FormatTime("%Y-%m-%d_%H:%M:%S", time, context.zone), out);

@@ -14,8 +14,8 @@ namespace muster::launcher {
 struct ReportContext {
   // Program::name.
   std::string program;
-  // NodeInfo::host of this node.
-  std::string host;
+  // NodeInfo::node_id of this node.
+  std::string node_id;
   // The moment of the report, for failures that do not bring their own, and how to show it.
   absl::Time now;
   absl::TimeZone zone;

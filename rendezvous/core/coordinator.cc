@@ -223,7 +223,7 @@ void Coordinator::TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimeP
   if (attendance != nullptr) Remove(*attendance, what, now);
   // Its going may have been the end of the job.
   if (const auto job = jobs_.find(request.run_id); job != jobs_.end()) {
-    if (attendance == nullptr) job->second->Remark(request.node.host, what);
+    if (attendance == nullptr) job->second->Remark(request.node.node_id, what);
     job->second->NotifyAll(absl::StrCat("node ", request.node.host, " ", what));
   }
 }
@@ -378,7 +378,7 @@ void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint 
   const TimePoint grace_ends = now + ReattachGrace(*attendance);
   if (grace_ends < attendance->lease_ends) SetLease(*attendance, grace_ends);
   attendance->job->Remark(
-      attendance->job->HostOf(attendance->id),
+      attendance->node_id,
       absl::StrCat("is out of touch: ", why, "; it has ",
                    base::Seconds(attendance->lease_ends - now), " to come back"));
   Forward();

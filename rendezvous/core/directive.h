@@ -82,7 +82,7 @@ struct Outgoing {
 struct Transition {
   std::string run_id;
   RoundNumber round = kNoRound;
-  std::string node;  // host of the node it is about, or empty
+  std::string node;  // id of the node it is about, or empty
   std::string text;
 };
 

@@ -96,13 +96,13 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   attendee.state = NodeState::kJoined;
   attendee.group_rank = -1;
   if (verdict_) {
-    Log(node.host, "has come too late");
+    Log(node.node_id, "has come too late");
     Tell(agent, *verdict_);
     return;
   }
   switch (round_->Join(node, now)) {
     case Round::JoinOutcome::kMember:
-      Log(node.host, absl::StrCat("joined with ", base::Count(node.slots, "worker")));
+      Log(node.node_id, absl::StrCat("joined with ", base::Count(node.slots, "worker")));
       next_reminder_ = std::min(next_reminder_.value_or(TimePoint::max()), now + kFirstReminder);
       FollowRound(now);
       break;
@@ -110,13 +110,13 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
       break;
     case Round::JoinOutcome::kSpare:
       attendee.state = NodeState::kSpare;
-      Log(node.host, "joined as a spare");
+      Log(node.node_id, "joined as a spare");
       Tell(agent, Waiting{round_->number(), round_->ExplainSpare(), true});
       break;
     case Round::JoinOutcome::kTooLate:
       attendee.state = NodeState::kSpare;
       if (settings_.scale_up == ScaleUp::kNextRestart) {
-        Log(node.host, "joined for the next restart");
+        Log(node.node_id, "joined for the next restart");
         Tell(agent, Waiting{round_->number(),
                             absl::StrCat("round ", round_->number(),
                                          " runs and takes no newcomers (--scale-up=next-restart); "
@@ -124,7 +124,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
                             true});
       } else if (AnySucceeded()) {
         // The job is on its last steps; starting it over for a newcomer would undo finished work.
-        Log(node.host, "joined as a spare, as workers have already finished");
+        Log(node.node_id, "joined as a spare, as workers have already finished");
         Tell(agent, Waiting{round_->number(),
                             absl::StrCat("workers of round ", round_->number(),
                                          " have already finished; this node is a spare and is "
@@ -143,7 +143,7 @@ void Job::WorkersStarted(AttendeeId agent, RoundId round, TimePoint) {
   if (attendee.state != NodeState::kStarting) return;
   Changed();
   attendee.state = NodeState::kRunning;
-  Log(attendee.node.host, absl::StrCat("started ", base::Count(attendee.node.slots, "worker")));
+  Log(attendee.node.node_id, absl::StrCat("started ", base::Count(attendee.node.slots, "worker")));
 }
 
 void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome,
@@ -155,7 +155,7 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
   if (outcome.succeeded) {
     attendee.state = NodeState::kSucceeded;
     succeeded_.insert(attendee.group_rank);
-    Log(attendee.node.host, "its workers have succeeded");
+    Log(attendee.node.node_id, "its workers have succeeded");
     if (succeeded_.size() == round_->members().size()) {
       int workers = 0;
       for (const Placement& member : round_->members()) workers += member.node.slots;
@@ -170,7 +170,7 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
 
   const WorkerFailure failure = outcome.failure.value_or(WorkerFailure{});
   const std::string what = DescribeFailure(failure);
-  Log(attendee.node.host, what);
+  Log(attendee.node.node_id, what);
   if (const Attendee* const missing = FindOutOfTouch(); missing != nullptr && !failure.final) {
     return NextRound(absl::StrCat("node ", missing->node.host, " is out of touch, and ", what),
                      now);
@@ -242,7 +242,7 @@ void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
   attendee.leaving = true;
   // Without workers that still run there is nothing to wait for: its Leave follows at once.
   if (attendee.group_rank < 0 || attendee.state == NodeState::kSucceeded) {
-    Log(attendee.node.host, absl::StrCat("is leaving: ", why));
+    Log(attendee.node.node_id, absl::StrCat("is leaving: ", why));
     return;
   }
   NextRound(absl::StrCat("node ", attendee.node.host, " is leaving: ", why), now);
@@ -253,7 +253,7 @@ void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoi
   Changed();
   attendees_.erase(agent);
   node_ids_.erase(attendee.node.node_id);
-  Log(attendee.node.host, why);
+  Log(attendee.node.node_id, why);
   workers_gone_by_ = std::max(workers_gone_by_, gone_by);
   if (gone_by != TimePoint::min()) lost_.insert(attendee.node.node_id);
   if (verdict_) return;
@@ -415,8 +415,8 @@ void Job::TellAgain(AttendeeId agent) {
   }
 }
 
-void Job::Remark(const std::string& host, const std::string& what) {
-  Log(host, what);
+void Job::Remark(const std::string& node_id, const std::string& what) {
+  Log(node_id, what);
 }
 
 void Job::NotifyAll(const std::string& sentence) {
@@ -490,8 +490,8 @@ void Job::Tell(AttendeeId agent, Directive directive) {
   outbox_->directives.push_back({agent, std::move(directive)});
 }
 
-void Job::Log(const std::string& node, std::string text) {
-  outbox_->transitions.push_back({run_id_, round_->number(), node, std::move(text)});
+void Job::Log(const std::string& node_id, std::string text) {
+  outbox_->transitions.push_back({run_id_, round_->number(), node_id, std::move(text)});
 }
 
 }  // namespace muster::rendezvous

@@ -76,7 +76,7 @@ class Job {
   void TellAgain(AttendeeId agent);
 
   // Something about a node that changes nothing: for the log; `what` completes "node b ...".
-  void Remark(const std::string& host, const std::string& what);
+  void Remark(const std::string& node_id, const std::string& what);
   // Something that every node's user should know.
   void NotifyAll(const std::string& sentence);
 
@@ -151,7 +151,7 @@ class Job {
   // Something of what Record says has changed, beside the times.
   void Changed() { outbox_->changed_jobs.insert(run_id_); }
   void Tell(AttendeeId agent, Directive directive);
-  void Log(const std::string& node, std::string text);
+  void Log(const std::string& node_id, std::string text);
 
   const std::string run_id_;
   const Incarnation incarnation_;

@@ -184,6 +184,8 @@ struct Assignment {
 struct WorkerFailure {
   int rank = -1;
   int local_rank = -1;
+  // Of its node: the id, which no other has, and the name, which several may have.
+  std::string node_id;
   std::string host;
   std::int64_t pid = 0;
   // The worker's exit status when it exited by itself; meaningless when `signal` is set.

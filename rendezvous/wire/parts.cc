@@ -139,6 +139,7 @@ NodeInfo FromWire(const v1::NodeInfo& wire) {
 void ToWire(const WorkerFailure& failure, v1::WorkerFailure* wire) {
   wire->set_rank(failure.rank);
   wire->set_local_rank(failure.local_rank);
+  wire->set_node_id(Line(failure.node_id));
   wire->set_host(Line(failure.host));
   wire->set_pid(failure.pid);
   wire->set_exit_code(failure.exit_code);
@@ -157,6 +158,7 @@ void ToWire(const WorkerFailure& failure, v1::WorkerFailure* wire) {
 WorkerFailure FromWire(const v1::WorkerFailure& wire) {
   return {.rank = wire.rank(),
           .local_rank = wire.local_rank(),
+          .node_id = Line(wire.node_id()),
           .host = Line(wire.host()),
           .pid = wire.pid(),
           .exit_code = wire.exit_code(),

@@ -7,6 +7,7 @@
 namespace muster::launcher {
 namespace {
 
+const rendezvous::NodeInfo kNode{.node_id = "a-1", .host = "a"};
 const worker::FailureRecord kExit70{.rank = 3,
                                     .local_rank = 1,
                                     .pid = 17,
@@ -19,6 +20,7 @@ const worker::FailureRecord kExit70{.rank = 3,
 TEST(FailureReportTest, ReportSaysWhatTheGroupSawAndWhere) {
   const rendezvous::WorkerFailure expected{.rank = 3,
                                            .local_rank = 1,
+                                           .node_id = "a-1",
                                            .host = "a",
                                            .pid = 17,
                                            .exit_code = 70,
@@ -26,25 +28,25 @@ TEST(FailureReportTest, ReportSaysWhatTheGroupSawAndWhere) {
                                            .stderr_tail = "no such layer\n",
                                            .log_path = "/logs/3/stderr.log",
                                            .error_file = "/logs/3/error.json"};
-  EXPECT_EQ(ReportOf(kExit70, "a", {}, {}), expected);
+  EXPECT_EQ(ReportOf(kExit70, kNode, {}, {}), expected);
 }
 
 TEST(FailureReportTest, ExitCodeThatTheUserNamedIsNotFollowedByARestart) {
-  EXPECT_TRUE(ReportOf(kExit70, "a", {}, {{1, 1}, {70, 79}}).final);
-  EXPECT_TRUE(ReportOf(kExit70, "a", {}, {{60, 70}}).final);
-  EXPECT_FALSE(ReportOf(kExit70, "a", {}, {{71, 79}}).final);
+  EXPECT_TRUE(ReportOf(kExit70, kNode, {}, {{1, 1}, {70, 79}}).final);
+  EXPECT_TRUE(ReportOf(kExit70, kNode, {}, {{60, 70}}).final);
+  EXPECT_FALSE(ReportOf(kExit70, kNode, {}, {{71, 79}}).final);
 }
 
 TEST(FailureReportTest, SignalIsNoExitCode) {
   worker::FailureRecord killed = kExit70;
   killed.status = {.exit_code = 70, .signal = SIGKILL};
-  EXPECT_FALSE(ReportOf(killed, "a", {}, {{0, 255}}).final);
+  EXPECT_FALSE(ReportOf(killed, kNode, {}, {{0, 255}}).final);
 }
 
 TEST(FailureReportTest, SilentWorkerEndsTheJobWhereTheUserWantsThat) {
-  EXPECT_TRUE(ReportOf(kExit70, "a", {.ends_job = true}, {}).final);
-  EXPECT_FALSE(ReportOf(kExit70, "a", {.no_beat_yet = true}, {}).final);
-  EXPECT_TRUE(ReportOf(kExit70, "a", {.no_beat_yet = true}, {}).before_first_beat);
+  EXPECT_TRUE(ReportOf(kExit70, kNode, {.ends_job = true}, {}).final);
+  EXPECT_FALSE(ReportOf(kExit70, kNode, {.no_beat_yet = true}, {}).final);
+  EXPECT_TRUE(ReportOf(kExit70, kNode, {.no_beat_yet = true}, {}).before_first_beat);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ using rendezvous::WorkerFailure;
 ReportContext Context() {
   ReportContext context;
   context.program = "train.py";
-  context.host = "node0";
+  context.node_id = "node0-17-x3k2p9";
   context.now = absl::FromUnixSeconds(1700000000);
   context.zone = absl::UTCTimeZone();
   context.elapsed = std::chrono::milliseconds(12000);
@@ -34,6 +34,7 @@ Verdict Failed(WorkerFailure failure) {
 WorkerFailure ExitedWith3() {
   return {.rank = 1,
           .local_rank = 1,
+          .node_id = "node0-17-x3k2p9",
           .host = "node0",
           .pid = 18678,
           .exit_code = 3,
@@ -71,6 +72,7 @@ Root Cause (first observed failure):
 
 TEST(ReportTest, WorkerThatWasKilledOnAnotherNodeIsShownWithTheSignalsName) {
   WorkerFailure failure = ExitedWith3();
+  failure.node_id = "node7-17-q8s5t2";
   failure.host = "node7";
   failure.signal = SIGSEGV;
   failure.what = "was killed by SIGSEGV (core dumped)";
@@ -94,6 +96,15 @@ Root Cause (first observed failure):
   error_file: <N/A>
 ============================================================
 )");
+}
+
+// "Two containers had one host name, and the reports of both said that the rank was theirs."
+TEST(ReportTest, NodeWithTheSameHostNameIsAnother) {
+  ReportContext context = Context();
+  EXPECT_NE(FormatReport(Failed(ExitedWith3()), context).find("node0 (this node)"),
+            std::string::npos);
+  context.node_id = "node0-17-m4n6b1";
+  EXPECT_EQ(FormatReport(Failed(ExitedWith3()), context).find("(this node)"), std::string::npos);
 }
 
 TEST(ReportTest, ErrorFileBringsMessageTracebackAndTime) {

@@ -72,6 +72,7 @@ Kind As(const Directive& directive) {
 WorkerFailure SomeFailure() {
   return {.rank = 3,
           .local_rank = 1,
+          .node_id = "b-1",
           .host = "b",
           .pid = 4'000'000'000,
           .exit_code = 3,
@@ -277,12 +278,14 @@ TEST(WireTest, ControlCharactersInWhatPeopleSeeAreReplaced) {
 TEST(WireTest, ControlCharactersInAFailureAreReplaced) {
   v1::WorkersExited exited;
   v1::WorkerFailure& failure = *exited.mutable_failure();
+  failure.set_node_id("b\x1b");
   failure.set_host("b\x1b");
   failure.set_what("exited\nwith code 3");
   failure.set_stderr_tail("line\n\x1b[31mred\xff\n");
   failure.set_log_path("/logs/\x1b");
   failure.set_error_file("/error\x7f");
   const WorkerFailure received = *FromWire(exited).failure;
+  EXPECT_EQ(received.node_id, "b?");
   EXPECT_EQ(received.host, "b?");
   EXPECT_EQ(received.what, "exited with code 3");
   EXPECT_EQ(received.stderr_tail, "line\n?[31mred?\n") << "lines are kept there";
@@ -391,8 +394,12 @@ TEST(WireTest, EmptyMessagesAreRead) {
 // does not read a message with such a string.
 TEST(WireTest, TextThatIsNoUtf8DoesNotSpoilTheMessage) {
   const std::string bad = "caf\xe9";
-  WorkerFailure failure{
-      .host = bad, .what = bad, .stderr_tail = bad, .log_path = bad, .error_file = bad};
+  WorkerFailure failure{.node_id = bad,
+                        .host = bad,
+                        .what = bad,
+                        .stderr_tail = bad,
+                        .log_path = bad,
+                        .error_file = bad};
   EXPECT_EQ(ThereAndBack(WorkersOutcome{.failure = failure}).failure->what, "caf?");
   EXPECT_EQ(ThereAndBack(WorkersOutcome{.failure = failure}).failure->stderr_tail, "caf?");
   JoinRequest request = SomeRequest();
