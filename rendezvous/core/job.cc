@@ -111,25 +111,25 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
     case Round::JoinOutcome::kSpare:
       attendee.state = NodeState::kSpare;
       Log(node.node_id, "joined as a spare");
-      Tell(agent, Waiting{round_->number(), round_->ExplainSpare(), true});
+      HaveWait(agent, round_->ExplainSpare(), /*spare=*/true);
       break;
     case Round::JoinOutcome::kTooLate:
       attendee.state = NodeState::kSpare;
       if (settings_.scale_up == ScaleUp::kNextRestart) {
         Log(node.node_id, "joined for the next restart");
-        Tell(agent, Waiting{round_->number(),
-                            absl::StrCat("round ", round_->number(),
-                                         " runs and takes no newcomers (--scale-up=next-restart); "
-                                         "this node gets its place at the next restart"),
-                            true});
+        HaveWait(agent,
+                 absl::StrCat("round ", round_->number(),
+                              " runs and takes no newcomers (--scale-up=next-restart); "
+                              "this node gets its place at the next restart"),
+                 /*spare=*/true);
       } else if (AnySucceeded()) {
         // The job is on its last steps; starting it over for a newcomer would undo finished work.
         Log(node.node_id, "joined as a spare, as workers have already finished");
-        Tell(agent, Waiting{round_->number(),
-                            absl::StrCat("workers of round ", round_->number(),
-                                         " have already finished; this node is a spare and is "
-                                         "needed only if another is lost"),
-                            true});
+        HaveWait(agent,
+                 absl::StrCat("workers of round ", round_->number(),
+                              " have already finished; this node is a spare and is needed only if "
+                              "another is lost"),
+                 /*spare=*/true);
       } else {
         NextRound(absl::StrCat("node ", node.host, " joined"), now);
       }
@@ -455,7 +455,7 @@ void Job::RemindWaiting(TimePoint now) {
   next_reminder_ = now + kNextReminder;
   const std::string sentence = round_->Explain(now);
   for (const auto& [agent, attendee] : attendees_) {
-    if (attendee.state == NodeState::kJoined) Tell(agent, Waiting{round_->number(), sentence});
+    if (attendee.state == NodeState::kJoined) HaveWait(agent, sentence, /*spare=*/false);
   }
   Log("", sentence);
 }
@@ -488,6 +488,12 @@ JobSnapshot Job::Describe(TimePoint now) const {
 
 void Job::Tell(AttendeeId agent, Directive directive) {
   outbox_->directives.push_back({agent, std::move(directive)});
+}
+
+// A terminal may show several jobs, and a mistyped --rdzv-id is a job of its own that waits for
+// ever.
+void Job::HaveWait(AttendeeId agent, const std::string& why, bool spare) {
+  Tell(agent, Waiting{round_->number(), absl::StrCat("job '", run_id_, "': ", why), spare});
 }
 
 void Job::Log(const std::string& node_id, std::string text) {

@@ -151,6 +151,8 @@ class Job {
   // Something of what Record says has changed, beside the times.
   void Changed() { outbox_->changed_jobs.insert(run_id_); }
   void Tell(AttendeeId agent, Directive directive);
+  // The node has no place yet; `why` is one sentence.
+  void HaveWait(AttendeeId agent, const std::string& why, bool spare);
   void Log(const std::string& node_id, std::string text);
 
   const std::string run_id_;
