@@ -20,6 +20,11 @@ constexpr Duration kLongestAttempt = seconds(5);
 // For the daemon to hear the goodbye.
 constexpr Duration kLongestGoodbye = seconds(5);
 
+// What follows from the death of a daemon without a state directory, and what to do about it.
+constexpr char kForgetful[] =
+    "; it kept the job in memory only, so nothing is left to come back to (`musterd "
+    "--state-dir=DIR` remembers its jobs and survives this)";
+
 }  // namespace
 
 Attendance::Attendance(Options options)
@@ -170,7 +175,7 @@ void Attendance::HandleBroken(const ConnectionError& error, TimePoint now) {
     const bool is_dead = options_.trust_refusals;
     if (!welcome_.durable && (is_dead || !LeaseRuns(now))) {
       TakeDeadlineBack(now);
-      return GiveUp();
+      return GiveUp(kForgetful);
     }
     if (is_dead) {
       keeper_.OnNobodyDecides(attempt_began_);
@@ -196,9 +201,9 @@ void Attendance::OnPaused(const SessionToken& session, TimePoint sent) {
 void Attendance::OnGone(const SessionToken& session, TimePoint now) {
   if (session != session_ || !attends() || IsDone()) return;
   FenceIfDue(now);
-  error_.cause = "its daemon has died, and remembers nothing";
+  error_.cause = "its process has died";
   TakeDeadlineBack(now);
-  GiveUp();
+  GiveUp(kForgetful);
 }
 
 void Attendance::OpenConnection(TimePoint now) {
@@ -248,12 +253,12 @@ void Attendance::EndOutage(TimePoint now) {
   Do(BackInTouch{now - *std::exchange(out_since_, std::nullopt)});
 }
 
-void Attendance::GiveUp() {
+void Attendance::GiveUp(const char* consequence) {
   Cut();
   state_ = State::kOver;
   if (standing_ != Standing::kUnheard) {
-    return Do(Lost{absl::UnavailableError(
-        absl::StrCat("the rendezvous at ", options_.where, " is gone: ", error_.cause))});
+    return Do(Lost{absl::UnavailableError(absl::StrCat("the rendezvous at ", options_.where,
+                                                       " is gone: ", error_.cause, consequence))});
   }
   Do(Lost{absl::UnavailableError(
       absl::StrCat("cannot reach the rendezvous at ", options_.where, " within ",

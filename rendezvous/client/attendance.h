@@ -179,7 +179,8 @@ class Attendance {
   void Pause(TimePoint now);
   void EndPause(TimePoint now);
   void EndOutage(TimePoint now);
-  void GiveUp();
+  // The attendance is over, as the connection has failed; `consequence` ends the sentence.
+  void GiveUp(const char* consequence = "");
   void Beat(TimePoint now);
   void MoveDeadline();
   void TakeDeadlineBack(TimePoint now);

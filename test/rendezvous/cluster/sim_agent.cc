@@ -70,7 +70,7 @@ void SimAgent::OnLost(const absl::Status& status) {
   world_.Log(node_id(), " gives up");
   lost_ = true;
   // Its lease still ran when it was proven that the daemon is dead and remembers nothing.
-  const bool proven = absl::EndsWith(status.message(), "has died, and remembers nothing");
+  const bool proven = absl::StrContains(status.message(), "its process has died");
   if (proven && group_ != nullptr && !killed_ && !group_->guard()->has_struck()) {
     world_.incidents.Count(Incident::kGraceKept);
     group_->guard()->ExpectNoStrike();
