@@ -38,7 +38,7 @@ Agent::Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore
       store_(store),
       parts_(std::move(parts)),
       observer_(std::move(observer)),
-      core_(HealthCheckOf(parts_.config)),
+      core_(HealthCheckOf(parts_.config), parts_.config.shutdown_timeout),
       client_(make_client(*this)) {}
 
 Agent::~Agent() = default;

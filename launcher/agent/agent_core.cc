@@ -1,9 +1,12 @@
 #include "launcher/agent/agent_core.h"
 
+#include <algorithm>
+#include <csignal>
 #include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/phrases.h"
 #include "base/signal_names.h"
 
 namespace muster::launcher {
@@ -25,6 +28,24 @@ const char* EndName(worker::GroupEnd end) {
 
 bool Starts(const Action& action) {
   return std::holds_alternative<StartWorkers>(action);
+}
+
+template <typename Kind>
+bool AsksFor(const Actions& asked) {
+  return std::any_of(asked.begin(), asked.end(),
+                     [](const Action& action) { return std::holds_alternative<Kind>(action); });
+}
+
+// Who had to be killed of those that were told to stop; empty: nobody.
+std::string DescribeKilled(const worker::GroupResult& result) {
+  std::vector<std::string> ranks;
+  for (const worker::WorkerExit& exit : result.exits) {
+    const bool killed = exit.stopped_by_group && exit.status && exit.status->signal == SIGKILL;
+    if (killed) ranks.push_back(absl::StrCat(exit.rank));
+  }
+  if (ranks.empty()) return "";
+  return absl::StrCat(ranks.size() == 1 ? "rank " : "ranks ", base::ShortList(ranks),
+                      " did not stop when told to and needed SIGKILL");
 }
 
 }  // namespace
@@ -112,6 +133,7 @@ CoreActions AgentCore::OnWorkersStarted() {
 }
 
 CoreActions AgentCore::OnFirstFailure(const rendezvous::WorkerFailure& failure) {
+  workers_have_grace_ = grace_.count() > 0;
   CoreActions actions = {
       Tell{Tell::kWarning, absl::StrCat("rank ", failure.rank, " ", failure.what)},
       AgentEvent{.kind = AgentEventKind::kWorkerFailed,
@@ -130,16 +152,32 @@ CoreActions AgentCore::OnLostTouch() {
 CoreActions AgentCore::OnWorkersGone(const worker::GroupResult& result) {
   fitness_.OnWorkersGone(result);
   CoreActions actions = {EventOfRound(AgentEventKind::kWorkersGone, EndName(result.end))};
+  std::string killed = workers_have_grace_ ? DescribeKilled(result) : "";
+  if (!killed.empty()) actions.emplace_back(Tell{Tell::kWarning, std::move(killed)});
   Add(policy_.OnWorkersGone(result.end == worker::GroupEnd::kSucceeded), actions);
   return actions;
 }
 
 CoreActions AgentCore::OnSignal(int signal) {
   const std::string name = base::SignalName(signal);
-  CoreActions actions = {Tell{Tell::kWarning, absl::StrCat("received ", name)},
+  const Actions asked = policy_.OnSignal(signal);
+  CoreActions actions = {Tell{Tell::kWarning, DescribeSignal(name, asked)},
                          EventOfRound(AgentEventKind::kSignal, name)};
-  Add(policy_.OnSignal(signal), actions);
+  Add(asked, actions);
   return actions;
+}
+
+std::string AgentCore::DescribeSignal(const std::string& name, const Actions& asked) const {
+  const std::string received = absl::StrCat("received ", name);
+  if (!policy_.workers_run()) return received;
+  const bool at_once = AsksFor<StopWorkers>(asked) && grace_.count() == 0;
+  if (at_once || AsksFor<KillWorkers>(asked)) return received + "; killing the workers";
+  const std::string left =
+      !AsksFor<StopWorkers>(asked) ? "the workers are being stopped already"
+      : grace_ == std::chrono::milliseconds::max()
+          ? "the workers may take any time to stop"
+          : absl::StrCat("the workers have ", base::Seconds(grace_), " to stop");
+  return absl::StrCat(received, "; ", left, ", and a second signal kills them at once");
 }
 
 CoreActions AgentCore::OnGoodbyeHeard() {
@@ -155,9 +193,11 @@ void AgentCore::Add(const Actions& asked, CoreActions& actions) {
       continue;
     }
     if (const auto* start = std::get_if<StartWorkers>(&action)) {
+      workers_have_grace_ = false;
       round_ = start->assignment.round;
       actions.emplace_back(EventOfRound(AgentEventKind::kAssigned, start->assignment.rank_reason));
     } else if (const auto* stop = std::get_if<StopWorkers>(&action)) {
+      workers_have_grace_ = grace_.count() > 0;
       actions.emplace_back(result() ? RunState::kStopping : RunState::kRestarting);
       actions.emplace_back(EventOfRound(AgentEventKind::kStopping, base::SignalName(stop->signal)));
     } else if (std::holds_alternative<SayGoodbye>(action) ||

@@ -5,6 +5,7 @@
 // what its user and the event log are told.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <variant>
@@ -45,7 +46,10 @@ using CoreActions = std::vector<CoreAction>;
 // anything; see AgentPolicy for what the events mean.
 class AgentCore {
  public:
-  explicit AgentCore(Fitness::HealthCheck check) : fitness_(check) {}
+  // `grace` is what workers have from the signal to stop until SIGKILL, milliseconds::max() for
+  // ever: what the user is told of it, as the Agent sees to it.
+  AgentCore(Fitness::HealthCheck check, std::chrono::milliseconds grace)
+      : grace_(grace), fitness_(check) {}
 
   CoreActions Begin();
 
@@ -80,14 +84,20 @@ class AgentCore {
   rendezvous::RoundNumber round() const { return round_; }
 
  private:
+  // What the user is told of a signal; `asked` is what the policy makes of it.
+  std::string DescribeSignal(const std::string& name, const Actions& asked) const;
   // Turns what the policy asks for into what the agent has to do.
   void Add(const Actions& asked, CoreActions& actions);
   void AddJoin(const JoinRound& join, CoreActions& actions);
   AgentEvent EventOfRound(AgentEventKind kind, std::string cause) const;
   std::optional<AgentEvent> EventOf(const rendezvous::Directive& directive) const;
 
+  const std::chrono::milliseconds grace_;
+
   AgentPolicy policy_;
   Fitness fitness_;
+  // The workers have been given the time to end by themselves.
+  bool workers_have_grace_ = false;
   std::optional<rendezvous::TimePoint> deadline_;
   rendezvous::RoundNumber round_ = rendezvous::kNoRound;
 };

@@ -138,8 +138,8 @@ class AgentCoreTest : public ::testing::Test {
     ASSERT_EQ(Of(core_.OnWorkersStarted()), "[started]; report started");
   }
 
-  AgentCore core_{Fitness::HealthCheck::kNone};
-  AgentCore checked_{Fitness::HealthCheck::kBeforeEachJoin};
+  AgentCore core_{Fitness::HealthCheck::kNone, seconds(30)};
+  AgentCore checked_{Fitness::HealthCheck::kBeforeEachJoin, seconds(30)};
 };
 
 TEST_F(AgentCoreTest, JobSucceedsInItsFirstRound) {
@@ -174,9 +174,58 @@ TEST_F(AgentCoreTest, WhoeverWatchesHearsWhetherTheWorkersStopForARestartOrForGo
 TEST_F(AgentCoreTest, SignalEndsTheRun) {
   Run();
   EXPECT_EQ(Of(core_.OnSignal(SIGINT)),
-            "\"received SIGINT\"; [signal: SIGINT]; leaving; end; [stopping: SIGINT]; stop with "
-            "SIGINT");
+            "\"received SIGINT; the workers have 30 s to stop, and a second signal kills them at "
+            "once\"; [signal: SIGINT]; leaving; end; [stopping: SIGINT]; stop with SIGINT");
   EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kStopped})), "[gone: stopped]; goodbye");
+}
+
+// "I pressed Ctrl-C, nothing happened, and nobody told me what to do or what had been in the way."
+TEST_F(AgentCoreTest, WorkersThatNeedSigkillAreNamed) {
+  Run();
+  EXPECT_EQ(Of(core_.OnSignal(SIGTERM)).substr(0, 26), "\"received SIGTERM; the wor");
+  EXPECT_EQ(Of(core_.OnSignal(SIGTERM)),
+            "\"received SIGTERM; killing the workers\"; [signal: SIGTERM]; kill");
+  const auto exit = [](int rank, int signal, bool stopped) {
+    return worker::WorkerExit{.rank = rank,
+                              .pid = 17,
+                              .status = worker::ExitStatus{.signal = signal},
+                              .stopped_by_group = stopped};
+  };
+  EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kStopped,
+                                    .exits = {exit(0, SIGKILL, true), exit(1, SIGTERM, true),
+                                              exit(2, SIGKILL, true), exit(3, SIGKILL, false)}})),
+            "[gone: stopped]; \"ranks 0, 2 did not stop when told to and needed SIGKILL\"; "
+            "goodbye");
+}
+
+TEST_F(AgentCoreTest, WorkersThatWereNotToldToStopAreNotBlamedForBeingKilled) {
+  Run();
+  EXPECT_EQ(Of(core_.OnFenced("nothing was heard")).substr(0, 7), "[fenced");
+  EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kStopped,
+                                    .exits = {{.rank = 0,
+                                               .pid = 17,
+                                               .status = worker::ExitStatus{.signal = SIGKILL},
+                                               .stopped_by_group = true}}})),
+            "[gone: stopped]; wait; [joining]; join after 0");
+}
+
+TEST_F(AgentCoreTest, SignalSaysHowLongTheWorkersHave) {
+  const auto said = [](AgentCore core) {
+    (void)core.Begin();
+    (void)core.OnDirective(Place(0), At(seconds(0)));
+    const CoreActions actions = core.OnSignal(SIGTERM);
+    return std::get<Tell>(actions.front()).sentence;
+  };
+  EXPECT_EQ(said(AgentCore(Fitness::HealthCheck::kNone, seconds(0))),
+            "received SIGTERM; killing the workers");
+  EXPECT_EQ(said(AgentCore(Fitness::HealthCheck::kNone, std::chrono::milliseconds::max())),
+            "received SIGTERM; the workers may take any time to stop, and a second signal kills "
+            "them at once");
+  Run();
+  (void)core_.OnFirstFailure({.rank = 3, .what = "exited with code 3"});
+  EXPECT_EQ(std::get<Tell>(core_.OnSignal(SIGTERM).front()).sentence,
+            "received SIGTERM; the workers are being stopped already, and a second signal kills "
+            "them at once");
 }
 
 TEST_F(AgentCoreTest, DeadlineIsTheGuardsAndIsKeptForTheNextRound) {

@@ -24,7 +24,7 @@ SimAgent::SimAgent(World world, Options options, std::function<void()> on_ended)
       options_(std::move(options)),
       on_ended_(std::move(on_ended)),
       process_(std::make_shared<Process>(world.scheduler, world.random)),
-      core_(options_.health_check),
+      core_(options_.health_check, seconds(30)),
       attendance_(world, options_.host, process_, options_.clock_offset,
                   [this](const Attendance::Action& action) { OnAction(action); }) {}
 
