@@ -1,6 +1,7 @@
 #include "launcher/agent/log_layout.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -13,6 +14,8 @@
 
 namespace muster::launcher {
 namespace {
+
+namespace fs = std::filesystem;
 
 absl::Status CannotMake(const std::string& directory, const std::error_code& cause) {
   return absl::FailedPreconditionError(
@@ -40,10 +43,23 @@ absl::StatusOr<std::string> MakeUnique(const std::string& prefix, int length) {
       absl::StrCat("cannot create log directory ", prefix, "*: all names taken"));
 }
 
+// The names are read before any of them is removed: the order of reading would not be defined else.
+std::vector<std::string> DirectoriesIn(const std::string& directory) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->symlink_status(error).type() == fs::file_type::directory) {
+      found.push_back(entry->path());
+    }
+  }
+  return found;
+}
+
 // A worker may change its directory, and must still find its files.
 absl::StatusOr<std::string> Absolute(const std::string& directory) {
   std::error_code error;
-  std::string path = std::filesystem::absolute(directory, error);
+  std::string path = fs::absolute(directory, error);
   if (error) return CannotMake(directory, error);
   return path;
 }
@@ -52,7 +68,7 @@ absl::StatusOr<std::string> Absolute(const std::string& directory) {
 
 absl::StatusOr<LogLayout> LogLayout::Create(const std::string& log_dir, const std::string& run_id,
                                             const std::string& temp_dir) {
-  if (log_dir == "/dev/null") return LogLayout("");
+  if (log_dir == "/dev/null") return LogLayout("", "");
   auto root = Absolute(log_dir.empty() ? temp_dir : log_dir);
   if (!root.ok()) return root.status();
   if (log_dir.empty()) {
@@ -60,12 +76,12 @@ absl::StatusOr<LogLayout> LogLayout::Create(const std::string& log_dir, const st
     if (!root.ok()) return root.status();
   } else {
     std::error_code error;
-    std::filesystem::create_directories(*root, error);
+    fs::create_directories(*root, error);
     if (error) return CannotMake(*root, error);
   }
   auto run_directory = MakeUnique(absl::StrCat(*root, "/", run_id, "_"), 8);
   if (!run_directory.ok()) return run_directory.status();
-  return LogLayout(*std::move(run_directory));
+  return LogLayout(log_dir.empty() ? *root : "", *std::move(run_directory));
 }
 
 AttemptLogs LogsIn(const std::string& directory, int nproc) {
@@ -101,6 +117,26 @@ absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
     if (error) return CannotMake(directory, error);
   }
   return LogsIn(attempt, nproc);
+}
+
+void LogLayout::RemoveEmpty() const {
+  if (run_directory_.empty()) return;
+  for (const std::string& attempt : DirectoriesIn(run_directory_)) {
+    for (const std::string& rank : DirectoriesIn(attempt)) rmdir(rank.c_str());
+    rmdir(attempt.c_str());
+  }
+  // Each of them fails where there is something left.
+  rmdir(run_directory_.c_str());
+  if (!own_root_.empty()) rmdir(own_root_.c_str());
+}
+
+bool HasLogs(const std::string& run_directory) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(run_directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->symlink_status(error).type() != fs::file_type::directory) return true;
+  }
+  return false;
 }
 
 }  // namespace muster::launcher

@@ -4,7 +4,7 @@
 // and beside the local ranks filtered_stdout.log and filtered_stderr.log. Without a log directory
 // it is <temporary directory>/muster_XXXXXXXX, and the names in it are the same, whatever is
 // written there: scripts take a path such as TORCHELASTIC_ERROR_FILE apart. Each agent process has
-// a run directory of its own, so nodes may share a log directory. Nothing is ever deleted.
+// a run directory of its own, so nodes may share a log directory. No file is ever deleted.
 #pragma once
 
 #include <string>
@@ -39,6 +39,9 @@ struct AttemptLogs {
 // The names within an attempt's directory; nothing is made.
 AttemptLogs LogsIn(const std::string& directory, int nproc);
 
+// Whether there is anything to read in a run directory by now.
+bool HasLogs(const std::string& run_directory);
+
 // Copied freely; the directories are not removed with it.
 class LogLayout {
  public:
@@ -54,12 +57,18 @@ class LogLayout {
   absl::StatusOr<AttemptLogs> BeginAttempt(int restart_count, rendezvous::RoundNumber round,
                                            int nproc) const;
 
+  // Removes the directories that nobody has put anything into; the workers are gone.
+  void RemoveEmpty() const;
+
   // Absolute; empty when logs are off.
   const std::string& run_directory() const { return run_directory_; }
 
  private:
-  explicit LogLayout(std::string run_directory) : run_directory_(std::move(run_directory)) {}
+  LogLayout(std::string own_root, std::string run_directory)
+      : own_root_(std::move(own_root)), run_directory_(std::move(run_directory)) {}
 
+  // The fresh directory around run_directory_; empty when the user has named one.
+  std::string own_root_;
   std::string run_directory_;
 };
 

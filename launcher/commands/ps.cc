@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/time/time.h"
+#include "launcher/agent/log_layout.h"
 #include "launcher/environment.h"
 #include "launcher/registry/run_registry.h"
 #include "launcher/registry/run_table.h"
@@ -19,7 +20,7 @@ constexpr char kHelp[] =
     R"(Usage: muster ps [--json]
 
 Lists your runs on this machine: run id, pid, node rank, devices, ranks, state, when it began, where
-its logs are, and the script.
+its logs are, if it has written any, and the script.
 
   --json      Print a JSON array for programs.
   -h, --help  Print this text.
@@ -49,9 +50,12 @@ int PsCommand(const std::vector<std::string>& args) {
     as_json = true;
   }
 
-  const RunList list = ListRuns(RunsDirs(ReadEnvironment(environ)));
+  RunList list = ListRuns(RunsDirs(ReadEnvironment(environ)));
   for (const std::string& warning : list.warnings) {
     std::fprintf(stderr, "muster ps: %s\n", warning.c_str());
+  }
+  for (RunInfo& run : list.runs) {
+    if (!HasLogs(run.log_dir)) run.log_dir.clear();
   }
   if (list.runs.empty()) std::fputs("no runs\n", stderr);
   if (as_json) return Print(WriteRunInfos(list.runs));

@@ -83,6 +83,7 @@ class Run {
   }
 
   ~Run() {
+    if (logs_) logs_->RemoveEmpty();
     // What gRPC's threads may still have to say no longer finds the console.
     spdlog::set_level(spdlog::level::off);
   }
@@ -93,6 +94,7 @@ class Run {
     absl::StatusOr<LogLayout> logs =
         LogLayout::Create(config_.log_dir, config_.run_id, GetOr(environment_, "TMPDIR", "/tmp"));
     if (!logs.ok()) return Fail(logs.status(), kExitNodeFailed);
+    logs_ = *logs;
     for (const std::string& note : config_.notes) spdlog::warn("{}", note);
     entry_.emplace(io_, config_, environment_, base->environment, machine_, logs->run_directory());
     absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_);
@@ -238,6 +240,7 @@ class Run {
 
   worker::Console console_;
   Signals signals_;
+  std::optional<LogLayout> logs_;
   std::optional<RunEntry> entry_;
   std::optional<RendezvousAccess> access_;
   // Outlives the agent: workers on other nodes may still be ending.

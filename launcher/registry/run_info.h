@@ -32,7 +32,7 @@ struct RunInfo {
   RunState state = RunState::kWaiting;
   // When the run began, by this machine's clock, in whole seconds.
   std::chrono::sys_seconds since;
-  std::string log_dir;  // empty: none
+  std::string log_dir;  // where logs would be; empty: nowhere
   int node_rank = -1;   // -1 while it has none
   int nproc = 1;
 

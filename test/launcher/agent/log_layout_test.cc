@@ -123,5 +123,37 @@ TEST(LogLayoutTest, DirectoryThatDisappearedWhileTheJobRanIsAnError) {
                 "/attempt_0: No such file or directory");
 }
 
+// "Every run left an empty muster_* tree in TMPDIR."
+TEST(LogLayoutTest, WhatIsEmptyAtTheEndIsRemoved) {
+  const TempDir temp;
+  const auto layout = LogLayout::Create("", "job1", temp.path());
+  ASSERT_TRUE(layout.ok() && layout->BeginAttempt(0, 0, 2).ok());
+  EXPECT_FALSE(HasLogs(layout->run_directory()));
+  layout->RemoveEmpty();
+  EXPECT_TRUE(std::filesystem::is_empty(temp.path()));
+}
+
+TEST(LogLayoutTest, WhatSomebodyHasWrittenStays) {
+  const TempDir temp;
+  const auto layout = LogLayout::Create(temp.path(), "job1", "/nowhere");
+  ASSERT_TRUE(layout.ok());
+  const auto first = layout->BeginAttempt(0, 0, 2);
+  const auto second = layout->BeginAttempt(1, 1, 1);
+  ASSERT_TRUE(first.ok() && second.ok());
+  std::ofstream(first->ranks[1].error_file) << "{}";
+  EXPECT_TRUE(HasLogs(layout->run_directory()));
+  layout->RemoveEmpty();
+  EXPECT_TRUE(std::filesystem::exists(first->ranks[1].error_file));
+  EXPECT_FALSE(std::filesystem::exists(first->directory + "/0"));
+  EXPECT_FALSE(std::filesystem::exists(second->directory));
+}
+
+TEST(LogLayoutTest, WithoutLogsThereIsNothingToRemove) {
+  const auto layout = LogLayout::Create("/dev/null", "job1", "/nowhere");
+  ASSERT_TRUE(layout.ok());
+  layout->RemoveEmpty();
+  EXPECT_FALSE(HasLogs(layout->run_directory()));
+}
+
 }  // namespace
 }  // namespace muster::launcher

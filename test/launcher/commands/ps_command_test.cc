@@ -56,6 +56,16 @@ TEST_F(PsCommandTest, RunsAreListed) {
   EXPECT_EQ(json.out, WriteRunInfos({info}));
 }
 
+TEST_F(PsCommandTest, LogsAreNamedWhereThereAreSome) {
+  const TempDir logs;
+  const RunInfo info = {.run_id = "x", .pid = 17, .script = "train.py", .log_dir = logs.path()};
+  const auto registration = RunRegistration::Register({temp_.path()}, info);
+  ASSERT_TRUE(registration.ok()) << registration.status();
+  EXPECT_EQ(Ps({}).out.find(logs.path()), std::string::npos);
+  logs.Write("stdout.log", "loss 1.0");
+  EXPECT_THAT(Ps({}).out, HasSubstr(logs.path()));
+}
+
 TEST_F(PsCommandTest, NoRunsIsNoFailure) {
   const Result table = Ps({});
   EXPECT_EQ(table.code, 0);
