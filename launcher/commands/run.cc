@@ -183,7 +183,6 @@ class Run {
     hang_.reset();
     watchdog_.reset();
     exit_code_ = ExitCodeFor(result, config_.exit_code);
-    for (const std::string& line : timeline_.Lines()) spdlog::warn("{}", line);
     if (events_ && events_->lost() > 0) {
       spdlog::warn("{} of the event log {} could not be written",
                    base::Count(static_cast<std::size_t>(events_->lost()), "line"),
@@ -213,6 +212,8 @@ class Run {
         .zone = absl::LocalTimeZone(),
         .elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_),
         .others = agent_->other_failures(),
+        .restarts = config_.log_level <= LogLevel::kWarning ? timeline_.Lines()
+                                                            : std::vector<std::string>(),
         .verbose = config_.log_level <= LogLevel::kInfo};
   }
 

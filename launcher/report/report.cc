@@ -70,6 +70,15 @@ std::string Story(const rendezvous::Verdict& verdict, const ReportContext& conte
                       base::Count(static_cast<std::size_t>(verdict.restarts), "restart"));
 }
 
+// Below the line that says how the run ended.
+std::string Restarts(const ReportContext& context) {
+  std::string lines;
+  for (const std::string& restart : context.restarts) {
+    absl::StrAppend(&lines, "  ", Printable(restart), "\n");
+  }
+  return lines;
+}
+
 // One failure, field by field; what torchrun's summary has is called as it is there.
 void AppendFailure(const rendezvous::WorkerFailure& failure, const ReportContext& context,
                    std::string& out) {
@@ -94,9 +103,9 @@ std::string FailureBlock(const rendezvous::Verdict& verdict,
   const std::string thick = std::string(60, '=') + "\n";
   const std::string thin = std::string(60, '-') + "\n";
 
-  std::string out =
-      absl::StrCat(thick, context.program, " FAILED\n", Story(verdict, context), "\n", thin,
-                   "Failures:\n", context.others.empty() ? "  <NO_OTHER_FAILURES>\n" : "");
+  std::string out = absl::StrCat(thick, context.program, " FAILED\n", Story(verdict, context), "\n",
+                                 Restarts(context), thin, "Failures:\n",
+                                 context.others.empty() ? "  <NO_OTHER_FAILURES>\n" : "");
   for (std::size_t i = 0; i < context.others.size(); ++i) {
     absl::StrAppend(&out, "[", i + 1, "]:\n");
     AppendFailure(context.others[i], context, out);
@@ -107,14 +116,14 @@ std::string FailureBlock(const rendezvous::Verdict& verdict,
   return out + thick;
 }
 
-std::string Format(const rendezvous::Verdict& verdict, const ReportContext& context) {
+// How the run ended, in one line; empty when there is nothing to say.
+std::string Headline(const rendezvous::Verdict& verdict, const ReportContext& context) {
   switch (verdict.kind) {
     case rendezvous::VerdictKind::kSucceeded:
-      if (!context.verbose) return "";
+      if (!context.verbose && context.restarts.empty()) return "";
       return absl::StrCat(context.program, " succeeded ", Story(verdict, context), "\n");
     case rendezvous::VerdictKind::kWorkerFailed:
-      if (!verdict.root_cause) break;
-      return FailureBlock(verdict, *verdict.root_cause, context);
+      break;
     case rendezvous::VerdictKind::kJoinTimeout:
       return absl::StrCat("muster run: rendezvous failed: ", verdict.sentence, "\n");
     case rendezvous::VerdictKind::kClosed:
@@ -123,16 +132,16 @@ std::string Format(const rendezvous::Verdict& verdict, const ReportContext& cont
   return absl::StrCat("muster run: ", context.program, " failed: ", verdict.sentence, "\n");
 }
 
-std::string Format(const RendezvousFailed& failed, const ReportContext&) {
+std::string Headline(const RendezvousFailed& failed, const ReportContext&) {
   return absl::StrCat("muster run: rendezvous failed: ", failed.status.message(), "\n");
 }
 
-std::string Format(const NodeFailed& failed, const ReportContext&) {
+std::string Headline(const NodeFailed& failed, const ReportContext&) {
   return absl::StrCat("muster run: this node cannot run its workers: ", failed.status.message(),
                       "\n");
 }
 
-std::string Format(const Interrupted& interrupted, const ReportContext& context) {
+std::string Headline(const Interrupted& interrupted, const ReportContext& context) {
   return absl::StrCat("muster run: ", context.program, " was interrupted by ",
                       base::SignalName(interrupted.signal), " after ",
                       base::Seconds(context.elapsed), "\n");
@@ -147,7 +156,13 @@ int WorkerExitCode(const rendezvous::WorkerFailure& failure) {
 }  // namespace
 
 std::string FormatReport(const RunResult& result, const ReportContext& context) {
-  return std::visit([&](const auto& end) { return Format(end, context); }, result);
+  const auto* verdict = std::get_if<rendezvous::Verdict>(&result);
+  if (verdict != nullptr && verdict->kind == rendezvous::VerdictKind::kWorkerFailed &&
+      verdict->root_cause) {
+    return FailureBlock(*verdict, *verdict->root_cause, context);
+  }
+  return std::visit([&](const auto& end) { return Headline(end, context); }, result) +
+         Restarts(context);
 }
 
 int ExitCodeFor(const RunResult& result, ExitCodePolicy policy) {

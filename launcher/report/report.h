@@ -23,12 +23,15 @@ struct ReportContext {
   std::chrono::milliseconds elapsed{0};
   // Workers of this node that failed by themselves, too, after the first.
   std::vector<rendezvous::WorkerFailure> others;
-  // Also tell of success (--log-level info).
+  // What RestartTimeline::Lines() says.
+  std::vector<std::string> restarts;
+  // Also tell of a success without restarts (--log-level info).
   bool verbose = false;
 };
 
 // The text for stderr, whole lines; empty when there is nothing to say. A worker's failure is a
-// block with torchrun's field names, so that what reads those reads ours; the rest is one line.
+// block with torchrun's field names, so that what reads those reads ours; the rest is one line. The
+// restarts follow it, indented, as what had happened by then.
 // What workers wrote appears without control characters: it must not command the reader's terminal.
 std::string FormatReport(const RunResult& result, const ReportContext& context);
 

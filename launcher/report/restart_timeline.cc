@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace muster::launcher {
 
@@ -37,7 +38,7 @@ void RestartTimeline::On(const AgentEvent& event, Time time) {
       break;
     case AgentEventKind::kWorkersStarted:
       if (!current_) break;
-      mark(current_->started);
+      current_->started = time;
       current_->next_round = event.round;
       done_.push_back(*std::exchange(current_, std::nullopt));
       break;
@@ -64,17 +65,22 @@ void RestartTimeline::On(const AgentEvent& event, Time time) {
 std::vector<std::string> RestartTimeline::Lines() const {
   std::vector<std::string> lines;
   for (const Restart& restart : done_) {
-    const auto after = [&](const char* step, const std::optional<Time>& time) {
-      if (!time) return std::string();
-      const std::chrono::duration<double, std::milli> ms = *time - restart.detected;
-      return absl::StrFormat(", %s %.1f ms", step, ms.count());
+    const auto after = [&](Time time) {
+      const std::chrono::duration<double, std::milli> ms = time - restart.detected;
+      return absl::StrFormat("%.1f ms", ms.count());
     };
-    std::string steps =
-        absl::StrCat(after("told", restart.told), after("stopped", restart.stopped),
-                     after("rejoined", restart.rejoined), after("started", restart.started),
-                     after("first beat", restart.first_beat));
-    lines.push_back(absl::StrCat("restart after round ", restart.round, " (", restart.cause,
-                                 "): ", steps.substr(2), " after it was detected"));
+    std::vector<std::string> steps;
+    const auto add = [&](const char* step, const std::optional<Time>& time) {
+      if (time) steps.push_back(absl::StrCat(step, " ", after(*time)));
+    };
+    add("told", restart.told);
+    add("stopped", restart.stopped);
+    add("rejoined", restart.rejoined);
+    add("first beat", restart.first_beat);
+    lines.push_back(absl::StrCat("round ", restart.round, " ended: ", restart.cause,
+                                 "; the workers of round ", restart.next_round, " ran ",
+                                 after(restart.started), " later (", absl::StrJoin(steps, ", "),
+                                 ")"));
   }
   return lines;
 }

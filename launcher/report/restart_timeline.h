@@ -24,9 +24,9 @@ class RestartTimeline {
 
   void On(const AgentEvent& event, Time time);
 
-  // One line for each restart that was done:
-  // "restart after round 0 (rank 1 exited with code 1): told 0.4 ms, stopped 2.1 ms, rejoined 2.2
-  // ms, started 9.8 ms after it was detected".
+  // One line for each restart that was done, in the past tense:
+  // "round 0 ended: rank 1 exited with code 1; the workers of round 1 ran 9.8 ms later (told 0.4
+  // ms, stopped 2.1 ms, rejoined 2.2 ms)". All times are from when it was detected.
   std::vector<std::string> Lines() const;
 
  private:
@@ -37,7 +37,7 @@ class RestartTimeline {
     std::optional<Time> told;
     std::optional<Time> stopped;
     std::optional<Time> rejoined;
-    std::optional<Time> started;
+    Time started;
     rendezvous::RoundNumber next_round = rendezvous::kNoRound;
     std::optional<Time> first_beat;
   };

@@ -287,7 +287,8 @@ TEST_F(DropInTest, RestartIsInTheEventLogAndItsTimesAreTold) {
   Command run = StartMuster({"--max-restarts=1", "--event-log", Path("events"), "--no-python", "sh",
                              "-c", "[ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 7"});
   EXPECT_EQ(run.Wait(), 0) << run.err();
-  EXPECT_TRUE(Contains(run.err(), "restart after round 0 (rank 0 exited with code 7): told "));
+  EXPECT_TRUE(Contains(run.err(),
+                       "  round 0 ended: rank 0 exited with code 7; the workers of round 1 ran "));
   std::string events;
   for (const std::string& line : Lines(ReadFile(Path("events")))) {
     const std::string key = "\"event\":\"";

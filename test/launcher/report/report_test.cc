@@ -190,6 +190,26 @@ TEST(ReportTest, SuccessIsSilentUnlessAskedFor) {
   EXPECT_EQ(FormatReport(verdict, context), "train.py succeeded after 12 s, 1 round, 0 restarts\n");
 }
 
+// "Behind a good end stood a warning, 'restart after round 0', as if it were to begin again."
+TEST(ReportTest, RestartsAreToldAsWhatHadHappenedByTheEnd) {
+  ReportContext context = Context();
+  context.restarts = {
+      "round 0 ended: rank 1 exited with code 1; the workers of round 1 ran 10 ms "
+      "later (stopped 2.1 ms)"};
+  Verdict verdict;
+  verdict.rounds = 2;
+  verdict.restarts = 1;
+  EXPECT_EQ(FormatReport(verdict, context),
+            "train.py succeeded after 12 s, 2 rounds, 1 restart\n"
+            "  round 0 ended: rank 1 exited with code 1; the workers of round 1 ran 10 ms later "
+            "(stopped 2.1 ms)\n");
+  EXPECT_NE(FormatReport(Failed(ExitedWith3()), context)
+                .find("after 12 s, 2 rounds, 1 restart\n  round 0 ended: "),
+            std::string::npos);
+  EXPECT_NE(FormatReport(Interrupted{SIGTERM}, context).find(" after 12 s\n  round 0 ended: "),
+            std::string::npos);
+}
+
 TEST(ReportTest, EndsWithoutAFailedWorkerAreOneLine) {
   Verdict timeout;
   timeout.kind = VerdictKind::kJoinTimeout;
