@@ -21,6 +21,7 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/log_pattern.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -172,6 +173,7 @@ class DaemonLog::Sink final : public spdlog::sinks::base_sink<std::mutex> {
 
 DaemonLog::DaemonLog(const std::string& name, int fd) : sink_(std::make_shared<Sink>(fd)) {
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(name, sink_));
+  spdlog::set_pattern(base::kLogPattern);
 }
 
 DaemonLog::~DaemonLog() {

@@ -13,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/log_pattern.h"
 #include "base/phrases.h"
 #include "base/signal_names.h"
 #include "launcher/agent/agent.h"
@@ -55,10 +56,9 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::warn;
 }
 
-// Log lines in torch's form: "W1121 16:54:02.337 18678 muster] round 0 is over: ...".
 void SendLogTo(boost::asio::io_context& io, worker::Console& console, LogLevel level) {
   auto logger = std::make_shared<spdlog::logger>("muster", std::make_shared<LogSink>(io, console));
-  logger->set_pattern("%L%m%d %H:%M:%S.%e %P muster] %v");
+  logger->set_pattern(base::kLogPattern);
   logger->set_level(ToSpdlog(level));
   spdlog::set_default_logger(std::move(logger));
 }

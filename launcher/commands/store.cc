@@ -18,6 +18,7 @@
 #include <boost/asio/signal_set.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/log_pattern.h"
 #include "launcher/report/exit_code.h"
 #include "rendezvous/fronts/tcpstore_allow_list.h"
 #include "rendezvous/fronts/tcpstore_server.h"
@@ -133,6 +134,7 @@ int StoreCommand(const std::vector<std::string>& args) {
   }
   const StoreConfig& config = std::get<StoreConfig>(parsed);
   spdlog::set_default_logger(spdlog::stderr_logger_mt("muster store"));
+  spdlog::set_pattern(base::kLogPattern);
   std::signal(SIGPIPE, SIG_IGN);
   AllowManyConnections();
 

@@ -15,6 +15,7 @@
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/log_pattern.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -57,6 +58,7 @@ class Sink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> 
 
 void UseKeeperLog(const std::string& name, int fd) {
   spdlog::set_default_logger(std::make_shared<spdlog::logger>(name, std::make_shared<Sink>(fd)));
+  spdlog::set_pattern(base::kLogPattern);
 }
 
 }  // namespace muster::rendezvous

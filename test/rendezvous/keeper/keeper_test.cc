@@ -105,9 +105,8 @@ TEST_F(KeeperTest, DaemonThatIsKilledIsStartedAgainWithPortAndKey) {
   EXPECT_NE(PidOf(1), PidOf(2));
   EXPECT_EQ(KeyOf(1), KeyOf(2));
   EXPECT_TRUE(Connects(port_));
-  EXPECT_THAT(
-      keeper_->err(),
-      HasSubstr("[musterd] [warning] the daemon was killed by SIGKILL; starting it again\n"));
+  EXPECT_THAT(keeper_->err(),
+              HasSubstr(" musterd] the daemon was killed by SIGKILL; starting it again\n"));
 }
 
 // "A daemon was killed, its disk was full for a minute, and every worker was killed, too."
