@@ -23,7 +23,8 @@ struct FailureRecord {
   ExitStatus status;
   // One phrase that follows "rank 3": "exited with code 3", "was killed by SIGSEGV (core dumped)",
   // "was killed by SIGKILL, by the kernel's out-of-memory killer (memory limit 512 MiB of cgroup
-  // /x)", "was killed by SIGKILL: its watchdog timer 'step' expired", "could not be started:
+  // /x)", "was killed by muster (SIGKILL), as its watchdog timer 'step' expired", "could not be
+  // started:
   // ./train: No such file or directory", "was killed by SIGKILL as its node had lost touch with the
   // rendezvous".
   std::string what;

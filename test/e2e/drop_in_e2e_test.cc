@@ -250,7 +250,7 @@ while :; do sleep 0.05; done
   Command run = StartMuster({script}, {"TORCHELASTIC_ENABLE_FILE_TIMER=1"});
   EXPECT_EQ(run.Wait(), 1) << run.err();
   EXPECT_EQ(ReportField(run.err(), "reason"),
-            "was killed by SIGKILL: its watchdog timer 'step' expired");
+            "was killed by muster (SIGKILL), as its watchdog timer 'step' expired");
   Command without = StartMuster({"--no-python", "sh", "-c", "[ -z $TORCHELASTIC_TIMER_FILE ]"});
   EXPECT_EQ(without.Wait(), 0) << without.err();
 }

@@ -29,7 +29,7 @@ TEST_F(HangTest, HungWorkerLeavesEvidenceAndTheJobIsRestarted) {
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
   EXPECT_TRUE(Contains(agent.err(), "gave no sign of life for 0.5"));
   EXPECT_TRUE(Contains(agent.err(), "(last step 7)"));
-  EXPECT_TRUE(Contains(agent.err(), "was killed by SIGKILL: it gave no sign of life"));
+  EXPECT_TRUE(Contains(agent.err(), "was killed by muster (SIGKILL), as it gave no sign of life"));
   EXPECT_TRUE(Contains(agent.err(), "(restart 1 of 1)"));
   EXPECT_TRUE(Contains(agent.err(), "first beat"));
   Command evidence({"sh", "-c", "cat " + Path("logs") + "/*/attempt_0/evidence_rank*.txt"});

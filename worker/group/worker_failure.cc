@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/signal_names.h"
 
 namespace muster::worker {
 namespace {
@@ -41,7 +42,12 @@ FailureRecord FailedWith(const WorkerSpec& spec, pid_t pid, const ExitStatus& st
   // So a shell passes it on when it was not the shell itself that was killed.
   const bool passed_on = status.exit_code == 128 + SIGKILL;
   if (!suspects.kill_reason.empty()) {
-    absl::StrAppend(&failure.what, ": ", suspects.kill_reason);
+    failure.what = status.signal != 0
+                       ? absl::StrCat("was killed by muster (", base::SignalName(status.signal),
+                                      status.core_dumped ? ", core dumped" : "", "), as ",
+                                      suspects.kill_reason)
+                       : absl::StrCat(failure.what, " after muster had signalled it, as ",
+                                      suspects.kill_reason);
     return failure;
   }
   if (status.signal != SIGKILL && !passed_on) return failure;

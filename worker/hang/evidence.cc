@@ -29,6 +29,14 @@ std::vector<std::string> CommandEnvironment() {
   return environment;
 }
 
+constexpr char kPySpyHint[] =
+    "(install py-spy to see here which lines of the Python program it is at; other tools show the "
+    "interpreter's own frames)\n";
+
+bool ShowsPython(const std::optional<StackCommand>& command) {
+  return command.has_value() && command->program() == "py-spy";
+}
+
 // How the command ended, where that is worth a line.
 std::string Ending(const StackCommand& command, const TimedCommandResult& result) {
   std::string text;
@@ -94,9 +102,12 @@ bool EvidenceRun::StartNext(Job& job) {
     job.waiting.erase(job.waiting.begin());
     absl::StrAppend(&text, "\nstacks of process ", pid, ":\n");
     const auto left = std::chrono::floor<std::chrono::milliseconds>(end_ - Clock::now());
+    const bool is_python = RunsPython(pid);
     const std::optional<StackCommand> command =
-        options_.command.has_value() ? options_.command
-                                     : PickStackCommand(IsInstalled, RunsPython(pid));
+        options_.command.has_value() ? options_.command : PickStackCommand(IsInstalled, is_python);
+    if (is_python && !options_.command.has_value() && !ShowsPython(command)) {
+      if (!std::exchange(job.hinted, true)) text += kPySpyHint;
+    }
     if (left.count() <= 0 || !command.has_value()) {
       text += command.has_value() ? "(none: there was no time left)\n"
                                   : "(none: neither gdb nor eu-stack nor py-spy is installed)\n";

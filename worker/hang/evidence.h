@@ -86,6 +86,8 @@ class EvidenceRun {
     std::vector<pid_t> waiting;
     std::unique_ptr<TimedCommand> command;
     bool done = false;
+    // Its text says what would show more of a Python program.
+    bool hinted = false;
   };
 
   void ReadProcesses(const EvidenceTarget& target);

@@ -317,8 +317,8 @@ TEST_F(WorkerGroupTest, WorkerIsKilledForAReason) {
   EXPECT_TRUE(group_->KillFor(group_->pids()[1], SIGABRT, "it was slow"));
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(failures_.at(0).rank, 1);
-  EXPECT_TRUE(failures_[0].what.starts_with("was killed by SIGABRT")) << failures_[0].what;
-  EXPECT_TRUE(failures_[0].what.ends_with(": it was slow")) << failures_[0].what;
+  EXPECT_TRUE(failures_[0].what.starts_with("was killed by muster (SIGABRT")) << failures_[0].what;
+  EXPECT_TRUE(failures_[0].what.ends_with(", as it was slow")) << failures_[0].what;
   EXPECT_FALSE(group_->KillFor(1, SIGKILL, "over"));
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 
 #include <gtest/gtest.h>
 
@@ -221,6 +222,39 @@ TEST_F(EvidenceTest, TheGroupMayEndMeanwhile) {
   EXPECT_TRUE(warnings_.empty());
   ASSERT_TRUE(RunUntilCollected());
   EXPECT_TRUE(StrContains(evidence_[0].text, "took too long")) << evidence_[0].text;
+}
+
+// PATH is this directory alone for as long as it lives.
+class PathOf {
+ public:
+  explicit PathOf(const std::string& directory) : before_(::getenv("PATH")) {
+    ::setenv("PATH", directory.c_str(), 1);
+  }
+  ~PathOf() { ::setenv("PATH", before_.c_str(), 1); }
+
+ private:
+  const std::string before_;
+};
+
+// "The evidence of our Python ranks was a page of the interpreter's own frames."
+TEST_F(EvidenceTest, PySpyIsUsedForPythonProgramsAndAskedForWhereItIsMissing) {
+  if (::access("/usr/bin/python3", X_OK) != 0) GTEST_SKIP() << "there is no /usr/bin/python3";
+  Start({Sh(0, "exec /usr/bin/python3 -c 'import time; time.sleep(10000)'"), Sleeper(1)});
+  ASSERT_TRUE(test::RunUntil(io_, [this] { return RunsPython(group_->pids()[0]); }));
+  dir_.Write("gdb", "#!/bin/sh\necho frames of C\n", 0755);
+  const PathOf path(dir_.path());
+  Collect({});
+  ASSERT_TRUE(RunUntilCollected());
+  EXPECT_TRUE(StrContains(evidence_[0].text, "frames of C\n")) << evidence_[0].text;
+  EXPECT_TRUE(StrContains(evidence_[0].text, "install py-spy")) << evidence_[0].text;
+  EXPECT_FALSE(StrContains(evidence_[1].text, "py-spy")) << "it is a shell's sleep";
+
+  dir_.Write("py-spy", "#!/bin/sh\necho lines of Python: $*\n", 0755);
+  done_ = false;
+  Collect({});
+  ASSERT_TRUE(RunUntilCollected());
+  EXPECT_TRUE(StrContains(evidence_[0].text, "lines of Python: dump --pid ")) << evidence_[0].text;
+  EXPECT_FALSE(StrContains(evidence_[0].text, "install py-spy")) << evidence_[0].text;
 }
 
 // With the default command.

@@ -212,7 +212,8 @@ TEST_F(FileWatchdogTest, WorkerThatHangsIsKilledAndTheReportSaysWhy) {
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(failures_.at(0).rank, 1);
   EXPECT_EQ(failures_[0].status.signal, SIGKILL);
-  EXPECT_EQ(failures_[0].what, "was killed by SIGKILL: its watchdog timer 'step' expired");
+  EXPECT_EQ(failures_[0].what,
+            "was killed by muster (SIGKILL), as its watchdog timer 'step' expired");
   EXPECT_EQ(watchdog_->running_timers(), 0u);
 }
 
@@ -221,7 +222,9 @@ TEST_F(FileWatchdogTest, SoIsOneBelowAShell) {
   const std::string client = dir_.Write("client.py", kClient);
   Start({Sh(0, "python3 " + client + " " + path_ + "; exit $?")});
   ASSERT_TRUE(RunUntilDone());
-  EXPECT_EQ(failures_.at(0).what, "exited with code 137: its watchdog timer 'step' expired");
+  EXPECT_EQ(
+      failures_.at(0).what,
+      "exited with code 137 after muster had signalled it, as its watchdog timer 'step' expired");
 }
 
 TEST_F(FileWatchdogTest, ProcessThatIsNoWorkersIsNotKilled) {
