@@ -45,6 +45,8 @@ inline constexpr char kBeatSocket[] = "MUSTER_BEAT_SOCKET";
 // Inherited when set; the agent fills in a default otherwise.
 inline constexpr char kNcclAsyncErrorHandling[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
 inline constexpr char kOmpNumThreads[] = "OMP_NUM_THREADS";
+// The network interface that Gloo uses.
+inline constexpr char kGlooSocketIfname[] = "GLOO_SOCKET_IFNAME";
 
 // The devices a worker may use.
 inline constexpr char kCudaVisibleDevices[] = "CUDA_VISIBLE_DEVICES";

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/random_name.h"
 #include "launcher/config/base_environment.h"
+#include "launcher/machine/gloo_interface.h"
 #include "launcher/machine/local_address.h"
 #include "launcher/machine/numa_binding.h"
 #include "worker/env_names.h"
@@ -64,6 +65,20 @@ absl::StatusOr<NodeBase> MakeNodeBase(const LaunchConfig& config, const Environm
     base.cpus = *std::move(cpus);
   }
   return base;
+}
+
+std::string SetGlooInterface(const LaunchConfig& config, const std::string& address,
+                             Environment& base) {
+  if (config.max_nodes == 1 || !GetOr(base, worker::env::kGlooSocketIfname, "").empty()) return "";
+  const std::optional<std::string> interface = InterfaceForGloo(HostName(), address);
+  if (!interface) return "";
+  if (interface->empty()) {
+    return absl::StrCat("this machine's name ", HostName(), " leads to loopback only, where Gloo ",
+                        "listens unless GLOO_SOCKET_IFNAME names an interface that other nodes ",
+                        "reach; set it if the workers use Gloo");
+  }
+  base[worker::env::kGlooSocketIfname] = *interface;
+  return "";
 }
 
 }  // namespace muster::launcher

@@ -23,4 +23,11 @@ rendezvous::NodeInfo DescribeNode(const LaunchConfig& config, const Environment&
 absl::StatusOr<NodeBase> MakeNodeBase(const LaunchConfig& config, const Environment& own,
                                       const Machine& machine);
 
+// Sets GLOO_SOCKET_IFNAME for the workers of a job of several nodes, unless the user has, where
+// Gloo would listen on loopback (gloo_interface.h); `address` is what the others reach this node
+// by. Returns what the user should know, in one sentence: that the interface could not be found.
+// Empty: nothing. May wait for DNS.
+std::string SetGlooInterface(const LaunchConfig& config, const std::string& address,
+                             Environment& base);
+
 }  // namespace muster::launcher

@@ -100,6 +100,8 @@ class Run {
     absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_);
     if (!access.ok()) return Fail(access.status(), kExitRendezvousFailed);
     access_.emplace(*std::move(access));
+    const std::string note = SetGlooInterface(config_, access_->local_address(), base->environment);
+    if (!note.empty()) spdlog::warn("{}", note);
     store_.emplace(io_, config_, access_->server());
 
     // Beats are asked for where something depends on them.

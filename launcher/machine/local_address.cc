@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <climits>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -33,12 +34,15 @@ bool IsLoopback(const sockaddr* address) {
   return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-std::set<std::string> OwnAddresses() {
-  std::set<std::string> own;
+// From numeric address to the name of its interface.
+std::map<std::string, std::string> OwnAddresses() {
+  std::map<std::string, std::string> own;
   ifaddrs* interfaces = nullptr;
   if (getifaddrs(&interfaces) != 0) return own;
   for (const ifaddrs* i = interfaces; i != nullptr; i = i->ifa_next) {
-    if (std::string text = Numeric(i->ifa_addr); !text.empty()) own.insert(std::move(text));
+    if (std::string text = Numeric(i->ifa_addr); !text.empty()) {
+      own.emplace(std::move(text), i->ifa_name);
+    }
   }
   freeifaddrs(interfaces);
   return own;
@@ -107,7 +111,7 @@ EndpointView LookAtEndpoint(const rendezvous::Endpoint& endpoint) {
   if (addresses == nullptr) return view;
   view.resolved = true;
   view.loopback = true;
-  const std::set<std::string> own = OwnAddresses();
+  const std::map<std::string, std::string> own = OwnAddresses();
   for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
     const bool loopback = IsLoopback(a->ai_addr);
     // The whole of 127.0.0.0/8 is this machine, though only 127.0.0.1 is listed.
@@ -116,6 +120,21 @@ EndpointView LookAtEndpoint(const rendezvous::Endpoint& endpoint) {
     if (view.local_address.empty()) view.local_address = LocalEndTowards(*a);
   }
   return view;
+}
+
+bool ResolvesToInterface(const std::string& host) {
+  const AddressList addresses = Resolve({host, 1}, 0);
+  const std::map<std::string, std::string> own = OwnAddresses();
+  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
+    if (!IsLoopback(a->ai_addr) && own.contains(Numeric(a->ai_addr))) return true;
+  }
+  return false;
+}
+
+std::string InterfaceWith(const std::string& address) {
+  const std::map<std::string, std::string> own = OwnAddresses();
+  const auto found = own.find(address);
+  return found == own.end() ? "" : found->second;
 }
 
 bool IsLoopbackLiteral(const std::string& host) {

@@ -37,6 +37,13 @@ struct EndpointView {
 // sent.
 EndpointView LookAtEndpoint(const rendezvous::Endpoint& endpoint);
 
+// Whether one of the addresses that the host resolves to is this machine's and no loopback address.
+// May wait for DNS.
+bool ResolvesToInterface(const std::string& host);
+
+// The name of the network interface that has this numeric address; empty: none has.
+std::string InterfaceWith(const std::string& address);
+
 // "localhost", or an IP address of the loopback range, as written.
 bool IsLoopbackLiteral(const std::string& host);
 

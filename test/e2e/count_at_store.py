@@ -43,5 +43,5 @@ if rank == 1:
         stranger = ", stranger served" if add(other, b"init/") else ", stranger turned away"
     except OSError:  # reset, as it had written already
         stranger = ", stranger turned away"
-print("rank %d of %d, group rank %s, store at %s%s" % (
-    rank, size, os.environ["GROUP_RANK"], store[0], stranger))
+print("rank %d of %d, group rank %s, store at %s, Gloo on %s%s" % (
+    rank, size, os.environ["GROUP_RANK"], store[0], os.environ.get("GLOO_SOCKET_IFNAME"), stranger))

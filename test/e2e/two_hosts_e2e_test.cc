@@ -22,9 +22,10 @@ TEST_P(TwoHostsTest, WorkersOfTheSecondReachTheStoreOfTheFirstAndStrangersDoNot)
                  program, GetParam()},
                 Environment());
   EXPECT_EQ(hosts.Wait(), 0) << hosts.err();
-  EXPECT_EQ(hosts.out(),
-            "rank 0 of 2, group rank 0, store at 10.99.0.1\n"
-            "rank 1 of 2, group rank 1, store at 10.99.0.1, stranger turned away\n")
+  EXPECT_EQ(
+      hosts.out(),
+      "rank 0 of 2, group rank 0, store at 10.99.0.1, Gloo on to_second\n"
+      "rank 1 of 2, group rank 1, store at 10.99.0.1, Gloo on to_first, stranger turned away\n")
       << hosts.err();
   EXPECT_TRUE(Contains(hosts.err(), "the workers' store turned away 1 connection"));
 }

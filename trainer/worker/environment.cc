@@ -12,8 +12,6 @@
 namespace muster::trainer {
 namespace {
 
-constexpr char kGlooSocketIfname[] = "GLOO_SOCKET_IFNAME";
-
 // Reads whole numbers of one environment, and keeps the first complaint.
 class NumberReader {
  public:
@@ -75,7 +73,7 @@ absl::StatusOr<Environment> ReadEnvironment(const Lookup& lookup) {
   env.agent_store = text(worker::env::kUseAgentStore) == "True";
   env.run_id = text(worker::env::kRunId);
   env.beat_socket = text(worker::env::kBeatSocket);
-  env.gloo_interface = text(kGlooSocketIfname);
+  env.gloo_interface = text(worker::env::kGlooSocketIfname);
 
   if (env.rank < 0) {
     if (env.world_size > 1) {
