@@ -4,6 +4,8 @@
 #include <iterator>
 #include <set>
 
+#include "base/earliest.h"
+
 namespace muster::rendezvous {
 
 void DaemonCore::Restore(const JobRecord& job, TimePoint now) {
@@ -53,10 +55,7 @@ void DaemonCore::Tick(TimePoint now) {
 }
 
 std::optional<TimePoint> DaemonCore::NextDeadline() const {
-  std::optional<TimePoint> next = coordinator_.NextDeadline();
-  const std::optional<TimePoint> wait = calls_.NextDeadline();
-  if (wait && (!next || *wait < *next)) next = wait;
-  return next;
+  return base::Earliest(coordinator_.NextDeadline(), calls_.NextDeadline());
 }
 
 void DaemonCore::Follow() {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/earliest.h"
 #include "rendezvous/core/names.h"
 
 namespace muster::rendezvous {
@@ -65,8 +66,7 @@ void StoreCalls::Tick(TimePoint now) {
 std::optional<TimePoint> StoreCalls::NextDeadline() const {
   std::optional<TimePoint> next;
   for (const auto& [run_id, calls] : by_job_) {
-    const std::optional<TimePoint> due = coordinator_.FindStore(run_id)->NextDeadline();
-    if (due && (!next || *due < *next)) next = due;
+    next = base::Earliest(next, coordinator_.FindStore(run_id)->NextDeadline());
   }
   return next;
 }

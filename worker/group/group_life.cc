@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/earliest.h"
+
 namespace muster::worker {
 
 GroupActions GroupLife::StartsOver() {
@@ -120,9 +122,7 @@ GroupActions GroupLife::Tick(TimePoint now) {
 }
 
 std::optional<GroupLife::TimePoint> GroupLife::NextDeadline() const {
-  if (!rung_at_.has_value()) return remind_at_;
-  if (!remind_at_.has_value()) return rung_at_;
-  return std::min(*rung_at_, *remind_at_);
+  return base::Earliest(rung_at_, remind_at_);
 }
 
 GroupActions GroupLife::Finish() {

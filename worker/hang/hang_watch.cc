@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/earliest.h"
 
 namespace muster::worker {
 namespace {
@@ -56,8 +57,7 @@ void HangWatch::OnExited(int rank) {
 std::optional<HangWatch::Time> HangWatch::NextDeadline() const {
   std::optional<Time> next;
   for (const auto& [rank, watched] : ranks_) {
-    const std::optional<Time> deadline = DeadlineOf(watched);
-    if (deadline.has_value() && (!next.has_value() || *deadline < *next)) next = deadline;
+    next = base::Earliest(next, DeadlineOf(watched));
   }
   return next;
 }
