@@ -2,20 +2,19 @@
 // event belongs to. What happens inside a job, Job decides.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "rendezvous/core/attendances.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/ended_sessions.h"
 #include "rendezvous/core/event.h"
 #include "rendezvous/core/job.h"
+#include "rendezvous/core/jobs.h"
+#include "rendezvous/core/rank_contests.h"
 #include "rendezvous/core/record.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
@@ -57,9 +56,9 @@ class Coordinator {
   // torchrun's run id of jobs that were given none.
   static constexpr std::string_view kUnnamedJob = "none";
 
-  Coordinator() = default;
+  Coordinator() : Coordinator(Options{}) {}
   explicit Coordinator(const Options& options)
-      : options_(options), next_incarnation_(options.first_incarnation) {}
+      : options_(options), jobs_(options.first_incarnation, options.max_ended_jobs, &from_jobs_) {}
 
   // The agent says something over its connection `agent`. What each event brings about is told
   // where it is defined (event.h) and, for what is about its job, in Job.
@@ -90,7 +89,7 @@ class Coordinator {
 
   // The state of one job (nothing: there is no such job), or of all in order of run id.
   std::optional<JobSnapshot> Describe(std::string_view run_id, TimePoint now) const;
-  std::vector<JobSnapshot> List(TimePoint now) const;
+  std::vector<JobSnapshot> List(TimePoint now) const { return jobs_.Describe(now); }
 
   // The job's store, or null without such a job. Valid until the job is forgotten: when its last
   // agent has left.
@@ -104,21 +103,6 @@ class Coordinator {
   void Restore(const JobRecord& record, TimePoint now);
 
  private:
-  struct Attendance {
-    AttendeeId id = 0;
-    Job* job = nullptr;
-    std::string node_id;
-    SessionToken session;
-    Duration keep_alive{};
-    Duration lease{};  // zero: none
-    TimePoint lease_ends{};
-    // When its workers are dead, whatever became of it.
-    TimePoint gone_by{};
-    std::uint64_t connection = 0;  // the greatest number it came with
-    AgentId agent = 0;             // its connection; 0: none
-    std::string disconnected{};    // why, when there is none
-  };
-
   // One for each kind of event.
   void Handle(AgentId agent, const JoinRequest& request, TimePoint now);
   void Handle(AgentId agent, const Resume& resume, TimePoint now);
@@ -128,77 +112,48 @@ class Coordinator {
   void Handle(AgentId agent, const Leaving& leaving, TimePoint now);
   void Handle(AgentId agent, const Goodbye& goodbye, TimePoint now);
 
-  // The sentence that refuses the request, or empty.
-  std::string Objection(AgentId agent, const JoinRequest& request) const;
-  // Tells a node whose life of the job is over how that one ended; false: it is not over.
-  bool TellEnd(AgentId agent, const JoinRequest& request);
+  // Why the request is refused, in one sentence; empty: it is not. `attendance` is its sender's, or
+  // null.
+  std::string Objection(const AgentAttendance* attendance, const JoinRequest& request) const;
+  // The life of the job in which the node ran workers is over.
+  bool RanInAnEndedLife(const JoinRequest& request) const;
+  // Tells it how that one ended.
+  void TellEnd(AgentId agent, const JoinRequest& request);
   // A job that nobody attends is over when its name is asked for with other settings, by somebody
   // who has no other objection to bear.
   static bool GivesWay(const Job& job, const JoinRequest& request);
-  void GiveWay(const JoinRequest& request, TimePoint now);
-  // The node asks for an exact rank that another one has. Whether that one is there is not known
-  // before it is heard of again, or lost: until then the newcomer waits, and true is returned.
-  bool AwaitHolder(AgentId agent, const JoinRequest& request, TimePoint now);
-  // A beat may have been long on its way, and its sender be dead: only one that was sent after the
-  // answer to an earlier one, heard in the contest, shows that a holder lives.
-  void WitnessLife(AttendeeId holder, const KeepAlive& beat);
+  // Who has the exact rank that the node asks for; nothing: nobody has.
+  std::optional<AttendeeId> HolderOfRank(const JoinRequest& request) const;
+  // Whether the one that has the rank is there is not known before it is heard of again, or lost:
+  // until then the newcomer waits. It is refused at once where the holder cannot be lost.
+  void ContestRank(AgentId agent, const JoinRequest& request, AttendeeId holder);
+  void RefuseRank(AgentId agent, const JoinRequest& request, AttendeeId holder);
   // Goes on with newcomers whose holder is gone, or is known to live.
   void SettleContests(TimePoint now);
   // A node that must not take part says so.
   void TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimePoint now);
-  Attendance& Open(AgentId agent, const JoinRequest& request, TimePoint now);
-  Attendance* Find(AgentId agent);
+  AgentAttendance& Open(AgentId agent, const JoinRequest& request, TimePoint now);
+  // Null: the agent does not attend.
+  AgentAttendance* Find(AgentId agent);
   // The attendance, its lease renewed; null for an agent that does not attend.
-  Attendance* FindAndRenew(AgentId agent, TimePoint now);
-  // The job is no more, nor its store; how it ended is remembered.
-  void Forget(Job& job, TimePoint now);
-  void RememberEnd(JobRecord ended, TimePoint workers_gone_by);
-  void ForgetAbandoned(TimePoint now);
+  AgentAttendance* FindAndRenew(AgentId agent, TimePoint now);
   // Takes the agent out of its job, and forgets the job if nobody is left who may go on with it.
-  void Remove(Attendance& attendance, const std::string& why, TimePoint now,
+  void Remove(AgentAttendance& attendance, const std::string& why, TimePoint now,
               TimePoint gone_by = TimePoint::min());
-  // When it is lost unless something is heard of it.
-  void SetLease(Attendance& attendance, TimePoint ends);
-  void RenewLease(Attendance& attendance, TimePoint now);
-  // This process stood still and was deaf.
-  void BearHalt(Attendance& attendance, TimePoint now);
-  // How long it may take to come back over another connection.
-  Duration ReattachGrace(const Attendance& attendance) const;
   void EndLeases(TimePoint now);
   void Tell(AgentId agent, Directive directive);
+  void TellWelcome(const AgentAttendance& attendance);
   // Passes on what the jobs have to say, to where their attendees are now.
   void Forward();
 
-  const Options options_{};
+  const Options options_;
   Outbox outbox_;
   Outbox from_jobs_;  // its directives are addressed to attendees
-  Incarnation next_incarnation_ = 1;
+  Jobs jobs_;
   AttendeeId next_attendee_ = 1;
-  std::map<std::string, std::unique_ptr<Job>, std::less<>> jobs_;
-  std::map<AttendeeId, Attendance> attendances_;
-  std::unordered_map<AgentId, AttendeeId> connections_;
-  std::unordered_map<SessionToken, AttendeeId> sessions_;
+  Attendances attendances_{options_.reattach_grace};
   EndedSessions ended_sessions_;
-  std::set<std::pair<TimePoint, AttendeeId>> leases_;
-  // How the last job of a name that has ended did, and until when workers of it may run: another
-  // job of the name waits for that. `number`: in which order they ended.
-  struct EndedJob {
-    JobRecord record;
-    TimePoint workers_gone_by{};
-    std::uint64_t number = 0;
-  };
-  std::map<std::string, EndedJob, std::less<>> ended_jobs_;
-  std::map<std::uint64_t, std::string> ended_in_order_;
-  std::uint64_t next_ended_ = 1;
-  // Newcomers that ask for a rank which another node has (AwaitHolder), by their connection.
-  struct Contest {
-    JoinRequest request;
-    AttendeeId holder = 0;
-    // The first beat of the holder that was answered in the contest.
-    std::optional<std::int64_t> answered{};
-    bool holder_lives = false;
-  };
-  std::map<AgentId, Contest> contests_;
+  RankContests contests_;
   std::string draining_;  // why, when Drain was called
 };
 

@@ -1,27 +1,25 @@
 #include "rendezvous/core/job.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "base/earliest.h"
 #include "base/phrases.h"
 #include "rendezvous/core/assignments.h"
 #include "rendezvous/core/phrases.h"
 
 namespace muster::rendezvous {
-namespace {
-
-// Who waits hears why: soon after he came, and again now and then.
-constexpr Duration kFirstReminder = std::chrono::seconds(1);
-constexpr Duration kNextReminder = std::chrono::seconds(10);
-
-}  // namespace
 
 Job::Job(std::string run_id, Incarnation incarnation, const JobSettings& settings, TimePoint now,
          Outbox* outbox)
-    : run_id_(std::move(run_id)), incarnation_(incarnation), settings_(settings), outbox_(outbox) {
+    : run_id_(std::move(run_id)),
+      incarnation_(incarnation),
+      settings_(settings),
+      outbox_(outbox),
+      budget_(settings) {
   round_.emplace(0, settings_, std::vector<Round::Returning>{}, now);
 }
 
@@ -31,22 +29,14 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox)
       settings_(record.settings),
       outbox_(outbox),
       started_(record.started),
+      roster_(record, now),
       succeeded_(record.succeeded.begin(), record.succeeded.end()),
-      lost_(record.lost.begin(), record.lost.end()),
       rounds_run_(record.rounds_run),
-      restarts_(record.restarts),
-      repeated_(record.repeated),
+      budget_(record, now),
       over_reason_(record.over_reason),
       verdict_(record.verdict) {
   round_.emplace(record.round, settings_, now);
-  for (const Duration& age : record.restart_ages) restart_times_.push_back(now - age);
-  for (const AttendeeRecord& attendee : record.attendees) {
-    attendees_[attendee.id] = {attendee.node, attendee.state, attendee.group_rank, attendee.leaving,
-                               attendee.ran};
-    node_ids_.insert(attendee.node.node_id);
-  }
-  if (record.workers_gone_in > Duration::zero()) workers_gone_by_ = now + record.workers_gone_in;
-  if (!verdict_ && !started_) next_reminder_ = now + kFirstReminder;
+  if (!verdict_ && !started_) reminder_.Begin(now);
 }
 
 JobRecord Job::Record(TimePoint now) const {
@@ -57,27 +47,18 @@ JobRecord Job::Record(TimePoint now) const {
                    .started = started_,
                    .succeeded = {succeeded_.begin(), succeeded_.end()},
                    .rounds_run = rounds_run_,
-                   .restarts = restarts_,
-                   .repeated = repeated_,
+                   .restarts = budget_.spent(),
+                   .restart_ages = budget_.Ages(now),
+                   .repeated = budget_.repeated(),
                    .over_reason = over_reason_,
-                   .verdict = verdict_,
-                   .lost = {lost_.begin(), lost_.end()}};
-  if (workers_gone_by_ > now) record.workers_gone_in = workers_gone_by_ - now;
-  for (const TimePoint& time : restart_times_) record.restart_ages.push_back(now - time);
-  for (const auto& [id, attendee] : attendees_) {
-    record.attendees.push_back({.id = id,
-                                .node = attendee.node,
-                                .state = attendee.state,
-                                .group_rank = attendee.group_rank,
-                                .leaving = attendee.leaving,
-                                .ran = attendee.ran});
-  }
+                   .verdict = verdict_};
+  roster_.Record(now, record);
   return record;
 }
 
 void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePoint now) {
-  const bool attends = attendees_.contains(agent);
-  Attendee& attendee = attendees_[agent];
+  const bool attends = roster_.Contains(agent);
+  Attendee& attendee = roster_.FindOrAdd(agent);
   // Said before, and heard already: it is in the round, or among those who wait for a place.
   const bool waits = attendee.state == NodeState::kJoined || attendee.state == NodeState::kSpare;
   // Or said before it heard that it was to start workers, which may run by now.
@@ -85,16 +66,12 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   if (!verdict_ && attends && (waits || old)) return;
   Changed();
   // A member that joins has no workers any more, told or not; the others cannot go on without them.
-  if (!verdict_ && attendee.group_rank >= 0) {
+  if (!verdict_ && attendee.has_rank()) {
     attendee.stopped = true;
     NextRound(absl::StrCat("node ", attendee.node.host, " joined anew"), now);
     attendee.stopped = false;
   }
-  node_ids_.insert(node.node_id);
-  lost_.erase(node.node_id);
-  attendee.node = node;
-  attendee.state = NodeState::kJoined;
-  attendee.group_rank = -1;
+  roster_.Enter(attendee, node);
   if (verdict_) {
     Log(node.node_id, "has come too late");
     Tell(agent, *verdict_);
@@ -103,7 +80,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   switch (round_->Join(node, now)) {
     case Round::JoinOutcome::kMember:
       Log(node.node_id, absl::StrCat("joined with ", base::Count(node.slots, "worker")));
-      next_reminder_ = std::min(next_reminder_.value_or(TimePoint::max()), now + kFirstReminder);
+      reminder_.Begin(now);
       FollowRound(now);
       break;
     case Round::JoinOutcome::kAgain:  // another agent's node id, or an agent that was forgotten
@@ -137,9 +114,9 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   }
 }
 
-void Job::WorkersStarted(AttendeeId agent, RoundId round, TimePoint) {
-  if (!IsCurrent(agent, round)) return;
-  Attendee& attendee = attendees_.at(agent);
+void Job::WorkersStarted(AttendeeId agent, RoundId round) {
+  if (!IsCurrent(agent, round)) return Fence(agent, round);
+  Attendee& attendee = roster_.at(agent);
   if (attendee.state != NodeState::kStarting) return;
   Changed();
   attendee.state = NodeState::kRunning;
@@ -148,8 +125,8 @@ void Job::WorkersStarted(AttendeeId agent, RoundId round, TimePoint) {
 
 void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome,
                         TimePoint now) {
-  if (!IsCurrent(agent, round)) return;
-  Attendee& attendee = attendees_.at(agent);
+  if (!IsCurrent(agent, round)) return Fence(agent, round);
+  Attendee& attendee = roster_.at(agent);
   if (attendee.state == NodeState::kSucceeded) return;
   Changed();
   if (outcome.succeeded) {
@@ -157,13 +134,7 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
     succeeded_.insert(attendee.group_rank);
     Log(attendee.node.node_id, "its workers have succeeded");
     if (succeeded_.size() == round_->members().size()) {
-      int workers = 0;
-      for (const Placement& member : round_->members()) workers += member.node.slots;
-      End({.kind = VerdictKind::kSucceeded,
-           .sentence = absl::StrCat(
-               "job '", run_id_, "' succeeded: ", base::Count(workers, "worker"), " on ",
-               base::Count(succeeded_.size(), "node"), ", ", base::Count(rounds_run_, "round"),
-               ", ", base::Count(restarts_, "restart"))});
+      End(SucceededVerdict(Facts(), round_->members()));
     }
     return;
   }
@@ -171,77 +142,33 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
   const WorkerFailure failure = outcome.failure.value_or(WorkerFailure{});
   const std::string what = DescribeFailure(failure);
   Log(attendee.node.node_id, what);
-  if (const Attendee* const missing = FindOutOfTouch(); missing != nullptr && !failure.final) {
+  if (const Attendee* const missing = roster_.FindOutOfTouchMember();
+      missing != nullptr && !failure.final) {
     return NextRound(absl::StrCat("node ", missing->node.host, " is out of touch, and ", what),
                      now);
   }
-  const std::optional<std::string> no_restart = NoRestart(failure, now);
-  if (!no_restart) return Restart(what, now);
-  End({.kind = VerdictKind::kWorkerFailed,
-       .sentence = absl::StrCat("job '", run_id_, "' failed in round ", round.number, ": ", what,
-                                *no_restart),
-       .root_cause = failure});
+  budget_.Count(failure);
+  const RestartDecision decision = budget_.Decide(failure, now);
+  if (const auto* const after = std::get_if<RestartAfter>(&decision)) {
+    return Restart(what, after->delay, now);
+  }
+  End(WorkerFailedVerdict(Facts(), round.number, failure, std::get<NoRestart>(decision).because));
 }
 
-std::optional<std::string> Job::NoRestart(const WorkerFailure& failure, TimePoint now) {
-  const RestartPolicy& policy = settings_.restart;
-  const bool repeats =
-      failure.before_first_beat && failure.rank == repeated_.rank && failure.what == repeated_.what;
-  repeated_ = {failure.rank, failure.what,
-               failure.before_first_beat ? (repeats ? repeated_.times + 1 : 1) : 0};
-  if (settings_.max_restarts == 0) return "";
-  if (failure.final) return ", which is not to be followed by a restart";
-  if (policy.no_progress_limit > 0 && repeated_.times >= policy.no_progress_limit) {
-    return absl::StrCat(", ", repeated_.times,
-                        " times in a row and each time before its first beat; another restart "
-                        "would not help");
-  }
-  if (policy.window == Duration::zero()) {
-    if (restarts_ < settings_.max_restarts) return std::nullopt;
-    return absl::StrCat(", and no restart is left of ", settings_.max_restarts);
-  }
-  const auto counts = [&](TimePoint time) { return now - time < policy.window; };
-  if (std::count_if(restart_times_.begin(), restart_times_.end(), counts) <
-      settings_.max_restarts) {
-    return std::nullopt;
-  }
-  return absl::StrCat(", and no restart is left of ", settings_.max_restarts, " in ",
-                      base::Seconds(policy.window));
-}
-
-void Job::Restart(const std::string& what, TimePoint now) {
-  const RestartPolicy& policy = settings_.restart;
-  constexpr int kCalmFactor = 10;
-  const Duration remembered = std::max(policy.window, kCalmFactor * policy.longest_delay);
-  while (!restart_times_.empty() && now - restart_times_.front() >= remembered) {
-    restart_times_.pop_front();
-  }
-  // How many restarts in a row came before this one, without a calm time between them.
-  Duration delay = policy.delay;
-  TimePoint later = now;
-  for (auto time = restart_times_.rbegin(); time != restart_times_.rend(); ++time) {
-    if (delay >= policy.longest_delay || later - *time >= kCalmFactor * policy.longest_delay) break;
-    delay = std::min(2 * delay, policy.longest_delay);
-    later = *time;
-  }
-  ++restarts_;
-  if (remembered > Duration::zero()) restart_times_.push_back(now);
-  std::string reason = absl::StrCat(what, " (restart ", restarts_, " of ", settings_.max_restarts);
-  if (policy.window > Duration::zero()) {
-    reason = absl::StrCat(what, " (restart ", restarts_, ", at most ", settings_.max_restarts,
-                          " in ", base::Seconds(policy.window));
-  }
-  if (delay > Duration::zero()) absl::StrAppend(&reason, ", after ", base::Seconds(delay));
-  NextRound(reason + ")", now, delay > Duration::zero() ? now + delay : TimePoint::min());
+void Job::Restart(const std::string& what, Duration delay, TimePoint now) {
+  budget_.Spend(now);
+  const std::string spent = absl::StrCat(what, " (", budget_.SpentInWords());
+  if (delay == Duration::zero()) return NextRound(spent + ")", now);
+  NextRound(absl::StrCat(spent, ", after ", base::Seconds(delay), ")"), now, now + delay);
 }
 
 void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
-  Attendee& attendee = attendees_.at(agent);
+  Attendee& attendee = roster_.at(agent);
   if (attendee.leaving || verdict_) return;
   Changed();
   attendee.leaving = true;
   // Without workers that still run there is nothing to wait for: its Leave follows at once.
-  if (attendee.group_rank < 0 || attendee.state == NodeState::kSucceeded) {
+  if (!attendee.has_rank() || attendee.state == NodeState::kSucceeded) {
     Log(attendee.node.node_id, absl::StrCat("is leaving: ", why));
     return;
   }
@@ -249,18 +176,14 @@ void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
 }
 
 void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoint gone_by) {
-  const Attendee attendee = attendees_.at(agent);
   Changed();
-  attendees_.erase(agent);
-  node_ids_.erase(attendee.node.node_id);
+  const Attendee attendee = roster_.Remove(agent, gone_by);
   Log(attendee.node.node_id, why);
-  workers_gone_by_ = std::max(workers_gone_by_, gone_by);
-  if (gone_by != TimePoint::min()) lost_.insert(attendee.node.node_id);
   if (verdict_) return;
   if (attendee.state == NodeState::kStopping) round_->HoldUntil(gone_by, now);
   round_->Leave(attendee.node.node_id, now);
   const bool its_workers_are_missed =
-      attendee.group_rank >= 0 && attendee.state != NodeState::kSucceeded;
+      attendee.has_rank() && attendee.state != NodeState::kSucceeded;
   if (its_workers_are_missed) {
     NextRound(absl::StrCat("node ", attendee.node.host, " ", why), now, gone_by);
   } else {
@@ -270,30 +193,20 @@ void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoi
 
 std::optional<AttendeeId> Job::HolderOfRank(const NodeInfo& newcomer) const {
   if (!settings_.exact_ranks || verdict_) return std::nullopt;
-  for (const auto& [agent, attendee] : attendees_) {
-    if (attendee.node.rank_hint == newcomer.rank_hint) return agent;
-  }
-  return std::nullopt;
+  return roster_.FindByRankHint(newcomer.rank_hint);
 }
 
-std::string Job::RefuseRank(const NodeInfo& newcomer, AttendeeId holder, TimePoint now) {
-  const std::string host = attendees_.at(holder).node.host;
-  const std::string rank = absl::StrCat("node rank ", newcomer.rank_hint.value_or(0));
-  const std::string advice = "; give each node a --node-rank of its own";
-  if (rounds_run_ > 0) {
-    Tell(holder, Notice{absl::StrCat("node ", newcomer.host, " was refused: it asked for ", rank,
-                                     ", which this node has", advice)});
-  } else {
-    Close(absl::StrCat("nodes ", host, " and ", newcomer.host, " both have ", rank, advice), now);
-  }
-  return absl::StrCat(rank, " of job '", run_id_, "' is node ", host, "'s already, and node ",
-                      newcomer.host, " asks for it, too", advice);
+ContestedRank Job::Contest(const NodeInfo& newcomer, AttendeeId holder) const {
+  return {run_id_, newcomer.rank_hint.value_or(0), HostOf(holder), newcomer.host};
 }
 
-void Job::Close(const std::string& why, TimePoint) {
-  if (verdict_) return;
-  End({.kind = VerdictKind::kClosed,
-       .sentence = absl::StrCat("job '", run_id_, "' was closed: ", why)});
+void Job::DefendRank(const ContestedRank& contest, AttendeeId holder) {
+  if (rounds_run_ == 0) return Close(contest.Clash());
+  Tell(holder, Notice{contest.Warning()});
+}
+
+void Job::Close(const std::string& why) {
+  if (!verdict_) End(ClosedVerdict(Facts(), why));
 }
 
 void Job::Tick(TimePoint now) {
@@ -301,21 +214,19 @@ void Job::Tick(TimePoint now) {
   if (const auto due = round_->NextDeadline(); due && *due <= now) Changed();
   round_->Tick(now);
   FollowRound(now);
-  if (!verdict_ && next_reminder_ && now >= *next_reminder_) RemindWaiting(now);
+  if (!verdict_ && reminder_.IsDue(now)) RemindWaiting(now);
 }
 
 std::optional<TimePoint> Job::NextDeadline() const {
   if (verdict_) return std::nullopt;
-  std::optional<TimePoint> due = round_->NextDeadline();
-  if (next_reminder_ && (!due || *next_reminder_ < *due)) due = next_reminder_;
-  return due;
+  return base::Earliest(round_->NextDeadline(), reminder_.next());
 }
 
 void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest) {
   Changed();
   std::vector<Round::Returning> returning;
-  for (auto& [agent, attendee] : attendees_) {
-    if (attendee.group_rank < 0) continue;
+  for (auto& [agent, attendee] : roster_.attendees()) {
+    if (!attendee.has_rank()) continue;
     returning.push_back({attendee.node.node_id, attendee.node.host, attendee.group_rank});
     attendee.group_rank = -1;
     attendee.state = NodeState::kStopping;
@@ -328,8 +239,8 @@ void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest
   started_ = false;
   assignments_.clear();
   succeeded_.clear();
-  next_reminder_ = now + kFirstReminder;
-  for (auto& [agent, attendee] : attendees_) {
+  reminder_.Begin(now);
+  for (auto& [agent, attendee] : roster_.attendees()) {
     if (attendee.state != NodeState::kSpare || attendee.leaving) continue;
     if (round_->Join(attendee.node, now) == Round::JoinOutcome::kMember) {
       attendee.state = NodeState::kJoined;
@@ -340,8 +251,7 @@ void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest
 
 void Job::FollowRound(TimePoint now) {
   if (round_->state() == Round::State::kTimedOut) {
-    End({.kind = VerdictKind::kJoinTimeout,
-         .sentence = absl::StrCat("job '", run_id_, "': ", round_->Explain(now))});
+    End(JoinTimeoutVerdict(Facts(), round_->Explain(now)));
   } else if (round_->state() == Round::State::kComplete && !started_) {
     StartMembers();
   }
@@ -351,21 +261,19 @@ void Job::StartMembers() {
   Changed();
   started_ = true;
   ++rounds_run_;
-  next_reminder_.reset();
+  reminder_.End();
   // It goes on without them: when the others leave, nobody waits for these any more.
-  lost_.clear();
+  roster_.ForgetLost();
   const std::vector<Placement>& members = round_->members();
-  std::unordered_map<std::string, AttendeeId> agents;
-  for (const auto& [agent, attendee] : attendees_) agents[attendee.node.node_id] = agent;
-
+  const std::unordered_map<std::string, AttendeeId> agents = roster_.AgentsByNode();
   const std::vector<Assignment>& assignments = Assignments();
   for (int rank = 0; rank < static_cast<int>(members.size()); ++rank) {
     // A member that does not attend, or ranks with a gap, would start a job that can never meet.
     if (members[rank].group_rank != rank || !agents.contains(members[rank].node.node_id)) {
       std::abort();
     }
-    const AttendeeId agent = agents[members[rank].node.node_id];
-    Attendee& attendee = attendees_.at(agent);
+    const AttendeeId agent = agents.at(members[rank].node.node_id);
+    Attendee& attendee = roster_.at(agent);
     attendee.state = NodeState::kStarting;
     attendee.group_rank = rank;
     attendee.ran = round_->number();
@@ -378,25 +286,18 @@ void Job::StartMembers() {
 const std::vector<Assignment>& Job::Assignments() {
   if (assignments_.empty()) {
     assignments_ = MakeAssignments(
-        {run_id_, incarnation_, round_->number(), restarts_, settings_.max_restarts},
+        {run_id_, incarnation_, round_->number(), budget_.spent(), settings_.max_restarts},
         round_->members());
   }
   return assignments_;
 }
 
 void Job::SetOutOfTouch(AttendeeId agent, bool out_of_touch) {
-  attendees_.at(agent).out_of_touch = out_of_touch;
-}
-
-const Job::Attendee* Job::FindOutOfTouch() const {
-  for (const auto& [agent, attendee] : attendees_) {
-    if (attendee.out_of_touch && attendee.group_rank >= 0) return &attendee;
-  }
-  return nullptr;
+  roster_.at(agent).out_of_touch = out_of_touch;
 }
 
 void Job::TellAgain(AttendeeId agent) {
-  const Attendee& attendee = attendees_.at(agent);
+  const Attendee& attendee = roster_.at(agent);
   if (verdict_) return Tell(agent, *verdict_);
   switch (attendee.state) {
     case NodeState::kStarting:
@@ -420,23 +321,28 @@ void Job::Remark(const std::string& node_id, const std::string& what) {
 }
 
 void Job::NotifyAll(const std::string& sentence) {
-  for (const auto& [agent, attendee] : attendees_) Tell(agent, Notice{sentence});
+  for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, Notice{sentence});
+}
+
+JobFacts Job::Facts() const {
+  return {run_id_, rounds_run_, budget_.spent()};
 }
 
 void Job::End(Verdict verdict) {
   Changed();
-  verdict.rounds = rounds_run_;
-  verdict.restarts = restarts_;
   verdict_ = std::move(verdict);
-  next_reminder_.reset();
+  reminder_.End();
   Log("", verdict_->sentence);
-  for (const auto& [agent, attendee] : attendees_) Tell(agent, *verdict_);
+  for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, *verdict_);
 }
 
-bool Job::IsCurrent(AttendeeId agent, RoundId round) {
+bool Job::IsCurrent(AttendeeId agent, RoundId round) const {
+  const bool runs = round.incarnation == incarnation_ && round.number == round_->number();
+  return !verdict_ && runs && roster_.at(agent).has_rank();
+}
+
+void Job::Fence(AttendeeId agent, RoundId round) {
   const bool ours = round.incarnation == incarnation_;
-  const bool runs = ours && round.number == round_->number();
-  if (!verdict_ && runs && attendees_.at(agent).group_rank >= 0) return true;
   const bool over = verdict_.has_value() || (ours && round.number < round_->number());
   Tell(agent, Fenced{round.number,
                      absl::StrCat("fenced: round ", round.number,
@@ -444,24 +350,16 @@ bool Job::IsCurrent(AttendeeId agent, RoundId round) {
                                   : ours ? " does not run this node"
                                          : " is of another life of this job"),
                      round.incarnation});
-  return false;
 }
 
 void Job::RemindWaiting(TimePoint now) {
-  if (round_->state() != Round::State::kGathering) {
-    next_reminder_.reset();
-    return;
-  }
-  next_reminder_ = now + kNextReminder;
+  if (round_->state() != Round::State::kGathering) return reminder_.End();
+  reminder_.Told(now);
   const std::string sentence = round_->Explain(now);
-  for (const auto& [agent, attendee] : attendees_) {
+  for (const auto& [agent, attendee] : roster_.attendees()) {
     if (attendee.state == NodeState::kJoined) HaveWait(agent, sentence, /*spare=*/false);
   }
   Log("", sentence);
-}
-
-bool Job::HasNode(std::string_view node_id) const {
-  return node_ids_.contains(node_id);
 }
 
 JobSnapshot Job::Describe(TimePoint now) const {
@@ -473,16 +371,8 @@ JobSnapshot Job::Describe(TimePoint now) const {
   snapshot.round = round_->number();
   snapshot.sentence = verdict_ ? verdict_->sentence : round_->Explain(now);
   snapshot.settings = settings_;
-  snapshot.restart_count = restarts_;
-  for (const auto& [agent, attendee] : attendees_) {
-    NodeSnapshot node{attendee.node, attendee.state, attendee.group_rank, ""};
-    if (attendee.group_rank >= 0) node.rank_reason = round_->members()[attendee.group_rank].reason;
-    snapshot.nodes.push_back(std::move(node));
-  }
-  std::stable_sort(snapshot.nodes.begin(), snapshot.nodes.end(), [](const auto& a, const auto& b) {
-    const auto place = [](const NodeSnapshot& n) { return static_cast<unsigned>(n.group_rank); };
-    return place(a) < place(b);
-  });
+  snapshot.restart_count = budget_.spent();
+  snapshot.nodes = roster_.Describe(round_->members());
   return snapshot;
 }
 

@@ -1,24 +1,25 @@
 // One job: its nodes, its rounds one after another, its restart budget, its store and its verdict.
 #pragma once
 
-#include <deque>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "rendezvous/core/contested_rank.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/key_value_store.h"
 #include "rendezvous/core/record.h"
+#include "rendezvous/core/reminder.h"
+#include "rendezvous/core/restart_budget.h"
+#include "rendezvous/core/roster.h"
 #include "rendezvous/core/round.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
+#include "rendezvous/core/verdicts.h"
 
 namespace muster::rendezvous {
-
-// One agent's part in a job, whichever connections it comes over; numbered in order of attendance.
-using AttendeeId = std::uint64_t;
 
 // The job decides what a round's end means. At any time there is one current round. While it
 // gathers, agents that have no workers are in it; once it is complete its members run. It is over
@@ -55,7 +56,7 @@ class Job {
   void Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePoint now);
 
   // The agent's workers have all been started, or have ended, in `round`.
-  void WorkersStarted(AttendeeId agent, RoundId round, TimePoint now);
+  void WorkersStarted(AttendeeId agent, RoundId round);
   void WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome, TimePoint now);
 
   // The agent will leave once its workers are gone: the others stop now, the next round waits for
@@ -83,13 +84,14 @@ class Job {
   // With exact ranks: who has the rank that this node asks for; nothing: nobody has, or the job has
   // ended.
   std::optional<AttendeeId> HolderOfRank(const NodeInfo& newcomer) const;
-  // `holder`, which is there, has the rank that `newcomer` asks for: tells it so, and returns the
-  // sentence that refuses the newcomer. Before the first round has run nobody can know which of the
-  // two is meant, so the job ends.
-  std::string RefuseRank(const NodeInfo& newcomer, AttendeeId holder, TimePoint now);
+  // That rank, which `holder` has, as the two are told of it.
+  ContestedRank Contest(const NodeInfo& newcomer, AttendeeId holder) const;
+  // `holder`, which is there, keeps its rank: it is told that the newcomer was refused. Before the
+  // first round has run nobody can know which of the two is meant, so the job ends.
+  void DefendRank(const ContestedRank& contest, AttendeeId holder);
 
   // Ends the job with a kClosed verdict, unless it has one.
-  void Close(const std::string& why, TimePoint now);
+  void Close(const std::string& why);
 
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
@@ -102,49 +104,40 @@ class Job {
   bool ended() const { return verdict_.has_value(); }
   const std::optional<Verdict>& verdict() const { return verdict_; }
   // When the workers of nodes that were lost are dead for certain.
-  TimePoint workers_gone_by() const { return workers_gone_by_; }
+  TimePoint workers_gone_by() const { return roster_.workers_gone_by(); }
   // Nobody attends, but a node that was lost may be there still, and come back to a round that
   // gathers until its time is up. Not before the first round has run: to one that has run nothing
   // the next job of the name is as good.
   bool awaits_return() const {
-    return abandoned() && !ended() && !started_ && rounds_run_ > 0 && !lost_.empty();
+    return abandoned() && !ended() && !started_ && rounds_run_ > 0 && roster_.AnyLost();
   }
   // Workers of an earlier job of this name may run until then. Before the first Join.
   void HoldUntil(TimePoint earliest, TimePoint now) { round_->HoldUntil(earliest, now); }
+  // Nobody attends, or will come back.
+  bool is_over() const { return abandoned() && !awaits_return(); }
   // No agent attends.
-  bool abandoned() const { return attendees_.empty(); }
-  bool HasNode(std::string_view node_id) const;
-  const std::string& HostOf(AttendeeId agent) const { return attendees_.at(agent).node.host; }
+  bool abandoned() const { return roster_.empty(); }
+  bool HasNode(std::string_view node_id) const { return roster_.HasNode(node_id); }
+  const std::string& HostOf(AttendeeId agent) const { return roster_.at(agent).node.host; }
   KeyValueStore& store() { return store_; }
 
  private:
-  struct Attendee {
-    NodeInfo node;
-    NodeState state = NodeState::kJoined;
-    int group_rank = -1;
-    bool leaving = false;
-    RoundNumber ran = kNoRound;  // the last round it was to start workers in
-    bool out_of_touch = false;
-    bool stopped = false;  // has no workers, and need not be told to stop them
-  };
-
   // Ends the current round and opens the next, to start at `earliest` at the earliest; members are
   // told to stop, spares join it.
   void NextRound(const std::string& reason, TimePoint now, TimePoint earliest = TimePoint::min());
-  // A worker has failed: why there must be no restart, in words that follow those on the failure;
-  // else nothing.
-  std::optional<std::string> NoRestart(const WorkerFailure& failure, TimePoint now);
-  void Restart(const std::string& what, TimePoint now);
-  // A member of the current round that is out of touch; null: none is.
-  const Attendee* FindOutOfTouch() const;
+  // A worker has failed: the next round follows, at the cost of a restart.
+  void Restart(const std::string& what, Duration delay, TimePoint now);
   // Acts on what a call to the round may have changed: its completion or its time-out.
   void FollowRound(TimePoint now);
   void StartMembers();
   // Of the current round, which is complete; in order of group rank.
   const std::vector<Assignment>& Assignments();
+  JobFacts Facts() const;
   void End(Verdict verdict);
-  // True if `round` is the current one and runs; else tells the agent that it is fenced.
-  bool IsCurrent(AttendeeId agent, RoundId round);
+  // `round` is the current one and runs this agent's workers.
+  bool IsCurrent(AttendeeId agent, RoundId round) const;
+  // What the agent said is about another round, and changes nothing: it is told so.
+  void Fence(AttendeeId agent, RoundId round);
   void RemindWaiting(TimePoint now);
   bool AnySucceeded() const { return !succeeded_.empty(); }
 
@@ -166,18 +159,11 @@ class Job {
   // again.
   std::vector<Assignment> assignments_;
   KeyValueStore store_;
-  std::map<AttendeeId, Attendee> attendees_;  // in order of attendance
-  std::set<std::string, std::less<>> node_ids_;
+  Roster roster_;
   std::set<int> succeeded_;  // group ranks of the current round whose workers are all done
-  std::optional<TimePoint> next_reminder_;
-  TimePoint workers_gone_by_ = TimePoint::min();
-  // Node ids of those that were lost but may still be there, and without whom no round has begun.
-  std::set<std::string> lost_;
+  Reminder reminder_;
   int rounds_run_ = 0;
-  int restarts_ = 0;
-  // When restarts were, as far as the policy asks: oldest first.
-  std::deque<TimePoint> restart_times_;
-  RepeatedFailure repeated_;
+  RestartBudget budget_;
   std::string over_reason_;  // why the round before this one ended
   std::optional<Verdict> verdict_;
 };

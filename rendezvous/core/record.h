@@ -3,6 +3,7 @@
 // outlives the machine's restart.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
+
+// One agent's part in a job, whichever connections it comes over; numbered in order of attendance.
+using AttendeeId = std::uint64_t;
 
 // A node of the round before whose place is kept (Round::Returning).
 struct ReturningRecord {
@@ -44,7 +48,7 @@ struct RoundRecord {
 };
 
 struct AttendeeRecord {
-  std::uint64_t id = 0;  // in order of attendance
+  AttendeeId id = 0;
   NodeInfo node;
   NodeState state = NodeState::kJoined;
   int group_rank = -1;

@@ -1,0 +1,92 @@
+// Who attends: every agent's attendance, found by its number, its connection, its session or the
+// end of its lease.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "rendezvous/core/record.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+class Job;
+
+// One agent's attendance: from its first accepted Join until it leaves or is lost, over one
+// connection after another. Between two of them it is out of touch: `agent` is 0, and
+// `disconnected` says why.
+struct AgentAttendance {
+  AttendeeId id = 0;
+  Job* job = nullptr;
+  std::string node_id;
+  SessionToken session;
+  // What it was promised (Welcome). A lease of zero never ends.
+  Duration keep_alive{};
+  Duration lease{};
+  // When it is lost unless something is heard of it; nothing: never.
+  std::optional<TimePoint> lease_ends{};
+  // When its workers are dead, whatever became of it.
+  TimePoint gone_by{};
+  std::uint64_t connection = 0;  // the greatest number it came with
+  AgentId agent = 0;             // its connection; 0: none
+  std::string disconnected{};
+};
+
+// How often an agent with these settings must be heard.
+Duration KeepAliveFor(const JobSettings& settings);
+
+// Part of a Coordinator, which owns it. It keeps the indices true; what follows from an end, the
+// Coordinator decides. References are valid until the attendance is removed. Not thread-safe.
+class Attendances {
+ public:
+  // An agent whose connection broke has `reattach_grace` to come back over another, but no more
+  // than a part of its lease.
+  explicit Attendances(Duration reattach_grace) : reattach_grace_(reattach_grace) {}
+
+  // Adds one, connected over the connection that it names, if any.
+  AgentAttendance& Add(AgentAttendance attendance);
+  void Remove(const AgentAttendance& attendance);
+
+  // The one with this number, over this connection, or of this session; null: there is none.
+  AgentAttendance* Find(AttendeeId id);
+  AgentAttendance* FindByConnection(AgentId agent);
+  AgentAttendance* FindBySession(const SessionToken& session);
+  // The one with this number, which must attend.
+  const AgentAttendance& at(AttendeeId id) const { return attendances_.at(id); }
+
+  // It comes over this connection, the number of which is `connection`, and no longer over another.
+  void Connect(AgentAttendance& attendance, AgentId agent, std::uint64_t connection);
+  // Its connection is gone; `why` is the cause, "its connection ended". It is lost when its grace
+  // is over, or its lease where that ends first.
+  void Disconnect(AgentAttendance& attendance, const std::string& why, TimePoint now);
+
+  // Something was heard of it: its lease begins anew.
+  void RenewLease(AgentAttendance& attendance, TimePoint now);
+  // This process stood still and was deaf: all leases begin anew, or, where an agent is out of
+  // touch and nothing can have been heard but its coming back, its grace.
+  void BearHalt(TimePoint now);
+  // The one whose lease ends first, by `now` at the latest; null: there is none.
+  AgentAttendance* FirstLost(TimePoint now);
+  std::optional<TimePoint> NextLeaseEnd() const;
+
+  bool empty() const { return attendances_.empty(); }
+  std::size_t size() const { return attendances_.size(); }
+
+ private:
+  void SetLease(AgentAttendance& attendance, TimePoint ends);
+  TimePoint GraceEnds(const AgentAttendance& attendance, TimePoint now) const;
+
+  const Duration reattach_grace_;
+  std::map<AttendeeId, AgentAttendance> attendances_;  // in order of their beginning
+  std::unordered_map<AgentId, AttendeeId> connections_;
+  std::unordered_map<SessionToken, AttendeeId> sessions_;
+  std::set<std::pair<TimePoint, AttendeeId>> leases_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,99 @@
+#include "rendezvous/core/jobs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/earliest.h"
+
+namespace muster::rendezvous {
+
+Job* Jobs::Find(std::string_view run_id) const {
+  const auto found = jobs_.find(run_id);
+  return found == jobs_.end() ? nullptr : found->second.get();
+}
+
+Job& Jobs::FindOrBegin(const std::string& run_id, const JobSettings& settings, TimePoint now) {
+  std::unique_ptr<Job>& job = jobs_[run_id];
+  if (job == nullptr) {
+    job = std::make_unique<Job>(run_id, next_incarnation_++, settings, now, outbox_);
+    if (const auto gone_by = ended_.WorkersGoneBy(run_id)) job->HoldUntil(*gone_by, now);
+  }
+  return *job;
+}
+
+void Jobs::Forget(Job& job) {
+  job.Close("its last node has left");
+  const std::string run_id = job.run_id();
+  RememberEnd({.run_id = run_id,
+               .incarnation = job.incarnation(),
+               .settings = job.settings(),
+               .verdict = job.verdict()},
+              job.workers_gone_by());
+  outbox_->forgotten_jobs.push_back(run_id);
+  outbox_->changed_jobs.insert(run_id);
+  jobs_.erase(run_id);
+}
+
+void Jobs::RememberEnd(JobRecord ended, TimePoint workers_gone_by) {
+  const std::optional<std::string> oldest = ended_.Add(std::move(ended), workers_gone_by);
+  // The journal has it under its name, unless that is another job's by now.
+  if (oldest && !jobs_.contains(*oldest)) outbox_->forgotten_jobs.push_back(*oldest);
+}
+
+void Jobs::ForgetAbandoned() {
+  std::vector<Job*> over;
+  for (auto& [run_id, job] : jobs_) {
+    if (job->is_over()) over.push_back(job.get());
+  }
+  for (Job* const job : over) Forget(*job);
+}
+
+bool Jobs::IsOver(std::string_view run_id, Incarnation incarnation) const {
+  const Job* const job = Find(run_id);
+  return job == nullptr || job->incarnation() != incarnation;
+}
+
+void Jobs::Close(const std::string& why) {
+  for (auto& [run_id, job] : jobs_) job->Close(why);
+}
+
+void Jobs::Tick(TimePoint now) {
+  for (auto& [run_id, job] : jobs_) job->Tick(now);
+}
+
+std::optional<TimePoint> Jobs::NextDeadline() const {
+  std::optional<TimePoint> next;
+  for (const auto& [run_id, job] : jobs_) {
+    next = base::Earliest(next, job->NextDeadline());
+  }
+  return next;
+}
+
+std::vector<JobSnapshot> Jobs::Describe(TimePoint now) const {
+  std::vector<JobSnapshot> snapshots;
+  for (const auto& [run_id, job] : jobs_) snapshots.push_back(job->Describe(now));
+  return snapshots;
+}
+
+std::optional<JobRecord> Jobs::Record(std::string_view run_id, TimePoint now) const {
+  const Job* const job = Find(run_id);
+  return job == nullptr ? ended_.Record(run_id, now) : job->Record(now);
+}
+
+Job& Jobs::Restore(const JobRecord& record, TimePoint now) {
+  NoIncarnationUpTo(record.incarnation);
+  std::unique_ptr<Job>& job = jobs_[record.run_id];
+  job = std::make_unique<Job>(record, now, outbox_);
+  return *job;
+}
+
+void Jobs::RestoreEnded(const JobRecord& record, TimePoint workers_gone_by) {
+  NoIncarnationUpTo(record.incarnation);
+  RememberEnd(record, workers_gone_by);
+}
+
+void Jobs::NoIncarnationUpTo(Incarnation used) {
+  next_incarnation_ = std::max(next_incarnation_, used + 1);
+}
+
+}  // namespace muster::rendezvous

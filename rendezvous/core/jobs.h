@@ -1,0 +1,75 @@
+// All jobs of a daemon: those that somebody attends or may come back to, and how others ended.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rendezvous/core/directive.h"
+#include "rendezvous/core/ended_jobs.h"
+#include "rendezvous/core/job.h"
+#include "rendezvous/core/record.h"
+#include "rendezvous/core/snapshot.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// A job begins when its name is first asked for, and is forgotten, with its store, when its last
+// agent has left; then another may have the name. Part of a Coordinator, which owns it and knows
+// the agents. Not thread-safe.
+class Jobs {
+ public:
+  // The first job that begins has the incarnation `first`, each further one the next. So many that
+  // have ended are remembered. `outbox`, in which directives are addressed to attendees, must
+  // outlive this; every call adds to it.
+  Jobs(Incarnation first, std::size_t max_ended, Outbox* outbox)
+      : next_incarnation_(first), ended_(max_ended), outbox_(outbox) {}
+
+  // The job of that name; null: there is none.
+  Job* Find(std::string_view run_id) const;
+  // It is begun if there is none.
+  Job& FindOrBegin(const std::string& run_id, const JobSettings& settings, TimePoint now);
+  // The job is no more, nor its store; how it ended is remembered. It ends if it has not yet.
+  void Forget(Job& job);
+  // Forgets those that nobody attends, or will come back to.
+  void ForgetAbandoned();
+
+  // That life of the job has ended, or there never was one.
+  bool IsOver(std::string_view run_id, Incarnation incarnation) const;
+  // How it ended; null: that is not, or not any more, known.
+  const Verdict* FindVerdict(std::string_view run_id, Incarnation incarnation) const {
+    return ended_.FindVerdict(run_id, incarnation);
+  }
+
+  // Ends all of them, with kClosed.
+  void Close(const std::string& why);
+  void Tick(TimePoint now);
+  std::optional<TimePoint> NextDeadline() const;
+
+  std::size_t size() const { return jobs_.size(); }
+  // In order of run id.
+  std::vector<JobSnapshot> Describe(TimePoint now) const;
+
+  // What a journal is to keep of a job, also of one that has ended, but for sessions and leases.
+  // Nothing: there is no such job.
+  std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;
+  // Goes on with a job that was recorded, as if no time had passed since.
+  Job& Restore(const JobRecord& record, TimePoint now);
+  // Remembers one that had ended; workers of it may run until `workers_gone_by`.
+  void RestoreEnded(const JobRecord& record, TimePoint workers_gone_by);
+
+ private:
+  void NoIncarnationUpTo(Incarnation used);
+  void RememberEnd(JobRecord ended, TimePoint workers_gone_by);
+
+  Incarnation next_incarnation_;
+  std::map<std::string, std::unique_ptr<Job>, std::less<>> jobs_;
+  EndedJobs ended_;
+  Outbox* const outbox_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,31 @@
+// When those who wait for a round are told why.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// Soon after somebody has come, and again now and then as long as the round gathers. Part of a Job.
+class Reminder {
+ public:
+  // Somebody has begun to wait.
+  void Begin(TimePoint now) {
+    next_ = std::min(next_.value_or(TimePoint::max()), now + std::chrono::seconds(1));
+  }
+  // They have been told, and still wait.
+  void Told(TimePoint now) { next_ = now + std::chrono::seconds(10); }
+  // Nobody waits any more.
+  void End() { next_.reset(); }
+
+  bool IsDue(TimePoint now) const { return next_ && now >= *next_; }
+  std::optional<TimePoint> next() const { return next_; }
+
+ private:
+  std::optional<TimePoint> next_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,81 @@
+#include "rendezvous/core/roster.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::rendezvous {
+
+Roster::Roster(const JobRecord& record, TimePoint now)
+    : lost_(record.lost.begin(), record.lost.end()) {
+  for (const AttendeeRecord& attendee : record.attendees) {
+    attendees_[attendee.id] = {attendee.node, attendee.state, attendee.group_rank, attendee.leaving,
+                               attendee.ran};
+    node_ids_.insert(attendee.node.node_id);
+  }
+  if (record.workers_gone_in > Duration::zero()) workers_gone_by_ = now + record.workers_gone_in;
+}
+
+void Roster::Record(TimePoint now, JobRecord& record) const {
+  record.lost.assign(lost_.begin(), lost_.end());
+  if (workers_gone_by_ > now) record.workers_gone_in = workers_gone_by_ - now;
+  for (const auto& [id, attendee] : attendees_) {
+    record.attendees.push_back({.id = id,
+                                .node = attendee.node,
+                                .state = attendee.state,
+                                .group_rank = attendee.group_rank,
+                                .leaving = attendee.leaving,
+                                .ran = attendee.ran});
+  }
+}
+
+void Roster::Enter(Attendee& attendee, const NodeInfo& node) {
+  node_ids_.insert(node.node_id);
+  lost_.erase(node.node_id);
+  attendee.node = node;
+  attendee.state = NodeState::kJoined;
+  attendee.group_rank = -1;
+}
+
+Attendee Roster::Remove(AttendeeId agent, TimePoint gone_by) {
+  Attendee attendee = std::move(attendees_.at(agent));
+  attendees_.erase(agent);
+  node_ids_.erase(attendee.node.node_id);
+  workers_gone_by_ = std::max(workers_gone_by_, gone_by);
+  if (gone_by != TimePoint::min()) lost_.insert(attendee.node.node_id);
+  return attendee;
+}
+
+std::optional<AttendeeId> Roster::FindByRankHint(const std::optional<int>& rank_hint) const {
+  for (const auto& [agent, attendee] : attendees_) {
+    if (attendee.node.rank_hint == rank_hint) return agent;
+  }
+  return std::nullopt;
+}
+
+std::unordered_map<std::string, AttendeeId> Roster::AgentsByNode() const {
+  std::unordered_map<std::string, AttendeeId> agents;
+  for (const auto& [agent, attendee] : attendees_) agents[attendee.node.node_id] = agent;
+  return agents;
+}
+
+const Attendee* Roster::FindOutOfTouchMember() const {
+  for (const auto& [agent, attendee] : attendees_) {
+    if (attendee.out_of_touch && attendee.has_rank()) return &attendee;
+  }
+  return nullptr;
+}
+
+std::vector<NodeSnapshot> Roster::Describe(const std::vector<Placement>& members) const {
+  std::vector<NodeSnapshot> nodes;
+  for (const auto& [agent, attendee] : attendees_) {
+    nodes.push_back({attendee.node, attendee.state, attendee.group_rank,
+                     attendee.has_rank() ? members[attendee.group_rank].reason : ""});
+  }
+  std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
+    const auto place = [](const NodeSnapshot& n) { return static_cast<unsigned>(n.group_rank); };
+    return place(a) < place(b);
+  });
+  return nodes;
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,96 @@
+// The nodes of one job: who attends, what each is doing, and who was lost but may still be there.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "rendezvous/core/rank_order.h"
+#include "rendezvous/core/record.h"
+#include "rendezvous/core/snapshot.h"
+#include "rendezvous/core/types.h"
+
+namespace muster::rendezvous {
+
+// One agent's part in a job. What it is doing is `state` (snapshot.h), which the Job moves on:
+//
+//   joined --> starting --> running --> succeeded     in a round, and has a group rank
+//     ^            |           |            |
+//     |            +-----------+------------+--> stopping    the round is over: no rank any more
+//     +------------------- joins anew <------------+
+//   spare: joined when there was no place; joined once it gets one
+//
+// Three flags stand beside it, as each may be raised in any state:
+//  - leaving: it has said that it will go once its workers are gone, and gets no place any more;
+//  - out_of_touch: its connection broke, and it may yet come back;
+//  - stopped: it is known to have no workers, so it need not be told to stop them; only while the
+//    round is ended because of it.
+struct Attendee {
+  NodeInfo node;
+  NodeState state = NodeState::kJoined;
+  int group_rank = -1;  // in the current round; -1: none
+  bool leaving = false;
+  RoundNumber ran = kNoRound;  // the last round it was to start workers in
+  bool out_of_touch = false;
+  bool stopped = false;
+
+  // It is a member of the current round.
+  bool has_rank() const { return group_rank >= 0; }
+};
+
+// Part of a Job, which owns it and decides what the attendees are doing. Not thread-safe.
+class Roster {
+ public:
+  // In order of attendance.
+  using Attendees = std::map<AttendeeId, Attendee>;
+
+  Roster() = default;
+  // That of the job that was recorded, as if no time had passed since.
+  Roster(const JobRecord& record, TimePoint now);
+  // Adds what `record` is to say of it. Sessions and leases are the Coordinator's to add.
+  void Record(TimePoint now, JobRecord& record) const;
+
+  // `agent` attends from now on, if it does not yet.
+  Attendee& FindOrAdd(AttendeeId agent) { return attendees_[agent]; }
+  // It joins as `node`, which is in touch: it is not lost any more.
+  void Enter(Attendee& attendee, const NodeInfo& node);
+  // It attends no more, and is returned. It was lost if workers of it may run until `gone_by`.
+  Attendee Remove(AttendeeId agent, TimePoint gone_by);
+  // The job goes on without those that were lost: when the others leave, nobody waits for them.
+  void ForgetLost() { lost_.clear(); }
+
+  Attendees& attendees() { return attendees_; }
+  const Attendees& attendees() const { return attendees_; }
+  bool Contains(AttendeeId agent) const { return attendees_.contains(agent); }
+  Attendee& at(AttendeeId agent) { return attendees_.at(agent); }
+  const Attendee& at(AttendeeId agent) const { return attendees_.at(agent); }
+  // Nobody attends.
+  bool empty() const { return attendees_.empty(); }
+  bool HasNode(std::string_view node_id) const { return node_ids_.contains(node_id); }
+  // The first that asked for this rank.
+  std::optional<AttendeeId> FindByRankHint(const std::optional<int>& rank_hint) const;
+  std::unordered_map<std::string, AttendeeId> AgentsByNode() const;
+  // A member of the current round that is out of touch; null: none is.
+  const Attendee* FindOutOfTouchMember() const;
+
+  // Some that were lost may still be there, without whom no round has begun.
+  bool AnyLost() const { return !lost_.empty(); }
+  // When the workers of nodes that were lost are dead for certain.
+  TimePoint workers_gone_by() const { return workers_gone_by_; }
+
+  // The nodes as tools see them, by group rank, then in order of attendance. `members` are those of
+  // the current round.
+  std::vector<NodeSnapshot> Describe(const std::vector<Placement>& members) const;
+
+ private:
+  Attendees attendees_;
+  std::set<std::string, std::less<>> node_ids_;  // of attendees_, to find one among thousands
+  std::set<std::string> lost_;                   // node ids
+  TimePoint workers_gone_by_ = TimePoint::min();
+};
+
+}  // namespace muster::rendezvous
