@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/strings/str_format.h"
+#include "base/lifetime.h"
 #include "rendezvous/client/attend_stream.h"
 #include "rendezvous/client/attendance.h"
 #include "rendezvous/client/grpc_error.h"
@@ -119,11 +120,11 @@ class GrpcClient final : public RendezvousClient {
   void Act() {
     if (acting_) return;
     acting_ = true;
-    const std::weak_ptr<void> alive = alive_;
+    const base::Lifetime::Watch watch = lifetime_.watch();
     while (std::optional<Attendance::Action> action = attendance_.NextAction()) {
       std::visit([this](auto& kind) { Do(kind); }, *action);
       // The listener may have destroyed this client.
-      if (alive.expired()) return;
+      if (watch.over()) return;
     }
     acting_ = false;
     ArmTimer();
@@ -136,14 +137,13 @@ class GrpcClient final : public RendezvousClient {
     timer_.cancel();
     if (!due) return;
     timer_.expires_at(*due);
-    timer_.async_wait(
-        [this, due, alive = std::weak_ptr<void>(alive_)](const boost::system::error_code& error) {
-          // One that was queued when it was moved finds another time.
-          if (error || alive.expired() || armed_for_ != due) return;
-          armed_for_.reset();
-          attendance_.Tick(Clock::now());
-          Act();
-        });
+    timer_.async_wait(lifetime_.Guard([this, due](const boost::system::error_code& error) {
+      // One that was queued when it was moved finds another time.
+      if (error || armed_for_ != due) return;
+      armed_for_.reset();
+      attendance_.Tick(Clock::now());
+      Act();
+    }));
   }
 
   void Do(const Attendance::Connect& connect) {
@@ -213,8 +213,7 @@ class GrpcClient final : public RendezvousClient {
   std::optional<TimePoint> armed_for_;
   std::optional<Knocker> knocker_;  // until the attendance is over
   std::function<void()> left_;
-  // Expires with us: handlers that are queued then come to nothing.
-  const std::shared_ptr<void> alive_ = std::make_shared<int>();
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace

@@ -7,12 +7,11 @@
 namespace muster::rendezvous {
 
 InProcessClient::InProcessClient(boost::asio::io_context& io, Driver& driver, Listener& listener)
-    : io_(io), driver_(driver), listener_(listener), alive_(std::make_shared<int>()) {
+    : io_(io), driver_(driver), listener_(listener) {
   agent_ = driver_.Attach([this](const Directive& directive) {
     // From the loop, so that the listener is never called from inside its own call.
-    boost::asio::post(io_, [this, directive, alive = std::weak_ptr<void>(alive_)] {
-      if (!alive.expired()) listener_.OnDirective(directive);
-    });
+    boost::asio::post(io_,
+                      lifetime_.Guard([this, directive] { listener_.OnDirective(directive); }));
   });
 }
 
@@ -42,7 +41,7 @@ void InProcessClient::Leaving(const std::string& reason) {
 
 void InProcessClient::Leave(const std::string& reason, std::function<void()> left) {
   const AgentId agent = std::exchange(agent_, 0);
-  alive_.reset();
+  lifetime_.End();
   driver_.Detach(agent);
   driver_.Hear(agent, Goodbye{reason});
   boost::asio::post(io_, std::move(left));

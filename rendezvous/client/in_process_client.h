@@ -2,12 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
 #include <boost/asio/io_context.hpp>
 
+#include "base/lifetime.h"
 #include "rendezvous/client/rendezvous_client.h"
 #include "rendezvous/fronts/driver.h"
 
@@ -32,8 +32,7 @@ class InProcessClient final : public RendezvousClient {
   Driver& driver_;
   Listener& listener_;
   AgentId agent_ = 0;  // 0: has left
-  // Directives on their way find it gone and are dropped.
-  std::shared_ptr<void> alive_;
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::rendezvous

@@ -45,9 +45,7 @@ void JournalWriter::Follow() {
   if (state_ != State::kIdle || !core_.NeedsCommit()) return;
   state_ = State::kPosted;
   // After what else is due in this turn of the loop, so that one batch holds it all.
-  boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_)] {
-    if (!alive.expired()) Write();
-  });
+  boost::asio::post(io_, lifetime_.Guard([this] { Write(); }));
 }
 
 void JournalWriter::Stop() {
@@ -59,9 +57,7 @@ void JournalWriter::Write() {
   if (state_ == State::kStopped) return;
   state_ = State::kWriting;
   journal_.Commit(ToJournal(core_.BeginCommit(std::chrono::steady_clock::now())),
-                  [this, alive = std::weak_ptr<void>(alive_)](const absl::Status& status) {
-                    if (!alive.expired()) OnWritten(status);
-                  });
+                  lifetime_.Guard([this](const absl::Status& status) { OnWritten(status); }));
 }
 
 void JournalWriter::OnWritten(const absl::Status& status) {
@@ -75,9 +71,9 @@ void JournalWriter::OnWritten(const absl::Status& status) {
     if (state_ == State::kStopped) return;
     state_ = State::kResting;
     rest_.expires_after(kRest);
-    rest_.async_wait([this, alive = std::weak_ptr<void>(alive_)](auto error) {
-      if (!error && !alive.expired()) Write();
-    });
+    rest_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+      if (!error) Write();
+    }));
     return;
   }
   if (!status.ok()) return fatal_(status);

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
+#include "base/lifetime.h"
 #include "rendezvous/core/daemon_core.h"
 #include "rendezvous/journal/journal.h"
 
@@ -45,8 +45,7 @@ class JournalWriter {
 
   State state_ = State::kIdle;
   boost::asio::steady_timer rest_;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<int>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::rendezvous

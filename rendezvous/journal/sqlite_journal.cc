@@ -9,6 +9,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include "base/lifetime.h"
+
 namespace muster::rendezvous {
 namespace {
 
@@ -30,20 +32,20 @@ class SqliteJournal : public Journal {
 
   void Commit(JournalBatch batch, std::function<void(absl::Status)> done) override {
     if (std::exchange(is_busy_, true)) std::abort();
-    boost::asio::post(*thread_, [this, batch = std::move(batch), done = std::move(done),
-                                 alive = std::weak_ptr<char>(alive_),
-                                 stay = boost::asio::make_work_guard(io_)]() mutable {
-      absl::Status status = file_->Write(batch);
-      boost::asio::post(io_, [this, status = std::move(status), done = std::move(done),
-                              alive = std::move(alive)]() mutable {
-        if (alive.expired()) return;
-        is_busy_ = false;
-        done(std::move(status));
-      });
-      stay.reset();
-      // While the loop goes on; only the next batch waits for it.
-      file_->Tidy();
-    });
+    boost::asio::post(
+        *thread_, [this, batch = std::move(batch), done = std::move(done),
+                   watch = lifetime_.watch(), stay = boost::asio::make_work_guard(io_)]() mutable {
+          absl::Status status = file_->Write(batch);
+          boost::asio::post(io_, [this, status = std::move(status), done = std::move(done),
+                                  watch = std::move(watch)]() mutable {
+            if (watch.over()) return;
+            is_busy_ = false;
+            done(std::move(status));
+          });
+          stay.reset();
+          // While the loop goes on; only the next batch waits for it.
+          file_->Tidy();
+        });
   }
 
  private:
@@ -53,8 +55,7 @@ class SqliteJournal : public Journal {
   const std::unique_ptr<JournalFile> file_;
 
   bool is_busy_ = false;
-  // Gone with this object, for what it has posted to the loop.
-  const std::shared_ptr<char> alive_ = std::make_shared<char>();
+  const base::Lifetime lifetime_;
   // Last: it is waited for before what it uses goes.
   const std::unique_ptr<boost::asio::thread_pool> thread_;
 };

@@ -71,15 +71,13 @@ std::shared_ptr<void> GrpcConnections::Attend(const Peer& from) {
   if (connection->second.agents++ == 0) TakeFromIdle(connection);
   // The peer's port may have come to a newer connection by the time this one is heard to have
   // ended; that has another descriptor, or none of the agents that are counted here.
-  return {this, [this, peer, fd = connection->second.fd,
-                 alive = std::weak_ptr<void>(alive_)](GrpcConnections*) {
-            if (alive.expired()) return;
+  return {this, lifetime_.Guard([this, peer, fd = connection->second.fd](GrpcConnections*) {
             const auto found = by_peer_.find(peer);
             if (found == by_peer_.end() || found->second.fd != fd || found->second.agents == 0) {
               return;
             }
             if (--found->second.agents == 0) MakeIdle(found);
-          }};
+          })};
 }
 
 void GrpcConnections::MakeIdle(ByPeer::iterator connection) {

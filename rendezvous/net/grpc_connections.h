@@ -9,6 +9,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 
+#include "base/lifetime.h"
 #include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
@@ -65,8 +66,7 @@ class GrpcConnections {
   std::map<Turn, Endpoint> idle_;
   std::map<boost::asio::ip::address, std::set<Turn>> idle_of_;
   Turn next_turn_ = 0;
-  // What was returned by Attend() and finds it gone does nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::rendezvous

@@ -55,17 +55,17 @@ void SharedPort::OnStoreConnection(Taker take_store) {
 }
 
 void SharedPort::Accept(Door& door) {
-  door.acceptor.async_accept([this, &door, alive = std::weak_ptr<void>(alive_)](
-                                 const error_code& error, Socket connection) {
-    if (alive.expired() || error == boost::asio::error::operation_aborted) return;
-    if (error == boost::asio::error::no_descriptors || error.value() == ENFILE ||
-        error.value() == ENOMEM || error.value() == ENOBUFS) {
-      PauseAccepting(door);
-      return;
-    }
-    if (!error) Admit(std::move(connection));
-    Accept(door);
-  });
+  door.acceptor.async_accept(
+      lifetime_.Guard([this, &door](const error_code& error, Socket connection) {
+        if (error == boost::asio::error::operation_aborted) return;
+        if (error == boost::asio::error::no_descriptors || error.value() == ENFILE ||
+            error.value() == ENOMEM || error.value() == ENOBUFS) {
+          PauseAccepting(door);
+          return;
+        }
+        if (!error) Admit(std::move(connection));
+        Accept(door);
+      }));
 }
 
 // Others than connections have used up the descriptors, or the whole machine's are. The connection
@@ -76,9 +76,7 @@ void SharedPort::PauseAccepting(Door& door) {
         "no file descriptor is left for a new connection; raise `ulimit -n` of this process");
   }
   door.pause.expires_after(std::chrono::milliseconds(200));
-  door.pause.async_wait([this, &door, alive = std::weak_ptr<void>(alive_)](const error_code&) {
-    if (!alive.expired()) Accept(door);
-  });
+  door.pause.async_wait(lifetime_.Guard([this, &door](const error_code&) { Accept(door); }));
 }
 
 void SharedPort::Admit(Socket connection) {
@@ -110,13 +108,11 @@ int SharedPort::FdCap() const {
 
 void SharedPort::AwaitFirstByte(SilentMap::iterator silent) {
   silent->second.connection.async_wait(
-      Socket::wait_read,
-      [this, id = silent->first, alive = std::weak_ptr<void>(alive_)](const error_code&) {
-        if (alive.expired()) return;
+      Socket::wait_read, lifetime_.Guard([this, id = silent->first](const error_code&) {
         // It may have been handed on or dropped while this was on its way.
         const auto found = silent_.find(id);
         if (found != silent_.end() && !HandOn(found)) AwaitFirstByte(found);
-      });
+      }));
 }
 
 bool SharedPort::HandOn(SilentMap::iterator silent) {
@@ -181,12 +177,11 @@ void SharedPort::AwaitOldest() {
   if (awaits_overdue_ || silent_.empty() || take_store_) return;
   awaits_overdue_ = true;
   overdue_.expires_at(silent_.begin()->second.since + options_.handshake_timeout);
-  overdue_.async_wait([this, alive = std::weak_ptr<void>(alive_)](const error_code&) {
-    if (alive.expired()) return;
+  overdue_.async_wait(lifetime_.Guard([this](const error_code&) {
     awaits_overdue_ = false;
     if (!take_store_) DropOverdue();
     AwaitOldest();
-  });
+  }));
 }
 
 void SharedPort::DropOverdue() {
@@ -228,13 +223,11 @@ void SharedPort::Close(Socket& connection) {
 // By the count: a timer that is set anew for each connection would cost more than the connection.
 void SharedPort::AwaitEndOfFlood() {
   flood_end_.expires_after(options_.flood_pause);
-  flood_end_.async_wait(
-      [this, before = flood_, alive = std::weak_ptr<void>(alive_)](const error_code&) {
-        if (alive.expired()) return;
-        if (flood_ != before) return AwaitEndOfFlood();
-        spdlog::warn("{} connections were turned away in all, none of them for a while now",
-                     std::exchange(flood_, 0));
-      });
+  flood_end_.async_wait(lifetime_.Guard([this, before = flood_](const error_code&) {
+    if (flood_ != before) return AwaitEndOfFlood();
+    spdlog::warn("{} connections were turned away in all, none of them for a while now",
+                 std::exchange(flood_, 0));
+  }));
 }
 
 }  // namespace muster::rendezvous

@@ -16,6 +16,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "base/lifetime.h"
 #include "rendezvous/net/grpc_connections.h"
 #include "rendezvous/wire/peer.h"
 
@@ -145,8 +146,7 @@ class SharedPort {
   std::uint64_t flood_ = 0;
   boost::asio::steady_timer flood_end_;
   bool told_of_pause_ = false;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::rendezvous

@@ -41,12 +41,10 @@ void HealthCheck::Start(DoneCallback on_done) {
                                      [this](const TimedCommandResult& result) { OnEnd(result); });
   if (!started.ok()) {
     const std::string why = absl::StrCat("could not be started: ", started.status().message());
-    boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_),
-                            status = HealthUnknown(options_.command, why)] {
-      if (alive.expired()) return;
+    boost::asio::post(io_, lifetime_.Guard([this, status = HealthUnknown(options_.command, why)] {
       const DoneCallback told = std::move(on_done_);
       told(status);
-    });
+    }));
     return;
   }
   command_ = *std::move(started);

@@ -11,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/status/status.h"
+#include "base/lifetime.h"
 #include "worker/process/timed_command.h"
 #include "worker/tree/orphan_guard.h"
 
@@ -60,8 +61,7 @@ class HealthCheck {
   std::string output_;
   std::optional<OrphanGuard> guard_;
   std::unique_ptr<TimedCommand> command_;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

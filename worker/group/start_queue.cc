@@ -33,10 +33,9 @@ void StartQueue::StartRest(std::size_t tries) {
       return;
     }
     retry_.expires_after(kForkPauses[tries]);
-    retry_.async_wait(
-        [this, tries, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-          if (!alive.expired() && !error && !waiting_.empty()) StartRest(tries + 1);
-        });
+    retry_.async_wait(lifetime_.Guard([this, tries](boost::system::error_code error) {
+      if (!error && !waiting_.empty()) StartRest(tries + 1);
+    }));
     return;
   }
   Post(callbacks_.on_over);
@@ -50,9 +49,7 @@ void StartQueue::Drop() {
 }
 
 void StartQueue::Post(std::function<void()> call) {
-  boost::asio::post(io_, [alive = std::weak_ptr<void>(alive_), call = std::move(call)] {
-    if (!alive.expired()) call();
-  });
+  boost::asio::post(io_, lifetime_.Guard(std::move(call)));
 }
 
 }  // namespace muster::worker

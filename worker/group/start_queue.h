@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -12,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
+#include "base/lifetime.h"
 #include "worker/worker_spec.h"
 
 namespace muster::worker {
@@ -51,8 +51,7 @@ class StartQueue {
   // In reverse order.
   std::vector<WorkerSpec> waiting_;
   boost::asio::steady_timer retry_;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

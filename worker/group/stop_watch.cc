@@ -38,17 +38,16 @@ void StopWatch::Remove(pid_t child) {
 }
 
 void StopWatch::AwaitNews() {
-  child_news_.async_wait(
-      [this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error, int) {
-        if (alive.expired() || error) return;
-        AwaitNews();
-        if (!AnyoneStoppedOrWentOn()) return;
-        // A copy, as callbacks may add and remove children.
-        const std::set<pid_t> children = watched_;
-        for (const pid_t child : children) {
-          if (!Look(child)) return;
-        }
-      });
+  child_news_.async_wait(lifetime_.Guard([this](boost::system::error_code error, int) {
+    if (error) return;
+    AwaitNews();
+    if (!AnyoneStoppedOrWentOn()) return;
+    // A copy, as callbacks may add and remove children.
+    const std::set<pid_t> children = watched_;
+    for (const pid_t child : children) {
+      if (!Look(child)) return;
+    }
+  }));
 }
 
 bool StopWatch::Look(pid_t child) {
@@ -58,7 +57,7 @@ bool StopWatch::Look(pid_t child) {
       news.si_pid != child) {
     return true;
   }
-  const std::weak_ptr<void> alive = alive_;
+  const base::Lifetime::Watch watch = lifetime_.watch();
   if (news.si_code == CLD_STOPPED) {
     if (stopped_.insert(child).second) {
       // A copy, as the callback may destroy the watch.
@@ -69,7 +68,7 @@ bool StopWatch::Look(pid_t child) {
     const auto on_continued = callbacks_.on_continued;
     if (on_continued) on_continued(child);
   }
-  return !alive.expired();
+  return !watch.over();
 }
 
 }  // namespace muster::worker

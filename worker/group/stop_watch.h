@@ -5,11 +5,12 @@
 #include <sys/types.h>
 
 #include <functional>
-#include <memory>
 #include <set>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+
+#include "base/lifetime.h"
 
 namespace muster::worker {
 
@@ -50,8 +51,7 @@ class StopWatch {
   std::set<pid_t> watched_;
   std::set<pid_t> stopped_;
   boost::asio::signal_set child_news_;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

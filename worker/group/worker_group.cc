@@ -61,8 +61,7 @@ WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options
                        [this](const WorkerSpec& spec, const absl::Status& status) {
                          start_failure_ = CouldNotBeStarted(spec, status);
                          Do(life_.StartFailed());
-                       }}),
-      alive_(std::make_shared<char>()) {}
+                       }}) {}
 
 WorkerGroup::~WorkerGroup() {
   if (!tree_.has_value()) return;
@@ -119,10 +118,9 @@ void WorkerGroup::StartGuard(std::size_t capacity) {
     tree_->AddStranger(guard_->pid());
     return;
   }
-  boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_),
-                          why = std::string(guard.status().message())] {
-    if (!alive.expired()) Warn("processes that workers start would outlive a killed agent: " + why);
-  });
+  boost::asio::post(io_, lifetime_.Guard([this, why = std::string(guard.status().message())] {
+    Warn("processes that workers start would outlive a killed agent: " + why);
+  }));
 }
 
 absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
@@ -206,10 +204,10 @@ void WorkerGroup::Stop(const StopLadder& ladder) {
 }
 
 void WorkerGroup::Do(const GroupActions& actions) {
-  const std::weak_ptr<void> alive = alive_;
+  const base::Lifetime::Watch watch = lifetime_.watch();
   for (const GroupAction& action : actions) {
     std::visit([this](const auto& kind) { Do(kind); }, action);
-    if (alive.expired()) return;
+    if (watch.over()) return;
   }
   AwaitDeadline();
 }
@@ -222,11 +220,11 @@ void WorkerGroup::AwaitDeadline() {
     return;
   }
   timer_.expires_at(*awaited_);
-  timer_.async_wait([this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-    if (alive.expired() || error) return;
+  timer_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+    if (error) return;
     awaited_.reset();
     Do(life_.Tick(std::chrono::steady_clock::now()));
-  });
+  }));
 }
 
 void WorkerGroup::Do(const TellStarted&) {

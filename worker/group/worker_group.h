@@ -25,6 +25,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
+#include "base/lifetime.h"
 #include "worker/exit_status.h"
 #include "worker/failure_record.h"
 #include "worker/group/group_life.h"
@@ -200,8 +201,7 @@ class WorkerGroup {
   // When the guard is to kill the workers (SetDeadline).
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_;
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

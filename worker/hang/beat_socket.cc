@@ -95,13 +95,14 @@ BeatSocket::~BeatSocket() {
 }
 
 void BeatSocket::AwaitBeats() {
-  socket_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                     [this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-                       if (alive.expired() || error) return;
-                       for (int i = 0; i < kBatch && ReceiveOne(); ++i) {
-                       }
-                       if (!alive.expired()) AwaitBeats();
-                     });
+  socket_.async_wait(
+      boost::asio::posix::stream_descriptor::wait_read,
+      lifetime_.Guard([this, watch = lifetime_.watch()](boost::system::error_code error) {
+        if (error) return;
+        for (int i = 0; i < kBatch && ReceiveOne(); ++i) {
+        }
+        if (!watch.over()) AwaitBeats();
+      }));
 }
 
 void BeatSocket::Drain() {
@@ -130,7 +131,7 @@ bool BeatSocket::ReceiveOne() {
       (message.msg_flags & MSG_TRUNC) != 0
           ? std::nullopt
           : ParseBeat(std::string_view(text, static_cast<std::size_t>(count)));
-  const std::weak_ptr<void> alive = alive_;
+  const base::Lifetime::Watch watch = lifetime_.watch();
   if (!beat.has_value()) {
     OnMalformed(sender->pid);
   } else if (callbacks_.on_beat) {
@@ -138,7 +139,7 @@ bool BeatSocket::ReceiveOne() {
     const auto on_beat = callbacks_.on_beat;
     on_beat(beat->rank, beat->step, sender->pid);
   }
-  return !alive.expired();
+  return !watch.over();
 }
 
 void BeatSocket::OnMalformed(pid_t pid) {

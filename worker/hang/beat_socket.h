@@ -19,6 +19,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "absl/status/statusor.h"
+#include "base/lifetime.h"
 #include "worker/process/unique_fd.h"
 
 namespace muster::worker {
@@ -73,8 +74,7 @@ class BeatSocket {
   boost::asio::posix::stream_descriptor socket_;
   std::size_t malformed_ = 0;
   std::size_t foreign_ = 0;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

@@ -58,9 +58,7 @@ EvidenceRun::EvidenceRun(boost::asio::io_context& io, EvidenceOptions options,
       end_(Clock::now() + options_.total_limit),
       on_done_(std::move(on_done)) {
   for (const EvidenceTarget& target : targets) ReadProcesses(target);
-  boost::asio::post(io_, [this, alive = std::weak_ptr<void>(alive_)] {
-    if (!alive.expired()) GoOn();
-  });
+  boost::asio::post(io_, lifetime_.Guard([this] { GoOn(); }));
 }
 
 EvidenceRun::~EvidenceRun() = default;

@@ -19,6 +19,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "base/lifetime.h"
 #include "worker/hang/stack_command.h"
 #include "worker/process/timed_command.h"
 
@@ -104,8 +105,7 @@ class EvidenceRun {
   const std::chrono::steady_clock::time_point end_;
   DoneCallback on_done_;
   std::vector<std::unique_ptr<Job>> jobs_;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

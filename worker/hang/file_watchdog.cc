@@ -78,11 +78,11 @@ void FileWatchdog::Clear() {
 
 void FileWatchdog::AwaitRequests() {
   fifo_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                   [this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-                     if (alive.expired() || error || !ReadRequests()) return;
+                   lifetime_.Guard([this](boost::system::error_code error) {
+                     if (error || !ReadRequests()) return;
                      AwaitNextDeadline();
                      AwaitRequests();
-                   });
+                   }));
 }
 
 bool FileWatchdog::ReadRequests() {
@@ -136,9 +136,9 @@ void FileWatchdog::AwaitNextDeadline() {
       timers_.begin(), timers_.end(),
       [](const auto& a, const auto& b) { return a.second.deadline < b.second.deadline; });
   next_.expires_at(earliest->second.deadline);
-  next_.async_wait([this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-    if (!alive.expired() && !error) OnDeadline();
-  });
+  next_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+    if (!error) OnDeadline();
+  }));
 }
 
 void FileWatchdog::OnDeadline() {
@@ -164,9 +164,9 @@ void FileWatchdog::OnDeadline() {
   std::erase_if(timers_, [&](const auto& entry) { return overdue.contains(entry.first.first); });
   AwaitNextDeadline();
   const auto on_expired = callbacks_.on_expired;
-  const std::weak_ptr<void> alive = alive_;
+  const base::Lifetime::Watch watch = lifetime_.watch();
   for (const auto& [pid, expired] : overdue) {
-    if (alive.expired()) return;
+    if (watch.over()) return;
     if (on_expired) on_expired(pid, expired.first, expired.second.signal);
   }
 }

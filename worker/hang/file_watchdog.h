@@ -22,6 +22,7 @@
 #include <boost/asio/system_timer.hpp>
 
 #include "absl/status/statusor.h"
+#include "base/lifetime.h"
 #include "worker/hang/timer_request.h"
 #include "worker/process/unique_fd.h"
 
@@ -86,8 +87,7 @@ class FileWatchdog {
   bool skipping_ = false;
   std::map<std::pair<pid_t, std::string>, Timer> timers_;
   std::size_t malformed_lines_ = 0;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

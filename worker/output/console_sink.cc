@@ -165,9 +165,9 @@ void ConsoleSink::AwaitWritable() {
   using boost::asio::posix::stream_descriptor;
   const auto ready =
       kind_ == Kind::kOwn ? stream_descriptor::wait_write : stream_descriptor::wait_read;
-  watch_->async_wait(ready, [this, alive = std::weak_ptr<void>(alive_)](auto error) {
-    if (!alive.expired() && !error) OnWritable();
-  });
+  watch_->async_wait(ready, lifetime_.Guard([this](boost::system::error_code error) {
+    if (!error) OnWritable();
+  }));
 }
 
 void ConsoleSink::OnWritable() {

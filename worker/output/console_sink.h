@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 
+#include "base/lifetime.h"
 #include "worker/process/unique_fd.h"
 
 namespace muster::worker {
@@ -102,8 +102,7 @@ class ConsoleSink {
   std::vector<std::function<void()>> waiting_;
   std::uint64_t dropped_bytes_ = 0;
   bool warned_ = false;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

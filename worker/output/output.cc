@@ -126,11 +126,10 @@ std::uint64_t Output::dropped_bytes() const {
 }
 
 void Output::AwaitReadable() {
-  our_end_->async_wait(
-      boost::asio::posix::stream_descriptor::wait_read,
-      [this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-        if (!alive.expired() && !error && our_end_.has_value()) OnReadable();
-      });
+  our_end_->async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                       lifetime_.Guard([this](boost::system::error_code error) {
+                         if (!error && our_end_.has_value()) OnReadable();
+                       }));
 }
 
 void Output::OnReadable() {
@@ -138,9 +137,9 @@ void Output::OnReadable() {
   if (ReadOnce(&limit) == ReadResult::kEnd) return Close();
   ConsoleSink& sink = console_.sink(kind_);
   if (!spec_.to_console || sink.HasRoom()) return AwaitReadable();
-  sink.WhenRoom([this, alive = std::weak_ptr<void>(alive_)] {
-    if (!alive.expired() && our_end_.has_value()) AwaitReadable();
-  });
+  sink.WhenRoom(lifetime_.Guard([this] {
+    if (our_end_.has_value()) AwaitReadable();
+  }));
 }
 
 Output::ReadResult Output::ReadOnce(std::size_t* limit) {

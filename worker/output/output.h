@@ -16,6 +16,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "absl/status/statusor.h"
+#include "base/lifetime.h"
 #include "worker/output/console.h"
 #include "worker/output/line_prefixer.h"
 #include "worker/output/log_file.h"
@@ -104,8 +105,7 @@ class Output {
   std::optional<LinePrefixer> filter_;
   TailBuffer tail_;
   std::optional<std::chrono::steady_clock::time_point> last_output_;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

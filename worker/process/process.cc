@@ -39,14 +39,14 @@ void Process::SignalGroup(int signal) {
 
 void Process::Abandon() {
   running_ = false;
-  alive_.reset();
+  lifetime_.End();
 }
 
 void Process::WatchExit() {
   pidfd_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                    [this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-                      if (!alive.expired() && !error) OnPidfdReadable();
-                    });
+                    lifetime_.Guard([this](boost::system::error_code error) {
+                      if (!error) OnPidfdReadable();
+                    }));
 }
 
 bool Process::HasEnded() {
@@ -79,9 +79,9 @@ void Process::OnPidfdReadable() {
     // status is not ours. Nothing tells when that happens, hence the only retry by time in this
     // folder.
     retry_.expires_after(kRetry);
-    retry_.async_wait([this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-      if (!alive.expired() && !error) OnPidfdReadable();
-    });
+    retry_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+      if (!error) OnPidfdReadable();
+    }));
     return;
   }
   const ExitCallback on_exit = std::move(on_exit_);

@@ -4,13 +4,13 @@
 #include <sys/types.h>
 
 #include <functional>
-#include <memory>
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "base/lifetime.h"
 #include "worker/exit_status.h"
 #include "worker/process/spawn.h"
 
@@ -55,8 +55,7 @@ class Process {
   boost::asio::posix::stream_descriptor pidfd_;
   boost::asio::steady_timer retry_;
   bool running_ = true;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

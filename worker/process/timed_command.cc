@@ -71,9 +71,9 @@ absl::Status TimedCommand::Spawn(boost::asio::io_context& io) {
 
 void TimedCommand::AwaitOutput() {
   output_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
-                     [this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-                       if (!alive.expired() && !error && ReadOutput()) AwaitOutput();
-                     });
+                     lifetime_.Guard([this](boost::system::error_code error) {
+                       if (!error && ReadOutput()) AwaitOutput();
+                     }));
 }
 
 bool TimedCommand::ReadOutput() {
@@ -89,9 +89,9 @@ bool TimedCommand::ReadOutput() {
 
 void TimedCommand::AwaitLimit(std::chrono::milliseconds limit) {
   timer_.expires_after(limit);
-  timer_.async_wait([this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error) {
-    if (!alive.expired() && !error) OnLimit();
-  });
+  timer_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+    if (!error) OnLimit();
+  }));
 }
 
 void TimedCommand::OnLimit() {

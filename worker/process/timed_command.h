@@ -15,6 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/statusor.h"
+#include "base/lifetime.h"
 #include "worker/process/process.h"
 #include "worker/process/timed_result.h"
 
@@ -67,8 +68,7 @@ class TimedCommand {
   boost::asio::steady_timer timer_;
   TimedCommandResult result_;
   std::unique_ptr<Process> process_;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker

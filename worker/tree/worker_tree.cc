@@ -184,15 +184,14 @@ bool WorkerTree::ReapBehindStrangers() {
 }
 
 void WorkerTree::AwaitChild() {
-  child_ended_.async_wait(
-      [this, alive = std::weak_ptr<void>(alive_)](boost::system::error_code error, int) {
-        if (alive.expired() || error) return;
-        AwaitChild();
-        if (!ReapOrphans()) return;
-        // A copy, as the callback may destroy the tree.
-        const auto on_orphan = on_orphan_;
-        on_orphan();
-      });
+  child_ended_.async_wait(lifetime_.Guard([this](boost::system::error_code error, int) {
+    if (error) return;
+    AwaitChild();
+    if (!ReapOrphans()) return;
+    // A copy, as the callback may destroy the tree.
+    const auto on_orphan = on_orphan_;
+    on_orphan();
+  }));
 }
 
 }  // namespace muster::worker

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -17,6 +16,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 
+#include "base/lifetime.h"
 #include "worker/process/process_info.h"
 
 namespace muster::worker {
@@ -80,8 +80,7 @@ class WorkerTree {
   std::set<std::pair<pid_t, std::uint64_t>> strangers_;
   std::set<pid_t> workers_;
   boost::asio::signal_set child_ended_;
-  // Handlers that find it gone do nothing.
-  std::shared_ptr<void> alive_ = std::make_shared<char>();
+  base::Lifetime lifetime_;
 };
 
 }  // namespace muster::worker
