@@ -4,14 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::launcher {
 namespace {
@@ -43,8 +42,8 @@ absl::StatusOr<std::unique_ptr<HangMonitor>> HangMonitor::Open(boost::asio::io_c
       temp_dir.size() + name.size() + kSocketName.size() < sizeof(sockaddr_un::sun_path);
   std::string directory = absl::StrCat(fits ? temp_dir : "/tmp", name);
   if (mkdtemp(directory.data()) == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("make a directory for the beats' socket, ",
-                                                      directory, ": ", std::strerror(errno)));
+    return base::SystemFailure(absl::StatusCode::kFailedPrecondition,
+                               "make a directory for the beats' socket,", directory);
   }
   std::unique_ptr<HangMonitor> monitor(
       new HangMonitor(io, policy, directory, std::move(callbacks)));

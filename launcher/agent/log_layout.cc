@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 #include "base/random_name.h"
 
 namespace muster::launcher {
@@ -18,8 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 absl::Status CannotMake(const std::string& directory, const std::error_code& cause) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot create log directory ", directory, ": ", cause.message()));
+  return base::Failure(absl::StatusCode::kFailedPrecondition, "cannot create log directory",
+                       directory, cause.message());
 }
 
 // What mkdir says: success, or the cause. For this user only: workers print secrets.

@@ -2,11 +2,10 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "absl/time/time.h"
+#include "base/failure.h"
 #include "launcher/agent/log_layout.h"
 #include "launcher/environment.h"
 #include "launcher/registry/run_registry.h"
@@ -32,7 +31,7 @@ int Print(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
     return kExitSuccess;
   }
-  std::fprintf(stderr, "muster ps: write stdout: %s\n", std::strerror(errno));
+  std::fprintf(stderr, "muster ps: write stdout: %s\n", base::SystemCause().c_str());
   return kExitNodeFailed;
 }
 

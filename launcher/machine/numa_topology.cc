@@ -1,8 +1,6 @@
 #include "launcher/machine/numa_topology.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -16,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/failure.h"
 
 namespace muster::launcher {
 namespace {
@@ -33,9 +32,12 @@ std::optional<std::string> ReadText(const std::string& path) {
 
 absl::StatusOr<CpuList> ReadCpuList(const std::string& path) {
   const auto text = ReadText(path);
-  if (!text) return absl::NotFoundError(absl::StrCat("read ", path, ": ", std::strerror(errno)));
+  if (!text) return base::SystemFailure(absl::StatusCode::kNotFound, "read", path);
   auto cpus = ParseCpuList(*text);
-  if (!cpus) return absl::InternalError(absl::StrCat("read ", path, ": not a CPU list: ", *text));
+  if (!cpus) {
+    return base::Failure(absl::StatusCode::kInternal, "read", path,
+                         absl::StrCat("not a CPU list: ", *text));
+  }
   return *std::move(cpus);
 }
 
@@ -116,7 +118,7 @@ absl::StatusOr<NumaTopology> ReadNumaTopology(const std::string& sys) {
 absl::StatusOr<int> NumaNodeOfPciDevice(const std::string& pci_bus_id, const std::string& sys) {
   const std::string path = absl::StrCat(sys, "/bus/pci/devices/", pci_bus_id, "/numa_node");
   const auto text = ReadText(path);
-  if (!text) return absl::NotFoundError(absl::StrCat("read ", path, ": ", std::strerror(errno)));
+  if (!text) return base::SystemFailure(absl::StatusCode::kNotFound, "read", path);
   int node = 0;
   if (!absl::SimpleAtoi(*text, &node)) {
     return absl::InternalError(absl::StrCat("read ", path, ": not a NUMA node: ", *text));

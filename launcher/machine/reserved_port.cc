@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::launcher {
 namespace {
@@ -40,8 +40,8 @@ std::uint16_t BoundPort(int fd) {
 }  // namespace
 
 absl::StatusOr<ReservedPort> ReservedPort::Hold(std::uint16_t port) {
-  const std::string attempt = port == 0 ? "find a free port for the workers: "
-                                        : absl::StrCat("hold port ", port, " for the workers: ");
+  const std::string attempt = port == 0 ? "find a free port for the workers"
+                                        : absl::StrCat("hold port ", port, " for the workers");
   // IPv6 without V6ONLY holds the port for IPv4, too; a kernel without IPv6 has only the latter.
   for (const int family : {AF_INET6, AF_INET}) {
     const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -50,10 +50,11 @@ absl::StatusOr<ReservedPort> ReservedPort::Hold(std::uint16_t port) {
     const int error = errno;
     close(fd);
     if (error != EADDRNOTAVAIL && error != EAFNOSUPPORT) {
-      return absl::UnavailableError(attempt + std::strerror(error));
+      return base::SystemFailure(absl::StatusCode::kUnavailable, attempt, "", error);
     }
   }
-  return absl::UnavailableError(attempt + "this machine has neither IPv6 nor IPv4");
+  return base::Failure(absl::StatusCode::kUnavailable, attempt, "",
+                       "this machine has neither IPv6 nor IPv4");
 }
 
 ReservedPort::~ReservedPort() {

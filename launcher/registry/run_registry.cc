@@ -17,6 +17,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 #include "base/random_name.h"
 #include "worker/process/unique_fd.h"
 
@@ -31,19 +32,16 @@ constexpr char kNewSuffix[] = ".tmp";
 // Far above what a run writes; a larger file is not ours.
 constexpr off_t kMaxBytes = 1 << 20;
 
-absl::Status Failure(const std::string& attempt) {
-  return absl::InternalError(absl::StrCat(attempt, ": ", std::strerror(errno)));
-}
-
 // Ours alone, and what it says it is. NotFound when there is nothing of that name.
 absl::Status CheckDir(const std::string& dir) {
   struct stat info = {};
   if (lstat(dir.c_str(), &info) != 0) {
-    const absl::Status failure = Failure(absl::StrCat("look at ", dir));
-    return errno == ENOENT ? absl::NotFoundError(failure.message()) : failure;
+    return base::SystemFailure(
+        errno == ENOENT ? absl::StatusCode::kNotFound : absl::StatusCode::kInternal, "look at",
+        dir);
   }
   const auto refuse = [&dir](const char* why) {
-    return absl::PermissionDeniedError(absl::StrCat("use ", dir, ": ", why));
+    return base::Failure(absl::StatusCode::kPermissionDenied, "use", dir, why);
   };
   if (S_ISLNK(info.st_mode)) return refuse("it is a symbolic link");
   if (!S_ISDIR(info.st_mode)) return refuse("it is no directory");
@@ -53,7 +51,9 @@ absl::Status CheckDir(const std::string& dir) {
 }
 
 absl::Status MakeDir(const std::string& dir) {
-  if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) return Failure(absl::StrCat("make ", dir));
+  if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
+    return base::SystemFailure(absl::StatusCode::kInternal, "make", dir);
+  }
   return CheckDir(dir);
 }
 
@@ -61,7 +61,7 @@ absl::Status WriteAll(int fd, const std::string& text, const std::string& path) 
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t written = write(fd, text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Failure(absl::StrCat("write ", path));
+    if (written < 0) return base::SystemFailure(absl::StatusCode::kInternal, "write", path);
     done += static_cast<std::size_t>(written);
   }
   return absl::OkStatus();
@@ -94,7 +94,7 @@ void Look(const std::string& base, RunList& list) {
     struct stat info = {};
     if (file.get() < 0 && errno == ENOENT) return;
     if (file.get() < 0 || fstat(file.get(), &info) != 0) {
-      list.warnings.push_back(absl::StrCat("read ", path, ": ", std::strerror(errno)));
+      list.warnings.push_back(absl::StrCat("read ", path, ": ", base::SystemCause()));
       return;
     }
     if (!S_ISREG(info.st_mode) || info.st_size > kMaxBytes) {
@@ -181,12 +181,15 @@ absl::Status RunRegistration::Write(const RunInfo& info) {
   const std::string path = base_ + kSuffix;
   const std::string new_path = base_ + kNewSuffix;
   UniqueFd file(open(new_path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.get() < 0) return Failure(absl::StrCat("make ", new_path));
+  if (file.get() < 0) return base::SystemFailure(absl::StatusCode::kInternal, "make", new_path);
   absl::Status status;
-  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) status = Failure(absl::StrCat("lock ", new_path));
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    status = base::SystemFailure(absl::StatusCode::kInternal, "lock", new_path);
+  }
   status.Update(WriteAll(file.get(), WriteRunInfo(info), new_path));
   if (status.ok() && rename(new_path.c_str(), path.c_str()) != 0) {
-    status = Failure(absl::StrCat("rename ", new_path, " to ", path));
+    status = base::SystemFailure(absl::StatusCode::kInternal, "rename",
+                                 absl::StrCat(new_path, " to ", path));
   }
   if (!status.ok()) {
     unlink(new_path.c_str());

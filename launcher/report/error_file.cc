@@ -1,6 +1,5 @@
 #include "launcher/report/error_file.h"
 
-#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::launcher {
 namespace {
@@ -88,9 +88,8 @@ absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFai
   file << root.dump(-1, ' ', false, json::error_handler_t::replace);
   file.close();
   if (file) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("write the root cause to ", path,
-                   " (TORCHELASTIC_ERROR_FILE): ", std::generic_category().message(errno)));
+  return base::SystemFailure(absl::StatusCode::kUnavailable, "write the root cause to",
+                             path + " (TORCHELASTIC_ERROR_FILE)");
 }
 
 }  // namespace muster::launcher

@@ -3,14 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/failure.h"
 
 namespace muster::launcher {
 namespace {
@@ -89,8 +86,7 @@ absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path
   worker::UniqueFd file(
       open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
   if (!file.valid()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("open the event log ", path, ": ", std::strerror(errno)));
+    return base::SystemFailure(absl::StatusCode::kFailedPrecondition, "open the event log", path);
   }
   return std::unique_ptr<EventLog>(new EventLog(std::move(file), std::move(job), std::move(node)));
 }

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -37,19 +37,19 @@ TcpStoreOptions Consistent(TcpStoreOptions options) {
 // The address family of a socket that listens, or what is wrong with it.
 absl::StatusOr<int> FamilyOfListener(int fd) {
   const auto failed = [fd](absl::string_view why) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("serve the store on file descriptor ", fd, ": ", why));
+    return base::Failure(absl::StatusCode::kInvalidArgument, "serve the store on file descriptor",
+                         absl::StrCat(fd), why);
   };
   int listens = 0;
   socklen_t size = sizeof listens;
   if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0) {
-    return failed(std::strerror(errno));
+    return failed(base::SystemCause());
   }
   if (listens == 0) return failed("the socket does not listen");
   sockaddr_storage address{};
   size = sizeof address;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return failed(std::strerror(errno));
+    return failed(base::SystemCause());
   }
   if (address.ss_family != AF_INET && address.ss_family != AF_INET6) {
     return failed("the socket is not one of TCP");
@@ -166,7 +166,7 @@ void TcpStoreServer::AcceptSome(const std::shared_ptr<Listener>& listener) {
 void TcpStoreServer::WaitForFiles(int error) {
   if (!out_of_files_) {
     spdlog::warn("store: accept a connection: {}; it waits until another closes",
-                 std::strerror(error));
+                 base::SystemCause(error));
   }
   out_of_files_ = true;
   retry_.expires_after(kRetryAfter);

@@ -3,9 +3,9 @@
 #include <sqlite3.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::rendezvous {
 
@@ -137,7 +137,7 @@ absl::Status Database::Failure(const char* attempt, int code) const {
   std::string sentence = absl::StrCat(attempt, " ", path_, ": ");
   // A quota is reported as an error of writing.
   if (primary == SQLITE_FULL || (code == SQLITE_IOERR_WRITE && system == EDQUOT)) {
-    absl::StrAppend(&sentence, std::strerror(primary == SQLITE_FULL ? ENOSPC : EDQUOT));
+    absl::StrAppend(&sentence, base::SystemCause(primary == SQLITE_FULL ? ENOSPC : EDQUOT));
     return absl::ResourceExhaustedError(sentence);
   }
   absl::StrAppend(&sentence, sqlite3_errmsg(handle_.get()));
@@ -145,7 +145,7 @@ absl::Status Database::Failure(const char* attempt, int code) const {
   if (code == SQLITE_CANTOPEN_SYMLINK) absl::StrAppend(&sentence, " (it is a symbolic link)");
   if (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN) {
     if (code == SQLITE_IOERR_FSYNC) absl::StrAppend(&sentence, " in fsync");
-    if (system != 0) absl::StrAppend(&sentence, " (", std::strerror(system), ")");
+    if (system != 0) absl::StrAppend(&sentence, " (", base::SystemCause(system), ")");
   }
   return absl::InternalError(sentence);
 }

@@ -5,19 +5,20 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 #include "rendezvous/journal/wal_check.h"
 
 namespace muster::rendezvous {
 namespace {
 
 absl::Status FileFailure(const char* attempt, const std::string& path) {
-  const std::string sentence = absl::StrCat(attempt, " ", path, ": ", std::strerror(errno));
-  return errno == ENOSPC || errno == EDQUOT ? absl::ResourceExhaustedError(sentence)
-                                            : absl::FailedPreconditionError(sentence);
+  const bool full = errno == ENOSPC || errno == EDQUOT;
+  return base::SystemFailure(
+      full ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kFailedPrecondition, attempt,
+      path);
 }
 
 // Makes the file under another name first: a journal.db that is not whole is always a damaged one,

@@ -12,17 +12,16 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::rendezvous {
 namespace {
 
 absl::Status Failure(const char* attempt, const std::string& path) {
-  const char* cause = errno == ELOOP ? "it is a symbolic link" : std::strerror(errno);
-  return absl::FailedPreconditionError(absl::StrCat(attempt, " ", path, ": ", cause));
+  return base::Failure(absl::StatusCode::kFailedPrecondition, attempt, path, base::OpenCause());
 }
 
 absl::Status SyncDirectory(const std::string& path) {

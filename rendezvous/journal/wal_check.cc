@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -253,8 +253,7 @@ absl::StatusOr<WalCheck> CheckWalFile(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     if (errno == ENOENT) return WalCheck{};
-    const char* cause = errno == ELOOP ? "it is a symbolic link" : std::strerror(errno);
-    return absl::FailedPreconditionError(absl::StrCat("open ", path, ": ", cause));
+    return base::Failure(absl::StatusCode::kFailedPrecondition, "open", path, base::OpenCause());
   }
   const WalReader read = [fd](std::uint64_t offset, std::size_t size, unsigned char* into) {
     while (size > 0) {
@@ -268,10 +267,10 @@ absl::StatusOr<WalCheck> CheckWalFile(const std::string& path) {
     return true;
   };
   struct stat info;
-  absl::StatusOr<WalCheck> check = ::fstat(fd, &info) != 0
-                                       ? absl::FailedPreconditionError(absl::StrCat(
-                                             "look at ", path, ": ", std::strerror(errno)))
-                                       : CheckWal(read, static_cast<std::uint64_t>(info.st_size));
+  absl::StatusOr<WalCheck> check =
+      ::fstat(fd, &info) != 0
+          ? base::SystemFailure(absl::StatusCode::kFailedPrecondition, "look at", path)
+          : CheckWal(read, static_cast<std::uint64_t>(info.st_size));
   ::close(fd);
   return check;
 }

@@ -22,7 +22,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
+#include "base/failure.h"
 #include "rendezvous/keeper/keeper_policy.h"
 #include "rendezvous/keeper/kept_daemon.h"
 #include "rendezvous/keeper/knock_desk.h"
@@ -54,7 +54,7 @@ class Program {
   void TakeNew() {
     const int taken = open(path_.c_str(), O_PATH | O_CLOEXEC);
     if (taken < 0) {
-      spdlog::warn("open {}: {}; going on with the program as it was", path_, std::strerror(errno));
+      spdlog::warn("open {}: {}; going on with the program as it was", path_, base::SystemCause());
       return;
     }
     close(std::exchange(fd_, taken));
@@ -229,13 +229,12 @@ class Keeper {
     close(*daemons_end);
     if (pid < 0) {
       control_.Close();
-      return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(error)));
+      return base::SystemFailure(absl::StatusCode::kUnavailable, "fork", "", error);
     }
     daemon_ = pid;
     daemon_end_ = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (daemon_end_ >= 0) return absl::OkStatus();
-    const absl::Status blind =
-        absl::UnavailableError(absl::StrCat("pidfd_open: ", std::strerror(errno)));
+    const absl::Status blind = base::SystemFailure(absl::StatusCode::kUnavailable, "pidfd_open");
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
     daemon_ = -1;

@@ -9,7 +9,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/failure.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -91,7 +91,7 @@ absl::StatusOr<int> DaemonControl::Open(const KeptThings& things) {
   Close();
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
-    return absl::UnavailableError(absl::StrCat("make a socket pair: ", std::strerror(errno)));
+    return base::SystemFailure(absl::StatusCode::kUnavailable, "make a socket pair");
   }
   fd_ = ends[0];
   Send(fd_, std::string(things.key.begin(), things.key.end()) + things.state_path);

@@ -11,12 +11,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <ctime>
 #include <new>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "base/failure.h"
 #include "rendezvous/keeper/descriptors.h"
 #include "rendezvous/keeper/knock_desk.h"
 
@@ -93,7 +92,7 @@ absl::StatusOr<LastWord> LastWord::Start(std::span<const int> sockets, const Kno
   void* const memory = mmap(nullptr, sizeof(std::atomic<std::uint32_t>), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    return absl::UnavailableError(absl::StrCat("mmap: ", std::strerror(errno)));
+    return base::SystemFailure(absl::StatusCode::kUnavailable, "mmap");
   }
   auto* const attending = new (memory) std::atomic<std::uint32_t>(0);
 
@@ -110,7 +109,7 @@ absl::StatusOr<LastWord> LastWord::Start(std::span<const int> sockets, const Kno
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {
     munmap(memory, sizeof *attending);
-    return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(error)));
+    return base::SystemFailure(absl::StatusCode::kUnavailable, "fork", "", error);
   }
   return LastWord(pid, attending);
 }

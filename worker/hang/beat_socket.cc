@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 #include "worker/hang/beat.h"
 
 namespace muster::worker {
@@ -20,16 +21,16 @@ constexpr int kBatch = 64;
 // Before a judgement; more than a queue holds on any machine that we know.
 constexpr int kDrain = 1024;
 
-absl::Status Failed(const std::string& path, const char* cause) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("make the socket for beats ", path, ": ", cause));
+absl::Status Failed(const std::string& path, const std::string& cause) {
+  return base::Failure(absl::StatusCode::kFailedPrecondition, "make the socket for beats", path,
+                       cause);
 }
 
 // Whoever may enter the directory could put a socket of his own in place of ours.
 absl::Status CheckDirectory(const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path();
   struct stat info;
-  if (::lstat(directory.c_str(), &info) != 0) return Failed(path, std::strerror(errno));
+  if (::lstat(directory.c_str(), &info) != 0) return Failed(path, base::SystemCause());
   if (!S_ISDIR(info.st_mode)) return Failed(path, "its directory is none");
   if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
     return Failed(path, "its directory is not this user's alone (mode 0700)");
@@ -41,7 +42,7 @@ absl::Status RemoveOld(const std::string& path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0) return absl::OkStatus();
   if (!S_ISSOCK(info.st_mode)) return Failed(path, "something that is no socket is there already");
-  if (::unlink(path.c_str()) != 0) return Failed(path, std::strerror(errno));
+  if (::unlink(path.c_str()) != 0) return Failed(path, base::SystemCause());
   return absl::OkStatus();
 }
 
@@ -78,7 +79,7 @@ absl::StatusOr<std::unique_ptr<BeatSocket>> BeatSocket::Open(boost::asio::io_con
   if (!socket.valid() || ::fchmod(socket.get(), 0600) != 0 ||
       ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on) != 0 ||
       ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    return Failed(path, std::strerror(errno));
+    return Failed(path, base::SystemCause());
   }
   return std::unique_ptr<BeatSocket>(
       new BeatSocket(io, std::move(path), std::move(socket), std::move(callbacks)));

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::worker {
 namespace {
@@ -19,10 +19,6 @@ namespace {
 constexpr std::size_t kMaxLine = PIPE_BUF;
 // Timers that one run may have at a time; more are a worker gone wild.
 constexpr std::size_t kMaxTimers = 100'000;
-
-absl::Status Failed(const char* attempt, const std::string& path, const char* cause) {
-  return absl::FailedPreconditionError(absl::StrCat(attempt, " ", path, ": ", cause));
-}
 
 // A time that the clock can hold, whatever the number.
 std::chrono::system_clock::time_point TimeAt(double unix_seconds) {
@@ -41,16 +37,22 @@ absl::StatusOr<std::unique_ptr<FileWatchdog>> FileWatchdog::Open(boost::asio::io
   struct stat info;
   if (::lstat(path.c_str(), &info) == 0) {
     if (!S_ISFIFO(info.st_mode)) {
-      return Failed(kAttempt, path, "something that is no FIFO is there already");
+      return base::Failure(absl::StatusCode::kFailedPrecondition, kAttempt, path,
+                           "something that is no FIFO is there already");
     }
-    if (::unlink(path.c_str()) != 0) return Failed(kAttempt, path, std::strerror(errno));
+    if (::unlink(path.c_str()) != 0) {
+      return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kAttempt, path);
+    }
   }
-  if (::mkfifo(path.c_str(), 0600) != 0) return Failed(kAttempt, path, std::strerror(errno));
+  if (::mkfifo(path.c_str(), 0600) != 0) {
+    return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kAttempt, path);
+  }
   // Open for writing, too: so it never ends, and is not readable for ever after the first worker
   // that closes it.
   UniqueFd fifo(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (!fifo.valid() || ::fstat(fifo.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) {
-    const absl::Status status = Failed("open the watchdog's FIFO", path, std::strerror(errno));
+    const absl::Status status = base::SystemFailure(absl::StatusCode::kFailedPrecondition,
+                                                    "open the watchdog's FIFO", path);
     ::unlink(path.c_str());
     return status;
   }

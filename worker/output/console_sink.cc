@@ -10,10 +10,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::worker {
 namespace {
@@ -157,7 +157,8 @@ void ConsoleSink::WriteSome() {
 void ConsoleSink::Drop(std::size_t count, int error) {
   dropped_bytes_ += count;
   if (std::exchange(warned_, true) || !on_warning_) return;
-  on_warning_(absl::StrCat("write ", name_, ": ", std::strerror(error), "; output is being lost"));
+  on_warning_(
+      absl::StrCat("write ", name_, ": ", base::SystemCause(error), "; output is being lost"));
 }
 
 void ConsoleSink::AwaitWritable() {

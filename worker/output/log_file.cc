@@ -4,9 +4,9 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::worker {
 namespace {
@@ -19,8 +19,8 @@ void MakeParents(const std::string& path) {
   }
 }
 
-absl::Status OpenError(const std::string& path, const char* cause) {
-  return absl::FailedPreconditionError(absl::StrCat("open log file ", path, ": ", cause));
+absl::Status OpenError(const std::string& path, const std::string& cause) {
+  return base::Failure(absl::StatusCode::kFailedPrecondition, "open log file", path, cause);
 }
 
 }  // namespace
@@ -35,10 +35,10 @@ absl::StatusOr<UniqueFd> OpenLogFile(const std::string& path) {
     file.reset(::open(path.c_str(), kFlags, 0600));
   }
   if (!file.valid()) {
-    return OpenError(path, errno == ELOOP ? "it is a symbolic link" : std::strerror(errno));
+    return OpenError(path, base::OpenCause());
   }
   struct stat info;
-  if (::fstat(file.get(), &info) != 0) return OpenError(path, std::strerror(errno));
+  if (::fstat(file.get(), &info) != 0) return OpenError(path, base::SystemCause());
   if (!S_ISREG(info.st_mode) && !S_ISCHR(info.st_mode)) {
     return OpenError(path, "it is not a regular file");
   }
@@ -63,7 +63,7 @@ std::string LogWriter::Write(std::string_view bytes) {
     if (errno == EINTR) continue;
     const bool first = dropped_bytes_ == 0;
     dropped_bytes_ += bytes.size();
-    return first ? absl::StrCat("write ", path_, ": ", std::strerror(errno)) : "";
+    return first ? absl::StrCat("write ", path_, ": ", base::SystemCause()) : "";
   }
   return "";
 }

@@ -7,10 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "base/failure.h"
 #include "worker/output/pseudo_terminal.h"
 
 namespace muster::worker {
@@ -20,10 +19,6 @@ namespace {
 constexpr std::size_t kChunk = 64 * 1024;
 // More than the kernel keeps for a terminal, which does not tell how much that is.
 constexpr std::size_t kTerminalBuffer = 2 * kChunk;
-
-absl::Status SystemError(const char* attempt) {
-  return absl::InternalError(absl::StrCat(attempt, ": ", std::strerror(errno)));
-}
 
 }  // namespace
 
@@ -66,7 +61,9 @@ absl::Status Output::OpenEnds(boost::asio::io_context& io) {
     if (!spec_.keep_tail) {
       if (spec_.to_console) return absl::OkStatus();
       child_end_.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-      return child_end_.valid() ? absl::OkStatus() : SystemError("open /dev/null");
+      return child_end_.valid()
+                 ? absl::OkStatus()
+                 : base::SystemFailure(absl::StatusCode::kInternal, "open", "/dev/null");
     }
     if (spec_.to_console) {
       if (std::optional<PseudoTerminal> terminal = OpenPseudoTerminal(console_.fd(kind_))) {
@@ -79,7 +76,9 @@ absl::Status Output::OpenEnds(boost::asio::io_context& io) {
   }
   if (!our_end_.has_value()) {
     int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return SystemError("make a pipe");
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+      return base::SystemFailure(absl::StatusCode::kInternal, "make a pipe");
+    }
     child_end_.reset(ends[1]);
     our_end_.emplace(io, ends[0]);
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/failure.h"
 
 namespace muster::worker {
 namespace {
@@ -51,7 +51,7 @@ std::string CauseOf(const std::string& program, int error) {
     if ((info.st_mode & 0111) == 0) return "Permission denied (not executable)";
   }
   if (error == ENOEXEC) return "Exec format error (no program, and no script that starts with #!)";
-  return std::strerror(error);
+  return base::SystemCause(error);
 }
 
 }  // namespace

@@ -15,12 +15,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/failure.h"
 #include "worker/process/close_range.h"
 #include "worker/process/descriptor_limit.h"
 #include "worker/process/program.h"
@@ -247,17 +246,15 @@ class CpuSet {
   std::size_t size_ = 0;
 };
 
-absl::Status SystemError(const char* attempt) {
-  return absl::InternalError(absl::StrCat(attempt, ": ", std::strerror(errno)));
-}
-
 absl::Status ForkError(int error) {
-  const std::string sentence = absl::StrCat("fork: ", std::strerror(error));
-  if (error == ENOMEM) return absl::ResourceExhaustedError(sentence);
-  if (error != EAGAIN) return absl::InternalError(sentence);
-  return absl::ResourceExhaustedError(absl::StrCat(
-      sentence,
-      " (no more processes are allowed: raise `ulimit -u` or the control group's pids.max)"));
+  if (error != EAGAIN && error != ENOMEM) {
+    return base::SystemFailure(absl::StatusCode::kInternal, "fork", "", error);
+  }
+  std::string cause = base::SystemCause(error);
+  if (error == EAGAIN) {
+    cause += " (no more processes are allowed: raise `ulimit -u` or the control group's pids.max)";
+  }
+  return base::Failure(absl::StatusCode::kResourceExhausted, "fork", "", cause);
 }
 
 void Reap(pid_t pid) {
@@ -308,7 +305,10 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
       held[target] = DuplicateAboveStdio(wanted[target]);
       plan.stdio[target] = held[target].get();
     }
-    if (plan.stdio[target] < 0) return SystemError("duplicate a descriptor for the worker");
+    if (plan.stdio[target] < 0) {
+      return base::SystemFailure(absl::StatusCode::kInternal,
+                                 "duplicate a descriptor for the worker");
+    }
     plan.highest_fd = std::max(plan.highest_fd, plan.stdio[target]);
   }
 
@@ -327,11 +327,10 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
 
   Reap(pid);
   if (plan.failure.step == Step::kExec) return ExecError(*program, plan.failure.error);
-  errno = plan.failure.error;
-  if (plan.failure.step == Step::kAffinity) {
-    return SystemError(absl::StrCat("bind to CPUs ", absl::StrJoin(request.cpus, ",")).c_str());
-  }
-  return SystemError(StepName(plan.failure.step));
+  const bool binds = plan.failure.step == Step::kAffinity;
+  return base::SystemFailure(absl::StatusCode::kInternal,
+                             binds ? "bind to CPUs" : StepName(plan.failure.step),
+                             binds ? absl::StrJoin(request.cpus, ",") : "", plan.failure.error);
 }
 
 }  // namespace muster::worker

@@ -7,10 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "base/failure.h"
 #include "worker/process/spawn.h"
 #include "worker/process/unique_fd.h"
 
@@ -21,10 +20,6 @@ namespace {
 constexpr std::chrono::seconds kGiveUp(5);
 // More than a pipe holds, and so than may be left in it when the command has ended.
 constexpr int kMaxLastReads = 32;
-
-absl::Status SystemError(const char* attempt) {
-  return absl::InternalError(absl::StrCat(attempt, ": ", std::strerror(errno)));
-}
 
 }  // namespace
 
@@ -48,12 +43,14 @@ TimedCommand::~TimedCommand() = default;
 
 absl::Status TimedCommand::Spawn(boost::asio::io_context& io) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return SystemError("make a pipe");
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return base::SystemFailure(absl::StatusCode::kInternal, "make a pipe");
+  }
   output_.assign(ends[0]);
   output_.non_blocking(true);
   const UniqueFd write_end(ends[1]);
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (!null.valid()) return SystemError("open /dev/null");
+  if (!null.valid()) return base::SystemFailure(absl::StatusCode::kInternal, "open", "/dev/null");
   SpawnRequest request;
   request.argv = options_.argv;
   request.env = options_.env;

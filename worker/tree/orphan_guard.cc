@@ -14,14 +14,13 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <ctime>
 #include <limits>
 #include <new>
 #include <optional>
 #include <string>
 
-#include "absl/strings/str_cat.h"
+#include "base/failure.h"
 #include "worker/process/close_range.h"
 #include "worker/tree/dead_mans_switch.h"
 #include "worker/tree/orphan_hunt.h"
@@ -239,7 +238,7 @@ void IgnoreSignals() {
 absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
-    return absl::UnavailableError(absl::StrCat("make a pipe: ", std::strerror(errno)));
+    return base::SystemFailure(absl::StatusCode::kUnavailable, "make a pipe");
   }
   UniqueFd read_end(ends[0]);
   UniqueFd write_end(ends[1]);
@@ -248,7 +247,7 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
   void* const memory = mmap(nullptr, GuardMemory::SizeFor(options.capacity), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
-    return absl::UnavailableError(absl::StrCat("mmap: ", std::strerror(errno)));
+    return base::SystemFailure(absl::StatusCode::kUnavailable, "mmap");
   }
   SharedMemory shared(new (memory) GuardMemory(options.capacity));
   const GuardPlan plan{.agent = getpid(),
@@ -270,7 +269,7 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid < 0) {
-    return absl::UnavailableError(absl::StrCat("fork: ", std::strerror(error)));
+    return base::SystemFailure(absl::StatusCode::kUnavailable, "fork", "", error);
   }
   return OrphanGuard(pid, std::move(write_end), std::move(shared));
 }
