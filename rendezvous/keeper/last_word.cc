@@ -2,9 +2,7 @@
 
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include <new>
 
 #include "absl/status/status.h"
+#include "base/companion.h"
 #include "base/failure.h"
 #include "rendezvous/keeper/descriptors.h"
 #include "rendezvous/keeper/knock_desk.h"
@@ -35,13 +34,6 @@ std::int64_t NowMs() {
   return now.tv_sec * std::int64_t{1000} + now.tv_nsec / 1'000'000;
 }
 
-// What a signal to the whole of the parent's session means is the parent's to decide.
-void IgnoreSignals() {
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (signal != SIGKILL && signal != SIGSTOP) std::signal(signal, SIG_IGN);
-  }
-}
-
 void AwaitEndOf(pid_t parent) {
   pollfd ended = {static_cast<int>(syscall(SYS_pidfd_open, parent, 0)), POLLIN, 0};
   // When it has died already the number may mean another process.
@@ -58,8 +50,6 @@ void AwaitEndOf(pid_t parent) {
 
 [[noreturn]] void Main(pid_t parent, const Sockets& sockets, const KnockKey& key,
                        const std::atomic<std::uint32_t>& attending) {
-  setsid();
-  prctl(PR_SET_NAME, "muster-lastword");
   CloseAllBut(sockets.span());
   AwaitEndOf(parent);
 
@@ -96,29 +86,19 @@ absl::StatusOr<LastWord> LastWord::Start(std::span<const int> sockets, const Kno
   }
   auto* const attending = new (memory) std::atomic<std::uint32_t>(0);
 
-  // Until they are ignored in the child no signal may find the parent's handlers there.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = fork();
-  if (pid == 0) {
-    IgnoreSignals();
-    Main(parent, kept, key, *attending);
-  }
-  const int error = errno;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) {
+  const absl::StatusOr<pid_t> pid =
+      base::StartCompanion("muster-lastword", [&] { Main(parent, kept, key, *attending); });
+  if (!pid.ok()) {
     munmap(memory, sizeof *attending);
-    return base::SystemFailure(absl::StatusCode::kUnavailable, "fork", "", error);
+    return pid.status();
   }
-  return LastWord(pid, attending);
+  return LastWord(*pid, attending);
 }
 
 LastWord::~LastWord() {
   if (pid_ < 0) return;
   kill(pid_, SIGKILL);
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  base::Reap(pid_);
   munmap(attending_, sizeof *attending_);
 }
 

@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +18,7 @@
 #include <optional>
 #include <string>
 
+#include "base/companion.h"
 #include "base/failure.h"
 #include "worker/process/close_range.h"
 #include "worker/tree/dead_mans_switch.h"
@@ -206,8 +205,6 @@ void RemoveCgroup(const GuardPlan& plan) {
 }
 
 [[noreturn]] void GuardMain(int pipe, const GuardPlan& plan) {
-  setsid();
-  prctl(PR_SET_NAME, "muster-guard");
   // Nothing of the agent's is held open: not its terminal, and not the pipe's other end, which
   // would never come to an end then.
   dup2(pipe, STDIN_FILENO);
@@ -224,13 +221,6 @@ void RemoveCgroup(const GuardPlan& plan) {
   if (all_gone && plan.death_notice) Send(*plan.death_notice);
   RemoveCgroup(plan);
   _exit(0);
-}
-
-// What a signal to the whole of the agent's session means is the agent's to decide.
-void IgnoreSignals() {
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (signal != SIGKILL && signal != SIGSTOP) std::signal(signal, SIG_IGN);
-  }
 }
 
 }  // namespace
@@ -257,21 +247,10 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
                        .death_notice = options.death_notice,
                        .memory = shared.get()};
 
-  // Until they are ignored in the child no signal may find the agent's handlers there.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const pid_t pid = fork();
-  if (pid == 0) {
-    IgnoreSignals();
-    GuardMain(read_end.get(), plan);
-  }
-  const int error = errno;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) {
-    return base::SystemFailure(absl::StatusCode::kUnavailable, "fork", "", error);
-  }
-  return OrphanGuard(pid, std::move(write_end), std::move(shared));
+  const absl::StatusOr<pid_t> pid =
+      base::StartCompanion("muster-guard", [&] { GuardMain(read_end.get(), plan); });
+  if (!pid.ok()) return pid.status();
+  return OrphanGuard(*pid, std::move(write_end), std::move(shared));
 }
 
 void OrphanGuard::Unmap::operator()(GuardMemory* shared) const {
@@ -286,8 +265,7 @@ OrphanGuard::OrphanGuard(OrphanGuard&& other) noexcept
 OrphanGuard::~OrphanGuard() {
   if (pid_ < 0) return;
   Dismiss();
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  base::Reap(pid_);
 }
 
 void OrphanGuard::Dismiss() {
