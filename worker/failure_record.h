@@ -28,8 +28,6 @@ struct FailureRecord {
   // ./train: No such file or directory", "was killed by SIGKILL as its node had lost touch with the
   // rendezvous".
   std::string what;
-  // The kernel's out-of-memory killer ended it, as far as its control group can tell.
-  bool out_of_memory = false;
   // It was killed, or not started, because its node had lost touch with the rendezvous
   // (WorkerGroup::SetDeadline): no failure of its own.
   bool lost_touch = false;

@@ -31,11 +31,7 @@ struct OutputSpec {
   bool keep_tail = false;
 };
 
-enum class StdinPolicy {
-  kInherit,  // the agent's own standard input
-  kNull,     // /dev/null
-};
-
+// Its standard input is the agent's own.
 struct WorkerSpec {
   int rank = 0;
   int local_rank = 0;
@@ -47,7 +43,6 @@ struct WorkerSpec {
   // own. No name is in both. A MUSTER_AGENT_ID that is there already belongs into the worker's own.
   std::shared_ptr<const std::vector<std::string>> common_env;
   std::vector<std::string> env;
-  StdinPolicy stdin_policy = StdinPolicy::kInherit;
   OutputSpec stdout_spec;
   OutputSpec stderr_spec;
   // The CPUs it may run on, in any order; empty: those of the agent.

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -50,12 +49,6 @@ std::string PrintCpuList(const CpuList& cpus) {
     first = next;
   }
   return text;
-}
-
-CpuList Intersect(const CpuList& a, const CpuList& b) {
-  CpuList both;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::inserter(both, both.end()));
-  return both;
 }
 
 CpuList AllowedCpus() {

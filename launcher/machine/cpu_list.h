@@ -19,8 +19,6 @@ std::optional<CpuList> ParseCpuList(absl::string_view text);
 // "0-3,8": ranges where two or more follow each other.
 std::string PrintCpuList(const CpuList& cpus);
 
-CpuList Intersect(const CpuList& a, const CpuList& b);
-
 // The CPUs that this process may run on: its affinity mask, which cpusets and taskset narrow.
 CpuList AllowedCpus();
 

@@ -84,17 +84,13 @@ class Round {
 
   RoundNumber number() const { return number_; }
   State state() const { return state_; }
-  bool IsSpare(std::string_view node_id) const;
 
-  // While gathering: who is in, in order of arrival.
-  const std::vector<NodeInfo>& joined() const { return joined_; }
-  // Who waits for a place, in order of arrival.
-  const std::vector<NodeInfo>& spares() const { return spares_; }
   // Once complete: the members in order of group rank. Empty before.
   const std::vector<Placement>& members() const { return members_; }
 
  private:
   bool IsJoined(std::string_view node_id) const;
+  bool IsSpare(std::string_view node_id) const;
   void WaitFor(const std::vector<Returning>& nodes);
   // Forgets that a node of the round before may come back; false if it was not waited for.
   bool StopWaitingFor(std::string_view node_id, TimePoint now);

@@ -119,8 +119,6 @@ class GroupLife {
   std::optional<TimePoint> NextDeadline() const;
 
   bool is_new() const { return state_ == State::kNew; }
-  // No ladder runs yet.
-  bool is_running() const { return state_ == State::kRunning; }
   // Workers that were started and have not ended yet, as far as was heard.
   int running() const { return running_; }
   // How the group has ended so far.

@@ -56,7 +56,6 @@ FailureRecord FailedWith(const WorkerSpec& spec, pid_t pid, const ExitStatus& st
     absl::StrAppend(&failure.what, passed_on ? " after a process of it was killed" : "",
                     " as its node had lost touch with the rendezvous");
   } else if (suspects.oom.ExplainsOneMore()) {
-    failure.out_of_memory = true;
     absl::StrAppend(&failure.what, passed_on ? " after a process of it was killed " : ", ",
                     suspects.oom.Describe());
   }

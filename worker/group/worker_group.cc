@@ -1,7 +1,5 @@
 #include "worker/group/worker_group.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -148,11 +146,6 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
   request.cpus = spec.cpus;
   if (slots_.has_value()) request.slots = &*slots_;
   if (cgroup_.has_value()) request.join_fd = cgroup_->join_fd();
-  UniqueFd null;
-  if (spec.stdin_policy == StdinPolicy::kNull) {
-    null.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    request.stdin_fd = null.get();
-  }
   request.stdout_fd = worker->out->child_fd();
   request.stderr_fd = worker->err->child_fd();
   absl::StatusOr<Spawned> spawned = Spawn(request);

@@ -23,11 +23,6 @@ TEST(CpuListTest, WhatIsNoListIsRefused) {
   }
 }
 
-TEST(CpuListTest, IntersectionKeepsWhatBothHave) {
-  EXPECT_EQ(Intersect({0, 1, 2, 3}, {2, 3, 4}), (CpuList{2, 3}));
-  EXPECT_EQ(Intersect({0}, {}), CpuList());
-}
-
 TEST(CpuListTest, AllowedCpusAreTheAffinityMask) {
   cpu_set_t original;
   ASSERT_EQ(sched_getaffinity(0, sizeof original, &original), 0);

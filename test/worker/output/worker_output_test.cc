@@ -271,13 +271,5 @@ TEST_F(WorkerOutputTest, WhatAWorkerHasLeftBehindCanStillWrite) {
   EXPECT_EQ(ReadAll(spec.stdout_spec.file), "last wordslate words\n");
 }
 
-TEST_F(WorkerOutputTest, StdinIsInheritedOrEmptyAsAsked) {
-  out_.Read();
-  WorkerSpec spec = Sh(0, "readlink /proc/self/fd/0");
-  spec.stdin_policy = StdinPolicy::kNull;
-  Start({spec});
-  ASSERT_TRUE(RunUntilOut("/dev/null\n"));
-}
-
 }  // namespace
 }  // namespace muster::worker

@@ -108,9 +108,6 @@ class BasicValue {
 
   // The entry of this dict, of the kind asked for, an int also as a float. Otherwise
   // kInvalidArgument: "'epoch' is missing", "'epoch' is of type str, not int".
-  absl::StatusOr<bool> GetBool(const std::string& key) const {
-    return Get(key, ValueKind::kBool, &BasicValue::boolean);
-  }
   absl::StatusOr<std::int64_t> GetInt(const std::string& key) const {
     return Get(key, ValueKind::kInt, &BasicValue::integer);
   }
