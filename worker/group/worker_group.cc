@@ -1,7 +1,6 @@
 #include "worker/group/worker_group.h"
 
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <utility>
 #include <variant>
@@ -14,30 +13,11 @@
 #include "base/signal_names.h"
 #include "worker/group/worker_failure.h"
 #include "worker/output/console.h"
-#include "worker/output/output.h"
 #include "worker/process/cgroup_paths.h"
-#include "worker/process/process.h"
 #include "worker/process/process_info.h"
-#include "worker/process/process_state.h"
-#include "worker/process/spawn.h"
 #include "worker/tree/agent_mark.h"
-#include "worker/tree/leftovers.h"
 
 namespace muster::worker {
-
-struct WorkerGroup::Worker {
-  WorkerSpec spec;
-  std::unique_ptr<Output> out;
-  std::unique_ptr<Output> err;
-  std::unique_ptr<Process> process;
-  std::optional<ExitStatus> status;
-  bool stopped_by_group = false;
-  // As in WorkerExit.
-  std::string stuck;
-  // Why we killed it, or a process that came from it (KillFor).
-  std::string kill_reason;
-};
-
 namespace {
 
 // How long the destructor waits.
@@ -64,8 +44,7 @@ WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options
 WorkerGroup::~WorkerGroup() {
   if (!tree_.has_value()) return;
   // All get the signal before any is waited for.
-  if (cgroup_.has_value()) cgroup_->Kill();
-  tree_->Signal({SIGKILL});
+  ladder_->Kill();
   workers_.clear();
   tree_->KillLeftovers(kDestructorWait);
 }
@@ -80,8 +59,9 @@ void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
   if (options_.use_cgroup) {
     if (auto cgroup = WorkerCgroup::Create(own)) cgroup_.emplace(*std::move(cgroup));
   }
-  slots_ = StdioSlots::Take();
+  starter_.emplace(io_, console_, cgroup_.has_value() ? cgroup_->join_fd() : -1);
   tree_.emplace(io_, [this] { Do(life_.OrphanEnded()); });
+  ladder_.emplace(*tree_, cgroup_.has_value() ? &*cgroup_ : nullptr);
   WatchStops();
   StartGuard(specs.size());
   starts_.Begin(std::move(specs));
@@ -90,15 +70,15 @@ void WorkerGroup::Start(std::vector<WorkerSpec> specs) {
 void WorkerGroup::WatchStops() {
   StopWatch::Callbacks callbacks;
   callbacks.on_stopped = [this](pid_t pid, int signal) {
-    const Worker* const worker = FindByPid(pid);
+    const GroupWorker* const worker = FindByPid(pid);
     if (worker == nullptr || !callbacks_.on_stopped) return;
     callbacks_.on_stopped(worker->spec.rank, pid,
                           absl::StrCat("was stopped by ", base::SignalName(signal)));
   };
   callbacks.on_continued = [this](pid_t pid) {
-    const Worker* const worker = FindByPid(pid);
-    if (worker != nullptr && callbacks_.on_continued)
-      callbacks_.on_continued(worker->spec.rank, pid);
+    const GroupWorker* const worker = FindByPid(pid);
+    if (worker == nullptr || !callbacks_.on_continued) return;
+    callbacks_.on_continued(worker->spec.rank, pid);
   };
   stop_watch_.emplace(io_, std::move(callbacks));
 }
@@ -126,51 +106,27 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
   if (deadline_.has_value() && *deadline_ <= std::chrono::steady_clock::now()) {
     return absl::DeadlineExceededError("its node had lost touch with the rendezvous");
   }
-  auto worker = std::make_unique<Worker>();
-  worker->spec = spec;
-  const auto on_log_loss = [this, raw = worker.get()](const std::string& what) {
-    OnLogLoss(raw->spec, what);
-  };
-  auto out = Output::Open(io_, spec.stdout_spec, StreamKind::kStdout, console_, on_log_loss);
-  if (!out.ok()) return out.status();
-  worker->out = *std::move(out);
-  auto err = Output::Open(io_, spec.stderr_spec, StreamKind::kStderr, console_, on_log_loss);
-  if (!err.ok()) return err.status();
-  worker->err = *std::move(err);
-
-  SpawnRequest request;
-  request.argv = spec.argv;
-  request.common_env = spec.common_env;
-  request.env = spec.env;
-  AddMark(AgentMark(), &request.env);
-  request.cpus = spec.cpus;
-  if (slots_.has_value()) request.slots = &*slots_;
-  if (cgroup_.has_value()) request.join_fd = cgroup_->join_fd();
-  request.stdout_fd = worker->out->child_fd();
-  request.stderr_fd = worker->err->child_fd();
-  absl::StatusOr<Spawned> spawned = Spawn(request);
-  if (!spawned.ok()) return spawned.status();
-
-  const pid_t pid = spawned->pid;
+  auto started = starter_->Start(
+      spec,
+      {.on_log_loss = [this, rank = spec.rank](const std::string& what) { OnLogLoss(rank, what); },
+       .on_exit = [this,
+                   index = workers_.size()](const ExitStatus& status) { OnExit(index, status); }});
+  if (!started.ok()) return started.status();
+  const pid_t pid = (*started)->pid();
   tree_->AddWorker(pid);
   stop_watch_->Add(pid);
   if (guard_) guard_->Watch(pid);
-  worker->out->Start(pid);
-  worker->err->Start(pid);
-  worker->process = std::make_unique<Process>(
-      io_, *std::move(spawned),
-      [this, index = workers_.size()](const ExitStatus& status) { OnExit(index, status); });
-  workers_.push_back(std::move(worker));
+  workers_.push_back(*std::move(started));
   life_.WorkerStarted();
   return absl::OkStatus();
 }
 
 void WorkerGroup::OnExit(std::size_t index, const ExitStatus& status) {
-  Worker& worker = *workers_[index];
+  GroupWorker& worker = *workers_[index];
   worker.status = status;
-  if (guard_) guard_->Forget(worker.process->pid());
-  stop_watch_->Remove(worker.process->pid());
-  tree_->RemoveWorker(worker.process->pid());
+  if (guard_) guard_->Forget(worker.pid());
+  stop_watch_->Remove(worker.pid());
+  tree_->RemoveWorker(worker.pid());
   // What it has started may have more to say, but these are its own last words.
   worker.out->Drain();
   worker.err->Drain();
@@ -179,17 +135,17 @@ void WorkerGroup::OnExit(std::size_t index, const ExitStatus& status) {
                                                        : WorkerEnd::kFailed));
 }
 
-FailureRecord WorkerGroup::RecordFailure(const Worker& worker) {
-  return FailedWith(worker.spec, worker.process->pid(), *worker.status, worker.err->Tail(),
+FailureRecord WorkerGroup::RecordFailure(const GroupWorker& worker) {
+  return FailedWith(worker.spec, worker.pid(), *worker.status, worker.err->Tail(),
                     {.kill_reason = worker.kill_reason,
                      .guard_has_struck = guard_ && guard_->has_struck(),
                      .oom = *oom_});
 }
 
-void WorkerGroup::OnLogLoss(const WorkerSpec& spec, const std::string& what) {
+void WorkerGroup::OnLogLoss(int rank, const std::string& what) {
   // All the others are likely to be on the same disk.
   if (std::exchange(log_loss_told_, true)) return;
-  Warn(absl::StrCat("rank ", spec.rank, ": ", what, "; output is being lost"));
+  Warn(absl::StrCat("rank ", rank, ": ", what, "; output is being lost"));
 }
 
 void WorkerGroup::Stop(const StopLadder& ladder) {
@@ -225,13 +181,13 @@ void WorkerGroup::Do(const TellStarted&) {
 }
 
 void WorkerGroup::Do(const TellFirstFailure& failure) {
-  failure_ = failure.worker ? RecordFailure(*workers_[*failure.worker]) : start_failure_;
-  if (callbacks_.on_first_failure) callbacks_.on_first_failure(*failure_);
+  result_.failure = failure.worker ? RecordFailure(*workers_[*failure.worker]) : start_failure_;
+  if (callbacks_.on_first_failure) callbacks_.on_first_failure(*result_.failure);
   Do(life_.FailureTold(std::chrono::steady_clock::now()));
 }
 
 void WorkerGroup::Do(const KeepFailure& failure) {
-  other_failures_.push_back(RecordFailure(*workers_[failure.worker]));
+  result_.other_failures.push_back(RecordFailure(*workers_[failure.worker]));
 }
 
 void WorkerGroup::Do(const Halt&) {
@@ -242,57 +198,34 @@ void WorkerGroup::Do(const Halt&) {
 }
 
 void WorkerGroup::Do(const SignalTree& signal) {
-  before_first_signal_ = tree_->Members();
-  tree_->Signal({signal.signal, SIGCONT});
+  ladder_->Signal(signal.signal);
 }
 
 void WorkerGroup::Do(const NameLeftovers&) {
-  const std::vector<ProcessInfo> leftovers = tree_->Leftovers();
-  if (leftovers.empty()) return;
-  Warn(absl::StrCat("workers have left behind what did not end in the grace time and is killed: ",
-                    Enumerate(leftovers)));
+  if (const std::string sentence = ladder_->NameLeftovers(); !sentence.empty()) Warn(sentence);
 }
 
 void WorkerGroup::Do(const KillTree&) {
-  if (cgroup_.has_value()) cgroup_->Kill();
-  tree_->Signal({SIGKILL});
+  ladder_->Kill();
 }
 
 void WorkerGroup::Do(const KillStragglers&) {
-  tree_->Signal({SIGKILL});
+  ladder_->KillStragglers();
 }
 
 void WorkerGroup::Do(const LookForLeftovers&) {
-  // The control group knows for certain; /proc may show nothing of processes that fork and end
-  // faster than it is read. These will be heard of again, as orphans that have ended.
-  const bool populated = cgroup_.has_value() && cgroup_->IsPopulated();
-  const bool any = populated || !tree_->Leftovers().empty();
+  const bool any = ladder_->AnyLeft();
   Do(life_.LeftoversSeen(any, std::chrono::steady_clock::now()));
 }
 
 void WorkerGroup::Do(const RemindOfSignal& reminder) {
-  const bool answering =
-      RemindLeftovers(tree_->Leftovers(), before_first_signal_, reminder.first_signal);
+  const bool answering = ladder_->Remind(reminder.first_signal);
   Do(life_.LeftoversReminded(answering, std::chrono::steady_clock::now()));
 }
 
 void WorkerGroup::Do(const LeaveBehind& given_up) {
-  const auto how = [&given_up](const std::string& state) {
-    return absl::StrCat(" did not end ", given_up.after.count(),
-                        " ms after SIGKILL and is left behind", state.empty() ? "" : "; it ",
-                        state);
-  };
-  const std::vector<ProcessInfo> leftovers = tree_->Leftovers();
-  for (const auto& worker : workers_) {
-    if (worker->status.has_value()) continue;
-    const pid_t pid = worker->process->pid();
-    worker->stuck = DescribeState(pid);
-    worker->process->Abandon();
-    Warn(absl::StrCat("rank ", worker->spec.rank, ": process ", pid, how(worker->stuck)));
-  }
-  for (const ProcessInfo& leftover : leftovers) {
-    Warn(absl::StrCat(Describe(leftover), ", which a worker had started,",
-                      how(DescribeState(leftover.pid))));
+  for (const std::string& sentence : ladder_->LeaveBehind(given_up.after, workers_)) {
+    Warn(sentence);
   }
 }
 
@@ -300,37 +233,35 @@ void WorkerGroup::Do(const FinishGroup&) {
   timer_.cancel();
   // By the time it is waited for it has ended.
   if (guard_) guard_->Dismiss();
-  const GroupResult result = Result();
+  CompleteResult();
   // Before on_done, which may start another group.
   guard_.reset();
   stop_watch_.reset();
+  ladder_.reset();
   tree_.reset();
+  starter_.reset();
   cgroup_.reset();
-  // A copy, and the last thing done: the callback may destroy the group.
+  // Copies, and the last thing done: the callback may destroy the group.
   const auto on_done = callbacks_.on_done;
+  const GroupResult result = result_;
   if (on_done) on_done(result);
 }
 
-GroupResult WorkerGroup::Result() {
-  GroupResult result;
-  result.end = life_.end();
-  result.failure = failure_;
-  result.other_failures = other_failures_;
+void WorkerGroup::CompleteResult() {
+  result_.end = life_.end();
   std::vector<int> losers;
   for (const auto& worker : workers_) {
     worker->out->Finish();
     worker->err->Finish();
-    result.exits.push_back({worker->spec.rank, worker->spec.local_rank, worker->process->pid(),
-                            worker->status, worker->stopped_by_group, worker->stuck});
+    result_.exits.push_back(worker->Exit());
     const std::uint64_t dropped = worker->out->dropped_bytes() + worker->err->dropped_bytes();
     if (dropped > 0) losers.push_back(worker->spec.rank);
-    result.log_bytes_dropped += dropped;
+    result_.log_bytes_dropped += dropped;
   }
   if (!losers.empty()) {
-    Warn(absl::StrCat("log files did not take ", result.log_bytes_dropped,
+    Warn(absl::StrCat("log files did not take ", result_.log_bytes_dropped,
                       " bytes of the output of rank ", absl::StrJoin(losers, ", ")));
   }
-  return result;
 }
 
 void WorkerGroup::ForwardSignal(int signal) {
@@ -342,14 +273,13 @@ bool WorkerGroup::KillFor(pid_t pid, int signal, const std::string& reason) {
   const std::optional<ProcessInfo> process = ReadProcess(pid);
   const std::optional<ProcessInfo> root = tree_->RootOf(pid);
   if (!process.has_value() || !root.has_value() || !SignalProcess(*process, signal)) return false;
-  if (Worker* const worker = FindByPid(root->pid)) worker->kill_reason = reason;
+  if (GroupWorker* const worker = FindByPid(root->pid)) worker->kill_reason = reason;
   return true;
 }
 
-WorkerGroup::Worker* WorkerGroup::FindByPid(pid_t pid) const {
-  const auto found = std::find_if(workers_.begin(), workers_.end(), [pid](const auto& worker) {
-    return worker->process->pid() == pid;
-  });
+GroupWorker* WorkerGroup::FindByPid(pid_t pid) const {
+  const auto found = std::find_if(workers_.begin(), workers_.end(),
+                                  [pid](const auto& worker) { return worker->pid() == pid; });
   return found == workers_.end() ? nullptr : found->get();
 }
 
@@ -358,13 +288,10 @@ void WorkerGroup::AddStranger(pid_t child) {
 }
 
 std::optional<std::chrono::steady_clock::time_point> WorkerGroup::LastOutput(int rank) const {
-  std::optional<std::chrono::steady_clock::time_point> last;
   for (const auto& worker : workers_) {
-    if (worker->spec.rank != rank) continue;
-    // Nothing is less than any time.
-    last = std::max(worker->out->last_output(), worker->err->last_output());
+    if (worker->spec.rank == rank) return worker->LastOutput();
   }
-  return last;
+  return std::nullopt;
 }
 
 void WorkerGroup::Warn(const std::string& sentence) const {
@@ -379,14 +306,14 @@ void WorkerGroup::SetDeadline(std::optional<std::chrono::steady_clock::time_poin
 std::vector<RunningWorker> WorkerGroup::RunningWorkers() const {
   std::vector<RunningWorker> running;
   for (const auto& worker : workers_) {
-    if (!worker->status.has_value()) running.push_back({worker->spec.rank, worker->process->pid()});
+    if (!worker->status.has_value()) running.push_back({worker->spec.rank, worker->pid()});
   }
   return running;
 }
 
 std::vector<pid_t> WorkerGroup::pids() const {
   std::vector<pid_t> pids;
-  for (const auto& worker : workers_) pids.push_back(worker->process->pid());
+  for (const auto& worker : workers_) pids.push_back(worker->pid());
   return pids;
 }
 

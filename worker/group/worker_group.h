@@ -16,7 +16,6 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,10 +29,11 @@
 #include "worker/failure_record.h"
 #include "worker/group/group_life.h"
 #include "worker/group/group_result.h"
+#include "worker/group/group_worker.h"
+#include "worker/group/ladder_runner.h"
 #include "worker/group/start_queue.h"
 #include "worker/group/stop_watch.h"
-#include "worker/process/process_info.h"
-#include "worker/process/stdio_slots.h"
+#include "worker/group/worker_starter.h"
 #include "worker/stop_ladder.h"
 #include "worker/tree/cgroup.h"
 #include "worker/tree/death_notice.h"
@@ -145,14 +145,12 @@ class WorkerGroup {
   std::vector<pid_t> pids() const;
 
  private:
-  struct Worker;
-
   absl::Status StartWorker(const WorkerSpec& spec);
   void StartGuard(std::size_t capacity);
   void WatchStops();
-  Worker* FindByPid(pid_t pid) const;
+  GroupWorker* FindByPid(pid_t pid) const;
   void OnExit(std::size_t worker, const ExitStatus& status);
-  void OnLogLoss(const WorkerSpec& spec, const std::string& what);
+  void OnLogLoss(int rank, const std::string& what);
 
   // Does what the life asks for, and has it looked at again when its deadline comes.
   void Do(const GroupActions& actions);
@@ -170,8 +168,9 @@ class WorkerGroup {
   void Do(const FinishGroup&);
   void AwaitDeadline();
 
-  FailureRecord RecordFailure(const Worker& worker);
-  GroupResult Result();
+  FailureRecord RecordFailure(const GroupWorker& worker);
+  // All have ended, or are given up.
+  void CompleteResult();
   void Warn(const std::string& sentence) const;
 
   boost::asio::io_context& io_;
@@ -184,23 +183,21 @@ class WorkerGroup {
   boost::asio::steady_timer timer_;
   std::optional<GroupLife::TimePoint> awaited_;
   StartQueue starts_;
-  // Of the worker that could not be started; and the first of all, once it is told.
+  // Of the worker that could not be started.
   std::optional<FailureRecord> start_failure_;
-  std::optional<FailureRecord> failure_;
-  std::vector<FailureRecord> other_failures_;
-  // Who was there just before the first signal was sent.
-  std::vector<ProcessInfo> before_first_signal_;
+  GroupResult result_;  // as far as it is known
   bool log_loss_told_ = false;
   // While the workers run. The guard ends what is left of them when the agent is killed.
   std::optional<OomWatch> oom_;
   std::optional<WorkerCgroup> cgroup_;
-  std::optional<StdioSlots> slots_;
+  std::optional<WorkerStarter> starter_;
   std::optional<WorkerTree> tree_;
+  std::optional<LadderRunner> ladder_;
   std::optional<StopWatch> stop_watch_;
   std::optional<OrphanGuard> guard_;
   // When the guard is to kill the workers (SetDeadline).
   std::optional<std::chrono::steady_clock::time_point> deadline_;
-  std::vector<std::unique_ptr<Worker>> workers_;
+  GroupWorkers workers_;
   base::Lifetime lifetime_;
 };
 

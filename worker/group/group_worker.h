@@ -1,0 +1,44 @@
+// One worker of a group that was started: its process and its two streams.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/exit_status.h"
+#include "worker/group/group_result.h"
+#include "worker/output/output.h"
+#include "worker/process/process.h"
+#include "worker/worker_spec.h"
+
+namespace muster::worker {
+
+// It runs until `status` is set. Then `stopped_by_group` tells whether its end is news: one that
+// still ran when the group began to stop ends because of that, in whatever way. Without a status
+// `stuck` tells that it was given up, and why SIGKILL may not have ended it.
+struct GroupWorker {
+  WorkerSpec spec;
+  std::unique_ptr<Output> out;
+  std::unique_ptr<Output> err;
+  std::unique_ptr<Process> process;
+  std::optional<ExitStatus> status{};
+  bool stopped_by_group = false;
+  // As in WorkerExit.
+  std::string stuck{};
+  // Why we killed it, or a process that came from it (WorkerGroup::KillFor).
+  std::string kill_reason{};
+
+  pid_t pid() const { return process->pid(); }
+  // When we last read something that it wrote.
+  std::optional<std::chrono::steady_clock::time_point> LastOutput() const;
+  // As the group's result has it.
+  WorkerExit Exit() const;
+};
+
+using GroupWorkers = std::vector<std::unique_ptr<GroupWorker>>;
+
+}  // namespace muster::worker
