@@ -16,8 +16,8 @@
 namespace muster::launcher {
 
 // Decided once, before the agent is made:
-//  - a job of one node without an endpoint (kStandalone, kFixedPort): the rendezvous is an
-//    object in this process, without network or threads;
+//  - a job of one node without an endpoint (kStandalone, kFixedPort): the rendezvous is an object
+//    in this process, without network or threads;
 //  - the endpoint is an address of this machine and its port is free: this process serves it;
 //  - anything else: over gRPC, to a musterd or to the agent that serves.
 class RendezvousAccess {

@@ -8,8 +8,7 @@
 //   exclusive     physical cores of its own: the node's cores are split in order among all of the
 //                 node's visible GPUs, whether a worker uses them or not; the first GPUs get one
 //                 more where it does not come out even
-//   core-complex  the CPUs behind one highest-level cache: the node's complexes, those with the
-//   most
+//   core-complex  the CPUs behind one highest-level cache: the node's complexes, those with most
 //                 allowed CPUs first, go round among its visible GPUs
 // in each case no CPU that this process itself may not use.
 //

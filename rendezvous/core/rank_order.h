@@ -28,12 +28,10 @@ struct Placement {
 // Gives the candidates the group ranks 0..n-1, one each, and returns them in that order. The result
 // does not depend on the order of the argument. In this order of strength:
 //  1. a node keeps the rank it had, as long as the round is large enough for it;
-//  2. a node that asked for a rank (rank_hint) gets it, when every newcomer's hint fits into the
-//  round
-//     and nobody keeps that rank; otherwise hints say who comes before whom;
+//  2. a node that asked for a rank (rank_hint) gets it, when every newcomer's hint fits into
+//     the round and nobody keeps that rank; otherwise hints say who comes before whom;
 //  3. nodes without a hint come after those with one, neighbours in the topology beside one
-//  another,
-//     then in natural order of address ("node2" before "node10"), then of node id.
+//     another, then in natural order of address ("node2" before "node10"), then of node id.
 // Newcomers, and nodes whose old rank no longer exists, fill the free ranks from the lowest.
 // Previous ranks must be distinct, or -1.
 std::vector<Placement> OrderRanks(std::vector<Candidate> candidates);

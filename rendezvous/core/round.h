@@ -17,17 +17,15 @@ namespace muster::rendezvous {
 // A round gathers, then either it is complete or its time is up; it never goes back.
 //
 //   gathering --(Join, Leave, Tick)--> complete    ranks are fixed, later joins are for the next
-//   round
+//             |                                    round
 //             --(Tick)---------------> timed out   join_timeout passed with fewer than min_nodes
 //
 // A gathering round is complete
 //  - at once when max_nodes are in;
 //  - `last_call` after min_nodes were in, if it is a job's first round or every node of the round
-//  before
-//    was lost: who else is coming is not known;
+//    before was lost: who else is coming is not known;
 //  - at once when min_nodes are in and every node of the round before is back or lost: the job goes
-//  on
-//    with those that it has, and a newcomer never costs it a wait;
+//    on with those that it has, and a newcomer never costs it a wait;
 //  - at join_timeout, when there are min_nodes;
 // but never before `earliest`: so restarts are delayed, and so a node that was lost gets the time
 // that it may need to end its workers. And never while a node of the round before is neither back

@@ -106,10 +106,12 @@ class TcpStoreSession final : public TcpStoreClient,
   std::size_t looked_at_ = 0;  // and still in the socket
   std::unique_ptr<boost::asio::steady_timer> grace_;  // only while it runs
 
+  // What is under way in the loop, each at most once at a time, in whatever state. A handler that
+  // finds the session closed does nothing.
   bool awaits_readable_ = false;
-  bool awaits_writable_ = false;
-  bool awaits_turn_ = false;
-  bool pushed_ = false;  // is in shared_.pushed
+  bool awaits_writable_ = false;  // for output that the kernel did not take
+  bool awaits_turn_ = false;      // for requests that the last turn left
+  bool pushed_ = false;           // is in shared_.pushed
   enum class State {
     kServing,
     kPaused,  // its client does not take its replies: no more is read until it does

@@ -2,9 +2,8 @@
 //
 //   PyTorch       dialect
 //   1.9  - 2.0    k1x     0..6 as below less one, 7 WATCH_KEY, 8 DELETE_KEY
-//   2.1           k21     0..6 as below less one, 7 DELETE_KEY, 8 APPEND, 9 MULTI_GET, 10
-//   MULTI_SET,
-//                         11 CANCEL_WAIT
+//   2.1           k21     0..6 as below less one, 7 DELETE_KEY, 8 APPEND, 9 MULTI_GET,
+//                         10 MULTI_SET, 11 CANCEL_WAIT
 //   2.2  - today  k22     the numbers of TcpStoreOp, after a hello of five bytes
 // (c10d TCPStore.hpp of 1.13.1, TCPStoreBackend.hpp of 2.1.2, 2.2.0 to 2.14.1: QueryType.)
 //

@@ -72,15 +72,21 @@ class HangWatch {
   bool had_beat(int rank) const;
 
  private:
+  // A rank is
+  //  - starting: no sign of life yet, and first_beat_timeout runs, if there is one;
+  //  - alive: had_sign, and timeout runs since `last`;
+  //  - silent: told, and nothing runs until the next sign of life, which makes it alive;
+  //  - exited: nothing is heard of it or runs any more.
+  // Starting and alive ranks become silent when their time is over, and any of them may exit.
   struct Watched {
     // The last sign of life; the start, before the first.
     Time last;
     bool had_sign = false;
-    bool had_beat = false;
-    std::optional<std::int64_t> step;
-    // This silence was told.
     bool told = false;
     bool exited = false;
+    // Of the signs of life one at least was a beat, and the last one named this step.
+    bool had_beat = false;
+    std::optional<std::int64_t> step;
   };
 
   Watched* FindRunning(int rank);

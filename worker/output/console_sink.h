@@ -24,6 +24,9 @@ namespace muster::worker {
 // another user's terminal) is written to only when the kernel says there is room; a file is simply
 // written to.
 //
+// So the sink is idle, with nothing pending, or it is awaiting: something is pending, and the loop
+// says when there is room. A plain file is always idle.
+//
 // What the stream does not take yet is kept, in order. The buffer is bounded by its users: they
 // stop reading their own sources while !HasRoom(). An error (EPIPE, ENOSPC) drops what is pending,
 // counts it and is reported once; later writes are tried again. Lives on the loop's thread; SIGPIPE

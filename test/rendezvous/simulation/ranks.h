@@ -17,8 +17,7 @@ struct Member {
 // Empty when, for the n members of a round,
 //  - the group ranks are 0..n-1, one each;
 //  - the nodes' worker ranks, in order of group rank, are all of 0..W-1, each rank once, W being
-//  the
-//    number of workers; and the same among the workers of each role;
+//    the number of workers; and the same among the workers of each role;
 //  - all are told the same round, sizes, restart counts and master, which is group rank 0's node.
 // Else one sentence that says which of these is broken. `members` may be in any order; not empty.
 std::string RanksObjection(const std::vector<Member>& members);
