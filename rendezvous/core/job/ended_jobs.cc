@@ -1,4 +1,4 @@
-#include "rendezvous/core/ended_jobs.h"
+#include "rendezvous/core/job/ended_jobs.h"
 
 #include <algorithm>
 #include <utility>

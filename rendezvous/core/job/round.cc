@@ -1,4 +1,4 @@
-#include "rendezvous/core/round.h"
+#include "rendezvous/core/job/round.h"
 
 #include <algorithm>
 #include <utility>

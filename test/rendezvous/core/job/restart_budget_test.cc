@@ -1,5 +1,5 @@
 // What follows a worker's failure, at the edges; the transcripts show it in the life of a job.
-#include "rendezvous/core/restart_budget.h"
+#include "rendezvous/core/job/restart_budget.h"
 
 #include <chrono>
 #include <variant>

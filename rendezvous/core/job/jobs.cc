@@ -1,4 +1,4 @@
-#include "rendezvous/core/jobs.h"
+#include "rendezvous/core/job/jobs.h"
 
 #include <algorithm>
 #include <utility>

@@ -13,7 +13,7 @@
 //   members              the ranks and why, a line each
 //
 // Every command is followed by the state that it brought the round into: "complete" or "timed out".
-#include "rendezvous/core/round.h"
+#include "rendezvous/core/job/round.h"
 
 #include <gtest/gtest.h>
 

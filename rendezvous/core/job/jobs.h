@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "rendezvous/core/directive.h"
-#include "rendezvous/core/ended_jobs.h"
-#include "rendezvous/core/job.h"
+#include "rendezvous/core/job/ended_jobs.h"
+#include "rendezvous/core/job/job.h"
 #include "rendezvous/core/record.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"

@@ -1,4 +1,4 @@
-#include "rendezvous/core/job.h"
+#include "rendezvous/core/job/job.h"
 
 #include <cstdlib>
 #include <unordered_map>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/earliest.h"
 #include "base/phrases.h"
-#include "rendezvous/core/assignments.h"
+#include "rendezvous/core/job/assignments.h"
 #include "rendezvous/core/phrases.h"
 
 namespace muster::rendezvous {

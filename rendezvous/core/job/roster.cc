@@ -1,4 +1,4 @@
-#include "rendezvous/core/roster.h"
+#include "rendezvous/core/job/roster.h"
 
 #include <algorithm>
 #include <utility>

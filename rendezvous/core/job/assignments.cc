@@ -1,4 +1,4 @@
-#include "rendezvous/core/assignments.h"
+#include "rendezvous/core/job/assignments.h"
 
 #include <map>
 #include <set>

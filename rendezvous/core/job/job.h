@@ -7,17 +7,17 @@
 #include <string_view>
 #include <vector>
 
-#include "rendezvous/core/contested_rank.h"
 #include "rendezvous/core/directive.h"
+#include "rendezvous/core/job/contested_rank.h"
+#include "rendezvous/core/job/reminder.h"
+#include "rendezvous/core/job/restart_budget.h"
+#include "rendezvous/core/job/roster.h"
+#include "rendezvous/core/job/round.h"
+#include "rendezvous/core/job/verdicts.h"
 #include "rendezvous/core/key_value_store.h"
 #include "rendezvous/core/record.h"
-#include "rendezvous/core/reminder.h"
-#include "rendezvous/core/restart_budget.h"
-#include "rendezvous/core/roster.h"
-#include "rendezvous/core/round.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
-#include "rendezvous/core/verdicts.h"
 
 namespace muster::rendezvous {
 

@@ -1,4 +1,4 @@
-#include "rendezvous/core/restart_budget.h"
+#include "rendezvous/core/job/restart_budget.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "rendezvous/core/verdicts.h"
+#include "rendezvous/core/job/verdicts.h"
 
 #include "absl/strings/str_cat.h"
 #include "base/phrases.h"

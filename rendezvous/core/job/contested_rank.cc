@@ -1,4 +1,4 @@
-#include "rendezvous/core/contested_rank.h"
+#include "rendezvous/core/job/contested_rank.h"
 
 #include "absl/strings/str_cat.h"
 
