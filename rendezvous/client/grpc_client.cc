@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include <grpcpp/create_channel.h>
+#include <grpcpp/channel.h>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
@@ -14,6 +14,7 @@
 #include "base/lifetime.h"
 #include "rendezvous/client/attend_stream.h"
 #include "rendezvous/client/attendance.h"
+#include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/client/grpc_error.h"
 #include "rendezvous/client/knocker.h"
 #include "rendezvous/net/grpc_runtime.h"
@@ -26,12 +27,6 @@ namespace {
 
 using boost::asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
-
-// For one attempt to connect: a SYN that is lost is sent again after one second.
-constexpr int kConnectAttemptMs = 2000;
-// A daemon whose host has lost its power does not end the stream: unanswered pings do.
-constexpr int kPingEveryMs = 10'000;
-constexpr int kPingTimeoutMs = 5'000;
 
 SessionToken NewSession() {
   std::random_device random;
@@ -177,20 +172,8 @@ class GrpcClient final : public RendezvousClient {
   // A new one for each attempt: the TCP connection of an old one may be the very thing that is
   // wrong.
   std::shared_ptr<grpc::Channel> MakeChannel(bool to_known_peer) const {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    // The cluster's own traffic, whatever http_proxy says.
-    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kPingEveryMs);
-    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
-    arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    // No ping to measure the bandwidth with every message, as in server.cc.
-    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectAttemptMs);
-    // The scheme is spelled out, or a host called "unix" would be taken for one.
-    const std::string target =
-        to_known_peer && !peer_.empty() ? peer_ : "dns:///" + ToString(options_.endpoint);
-    return grpc::CreateCustomChannel(target, options_.credentials.ForClient(), arguments);
+    return OpenChannel(to_known_peer && !peer_.empty() ? peer_ : ChannelTarget(options_.endpoint),
+                       options_.credentials);
   }
 
   std::optional<tcp::endpoint> WhereItWas() const {

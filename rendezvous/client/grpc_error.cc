@@ -3,8 +3,22 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/phrases.h"
+#include "rendezvous/wire/printable.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// What is read of a daemon's sentence.
+constexpr std::size_t kMaxSentence = 4096;
+
+std::string WhyUnavailable(const ConnectionError& error) {
+  return error.kind == ConnectionError::Kind::kRefused
+             ? absl::StrCat("nobody listens there (", error.cause, ")")
+             : error.cause;
+}
+
+}  // namespace
 
 // What gRPC wraps around the cause is for those who debug gRPC: "failed to connect to all
 // addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection
@@ -30,6 +44,22 @@ ConnectionError ReadConnectionError(const grpc::Status& status) {
   if (error.cause.find("Connection refused") != std::string::npos) error.kind = Kind::kRefused;
   if (error.cause.empty()) error.cause = "the connection ended";
   return error;
+}
+
+absl::Status ExplainFailure(const grpc::Status& status, const DaemonOptions& daemon) {
+  const std::string where = absl::StrCat(ToString(daemon.endpoint), ": ");
+  switch (status.error_code()) {
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return absl::UnavailableError(
+          absl::StrCat(where, "no answer within ", base::Seconds(daemon.patience)));
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return absl::UnavailableError(
+          absl::StrCat(where, WhyUnavailable(ReadConnectionError(status))));
+    default:
+      return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
+                          absl::StrCat(where, OneLine(status.error_message(), kMaxSentence)));
+  }
 }
 
 }  // namespace muster::rendezvous

@@ -3,10 +3,16 @@
 
 #include <grpcpp/support/status.h>
 
+#include "absl/status/status.h"
 #include "rendezvous/client/connection_error.h"
+#include "rendezvous/client/daemon_options.h"
 
 namespace muster::rendezvous {
 
 ConnectionError ReadConnectionError(const grpc::Status& status);
+
+// Why a call of a tool's failed, in one sentence that begins with the endpoint. Unavailable when no
+// Muster daemon answers there, or not within `patience`; else the code and the words of the daemon.
+absl::Status ExplainFailure(const grpc::Status& status, const DaemonOptions& daemon);
 
 }  // namespace muster::rendezvous

@@ -65,6 +65,17 @@ v1::JobDescription::State ToWire(JobState state) {
   return v1::JobDescription::STATE_UNSPECIFIED;
 }
 
+JobState FromWire(v1::JobDescription::State state) {
+  switch (state) {
+    case v1::JobDescription::RUNNING:
+      return JobState::kRunning;
+    case v1::JobDescription::ENDED:
+      return JobState::kEnded;
+    default:
+      return JobState::kGathering;
+  }
+}
+
 // Fills the branch of `wire` that belongs to the alternative of a Directive.
 struct DirectiveWriter {
   v1::Directive* wire;
@@ -244,6 +255,22 @@ void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
     out->set_group_rank(node.group_rank);
     out->set_rank_reason(Line(node.rank_reason));
   }
+}
+
+JobSnapshot FromWire(const v1::JobDescription& wire) {
+  JobSnapshot snapshot{.run_id = Line(wire.run_id()),
+                       .state = FromWire(wire.state()),
+                       .round = wire.round(),
+                       .sentence = Line(wire.sentence()),
+                       .settings = FromWire(wire.settings()),
+                       .restart_count = wire.restart_count()};
+  for (const v1::NodeDescription& node : wire.nodes()) {
+    snapshot.nodes.push_back({.node = FromWire(node.node()),
+                              .state = FromWire(node.state()),
+                              .group_rank = node.group_rank(),
+                              .rank_reason = Line(node.rank_reason())});
+  }
+  return snapshot;
 }
 
 }  // namespace muster::rendezvous

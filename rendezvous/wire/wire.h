@@ -23,5 +23,7 @@ Event FromWire(const v1::AgentEvent& wire);
 // A directive of a kind this end does not know (a newer daemon's) is a Waiting with an empty
 // sentence, which says nothing.
 Directive FromWire(const v1::Directive& wire);
+// A state that this end does not know is the first of its kind: gathering, or joined.
+JobSnapshot FromWire(const v1::JobDescription& wire);
 
 }  // namespace muster::rendezvous

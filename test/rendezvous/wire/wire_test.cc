@@ -236,6 +236,38 @@ TEST(WireTest, SnapshotIsDescribedFieldByField) {
   EXPECT_EQ(wire.nodes(1).group_rank(), -1);
 }
 
+TEST(WireTest, SnapshotComesBackAsItWas) {
+  for (const JobState state : {JobState::kGathering, JobState::kRunning, JobState::kEnded}) {
+    const JobSnapshot job{.run_id = "job",
+                          .state = state,
+                          .round = 3,
+                          .sentence = "2 of 2 nodes are here",
+                          .settings = SomeRequest().settings,
+                          .restart_count = 1,
+                          .nodes = {{.node = SomeRequest().node,
+                                     .state = NodeState::kStopping,
+                                     .group_rank = 0,
+                                     .rank_reason = "asked for rank 0"},
+                                    {.node = {.host = "spare"}, .state = NodeState::kSpare}}};
+    v1::JobDescription wire;
+    ToWire(job, &wire);
+    const JobSnapshot back = rendezvous::FromWire(Sent(wire));
+    EXPECT_EQ(back.run_id, job.run_id);
+    EXPECT_EQ(back.state, job.state);
+    EXPECT_EQ(back.round, job.round);
+    EXPECT_EQ(back.sentence, job.sentence);
+    EXPECT_EQ(back.settings, job.settings);
+    EXPECT_EQ(back.restart_count, job.restart_count);
+    ASSERT_EQ(back.nodes.size(), 2u);
+    EXPECT_EQ(back.nodes[0].node, job.nodes[0].node);
+    EXPECT_EQ(back.nodes[0].state, NodeState::kStopping);
+    EXPECT_EQ(back.nodes[0].group_rank, 0);
+    EXPECT_EQ(back.nodes[0].rank_reason, "asked for rank 0");
+    EXPECT_EQ(back.nodes[1].state, NodeState::kSpare);
+    EXPECT_EQ(back.nodes[1].group_rank, -1);
+  }
+}
+
 TEST(WireTest, StatesOfJobsAndNodesHaveTheirNames) {
   const auto job_state = [](JobState state) {
     v1::JobDescription wire;

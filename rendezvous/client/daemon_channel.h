@@ -1,0 +1,32 @@
+// gRPC's way to a daemon: what every client of one agrees on.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "rendezvous/net/credentials.h"
+#include "rendezvous/net/endpoint.h"
+
+namespace grpc {
+class Channel;
+}  // namespace grpc
+
+namespace muster::rendezvous {
+
+// The daemon's address as gRPC names it.
+std::string ChannelTarget(const Endpoint& endpoint);
+
+struct ChannelOptions {
+  // gRPC's own, as JSON; empty: none.
+  std::string service_config;
+  // A message that is larger ends its call.
+  int max_message_bytes = 4 << 20;
+};
+
+// A channel with a TCP connection of its own. A peer that answers nothing any more is given up
+// after 15 s. Nothing is sent before the first call.
+std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,
+                                           const Credentials& credentials,
+                                           const ChannelOptions& options = {});
+
+}  // namespace muster::rendezvous

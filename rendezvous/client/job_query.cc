@@ -1,0 +1,52 @@
+#include "rendezvous/client/job_query.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/client/daemon_channel.h"
+#include "rendezvous/client/grpc_error.h"
+#include "rendezvous/wire/wire.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// It grows with the jobs of the daemon and their nodes.
+constexpr int kMaxAnswerBytes = 256 << 20;
+
+template <typename Request, typename Response>
+using Method = grpc::Status (v1::Rendezvous::Stub::*)(grpc::ClientContext*, const Request&,
+                                                      Response*);
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> Ask(const DaemonOptions& daemon, Method<Request, Response> method,
+                             const Request& request) {
+  const auto stub = v1::Rendezvous::NewStub(OpenChannel(
+      ChannelTarget(daemon.endpoint), daemon.credentials, {.max_message_bytes = kMaxAnswerBytes}));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + daemon.patience);
+  Response response;
+  const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+  if (!status.ok()) return ExplainFailure(status, daemon);
+  return response;
+}
+
+}  // namespace
+
+absl::StatusOr<JobSnapshot> DescribeJob(const DaemonOptions& daemon, const std::string& run_id) {
+  v1::DescribeRequest request;
+  request.set_run_id(run_id);
+  const auto response = Ask(daemon, &v1::Rendezvous::Stub::Describe, request);
+  if (!response.ok()) return response.status();
+  return FromWire(*response);
+}
+
+absl::StatusOr<std::vector<JobSnapshot>> ListJobs(const DaemonOptions& daemon) {
+  const auto response = Ask(daemon, &v1::Rendezvous::Stub::List, v1::ListRequest());
+  if (!response.ok()) return response.status();
+  std::vector<JobSnapshot> jobs;
+  for (const v1::JobDescription& job : response->jobs()) jobs.push_back(FromWire(job));
+  return jobs;
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,187 @@
+#include "rendezvous/client/store_client.h"
+
+#include <utility>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include "proto/store.grpc.pb.h"
+#include "rendezvous/client/daemon_channel.h"
+#include "rendezvous/client/grpc_error.h"
+
+namespace muster::rendezvous {
+namespace {
+
+namespace v1 = store::v1;
+
+// A call that waits changes nothing, so it is made again when its connection breaks: about four
+// seconds in all, in which a daemon that its keeper starts again is there.
+constexpr char kServiceConfig[] = R"({"methodConfig": [{
+  "name": [{"service": "muster.store.v1.Store", "method": "Wait"},
+           {"service": "muster.store.v1.Store", "method": "Get"}],
+  "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "3s",
+                  "backoffMultiplier": 3, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
+
+// Get waits only if it is told for how long. The deadline of the call comes before.
+constexpr std::uint64_t kNoLimitMs = std::uint64_t{1} << 40;
+
+template <typename Request, typename Response>
+using Method = grpc::Status (v1::Store::Stub::*)(grpc::ClientContext*, const Request&, Response*);
+
+}  // namespace
+
+class StoreClient::Connection {
+ public:
+  Connection(DaemonOptions daemon, std::string run_id)
+      : daemon_(std::move(daemon)),
+        run_id_(std::move(run_id)),
+        stub_(v1::Store::NewStub(OpenChannel(ChannelTarget(daemon_.endpoint), daemon_.credentials,
+                                             {.service_config = kServiceConfig}))) {}
+
+  template <typename Request>
+  Request Of() const {
+    Request request;
+    request.set_run_id(run_id_);
+    return request;
+  }
+
+  template <typename Request>
+  Request Of(const std::string& key) const {
+    auto request = Of<Request>();
+    request.set_key(key);
+    return request;
+  }
+
+  template <typename Request>
+  Request Of(const std::vector<std::string>& keys) const {
+    auto request = Of<Request>();
+    for (const std::string& key : keys) request.add_keys(key);
+    return request;
+  }
+
+  // Makes a call that is answered at once.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Ask(Method<Request, Response> method, const Request& request) {
+    Response response;
+    const grpc::Status status = Call(method, request, daemon_.patience, response);
+    if (!status.ok()) return ExplainFailure(status, daemon_);
+    return response;
+  }
+
+  // Makes a call that waits for keys.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Await(Method<Request, Response> method, const Request& request,
+                                 Timeout timeout) {
+    Response response;
+    const grpc::Status status = Call(method, request, timeout, response);
+    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+      return absl::DeadlineExceededError("not in time");
+    }
+    if (!status.ok()) return ExplainFailure(status, daemon_);
+    return response;
+  }
+
+ private:
+  template <typename Request, typename Response>
+  grpc::Status Call(Method<Request, Response> method, const Request& request, Timeout timeout,
+                    Response& response) {
+    grpc::ClientContext context;
+    if (timeout) context.set_deadline(std::chrono::system_clock::now() + *timeout);
+    return (stub_.get()->*method)(&context, request, &response);
+  }
+
+  const DaemonOptions daemon_;
+  const std::string run_id_;
+  const std::unique_ptr<v1::Store::Stub> stub_;
+};
+
+StoreClient::StoreClient(DaemonOptions daemon, std::string run_id)
+    : connection_(std::make_unique<Connection>(std::move(daemon), std::move(run_id))) {}
+
+StoreClient::~StoreClient() = default;
+
+// By MultiGet, whose NOT_FOUND can only mean the job.
+absl::StatusOr<std::optional<std::string>> StoreClient::Get(const std::string& key) {
+  auto response =
+      connection_->Ask(&v1::Store::Stub::MultiGet,
+                       connection_->Of<v1::MultiGetRequest>(std::vector<std::string>{key}));
+  if (!response.ok()) return response.status();
+  if (response->values_size() != 1 || !response->values(0).has_value()) return std::nullopt;
+  return std::move(*response->mutable_values(0)->mutable_value());
+}
+
+absl::StatusOr<std::string> StoreClient::GetWhenThere(const std::string& key, Timeout timeout) {
+  // Whether anybody is there, and has the job, is known at once this way.
+  absl::StatusOr<std::optional<std::string>> now = Get(key);
+  if (!now.ok()) return now.status();
+  if (now->has_value()) return **std::move(now);
+  auto request = connection_->Of<v1::GetRequest>(key);
+  request.set_timeout_ms(kNoLimitMs);
+  auto response = connection_->Await(&v1::Store::Stub::Get, request, timeout);
+  if (!response.ok()) return response.status();
+  return std::move(*response->mutable_value());
+}
+
+absl::Status StoreClient::Set(const std::string& key, const std::string& value) {
+  auto request = connection_->Of<v1::SetRequest>(key);
+  request.set_value(value);
+  return connection_->Ask(&v1::Store::Stub::Set, request).status();
+}
+
+absl::StatusOr<std::int64_t> StoreClient::Add(const std::string& key, std::int64_t delta) {
+  auto request = connection_->Of<v1::AddRequest>(key);
+  request.set_delta(delta);
+  const auto response = connection_->Ask(&v1::Store::Stub::Add, request);
+  if (!response.ok()) return response.status();
+  return response->value();
+}
+
+absl::Status StoreClient::Append(const std::string& key, const std::string& suffix) {
+  auto request = connection_->Of<v1::AppendRequest>(key);
+  request.set_suffix(suffix);
+  return connection_->Ask(&v1::Store::Stub::Append, request).status();
+}
+
+absl::StatusOr<StoreClient::CompareSetOutcome> StoreClient::CompareSet(const std::string& key,
+                                                                       const std::string& expected,
+                                                                       const std::string& desired) {
+  auto request = connection_->Of<v1::CompareSetRequest>(key);
+  request.set_expected(expected);
+  request.set_desired(desired);
+  auto response = connection_->Ask(&v1::Store::Stub::CompareSet, request);
+  if (!response.ok()) return response.status();
+  // Where the key does not exist, the answer is `expected` (store.proto).
+  if (!response->stored() && response->value() == expected) return CompareSetOutcome{};
+  return CompareSetOutcome{response->stored(), std::move(*response->mutable_value())};
+}
+
+absl::StatusOr<bool> StoreClient::Delete(const std::string& key) {
+  const auto response =
+      connection_->Ask(&v1::Store::Stub::Delete, connection_->Of<v1::DeleteRequest>(key));
+  if (!response.ok()) return response.status();
+  return response->deleted();
+}
+
+absl::StatusOr<bool> StoreClient::Check(const std::vector<std::string>& keys) {
+  const auto response =
+      connection_->Ask(&v1::Store::Stub::Check, connection_->Of<v1::CheckRequest>(keys));
+  if (!response.ok()) return response.status();
+  return response->all_exist();
+}
+
+absl::Status StoreClient::Wait(const std::vector<std::string>& keys, Timeout timeout) {
+  // As in GetWhenThere.
+  const absl::StatusOr<bool> now = Check(keys);
+  if (!now.ok() || *now) return now.status();
+  return connection_->Await(&v1::Store::Stub::Wait, connection_->Of<v1::WaitRequest>(keys), timeout)
+      .status();
+}
+
+absl::StatusOr<std::uint64_t> StoreClient::NumKeys() {
+  const auto response =
+      connection_->Ask(&v1::Store::Stub::NumKeys, connection_->Of<v1::NumKeysRequest>());
+  if (!response.ok()) return response.status();
+  return response->num_keys();
+}
+
+}  // namespace muster::rendezvous
