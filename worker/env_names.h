@@ -31,6 +31,11 @@ inline constexpr char kUseAgentStore[] = "TORCHELASTIC_USE_AGENT_STORE";
 inline constexpr char kRunId[] = "TORCHELASTIC_RUN_ID";
 inline constexpr char kRestartCount[] = "TORCHELASTIC_RESTART_COUNT";
 inline constexpr char kMaxRestarts[] = "TORCHELASTIC_MAX_RESTARTS";
+// HOST:PORT of the job's rendezvous, by which `muster kv` and `muster status` find it; and the
+// round the worker belongs to, another number each time the job's workers are started. Not set
+// where the rendezvous has no port.
+inline constexpr char kRendezvousEndpoint[] = "MUSTER_RDZV_ENDPOINT";
+inline constexpr char kRound[] = "MUSTER_ROUND";
 
 // Where a worker leaves its last words as JSON; empty when there is no log directory.
 inline constexpr char kErrorFile[] = "TORCHELASTIC_ERROR_FILE";

@@ -30,6 +30,13 @@ Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assign
   result[env::kMasterAddr] = assignment.master_addr;
   result[env::kMasterPort] = absl::StrCat(assignment.master_port);
   result[env::kRunId] = assignment.run_id;
+  // Those that are inherited are of another job, in whose worker this one was started.
+  result.erase(env::kRound);
+  result.erase(env::kRendezvousEndpoint);
+  if (!base.rendezvous.empty()) {
+    result[env::kRound] = absl::StrCat(assignment.round);
+    result[env::kRendezvousEndpoint] = base.rendezvous;
+  }
   result[env::kRestartCount] = absl::StrCat(assignment.restart_count);
   result[env::kMaxRestarts] = absl::StrCat(assignment.max_restarts);
   result[env::kUseAgentStore] = assignment.agent_store ? "True" : "False";

@@ -25,6 +25,8 @@ struct NodeBase {
   std::string timer_file;
   // Where workers say that they make progress, or empty.
   std::string beat_socket;
+  // HOST:PORT of the rendezvous as workers reach it; empty: it has no port.
+  std::string rendezvous;
 };
 
 // One spec for each local rank, in order. Each worker has the base's environment, with torchrun's

@@ -58,6 +58,10 @@ rendezvous::Endpoint ListenAt(const rendezvous::Endpoint& endpoint, const Endpoi
 
 }  // namespace
 
+std::string RendezvousEndpoint(const LaunchConfig& config) {
+  return HasNetwork(config) ? ToString(config.endpoint) : "";
+}
+
 absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context& io,
                                                         const LaunchConfig& config) {
   if (!HasNetwork(config)) {

@@ -15,6 +15,10 @@
 
 namespace muster::launcher {
 
+// HOST:PORT at which processes of this node reach the rendezvous; empty when it is in the agent's
+// process alone and has no port.
+std::string RendezvousEndpoint(const LaunchConfig& config);
+
 // Decided once, before the agent is made:
 //  - a job of one node without an endpoint (kStandalone, kFixedPort): the rendezvous is an object
 //    in this process, without network or threads;

@@ -102,6 +102,7 @@ class Run {
     access_.emplace(*std::move(access));
     const std::string note = SetGlooInterface(config_, access_->local_address(), base->environment);
     if (!note.empty()) spdlog::warn("{}", note);
+    base->rendezvous = RendezvousEndpoint(config_);
     store_.emplace(io_, config_, access_->server());
 
     // Beats are asked for where something depends on them.
@@ -259,11 +260,12 @@ class Run {
 
 // What each worker would get, as far as it can be known before the start.
 int DryRun(const LaunchConfig& config, const Environment& environment, const Machine& machine) {
-  const absl::StatusOr<NodeBase> base = MakeNodeBase(config, environment, machine);
+  absl::StatusOr<NodeBase> base = MakeNodeBase(config, environment, machine);
   if (!base.ok()) {
     std::fprintf(stderr, "muster run: %s\n", std::string(base.status().message()).c_str());
     return kExitNodeFailed;
   }
+  base->rendezvous = RendezvousEndpoint(config);
   for (const std::string& note : config.notes)
     std::fprintf(stderr, "muster run: %s\n", note.c_str());
   const AttemptLogs logs = SupposedLogs(config, GetOr(environment, "TMPDIR", "/tmp"));

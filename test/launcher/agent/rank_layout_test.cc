@@ -87,6 +87,19 @@ TEST(RankLayoutTest, SingleNodeHasExactlyTorchrunsEnvironment) {
   EXPECT_EQ(EnvOf(specs[0])["TORCHELASTIC_ERROR_FILE"], "/logs/a/0/error.json");
 }
 
+// "A run inside a worker of another job asked that job's rendezvous."
+TEST(RankLayoutTest, RendezvousIsNamedWhereItHasAPort) {
+  NodeBase base{.environment = {{"MUSTER_RDZV_ENDPOINT", "other:1"}, {"MUSTER_ROUND", "9"}}};
+  Environment none = EnvOf(LayOutRanks(ConfigFor(1), {.round = 2}, base, LogsFor(1)).at(0));
+  EXPECT_FALSE(none.contains("MUSTER_RDZV_ENDPOINT"));
+  EXPECT_FALSE(none.contains("MUSTER_ROUND"));
+
+  base.rendezvous = "node0:29400";
+  Environment named = EnvOf(LayOutRanks(ConfigFor(1), {.round = 2}, base, LogsFor(1)).at(0));
+  EXPECT_EQ(named["MUSTER_RDZV_ENDPOINT"], "node0:29400");
+  EXPECT_EQ(named["MUSTER_ROUND"], "2");
+}
+
 TEST(RankLayoutTest, SecondOfTwoNodesCountsOnFromTheFirst) {
   const Assignment assignment{.run_id = "job1",
                               .round = 4,
