@@ -3,8 +3,10 @@
 #include <string>
 #include <vector>
 
+#include "launcher/commands/kv.h"
 #include "launcher/commands/ps.h"
 #include "launcher/commands/run.h"
+#include "launcher/commands/status.h"
 #include "launcher/commands/store.h"
 #include "launcher/report/exit_code.h"
 #include "launcher/version.h"
@@ -24,6 +26,8 @@ constexpr char kHelp[] =
     "  run     start this node's workers of a job; takes torchrun's command line\n"
     "  launch  the same for scripts written for python -m torch.distributed.launch\n"
     "  ps      list the runs on this machine\n"
+    "  status  show the jobs of a rendezvous, and who is waited for\n"
+    "  kv      read and write a job's key-value store; for scripts\n"
     "  store   serve a store for torch.distributed on its own\n"
     "\n"
     "  muster COMMAND --help tells all about it. Called as torchrun, it is `muster run`;\n"
@@ -54,6 +58,8 @@ int main(int argc, char** argv) {
   if (command == "run") return muster::launcher::RunCommand(rest, Dialect::kRun);
   if (command == "launch") return muster::launcher::RunCommand(rest, Dialect::kLaunch);
   if (command == "ps") return muster::launcher::PsCommand(rest);
+  if (command == "status") return muster::launcher::StatusCommand(rest);
+  if (command == "kv") return muster::launcher::KvCommand(rest);
   if (command == "store") return muster::launcher::StoreCommand(rest);
   if (command == "--help" || command == "-h" || command == "help") {
     std::fputs(kHelp, stdout);

@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "absl/time/time.h"
-#include "base/failure.h"
 #include "launcher/agent/log_layout.h"
+#include "launcher/commands/stdout_text.h"
 #include "launcher/environment.h"
 #include "launcher/registry/run_registry.h"
 #include "launcher/registry/run_table.h"
@@ -28,11 +28,7 @@ Runs are found in MUSTER_RUNS_DIR if it is set, else in XDG_RUNTIME_DIR/muster a
 )";
 
 int Print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
-    return kExitSuccess;
-  }
-  std::fprintf(stderr, "muster ps: write stdout: %s\n", base::SystemCause().c_str());
-  return kExitNodeFailed;
+  return PrintOut("muster ps", text) ? kExitSuccess : kExitNodeFailed;
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ _muster() {
 
   if [[ ${words[0]##*/} != torchrun ]]; then
     if ((n == 1)); then
-      COMPREPLY=($(compgen -W "run launch store ps --help --version" -- "$current"))
+      COMPREPLY=($(compgen -W "run launch store ps status kv --help --version" -- "$current"))
       return
     fi
     case ${words[1]} in
@@ -53,6 +53,14 @@ _muster() {
       launch) first=2 flags="$flags @LAUNCH_FLAGS@" ;;
       store) _muster_flags "--port --host --allow --legacy-dialect --ready-fd --help" "$current"; return ;;
       ps) _muster_flags "--json --help" "$current"; return ;;
+      status) _muster_flags "--rdzv-endpoint --rdzv-id --json --help" "$current"; return ;;
+      kv)
+        if ((n == 2)) && [[ $current != -* ]]; then
+          COMPREPLY=($(compgen -W "get set add append compare-set delete check wait count barrier" -- "$current"))
+        else
+          _muster_flags "--rdzv-endpoint --rdzv-id --timeout --help" "$current"
+        fi
+        return ;;
       *) return ;;
     esac
   fi

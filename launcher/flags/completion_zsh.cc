@@ -36,6 +36,8 @@ _muster() {
       'launch:the same with the arguments of torch.distributed.launch'
       'store:serve a store for workers'
       'ps:list the runs on this machine'
+      'status:show the jobs of a rendezvous'
+      'kv:read and write the key-value store of a job'
     )
     _describe command commands
     return
@@ -51,6 +53,11 @@ _muster() {
       '--legacy-dialect=[for clients before PyTorch 2.2]:dialect:(auto 1.x 2.1)' \
       '--ready-fd=[a file descriptor that is told the port]:descriptor:' '--help[print help]' ;;
     ps) _arguments '--json[print a JSON array]' '--help[print help]' ;;
+    status) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
+      '--rdzv-id=[the job]:JOB:' '--json[print a JSON array]' '--help[print help]' ;;
+    kv) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
+      '--rdzv-id=[the job]:JOB:' '--timeout=[how long to wait]:SECONDS:' '--help[print help]' \
+      '1:command:(get set add append compare-set delete check wait count barrier)' '*:argument:' ;;
   esac
 }
 

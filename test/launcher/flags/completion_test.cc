@@ -59,10 +59,13 @@ class BashCompletionTest : public testing::Test {
 
 TEST_F(BashCompletionTest, SubcommandsOfMuster) {
   EXPECT_THAT(Complete({"muster", ""}),
-              ElementsAre("run", "launch", "store", "ps", "--help", "--version"));
+              ElementsAre("run", "launch", "store", "ps", "status", "kv", "--help", "--version"));
   EXPECT_THAT(Complete({"/opt/bin/muster", "r"}), ElementsAre("run"));
   EXPECT_THAT(Complete({"muster", "ps", "--j"}), ElementsAre("--json"));
   EXPECT_THAT(Complete({"muster", "store", "--p"}), ElementsAre("--port"));
+  EXPECT_THAT(Complete({"muster", "status", "--rdzv_i"}), ElementsAre("--rdzv-id"));
+  EXPECT_THAT(Complete({"muster", "kv", "a"}), ElementsAre("add", "append"));
+  EXPECT_THAT(Complete({"muster", "kv", "wait", "--t"}), ElementsAre("--timeout"));
 }
 
 TEST_F(BashCompletionTest, EveryFlagOfTheTableIsOffered) {

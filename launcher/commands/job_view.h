@@ -1,0 +1,25 @@
+// A rendezvous' jobs as people and programs read them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "rendezvous/core/snapshot.h"
+
+namespace muster::launcher {
+
+// A line of headings and one for each job:
+//   JOB  STATE  ROUND  NODES  RANKS  RESTARTS  MESSAGE
+// NODES and RANKS are those of the round; MESSAGE says who is waited for and why.
+std::string JobTable(const std::vector<rendezvous::JobSnapshot>& jobs);
+
+// A line of headings and one for each node of the job, spares last:
+//   HOST  NODE  RANKS  STATE  ADDRESS  DEVICES  PLACE
+// NODE is the node's rank, PLACE why it has that.
+std::string NodeTable(const rendezvous::JobSnapshot& job);
+
+// A JSON array with an object for each job. Whoever has no rank has null in its place. Bytes that
+// are no UTF-8 become U+FFFD.
+std::string JobsJson(const std::vector<rendezvous::JobSnapshot>& jobs);
+
+}  // namespace muster::launcher

@@ -1,0 +1,196 @@
+#include "launcher/commands/kv.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/phrases.h"
+#include "launcher/commands/kv_call.h"
+#include "launcher/commands/stdout_text.h"
+#include "launcher/environment.h"
+#include "rendezvous/client/store_client.h"
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::StoreClient;
+using Verb = KvCall::Verb;
+
+constexpr int kDone = 0;
+constexpr int kNo = 1;
+constexpr int kUsage = 2;
+constexpr int kFailed = 3;
+
+int Say(absl::string_view sentence, int exit_code) {
+  std::fprintf(stderr, "muster kv: %s\n", std::string(sentence).c_str());
+  return exit_code;
+}
+
+int Fail(const absl::Status& status) {
+  return Say(status.message(), kFailed);
+}
+
+int Print(const std::string& text) {
+  return PrintOut("muster kv", text) ? kDone : kFailed;
+}
+
+std::string Shown(const std::vector<std::string>& keys) {
+  std::vector<std::string> shown;
+  for (const std::string& key : keys) {
+    shown.push_back(absl::StrCat("'", absl::Utf8SafeCHexEscape(key), "'"));
+  }
+  return base::ShortList(shown);
+}
+
+// All that comes, as it is.
+absl::StatusOr<std::string> ReadStdin() {
+  std::string text;
+  char part[1 << 16];
+  while (true) {
+    const ssize_t size = read(STDIN_FILENO, part, sizeof part);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      return absl::UnavailableError(absl::StrCat("read stdin: ", std::strerror(errno)));
+    }
+    if (size == 0) return text;
+    text.append(part, static_cast<std::size_t>(size));
+    if (text.size() > rendezvous::kMaxStoredValueBytes) {
+      return absl::ResourceExhaustedError("stdin brings more than 1 MiB, the limit of a value");
+    }
+  }
+}
+
+int Get(StoreClient& store, const KvCall& call) {
+  const std::string& key = call.keys.front();
+  if (call.timeout) {
+    const absl::StatusOr<std::string> value = store.GetWhenThere(key, call.timeout);
+    if (absl::IsDeadlineExceeded(value.status())) {
+      return Say(absl::StrCat("key ", Shown(call.keys), " did not come within ",
+                              base::Seconds(*call.timeout)),
+                 kNo);
+    }
+    return value.ok() ? Print(*value) : Fail(value.status());
+  }
+  const absl::StatusOr<std::optional<std::string>> value = store.Get(key);
+  if (!value.ok()) return Fail(value.status());
+  if (!value->has_value()) return Say(absl::StrCat("there is no key ", Shown(call.keys)), kNo);
+  return Print(**value);
+}
+
+int Write(StoreClient& store, const KvCall& call) {
+  const absl::StatusOr<std::string> value =
+      call.value ? absl::StatusOr<std::string>(*call.value) : ReadStdin();
+  if (!value.ok()) return Fail(value.status());
+  const std::string& key = call.keys.front();
+  if (call.verb == Verb::kCompareSet) {
+    const auto outcome = store.CompareSet(key, call.expected, *value);
+    if (!outcome.ok()) return Fail(outcome.status());
+    if (!outcome->value) return Say(absl::StrCat("there is no key ", Shown(call.keys)), kNo);
+    const int printed = Print(*outcome->value);
+    return printed == kDone && !outcome->stored ? kNo : printed;
+  }
+  const absl::Status status =
+      call.verb == Verb::kSet ? store.Set(key, *value) : store.Append(key, *value);
+  return status.ok() ? kDone : Fail(status);
+}
+
+int Add(StoreClient& store, const KvCall& call) {
+  const absl::StatusOr<std::int64_t> sum = store.Add(call.keys.front(), call.number);
+  return sum.ok() ? Print(absl::StrCat(*sum, "\n")) : Fail(sum.status());
+}
+
+int Delete(StoreClient& store, const KvCall& call) {
+  const absl::StatusOr<bool> existed = store.Delete(call.keys.front());
+  if (!existed.ok()) return Fail(existed.status());
+  return *existed ? kDone : Say(absl::StrCat("there is no key ", Shown(call.keys)), kNo);
+}
+
+// Says nothing, as test(1) does.
+int Check(StoreClient& store, const KvCall& call) {
+  const absl::StatusOr<bool> all = store.Check(call.keys);
+  if (!all.ok()) return Fail(all.status());
+  return *all ? kDone : kNo;
+}
+
+int Wait(StoreClient& store, const KvCall& call) {
+  const absl::Status status = store.Wait(call.keys, call.timeout);
+  if (absl::IsDeadlineExceeded(status)) {
+    return Say(absl::StrCat(call.keys.size() == 1 ? "key " : "not all of ", Shown(call.keys),
+                            call.keys.size() == 1 ? " did not come within " : " came within ",
+                            base::Seconds(*call.timeout)),
+               kNo);
+  }
+  return status.ok() ? kDone : Fail(status);
+}
+
+int Count(StoreClient& store) {
+  const absl::StatusOr<std::uint64_t> count = store.NumKeys();
+  return count.ok() ? Print(absl::StrCat(*count, "\n")) : Fail(count.status());
+}
+
+// NAME counts who has come, over all uses. The last of each use writes NAME/USE, for which the
+// others wait, and removes that of the use before, which everybody has left by then.
+int Barrier(StoreClient& store, const KvCall& call) {
+  const std::string& name = call.keys.front();
+  const absl::StatusOr<std::int64_t> arrival = store.Add(name, 1);
+  if (!arrival.ok()) return Fail(arrival.status());
+  const std::int64_t use = (*arrival - 1) / call.number;
+  const auto gate = [&name](std::int64_t number) { return absl::StrCat(name, "/", number); };
+  if (*arrival % call.number == 0) {
+    if (absl::Status status = store.Set(gate(use), ""); !status.ok()) return Fail(status);
+    if (use == 0) return kDone;
+    const absl::StatusOr<bool> removed = store.Delete(gate(use - 1));
+    return removed.ok() ? kDone : Fail(removed.status());
+  }
+  const absl::Status status = store.Wait({gate(use)}, call.timeout);
+  if (!absl::IsDeadlineExceeded(status)) return status.ok() ? kDone : Fail(status);
+  const absl::StatusOr<std::int64_t> all = store.Add(name, 0);
+  if (!all.ok()) return Fail(all.status());
+  return Say(absl::StrCat(*all - use * call.number, " of ", call.number, " came to barrier ",
+                          Shown(call.keys), " within ", base::Seconds(*call.timeout)),
+             kNo);
+}
+
+}  // namespace
+
+int KvCommand(const std::vector<std::string>& args) {
+  const absl::StatusOr<KvCall> call = ParseKvCall(args, ReadEnvironment(environ));
+  if (!call.ok()) return Say(call.status().message(), kUsage);
+  if (call->verb == Verb::kHelp) return Print(kKvHelp);
+
+  StoreClient store({.endpoint = call->endpoint}, call->run_id);
+  switch (call->verb) {
+    case Verb::kHelp:
+      break;
+    case Verb::kGet:
+      return Get(store, *call);
+    case Verb::kSet:
+    case Verb::kAppend:
+    case Verb::kCompareSet:
+      return Write(store, *call);
+    case Verb::kAdd:
+      return Add(store, *call);
+    case Verb::kDelete:
+      return Delete(store, *call);
+    case Verb::kCheck:
+      return Check(store, *call);
+    case Verb::kWait:
+      return Wait(store, *call);
+    case Verb::kCount:
+      return Count(store);
+    case Verb::kBarrier:
+      return Barrier(store, *call);
+  }
+  return kDone;
+}
+
+}  // namespace muster::launcher

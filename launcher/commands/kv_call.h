@@ -1,0 +1,55 @@
+// The command line of `muster kv`.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "launcher/environment.h"
+#include "rendezvous/net/endpoint.h"
+
+namespace muster::launcher {
+
+struct KvCall {
+  enum class Verb {
+    kHelp,  // nothing below is set
+    kGet,
+    kSet,
+    kAdd,
+    kAppend,
+    kCompareSet,
+    kDelete,
+    kCheck,
+    kWait,
+    kCount,
+    kBarrier,
+  };
+
+  Verb verb = Verb::kHelp;
+  rendezvous::Endpoint endpoint;
+  std::string run_id;
+  // One, but for kCheck and kWait, which may have more, and kCount, which has none. A barrier's is
+  // its name.
+  std::vector<std::string> keys;
+  // Of kSet, kAppend and kCompareSet. Nothing: stdin says it.
+  std::optional<std::string> value;
+  // Of kCompareSet.
+  std::string expected;
+  // What kAdd adds; how many meet at kBarrier, at least 1.
+  std::int64_t number = 1;
+  // How long kGet, kWait and kBarrier wait. Nothing: kGet not at all, the others as long as the job
+  // lives.
+  std::optional<std::chrono::milliseconds> timeout;
+};
+
+// The text of `muster kv --help`.
+extern const char kKvHelp[];
+
+// Reads the arguments behind `kv`. An error's message is a sentence for the user.
+absl::StatusOr<KvCall> ParseKvCall(const std::vector<std::string>& args,
+                                   const Environment& environment);
+
+}  // namespace muster::launcher

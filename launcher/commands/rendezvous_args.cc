@@ -1,0 +1,148 @@
+#include "launcher/commands/rendezvous_args.h"
+
+#include <cstddef>
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "base/seconds.h"
+#include "rendezvous/core/names.h"
+#include "worker/env_names.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr char kEndpoint[] = "--rdzv-endpoint";
+constexpr char kRunId[] = "--rdzv-id";
+constexpr char kTimeout[] = "--timeout";
+
+// What stands on the command line.
+struct Scanned {
+  bool help = false;
+  bool json = false;
+  std::map<std::string, std::string> values;  // by flag
+  std::vector<std::string> operands;
+};
+
+bool IsFlag(absl::string_view arg) {
+  return arg.size() > 1 && arg[0] == '-' && !absl::ascii_isdigit(arg[1]);
+}
+
+bool TakesValue(absl::string_view name, const RendezvousArgsTaken& taken) {
+  return name == kEndpoint || name == kRunId || (name == kTimeout && taken.timeout);
+}
+
+absl::Status Unknown(absl::string_view arg) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "there is no flag '", arg, "'; put -- before a key or a value that begins with '-'"));
+}
+
+absl::StatusOr<Scanned> Scan(const std::vector<std::string>& args,
+                             const RendezvousArgsTaken& taken) {
+  Scanned scanned;
+  for (std::size_t next = 0; next < args.size(); ++next) {
+    const absl::string_view arg = args[next];
+    if (arg == "--") {
+      scanned.operands.insert(scanned.operands.end(), args.begin() + next + 1, args.end());
+      break;
+    }
+    if (!IsFlag(arg)) {
+      scanned.operands.emplace_back(arg);
+      continue;
+    }
+    const std::size_t equals = arg.find('=');
+    const std::string name = absl::StrReplaceAll(arg.substr(0, equals), {{"_", "-"}});
+    if (arg == "--help" || arg == "-h") {
+      scanned.help = true;
+    } else if (arg == "--json" && taken.json) {
+      scanned.json = true;
+    } else if (!TakesValue(name, taken)) {
+      return Unknown(arg.substr(0, equals));
+    } else if (equals != absl::string_view::npos) {
+      scanned.values[name] = std::string(arg.substr(equals + 1));
+    } else if (next + 1 < args.size()) {
+      scanned.values[name] = args[++next];
+    } else {
+      return absl::InvalidArgumentError(absl::StrCat("'", arg, "' needs a value"));
+    }
+  }
+  return scanned;
+}
+
+// A text and where it comes from, to name it by.
+struct Given {
+  std::string text;
+  std::string source;
+};
+
+Given Find(const Scanned& scanned, const char* flag, const Environment& environment,
+           const std::vector<std::string>& variables) {
+  if (const auto found = scanned.values.find(flag); found != scanned.values.end()) {
+    return {found->second, absl::StrCat(flag, "=", found->second)};
+  }
+  for (const std::string& variable : variables) {
+    const std::string value = GetOr(environment, variable, "");
+    if (!value.empty()) {
+      return {value, absl::StrCat("environment variable ", variable, "=", value)};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string>& args,
+                                                   const RendezvousArgsTaken& taken,
+                                                   const Environment& environment) {
+  absl::StatusOr<Scanned> scanned = Scan(args, taken);
+  if (!scanned.ok()) return scanned.status();
+  RendezvousArgs result;
+  // Help is there for those whose environment is broken, too.
+  if (scanned->help) {
+    result.help = true;
+    return result;
+  }
+  result.json = scanned->json;
+  result.operands = std::move(scanned->operands);
+
+  const Given endpoint = Find(*scanned, kEndpoint, environment,
+                              {worker::env::kRendezvousEndpoint, "PET_RDZV_ENDPOINT"});
+  if (endpoint.text.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("which rendezvous? Give --rdzv-endpoint=HOST:PORT, as for `muster run`; only "
+                     "workers of a job that has one know it without (",
+                     worker::env::kRendezvousEndpoint, ")"));
+  }
+  const auto parsed = rendezvous::ParseEndpoint(endpoint.text, rendezvous::kDefaultRendezvousPort);
+  if (!parsed.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(endpoint.source, " ", parsed.status().message()));
+  }
+  if (parsed->port == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(endpoint.source, " has port 0, where nobody can be reached"));
+  }
+  result.endpoint = *parsed;
+
+  const Given run_id = Find(*scanned, kRunId, environment, {worker::env::kRunId, "PET_RDZV_ID"});
+  result.run_id = run_id.text;
+  if (!run_id.text.empty()) {
+    const absl::Status status = rendezvous::CheckName("run id", run_id.text);
+    if (!status.ok()) return status;
+  }
+
+  if (const auto timeout = scanned->values.find(kTimeout); timeout != scanned->values.end()) {
+    result.timeout = base::ParseSeconds(timeout->second);
+    if (!result.timeout) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          kTimeout, "=", timeout->second, " is no number of seconds, such as 30 or 0.5"));
+    }
+  }
+  return result;
+}
+
+}  // namespace muster::launcher

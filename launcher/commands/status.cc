@@ -1,0 +1,82 @@
+#include "launcher/commands/status.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "launcher/commands/job_view.h"
+#include "launcher/commands/rendezvous_args.h"
+#include "launcher/commands/stdout_text.h"
+#include "launcher/environment.h"
+#include "rendezvous/client/job_query.h"
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::JobSnapshot;
+
+constexpr char kHelp[] =
+    R"(Usage: muster status --rdzv-endpoint HOST:PORT [--rdzv-id JOB] [--json]
+
+Shows the jobs of a rendezvous: of each its state, round, nodes, ranks and restarts, and who is
+waited for and why. With --rdzv-id, that job and its nodes.
+
+  --rdzv-endpoint HOST:PORT  Where the rendezvous is, as for `muster run`. Default:
+                             MUSTER_RDZV_ENDPOINT, which workers have, then PET_RDZV_ENDPOINT.
+  --rdzv-id JOB              The job. Default: TORCHELASTIC_RUN_ID, which workers have, then
+                             PET_RDZV_ID; else all jobs.
+  --json                     Print a JSON array for programs.
+  -h, --help                 Print this text.
+
+Exit codes: 0 done; 1 there is no such job; 2 the command line is wrong; 3 no rendezvous answers.
+)";
+
+constexpr int kNoSuchJob = 1;
+constexpr int kUsage = 2;
+constexpr int kNoAnswer = 3;
+
+absl::StatusOr<std::vector<JobSnapshot>> Query(const RendezvousArgs& args) {
+  const rendezvous::DaemonOptions daemon{.endpoint = args.endpoint};
+  if (args.run_id.empty()) return rendezvous::ListJobs(daemon);
+  absl::StatusOr<JobSnapshot> job = rendezvous::DescribeJob(daemon, args.run_id);
+  if (!job.ok()) return job.status();
+  return std::vector<JobSnapshot>{*std::move(job)};
+}
+
+int Fail(const absl::Status& status, int exit_code) {
+  std::fprintf(stderr, "muster status: %s\n", std::string(status.message()).c_str());
+  return exit_code;
+}
+
+int Print(const std::string& text) {
+  return PrintOut("muster status", text) ? 0 : 1;
+}
+
+}  // namespace
+
+int StatusCommand(const std::vector<std::string>& args) {
+  const absl::StatusOr<RendezvousArgs> parsed =
+      ParseRendezvousArgs(args, {.json = true}, ReadEnvironment(environ));
+  if (!parsed.ok()) return Fail(parsed.status(), kUsage);
+  if (parsed->help) return Print(kHelp);
+  if (!parsed->operands.empty()) {
+    return Fail(
+        absl::InvalidArgumentError(absl::StrCat("there is no argument '", parsed->operands.front(),
+                                                "'; see `muster status --help`")),
+        kUsage);
+  }
+
+  const absl::StatusOr<std::vector<JobSnapshot>> jobs = Query(*parsed);
+  if (absl::IsNotFound(jobs.status())) return Fail(jobs.status(), kNoSuchJob);
+  if (!jobs.ok()) return Fail(jobs.status(), kNoAnswer);
+  if (jobs->empty()) std::fprintf(stderr, "no jobs at %s\n", ToString(parsed->endpoint).c_str());
+  if (parsed->json) return Print(JobsJson(*jobs));
+  if (jobs->empty()) return 0;
+  if (parsed->run_id.empty()) return Print(JobTable(*jobs));
+  return Print(absl::StrCat(JobTable(*jobs), "\n", NodeTable(jobs->front())));
+}
+
+}  // namespace muster::launcher

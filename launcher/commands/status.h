@@ -1,0 +1,15 @@
+// `muster status`: the jobs of a rendezvous.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace muster::launcher {
+
+// `args` are those behind `status`. Prints to stdout: without --rdzv-id a table of all jobs, with
+// it that job and its nodes; or JSON (job_view.h). Returns the exit code: 0, also without jobs; 1
+// when there is no such job, or stdout cannot be written; 2 for a mistake in the arguments; 3 when
+// no rendezvous answers.
+int StatusCommand(const std::vector<std::string>& args);
+
+}  // namespace muster::launcher

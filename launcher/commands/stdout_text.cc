@@ -1,0 +1,17 @@
+#include "launcher/commands/stdout_text.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+namespace muster::launcher {
+
+bool PrintOut(const char* command, const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
+    return true;
+  }
+  std::fprintf(stderr, "%s: write stdout: %s\n", command, std::strerror(errno));
+  return false;
+}
+
+}  // namespace muster::launcher

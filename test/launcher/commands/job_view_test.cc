@@ -1,0 +1,104 @@
+#include "launcher/commands/job_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::JobSnapshot;
+using rendezvous::JobState;
+using rendezvous::NodeSnapshot;
+using rendezvous::NodeState;
+using Json = nlohmann::json;
+
+NodeSnapshot Node(const std::string& host, NodeState state, int group_rank, int slots) {
+  return {.node = {.node_id = host + "-1", .host = host, .address = "10.0.0.1", .slots = slots},
+          .state = state,
+          .group_rank = group_rank,
+          .rank_reason = group_rank < 0 ? "" : "by address"};
+}
+
+JobSnapshot Running() {
+  JobSnapshot job{
+      .run_id = "job7",
+      .state = JobState::kRunning,
+      .round = 3,
+      .sentence = "round 3 has 2 nodes: 0=a, 1=b; 1 spare waiting",
+      .settings = {.min_nodes = 2, .max_nodes = 4, .max_restarts = 3},
+      .restart_count = 1,
+      .nodes = {Node("a", NodeState::kRunning, 0, 2), Node("b", NodeState::kStarting, 1, 1),
+                Node("c", NodeState::kSpare, -1, 2)}};
+  job.nodes[0].node.devices = {"4", "5"};
+  return job;
+}
+
+JobSnapshot Gathering() {
+  return {.run_id = "größe",
+          .state = JobState::kGathering,
+          .round = 0,
+          .sentence = "round 0: 1 of 2 nodes are here (a); waiting for 1 more",
+          .settings = {.min_nodes = 2, .max_nodes = 2},
+          .nodes = {Node("a", NodeState::kJoined, -1, 2)}};
+}
+
+TEST(JobViewTest, JobsAreATable) {
+  EXPECT_EQ(
+      JobTable({Running(), Gathering()}),
+      "JOB    STATE      ROUND  NODES        RANKS  RESTARTS  MESSAGE\n"
+      "job7   running    3      2 of 2 to 4  3      1 of 3    round 3 has 2 nodes: 0=a, 1=b; 1 "
+      "spare waiting\n"
+      "größe  gathering  0      1 of 2       -      0 of 0    round 0: 1 of 2 nodes are here (a); "
+      "waiting for 1 more\n");
+}
+
+TEST(JobViewTest, NodesAreATable) {
+  EXPECT_EQ(NodeTable(Running()),
+            "HOST  NODE  RANKS  STATE     ADDRESS   DEVICES  PLACE\n"
+            "a     0     0-1    running   10.0.0.1  4,5      by address\n"
+            "b     1     2      starting  10.0.0.1  -        by address\n"
+            "c     -     -      spare     10.0.0.1  -        -\n");
+}
+
+TEST(JobViewTest, ProgramsReadJson) {
+  const Json jobs = Json::parse(JobsJson({Running(), Gathering()}));
+  ASSERT_EQ(jobs.size(), 2u);
+  EXPECT_EQ(jobs[0]["run_id"], "job7");
+  EXPECT_EQ(jobs[0]["state"], "running");
+  EXPECT_EQ(jobs[0]["round"], 3);
+  EXPECT_EQ(jobs[0]["message"], "round 3 has 2 nodes: 0=a, 1=b; 1 spare waiting");
+  EXPECT_EQ(jobs[0]["min_nodes"], 2);
+  EXPECT_EQ(jobs[0]["max_nodes"], 4);
+  EXPECT_EQ(jobs[0]["restarts"], 1);
+  EXPECT_EQ(jobs[0]["max_restarts"], 3);
+  const Json& nodes = jobs[0]["nodes"];
+  ASSERT_EQ(nodes.size(), 3u);
+  EXPECT_EQ(nodes[0], Json({{"node_id", "a-1"},
+                            {"host", "a"},
+                            {"address", "10.0.0.1"},
+                            {"state", "running"},
+                            {"node_rank", 0},
+                            {"first_rank", 0},
+                            {"nproc", 2},
+                            {"role", "default"},
+                            {"devices", {"4", "5"}},
+                            {"place", "by address"}}));
+  EXPECT_EQ(nodes[1]["first_rank"], 2);
+  EXPECT_EQ(nodes[2]["node_rank"], nullptr);
+  EXPECT_EQ(nodes[2]["first_rank"], nullptr);
+  EXPECT_EQ(jobs[1]["state"], "gathering");
+  EXPECT_EQ(JobsJson({}), "[]\n");
+}
+
+// The node with the first ranks has left, and so nobody can say where those of the others begin.
+TEST(JobViewTest, RanksAreNotGuessed) {
+  JobSnapshot job = Running();
+  job.nodes.erase(job.nodes.begin());
+  EXPECT_THAT(NodeTable(job), testing::HasSubstr("b     1     -      starting"));
+  EXPECT_EQ(Json::parse(JobsJson({job}))[0]["nodes"][0]["first_rank"], nullptr);
+}
+
+}  // namespace
+}  // namespace muster::launcher
