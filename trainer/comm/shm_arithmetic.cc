@@ -10,8 +10,9 @@ namespace {
 // As many as stay in the first-level cache, with the sources beside them.
 constexpr std::size_t kBlock = 1024;
 
-// How one element type is read and written. The conversions have no branches, so that the compiler
-// can turn the loops over them into vector instructions.
+// How one element type is read and written. c10::Half and c10::BFloat16 give the same bits, one at
+// a time; these have no branches, so that the compiler can turn the loops over them into vector
+// instructions.
 struct Plain {
   template <typename T>
   static T Load(T value) {
@@ -113,19 +114,6 @@ void ScaledSum(ElementType type, std::span<const std::byte* const> sources, std:
     case ElementType::kBFloat16:
       return SumAs<BFloat16, std::uint16_t>(sources, count, narrow, out);
   }
-}
-
-float HalfToFloat(std::uint16_t bits) {
-  return Half::Load(bits);
-}
-std::uint16_t FloatToHalf(float value) {
-  return Half::Store(value);
-}
-float BFloat16ToFloat(std::uint16_t bits) {
-  return BFloat16::Load(bits);
-}
-std::uint16_t FloatToBFloat16(float value) {
-  return BFloat16::Store(value);
 }
 
 }  // namespace muster::trainer

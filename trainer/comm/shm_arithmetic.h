@@ -17,10 +17,4 @@ std::size_t ElementBytes(ElementType type);
 void ScaledSum(ElementType type, std::span<const std::byte* const> sources, std::size_t count,
                double scale, std::byte* out);
 
-// The value of a half or bfloat16 with these bits, and the bits of the one nearest to `value`.
-float HalfToFloat(std::uint16_t bits);
-std::uint16_t FloatToHalf(float value);
-float BFloat16ToFloat(std::uint16_t bits);
-std::uint16_t FloatToBFloat16(float value);
-
 }  // namespace muster::trainer

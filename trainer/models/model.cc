@@ -89,12 +89,6 @@ std::vector<NamedTensor> Model::StateDict() const {
   return named;
 }
 
-std::int64_t Model::parameter_count() const {
-  std::int64_t count = 0;
-  for (const at::Tensor& parameter : network_.module->parameters()) count += parameter.numel();
-  return count;
-}
-
 void Model::SetTraining(bool training) {
   network_.module->train(training);
 }

@@ -42,8 +42,6 @@ class Model {
   std::vector<NamedTensor> Buffers() const;
   // Both together in the order of Python's state_dict(): module by module.
   std::vector<NamedTensor> StateDict() const;
-  // The number of elements of all parameters.
-  std::int64_t parameter_count() const;
 
   // Chooses how layers behave that differ between training and evaluation; training at first.
   void SetTraining(bool training);
@@ -53,10 +51,6 @@ class Model {
   // only in training if `function` asks parts.training. Nothing happens to a model without such
   // layers.
   void SetBatchNorm(BatchNormFunction function);
-
-  // The module tree, for what walks it by name. Its layers call each other directly, so replacing a
-  // child does not change what Forward computes; SetBatchNorm does.
-  torch::nn::Module& module() { return *network_.module; }
 
  private:
   const Network network_;

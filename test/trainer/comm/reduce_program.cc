@@ -16,10 +16,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
-#include <torch/nn/module.h>
 #include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/linear.h>
 #include <torch/utils.h>
 
 #include "trainer/comm/all_reducer.h"
@@ -27,7 +24,7 @@
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/parallel/parameter_averaging.h"
-#include "trainer/parallel/sync_batch_norm_module.h"
+#include "trainer/parallel/sync_batch_norm.h"
 #include "trainer/worker/environment.h"
 
 namespace muster::trainer {
@@ -95,15 +92,6 @@ void Equal(ProcessGroup& group) {
   Expect(refused == (group.comm() == Comm::kShm), "integers are refused");
 }
 
-// A module with layers in a Sequential, as networks are written.
-struct Body : torch::nn::Module {
-  explicit Body(const torch::nn::BatchNorm2d& norm) : layers(torch::nn::Identity(), norm) {
-    register_module("layers", layers);
-  }
-  at::Tensor forward(const at::Tensor& x) { return layers->forward(x); }
-  torch::nn::Sequential layers;
-};
-
 // Three training steps over batches of other sizes on each rank, against one process that has them
 // all.
 void BatchNorm(ProcessGroup& group) {
@@ -113,21 +101,18 @@ void BatchNorm(ProcessGroup& group) {
       const double tolerance = type == at::kDouble ? 1e-12 : 2e-5;
       const auto options = torch::nn::BatchNormOptions(6).affine(affine);
       torch::nn::BatchNorm2d whole(options);
-      torch::nn::BatchNorm2d mine(options);
       if (affine) {
-        torch::manual_seed(1);
         const at::NoGradGuard no_grad;
-        for (torch::nn::BatchNorm2d each : {whole, mine}) {
-          each->weight.copy_(at::linspace(0.5, 2, 6));
-          each->bias.copy_(at::linspace(-1, 1, 6));
-        }
+        whole->weight.copy_(at::linspace(0.5, 2, 6));
+        whole->bias.copy_(at::linspace(-1, 1, 6));
       }
-      const auto outer = std::make_shared<Body>(mine);
       whole->to(type);
-      outer->to(type);
-      const at::Tensor weight = mine->weight;
-      Expect(ConvertSyncBatchNorm(*outer, group).value() == 1, "one module is converted");
-      Expect(!affine || outer->parameters()[0].is_same(weight), "parameters are shared");
+      const auto copy = [](const at::Tensor& tensor) {
+        if (!tensor.defined()) return tensor;
+        return tensor.detach().clone().requires_grad_(tensor.requires_grad());
+      };
+      const BatchNormState mine = {copy(whole->weight), copy(whole->bias),
+                                   copy(whole->running_mean), copy(whole->running_var)};
       for (int step = 0; step < 3; ++step) {
         torch::manual_seed(40 + step);
         std::int64_t total = 0;
@@ -143,9 +128,13 @@ void BatchNorm(ProcessGroup& group) {
         at::Tensor x_all = all.clone().requires_grad_();
         at::Tensor x = all.narrow(0, begin, own).clone().requires_grad_();
         whole->zero_grad();
-        outer->zero_grad();
+        if (affine) {
+          mine.weight.mutable_grad().reset();
+          mine.bias.mutable_grad().reset();
+        }
         const at::Tensor y_all = whole->forward(x_all);
-        const at::Tensor y = outer->forward(x);
+        const at::Tensor y =
+            SyncBatchNormTraining(x, mine, *options.momentum(), options.eps(), group);
         (y_all * slope).sum().backward();
         (y * slope.narrow(0, begin, own)).sum().backward();
         if (own > 0) {
@@ -154,38 +143,19 @@ void BatchNorm(ProcessGroup& group) {
                  "gradients of inputs");
         }
         if (affine) {
-          for (std::size_t i = 0; i < 2; ++i) {
-            at::Tensor sum = outer->parameters()[i].grad().clone();
-            GlooSum(group, sum);
-            Expect(Difference(sum, whole->parameters()[i].grad()) < 500 * tolerance,
-                   "gradients of weight and bias add up to the whole batch's");
-          }
+          at::Tensor weight = mine.weight.grad().clone();
+          at::Tensor bias = mine.bias.grad().clone();
+          GlooSum(group, weight);
+          GlooSum(group, bias);
+          Expect(Difference(weight, whole->weight.grad()) < 500 * tolerance &&
+                     Difference(bias, whole->bias.grad()) < 500 * tolerance,
+                 "gradients of weight and bias add up to the whole batch's");
         }
-        Expect(Difference(outer->buffers()[0], whole->running_mean) < 50 * tolerance, "mean");
-        Expect(Difference(outer->buffers()[1], whole->running_var) < 50 * tolerance, "variance");
+        Expect(Difference(mine.running_mean, whole->running_mean) < 50 * tolerance, "mean");
+        Expect(Difference(mine.running_var, whole->running_var) < 50 * tolerance, "variance");
       }
-      outer->eval();
-      whole->eval();
-      const at::Tensor x = at::randn({2, 6, 4, 3}, type);
-      Expect(Difference(outer->forward(x), whole->forward(x)) < 50 * tolerance, "evaluation");
     }
   }
-
-  struct Block : torch::nn::Module {
-    Block() { register_module("bn", bn); }
-    torch::nn::BatchNorm1d bn{4};
-  };
-  torch::nn::Sequential held;
-  held->push_back(torch::nn::BatchNorm1d(4));
-  held->push_back("block", torch::nn::Identity());
-  auto block = std::make_shared<Block>();
-  held->replace_module("block", block);
-  const auto refused = ConvertSyncBatchNorm(*held, group);
-  Expect(refused.status().message() ==
-             "convert to SyncBatchNorm: block.bn is a member of a module that would go on calling "
-             "it; make it a SyncBatchNorm there",
-         "what cannot be converted is named");
-  Expect(held->children()[0]->as<torch::nn::BatchNorm1d>() != nullptr, "and nothing is changed");
 }
 
 void Average(ProcessGroup& group) {

@@ -1,6 +1,8 @@
 // All-reduce among real processes: every size and type, and members that die, stop or stay away.
 #include "trainer/comm/shm_all_reduce.h"
 
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -125,8 +127,8 @@ TEST_P(ShmAllReduceTest, EveryElementTypeAndScale) {
     const double scale = 1.0 / members;
     const float mean = static_cast<float>(members + 1) / 2;
     std::vector<double> doubles(kCount, member + 1);
-    std::vector<std::uint16_t> halves(kCount, FloatToHalf(static_cast<float>(member + 1)));
-    std::vector<std::uint16_t> bfloats(kCount, FloatToBFloat16(static_cast<float>(member + 1)));
+    std::vector<c10::Half> halves(kCount, static_cast<float>(member + 1));
+    std::vector<c10::BFloat16> bfloats(kCount, static_cast<float>(member + 1));
     const auto reduce = [&](ElementType type, auto& data) {
       return all.AllReduce(type, reinterpret_cast<std::byte*>(data.data()), kCount, scale).ok();
     };
@@ -135,8 +137,7 @@ TEST_P(ShmAllReduceTest, EveryElementTypeAndScale) {
       return 1;
     }
     for (std::size_t i = 0; i < kCount; ++i) {
-      if (std::abs(doubles[i] - mean) > 1e-15 * mean || HalfToFloat(halves[i]) != mean ||
-          BFloat16ToFloat(bfloats[i]) != mean) {
+      if (std::abs(doubles[i] - mean) > 1e-15 * mean || halves[i] != mean || bfloats[i] != mean) {
         say(absl::StrCat("element ", i));
         return 1;
       }

@@ -18,7 +18,6 @@
 #include <ATen/ops/zeros.h>
 
 #include "test/trainer/io/interop_files.h"
-#include "trainer/io/checkpoint.h"
 #include "trainer/io/rng_state.h"
 #include "trainer/io/safetensors.h"
 
@@ -71,7 +70,8 @@ TEST(TorchFileTest, ATiedWeightIsWrittenOnceAndStaysTied) {
   EXPECT_LT(fs::file_size(PathFor("tied.pt")), 6000u);
   const absl::StatusOr<Value> read = ReadTorchFile(PathFor("tied.pt"));
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->GetTensor("embedding")->data_ptr(), read->GetTensor("head")->data_ptr());
+  EXPECT_EQ(read->Find("embedding")->tensor()->data_ptr(),
+            read->Find("head")->tensor()->data_ptr());
 }
 
 // A gradient bucket that a view belongs to would come along otherwise.
@@ -103,7 +103,7 @@ TEST(TorchFileTest, AFullDiskIsAnErrorAndLeavesTheOldFile) {
   const std::string path = PathFor("full.pt");
   ASSERT_TRUE(WriteTorchFile(at::ones({2}), path).ok());
   fs::create_symlink("/dev/full", path + ".tmp");  // a device that is always full
-  const absl::Status status = SaveStateDict({{"w", at::ones({1 << 20})}}, path);
+  const absl::Status status = WriteTorchFile(at::ones({1 << 20}), path);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(status.message(), "write " + path + ": No space left on device");
   EXPECT_TRUE(ReadTorchFile(path).ok());
@@ -145,7 +145,7 @@ TEST(TorchFileTest, ALargeFileIsNeverInMemoryTwice) {
   const long before = PeakKilobytes();
   const absl::StatusOr<Value> read = ReadTorchFile(path);
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->GetTensor("3")->sum().item<double>(), 3.0 * kMegabytes / 4 * (1 << 18));
+  EXPECT_EQ(read->Find("3")->tensor()->sum().item<double>(), 3.0 * kMegabytes / 4 * (1 << 18));
   EXPECT_LT(PeakKilobytes() - before, 16 * 1024);
   fs::remove(path);
 }

@@ -32,9 +32,10 @@ struct RankBatch {
 // ranks have consumed, and a run that goes on from it, with another world size if need be, takes
 // exactly the samples that are left, in the same batches. W need not divide the batch.
 //
-// With W dividing the batch and position a multiple of it, ranks get what DistributedSampler
-// (sampler.h, Python's) deals them. A value without threads of its own; const methods may be called
-// from any.
+// With W dividing the batch and position a multiple of it, ranks get what
+// torch.utils.data.DistributedSampler (torch 1.13 and 2.x) deals them: its torch.randperm is
+// MT19937 and a Fisher-Yates shuffle (permutation.h). A value without threads of its own; const
+// methods may be called from any.
 class GlobalOrder {
  public:
   // `dataset_size` is at least 1. Without `shuffle` the order is 0, 1, 2, ...

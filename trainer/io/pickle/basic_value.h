@@ -119,9 +119,6 @@ class BasicValue {
   absl::StatusOr<std::string> GetString(const std::string& key) const {
     return Get(key, ValueKind::kString, &BasicValue::string);
   }
-  absl::StatusOr<Tensor> GetTensor(const std::string& key) const {
-    return Get(key, ValueKind::kTensor, &BasicValue::tensor);
-  }
 
  private:
   struct TupleItems {

@@ -26,8 +26,9 @@ TEST(OptimizerValueTest, IsWhatPythonWouldHave) {
   ASSERT_NE(state, nullptr);
   EXPECT_EQ(state->Find(ValueKey(std::int64_t{0})), nullptr) << "took no step yet";
   ASSERT_NE(state->Find(ValueKey(std::int64_t{2})), nullptr);
-  EXPECT_TRUE(
-      state->Find(ValueKey(std::int64_t{2}))->GetTensor("momentum_buffer")->equal(at::ones({3})));
+  const Value* momentum = state->Find(ValueKey(std::int64_t{2}))->Find("momentum_buffer");
+  ASSERT_NE(momentum, nullptr);
+  EXPECT_TRUE(momentum->tensor()->equal(at::ones({3})));
 }
 
 TEST(OptimizerValueTest, ComesBackByName) {

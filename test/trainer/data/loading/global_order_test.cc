@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "trainer/data/loading/sampler.h"
-
 namespace muster::trainer {
 namespace {
 
@@ -25,24 +23,83 @@ std::vector<std::multiset<std::int64_t>> Steps(const GlobalOrder& order, std::in
   return steps;
 }
 
-TEST(GlobalOrderTest, DealsWhatDistributedSamplerDeals) {
-  constexpr std::int64_t kBatch = 24;
-  for (const int world_size : {1, 2, 3, 4, 8}) {
-    for (int rank = 0; rank < world_size; ++rank) {
-      DistributedSampler sampler(
-          {.dataset_size = 1003, .rank = rank, .world_size = world_size, .seed = 7});
-      sampler.SetEpoch(2);
-      const GlobalOrder order(1003, /*seed=*/7, /*epoch=*/2);
-      std::vector<std::int64_t> indices;
-      std::int64_t own = 0;
-      for (const RankBatch& step : order.From(0, kBatch, rank, world_size)) {
-        indices.insert(indices.end(), step.indices.begin(), step.indices.end());
-        own += step.own;
-      }
-      EXPECT_EQ(indices, sampler.Indices()) << "rank " << rank << " of " << world_size;
-      EXPECT_EQ(own, sampler.OwnAmongFirst(sampler.samples_per_rank()));
+// The samples of one rank in a whole epoch, in order, those that only fill it up included.
+std::vector<std::int64_t> Dealt(const GlobalOrder& order, std::int64_t batch, int rank,
+                                int world_size) {
+  std::vector<std::int64_t> indices;
+  for (const RankBatch& step : order.From(0, batch, rank, world_size)) {
+    indices.insert(indices.end(), step.indices.begin(), step.indices.end());
+  }
+  return indices;
+}
+
+struct PythonCase {
+  std::int64_t size;
+  int rank;
+  int world_size;
+  bool shuffle;
+  std::uint64_t seed;
+  std::int64_t epoch;
+  std::vector<std::int64_t> indices;
+};
+
+// Made with Debian's python3-torch 1.13.1:
+//   sampler = torch.utils.data.DistributedSampler(range(size), world_size, rank, shuffle=shuffle,
+//                                                 seed=seed)
+//   sampler.set_epoch(epoch); list(sampler)
+const PythonCase kPythonCases[] = {
+    // clang-format off
+    {10, 0, 1, true, 0U, 0, {4, 1, 7, 5, 3, 9, 0, 8, 6, 2}},
+    {10, 0, 2, true, 0U, 0, {4, 7, 3, 0, 6}},
+    {10, 1, 2, true, 0U, 0, {1, 5, 9, 8, 2}},
+    {10, 0, 3, true, 0U, 0, {4, 5, 0, 2}},
+    {10, 1, 3, true, 0U, 0, {1, 3, 8, 4}},
+    {10, 2, 3, true, 0U, 0, {7, 9, 6, 1}},
+    {10, 0, 4, true, 0U, 1, {5, 0, 7}},
+    {10, 1, 4, true, 0U, 1, {6, 8, 4}},
+    {10, 2, 4, true, 0U, 1, {1, 9, 5}},
+    {10, 3, 4, true, 0U, 1, {2, 3, 6}},
+    {23, 0, 4, true, 7U, 3, {10, 15, 9, 17, 8, 4}},
+    {23, 1, 4, true, 7U, 3, {2, 16, 18, 13, 6, 14}},
+    {23, 2, 4, true, 7U, 3, {20, 7, 22, 3, 12, 1}},
+    {23, 3, 4, true, 7U, 3, {0, 19, 5, 11, 21, 10}},
+    {3, 0, 8, true, 0U, 0, {2}},
+    {3, 1, 8, true, 0U, 0, {0}},
+    {3, 2, 8, true, 0U, 0, {1}},
+    {3, 3, 8, true, 0U, 0, {2}},
+    {3, 4, 8, true, 0U, 0, {0}},
+    {3, 5, 8, true, 0U, 0, {1}},
+    {3, 6, 8, true, 0U, 0, {2}},
+    {3, 7, 8, true, 0U, 0, {0}},
+    {12, 0, 3, false, 5U, 0, {0, 3, 6, 9}},
+    {12, 1, 3, false, 5U, 0, {1, 4, 7, 10}},
+    {12, 2, 3, false, 5U, 0, {2, 5, 8, 11}},
+    {11, 0, 2, true, 4294967297U, 0, {0, 2, 7, 4, 1, 5}},
+    {11, 1, 2, true, 4294967297U, 0, {10, 3, 6, 8, 9, 0}},
+    // clang-format on
+};
+
+TEST(GlobalOrderTest, DealsWhatPythonsDistributedSamplerDeals) {
+  for (const PythonCase& expected : kPythonCases) {
+    SCOPED_TRACE(testing::Message() << "size " << expected.size << ", rank " << expected.rank
+                                    << " of " << expected.world_size << ", seed " << expected.seed
+                                    << ", epoch " << expected.epoch);
+    const GlobalOrder order(expected.size, expected.seed, expected.epoch, expected.shuffle);
+    for (const std::int64_t share : {1, 2, 5}) {
+      EXPECT_EQ(Dealt(order, share * expected.world_size, expected.rank, expected.world_size),
+                expected.indices);
     }
   }
+}
+
+TEST(GlobalOrderTest, DealsWhatPythonDealsOfAWholeDataSet) {
+  const std::vector<std::int64_t> indices = Dealt(GlobalOrder(60000, 3, 5), 64, 2, 4);
+  std::int64_t checksum = 0;
+  std::int64_t place = 1;
+  for (const std::int64_t index : indices) checksum += place++ * index;
+  // Python: sum(i * v for i, v in enumerate(sampler, 1))
+  EXPECT_EQ(checksum, 3378385776787);
+  EXPECT_EQ(indices.size(), 15000u);
 }
 
 TEST(GlobalOrderTest, AnotherWorldSizeGoesOnExactlyWhereTheFirstStopped) {

@@ -58,8 +58,9 @@ TEST(PickleTest, WhatIsWrittenIsRead) {
   const StoredValue* read = contents->value.Find("inner");
   ASSERT_NE(read, nullptr);
   EXPECT_TRUE(read->dict()->ordered());
-  const auto tensor = read->GetTensor("tensor");
-  ASSERT_TRUE(tensor.ok());
+  ASSERT_NE(read->Find("tensor"), nullptr);
+  const auto* tensor = read->Find("tensor")->tensor();
+  ASSERT_NE(tensor, nullptr);
   EXPECT_EQ(tensor->storage, 0u);
   EXPECT_EQ(tensor->offset, 2);
   EXPECT_EQ(tensor->sizes, (std::vector<std::int64_t>{2, 3}));

@@ -1,6 +1,4 @@
-// Checkpoints as Python's torch.load sees them.
-#include "trainer/io/checkpoint.h"
-
+// State dicts as Python's torch.load sees them.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
@@ -14,6 +12,8 @@
 #include <fstream>
 
 #include "test/trainer/program.h"
+#include "trainer/io/state_dict.h"
+#include "trainer/io/torch_file.h"
 
 namespace muster::trainer {
 namespace {
@@ -31,27 +31,27 @@ std::string PathFor(const std::string& name) {
   return testing::TempDir() + "/" + name;
 }
 
-TEST(CheckpointTest, PythonReadsEveryDtypeAndView) {
+TEST(StateDictPythonTest, PythonReadsEveryDtypeAndView) {
   if (!PythonHasTorch()) GTEST_SKIP() << "needs Debian's python3-torch";
   const at::Tensor matrix = at::arange(6, at::kFloat).view({2, 3});
   const std::string path = PathFor("dtypes.pt");
-  const absl::Status saved = SaveStateDict(
-      {
-          {"z.weight", matrix},
-          {"a.transposed", matrix.t()},
-          {"row", matrix[1]},
-          {"scalar", at::scalar_tensor(2.5)},
-          {"empty", at::zeros({0, 4})},
-          {"double", at::tensor({1.0 / 3}, at::kDouble)},
-          {"half", at::full({1}, 0.5, at::kHalf)},
-          {"bfloat16", at::full({1}, 1.5, at::kBFloat16)},
-          {"long", at::tensor({-(std::int64_t{1} << 40)}, at::kLong)},
-          {"int", at::tensor({-7}, at::kInt)},
-          {"byte", at::tensor({255}, at::kByte)},
-          {"bool", at::tensor({1, 0}, at::kByte).to(at::kBool)},
-          {"leaf", at::ones({2}).requires_grad_()},
-      },
-      path);
+  const absl::Status saved =
+      WriteTorchFile(StateDictValue({
+                         {"z.weight", matrix},
+                         {"a.transposed", matrix.t()},
+                         {"row", matrix[1]},
+                         {"scalar", at::scalar_tensor(2.5)},
+                         {"empty", at::zeros({0, 4})},
+                         {"double", at::tensor({1.0 / 3}, at::kDouble)},
+                         {"half", at::full({1}, 0.5, at::kHalf)},
+                         {"bfloat16", at::full({1}, 1.5, at::kBFloat16)},
+                         {"long", at::tensor({-(std::int64_t{1} << 40)}, at::kLong)},
+                         {"int", at::tensor({-7}, at::kInt)},
+                         {"byte", at::tensor({255}, at::kByte)},
+                         {"bool", at::tensor({1, 0}, at::kByte).to(at::kBool)},
+                         {"leaf", at::ones({2}).requires_grad_()},
+                     }),
+                     path);
   ASSERT_TRUE(saved.ok()) << saved;
   EXPECT_EQ(PythonOutput(R"(
 import sys, torch
@@ -77,28 +77,18 @@ for name, t in state.items():
             "leaf float32 (2,) [1.0, 1.0] 2 False\n");
 }
 
-TEST(CheckpointTest, AnUnwritablePathIsAUsersMistake) {
-  const absl::Status status = SaveStateDict({{"w", at::ones({2})}}, "/no/such/dir/w.pt");
+TEST(StateDictPythonTest, AnUnwritablePathIsAUsersMistake) {
+  const absl::Status status =
+      WriteTorchFile(StateDictValue({{"w", at::ones({2})}}), "/no/such/dir/w.pt");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "write /no/such/dir/w.pt: No such file or directory");
 }
 
-TEST(CheckpointTest, AFullDiskIsAnErrorAndLeavesNothing) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "needs /dev/full";
-  // The temporary file is a link to a device that is always full.
-  const std::string path = PathFor("full.pt");
-  std::filesystem::create_symlink("/dev/full", path + ".tmp");
-  const absl::Status status = SaveStateDict({{"w", at::ones({1 << 20})}}, path);
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(status.message(), "write " + path + ": No space left on device");
-  EXPECT_FALSE(std::filesystem::exists(path));
-  EXPECT_FALSE(std::filesystem::is_symlink(path + ".tmp"));
-}
-
-TEST(CheckpointTest, ADtypeWithoutAStorageIsRefusedBeforeTheFileIsTouched) {
+TEST(StateDictPythonTest, ADtypeWithoutAStorageIsRefusedBeforeTheFileIsTouched) {
   const std::string path = PathFor("complex.pt");
   std::ofstream(path) << "old";
-  const absl::Status status = SaveStateDict({{"spectrum", at::ones({2}, at::kComplexFloat)}}, path);
+  const absl::Status status =
+      WriteTorchFile(StateDictValue({{"spectrum", at::ones({2}, at::kComplexFloat)}}), path);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(status.message().find("spectrum"), absl::string_view::npos);
   EXPECT_EQ(std::filesystem::file_size(path), 3u);
