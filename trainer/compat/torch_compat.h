@@ -1,6 +1,6 @@
-// Everything that differs between the LibTorch versions the trainer compiles against (1.13 to 2.x),
-// and nothing else: no other file of trainer/ may name a version. Include it only from .cc files;
-// it costs 8 s to compile.
+// Everything that differs between the LibTorch versions the trainer compiles against (1.13 to 2.x)
+// and needs LibTorch's headers to say so, and nothing else: no file of trainer/ outside of compat/
+// may name a version. Include it only from .cc files; it costs 8 s to compile.
 //
 // Where the difference is a signature, it is found out by asking the class what it accepts rather
 // than by a version number, so that a build with an unknown version has a chance to be right.
@@ -16,7 +16,6 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <torch/version.h>
 
 #include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/engine.h>
@@ -32,8 +31,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
 
-// 1.13 is 113, 2.6 is 206.
-#define MUSTER_TORCH_VERSION (TORCH_VERSION_MAJOR * 100 + TORCH_VERSION_MINOR)
+#include "trainer/compat/torch_version.h"
 
 namespace muster::trainer::compat {
 
@@ -182,14 +180,6 @@ std::shared_ptr<Reducer> MakeReducer(ReducerParts parts) {
 inline void VerifyParametersAcrossRanks(const Group& group, const std::vector<at::Tensor>& params) {
   c10d::verify_params_across_processes(group, params, {});
 }
-
-// Whether Python's AdamW of this version computes the mean of gradients by lerp_, which rounds
-// differently from mul_ and add_: since 2.1.
-inline constexpr bool kAdamWInterpolatesMean = MUSTER_TORCH_VERSION >= 201;
-
-// Whether Python's AdamW of this version takes a square root as `x ** 0.5`, which the C library
-// does not always round as sqrt: since 2.5.
-inline constexpr bool kAdamWRootIsPower = MUSTER_TORCH_VERSION >= 205;
 
 // Lets operators of this thread on `device`, kCPU or kCUDA, compute in bfloat16 where they gain
 // from it, or stops it.

@@ -1,7 +1,7 @@
 #include "trainer/models/model.h"
 
+#include <ATen/Context.h>
 #include <torch/nn/module.h>
-#include <torch/utils.h>
 
 #include <utility>
 
@@ -100,7 +100,7 @@ void Model::SetBatchNorm(BatchNormFunction function) {
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelOptions& options) {
   const absl::Status checked = CheckModelOptions(options);
   if (!checked.ok()) return checked;
-  torch::manual_seed(options.seed);
+  at::manual_seed(options.seed);
   return std::make_unique<Model>(MakeNetwork(options), options.channels_last);
 }
 

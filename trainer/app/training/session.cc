@@ -1,5 +1,6 @@
 #include "trainer/app/training/session.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/resume.h"
 #include "trainer/app/training/snapshot.h"
-#include "trainer/compat/torch_compat.h"
+#include "trainer/compat/torch_version.h"
 #include "trainer/optim/schedule.h"
 
 namespace muster::trainer {
