@@ -5,27 +5,16 @@
 #include <cstring>
 #include <fstream>
 
+#include <nlohmann/json.hpp>
+
 #include "absl/strings/str_cat.h"
 
 namespace muster::trainer {
 namespace {
 
+// What is no UTF-8, such as a path may hold, becomes U+FFFD: nobody could read the file otherwise.
 std::string JsonString(std::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (c == '\n') {
-      json += "\\n";
-    } else if (byte < 0x20) {
-      absl::StrAppend(&json, "\\u", absl::Hex(byte, absl::kZeroPad4));
-    } else {
-      json += c;
-    }
-  }
-  return json + '"';
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace

@@ -24,8 +24,14 @@ TEST(ErrorFileTest, TheStackEndsWithTheMessage) {
 
 TEST(ErrorFileTest, EscapesWhatJsonDoesNotTake) {
   const std::string json = ErrorFileJson("a \"b\" \\ c\nd\te \x01 \xc3\xa9", "", 0);
-  EXPECT_NE(json.find("\"a \\\"b\\\" \\\\ c\\nd\\u0009e \\u0001 \xc3\xa9\""), std::string::npos)
+  EXPECT_NE(json.find("\"a \\\"b\\\" \\\\ c\\nd\\te \\u0001 \xc3\xa9\""), std::string::npos)
       << json;
+}
+
+// The launcher could not read the error file, and showed nothing of it.
+TEST(ErrorFileTest, BytesThatAreNoTextDoNotMakeItUnreadable) {
+  const std::string json = ErrorFileJson("read \xff.pt", "", 0);
+  EXPECT_NE(json.find("\"read \xef\xbf\xbd.pt\""), std::string::npos) << json;
 }
 
 TEST(ErrorFileTest, ReplacesTheFileAtThePath) {
