@@ -1,6 +1,7 @@
 #include "trainer/data/open_data.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -79,11 +80,23 @@ absl::Status CheckAugmentation(const AugmentationOptions& options) {
                                                  " pixels: it must be from 0 to ", kMaxPadding));
 }
 
+// Images are read from a directory.
+absl::Status CheckImagePath(const DataOptions& options) {
+  const bool images = options.kind == DataKind::kIdx || options.kind == DataKind::kCifar10;
+  std::error_code ignored;
+  if (!images || !std::filesystem::is_regular_file(options.path, ignored)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("read data from ", options.path,
+                   ": it is a file, and images are read from a directory; text is what --model gpt "
+                   "learns from"));
+}
+
 }  // namespace
 
 absl::StatusOr<Splits> OpenData(const DataOptions& options) {
-  const absl::Status augmentation = CheckAugmentation(options.augmentation);
-  if (!augmentation.ok()) return augmentation;
+  absl::Status status = CheckAugmentation(options.augmentation);
+  if (status.ok()) status = CheckImagePath(options);
+  if (!status.ok()) return status;
   switch (options.kind) {
     case DataKind::kIdx: {
       absl::StatusOr<LabelledImages> train = ReadIdxImages(options.path, "train");

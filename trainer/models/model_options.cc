@@ -36,6 +36,23 @@ std::string ModelName(ModelKind kind) {
   return "unknown";
 }
 
+std::vector<ModelFlag> ModelFlags(const ModelOptions& options) {
+  switch (options.kind) {
+    case ModelKind::kCnn:
+      return {};
+    case ModelKind::kMlp:
+      return {{"--model", options.hidden == ModelOptions().hidden ? "mlp" : "mlp-large"}};
+    case ModelKind::kResNet18:
+      return {{"--stem", options.stem == ResNetStem::kSmall ? "small" : "imagenet"}};
+    case ModelKind::kGpt:
+      return {{"--width", absl::StrCat(options.gpt.width)},
+              {"--layers", absl::StrCat(options.gpt.layers)},
+              {"--heads", absl::StrCat(options.gpt.heads)},
+              {"--context", absl::StrCat(options.gpt.context)}};
+  }
+  return {};
+}
+
 absl::Status FitModelToData(const DataShape& shape, ModelOptions* options) {
   const bool text = shape.kind == DataShape::Kind::kText;
   if (text != (options->kind == ModelKind::kGpt)) {

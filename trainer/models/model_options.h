@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -64,6 +65,14 @@ struct ModelOptions {
 
 // What a user calls the model: "cnn", "mlp", "resnet18", "gpt".
 std::string ModelName(ModelKind kind);
+
+// A flag and its value.
+using ModelFlag = std::pair<std::string, std::string>;
+
+// The flags that decide what the parameters of the model are, each as a user would give it:
+// {"--context", "128"}, ... of a GPT. Two models with the same name and equal flags, fitted to the
+// same data, can take each other's parameters.
+std::vector<ModelFlag> ModelFlags(const ModelOptions& options);
 
 // Sets the sizes in `options` that the data decides: of images, or the vocabulary and the context
 // of text. kInvalidArgument, one sentence, and `options` untouched when the model is for another

@@ -168,6 +168,10 @@ TEST(OpenDataTest, WhatCannotBeUsedIsRefusedInASentence) {
     return std::string(splits.status().message());
   };
   EXPECT_EQ(refusal({.path = "/nonexistent"}), "read data from /nonexistent: no such directory");
+  // It said that there was no such directory.
+  EXPECT_EQ(refusal({.path = "/etc/passwd"}),
+            "read data from /etc/passwd: it is a file, and images are read from a directory; text "
+            "is what --model gpt learns from");
   const std::string path = dir.Write("short", std::string(100, 'a'));
   DataOptions text{.kind = DataKind::kText, .path = path, .context = 10};
   EXPECT_EQ(refusal(text), "read " + path +

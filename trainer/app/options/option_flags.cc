@@ -5,13 +5,27 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace muster::trainer {
 namespace {
 
 constexpr auto kMany = std::numeric_limits<std::int64_t>::max();
+
+// "a whole number from 0 to 256", "a whole number of at least 1", "a number from 0 to 1000000".
+template <typename Value>
+std::string Wanted(Value low, Value high) {
+  const auto text = [](Value bound) {
+    return absl::StrFormat("%.15g", static_cast<double>(bound));
+  };
+  return absl::StrCat(std::is_integral_v<Value> ? "a whole number" : "a number",
+                      high == std::numeric_limits<Value>::max()
+                          ? absl::StrCat(" of at least ", text(low))
+                          : absl::StrCat(" from ", text(low), " to ", text(high)));
+}
 
 // Adds flags to one group of --help.
 class Group {
@@ -31,10 +45,16 @@ class Group {
   template <typename Value, typename Bound>
   void Number(const std::string& flag, Value& value, Bound low, Bound high,
               const std::string& description) const {
-    CLI::Validator range = CLI::Range(static_cast<Value>(low), static_cast<Value>(high));
-    // The bounds are for the message; in --help they would hide what matters.
-    range.description("");
-    Text(flag, value, description)->check(range)->type_name("N");
+    const auto check = [low = static_cast<Value>(low),
+                        high = static_cast<Value>(high)](const std::string& text) {
+      Value number = low;
+      if (CLI::detail::lexical_cast(text, number) && number >= low && number <= high) {
+        return std::string();
+      }
+      return absl::StrCat("'", text, "' is not ", Wanted(low, high));
+    };
+    // Without a description of the check: in --help it would hide what matters.
+    Text(flag, value, description)->check(CLI::Validator(check, ""))->type_name("N");
   }
   void Switch(const std::string& flag, bool& value, const std::string& description) const {
     Add(app_.add_flag(absl::StrCat("--", flag, ",!--no-", flag), value,
@@ -73,7 +93,8 @@ void AddDataFlags(CLI::App& app, Options& o) {
                 {"cifar10", DataKind::kCifar10},
                 {"text", DataKind::kText},
                 {"generated", DataKind::kGenerated}},
-               "generated: made up, images or text as the model needs; else read --data");
+               "generated: made up, images or text as the model needs; else read --data. With "
+               "--model gpt text, unless given");
   group.Text("--data", o.data.path,
              "Directory of (Fashion-)MNIST's four IDX files, plain or .gz; directory of CIFAR-10's "
              "binary files; or any file, as text");
@@ -132,7 +153,8 @@ void AddTrainingFlags(CLI::App& app, Options& o) {
                "Parts in which a rank computes its share of a batch, to save memory");
   group.Number("--max-steps", o.max_steps, std::int64_t{0}, kMany,
                "End after this many steps; 0: no limit");
-  group.Text("--seed", o.seed, "Seed of the parameters and of the order of the samples");
+  group.Number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
+               "Seed of the parameters and of the order of the samples");
   group.Switch("seed-per-rank", o.seed_per_rank,
                "Let random numbers of the training (dropout) differ between ranks");
   group.Add(app.add_flag("--eval,!--no-eval", o.evaluate,

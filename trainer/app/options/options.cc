@@ -21,10 +21,13 @@ absl::Status CheckTogether(const Options& options) {
   const auto mistake = [](const std::string& sentence) {
     return absl::InvalidArgumentError(sentence);
   };
-  const bool path_matters =
-      options.data.kind == DataKind::kCifar10 || options.data.kind == DataKind::kText;
-  if (path_matters && options.data.path == DataOptions().path) {
-    return mistake("--dataset cifar10 and text need --data");
+  const bool no_path = options.data.path == DataOptions().path;
+  if (no_path && options.data.kind == DataKind::kCifar10) {
+    return mistake("--dataset cifar10 needs --data, the directory of its files");
+  }
+  if (no_path && options.data.kind == DataKind::kText) {
+    return mistake(
+        "a text is needed: name a file with --data, or have one made up with --dataset generated");
   }
   if (options.checkpoint.final_path.empty()) return mistake("--checkpoint is empty");
   if (options.checkpoint.resume.empty()) return mistake("--resume is empty");
@@ -74,8 +77,9 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
   }
   options.parallel.timeout = std::chrono::seconds(raw.timeout_seconds);
   if (raw.large_mlp) options.model.hidden = {4096, 4096, 1024};
-  if (options.data.kind == DataKind::kGenerated && options.model.kind == ModelKind::kGpt) {
-    options.data.kind = DataKind::kGeneratedText;
+  if (options.model.kind == ModelKind::kGpt) {
+    if (app.count("--dataset") == 0) options.data.kind = DataKind::kText;
+    if (options.data.kind == DataKind::kGenerated) options.data.kind = DataKind::kGeneratedText;
   }
   options.model.seed = options.seed;
   options.data.seed = options.seed;

@@ -21,8 +21,14 @@ std::string FormatSummary(const Summary& summary) {
   const std::string accuracy = summary.test_accuracy
                                    ? absl::StrFormat("%.2f %%", *summary.test_accuracy * 100)
                                    : "not measured";
-  absl::StrAppendFormat(&text, "test accuracy  %s\nspeed          %.0f %s/s\n", accuracy,
-                        summary.samples_per_second, summary.unit);
+  absl::StrAppendFormat(&text, "test accuracy  %s\n", accuracy);
+  if (summary.steps > summary.resumed_step) {
+    absl::StrAppendFormat(&text, "speed          %.0f %s/s\n", summary.samples_per_second,
+                          summary.unit);
+  } else {
+    text +=
+        "speed          nothing to do: no steps were left; --epochs or --max-steps gives more\n";
+  }
   if (summary.moved_bytes_per_step > 0) {
     absl::StrAppendFormat(&text, "traffic        %.3f MB sent by each rank in a step\n",
                           summary.moved_bytes_per_step / 1e6);

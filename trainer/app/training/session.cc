@@ -111,8 +111,8 @@ absl::Status Session::GoOnOrInit() {
   if (found->has_value()) {
     const Resumable& resumable = **found;
     for (const std::string& warning : resumable.warnings) progress.Say(warning);
-    const absl::Status status = PutBack(resumable.snapshot, ModelName(options.model.kind), env.rank,
-                                        env.world_size, {*model, *optimizer, state});
+    const absl::Status status = PutBack(resumable.snapshot, options.model, env.rank, env.world_size,
+                                        {*model, *optimizer, state});
     if (!status.ok()) {
       return absl::Status(status.code(),
                           absl::StrCat("resume from ", resumable.path, ": ", status.message()));

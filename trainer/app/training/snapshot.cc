@@ -40,9 +40,32 @@ absl::Status PutBackRng(const Value* rng, int rank, const TrainState& before, in
   return SetCpuRngState(*(*rng->list())[place].tensor());
 }
 
+Value FlagsValue(const ModelOptions& model) {
+  Dict flags;
+  for (const auto& [flag, value] : ModelFlags(model)) flags.Set(flag, value);
+  return flags;
+}
+
+// Whether the parameters of a snapshot are those of `model`, by what made them.
+absl::Status CheckModel(const Value& snapshot, const ModelOptions& model) {
+  const absl::StatusOr<std::string> name = snapshot.GetString("model_name");
+  if (!name.ok()) return name.status();
+  if (*name != ModelName(model.kind)) return Mistake(absl::StrCat("it is of --model ", *name));
+  // Not in what was written before there were any.
+  const Value* flags = snapshot.Find("model_flags");
+  if (flags == nullptr) return absl::OkStatus();
+  for (const auto& [flag, value] : ModelFlags(model)) {
+    const absl::StatusOr<std::string> before = flags->GetString(flag);
+    if (before.ok() && *before != value) {
+      return Mistake(absl::StrCat("it is of ", flag, " ", *before, ", and this run has ", value));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-Value TakeSnapshot(const Trained& trained, const std::string& model_name, double lr,
+Value TakeSnapshot(const Trained& trained, const ModelOptions& model, double lr,
                    const std::vector<std::string>& rng) {
   Dict scheduler;
   scheduler.Set("last_epoch", trained.state.step);
@@ -56,20 +79,22 @@ Value TakeSnapshot(const Trained& trained, const std::string& model_name, double
   snapshot.Set("scheduler", std::move(scheduler));
   snapshot.Set("sampler", TrainStateValue(trained.state));
   snapshot.Set("rng", std::move(states));
-  snapshot.Set("model_name", model_name);
+  snapshot.Set("model_name", ModelName(model.kind));
+  snapshot.Set("model_flags", FlagsValue(model));
   return snapshot;
 }
 
-absl::Status PutBack(const Value& snapshot, const std::string& model_name, int rank, int world_size,
+absl::Status PutBack(const Value& snapshot, const ModelOptions& model, int rank, int world_size,
                      const Trained& trained) {
-  const absl::StatusOr<std::string> name = snapshot.GetString("model_name");
-  const Value* model = snapshot.Find("model");
+  const Value* parameters = snapshot.Find("model");
   const Value* optimizer = snapshot.Find("optimizer");
   const Value* sampler = snapshot.Find("sampler");
-  if (!name.ok() || model == nullptr || optimizer == nullptr || sampler == nullptr) {
+  if (snapshot.Find("model_name") == nullptr || parameters == nullptr || optimizer == nullptr ||
+      sampler == nullptr) {
     return Mistake("it is no checkpoint of muster-train; --init-from takes parameters alone");
   }
-  if (*name != model_name) return Mistake(absl::StrCat("it is of --model ", *name));
+  absl::Status status = CheckModel(snapshot, model);
+  if (!status.ok()) return status;
   const absl::StatusOr<TrainState> before = ReadTrainState(*sampler);
   if (!before.ok()) return before.status();
   if (before->seed != trained.state.seed) {
@@ -79,11 +104,11 @@ absl::Status PutBack(const Value& snapshot, const std::string& model_name, int r
     return Mistake(absl::StrCat("it is of a data set of ", before->dataset_size, " samples, and ",
                                 trained.state.dataset_size, " are here"));
   }
-  const auto loaded = LoadStateDict(*model, trained.model.StateDict());
+  const auto loaded = LoadStateDict(*parameters, trained.model.StateDict());
   if (!loaded.ok()) return loaded.status();
   const absl::StatusOr<OptimizerState> optimizer_state = ReadOptimizerState(*optimizer);
   if (!optimizer_state.ok()) return optimizer_state.status();
-  absl::Status status = trained.optimizer.Load(*optimizer_state);
+  status = trained.optimizer.Load(*optimizer_state);
   if (status.ok()) status = PutBackRng(snapshot.Find("rng"), rank, *before, world_size);
   if (status.ok()) trained.state = *before;
   return status;

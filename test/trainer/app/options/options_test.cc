@@ -83,6 +83,21 @@ TEST(OptionsTest, AMistakeIsOneSentenceThatNamesTheFlag) {
   }
 }
 
+// `--lr abc` was "not in range 0.000000 to 1000000.000000".
+TEST(OptionsTest, ANumberThatIsNoneIsNamedWithWhatWouldBeOne) {
+  const std::pair<std::vector<const char*>, std::string> mistakes[] = {
+      {{"--lr", "abc"}, "--lr: 'abc' is not a number from 0 to 1000000"},
+      {{"--lr", "-1"}, "--lr: '-1' is not a number from 0 to 1000000"},
+      {{"--bucket-mb", "0"}, "--bucket-mb: '0' is not a number from 0.001 to 1000000"},
+      {{"--loader-threads", "1.5"}, "--loader-threads: '1.5' is not a whole number from 0 to 256"},
+      {{"--average-every", "0"}, "--average-every: '0' is not a whole number of at least 1"},
+      {{"--seed", "x"}, "--seed: 'x' is not a whole number of at least 0"},
+  };
+  for (const auto& [arguments, sentence] : mistakes) {
+    EXPECT_EQ(Parse(arguments).status().message(), sentence + "; --help lists the flags");
+  }
+}
+
 TEST(OptionsTest, HelpShowsEachGroupAndEachDefault) {
   const absl::StatusOr<Options> options = Parse({"--help"});
   ASSERT_TRUE(options.ok()) << options.status();
@@ -164,6 +179,17 @@ TEST(OptionsTest, GeneratedDataAreWhatTheModelTakes) {
   EXPECT_EQ(gpt->model.seed, 9u);
   EXPECT_EQ(Parse({"--model", "mlp-large"})->model.hidden,
             (std::vector<std::int64_t>{4096, 4096, 1024}));
+}
+
+// `--model gpt --data my.txt` was "no such directory".
+TEST(OptionsTest, AGptReadsTextUnlessTheDatasetIsNamed) {
+  const absl::StatusOr<Options> file = Parse({"--model", "gpt", "--data", "my.txt"});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->data.kind, DataKind::kText);
+  EXPECT_EQ(Parse({"--model", "gpt", "--dataset", "idx"})->data.kind, DataKind::kIdx);
+  EXPECT_EQ(Parse({"--model", "gpt"}).status().message(),
+            "a text is needed: name a file with --data, or have one made up with --dataset "
+            "generated");
 }
 
 TEST(OptionsTest, TheRanksMustShareTheBatchEvenly) {

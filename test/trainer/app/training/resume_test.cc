@@ -163,6 +163,10 @@ TEST_F(ResumeTest, ARunThatIsDoneSaysSoAndIsLeftAlone) {
   Ranks again(Resumable("done"), 1);
   ASSERT_EQ(again.Wait(), std::vector<int>{0}) << again.errors();
   EXPECT_NE(again[0].out().find("resumed        after step 34\n"), std::string::npos);
+  // It said "speed          0 images/s".
+  EXPECT_NE(again[0].out().find("speed          nothing to do: no steps were left"),
+            std::string::npos)
+      << again[0].out();
   EXPECT_NE(again[0].out().find("test accuracy  "), std::string::npos);
   EXPECT_TRUE(Weights("done") == weights);
 }
@@ -172,6 +176,7 @@ TEST_F(ResumeTest, ACheckpointOfAnotherRunIsRefusedByAllRanksAlike) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
       {{"--seed", "1"}, "it is of --seed 0"},
       {{"--model", "cnn"}, "it is of --model mlp"},
+      {{"--model", "mlp-large"}, "it is of --model mlp, and this run has mlp-large"},
       {{"--resume", dir_.Path("one.pt")}, "it is no checkpoint of muster-train"},
       {{"--resume", dir_.Path("none.pt")}, "none.pt"},
   };
@@ -181,6 +186,28 @@ TEST_F(ResumeTest, ACheckpointOfAnotherRunIsRefusedByAllRanksAlike) {
     for (const int rank : {0, 1}) {
       EXPECT_NE(ranks[rank].err().find(sentence), std::string::npos) << ranks[rank].err();
     }
+  }
+}
+
+// `--width` printed the shapes of eight tensors, and `--heads` nothing, as it changes no shape.
+TEST_F(ResumeTest, ACheckpointOfAnotherSizeIsRefusedWithTheFlagThatDiffers) {
+  const std::vector<std::string> small = {"--model", "gpt", "--width",   "16", "--layers",    "1",
+                                          "--heads", "2",   "--context", "16", "--max-steps", "2"};
+  const auto with = [&small](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = small;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  ASSERT_EQ(Ranks(Resumable("gpt", small), 1).Wait(), std::vector<int>{0});
+  const std::pair<std::vector<std::string>, std::string> mistakes[] = {
+      {{"--width", "32"}, ": it is of --width 16, and this run has 32\n"},
+      {{"--heads", "4"}, ": it is of --heads 2, and this run has 4\n"},
+      {{"--layers", "2"}, ": it is of --layers 1, and this run has 2\n"},
+  };
+  for (const auto& [more, sentence] : mistakes) {
+    Ranks ranks(Resumable("gpt", with(more)), 1);
+    EXPECT_EQ(ranks.Wait(), std::vector<int>{2}) << sentence;
+    EXPECT_NE(ranks[0].err().find(sentence), std::string::npos) << ranks[0].err();
   }
 }
 
