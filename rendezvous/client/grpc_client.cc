@@ -10,8 +10,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "absl/strings/str_format.h"
 #include "base/lifetime.h"
+#include "base/random_name.h"
 #include "rendezvous/client/attend_stream.h"
 #include "rendezvous/client/attendance.h"
 #include "rendezvous/client/daemon_channel.h"
@@ -28,9 +28,9 @@ namespace {
 using boost::asio::ip::tcp;
 using Clock = std::chrono::steady_clock;
 
+// 165 bits: enough that no other agent has it, and that nobody guesses it.
 SessionToken NewSession() {
-  std::random_device random;
-  return absl::StrFormat("%08x%08x%08x%08x", random(), random(), random(), random());
+  return base::RandomName(32);
 }
 
 // A stream, a timer and a knocker, for what an Attendance decides.
