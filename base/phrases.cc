@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/signal_names.h"
 
 namespace muster::base {
 
@@ -19,6 +20,11 @@ std::string Seconds(std::chrono::nanoseconds duration) {
   if (ms < 1000) return absl::StrCat(ms, " ms");
   if (ms % 1000 == 0 || ms >= 10'000) return absl::StrCat((ms + 500) / 1000, " s");
   return absl::StrFormat("%.1f s", static_cast<double>(ms) / 1000);
+}
+
+std::string ExitPhrase(int exit_code, int signal) {
+  return signal != 0 ? absl::StrCat("was killed by ", SignalName(signal))
+                     : absl::StrCat("exited with code ", exit_code);
 }
 
 std::string ShortList(const std::vector<std::string>& items) {

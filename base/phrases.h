@@ -15,6 +15,10 @@ std::string Count(std::size_t n, const char* noun);
 // "600 s", "3.2 s", "250 ms", whole seconds from ten on; nothing below zero is shown.
 std::string Seconds(std::chrono::nanoseconds duration);
 
+// How a process ended, to go on after its name: "exited with code 3", or, where `signal` is not 0,
+// "was killed by SIGKILL".
+std::string ExitPhrase(int exit_code, int signal);
+
 // How many items ShortList names when there are more than one beyond them.
 inline constexpr std::size_t kShown = 8;
 

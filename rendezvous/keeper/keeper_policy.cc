@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/phrases.h"
-#include "base/signal_names.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -14,10 +13,8 @@ namespace {
 // As a shell reports the end of a program that a signal killed.
 constexpr int kKilled = 128;
 
-// "was killed by SIGKILL".
 std::string Phrase(DaemonEnd end) {
-  if (end.signal != 0) return absl::StrCat("was killed by ", base::SignalName(end.signal));
-  return absl::StrCat("exited with code ", end.exit_code);
+  return base::ExitPhrase(end.exit_code, end.signal);
 }
 
 bool InGoodOrder(DaemonEnd end) {

@@ -1,6 +1,7 @@
 #include "base/phrases.h"
 
 #include <chrono>
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ TEST(PhrasesTest, DurationsHaveNoMoreDigitsThanMatter) {
   EXPECT_EQ(Seconds(milliseconds(3240)), "3.2 s");
   EXPECT_EQ(Seconds(milliseconds(12'600)), "13 s");
   EXPECT_EQ(Seconds(std::chrono::minutes(10)), "600 s");
+}
+
+TEST(PhrasesTest, AProcessExitsOrIsKilled) {
+  EXPECT_EQ(ExitPhrase(0, 0), "exited with code 0");
+  EXPECT_EQ(ExitPhrase(3, 0), "exited with code 3");
+  EXPECT_EQ(ExitPhrase(0, SIGKILL), "was killed by SIGKILL");
 }
 
 TEST(PhrasesTest, LongListsAreCutAfterEight) {
