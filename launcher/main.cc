@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   if (command.empty()) {
     std::fputs(kHelp, stderr);
   } else {
-    std::fprintf(stderr, "muster: there is no command '%s'; did you mean `muster run %s ...`?\n",
+    std::fprintf(stderr, "muster: unknown command '%s'; did you mean `muster run %s ...`?\n",
                  command.c_str(), command.c_str());
   }
   return kExitBadInput;

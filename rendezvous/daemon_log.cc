@@ -36,7 +36,7 @@ using Lost = std::atomic<std::uint64_t>;
 
 std::string LostSentence(std::uint64_t lines) {
   return absl::StrCat("musterd: ", lines, lines == 1 ? " line is" : " lines are",
-                      " missing here: nobody took what was written\n");
+                      " missing here: nothing was reading\n");
 }
 
 // What the thread works with; it may outlive everything else.

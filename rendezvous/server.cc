@@ -121,7 +121,7 @@ absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credent
   if (last_word.ok()) {
     last_word_.emplace(*std::move(last_word));
   } else {
-    spdlog::warn("{}: when this process is killed, other nodes hear nothing",
+    spdlog::warn("{}: should this process be killed, other nodes will not be told",
                  std::string(last_word.status().message()));
   }
   const absl::Status status = Listen(*std::move(sockets), key, credentials);

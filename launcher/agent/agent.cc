@@ -59,8 +59,8 @@ void Agent::PassOn(int signal) {
 void Agent::KillOverdue(pid_t pid, const std::string& scope, int signal) {
   const std::string reason = absl::StrCat("its watchdog timer '", scope, "' expired");
   if (workers_ == nullptr || !workers_->KillFor(pid, signal, reason)) {
-    spdlog::warn("watchdog: timer '{}' names process {}, which is no worker's; left alone", scope,
-                 pid);
+    spdlog::warn("watchdog: timer '{}' names process {}, which belongs to no worker; ignored",
+                 scope, pid);
   }
 }
 
@@ -76,11 +76,11 @@ void Agent::OnHang(int rank, const std::string& what) {
 void Agent::OnEvidence(const worker::Evidence& evidence) {
   if (evidence.file.empty()) {
     // Without a log directory this is the only place for it.
-    spdlog::warn("what rank {} was doing{}{}:\n{}", evidence.rank,
+    spdlog::warn("stack traces of rank {}{}{}:\n{}", evidence.rank,
                  evidence.problem.empty() ? "" : ", which could not be written: ", evidence.problem,
                  evidence.text);
   } else {
-    spdlog::warn("what rank {} was doing is in {}", evidence.rank, evidence.file);
+    spdlog::warn("stack traces of rank {}: {}", evidence.rank, evidence.file);
   }
   TellWorker(AgentEventKind::kEvidence, evidence.rank, 0, evidence.file);
 }
@@ -103,13 +103,13 @@ void Agent::OnTrouble(const std::string& trouble) {
 }
 
 void Agent::OnOutOfTouch(const std::string& cause) {
-  spdlog::warn("{}; trying to come back", cause);
+  spdlog::warn("{}; reconnecting", cause);
   TellRound(AgentEventKind::kOutOfTouch, cause);
 }
 
 void Agent::OnBackInTouch(rendezvous::Duration outage) {
   const std::string after = base::Seconds(outage);
-  spdlog::warn("the rendezvous is there again, after {}", after);
+  spdlog::warn("reconnected to the rendezvous after {}", after);
   TellRound(AgentEventKind::kBackInTouch, after);
 }
 
@@ -199,7 +199,7 @@ void Agent::Do(const StartWorkers& start) {
               },
           .on_continued =
               [this](int rank, pid_t pid) {
-                spdlog::warn("rank {} (pid {}) goes on", rank, pid);
+                spdlog::warn("rank {} (pid {}) was continued", rank, pid);
                 TellWorker(AgentEventKind::kWorkerContinued, rank, pid, "");
               },
           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});

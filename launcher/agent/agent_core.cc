@@ -12,7 +12,7 @@
 namespace muster::launcher {
 namespace {
 
-constexpr char kTimeIsOver[] = "the workers' time without a rendezvous is over";
+constexpr char kTimeIsOver[] = "the workers may not run any longer without a rendezvous";
 
 const char* EndName(worker::GroupEnd end) {
   switch (end) {
@@ -173,9 +173,9 @@ std::string AgentCore::DescribeSignal(const std::string& name, const Actions& as
   const bool at_once = AsksFor<StopWorkers>(asked) && grace_.count() == 0;
   if (at_once || AsksFor<KillWorkers>(asked)) return received + "; killing the workers";
   const std::string left =
-      !AsksFor<StopWorkers>(asked) ? "the workers are being stopped already"
+      !AsksFor<StopWorkers>(asked) ? "the workers are already being stopped"
       : grace_ == std::chrono::milliseconds::max()
-          ? "the workers may take any time to stop"
+          ? "the workers may take as long as they need to stop"
           : absl::StrCat("the workers have ", base::Seconds(grace_), " to stop");
   return absl::StrCat(received, "; ", left, ", and a second signal kills them at once");
 }

@@ -102,7 +102,7 @@ Actions AgentPolicy::Handle(const rendezvous::Heard&) {
 Actions AgentPolicy::Handle(const rendezvous::Evicted& evicted) {
   switch (state_) {
     case State::kJoining:
-      return {Tell{Tell::kWarning, absl::StrCat(evicted.sentence, "; it joins anew")},
+      return {Tell{Tell::kWarning, absl::StrCat(evicted.sentence, "; rejoining")},
               JoinRound{round_}};
     case State::kRunning:
     case State::kStopping:
@@ -112,10 +112,11 @@ Actions AgentPolicy::Handle(const rendezvous::Evicted& evicted) {
     case State::kDone:
       // The others may still be at work, or the job has ended: the rendezvous knows.
       state_ = State::kJoining;
-      return {Tell{Tell::kWarning,
-                   absl::StrCat(evicted.sentence,
-                                "; its workers have succeeded, and it asks how the job goes on")},
-              JoinRound{round_}};
+      return {
+          Tell{Tell::kWarning,
+               absl::StrCat(evicted.sentence,
+                            "; its workers have succeeded; rejoining to learn how the job stands")},
+          JoinRound{round_}};
     case State::kLeaving:
       return OnGoodbyeHeard();
     case State::kFinished:
@@ -132,10 +133,10 @@ Actions AgentPolicy::KillAndRejoin(const std::string& why) {
   Actions actions;
   if (next_ == Next::kUndecided) {
     next_ = Next::kJoin;
-    actions.push_back(Tell{Tell::kWarning, absl::StrCat(why, "; ",
-                                                        workers_run() ? "its workers are killed, "
-                                                                        "and it joins anew"
-                                                                      : "it joins anew")});
+    actions.push_back(
+        Tell{Tell::kWarning,
+             absl::StrCat(why, "; ",
+                          workers_run() ? "killing its workers and rejoining" : "rejoining")});
   }
   if (!workers_run()) {
     for (Action& action : Proceed()) actions.push_back(std::move(action));

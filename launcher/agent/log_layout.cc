@@ -41,7 +41,7 @@ absl::StatusOr<std::string> MakeUnique(const std::string& prefix, int length) {
     if (error != std::errc::file_exists) return CannotMake(directory, error);
   }
   return absl::AlreadyExistsError(
-      absl::StrCat("cannot create log directory ", prefix, "*: all names taken"));
+      absl::StrCat("cannot create log directory ", prefix, "*: all names are taken"));
 }
 
 // The names are read before any of them is removed: the order of reading would not be defined else.

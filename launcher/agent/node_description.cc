@@ -73,7 +73,8 @@ std::string SetGlooInterface(const LaunchConfig& config, const std::string& addr
   const std::optional<std::string> interface = InterfaceForGloo(HostName(), address);
   if (!interface) return "";
   if (interface->empty()) {
-    return absl::StrCat("this machine's name ", HostName(), " leads to loopback only, where Gloo ",
+    return absl::StrCat("this machine's name ", HostName(),
+                        " resolves to a loopback address only, where Gloo ",
                         "listens unless GLOO_SOCKET_IFNAME names an interface that other nodes ",
                         "reach; set it if the workers use Gloo");
   }

@@ -64,7 +64,7 @@ absl::StatusOr<std::string> ReadStdin() {
     if (size == 0) return text;
     text.append(part, static_cast<std::size_t>(size));
     if (text.size() > rendezvous::kMaxStoredValueBytes) {
-      return absl::ResourceExhaustedError("stdin brings more than 1 MiB, the limit of a value");
+      return absl::ResourceExhaustedError("stdin holds more than 1 MiB, the limit for a value");
     }
   }
 }
@@ -74,7 +74,7 @@ int Get(StoreClient& store, const KvCall& call) {
   if (call.timeout) {
     const absl::StatusOr<std::string> value = store.GetWhenThere(key, call.timeout);
     if (absl::IsDeadlineExceeded(value.status())) {
-      return Say(absl::StrCat("key ", Shown(call.keys), " did not come within ",
+      return Say(absl::StrCat("key ", Shown(call.keys), " was not set within ",
                               base::Seconds(*call.timeout)),
                  kNo);
     }
@@ -82,7 +82,7 @@ int Get(StoreClient& store, const KvCall& call) {
   }
   const absl::StatusOr<std::optional<std::string>> value = store.Get(key);
   if (!value.ok()) return Fail(value.status());
-  if (!value->has_value()) return Say(absl::StrCat("there is no key ", Shown(call.keys)), kNo);
+  if (!value->has_value()) return Say(absl::StrCat("no such key: ", Shown(call.keys)), kNo);
   return Print(**value);
 }
 
@@ -94,7 +94,7 @@ int Write(StoreClient& store, const KvCall& call) {
   if (call.verb == Verb::kCompareSet) {
     const auto outcome = store.CompareSet(key, call.expected, *value);
     if (!outcome.ok()) return Fail(outcome.status());
-    if (!outcome->value) return Say(absl::StrCat("there is no key ", Shown(call.keys)), kNo);
+    if (!outcome->value) return Say(absl::StrCat("no such key: ", Shown(call.keys)), kNo);
     const int printed = Print(*outcome->value);
     return printed == kDone && !outcome->stored ? kNo : printed;
   }
@@ -111,7 +111,7 @@ int Add(StoreClient& store, const KvCall& call) {
 int Delete(StoreClient& store, const KvCall& call) {
   const absl::StatusOr<bool> existed = store.Delete(call.keys.front());
   if (!existed.ok()) return Fail(existed.status());
-  return *existed ? kDone : Say(absl::StrCat("there is no key ", Shown(call.keys)), kNo);
+  return *existed ? kDone : Say(absl::StrCat("no such key: ", Shown(call.keys)), kNo);
 }
 
 // Says nothing, as test(1) does.
@@ -125,7 +125,7 @@ int Wait(StoreClient& store, const KvCall& call) {
   const absl::Status status = store.Wait(call.keys, call.timeout);
   if (absl::IsDeadlineExceeded(status)) {
     return Say(absl::StrCat(call.keys.size() == 1 ? "key " : "not all of ", Shown(call.keys),
-                            call.keys.size() == 1 ? " did not come within " : " came within ",
+                            call.keys.size() == 1 ? " was not set within " : " were set within ",
                             base::Seconds(*call.timeout)),
                kNo);
   }
@@ -155,7 +155,7 @@ int Barrier(StoreClient& store, const KvCall& call) {
   if (!absl::IsDeadlineExceeded(status)) return status.ok() ? kDone : Fail(status);
   const absl::StatusOr<std::int64_t> all = store.Add(name, 0);
   if (!all.ok()) return Fail(all.status());
-  return Say(absl::StrCat(*all - use * call.number, " of ", call.number, " came to barrier ",
+  return Say(absl::StrCat(*all - use * call.number, " of ", call.number, " reached barrier ",
                           Shown(call.keys), " within ", base::Seconds(*call.timeout)),
              kNo);
 }

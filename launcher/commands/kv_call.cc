@@ -47,8 +47,8 @@ absl::Status Mistake(const std::string& sentence) {
 // The last operand of `call` as its number.
 absl::Status ReadNumber(const std::string& text, std::int64_t min, KvCall& call) {
   if (absl::SimpleAtoi(text, &call.number) && call.number >= min) return absl::OkStatus();
-  return Mistake(absl::StrCat("'", text, "' is no whole number",
-                              min > 0 ? absl::StrCat(" from ", min, " on") : ""));
+  return Mistake(absl::StrCat("'", text, "' is not a whole number",
+                              min > 0 ? absl::StrCat(" of at least ", min) : ""));
 }
 
 // Puts each operand into its place; there are as many as the row allows.
@@ -96,15 +96,15 @@ keys live as long as the job does, through restarts: put $MUSTER_ROUND into thos
 round.
 
   get KEY                    Print the value, byte for byte. With --timeout, wait for the key first.
-  set KEY [VALUE]            Write a value. Without VALUE, here and below, it is what stdin brings.
+  set KEY [VALUE]            Write a value. Without VALUE, here and below, it is read from stdin.
   add KEY [NUMBER]           Add NUMBER (default: 1) to a number and print the sum. A new key is 0.
   append KEY [VALUE]         Write to the end of a value. A new key counts as empty.
   compare-set KEY EXPECTED [VALUE]
                              Write a value if EXPECTED is there, and print what is there then.
                              An empty EXPECTED also stands for a key that does not exist.
   delete KEY                 Remove a key.
-  check KEY...               Ask whether all the keys exist.
-  wait KEY...                Wait until all the keys have existed.
+  check KEY...               Test whether all of the keys exist.
+  wait KEY...                Wait until each of the keys has been set.
   count                      Print the number of keys.
   barrier NAME COUNT         Wait until COUNT have come here; then NAME can be used again. Who gives
                              up still counts as one that came.
@@ -116,7 +116,7 @@ round.
   --timeout SECONDS          How long get, wait and barrier wait. Default: get not at all, the
                              others as long as the job lives.
   -h, --help                 Print this text.
-  --                         What follows is no flag: muster kv set key -- --value
+  --                         End of the flags: muster kv set key -- --value
 
 Exit codes:
   0  done
@@ -133,24 +133,24 @@ absl::StatusOr<KvCall> ParseKvCall(const std::vector<std::string>& args,
   if (!parsed.ok()) return parsed.status();
   KvCall call;
   if (parsed->help) return call;
-  if (parsed->operands.empty()) return Mistake("a command is missing");
+  if (parsed->operands.empty()) return Mistake("no command is given");
 
   const std::string name = parsed->operands.front();
   const auto row = std::find_if(std::begin(kVerbs), std::end(kVerbs),
                                 [&name](const VerbRow& verb) { return verb.name == name; });
-  if (row == std::end(kVerbs)) return Mistake(absl::StrCat("there is no command '", name, "'"));
+  if (row == std::end(kVerbs)) return Mistake(absl::StrCat("unknown command '", name, "'"));
   std::vector<std::string> operands(parsed->operands.begin() + 1, parsed->operands.end());
   if (operands.size() < row->min || operands.size() > row->max) {
     return Mistake(
         absl::StrCat("write `muster kv ", name, row->max == 0 ? "" : " ", row->operands, "`"));
   }
   if (parsed->timeout && !row->waits) {
-    return Mistake(absl::StrCat("`", name, "` does not wait, so --timeout has no meaning for it"));
+    return Mistake(absl::StrCat("`", name, "` does not wait and takes no --timeout"));
   }
   if (parsed->run_id.empty()) {
     return absl::InvalidArgumentError(
-        "which job? Give --rdzv-id=JOB, as for `muster run`; only workers of a job know it without "
-        "(TORCHELASTIC_RUN_ID)");
+        "no job is named; give --rdzv-id=JOB, as for `muster run` (a worker finds its own in "
+        "TORCHELASTIC_RUN_ID)");
   }
   call.verb = row->verb;
   call.endpoint = parsed->endpoint;

@@ -38,7 +38,7 @@ int PsCommand(const std::vector<std::string>& args) {
   for (const std::string& arg : args) {
     if (arg == "--help" || arg == "-h") return Print(kHelp);
     if (arg != "--json") {
-      std::fprintf(stderr, "muster ps: there is no argument '%s'; see `muster ps --help`\n",
+      std::fprintf(stderr, "muster ps: unexpected argument '%s'; see `muster ps --help`\n",
                    arg.c_str());
       return kExitBadInput;
     }

@@ -38,7 +38,7 @@ bool TakesValue(absl::string_view name, const RendezvousArgsTaken& taken) {
 
 absl::Status Unknown(absl::string_view arg) {
   return absl::InvalidArgumentError(absl::StrCat(
-      "there is no flag '", arg, "'; put -- before a key or a value that begins with '-'"));
+      "unknown flag '", arg, "'; put -- in front of a key or value that begins with '-'"));
 }
 
 absl::StatusOr<Scanned> Scan(const std::vector<std::string>& args,
@@ -113,8 +113,8 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
                               {worker::env::kRendezvousEndpoint, "PET_RDZV_ENDPOINT"});
   if (endpoint.text.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("which rendezvous? Give --rdzv-endpoint=HOST:PORT, as for `muster run`; only "
-                     "workers of a job that has one know it without (",
+        absl::StrCat("no rendezvous is named; give --rdzv-endpoint=HOST:PORT, as for `muster run` "
+                     "(a worker of a job that has one finds it in ",
                      worker::env::kRendezvousEndpoint, ")"));
   }
   const auto parsed = rendezvous::ParseEndpoint(endpoint.text, rendezvous::kDefaultRendezvousPort);
@@ -124,7 +124,7 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
   }
   if (parsed->port == 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(endpoint.source, " has port 0, where nobody can be reached"));
+        absl::StrCat(endpoint.source, " has port 0, which nobody can connect to"));
   }
   result.endpoint = *parsed;
 
@@ -139,7 +139,7 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
     result.timeout = base::ParseSeconds(timeout->second);
     if (!result.timeout) {
       return absl::InvalidArgumentError(absl::StrCat(
-          kTimeout, "=", timeout->second, " is no number of seconds, such as 30 or 0.5"));
+          kTimeout, "=", timeout->second, " is not a number of seconds, such as 30 or 0.5"));
     }
   }
   return result;

@@ -162,7 +162,7 @@ class Run {
     agent_->Run([this](const RunResult& result) { OnFinished(result); });
     io_.run();
     if (store_->refused() > 0) {
-      spdlog::warn("the workers' store turned away {} from elsewhere than this job's nodes",
+      spdlog::warn("the workers' store refused {} from hosts that are not nodes of this job",
                    base::Count(store_->refused(), "connection"));
     }
     console_.Flush(std::chrono::seconds(5));

@@ -64,7 +64,7 @@ int StatusCommand(const std::vector<std::string>& args) {
   if (parsed->help) return Print(kHelp);
   if (!parsed->operands.empty()) {
     return Fail(
-        absl::InvalidArgumentError(absl::StrCat("there is no argument '", parsed->operands.front(),
+        absl::InvalidArgumentError(absl::StrCat("unexpected argument '", parsed->operands.front(),
                                                 "'; see `muster status --help`")),
         kUsage);
   }

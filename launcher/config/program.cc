@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<std::string>> FileWords(const std::string& script,
   if (executable) return std::vector<std::string>{AsPath(script)};
   if (!IsExecutable(interpreter.front())) {
     return CannotRun(script, absl::StrCat("its first line asks for ", interpreter.front(),
-                                          ", which is no executable here; correct that line"));
+                                          ", which is not an executable here; correct that line"));
   }
   interpreter.push_back(AsPath(script));
   return interpreter;

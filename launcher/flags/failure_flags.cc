@@ -47,7 +47,7 @@ absl::StatusOr<std::vector<ExitCodeRange>> ReadExitCodes(absl::string_view text)
         !absl::SimpleAtoi(is_range ? ends.second : ends.first, &range.last) || range.first < 1 ||
         range.last > 255 || range.last < range.first) {
       return absl::InvalidArgumentError(
-          "is not a list of exit codes; write numbers from 1 to 255 and ranges, as 2,64-78");
+          "is not a list of exit codes; write numbers from 1 to 255 and ranges, such as 2,64-78");
     }
     ranges.push_back(range);
   }
@@ -196,7 +196,7 @@ constexpr Flag kRows[] = {
     {.name = "--monitor-interval",
      .kind = Flag::Kind::kIgnored,
      .value_name = "SECONDS",
-     .help = "Workers are watched without an interval.",
+     .help = "The kernel reports the end of a worker at once; nothing is polled.",
      .set = Check<ReadSecondsAboveZero>},
     {.name = "--exit-barrier-timeout",
      .kind = Flag::Kind::kIgnored,

@@ -34,7 +34,7 @@ unambiguous, and may be set by environment variables: PET_NNODES for --nnodes, P
 --standalone.
 
 Exit codes: 0 all workers succeeded, 1 a worker failed (see --exit-code), 2 the command line is
-wrong, 3 the nodes did not come together, 128+n ended by signal n.
+wrong, 3 the rendezvous failed, 4 this machine lacks what the run needs, 128+n ended by signal n.
 )";
 
 // `text` in lines that begin at kTextColumn; the first line has `used` columns already.

@@ -20,7 +20,7 @@ Problem SetNodes(absl::string_view value, RunFlags& flags) {
       !absl::SimpleAtoi(parts.back(), &max)) {
     return "is not a number of nodes; write N or MIN:MAX";
   }
-  if (min < 1) return "asks for no node; write N or MIN:MAX with numbers from 1";
+  if (min < 1) return "asks for zero nodes; write N or MIN:MAX with numbers from 1";
   if (min > max) return "has its minimum above its maximum; write MIN:MAX with MIN <= MAX";
   flags.config.min_nodes = min;
   flags.config.max_nodes = max;
@@ -45,7 +45,7 @@ absl::StatusOr<std::string> ReadRole(absl::string_view text) {
 constexpr Flag kRows[] = {
     {.name = "--nnodes",
      .value_name = "N|MIN:MAX",
-     .help = "How many nodes take part. With MIN:MAX the job runs on as many as are there.",
+     .help = "How many nodes take part. With MIN:MAX the job runs on as many as have joined.",
      .default_text = "1",
      .set = SetNodes},
     {.name = "--nproc-per-node",
@@ -65,8 +65,8 @@ constexpr Flag kRows[] = {
      .set = Store<ReadNumberAboveZero, &RunFlags::total_workers>},
     {.name = "--node-rank",
      .value_name = "N",
-     .help = "This node's place in rank order: with --rdzv-endpoint a wish, with --master-addr the "
-             "rank itself.",
+     .help = "This node's place in rank order: with --rdzv-endpoint a preference, with "
+             "--master-addr the rank itself.",
      .default_text = "SLURM_NODEID or JOB_COMPLETION_INDEX if set and no topology is known",
      .set = Store<ReadNumber, &LaunchConfig::node_rank>},
     {.name = "--topology",
@@ -84,7 +84,8 @@ constexpr Flag kRows[] = {
     {.name = "--devices",
      .ours = true,
      .value_name = "LIST",
-     .help = "The GPUs for this node's workers, as 4,5 or 0-3 or UUIDs. Checks that they exist and "
+     .help = "The GPUs for this node's workers, such as 4,5 or 0-3 or UUIDs. Checks that they "
+             "exist and "
              "sets CUDA_VISIBLE_DEVICES.",
      .default_text = "what CUDA_VISIBLE_DEVICES says",
      .set = Store<ReadText, &RunFlags::devices>},

@@ -61,7 +61,7 @@ constexpr Flag kRows[] = {
      .short_name = "-r",
      .value_name = "CHOICE",
      .help = "Output that goes to a file instead of the console: 0 none, 1 stdout, 2 stderr, 3 "
-             "both; or for certain local ranks, as 0:3,1:2.",
+             "both; or for certain local ranks, such as 0:3,1:2.",
      .default_text = "0",
      .set = Store<ParseRedirects, &LaunchConfig::redirects>},
     {.name = "--tee",

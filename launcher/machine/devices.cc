@@ -109,7 +109,7 @@ absl::StatusOr<std::vector<std::string>> ExpandRanges(absl::string_view text) {
     if (!first || !last) {
       return absl::InvalidArgumentError(
           absl::StrCat("has '", item,
-                       "' in it, which is no device; write indices, ranges, GPU- or MIG- UUIDs, "
+                       "', which is not a device; write indices, ranges, GPU- or MIG- UUIDs, "
                        "such as 0-3,6"));
     }
     if (*first > *last) {

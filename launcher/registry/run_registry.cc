@@ -44,9 +44,9 @@ absl::Status CheckDir(const std::string& dir) {
     return base::Failure(absl::StatusCode::kPermissionDenied, "use", dir, why);
   };
   if (S_ISLNK(info.st_mode)) return refuse("it is a symbolic link");
-  if (!S_ISDIR(info.st_mode)) return refuse("it is no directory");
+  if (!S_ISDIR(info.st_mode)) return refuse("it is not a directory");
   if (info.st_uid != geteuid()) return refuse("it belongs to another user");
-  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return refuse("others may write it");
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return refuse("others may write to it");
   return absl::OkStatus();
 }
 

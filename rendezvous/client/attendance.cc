@@ -286,10 +286,10 @@ void Attendance::FenceIfDue(TimePoint now) {
   const std::optional<TimePoint> deadline = keeper_.deadline();
   if (!deadline || now < *deadline || fenced_for_ == deadline) return;
   fenced_for_ = deadline;
-  Do(Fenced{absl::StrCat("nothing was heard of the rendezvous at ", options_.where, " for ",
+  Do(Fenced{absl::StrCat("nothing was heard from the rendezvous at ", options_.where, " for ",
                          base::Seconds(SelfFenceAfter(welcome_.lease)),
                          error_.cause.empty() ? "" : absl::StrCat(" (", error_.cause, ")"),
-                         ", and it may give this node's place away")});
+                         ", and it may give this node's place to another")});
 }
 
 bool Attendance::LeaseRuns(TimePoint now) const {
@@ -324,7 +324,7 @@ void Attendance::Tick(TimePoint now) {
   const std::optional<TimePoint> doubtful = DoubtfulFrom();
   if (doubtful && now >= *doubtful) {
     Cut();
-    return HandleBroken({.cause = "nothing is answered"}, now);
+    return HandleBroken({.cause = "it has stopped answering"}, now);
   }
   const bool beats = welcome_.keep_alive > Duration::zero();
   if (state_ == State::kAttending && beats && now >= next_beat_) Beat(now);

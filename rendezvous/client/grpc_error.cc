@@ -14,7 +14,7 @@ constexpr std::size_t kMaxSentence = 4096;
 
 std::string WhyUnavailable(const ConnectionError& error) {
   return error.kind == ConnectionError::Kind::kRefused
-             ? absl::StrCat("nobody listens there (", error.cause, ")")
+             ? absl::StrCat("nothing is listening there (", error.cause, ")")
              : error.cause;
 }
 
@@ -27,7 +27,7 @@ ConnectionError ReadConnectionError(const grpc::Status& status) {
   using Kind = ConnectionError::Kind;
   ConnectionError error{.cause = status.error_message()};
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-    return {.cause = "what answers there is no Muster rendezvous", .kind = Kind::kForeign};
+    return {.cause = "what answers there is not a Muster rendezvous", .kind = Kind::kForeign};
   }
   if (error.cause.starts_with("DNS resolution failed")) {
     error.kind = Kind::kUnresolved;

@@ -125,7 +125,7 @@ void Coordinator::SettleContests(TimePoint now) {
 }
 
 void Coordinator::TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimePoint now) {
-  Tell(agent, Refused{absl::StrCat("this node must not take part: ", request.unfit)});
+  Tell(agent, Refused{absl::StrCat("this node cannot take part: ", request.unfit)});
   const std::string what = absl::StrCat("does not take part: ", request.unfit);
   AgentAttendance* const attendance = Find(agent);
   if (attendance != nullptr) Remove(*attendance, what, now);
@@ -140,7 +140,7 @@ void Coordinator::Handle(AgentId agent, const Resume& resume, TimePoint now) {
   if (Find(agent) != nullptr) return;
   AgentAttendance* const attendance = attendances_.FindBySession(resume.session);
   if (attendance == nullptr) {
-    return Tell(agent, Evicted{"the rendezvous knows nothing, or no more, of this node"});
+    return Tell(agent, Evicted{"the rendezvous does not know this node, or no longer does"});
   }
   const Refused superseded{"this node has come back over another connection"};
   if (resume.connection < attendance->connection) return Tell(agent, superseded);
@@ -159,8 +159,8 @@ std::string Coordinator::Objection(const AgentAttendance* attendance,
     return ReturnObjection(request, attendance->job->run_id(), attendance->node_id);
   }
   if (options_.names_required && request.run_id == kUnnamedJob) {
-    return "this rendezvous serves jobs of many users, and this one has no name; give it one, the "
-           "same on every node: --rdzv-id=NAME";
+    return "this rendezvous serves many jobs, and this one has no name; name it, the same on every "
+           "node: --rdzv-id=NAME";
   }
   if (!draining_.empty()) {
     return absl::StrCat("this rendezvous takes no new nodes: ", draining_);
@@ -173,7 +173,7 @@ std::string Coordinator::Objection(const AgentAttendance* attendance,
   if (job == nullptr) {
     if (job_count() < options_.max_jobs) return "";
     return absl::StrCat("this rendezvous has ", base::Count(options_.max_jobs, "job"),
-                        ", as many as it may");
+                        ", which is its limit");
   }
   if (GivesWay(*job, request)) return "";
   if (job->HasNode(request.node.node_id)) {
@@ -278,9 +278,9 @@ void Coordinator::EndLeases(TimePoint now) {
     std::string why = lost->disconnected;
     if (why.empty()) {
       const std::string silence = base::Seconds(SelfFenceAfter(lost->lease));
-      why = absl::StrCat("nothing was heard of it for ", silence);
-      Tell(lost->agent, Evicted{absl::StrCat("this node was not heard of for ", silence,
-                                             " and has lost its place")});
+      why = absl::StrCat("nothing was heard from it for ", silence);
+      Tell(lost->agent, Evicted{absl::StrCat("nothing was heard from this node for ", silence,
+                                             ", and it has lost its place")});
     }
     // It is given up before its lease is over, and its workers may run on until then.
     Remove(*lost, absl::StrCat("was lost: ", why), now, lost->gone_by);

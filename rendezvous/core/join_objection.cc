@@ -25,7 +25,7 @@ std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
   }
   if (settings.max_restarts < 0) return "the number of restarts is negative";
   if (settings.exact_ranks && settings.min_nodes != settings.max_nodes) {
-    return "nodes with ranks of their own cannot come and go";
+    return "fixed node ranks need a fixed number of nodes, not MIN:MAX";
   }
   if (settings.join_timeout <= Duration::zero() || settings.last_call < Duration::zero() ||
       settings.keep_alive < Duration::zero() || settings.lease < Duration::zero()) {
@@ -93,7 +93,7 @@ std::string RequestObjection(const JoinRequest& request, int max_nodes) {
   }
   if (std::string objection = NodeObjection(node); !objection.empty()) return objection;
   if (settings.exact_ranks && node.rank_hint.value_or(INT_MAX) >= settings.max_nodes) {
-    return absl::StrCat("node ", node.host, " brings no node rank below ", settings.max_nodes,
+    return absl::StrCat("node ", node.host, " has no node rank below ", settings.max_nodes,
                         ", the number of nodes");
   }
   if (node.slots > INT_MAX / settings.max_nodes) {

@@ -91,8 +91,7 @@ void StoreCalls::Settle(const std::string& run_id, KeyValueStore& store) {
     const auto waiting = waiting_.extract(id);
     Answer(id, completed.end == WaitEnd::kReady
                    ? waiting.mapped().body(store)
-                   : absl::DeadlineExceededError(
-                         "wait: not all of the keys came into existence in time"));
+                   : absl::DeadlineExceededError("wait: not all of the keys were set in time"));
   }
 }
 

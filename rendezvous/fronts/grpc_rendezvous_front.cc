@@ -94,7 +94,7 @@ class GrpcRendezvousFront::Stream final
     }
     if (const auto* const resume = std::get_if<Resume>(&event)) BeginAttending(resume->session);
     front_.driver_.Hear(agent_, event);
-    if (std::holds_alternative<Goodbye>(event)) HandleGone("it has said goodbye");
+    if (std::holds_alternative<Goodbye>(event)) HandleGone("it said goodbye");
   }
 
   void BeginAttending(const SessionToken& session) {

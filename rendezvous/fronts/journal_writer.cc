@@ -78,7 +78,7 @@ void JournalWriter::OnWritten(const absl::Status& status) {
   }
   if (!status.ok()) return fatal_(status);
   core_.Committed();
-  if (was_full) spdlog::warn("the journal takes what is written again");
+  if (was_full) spdlog::warn("the journal can be written again");
   if (state_ == State::kStopped) return;
   state_ = State::kIdle;
   committed_();

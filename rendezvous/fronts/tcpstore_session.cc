@@ -245,7 +245,7 @@ void TcpStoreSession::Flush() {
     Release(output);
     sent_ = 0;
   } else if (unsent() > shared_.options.output_limit_bytes) {
-    Fail(absl::StrCat("it does not take its replies: ", unsent(), " bytes are left"));
+    Fail(absl::StrCat("it does not read its replies: ", unsent(), " bytes are left"));
   } else if (sent_ > output.size() / 2) {
     output.erase(0, sent_);
     sent_ = 0;

@@ -31,7 +31,7 @@ class Sink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> 
     std::string text(line.data(), line.size());
     if (lost_ > 0) {
       text = absl::StrCat("musterd: ", lost_, lost_ == 1 ? " line is" : " lines are",
-                          " missing here: nobody took what was written\n", text);
+                          " missing here: nothing was reading\n", text);
     }
     if (Put(text)) {
       lost_ = 0;

@@ -29,7 +29,7 @@ constexpr char kFirstOfHttp2 = 'P';
 std::string PeerOf(const tcp::socket& connection) {
   error_code error;
   const tcp::endpoint peer = connection.remote_endpoint(error);
-  return error ? "somebody who has gone" : peer.address().to_string();
+  return error ? "a client that has gone" : peer.address().to_string();
 }
 
 }  // namespace

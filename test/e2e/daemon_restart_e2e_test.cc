@@ -64,8 +64,8 @@ TEST_F(DaemonRestartTest, WorkersRunThroughWhenTheDaemonIsKilledAndStartedAgain)
   KillDaemon();
   ASSERT_TRUE(daemon_->WaitForErr("the daemon was killed by SIGKILL; starting it again\n"));
   ASSERT_TRUE(daemon_->WaitForErr("1 job with 2 nodes remembered in ")) << daemon_->err();
-  ASSERT_TRUE(one.WaitForErr("the rendezvous is there again")) << one.err();
-  ASSERT_TRUE(other.WaitForErr("the rendezvous is there again")) << other.err();
+  ASSERT_TRUE(one.WaitForErr("reconnected to the rendezvous")) << one.err();
+  ASSERT_TRUE(other.WaitForErr("reconnected to the rendezvous")) << other.err();
   KillDaemon();
   ASSERT_TRUE(daemon_->WaitForErr("killed by SIGKILL; starting it again in 100 ms"));
   Write("end", "");
@@ -107,7 +107,7 @@ TEST_F(DaemonRestartTest, DaemonThatIsToldToStopLeavesItsJobsToTheNextStart) {
   EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
   EXPECT_TRUE(Contains(daemon_->err(), "1 job with 2 nodes left for the next start"));
   StartDaemonOn("state");
-  ASSERT_TRUE(one.WaitForErr("the rendezvous is there again")) << one.err();
+  ASSERT_TRUE(one.WaitForErr("reconnected to the rendezvous")) << one.err();
   Write("end", "");
   EXPECT_EQ(one.Wait(), 0) << one.err();
   EXPECT_EQ(other.Wait(), 0) << other.err();
@@ -124,7 +124,7 @@ TEST_F(DaemonRestartTest, HangupStartsTheDaemonAgainInPlace) {
   ASSERT_TRUE(daemon_->WaitForErr("1 job with 2 nodes left for the next start"));
   ASSERT_TRUE(daemon_->WaitForErr("1 job with 2 nodes remembered in ")) << daemon_->err();
   EXPECT_NE(ChildrenOf(daemon_->pid()), before);
-  ASSERT_TRUE(one.WaitForErr("the rendezvous is there again")) << one.err();
+  ASSERT_TRUE(one.WaitForErr("reconnected to the rendezvous")) << one.err();
   Write("end", "");
   EXPECT_EQ(one.Wait(), 0) << one.err();
   EXPECT_EQ(other.Wait(), 0) << other.err();
@@ -145,7 +145,7 @@ TEST_F(DaemonRestartTest, DaemonThatHasForgottenTheJobTakesNobodyBackWhoRanInIt)
   for (Command* agent : {&one, &other}) {
     EXPECT_EQ(agent->Wait(), 3) << agent->err();
     EXPECT_TRUE(
-        Contains(agent->err(), "knows nothing, or no more, of this node; its workers are killed"));
+        Contains(agent->err(), "does not know this node, or no longer does; killing its workers"));
     EXPECT_TRUE(Contains(agent->err(),
                          "the job 'job' in which this node ran workers has ended, and how is "
                          "not known any more"));

@@ -55,7 +55,7 @@ TEST_F(HangTest, HungWorkerIsOnlyReportedWhereTheUserSaysSo) {
   Command agent =
       StartAgent({"--hang-timeout=0.3", "--hang-action=report", "--stack-command=true {pid}"},
                  beat_ + "while ! test -e " + Path("end") + "; do sleep 0.02; done");
-  ASSERT_TRUE(agent.WaitForErr("what rank 0 was doing is in ")) << agent.err();
+  ASSERT_TRUE(agent.WaitForErr("stack traces of rank 0: ")) << agent.err();
   Write("end", "");
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
 }
@@ -113,7 +113,7 @@ TEST_F(HangTest, UnfitNodeIsNotAdmittedAndASpareTakesItsPlace) {
   Command unfit({"rm", fit});
   EXPECT_EQ(unfit.Wait(), 0);
   EXPECT_EQ(breaks.Wait(), 3) << breaks.err();
-  EXPECT_TRUE(Contains(breaks.err(), "this node must not take part: the health check"));
+  EXPECT_TRUE(Contains(breaks.err(), "this node cannot take part: the health check"));
   EXPECT_EQ(stays.Wait(), 0) << stays.err();
   EXPECT_EQ(spare.Wait(), 0) << spare.err();
   for (const Command* other : {&stays, &spare}) {

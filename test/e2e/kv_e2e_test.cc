@@ -71,9 +71,8 @@ TEST_F(KvTest, ScriptSeesValuesAndExitCodes) {
             "check 0\ncheck 1\n3\ndelete 0\ndelete 1\nget 1\nset 2\nget 3\n");
   EXPECT_EQ(Lines(agent.err()).size(), 6u) << agent.err();
   for (const char* sentence :
-       {"muster kv: there is no key 'k'\n", "muster kv: key 'k' did not come within 10 ms\n",
-        "muster kv: `set` does not wait, so --timeout has no meaning for it; see",
-        ": no job 'other' here\n"}) {
+       {"muster kv: no such key: 'k'\n", "muster kv: key 'k' was not set within 10 ms\n",
+        "muster kv: `set` does not wait and takes no --timeout; see", ": no job 'other' here\n"}) {
     EXPECT_TRUE(Contains(agent.err(), sentence));
   }
 }
@@ -85,7 +84,7 @@ TEST_F(KvTest, ValuesAreAnyBytes) {
                   " && $kv get k | cmp - " + file + " && { cat " + file + "; echo; } | $kv set k");
   EXPECT_EQ(agent.Wait(), 1);
   EXPECT_TRUE(
-      Contains(agent.err(), "muster kv: stdin brings more than 1 MiB, the limit of a value\n"));
+      Contains(agent.err(), "muster kv: stdin holds more than 1 MiB, the limit for a value\n"));
 }
 
 TEST_F(KvTest, WaitIsAnsweredByAnotherProcess) {
@@ -104,7 +103,7 @@ TEST_F(KvTest, WaitEndsWhenTheTimeIsOver) {
   StartJob();
   Command waiter = Kv({"wait", "a", "b", "--timeout=0.1"});
   EXPECT_EQ(waiter.Wait(), 1);
-  EXPECT_EQ(waiter.err(), "muster kv: not all of 'a', 'b' came within 100 ms\n");
+  EXPECT_EQ(waiter.err(), "muster kv: not all of 'a', 'b' were set within 100 ms\n");
   EndJob();
 }
 
@@ -132,7 +131,7 @@ TEST_F(KvTest, BarrierSaysHowManyHaveCome) {
   Command agent = StartScript("$kv barrier b 2 --timeout 0.1; echo $?");
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
   EXPECT_EQ(agent.out(), "1\n");
-  EXPECT_EQ(agent.err(), "muster kv: 1 of 2 came to barrier 'b' within 100 ms\n");
+  EXPECT_EQ(agent.err(), "muster kv: 1 of 2 reached barrier 'b' within 100 ms\n");
 }
 
 TEST_F(KvTest, RoundIsAnotherAfterEachRestart) {

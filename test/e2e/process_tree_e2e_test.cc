@@ -39,7 +39,7 @@ TEST_F(ProcessTreeE2eTest, AfterASignalAndTheGraceNothingIsLeft) {
     agent.Signal(signal);
     EXPECT_EQ(agent.Wait(), 128 + signal);
     EXPECT_EQ(ProcessesWith(mark()).size(), 0u);
-    EXPECT_TRUE(Contains(agent.err(), "workers have left behind what did not end"));
+    EXPECT_TRUE(Contains(agent.err(), "killing what workers left behind"));
   }
 }
 

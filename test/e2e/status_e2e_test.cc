@@ -97,15 +97,16 @@ TEST_F(StatusTest, WorkerOfAStandaloneRunHearsThatThereIsNothingToAsk) {
       {"--standalone", "--no-python", "sh", "-c", MusterPath() + " status; test $? = 2"},
       {"MUSTER_RDZV_ENDPOINT=127.0.0.1:1"});
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  EXPECT_TRUE(Contains(agent.err(), "muster status: which rendezvous? Give --rdzv-endpoint="));
+  EXPECT_TRUE(
+      Contains(agent.err(), "muster status: no rendezvous is named; give --rdzv-endpoint="));
 }
 
 TEST_F(StatusTest, WhoIsNoRendezvousIsNamed) {
   HeldPort port;
   const Result nobody = Status(port.endpoint());
   EXPECT_EQ(nobody.code, 3);
-  EXPECT_EQ(nobody.err,
-            "muster status: " + port.endpoint() + ": nobody listens there (Connection refused)\n");
+  EXPECT_EQ(nobody.err, "muster status: " + port.endpoint() +
+                            ": nothing is listening there (Connection refused)\n");
 
   port.Listen();
   const Result silent = Status(port.endpoint());

@@ -27,7 +27,7 @@ TEST_P(TwoHostsTest, WorkersOfTheSecondReachTheStoreOfTheFirstAndStrangersDoNot)
       "rank 0 of 2, group rank 0, store at 10.99.0.1, Gloo on to_second\n"
       "rank 1 of 2, group rank 1, store at 10.99.0.1, Gloo on to_first, stranger turned away\n")
       << hosts.err();
-  EXPECT_TRUE(Contains(hosts.err(), "the workers' store turned away 1 connection"));
+  EXPECT_TRUE(Contains(hosts.err(), "the workers' store refused 1 connection"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Meeting, TwoHostsTest, testing::Values("endpoint", "static"),

@@ -75,6 +75,7 @@ absl::StatusOr<std::optional<CheckpointDirectory::Loaded>> CheckpointDirectory::
     steps.push_back(*latest);
   }
   Loaded loaded;
+  std::string problem;  // of the newest
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     absl::StatusOr<Value> value = ReadTorchFile(PathOf(*step));
     if (value.ok()) {
@@ -84,12 +85,15 @@ absl::StatusOr<std::optional<CheckpointDirectory::Loaded>> CheckpointDirectory::
       return loaded;
     }
     if (!absl::IsInvalidArgument(value.status())) return value.status();
-    loaded.warnings.push_back(absl::StrCat("the checkpoint of step ", *step,
-                                           " is passed over: ", value.status().message()));
+    if (problem.empty()) problem = std::string(value.status().message());
+    loaded.warnings.push_back(
+        absl::StrCat("the checkpoint of step ", *step, " is skipped: ", value.status().message()));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("load a checkpoint from ", path_, ": none of ", steps.size(),
-                   " is whole; the newest: ", loaded.warnings.front()));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "load a checkpoint from ", path_, ": ",
+      steps.size() == 1 ? "the only checkpoint is damaged"
+                        : absl::StrCat("all ", steps.size(), " checkpoints are damaged"),
+      steps.size() == 1 ? ": " : "; the newest: ", problem));
 }
 
 std::vector<std::int64_t> CheckpointDirectory::Steps() const {

@@ -21,7 +21,8 @@ absl::Status Check(const OptimizerOptions& options) {
     if (!(options.momentum >= 0)) {
       return bad("a momentum of ", options.momentum, ", which must be at least 0");
     }
-    if (options.nesterov && options.momentum == 0) return bad("Nesterov's way needs a momentum");
+    if (options.nesterov && options.momentum == 0)
+      return bad("Nesterov momentum needs a momentum above 0");
     return absl::OkStatus();
   }
   for (const double beta : {options.beta1, options.beta2}) {

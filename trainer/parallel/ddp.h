@@ -17,7 +17,7 @@
 
 namespace muster::trainer {
 
-// What gradients are turned into on their way between ranks. On CPUs float16 and bfloat16 halve the
+// How gradients are compressed on their way between ranks. On CPUs float16 and bfloat16 halve the
 // bytes but cost more time than they save over loopback and shared memory.
 enum class CommHook { kNone, kFloat16, kBFloat16 };
 

@@ -16,7 +16,7 @@ void LadderRunner::Signal(int signal) {
 std::string LadderRunner::NameLeftovers() const {
   const std::vector<ProcessInfo> leftovers = tree_.Leftovers();
   if (leftovers.empty()) return "";
-  return absl::StrCat("workers have left behind what did not end in the grace time and is killed: ",
+  return absl::StrCat("killing what workers left behind, as it did not end in the grace time: ",
                       Enumerate(leftovers));
 }
 

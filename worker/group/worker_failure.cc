@@ -53,10 +53,10 @@ FailureRecord FailedWith(const WorkerSpec& spec, pid_t pid, const ExitStatus& st
   if (status.signal != SIGKILL && !passed_on) return failure;
   if (suspects.guard_has_struck) {
     failure.lost_touch = true;
-    absl::StrAppend(&failure.what, passed_on ? " after a process of it was killed" : "",
+    absl::StrAppend(&failure.what, passed_on ? " after one of its processes was killed" : "",
                     " as its node had lost touch with the rendezvous");
   } else if (suspects.oom.ExplainsOneMore()) {
-    absl::StrAppend(&failure.what, passed_on ? " after a process of it was killed " : ", ",
+    absl::StrAppend(&failure.what, passed_on ? " after one of its processes was killed " : ", ",
                     suspects.oom.Describe());
   }
   return failure;

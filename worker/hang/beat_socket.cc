@@ -31,9 +31,9 @@ absl::Status CheckDirectory(const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path();
   struct stat info;
   if (::lstat(directory.c_str(), &info) != 0) return Failed(path, base::SystemCause());
-  if (!S_ISDIR(info.st_mode)) return Failed(path, "its directory is none");
+  if (!S_ISDIR(info.st_mode)) return Failed(path, "its parent is not a directory");
   if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
-    return Failed(path, "its directory is not this user's alone (mode 0700)");
+    return Failed(path, "its directory is open to other users (mode 0700 is needed)");
   }
   return absl::OkStatus();
 }
@@ -41,7 +41,7 @@ absl::Status CheckDirectory(const std::string& path) {
 absl::Status RemoveOld(const std::string& path) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0) return absl::OkStatus();
-  if (!S_ISSOCK(info.st_mode)) return Failed(path, "something that is no socket is there already");
+  if (!S_ISSOCK(info.st_mode)) return Failed(path, "something else is there already");
   if (::unlink(path.c_str()) != 0) return Failed(path, base::SystemCause());
   return absl::OkStatus();
 }
@@ -146,8 +146,9 @@ bool BeatSocket::ReceiveOne() {
 void BeatSocket::OnMalformed(pid_t pid) {
   if (++malformed_ > 1 || !callbacks_.on_warning) return;
   const auto on_warning = callbacks_.on_warning;
-  on_warning(absl::StrCat("process ", pid, " has sent something to the socket for beats ", path_,
-                          " that is no \"beat RANK [STEP]\"; it is left out, and so are others"));
+  on_warning(absl::StrCat("process ", pid,
+                          " sent something other than \"beat RANK [STEP]\" to the beat socket ",
+                          path_, "; it and others like it are ignored"));
 }
 
 }  // namespace muster::worker

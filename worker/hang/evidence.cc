@@ -30,7 +30,7 @@ std::vector<std::string> CommandEnvironment() {
 }
 
 constexpr char kPySpyHint[] =
-    "(install py-spy to see here which lines of the Python program it is at; other tools show the "
+    "(install py-spy to see which lines of the Python program it is at; other tools show the "
     "interpreter's own frames)\n";
 
 bool ShowsPython(const std::optional<StackCommand>& command) {

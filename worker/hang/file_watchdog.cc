@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<FileWatchdog>> FileWatchdog::Open(boost::asio::io
   if (::lstat(path.c_str(), &info) == 0) {
     if (!S_ISFIFO(info.st_mode)) {
       return base::Failure(absl::StatusCode::kFailedPrecondition, kAttempt, path,
-                           "something that is no FIFO is there already");
+                           "something else is there already");
     }
     if (::unlink(path.c_str()) != 0) {
       return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kAttempt, path);
@@ -117,9 +117,9 @@ void FileWatchdog::OnLine(std::string_view line) {
   if (line.empty()) return;
   if (const std::optional<TimerRequest> request = ParseTimerRequest(line)) return Apply(*request);
   if (++malformed_lines_ > 1 || !callbacks_.on_warning) return;
-  callbacks_.on_warning(
-      absl::StrCat("the watchdog's FIFO ", path_,
-                   " got a line that is no request of a timer; it is left out, and so are others"));
+  callbacks_.on_warning(absl::StrCat(
+      "the watchdog's FIFO ", path_,
+      " got a line that is not a timer request; this one and others like it are ignored"));
 }
 
 void FileWatchdog::Apply(const TimerRequest& request) {

@@ -68,12 +68,12 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   // A member that joins has no workers any more, told or not; the others cannot go on without them.
   if (!verdict_ && attendee.has_rank()) {
     attendee.stopped = true;
-    NextRound(absl::StrCat("node ", attendee.node.host, " joined anew"), now);
+    NextRound(absl::StrCat("node ", attendee.node.host, " rejoined"), now);
     attendee.stopped = false;
   }
   roster_.Enter(attendee, node);
   if (verdict_) {
-    Log(node.node_id, "has come too late");
+    Log(node.node_id, "came too late");
     Tell(agent, *verdict_);
     return;
   }
@@ -348,7 +348,7 @@ void Job::Fence(AttendeeId agent, RoundId round) {
                      absl::StrCat("fenced: round ", round.number,
                                   over   ? " is over"
                                   : ours ? " does not run this node"
-                                         : " is of another life of this job"),
+                                         : " belongs to an earlier life of this job"),
                      round.incarnation});
 }
 

@@ -12,6 +12,12 @@ namespace {
 // fails for the first time.
 constexpr int kCalmFactor = 10;
 
+// `window` completes the sentence where only restarts within it count.
+std::string UsedUp(int restarts, const std::string& window) {
+  return restarts == 1 ? absl::StrCat(", and the one restart", window, " is used up")
+                       : absl::StrCat(", and all ", restarts, " restarts", window, " are used up");
+}
+
 }  // namespace
 
 RestartBudget::RestartBudget(const JobSettings& settings)
@@ -34,7 +40,7 @@ void RestartBudget::Count(const WorkerFailure& failure) {
 
 RestartDecision RestartBudget::Decide(const WorkerFailure& failure, TimePoint now) const {
   if (max_restarts_ == 0) return NoRestart{};
-  if (failure.final) return NoRestart{", which is not to be followed by a restart"};
+  if (failure.final) return NoRestart{", after which no restart was to follow"};
   if (policy_.no_progress_limit > 0 && repeated_.times >= policy_.no_progress_limit) {
     return NoRestart{absl::StrCat(", ", repeated_.times,
                                   " times in a row and each time before its first beat; another "
@@ -42,14 +48,13 @@ RestartDecision RestartBudget::Decide(const WorkerFailure& failure, TimePoint no
   }
   if (policy_.window == Duration::zero()) {
     if (spent_ < max_restarts_) return RestartAfter{Delay(now)};
-    return NoRestart{absl::StrCat(", and no restart is left of ", max_restarts_)};
+    return NoRestart{UsedUp(max_restarts_, "")};
   }
   const auto counts = [&](TimePoint time) { return now - time < policy_.window; };
   if (std::count_if(times_.begin(), times_.end(), counts) < max_restarts_) {
     return RestartAfter{Delay(now)};
   }
-  return NoRestart{absl::StrCat(", and no restart is left of ", max_restarts_, " in ",
-                                base::Seconds(policy_.window))};
+  return NoRestart{UsedUp(max_restarts_, absl::StrCat(" within ", base::Seconds(policy_.window)))};
 }
 
 Duration RestartBudget::Delay(TimePoint now) const {

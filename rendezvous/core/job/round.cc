@@ -249,8 +249,8 @@ std::string Round::Explain(TimePoint now) const {
 std::string Round::ExplainSpare() const {
   const size_t in = state_ == State::kComplete ? members_.size() : settings_.max_nodes;
   return absl::StrCat("round ", number_, " has ", base::Count(in, "node"),
-                      ", as many as it may have; this node is a spare and takes the place of the "
-                      "first that is lost");
+                      ", the most it may have; this node is a spare and takes the place of the "
+                      "first node that is lost");
 }
 
 }  // namespace muster::rendezvous

@@ -219,12 +219,13 @@ TEST_F(AgentCoreTest, SignalSaysHowLongTheWorkersHave) {
   EXPECT_EQ(said(AgentCore(Fitness::HealthCheck::kNone, seconds(0))),
             "received SIGTERM; killing the workers");
   EXPECT_EQ(said(AgentCore(Fitness::HealthCheck::kNone, std::chrono::milliseconds::max())),
-            "received SIGTERM; the workers may take any time to stop, and a second signal kills "
+            "received SIGTERM; the workers may take as long as they need to stop, and a second "
+            "signal kills "
             "them at once");
   Run();
   (void)core_.OnFirstFailure({.rank = 3, .what = "exited with code 3"});
   EXPECT_EQ(std::get<Tell>(core_.OnSignal(SIGTERM).front()).sentence,
-            "received SIGTERM; the workers are being stopped already, and a second signal kills "
+            "received SIGTERM; the workers are already being stopped, and a second signal kills "
             "them at once");
 }
 
@@ -251,8 +252,8 @@ TEST_F(AgentCoreTest, AssignmentThatComesAfterTheDeadlineStartsNobody) {
   EXPECT_EQ(Of(core_.Begin()), "wait; [joining]; join");
   EXPECT_EQ(Of(core_.OnDeadline(At(seconds(3)))), "guard until 3");
   EXPECT_EQ(Of(core_.OnDirective(Place(0), At(seconds(3)))),
-            "[fenced: the workers' time without a rendezvous is over]; \"the workers' time without "
-            "a rendezvous is over; it joins anew\"; wait; [joining]; join after 0");
+            "[fenced: the workers may not run any longer without a rendezvous]; \"the workers may "
+            "not run any longer without a rendezvous; rejoining\"; wait; [joining]; join after 0");
   EXPECT_EQ(core_.round(), 0);
   EXPECT_EQ(Of(core_.OnDirective(Place(0), At(seconds(3)))), "") << "told again";
   EXPECT_EQ(Of(core_.OnDeadline(At(seconds(9)))), "guard until 9");
@@ -263,8 +264,8 @@ TEST_F(AgentCoreTest, AssignmentThatComesAfterTheDeadlineStartsNobody) {
 TEST_F(AgentCoreTest, WorkersThatTheGuardKilledAreNoFailure) {
   Run();
   EXPECT_EQ(Of(core_.OnLostTouch()),
-            "[fenced: the workers' time without a rendezvous is over]; \"the workers' time without "
-            "a rendezvous is over; its workers are killed, and it joins anew\"; kill");
+            "[fenced: the workers may not run any longer without a rendezvous]; \"the workers may "
+            "not run any longer without a rendezvous; killing its workers and rejoining\"; kill");
   EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kFailed})),
             "[gone: failed]; wait; [joining]; join after 0");
 }
@@ -289,7 +290,7 @@ TEST_F(AgentCoreTest, NodeThatWasUnfitMayBeFitTheNextTime) {
   EXPECT_EQ(Of(checked_.Begin()), "wait; [joining]; check health");
   EXPECT_EQ(Of(checked_.OnHealth(kNoGpu)), "[unfit: no GPU]; join unfit: no GPU");
   EXPECT_EQ(Of(checked_.OnDirective(Evicted{"it was silent"}, At(seconds(0)))),
-            "[evicted: it was silent]; \"it was silent; it joins anew\"; wait; [joining]; check "
+            "[evicted: it was silent]; \"it was silent; rejoining\"; wait; [joining]; check "
             "health");
   EXPECT_EQ(Of(checked_.OnHealth(absl::OkStatus())), "join");
 }
@@ -331,7 +332,7 @@ TEST_F(AgentCoreTest, NodeWithAWorkerThatCannotBeKilledIsNeverFitAgain) {
       "it is in state D")
       << "there is nothing to check";
   EXPECT_EQ(Of(checked_.OnDirective(Evicted{"it was silent"}, At(seconds(9)))),
-            "[evicted: it was silent]; \"it was silent; it joins anew\"; wait; [joining]; join "
+            "[evicted: it was silent]; \"it was silent; rejoining\"; wait; [joining]; join "
             "after 0 unfit: rank 3 (pid 18) cannot be killed: it is in state D");
 }
 

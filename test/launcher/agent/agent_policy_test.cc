@@ -154,7 +154,7 @@ TEST_F(AgentPolicyTest, StopThatComesAfterTheLastWorkerIsGoneBringsTheNextRoundA
 TEST_F(AgentPolicyTest, FailureWithoutARestartLeftEndsWithTheVerdict) {
   Run();
   EXPECT_EQ(Of(policy_.OnFirstFailure(kExit3)), "report round 0 failed: exited with code 3");
-  EXPECT_EQ(Of(policy_.OnDirective(kFailure)), "") << "the workers are being stopped already";
+  EXPECT_EQ(Of(policy_.OnDirective(kFailure)), "") << "the workers are already being stopped";
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "goodbye ()");
   EXPECT_EQ(Of(policy_.OnGoodbyeHeard()), "finish");
   ExpectVerdict(kFailure);
@@ -354,24 +354,24 @@ TEST_F(AgentPolicyTest, RefusedJoinEndsTheRunWithTheReason) {
 
 TEST_F(AgentPolicyTest, NodeThatLostItsPlaceStopsItsWorkers) {
   Run();
-  EXPECT_EQ(Of(policy_.OnDirective(Refused{"this node was not heard of for 5 s"})),
+  EXPECT_EQ(Of(policy_.OnDirective(Refused{"nothing was heard from this node for 5 s"})),
             "stop with SIGTERM");
   EXPECT_EQ(Of(policy_.OnLost(kGone)), "");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "finish");
   ExpectFailed<RendezvousFailed>(
-      "the rendezvous refused this node: this node was not heard of for 5 s");
+      "the rendezvous refused this node: nothing was heard from this node for 5 s");
 }
 
 TEST_F(AgentPolicyTest, NodeThatIsOutOfTouchForTooLongKillsItsWorkersAndJoinsAnew) {
   Run();
-  EXPECT_EQ(Of(policy_.OnFenced("nothing was heard of the rendezvous")),
-            "warn \"nothing was heard of the rendezvous; its workers are killed, and it joins "
-            "anew\"; kill");
+  EXPECT_EQ(
+      Of(policy_.OnFenced("nothing was heard from the rendezvous")),
+      "warn \"nothing was heard from the rendezvous; killing its workers and rejoining\"; kill");
   EXPECT_EQ(Of(policy_.OnFirstFailure(kExit3)), "") << "killed by us";
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join after 0");
   // Back in touch it is told again what it had to do, and later that this was over.
   EXPECT_EQ(Of(policy_.OnDirective(Place(0))), "");
-  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "node b joined anew", kLife})), "");
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "node b rejoined", kLife})), "");
   EXPECT_EQ(Of(policy_.OnDirective(Place(1))),
             "notice \"round 1: this node gets rank 1 by its address\"; start as group rank 1");
 }
@@ -392,11 +392,11 @@ TEST_F(AgentPolicyTest, OutOfTouchWithoutWorkersThereIsNothingToDo) {
 TEST_F(AgentPolicyTest, EvictedNodeKillsItsWorkersAndJoinsAnew) {
   Run();
   EXPECT_EQ(Of(policy_.OnDirective(Evicted{"this node has lost its place"})),
-            "warn \"this node has lost its place; its workers are killed, and it joins anew\"; "
+            "warn \"this node has lost its place; killing its workers and rejoining\"; "
             "kill");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "join after 0");
   EXPECT_EQ(Of(policy_.OnDirective(Evicted{"this node has lost its place"})),
-            "warn \"this node has lost its place; it joins anew\"; join after 0");
+            "warn \"this node has lost its place; rejoining\"; join after 0");
 }
 
 // A node whose workers had succeeded was out of touch when the job did, and exited with 3.
@@ -404,8 +404,8 @@ TEST_F(AgentPolicyTest, NodeThatIsEvictedAfterItsWorkersHaveSucceededAsksHowTheJ
   Run();
   EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "report round 0 succeeded");
   EXPECT_EQ(Of(policy_.OnDirective(Evicted{"this node has lost its place"})),
-            "warn \"this node has lost its place; its workers have succeeded, and it asks how the "
-            "job goes on\"; join after 0");
+            "warn \"this node has lost its place; its workers have succeeded; rejoining to learn "
+            "how the job stands\"; join after 0");
   EXPECT_EQ(Of(policy_.OnDirective(Verdict{.sentence = "job 'j' succeeded"})), "goodbye ()");
   EXPECT_EQ(Of(policy_.OnGoodbyeHeard()), "finish");
   EXPECT_TRUE(std::holds_alternative<Verdict>(*policy_.result()));
@@ -416,7 +416,7 @@ TEST_F(AgentPolicyTest, NodeThatIsEvictedAfterAFailureHereJoinsAnew) {
   EXPECT_EQ(Of(policy_.OnFirstFailure(kExit3)), "report round 0 failed: exited with code 3");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "");
   EXPECT_EQ(Of(policy_.OnDirective(Evicted{"it was restarted"})),
-            "warn \"it was restarted; it joins anew\"; join after 0");
+            "warn \"it was restarted; rejoining\"; join after 0");
 }
 
 TEST_F(AgentPolicyTest, StopOfARoundThatWasNeverHeardOfIsAnsweredWithAJoinForALaterOne) {

@@ -70,9 +70,9 @@ TEST(KvCallTest, NumbersHaveSixtyFourBits) {
   EXPECT_EQ(Parse({"add", "k", "-9223372036854775808"}).number,
             std::numeric_limits<std::int64_t>::min());
   EXPECT_EQ(Problem({"add", "k", "9223372036854775808"}),
-            "'9223372036854775808' is no whole number; see `muster kv --help`");
+            "'9223372036854775808' is not a whole number; see `muster kv --help`");
   EXPECT_EQ(Problem({"barrier", "b", "0"}),
-            "'0' is no whole number from 1 on; see `muster kv --help`");
+            "'0' is not a whole number of at least 1; see `muster kv --help`");
 }
 
 TEST(KvCallTest, TimeoutIsForThoseThatWait) {
@@ -83,17 +83,17 @@ TEST(KvCallTest, TimeoutIsForThoseThatWait) {
     EXPECT_EQ(Parse(args).timeout, std::chrono::seconds(2));
   }
   EXPECT_EQ(Problem({"set", "k", "v", "--timeout=2"}),
-            "`set` does not wait, so --timeout has no meaning for it; see `muster kv --help`");
+            "`set` does not wait and takes no --timeout; see `muster kv --help`");
 }
 
 TEST(KvCallTest, MistakesAreNamed) {
-  EXPECT_EQ(Problem({}), "a command is missing; see `muster kv --help`");
-  EXPECT_EQ(Problem({"put", "k"}), "there is no command 'put'; see `muster kv --help`");
+  EXPECT_EQ(Problem({}), "no command is given; see `muster kv --help`");
+  EXPECT_EQ(Problem({"put", "k"}), "unknown command 'put'; see `muster kv --help`");
   EXPECT_EQ(Problem({"get"}), "write `muster kv get KEY`; see `muster kv --help`");
   EXPECT_EQ(Problem({"get", "a", "b"}), "write `muster kv get KEY`; see `muster kv --help`");
   EXPECT_EQ(Problem({"count", "a"}), "write `muster kv count`; see `muster kv --help`");
   EXPECT_THAT(Problem({"get", "k"}, {{"MUSTER_RDZV_ENDPOINT", "h:1"}}),
-              HasSubstr("Give --rdzv-id=JOB"));
+              HasSubstr("give --rdzv-id=JOB"));
 }
 
 TEST(KvCallTest, HelpNeedsNothing) {

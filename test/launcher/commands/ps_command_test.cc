@@ -80,14 +80,15 @@ TEST_F(PsCommandTest, WarningsGoToStderr) {
   const Result result = Ps({"--json"});
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.out, "[]\n");
-  EXPECT_EQ(result.err, "muster ps: use " + temp_.path() + "/fifo: it is no directory\nno runs\n");
+  EXPECT_EQ(result.err,
+            "muster ps: use " + temp_.path() + "/fifo: it is not a directory\nno runs\n");
 }
 
 TEST_F(PsCommandTest, HelpAndWrongArguments) {
   EXPECT_THAT(Ps({"--help"}).out, StartsWith("Usage: muster ps"));
   const Result wrong = Ps({"-a"});
   EXPECT_EQ(wrong.code, 2);
-  EXPECT_EQ(wrong.err, "muster ps: there is no argument '-a'; see `muster ps --help`\n");
+  EXPECT_EQ(wrong.err, "muster ps: unexpected argument '-a'; see `muster ps --help`\n");
 }
 
 }  // namespace

@@ -72,21 +72,21 @@ TEST(RendezvousArgsTest, HelpIsThereWithoutAnythingElse) {
 }
 
 TEST(RendezvousArgsTest, EachMistakeIsOneSentence) {
-  EXPECT_THAT(Problem({}, {}), HasSubstr("Give --rdzv-endpoint=HOST:PORT"));
+  EXPECT_THAT(Problem({}, {}), HasSubstr("give --rdzv-endpoint=HOST:PORT"));
   EXPECT_THAT(Problem({"--rdzv-endpoint=h:x"}), HasSubstr("--rdzv-endpoint=h:x has a bad port"));
   EXPECT_EQ(Problem({"--rdzv-endpoint=h:0"}),
-            "--rdzv-endpoint=h:0 has port 0, where nobody can be reached");
+            "--rdzv-endpoint=h:0 has port 0, which nobody can connect to");
   EXPECT_THAT(Problem({}, {{"MUSTER_RDZV_ENDPOINT", "::1"}}),
               HasSubstr("environment variable MUSTER_RDZV_ENDPOINT=::1 has a bad host"));
   EXPECT_THAT(Problem({"--rdzv-id=../x"}), HasSubstr("must start with a letter or a digit"));
-  EXPECT_EQ(Problem({"--timeout=-1"}), "--timeout=-1 is no number of seconds, such as 30 or 0.5");
+  EXPECT_EQ(Problem({"--timeout=-1"}),
+            "--timeout=-1 is not a number of seconds, such as 30 or 0.5");
   EXPECT_EQ(Problem({"--rdzv-id"}), "'--rdzv-id' needs a value");
-  EXPECT_THAT(Problem({"--no-such=1"}), HasSubstr("there is no flag '--no-such'"));
-  EXPECT_THAT(Problem({"--json=1"}), HasSubstr("there is no flag '--json'"));
-  EXPECT_THAT(Problem({"--json"}, kWorker, {.timeout = true}),
-              HasSubstr("there is no flag '--json'"));
+  EXPECT_THAT(Problem({"--no-such=1"}), HasSubstr("unknown flag '--no-such'"));
+  EXPECT_THAT(Problem({"--json=1"}), HasSubstr("unknown flag '--json'"));
+  EXPECT_THAT(Problem({"--json"}, kWorker, {.timeout = true}), HasSubstr("unknown flag '--json'"));
   EXPECT_THAT(Problem({"--timeout=1"}, kWorker, {.json = true}),
-              HasSubstr("there is no flag '--timeout'"));
+              HasSubstr("unknown flag '--timeout'"));
 }
 
 }  // namespace

@@ -76,10 +76,9 @@ TEST_F(ProgramTest, ShellScriptThatIsNotExecutableRunsUnderItsInterpreter) {
   const std::string both = dir_.Write("train.py", "#!/bin/sh\n", 0644);
   EXPECT_EQ(Make({both})->argv, (Words{Bin("python3"), "-u", both}));
   const std::string lost = dir_.Write("lost.sh", "#!/no/such/shell\n", 0644);
-  EXPECT_EQ(Make({lost}).status().message(),
-            "cannot run '" + lost +
-                "': its first line asks for /no/such/shell, which is no executable here; correct "
-                "that line");
+  EXPECT_EQ(Make({lost}).status().message(), "cannot run '" + lost +
+                                                 "': its first line asks for /no/such/shell, which "
+                                                 "is not an executable here; correct that line");
 }
 
 TEST_F(ProgramTest, ScriptOfThisDirectoryIsNotLookedForInPathByItsInterpreter) {

@@ -130,7 +130,7 @@ TEST(CheckDevicesTest, WhatIsWrongIsSaidInOnePhrase) {
        "as UUIDs"},
       {"3-1", nullptr, "has the range 3-1, which runs backwards; write 1-3"},
       {"0,one", nullptr,
-       "has 'one' in it, which is no device; write indices, ranges, GPU- or MIG- UUIDs, such as "
+       "has 'one', which is not a device; write indices, ranges, GPU- or MIG- UUIDs, such as "
        "0-3,6"},
       {"0,1", "1,2",
        "names device 0, which CUDA_VISIBLE_DEVICES=1,2 does not leave; unset it or choose among "

@@ -186,8 +186,8 @@ TEST(RunRegistryTest, DirectoryThatOthersControlIsRefused) {
     const char* why;
   };
   for (const Case& test :
-       {Case{"/link", "it is a symbolic link"}, Case{"/open", "others may write it"},
-        Case{"/file", "it is no directory"}}) {
+       {Case{"/link", "it is a symbolic link"}, Case{"/open", "others may write to it"},
+        Case{"/file", "it is not a directory"}}) {
     const std::string dir = temp.path() + test.name;
     const std::string sentence = "use " + dir + ": " + test.why;
     EXPECT_EQ(RunRegistration::Register({dir}, Info("x")).status().message(), sentence);

@@ -204,7 +204,7 @@ TEST_F(GrpcClientTest, GrpcServerWithoutARendezvousIsGivenUpAtOnce) {
   JoinAt(static_cast<std::uint16_t>(port), std::chrono::hours(1));
   ASSERT_TRUE(Hears("lost: "));
   EXPECT_THAT(heard_.log, ElementsAre(StartsWith("lost: ")));
-  EXPECT_THAT(heard_.log.back(), EndsWith("what answers there is no Muster rendezvous"));
+  EXPECT_THAT(heard_.log.back(), EndsWith("what answers there is not a Muster rendezvous"));
 }
 
 TEST_F(GrpcClientTest, LeaveEndsAVainAttempt) {
@@ -402,7 +402,7 @@ TEST_F(GrpcClientTest, ConnectionOnWhichNothingIsAnsweredIsGivenUpAndTheWorkersT
   ASSERT_TRUE(Hears("back in touch"));
   EXPECT_GT(heard_.last_deadline, deadline);
   daemon.set_silent();
-  ASSERT_TRUE(Hears("fenced: nothing was heard of the rendezvous at "));
+  ASSERT_TRUE(Hears("fenced: nothing was heard from the rendezvous at "));
 }
 
 TEST_F(GrpcClientTest, WhoIsEvictedJoinsAnewWithAnotherSession) {
@@ -444,7 +444,7 @@ TEST_F(GrpcClientTest, RefusedConnectionsAreSilence) {
   JoinAt(daemon->port(), std::chrono::hours(1));
   ASSERT_TRUE(Hears("welcome"));
   daemon.reset();
-  ASSERT_TRUE(Hears("fenced: nothing was heard of the rendezvous at "));
+  ASSERT_TRUE(Hears("fenced: nothing was heard from the rendezvous at "));
   EXPECT_EQ(heard_.Count("lost: "), 0) << "it will be back";
 }
 

@@ -176,7 +176,7 @@ TEST_F(StoreClientTest, NobodyThereIsSaidAtOnce) {
   const DaemonOptions daemon = Daemon();
   server_.reset();
   const std::string expected =
-      ToString(daemon.endpoint) + ": nobody listens there (Connection refused)";
+      ToString(daemon.endpoint) + ": nothing is listening there (Connection refused)";
   StoreClient store(daemon, "job");
   EXPECT_EQ(store.Get("k").status(), absl::UnavailableError(expected));
   EXPECT_EQ(store.Wait({"k"}, kLong), absl::UnavailableError(expected));

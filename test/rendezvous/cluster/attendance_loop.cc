@@ -125,7 +125,7 @@ void AttendanceLoop::Count(const Attendance::Action& action) {
   if (std::holds_alternative<Attendance::Fenced>(action)) {
     world_.incidents.Count(Incident::kFenced);
   } else if (const auto* out = std::get_if<Attendance::OutOfTouch>(&action)) {
-    const bool doubted = absl::EndsWith(out->cause, "nothing is answered");
+    const bool doubted = absl::EndsWith(out->cause, "it has stopped answering");
     if (doubted) world_.incidents.Count(Incident::kDoubted);
   } else if (const auto* tell = std::get_if<Attendance::Tell>(&action)) {
     if (std::holds_alternative<Evicted>(tell->directive)) {

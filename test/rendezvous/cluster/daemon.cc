@@ -168,7 +168,7 @@ void Daemon::OnClosed(ConnectionId connection) {
 
 void Daemon::Take(ConnectionId connection, const Upward& message, TimePoint sent) {
   const auto found = fronts_.find(connection);
-  if (found == fronts_.end()) return;  // it has said goodbye
+  if (found == fronts_.end()) return;  // it said goodbye
   found->second.last_heard = world_.scheduler.now();
   if (const auto* request = std::get_if<StoreRequest>(&message)) return Serve(connection, *request);
   if (const auto* cancel = std::get_if<StoreCancel>(&message)) {

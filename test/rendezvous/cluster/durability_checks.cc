@@ -93,7 +93,7 @@ void DurabilityChecks::OnTold(const std::string& run_id, const SessionToken& ses
     const bool any = now || !known.ended.empty();
     if (any && !known.MayTell(*verdict)) what = "a verdict is told that is not on the disk";
   } else if (std::holds_alternative<Evicted>(directive)) {
-    // It may have joined anew over another connection.
+    // It may have rejoined over another connection.
     if (record != nullptr && has_it(*record) && !(now && has_it(*now))) {
       what = "a node is told that it has lost its place, and has it on the disk";
     }

@@ -191,7 +191,7 @@ void SimAgent::CheckResult() {
   if (absl::StrContains(why, "how the job ended is not known")) return;
   const bool ended = world_.checks.rounds.MayHaveEnded(options_.request.run_id, ran_in_);
   if (ended && absl::StrContains(why, "and how is not known any more")) return;
-  if (absl::StrContains(why, "this node must not take part")) return;
+  if (absl::StrContains(why, "this node cannot take part")) return;
   // An agent that was killed before may still have it, as far as the daemon knows.
   const bool has_rank = options_.request.settings.exact_ranks;
   if (has_rank && absl::StrContains(why, "asks for it, too")) return;

@@ -146,7 +146,8 @@ TEST_F(GrpcRendezvousFrontTest, SilentAgentIsEvictedWhenItsLeaseEnds) {
     EXPECT_EQ(stream.directive.welcome().keep_alive_ms(), 40);
     EXPECT_EQ(stream.Read(), v1::Directive::kStart);
     EXPECT_EQ(stream.Read(), v1::Directive::kEvicted);
-    EXPECT_THAT(stream.directive.evicted().sentence(), HasSubstr("not heard of for 100 ms"));
+    EXPECT_THAT(stream.directive.evicted().sentence(),
+                HasSubstr("nothing was heard from this node for 100 ms"));
     // It may join anew on the same stream.
     EXPECT_TRUE(stream.Write(JoinEvent(request)));
     EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);

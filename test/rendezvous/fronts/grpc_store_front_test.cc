@@ -339,9 +339,9 @@ TEST_F(GrpcStoreFrontTest, WaitEndsAtItsTimeoutAlsoBehindALongerOne) {
   ExpectWaitingCalls(1);
   for (const std::uint64_t timeout_ms : {30, 0, 20}) {
     grpc::ClientContext context;
-    EXPECT_THAT(Wait(context, {"never"}, timeout_ms),
-                Is(grpc::StatusCode::DEADLINE_EXCEEDED,
-                   "wait: not all of the keys came into existence in time"));
+    EXPECT_THAT(
+        Wait(context, {"never"}, timeout_ms),
+        Is(grpc::StatusCode::DEADLINE_EXCEEDED, "wait: not all of the keys were set in time"));
     EXPECT_EQ(Get("never", timeout_ms).status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   }
   ExpectWaitingCalls(1);

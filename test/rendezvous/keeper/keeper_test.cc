@@ -274,8 +274,8 @@ TEST_F(KeeperTest, LogThatNobodyReadsLosesLinesAndStopsNobody) {
   ASSERT_TRUE(keeper_->WaitForOut("left 5"));
   const ssize_t size = read(ends[0], buffer, sizeof buffer);
   EXPECT_THAT(std::string(buffer, static_cast<std::size_t>(std::max<ssize_t>(size, 0))),
-              testing::MatchesRegex("musterd: 3 lines are missing here: nobody took what was "
-                                    "written\n.*killed by SIGKILL; starting it again in .*\n"));
+              testing::MatchesRegex("musterd: 3 lines are missing here: nothing was "
+                                    "reading\n.*killed by SIGKILL; starting it again in .*\n"));
   for (const int fd : {ends[0], ends[1], filler}) close(fd);
 }
 

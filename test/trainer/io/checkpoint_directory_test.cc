@@ -67,14 +67,14 @@ TEST_F(CheckpointDirectoryTest, ATornCheckpointIsPassedOverAndTold) {
   EXPECT_EQ((*loaded)->step, 1);
   EXPECT_EQ(
       (*loaded)->warnings,
-      (std::vector<std::string>{"the checkpoint of step 3 is passed over: read " +
-                                    directory.PathOf(3) + ": it is damaged: its end is missing",
-                                "the checkpoint of step 2 is passed over: read " +
-                                    directory.PathOf(2) + ": it is not a file of torch.save"}));
+      (std::vector<std::string>{"the checkpoint of step 3 is skipped: read " + directory.PathOf(3) +
+                                    ": it is damaged: its end is missing",
+                                "the checkpoint of step 2 is skipped: read " + directory.PathOf(2) +
+                                    ": it is not a file of torch.save"}));
   fs::resize_file(directory.PathOf(1), 100);
   const absl::Status none = directory.LoadLatest().status();
   EXPECT_EQ(none.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(none.message().find("load a checkpoint from " + path_ + ": none of 3 is whole"), 0u);
+  EXPECT_EQ(none.message().find("load a checkpoint from " + path_ + ": all 3 checkpoints are damaged: "), 0u);
 }
 
 TEST_F(CheckpointDirectoryTest, LatestIsFollowedWhenARunIsSetBack) {

@@ -270,7 +270,7 @@ TEST(OptimizerTest, OptionsThatContradictEachOtherAreRefused) {
     return std::string(made.status().message());
   };
   EXPECT_EQ(refusal({.momentum = 0, .nesterov = true}),
-            "make the optimizer: Nesterov's way needs a momentum");
+            "make the optimizer: Nesterov momentum needs a momentum above 0");
   EXPECT_EQ(refusal({.momentum = -1}),
             "make the optimizer: a momentum of -1, which must be at least 0");
   EXPECT_EQ(refusal({.weight_decay = NAN}),

@@ -109,8 +109,8 @@ TEST_F(BeatSocketTest, WhatIsNoSocketIsNotReplaced) {
   std::ofstream(path_) << "precious" << std::flush;
   const auto socket = TryOpen(path_);
   ASSERT_FALSE(socket.ok());
-  EXPECT_EQ(socket.status().message(), "make the socket for beats " + path_ +
-                                           ": something that is no socket is there already");
+  EXPECT_EQ(socket.status().message(),
+            "make the socket for beats " + path_ + ": something else is there already");
   EXPECT_EQ(test::ReadAll(path_), "precious");
 }
 

@@ -155,10 +155,11 @@ TEST_F(FileWatchdogTest, GarbageIsCountedAndToldOnce) {
        Request(17, "step", kNever));
   ASSERT_TRUE(RunUntilTimers(1));
   EXPECT_EQ(watchdog_->malformed_lines(), 3u);
-  EXPECT_EQ(warnings_,
-            std::vector<std::string>{"the watchdog's FIFO " + path_ +
-                                     " got a line that is no request of a timer; it is left out, "
-                                     "and so are others"});
+  EXPECT_EQ(
+      warnings_,
+      std::vector<std::string>{
+          "the watchdog's FIFO " + path_ +
+          " got a line that is not a timer request; this one and others like it are ignored"});
 }
 
 TEST_F(FileWatchdogTest, TheFifoIsTheOwnersAndGoesWithTheWatchdog) {
@@ -178,7 +179,7 @@ TEST_F(FileWatchdogTest, TheFifoIsTheOwnersAndGoesWithTheWatchdog) {
 TEST_F(FileWatchdogTest, WhatIsNoFifoIsLeftAlone) {
   dir_.Write("watchdog", "precious");
   EXPECT_EQ(FileWatchdog::Open(io_, path_, {}).status().message(),
-            "make the watchdog's FIFO " + path_ + ": something that is no FIFO is there already");
+            "make the watchdog's FIFO " + path_ + ": something else is there already");
   EXPECT_EQ(ReadAll(path_), "precious");
   const std::string link = dir_.Path("link");
   ASSERT_EQ(::symlink("/nowhere", link.c_str()), 0);

@@ -128,7 +128,7 @@ TEST_F(OomGroupTest, SoIsAShellWhosePythonEatsTooMuch) {
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(failures_.at(0).status.exit_code, 137);
   EXPECT_TRUE(
-      failures_[0].what.starts_with("exited with code 137 after a process of it was killed "
+      failures_[0].what.starts_with("exited with code 137 after one of its processes was killed "
                                     "by the kernel's out-of-memory killer"))
       << failures_[0].what;
 }

@@ -84,7 +84,7 @@ TEST_F(ProcessTreeTest, DaemonThatIgnoresTheSignalIsKilledAfterTheGraceAndNamed)
   EXPECT_EQ(CountProcesses(), 0u);
   ASSERT_EQ(warnings_.size(), 1u);
   EXPECT_TRUE(warnings_[0].starts_with(
-      "workers have left behind what did not end in the grace time and is killed: sh (pid "))
+      "killing what workers left behind, as it did not end in the grace time: sh (pid "))
       << warnings_[0];
 }
 
@@ -307,7 +307,7 @@ TEST_F(FrozenTreeTest, WhatCannotBeEndedIsGivenUpAndNamed) {
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(results_[0].exits[0].status->signal, SIGTERM);
   ASSERT_EQ(warnings_.size(), 2u);
-  EXPECT_TRUE(warnings_[0].ends_with("is killed: sleep (pid " + std::to_string(daemon) + ")"))
+  EXPECT_TRUE(warnings_[0].ends_with("grace time: sleep (pid " + std::to_string(daemon) + ")"))
       << warnings_[0];
   EXPECT_TRUE(warnings_[1].starts_with(
       "sleep (pid " + std::to_string(daemon) +

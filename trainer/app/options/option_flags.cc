@@ -99,7 +99,7 @@ void AddDataFlags(CLI::App& app, Options& o) {
              "Directory of (Fashion-)MNIST's four IDX files, plain or .gz; directory of CIFAR-10's "
              "binary files; or any file, as text");
   group.Number("--loader-threads", o.loader_threads, 0, 256,
-               "Threads that prepare batches ahead; 0: the training's own");
+               "Threads that prepare batches ahead; 0: training does it itself");
   group.Switch("flip", o.data.augmentation.flip, "Mirror training images at random");
   group.Number("--crop-padding", o.data.augmentation.crop_padding, 0, 16,
                "Shift training images at random by up to this many pixels");
@@ -137,11 +137,12 @@ void AddModelFlags(CLI::App& app, Options& o, RawOptions& raw) {
   group.Switch("channels-last", o.model.channels_last, "Keep images with their channels innermost");
   group.Choice("--stem", o.model.stem,
                {{"imagenet", ResNetStem::kImageNet}, {"small", ResNetStem::kSmall}},
-               "Of resnet18: torchvision's own, or one for images of some 32 pixels");
-  group.Number("--context", o.model.gpt.context, 1, 1 << 16, "Of gpt: bytes it looks back");
-  group.Number("--layers", o.model.gpt.layers, 1, 1000, "Of gpt: transformer blocks");
-  group.Number("--heads", o.model.gpt.heads, 1, 1000, "Of gpt: attention heads of a block");
-  group.Number("--width", o.model.gpt.width, 1, 1 << 16, "Of gpt: size of an embedding");
+               "For resnet18: torchvision's own, or one for images of some 32 pixels");
+  group.Number("--context", o.model.gpt.context, 1, 1 << 16,
+               "For gpt: length of the context, in bytes");
+  group.Number("--layers", o.model.gpt.layers, 1, 1000, "For gpt: transformer blocks");
+  group.Number("--heads", o.model.gpt.heads, 1, 1000, "For gpt: attention heads of each block");
+  group.Number("--width", o.model.gpt.width, 1, 1 << 16, "For gpt: size of an embedding");
 }
 
 void AddTrainingFlags(CLI::App& app, Options& o) {
@@ -172,22 +173,24 @@ void AddOptimizerFlags(CLI::App& app, Options& o) {
                {{"one-pass", OptimizerPath::kOnePass}, {"reference", OptimizerPath::kReference}},
                "How: fast, or bit for bit as Python does");
   group.Number("--lr", o.schedule.learning_rate, 0.0, 1e6, "Learning rate");
-  group.Number("--momentum", o.optimizer.momentum, 0.0, 1.0, "Of sgd");
-  group.Switch("nesterov", o.optimizer.nesterov, "Of sgd: Nesterov's momentum");
+  group.Number("--momentum", o.optimizer.momentum, 0.0, 1.0, "For sgd");
+  group.Switch("nesterov", o.optimizer.nesterov, "For sgd: Nesterov momentum");
   group.Number("--weight-decay", o.optimizer.weight_decay, 0.0, 1e6, "Weight decay");
   group.Switch("decay-vectors", o.optimizer.decay_vectors,
-               "Let biases and normalization weights decay, too");
+               "Apply weight decay to biases and normalization weights as well");
   group.Choice("--schedule", o.schedule.kind,
                {{"constant", ScheduleKind::kConstant},
                 {"step", ScheduleKind::kStep},
                 {"cosine", ScheduleKind::kCosine}},
-               "How the learning rate goes on after the warm-up");
+               "How the learning rate changes after the warm-up");
   group.Number("--warmup-steps", o.schedule.warmup_steps, std::int64_t{0}, kMany,
                "Steps in which the learning rate rises to --lr");
   group.Number("--lr-step-size", o.schedule.step_size, std::int64_t{1}, kMany,
-               "Of --schedule step: steps between two falls");
-  group.Number("--lr-gamma", o.schedule.gamma, 0.0, 1.0, "Of --schedule step: factor of a fall");
-  group.Number("--lr-min", o.schedule.minimum, 0.0, 1e6, "Of --schedule cosine: where it ends");
+               "With --schedule step: steps between two drops");
+  group.Number("--lr-gamma", o.schedule.gamma, 0.0, 1.0,
+               "With --schedule step: factor of each drop");
+  group.Number("--lr-min", o.schedule.minimum, 0.0, 1e6,
+               "With --schedule cosine: the final learning rate");
   group.Number("--clip", o.clip_norm, 0.0, 1e9,
                "Scale gradients down to this norm over all parameters; 0: never");
 }
@@ -208,59 +211,61 @@ void AddParallelFlags(CLI::App& app, Options& o, RawOptions& raw) {
   group.Choice(
       "--comm-hook", p.ddp.comm_hook,
       {{"none", CommHook::kNone}, {"fp16", CommHook::kFloat16}, {"bf16", CommHook::kBFloat16}},
-      "What gradients are turned into on their way");
-  group.Number("--bucket-mb", p.ddp.bucket_cap_mb, 0.001, 1e6, "Gradients sent at a time");
-  group.Number("--first-bucket-mb", p.ddp.first_bucket_mb, 0.001, 1e6, "Those sent first");
-  group.Switch("bucket-view", p.ddp.gradient_as_bucket_view, "Let gradients be views of buckets");
+      "How gradients are compressed on their way");
+  group.Number("--bucket-mb", p.ddp.bucket_cap_mb, 0.001, 1e6,
+               "Size of a bucket: the gradients that are sent together");
+  group.Number("--first-bucket-mb", p.ddp.first_bucket_mb, 0.001, 1e6, "Size of the first bucket");
+  group.Switch("bucket-view", p.ddp.gradient_as_bucket_view,
+               "Let gradients be views into the buckets");
   group.Switch("find-unused-parameters", p.ddp.find_unused_parameters,
-               "Look in each step which parameters have no gradient");
-  group.Switch("static-graph", p.ddp.static_graph, "All steps use the same parameters alike");
+               "Find out in each step which parameters have no gradient");
+  group.Switch("static-graph", p.ddp.static_graph, "Every step uses the same parameters");
   group.Switch("broadcast-buffers", p.ddp.broadcast_buffers,
-               "Make buffers those of rank 0 before each step");
+               "Copy the buffers of rank 0 to all ranks before each step");
   group.Number("--average-every", p.average_every, std::int64_t{1}, kMany,
-               "Of --parallel average: steps between two averages");
-  group.Number("--replicas", p.replicas, 1, 1024, "Of --parallel threads: how many");
+               "With --parallel average: steps between two averages");
+  group.Number("--replicas", p.replicas, 1, 1024, "With --parallel threads: how many");
 }
 
 void AddCheckpointFlags(CLI::App& app, Options& o) {
   const Group group(app, "Checkpoints");
   CheckpointOptions& c = o.checkpoint;
   group.Text("--checkpoint", c.final_path, "Where rank 0 writes the state dict at the end");
-  group.Path("--export", c.export_path, "Where it writes the parameters as safetensors, too");
-  group.Path("--checkpoint-dir", c.directory, "Directory of checkpoints to go on from");
+  group.Path("--export", c.export_path, "Where rank 0 also writes the parameters, as safetensors");
+  group.Path("--checkpoint-dir", c.directory, "Directory of checkpoints to resume from");
   group.Number("--checkpoint-every", c.every_steps, std::int64_t{0}, kMany,
-               "Steps between two of them; 0: one after each epoch only");
-  group.Number("--keep", c.keep, 1, 1'000'000, "How many of them stay");
+               "Steps between two checkpoints; 0: only after each epoch");
+  group.Number("--keep", c.keep, 1, 1'000'000, "How many checkpoints to keep");
   group.Text("--resume", c.resume,
-             "auto: go on from the newest in --checkpoint-dir, if any; none: begin anew; or the "
-             "file to go on from");
-  group.Choice("--on-resize", c.on_resize,
-               {{"keep-batch", OnResize::kKeepBatch}, {"scale-batch", OnResize::kScaleBatch}},
-               "With another number of ranks than before: the batch of all of them stays, or that "
-               "of each");
+             "auto: resume from the newest in --checkpoint-dir, if any; none: start afresh; or the "
+             "file to resume from");
+  group.Choice(
+      "--on-resize", c.on_resize,
+      {{"keep-batch", OnResize::kKeepBatch}, {"scale-batch", OnResize::kScaleBatch}},
+      "When the number of ranks has changed: keep the global batch, or the batch of each rank");
   group.Path("--init-from", c.init_from,
-             "Take the first parameters from a state dict, a checkpoint or a .safetensors file");
-  group.Switch("init-strict", c.init.strict, "All names and shapes of it must fit");
+             "Take the initial parameters from a state dict, a checkpoint or a .safetensors file");
+  group.Switch("init-strict", c.init.strict, "All names and shapes in it must match");
   group.Choice("--init-prefix", c.init.prefix,
                {{"auto", ModulePrefix::kAutomatic},
                 {"add", ModulePrefix::kAdd},
                 {"strip", ModulePrefix::kStrip},
                 {"as-is", ModulePrefix::kAsIs}},
-               "What to do about \"module.\" ahead of names");
+               "What to do about names that begin with \"module.\"");
 }
 
 void AddReportFlags(CLI::App& app, Options& o) {
   const Group group(app, "Reports");
   ReportOptions& r = o.report;
   group.Number("--report-every", r.every_steps, std::int64_t{0}, kMany,
-               "Steps between two reports; 0: twenty in an epoch");
+               "Steps between two reports; 0: twenty per epoch");
   group.Path("--loss-log", r.loss_log, "Where rank 0 writes each step's loss");
   group.Path("--metrics", r.metrics, "Where rank 0 writes a JSON object for each report");
   group.Path("--tensorboard", r.tensorboard,
              "Directory where rank 0 writes events for TensorBoard");
   group.Path("--trace", r.trace, "Where a Chrome trace of every rank is written");
   group.Number("--trace-steps", r.trace_steps, std::int64_t{1}, kMany,
-               "Steps in it, from the first");
+               "Steps in the trace, from the first on");
   group.Switch("profile", r.profile, "Show at the end where the time went");
 }
 

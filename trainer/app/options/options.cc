@@ -59,7 +59,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
 
   CLI::App app(kDescription, "muster-train");
   app.get_formatter()->column_width(40);
-  app.set_help_flag("-h,--help", "Show this and end");
+  app.set_help_flag("-h,--help", "Print this text");
   app.set_config("--config", "", "A file with a line flag=value for each (INI or TOML)")
       ->type_name("PATH");
   // A flag that is given twice, by a script and by a person, means what was said last.

@@ -102,7 +102,7 @@ std::unique_ptr<Strategy> MakeAveragingStrategy(const StrategyParts& parts) {
 
 std::unique_ptr<Strategy> MakeThreadsStrategy(const StrategyParts& parts) {
   if (!parts.group.device().is_cpu()) {
-    throw std::invalid_argument("--parallel threads is for processors: add --comm gloo");
+    throw std::invalid_argument("--parallel threads runs on the CPU; add --comm gloo");
   }
   return std::make_unique<ThreadsStrategy>(parts);
 }

@@ -50,7 +50,8 @@ Value FlagsValue(const ModelOptions& model) {
 absl::Status CheckModel(const Value& snapshot, const ModelOptions& model) {
   const absl::StatusOr<std::string> name = snapshot.GetString("model_name");
   if (!name.ok()) return name.status();
-  if (*name != ModelName(model.kind)) return Mistake(absl::StrCat("it is of --model ", *name));
+  if (*name != ModelName(model.kind))
+    return Mistake(absl::StrCat("it was made with --model ", *name));
   // Not in what was written before there were any.
   const Value* flags = snapshot.Find("model_flags");
   if (flags == nullptr) return absl::OkStatus();
@@ -98,11 +99,11 @@ absl::Status PutBack(const Value& snapshot, const ModelOptions& model, int rank,
   const absl::StatusOr<TrainState> before = ReadTrainState(*sampler);
   if (!before.ok()) return before.status();
   if (before->seed != trained.state.seed) {
-    return Mistake(absl::StrCat("it is of --seed ", before->seed));
+    return Mistake(absl::StrCat("it was made with --seed ", before->seed));
   }
   if (before->dataset_size != trained.state.dataset_size) {
-    return Mistake(absl::StrCat("it is of a data set of ", before->dataset_size, " samples, and ",
-                                trained.state.dataset_size, " are here"));
+    return Mistake(absl::StrCat("it was made with a data set of ", before->dataset_size,
+                                " samples, and ", trained.state.dataset_size, " are here"));
   }
   const auto loaded = LoadStateDict(*parameters, trained.model.StateDict());
   if (!loaded.ok()) return loaded.status();

@@ -37,7 +37,7 @@ TEST(RestartBudgetTest, BudgetIsSpentAndThenEmpty) {
   EXPECT_EQ(budget.SpentInWords(), "restart 1 of 2");
   EXPECT_EQ(Fail(budget, kFailure, At(1)), RestartDecision(RestartAfter{}));
   EXPECT_EQ(Fail(budget, kFailure, At(2)),
-            RestartDecision(NoRestart{", and no restart is left of 2"}));
+            RestartDecision(NoRestart{", and all 2 restarts are used up"}));
   EXPECT_EQ(budget.spent(), 2);
 }
 
@@ -69,7 +69,7 @@ TEST(RestartBudgetTest, RestartsOlderThanTheWindowDoNotCount) {
   RestartBudget budget(JobSettings{.max_restarts = 1, .restart = {.window = seconds(60)}});
   EXPECT_EQ(Fail(budget, kFailure, At(0)), RestartDecision(RestartAfter{}));
   EXPECT_EQ(Fail(budget, kFailure, At(59)),
-            RestartDecision(NoRestart{", and no restart is left of 1 in 60 s"}));
+            RestartDecision(NoRestart{", and the one restart within 60 s is used up"}));
   EXPECT_EQ(Fail(budget, kFailure, At(60)), RestartDecision(RestartAfter{}));
   EXPECT_EQ(budget.SpentInWords(), "restart 2, at most 1 in 60 s");
   EXPECT_EQ(budget.Ages(At(70)), std::vector<Duration>{seconds(10)});
@@ -90,7 +90,7 @@ TEST(RestartBudgetTest, FinalFailureIsFinal) {
   WorkerFailure final = kFailure;
   final.final = true;
   EXPECT_EQ(Fail(budget, final, At(0)),
-            RestartDecision(NoRestart{", which is not to be followed by a restart"}));
+            RestartDecision(NoRestart{", after which no restart was to follow"}));
 }
 
 }  // namespace

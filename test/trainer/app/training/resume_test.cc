@@ -174,9 +174,9 @@ TEST_F(ResumeTest, ARunThatIsDoneSaysSoAndIsLeftAlone) {
 TEST_F(ResumeTest, ACheckpointOfAnotherRunIsRefusedByAllRanksAlike) {
   ASSERT_EQ(Ranks(Resumable("one", {"--max-steps", "8"}), 1).Wait(), std::vector<int>{0});
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
-      {{"--seed", "1"}, "it is of --seed 0"},
-      {{"--model", "cnn"}, "it is of --model mlp"},
-      {{"--model", "mlp-large"}, "it is of --model mlp, and this run has mlp-large"},
+      {{"--seed", "1"}, "it was made with --seed 0"},
+      {{"--model", "cnn"}, "it was made with --model mlp"},
+      {{"--model", "mlp-large"}, "it was made with --model mlp, and this run has mlp-large"},
       {{"--resume", dir_.Path("one.pt")}, "it is no checkpoint of muster-train"},
       {{"--resume", dir_.Path("none.pt")}, "none.pt"},
   };
