@@ -10,24 +10,15 @@
 #include "base/failure.h"
 
 namespace muster::base {
-namespace {
-
-void IgnoreSignals() {
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (signal != SIGKILL && signal != SIGSTOP) std::signal(signal, SIG_IGN);
-  }
-}
-
-}  // namespace
 
 absl::StatusOr<pid_t> StartCompanion(const char* name, absl::FunctionRef<void()> main) {
-  // Until they are ignored in the child no signal may find this process's handlers there.
+  // In the child no signal may find this process's handlers. It keeps all of them blocked: one
+  // call, where ignoring them takes one for each.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = fork();
   if (pid == 0) {
-    IgnoreSignals();
     setsid();
     prctl(PR_SET_NAME, name);
     main();

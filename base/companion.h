@@ -9,7 +9,7 @@
 namespace muster::base {
 
 // Forks a process that calls `main`, which must not return. It leads a session of its own, is
-// called `name` (15 characters at most) and ignores every signal that can be ignored: what one to
+// called `name` (15 characters at most) and blocks every signal that can be blocked: what one to
 // the whole of this process's session means is this process's to decide. Everything else it
 // inherits; `main` closes what it has no use for.
 //

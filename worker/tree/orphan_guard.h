@@ -46,7 +46,7 @@ struct OrphanGuardOptions {
 struct GuardMemory;
 
 // Lives with one WorkerGroup, on its thread. The guard process has a session of its own, none of
-// the agent's descriptors, and ignores every signal that can be ignored.
+// the agent's descriptors, and blocks every signal that can be blocked.
 class OrphanGuard {
  public:
   // Starts the guard process. May be called in a process with threads: after fork nothing but
