@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/failure.h"
 #include "base/phrases.h"
 #include "launcher/commands/kv_call.h"
 #include "launcher/commands/stdout_text.h"
@@ -59,7 +59,7 @@ absl::StatusOr<std::string> ReadStdin() {
     const ssize_t size = read(STDIN_FILENO, part, sizeof part);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) {
-      return absl::UnavailableError(absl::StrCat("read stdin: ", std::strerror(errno)));
+      return base::SystemFailure(absl::StatusCode::kUnavailable, "read stdin");
     }
     if (size == 0) return text;
     text.append(part, static_cast<std::size_t>(size));

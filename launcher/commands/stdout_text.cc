@@ -1,8 +1,8 @@
 #include "launcher/commands/stdout_text.h"
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
+
+#include "base/failure.h"
 
 namespace muster::launcher {
 
@@ -10,7 +10,7 @@ bool PrintOut(const char* command, const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) {
     return true;
   }
-  std::fprintf(stderr, "%s: write stdout: %s\n", command, std::strerror(errno));
+  std::fprintf(stderr, "%s: write stdout: %s\n", command, base::SystemCause().c_str());
   return false;
 }
 

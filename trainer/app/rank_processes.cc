@@ -8,12 +8,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 
+#include "base/failure.h"
 #include "worker/env_names.h"
 
 extern char** environ;
@@ -22,7 +22,7 @@ namespace muster::trainer {
 namespace {
 
 absl::Status Failure(const char* attempt, int error) {
-  return absl::UnavailableError(absl::StrCat(attempt, ": ", std::strerror(error)));
+  return base::SystemFailure(absl::StatusCode::kUnavailable, attempt, "", error);
 }
 
 // A port of the loopback interface that nobody listens on.

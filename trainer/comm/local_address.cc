@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 namespace {
@@ -49,8 +49,8 @@ absl::StatusOr<std::string> LocalAddressTowards(const std::string& host, std::ui
   for (const addrinfo* peer = found; peer != nullptr; peer = peer->ai_next) {
     if (std::optional<std::string> source = SourceAddress(*peer)) return *std::move(source);
   }
-  return absl::UnavailableError(
-      absl::StrCat("find the address that leads to ", host, ": ", std::strerror(errno)));
+  return base::SystemFailure(absl::StatusCode::kUnavailable, "find the address that leads to",
+                             host);
 }
 
 }  // namespace muster::trainer

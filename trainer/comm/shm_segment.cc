@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 namespace {
@@ -38,7 +39,7 @@ std::string NewSecret() {
 }
 
 absl::Status Failed(const std::string& what, int error) {
-  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
+  return base::SystemFailure(absl::StatusCode::kUnavailable, what, "", error);
 }
 
 std::string MegaBytes(std::size_t bytes) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 
@@ -16,7 +17,7 @@ absl::StatusOr<std::unique_ptr<FileSource>> FileSource::Open(const std::string& 
   // Not blocking: the path may be a FIFO that nobody writes to, and is refused below.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("read ", path, ": ", std::strerror(errno)));
+    return base::SystemFailure(absl::StatusCode::kInvalidArgument, "read", path);
   }
   struct stat stat = {};
   if (fstat(fd, &stat) != 0 || !S_ISREG(stat.st_mode)) {
@@ -40,8 +41,8 @@ absl::Status FileSource::Read(std::uint64_t offset, void* out, std::size_t count
     const ssize_t got = pread(fd_, to, count, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {
-      return absl::UnavailableError(absl::StrCat(
-          "read ", path_, ": ", got == 0 ? "became shorter meanwhile" : std::strerror(errno)));
+      return base::Failure(absl::StatusCode::kUnavailable, "read", path_,
+                           got == 0 ? "became shorter meanwhile" : base::SystemCause());
     }
     to += got;
     offset += static_cast<std::uint64_t>(got);

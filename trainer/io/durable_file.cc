@@ -5,11 +5,11 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 
@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<DurableFile>> DurableFile::Create(const std::stri
   std::string temporary = path + ".tmp";
   const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("write ", path, ": ", std::strerror(errno)));
+    return base::SystemFailure(absl::StatusCode::kInvalidArgument, "write", path);
   }
   return std::unique_ptr<DurableFile>(new DurableFile(path, std::move(temporary), fd));
 }
@@ -64,7 +64,7 @@ absl::Status DurableFile::Commit() {
 }
 
 absl::Status DurableFile::Failure(const char* attempt) const {
-  return absl::UnavailableError(absl::StrCat(attempt, " ", path_, ": ", std::strerror(errno)));
+  return base::SystemFailure(absl::StatusCode::kUnavailable, attempt, path_);
 }
 
 }  // namespace muster::trainer

@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 namespace {
@@ -38,7 +38,7 @@ std::int64_t BytesUpTo(const std::string& path, std::int64_t last_step) {
 absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::string& path,
                                                        std::int64_t resumed_step) {
   const auto failure = [&path] {
-    return absl::InvalidArgumentError(absl::StrCat("write ", path, ": ", std::strerror(errno)));
+    return base::SystemFailure(absl::StatusCode::kInvalidArgument, "write", path);
   };
   const std::int64_t kept = resumed_step > 0 ? BytesUpTo(path, resumed_step) : 0;
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -70,7 +70,7 @@ void StepLog::Append(std::string_view line) {
 absl::Status StepLog::Flush() {
   if (std::fflush(file_) != 0 && error_ == 0) error_ = errno;
   if (error_ == 0) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("write ", path_, ": ", std::strerror(error_)));
+  return base::SystemFailure(absl::StatusCode::kUnavailable, "write", path_, error_);
 }
 
 std::optional<std::int64_t> StepOfLine(std::string_view line) {

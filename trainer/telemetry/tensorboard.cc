@@ -4,14 +4,13 @@
 
 #include <array>
 #include <bit>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "base/failure.h"
 #include "trainer/telemetry/crc32c.h"
 
 namespace muster::trainer {
@@ -93,7 +92,7 @@ absl::StatusOr<std::unique_ptr<TensorBoardWriter>> TensorBoardWriter::Create(
                       static_cast<std::int64_t>(getpid()));
   std::FILE* file = std::fopen(path.c_str(), "wbe");
   if (file == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("write ", path, ": ", std::strerror(errno)));
+    return base::SystemFailure(absl::StatusCode::kInvalidArgument, "write", path);
   }
   std::unique_ptr<TensorBoardWriter> writer(new TensorBoardWriter(path, file));
 
@@ -142,7 +141,7 @@ absl::Status TensorBoardWriter::WriteRecord(std::string_view event) {
       std::fflush(file_) == 0) {
     return absl::OkStatus();
   }
-  return absl::UnavailableError(absl::StrCat("write ", path_, ": ", std::strerror(errno)));
+  return base::SystemFailure(absl::StatusCode::kUnavailable, "write", path_);
 }
 
 }  // namespace muster::trainer

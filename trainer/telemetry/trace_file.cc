@@ -1,13 +1,12 @@
 #include "trainer/telemetry/trace_file.h"
 
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 namespace {
@@ -22,7 +21,7 @@ std::string Plain(const std::string& name) {
 }
 
 absl::Status WriteFailure(const std::string& path) {
-  return absl::UnavailableError(absl::StrCat("write ", path, ": ", std::strerror(errno)));
+  return base::SystemFailure(absl::StatusCode::kUnavailable, "write", path);
 }
 
 }  // namespace

@@ -1,13 +1,12 @@
 #include "trainer/worker/error_file.h"
 
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 namespace {
@@ -39,8 +38,7 @@ absl::Status WriteErrorFile(const std::string& path, std::string_view message,
                         std::chrono::duration_cast<std::chrono::seconds>(since_epoch).count());
   file.close();
   if (file.good()) return absl::OkStatus();
-  return absl::UnavailableError(
-      absl::StrCat("write error file ", path, ": ", std::strerror(errno)));
+  return base::SystemFailure(absl::StatusCode::kUnavailable, "write error file", path);
 }
 
 }  // namespace muster::trainer

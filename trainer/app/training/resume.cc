@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
+#include "base/failure.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/io/byte_source.h"
 #include "trainer/io/checkpoint_directory.h"
@@ -63,10 +63,10 @@ absl::StatusOr<Value> ValueIn(const std::string& bytes) {
     if (written < 0 && errno != EINTR) break;
     if (written > 0) rest.remove_prefix(static_cast<std::size_t>(written));
   }
-  absl::StatusOr<Value> value = fd < 0 || !rest.empty()
-                                    ? absl::UnavailableError(absl::StrCat(
-                                          "keep a checkpoint in memory: ", std::strerror(errno)))
-                                    : ReadTorchFile(absl::StrCat("/proc/self/fd/", fd));
+  absl::StatusOr<Value> value =
+      fd < 0 || !rest.empty()
+          ? base::SystemFailure(absl::StatusCode::kUnavailable, "keep a checkpoint in memory")
+          : ReadTorchFile(absl::StrCat("/proc/self/fd/", fd));
   if (fd >= 0) close(fd);
   return value;
 }

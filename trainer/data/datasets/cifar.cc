@@ -1,12 +1,12 @@
 #include "trainer/data/datasets/cifar.h"
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 namespace {
@@ -43,7 +43,8 @@ absl::Status Append(const std::filesystem::path& path, LabelledImages* images) {
     const std::size_t have = images->pixels.size();
     images->pixels.resize(have + kPixels);
     if (!file.read(reinterpret_cast<char*>(images->pixels.data() + have), kPixels)) {
-      return Bad(path.string(), errno != 0 ? std::strerror(errno) : "it became shorter");
+      return Bad(path.string(),
+                 errno != 0 ? base::SystemCause() : std::string("it became shorter"));
     }
     if (label >= kClasses) {
       return Bad(path.string(), absl::StrCat("not CIFAR-10's binary form: record ", i,

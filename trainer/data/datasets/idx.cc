@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 namespace {
@@ -36,7 +36,7 @@ std::int64_t ReadSome(gzFile file, void* to, std::int64_t size, std::string* err
   int code = Z_OK;
   const char* message = gzerror(file, &code);
   if (code == Z_ERRNO) {
-    *error = std::strerror(errno);
+    *error = base::SystemCause();
   } else if (code == Z_BUF_ERROR) {
     *error = "the gzip data is cut short";
   } else if (code != Z_OK && code != Z_STREAM_END) {
@@ -52,7 +52,7 @@ absl::StatusOr<IdxArray> ReadIdx(const std::string& path) {
   if (std::filesystem::is_directory(path)) return Bad(path, "is a directory");
   errno = 0;
   const GzFile file(gzopen(path.c_str(), "rb"), gzclose);
-  if (!file) return Bad(path, errno != 0 ? std::strerror(errno) : "out of memory");
+  if (!file) return Bad(path, errno != 0 ? base::SystemCause() : std::string("out of memory"));
   std::string error;
 
   std::array<std::uint8_t, 4> magic{};

@@ -5,11 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/failure.h"
 
 namespace muster::trainer {
 namespace {
@@ -23,19 +21,19 @@ absl::Status Bad(const std::string& path, const std::string& why) {
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
   // Not blocking: a named pipe nobody writes to would hold the open up, only to be refused below.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return Bad(path, std::strerror(errno));
+  if (fd < 0) return Bad(path, base::SystemCause());
   struct stat info {};
   std::string why;
   void* bytes = MAP_FAILED;
   if (fstat(fd, &info) != 0) {
-    why = std::strerror(errno);
+    why = base::SystemCause();
   } else if (!S_ISREG(info.st_mode)) {
     why = S_ISDIR(info.st_mode) ? "is a directory" : "not a regular file";
   } else if (info.st_size == 0) {
     why = "is empty";
   } else {
     bytes = mmap(nullptr, static_cast<std::size_t>(info.st_size), PROT_READ, MAP_SHARED, fd, 0);
-    if (bytes == MAP_FAILED) why = std::strerror(errno);
+    if (bytes == MAP_FAILED) why = base::SystemCause();
   }
   close(fd);  // the mapping stays
   if (!why.empty()) return Bad(path, why);
