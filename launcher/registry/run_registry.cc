@@ -19,13 +19,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
 #include "base/random_name.h"
-#include "worker/process/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace muster::launcher {
 namespace {
 
 namespace fs = std::filesystem;
-using worker::UniqueFd;
 
 constexpr char kSuffix[] = ".json";
 constexpr char kNewSuffix[] = ".tmp";
@@ -90,7 +89,7 @@ void Look(const std::string& base, RunList& list) {
   // Its owner may replace the file in the middle of this; then the new one is looked at.
   for (;;) {
     // Not blocking, should it be a FIFO.
-    const UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat info = {};
     if (file.get() < 0 && errno == ENOENT) return;
     if (file.get() < 0 || fstat(file.get(), &info) != 0) {
@@ -180,7 +179,8 @@ absl::Status RunRegistration::Update(const RunInfo& info) {
 absl::Status RunRegistration::Write(const RunInfo& info) {
   const std::string path = base_ + kSuffix;
   const std::string new_path = base_ + kNewSuffix;
-  UniqueFd file(open(new_path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  base::UniqueFd file(
+      open(new_path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) return base::SystemFailure(absl::StatusCode::kInternal, "make", new_path);
   absl::Status status;
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {

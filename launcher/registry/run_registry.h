@@ -15,9 +15,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "launcher/environment.h"
 #include "launcher/registry/run_info.h"
-#include "worker/process/unique_fd.h"
 
 namespace muster::launcher {
 
@@ -53,7 +53,7 @@ class RunRegistration {
   const std::string base_;  // of NAME.json and NAME.tmp
 
   RunInfo shown_;
-  worker::UniqueFd file_;  // NAME.json, locked
+  base::UniqueFd file_;  // NAME.json, locked
 };
 
 struct RunList {

@@ -83,7 +83,7 @@ std::string EventLine(const AgentEvent& event, const std::string& job, const std
 
 absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path, std::string job,
                                                          std::string node) {
-  worker::UniqueFd file(
+  base::UniqueFd file(
       open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
   if (!file.valid()) {
     return base::SystemFailure(absl::StatusCode::kFailedPrecondition, "open the event log", path);

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "launcher/report/agent_event.h"
-#include "worker/process/unique_fd.h"
 
 namespace muster::launcher {
 
@@ -32,10 +32,10 @@ class EventLog {
   int lost() const { return lost_; }
 
  private:
-  EventLog(worker::UniqueFd file, std::string job, std::string node)
+  EventLog(base::UniqueFd file, std::string job, std::string node)
       : file_(std::move(file)), job_(std::move(job)), node_(std::move(node)) {}
 
-  const worker::UniqueFd file_;
+  const base::UniqueFd file_;
   const std::string job_;
   const std::string node_;
   int lost_ = 0;

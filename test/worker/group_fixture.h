@@ -55,7 +55,7 @@ class ConsolePipe {
 
  private:
   boost::asio::posix::stream_descriptor read_end_;
-  UniqueFd write_end_;
+  base::UniqueFd write_end_;
   std::array<char, 65536> buffer_;
   std::string text_;
 };

@@ -73,7 +73,7 @@ absl::StatusOr<std::unique_ptr<BeatSocket>> BeatSocket::Open(boost::asio::io_con
   if (status.ok()) status = RemoveOld(path);
   if (!status.ok()) return status;
 
-  UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
   // The name takes its mode from the socket (man 7 unix), so that it never has a wider one.
   if (!socket.valid() || ::fchmod(socket.get(), 0600) != 0 ||
@@ -85,7 +85,7 @@ absl::StatusOr<std::unique_ptr<BeatSocket>> BeatSocket::Open(boost::asio::io_con
       new BeatSocket(io, std::move(path), std::move(socket), std::move(callbacks)));
 }
 
-BeatSocket::BeatSocket(boost::asio::io_context& io, std::string path, UniqueFd socket,
+BeatSocket::BeatSocket(boost::asio::io_context& io, std::string path, base::UniqueFd socket,
                        Callbacks callbacks)
     : path_(std::move(path)), callbacks_(std::move(callbacks)), socket_(io, socket.release()) {
   AwaitBeats();

@@ -20,7 +20,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/lifetime.h"
-#include "worker/process/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace muster::worker {
 
@@ -63,7 +63,8 @@ class BeatSocket {
   std::size_t foreign() const { return foreign_; }
 
  private:
-  BeatSocket(boost::asio::io_context& io, std::string path, UniqueFd socket, Callbacks callbacks);
+  BeatSocket(boost::asio::io_context& io, std::string path, base::UniqueFd socket,
+             Callbacks callbacks);
   void AwaitBeats();
   // Takes one; false when there is none, or this object is gone.
   bool ReceiveOne();

@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<FileWatchdog>> FileWatchdog::Open(boost::asio::io
   }
   // Open for writing, too: so it never ends, and is not readable for ever after the first worker
   // that closes it.
-  UniqueFd fifo(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  base::UniqueFd fifo(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
   if (!fifo.valid() || ::fstat(fifo.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) {
     const absl::Status status = base::SystemFailure(absl::StatusCode::kFailedPrecondition,
                                                     "open the watchdog's FIFO", path);
@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<FileWatchdog>> FileWatchdog::Open(boost::asio::io
       new FileWatchdog(io, std::move(path), std::move(fifo), std::move(callbacks)));
 }
 
-FileWatchdog::FileWatchdog(boost::asio::io_context& io, std::string path, UniqueFd fifo,
+FileWatchdog::FileWatchdog(boost::asio::io_context& io, std::string path, base::UniqueFd fifo,
                            Callbacks callbacks)
     : path_(std::move(path)),
       callbacks_(std::move(callbacks)),

@@ -23,8 +23,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/lifetime.h"
+#include "base/unique_fd.h"
 #include "worker/hang/timer_request.h"
-#include "worker/process/unique_fd.h"
 
 namespace muster::worker {
 
@@ -67,7 +67,8 @@ class FileWatchdog {
     int signal = 0;
   };
 
-  FileWatchdog(boost::asio::io_context& io, std::string path, UniqueFd fifo, Callbacks callbacks);
+  FileWatchdog(boost::asio::io_context& io, std::string path, base::UniqueFd fifo,
+               Callbacks callbacks);
   void AwaitRequests();
   // Takes what is in the FIFO; false when it can be read no more.
   bool ReadRequests();

@@ -20,14 +20,14 @@ namespace {
 
 // A second description of the pipe or terminal behind `fd`, which can be made non-blocking without
 // the others noticing. Invalid where the system does not let us.
-UniqueFd Reopen(int fd) {
+base::UniqueFd Reopen(int fd) {
   const std::string path = absl::StrCat("/proc/self/fd/", fd);
-  return UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
+  return base::UniqueFd(::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY));
 }
 
 // An epoll set that is readable exactly when `fd` is writable.
-UniqueFd WritableAsReadable(int fd) {
-  UniqueFd set(::epoll_create1(EPOLL_CLOEXEC));
+base::UniqueFd WritableAsReadable(int fd) {
+  base::UniqueFd set(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event event = {};
   event.events = EPOLLOUT;
   if (set.valid() && ::epoll_ctl(set.get(), EPOLL_CTL_ADD, fd, &event) != 0) set.reset();
@@ -56,7 +56,7 @@ ConsoleSink::ConsoleSink(boost::asio::io_context& io, int fd, std::string name,
     watch_.emplace(io, own_.release());
     return;
   }
-  UniqueFd set = WritableAsReadable(fd_);
+  base::UniqueFd set = WritableAsReadable(fd_);
   if (set.valid()) {
     watch_.emplace(io, set.release());
   } else {

@@ -14,7 +14,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 
 #include "base/lifetime.h"
-#include "worker/process/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace muster::worker {
 
@@ -92,7 +92,7 @@ class ConsoleSink {
   std::size_t capacity_ = 0;
 
   // What is written to: our own description, or the borrowed one.
-  UniqueFd own_;
+  base::UniqueFd own_;
   int fd_;
   // Readable or writable when fd_ is writable; empty for kPlain. For the shared kinds it is an
   // epoll set with fd_ in it, because Asio makes what it watches non-blocking.

@@ -25,11 +25,11 @@ absl::Status OpenError(const std::string& path, const std::string& cause) {
 
 }  // namespace
 
-absl::StatusOr<UniqueFd> OpenLogFile(const std::string& path) {
+absl::StatusOr<base::UniqueFd> OpenLogFile(const std::string& path) {
   // Without O_NONBLOCK, opening a FIFO would wait for its reader.
   constexpr int kFlags =
       O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-  UniqueFd file(::open(path.c_str(), kFlags, 0600));
+  base::UniqueFd file(::open(path.c_str(), kFlags, 0600));
   if (!file.valid() && errno == ENOENT) {
     MakeParents(path);
     file.reset(::open(path.c_str(), kFlags, 0600));
@@ -48,7 +48,7 @@ absl::StatusOr<UniqueFd> OpenLogFile(const std::string& path) {
 }
 
 absl::StatusOr<LogWriter> LogWriter::Open(const std::string& path) {
-  absl::StatusOr<UniqueFd> file = OpenLogFile(path);
+  absl::StatusOr<base::UniqueFd> file = OpenLogFile(path);
   if (!file.ok()) return file.status();
   return LogWriter(path, *std::move(file));
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "worker/process/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace muster::worker {
 
@@ -15,7 +15,7 @@ namespace muster::worker {
 // it (0700) where they are missing. Never waits and never follows a symbolic link at the end of the
 // path; what is neither a regular file nor a character device is refused. The error says which path
 // and why.
-absl::StatusOr<UniqueFd> OpenLogFile(const std::string& path);
+absl::StatusOr<base::UniqueFd> OpenLogFile(const std::string& path);
 
 // Appends to a log file. What the file does not take (disk full) is dropped and counted; what comes
 // later is tried again, as the disk may get room.
@@ -31,10 +31,11 @@ class LogWriter {
   std::uint64_t dropped_bytes() const { return dropped_bytes_; }
 
  private:
-  LogWriter(std::string path, UniqueFd file) : path_(std::move(path)), file_(std::move(file)) {}
+  LogWriter(std::string path, base::UniqueFd file)
+      : path_(std::move(path)), file_(std::move(file)) {}
 
   std::string path_;
-  UniqueFd file_;
+  base::UniqueFd file_;
   std::uint64_t dropped_bytes_ = 0;
 };
 

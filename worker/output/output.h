@@ -17,11 +17,11 @@
 
 #include "absl/status/statusor.h"
 #include "base/lifetime.h"
+#include "base/unique_fd.h"
 #include "worker/output/console.h"
 #include "worker/output/line_prefixer.h"
 #include "worker/output/log_file.h"
 #include "worker/output/tail_buffer.h"
-#include "worker/process/unique_fd.h"
 #include "worker/worker_spec.h"
 
 namespace muster::worker {
@@ -93,7 +93,7 @@ class Output {
   Console& console_;
 
   // The worker's end until Start(); invalid when it inherits the console.
-  UniqueFd child_end_;
+  base::UniqueFd child_end_;
   // Our end, if there is one: of a pipe, or of a pseudo-terminal.
   std::optional<boost::asio::posix::stream_descriptor> our_end_;
   bool is_terminal_ = false;

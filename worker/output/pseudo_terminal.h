@@ -3,15 +3,15 @@
 
 #include <optional>
 
-#include "worker/process/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace muster::worker {
 
 // What is written to `worker_end` can be read from `our_end`, byte for byte. When the last copy of
 // the worker's end is closed, reading ours fails with EIO, after everything that was written.
 struct PseudoTerminal {
-  UniqueFd our_end;
-  UniqueFd worker_end;
+  base::UniqueFd our_end;
+  base::UniqueFd worker_end;
 };
 
 // A pseudo-terminal that looks like the terminal `console_fd` (size, settings), but changes nothing

@@ -15,7 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "worker/process/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace muster::worker {
 namespace {
@@ -34,7 +34,7 @@ enum Field : std::size_t {
 // process.
 std::string ReadOnce(pid_t pid, const char* name) {
   const std::string path = absl::StrCat("/proc/", pid, "/", name);
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return "";
   char text[8192];
   ssize_t count;
@@ -128,7 +128,7 @@ std::vector<ProcessInfo> WithDescendants(const std::vector<ProcessInfo>& all,
 }
 
 bool SignalProcess(const ProcessInfo& info, int signal) {
-  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, info.pid, 0)));
+  const base::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, info.pid, 0)));
   if (!pidfd.valid()) return false;
   // From here on the descriptor means one process for ever: is it the one?
   const std::optional<ProcessInfo> now = ReadProcess(info.pid);

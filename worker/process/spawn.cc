@@ -293,7 +293,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
     if (request.slots != nullptr) request.slots->Empty();
   };
   const int wanted[3] = {request.stdin_fd, request.stdout_fd, request.stderr_fd};
-  UniqueFd held[3];
+  base::UniqueFd held[3];
   plan.highest_fd = std::max(STDERR_FILENO, request.join_fd);
   for (int target = 0; target < 3; ++target) {
     plan.stdio[target] = wanted[target];
@@ -302,7 +302,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
       plan.stdio[target] = request.slots->Fill(target, wanted[target]);
     } else if (wanted[target] <= STDERR_FILENO) {
       // The child may have put another in its place by the time it is wanted.
-      held[target] = DuplicateAboveStdio(wanted[target]);
+      held[target] = base::DuplicateAboveStdio(wanted[target]);
       plan.stdio[target] = held[target].get();
     }
     if (plan.stdio[target] < 0) {
@@ -322,7 +322,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
   const int clone_errno = errno;
   ::pthread_sigmask(SIG_SETMASK, &plan.mask, nullptr);
   if (pid < 0) return ForkError(clone_errno);
-  Spawned spawned{pid, UniqueFd(pidfd)};
+  Spawned spawned{pid, base::UniqueFd(pidfd)};
   if (plan.failure.error == 0) return spawned;
 
   Reap(pid);

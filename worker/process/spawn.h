@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "worker/process/stdio_slots.h"
-#include "worker/process/unique_fd.h"
 
 namespace muster::worker {
 
@@ -35,7 +35,7 @@ struct SpawnRequest {
 struct Spawned {
   pid_t pid = 0;
   // Readable when the process has ended.
-  UniqueFd pidfd;
+  base::UniqueFd pidfd;
 };
 
 // Starts the program and returns when it runs, that is after exec (about 1 ms). It leads a session

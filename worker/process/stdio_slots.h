@@ -4,7 +4,7 @@
 #include <array>
 #include <optional>
 
-#include "worker/process/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace muster::worker {
 
@@ -18,8 +18,8 @@ class StdioSlots {
   static std::optional<StdioSlots> Take() {
     StdioSlots slots;
     slots.nothing_.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    for (UniqueFd& slot : slots.slots_) {
-      slot = DuplicateAboveStdio(slots.nothing_.get());
+    for (base::UniqueFd& slot : slots.slots_) {
+      slot = base::DuplicateAboveStdio(slots.nothing_.get());
       if (!slot.valid()) return std::nullopt;
     }
     return slots;
@@ -33,14 +33,14 @@ class StdioSlots {
 
   // Nothing is held open by the slots any more.
   void Empty() const {
-    for (const UniqueFd& slot : slots_) ::dup3(nothing_.get(), slot.get(), O_CLOEXEC);
+    for (const base::UniqueFd& slot : slots_) ::dup3(nothing_.get(), slot.get(), O_CLOEXEC);
   }
 
  private:
   StdioSlots() = default;
 
-  UniqueFd nothing_;
-  std::array<UniqueFd, 3> slots_;
+  base::UniqueFd nothing_;
+  std::array<base::UniqueFd, 3> slots_;
 };
 
 }  // namespace muster::worker

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/failure.h"
+#include "base/unique_fd.h"
 #include "worker/process/spawn.h"
-#include "worker/process/unique_fd.h"
 
 namespace muster::worker {
 namespace {
@@ -48,8 +48,8 @@ absl::Status TimedCommand::Spawn(boost::asio::io_context& io) {
   }
   output_.assign(ends[0]);
   output_.non_blocking(true);
-  const UniqueFd write_end(ends[1]);
-  const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd write_end(ends[1]);
+  const base::UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null.valid()) return base::SystemFailure(absl::StatusCode::kInternal, "open", "/dev/null");
   SpawnRequest request;
   request.argv = options_.argv;

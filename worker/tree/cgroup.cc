@@ -22,7 +22,7 @@ std::optional<WorkerCgroup> WorkerCgroup::Create(const std::optional<CgroupPath>
   static int made = 0;
   std::string path = absl::StrCat(own->directory, "/muster-", AgentMark(), "-", ++made);
   if (::mkdir(path.c_str(), 0755) != 0) return std::nullopt;
-  UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  base::UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   WorkerCgroup group(std::move(path), std::move(directory));
   if (!group.directory_.valid() || ::faccessat(group.join_fd(), "cgroup.kill", W_OK, 0) != 0) {
     return std::nullopt;
@@ -44,7 +44,8 @@ bool WorkerCgroup::IsPopulated() const {
 }
 
 void WorkerCgroup::Kill() const {
-  const UniqueFd file(::open(absl::StrCat(path_, "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
+  const base::UniqueFd file(
+      ::open(absl::StrCat(path_, "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
   if (!file.valid()) return;
   [[maybe_unused]] const ssize_t written = ::write(file.get(), "1", 1);
 }

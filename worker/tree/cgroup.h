@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "worker/process/cgroup_paths.h"
-#include "worker/process/unique_fd.h"
 
 namespace muster::worker {
 
@@ -36,12 +36,12 @@ class WorkerCgroup {
   void Kill() const;
 
  private:
-  WorkerCgroup(std::string path, UniqueFd directory)
+  WorkerCgroup(std::string path, base::UniqueFd directory)
       : path_(std::move(path)), directory_(std::move(directory)) {}
 
   // Empty when it was moved from.
   std::string path_;
-  UniqueFd directory_;
+  base::UniqueFd directory_;
 };
 
 }  // namespace muster::worker

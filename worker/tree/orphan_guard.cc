@@ -230,8 +230,8 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return base::SystemFailure(absl::StatusCode::kUnavailable, "make a pipe");
   }
-  UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
+  base::UniqueFd read_end(ends[0]);
+  base::UniqueFd write_end(ends[1]);
   // A guard that somebody has stopped must not stop us.
   fcntl(write_end.get(), F_SETFL, O_NONBLOCK);
   void* const memory = mmap(nullptr, GuardMemory::SizeFor(options.capacity), PROT_READ | PROT_WRITE,

@@ -25,7 +25,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "worker/process/unique_fd.h"
+#include "base/unique_fd.h"
 #include "worker/tree/death_notice.h"
 
 namespace muster::worker {
@@ -82,7 +82,7 @@ class OrphanGuard {
   };
   using SharedMemory = std::unique_ptr<GuardMemory, Unmap>;
 
-  OrphanGuard(pid_t pid, UniqueFd pipe, SharedMemory shared)
+  OrphanGuard(pid_t pid, base::UniqueFd pipe, SharedMemory shared)
       : pid_(pid), pipe_(std::move(pipe)), memory_(std::move(shared)) {}
   // In the first place of the table that holds `before`; false when none does.
   bool Replace(pid_t before, pid_t after);
@@ -90,7 +90,7 @@ class OrphanGuard {
   void Look();
 
   pid_t pid_;
-  UniqueFd pipe_;
+  base::UniqueFd pipe_;
   SharedMemory memory_;
 };
 

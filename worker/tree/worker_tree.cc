@@ -11,7 +11,7 @@
 #include <csignal>
 #include <set>
 
-#include "worker/process/unique_fd.h"
+#include "base/unique_fd.h"
 #include "worker/tree/agent_mark.h"
 
 namespace muster::worker {
@@ -147,7 +147,7 @@ void WorkerTree::KillLeftovers(std::chrono::milliseconds limit) {
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (leftovers.empty() || left.count() <= 0) return;
     for (const ProcessInfo& leftover : leftovers) SignalProcess(leftover, SIGKILL);
-    const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, leftovers[0].pid, 0)));
+    const base::UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, leftovers[0].pid, 0)));
     pollfd ended = {pidfd.get(), POLLIN, 0};
     if (pidfd.valid()) ::poll(&ended, 1, static_cast<int>(left.count()));
   }

@@ -339,8 +339,8 @@ class WorkerGroupDebuggerTest : public WorkerGroupTest {
   bool AttachDebugger(pid_t worker) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return false;
-    const UniqueFd read_end(ends[0]);
-    const UniqueFd write_end(ends[1]);
+    const base::UniqueFd read_end(ends[0]);
+    const base::UniqueFd write_end(ends[1]);
     debugger_ = ::fork();
     if (debugger_ == 0) {
       const char attached = ::ptrace(PTRACE_SEIZE, worker, nullptr, nullptr) == 0 ? 'y' : 'n';

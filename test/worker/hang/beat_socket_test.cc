@@ -49,8 +49,8 @@ class BeatSocketTest : public testing::Test {
   }
 
   // A worker's end.
-  UniqueFd Connect() const {
-    UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  base::UniqueFd Connect() const {
+    base::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     path_.copy(address.sun_path, sizeof address.sun_path - 1);
@@ -146,8 +146,8 @@ TEST_F(BeatSocketTest, DescriptorsThatAreSentAlongAreNotKept) {
   Open();
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-  const UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
+  const base::UniqueFd read_end(ends[0]);
+  base::UniqueFd write_end(ends[1]);
   char text[] = "beat 5";
   iovec piece = {text, 6};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
@@ -172,7 +172,7 @@ TEST_F(BeatSocketTest, OtherUsersAreLeftOut) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can send as another user";
   Open();
   // Connected before, as that user could not reach the socket by its name.
-  const UniqueFd end = Connect();
+  const base::UniqueFd end = Connect();
   const pid_t child = ::fork();
   if (child == 0) {
     const bool sent =
@@ -213,7 +213,7 @@ TEST_F(BeatSocketTest, AWorkerThatSendsWithoutEndDoesNotStopTheLoop) {
   const pid_t flooder = ::fork();
   if (flooder == 0) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    const UniqueFd end = Connect();
+    const base::UniqueFd end = Connect();
     for (;;) ::send(end.get(), "beat 0", 6, 0);
   }
   ASSERT_GT(flooder, 0);
@@ -227,7 +227,7 @@ TEST_F(BeatSocketTest, AWorkerThatSendsWithoutEndDoesNotStopTheLoop) {
   EXPECT_TRUE(test::RunUntil(io_, [&] { return turns == 1000 && heard_.size() > 1000; }));
   const pid_t honest = ::fork();
   if (honest == 0) {
-    const UniqueFd end = Connect();
+    const base::UniqueFd end = Connect();
     ::_exit(::send(end.get(), "beat 7", 6, 0) == 6 ? 0 : 1);
   }
   bool honest_heard = false;

@@ -46,7 +46,7 @@ class FileWatchdogTest : public GroupTest {
 
   // As the client opens it: it does not wait for a reader.
   void Send(const std::string& lines) {
-    const UniqueFd fifo(::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    const base::UniqueFd fifo(::open(path_.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
     ASSERT_EQ(::write(fifo.get(), lines.data(), lines.size()), static_cast<ssize_t>(lines.size()));
   }
 
@@ -166,7 +166,7 @@ TEST_F(FileWatchdogTest, TheFifoIsTheOwnersAndGoesWithTheWatchdog) {
   ASSERT_EQ(::mkfifo(path_.c_str(), 0666), 0);
   struct stat stale;
   ASSERT_EQ(::lstat(path_.c_str(), &stale), 0);
-  const UniqueFd hold(::open(path_.c_str(), O_RDWR | O_CLOEXEC));  // so that its inode stays
+  const base::UniqueFd hold(::open(path_.c_str(), O_RDWR | O_CLOEXEC));  // so that its inode stays
   Open();
   struct stat info;
   ASSERT_EQ(::lstat(path_.c_str(), &info), 0);

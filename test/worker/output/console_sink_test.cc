@@ -120,8 +120,8 @@ class ConsoleSinkTest : public testing::Test {
   }
 
   boost::asio::io_context io_;
-  UniqueFd ours_;
-  UniqueFd theirs_;
+  base::UniqueFd ours_;
+  base::UniqueFd theirs_;
   std::vector<std::string> warnings_;
 };
 
@@ -228,10 +228,10 @@ TEST_F(ConsoleSinkTest, FlushGivesUpWhenNobodyReads) {
 
 TEST_F(ConsoleSinkTest, StdoutAndStderrInOnePipeShareOneQueue) {
   MakePipe();
-  const UniqueFd again = DuplicateAboveStdio(ours_.get());
+  const base::UniqueFd again = base::DuplicateAboveStdio(ours_.get());
   Console console(io_, nullptr, ours_.get(), again.get());
   EXPECT_EQ(&console.sink(StreamKind::kStdout), &console.sink(StreamKind::kStderr));
-  const UniqueFd other(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  const base::UniqueFd other(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   Console apart(io_, nullptr, ours_.get(), other.get());
   EXPECT_NE(&apart.sink(StreamKind::kStdout), &apart.sink(StreamKind::kStderr));
 }

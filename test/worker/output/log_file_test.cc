@@ -49,7 +49,7 @@ TEST(LogFileTest, FifoIsRefusedInsteadOfWaitedFor) {
   const std::string path = dir.Path("log");
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   EXPECT_FALSE(OpenLogFile(path).ok()) << "without a reader";
-  const UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const base::UniqueFd reader(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   EXPECT_EQ(OpenLogFile(path).status().message(),
             "open log file " + path + ": it is not a regular file");
 }

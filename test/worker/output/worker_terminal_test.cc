@@ -71,7 +71,7 @@ class WorkerTerminalTest : public GroupTest {
   }
 
   boost::asio::posix::stream_descriptor theirs_;
-  UniqueFd terminal_;
+  base::UniqueFd terminal_;
   std::array<char, 65536> buffer_;
   std::string shown_;
   std::unique_ptr<Console> on_terminal_;

@@ -33,8 +33,8 @@ struct Ran {
 Ran RunToEnd(std::vector<std::string> argv, std::vector<std::string> env = {kPath}) {
   int ends[2];
   EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
+  base::UniqueFd read_end(ends[0]);
+  base::UniqueFd write_end(ends[1]);
   SpawnRequest request;
   request.argv = std::move(argv);
   request.env = std::move(env);
@@ -137,8 +137,8 @@ TEST(SpawnTest, ExitStatusIsKeptThoughTheAgentWasStartedWithChildSignalIgnored) 
 
 TEST(SpawnTest, NoDescriptorLeaksIntoTheProcess) {
   // Opened without close-on-exec, as a library in our process might.
-  const UniqueFd careless(::open("/dev/null", O_RDONLY));
-  const UniqueFd high(::dup2(careless.get(), 200));
+  const base::UniqueFd careless(::open("/dev/null", O_RDONLY));
+  const base::UniqueFd high(::dup2(careless.get(), 200));
   const Ran ran = RunToEnd({"ls", "/proc/self/fd"});
   EXPECT_EQ(ran.output, "0\n1\n2\n3\n") << "3 is the directory that ls reads";
 }
@@ -146,7 +146,7 @@ TEST(SpawnTest, NoDescriptorLeaksIntoTheProcess) {
 TEST(SpawnTest, StandardDescriptorsMayBeExchanged) {
   // stderr of the process becomes our pipe, although the pipe was asked for as stdout only.
   TempDir dir;
-  const UniqueFd file(::open(dir.Path("err").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const base::UniqueFd file(::open(dir.Path("err").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   SpawnRequest request;
   request.argv = {"sh", "-c", "echo to stderr >&2"};
   request.env = {kPath};
@@ -163,8 +163,8 @@ TEST(SpawnTest, SlotsGiveTheSameAndHoldNothingOpen) {
   ASSERT_TRUE(slots.has_value());
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const UniqueFd read_end(ends[0]);
-  UniqueFd write_end(ends[1]);
+  const base::UniqueFd read_end(ends[0]);
+  base::UniqueFd write_end(ends[1]);
   SpawnRequest request;
   request.argv = {"sh", "-c", "echo out; echo err >&2; exec ls /proc/self/fd"};
   request.env = {kPath};
@@ -186,7 +186,7 @@ TEST(SpawnTest, SlotsGiveTheSameAndHoldNothingOpen) {
 
 // Whoever has a thousand workers has thousands of descriptors, and none of them is a worker's.
 TEST(SpawnTest, OurOwnDescriptorsStayOpen) {
-  const UniqueFd high(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 900));
+  const base::UniqueFd high(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 900));
   ASSERT_TRUE(high.valid());
   EXPECT_EQ(RunToEnd({"ls", "/proc/self/fd"}).output, "0\n1\n2\n3\n");
   EXPECT_NE(::fcntl(high.get(), F_GETFD), -1);
@@ -195,7 +195,7 @@ TEST(SpawnTest, OurOwnDescriptorsStayOpen) {
 TEST(SpawnTest, CommonEnvironmentComesBesideTheOwn) {
   SpawnRequest request;
   TempDir dir;
-  const UniqueFd file(::open(dir.Path("out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const base::UniqueFd file(::open(dir.Path("out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   request.argv = {"/usr/bin/env"};
   request.common_env = std::make_shared<const std::vector<std::string>>(
       std::vector<std::string>{"WORLD_SIZE=2", "MASTER_PORT=29500"});
@@ -250,7 +250,7 @@ TEST(SpawnTest, ProcessRunsOnTheGivenCpusOnly) {
   int last = CPU_SETSIZE - 1;
   while (last > 0 && !CPU_ISSET(last, &ours)) --last;
   TempDir dir;
-  const UniqueFd file(::open(dir.Path("out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const base::UniqueFd file(::open(dir.Path("out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   SpawnRequest request;
   // One that no machine has, in a set beyond the size of cpu_set_t: the kernel takes what is there.
   request.cpus = {5000, last};

@@ -55,7 +55,7 @@ TEST(CgroupTest, WhereTheKernelGivesNoneNoneIsUsed) {
 }
 
 TEST(CgroupTest, ProcessThatMayNotJoinRunsAllTheSame) {
-  const UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+  const base::UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   SpawnRequest request;
   request.argv = {"true"};
   request.join_fd = full.get();

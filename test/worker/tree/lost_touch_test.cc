@@ -9,12 +9,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/unique_fd.h"
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
 #include "test/worker/group_fixture.h"
 #include "worker/process/spawn.h"
-#include "worker/process/unique_fd.h"
 
 namespace muster::worker {
 namespace {
@@ -39,7 +39,7 @@ class LostTouchTest : public testing::TestWithParam<const char*> {
     SpawnRequest request;
     request.argv = {"test/worker/tree/agent_helper", GetParam(), mark_, script, lease_ms};
     request.env = {"PATH=/usr/local/bin:/usr/bin:/bin"};
-    const UniqueFd out(::open(dir_.Write("out", "").c_str(), O_WRONLY | O_CLOEXEC));
+    const base::UniqueFd out(::open(dir_.Write("out", "").c_str(), O_WRONLY | O_CLOEXEC));
     request.stdout_fd = out.get();
     const auto agent = Spawn(request);
     ASSERT_TRUE(agent.ok()) << agent.status();

@@ -100,8 +100,8 @@ TEST_F(MissingCloseRangeTest, WhatWorkersStartedDiesWithAnAgentThatIsKilled) {
 // "A port of the agent's stayed open in a worker that outlived it."
 TEST_F(MissingCloseRangeTest, NoDescriptorLeaksIntoAWorker) {
   // Opened without close-on-exec, as a library in our process might.
-  const UniqueFd careless(::open("/dev/null", O_RDONLY));
-  const UniqueFd high(::dup2(careless.get(), 200));
+  const base::UniqueFd careless(::open("/dev/null", O_RDONLY));
+  const base::UniqueFd high(::dup2(careless.get(), 200));
   const auto list = Start({"sh", "-c", "ls /proc/self/fd; echo ."});
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_EQ(ReadUntil('.'), "0\n1\n2\n3\n") << "3 is the directory that ls reads";

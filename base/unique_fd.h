@@ -6,7 +6,7 @@
 
 #include <utility>
 
-namespace muster::worker {
+namespace muster::base {
 
 class UniqueFd {
  public:
@@ -37,4 +37,4 @@ inline UniqueFd DuplicateAboveStdio(int fd) {
   return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
 
-}  // namespace muster::worker
+}  // namespace muster::base
