@@ -2,9 +2,9 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
@@ -44,21 +44,19 @@ absl::StatusOr<ReservedPort> ReservedPort::Hold(std::uint16_t port) {
                                         : absl::StrCat("hold port ", port, " for the workers");
   // IPv6 without V6ONLY holds the port for IPv4, too; a kernel without IPv6 has only the latter.
   for (const int family : {AF_INET6, AF_INET}) {
-    const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) continue;
-    if (Bind(fd, family, port)) return ReservedPort(fd, BoundPort(fd));
+    base::UniqueFd held(socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!held.valid()) continue;
+    if (Bind(held.get(), family, port)) {
+      const std::uint16_t bound = BoundPort(held.get());
+      return ReservedPort(std::move(held), bound);
+    }
     const int error = errno;
-    close(fd);
     if (error != EADDRNOTAVAIL && error != EAFNOSUPPORT) {
       return base::SystemFailure(absl::StatusCode::kUnavailable, attempt, "", error);
     }
   }
   return base::Failure(absl::StatusCode::kUnavailable, attempt, "",
                        "this machine has neither IPv6 nor IPv4");
-}
-
-ReservedPort::~ReservedPort() {
-  if (fd_ >= 0) close(fd_);
 }
 
 }  // namespace muster::launcher

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 
 namespace muster::launcher {
 
@@ -18,21 +19,13 @@ class ReservedPort {
   // "hold port 29500 for the workers: Address already in use".
   static absl::StatusOr<ReservedPort> Hold(std::uint16_t port);
 
-  ReservedPort(ReservedPort&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)), port_(other.port_) {}
-  ReservedPort& operator=(ReservedPort&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    std::swap(port_, other.port_);
-    return *this;
-  }
-  ~ReservedPort();
-
   std::uint16_t port() const { return port_; }
 
  private:
-  ReservedPort(int fd, std::uint16_t port) : fd_(fd), port_(port) {}
+  ReservedPort(base::UniqueFd socket, std::uint16_t port)
+      : socket_(std::move(socket)), port_(port) {}
 
-  int fd_;
+  base::UniqueFd socket_;
   std::uint16_t port_;
 };
 
