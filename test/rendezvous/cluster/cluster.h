@@ -16,8 +16,8 @@
 #include <string>
 
 #include "rendezvous/core/types.h"
+#include "test/rendezvous/cluster/checks/incidents.h"
 #include "test/rendezvous/cluster/daemon.h"
-#include "test/rendezvous/cluster/incidents.h"
 #include "test/rendezvous/cluster/mutations.h"
 
 namespace muster::rendezvous {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "rendezvous/core/record.h"
-#include "test/rendezvous/cluster/incidents.h"
+#include "test/rendezvous/cluster/checks/incidents.h"
 #include "test/rendezvous/cluster/scheduler.h"
 #include "test/rendezvous/simulation/random.h"
 

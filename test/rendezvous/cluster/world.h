@@ -7,16 +7,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "test/rendezvous/cluster/attendance_checks.h"
+#include "test/rendezvous/cluster/checks/attendance_checks.h"
+#include "test/rendezvous/cluster/checks/durability_checks.h"
+#include "test/rendezvous/cluster/checks/incidents.h"
+#include "test/rendezvous/cluster/checks/life_checks.h"
+#include "test/rendezvous/cluster/checks/round_checks.h"
+#include "test/rendezvous/cluster/checks/store_checks.h"
+#include "test/rendezvous/cluster/checks/violations.h"
 #include "test/rendezvous/cluster/disk.h"
-#include "test/rendezvous/cluster/durability_checks.h"
-#include "test/rendezvous/cluster/incidents.h"
-#include "test/rendezvous/cluster/life_checks.h"
 #include "test/rendezvous/cluster/network.h"
-#include "test/rendezvous/cluster/round_checks.h"
 #include "test/rendezvous/cluster/scheduler.h"
-#include "test/rendezvous/cluster/store_checks.h"
-#include "test/rendezvous/cluster/violations.h"
 #include "test/rendezvous/simulation/random.h"
 #include "test/rendezvous/simulation/trace.h"
 

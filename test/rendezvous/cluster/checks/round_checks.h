@@ -9,8 +9,8 @@
 
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/types.h"
-#include "test/rendezvous/cluster/incidents.h"
-#include "test/rendezvous/cluster/violations.h"
+#include "test/rendezvous/cluster/checks/incidents.h"
+#include "test/rendezvous/cluster/checks/violations.h"
 
 namespace muster::rendezvous {
 

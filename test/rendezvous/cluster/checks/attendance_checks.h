@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/record.h"
 #include "rendezvous/core/types.h"
-#include "test/rendezvous/cluster/violations.h"
+#include "test/rendezvous/cluster/checks/violations.h"
 
 namespace muster::rendezvous {
 

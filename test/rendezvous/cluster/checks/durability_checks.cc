@@ -1,4 +1,4 @@
-#include "test/rendezvous/cluster/durability_checks.h"
+#include "test/rendezvous/cluster/checks/durability_checks.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,4 +1,4 @@
-#include "test/rendezvous/cluster/store_checks.h"
+#include "test/rendezvous/cluster/checks/store_checks.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "rendezvous/core/types.h"
+#include "test/rendezvous/cluster/checks/violations.h"
 #include "test/rendezvous/cluster/message.h"
-#include "test/rendezvous/cluster/violations.h"
 
 namespace muster::rendezvous {
 

@@ -10,8 +10,8 @@
 
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/record.h"
+#include "test/rendezvous/cluster/checks/violations.h"
 #include "test/rendezvous/cluster/disk.h"
-#include "test/rendezvous/cluster/violations.h"
 
 namespace muster::rendezvous {
 

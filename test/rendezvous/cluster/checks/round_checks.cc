@@ -1,4 +1,4 @@
-#include "test/rendezvous/cluster/round_checks.h"
+#include "test/rendezvous/cluster/checks/round_checks.h"
 
 #include <tuple>
 
