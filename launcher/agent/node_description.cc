@@ -70,13 +70,18 @@ absl::StatusOr<NodeBase> MakeNodeBase(const LaunchConfig& config, const Environm
 std::string SetGlooInterface(const LaunchConfig& config, const std::string& address,
                              Environment& base) {
   if (config.max_nodes == 1 || !GetOr(base, worker::env::kGlooSocketIfname, "").empty()) return "";
+  // While the endpoint leads nowhere this machine's name stands in for its address. Then it is the
+  // endpoint that the user has to hear of.
+  const bool known =
+      address != HostName() || config.endpoint.host == address || config.local_addr == address;
+  if (!known) return "";
   const std::optional<std::string> interface = InterfaceForGloo(HostName(), address);
   if (!interface) return "";
   if (interface->empty()) {
     return absl::StrCat("this machine's name ", HostName(),
-                        " resolves to a loopback address only, where Gloo ",
-                        "listens unless GLOO_SOCKET_IFNAME names an interface that other nodes ",
-                        "reach; set it if the workers use Gloo");
+                        " resolves to a loopback address only, and Gloo will listen "
+                        "there; if the workers use Gloo, set GLOO_SOCKET_IFNAME to an interface "
+                        "that other nodes reach");
   }
   base[worker::env::kGlooSocketIfname] = *interface;
   return "";

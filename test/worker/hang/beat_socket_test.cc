@@ -118,7 +118,7 @@ TEST_F(BeatSocketTest, ADirectoryThatOthersMayEnterIsRefused) {
   ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
   const auto socket = TryOpen(path_);
   ASSERT_FALSE(socket.ok());
-  EXPECT_TRUE(absl::StrContains(socket.status().message(), "not this user's alone"))
+  EXPECT_TRUE(absl::StrContains(socket.status().message(), "open to other users"))
       << socket.status();
 }
 
