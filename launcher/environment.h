@@ -1,4 +1,4 @@
-// The environment as a value, so that what depends on it says so in its arguments.
+// The environment as a value, so that code that depends on it says so in its arguments.
 #pragma once
 
 #include <map>
@@ -7,11 +7,12 @@
 
 namespace muster::launcher {
 
-// Name to value. Ordered, so that what is made from it is the same every time.
+// Name to value. Ordered, so that whatever is made from it is the same every time.
 using Environment = std::map<std::string, std::string>;
 
 // Reads an environment block such as `environ`: NAME=VALUE strings, ended by a null pointer. An
-// entry without '=' is left out; of two entries with one name the first counts, as for getenv().
+// entry without '=' is left out; of two entries with the same name the first counts, as for
+// getenv().
 Environment ReadEnvironment(const char* const* block);
 
 // The other way: NAME=VALUE, in order of name.

@@ -27,19 +27,19 @@
 
 namespace muster::launcher {
 
-// What an agent works with; all of it is made before the agent.
+// What an agent works with, all made before the agent.
 struct AgentParts {
   LaunchConfig config;
   // What the workers have in common.
   NodeBase base;
   LogLayout logs;
-  // This node, but for what is the store's, which each Join brings anew.
+  // This node, except for the store's port, which is new in each Join.
   rendezvous::NodeInfo node;
-  // Watches for workers that hang; null: nobody does. Must outlive the agent.
+  // Watches for workers that hang; null if hangs are not watched for. Must outlive the agent.
   HangMonitor* hang = nullptr;
 };
 
-// Who wants to know how the run goes. Called from the loop; must not destroy the agent.
+// Hears how the run goes. Called from the loop; must not destroy the agent.
 struct AgentObserver {
   std::function<void(RunState)> on_state;
   // The workers of this round are about to start; the state is kRunning.
@@ -67,11 +67,11 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
 
   // A signal that asks the run to end came to this process (see AgentPolicy::OnSignal).
   void OnStopSignal(int signal);
-  // A signal that is none of the agent's business: passed on to every worker.
+  // A signal that does not concern the agent: it is passed on to every worker.
   void PassOn(int signal);
 
-  // A worker's watchdog timer has expired. Whoever wrote into the watchdog's FIFO may have named
-  // any process: one that is no worker's is left alone.
+  // A worker's watchdog timer has expired. The writer to the watchdog's FIFO may have named any
+  // process: one that does not belong to a worker is left alone.
   void KillOverdue(pid_t pid, const std::string& scope, int signal);
 
   // What the HangMonitor finds.
@@ -114,10 +114,10 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   rendezvous::WorkerFailure ToReport(const worker::FailureRecord& record) const;
   void OnWorkersStarted(const std::string& logs);
   void OnFirstFailure(const worker::FailureRecord& record);
-  // The workers end: whether one of them hangs is no question any more.
+  // The workers are ending, so hangs no longer matter.
   void StopWatching();
   void OnWorkersDone(const worker::GroupResult& result);
-  // Tells the observer of something that is about the current round, or about a worker of it.
+  // Tells the observer about the current round, or about one of its workers.
   void TellRound(AgentEventKind kind, std::string cause = "");
   void TellWorker(AgentEventKind kind, int rank, int pid, std::string cause);
 

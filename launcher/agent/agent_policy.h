@@ -1,4 +1,4 @@
-// What an agent does about what happens: the agent without its loop, its processes and its network.
+// How an agent reacts to events: the agent without its loop, its processes and its network.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@ namespace muster::launcher {
 
 // What the policy asks its Agent to do, in order.
 struct JoinRound {
-  // The last round in which this node had workers, or was to have some.
+  // The last round in which this node had workers, or was about to start them.
   rendezvous::RoundId after;
 };
 struct StartWorkers {
   rendezvous::Assignment assignment;
 };
-// End the workers by the stop ladder, beginning with `signal`.
+// End the workers by the stop ladder, whose first rung is `signal`.
 struct StopWorkers {
   int signal = 0;
 };
@@ -64,12 +64,12 @@ using Actions = std::vector<Action>;
 //   joining <------------------ Stop --------------------+-------------+
 //   leaving --> finished <----- Verdict, a signal -------+-------------+
 //
-// A worker's failure is reported at once, while the group ends the other workers; what follows,
-// another round or the end, the rendezvous says. Whatever ends the run, the goodbye comes after the
-// last worker: until then this node's ranks are not given away. When they must be assumed to be
-// (OnFenced, Evicted) the workers are killed at once, and this node joins anew.
+// A worker's failure is reported at once, while the group ends the other workers; the rendezvous
+// says what follows, another round or the end. Whatever ends the run, the goodbye comes after the
+// last worker has ended: until then this node's ranks are not given away. When the node must assume
+// that they are (OnFenced, Evicted), the workers are killed at once, and this node rejoins.
 //
-// After its connection broke an agent is told again what it has to do; what it knows already
+// After its connection broke, an agent is told again what it has to do; what it knows already
 // changes nothing.
 //
 // Deterministic, and called on the loop's thread only.
@@ -80,11 +80,11 @@ class AgentPolicy {
   Actions OnDirective(const rendezvous::Directive& directive);
   // The rendezvous cannot be reached, or is gone.
   Actions OnLost(const absl::Status& status);
-  // Nothing was heard of the rendezvous for so long that it may give this node's place away; `why`
-  // says for how long and for what reason. It may be heard of again.
+  // Nothing was heard from the rendezvous for so long that it may give this node's place away;
+  // `why` says for how long and for what reason. It may be heard from again.
   Actions OnFenced(const std::string& why);
 
-  // StartWorkers came so late that this node's place may have been given away: no worker was
+  // StartWorkers came so late that this node's place may have been given away. No worker was
   // started; `why` says what had happened.
   Actions OnStartTooLate(const std::string& why);
   // Every worker of StartWorkers has been started.
@@ -97,7 +97,7 @@ class AgentPolicy {
   Actions OnCannotStart(const absl::Status& status);
 
   // SIGTERM, SIGINT, SIGHUP or SIGQUIT came to the agent. The first stops the workers with that
-  // same signal, one more kills them.
+  // same signal, the second kills them.
   Actions OnSignal(int signal);
 
   // The goodbye was heard.
@@ -106,7 +106,7 @@ class AgentPolicy {
   // How the run ended; set when Finish is asked for.
   const std::optional<RunResult>& result() const { return result_; }
 
-  // Between StartWorkers and OnWorkersGone, or what is told in its place.
+  // Between StartWorkers and OnWorkersGone, or the event that is reported in its place.
   bool workers_run() const { return state_ == State::kRunning || state_ == State::kStopping; }
 
  private:
@@ -115,11 +115,11 @@ class AgentPolicy {
     kRunning,
     kStopping,
     kDone,    // every worker has exited with 0; the rendezvous says when all the others have
-    kFailed,  // no worker is left, and not all have; the rendezvous says what follows
+    kFailed,  // no worker is left, and not all succeeded; the rendezvous says what follows
     kLeaving,
     kFinished,
   };
-  // What comes after the workers have ended.
+  // What to do after the workers have ended.
   enum class Next {
     kUndecided,
     kJoin,
@@ -127,7 +127,7 @@ class AgentPolicy {
     kQuit,  // leave without a goodbye, as nobody would hear it
   };
 
-  // Each reads one kind of directive.
+  // One for each kind of directive.
   Actions Handle(const rendezvous::Welcome& welcome);
   Actions Handle(const rendezvous::Waiting& waiting);
   Actions Handle(const rendezvous::Assignment& assignment);
@@ -139,11 +139,11 @@ class AgentPolicy {
   Actions Handle(const rendezvous::Heard& heard);
   Actions Handle(const rendezvous::Evicted& evicted);
 
-  // Whatever runs of the round's workers is killed, and this node joins anew.
+  // Kills whatever is running of the round's workers, and this node rejoins.
   Actions KillAndRejoin(const std::string& why);
 
-  // The run ends with `result`, unless something has ended it before, and by `next`; workers that
-  // run are stopped first.
+  // The run ends with `result`, unless something else has ended it already, and in the way `next`
+  // says; running workers are stopped first.
   Actions End(RunResult result, Next next, int signal);
   Actions Proceed();
   bool run_ends() const { return next_ == Next::kLeave || next_ == Next::kQuit; }

@@ -1,10 +1,12 @@
-// Whether this node may take part in a round: what must be known before it asks for a place.
+// Whether this node may take part in a round. It must be known before the node asks for a place.
 //
-// Where the user wants a health check, it runs before each Join, and says why the node is not fit;
-// before the next round it may be fit again. A worker that SIGKILL does not end makes the node
-// unfit for ever, as it has the node's devices; then there is nothing left to check.
+// If the user wants a health check, it runs before each Join, and its failure says why the node is
+// not fit; before the next round the node may be fit again. A worker that SIGKILL does not end
+// makes the node unfit for ever, as it keeps the node's devices; then there is nothing left to
+// check.
 //
-// A node that is unfit asks nevertheless, and says why: the rendezvous has it wait.
+// An unfit node asks for a place all the same, and says why it is unfit: the rendezvous makes it
+// wait.
 #pragma once
 
 #include <optional>
@@ -31,14 +33,14 @@ class Fitness {
 
   explicit Fitness(HealthCheck check) : check_(check) {}
 
-  // This node wants a place in the round after `after`. Nothing: the health check must be run
-  // first, and anew if it runs already.
+  // This node wants a place in the round after `after`. nullopt: the health check must be run
+  // first, from the beginning if it is running already.
   std::optional<AskForPlace> BeforeJoin(rendezvous::RoundId after);
-  // How the check ended. Nothing: it is not waited for any more.
+  // How the check ended. nullopt: nobody is waiting for it any more.
   std::optional<AskForPlace> OnHealth(const absl::Status& status);
-  // The check is not wanted any more. True if it runs.
+  // The check is no longer wanted. True if it is running.
   bool Drop();
-  // A worker that SIGKILL did not end is left behind, if there is one.
+  // Notes whether a worker was left behind that SIGKILL did not end.
   void OnWorkersGone(const worker::GroupResult& result);
 
  private:

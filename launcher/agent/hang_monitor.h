@@ -1,4 +1,4 @@
-// What is done about workers that give no sign of life: the loop code around worker::HangWatch.
+// Acts on workers that give no sign of life: the loop code around worker::HangWatch.
 #pragma once
 
 #include <chrono>
@@ -21,11 +21,12 @@
 
 namespace muster::launcher {
 
-// Lives as long as the agent, on its thread: the socket stays, rounds come and go. Who is late is
-// asked when the next may be, never in between.
+// Lives as long as the agent, on its thread: the socket remains while rounds come and go. HangWatch
+// is asked who is late only when the next rank may be, never in between.
 //
-// When a rank is late, evidence of all that run here is collected first. Then the rank that was
-// late first is killed, as the others mostly just wait for it; what follows is as with any failure.
+// When a rank is late, evidence is first collected from all ranks that run here. Then the rank that
+// was late first is killed, as the others are usually just waiting for it; what follows is the same
+// as for any failure.
 class HangMonitor {
  public:
   struct Callbacks {
@@ -33,14 +34,14 @@ class HangMonitor {
     std::function<void(int rank)> on_first_beat;
     // A rank is late: a phrase that follows "rank 3", "gave no sign of life for 60 s".
     std::function<void(int rank, const std::string& what)> on_hang;
-    // What was found out about a rank.
+    // What was found about a rank.
     std::function<void(const worker::Evidence&)> on_evidence;
-    // What the user should know besides, one sentence.
+    // What else the user should know, one sentence.
     std::function<void(const std::string&)> on_warning;
   };
 
-  // Makes the socket in a fresh directory of its own in `temp_dir`, or in /tmp when that is too
-  // deep for a socket. Errors name what could not be made. `policy.stack_command` must be a
+  // Makes the socket in a fresh directory of its own in `temp_dir`, or in /tmp when that path is
+  // too long for a socket. Errors name what could not be made. `policy.stack_command` must be a
   // command.
   static absl::StatusOr<std::unique_ptr<HangMonitor>> Open(boost::asio::io_context& io,
                                                            const HangPolicy& policy,
@@ -53,10 +54,10 @@ class HangMonitor {
   // The value of MUSTER_BEAT_SOCKET.
   const std::string& socket_path() const { return socket_->path(); }
 
-  // Every worker of `group` runs; it must stay until EndRound. Evidence goes into `directory`, or
-  // is only told when that is empty.
+  // Every worker of `group` is running; the group must exist until EndRound. Evidence goes into
+  // `directory`; when that is empty, it is only reported.
   void BeginRound(worker::WorkerGroup& group, const std::string& directory);
-  // The workers end: nobody is watched any more.
+  // The workers are ending: they are no longer watched.
   void EndRound();
 
   // In the round that began last.

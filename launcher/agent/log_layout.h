@@ -1,10 +1,10 @@
-// Where the logs of a run lie, in torchrun's layout:
+// Where the logs of a run are, in torchrun's layout:
 //   <log dir>/<run id>_XXXXXXXX/attempt_<restart count>/<local rank>/
 //       stdout.log, stderr.log, error.json
 // and beside the local ranks filtered_stdout.log and filtered_stderr.log. Without a log directory
-// it is <temporary directory>/muster_XXXXXXXX, and the names in it are the same, whatever is
-// written there: scripts take a path such as TORCHELASTIC_ERROR_FILE apart. Each agent process has
-// a run directory of its own, so nodes may share a log directory. No file is ever deleted.
+// it is <temporary directory>/muster_XXXXXXXX, and the names in it are the same whatever is written
+// there, as scripts take paths such as TORCHELASTIC_ERROR_FILE apart. Each agent process has a run
+// directory of its own, so nodes may share a log directory. No file is ever deleted.
 #pragma once
 
 #include <string>
@@ -36,28 +36,28 @@ struct AttemptLogs {
   std::string filtered_stderr_log;
 };
 
-// The names within an attempt's directory; nothing is made.
+// The names within an attempt's directory; nothing is created.
 AttemptLogs LogsIn(const std::string& directory, int nproc);
 
-// Whether there is anything to read in a run directory by now.
+// Whether there is anything to read in a run directory so far.
 bool HasLogs(const std::string& run_directory);
 
 // Copied freely; the directories are not removed with it.
 class LogLayout {
  public:
-  // Makes the run directory, readable by its owner alone, in `log_dir` (made if missing). "" stands
-  // for a fresh directory in `temp_dir`, "/dev/null" turns logs off. The error names the directory
-  // and the cause.
+  // Creates the run directory, readable only by its owner, in `log_dir` (created if missing). ""
+  // stands for a fresh directory in `temp_dir`, "/dev/null" turns logs off. The error names the
+  // directory and the cause.
   static absl::StatusOr<LogLayout> Create(const std::string& log_dir, const std::string& run_id,
                                           const std::string& temp_dir);
 
-  // Makes the directories for `nproc` workers. The first round with a restart count gets
+  // Creates the directories for `nproc` workers. The first round with a restart count gets
   // attempt_<count>; a later one with the same count, after nodes came or went, gets
   // attempt_<count>.round<round>.
   absl::StatusOr<AttemptLogs> BeginAttempt(int restart_count, rendezvous::RoundNumber round,
                                            int nproc) const;
 
-  // Removes the directories that nobody has put anything into; the workers are gone.
+  // Removes the directories that are still empty. Called when the workers are gone.
   void RemoveEmpty() const;
 
   // Absolute; empty when logs are off.

@@ -12,21 +12,21 @@
 
 namespace muster::launcher {
 
-// What the rendezvous is told of this node, but for the port of the workers' store. The node id is
-// drawn: no other agent process has it. `base` is the workers' environment, `address` what the
-// others reach this node by.
+// What the rendezvous is told of this node, except for the port of the workers' store. The node id
+// is random: no other agent process has the same one. `base` is the workers' environment, `address`
+// what the others reach this node by.
 rendezvous::NodeInfo DescribeNode(const LaunchConfig& config, const Environment& base,
                                   const std::string& address);
 
 // What the workers have in common. Looks at the CPUs and GPUs if workers are to be bound; the error
-// says in one sentence why they cannot be.
+// says in one sentence why that is not possible.
 absl::StatusOr<NodeBase> MakeNodeBase(const LaunchConfig& config, const Environment& own,
                                       const Machine& machine);
 
 // Sets GLOO_SOCKET_IFNAME for the workers of a job of several nodes, unless the user has, where
 // Gloo would listen on loopback (gloo_interface.h); `address` is what the others reach this node
-// by. Returns what the user should know, in one sentence: that the interface could not be found.
-// Empty: nothing. May wait for DNS.
+// by. Returns a sentence for the user when the interface could not be found, otherwise nothing. May
+// wait for DNS.
 std::string SetGlooInterface(const LaunchConfig& config, const std::string& address,
                              Environment& base);
 

@@ -23,19 +23,19 @@ struct NodeBase {
   std::vector<CpuList> cpus;
   // The watchdog's FIFO, or empty.
   std::string timer_file;
-  // Where workers say that they make progress, or empty.
+  // Where workers report their progress, or empty.
   std::string beat_socket;
-  // HOST:PORT of the rendezvous as workers reach it; empty: it has no port.
+  // HOST:PORT at which workers reach the rendezvous; empty: it has no port.
   std::string rendezvous;
 };
 
-// One spec for each local rank, in order. Each worker has the base's environment, with torchrun's
-// variables put over it. `logs` must have an entry for each local rank, and with virtual local
-// ranks the environment a device for each (flags.cc has seen to that).
+// One spec for each local rank, in order. Each worker has the base's environment, overlaid with
+// torchrun's variables. `logs` must have an entry for each local rank, and with virtual local ranks
+// the environment must have a device for each (flags.cc has made sure of that).
 //
-// A redirected stream goes to its file alone; a tee'd one to its file and, with a prefix on each
-// line, to the console; any other goes straight to the console, stderr in a way that lets a failure
-// report show its end. What --local-ranks-filter leaves out does not reach the console.
+// A redirected stream goes only to its file; a tee'd one to its file and, with a prefix on each
+// line, to the console; any other goes straight to the console, stderr in such a way that a failure
+// report can show its end. What --local-ranks-filter leaves out does not reach the console.
 std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
                                             const rendezvous::Assignment& assignment,
                                             const NodeBase& base, const AttemptLogs& logs);

@@ -15,8 +15,8 @@
 
 namespace muster::launcher {
 
-// HOST:PORT at which processes of this node reach the rendezvous; empty when it is in the agent's
-// process alone and has no port.
+// HOST:PORT at which processes of this node reach the rendezvous; empty when it exists only inside
+// the agent's process and has no port.
 std::string RendezvousEndpoint(const LaunchConfig& config);
 
 // Decided once, before the agent is made:
@@ -26,9 +26,8 @@ std::string RendezvousEndpoint(const LaunchConfig& config);
 //  - anything else: over gRPC, to a musterd or to the agent that serves.
 class RendezvousAccess {
  public:
-  // Looks at the endpoint, which may wait for DNS, and listens if that falls to this node. The
-  // error is one sentence: "cannot serve the rendezvous: listen on 10.0.0.1:80:
-  // Permission denied".
+  // Looks at the endpoint, which may wait for DNS, and listens if this node is the host. The error
+  // is one sentence: "cannot serve the rendezvous: listen on 10.0.0.1:80: Permission denied".
   static absl::StatusOr<RendezvousAccess> Open(boost::asio::io_context& io,
                                                const LaunchConfig& config);
 
@@ -40,9 +39,9 @@ class RendezvousAccess {
   // The server in this process; null if the rendezvous is elsewhere.
   rendezvous::Server* server() const { return server_.get(); }
 
-  // Ends the access, after the agent's goodbye: a host waits until every other agent has left, as
-  // it is what they talk to. `why`, if not empty, ends their job, too: they cannot go on without
-  // us. `closed` is called from the loop.
+  // Ends the access, after the agent's goodbye. A host waits until every other agent has left, as
+  // they depend on it. `why`, if not empty, ends their job, too: they cannot continue without us.
+  // `closed` is called from the loop.
   void Close(const std::string& why, std::function<void()> closed);
 
  private:

@@ -1,4 +1,4 @@
-// The signals that come to the agent.
+// The signals sent to the agent.
 #pragma once
 
 #include <functional>
@@ -9,19 +9,20 @@
 
 namespace muster::launcher {
 
-// Hears the signals that ask the run to end (--signals-to-handle), and SIGUSR1 and SIGUSR2, which
-// are the workers' business unless they are among those. One that was ignored when this process
-// started (nohup) stays ignored. The latter are heard from construction on, as their default would
-// end the process; the former from Begin() on, so that until then they do just that. On the loop.
+// Handles the signals that ask the run to end (--signals-to-handle), and SIGUSR1 and SIGUSR2, which
+// are for the workers unless they are among those. A signal that was ignored when this process
+// started (nohup) remains ignored. SIGUSR1 and SIGUSR2 are handled from construction on, as their
+// default would end the process; the others only from Begin() on, so that until then they do end
+// it. On the loop.
 class Signals {
  public:
   Signals(boost::asio::io_context& io, const std::vector<int>& stop_signals,
           std::function<void(int)> on_stop, std::function<void(int)> on_pass);
 
-  // From now on the loop hears the signals that ask the run to end.
+  // From now on the loop handles the signals that ask the run to end.
   void Begin();
 
-  // No signal is heard any more, and the loop need not stay for one.
+  // No signal is handled any more, and none keeps the loop running.
   void Close();
 
  private:

@@ -22,13 +22,13 @@ namespace muster::launcher {
 
 // Before each round this node takes a port, in case it gets group rank 0; after the round's
 // Assignment it serves the store there, or gives the port back. Each round has a store of its own,
-// on a port of its own where the user did not choose it: what is left of one round's workers cannot
-// meet the next one's (PyTorch from 2.6 on puts no attempt number into its keys).
+// on a port of its own unless the user chose the port: leftover workers of one round cannot meet
+// those of the next (PyTorch from 2.6 on puts no attempt number into its keys).
 //
-// With WorkerStore::kWorker the port is only held, for the worker with rank 0.
+// With WorkerStore::kWorker the port is only held for the worker with rank 0.
 //
-// Connections are taken from the addresses of the round's nodes and from this machine only. Lives
-// on the loop's thread.
+// Connections are accepted only from the addresses of the round's nodes and from this machine.
+// Lives on the loop's thread.
 class WorkersStore {
  public:
   // `rendezvous` is the server in this process, or null; `io` and `rendezvous` must outlive the
@@ -40,10 +40,10 @@ class WorkersStore {
   // way: "cannot serve the workers' store: listen on 0.0.0.0:29500: Address already in use; ...".
   absl::StatusOr<std::uint16_t> Prepare();
 
-  // Serves this round's store if that falls to this node.
+  // Serves this round's store if this node is the one to do so.
   absl::Status BeginRound(const rendezvous::Assignment& assignment);
 
-  // Serves nothing any more, and no handler of the store's keeps the loop.
+  // Stops serving; no handler of the store keeps the loop running.
   void Close();
 
   // Connections from strangers that were closed.
@@ -54,11 +54,11 @@ class WorkersStore {
   const WorkerStore kind_;
   // Where to listen; port 0 takes a free one.
   const rendezvous::Endpoint listen_;
-  // What another node with static ranks says, where only node rank 0 serves.
+  // The port that any other node reports with static ranks, where only node rank 0 serves.
   const std::uint16_t elsewhere_;
   rendezvous::Server* const shared_;
 
-  // Of the shared port: connections of workers that were faster than our own Assignment.
+  // For the shared port: connections of workers that were faster than our own Assignment.
   bool round_runs_ = false;
   EarlyConnections early_;
 
