@@ -1,4 +1,4 @@
-// A range of exit codes, as a user names it: "70-79".
+// A range of exit codes, as users write it: "70-79".
 #pragma once
 
 namespace muster::launcher {

@@ -1,5 +1,5 @@
 // What the user asked for, checked and complete: made once from the command line and the
-// environment (flags.h), read-only afterwards, and all that the launcher knows of either.
+// environment (flags.h), read-only afterwards, and all that the launcher knows about them.
 #pragma once
 
 #include <chrono>
@@ -18,9 +18,10 @@ namespace muster::launcher {
 
 // Where the nodes of the job meet.
 enum class RendezvousMode {
-  // In this process, without any network: a job of one node whose ports nobody chose.
+  // In this process, without any network: a job of one node, without chosen ports.
   kStandalone,
-  // At `endpoint`: a musterd that runs there, or else the node that owns the address serves it.
+  // At `endpoint`: in a musterd that runs there, or else in the agent of the node that owns the
+  // address.
   kEndpoint,
   // In this process, as kStandalone, but `endpoint` is the workers' MASTER_ADDR and MASTER_PORT
   // exactly: torchrun's static rendezvous of one node.
@@ -41,7 +42,7 @@ enum class WorkerStore {
   kWorker,  // the worker with rank 0 (PyTorch builds without libuv can do no other)
 };
 
-// What the user wants of it.
+// What the user wants from this command.
 enum class Purpose {
   kRun,
   kDryRun,       // to see what each worker would get
@@ -50,7 +51,7 @@ enum class Purpose {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
-// How long the parts of a rendezvous may take (--rdzv-conf). All above zero.
+// How long the steps of a rendezvous may take (--rdzv-conf). All above zero.
 struct RendezvousTimeouts {
   // How long a round may gather before the job gives up.
   std::chrono::milliseconds join = std::chrono::seconds(600);
@@ -72,18 +73,18 @@ struct RendezvousTimeouts {
 enum class HangAction {
   kRestart,  // it is killed, which is a failure like any other
   kEnd,      // it is killed, and the job is not restarted
-  kReport,   // evidence is collected, and the job goes on
+  kReport,   // evidence is collected, and the job continues
 };
 
 struct HangPolicy {
-  // The longest silence after a sign of life; zero: nobody is watched.
+  // The longest silence after a sign of life; zero: workers are not watched.
   std::chrono::milliseconds timeout{0};
   // The longest silence before the first; zero: for ever.
   std::chrono::milliseconds first_beat_timeout{0};
   // Output is a sign of life, too.
   bool output_counts = false;
   HangAction action = HangAction::kRestart;
-  // The program that shows a process's stacks, with {pid} in it; empty: one that is installed.
+  // The command that shows a process's stacks, with {pid} in it; empty: one that is installed.
   std::string stack_command;
 
   bool operator==(const HangPolicy&) const = default;
@@ -115,16 +116,16 @@ struct LaunchConfig {
   int min_nodes = 1;
   int max_nodes = 1;
   int nproc_per_node = 1;
-  // The place in rank order that the user, or else the scheduler of a job with several nodes and no
-  // topology, gave this node. A wish, except with kStatic: there it is always set, and it is the
-  // rank.
+  // The place in rank order that the user gave this node, or else the scheduler, for a job with
+  // several nodes and no topology. It is a wish, except with kStatic: there it is always set, and
+  // it is the rank.
   std::optional<int> node_rank;
-  // Where this node is, in labels with slashes between, the outermost first; empty: not known.
+  // Where this node is, in labels separated by slashes, the outermost first; empty: not known.
   std::string topology;
   std::string role = "default";
   // What CUDA_VISIBLE_DEVICES is to say for the workers together (--devices); empty: as inherited.
   std::vector<std::string> devices;
-  // Each worker sees its own device alone, as device 0, and LOCAL_RANK is 0.
+  // Each worker sees only its own device, as device 0, and LOCAL_RANK is 0.
   bool virtual_local_rank = false;
   // Which CPUs each worker may run on; empty: those of this process.
   std::optional<NumaMode> numa_binding;
@@ -135,8 +136,8 @@ struct LaunchConfig {
   // Matches [A-Za-z0-9][A-Za-z0-9._-]{0,63}, as `role` does: both become file names and keys.
   std::string run_id;
   RendezvousTimeouts timeouts;
-  // With kEndpoint: whether this node hosts the rendezvous, where the user knows (--rdzv-conf
-  // is_host); else whoever owns the endpoint's address does.
+  // With kEndpoint: whether this node hosts the rendezvous, if the user says so (--rdzv-conf
+  // is_host); otherwise the owner of the endpoint's address does.
   std::optional<bool> is_host;
   // Nothing but the daemon's own machine refuses connections to it (--rdzv-conf trust_refusals): a
   // refusal is then as good as the daemon's word. Elsewhere it is silence.
@@ -148,11 +149,11 @@ struct LaunchConfig {
   int max_restarts = 0;
   rendezvous::RestartPolicy restart;
   rendezvous::ScaleUp scale_up = rendezvous::ScaleUp::kNow;
-  // A worker that exits so is not followed by a restart.
+  // A worker that exits with one of these is not followed by a restart.
   std::vector<ExitCodeRange> final_exit_codes;
   HangPolicy hang;
   HealthPolicy health;
-  // Signals to the agent that end the run: each goes to the workers, who may then take
+  // Signals to the agent that end the run: each is passed on to the workers, who then have
   // `shutdown_timeout`.
   std::vector<int> stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
   // From the signal that asks a worker to stop, to SIGKILL; milliseconds::max(): never.

@@ -1,4 +1,4 @@
-// What stands before each line of a worker on the console (--log-line-prefix-template).
+// The prefix of each line of a worker on the console (--log-line-prefix-template).
 #pragma once
 
 #include <map>
@@ -9,8 +9,8 @@
 namespace muster::launcher {
 
 // Replaces $name and ${name} by `values`, and $$ by $, as Python's string.Template.safe_substitute
-// does: a name that `values` does not have stays as it is, but in its ${name} form. So ${pid} and
-// ${time}, which are known only later, are left to worker/ (OutputSpec::prefix).
+// does: a name that is not in `values` is kept, in its ${name} form. So ${pid} and ${time}, which
+// are known only later, are left to worker/ (OutputSpec::prefix).
 std::string ExpandTemplate(absl::string_view text,
                            const std::map<std::string, std::string>& values);
 

@@ -1,5 +1,5 @@
-// What `--run-path` runs: a Python program that does what torchrun's runner does in a process of
-// its own (torch/distributed/run.py, run_script_path, under @record).
+// What `--run-path` runs: a Python program that does, in a process of its own, what torchrun's
+// runner does (torch/distributed/run.py, run_script_path, under @record).
 #pragma once
 
 namespace muster::launcher {

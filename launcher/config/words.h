@@ -1,4 +1,4 @@
-// The words that users write for a value of LaunchConfig, and read where it is shown.
+// The words that users write for values of LaunchConfig, and see when values are shown.
 #pragma once
 
 #include <cstddef>

@@ -12,11 +12,11 @@ namespace muster::launcher {
 // CPU numbers as the kernel counts them; there may be more than 1024.
 using CpuList = std::set<int>;
 
-// Reads what the files called *list in /sys say, with or without the line's end; empty text is no
-// CPU. Nothing when it is no such list.
+// Reads the contents of a *list file in /sys, with or without the newline; empty text means no
+// CPUs. nullopt when it is not such a list.
 std::optional<CpuList> ParseCpuList(absl::string_view text);
 
-// "0-3,8": ranges where two or more follow each other.
+// "0-3,8": consecutive numbers are printed as ranges.
 std::string PrintCpuList(const CpuList& cpus);
 
 // The CPUs that this process may run on: its affinity mask, which cpusets and taskset narrow.

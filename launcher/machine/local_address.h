@@ -11,8 +11,8 @@ namespace muster::launcher {
 // The name of this machine (gethostname), or "localhost".
 std::string HostName();
 
-// The numeric addresses of this machine's network interfaces, loopback left out, at most 64: where
-// its processes' connections may come from.
+// The numeric addresses of this machine's network interfaces, without loopback, at most 64: where
+// connections from its processes may come from.
 std::vector<std::string> InterfaceAddresses();
 
 // How an endpoint's host looks from here.
@@ -20,7 +20,7 @@ struct EndpointView {
   // It resolved. Nothing below is known otherwise.
   bool resolved = false;
   // The host to connect to and to listen at: as written, but 127.0.0.1 for a "localhost" that this
-  // machine has no entry for (a container without /etc/hosts); RFC 6761 says what it must mean.
+  // machine has no entry for (a container without /etc/hosts); RFC 6761 defines what it must mean.
   std::string host;
   // It is an address of this machine.
   bool ours = false;
@@ -33,12 +33,11 @@ struct EndpointView {
   std::string local_address;
 };
 
-// Resolves the host (this may wait for DNS) and asks the kernel for the way there; no packet is
-// sent.
+// Resolves the host (this may wait for DNS) and asks the kernel for the route; no packet is sent.
 EndpointView LookAtEndpoint(const rendezvous::Endpoint& endpoint);
 
-// Whether one of the addresses that the host resolves to is this machine's and no loopback address.
-// May wait for DNS.
+// Whether the host resolves to an address of this machine that is not a loopback address. May wait
+// for DNS.
 bool ResolvesToInterface(const std::string& host);
 
 // The name of the network interface that has this numeric address; empty: none has.

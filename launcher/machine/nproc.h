@@ -11,14 +11,14 @@
 
 namespace muster::launcher {
 
-// What this machine has. A value, so that a test can stand on another machine.
+// What this machine has. A value, so that a test can simulate another machine.
 struct Machine {
   // CPUs this process may run on (its affinity mask), not the CPUs that exist.
   int cpus = 1;
   // NVIDIA device nodes, whatever CUDA_VISIBLE_DEVICES says.
   int nvidia_devices = 0;
-  // Tells more of these devices, slowly, so it is called only when that is needed (GpusOf()). Null:
-  // no more is known than how many there are.
+  // Tells more about these devices, but slowly, so it is called only when needed (GpusOf()). Null:
+  // only their number is known.
   std::vector<GpuDevice> (*list_gpus)() = nullptr;
 };
 
@@ -28,17 +28,17 @@ Machine LookAtMachine();
 // The machine's GPUs, whatever CUDA_VISIBLE_DEVICES says.
 std::vector<GpuDevice> GpusOf(const Machine& machine);
 
-// GPUs that workers may use: those that CUDA_VISIBLE_DEVICES leaves (VisibleDevices() in
-// devices.h).
+// The number of GPUs that workers may use: those that CUDA_VISIBLE_DEVICES leaves (VisibleDevices()
+// in devices.h).
 int CountGpus(const Machine& machine, const Environment& environment);
 
-// Reads --nproc-per-node: a number from 1, `cpu`, `gpu` or `auto` (GPUs if there are any, else
-// CPUs); only the last two ask for the GPUs. An error's message is a phrase that follows the text
-// it is about.
+// Reads --nproc-per-node: a number from 1 up, `cpu`, `gpu` or `auto` (GPUs if there are any, else
+// CPUs); only the last two look for GPUs. An error's message is a phrase that follows the text it
+// is about.
 absl::StatusOr<int> ParseNproc(absl::string_view text, const Machine& machine,
                                const Environment& environment);
 
-// One line for the user when ParseNproc() took the word of CUDA_VISIBLE_DEVICES for GPUs that this
+// One line for the user when ParseNproc() believed CUDA_VISIBLE_DEVICES about GPUs that this
 // machine does not show; else empty.
 std::string NprocNote(absl::string_view text, const Machine& machine,
                       const Environment& environment);

@@ -1,7 +1,7 @@
 // --numa-binding: which CPUs each worker may run on. The modes are torchrun's
-// (torch/numa/binding.py); numactl is not needed, and memory is not bound, as there.
+// (torch/numa/binding.py). numactl is not needed; as with torchrun, memory is not bound.
 //
-// A worker's CPUs follow from where its GPU hangs: local rank i has the i-th device that
+// A worker's CPUs follow from where its GPU is attached: local rank i has the i-th device that
 // CUDA_VISIBLE_DEVICES leaves. Of its GPU's NUMA node, a worker gets
 //   node          all CPUs
 //   socket        all CPUs, and those of the other NUMA nodes of the same socket
@@ -10,7 +10,7 @@
 //                 more where it does not come out even
 //   core-complex  the CPUs behind one highest-level cache: the node's complexes, those with most
 //                 allowed CPUs first, go round among its visible GPUs
-// in each case no CPU that this process itself may not use.
+// but never a CPU that this process itself may not use.
 //
 // Without a visible GPU (jobs on CPUs) the workers are spread over the NUMA nodes in blocks, local
 // rank i of n to node i * nodes / n of those with allowed CPUs, and share them in the same way.
@@ -40,8 +40,8 @@ absl::StatusOr<std::vector<CpuList>> BindWorkers(NumaMode mode, int nproc,
                                                  const CpuList& allowed);
 
 // The same for this machine: reads `sys` and the process's affinity mask. `gpus` are the machine's,
-// `environment` the one the workers get. An error also when /sys does not tell, or when the PCI
-// address of a visible GPU is not known.
+// `environment` the one the workers get. It is also an error when /sys does not tell, or when the
+// PCI address of a visible GPU is not known.
 absl::StatusOr<std::vector<CpuList>> BindWorkersHere(NumaMode mode, int nproc,
                                                      const Environment& environment,
                                                      const std::vector<GpuDevice>& gpus,

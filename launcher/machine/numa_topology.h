@@ -1,4 +1,5 @@
-// How this machine's CPUs lie to each other and to its PCI devices, as the kernel tells it in /sys.
+// How this machine's CPUs are placed relative to each other and to its PCI devices, as /sys tells
+// it.
 #pragma once
 
 #include <map>
@@ -13,20 +14,20 @@ namespace muster::launcher {
 struct CpuPlace {
   int node = 0;     // NUMA node
   int package = 0;  // socket
-  // The lowest CPU of the physical core: hardware threads with the same are one core.
+  // The lowest CPU of the physical core: hardware threads with the same value share a core.
   int core = 0;
-  // The lowest CPU of those behind the same highest-level cache (L3 as a rule): CPUs with the same
-  // are one core complex. The CPU itself when the kernel knows of no cache, as in some VMs.
+  // The lowest CPU of those behind the same highest-level cache (usually L3): CPUs with the same
+  // value form a core complex. The CPU itself when the kernel knows of no cache, as in some VMs.
   int complex = 0;
 
   bool operator==(const CpuPlace&) const = default;
 };
 
-// The online CPUs, by number. A value, so that a test can stand on another machine.
+// The online CPUs, by number. A value, so that a test can simulate another machine.
 using NumaTopology = std::map<int, CpuPlace>;
 
 // Reads the tree at `sys`. A kernel without NUMA has one node, 0. An error, one line, when the tree
-// does not say which CPUs there are or holds what cannot be read.
+// does not say which CPUs there are, or when something in it cannot be read.
 absl::StatusOr<NumaTopology> ReadNumaTopology(const std::string& sys = "/sys");
 
 // The NUMA node of the PCI device with this address ("0000:3b:00.0"). Node 0 where the firmware

@@ -13,7 +13,8 @@ struct GpuDevice {
   int index = 0;
   // "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"; empty when unknown.
   std::string uuid;
-  // "MIG-..." of each instance that the device is cut into; empty when it is whole or unknown.
+  // "MIG-..." of each instance into which the device is partitioned; empty when it is not
+  // partitioned or that is unknown.
   std::vector<std::string> mig_uuids;
   // As /sys/bus/pci/devices spells it, "0000:3b:00.0"; empty when unknown.
   std::string pci_bus_id;
@@ -23,23 +24,23 @@ struct GpuDevice {
   bool operator==(const GpuDevice&) const = default;
 };
 
-// Where to look. Tests bring a machine of their own.
+// Where to look. Tests supply a machine of their own.
 struct GpuSources {
   // NVML, for dlopen().
   std::string library = "libnvidia-ml.so.1";
   // The directory of the device nodes: nvidia0, nvidia1, ...
   std::string device_dir = "/dev";
-  // What the driver itself says, a directory for each PCI address with a file `information`.
+  // What the driver itself reports: a directory for each PCI address, with a file `information`.
   std::string driver_dir = "/proc/driver/nvidia/gpus";
 };
 
-// The devices that this process may open. Asks NVML, which is loaded for the call only; where it is
-// absent or fails, the driver's files and the device nodes. Without a device node nothing is loaded
-// and the answer is empty. Creates no CUDA context. Slow (seconds where no process holds the driver
-// awake): call it only when the answer is wanted.
+// The devices that this process may open. Asks NVML, which is loaded for this call only; where it
+// is absent or fails, reads the driver's files and the device nodes instead. Without a device node
+// nothing is loaded and the answer is empty. Creates no CUDA context. Slow (seconds where no
+// process holds the driver awake): call it only when the answer is wanted.
 std::vector<GpuDevice> ListGpus(const GpuSources& sources = {});
 
-// How many device nodes there are, at the price of reading a directory.
+// How many device nodes there are, at the cost of reading a directory.
 int CountGpuNodes(const GpuSources& sources = {});
 
 // "0000:3b:00.0" for NVML's "00000000:3B:00.0": the kernel's spelling of a PCI address.

@@ -1,4 +1,4 @@
-// OMP_NUM_THREADS for workers whose user did not choose it.
+// The default of OMP_NUM_THREADS for workers.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ struct OmpDefault {
 };
 
 // torchrun's rule: several workers on one node would each start a thread for every CPU and slow
-// each other down, so each gets one thread. Nothing with a single worker, or when the variable is
-// set, be it to nothing.
+// each other down, so each gets one thread. nullopt with a single worker, or when the variable is
+// set, even to an empty value.
 std::optional<OmpDefault> DefaultOmpThreads(int nproc, const Environment& environment);
 
 }  // namespace muster::launcher

@@ -1,4 +1,4 @@
-// The TCP port that the workers' store will have, held until it has it.
+// The TCP port of the workers' store, held until the store has it.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,11 @@
 
 namespace muster::launcher {
 
-// A socket bound to a port on every address of this machine that does not listen. While it is held,
-// nobody is given the port who asks the kernel for a free one; a program that asks for this very
-// port with SO_REUSEADDR, as c10d's TCPStore, Gloo and every common server do, gets it. (Linux lets
-// sockets with SO_REUSEADDR share a port as long as none listens: inet_csk_bind_conflict.)
+// A socket that is bound to a port on every address of this machine but does not listen. While it
+// is held, the kernel does not give the port to programs that ask for any free one; a program that
+// asks for this very port with SO_REUSEADDR, as c10d's TCPStore, Gloo and every common server do,
+// gets it. (Linux lets sockets with SO_REUSEADDR share a port as long as none listens:
+// inet_csk_bind_conflict.)
 class ReservedPort {
  public:
   // Holds `port`, or a free one for 0. The error says who is in the way:
