@@ -12,12 +12,12 @@
 
 namespace muster::launcher {
 
-// The place this node would have if every node came and had as many workers. Where the rendezvous
-// would decide (a node without a rank, the address and port of the workers' store), what is shown
-// is rank 0 and "(decided at start)".
+// The place this node would have if every node joined with the same number of workers. Where the
+// rendezvous would decide (a node without a rank, the address and port of the workers' store), it
+// shows rank 0 and "(decided at start)".
 rendezvous::Assignment SupposedAssignment(const LaunchConfig& config);
 
-// Where logs would be: the characters that are drawn at the start are shown as X.
+// Where logs would be; the random characters, drawn at the start, are shown as X.
 AttemptLogs SupposedLogs(const LaunchConfig& config, const std::string& temp_dir);
 
 // For stdout: for each worker its command, the variables that differ from `own`, its CPUs and where

@@ -1,4 +1,4 @@
-// A rendezvous' jobs as people and programs read them.
+// The jobs of a rendezvous, for people and for programs.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@ namespace muster::launcher {
 
 // A line of headings and one for each job:
 //   JOB  STATE  ROUND  NODES  RANKS  RESTARTS  MESSAGE
-// NODES and RANKS are those of the round; MESSAGE says who is waited for and why.
+// NODES and RANKS are those of the round; MESSAGE says whom the job waits for and why.
 std::string JobTable(const std::vector<rendezvous::JobSnapshot>& jobs);
 
 // A line of headings and one for each node of the job, spares last:
 //   HOST  NODE  RANKS  STATE  ADDRESS  DEVICES  PLACE
-// NODE is the node's rank, PLACE why it has that.
+// NODE is the node's rank, and PLACE says why it has that rank.
 std::string NodeTable(const rendezvous::JobSnapshot& job);
 
-// A JSON array with an object for each job. Whoever has no rank has null in its place. Bytes that
-// are no UTF-8 become U+FFFD.
+// A JSON array with an object for each job. A missing rank is null. Bytes that are not UTF-8 become
+// U+FFFD.
 std::string JobsJson(const std::vector<rendezvous::JobSnapshot>& jobs);
 
 }  // namespace muster::launcher

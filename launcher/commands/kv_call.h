@@ -31,24 +31,24 @@ struct KvCall {
   Verb verb = Verb::kHelp;
   rendezvous::Endpoint endpoint;
   std::string run_id;
-  // One, but for kCheck and kWait, which may have more, and kCount, which has none. A barrier's is
-  // its name.
+  // One key, except that kCheck and kWait may have more and kCount has none. A barrier's key is its
+  // name.
   std::vector<std::string> keys;
-  // Of kSet, kAppend and kCompareSet. Nothing: stdin says it.
+  // Of kSet, kAppend and kCompareSet. nullopt: it is read from stdin.
   std::optional<std::string> value;
   // Of kCompareSet.
   std::string expected;
-  // What kAdd adds; how many meet at kBarrier, at least 1.
+  // What kAdd adds; or how many participants kBarrier waits for, at least 1.
   std::int64_t number = 1;
-  // How long kGet, kWait and kBarrier wait. Nothing: kGet not at all, the others as long as the job
-  // lives.
+  // How long kGet, kWait and kBarrier wait. nullopt: kGet does not wait, the others wait as long as
+  // the job lives.
   std::optional<std::chrono::milliseconds> timeout;
 };
 
 // The text of `muster kv --help`.
 extern const char kKvHelp[];
 
-// Reads the arguments behind `kv`. An error's message is a sentence for the user.
+// Reads the arguments after `kv`. An error's message is a sentence for the user.
 absl::StatusOr<KvCall> ParseKvCall(const std::vector<std::string>& args,
                                    const Environment& environment);
 

@@ -1,5 +1,5 @@
-// `muster run` and `muster launch`: starts this node's workers, sees them through, and tells how it
-// went.
+// `muster run` and `muster launch`: starts this node's workers, supervises them to the end, and
+// reports how it went.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace muster::launcher {
 
-// `args` are those behind `run` or `launch`. Returns the exit code.
+// `args` are those after `run` or `launch`. Returns the exit code.
 int RunCommand(const std::vector<std::string>& args, Dialect dialect);
 
 }  // namespace muster::launcher

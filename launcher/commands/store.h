@@ -6,8 +6,8 @@
 
 namespace muster::launcher {
 
-// `args` are those behind `store`. Serves until SIGTERM or SIGINT. Returns the exit code: 0 then, 2
-// for a mistake in the arguments, 3 when it cannot listen.
+// `args` are those after `store`. Serves until SIGTERM or SIGINT, and then returns exit code 0; 2
+// for a mistake in the arguments; 3 when it cannot listen.
 int StoreCommand(const std::vector<std::string>& args);
 
 }  // namespace muster::launcher

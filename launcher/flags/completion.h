@@ -15,7 +15,7 @@ namespace muster::launcher {
 //   zsh    source <(muster run --print-completion zsh), behind compinit
 //   fish   muster run --print-completion fish | source
 // Completes the subcommands of `muster`; the flags of `muster run`, `muster launch` and `torchrun`
-// until the script is there, and the values of those that offer a choice; files from then on.
+// up to the script, and the values of flags that offer a choice; from the script on, files.
 std::string CompletionScript(Shell shell);
 
 // What completes the value of a flag.
@@ -23,7 +23,7 @@ enum class ValueKind { kNone, kChoice, kDirectory, kFile, kOther };
 
 ValueKind ValueKindOf(const Flag& flag);
 
-// The words that a value name such as "N|cpu|gpu|auto" offers literally: those without capitals.
+// The literal words in a value name such as "N|cpu|gpu|auto": those without capitals.
 std::vector<std::string> ChoicesOf(const Flag& flag);
 
 // The name with underscores, "--rdzv_id"; empty when that is the same.
@@ -32,7 +32,7 @@ std::string UnderscoreName(const Flag& flag);
 // "-n" and "-np" of "-n|-np"; empty when there is none.
 std::vector<std::string> ShortNames(const Flag& flag);
 
-// One script each; CompletionScript() chooses.
+// The script for each shell; CompletionScript() chooses.
 std::string BashCompletion();
 std::string ZshCompletion();
 std::string FishCompletion();

@@ -1,4 +1,4 @@
-// Lists in flags whose entries may hold commas.
+// Lists in flags whose entries may contain commas.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace muster::launcher {
 
-// Entries between commas; two commas in a row are one comma of the entry, as in torchrun's
-// --duplicate-stdout-filters. Empty entries are left out (torchrun keeps them, and an empty text is
-// in every line).
+// Entries separated by commas; two commas in a row are a comma within an entry, as in torchrun's
+// --duplicate-stdout-filters. Empty entries are left out (torchrun keeps them, and every line
+// contains an empty text).
 std::vector<std::string> SplitFilters(absl::string_view text);
 
 }  // namespace muster::launcher

@@ -10,7 +10,7 @@ struct Flag {
   enum class Kind {
     kSwitch,  // takes no value
     kValue,
-    kIgnored,  // takes a value, which is checked and then of no account: a flag of torchrun's
+    kIgnored,  // takes a value, which is checked and then ignored: a flag of torchrun's
     kAsk,      // a switch that asks for a text and has no environment variable
   };
   // Who has it.
@@ -23,21 +23,20 @@ struct Flag {
   absl::string_view short_name = {};
   Kind kind = Kind::kValue;
   Of of = Of::kBoth;
-  // False: the command line alone sets it, as with torchrun.
+  // False: only the command line sets it, as with torchrun.
   bool has_variable = true;
-  // torchrun has no such flag: the beginning of a name never means this one where it could mean one
-  // of torchrun's.
+  // torchrun has no such flag: a prefix never means this one if it could mean one of torchrun's.
   bool ours = false;
-  // In the help text: what the value is, what the flag does, and what holds when it is not given.
-  // Of a flag that is ignored: why it has nothing to say here.
+  // In the help text: what the value is, what the flag does, and its default. For an ignored flag:
+  // why it has no effect here.
   absl::string_view value_name = {};
   absl::string_view help;
   absl::string_view default_text = "off";
-  // A variable that is asked after PET_*, or empty.
+  // A variable that is looked at after PET_*, or empty.
   absl::string_view other_variable = {};
   // Puts the value ("1" or "0" for a switch) into place, or says what is wrong with it.
   Setter set;
-  // The heading it stands under in the help text: its group's (flag_table.h).
+  // Its heading in the help text: its group's (flag_table.h).
   absl::string_view group = {};
 };
 

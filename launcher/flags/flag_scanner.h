@@ -1,8 +1,7 @@
 // Takes the flags off the front of a command line.
 //
-// Written here, over the flag table, rather than with CLI11 (2.1.2): that one takes the next
-// argument for the value of `--rdzv-conf=` and knows no
-// abbreviations and no two-letter short names.
+// Written here, over the flag table, rather than with CLI11 (2.1.2): CLI11 takes the next argument
+// for the value of `--rdzv-conf=` and knows no abbreviations and no two-letter short names.
 #pragma once
 
 #include <string>
@@ -26,10 +25,10 @@ struct ScannedArgs {
   std::vector<std::string> command;
 };
 
-// Reads `args` (without the program's name) up to the script: the first argument that is no flag,
-// or the one after "--". What comes after is the script's own, however much it looks like a flag
-// of ours. A flag that is not given is taken from its environment variable; one that is given
-// twice counts as given last. An error's message is a sentence for the user.
+// Reads `args` (without the program's name) up to the script: the first argument that is not a
+// flag, or the one after "--". What follows belongs to the script, however much it looks like one
+// of our flags. A flag that is not given is taken from its environment variable; if one is given
+// twice, the last counts. An error's message is a sentence for the user.
 absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args, Dialect dialect,
                                      const Environment& environment);
 

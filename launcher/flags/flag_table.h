@@ -1,7 +1,7 @@
-// The flags of `muster run` and `muster launch`, one row for each, in a file for each group. A row
-// is all there is to a flag that only sets a value: its names, its environment variable, its lines
-// in the help text, how its text is read, and the field of LaunchConfig that it sets. A flag from
-// which something follows for other fields sets one of RunFlags, and flags.cc derives the rest.
+// The flags of `muster run` and `muster launch`, one row each, with one file per group. A row is
+// all there is to a flag that only sets a value: its names, its environment variable, its lines in
+// the help text, how its text is read, and the field of LaunchConfig that it sets. A flag that
+// affects several fields sets one of RunFlags, and flags.cc derives the rest.
 #pragma once
 
 #include "absl/strings/string_view.h"
@@ -23,7 +23,7 @@ FlagGroup FailureFlags();
 FlagGroup OutputFlags();
 FlagGroup OtherFlags();
 
-// All of their rows, those of `launch` among them (Flag::of).
+// All of their rows, including those of `launch` (Flag::of).
 absl::Span<const Flag> RunFlagTable();
 
 }  // namespace muster::launcher

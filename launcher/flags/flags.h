@@ -18,16 +18,16 @@ struct UsageError {
   std::string sentence;
 };
 
-// A text that the user asked for. For stdout; exit code 0.
+// Text that the user asked for. For stdout; exit code 0.
 struct TextRequest {
   std::string text;
 };
 
 using ParsedRun = std::variant<LaunchConfig, UsageError, TextRequest>;
 
-// Reads the arguments that follow `muster run`, or those of another dialect. Beside what is passed
-// in it looks at the files that the command names, and draws a random run id for a standalone job
-// that has none.
+// Reads the arguments that follow `muster run`, or those of another dialect. Apart from what is
+// passed in, it looks at the files that the command names, and may draw a random run id
+// (meeting.h).
 ParsedRun ParseRun(const std::vector<std::string>& args, Dialect dialect,
                    const Environment& environment, const Machine& machine);
 

@@ -11,9 +11,10 @@
 namespace muster::launcher {
 
 // Decides mode, endpoint, run id, node rank, topology, join timeout and who serves the workers'
-// store. The number of nodes in `config` must be final but for what the mode makes of it:
-// --standalone has one node, and static ranks have no minimum below the maximum. Draws a random run
-// id for a standalone job that has none. An error's message is a sentence for the user.
+// store. The number of nodes in `config` must be final, except for what the mode changes:
+// --standalone has one node, and with static ranks the minimum is the maximum. Draws a random run
+// id for a standalone job that has none, and always with --standalone. An error's message is a
+// sentence for the user.
 absl::Status DecideMeeting(const RunFlags& flags, const Environment& environment,
                            LaunchConfig& config);
 

@@ -1,5 +1,5 @@
-// Readers of flags' values: each makes a value of a text, or an error whose message is a phrase
-// that follows the text it is about ("is not a time; give a number of seconds from 0").
+// Readers of flags' values: each turns a text into a value, or into an error whose message is a
+// phrase that follows the text it is about ("is not a time; give a number of seconds from 0").
 #pragma once
 
 #include <chrono>
@@ -15,22 +15,21 @@ namespace muster::launcher {
 // The text as it is.
 absl::StatusOr<std::string> ReadText(absl::string_view text);
 
-// 1 or 0, true or false; any whole number, too, as with torchrun.
+// 1 or 0, true or false; also any other whole number, as with torchrun.
 absl::StatusOr<bool> ReadSwitch(absl::string_view text);
 
-// A whole number from 0, or from 1.
+// A whole number, from 0 or from 1 up.
 absl::StatusOr<int> ReadNumber(absl::string_view text);
 absl::StatusOr<int> ReadNumberAboveZero(absl::string_view text);
 
-// A time in seconds, which may have a fraction, from 0 or above it.
+// A time in seconds, possibly with a fraction; from 0 up, or above 0.
 absl::StatusOr<std::chrono::milliseconds> ReadSeconds(absl::string_view text);
 absl::StatusOr<std::chrono::milliseconds> ReadSecondsAboveZero(absl::string_view text);
 
-// A host's name or address, with or without the brackets of an IPv6 address; or nothing.
+// A host's name or address, with or without the brackets of an IPv6 address; or empty.
 absl::StatusOr<std::string> ReadHost(absl::string_view text);
 
-// A plain name, called `what` where it is wrong: ids and roles become file names and keys on every
-// node.
+// A plain name, which errors call `what`: ids and roles become file names and keys on every node.
 absl::StatusOr<std::string> ReadName(const char* what, absl::string_view text);
 
 // "is not a valid choice; use a, b or c".

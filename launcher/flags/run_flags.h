@@ -1,4 +1,4 @@
-// What was said on the command line and in the environment.
+// What the command line and the environment say.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,13 @@ namespace muster::launcher {
 // A shell that --print-completion knows.
 enum class Shell { kBash, kZsh, kFish };
 
-// Each part is checked on its own. Most flags set a field of `config`. Those that only say
-// something about one have a field of their own here, from which flags.cc and meeting.cc derive the
-// rest of `config`, where the parts must also fit together.
+// Each part has been checked on its own. Most flags set a field of `config`. Those that only affect
+// one have a field of their own here, from which flags.cc and meeting.cc derive the rest of
+// `config`; there the parts must also fit together.
 struct RunFlags {
   LaunchConfig config;
 
-  // A text that is asked for instead of a run.
+  // Text that is asked for instead of a run.
   bool help = false;
   bool version = false;
   std::optional<Shell> print_completion;
@@ -37,15 +37,15 @@ struct RunFlags {
   std::string master_addr;
   // 0 asks for any free port.
   std::optional<int> master_port;
-  // A join timeout was given; static mode has a default of its own.
+  // A join timeout was given; static mode has its own default.
   bool join_timeout_given = false;
   std::optional<WorkerStore> worker_store;
 
   bool module = false;
   bool no_python = false;
   bool run_path = false;
-  // Of `muster launch`: the script gets its local rank from the environment alone, and the flag
-  // that it gets else.
+  // For `muster launch`: the script gets its local rank only from the environment; otherwise it
+  // gets it by this flag.
   bool use_env = false;
   std::string local_rank_flag = "--local-rank";
 };

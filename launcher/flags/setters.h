@@ -1,4 +1,4 @@
-// How the value of a flag is stored: what a row of the flag table has for it.
+// How the value of a flag is stored: the setters in the rows of the flag table.
 #pragma once
 
 #include <optional>
@@ -41,7 +41,7 @@ Problem Store(absl::string_view value, RunFlags& flags) {
   return std::nullopt;
 }
 
-// The setter of a flag whose value is checked and then of no account.
+// The setter of a flag whose value is checked and then ignored.
 template <auto kRead>
 Problem Check(absl::string_view value, RunFlags&) {
   const auto read = kRead(value);
