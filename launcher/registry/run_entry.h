@@ -16,23 +16,23 @@
 
 namespace muster::launcher {
 
-// From construction to destruction of the object. Nothing of it is needed for the run: what goes
-// wrong is logged as a warning. On the loop's thread.
+// The entry exists for as long as this object does. The run does not depend on it: errors are
+// logged as warnings. On the loop's thread.
 //
-// What is to be shown is written a moment later, so that a run starts its workers first,
-// and one that ends at once leaves its disk alone. A run with GPUs registers in the constructor, so
-// that those which start together see one another.
+// Changes are written a moment later, so that a run starts its workers first, and one that ends at
+// once leaves the disk alone. A run with GPUs registers in the constructor, so that runs which
+// start together see one another.
 class RunEntry {
  public:
-  // Warns of devices that another run uses, then registers. `base` is the workers' environment,
+  // Warns about devices that another run uses, then registers. `base` is the workers' environment,
   // `own` the launcher's.
   RunEntry(boost::asio::io_context& io, const LaunchConfig& config, const Environment& own,
            const Environment& base, const Machine& machine, const std::string& log_dir);
 
   void Show(RunState state);
-  // The workers of this round start.
+  // The workers of this round are starting.
   void ShowRound(const rendezvous::Assignment& assignment);
-  // Nothing more is written; what was stays until destruction.
+  // Writes nothing more; the entry remains as it is until destruction.
   void Freeze() { timer_.cancel(); }
 
  private:

@@ -32,28 +32,28 @@ struct RunInfo {
   RunState state = RunState::kWaiting;
   // When the run began, by this machine's clock, in whole seconds.
   std::chrono::sys_seconds since;
-  std::string log_dir;  // where logs would be; empty: nowhere
+  std::string log_dir;  // where logs go, if there are any; empty: nowhere
   int node_rank = -1;   // -1 while it has none
   int nproc = 1;
 
   bool operator==(const RunInfo&) const = default;
 };
 
-// A JSON object with these names as keys; `since` is "2026-11-21T03:40:37Z", a rank that is not
-// there is null. Bytes that are no UTF-8 become U+FFFD.
+// A JSON object with these names as keys; `since` is "2026-11-21T03:40:37Z", a missing rank is
+// null. Bytes that are not UTF-8 become U+FFFD.
 std::string WriteRunInfo(const RunInfo& info);
 
-// Reads it back, whatever order the keys are in; keys it does not know are ignored and those that
-// are missing keep their defaults, so that Musters of different age can share a machine. Nothing
-// when it is no such object.
+// Reads it back, with the keys in any order. Unknown keys are ignored and missing ones keep their
+// defaults, so that different versions of Muster can share a machine. nullopt when it is not such
+// an object.
 std::optional<RunInfo> ReadRunInfo(absl::string_view json);
 
 // A JSON array of them, for programs.
 std::string WriteRunInfos(const std::vector<RunInfo>& runs);
 
-// One sentence for each device in `devices` that one of `runs` has too: "device 4 is also used by
-// run 'x' (pid 17, train.py)". Devices are the same when their UUIDs are, or their names where a
-// UUID is not known.
+// One sentence for each device in `devices` that one of `runs` also has: "device 4 is also used by
+// run 'x' (pid 17, train.py)". Devices are the same if their UUIDs are, or, where a UUID is not
+// known, their names.
 std::vector<std::string> DeviceConflicts(const std::vector<RunInfo>& runs,
                                          const std::vector<RunDevice>& devices);
 

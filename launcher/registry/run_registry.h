@@ -1,12 +1,13 @@
-// The runs on this machine: each leaves a file in a directory that all of one user share, and holds
-// a lock on it for as long as it lives. The kernel drops the lock however the run ends, so that one
-// killed with SIGKILL is told from a living one without trusting pids; whoever lists removes its
-// file. Nothing here is needed for a run to work: whoever gets an error warns and goes on.
+// The runs on this machine. Each keeps a file in a directory that all runs of one user share, and
+// holds a lock on it for as long as it lives. The kernel drops the lock however the run ends, so a
+// run killed with SIGKILL can be told from a living one without trusting pids; whoever lists the
+// runs removes its file. A run works without any of this: a caller that gets an error warns and
+// continues.
 //
 // The protocol: the file NAME.json is never written in place. Its owner writes NAME.tmp, locks that
 // and renames it over NAME.json, and only then lets go of the old one. So whoever can lock the file
-// that stands under the name knows that its owner is gone and that nobody will put another there:
-// names hold a random part.
+// under that name knows that its owner is gone and that nobody will put another file there: names
+// have a random part.
 #pragma once
 
 #include <memory>
@@ -23,16 +24,18 @@ namespace muster::launcher {
 
 // Where runs are looked for: $MUSTER_RUNS_DIR alone, else $XDG_RUNTIME_DIR/muster,
 // /tmp/muster-<uid> and /run/user/<uid>/muster. A run registers in the first that it can use; the
-// rest are there because a batch job often lacks the XDG_RUNTIME_DIR that its user's terminal has.
+// others are searched because a batch job often lacks the XDG_RUNTIME_DIR that its user's terminal
+// has.
 std::vector<std::string> RunsDirs(const Environment& environment);
 
 // One run's entry, from Register() to the end of the object. On one thread; its owner must not let
 // it be destroyed in a forked child.
 class RunRegistration {
  public:
-  // Registers in the first directory of `dirs` that can be used, which is made (mode 0700) if it is
-  // missing. One that is a symbolic link, belongs to somebody else or that others may write is not
-  // used. An error, one line, when there is none: what is wrong with the first.
+  // Registers in the first usable directory of `dirs`, which is created (mode 0700) if it is
+  // missing. A directory that is a symbolic link, belongs to somebody else, or is writable by
+  // others is not used. If none can be used, the error says in one line what is wrong with the
+  // first.
   static absl::StatusOr<std::unique_ptr<RunRegistration>> Register(
       const std::vector<std::string>& dirs, const RunInfo& info);
 
@@ -41,8 +44,8 @@ class RunRegistration {
   RunRegistration(const RunRegistration&) = delete;
   RunRegistration& operator=(const RunRegistration&) = delete;
 
-  // Shows `info` from now on; on error the former one stays. Does nothing when they are the same.
-  // A few microseconds: nothing waits for a disk.
+  // Shows `info` from now on; on error the former one remains. Does nothing if they are equal.
+  // Takes a few microseconds: it does not wait for a disk.
   absl::Status Update(const RunInfo& info);
 
  private:
@@ -57,14 +60,14 @@ class RunRegistration {
 };
 
 struct RunList {
-  // Living runs, the oldest first.
+  // Live runs, the oldest first.
   std::vector<RunInfo> runs;
   // One line for each entry or directory that could not be read.
   std::vector<std::string> warnings;
 };
 
-// The living runs in these directories; those that are not there are passed over. Removes the files
-// of dead runs.
+// The live runs in these directories; missing directories are skipped. Removes the files of dead
+// runs.
 RunList ListRuns(const std::vector<std::string>& dirs);
 
 }  // namespace muster::launcher

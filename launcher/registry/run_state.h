@@ -1,12 +1,12 @@
-// What a run is at, for whoever watches it.
+// What a run is doing, for whoever watches it.
 #pragma once
 
 namespace muster::launcher {
 
 enum class RunState {
   kWaiting,     // for other nodes
-  kRunning,     // its workers
-  kRestarting,  // they stop, to start again
+  kRunning,     // its workers run
+  kRestarting,  // the workers stop, to start again
   kStopping,
 };
 

@@ -11,8 +11,8 @@ namespace muster::launcher {
 
 // A line of headings and one for each run, in aligned columns two blanks apart:
 //   RUN  PID  NODE  DEVICES  RANKS  STATE  SINCE  LOGS  SCRIPT
-// "-" stands for what a run does not have; UUIDs are cut to their first block. Times are those of
-// `zone`. What could move a terminal's cursor is shown as '?'.
+// "-" stands for what a run does not have; UUIDs are cut to their first block. Times are shown in
+// `zone`. Control characters are shown as '?'.
 std::string RunTable(const std::vector<RunInfo>& runs, absl::TimeZone zone);
 
 }  // namespace muster::launcher

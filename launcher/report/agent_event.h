@@ -14,18 +14,18 @@ enum class AgentEventKind {
   kWorkersStarted,   // every worker runs
   kFirstBeat,        // a worker has said for the first time that it makes progress; `rank`
   kWorkerStopped,    // SIGSTOP or the like; `rank`, `pid`, and `cause` is what stopped it
-  kWorkerContinued,  // it goes on; `rank`, `pid`
+  kWorkerContinued,  // it continues; `rank`, `pid`
   kHang,             // a worker gives no sign of life; `rank`, and `cause` is for how long
   kEvidence,         // what it was doing was written down; `rank`, and `cause` is the file
   kUnfit,            // the health check failed; `cause` says how
-  kWorkerFailed,     // the first failure here; `rank`, `pid`, and `cause` is what became of it
+  kWorkerFailed,     // the first failure here; `rank`, `pid`, and `cause` says how it ended
   kToldToStop,       // the round is over; `cause` says why
   kStopping,         // the workers are being ended; `cause` is the signal they get
   kWorkersGone,      // none is left; `cause` is "succeeded", "failed" or "stopped"
   kSignal,           // a signal to the agent itself; `cause` is its name
   kOutOfTouch,       // the connection to the rendezvous broke; `cause` says why
   kBackInTouch,      // it is there again; `cause` is for how long it was not
-  kFenced,           // out of touch for so long that the workers must not go on; `cause` says why
+  kFenced,           // out of touch for so long that the workers must end; `cause` says why
   kEvicted,          // the rendezvous has given this node's place away; `cause` says why
   kLost,             // the rendezvous is gone; `cause` says why
   kVerdict,          // the job has ended; `cause` is its sentence

@@ -24,18 +24,18 @@ struct ErrorFile {
 };
 
 // Reads {"message": {"message": TEXT, "extraInfo": {"py_callstack": TEXT, "timestamp": "SECONDS"}}}
-// or the older {"message": TEXT, "timestamp": SECONDS}. Nothing when there is no message in it:
+// or the older {"message": TEXT, "timestamp": SECONDS}. nullopt when there is no message in it:
 // workers write these files while they die, so any part may be missing.
 std::optional<ErrorFile> ParseErrorFile(absl::string_view json);
 
-// Writes the root cause of a failed job as such a file, over one that is there: what torchrun does
-// at the end for whoever started it, with the worker's exit code (-n for signal n) as
-// message.errorCode. What the worker's own file says beyond that is kept where it can be read here.
-// A failure without an error file gets one that says how the worker ended.
+// Writes the root cause of a failed job as such a file, replacing any that exists. torchrun does
+// the same at the end for whoever started it, with the worker's exit code (-n for signal n) as
+// message.errorCode. Whatever else the worker's own file says is kept if it can be read here. A
+// failure without an error file gets one that says how the worker ended.
 absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFailure& failure);
 
-// Reads the file at `path`. Nothing when it is not there, is no regular file, is larger than 1 MiB
-// or says nothing.
+// Reads the file at `path`. nullopt when it does not exist, is not a regular file, is larger than 1
+// MiB or has no message.
 std::optional<ErrorFile> ReadErrorFile(const std::string& path);
 
 }  // namespace muster::launcher

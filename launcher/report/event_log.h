@@ -1,4 +1,4 @@
-// The event log (--event-log): what happened to this node, one JSON object a line, for programs.
+// The event log (--event-log): what happened to this node, one JSON object per line, for programs.
 #pragma once
 
 #include <chrono>
@@ -12,17 +12,17 @@
 namespace muster::launcher {
 
 // Lines are appended, each by one write, so that the agents of one machine may share a file. A line
-// that cannot be written is lost; the run goes on. On the loop's thread.
+// that cannot be written is lost; the run continues. On the loop's thread.
 //
 //   {"time":"2026-11-21T04:10:00.123Z","monotonic":5321.000412,"event":"worker_failed",
 //    "job":"j7","node":"host-17-x3k2p9","round":0,"rank":3,"pid":4711,"cause":"exited with code 1"}
 //
 // `time` is the wall clock's, UTC; `monotonic` is seconds of CLOCK_MONOTONIC, which no clock step
 // disturbs and which all processes of one machine share. `round`, `rank`, `pid` and `cause` are
-// there where the event has them.
+// present if the event has them.
 class EventLog {
  public:
-  // Opens `path` for appending, and makes it (mode 0600) if it is missing. The error is one line:
+  // Opens `path` for appending, and creates it (mode 0600) if it is missing. The error is one line:
   // "open the event log /x/y: Permission denied".
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& path, std::string job,
                                                         std::string node);

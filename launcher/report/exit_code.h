@@ -1,5 +1,5 @@
-// The exit codes of `muster`, as README lists them. One beyond them is 128+n, for a signal n that
-// ended the run; with --exit-code=worker it may also be a worker's own.
+// The exit codes of `muster`, as README lists them. Besides these there is 128+n, for a signal n
+// that ended the run, and with --exit-code=worker a worker's own code.
 #pragma once
 
 namespace muster::launcher {
@@ -11,8 +11,8 @@ enum ExitCode : int {
   kExitWorkerFailed = 1,
   // The command line is wrong.
   kExitBadInput = 2,
-  // The rendezvous cannot be reached or served, did not come together in time, refused this node or
-  // was closed.
+  // The rendezvous cannot be reached or served, did not complete in time, refused this node or was
+  // closed.
   kExitRendezvousFailed = 3,
   // This machine lacks what the command needs: a log directory that cannot be created, a port that
   // is taken.

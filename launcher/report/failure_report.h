@@ -1,4 +1,4 @@
-// What the rendezvous hears of a worker that failed: what its group saw of it, and what that means
+// What the rendezvous is told about a worker that failed: what its group saw, and what that means
 // for the job.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace muster::launcher {
 
-// What is known of a worker's progress. As it is, nobody watched it.
+// What is known of a worker's progress. The defaults mean that it was not watched.
 struct ProgressFacts {
-  // Workers say that they make progress, and this one had not yet.
+  // Workers report progress, and this one had not done so yet.
   bool no_beat_yet = false;
   // It was killed for its silence, and the user wants no restart then.
   bool ends_job = false;
 };
 
-// The report on a worker of `node`, but for its error file's content. It is final, so that no
+// The report on a worker of `node`, without the content of its error file. It is final, so that no
 // restart follows, when `progress` says so or when the worker exited with one of
-// `final_exit_codes`; a signal is none of them.
+// `final_exit_codes`; a signal does not count as one.
 rendezvous::WorkerFailure ReportOf(const worker::FailureRecord& record,
                                    const rendezvous::NodeInfo& node, const ProgressFacts& progress,
                                    const std::vector<ExitCodeRange>& final_exit_codes);

@@ -13,8 +13,8 @@
 namespace muster::launcher {
 
 // Writes to the console's stderr, so that a line of ours never splits a worker's and a slow
-// terminal never holds up the loop. May be used from any thread: lines of others (gRPC's) go by way
-// of the loop. `io` and `console` must outlive it.
+// terminal never holds up the loop. May be used from any thread: lines from other threads (gRPC's)
+// are passed through the loop. `io` and `console` must outlive it.
 class LogSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   // Made on the loop's thread.

@@ -1,4 +1,4 @@
-// What the user is told at the end of a run. Pure: text and a number out of values.
+// What the user is told at the end of a run. Pure: values in, text and a number out.
 #pragma once
 
 #include <chrono>
@@ -16,27 +16,28 @@ struct ReportContext {
   std::string program;
   // NodeInfo::node_id of this node.
   std::string node_id;
-  // The moment of the report, for failures that do not bring their own, and how to show it.
+  // The time of the report, for failures without a time of their own, and the time zone to show it
+  // in.
   absl::Time now;
   absl::TimeZone zone;
   // Since the start of the agent.
   std::chrono::milliseconds elapsed{0};
-  // Workers of this node that failed by themselves, too, after the first.
+  // Workers of this node that also failed by themselves, after the first.
   std::vector<rendezvous::WorkerFailure> others;
-  // What RestartTimeline::Lines() says.
+  // The result of RestartTimeline::Lines().
   std::vector<std::string> restarts;
-  // Also tell of a success without restarts (--log-level info).
+  // Also report a success without restarts (--log-level info).
   bool verbose = false;
 };
 
 // The text for stderr, whole lines; empty when there is nothing to say. A worker's failure is a
-// block with torchrun's field names, so that what reads those reads ours; the rest is one line. The
-// restarts follow it, indented, as what had happened by then.
-// What workers wrote appears without control characters: it must not command the reader's terminal.
+// block with torchrun's field names, so that programs that read torchrun's can read ours; any other
+// result is one line. The restarts follow it, indented, as part of what happened. What workers
+// wrote is shown without control characters: it must not control the reader's terminal.
 std::string FormatReport(const RunResult& result, const ReportContext& context);
 
-// One of exit_code.h; with kWorker a failed worker's own, 128+n for signal n; 128+n when signal n
-// interrupted the run.
+// One of exit_code.h; with kWorker a failed worker's own code, or 128+n for signal n; 128+n also
+// when signal n interrupted the run.
 int ExitCodeFor(const RunResult& result, ExitCodePolicy policy);
 
 }  // namespace muster::launcher

@@ -11,8 +11,8 @@
 
 namespace muster::launcher {
 
-// A restart begins when the agent learns that a round is over, by a failure here or by being told,
-// and is done when the next round's workers run:
+// A restart begins when the agent learns that a round is over, from a failure here or by being
+// told, and is done when the next round's workers run:
 //
 //   detected -> told -> stopped -> rejoined -> started -> first beat
 //
@@ -42,7 +42,7 @@ class RestartTimeline {
     std::optional<Time> first_beat;
   };
 
-  // The restart that is under way.
+  // The restart in progress.
   std::optional<Restart> current_;
   std::vector<Restart> done_;
 };

@@ -13,7 +13,7 @@ struct RendezvousFailed {
   absl::Status status;
 };
 
-// This node cannot start its workers: their log directory, their port.
+// This node cannot start its workers: something is wrong with their log directory or port.
 struct NodeFailed {
   absl::Status status;
 };
