@@ -29,7 +29,7 @@ struct AgentAttendance {
   // What it was promised (Welcome). A lease of zero never ends.
   Duration keep_alive{};
   Duration lease{};
-  // When it is lost unless something is heard of it; nothing: never.
+  // When it is lost unless something is heard from it; nullopt: never.
   std::optional<TimePoint> lease_ends{};
   // When its workers are dead, whatever became of it.
   TimePoint gone_by{};
@@ -41,8 +41,8 @@ struct AgentAttendance {
 // How often an agent with these settings must be heard.
 Duration KeepAliveFor(const JobSettings& settings);
 
-// Part of a Coordinator, which owns it. It keeps the indices true; what follows from an end, the
-// Coordinator decides. References are valid until the attendance is removed. Not thread-safe.
+// Part of a Coordinator, which owns it. It keeps the indices consistent; the Coordinator decides
+// what follows from an end. References are valid until the attendance is removed. Not thread-safe.
 class Attendances {
  public:
   // An agent whose connection broke has `reattach_grace` to come back over another, but no more
@@ -60,18 +60,19 @@ class Attendances {
   // The one with this number, which must attend.
   const AgentAttendance& at(AttendeeId id) const { return attendances_.at(id); }
 
-  // It comes over this connection, the number of which is `connection`, and no longer over another.
+  // It now comes over this connection, number `connection` of its session, and no longer over
+  // another.
   void Connect(AgentAttendance& attendance, AgentId agent, std::uint64_t connection);
   // Its connection is gone; `why` is the cause, "its connection ended". It is lost when its grace
-  // is over, or its lease where that ends first.
+  // is over, or its lease if that ends first.
   void Disconnect(AgentAttendance& attendance, const std::string& why, TimePoint now);
 
-  // Something was heard of it: its lease begins anew.
+  // Something was heard from it: its lease starts afresh.
   void RenewLease(AgentAttendance& attendance, TimePoint now);
-  // This process stood still and was deaf: all leases begin anew, or, where an agent is out of
-  // touch and nothing can have been heard but its coming back, its grace.
+  // This process stood still and was deaf: all leases start afresh. For an agent that is out of
+  // touch, from which nothing but its coming back could have been heard, its grace does.
   void BearHalt(TimePoint now);
-  // The one whose lease ends first, by `now` at the latest; null: there is none.
+  // The one whose lease ended first, if any has ended by `now`; null: none has.
   AgentAttendance* FirstLost(TimePoint now);
   std::optional<TimePoint> NextLeaseEnd() const;
 

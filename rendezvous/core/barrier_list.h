@@ -1,7 +1,7 @@
-// Those who wait at a barrier: until the number that a key counts has reached the size they named.
+// Those who wait at a barrier, until a key's count has reached the size they named.
 //
-// The count itself is a value of the KeyValueStore, so anybody may read or change it; this list
-// only knows who is parked at which key, and for how many.
+// The count itself is a value in the KeyValueStore, so anybody may read or change it; this list
+// only knows who is parked at which key, and for what size.
 #pragma once
 
 #include <cstddef>
@@ -22,17 +22,17 @@ namespace muster::rendezvous {
 // Part of a KeyValueStore, which owns it, numbers the waits and tells it of every count.
 class BarrierList {
  public:
-  // Parks a wait with a number of its own until `key` counts `world_size`.
+  // Parks a wait, which has a number of its own, until the count of `key` is `world_size`.
   void Add(WaiterId waiter, std::string_view key, std::int64_t world_size);
 
-  // Ends a wait without completing it. False when it does not pend (any more).
+  // Ends a wait without completing it. False if it is not pending (any more).
   bool Cancel(WaiterId waiter);
 
   // Whether anybody waits at `key`.
   bool Contains(std::string_view key) const { return barriers_.contains(key); }
 
-  // `key` counts `count` now: completes the waits that were for no more than that, those for the
-  // smallest size first, then in order of arrival. Adds them to `ended`.
+  // The count of `key` is now `count`: completes the waits for that size or less, the smallest size
+  // first, then in order of arrival. Adds them to `ended`.
   void Counted(std::string_view key, std::int64_t count, std::vector<CompletedWait>& ended);
 
   // Completes every wait at `key`, in the same order.
@@ -43,12 +43,13 @@ class BarrierList {
   // Number of pending waits.
   std::size_t size() const { return places_.size(); }
 
-  // What the pending waits hold: for each its key's bytes and kBytesPerWait.
+  // The memory of the pending waits: for each its key's bytes and kBytesPerWait.
   std::size_t bytes() const { return bytes_; }
   static constexpr std::size_t kBytesPerWait = 64;
 
  private:
-  // By size, so that an arrival that releases nobody costs nothing for those who are parked.
+  // By size, so that the cost of an arrival that releases nobody does not depend on how many are
+  // parked.
   using Parked = absl::btree_set<std::pair<std::int64_t, WaiterId>>;
 
   struct Place {

@@ -8,13 +8,13 @@
 
 namespace muster::rendezvous {
 
-// What a daemon has to tell waits here, in order, for the commits of a journal. One commit at a
-// time makes everything durable that had changed when it began (group commit).
+// Whatever a daemon has to tell waits here, in order, for the commits of a journal. One commit at a
+// time makes durable everything that had changed when it began (group commit).
 //
 //   Change() Put(a)   Begin() Change() Put(b)   Committed()      Begin()   Committed()
 //                                               Take() -> a                Take() -> b
 //
-// Without Change() everything may be told at once: so it is where there is no journal. Pure; not
+// Without Change(), as where there is no journal, everything may be told at once. Pure; not
 // thread-safe.
 template <typename T>
 class CommitGate {
@@ -32,10 +32,10 @@ class CommitGate {
   void Begin() { committing_ = changes_; }
   // It is durable.
   void Committed() { durable_ = *std::exchange(committing_, std::nullopt); }
-  // It has not been made; what it was to hold is still to be committed.
+  // The commit failed; what it was to hold is still to be committed.
   void Failed() { committing_.reset(); }
 
-  // The next that may be told, if there is one.
+  // The next item that may be told, if there is one.
   std::optional<T> Take() {
     if (waiting_.empty() || waiting_.front().first > durable_) return std::nullopt;
     std::optional<T> item = std::move(waiting_.front().second);

@@ -1,5 +1,5 @@
 // The daemon's decisions about all its jobs: who attends, whose lease has run out, and which job an
-// event belongs to. What happens inside a job, Job decides.
+// event belongs to. Job decides what happens inside a job.
 #pragma once
 
 #include <optional>
@@ -21,26 +21,27 @@
 
 namespace muster::rendezvous {
 
-// Events go in by the calls below, each with the time; directives for agents and transitions for
-// the log come out of TakeOutbox(), which the caller empties after every call. Same calls, same
-// outcome: there is no clock, socket, thread or random number in here. Not thread-safe.
+// Events go in through the calls below, each with the time; directives for agents and transitions
+// for the log come out of TakeOutbox(), which the caller empties after every call. The same calls
+// have the same outcome: there is no clock, socket, thread or random number in here. Not
+// thread-safe.
 //
 // An agent attends from its first accepted JoinRequest until its Goodbye or the end of its lease,
-// or until it is told Refused or Evicted. Events of an agent that does not attend change nothing,
-// so that a message that crosses one of these ends on its way does no harm.
+// or until it is told Refused or Evicted. Events from an agent that does not attend change nothing,
+// so a message that was still on its way at such an end does no harm.
 //
 // An attendance outlives its connection: when that breaks (Disconnected) the agent has
 // `reattach_grace` to come back over another one (Resume), and is then told again what it has to
-// do. It outlives the daemon, too, where the state is kept: Record() and Restore().
+// do. It also outlives the daemon, if the state is kept: Record() and Restore().
 class Coordinator {
  public:
   struct Options {
     int max_jobs = 1024;
     int max_nodes_per_job = 100'000;
-    // How many of the jobs that have ended are remembered, for those who come back.
+    // How many ended jobs are remembered, for nodes that come back.
     std::size_t max_ended_jobs = 1024;
-    // Jobs without a name of their own (kUnnamedJob) are refused: two people's would be one. For a
-    // daemon that is not the job's own.
+    // Jobs without a name of their own (kUnnamedJob) are refused, as those of two users would
+    // become one. For a daemon that serves more than one job.
     bool names_required = false;
     // The incarnation of the first job; each further one has the next. Must not have been used by
     // an earlier life of this daemon.
@@ -60,18 +61,18 @@ class Coordinator {
   explicit Coordinator(const Options& options)
       : options_(options), jobs_(options.first_incarnation, options.max_ended_jobs, &from_jobs_) {}
 
-  // The agent says something over its connection `agent`. What each event brings about is told
-  // where it is defined (event.h) and, for what is about its job, in Job.
+  // The agent says something over its connection `agent`. The effect of each event is described
+  // where it is defined (event.h) and, as far as it concerns the job, in Job.
   void Hear(AgentId agent, const Event& event, TimePoint now);
   // The agent's connection is gone without a goodbye; `why` is the cause, "its connection ended".
   // It is lost unless it comes back in time; at once if it has no session.
   void Disconnected(AgentId agent, const std::string& why, TimePoint now);
-  // The agent of this session has died, and nothing of its workers runs any more: its guard says
-  // so. It is lost at once, and nobody waits for the end of its lease. Nothing happens if no such
-  // session attends.
+  // The agent of this session has died, and nothing of its workers is running any more: its guard
+  // says so. It is lost at once, and nobody waits for the end of its lease. Nothing happens if no
+  // such session attends.
   void AgentDied(const SessionToken& session, TimePoint now);
 
-  // From now on agents that do not attend are refused; jobs go on. For a daemon that is to end.
+  // From now on agents that do not attend are refused; jobs continue. For a daemon that is to end.
   void Drain(const std::string& why);
   // Ends every job that has no verdict with kClosed.
   void Close(const std::string& why, TimePoint now);
@@ -80,14 +81,14 @@ class Coordinator {
   int agent_count() const { return static_cast<int>(attendances_.size()); }
   int job_count() const { return static_cast<int>(jobs_.size()); }
 
-  // Lets time pass. To be called at NextDeadline(); a call that comes late is taken for a halt of
-  // this process, in which it was deaf: every lease starts anew.
+  // Lets time pass. To be called at NextDeadline(). A late call is taken to mean that this process
+  // stood still and was deaf: every lease starts afresh.
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
 
   Outbox TakeOutbox() { return std::exchange(outbox_, {}); }
 
-  // The state of one job (nothing: there is no such job), or of all in order of run id.
+  // The state of one job (nullopt: there is no such job), or of all in order of run id.
   std::optional<JobSnapshot> Describe(std::string_view run_id, TimePoint now) const;
   std::vector<JobSnapshot> List(TimePoint now) const { return jobs_.Describe(now); }
 
@@ -95,11 +96,11 @@ class Coordinator {
   // agent has left.
   KeyValueStore* FindStore(std::string_view run_id);
 
-  // What a journal is to keep, also of a job that has ended. Each call changes, beside forgetting
-  // jobs, only those that are among its Outbox' changed_jobs. Nothing: there is no such job.
+  // What a journal is to keep, even of a job that has ended. Apart from forgetting jobs, each call
+  // changes only the records of those in its Outbox's changed_jobs. nullopt: there is no such job.
   std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;
-  // Goes on with a job that was recorded by an earlier life of this daemon. Its agents have their
-  // lease and `restart_grace` to come back. Before any other call.
+  // Resumes a job that was recorded by an earlier life of this daemon. Its agents have their lease
+  // and `restart_grace` to come back. Before any other call.
   void Restore(const JobRecord& record, TimePoint now);
 
  private:
@@ -117,27 +118,27 @@ class Coordinator {
   std::string Objection(const AgentAttendance* attendance, const JoinRequest& request) const;
   // The life of the job in which the node ran workers is over.
   bool RanInAnEndedLife(const JoinRequest& request) const;
-  // Tells it how that one ended.
+  // Tells the node how that life ended.
   void TellEnd(AgentId agent, const JoinRequest& request);
-  // A job that nobody attends is over when its name is asked for with other settings, by somebody
-  // who has no other objection to bear.
+  // A job that nobody attends is over when its name is asked for with other settings, in a request
+  // to which there is no other objection.
   static bool GivesWay(const Job& job, const JoinRequest& request);
-  // Who has the exact rank that the node asks for; nothing: nobody has.
+  // Who has the exact rank that the node asks for; nullopt: nobody.
   std::optional<AttendeeId> HolderOfRank(const JoinRequest& request) const;
-  // Whether the one that has the rank is there is not known before it is heard of again, or lost:
-  // until then the newcomer waits. It is refused at once where the holder cannot be lost.
+  // Whether the rank's holder is still there is not known before it is heard from again, or lost;
+  // until then the newcomer waits. It is refused at once if the holder cannot be lost.
   void ContestRank(AgentId agent, const JoinRequest& request, AttendeeId holder);
   void RefuseRank(AgentId agent, const JoinRequest& request, AttendeeId holder);
-  // Goes on with newcomers whose holder is gone, or is known to live.
+  // Handles newcomers whose holder is gone, or is known to be alive.
   void SettleContests(TimePoint now);
-  // A node that must not take part says so.
+  // For a node that says it must not take part.
   void TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimePoint now);
   AgentAttendance& Open(AgentId agent, const JoinRequest& request, TimePoint now);
-  // Null: the agent does not attend.
+  // Null if the agent does not attend.
   AgentAttendance* Find(AgentId agent);
   // The attendance, its lease renewed; null for an agent that does not attend.
   AgentAttendance* FindAndRenew(AgentId agent, TimePoint now);
-  // Takes the agent out of its job, and forgets the job if nobody is left who may go on with it.
+  // Takes the agent out of its job, and forgets the job if nobody is left who may continue it.
   void Remove(AgentAttendance& attendance, const std::string& why, TimePoint now,
               TimePoint gone_by = TimePoint::min());
   void EndLeases(TimePoint now);

@@ -1,4 +1,5 @@
-// All that a daemon decides: its jobs, the calls of their stores, and when each thing may be told.
+// Everything a daemon decides: its jobs, the calls of their stores, and when each thing may be
+// told.
 #pragma once
 
 #include <optional>
@@ -17,19 +18,19 @@
 
 namespace muster::rendezvous {
 
-// What a journal is to hold after a commit, all of it or nothing; values as they are when the
-// commit begins.
+// What a commit writes to a journal, all of it or nothing; values are as they were when the commit
+// began.
 struct Batch {
   struct Job {
     std::string run_id;
-    // Nothing: the job, and every entry of its store, is forgotten. One that has begun anew since
-    // comes a second time, later.
+    // nullopt: the job, and every entry of its store, is forgotten. A job that has begun again
+    // since appears a second time, later.
     std::optional<JobRecord> record;
   };
   struct Entry {
     std::string run_id;
     std::string key;
-    std::optional<std::string> value;  // nothing: the entry is deleted
+    std::optional<std::string> value;  // nullopt: the entry is deleted
   };
 
   // All of `jobs` come before all of `entries`.
@@ -37,11 +38,11 @@ struct Batch {
   std::vector<Entry> entries;
 };
 
-// The Coordinator and what stands around it in every daemon, shipped or simulated. Whoever owns it
-// hands in what happens, each time with `now`, and then
-//  - tells what NextTelling says, until that says nothing;
+// The Coordinator and what surrounds it in every daemon, shipped or simulated. Its owner hands in
+// what happens, each time with `now`, and then
+//  - tells what NextTelling returns, until that returns nothing;
 //  - if NeedsCommit, writes a Batch and says how that went;
-//  - sees to it that Tick comes at NextDeadline.
+//  - calls Tick at NextDeadline.
 // With a journal (Coordinator::Options::durable), nothing is told before what it follows from is on
 // disk. Pure; not thread-safe.
 class DaemonCore {
@@ -49,8 +50,7 @@ class DaemonCore {
   explicit DaemonCore(const Coordinator::Options& options)
       : coordinator_(options), delivery_(options.durable), calls_(coordinator_, delivery_) {}
 
-  // Goes on with a job of the daemon's last life, and with what was in its store. Before any other
-  // call.
+  // Resumes a job of the daemon's last life, with what was in its store. Before any other call.
   void Restore(const JobRecord& job, TimePoint now);
   void RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value);
 
@@ -81,7 +81,7 @@ class DaemonCore {
   void DiskFull() { delivery_.DiskFull(); }
   bool disk_full() const { return delivery_.full(); }
 
-  // Nobody attends, and nothing waits to be told or committed.
+  // No agent attends, and nothing waits to be told or committed.
   bool idle() const { return coordinator_.idle() && delivery_.idle(); }
   std::size_t waiting_calls() const { return calls_.waiting(); }
   const Coordinator& coordinator() const { return coordinator_; }

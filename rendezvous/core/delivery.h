@@ -1,5 +1,5 @@
-// What may be told when it is on disk: the changes that a journal has yet to hold, and what follows
-// from them.
+// What may be told only when it is on disk: the changes that a journal does not hold yet, and what
+// follows from them.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace muster::rendezvous {
 // One call of one client of a job's store, numbered by whoever takes calls; never reused.
 using CallId = std::uint64_t;
 
-// How such a call ended. Its client may have cancelled it meanwhile: then it is for nobody.
+// How such a call ended. If its client has cancelled it meanwhile, it is for nobody.
 struct StoreAnswer {
   CallId call = 0;
   absl::Status status;
@@ -32,17 +32,17 @@ using Telling = std::variant<Outgoing, StoreAnswer>;
 
 // What has changed, by name: what changes ten times between two commits is written once.
 struct Changes {
-  // Jobs that are no more, nor their stores; those of the name that are among the rest have begun
-  // anew.
+  // Jobs that no longer exist, nor do their stores; if the same name is also in `jobs` or `keys`,
+  // another job of that name has begun.
   std::set<std::string> forgotten;
   std::set<std::string> jobs;
   std::map<std::string, std::set<std::string>> keys;  // by run id
 };
 
-// Nothing is told before what it follows from is durable, in the order in which it was put. One
-// commit at a time holds all that had changed when it began. Acknowledgements of keep-alives
-// (Heard) are told at once: a slow disk must not cost anybody its lease. While the disk is full a
-// commit is tried again, with what has changed by then.
+// Nothing is told before what it follows from is durable; everything is told in the order in which
+// it was put. One commit at a time holds all that had changed when it began. Acknowledgements of
+// keep-alives (Heard) are told at once: a slow disk must not cost anybody its lease. While the disk
+// is full, the commit is tried again, with what has changed by then.
 //
 // Without a journal everything may be told at once. Pure; not thread-safe.
 class Delivery {
@@ -50,14 +50,14 @@ class Delivery {
   explicit Delivery(bool journaled) : journaled_(journaled) {}
 
   void JobChanged(const std::string& run_id);
-  // The job is no more, nor is its store. Another of this name may follow.
+  // The job and its store no longer exist. Another job of this name may follow.
   void JobForgotten(const std::string& run_id);
-  // Keys of the job's store have changed; none: nothing has.
+  // These keys of the job's store have changed, if any.
   void StoreChanged(const std::string& run_id, const std::vector<std::string>& keys);
 
   // To be told, after all that was put before it.
   void Put(Telling telling);
-  // The next that may be told, if there is one.
+  // The next item that may be told, if there is one.
   std::optional<Telling> Take();
 
   // There is something to commit, and no commit is under way.
@@ -65,7 +65,7 @@ class Delivery {
   // A commit of what has changed by now is under way: Committed or DiskFull follows.
   const Changes& BeginCommit();
   void Committed();
-  // Nothing of it was written; what it was to hold is still to be committed.
+  // Nothing was written; what the commit was to hold is still to be committed.
   void DiskFull();
 
   // What has changed since the last commit began.
@@ -81,7 +81,7 @@ class Delivery {
  private:
   const bool journaled_;
   CommitGate<Telling> gate_;
-  std::deque<Telling> prompt_;  // waits for nothing
+  std::deque<Telling> prompt_;  // does not wait for a commit
   std::size_t untold_ = 0;
   Changes changed_;
   Changes committing_;  // to be committed again if the disk is full

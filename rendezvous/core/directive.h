@@ -1,4 +1,4 @@
-// What the Coordinator tells agents and whoever watches: the values that leave the core.
+// What the Coordinator tells agents and observers: the values that leave the core.
 #pragma once
 
 #include <set>
@@ -10,8 +10,8 @@
 
 namespace muster::rendezvous {
 
-// Answers the first Join, and an agent's coming back: it attends the job. `keep_alive` is how often
-// it must be heard at least, `lease` how long silence is borne; both zero for an agent that has no
+// Answers the first Join and each Resume: the agent attends the job. `keep_alive` is how often it
+// must at least be heard, `lease` how long it may be silent; both are zero for an agent without a
 // lease.
 struct Welcome {
   Duration keep_alive{};
@@ -19,8 +19,8 @@ struct Welcome {
   Incarnation incarnation = 0;
   // The daemon remembers the job when it is killed and started again.
   bool durable = false;
-  // By it the agent knows who answers for a daemon that is dead (wire/knock.h); empty: nobody does.
-  // Filled in by the front that sends this, as the core has no secrets.
+  // By this secret the agent recognizes who answers for a dead daemon (wire/knock.h); empty: nobody
+  // does. Filled in by the front that sends this, as the core has no secrets.
   std::string knock_secret;
 };
 
@@ -52,18 +52,18 @@ struct Fenced {
   Incarnation incarnation = 0;
 };
 
-// Something that changes nothing for this node but that its user should know.
+// Something that changes nothing for this node, but that its user should know.
 struct Notice {
   std::string sentence;
 };
 
-// The agent does not, or no longer, attend: nothing it sends from now on is heard.
+// The agent does not attend, or no longer does: nothing it sends from now on is heard.
 struct Refused {
   std::string sentence;
 };
 
-// The agent no longer attends, as it was not heard of for its lease: its place is given away. It
-// may join anew, as another, once its workers are gone.
+// The agent no longer attends, as nothing was heard from it for its lease: its place is given away.
+// It may join again, as a new attendee, once its workers are gone.
 struct Evicted {
   std::string sentence;
 };
@@ -90,9 +90,9 @@ struct Transition {
 struct Outbox {
   std::vector<Outgoing> directives;
   std::vector<Transition> transitions;
-  // Run ids of jobs of which something has changed that must be remembered (JobRecord).
+  // Run ids of jobs in which something has changed that must be remembered (JobRecord).
   std::set<std::string> changed_jobs;
-  // Run ids of jobs that are no more, and with them their stores.
+  // Run ids of jobs that no longer exist, nor do their stores.
   std::vector<std::string> forgotten_jobs;
 
   bool empty() const {

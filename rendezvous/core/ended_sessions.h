@@ -1,4 +1,4 @@
-// Sessions that have ended, for as long as something may arrive that was said in them.
+// Sessions that have ended, for as long as something said in them may still arrive.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@
 
 namespace muster::rendezvous {
 
-// An agent that heard no answer comes back over another connection and joins again by the same
-// session. What it had sent over the connection before may arrive later still, when the attendance
-// that it began has come and gone: it must not be taken for the beginning of another. A late Join
-// would put an agent into its job that has been told that it has no place there, and that is turned
-// away when it joins anew, because its node is there already.
+// An agent that heard no answer comes back over another connection and joins again with the same
+// session. What it sent over the earlier connection may arrive even later, when the attendance that
+// it began has come and gone. It must not be taken for the beginning of another: a late Join would
+// put an agent into its job although it has been told that it has no place there. When it then
+// rejoined, it would be turned away, because its node is there already.
 //
 // Not thread-safe.
 class EndedSessions {
  public:
-  // The attendance that has ended at `now` was heard over `agent` (0: its connection had ended),
-  // the one of the session's connections with this number, and over none with a greater one.
+  // The attendance that ended at `now` was last heard over `agent` (0: its connection had ended),
+  // the session's connection with this number, and over none with a greater one.
   void Add(const SessionToken& session, AgentId agent, std::uint64_t connection, TimePoint now);
 
   // A Join of this session, over this connection, was said before the session's end.

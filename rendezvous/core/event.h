@@ -10,8 +10,8 @@
 namespace muster::rendezvous {
 
 // An agent comes back over a new connection, after the old one broke or the daemon was restarted.
-// Answered with Welcome and what it has to do now; with Evicted when no such session attends, and
-// it may Join as another; with Refused over the older of two connections.
+// Answered with Welcome and what it has to do now; with Evicted when no such session attends, after
+// which it may Join as another; or with Refused over the older of two connections.
 struct Resume {
   SessionToken session;
   // Which of the session's connections this is: a later one has a greater number.
@@ -20,11 +20,11 @@ struct Resume {
   bool operator==(const Resume&) const = default;
 };
 
-// A sign of life, answered with Heard. Every other event is one, too.
+// A sign of life, answered with Heard. Every other event is a sign of life, too.
 struct KeepAlive {
   std::int64_t number = 0;
-  // The last that the agent has heard an answer to; 0: none. It was alive after that answer was
-  // sent, however late this arrives.
+  // The last keep-alive to which the agent has heard an answer; 0: none. However late this one
+  // arrives, the agent was alive after that answer was sent.
   std::int64_t heard = 0;
 
   bool operator==(const KeepAlive&) const = default;
@@ -52,7 +52,7 @@ struct Leaving {
   bool operator==(const Leaving&) const = default;
 };
 
-// The agent leaves; its workers are gone. An empty reason needs no telling. The last event.
+// The agent leaves; its workers are gone. An empty reason need not be reported. The last event.
 struct Goodbye {
   std::string reason;
 

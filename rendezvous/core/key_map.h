@@ -1,4 +1,4 @@
-// A hash map from keys, which are bytes, that is searched by std::string_view without a copy. Its
+// A hash map whose keys are bytes and which is searched by std::string_view without a copy. Its
 // order is arbitrary and differs between runs: nothing the core decides may depend on it.
 #pragma once
 

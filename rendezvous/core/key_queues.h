@@ -1,7 +1,7 @@
 // First-in-first-out queues of values, one for each key that somebody pushes to.
 //
-// A queue is there while something is in it, and forgotten with the last value that is taken out.
-// It has nothing to do with the value that its key may have in the KeyValueStore.
+// A queue exists while something is in it, and is forgotten when the last value is taken out. It is
+// independent of the value that its key may have in the KeyValueStore.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class KeyQueues {
  public:
   void Push(std::string_view key, std::string_view value);
 
-  // Takes out the oldest value; nothing when the queue is empty.
+  // Takes out the oldest value; nullopt when the queue is empty.
   std::optional<std::string> Pop(std::string_view key);
 
   // How many values are in the queue; 0 for one that was never pushed to.
@@ -28,8 +28,8 @@ class KeyQueues {
   // Number of queues that are not empty.
   std::size_t size() const { return queues_.size(); }
 
-  // What the queues hold: each key's bytes once, and each value's with kBytesPerValue, since even
-  // empty values take memory.
+  // The memory of the queues: each key's bytes once, and each value's bytes plus kBytesPerValue,
+  // since even empty values take memory.
   std::size_t bytes() const { return bytes_; }
   static constexpr std::size_t kBytesPerValue = 32;
 

@@ -45,12 +45,12 @@ struct KeyValueLimits {
   std::size_t keys = 100'000;
   // Keys, values and queues together (KeyQueues::bytes).
   std::size_t total_bytes = 64 << 20;
-  // Pending waits, and what they hold together (WaitList::bytes, BarrierList::bytes).
+  // Pending waits, and their memory together (WaitList::bytes, BarrierList::bytes).
   std::size_t waits = 100'000;
   std::size_t wait_bytes = 64 << 20;
 };
 
-// A key as messages show it: in single quotes, escaped and cut, since it may hold any bytes.
+// A key as messages show it: in single quotes, escaped and shortened, since it may hold any bytes.
 std::string ShownKey(std::string_view key);
 
 class KeyValueStore {
@@ -66,9 +66,9 @@ class KeyValueStore {
   absl::Status Set(std::string_view key, std::string_view value);
 
   // Adds to the number whose decimal text is the value and returns the sum. A missing key counts as
-  // 0 and is created, also by a delta of 0. Text is read as c10d reads it (std::stoll: leading
+  // 0 and is created, even by a delta of 0. Text is read as c10d reads it (std::stoll: leading
   // blanks, a sign, then digits up to the first other byte), and a sum that does not fit in 64 bits
-  // wraps around, as with every c10d server. FailedPrecondition when the text is no number;
+  // wraps around, as with every c10d server. FailedPrecondition when the text is not a number;
   // OutOfRange when the number does not fit.
   absl::StatusOr<std::int64_t> Add(std::string_view key, std::int64_t delta);
 
@@ -86,10 +86,11 @@ class KeyValueStore {
   // Extends the value; a missing key counts as empty and is created.
   absl::Status Append(std::string_view key, std::string_view suffix);
 
-  // Whether there was such a value to remove; a queue stays. Wakes nobody, and un-wakes nobody.
+  // Whether there was such a value to remove; a queue remains. Wakes nobody, and does not undo a
+  // wake-up.
   bool Delete(std::string_view key);
 
-  // Whether all the keys exist or have a queue; true for none.
+  // Whether all the keys exist or have a queue; true for an empty list.
   bool Check(std::span<const std::string_view> keys) const;
 
   // Queues do not count.
@@ -104,12 +105,12 @@ class KeyValueStore {
   // As Get, for each key in order.
   std::vector<const std::string*> MultiGet(std::span<const std::string_view> keys) const;
 
-  // Sets in order (the later of two entries with one key stays), all of them or none.
+  // Sets in order (the later of two entries with the same key wins), all of them or none.
   using Entry = std::pair<std::string_view, std::string_view>;
   absl::Status MultiSet(std::span<const Entry> entries);
 
-  // Adds a value at the end of the key's queue. One wait at most is woken by it (see WaitList): the
-  // hint that there is something to pop. Whoever else pops first gets it.
+  // Adds a value at the end of the key's queue. It wakes one wait at most (see WaitList), as a hint
+  // that there is something to pop. Whoever pops first gets it.
   absl::Status Push(std::string_view key, std::string_view value);
 
   struct PopOutcome {
@@ -121,23 +122,23 @@ class KeyValueStore {
 
   std::size_t QueueLength(std::string_view key) const { return queues_.Length(key); }
 
-  // Counts one arrival at the key, as Add of 1, and waits until `world_size` have been counted.
-  // Returns nothing when that is so now; then all others who wait at this barrier are woken,
-  // together. Else the number of the wait that now pends; it is also woken when another call brings
-  // the number to `world_size`. A cancelled wait stays counted, and a barrier that was reached
-  // stays open: both as c10d does. Errors as Add and Wait, and then nothing has been counted.
+  // Counts one arrival at the key, like Add of 1, and waits until `world_size` have been counted.
+  // Returns nullopt if they have been now; then all others who wait at this barrier are woken
+  // together. Otherwise returns the number of the wait that is now pending; it is also woken when
+  // another call brings the count to `world_size`. A cancelled wait remains counted, and a barrier
+  // once reached remains open, both as in c10d. Errors as for Add and Wait, and then nothing has
+  // been counted.
   absl::StatusOr<std::optional<WaiterId>> Barrier(std::string_view key, std::int64_t world_size);
 
-  // Waits until each key has existed at some time from now on (see WaitList), which a key with a
-  // queue does. Returns nothing when
-  // all exist already, else the number of the wait that now pends. Without a deadline it pends
-  // until it is woken or cancelled. A deadline that has passed already is met by the next Tick.
-  // ResourceExhausted when the pending waits would be too many, would hold too much, or when a key
-  // is too long ever to exist.
+  // Waits until each key has existed at some time from now on (see WaitList); a key with a queue
+  // exists. Returns nullopt when all exist already, else the number of the wait that is now
+  // pending. Without a deadline it is pending until it is woken or cancelled. A deadline that has
+  // already passed takes effect at the next Tick. ResourceExhausted when there would be too many
+  // pending waits or they would take too much memory, or when a key is too long ever to exist.
   absl::StatusOr<std::optional<WaiterId>> Wait(std::span<const std::string_view> keys,
                                                std::optional<TimePoint> deadline);
 
-  // Forgets a wait. False when it does not pend; one that is in the outbox already stays there.
+  // Forgets a wait. False if it is not pending; one that is already in the outbox remains there.
   bool CancelWait(WaiterId waiter) { return waits_.Cancel(waiter) || barriers_.Cancel(waiter); }
 
   // Times out the waits whose deadline is at or before `now`. To be called at NextDeadline() or
@@ -148,7 +149,7 @@ class KeyValueStore {
   // Empties the outbox: the waits that ended since the last call, in the order in which they did.
   std::vector<CompletedWait> TakeCompleted() { return std::exchange(completed_, {}); }
 
-  // From now on remembers which values are written or deleted, for a journal.
+  // From now on tracks which values are written or deleted, for a journal.
   void TrackChanges() { tracks_ = true; }
   // The keys whose values have changed since the last call, each once. Queues and waits are not
   // tracked.
@@ -160,7 +161,7 @@ class KeyValueStore {
   std::string* Find(std::string_view key);
   bool Exists(std::string_view key) const { return values_.contains(key) || queues_.Length(key); }
 
-  // What a write of this entry would break by itself, and with all the others.
+  // Which limit a write of this entry would break, by itself and together with all the others.
   absl::Status CheckSizes(absl::string_view attempt, std::string_view key,
                           std::size_t value_bytes) const;
   absl::Status CheckTotals(absl::string_view attempt, std::string_view key, std::size_t keys,
@@ -169,10 +170,10 @@ class KeyValueStore {
   absl::Status CheckWrite(absl::string_view attempt, std::string_view key,
                           const std::string* old_value, std::size_t value_bytes) const;
   absl::Status CheckWaits(std::string_view key, std::size_t bytes) const;
-  // Writes without asking for limits, and wakes.
+  // Writes without checking limits, and wakes waiters.
   void Write(std::string_view key, std::string* old_value, std::string_view value);
   void Track(std::string_view key);
-  // Lets those at a barrier go whose number has been reached by a write.
+  // Releases those at a barrier whose size a write has reached.
   void Count(std::string_view key, std::string_view value);
 
   const KeyValueLimits limits_;

@@ -1,6 +1,6 @@
 // The names that users give to jobs and nodes. They become parts of file names, log lines and
-// metric labels, so one narrow form is checked wherever one enters, at the daemon and at the agent
-// alike.
+// metric labels, so only one narrow form is accepted wherever a name enters, both at the daemon and
+// at the agent.
 #pragma once
 
 #include <string_view>
@@ -15,7 +15,7 @@ inline constexpr std::size_t kMaxNameLength = 64;
 // letter or a digit, without two dots in a row. InvalidArgument otherwise, with one sentence that
 // begins with `what`:
 //   run id "../pwn" must start with a letter or a digit
-// The sentence shows the name escaped and cut, so it may be logged as it is.
+// The sentence shows the name escaped and shortened, so it may be logged as it is.
 absl::Status CheckName(std::string_view what, std::string_view name);
 
 }  // namespace muster::rendezvous

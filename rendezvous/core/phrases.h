@@ -1,4 +1,4 @@
-// What is said of nodes and their failures, in the same words on status page, log and terminal.
+// What is said about nodes and their failures, in the same words on status page, log and terminal.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace muster::rendezvous {
 
 // When nodes said which rank they want: " (missing: node ranks 1, 3)" for those of 0..max_nodes-1
-// that nobody asked for. Empty when no node said so, or when none is missing.
+// that none asked for. Empty when no node asked for a rank, or when none is missing.
 std::string MissingHints(const std::vector<NodeInfo>& joined, int max_nodes);
 
 // "rank 3 on host b exited with code 3".

@@ -1,5 +1,5 @@
-// Newcomers that ask for a rank which another node has, and wait until it is known whether that one
-// is still there.
+// Newcomers that ask for a rank which another node has, and wait until it is known whether that
+// node is still there.
 #pragma once
 
 #include <cstdint>
@@ -13,40 +13,41 @@
 
 namespace muster::rendezvous {
 
-// Part of a Coordinator, which owns it and acts on what is decided. A contest of exact ranks
-// (JobSettings::exact_ranks) is open until the newcomer withdraws, until the rank is not the
-// holder's any more, or until a sign of life of the holder has come in. Not thread-safe.
+// Part of a Coordinator, which owns it and acts on the outcome. A contest for an exact rank
+// (JobSettings::exact_ranks) is open until the newcomer withdraws, until the holder no longer has
+// the rank, or until the holder has given a sign of life. Not thread-safe.
 class RankContests {
  public:
-  // One that is over.
+  // A contest that is over.
   struct Decided {
     AgentId newcomer = 0;
     JoinRequest request;
-    // Who keeps the rank; nothing: the one that had it is gone, and the newcomer may ask again.
+    // Who keeps the rank; nullopt: its holder is gone, and the newcomer may ask again.
     std::optional<AttendeeId> holder;
   };
 
-  // Who has the rank that a request asks for; nothing: nobody has.
+  // Who has the rank that a request asks for; nullopt: nobody.
   using HolderOf = absl::FunctionRef<std::optional<AttendeeId>(const JoinRequest&)>;
 
-  // `newcomer` waits for word of `holder`.
+  // `newcomer` waits for word from `holder`.
   void Open(AgentId newcomer, const JoinRequest& request, AttendeeId holder);
-  // It waits no longer, if it did.
+  // It no longer waits, if it did.
   void Withdraw(AgentId newcomer) { contests_.erase(newcomer); }
 
-  // `holder` was heard. A beat may have been long on its way, and its sender be dead: only one that
-  // was sent after the answer to an earlier one, heard in the contest, shows that a holder lives.
+  // `holder` was heard. A beat may have been on its way for long, and its sender may be dead. Only
+  // a beat sent after the answer to an earlier beat, which was heard during the contest, shows that
+  // a holder is alive.
   void Witness(AttendeeId holder, const KeepAlive& beat);
 
-  // Takes out the first contest that is over, in order of the newcomers' connections, from the one
-  // after `last` on.
+  // Takes out the first contest that is over, in order of the newcomers' connections, beginning
+  // after `last`.
   std::optional<Decided> TakeDecided(AgentId last, HolderOf holder_of);
 
  private:
   struct Contest {
     JoinRequest request;
     AttendeeId holder = 0;
-    // The first beat of the holder that was answered in the contest.
+    // The first beat of the holder that was answered during the contest.
     std::optional<std::int64_t> answered{};
     bool holder_lives = false;
   };

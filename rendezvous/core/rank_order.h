@@ -30,7 +30,7 @@ struct Placement {
 //  1. a node keeps the rank it had, as long as the round is large enough for it;
 //  2. a node that asked for a rank (rank_hint) gets it, when every newcomer's hint fits into
 //     the round and nobody keeps that rank; otherwise hints say who comes before whom;
-//  3. nodes without a hint come after those with one, neighbours in the topology beside one
+//  3. nodes without a hint come after those with one: neighbours in the topology next to one
 //     another, then in natural order of address ("node2" before "node10"), then of node id.
 // Newcomers, and nodes whose old rank no longer exists, fill the free ranks from the lowest.
 // Previous ranks must be distinct, or -1.

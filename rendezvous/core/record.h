@@ -1,6 +1,6 @@
-// What the daemon must remember of a job to go on with it after it was killed: the values that a
-// journal keeps. Plain data; times are durations from the moment the record was made, as no clock
-// outlives the machine's restart.
+// What the daemon must remember of a job to resume it after being killed: the values that a journal
+// keeps. Plain data; times are durations from the moment the record was made, as no clock outlives
+// the machine's restart.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,10 @@ struct RoundRecord {
   std::vector<NodeInfo> joined;  // in order of arrival
   std::vector<NodeInfo> spares;
   std::vector<Placement> members;  // by group rank
-  // Until it gives up, until the last call is over, and until it may be complete at the earliest;
-  // no longer than zero: that time has come. One that is held when the record is used is held until
-  // a node that was lost has had the time to hear of it (Coordinator::Options::restart_grace).
+  // Time until it gives up, until the last call is over, and until it may be complete at the
+  // earliest; zero or less: that time has come. A round that is held when the record is used is
+  // held until a node that was lost has had time to hear of it
+  // (Coordinator::Options::restart_grace).
   Duration gives_up_in{};
   std::optional<Duration> last_call_in;
   std::optional<Duration> held_for;
@@ -54,8 +55,8 @@ struct AttendeeRecord {
   int group_rank = -1;
   bool leaving = false;
   RoundNumber ran = kNoRound;  // the last round it was to start workers in
-  // By which it comes back, and what it was promised. An attendee without a session cannot, and is
-  // lost when the record is used.
+  // How it comes back, and what it was promised. An attendee without a session cannot come back,
+  // and is lost when the record is used.
   SessionToken session;
   Duration lease{};
   Duration keep_alive{};
@@ -72,8 +73,8 @@ struct RepeatedFailure {
   bool operator==(const RepeatedFailure&) const = default;
 };
 
-// Without attendees it is a job that has ended, whose verdict is kept for those who come back; or,
-// without a verdict, one whose nodes were all lost and may come back.
+// Without attendees it is a job that has ended, whose verdict is kept for nodes that come back; or,
+// if it has no verdict, one whose nodes were all lost and may come back.
 struct JobRecord {
   std::string run_id;
   Incarnation incarnation = 0;
@@ -88,9 +89,9 @@ struct JobRecord {
   std::string over_reason;  // why the round before this one ended
   std::optional<Verdict> verdict;
   std::vector<AttendeeRecord> attendees;
-  // Until the workers of nodes that were lost are dead for certain; zero: they are.
+  // Time until the workers of lost nodes are certainly dead; zero: they are.
   Duration workers_gone_in{};
-  // Node ids of those that were lost since the last round began, may still be there, and come back.
+  // Ids of nodes that were lost since the last round began, and may still exist and come back.
   std::vector<std::string> lost;
 
   bool operator==(const JobRecord&) const = default;

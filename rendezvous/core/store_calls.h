@@ -1,4 +1,4 @@
-// The calls of the stores' clients, from when they come until what they say may be told.
+// The calls of the stores' clients, from their arrival until their answers may be told.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@ namespace muster::rendezvous {
 
 struct StoreCall {
   // What is done with the job's store, at once or when the wait is over. It may write its result
-  // where the caller has room for it; its status is the answer.
+  // where the caller wants it; its status is the answer.
   using Body = std::function<absl::Status(KeyValueStore& store)>;
-  // First all of these keys have to exist; read during the call only.
+  // First all of these keys have to exist. Only read during the call.
   struct Wait {
     std::vector<std::string_view> keys;
     std::optional<TimePoint> deadline;
@@ -54,17 +54,17 @@ class StoreCalls {
 
   // A new call. Its answer, and those of the calls that it wakes, are put into the Delivery.
   void Call(CallId id, const StoreCall& call);
-  // Its client is gone. From the return on nothing that the call has named is touched.
+  // Its client is gone. Once this returns, nothing that the call named is touched.
   void Cancel(CallId id);
 
-  // The job is no more, nor is its store: its calls are answered with Aborted.
+  // The job and its store no longer exist: the job's calls are answered with Aborted.
   void DropStore(const std::string& run_id);
 
-  // Lets the waits time out whose time has come.
+  // Times out the waits whose deadline has come.
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
 
-  // How many wait, over all jobs.
+  // How many calls wait, over all jobs.
   std::size_t waiting() const { return waiting_.size(); }
 
  private:
@@ -76,8 +76,8 @@ class StoreCalls {
 
   // The store, or why there is none for this call.
   absl::StatusOr<KeyValueStore*> Find(const std::string& run_id) const;
-  // Says what has changed, and answers the calls whose wait has ended. Follows each call of a
-  // store.
+  // Reports what has changed, and answers the calls whose wait has ended. To be called after each
+  // call of a store.
   void Settle(const std::string& run_id, KeyValueStore& store);
   void Answer(CallId id, absl::Status status);
 

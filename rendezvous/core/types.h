@@ -12,25 +12,25 @@
 
 namespace muster::rendezvous {
 
-// Time as the daemon's own monotonic clock tells it. The core is handed `now`; it never asks. No
+// Time by the daemon's own monotonic clock. The core is handed `now`; it never asks for it. No
 // other node's clock is ever compared with it.
 using Duration = std::chrono::nanoseconds;
 using TimePoint = std::chrono::time_point<std::chrono::steady_clock, Duration>;
 
-// One connection of one agent, numbered by whoever drives the Coordinator; never reused in a
-// process. An agent that comes back after its connection broke has a new one.
+// One connection of one agent, numbered by whoever drives the Coordinator. Never reused within a
+// process: an agent that comes back after its connection broke has a new one.
 using AgentId = std::uint64_t;
 
 // Rounds of a job are numbered from 0 and never reused.
 using RoundNumber = std::int64_t;
 inline constexpr RoundNumber kNoRound = -1;
 
-// One life of one job, from the first Join to the last goodbye: another job of the same name has
-// another, also at a daemon that was restarted.
+// One life of one job, from the first Join to the last goodbye. Another job of the same name has a
+// different one, even if the daemon was restarted in between.
 using Incarnation = std::uint64_t;
 
-// The fencing token: which round of which life of the job something is about. What names another
-// than the current one is never acted upon.
+// The fencing token: which round of which life of the job something is about. Whatever does not
+// name the current one is never acted upon.
 struct RoundId {
   Incarnation incarnation = 0;
   RoundNumber number = kNoRound;
@@ -38,16 +38,16 @@ struct RoundId {
   bool operator==(const RoundId&) const = default;
 };
 
-// What an agent proves with that it is the one which attends, when it comes back over another
-// connection: 128 random bits of its own choice in hex. Empty: it cannot come back.
+// How an agent that comes back over another connection proves that it is the one that attends: a
+// random name that it chose itself and nobody can guess. Empty: it cannot come back.
 using SessionToken = std::string;
 
 // What one node brings to a job. The agent makes it before each join.
 struct NodeInfo {
-  // Unique for each agent process; [A-Za-z0-9][A-Za-z0-9._-]{0,63}. What ranks stick to across
+  // Unique for each agent process; [A-Za-z0-9][A-Za-z0-9._-]{0,63}. Ranks stay with it across
   // rounds.
   std::string node_id;
-  // The name a person knows the node by. Only shown, never resolved.
+  // The name by which people know the node. Only shown, never resolved.
   std::string host;
   // Where the workers of other nodes reach this one: an IP address, or a name that the user gave.
   std::string address;
@@ -55,7 +55,7 @@ struct NodeInfo {
   std::vector<std::string> addresses;
   // A TCP port that this agent holds for the workers' store, in case it gets group rank 0.
   std::uint16_t master_port = 0;
-  // The agent itself serves that store; else the worker with rank 0 does.
+  // The agent itself serves that store; otherwise the worker with rank 0 does.
   bool serves_store = false;
   // Number of workers this node runs, at least 1.
   int slots = 1;
@@ -72,36 +72,36 @@ struct NodeInfo {
   bool operator==(const NodeInfo&) const = default;
 };
 
-// When a newcomer for whom there is a place gets it.
+// When a newcomer gets a place that is free.
 enum class ScaleUp {
-  kNow,          // at once: the round ends for it
+  kNow,          // at once: the round ends to let it in
   kNextRestart,  // when the round ends for another reason
 };
 
-// How a job is restarted after failures of workers, beside the budget (JobSettings::max_restarts).
+// How a job is restarted after workers fail, apart from the budget (JobSettings::max_restarts).
 struct RestartPolicy {
   // Restarts longer ago than this do not count against the budget; zero: all count.
   Duration window{};
-  // The first restart in a row waits for `delay`, each further one for twice as long, at most
-  // `longest_delay`. A restart is the first in a row when none was in the last ten times
-  // `longest_delay`.
+  // The first restart in a row waits for `delay`, each further one twice as long as the one before,
+  // but at most `longest_delay`. A restart is the first in a row when none was in the last ten
+  // times `longest_delay`.
   Duration delay{};
   Duration longest_delay{};
-  // The job ends when the same rank fails in the same way so many times in a row, each time before
-  // its first beat; 0: never for that reason.
+  // The job ends when the same rank fails in the same way this many times in a row, each time
+  // before its first beat; 0: never for that reason.
   int no_progress_limit = 0;
 
   bool operator==(const RestartPolicy&) const = default;
 };
 
-// When a node that has heard nothing of its rendezvous for so long kills its workers. It counts
-// from an earlier time than the rendezvous does, so by then it is no use to bear its silence any
-// longer.
+// After how long without a word from its rendezvous a node kills its workers. The node counts from
+// an earlier time than the rendezvous does, so the rendezvous need not put up with its silence any
+// longer than that either.
 constexpr Duration SelfFenceAfter(Duration lease) {
   return lease / 6 * 5;
 }
 
-// What a job asks of its rendezvous. The first agent of a job brings it; those after must agree on
+// What a job asks of its rendezvous. The first agent of a job brings it; later ones must agree on
 // the number of nodes.
 struct JobSettings {
   int min_nodes = 1;
@@ -110,12 +110,12 @@ struct JobSettings {
   Duration last_call = std::chrono::seconds(5);
   // How long a round may gather before the job gives up (torchrun's join_timeout).
   Duration join_timeout = std::chrono::seconds(600);
-  // A node that is silent for this long has no workers any more, and its ranks may be given away;
-  // it is given up at SelfFenceAfter. Zero: this agent cannot be silent (it shares the daemon's
-  // process), and no lease runs for it.
+  // A node that is silent for this long has no workers left, and its ranks may be given away; it is
+  // given up at SelfFenceAfter. Zero: this agent cannot fall silent (it shares the daemon's
+  // process), and has no lease.
   Duration lease = std::chrono::seconds(3);
-  // How often an agent lets itself be heard; zero: a third of the lease. Never less often than
-  // twice in a lease.
+  // How often an agent says that it is alive; zero: every third of the lease. At least twice in a
+  // lease in any case.
   Duration keep_alive = Duration::zero();
   // How many worker failures the job survives, over all nodes (--max-restarts).
   int max_restarts = 0;
@@ -133,14 +133,14 @@ struct JoinRequest {
   std::string run_id;
   JobSettings settings;
   NodeInfo node;
-  // By which it may come back; the same in every Join of an attendance.
+  // With it the agent may come back; the same in every Join of an attendance.
   SessionToken session;
-  // Which of the connections of this session it comes over: a later one has a greater number.
+  // Over which of the session's connections this comes: a later one has a greater number.
   std::uint64_t connection = 0;
-  // The last round in which it had workers, all of which are gone: it asks for a later one.
+  // The last round in which it had workers, all of them gone by now: it asks for a later round.
   RoundNumber after = kNoRound;
-  // The life of the job in which it last had workers; 0: none. It takes no part in another one: it
-  // hears how that one ended.
+  // The life of the job in which it last had workers; 0: none. It does not take part in another
+  // life: it is told how that one ended.
   Incarnation ran_in = 0;
   // Why this node must not take part ("its health check ... exited with code 1"); empty: it may.
   std::string unfit;
@@ -156,7 +156,7 @@ struct Assignment {
   // This node's rank among the nodes, and how many there are (GROUP_RANK, GROUP_WORLD_SIZE).
   int group_rank = 0;
   int group_world_size = 1;
-  // Global rank of this node's local rank 0, and the number of workers in all (RANK, WORLD_SIZE).
+  // Global rank of this node's local rank 0, and the total number of workers (RANK, WORLD_SIZE).
   int base_rank = 0;
   int world_size = 1;
   // The same two among the workers of this node's role (ROLE_RANK, ROLE_WORLD_SIZE).
@@ -168,7 +168,7 @@ struct Assignment {
   std::uint16_t master_port = 0;
   // Group rank 0's agent serves it, and every worker is a client (TORCHELASTIC_USE_AGENT_STORE).
   bool agent_store = false;
-  // Group rank 0's alone: where the round's workers may connect from, each address once, in order.
+  // For group rank 0 only: where the round's workers may connect from, each address once, in order.
   std::vector<std::string> member_addresses;
   // How many of the job's restarts are spent, the same on every node (TORCHELASTIC_RESTART_COUNT).
   int restart_count = 0;
@@ -184,7 +184,7 @@ struct Assignment {
 struct WorkerFailure {
   int rank = -1;
   int local_rank = -1;
-  // Of its node: the id, which no other has, and the name, which several may have.
+  // Its node: the id, which is unique, and the host name, which several may share.
   std::string node_id;
   std::string host;
   std::int64_t pid = 0;
@@ -200,13 +200,12 @@ struct WorkerFailure {
   // Where its logs and its error file are, on `host`; empty when there are none.
   std::string log_path;
   std::string error_file;
-  // What stands in the error file: "ValueError: no such layer", the traceback (at most
-  // kMaxTraceback bytes, its end), and when it was written in seconds since 1970 by that node's
-  // clock, or 0.
+  // What the error file says: "ValueError: no such layer", the traceback (the last kMaxTraceback
+  // bytes at most), and when it was written, in seconds since 1970 by that node's clock, or 0.
   std::string error_message;
   std::string error_traceback;
   std::int64_t error_time = 0;
-  // It had not yet said that it makes progress, in a run where workers do say so.
+  // It had not reported any progress yet, in a run where workers do.
   bool before_first_beat = false;
   // The user said that such a failure must not be followed by a restart.
   bool final = false;
@@ -228,7 +227,7 @@ struct WorkersOutcome {
 enum class VerdictKind {
   kSucceeded,     // every worker of the last round exited with 0
   kWorkerFailed,  // a worker failed and no restart was left
-  kJoinTimeout,   // a round did not come together in time
+  kJoinTimeout,   // a round did not complete in time
   kClosed,        // the daemon was told to end
 };
 
@@ -239,7 +238,7 @@ struct Verdict {
   std::string sentence;
   // The first failure of the whole job, for kWorkerFailed.
   std::optional<WorkerFailure> root_cause;
-  // Rounds that ran, restarts that were spent.
+  // The rounds that ran and the restarts that were spent.
   int rounds = 0;
   int restarts = 0;
 

@@ -1,13 +1,14 @@
 // Those who wait for keys to come into existence.
 //
 // A wait pends on the keys that were missing when it was added. Each of them is a latch: once it
-// has been created it counts as seen, even if it is deleted again (so do c10d's waits). The wait
+// has been created it counts as seen, even if it is deleted again (as in c10d's waits). The wait
 // ends when all are seen, when its deadline passes or when it is cancelled, whichever comes first,
 // and never twice.
 //
-// A push into a queue is there for one taker, so it completes one wait at most; see KeyPushed.
+// A value pushed into a queue is for one taker, so a push completes one wait at most; see
+// KeyPushed.
 //
-// Waits are indexed by missing key: the creation of a key costs its own waiters and no others.
+// Waits are indexed by missing key, so creating a key only costs time for those who wait for it.
 #pragma once
 
 #include <cstddef>
@@ -50,14 +51,16 @@ class WaitList {
   void Add(WaiterId waiter, std::span<const std::string_view> missing,
            std::optional<TimePoint> deadline);
 
-  // Ends a wait without completing it. False when it does not pend (any more).
+  // Ends a wait without completing it. False if it is not pending (any more).
   bool Cancel(WaiterId waiter);
 
-  // `key` came into existence: completes the waits that lacked nothing else, in order of arrival.
+  // `key` came into existence: completes the waits for which only it was missing, in order of
+  // arrival.
   void KeyCreated(std::string_view key, std::vector<CompletedWait>& ended);
 
-  // A value was pushed into the queue `key`: completes the first wait that lacked nothing else. If
-  // there is none, the value is still there for anybody, and all waits on the key have seen it.
+  // A value was pushed into the queue `key`: completes the first wait for which only it was
+  // missing. If there is none, the value is still there for anybody, and all waits on the key have
+  // seen it.
   void KeyPushed(std::string_view key, std::vector<CompletedWait>& ended);
 
   // Times out the waits whose deadline is at or before `now`, earliest deadline first.
@@ -69,8 +72,8 @@ class WaitList {
   // Number of pending waits.
   std::size_t size() const { return waits_.size(); }
 
-  // What the pending waits hold: each missing key's bytes once, and kBytesPerPair for each wait on
-  // it.
+  // The memory of the pending waits: each missing key's bytes once, and kBytesPerPair for each wait
+  // on it.
   std::size_t bytes() const { return bytes_; }
   static constexpr std::size_t kBytesPerPair = 16;
 
@@ -85,7 +88,7 @@ class WaitList {
   };
 
   struct PendingWait {
-    std::vector<KeyId> keys;  // all it was added with
+    std::vector<KeyId> keys;  // all keys it was added with
     std::size_t missing = 0;  // how many of them have not been seen
     std::optional<TimePoint> deadline;
   };

@@ -18,9 +18,10 @@ struct RoundFacts {
   int max_restarts = 0;
 };
 
-// One for each of `members`, which are in order of group rank. Worker ranks follow group ranks, in
-// all and within each role; group rank 0 has the store and learns where the workers may connect
-// from. Same arguments, same result: an agent that missed its Assignment is given it again.
+// One for each of `members`, which are in order of group rank. Worker ranks follow group ranks,
+// both overall and within each role; group rank 0 has the store and learns where the workers may
+// connect from. The same arguments give the same result, so an agent that missed its Assignment is
+// given it again.
 std::vector<Assignment> MakeAssignments(const RoundFacts& facts,
                                         const std::vector<Placement>& members);
 

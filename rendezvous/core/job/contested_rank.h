@@ -5,7 +5,7 @@
 
 namespace muster::rendezvous {
 
-// Nodes that bring their ranks (JobSettings::exact_ranks) may bring the same. All of these are
+// Nodes that bring their ranks (JobSettings::exact_ranks) may bring the same one. All of these are
 // sentences for people.
 struct ContestedRank {
   std::string run_id;
@@ -14,11 +14,11 @@ struct ContestedRank {
   std::string holder;
   std::string newcomer;
 
-  // For the newcomer, as long as nobody knows whether the holder is still there.
+  // For the newcomer, while it is not known whether the holder is still there.
   std::string Question() const;
   // For the newcomer: the holder is there.
   std::string Refusal() const;
-  // For the holder, which goes on: the newcomer was refused.
+  // For the holder, which continues: the newcomer was refused.
   std::string Warning() const;
   // For both, before the first round: nobody can know which of them is meant, so the job ends.
   std::string Clash() const;

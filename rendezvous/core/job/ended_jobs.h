@@ -1,4 +1,4 @@
-// How the last job of each name ended, for those who come back to it too late.
+// How the last job of each name ended, for nodes that come back to it too late.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +16,21 @@ namespace muster::rendezvous {
 // Part of a Coordinator, which owns it. Not thread-safe.
 class EndedJobs {
  public:
-  // Remembers that many at most.
+  // Remembers at most `capacity` jobs.
   explicit EndedJobs(std::size_t capacity) : capacity_(capacity) {}
 
-  // The job that has ended last under its name; workers of it may run until `workers_gone_by`, and
-  // those of the one before as long as was said of that. Returns the name of the job that is
-  // forgotten for it, if there is one: the one that ended first.
+  // The latest job to end under its name. Its workers may run until `workers_gone_by`, and those of
+  // the job before it as long as was said then. Returns the name of the job that is forgotten in
+  // its place, if any: the one that ended first.
   std::optional<std::string> Add(JobRecord ended, TimePoint workers_gone_by);
 
-  // How that life of the job ended; null: it is not, or not any more, known.
+  // How that life of the job ended; null: that is not known, or no longer.
   const Verdict* FindVerdict(std::string_view run_id, Incarnation incarnation) const;
 
-  // When no worker of the jobs of this name runs any more; nothing: no such job is known.
+  // When no worker of the jobs of this name can be running any more; nullopt: no such job is known.
   std::optional<TimePoint> WorkersGoneBy(std::string_view run_id) const;
 
-  // What a journal is to keep of it; nothing: no such job is known.
+  // What a journal is to keep of it; nullopt: no such job is known.
   std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;
 
  private:

@@ -30,15 +30,15 @@ namespace muster::rendezvous {
 //  - a member is lost or leaves before its workers have succeeded, or a newcomer finds a place and
 //    the job takes newcomers at once (ScaleUp): the next round gathers, at no cost to the budget;
 //  - every member's workers have succeeded: the job ends (kSucceeded).
-// A round that does not come together ends the job (kJoinTimeout). After the verdict nothing
-// changes any more; agents leave, and whoever joins is told the verdict.
+// A round that does not complete ends the job (kJoinTimeout). After the verdict nothing changes any
+// more; agents leave, and any that join are told the verdict.
 //
-// Events that name another round than the current one, or another incarnation of the job, are
-// answered with Fenced and change nothing. An event that comes twice, as happens when a connection
-// breaks before it is known whether it was heard, changes nothing the second time.
+// Events that name a round other than the current one, or another incarnation of the job, are
+// answered with Fenced and change nothing. When a connection breaks before the agent knows whether
+// an event was heard, the event comes twice; the second time it changes nothing.
 //
-// Deterministic; not thread-safe; owned by the Coordinator, which has checked all that comes in:
-// names are valid, and only agents that have joined are named in the other calls.
+// Deterministic; not thread-safe; owned by the Coordinator, which has checked everything that comes
+// in: names are valid, and calls other than Join name only agents that have joined.
 class Job {
  public:
   // `outbox` must outlive the job; every call appends to it. Its directives are addressed to
@@ -46,9 +46,9 @@ class Job {
   Job(std::string run_id, Incarnation incarnation, const JobSettings& settings, TimePoint now,
       Outbox* outbox);
 
-  // The job that was recorded, as if no time had passed since; its store is empty.
+  // A recorded job, as if no time had passed since; its store is empty.
   Job(const JobRecord& record, TimePoint now, Outbox* outbox);
-  // Sessions and leases of the attendees are the Coordinator's to add.
+  // The Coordinator adds the attendees' sessions and leases.
   JobRecord Record(TimePoint now) const;
 
   // An agent asks for a place in a round later than `after`: for the first time, or after its round
@@ -59,35 +59,35 @@ class Job {
   void WorkersStarted(AttendeeId agent, RoundId round);
   void WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome, TimePoint now);
 
-  // The agent will leave once its workers are gone: the others stop now, the next round waits for
-  // it.
+  // The agent will leave once its workers are gone: the others stop now, and the next round waits
+  // for it.
   void Leaving(AttendeeId agent, const std::string& why, TimePoint now);
 
   // The agent is gone. `why` completes "node b ...": "was lost: its connection ended". Until
-  // `gone_by` workers of it may still run, and no round starts.
+  // `gone_by` its workers may still run, and no round starts.
   void Leave(AttendeeId agent, const std::string& why, TimePoint now,
              TimePoint gone_by = TimePoint::min());
 
-  // The agent's connection broke, or it has come back. While a member is out of touch its workers
-  // are likely to be dead, and failures of others to be a consequence: they are followed by another
-  // round that costs no restart.
+  // The agent's connection broke, or it has come back. While a member is out of touch, its workers
+  // are probably dead and failures elsewhere a consequence of that: such failures are followed by
+  // another round that costs no restart.
   void SetOutOfTouch(AttendeeId agent, bool out_of_touch);
 
   // The agent may have missed what it was told: it is told again what it has to do now.
   void TellAgain(AttendeeId agent);
 
-  // Something about a node that changes nothing: for the log; `what` completes "node b ...".
+  // Something about a node that changes nothing, for the log; `what` completes "node b ...".
   void Remark(const std::string& node_id, const std::string& what);
   // Something that every node's user should know.
   void NotifyAll(const std::string& sentence);
 
-  // With exact ranks: who has the rank that this node asks for; nothing: nobody has, or the job has
+  // With exact ranks: who has the rank that this node asks for; nullopt: nobody, or the job has
   // ended.
   std::optional<AttendeeId> HolderOfRank(const NodeInfo& newcomer) const;
-  // That rank, which `holder` has, as the two are told of it.
+  // The rank in question, as the newcomer and `holder` are told about it.
   ContestedRank Contest(const NodeInfo& newcomer, AttendeeId holder) const;
-  // `holder`, which is there, keeps its rank: it is told that the newcomer was refused. Before the
-  // first round has run nobody can know which of the two is meant, so the job ends.
+  // `holder` is alive and keeps its rank: it is told that the newcomer was refused. Before the
+  // first round has run, nobody can know which of the two is meant, so the job ends.
   void DefendRank(const ContestedRank& contest, AttendeeId holder);
 
   // Ends the job with a kClosed verdict, unless it has one.
@@ -103,17 +103,17 @@ class Job {
   const JobSettings& settings() const { return settings_; }
   bool ended() const { return verdict_.has_value(); }
   const std::optional<Verdict>& verdict() const { return verdict_; }
-  // When the workers of nodes that were lost are dead for certain.
+  // When the workers of lost nodes are certainly dead.
   TimePoint workers_gone_by() const { return roster_.workers_gone_by(); }
-  // Nobody attends, but a node that was lost may be there still, and come back to a round that
-  // gathers until its time is up. Not before the first round has run: to one that has run nothing
-  // the next job of the name is as good.
+  // No agent attends, but a lost node may still exist, and come back to a round that gathers until
+  // its time is up. Not before the first round has run: a node that has run nothing can as well
+  // take part in the next job of the name.
   bool awaits_return() const {
     return abandoned() && !ended() && !started_ && rounds_run_ > 0 && roster_.AnyLost();
   }
-  // Workers of an earlier job of this name may run until then. Before the first Join.
+  // Workers of an earlier job of this name may run until `earliest`. Before the first Join.
   void HoldUntil(TimePoint earliest, TimePoint now) { round_->HoldUntil(earliest, now); }
-  // Nobody attends, or will come back.
+  // No agent attends or will come back.
   bool is_over() const { return abandoned() && !awaits_return(); }
   // No agent attends.
   bool abandoned() const { return roster_.empty(); }
@@ -122,26 +122,26 @@ class Job {
   KeyValueStore& store() { return store_; }
 
  private:
-  // Ends the current round and opens the next, to start at `earliest` at the earliest; members are
-  // told to stop, spares join it.
+  // Ends the current round and opens the next, which starts no earlier than `earliest`; members are
+  // told to stop, and spares join it.
   void NextRound(const std::string& reason, TimePoint now, TimePoint earliest = TimePoint::min());
-  // A worker has failed: the next round follows, at the cost of a restart.
+  // A worker has failed: the next round follows and costs a restart.
   void Restart(const std::string& what, Duration delay, TimePoint now);
   // Acts on what a call to the round may have changed: its completion or its time-out.
   void FollowRound(TimePoint now);
   void StartMembers();
-  // Of the current round, which is complete; in order of group rank.
+  // The Assignments of the current round, which is complete; in order of group rank.
   const std::vector<Assignment>& Assignments();
   JobFacts Facts() const;
   void End(Verdict verdict);
   // `round` is the current one and runs this agent's workers.
   bool IsCurrent(AttendeeId agent, RoundId round) const;
-  // What the agent said is about another round, and changes nothing: it is told so.
+  // What the agent said is about another round and changes nothing; the agent is told so.
   void Fence(AttendeeId agent, RoundId round);
   void RemindWaiting(TimePoint now);
   bool AnySucceeded() const { return !succeeded_.empty(); }
 
-  // Something of what Record says has changed, beside the times.
+  // Something in the result of Record, other than the times, has changed.
   void Changed() { outbox_->changed_jobs.insert(run_id_); }
   void Tell(AttendeeId agent, Directive directive);
   // The node has no place yet; `why` is one sentence.
@@ -155,8 +155,7 @@ class Job {
 
   std::optional<Round> round_;  // always set; replaced whole when the next one opens
   bool started_ = false;        // the current round's members have their Assignments
-  // Made when it is first asked for: after a restart of the daemon each member is told its own
-  // again.
+  // Made on first use: after a restart of the daemon each member is told its own again.
   std::vector<Assignment> assignments_;
   KeyValueStore store_;
   Roster roster_;

@@ -1,4 +1,4 @@
-// All jobs of a daemon: those that somebody attends or may come back to, and how others ended.
+// All jobs of a daemon: those that some node attends or may come back to, and how others ended.
 #pragma once
 
 #include <cstddef>
@@ -23,24 +23,25 @@ namespace muster::rendezvous {
 // the agents. Not thread-safe.
 class Jobs {
  public:
-  // The first job that begins has the incarnation `first`, each further one the next. So many that
-  // have ended are remembered. `outbox`, in which directives are addressed to attendees, must
-  // outlive this; every call adds to it.
+  // The first job that begins has the incarnation `first`, each further one the next. At most
+  // `max_ended` ended jobs are remembered. `outbox`, in which directives are addressed to
+  // attendees, must outlive this; every call adds to it.
   Jobs(Incarnation first, std::size_t max_ended, Outbox* outbox)
       : next_incarnation_(first), ended_(max_ended), outbox_(outbox) {}
 
-  // The job of that name; null: there is none.
+  // The job of that name, or null.
   Job* Find(std::string_view run_id) const;
-  // It is begun if there is none.
+  // Begins one if there is none.
   Job& FindOrBegin(const std::string& run_id, const JobSettings& settings, TimePoint now);
-  // The job is no more, nor its store; how it ended is remembered. It ends if it has not yet.
+  // Removes the job and its store; how it ended is remembered. If it has not ended yet, it ends
+  // now.
   void Forget(Job& job);
-  // Forgets those that nobody attends, or will come back to.
+  // Forgets the jobs that nobody attends or will come back to.
   void ForgetAbandoned();
 
-  // That life of the job has ended, or there never was one.
+  // That life of the job has ended, or never existed.
   bool IsOver(std::string_view run_id, Incarnation incarnation) const;
-  // How it ended; null: that is not, or not any more, known.
+  // How it ended; null: that is not known, or no longer.
   const Verdict* FindVerdict(std::string_view run_id, Incarnation incarnation) const {
     return ended_.FindVerdict(run_id, incarnation);
   }
@@ -54,12 +55,12 @@ class Jobs {
   // In order of run id.
   std::vector<JobSnapshot> Describe(TimePoint now) const;
 
-  // What a journal is to keep of a job, also of one that has ended, but for sessions and leases.
-  // Nothing: there is no such job.
+  // What a journal is to keep of a job, even of one that has ended, without sessions and leases.
+  // nullopt: there is no such job.
   std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;
-  // Goes on with a job that was recorded, as if no time had passed since.
+  // Resumes a recorded job, as if no time had passed since.
   Job& Restore(const JobRecord& record, TimePoint now);
-  // Remembers one that had ended; workers of it may run until `workers_gone_by`.
+  // Remembers a job that had ended; its workers may run until `workers_gone_by`.
   void RestoreEnded(const JobRecord& record, TimePoint workers_gone_by);
 
  private:

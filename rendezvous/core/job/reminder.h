@@ -1,4 +1,4 @@
-// When those who wait for a round are told why.
+// When nodes that wait for a round are told why.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,17 @@
 
 namespace muster::rendezvous {
 
-// Soon after somebody has come, and again now and then as long as the round gathers. Part of a Job.
+// They are told soon after a node has come, and again from time to time as long as the round
+// gathers. Part of a Job.
 class Reminder {
  public:
-  // Somebody has begun to wait.
+  // A node has begun to wait.
   void Begin(TimePoint now) {
     next_ = std::min(next_.value_or(TimePoint::max()), now + std::chrono::seconds(1));
   }
-  // They have been told, and still wait.
+  // The nodes have been told, and still wait.
   void Told(TimePoint now) { next_ = now + std::chrono::seconds(10); }
-  // Nobody waits any more.
+  // None waits any more.
   void End() { next_.reset(); }
 
   bool IsDue(TimePoint now) const { return next_ && now >= *next_; }

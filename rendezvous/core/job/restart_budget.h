@@ -18,8 +18,8 @@ struct RestartAfter {
   bool operator==(const RestartAfter&) const = default;
 };
 
-// The job ends. `because` goes on where the words on the failure end: ", and no restart is left of
-// 3"; empty where there is nothing to add, as the job was never to restart.
+// The job ends. `because` completes the description of the failure: ", and no restart is left of
+// 3"; empty when there is nothing to add, as the job was never to restart.
 struct NoRestart {
   std::string because;
 
@@ -28,10 +28,10 @@ struct NoRestart {
 
 using RestartDecision = std::variant<RestartAfter, NoRestart>;
 
-// The restarts that a job may spend: --max-restarts in all, or at most so many in any `window`; and
-// what else its RestartPolicy makes of failures, those that repeat and those that are final.
+// The restarts that a job may spend: --max-restarts in all, or that many in any `window`. It also
+// applies the rest of the RestartPolicy, to failures that repeat and to those that are final.
 //
-// A failure is counted first, then decided upon; a restart that follows is spent:
+// A failure is first counted, then decided on; if a restart follows, it is spent:
 //
 //   budget.Count(failure);
 //   budget.Decide(failure, now) -> RestartAfter: budget.Spend(now), and the next round gathers
@@ -42,14 +42,15 @@ class RestartBudget {
  public:
   // Nothing is spent yet.
   explicit RestartBudget(const JobSettings& settings);
-  // The budget of the job that was recorded, as if no time had passed since.
+  // The budget of a recorded job, as if no time had passed since.
   RestartBudget(const JobRecord& record, TimePoint now);
 
-  // A worker failed, and the failure is its own: counts how often it has failed in this way in a
-  // row. Changes nothing else.
+  // A worker failed, and not as a consequence of something else: counts how often in a row it has
+  // failed in this way. Changes nothing else.
   void Count(const WorkerFailure& failure);
 
-  // What is to follow `failure`, the last that was counted. A question: it may be asked again.
+  // What is to follow `failure`, the last that was counted. Changes nothing, so it may be asked
+  // again.
   RestartDecision Decide(const WorkerFailure& failure, TimePoint now) const;
 
   // Takes one restart, now.
@@ -60,22 +61,22 @@ class RestartBudget {
   // The last of them, for people: "restart 2 of 3", "restart 2, at most 3 in 60 s".
   std::string SpentInWords() const;
 
-  // For JobRecord: how long ago the restarts were that still count, oldest first; and the failure
-  // that was counted last.
+  // For JobRecord: the ages of the restarts that still count, oldest first; and the failure that
+  // was counted last.
   std::vector<Duration> Ages(TimePoint now) const;
   const RepeatedFailure& repeated() const { return repeated_; }
 
  private:
   // How long the restart that follows now has to wait.
   Duration Delay(TimePoint now) const;
-  // For how long it matters when a restart was.
+  // For how long the time of a restart matters.
   Duration Memory() const;
 
   const int max_restarts_;
   const RestartPolicy policy_;
 
   int spent_ = 0;
-  // When restarts were, as far as the policy asks: oldest first.
+  // When restarts happened, as far back as the policy needs; oldest first.
   std::deque<TimePoint> times_;
   RepeatedFailure repeated_;
 };

@@ -1,4 +1,4 @@
-// The nodes of one job: who attends, what each is doing, and who was lost but may still be there.
+// The nodes of one job: who attends, what each is doing, and who was lost but may still exist.
 #pragma once
 
 #include <map>
@@ -21,11 +21,11 @@ namespace muster::rendezvous {
 //   joined --> starting --> running --> succeeded     in a round, and has a group rank
 //     ^            |           |            |
 //     |            +-----------+------------+--> stopping    the round is over: no rank any more
-//     +------------------- joins anew <------------+
-//   spare: joined when there was no place; joined once it gets one
+//     +---------------------- rejoins <------------+
+//   spare: asked when there was no place; becomes joined once it gets one
 //
-// Three flags stand beside it, as each may be raised in any state:
-//  - leaving: it has said that it will go once its workers are gone, and gets no place any more;
+// Three flags are separate from it, as each may be raised in any state:
+//  - leaving: it has said that it will leave once its workers are gone, and gets no more places;
 //  - out_of_touch: its connection broke, and it may yet come back;
 //  - stopped: it is known to have no workers, so it need not be told to stop them; only while the
 //    round is ended because of it.
@@ -49,18 +49,19 @@ class Roster {
   using Attendees = std::map<AttendeeId, Attendee>;
 
   Roster() = default;
-  // That of the job that was recorded, as if no time had passed since.
+  // The roster of a recorded job, as if no time had passed since.
   Roster(const JobRecord& record, TimePoint now);
-  // Adds what `record` is to say of it. Sessions and leases are the Coordinator's to add.
+  // Adds the roster's part to `record`. The Coordinator adds sessions and leases.
   void Record(TimePoint now, JobRecord& record) const;
 
   // `agent` attends from now on, if it does not yet.
   Attendee& FindOrAdd(AttendeeId agent) { return attendees_[agent]; }
-  // It joins as `node`, which is in touch: it is not lost any more.
+  // It joins as `node`, which is in touch, so it is no longer lost.
   void Enter(Attendee& attendee, const NodeInfo& node);
-  // It attends no more, and is returned. It was lost if workers of it may run until `gone_by`.
+  // It no longer attends, and is returned. If its workers may run until `gone_by`, it was lost.
   Attendee Remove(AttendeeId agent, TimePoint gone_by);
-  // The job goes on without those that were lost: when the others leave, nobody waits for them.
+  // The job continues without the nodes that were lost: when the others leave, it does not wait for
+  // them.
   void ForgetLost() { lost_.clear(); }
 
   Attendees& attendees() { return attendees_; }
@@ -71,15 +72,15 @@ class Roster {
   // Nobody attends.
   bool empty() const { return attendees_.empty(); }
   bool HasNode(std::string_view node_id) const { return node_ids_.contains(node_id); }
-  // The first that asked for this rank.
+  // The first agent that asked for this rank.
   std::optional<AttendeeId> FindByRankHint(const std::optional<int>& rank_hint) const;
   std::unordered_map<std::string, AttendeeId> AgentsByNode() const;
   // A member of the current round that is out of touch; null: none is.
   const Attendee* FindOutOfTouchMember() const;
 
-  // Some that were lost may still be there, without whom no round has begun.
+  // Some nodes were lost that may still exist, and no round has begun without them.
   bool AnyLost() const { return !lost_.empty(); }
-  // When the workers of nodes that were lost are dead for certain.
+  // When the workers of lost nodes are certainly dead.
   TimePoint workers_gone_by() const { return workers_gone_by_; }
 
   // The nodes as tools see them, by group rank, then in order of attendance. `members` are those of
@@ -88,7 +89,7 @@ class Roster {
 
  private:
   Attendees attendees_;
-  std::set<std::string, std::less<>> node_ids_;  // of attendees_, to find one among thousands
+  std::set<std::string, std::less<>> node_ids_;  // of attendees_, to find a node among thousands
   std::set<std::string> lost_;                   // node ids
   TimePoint workers_gone_by_ = TimePoint::min();
 };

@@ -24,15 +24,15 @@ namespace muster::rendezvous {
 //  - at once when max_nodes are in;
 //  - `last_call` after min_nodes were in, if it is a job's first round or every node of the round
 //    before was lost: who else is coming is not known;
-//  - at once when min_nodes are in and every node of the round before is back or lost: the job goes
-//    on with those that it has, and a newcomer never costs it a wait;
-//  - at join_timeout, when there are min_nodes;
-// but never before `earliest`: so restarts are delayed, and so a node that was lost gets the time
-// that it may need to end its workers. And never while a node of the round before is neither back
-// nor lost: its workers may still run, however long they take to end, and its place is kept. The
-// join timeout begins anew when the last of those is back or lost. Newcomers get the other places
-// in order of arrival; those for whom none is left are spares and wait in the round, the first
-// spare taking the first place that falls free.
+//  - at once when min_nodes are in and every node of the round before is back or lost: the job
+//    continues with the nodes it has, and a newcomer never costs it a wait;
+//  - at join_timeout, if there are min_nodes;
+// but never before `earliest`, which delays restarts and gives a lost node the time it may need to
+// end its workers. And never while a node of the round before is neither back nor lost: its workers
+// may still run, however long they take to end, and its place is kept. The join timeout starts
+// afresh when the last of those is back or lost. Newcomers get the other places in order of
+// arrival; those for whom none is left are spares and wait in the round, the first spare taking the
+// first place that falls free.
 //
 // Deterministic: no clock, no I/O, no random number. Not thread-safe; owned by a Coordinator's job.
 class Round {
@@ -41,7 +41,7 @@ class Round {
 
   enum class JoinOutcome {
     kMember,   // has a place
-    kSpare,    // there are max_nodes without it; it waits
+    kSpare,    // there are already max_nodes; it waits
     kAgain,    // was in already; nothing changed
     kTooLate,  // the round is complete (or timed out) without it; nothing changed
   };
@@ -49,32 +49,32 @@ class Round {
   // A node of the round before, which may come back to its rank.
   using Returning = ReturningRecord;
 
-  // A round that starts to gather at `opened`, and is complete at `earliest` at the earliest.
-  // 1 <= min_nodes <= max_nodes.
+  // A round that starts to gather at `opened`, and cannot be complete before `earliest`. 1 <=
+  // min_nodes <= max_nodes.
   Round(RoundNumber number, const JobSettings& settings, const std::vector<Returning>& returning,
         TimePoint opened, TimePoint earliest = TimePoint::min());
 
-  // The round that was recorded, as if no time had passed since. Not one whose time was up.
+  // A recorded round, as if no time had passed since. It must not have timed out.
   Round(const RoundRecord& record, const JobSettings& settings, TimePoint now);
   RoundRecord Record(TimePoint now) const;
 
   // `node` asks for a place.
   JoinOutcome Join(const NodeInfo& node, TimePoint now);
 
-  // A node is lost or leaves. While the round gathers its place, or the one kept for it, falls
-  // free; of a complete round only a spare is taken out. A stranger's name changes nothing.
+  // A node is lost or leaves. While the round gathers, its place, or the one kept for it, falls
+  // free; a complete round only removes it if it is a spare. An unknown name changes nothing.
   void Leave(std::string_view node_id, TimePoint now);
 
-  // While the round gathers: it is complete at `earliest` at the earliest.
+  // While the round gathers: it cannot be complete before `earliest`.
   void HoldUntil(TimePoint earliest, TimePoint now);
 
   // Lets time pass: completes or ends the round if it is due.
   void Tick(TimePoint now);
 
-  // When Tick has something to do next; nothing once the round no longer gathers.
+  // When Tick has something to do next; nullopt once the round no longer gathers.
   std::optional<TimePoint> NextDeadline() const;
 
-  // The round in one sentence for page, log and message: who is in, or why it is not together yet.
+  // The round in one sentence for page, log and message: who is in, or why it is not complete yet.
   std::string Explain(TimePoint now) const;
 
   // Why a node that is a spare here has to wait, in one sentence.
@@ -109,8 +109,8 @@ class Round {
   std::map<std::string, int, std::less<>> previous_ranks_;
 
   State state_ = State::kGathering;
-  // Of the round before, neither back nor lost; numbered in the order in which they were named, and
-  // their numbers, to find one among thousands.
+  // Nodes of the round before that are neither back nor lost, numbered in the order in which they
+  // were named; and their numbers by id, to find one among thousands.
   std::map<std::size_t, Returning> outstanding_;
   std::map<std::string, std::size_t, std::less<>> outstanding_ids_;
   bool anyone_returned_ = false;

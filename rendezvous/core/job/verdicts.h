@@ -16,15 +16,15 @@ struct JobFacts {
   int restarts = 0;  // that were spent
 };
 
-// Every worker of the last round, whose `members` these are, has exited with 0.
+// Every worker of the last round, which had these `members`, has exited with 0.
 Verdict SucceededVerdict(const JobFacts& job, const std::vector<Placement>& members);
 
-// A worker failed in `round` and no restart follows; `because` goes on where the words on the
-// failure end (NoRestart).
+// A worker failed in `round` and no restart follows; `because` completes the description of the
+// failure (NoRestart).
 Verdict WorkerFailedVerdict(const JobFacts& job, RoundNumber round, const WorkerFailure& failure,
                             const std::string& because);
 
-// A round did not come together in time; `why` is what it says of itself (Round::Explain).
+// A round did not complete in time; `why` is what Round::Explain says.
 Verdict JoinTimeoutVerdict(const JobFacts& job, const std::string& why);
 
 // The job was told to end.
