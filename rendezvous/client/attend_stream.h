@@ -15,9 +15,9 @@
 
 namespace muster::rendezvous {
 
-// gRPC's callbacks run on its threads and post; all else is the loop's. Made with new; its owner
-// lets go of it with Abandon or when on_done is called, and it deletes itself once gRPC is done
-// with it.
+// gRPC's callbacks run on its threads and post; all else is the loop's. Created with new; its owner
+// releases it with Abandon or when on_done is called, and it deletes itself once gRPC is done with
+// it.
 class AttendStream final : public grpc::ClientBidiReactor<v1::AgentEvent, v1::Directive> {
  public:
   struct Handlers {
@@ -30,10 +30,10 @@ class AttendStream final : public grpc::ClientBidiReactor<v1::AgentEvent, v1::Di
                Handlers handlers);
 
   void Send(const Event& event);
-  // Ends our side once all has been written, and sends nothing any more; on_done follows when the
-  // daemon has heard it.
+  // Ends our side once everything has been written, and sends nothing more; on_done follows when
+  // the daemon has heard it.
   void FinishWriting();
-  // No handler is called any more; the stream is cut.
+  // Cuts the stream; no handler is called any more.
   void Abandon();
 
   // Where the other end is, "ipv4:10.0.0.1:29400"; known once something came from there.
@@ -49,7 +49,7 @@ class AttendStream final : public grpc::ClientBidiReactor<v1::AgentEvent, v1::Di
   void WriteNext();
   void Release();
 
-  // What becomes of our side of the stream.
+  // The state of our side of the stream.
   enum class Writes {
     kOpen,
     kFinishing,  // it ends when all that is unsent has been written

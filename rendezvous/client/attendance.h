@@ -21,7 +21,7 @@
 
 namespace muster::rendezvous {
 
-// Events and the time come in, actions are fetched with NextAction. The states and their moves:
+// Events and the time come in, actions are fetched with NextAction. The states and transitions:
 //
 //   idle       --Join--> joining
 //   joining    --Welcome--> attending; the connection ends: pausing
@@ -32,51 +32,52 @@ namespace muster::rendezvous {
 //   each of these --Refused--> refused, --Leave--> leaving when it attends over a connection, else
 //   over, --giving up--> over
 //
-// - joining: a connection is tried or open, and the daemon knows nothing of the session yet. All
-//   that is said goes out at once, and again on the next connection if this one ends before the
-//   Welcome: the answer may have been lost; by the session the daemon knows that it is the same
+// - joining: a connection is tried or open, and the daemon does not know the session yet.
+//   Everything said goes out at once, and again on the next connection if this one ends before the
+//   Welcome, as the answer may have been lost; by the session the daemon knows that it is the same
 //   node.
-// - attending: the Welcome has come over this connection. Beats go out as often as it asks for. A
-//   connection over which one is not answered for half a lease is doubted, and cut for a new one.
-// - pausing: no connection; the next attempt is made after a pause that grows, by chance, so that a
-//   thousand nodes do not come back as one.
-// - returning: a connection on which Resume was sent. The daemon may not know us any more, so what
-//   was said since the last Join, that included, is said again only after its Welcome.
-// - evicted: the connection lives, the attendance has ended. The next Join begins another one, with
-//   another session. What is said in between concerns neither.
-// - refused: the daemon hears nothing of this agent any more. Only Leave is left to do.
-// - leaving: the goodbye is on its way. The connection's end says that it was heard.
-// - over: Lost or Left. Nothing comes any more, but Left when Leave is called after Lost.
+// - attending: the Welcome has come over this connection. Beats go out as often as it demands. A
+//   connection over which a beat is not answered for half a lease is doubted, and cut for a new
+//   one.
+// - pausing: no connection; the next attempt is made after a growing, random pause, so that a
+//   thousand nodes do not come back at the same moment.
+// - returning: a connection on which Resume was sent. The daemon may no longer know us, so
+//   everything said since the last Join, the Join included, is repeated only after its Welcome.
+// - evicted: the connection is alive, but the attendance has ended. The next Join begins another
+//   one, with another session. Anything said in between belongs to neither.
+// - refused: the daemon no longer listens to this agent. Only Leave is left to do.
+// - leaving: the goodbye is on its way. The end of the connection means that it was heard.
+// - over: Lost or Left. Nothing follows, except Left when Leave is called after Lost.
 //
-// Whoever attends has a lease (lease_keeper.h), which only the daemon's own word prolongs. When it
-// ends the listener is Fenced, in whichever state, and the machine goes on trying. A connection
-// that is refused proves nothing: a firewall or a proxy refuses as well. So whenever a connection
-// or an attempt has failed, the machine asks for a Knock beside its pause: a question that only
-// somebody on the daemon's machine can answer (wire/knock.h). "Paused" counts as the daemon's word,
-// "gone" ends the attendance, and silence is silence. A daemon that remembers nothing and refuses
-// connections when the lease has ended is given up: nothing is left to wait for.
+// An agent that attends has a lease (lease_keeper.h), which only the daemon's own word prolongs.
+// When it ends the listener is Fenced, whatever the state, and the machine keeps trying. A refused
+// connection proves nothing: a firewall or a proxy refuses as well. So whenever a connection or an
+// attempt has failed, the machine asks for a Knock during its pause: a question that only somebody
+// on the daemon's machine can answer (wire/knock.h). "Paused" counts as the daemon's word, "gone"
+// ends the attendance, and silence is just silence. A daemon that remembers nothing and refuses
+// connections after the lease has ended is given up: nothing is left to wait for.
 //
-// Deterministic but for `new_session`; not thread-safe. Does nothing by itself: after each call its
-// owner carries out the actions in their order, and sees to it that Tick is called at NextDeadline.
+// Deterministic except for `new_session`; not thread-safe. Does nothing by itself: after each call
+// its owner carries out the actions in order, and makes sure that Tick is called at NextDeadline.
 class Attendance {
  public:
   struct Options {
     // The daemon, in messages.
     std::string where;
-    // How long to go on trying until the daemon first answers.
+    // How long to keep trying until the daemon first answers.
     Duration connect_timeout = std::chrono::seconds(60);
-    // How long to go on trying to come back when the connection has broken.
+    // How long to keep trying to come back when the connection has broken.
     Duration reconnect_timeout = std::chrono::minutes(10);
     // Only the daemon's own machine can refuse a connection in this network: then a refusal is as
     // good as the answer to a knock.
     bool trust_refusals = false;
-    // Makes one that nobody can guess.
+    // Makes a token that nobody can guess.
     std::function<SessionToken()> new_session;
-    // Of the chance in pauses.
+    // For the random part of pauses.
     std::uint32_t seed = 1;
   };
 
-  // Open a connection; there is no other one. All that is about it comes back with its number.
+  // Open a connection; there is no other one. Everything about it is reported with its number.
   struct Connect {
     std::uint64_t connection = 0;
     // The daemon's name does not resolve at the moment: look where it was found before.
@@ -86,12 +87,12 @@ class Attendance {
   struct Send {
     Event event;
   };
-  // All has been said; the daemon ends the connection when it has heard it.
+  // Everything has been said; the daemon ends the connection when it has heard it.
   struct FinishSending {};
-  // Cut the connection. Nothing of it is to be told any more.
+  // Cut the connection. Nothing more about it is to be reported.
   struct Abandon {};
-  // Ask at the daemon's address what has become of it, beside all else. An answer that `secret`
-  // proves is OnPaused or OnGone; for anything else there is no event.
+  // Ask at the daemon's address what has become of it, in parallel with everything else. An answer
+  // that `secret` proves is OnPaused or OnGone; for anything else there is no event.
   struct Knock {
     SessionToken session;
     std::string secret;
@@ -124,15 +125,15 @@ class Attendance {
 
   explicit Attendance(Options options);
 
-  // What its agent wants. None of the three tells the listener anything but Left.
-  // Session and connection are filled in here; all else reaches the daemon as it is.
+  // What its agent wants. Of the listener's calls, these three only cause Left. Session and
+  // connection are filled in here; everything else reaches the daemon as it is.
   void Join(const JoinRequest& request, TimePoint now);
   // Said now, and again on each connection until the next Join.
   void Say(Event event);
-  // The last call. What the listener was to be told is not told any more, but Left.
+  // The last call. What the listener was still to be told is dropped, except Left.
   void Leave(const std::string& reason, TimePoint now);
 
-  // What happens to connections; what is about another one than the last changes nothing.
+  // What happens to connections; events of any but the last one change nothing.
   void OnDirective(std::uint64_t connection, const Directive& directive, TimePoint now);
   void OnConnectionEnded(std::uint64_t connection, const ConnectionError& error, TimePoint now);
 
@@ -142,7 +143,7 @@ class Attendance {
   // The daemon, which remembered nothing, is dead: nobody will ever give this node's place away.
   void OnGone(const SessionToken& session, TimePoint now);
 
-  // Does what is due; nothing when it comes too early.
+  // Does what is due; does nothing when called too early.
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
 
@@ -166,9 +167,9 @@ class Attendance {
   };
   // What the daemon has made of us so far.
   enum class Standing {
-    kUnheard,  // it has never said anything
-    kKnown,    // it has, but does not know the session
-    kAttends,  // it has welcomed the session
+    kUnheard,  // the daemon has never said anything
+    kKnown,    // the daemon has, but does not know the session
+    kAttends,  // the daemon has welcomed the session
   };
 
   void HandleWelcome(const Welcome& welcome, TimePoint now);
@@ -205,7 +206,7 @@ class Attendance {
   Welcome welcome_;               // the last one
   LeaseKeeper keeper_;
   std::optional<TimePoint> fenced_for_;  // the deadline that was told
-  std::vector<Directive> held_;          // an Assignment and what came after it (LeaseIsShort)
+  std::vector<Directive> held_;          // an Assignment and what followed it (LeaseIsShort)
   std::deque<Action> actions_;
 
   TimePoint attempt_began_{};
@@ -213,10 +214,10 @@ class Attendance {
   TimePoint next_beat_{};
   TimePoint pause_ends_{};
   Duration pause_;                      // the next one's longest
-  std::optional<TimePoint> gives_up_;   // when it no longer goes on trying, or waiting
+  std::optional<TimePoint> gives_up_;   // when it stops trying, or waiting
   ConnectionError error_;               // the last one
   std::optional<TimePoint> out_since_;  // of touch
-  bool troubled_ = false;               // and has said so
+  bool troubled_ = false;               // and the listener was told so
 };
 
 }  // namespace muster::rendezvous

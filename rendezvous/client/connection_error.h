@@ -1,4 +1,4 @@
-// Why a connection to the daemon ended, whatever it was made of.
+// Why a connection to the daemon ended, whatever kind it was.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@ namespace muster::rendezvous {
 
 struct ConnectionError {
   enum class Kind {
-    kBroken,      // or it never came about
+    kBroken,      // or was never established
     kRefused,     // something on the way, or the daemon's machine, says that nobody listens there
     kUnresolved,  // the name could not be resolved
-    kForeign,     // what answers is no Muster rendezvous
+    kForeign,     // what answers is not a Muster rendezvous
   };
 
   // For people: "Connection refused", "its name does not resolve: Domain name not found".

@@ -1,4 +1,4 @@
-// gRPC's way to a daemon: what every client of one agrees on.
+// The gRPC channel to a daemon: what all clients of one share.
 #pragma once
 
 #include <memory>
@@ -23,8 +23,8 @@ struct ChannelOptions {
   int max_message_bytes = 4 << 20;
 };
 
-// A channel with a TCP connection of its own. A peer that answers nothing any more is given up
-// after 15 s. Nothing is sent before the first call.
+// A channel with a TCP connection of its own. A peer that no longer answers is given up after 15 s.
+// Nothing is sent before the first call.
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,
                                            const Credentials& credentials,
                                            const ChannelOptions& options = {});

@@ -1,4 +1,4 @@
-// Where a daemon is that is asked once, and how long it may take.
+// Where to reach a daemon for a single query, and how long it may take.
 #pragma once
 
 #include <chrono>

@@ -15,9 +15,9 @@ namespace muster::rendezvous {
 struct GrpcClientOptions {
   Endpoint endpoint;
   Credentials credentials = Credentials::Plaintext();
-  // How long to go on trying until the daemon first answers.
+  // How long to keep trying until the daemon first answers.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(60);
-  // How long to go on trying to come back when the connection has broken.
+  // How long to keep trying to come back when the connection has broken.
   std::chrono::milliseconds reconnect_timeout = std::chrono::minutes(10);
   // Nothing in this network refuses connections in the place of the daemon's machine.
   bool trust_refusals = false;

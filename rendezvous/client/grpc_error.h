@@ -1,4 +1,4 @@
-// What a gRPC status says of the connection to the daemon.
+// What a gRPC status says about the connection to the daemon.
 #pragma once
 
 #include <grpcpp/support/status.h>
@@ -11,8 +11,8 @@ namespace muster::rendezvous {
 
 ConnectionError ReadConnectionError(const grpc::Status& status);
 
-// Why a call of a tool's failed, in one sentence that begins with the endpoint. Unavailable when no
-// Muster daemon answers there, or not within `patience`; else the code and the words of the daemon.
+// Why a tool's call failed, in one sentence that begins with the endpoint. Unavailable when no
+// Muster daemon answers there, or not within `patience`; otherwise the daemon's own code and words.
 absl::Status ExplainFailure(const grpc::Status& status, const DaemonOptions& daemon);
 
 }  // namespace muster::rendezvous

@@ -17,7 +17,7 @@ namespace muster::rendezvous {
 class InProcessClient final : public RendezvousClient {
  public:
   InProcessClient(boost::asio::io_context& io, Driver& driver, Listener& listener);
-  // Lost, if it has not left.
+  // If it has not left, the node is lost.
   ~InProcessClient() override;
 
   void Join(const JoinRequest& request) override;

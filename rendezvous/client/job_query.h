@@ -1,4 +1,4 @@
-// What a daemon says of its jobs, to tools that ask once.
+// What a daemon says about its jobs, for tools that ask once.
 #pragma once
 
 #include <string>

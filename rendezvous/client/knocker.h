@@ -18,11 +18,10 @@ namespace muster::rendezvous {
 // Loop's thread only. Destroying it ends all of them; `io` must outlive it.
 class Knocker {
  public:
-  // `sent`: when the question was made.
+  // `sent`: when the question was asked.
   using Answered = std::function<void(const SessionToken& session, KnockWord word, TimePoint sent)>;
 
-  // `answered` is called from the loop, for answers that are proven alone. It may destroy the
-  // Knocker.
+  // `answered` is called from the loop, only for proven answers. It may destroy the Knocker.
   Knocker(boost::asio::io_context& io, Answered answered);
   ~Knocker();
 

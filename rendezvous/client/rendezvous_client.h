@@ -1,4 +1,4 @@
-// What an agent can say to its rendezvous, wherever that lives.
+// What an agent can say to its rendezvous, wherever that is.
 #pragma once
 
 #include <functional>
@@ -13,29 +13,30 @@
 
 namespace muster::rendezvous {
 
-// One agent's attendance of a job, over one connection after another where need be; after Evicted,
-// the next Join begins another attendance. All methods are called on the loop's thread and return
-// at once; all callbacks come from the loop, never from inside a method, and none after Leave's
-// `left` or after OnLost.
+// One agent's attendance of a job, over several connections if need be; after Evicted, the next
+// Join begins another attendance. All methods are called on the loop's thread and return at once;
+// all callbacks come from the loop, never from inside a method, and none after Leave's `left` or
+// after OnLost.
 class RendezvousClient {
  public:
-  // Who is told. Must outlive the client.
+  // Receives what the rendezvous says. Must outlive the client.
   class Listener {
    public:
     virtual ~Listener() = default;
     virtual void OnDirective(const Directive& directive) = 0;
-    // The rendezvous cannot be reached yet; the client goes on trying. `trouble` says where, why
-    // and for how long. At most once before OnLost or the first directive.
+    // The rendezvous cannot be reached yet; the client keeps trying. `trouble` says where, why and
+    // for how long. At most once before OnLost or the first directive.
     virtual void OnTrouble(const std::string& trouble) = 0;
-    // The connection to the rendezvous broke, for the reason given: the client tries to come back,
-    // and what is said meanwhile is said then. Workers go on until OnFenced.
+    // The connection to the rendezvous broke, for the reason given. The client tries to come back,
+    // and sends then what is said meanwhile. Workers continue until OnFenced.
     virtual void OnOutOfTouch(const std::string& cause) = 0;
-    // It has come back, after so long.
+    // It has come back, after `outage`.
     virtual void OnBackInTouch(Duration outage) = 0;
     // Workers must not outlive this time, even if this process stands still, unless it is moved
-    // before: beyond it the rendezvous may give this node's place away. Nothing: for ever.
+    // before then: after it the rendezvous may give this node's place away. nullopt: there is no
+    // limit.
     virtual void OnDeadline(std::optional<TimePoint> deadline) = 0;
-    // That time is about to come: the workers must be killed now. The client goes on trying.
+    // That time is about to come: the workers must be killed now. The client keeps trying.
     virtual void OnFenced(const std::string& why) = 0;
     // The rendezvous cannot be reached, or is gone: the attendance has ended. The message says what
     // was tried, where, and why it failed.
@@ -44,13 +45,13 @@ class RendezvousClient {
 
   virtual ~RendezvousClient() = default;
 
-  // Asks for a place in the job's next round: first of all, and again after each Stop or Evicted.
-  // The session is the client's to add.
+  // Asks for a place in the job's next round: before anything else, and again after each Stop or
+  // Evicted. The client adds the session.
   virtual void Join(const JoinRequest& request) = 0;
-  // How somebody else can tell the rendezvous that this process has died and that nothing of its
-  // workers is left, so that it does not wait for the lease's end: by sending `text` over a TCP
-  // connection of its own. Good for this attendance. Nothing: nobody outlives this process who
-  // could be told.
+  // How another process can tell the rendezvous that this one has died and that nothing of its
+  // workers is left, so that the rendezvous does not wait for the end of the lease: by sending
+  // `text` over a TCP connection of its own. Valid for this attendance. nullopt: there is nobody to
+  // tell, as this process does not attend, or the rendezvous ends with it.
   struct DeathNotice {
     boost::asio::ip::tcp::endpoint to;
     std::string text;

@@ -1,4 +1,4 @@
-// The key-value store of one job at its daemon, for tools: proto/store.proto, call by call.
+// The key-value store of one job at its daemon, for tools: the calls of proto/store.proto.
 #pragma once
 
 #include <chrono>
@@ -14,41 +14,40 @@
 
 namespace muster::rendezvous {
 
-// What proto/store.proto lets a value have.
+// The largest value that proto/store.proto allows.
 inline constexpr std::size_t kMaxStoredValueBytes = 1 << 20;
 
-// One call at a time, on one thread, over one connection, which is opened by the first. A call
-// blocks until there is an answer, for `patience` at most; one that waits for keys goes on for its
-// own timeout, and outlives the restart of a daemon that takes no more than a few seconds.
+// One call at a time, on one thread, over one connection, which the first call opens. A call blocks
+// until there is an answer, for `patience` at most; one that waits for keys may take its own
+// timeout, and survives a restart of the daemon that takes no more than a few seconds.
 //
 // Errors, each one sentence: NotFound when the daemon has no such job; Unavailable, with the
-// endpoint and the cause, when no Muster daemon answers there (a write may then have been done, or
-// not); Aborted when the job ended while the call waited; else what the daemon says.
+// endpoint and the cause, when no Muster daemon answers there (a write may or may not have been
+// done); Aborted when the job ended while the call waited; otherwise what the daemon says.
 class StoreClient {
  public:
-  // How long to wait for keys; nothing: as long as the job lives.
+  // How long to wait for keys; nullopt: as long as the job lives.
   using Timeout = std::optional<std::chrono::milliseconds>;
 
   StoreClient(DaemonOptions daemon, std::string run_id);
   ~StoreClient();
 
-  // The value; nothing when the key does not exist.
+  // The value; nullopt when the key does not exist.
   absl::StatusOr<std::optional<std::string>> Get(const std::string& key);
   // Waits for the key to exist. DeadlineExceeded when it does not in time.
   absl::StatusOr<std::string> GetWhenThere(const std::string& key, Timeout timeout);
 
   absl::Status Set(const std::string& key, const std::string& value);
-  // The sum. A key that does not exist counts as 0. FailedPrecondition when the value is no number.
+  // The sum. A missing key counts as 0. FailedPrecondition when the value is not a number.
   absl::StatusOr<std::int64_t> Add(const std::string& key, std::int64_t delta);
   absl::Status Append(const std::string& key, const std::string& suffix);
 
   struct CompareSetOutcome {
     bool stored = false;
-    // What is there now; nothing when the key does not exist.
+    // The current value; nullopt when the key does not exist.
     std::optional<std::string> value;
   };
-  // Writes `desired` if the value is `expected`; an empty one also stands for a key that does not
-  // exist.
+  // Writes `desired` if the value is `expected`; an empty `expected` also matches a missing key.
   absl::StatusOr<CompareSetOutcome> CompareSet(const std::string& key, const std::string& expected,
                                                const std::string& desired);
 
