@@ -38,7 +38,7 @@ struct StoreCall {
 
 // A call is in one of these states, and leaves by the first that happens:
 //
-//   waiting --its keys exist, or its deadline has passed, or the job is no more--> answered
+//   waiting --its keys exist, or its deadline has passed, or the job is gone--> answered
 //   answered (in the Delivery, until what it says is durable) --told--> gone
 //   either --Cancel--> gone: its body is not called (again), and what it would have been told is
 //   for nobody

@@ -1,4 +1,4 @@
-// The one path to the DaemonCore in a running daemon: gives each call the time, delivers what may
+// The only path to the DaemonCore in a running daemon: gives each call the time, delivers what may
 // be told, has the journal written, and lets time pass.
 #pragma once
 
@@ -22,11 +22,11 @@
 namespace muster::rendezvous {
 
 // Lives on the loop's thread and is called only there. Fronts and in-process clients attach agents,
-// hand their events in and get their directives by the sink; clients of stores hand in calls and
-// get their answers. Whoever is told something may call the Driver again: what comes of it is
-// delivered after what is being delivered.
+// hand in their events and get their directives through the sink; clients of stores hand in calls
+// and get their answers. A sink or callback may call the Driver again: the results are delivered
+// after what is being delivered.
 //
-// Decides nothing: what may be told when, DaemonCore says. Between events the Driver sleeps: one
+// Decides nothing: DaemonCore says what may be told when. Between events the Driver sleeps: one
 // timer is set to the core's next deadline.
 class Driver {
  public:
@@ -39,40 +39,41 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Of a durable daemon (Coordinator::Options), before any other call but Restore: from now on
+  // For a durable daemon (Coordinator::Options), before any other call except Restore: from now on
   // every change goes into `journal`, which must outlive the Driver. `on_fatal` is told when that
   // is no longer possible: the daemon must end then, without another word to anybody.
   void UseJournal(Journal& journal, std::function<void(const absl::Status&)> on_fatal);
-  // Goes on with a job of the daemon's last life, and with what was in its store.
+  // Resumes a job of the daemon's last life, with what was in its store.
   void Restore(const JobRecord& job);
   void RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value);
 
-  // A new connection of an agent that will be told its directives by `sink`, until Detach.
+  // A new connection of an agent, which gets its directives through `sink` until Detach.
   AgentId Attach(Sink sink);
-  // It gets nothing more. Does not tell the Coordinator: its Goodbye or Disconnected comes first.
+  // The agent gets nothing more. The Coordinator is not told: the agent's Goodbye or Disconnected
+  // comes first.
   void Detach(AgentId agent);
 
-  // What happens, as the Coordinator has it.
+  // What happens; see Coordinator.
   void Hear(AgentId agent, const Event& event);
   void Disconnected(AgentId agent, const std::string& why);
   void AgentDied(const SessionToken& session);
   void Drain(const std::string& why);
   void Close(const std::string& why);
 
-  // A call of a store (StoreCalls). `answered` is called once, unless the call is cancelled before:
+  // A call of a store (StoreCalls). `answered` is called once, unless the call is cancelled first:
   // when what it says is durable, which may be before this returns.
   CallId Call(const StoreCall& call, Answered answered);
-  // Nothing of the call is touched any more; without effect on one that was answered.
+  // Once this returns, nothing of the call is touched; no effect on one that was answered.
   void Cancel(CallId call);
   // Calls that wait for keys.
   std::size_t waiting_calls() const { return core_.waiting_calls(); }
 
-  // From now on nothing happens any more: no event is heard, no time passes, nobody is told
-  // anything. For a daemon with a journal that is about to end: what its ending looks like to its
-  // agents must not get into what the next start goes on from.
+  // From now on nothing happens: no event is heard, no time passes, nobody is told anything. For a
+  // daemon with a journal that is about to end: the effects of its ending on its agents must not
+  // get into what the next start reads.
   void Freeze();
 
-  // Calls `done` from the loop as soon as no agent attends any job and all has been told.
+  // Calls `done` from the loop as soon as no agent attends any job and everything has been told.
   void WhenIdle(std::function<void()> done);
 
   std::optional<JobSnapshot> Describe(std::string_view run_id) const;
@@ -82,10 +83,10 @@ class Driver {
 
  private:
   static TimePoint Now();
-  // Has the core hear of something, and follows it.
+  // Lets the core hear of something, and carries out what follows.
   template <typename Happen>
   void Handle(const Happen& happen);
-  // Delivers what may be told, has written what must be, and sets the timer anew.
+  // Delivers what may be told, has what must be written written, and resets the timer.
   void Follow();
   void Deliver();
   void Tell(const Outgoing& outgoing);

@@ -18,20 +18,20 @@ namespace muster::rendezvous {
 // must outlive the front, and the front the grpc::Server that it is registered with.
 class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
  public:
-  // What the front asks of who listens, on the loop; each may be empty.
+  // What the front asks its server, on the loop; each may be empty.
   struct Listener {
-    // Something to hold while an agent attends from there.
+    // Returns something to hold while an agent attends from there.
     std::function<std::shared_ptr<void>(const Peer&)> attending;
-    // What an agent with this session is told in its Welcome, so that it can know the answers to
-    // its knocks (wire/knock.h).
+    // The secret that an agent with this session is told in its Welcome, so that it can recognize
+    // answers to its knocks (wire/knock.h).
     std::function<std::string(const SessionToken&)> knock_secret;
   };
 
   GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver, Listener listener);
   ~GrpcRendezvousFront() override;
 
-  // Ends every stream, now and from now on: a grpc::Server shuts down only when no call is open.
-  // Agents that still attend are lost.
+  // Ends every open stream, and every new one from now on: a grpc::Server shuts down only when no
+  // call is open. Agents that still attend are lost.
   void EndStreams();
 
   // What gRPC calls.

@@ -1,5 +1,5 @@
 // Speaks proto/store.proto: parses a call, has the job's store do it (StoreCalls), and answers when
-// what it says may be told. What a client has seen or was told of is never taken back.
+// the answer may be told. What a client has seen or been told is never taken back.
 //
 // gRPC's threads enter the rpc methods and do nothing but post to the loop (see LoopCall). The
 // stores are touched, and everything else happens, on the loop's thread.
@@ -54,8 +54,8 @@ class GrpcStoreFront final : public store::v1::Store::CallbackService {
  private:
   using Body = StoreCall::Body;
 
-  // How each rpc is answered: `body` runs on the loop, at once or when all of `keys` exist. What
-  // they are given may point into the request.
+  // How each rpc is answered: `body` runs on the loop, at once or when all of `keys` exist. The
+  // arguments may point into the request.
   Answer* AnswerAtOnce(const std::string& run_id, Body body);
   // As AnswerAtOnce, for a body that writes.
   Answer* AnswerWrite(const std::string& run_id, Body body);
@@ -65,7 +65,7 @@ class GrpcStoreFront final : public store::v1::Store::CallbackService {
 
   Driver& driver_;
   boost::asio::io_context& loop_;
-  // Those that have not been answered, by number.
+  // Calls that have not been answered, by number.
   std::map<CallId, std::shared_ptr<LoopCall>> open_;
   bool closed_ = false;
 };

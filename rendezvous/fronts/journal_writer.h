@@ -13,16 +13,16 @@
 
 namespace muster::rendezvous {
 
-// One batch at a time; one holds all that has changed in a turn of the loop, or while the one
-// before it was written. Lives on the loop's thread.
+// One batch at a time. A batch holds everything that has changed in a turn of the loop, or while
+// the previous batch was written. Lives on the loop's thread.
 //
 //   idle --Follow, something to commit--> posted --the loop's turn is over--> writing
 //   writing --on disk--> idle     --the disk is full--> resting --a second--> writing
 class JournalWriter {
  public:
-  // `committed` is called when a batch is on disk, `fatal` when it is not known what is: both from
-  // the loop. All must outlive the writer, but for the journal: no call of it comes after the
-  // writer's end.
+  // `committed` is called when a batch is on disk, `fatal` when it is not known what is; both from
+  // the loop. Everything but the journal must outlive the writer; the journal does not call back
+  // after the writer's end.
   JournalWriter(boost::asio::io_context& io, DaemonCore& core, Journal& journal,
                 std::function<void()> committed, std::function<void(const absl::Status&)> fatal);
 

@@ -2,8 +2,8 @@
 //
 // gRPC's threads make the call, report its cancellation and free it; everything in between happens
 // on the loop's thread. gRPC wants each call finished exactly once, whatever else happens: Finish
-// does so the first time and nothing afterwards, and a call that nobody holds any more without
-// having finished it (the loop is gone, a front dropped it) is finished with UNAVAILABLE.
+// does so the first time and does nothing afterwards. A call that is dropped without having been
+// finished (the loop is gone, a front let go of it) is finished with UNAVAILABLE.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ class LoopCall {
  public:
   using Work = std::function<void(std::shared_ptr<LoopCall>)>;
 
-  // Called by a service's method, on a thread of gRPC's: has `work` run on the loop and returns
+  // Called by a service's method, on one of gRPC's threads: runs `work` on the loop and returns
   // what the method must return. The request and the response live until the call is finished, no
   // longer. The server must not be shut down from within the loop, or it would wait for work that
   // waits for it.
@@ -32,12 +32,12 @@ class LoopCall {
   LoopCall& operator=(const LoopCall&) = delete;
   ~LoopCall();
 
-  // Answers the call. The status is gRPC's of the same code and message.
+  // Answers the call, with the gRPC status of the same code and message.
   void Finish(const absl::Status& status);
   bool finished() const { return reactor_ == nullptr; }
 
-  // What to do when the call ends early, on the loop: the client cancelled it, went away, or its
-  // deadline passed. The call is finished (CANCELLED) by then. Forgotten by Finish.
+  // What to do, on the loop, when the call ends early: the client cancelled it, went away, or its
+  // deadline passed. The call is finished (CANCELLED) by then. Finish forgets it.
   void OnCancel(std::function<void()> on_cancel) { on_cancel_ = std::move(on_cancel); }
 
  private:

@@ -10,12 +10,11 @@
 
 namespace muster::rendezvous {
 
-// A host, however its address is written: an IPv4 address that is mapped into IPv6 is the IPv4
-// address, and the zone of a link-local address, which names an interface of the one who says it,
-// is left out.
+// The address of a host in one form: an IPv4 address mapped into IPv6 becomes the IPv4 address, and
+// the zone of a link-local address, which names an interface of whoever wrote it, is left out.
 boost::asio::ip::address HostAddress(const boost::asio::ip::address& address);
 
-// The same from text; nothing when it is no numeric address.
+// The same from text; nullopt when it is not a numeric address.
 std::optional<boost::asio::ip::address> ParseHostAddress(const std::string& text);
 
 // Addresses of hosts that may connect, or everybody.
@@ -23,7 +22,7 @@ class TcpStoreAllowList {
  public:
   // Everybody.
   TcpStoreAllowList() = default;
-  // Text that is no numeric address matches nobody.
+  // Text that is not a numeric address matches nobody.
   explicit TcpStoreAllowList(const std::optional<std::vector<std::string>>& addresses);
 
   bool Allows(const boost::asio::ip::address& address) const;

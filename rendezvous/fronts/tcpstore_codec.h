@@ -25,7 +25,7 @@ struct TcpStoreDecodeLimits {
   std::size_t request_bytes = 256 << 20;
 };
 
-// One request. What its strings are, and whether it has a number, ShapeOf(op) says; the count of a
+// One request. ShapeOf(op) says what its strings are, and whether it has a number; the count of a
 // counted request is that of its strings.
 struct TcpStoreRequest {
   TcpStoreOp op = TcpStoreOp::kPing;
@@ -37,7 +37,7 @@ struct TcpStoreRequest {
 
 // Finds the requests in what a client sends.
 //
-// What dialect that is, the first byte says: 0 begins the hello of 2.2 and later. (Of a legacy SET
+// The first byte tells the dialect: 0 begins the hello of 2.2 and later. (Of a legacy SET
 // it would begin a key of a gigabyte.) Anything else is legacy, and legacy opcodes mean the same
 // up to 6. After that:
 //   7      as the first request of a connection WATCH_KEY (1.x: it has a connection for nothing
@@ -48,15 +48,15 @@ struct TcpStoreRequest {
 //   9..11  2.1.
 // A connection keeps the dialect it was found to speak, and the hint learns it.
 //
-// A request that lies whole in the input is not copied. Of one that does not, the bytes that are
-// there are kept, once, and nothing is looked at twice.
+// A request that is complete in the input is not copied. Of an incomplete one the bytes so far are
+// kept, copied once, and nothing is looked at twice.
 class TcpStoreDecoder {
  public:
   enum class Result {
     kRequest,
     kNeedsMore,   // all input was taken in
-    kNeedsGrace,  // as kNeedsMore, but call EndGrace, then Next, if none comes within a moment
-    kBroken,      // no client of c10d's sends this: see error(). There is no way to go on.
+    kNeedsGrace,  // as kNeedsMore, but if none comes within a moment, call EndGrace, then Next
+    kBroken,      // no client of c10d sends this: see error(). There is no way to continue.
   };
 
   // `limits` and `hint` must outlive the decoder.
@@ -75,7 +75,7 @@ class TcpStoreDecoder {
   }
 
   TcpStoreDialect dialect() const { return dialect_; }
-  // Memory that a request which is not complete takes.
+  // The memory that an incomplete request takes.
   std::size_t buffered() const { return partial_.capacity(); }
   // After kBroken: what is wrong, as a phrase: "opcode 71 is not known".
   const std::string& error() const { return error_; }
@@ -95,7 +95,7 @@ class TcpStoreDecoder {
   Found Need(std::size_t bytes);
   Found Nonsense(std::string what);
   void Extract(std::string_view bytes, TcpStoreRequest& request);
-  // Makes ready for the request behind the one that was returned.
+  // Prepares for the request after the one that was returned.
   void StartOver();
 
   const TcpStoreDecodeLimits& limits_;
@@ -114,7 +114,8 @@ class TcpStoreDecoder {
   std::size_t needed_ = 0;          // its bytes up to the end of what comes next
   std::uint64_t strings_left_ = 0;  // from what comes next on
   std::uint64_t string_bytes_ = 0;
-  // Whether it may be an APPEND of 2.1, whose value follows; and whether that had time to come.
+  // Whether it may be an APPEND of 2.1, whose value follows; and whether the value had time to
+  // come.
   enum class Append { kNo, kMaybe, kMaybeAndLate } append_ = Append::kNo;
   bool is_returned_ = false;
   std::vector<std::string_view> strings_;

@@ -1,9 +1,9 @@
 // Serves one namespace of c10d's TCPStore protocol: to PyTorch's workers of any version, 1.9 to
 // today, on one port.
 //
-// Who can reach the port can read and write everything, and what is in the store is code to some of
-// its clients, which unpickle it. So a server should be bound to as few addresses as will do and be
-// told whom to serve (AllowOnly).
+// Whoever can reach the port can read and write everything, and some clients unpickle what is in
+// the store, so it is code to them. A server should therefore be bound to as few addresses as
+// possible and be told whom to serve (AllowOnly).
 //
 // Everything runs on the loop's thread. A connection that breaks the protocol or a limit is closed,
 // which is the protocol's only way to say no, and a warning says why.
@@ -31,30 +31,30 @@ namespace muster::rendezvous {
 
 class TcpStoreServer {
  public:
-  // `loop` must outlive the server. What is told the server later than its destruction by the loop
-  // finds nothing.
+  // `loop` must outlive the server. Handlers that the loop runs after the server's destruction do
+  // nothing.
   explicit TcpStoreServer(boost::asio::io_context& loop, const TcpStoreOptions& options = {});
   // As Close.
   ~TcpStoreServer();
   TcpStoreServer(const TcpStoreServer&) = delete;
   TcpStoreServer& operator=(const TcpStoreServer&) = delete;
 
-  // Accepts connections from a socket that is bound to an IPv4 or IPv6 address and listens, beside
-  // those that it was given before. Takes the descriptor over, and closes it also on the error:
-  // InvalidArgument when it is no such socket.
+  // Accepts connections from a listening socket that is bound to an IPv4 or IPv6 address, in
+  // addition to those it was given before. Takes over the descriptor, and closes it even on error:
+  // InvalidArgument when it is not such a socket.
   absl::Status Serve(int listening_fd);
 
-  // Serves a connection that somebody else accepted, of which nothing has been read. It is closed
-  // and counted as refused when it is not allowed, or one too many.
+  // Serves a connection that somebody else accepted and of which nothing has been read. It is
+  // closed and counted as refused when it is not allowed, or is one too many.
   void Adopt(boost::asio::ip::tcp::socket connection);
 
   // Who may connect from now on: numeric addresses. An IPv4 address mapped into IPv6 counts as the
-  // IPv4 address, and zones are ignored. Nothing: everybody, as at first. Others are closed at once
-  // and counted; connections that are there and no longer allowed are closed, too.
+  // IPv4 address, and zones are ignored. nullopt: everybody, as at first. Other connections are
+  // closed at once and counted; existing connections that are no longer allowed are closed, too.
   void AllowOnly(const std::optional<std::vector<std::string>>& addresses);
 
   // Makes a fresh store: drops all keys, queues and waits and closes all connections, so that the
-  // next round's workers do not meet the last one's values. Goes on accepting.
+  // next round's workers do not meet the last one's values. Continues to accept connections.
   void Reset();
 
   // Stops accepting, closes all connections. Idempotent.
@@ -62,7 +62,7 @@ class TcpStoreServer {
 
   // How many connections were turned away since the beginning.
   std::uint64_t refused() const { return refused_; }
-  // How many there are.
+  // How many connections there are.
   std::size_t connections() const { return sessions_.size(); }
 
  private:
@@ -90,7 +90,7 @@ class TcpStoreServer {
   absl::flat_hash_map<TcpStoreSession*, std::shared_ptr<TcpStoreSession>> sessions_;
   std::uint64_t refused_ = 0;
 
-  // Shared only with their handlers, which thereby know when the server no longer listens.
+  // Shared only with their handlers, which in this way know when the server no longer listens.
   std::vector<std::shared_ptr<Listener>> listeners_;
   bool out_of_files_ = false;  // and that has been said
   boost::asio::steady_timer retry_;

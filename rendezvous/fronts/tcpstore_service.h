@@ -1,4 +1,5 @@
-// What the requests of c10d's TCPStore protocol do: asks the KeyValueStore once, appends the reply.
+// What the requests of c10d's TCPStore protocol do: calls the KeyValueStore once, appends the
+// reply.
 //
 // No I/O, no clock: clients are told by appending to what is sent to them. On the loop's thread.
 #pragma once
@@ -29,7 +30,7 @@ class TcpStoreClient {
   // call the service.
   virtual void OnPushed() = 0;
 
-  // What is to be sent, in order. Whoever sends it takes it out.
+  // What is to be sent, in order. The sender takes it out.
   std::string output;
 
  private:
@@ -38,22 +39,21 @@ class TcpStoreClient {
   std::vector<std::string> watched_;
 };
 
-// The store of one namespace and those who are connected to it.
+// The store of one namespace and its connected clients.
 //
 // WAIT and BARRIER are never timed out here; the client's clock does that. A client of 2.1 or later
 // then sends CANCEL_WAIT, which is always answered with 01: if the wait has just ended, its 00 is
-// on the way before it, and the client takes either. A client before 2.1 just gives up waiting and
-// goes on with another request, so that request drops the wait: its 00 would be taken for a part of
-// the reply.
+// ahead of that, and the client accepts either. A client before 2.1 just stops waiting and sends
+// another request, so that request drops the wait: its 00 would be taken for a part of the reply.
 class TcpStoreService {
  public:
   // A reply that makes a client's output larger than `output_limit_bytes` is refused.
   TcpStoreService(const KeyValueLimits& limits, std::size_t output_limit_bytes)
       : output_limit_bytes_(output_limit_bytes), store_(limits) {}
 
-  // Carries out a request and appends to the outputs of all whom it concerns. On an error nothing
-  // is appended for this request, and the connection is to be closed, since the protocol has no
-  // error replies.
+  // Carries out a request and appends to the outputs of all clients it concerns. On an error
+  // nothing is appended for this request, and the connection is to be closed, since the protocol
+  // has no error replies.
   absl::Status Apply(TcpStoreClient& client, const TcpStoreRequest& request);
 
   // The connection is gone: its waits and watches end.
@@ -74,11 +74,11 @@ class TcpStoreService {
   // Answers a WAIT or a BARRIER, now or when it ends.
   absl::Status Park(TcpStoreClient& client, const absl::StatusOr<std::optional<WaiterId>>& waiter);
   void DropWaits(TcpStoreClient& client);
-  // Answers those whose wait has ended.
+  // Answers the clients whose wait has ended.
   void Wake();
   absl::Status CheckReply(const TcpStoreClient& client, std::size_t bytes) const;
 
-  // Around each write of a key: tells those who watch it.
+  // Around each write of a key: tells the clients that watch it.
   Before Look(std::string_view key) const;
   void Tell(std::string_view key, const Before& before);
 

@@ -2,8 +2,8 @@
 //
 // A session reads only when the kernel says that there is something, into a buffer that all
 // sessions share, so that an idle connection costs a few hundred bytes. It works in turns: one read
-// and a limited number of requests, then the loop's other handlers have theirs, so that nobody is
-// kept waiting by a client that floods. The replies of a turn are written at once.
+// and a limited number of requests, then the loop's other handlers get their turn, so that a
+// flooding client does not keep others waiting. The replies of a turn are written at once.
 //
 // States, each left only for a later one except the first two:
 //   reading    waits for something to read, or has a turn pending for what it holds
@@ -44,7 +44,7 @@ struct TcpStoreSessions {
   DialectHint hint = DialectHint();
   std::vector<char> read_buffer;
   std::size_t input_bytes = 0;  // held for requests that are not complete
-  // Those whose output has grown during another session's turn.
+  // Sessions whose output has grown during another session's turn.
   std::vector<std::shared_ptr<TcpStoreSession>> pushed;
 };
 
@@ -71,18 +71,18 @@ class TcpStoreSession final : public TcpStoreClient,
   void AwaitTurn();
   void AwaitGrace();
 
-  // One read's requests, or those that were left from the last turn.
+  // Handles the requests of one read, or those left from the last turn.
   //
   // Clients before 2.1 send an opcode in a segment of its own, and Linux acknowledges two segments
-  // at once when they have been read: a packet of its own before each reply, a fifth of what a
-  // round trip costs us. So of clients that may be such, what was received is only looked at, and
-  // taken out when the replies, which acknowledge it as well, are sent.
+  // at once when they have been read: an extra packet before each reply, a fifth of the cost of a
+  // round trip. So input from clients that may be such is only peeked at, and taken out when the
+  // replies, which acknowledge it as well, are sent.
   void TakeTurn();
-  // Takes out of the socket what was looked at.
+  // Takes out of the socket what was peeked at.
   void Discard();
   // Carries out what `input` has, up to a turn's limit, and keeps the rest.
   void Process(std::string_view input);
-  // Sends what there is, for all whom this turn concerned.
+  // Sends what there is to all clients that this turn concerned.
   void FinishTurn();
   // Sends as much of the output as the kernel takes; the rest follows when it takes more.
   void Flush();
