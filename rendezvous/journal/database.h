@@ -17,7 +17,7 @@ namespace muster::rendezvous {
 
 // Errors of a Database and its Statements name the file and the cause:
 //   ResourceExhausted  the disk, or a quota, is full
-//   DataLoss           the file is damaged, or no database at all
+//   DataLoss           the file is damaged, or is not a database
 //   Internal           anything else, with errno's words where the system was the cause
 
 // One prepared statement. Must not outlive its Database.

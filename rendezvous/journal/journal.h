@@ -17,18 +17,18 @@ namespace muster::rendezvous {
 struct JournalBatch {
   struct Job {
     std::string run_id;
-    // Nothing: the job, and every entry of its store, is forgotten.
+    // nullopt: the job, and every entry of its store, is forgotten.
     std::optional<std::string> record;
   };
   struct Entry {
     std::string run_id;
     std::string key;
-    // Nothing: the entry is deleted.
+    // nullopt: the entry is deleted.
     std::optional<std::string> value;
   };
 
   // All of `jobs` come before all of `entries`, each in its order: a job that is forgotten and
-  // begun anew within one turn has the entries that this batch brings, and no others.
+  // begun again within one turn has the entries that this batch brings, and no others.
   std::vector<Job> jobs;
   std::vector<Entry> entries;
 };
@@ -38,13 +38,13 @@ struct JournalContents {
   // Which start of the daemon on this journal this is, counted from 1.
   std::uint64_t incarnation = 0;
   // The end of what was written before was cut off: the batch that the last daemon was writing, and
-  // had not acknowledged, when it or the power went.
+  // had not acknowledged, when it died or the power failed.
   bool was_torn = false;
   std::vector<std::pair<std::string, std::string>> jobs;  // run id and record, by run id
   std::vector<JournalBatch::Entry> entries;               // each with a value
 };
 
-// Belongs to the loop's thread. Whoever answers a client only after `done` never takes an answer
+// Belongs to the loop's thread. If clients are answered only after `done`, no answer is ever taken
 // back, whenever the daemon dies.
 class Journal {
  public:
@@ -57,9 +57,9 @@ class Journal {
   //   anything else       what is on disk is not known any more. The journal takes nothing more
   //                       (each further Commit ends the same way), and the daemon should end: its
   //                       next start reads what there is.
-  // One at a time: a Commit before the last one's `done` aborts, one within `done` is in order.
-  // When the journal is destroyed `done` is not called, and the batch is on disk whole or not at
-  // all.
+  // One at a time: a Commit before the last one's `done` aborts the process, one within `done` is
+  // allowed. When the journal is destroyed, `done` is not called, and the batch is on disk whole or
+  // not at all.
   virtual void Commit(JournalBatch batch, std::function<void(absl::Status)> done) = 0;
 };
 

@@ -1,5 +1,5 @@
-// The file `journal.db` in a state directory: what it looks like, what a start reads out of it, and
-// how a batch gets into it.
+// The file `journal.db` in a state directory: what it looks like, what a start reads from it, and
+// how a batch is written to it.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@
 namespace muster::rendezvous {
 
 struct SqliteJournalOptions {
-  // After how many pages (of 4 KiB) the write-ahead log is copied into the database and begun anew.
+  // After how many pages (of 4 KiB) the write-ahead log is copied into the database and restarted.
   int checkpoint_pages = 1000;
 
-  // For tests. The layer that SQLite reaches files by; empty is the system's.
+  // For tests. The layer through which SQLite accesses files; empty: the system's.
   std::string vfs = {};
   // For tests. Told, on the thread that writes, what comes next or was just done: "before begin",
   // "before commit", "after commit", "before checkpoint", "after checkpoint".
@@ -28,12 +28,13 @@ struct SqliteJournalOptions {
 
 // Every call waits for the disk. One thread at a time; not copied.
 //
-// SQLite in WAL mode, synced at each commit. Closing the file is nothing but letting go of it:
-// every start goes the way of a start after a crash.
+// SQLite in WAL mode, synced at each commit. Closing the file only releases it: every start works
+// like a start after a crash.
 class JournalFile {
  public:
-  // Opens the journal in `directory` (which must outlive it), or makes an empty one; checks all of
-  // it, reads it into `contents`, and counts this start. The new incarnation is durable on return.
+  // Opens the journal in `directory` (which must outlive it), or creates an empty one; checks all
+  // of it, reads it into `contents`, and counts this start. The new incarnation is durable on
+  // return.
   //   DataLoss            it is damaged; the sentence tells what to do, and nothing was changed
   //   FailedPrecondition  a later version of Muster has written it, or it cannot be opened
   //   ResourceExhausted   the disk is full
@@ -45,8 +46,8 @@ class JournalFile {
   // Writes the batch as Journal::Commit describes it: on OK it is durable.
   absl::Status Write(const JournalBatch& batch);
 
-  // Begins the write-ahead log anew if it has grown long. What goes wrong is what the next Write
-  // says; that the disk is full is no error here.
+  // Restarts the write-ahead log if it has grown long. Errors are reported by the next Write; a
+  // full disk is not an error here.
   void Tidy();
 
  private:

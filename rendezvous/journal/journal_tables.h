@@ -18,11 +18,11 @@
 
 namespace muster::rendezvous {
 
-// Makes the tables in an empty database: no jobs, incarnation 0.
+// Creates the tables in an empty database: no jobs, incarnation 0.
 absl::Status MakeTables(Database& database);
 
-// Checks all that is there and reads it. DataLoss with what is wrong: "a row of its table jobs has
-// a wrong checksum"; FailedPrecondition when a later version of Muster has written it.
+// Checks everything and reads it. DataLoss with what is wrong: "a row of its table jobs has a wrong
+// checksum"; FailedPrecondition when a later version of Muster has written it.
 absl::Status ReadTables(Database& database, JournalContents& contents);
 
 absl::Status SetIncarnation(Database& database, std::uint64_t incarnation);
@@ -32,7 +32,8 @@ class BatchWriter {
  public:
   static absl::StatusOr<BatchWriter> Prepare(Database& database);
 
-  // Within a transaction, which the caller begins and ends. On error part of it may be written.
+  // Within a transaction, which the caller begins and ends. On error, part of it may have been
+  // written.
   absl::Status Write(const JournalBatch& batch);
 
  private:

@@ -19,10 +19,9 @@ struct OpenedJournal {
   JournalContents contents;
 };
 
-// Opens the journal in `directory`, and holds the directory until the journal is destroyed. This
-// start is counted, durably, on return. Waits for the disk; what is written later is written by a
-// thread of the journal's own, so that a slow disk never holds up the loop. `io` must outlive the
-// journal.
+// Opens the journal in `directory`, and holds the directory until the journal is destroyed. On
+// return this start has been counted, durably. Waits for the disk; later writes are done by the
+// journal's own thread, so that a slow disk never holds up the loop. `io` must outlive the journal.
 //
 // Each error is one sentence for whoever starts the daemon:
 //   DataLoss             the journal is damaged; nothing was changed
@@ -32,7 +31,7 @@ struct OpenedJournal {
 absl::StatusOr<OpenedJournal> OpenSqliteJournal(boost::asio::io_context& io,
                                                 StateDirectory directory,
                                                 SqliteJournalOptions options = {});
-// The same, of a directory that it takes first, with the errors of StateDirectory::Take.
+// The same, for a directory that it takes first, with the errors of StateDirectory::Take.
 absl::StatusOr<OpenedJournal> OpenSqliteJournal(boost::asio::io_context& io,
                                                 const std::string& directory,
                                                 SqliteJournalOptions options = {});

@@ -1,4 +1,4 @@
-// Whether SQLite's write-ahead log (the -wal file) can be trusted, looked at before SQLite does.
+// Whether SQLite's write-ahead log (the -wal file) can be trusted, checked before SQLite reads it.
 #pragma once
 
 #include <cstddef>
@@ -10,26 +10,26 @@
 
 namespace muster::rendezvous {
 
-// SQLite takes a log up to its first frame with a wrong checksum, and silently drops the rest:
-// right for the torn end that a power failure leaves, but a bit that flipped in the middle would
-// cost every acknowledged write after it. So this tells the one from the other.
+// SQLite accepts a log up to its first frame with a wrong checksum, and silently drops the rest.
+// That is right for the torn end that a power failure leaves, but a bit flipped in the middle would
+// cost every acknowledged write after it. So this tells the two apart.
 //
 // The journal syncs the log after each transaction, and empties it at each start. So when the power
-// fails at most one transaction, the last, may be there in part. Whatever shows that a whole
-// transaction, and then something of another one, was written at or behind the first bad frame,
-// shows that the frame was good once. What cannot be told from a torn end is damage to the last
-// transaction, a lost block that reaches up to it, and a log that was cut off between two frames.
+// fails, at most one transaction, the last, may be incomplete. If at or after the first bad frame
+// there was a whole transaction, and then part of another, the frame must have been good once. What
+// cannot be told from a torn end is damage to the last transaction, a lost block that reaches up to
+// it, and a log that was cut off between two frames.
 //
-// SQLite's other journal, that of rollbacks, would need no such check. It syncs three times for
-// each transaction where the log is synced once, and takes a quarter of the commits in a second (80
-// to 155 against 320 to 710, transactions of 600 bytes on a virtual disk).
+// SQLite's other journal, the rollback journal, would need no such check. But it syncs three times
+// for each transaction where the log syncs once, and manages a quarter of the commits per second
+// (80 to 155 against 320 to 710, with transactions of 600 bytes on a virtual disk).
 //
 // Format: sqlite.org/fileformat2.html, section 4.
 struct WalCheck {
   enum class State {
     kWhole,    // every frame is part of a committed transaction (or the log is empty)
-    kTorn,     // and so up to `offset`; what follows was never acknowledged, and SQLite cuts it
-    kDamaged,  // a write that was acknowledged is damaged, at `offset`
+    kTorn,     // whole up to `offset`; what follows was never acknowledged, and SQLite cuts it
+    kDamaged,  // an acknowledged write is damaged, at `offset`
   };
   State state = State::kWhole;
   std::uint64_t offset = 0;
@@ -37,14 +37,14 @@ struct WalCheck {
   std::string what = {};
 };
 
-// Reads `size` bytes at `offset` into `into`; false when it cannot.
+// Reads `size` bytes at `offset` into `into`; false if it cannot.
 using WalReader = std::function<bool(std::uint64_t offset, std::size_t size, unsigned char* into)>;
 
-// Goes once through a log of `size` bytes. DataLoss when `read` fails.
+// Makes one pass over a log of `size` bytes. DataLoss when `read` fails.
 absl::StatusOr<WalCheck> CheckWal(const WalReader& read, std::uint64_t size);
 
-// The same for a file; one that is missing is whole. FailedPrecondition when it cannot be opened or
-// is a symbolic link, DataLoss when it cannot be read.
+// The same for a file; a missing file counts as whole. FailedPrecondition when it cannot be opened
+// or is a symbolic link, DataLoss when it cannot be read.
 absl::StatusOr<WalCheck> CheckWalFile(const std::string& path);
 
 }  // namespace muster::rendezvous

@@ -9,14 +9,14 @@
 
 namespace muster::rendezvous {
 
-// How a process ended: by itself with a code, or by a signal (then not 0).
+// How a process ended: by itself with a code, or by a signal (if `signal` is not 0).
 struct DaemonEnd {
   int exit_code = 0;
   int signal = 0;
 };
 
-// The keeper of a daemon that remembers its jobs sees to it that one is there, and answers those
-// who knock while none is. The daemon is
+// The keeper of a daemon that remembers its jobs makes sure that a daemon is running, and answers
+// knocks while none is. The daemon is
 //
 //   starting    it reads what it remembers, and decides nothing. When it is done it asks to go on
 //               (OnReadToGo); once it is let go, no knock is answered any more, and each node has
@@ -27,9 +27,9 @@ struct DaemonEnd {
 //   replaced    it was told to end in good order, and the program that is on disk now comes next;
 //   ending      it was told to end, and so does the keeper after it.
 //
-// A daemon that ends by itself in good order has been told so by somebody, and ends its keeper. One
-// that says by its exit code, at the very first start, that it cannot work ends it, too; later it
-// is tried again, as its disk may be full or away for a while.
+// A daemon that ends by itself in good order was told to do so, and its keeper ends, too. The
+// keeper also ends if the daemon's exit code says, at the very first start, that it cannot work;
+// later it is tried again, as its disk may be full or missing for a while.
 //
 // Knocks are answered while it is dead, and while it starts for longer than a moment; a connection
 // that comes within that moment waits and is the daemon's.
@@ -38,11 +38,12 @@ class KeeperPolicy {
   using TimePoint = std::chrono::steady_clock::time_point;
   using Duration = TimePoint::duration;
 
-  // Start the daemon; with the program that is on disk now where the last start's was another.
+  // Start the daemon; `new_program`: from the program that is on disk now, instead of the one
+  // started last.
   struct Start {
     bool new_program = false;
   };
-  // Answer no knocks from now on, and tell the daemon to go on.
+  // Answer no knocks from now on, and tell the daemon to proceed.
   struct LetGo {};
   // Agents can connect for the first time: tell whoever started us.
   struct Announce {
@@ -52,7 +53,7 @@ class KeeperPolicy {
   struct Signal {
     int number = 0;
   };
-  // Begin to answer knocks, or stop it.
+  // Begin to answer knocks, or stop.
   struct Answer {
     bool open = false;
   };
@@ -76,8 +77,8 @@ class KeeperPolicy {
   // The daemon has read what it remembers.
   Actions OnReadToGo(TimePoint now);
   Actions OnReady(int port);
-  // It has died, and was waited for; or could not be started (`end` says with which code it would
-  // have ended).
+  // The daemon has died, and was waited for; or it could not be started (`end` then has the exit
+  // code it would have ended with).
   Actions OnDied(DaemonEnd end, TimePoint now);
   // The keeper was told to end (SIGTERM, SIGINT).
   Actions OnToldToEnd(int signal);
@@ -97,7 +98,7 @@ class KeeperPolicy {
   TimePoint since_{};  // of the state
   bool was_ready_ = false;
   bool answers_ = false;
-  // Between the last death and the next start; grown at each death.
+  // Between the last death and the next start; grows at each death.
   Duration pause_{};
   Duration next_pause_{};
 };

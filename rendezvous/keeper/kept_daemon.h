@@ -1,4 +1,4 @@
-// What passes between a keeper and the daemon that it has started: both ends of it.
+// What passes between a keeper and the daemon it has started: both ends of it.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 
 namespace muster::rendezvous {
 
-// What the daemon is given: descriptors that it inherits, and what the keeper tells it first. The
-// next version's daemon may be started by this one's keeper: the format changes only with
-// kProtocol, in kept_daemon.cc.
+// What the daemon is given: descriptors that it inherits, and what the keeper tells it first. A
+// keeper of this version may start a daemon of the next, so the format changes only with kProtocol,
+// in kept_daemon.cc.
 struct KeptThings {
-  // They listen.
+  // Listening sockets.
   std::vector<int> sockets;
   // The state directory, as StateDirectory::Adopt takes it.
   int lock = -1;
@@ -24,22 +24,23 @@ struct KeptThings {
   KnockKey key{};
 };
 
-// The name of the environment variable that tells a daemon that it is kept, and by which
-// descriptors.
+// The environment variable that tells a daemon that it has a keeper, and which descriptors it was
+// given.
 inline constexpr char kKeeperVariable[] = "MUSTERD_KEEPER";
 
-// The daemon's end. Its calls wait; the keeper always answers, and when it dies the kernel kills
+// The daemon's end. Its calls block; the keeper always answers, and when it dies the kernel kills
 // the daemon.
 class KeptDaemon {
  public:
-  // Nothing when no keeper has started this process. FailedPrecondition when one has that this
-  // version can't work with. Once, at the start: the variable is gone afterwards.
+  // nullopt when no keeper has started this process. FailedPrecondition when the keeper is one that
+  // this version cannot work with. To be called once, at the start: the variable is gone
+  // afterwards.
   static absl::StatusOr<std::optional<KeptDaemon>> FromEnvironment();
 
   const KeptThings& things() const { return things_; }
 
-  // What there is to remember is read. Returns once the keeper answers nobody any more: only then
-  // may leases begin, and anything be decided.
+  // The daemon has read what it remembers. Returns once the keeper no longer answers knocks: only
+  // then may leases begin, and anything be decided.
   void AwaitLeave() const;
   // Agents can connect, to this port.
   void SayReady(std::uint16_t port) const;
@@ -51,7 +52,7 @@ class KeptDaemon {
   KeptThings things_;
 };
 
-// What the keeper hears of the daemon.
+// What the keeper hears from the daemon.
 struct DaemonWord {
   enum class Kind {
     kRead,     // as KeptDaemon::AwaitLeave
@@ -62,7 +63,7 @@ struct DaemonWord {
   std::uint16_t port = 0;
 };
 
-// The keeper's end: of one daemon, or of none.
+// The keeper's end, with one daemon or none.
 class DaemonControl {
  public:
   DaemonControl() = default;
@@ -70,16 +71,16 @@ class DaemonControl {
   DaemonControl(const DaemonControl&) = delete;
   DaemonControl& operator=(const DaemonControl&) = delete;
 
-  // For the next daemon: the descriptor that it is to inherit, which the caller closes once it is
-  // started. The greeting is already written.
+  // For the next daemon: returns the descriptor that it is to inherit, which the caller closes once
+  // the daemon is started. The greeting has already been written.
   absl::StatusOr<int> Open(const KeptThings& things);
   void Close();
-  // The value of kKeeperVariable for it.
+  // The value of kKeeperVariable for that daemon.
   static std::string Variable(int daemons_end, const KeptThings& things);
 
   // For poll(); -1: nothing will come.
   int fd() const { return fd_; }
-  // Does not wait.
+  // Does not block.
   DaemonWord Read();
   void GiveLeave() const;
 

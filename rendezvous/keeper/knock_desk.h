@@ -1,4 +1,4 @@
-// Answers those who knock at a port whose daemon is dead.
+// Answers knocks at a port whose daemon is dead.
 #pragma once
 
 #include <array>
@@ -10,35 +10,35 @@
 
 namespace muster::rendezvous {
 
-// Open, it accepts every connection to the sockets, answers each whole knock with its word and
-// closes what is anything else: gRPC's, a store's, a death notice. Closed, it leaves connections in
-// the sockets' queue for whoever accepts next.
+// While open, it accepts every connection to the sockets, answers each complete knock with its word
+// and closes all other connections: gRPC's, a store's, a death notice. While closed, it leaves
+// connections in the sockets' queue for whoever accepts next.
 //
 // Needs no loop: fd() is for its owner's poll(). Allocates nothing and takes no lock, so that it
-// works in a process that was forked beside other threads. A caller that says nothing is kept until
-// there is no room for another, or until the desk closes.
+// works in a process forked while other threads were running. A silent caller is kept until there
+// is no room for another, or until the desk closes.
 class KnockDesk {
  public:
   static constexpr std::size_t kMaxSockets = 16;
 
-  // Closed. `sockets` listen, and stay open for as long as the desk lives; they no longer block
-  // from now on. Of more than kMaxSockets the rest is left alone.
+  // Begins closed. `sockets` listen, and must remain open as long as the desk lives; from now on
+  // they do not block. Sockets beyond kMaxSockets are ignored.
   KnockDesk(std::span<const int> sockets, const KnockKey& key, KnockWord word);
-  // Closes the desk, and not the sockets.
+  // Closes the desk, but not the sockets.
   ~KnockDesk();
   KnockDesk(const KnockDesk&) = delete;
   KnockDesk& operator=(const KnockDesk&) = delete;
 
   void Open();
-  // After this no answer is given: who was not answered yet finds his connection closed.
+  // After this no answer is given: callers not yet answered find their connection closed.
   void Close();
   bool is_open() const { return epoll_ >= 0; }
 
   // Readable when Handle has something to do; -1 while the desk is closed.
   int fd() const { return epoll_; }
-  // Does what there is to do, without waiting. True: a process of this machine asks for the port,
-  // which is heard only where the word is kGone; it waits for the end of its connection, which the
-  // desk has kept.
+  // Does what there is to do, without blocking. True: a process on this machine asks for the port,
+  // which only counts where the word is kGone; it waits for its connection to end, which the desk
+  // keeps open.
   bool Handle();
 
   // Knocks that were answered since the beginning.
@@ -55,7 +55,7 @@ class KnockDesk {
 
   void Accept(int socket);
   Caller& FreePlace();
-  // Reads what there is, and answers; true: the caller may yet say more.
+  // Reads what there is, and answers; true: the caller may still say more.
   bool Hear(Caller& caller);
   void Drop(Caller& caller);
 
