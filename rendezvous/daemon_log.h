@@ -1,4 +1,4 @@
-// Where a daemon's log goes: to its stderr, by way of a thread that may wait for it.
+// Where a daemon's log goes: to its stderr, through a thread that may wait for it.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 namespace muster::rendezvous {
 
 // A stderr that nobody reads (a terminal stopped by Ctrl-S, a pipe whose reader stands still, a
-// file on a server that is away) must not stop the daemon: every agent's lease would run out. And
-// O_NONBLOCK would be set for everybody who shares that stderr. So lines are written to a pipe of
-// our own, which holds about a megabyte, and a thread that does nothing else copies them from
-// there. While the pipe is full lines are lost; how many stands in their place.
+// file on an unreachable server) must not stop the daemon: every agent's lease would run out.
+// O_NONBLOCK is no way out, as it would be set for everybody who shares that stderr. So lines are
+// written to a pipe of our own, which holds about a megabyte, and a thread that does nothing else
+// copies them from there. While the pipe is full, lines are lost; their number is written in their
+// place.
 //
-// Any thread may log. A process has one of these, and makes it after its last fork. SIGPIPE must be
-// ignored. What is in the pipe when the process is killed is lost.
+// Any thread may log. A process has one of these, and creates it after its last fork. SIGPIPE must
+// be ignored. What is in the pipe when the process is killed is lost.
 class DaemonLog {
  public:
   // From now on what spdlog's default logger is given goes to `fd`, which is borrowed for the life
@@ -26,13 +27,13 @@ class DaemonLog {
   DaemonLog(const DaemonLog&) = delete;
   DaemonLog& operator=(const DaemonLog&) = delete;
 
-  // A line as it is, with its newline; of one that is longer than 4096 bytes the rest is left out.
+  // A line as it is, with its newline; beyond 4096 bytes it is cut.
   void Write(std::string_view line);
 
-  // Lines that are missing, and have not been told of.
+  // The number of lost lines that have not been reported yet.
   std::uint64_t missing() const;
 
-  // Returns when everything is written, and after a second if that cannot be. What is logged
+  // Returns when everything is written, or after a second if that is not possible. What is logged
   // afterwards is lost.
   void End();
 

@@ -1,6 +1,6 @@
 // A rendezvous daemon as an object: the Coordinator behind its Driver and, when it listens, the
-// gRPC fronts. `musterd` is one of these with a process of its own; an agent that hosts its job's
-// rendezvous has one beside its workers.
+// gRPC fronts. `musterd` is a process that consists of one; an agent that hosts its job's
+// rendezvous has one in its own process.
 #pragma once
 
 #include <cstdint>
@@ -27,49 +27,50 @@ namespace muster::rendezvous {
 // Lives on the loop's thread. Start order: Driver, fronts, gRPC's server; Stop goes the other way.
 class Server {
  public:
-  // With a journal (what it remembers in `contents`): every change is in it before anybody hears of
-  // it. `on_fatal` is told when that is no longer possible; the process must end then.
+  // With a journal, whose contents are in `contents`, every change is on disk before anybody hears
+  // of it. `on_fatal` is called when that is no longer possible; the process must end then.
   struct Memory {
     Journal* journal = nullptr;  // must outlive the server
     JournalContents contents;
     std::function<void(const absl::Status&)> on_fatal;
   };
 
-  // Whose jobs come: those of whoever started this process, or of many users, who must name them
-  // (Coordinator::Options::names_required).
+  // Whose jobs it serves: those of whoever started this process, or those of many users, who must
+  // name them (Coordinator::Options::names_required).
   enum class Serves { kItsOwnJob, kManyJobs };
 
   explicit Server(boost::asio::io_context& io, Serves serves = Serves::kItsOwnJob);
-  // DataLoss in `*status` when what the journal remembers is no record of a job.
+  // DataLoss in `*status` when the journal holds something that is not the record of a job.
   Server(boost::asio::io_context& io, Memory memory, absl::Status* status);
-  // Stops at once if it has not been stopped; runs the loop for as long as that takes.
+  // Stops at once if it has not been stopped; runs the loop while that takes.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // Listens at `endpoint`, a numeric address or a name that resolves to one of this machine's; port
   // 0 takes a free one. Without Listen the server is reached only through driver(), in this
-  // process, and no thread, socket or gRPC object is made. AlreadyExists when another process holds
-  // the port, else the cause: "listen on 10.0.0.1:29400: Cannot assign requested address".
+  // process, and no thread, socket or gRPC object is created. AlreadyExists when another process
+  // holds the port, otherwise the cause: "listen on 10.0.0.1:29400: Cannot assign requested
+  // address".
   //
-  // A process of its own holds the port, too, and tells those who knock when this process has died
+  // A separate process also holds the port, and tells agents that knock when this process has died
   // without Stop (keeper/last_word.h). It is forked before gRPC has its first thread.
   absl::Status Listen(const Endpoint& endpoint, const Credentials& credentials);
 
-  // The same at `sockets`, of a daemon whose keeper holds them as well, and answers by `key` when
+  // The same at `sockets`, for a daemon whose keeper holds them as well and answers with `key` when
   // the daemon is dead.
   absl::Status Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets, const KnockKey& key,
                       const Credentials& credentials);
 
-  // What an agent is told in its Welcome, to know by it who answers for this server once it is
-  // dead. Empty when nobody will, as it does not listen or the session has no token.
+  // What an agent is told in its Welcome, so that it recognizes who answers for this server once it
+  // is dead. Empty when nobody will, as the server does not listen or the session has no token.
   KnockSecret knock_secret(const SessionToken& session) const;
 
   // The port it listens on; 0 when it does not.
   std::uint16_t port() const { return port_; }
 
-  // Who takes connections to that port that do not speak gRPC, nothing of them read: a store that
-  // shares the port. Null: they are closed. Forgotten by Stop.
+  // Who takes connections to that port that do not speak gRPC, with nothing read from them yet: a
+  // store that shares the port. Null: they are closed. Stop forgets it.
   void OnStoreConnection(std::function<void(boost::asio::ip::tcp::socket)> take);
 
   Driver& driver() { return driver_; }
@@ -78,13 +79,14 @@ class Server {
   void Drain(const std::string& why, std::function<void()> drained);
 
   // Ends every open call, stops listening, and then calls `stopped`, from the loop. May be called
-  // again before that: each is told.
+  // again before that: each `stopped` is called.
   void Stop(std::function<void()> stopped);
 
  private:
   struct Listener;
 
-  // An agent attends over the network for as long as the result is held, which holds `connection`.
+  // An agent attends over the network for as long as the result is held; the result holds
+  // `connection`.
   std::shared_ptr<void> Attend(std::shared_ptr<void> connection);
 
   boost::asio::io_context& io_;

@@ -15,7 +15,7 @@ struct ServerConfig {
   Endpoint listen{"127.0.0.1", kDefaultRendezvousPort};
   // A file descriptor to write "PORT\n" to, once connections are accepted; -1: none.
   int ready_fd = -1;
-  // Where the jobs are remembered, so that a daemon which was killed goes on with them; empty:
+  // Where the jobs are remembered, so that a daemon which was killed can resume them; empty:
   // nowhere.
   std::string state_dir;
   // Without `state_dir`: how long SIGTERM waits for running jobs to end before it closes them.
@@ -24,8 +24,7 @@ struct ServerConfig {
   std::string log_level = "info";
 };
 
-// The program has nothing to do but print `text`, to stdout when `exit_code` is 0 and else to
-// stderr.
+// The program only has to print `text`, to stdout when `exit_code` is 0, otherwise to stderr.
 struct EarlyExit {
   int exit_code = 0;
   std::string text;

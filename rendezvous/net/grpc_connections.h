@@ -1,4 +1,4 @@
-// The connections that gRPC was given, as far as we know of them.
+// The connections that gRPC was given, as far as we know about them.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,16 @@
 
 namespace muster::rendezvous {
 
-// A connection that has begun to speak HTTP/2 is gRPC's, and only gRPC knows when it ends. But
-// whoever opens one and then says nothing more must not keep an agent out. So we remember the
-// number of its descriptor and its peer: as only we accept connections, the two belong together for
-// as long as that descriptor has that peer.
+// A connection that has begun to speak HTTP/2 is gRPC's, and only gRPC knows when it ends. But one
+// that is opened and then says nothing more must not keep an agent out. So we remember its
+// descriptor number and its peer: as only we accept connections, the two belong together for as
+// long as that descriptor has that peer.
 //
-// A connection over which no agent attends is idle. There may be only so many of these: of more the
-// oldest of the newcomer's address goes, or the oldest of all if that address has no other. A
-// single address, whatever it opens, thus displaces what it has opened itself, and an agent of the
-// same address has the time until so many others have come; it takes a few milliseconds to attend.
-// One over which an agent attends is never touched.
+// A connection over which no agent attends is idle. The number of these is limited: beyond it, the
+// oldest from the newcomer's address is dropped, or the oldest of all if that address has no other.
+// So a single address that opens many connections displaces only its own, and an agent at the same
+// address has until that many others have come; it takes a few milliseconds to attend. A connection
+// over which an agent attends is never touched.
 //
 // Lives on the loop's thread.
 class GrpcConnections {
@@ -34,19 +34,20 @@ class GrpcConnections {
   GrpcConnections(const GrpcConnections&) = delete;
   GrpcConnections& operator=(const GrpcConnections&) = delete;
 
-  // This one is about to be given away. It is idle, and leaves `most` such connections at most (it
-  // is one of them): others are shut down, which gRPC takes for their end. How many were.
+  // A new connection is about to be handed to gRPC. It is idle, and at most `most` idle connections
+  // remain, itself included: others are shut down, which gRPC takes for their end. Returns how many
+  // were.
   std::size_t Add(int fd, const Endpoint& from, std::size_t most);
 
-  // An agent attends over the connection that comes from `peer`, until the last copy of what is
-  // returned has gone; that may be after us. Null for a peer that has no connection here.
+  // An agent attends over the connection from `peer`, until the last copy of the result is gone;
+  // that may be after this object. Null for a peer that has no connection here.
   std::shared_ptr<void> Attend(const Peer& peer);
 
-  // Those that are idle, and those that have ended without our having noticed.
+  // The number of idle connections, including those that have ended without our noticing.
   std::size_t idle() const { return idle_.size(); }
 
  private:
-  // By order of becoming idle.
+  // In the order in which they became idle.
   using Turn = std::uint64_t;
   struct Connection {
     int fd = -1;
@@ -58,7 +59,7 @@ class GrpcConnections {
   void MakeIdle(ByPeer::iterator connection);
   void TakeFromIdle(ByPeer::iterator connection);
   void Forget(ByPeer::iterator connection);
-  // The one that has to make room for a newcomer.
+  // The connection that has to make room for a newcomer.
   ByPeer::iterator Oldest(const boost::asio::ip::address& newcomer);
 
   ByPeer by_peer_;

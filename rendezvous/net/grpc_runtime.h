@@ -3,7 +3,7 @@
 
 namespace muster::rendezvous {
 
-// Sends gRPC's own log to ours at debug level (it has no voice of its own on the user's terminal),
+// Sends gRPC's own log to ours at debug level (it never writes to the user's terminal by itself),
 // and turns off the polling of idle channels and the search for deadlocks. To be called before any
 // other use of gRPC, from the main thread; calls after the first do nothing.
 void InitGrpcRuntime();

@@ -15,18 +15,18 @@
 namespace muster::rendezvous {
 
 // Listens at every address that the endpoint's host has on this machine, all with one port; port 0
-// takes a free one. "0.0.0.0" and "::" mean every address of both families, where the kernel has
-// both. What a former process left on the port in TIME_WAIT is not in the way (SO_REUSEADDR); two
-// processes never share it. At least one socket. On error none is left open: AlreadyExists when
+// takes a free one. "0.0.0.0" and "::" mean every address of both families, if the kernel has both.
+// Connections of a former process in TIME_WAIT are not in the way (SO_REUSEADDR); two processes
+// never share the port. Returns at least one socket. On error none is left open: AlreadyExists when
 // another process has the port, else the cause: "listen on 10.0.0.1:80: Permission denied".
 //
-// May wait for DNS when the host is a name, and for half a second where the port is taken by
-// somebody who does not close a connection that he can't understand: what is left of a dead
-// rendezvous makes room when it is asked to (keeper/last_word.h).
+// May wait for DNS when the host is a name, and half a second when the port's holder does not close
+// a connection that it cannot understand: the last word of a dead rendezvous makes room when it is
+// asked to (keeper/last_word.h).
 absl::StatusOr<std::vector<boost::asio::ip::tcp::acceptor>> ListenAt(boost::asio::io_context& io,
                                                                      const Endpoint& endpoint);
 
-// A socket that listens already, and was inherited.
+// An inherited socket that is already listening.
 boost::asio::ip::tcp::acceptor AcceptorOf(boost::asio::io_context& io, int fd);
 
 // The port of such sockets.

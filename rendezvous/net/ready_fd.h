@@ -5,8 +5,8 @@
 
 namespace muster::rendezvous {
 
-// Writes "PORT\n" to the descriptor and closes it. Nothing for -1; a reader that is gone is warned
-// of and otherwise no matter. SIGPIPE must be ignored.
+// Writes "PORT\n" to the descriptor and closes it. Does nothing for -1. If the reader is gone, it
+// only warns. SIGPIPE must be ignored.
 void AnnounceReady(int fd, std::uint16_t port);
 
 }  // namespace muster::rendezvous

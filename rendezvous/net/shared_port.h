@@ -24,24 +24,24 @@ namespace muster::rendezvous {
 
 struct SharedPortOptions {
   // Connections whose descriptor has this number or a higher one are turned away, so that those
-  // below `reserve` are always there for files, workers and what gRPC opens itself. Nothing: what
+  // below `reserve` are always there for files, workers and what gRPC opens itself. nullopt: what
   // RLIMIT_NOFILE says at the time, less the reserve.
   std::optional<int> fd_cap;
   int reserve = 32;
-  // How long a connection may say nothing, while no store is served here.
+  // How long a connection may be silent, while no store is served here.
   std::chrono::milliseconds handshake_timeout = std::chrono::seconds(5);
-  // A flood is over when nobody was turned away for this long.
+  // A flood is over when no connection has been turned away for this long.
   std::chrono::milliseconds flood_pause = std::chrono::seconds(5);
 };
 
-// What became of connections since the beginning.
+// What has become of connections since the beginning.
 struct SharedPortStats {
   std::uint64_t accepted = 0;          // by the kernel's side; all the others are among them
   std::uint64_t refused_over_cap = 0;  // there were too few descriptors
-  std::uint64_t timed_out = 0;         // said nothing for too long, or one too many said nothing
-  std::uint64_t garbage = 0;           // began with what nobody here understands
+  std::uint64_t timed_out = 0;         // silent for too long, or one silent connection too many
+  std::uint64_t garbage = 0;           // began with something that nobody here understands
   std::uint64_t knocks = 0;            // asked whether the daemon is dead (wire/knock.h)
-  std::uint64_t idle = 0;              // HTTP/2 without an agent, and there were too many of these
+  std::uint64_t idle = 0;              // HTTP/2 without an agent, and there were too many of them
 
   bool operator==(const SharedPortStats&) const = default;
 };
@@ -49,45 +49,44 @@ struct SharedPortStats {
 // Accepts connections and hands each on by its first byte, which it leaves unread: HTTP/2, and so
 // gRPC, always begins with "PRI", a death notice with 'D' (wire/death_notice.h); no dialect of
 // c10d's TCPStore begins with a letter (its opcodes are small numbers: c10d TCPStoreBackend.hpp,
-// QueryType). Who knocks, with 'K', hears nothing: that is a living daemon's answer.
+// QueryType). A knock ('K') gets no answer: that is how a living daemon replies.
 //
 // No number of connections makes it deaf. gRPC's own acceptor never recovers from an accept() that
 // fails for want of a descriptor (CVE-2023-4785); here that does not happen, as connections are
-// turned away before. Those that have said nothing may take a quarter of the descriptors, and of
-// more the oldest goes: whoever speaks at once is never one of them. They have a few seconds.
+// turned away before that. Silent connections may take a quarter of the descriptors, and beyond
+// that the oldest is dropped; one that speaks at once is never among them. They have a few seconds.
 //
-// Where a store is served, silence has no limit in time, and they may take a half: each of c10d's
-// clients before PyTorch 2.1 has two connections, of which one never says a word unless its program
-// watches a key. When that one is closed, a thread of the client's spins from then on
+// Where a store is served, silence has no time limit, and silent connections may take half: each of
+// c10d's clients before PyTorch 2.1 has two connections, of which one never says a word unless its
+// program watches a key. When that one is closed, one of the client's threads spins from then on
 // (TCPStore.cpp of 1.9 to 2.0, TCPStoreWorkerDaemon::run).
 //
-// Those that speak HTTP/2 and over which no agent attends may take a quarter, and 4096 at most, as
-// each costs gRPC some memory; of more some go (grpc_connections.h), and gRPC itself ends them
-// after a few seconds without a call (server.cc). So a quarter at least is left to agents that
-// attend, and to workers.
+// Connections that speak HTTP/2 and over which no agent attends may take a quarter, 4096 at most,
+// as each costs gRPC some memory; beyond that some are dropped (grpc_connections.h), and gRPC
+// itself ends them after a few seconds without a call (server.cc). So at least a quarter is left
+// for agents that attend, and for workers.
 //
 // Lives on the loop's thread.
 class SharedPort {
  public:
   using Socket = boost::asio::ip::tcp::socket;
-  // Takes over a connection, which does not block, of which nothing has been read. Must not destroy
-  // the port.
+  // Takes over a non-blocking connection of which nothing has been read. Must not destroy the port.
   using Taker = std::function<void(Socket)>;
 
   // `sockets` as ListenAt makes them. The takers are called from the loop.
   SharedPort(boost::asio::io_context& io, std::vector<boost::asio::ip::tcp::acceptor> sockets,
              Taker take_grpc, Taker take_death_notice, SharedPortOptions options = {});
-  // Closes what listens and what waits.
+  // Closes the listening sockets and the waiting connections.
   ~SharedPort();
   SharedPort(const SharedPort&) = delete;
   SharedPort& operator=(const SharedPort&) = delete;
 
-  // Who takes what speaks c10d's protocol from now on; null: it is closed, as nobody serves a store
-  // here.
+  // Who takes connections that speak c10d's protocol from now on; null: they are closed, as nobody
+  // serves a store here.
   void OnStoreConnection(Taker take_store);
 
-  // An agent attends over a connection that was handed to gRPC, for as long as what is returned has
-  // a copy: it must not be taken for an idle one.
+  // An agent attends over a connection that was handed to gRPC, for as long as a copy of the result
+  // exists: the connection must not be taken for an idle one.
   std::shared_ptr<void> Attend(const Peer& peer) { return grpc_.Attend(peer); }
 
   // Connections that have said nothing yet.
@@ -96,7 +95,7 @@ class SharedPort {
   const SharedPortStats& stats() const { return stats_; }
 
  private:
-  // A socket that listens, and the timer of its pause when descriptors run out.
+  // A listening socket, and the timer for its pause when descriptors run out.
   struct Door {
     boost::asio::ip::tcp::acceptor acceptor;
     boost::asio::steady_timer pause;
@@ -105,14 +104,15 @@ class SharedPort {
     Socket connection;
     std::chrono::steady_clock::time_point since;
   };
-  // By order of arrival. Handlers have the number, as what it stood for may be gone.
+  // In order of arrival. Handlers hold only the number, as the connection may be gone.
   using SilentMap = std::map<std::uint64_t, Silent>;
 
   void Accept(Door& door);
   void PauseAccepting(Door& door);
   void Admit(Socket connection);
   void AwaitFirstByte(SilentMap::iterator silent);
-  // Hands the connection on if it has said something, or ended; else leaves it and returns false.
+  // Hands the connection on if it has said something or ended; otherwise leaves it and returns
+  // false.
   bool HandOn(SilentMap::iterator silent);
   void HandOn(Socket connection, char first);
   void HandToGrpc(Socket connection);
@@ -121,9 +121,9 @@ class SharedPort {
   void DropSurplus(int fd_cap);
   void AwaitOldest();
   void DropOverdue();
-  // Closes it.
+  // Closes the connection.
   void TurnAway(Socket connection);
-  // Reports the flood that a connection which is turned away is a part of.
+  // Reports the flood to which a turned-away connection belongs.
   void TellOfFlood(const Socket& newcomer);
   void AwaitEndOfFlood();
   void Close(Socket& connection);
@@ -137,12 +137,12 @@ class SharedPort {
   GrpcConnections grpc_;
   SilentMap silent_;
   std::uint64_t next_id_ = 0;
-  // When the oldest is overdue.
+  // Set to when the oldest is overdue.
   boost::asio::steady_timer overdue_;
   bool awaits_overdue_ = false;
 
   SharedPortStats stats_;
-  // Connections turned away in the flood that goes on; 0 when none does.
+  // Connections turned away in the current flood; 0 when there is none.
   std::uint64_t flood_ = 0;
   boost::asio::steady_timer flood_end_;
   bool told_of_pause_ = false;

@@ -17,23 +17,24 @@ namespace muster::rendezvous {
 //   KNOCK SHA256(session) NONCE\n     both in hexadecimal
 //   paused HMAC\n                     or "gone HMAC\n"
 //
-// Who listens in learns no session token, and an answer is good for one nonce alone: that it came
-// says that it was given after the nonce was made. A daemon that lives closes the connection
-// without a word. Whoever else holds the port, a firewall or a proxy, cannot answer: the HMAC is by
-// a secret that the daemon tells each agent in its Welcome, and that it derives, as those who
-// answer for it do, from a key that never leaves the daemon's machine.
+// An eavesdropper learns no session token, and an answer is good for one nonce only, so it must
+// have been given after the nonce was made. A living daemon closes the connection without a word.
+// Anything else at the port, a firewall or a proxy, cannot answer: the HMAC uses a secret that the
+// daemon tells each agent in its Welcome. The daemon, and those who answer for it, derive the
+// secret from a key that never leaves the daemon's machine.
 //
-// Nothing here allocates memory or takes a lock but what returns a string: a process that was
-// forked beside other threads answers by it.
+// Nothing here allocates memory or takes a lock, except functions that return a string: it is used
+// by a process that was forked while other threads were running.
 
-// With what a knock begins; no other protocol on the port does.
+// The first byte of a knock; no other protocol on the port begins with it.
 inline constexpr char kFirstOfKnock = 'K';
 // Every knock has this size.
 inline constexpr std::size_t kKnockSize = 6 + 64 + 1 + 32 + 1;
-// No answer is longer, its line feed included.
+// No answer is longer, including its line feed.
 inline constexpr std::size_t kMaxKnockAnswer = 6 + 1 + 64 + 1;
-// What the next process that is to listen on the port says, from the same machine: a holder whose
-// daemon will never come back makes room at once. Also a line; there is no answer but the end.
+// What the next process that wants to listen on the port says, from the same machine: a holder
+// whose daemon will never come back makes room at once. Also a line; the only answer is that the
+// connection ends.
 inline constexpr std::string_view kMakeRoom = "KROOM\n";
 
 // The daemon is dead; both words say more about what comes after.
@@ -50,7 +51,7 @@ enum class KnockWord {
 using KnockKey = std::array<unsigned char, 32>;
 // HMAC-SHA256 by the key, of the session's hash: 32 bytes. Empty: there is none.
 using KnockSecret = std::string;
-// To be made anew for each knock.
+// A new one is made for each knock.
 using KnockNonce = std::array<unsigned char, 16>;
 
 struct Knock {
@@ -58,24 +59,25 @@ struct Knock {
   KnockNonce nonce{};
 };
 
-// From the kernel's random numbers; aborts where it has none.
+// From the kernel's random numbers; aborts if there are none.
 KnockKey MakeKnockKey();
 KnockNonce MakeKnockNonce();
 
-// What the agent of this session is told. Empty for one without a token, which cannot come back.
+// The secret that the agent of this session is told. Empty for an agent without a token, which
+// cannot come back.
 KnockSecret SecretFor(const KnockKey& key, const SessionToken& session);
 
 // An agent's line.
 std::string FormatKnock(const SessionToken& session, const KnockNonce& nonce);
 
-// What has been read of a connection so far.
+// Whether the bytes read from a connection so far are a knock.
 enum class KnockState {
   kMore,     // may become a knock
   kWhole,    // is one, and nothing more
   kGarbage,  // can no longer become one
 };
 
-// Fills in `knock` when it is whole, and else leaves it alone.
+// Fills in `knock` if it is whole, otherwise leaves it alone.
 KnockState ParseKnock(std::string_view text, Knock* knock);
 
 // A line to answer with: `text`, of which `size` bytes are used.
@@ -87,8 +89,8 @@ struct KnockAnswer {
 };
 KnockAnswer AnswerKnock(const KnockKey& key, const Knock& knock, KnockWord word);
 
-// The word of a whole answer, line feed included, to a knock with this nonce. Nothing: it is none,
-// or not by somebody who knows the secret. Takes as long whatever the HMAC is.
+// The word of a whole answer, line feed included, to a knock with this nonce. nullopt: it is not an
+// answer, or not from somebody who knows the secret. Takes the same time whatever the HMAC is.
 std::optional<KnockWord> VerifyKnockAnswer(const KnockSecret& secret, const KnockNonce& nonce,
                                            std::string_view answer);
 

@@ -16,7 +16,7 @@ namespace muster::rendezvous {
 std::int64_t ToMs(Duration duration);
 Duration FromMs(std::int64_t ms);
 
-// 0 for what is no port.
+// 0 if it is not a port.
 std::uint16_t FromPort(std::uint32_t port);
 
 // What every string that people see goes through, both on its way out and on its way in.

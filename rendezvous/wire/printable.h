@@ -1,4 +1,4 @@
-// Text from elsewhere, made fit to be shown and to be sent on.
+// Text from elsewhere, made safe to show and to send on.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace muster::rendezvous {
 
-// `text` cut to `limit` bytes, with '?' for each control character (line feeds and tabs stay) and
-// for each byte that is no UTF-8. What comes out is valid UTF-8: protobuf refuses a whole message
-// for one string that is not, so one node's odd file name would end the streams of all.
+// `text` cut to `limit` bytes, with '?' for each control character (line feeds and tabs are kept)
+// and for each byte that is not UTF-8. The result is valid UTF-8: protobuf refuses a whole message
+// for one string that is not, so one node's odd file name would end everyone's streams.
 std::string Printable(std::string_view text, std::size_t limit);
 
 // The same on one line: line feeds and tabs become spaces.

@@ -11,8 +11,8 @@ namespace muster::rendezvous {
 
 std::string ToBytes(const JobRecord& record);
 
-// DataLoss when the bytes are no such record. What was written by ToBytes is read back as it was,
-// but for fractions of milliseconds.
+// DataLoss when the bytes are not such a record. What ToBytes wrote is read back unchanged, except
+// for fractions of milliseconds.
 absl::StatusOr<JobRecord> RecordFromBytes(std::string_view bytes);
 
 }  // namespace muster::rendezvous

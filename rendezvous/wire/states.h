@@ -7,7 +7,7 @@
 namespace muster::rendezvous {
 
 v1::NodeDescription::State ToWire(NodeState state);
-// A state that this end does not know is kJoined: the node is there, and that is all.
+// A state that this end does not know is kJoined: the node exists, and no more is known.
 NodeState FromWire(v1::NodeDescription::State state);
 
 }  // namespace muster::rendezvous

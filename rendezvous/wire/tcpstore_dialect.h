@@ -16,7 +16,7 @@
 
 namespace muster::rendezvous {
 
-// The numbers are those of k22; kWatchKey, which it does not have, comes behind them.
+// The numbers are those of k22; kWatchKey, which k22 does not have, comes after them.
 enum class TcpStoreOp : std::uint8_t {
   kValidate = 0,
   kSet = 1,

@@ -1,5 +1,5 @@
-// Between the core's values and their form on the wire (proto/rendezvous.proto). Used by both ends,
-// so that one file knows how a field is called, in which unit it travels and what it may not be.
+// Converts the core's values to and from their form on the wire (proto/rendezvous.proto). Used by
+// both ends, so that one file knows what a field is called, its unit on the wire and its limits.
 #pragma once
 
 #include "proto/rendezvous.pb.h"
@@ -14,11 +14,11 @@ void ToWire(const Event& event, v1::AgentEvent* wire);
 void ToWire(const Directive& directive, v1::Directive* wire);
 void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire);
 
-// Strings that people see are cut to their limits in both directions, and what is no text in them
-// becomes '?' (printable.h), so that no node can write to another's terminal. All else is taken as
-// it is: whether the numbers and names make sense the Coordinator decides.
-// An event of a kind this end does not know (a newer agent's) is a KeepAlive: being heard of is all
-// that it is to us.
+// Strings that people see are cut to their limits in both directions, and whatever is not text in
+// them becomes '?' (printable.h), so that no node can control another's terminal. Everything else
+// is taken as it is: the Coordinator decides whether numbers and names make sense. An event of a
+// kind this end does not know (a newer agent's) is a KeepAlive: all it tells us is that the agent
+// is alive.
 Event FromWire(const v1::AgentEvent& wire);
 // A directive of a kind this end does not know (a newer daemon's) is a Waiting with an empty
 // sentence, which says nothing.
