@@ -1,6 +1,6 @@
 // The names of the environment variables through which a worker learns its place in the job:
 // torchrun's own names, so that programs written for torchrun need no change. The launcher writes
-// them, the trainer reads them; this header depends on nothing so that both can include it.
+// them, the trainer reads them; this header depends on nothing, so that both can include it.
 #pragma once
 
 namespace muster::worker::env {
@@ -32,8 +32,8 @@ inline constexpr char kRunId[] = "TORCHELASTIC_RUN_ID";
 inline constexpr char kRestartCount[] = "TORCHELASTIC_RESTART_COUNT";
 inline constexpr char kMaxRestarts[] = "TORCHELASTIC_MAX_RESTARTS";
 // HOST:PORT of the job's rendezvous, by which `muster kv` and `muster status` find it; and the
-// round the worker belongs to, another number each time the job's workers are started. Not set
-// where the rendezvous has no port.
+// worker's round, a new number each time the job's workers are started. Not set where the
+// rendezvous has no port.
 inline constexpr char kRendezvousEndpoint[] = "MUSTER_RDZV_ENDPOINT";
 inline constexpr char kRound[] = "MUSTER_ROUND";
 
@@ -43,8 +43,8 @@ inline constexpr char kErrorFile[] = "TORCHELASTIC_ERROR_FILE";
 inline constexpr char kSignalsToHandle[] = "TORCHELASTIC_SIGNALS_TO_HANDLE";
 // The watchdog's FIFO; set only where one is in use.
 inline constexpr char kTimerFile[] = "TORCHELASTIC_TIMER_FILE";
-// The Unix datagram socket to which a worker may say that it makes progress (beat.h); set only
-// where one is in use.
+// The Unix datagram socket to which a worker may report progress (beat.h); set only where one is in
+// use.
 inline constexpr char kBeatSocket[] = "MUSTER_BEAT_SOCKET";
 
 // Inherited when set; the agent fills in a default otherwise.
@@ -56,8 +56,8 @@ inline constexpr char kGlooSocketIfname[] = "GLOO_SOCKET_IFNAME";
 // The devices a worker may use.
 inline constexpr char kCudaVisibleDevices[] = "CUDA_VISIBLE_DEVICES";
 
-// By this an agent finds what came from its workers (agent_mark.h). Written by the worker group,
-// for nobody else to use.
+// By this an agent finds the processes that came from its workers (agent_mark.h). Set by the worker
+// group; not for anybody else's use.
 inline constexpr char kAgentId[] = "MUSTER_AGENT_ID";
 
 }  // namespace muster::worker::env

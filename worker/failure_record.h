@@ -1,4 +1,4 @@
-// How one worker failed, for people and for the rendezvous: what the agent saw of it.
+// How one worker failed, as the agent saw it, for people and for the rendezvous.
 #pragma once
 
 #include <sys/types.h>
@@ -29,14 +29,14 @@ struct FailureRecord {
   // rendezvous".
   std::string what;
   // It was killed, or not started, because its node had lost touch with the rendezvous
-  // (WorkerGroup::SetDeadline): no failure of its own.
+  // (WorkerGroup::SetDeadline); the worker itself did not fail.
   bool lost_touch = false;
-  // The last bytes that it and what it started wrote to stderr, from a line's start, at most
-  // kMaxTail; empty when stderr went straight to the console.
+  // The last bytes that it, and what it started, wrote to stderr, beginning with a whole line, at
+  // most kMaxTail; empty when stderr went straight to the console.
   std::string stderr_tail;
   // The log file to look at, stderr's before stdout's; empty when there is none.
   std::string log_path;
-  // The worker's error file, when it wrote one.
+  // The worker's error file, if it wrote one.
   std::string error_file;
 
   bool operator==(const FailureRecord&) const = default;

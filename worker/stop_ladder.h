@@ -1,5 +1,5 @@
-// How a worker is asked, then made, to end: a signal, a time to comply, SIGKILL. Pure description;
-// GroupLife goes down it.
+// How workers are asked, then made, to end: a signal, time to comply, SIGKILL. Only a description;
+// GroupLife follows it.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,9 @@ struct StopLadder {
   // A grace that never ends: SIGKILL comes only from StopNow().
   static constexpr Duration kForever = Duration::max();
 
-  // The first rung, sent to the worker's whole process group. SIGKILL means: no grace.
+  // The first rung, sent to every process that came from the workers. SIGKILL means: no grace.
   int first_signal = SIGTERM;
-  // From the first signal to SIGKILL, which goes to the whole process group too. Zero or less: no
+  // From the first signal to SIGKILL, which goes to all of these that are left. Zero or less: no
   // grace.
   Duration grace = std::chrono::seconds(30);
   // From SIGKILL until a worker that still has not ended (it hangs in the kernel, or a debugger

@@ -11,22 +11,22 @@ namespace muster::worker {
 // Where one output stream of a worker goes. With neither file nor console it goes to /dev/null.
 struct OutputSpec {
   // A file to append to, created with mode 0600, missing directories above it with 0700; empty:
-  // none. A symbolic link is not followed, and what is no regular file or character device is
+  // none. A symbolic link is not followed, and anything but a regular file or character device is
   // refused.
   std::string file;
   // Also show it on the agent's own stream of the same kind.
   bool to_console = true;
-  // Put before each line on the console ("[default0]:") and in the filtered file, never into
-  // `file`. ${pid} in it becomes the worker's pid and ${time} the local time at which the line
-  // ended (HH:MM:SS.mmm). With a prefix, lines of different workers never mix; without one, bytes
-  // are passed on at once.
+  // Put before each line on the console ("[default0]:") and in the filtered file, never in `file`.
+  // ${pid} in it becomes the worker's pid and ${time} the local time at which the line ended
+  // (HH:MM:SS.mmm). With a prefix, lines of different workers never mix; without one, bytes are
+  // passed on immediately.
   std::string prefix;
-  // Lines that contain one of `filters` are copied, with the prefix, to the end of this file, which
-  // several streams may share; it is opened as `file` is. Empty: none.
+  // Lines that contain one of `filters` are appended, with the prefix, to this file, which several
+  // streams may share; it is opened like `file`. Empty: none.
   std::string filtered_file;
   std::vector<std::string> filters;
-  // Keep the last kMaxTail bytes in memory for the failure report. Where the worker would have
-  // inherited a terminal it gets a pseudo-terminal for that, and else a pipe. A stream that we read
+  // Keep the last kMaxTail bytes in memory for the failure report. For that the worker gets a
+  // pseudo-terminal if it would have inherited a terminal, otherwise a pipe. A stream that we read
   // for another reason keeps its tail anyway.
   bool keep_tail = false;
 };
@@ -38,9 +38,9 @@ struct WorkerSpec {
   std::string role = "default";
   // argv[0] without a slash is looked up in the agent's PATH. Must not be empty.
   std::vector<std::string> argv;
-  // The environment, "NAME=value" each, but for MUSTER_AGENT_ID, which the group adds: what all the
+  // The environment, "NAME=value" each, without MUSTER_AGENT_ID, which the group adds: what all the
   // workers of a node have in common, kept once for all of them (null: nothing), and the worker's
-  // own. No name is in both. A MUSTER_AGENT_ID that is there already belongs into the worker's own.
+  // own. No name is in both. An existing MUSTER_AGENT_ID belongs in the worker's own.
   std::shared_ptr<const std::vector<std::string>> common_env;
   std::vector<std::string> env;
   OutputSpec stdout_spec;

@@ -1,4 +1,4 @@
-// What became of the workers of one group.
+// How the workers of one group ended.
 #pragma once
 
 #include <sys/types.h>
@@ -18,9 +18,9 @@ struct WorkerExit {
   int rank = 0;
   int local_rank = 0;
   pid_t pid = 0;
-  // Empty: SIGKILL did not end it in StopLadder::give_up, and it is left behind.
+  // nullopt: SIGKILL did not end it within StopLadder::give_up, and it is left behind.
   std::optional<ExitStatus> status;
-  // It still ran when the group began to stop.
+  // It was still running when the group began to stop.
   bool stopped_by_group = false;
   // What it was doing when it was given up: "is in state D (uninterruptible sleep) in
   // nfs_wait_bit". Empty when it has ended.
@@ -35,10 +35,10 @@ enum class GroupEnd {
 
 struct GroupResult {
   GroupEnd end = GroupEnd::kSucceeded;
-  // The first failure in the order exits were observed; set exactly for kFailed.
+  // The first failure, in the order in which exits were observed; set exactly for kFailed.
   std::optional<FailureRecord> failure;
-  // Workers that failed by themselves, too, before the signal to stop reached them, in the order in
-  // which their ends were observed. How workers end that were stopped is no failure.
+  // Workers that also failed by themselves, before the signal to stop reached them, in the order in
+  // which their ends were observed. However a stopped worker ends, that is not a failure.
   std::vector<FailureRecord> other_failures;
   // One for each worker that was started, in the order of the specs.
   std::vector<WorkerExit> exits;

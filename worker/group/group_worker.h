@@ -17,9 +17,9 @@
 
 namespace muster::worker {
 
-// It runs until `status` is set. Then `stopped_by_group` tells whether its end is news: one that
-// still ran when the group began to stop ends because of that, in whatever way. Without a status
-// `stuck` tells that it was given up, and why SIGKILL may not have ended it.
+// It runs until `status` is set. Then `stopped_by_group` tells whether its end means anything: a
+// worker that was still running when the group began to stop ends because of that, in whatever way.
+// Without a status, `stuck` tells that it was given up, and why SIGKILL may not have ended it.
 struct GroupWorker {
   WorkerSpec spec;
   std::unique_ptr<Output> out;
@@ -35,7 +35,7 @@ struct GroupWorker {
   pid_t pid() const { return process->pid(); }
   // When we last read something that it wrote.
   std::optional<std::chrono::steady_clock::time_point> LastOutput() const;
-  // As the group's result has it.
+  // For the group's result.
   WorkerExit Exit() const;
 };
 

@@ -1,4 +1,4 @@
-// A command of the user's that says whether this node is fit to take part in a round.
+// The user's command that says whether this node is fit to take part in a round.
 #pragma once
 
 #include <chrono>
@@ -18,27 +18,28 @@
 namespace muster::worker {
 
 struct HealthCheckOptions {
-  // What /bin/sh is given to run: "nvidia-smi -L".
+  // The command for /bin/sh: "nvidia-smi -L".
   std::string command;
-  // Then it gets SIGKILL, and the node is not fit: a driver that hangs is what such checks are for.
+  // After this time it gets SIGKILL, and the node is not fit: such checks are there to find a
+  // hanging driver.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  // Its whole environment, "NAME=value" each, but for MUSTER_AGENT_ID, which is added.
+  // Its whole environment, "NAME=value" each, except MUSTER_AGENT_ID, which is added.
   std::vector<std::string> env;
 };
 
 // Runs the command once. Its process group does not outlast it: it is killed when the command has
 // ended, at the timeout, with this object, and by a guard (orphan_guard.h) if this program is
-// killed. What it writes is shown nowhere but for the last line, as the reason; its standard input
-// is /dev/null.
+// killed. Only the last line of its output is shown, as the reason; its standard input is
+// /dev/null.
 //
-// Lives on the loop's thread, which must be the main thread (worker/process/spawn.h). Not for while
-// a WorkerGroup runs, which would take the command's orphans for its workers'.
+// Lives on the loop's thread, which must be the main thread (worker/process/spawn.h). Not to be
+// used while a WorkerGroup runs, which would take the command's orphans for its workers'.
 class HealthCheck {
  public:
   using DoneCallback = std::function<void(const absl::Status&)>;
 
   HealthCheck(boost::asio::io_context& io, HealthCheckOptions options);
-  // Kills it when it still runs; no callback runs then.
+  // Kills it if it is still running; then no callback runs.
   ~HealthCheck();
   HealthCheck(const HealthCheck&) = delete;
   HealthCheck& operator=(const HealthCheck&) = delete;
@@ -48,8 +49,8 @@ class HealthCheck {
   //   the health check 'nvidia-smi -L' could not be started: fork: Resource temporarily unavailable
   void Start(DoneCallback on_done);
 
-  // The end of what the command wrote, from a line's start, at most 4 KiB. Complete when on_done
-  // runs.
+  // The end of what the command wrote, beginning with a whole line, at most 4 KiB. Complete when
+  // on_done runs.
   const std::string& output() const { return output_; }
 
  private:

@@ -1,4 +1,4 @@
-// Carries out the stop ladder: what GroupLife has decided is done to the processes.
+// Carries out the stop ladder: does to the processes what GroupLife has decided.
 #pragma once
 
 #include <functional>
@@ -15,20 +15,20 @@ namespace muster::worker {
 
 // The rungs are for everything that came from the workers, wherever it went. Each method is one of
 // GroupLife's actions, or the answer to one (group_life.h). Lives with one WorkerGroup, on its
-// thread, and shorter than `tree` and `cgroup`.
+// thread; `tree` and `cgroup` must outlive it.
 class LadderRunner {
  public:
-  // `cgroup` is the one that the workers are in; null: none.
+  // `cgroup` is the workers' control group; null: none.
   LadderRunner(WorkerTree& tree, const WorkerCgroup* cgroup) : tree_(tree), cgroup_(cgroup) {}
 
-  // SignalTree: has those that are stopped go on, too.
+  // SignalTree: also continues processes that are stopped.
   void Signal(int signal);
   // NameLeftovers: the sentence for the user; empty: there are none.
   std::string NameLeftovers() const;
   // KillTree, and KillStragglers.
   void Kill() const;
   void KillStragglers() const;
-  // LookForLeftovers: something that came from the workers still runs.
+  // LookForLeftovers: something that came from the workers is still running.
   bool AnyLeft() const;
   // RemindOfSignal: true when some are answering (RemindLeftovers).
   bool Remind(int first_signal);
@@ -40,7 +40,7 @@ class LadderRunner {
  private:
   WorkerTree& tree_;
   const WorkerCgroup* const cgroup_;
-  // Who was there just before the first signal was sent.
+  // The tree just before the first signal was sent.
   std::vector<ProcessInfo> before_first_signal_;
 };
 

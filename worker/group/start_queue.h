@@ -1,5 +1,5 @@
-// Starts workers one after another, and the rest later where the system just has no process to
-// give.
+// Starts workers one after another, and the rest later if the system cannot create a process just
+// now.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@
 
 namespace muster::worker {
 
-// Lives on the loop's thread. Of `on_over` and `on_failed` one is called, once, and from the loop,
-// so that nobody hears of a failure before Begin() has returned.
+// Lives on the loop's thread. Either `on_over` or `on_failed` is called, once, from the loop, so
+// that nobody hears of a failure before Begin() has returned.
 class StartQueue {
  public:
   struct Callbacks {
-    // Starts one worker; ResourceExhausted: there is no process to be had now.
+    // Starts one worker; ResourceExhausted: the system cannot create a process just now.
     std::function<absl::Status(const WorkerSpec&)> start;
-    // There is nobody to be started any more: all were, or the rest was dropped.
+    // There are no more workers to start: all were started, or the rest was dropped.
     std::function<void()> on_over;
     // This one could not be started; the rest were not tried.
     std::function<void(const WorkerSpec&, const absl::Status&)> on_failed;
@@ -34,15 +34,15 @@ class StartQueue {
   StartQueue(const StartQueue&) = delete;
   StartQueue& operator=(const StartQueue&) = delete;
 
-  // In order. Where there is no process to be had (fork: EAGAIN, ENOMEM), the rest are tried again
-  // from the loop, for two seconds, before that is a failure. Once only.
+  // Starts them in order. If the system cannot create a process (fork: EAGAIN, ENOMEM), the rest
+  // are tried again from the loop for two seconds before that counts as a failure. Once only.
   void Begin(std::vector<WorkerSpec> specs);
 
-  // Those that still wait are not started any more.
+  // Workers that are still waiting are not started.
   void Drop();
 
  private:
-  // Starts those that wait, the first of which has been tried `tries` times.
+  // Starts the waiting workers, the first of which has been tried `tries` times.
   void StartRest(std::size_t tries);
   void Post(std::function<void()> call);
 

@@ -1,5 +1,5 @@
-// Notices that a worker was stopped, by `kill -STOP` or a scheduler that suspends jobs, and that it
-// goes on.
+// Notices when a worker is stopped, by `kill -STOP` or a scheduler that suspends jobs, and when it
+// continues.
 #pragma once
 
 #include <sys/types.h>
@@ -14,29 +14,31 @@
 
 namespace muster::worker {
 
-// Nothing polls: the kernel tells a parent by SIGCHLD. So only children of this program are heard
-// of, the workers themselves and not what they have started; and a debugger that holds a worker is
-// no stop, as its tracer and not its parent is told of that. It waits for nobody's end.
+// Nothing polls: the kernel tells a parent by SIGCHLD. So it only hears of children of this
+// program, the workers themselves and not what they have started. A debugger that holds a worker
+// does not count as a stop, as the kernel tells the tracer, not the parent. It never waits for a
+// child's end.
 //
 // Lives on the loop's thread.
 class StopWatch {
  public:
-  // `on_stopped` and `on_continued` are called from the loop; a process that was stopped and went
-  // on again before we looked is not told of. They may destroy the watch.
+  // `on_stopped` and `on_continued` are called from the loop; a process that was stopped and
+  // continued before we looked is not reported. They may destroy the watch.
   struct Callbacks {
     std::function<void(pid_t pid, int signal)> on_stopped;
     std::function<void(pid_t pid)> on_continued;
   };
 
-  // To be made after a WorkerTree: that one asks the kernel to keep quiet about children that are
-  // merely stopped, and this one takes it back.
+  // To be created after a WorkerTree: the tree asks the kernel not to report children that are
+  // merely stopped, and this reverses that.
   StopWatch(boost::asio::io_context& io, Callbacks callbacks);
   StopWatch(const StopWatch&) = delete;
   StopWatch& operator=(const StopWatch&) = delete;
 
   // `child` must not have been waited for.
   void Add(pid_t child) { watched_.insert(child); }
-  // Before, or just after, somebody has waited for its end: the number may come to mean another.
+  // Before, or just after, its end has been waited for: the number may come to mean another
+  // process.
   void Remove(pid_t child);
 
   // The children that are stopped now.

@@ -1,4 +1,4 @@
-// The record of a worker that failed, with what is known of why.
+// The record of a worker that failed, with what is known about why.
 #pragma once
 
 #include <sys/types.h>
@@ -15,18 +15,18 @@ namespace muster::worker {
 
 // What may be behind a SIGKILL, the likeliest first.
 struct KillSuspects {
-  // We sent it, and why (WorkerGroup::KillFor); empty: we did not.
+  // Why we sent it (WorkerGroup::KillFor); empty: we did not.
   const std::string& kill_reason;
   // The guard has killed workers that had lost touch (OrphanGuard::has_struck).
   bool guard_has_struck = false;
-  // Which is asked last, as it explains each of its kills once.
+  // Asked last, as it explains each of its kills only once.
   OomWatch& oom;
 };
 
 // DeadlineExceeded: its node had lost touch with the rendezvous (WorkerGroup::SetDeadline).
 FailureRecord CouldNotBeStarted(const WorkerSpec& spec, const absl::Status& status);
 
-// `status` is no success.
+// `status` is not a success.
 FailureRecord FailedWith(const WorkerSpec& spec, pid_t pid, const ExitStatus& status,
                          std::string stderr_tail, const KillSuspects& suspects);
 

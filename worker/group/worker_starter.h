@@ -1,4 +1,4 @@
-// Starts one worker: opens where its output goes, and runs its program there.
+// Starts one worker: opens the destinations of its output, and runs its program.
 #pragma once
 
 #include <functional>
@@ -23,17 +23,17 @@ class Console;
 class WorkerStarter {
  public:
   struct Callbacks {
-    // A log file takes no more (Output::Open).
+    // A log file accepts no more (Output::Open).
     std::function<void(const std::string&)> on_log_loss;
     // It has ended (Process).
     std::function<void(const ExitStatus&)> on_exit;
   };
 
-  // `cgroup_fd` is the control group's directory that workers are to be in; -1: none.
+  // `cgroup_fd` is the directory of the control group that workers are to be in; -1: none.
   WorkerStarter(boost::asio::io_context& io, Console& console, int cgroup_fd);
 
-  // Returns when the worker has called exec, or with what has kept it from that. ResourceExhausted:
-  // the system has no process to give.
+  // Returns when the worker has called exec, or with the reason why it could not.
+  // ResourceExhausted: the system cannot create a process.
   absl::StatusOr<std::unique_ptr<GroupWorker>> Start(const WorkerSpec& spec, Callbacks callbacks);
 
  private:

@@ -16,16 +16,16 @@ struct CgroupPath {
 
   // "/user.slice/job-7": what people call it.
   std::string Name() const;
-  // The group above it; nothing for the root.
+  // The group above it; nullopt for the root.
   std::optional<CgroupPath> Parent() const;
 
   bool operator==(const CgroupPath&) const = default;
 };
 
-// The group of this process in the unified (v2) hierarchy when `controller` is empty, or in
-// that v1 hierarchy: "memory". From the texts of /proc/self/cgroup and /proc/self/mountinfo
-// (man 7 cgroups, man 5 proc). Nothing when there is no such hierarchy, or it is not mounted where
-// the group can be seen.
+// The group of this process in the unified (v2) hierarchy when `controller` is empty, or in that v1
+// hierarchy: "memory". From the texts of /proc/self/cgroup and /proc/self/mountinfo (man 7 cgroups,
+// man 5 proc). nullopt when there is no such hierarchy, or it is not mounted where the group can be
+// seen.
 std::optional<CgroupPath> FindCgroup(std::string_view controller, std::string_view self_cgroup,
                                      std::string_view mountinfo);
 

@@ -7,12 +7,13 @@
 
 namespace muster::worker {
 
-// An agent that raises its own limit (RLIMIT_NOFILE) keeps that from its workers: a program that
-// uses select() breaks with descriptors above 1023. Processes that are started from now on get
-// `soft`, or the hard limit if that is lower; those before had what we had. Main thread.
+// An agent that raises its own limit (RLIMIT_NOFILE) does not pass that on to its workers: a
+// program that uses select() breaks with descriptors above 1023. Processes that are started from
+// now on get `soft`, or the hard limit if that is lower; before this call they get our own limit.
+// Main thread.
 void SetDescriptorLimitOfWorkers(rlim_t soft);
 
-// Nothing: they get what we have.
+// nullopt: they get our own limit.
 std::optional<rlim_t> DescriptorLimitOfWorkers();
 
 }  // namespace muster::worker

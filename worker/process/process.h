@@ -1,4 +1,4 @@
-// A process we started, from the moment it runs until its exit status is known.
+// A process that we started, from the moment it runs until its exit status is known.
 #pragma once
 
 #include <sys/types.h>
@@ -25,8 +25,8 @@ class Process {
   // Takes over a process from Spawn(). `on_exit` runs once, from the loop; it may destroy the
   // Process.
   Process(boost::asio::io_context& io, Spawned spawned, ExitCallback on_exit);
-  // Sends SIGKILL to the process and its group when it still runs, and waits for its end, at most
-  // one second.
+  // Sends SIGKILL to the process and its group if it is still running, and waits for its end, at
+  // most one second.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -34,19 +34,19 @@ class Process {
   pid_t pid() const { return pid_; }
   bool running() const { return running_; }
 
-  // To the process and every member of its group. No effect when it has ended: then its number may
+  // To the process and every member of its group. No effect when it has ended: its number may then
   // come to mean another group.
   void SignalGroup(int signal);
 
-  // It is dead already, though nobody may have been told yet.
+  // It is already dead, even if the callback has not been called yet.
   bool HasEnded();
 
-  // Gives it up: no callback any more, and the destructor does not wait for its end.
+  // Gives it up: the callback is not called, and the destructor does not wait for its end.
   void Abandon();
 
  private:
   void WatchExit();
-  // Takes the exit status, if it is there to be taken.
+  // Takes the exit status, if it is available.
   bool Collect(ExitStatus* status);
   void OnPidfdReadable();
 

@@ -1,4 +1,4 @@
-// What /proc tells about processes, and a way to signal exactly the one that was meant.
+// What /proc tells about processes, and a way to signal exactly the one that is meant.
 #pragma once
 
 #include <sys/types.h>
@@ -19,36 +19,36 @@ struct ProcessInfo {
   pid_t session = 0;
   // Dead, and not waited for yet.
   bool zombie = false;
-  // When it started, in clock ticks since the machine did: with the pid, this names one process for
-  // ever, while a pid alone is given out again.
+  // When it started, in clock ticks since the machine did. With the pid, this names one process for
+  // ever, while a pid alone may be reused.
   std::uint64_t start_time = 0;
   // The kernel's short name: "python3".
   std::string name;
 };
 
-// Nothing when there is no such process.
+// nullopt when there is no such process.
 std::optional<ProcessInfo> ReadProcess(pid_t pid);
 
 // Every process of this machine (of this pid namespace), in no order, zombies included. What starts
 // or ends meanwhile may be missing. Takes about 10 us for each process.
 std::vector<ProcessInfo> ReadProcesses();
 
-// The children of this process, zombies included, without a look at the rest of the machine, which
-// may have thousands. One that is born or ends meanwhile may be missing.
+// The children of this process, zombies included, without looking at the rest of the machine's
+// processes, which may be thousands. One that starts or ends meanwhile may be missing.
 std::vector<ProcessInfo> ReadOwnChildren();
 
-// Those of `all` that are among `roots`, or descend from one by way of others in `all`.
+// Those of `all` that are among `roots`, or descend from one of them through others in `all`.
 std::vector<ProcessInfo> WithDescendants(const std::vector<ProcessInfo>& all,
                                          const std::set<pid_t>& roots);
 
-// Sends `signal` to the process that `info` is about, and to none that has its pid now. False when
-// it is gone or not ours to signal.
+// Sends `signal` to the process that `info` is about, and never to another that has its pid now.
+// False when it is gone or not ours to signal.
 bool SignalProcess(const ProcessInfo& info, int signal);
 
 // What a process has told the kernel to do with a signal.
 enum class Disposition { kDefault, kIgnored, kCaught };
 
-// Nothing when the process is gone.
+// nullopt when the process is gone.
 std::optional<Disposition> DispositionOf(pid_t pid, int signal);
 
 // "python3 (pid 17)".

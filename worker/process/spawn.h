@@ -1,4 +1,4 @@
-// Starts a process: a child like vfork's, a clean slate, exec.
+// Starts a process: a child as with vfork, a clean slate, exec.
 #pragma once
 
 #include <sys/types.h>
@@ -25,10 +25,10 @@ struct SpawnRequest {
   int stderr_fd = STDERR_FILENO;
   // As in WorkerSpec.
   std::vector<int> cpus;
-  // The directory of a control group (v2) to be in before exec; -1: none. A process that may not be
-  // in it runs all the same.
+  // The directory of a control group (v2) to be in before exec; -1: none. A process that is not
+  // allowed in it runs all the same.
   int join_fd = -1;
-  // Empty slots, for who has many descriptors; null: none.
+  // Empty slots, for callers that have many descriptors; null: none.
   const StdioSlots* slots = nullptr;
 };
 
@@ -40,13 +40,13 @@ struct Spawned {
 
 // Starts the program and returns when it runs, that is after exec (about 1 ms). It leads a session
 // and process group of its own, whose id is its pid, and gets SIGKILL when the calling thread ends:
-// call this from the main thread only. It has descriptors 0, 1, 2 and no other, default signal
-// dispositions (but an ignored SIGHUP, nohup's, stays ignored) and the signal mask of the caller;
-// our resource limits, but for what descriptor_limit.h says.
+// call this from the main thread only. It has descriptors 0, 1, 2 and no others, default signal
+// dispositions (except that a SIGHUP ignored by nohup remains ignored), the signal mask of the
+// caller, and our resource limits, except for what descriptor_limit.h says.
 //
-// On error nothing is left behind. ResourceExhausted means that the system has no process to give
-// just now, and it may be tried again later. NotFound and PermissionDenied tell about the program
-// itself, in a sentence as ExecError makes it.
+// On error nothing is left behind. ResourceExhausted means that the system cannot create a process
+// just now; it may be tried again later. NotFound and PermissionDenied are about the program
+// itself, in a sentence from ExecError.
 absl::StatusOr<Spawned> Spawn(const SpawnRequest& request);
 
 }  // namespace muster::worker

@@ -1,4 +1,4 @@
-// Low-numbered descriptors for what a child gets as its 0, 1 and 2.
+// Low-numbered descriptors for what a child gets as its descriptors 0, 1 and 2.
 #pragma once
 
 #include <array>
@@ -8,13 +8,12 @@
 
 namespace muster::worker {
 
-// A child needs a copy of our descriptors up to the highest number that it is to have something of.
-// The agent has two or more for each worker; so without slots, which are taken before those, each
-// of a thousand workers would begin with copying and closing all that belong to the workers before
-// it.
+// A child needs a copy of our descriptors up to the highest number that it is to use. The agent has
+// two or more for each worker. So without slots, which are taken before those, each of a thousand
+// workers would begin by copying and closing all descriptors that belong to the workers before it.
 class StdioSlots {
  public:
-  // Takes the lowest numbers there are now; nothing when there are none left.
+  // Takes the lowest free numbers; nullopt when there are none left.
   static std::optional<StdioSlots> Take() {
     StdioSlots slots;
     slots.nothing_.reset(::open("/dev/null", O_RDWR | O_CLOEXEC));
@@ -31,7 +30,7 @@ class StdioSlots {
     return ::dup3(fd, slots_[static_cast<std::size_t>(target)].get(), O_CLOEXEC);
   }
 
-  // Nothing is held open by the slots any more.
+  // From now on the slots hold nothing open.
   void Empty() const {
     for (const base::UniqueFd& slot : slots_) ::dup3(nothing_.get(), slot.get(), O_CLOEXEC);
   }

@@ -22,13 +22,13 @@
 namespace muster::worker {
 
 struct TimedCommandOptions {
-  // argv[0] without a slash is looked up in PATH. No shell has a part in it.
+  // argv[0] without a slash is looked up in PATH. No shell is involved.
   std::vector<std::string> argv;
   // Its whole environment, "NAME=value" each.
   std::vector<std::string> env;
-  // Then it, and its process group, get SIGKILL.
+  // After this time it, and its process group, get SIGKILL.
   std::chrono::milliseconds limit = std::chrono::seconds(10);
-  // Of what it prints more is read and thrown away.
+  // Output beyond this is read and thrown away.
   std::size_t output_limit = 256 * 1024;
 };
 
@@ -43,20 +43,20 @@ class TimedCommand {
   static absl::StatusOr<std::unique_ptr<TimedCommand>> Start(boost::asio::io_context& io,
                                                              TimedCommandOptions options,
                                                              DoneCallback on_done);
-  // Kills it when it still runs. No callback runs.
+  // Kills it if it is still running. No callback runs.
   ~TimedCommand();
   TimedCommand(const TimedCommand&) = delete;
   TimedCommand& operator=(const TimedCommand&) = delete;
 
-  // A child of this program that leads a session. While a WorkerGroup runs, it must be told
-  // (WorkerGroup::AddStranger), or it would be taken for something that came from a worker.
+  // A child of this program that leads a session. A running WorkerGroup must be told about it
+  // (WorkerGroup::AddStranger), or would take it for something that came from a worker.
   pid_t pid() const { return process_->pid(); }
 
  private:
   TimedCommand(boost::asio::io_context& io, TimedCommandOptions options, DoneCallback on_done);
   absl::Status Spawn(boost::asio::io_context& io);
   void AwaitOutput();
-  // Takes one piece of what is there, if anything is; false when no more is to come.
+  // Takes one piece of what is there, if anything is; false when there is no more to come.
   bool ReadOutput();
   void AwaitLimit(std::chrono::milliseconds limit);
   void OnLimit();

@@ -9,7 +9,7 @@
 namespace muster::worker {
 
 struct TimedCommandResult {
-  // Empty when SIGKILL did not end it either (it hangs in the kernel); it is left behind then.
+  // nullopt when not even SIGKILL ended it (it hangs in the kernel); it is then left behind.
   std::optional<ExitStatus> status;
   // It was killed because its time was over.
   bool timed_out = false;

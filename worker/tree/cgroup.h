@@ -1,5 +1,5 @@
-// A control group (v2) of the workers' own, where we may have one: what no process can leave by
-// setsid or by forking twice, and what the kernel kills in one step.
+// A control group (v2) of the workers' own, where we may have one: no process can leave it by
+// setsid or by forking twice, and the kernel kills all of it in one step.
 #pragma once
 
 #include <optional>
@@ -11,18 +11,18 @@
 
 namespace muster::worker {
 
-// A directory below our own group. No controller is enabled in it: what the workers may use is
-// counted and limited as if it were not there. Lives with one WorkerGroup.
+// A directory below our own group. No controller is enabled in it: the workers' resources are
+// counted and limited as if it did not exist. Lives with one WorkerGroup.
 class WorkerCgroup {
  public:
-  // Makes the group below `own`; nothing where that is not possible: no v2 hierarchy, not delegated
-  // to us, or a kernel without cgroup.kill (before 5.14).
+  // Creates the group below `own`; nullopt where that is not possible: no v2 hierarchy, not
+  // delegated to us, or a kernel without cgroup.kill (before 5.14).
   static std::optional<WorkerCgroup> Create(const std::optional<CgroupPath>& own);
   static std::optional<WorkerCgroup> Create() { return Create(FindOwnCgroup("")); }
 
   WorkerCgroup(WorkerCgroup&& other) noexcept;
   WorkerCgroup& operator=(WorkerCgroup&&) = delete;
-  // Removes the group, when nobody is left in it.
+  // Removes the group, if nothing is left in it.
   ~WorkerCgroup();
 
   const std::string& path() const { return path_; }

@@ -1,4 +1,4 @@
-// What the guard of a dead agent tells somebody, once nothing of the workers is left.
+// What the guard of a dead agent tells a server, once nothing of the workers is left.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@ namespace muster::worker {
 struct DeathNotice {
   // The server's sockaddr_in or sockaddr_in6, as it lies in memory.
   std::vector<char> address;
-  // What is written on a connection that is made for it; nothing is read.
+  // What is written on a connection made for this purpose; nothing is read.
   std::string text;
 };
 
-// Connects, writes and closes, within some seconds or not at all: whoever depends on it must bear
-// that it does not come. Async-signal-safe.
+// Connects, writes and closes, within a few seconds or not at all: the receiver must not rely on
+// it. Async-signal-safe.
 void Send(const DeathNotice& notice);
 
 }  // namespace muster::worker

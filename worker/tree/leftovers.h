@@ -8,16 +8,16 @@
 
 namespace muster::worker {
 
-// Signals leftovers once more where that is certain to disturb nothing, so that nobody has to wait
-// for the grace to end: SIGTERM to what ignores the first signal, as a shell's background jobs do
-// SIGINT; the first signal again to what has no handler for it and should have ended, but was
-// between fork and exec when it came, with its parent's handler, which lost it. Only those are
-// touched that are in `before`, the tree as it was just before the first signal: what was started
-// since may be needed by somebody who answers it. Nobody is reminded twice: who was is taken out of
-// `before`.
+// Signals leftovers once more where that is certain to do no harm, so that the grace need not be
+// waited out. SIGTERM goes to processes that ignore the first signal, as a shell's background jobs
+// ignore SIGINT. The first signal goes again to processes that have no handler for it and should
+// have ended, but were between fork and exec when it came and lost it in their parent's handler.
+// Only processes in `before`, the tree just before the first signal, are touched: a process that is
+// answering the signal may need one that was started since. None is reminded twice: those reminded
+// are taken out of `before`.
 //
-// True when there are others of `before`, with a handler: they are answering, or have not come to
-// their exec yet, so one has to look again.
+// True when `before` has others, with a handler: they are answering, or have not reached their exec
+// yet, so the caller has to look again.
 bool RemindLeftovers(const std::vector<ProcessInfo>& leftovers, std::vector<ProcessInfo>& before,
                      int first_signal);
 

@@ -1,5 +1,5 @@
-// Everything that the workers of one group have started, and what that has started, wherever it
-// went: into a process group or session of its own, or to another parent when its own had ended.
+// Everything that the workers of one group have started, directly or indirectly, wherever it went:
+// into a process group or session of its own, or to another parent when its own had ended.
 #pragma once
 
 #include <sys/types.h>
@@ -23,43 +23,43 @@ namespace muster::worker {
 
 // While this object lives, the program is a child subreaper: when a process below it loses its
 // parent, it becomes the program's child instead of leaving the tree. Such adopted orphans are
-// waited for here as they end, each by its pid, so that no child of somebody else in the program is
-// taken from them. An adopted orphan is told from those by its session: a worker leads one of its
-// own, and no process can come back into ours.
+// waited for here as they end, each by its pid, so that other parts of the program keep their own
+// children. An adopted orphan is told from those by its session: a worker leads one of its own, and
+// no process can come back into ours.
 //
-// Nothing polls: when the last of the tree ends, our child it is, and SIGCHLD tells. Lives on the
+// Nothing polls: the last of the tree to end is always our child, so SIGCHLD tells. Lives on the
 // loop's thread; one object at a time, while workers run.
 class WorkerTree {
  public:
-  // Children that the program has already are strangers to the tree, whatever they do. `on_orphan`
+  // Children that the program already has are strangers to the tree, whatever they do. `on_orphan`
   // is called from the loop after adopted orphans have ended.
   WorkerTree(boost::asio::io_context& io, std::function<void()> on_orphan);
-  // The program is no subreaper any more, unless it was one before.
+  // The program is no longer a subreaper, unless it was one before.
   ~WorkerTree();
   WorkerTree(const WorkerTree&) = delete;
   WorkerTree& operator=(const WorkerTree&) = delete;
 
-  // A worker that was started, until somebody has waited for it or given it up. The tree never
-  // waits for a worker.
+  // A worker that was started, until it has been waited for or given up. The tree never waits for a
+  // worker.
   void AddWorker(pid_t worker) { workers_.insert(worker); }
   void RemoveWorker(pid_t worker);
   // A child that belongs to the program itself, though it leads a session.
   void AddStranger(pid_t child);
 
-  // The live processes of the tree: workers, and what came from this group's workers.
+  // The live processes of the tree: workers, and what came from workers of this group.
   std::vector<ProcessInfo> Members() const;
-  // Those of them that no running worker is an ancestor of.
+  // Those of them that do not descend from a running worker.
   std::vector<ProcessInfo> Leftovers() const;
-  // The worker or adopted orphan that `pid` is, or descends from; nothing when it is not in the
+  // The worker or adopted orphan that `pid` is, or descends from; nullopt when it is not in the
   // tree.
   std::optional<ProcessInfo> RootOf(pid_t pid) const;
 
-  // Sends the signals, in order, to every process of the tree, once each, also to those that are
+  // Sends the signals, in order, to every process of the tree, once each, including those that are
   // started meanwhile.
   void Signal(std::initializer_list<int> signals) const;
 
   // SIGKILL to all leftovers until there are none, for `limit` at most. Blocks: for when the loop
-  // runs no longer.
+  // no longer runs.
   void KillLeftovers(std::chrono::milliseconds limit);
 
  private:
