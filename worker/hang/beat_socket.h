@@ -1,9 +1,9 @@
-// The Unix datagram socket on which workers say that they make progress (MUSTER_BEAT_SOCKET).
+// The Unix datagram socket on which workers report progress (MUSTER_BEAT_SOCKET).
 //
 // A beat costs its sender one system call and this process a small share of another. The socket has
-// a name in the file system, in a directory that only its owner may enter, and not in the abstract
-// namespace, where every user of the machine could reach it. The kernel says with each datagram who
-// has sent it.
+// a name in the file system, in a directory that only its owner may enter, not in the abstract
+// namespace, where every user of the machine could reach it. With each datagram the kernel says who
+// sent it.
 #pragma once
 
 #include <sys/types.h>
@@ -25,24 +25,23 @@
 namespace muster::worker {
 
 // Lives on the loop's thread. It reads a bounded number of datagrams in each turn of the loop, so a
-// worker that sends without end takes its share of the loop and no more. It may fill the socket's
-// queue, though, which is short (net.unix.max_dgram_qlen): then senders that do not wait lose
-// beats.
+// worker that sends endlessly takes its share of the loop and no more. It may fill the socket's
+// queue, though, which is short (net.unix.max_dgram_qlen): then non-blocking senders lose beats.
 class BeatSocket {
  public:
   struct Callbacks {
-    // `rank` says that it has done `step`. `pid` has sent it, a worker or something that came from
-    // one, if it is to be believed: any process of this user may say anything. 0 when it cannot be
+    // `rank` says that it has done `step`. `pid` is the sender: to be believed only if it is a
+    // worker or came from one, as any process of this user may send anything. 0 when it cannot be
     // seen from here (another pid namespace). May destroy the socket.
     std::function<void(int rank, std::optional<std::int64_t> step, pid_t pid)> on_beat;
-    // Once, at the first datagram that is no beat.
+    // Once, at the first datagram that is not a beat.
     std::function<void(const std::string&)> on_warning;
   };
 
-  // Makes the socket, for the owner only. The directory of `path` must be there, be this user's and
-  // closed to others (mode 0700). A socket that is there already (a run that was killed has left
-  // it) is replaced, whatever else is there is not: then, when `path` is too long for a socket (107
-  // bytes), and when the system fails, an error that names the path.
+  // Creates the socket, for the owner only. The directory of `path` must exist, be this user's and
+  // be closed to others (mode 0700). An existing socket (left by a run that was killed) is
+  // replaced. An error, which names the path, if anything else is there, if `path` is too long for
+  // a socket (107 bytes), or if the system fails.
   static absl::StatusOr<std::unique_ptr<BeatSocket>> Open(boost::asio::io_context& io,
                                                           std::string path, Callbacks callbacks);
   // Removes the socket.
@@ -53,13 +52,13 @@ class BeatSocket {
   // The value of MUSTER_BEAT_SOCKET.
   const std::string& path() const { return path_; }
 
-  // Takes what has arrived by now, a bounded number, and tells it at once: to be called before it
-  // is judged who is late.
+  // Takes what has arrived by now, a bounded number, and reports it at once: to be called before
+  // deciding who is late.
   void Drain();
 
-  // Datagrams that were no beats.
+  // The number of datagrams that were not beats.
   std::size_t malformed() const { return malformed_; }
-  // Datagrams of other users, which are left out without a word.
+  // The number of datagrams from other users, which are silently ignored.
   std::size_t foreign() const { return foreign_; }
 
  private:

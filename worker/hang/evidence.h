@@ -1,10 +1,10 @@
-// Evidence: what the workers of a node were doing when they were found to hang, written down before
+// Evidence: what the workers of a node were doing when they were found to hang, recorded before
 // they are killed.
 //
 // First comes what /proc shows of all of them, which takes milliseconds and is from one moment.
-// Then come the stacks, by a program that attaches to the processes, which may take its time; a few
-// at a time, each for a limited time and all together, too. A worker that ends meanwhile just has
-// less to show.
+// Then come the stacks, from a program that attaches to the processes, which may take its time: a
+// few processes at a time, with a time limit for each and for all together. A worker that ends
+// meanwhile just has less to show.
 #pragma once
 
 #include <sys/types.h>
@@ -26,23 +26,23 @@
 namespace muster::worker {
 
 struct EvidenceOptions {
-  // Where the files go: "evidence_rank3.txt" in this directory, mode 0600, appended to when it is
-  // there. Empty: no files.
+  // Where the files go: "evidence_rank3.txt" in this directory, mode 0600, appended to if it
+  // exists. Empty: no files.
   std::string directory;
-  // For stacks; nothing: whatever of gdb, eu-stack and py-spy is installed.
+  // For stacks; nullopt: whichever of gdb, eu-stack and py-spy is installed.
   std::optional<StackCommand> command;
-  // For one command, and for all; after the latter no more is started, and those that run are
-  // killed.
+  // For one command, and for all together; after the latter no more are started, and those that are
+  // running are killed.
   std::chrono::milliseconds command_limit = std::chrono::seconds(10);
   std::chrono::milliseconds total_limit = std::chrono::seconds(30);
-  // Of what one command prints.
+  // For what one command prints.
   std::size_t output_limit = 256 * 1024;
-  // Ranks whose stacks are taken at the same time, and processes of one rank: the worker first,
-  // then what it has started.
+  // How many ranks' stacks are taken at the same time, and of how many processes per rank: the
+  // worker first, then what it has started.
   int ranks_at_a_time = 2;
   std::size_t processes_per_rank = 4;
-  // A command was started, a child of this program: for WorkerGroup::AddStranger. Called before the
-  // loop goes on.
+  // A command was started, a child of this program: for WorkerGroup::AddStranger. Called before
+  // control returns to the loop.
   std::function<void(pid_t command)> on_command;
 };
 
@@ -50,14 +50,14 @@ struct EvidenceTarget {
   int rank = 0;
   // The worker.
   pid_t pid = 0;
-  // Why it is looked at, a phrase that follows "rank 3"; the first line of its evidence.
+  // Why it is examined, a phrase that follows "rank 3"; the first line of its evidence.
   std::string why;
 };
 
 struct Evidence {
   int rank = 0;
   std::string text;
-  // Where it was written; empty when no directory was given, or it took nothing.
+  // Where it was written; empty when no directory was given, or it could not be written there.
   std::string file;
   // Why it could not be written; empty otherwise.
   std::string problem;
@@ -69,12 +69,12 @@ class EvidenceRun {
   // One for each target, in their order.
   using DoneCallback = std::function<void(std::vector<Evidence>)>;
 
-  // Reads /proc at once; the rest happens in the loop. `on_done` is called once, from the loop, at
-  // most total_limit and the five seconds later that a command may take to die; it may destroy the
-  // run.
+  // Reads /proc at once; the rest happens in the loop. `on_done` is called once, from the loop,
+  // after total_limit at most and the five seconds that a command may take to die; it may destroy
+  // the run.
   EvidenceRun(boost::asio::io_context& io, EvidenceOptions options,
               std::vector<EvidenceTarget> targets, DoneCallback on_done);
-  // Kills the commands that run. No callback runs.
+  // Kills the commands that are running. No callback runs.
   ~EvidenceRun();
   EvidenceRun(const EvidenceRun&) = delete;
   EvidenceRun& operator=(const EvidenceRun&) = delete;
@@ -83,11 +83,11 @@ class EvidenceRun {
   // One rank.
   struct Job {
     Evidence evidence;
-    // Whose stacks are still to be taken, in order.
+    // The processes whose stacks are still to be taken, in order.
     std::vector<pid_t> waiting;
     std::unique_ptr<TimedCommand> command;
     bool done = false;
-    // Its text says what would show more of a Python program.
+    // Its text already says what would show more of a Python program.
     bool hinted = false;
   };
 

@@ -1,10 +1,10 @@
-// The file-based watchdog: workers tell through a FIFO (TORCHELASTIC_TIMER_FILE) by when they will
-// have come out of something that may hang, and are killed when they have not.
+// The file-based watchdog: workers announce through a FIFO (TORCHELASTIC_TIMER_FILE) by when they
+// will be done with something that may hang, and are killed if they are not.
 //
 // The protocol is PyTorch's (torch.distributed.elastic.timer.FileTimerClient). A request starts the
 // timer of its pid and scope, or moves it when it is running; an expiration time below zero ends
-// it. Unlike PyTorch's, this watchdog ends nobody but the process that is overdue: the agent lives
-// on to report and to restart.
+// it. Unlike PyTorch's, this watchdog ends only the process that is overdue: the agent lives on to
+// report and to restart.
 #pragma once
 
 #include <sys/types.h>
@@ -28,22 +28,21 @@
 
 namespace muster::worker {
 
-// Lives on the loop's thread. Sleeps while no timer runs. Times are the wall clock's, as workers
-// send them.
+// Lives on the loop's thread. Sleeps while no timer is running. Times are the wall clock's, as
+// workers send them.
 class FileWatchdog {
  public:
   struct Callbacks {
-    // A timer has expired: `pid` is to get `signal`. Whoever is called must know that this pid is
-    // a worker's: anybody who can write into the FIFO may have named any. Runs from the loop, may
+    // A timer has expired: `pid` is to get `signal`. The callee must check that the pid is a
+    // worker's: anybody who can write to the FIFO may have named any pid. Runs from the loop, may
     // destroy the watchdog. All timers of the pid are over.
     std::function<void(pid_t pid, const std::string& scope, int signal)> on_expired;
-    // Once, at the first line that is no request.
+    // Once, at the first line that is not a request.
     std::function<void(const std::string&)> on_warning;
   };
 
-  // Makes the FIFO, for the owner only. One that is there already (a run that was killed has left
-  // it) is replaced, whatever else is there is not: then, and when the system fails, an error that
-  // names the path.
+  // Creates the FIFO, for the owner only. An existing FIFO (left by a run that was killed) is
+  // replaced. An error, which names the path, if anything else is there, or if the system fails.
   static absl::StatusOr<std::unique_ptr<FileWatchdog>> Open(boost::asio::io_context& io,
                                                             std::string path, Callbacks callbacks);
   // Removes the FIFO.
@@ -57,7 +56,7 @@ class FileWatchdog {
   void Clear();
 
   std::size_t running_timers() const { return timers_.size(); }
-  // Lines that were no requests.
+  // The number of lines that were not requests.
   std::size_t malformed_lines() const { return malformed_lines_; }
 
  private:
@@ -70,7 +69,7 @@ class FileWatchdog {
   FileWatchdog(boost::asio::io_context& io, std::string path, base::UniqueFd fifo,
                Callbacks callbacks);
   void AwaitRequests();
-  // Takes what is in the FIFO; false when it can be read no more.
+  // Takes what is in the FIFO; false when it can no longer be read.
   bool ReadRequests();
   void OnBytes(std::string_view bytes);
   void OnLine(std::string_view line);
@@ -84,7 +83,7 @@ class FileWatchdog {
   boost::asio::system_timer next_;
   // The beginning of a line.
   std::string held_;
-  // The rest of a line that is too long to be a request is being passed over.
+  // The rest of a line that is too long to be a request is being skipped.
   bool skipping_ = false;
   std::map<std::pair<pid_t, std::string>, Timer> timers_;
   std::size_t malformed_lines_ = 0;

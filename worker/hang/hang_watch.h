@@ -1,9 +1,9 @@
-// Which workers give no sign of life any more. Decides only: time comes in, and nothing is read or
-// sent.
+// Decides which workers have stopped giving signs of life. It only decides: time comes in, and
+// nothing is read or sent.
 //
-// A sign of life is a beat and, where output counts, output. The silence of a rank is measured from
-// its last sign; before its first one it has a period of its own, as what a worker does before its
-// first step (imports, compilation, loading a checkpoint) takes longer than a step.
+// A sign of life is a beat and, where output counts, output. A rank's silence is measured from its
+// last sign. For the first sign there is a separate limit, as what a worker does before its first
+// step (imports, compilation, loading a checkpoint) takes longer than a step.
 #pragma once
 
 #include <chrono>
@@ -21,11 +21,11 @@ struct HangWatchOptions {
   // The longest silence from the start to the first sign; 0: for ever, that is, a rank that never
   // gives one is not watched.
   std::chrono::milliseconds first_beat_timeout{0};
-  // Output is a sign of life, too.
+  // Output is also a sign of life.
   bool output_counts = false;
 };
 
-// A rank that was silent for too long.
+// A rank that has been silent for too long.
 struct Silence {
   int rank = 0;
   std::chrono::milliseconds silent{};
@@ -47,26 +47,27 @@ class HangWatch {
 
   explicit HangWatch(HangWatchOptions options);
 
-  // Workers with these ranks begin at `now`; what was known of others is forgotten.
+  // Workers with these ranks begin at `now`; all others are forgotten.
   void Start(const std::vector<int>& ranks, Time now);
 
-  // Signs of life. They count for nothing when the rank is none of ours or has exited; OnOutput,
-  // too, when output does not count. `at` may lie before the last sign: then that one stands.
+  // Signs of life. They are ignored if the rank is not one of ours or has exited; OnOutput also if
+  // output does not count. `at` may be before the last sign: then it changes nothing.
   void OnBeat(int rank, std::optional<std::int64_t> step, Time at);
   void OnOutput(int rank, Time at);
 
   void OnExited(int rank);
 
-  // When Overdue is to be called next; nothing while nobody can become late. It moves with each
-  // sign of life, mostly to a later time: who waits for it may keep an old one, and ask again then.
+  // When Overdue is to be called next; nullopt while no rank can become late. It moves with each
+  // sign of life, usually to a later time: a caller may keep waiting for an old one, and then ask
+  // again.
   std::optional<Time> NextDeadline() const;
 
-  // Those whose time is over, by rank; each once for each silence. A call that comes more than 250
-  // ms after NextDeadline did not wait for its turn, but this whole process stood still and was
-  // deaf: then nobody is late, and everybody's time begins anew.
+  // The ranks whose time is over, in order of rank; each once per silence. If the call comes more
+  // than 250 ms after NextDeadline, this whole process is taken to have stood still and been deaf:
+  // then none is late, and every rank's time starts afresh.
   std::vector<Silence> Overdue(Time now);
 
-  // Those that were given to Start().
+  // The ranks that were given to Start().
   std::vector<int> ranks() const;
   // The rank has beaten since Start().
   bool had_beat(int rank) const;
@@ -75,8 +76,8 @@ class HangWatch {
   // A rank is
   //  - starting: no sign of life yet, and first_beat_timeout runs, if there is one;
   //  - alive: had_sign, and timeout runs since `last`;
-  //  - silent: told, and nothing runs until the next sign of life, which makes it alive;
-  //  - exited: nothing is heard of it or runs any more.
+  //  - silent: reported, and no time runs until the next sign of life, which makes it alive;
+  //  - exited: no sign counts and no time runs any more.
   // Starting and alive ranks become silent when their time is over, and any of them may exit.
   struct Watched {
     // The last sign of life; the start, before the first.
@@ -84,14 +85,14 @@ class HangWatch {
     bool had_sign = false;
     bool told = false;
     bool exited = false;
-    // Of the signs of life one at least was a beat, and the last one named this step.
+    // At least one sign of life was a beat, and the last beat named this step.
     bool had_beat = false;
     std::optional<std::int64_t> step;
   };
 
   Watched* FindRunning(int rank);
   void OnSign(Watched& watched, Time at);
-  // When it is late; nothing when it cannot become so, or was told already.
+  // When it becomes late; nullopt when it cannot, or was already reported.
   std::optional<Time> DeadlineOf(const Watched& watched) const;
 
   const HangWatchOptions options_;

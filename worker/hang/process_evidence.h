@@ -1,5 +1,5 @@
-// What /proc shows of a process that does not go on: its threads, and where they wait, and with
-// whom it is connected.
+// What /proc shows of a process that makes no progress: its threads, where they wait, and its
+// connections.
 #pragma once
 
 #include <sys/types.h>
@@ -25,16 +25,16 @@ struct ProcessEvidence {
   std::vector<SocketInfo> sockets;
 };
 
-// Nothing when there is no such process. Does not wait for the process, whatever state it is in.
+// nullopt when there is no such process. Does not wait for the process, whatever state it is in.
 std::optional<ProcessEvidence> ReadEvidence(pid_t pid);
 
 // Lines for people, each with its newline. At most kMaxShown threads and as many sockets are
-// listed, and the rest counted.
+// listed; the rest are counted.
 inline constexpr std::size_t kMaxShown = 128;
 std::string Format(const ProcessEvidence& process);
 
-// `root` and what descends from it, the root first; only the dead are left out. Empty when `root`
-// is gone.
+// `root` and its descendants, the root first; only dead ones are left out. Empty when `root` is
+// gone.
 std::vector<pid_t> TreeOf(pid_t root);
 
 }  // namespace muster::worker

@@ -16,10 +16,10 @@ namespace muster::worker {
 // A command with a place for the pid. It is run as it stands, without a shell.
 class StackCommand {
  public:
-  // "gdb -p {pid} -batch -ex 'thread apply all bt'". Words are parted by spaces; a word, or a part
-  // of one, may stand in '...' or "...", and a backslash takes away the meaning of the character
-  // after it, except in '...'. Else an error, whose message completes a sentence that begins with
-  // the command: "has a quote that is not closed".
+  // "gdb -p {pid} -batch -ex 'thread apply all bt'". Words are separated by spaces; a word, or a
+  // part of one, may be quoted with '...' or "...", and a backslash escapes the character after it,
+  // except in '...'. Otherwise an error, whose message completes a sentence that begins with the
+  // command: "has a quote that is not closed".
   static absl::StatusOr<StackCommand> Parse(std::string_view text);
 
   // What to run for this process.
@@ -34,7 +34,7 @@ class StackCommand {
   std::vector<std::string> words_;
 };
 
-// The first of py-spy (for a Python program), gdb and eu-stack that `is_installed` knows; nothing
+// The first of py-spy (for a Python program), gdb and eu-stack that `is_installed` knows; nullopt
 // when it knows none. py-spy shows the lines of the Python program, the others those of the
 // interpreter.
 std::optional<StackCommand> PickStackCommand(

@@ -1,4 +1,4 @@
-// What a worker writes into the watchdog's FIFO: one line of JSON for each timer that it starts,
+// What a worker writes to the watchdog's FIFO: one line of JSON for each timer that it starts,
 // moves or ends.
 #pragma once
 
@@ -26,8 +26,8 @@ struct TimerRequest {
   bool operator==(const TimerRequest&) const = default;
 };
 
-// Nothing when the line is no such request. Numbers may come as text; a missing signal is SIGKILL,
-// as in PyTorch.
+// nullopt when the line is not such a request. Numbers may be given as text; a missing signal is
+// SIGKILL, as in PyTorch.
 std::optional<TimerRequest> ParseTimerRequest(std::string_view line);
 
 }  // namespace muster::worker

@@ -22,8 +22,7 @@ namespace muster::worker {
 enum class StreamKind { kStdout, kStderr };
 
 // One for the whole program, on the loop's thread; worker groups come and go and borrow it. When
-// both streams are one and the same (2>&1) they share one queue, so that their lines do not mix
-// either.
+// both streams are the same (2>&1) they share one queue, so that their lines do not mix either.
 class Console {
  public:
   // Makes the process ignore SIGPIPE: a closed console must not end the agent, and with it the
@@ -38,15 +37,15 @@ class Console {
   ConsoleSink& sink(StreamKind kind) { return stream(kind).sink; }
   // What a worker inherits when it writes to the console itself.
   int fd(StreamKind kind) const { return kind == StreamKind::kStdout ? stdout_fd_ : stderr_fd_; }
-  // Lines can be rewritten there.
+  // Whether lines can be rewritten there.
   bool IsTerminal(StreamKind kind) const;
 
-  // Puts `text` after everything the workers have written so far. Never blocks. `writer` is the
-  // address of the one who also calls Rewrite(), or nullptr.
+  // Puts `text` after everything the workers have written so far. Never blocks. `writer` identifies
+  // a caller that also calls Rewrite(), by any address of its own; otherwise nullptr.
   void Write(StreamKind kind, std::string_view text, const void* writer = nullptr);
 
-  // Shows `line`, which has no end yet, in place of what `writer` showed so last (RewrittenLine).
-  // For terminals only. Left out when the terminal is not keeping up.
+  // Shows `line`, which has no end yet, in place of what `writer` showed last in this way
+  // (RewrittenLine). For terminals only. Skipped when the terminal is not keeping up.
   void Rewrite(StreamKind kind, const void* writer, std::string_view line);
 
   // Keeps the pseudo-terminal behind `our_end` (borrowed) at the size of the console's terminal.
@@ -54,7 +53,8 @@ class Console {
   void AddTerminal(StreamKind kind, int our_end);
   void RemoveTerminal(StreamKind kind, int our_end);
 
-  // Blocks until all is written, at most `limit` for each stream: for the end of the program.
+  // Blocks until everything is written, at most `limit` for each stream: for the end of the
+  // program.
   void Flush(std::chrono::milliseconds limit);
 
  private:

@@ -1,4 +1,4 @@
-// Writes to one of our own output streams without ever waiting for it.
+// Writes to one of our own output streams without ever blocking.
 #pragma once
 
 #include <chrono>
@@ -20,11 +20,11 @@ namespace muster::worker {
 
 // The stream may be a pipe that nobody reads, a terminal stopped by Ctrl-S or a file on a full
 // disk, and it is shared with other processes, so O_NONBLOCK must not be set on it. A pipe or
-// terminal is therefore opened a second time through /proc/self/fd; what cannot be (a socket,
-// another user's terminal) is written to only when the kernel says there is room; a file is simply
-// written to.
+// terminal is therefore opened a second time through /proc/self/fd; a stream that cannot be (a
+// socket, another user's terminal) is written to only when the kernel says there is room; a file is
+// simply written to.
 //
-// So the sink is idle, with nothing pending, or it is awaiting: something is pending, and the loop
+// So the sink is either idle, with nothing pending, or awaiting: something is pending, and the loop
 // says when there is room. A plain file is always idle.
 //
 // What the stream does not take yet is kept, in order. The buffer is bounded by its users: they
@@ -35,26 +35,26 @@ class ConsoleSink {
  public:
   static constexpr std::size_t kRoom = 1024 * 1024;
 
-  // `fd` is borrowed and must stay open. `name` ("stdout") begins the sentence given to
+  // `fd` is borrowed and must remain open. `name` ("stdout") begins the sentence given to
   // `on_warning`.
   ConsoleSink(boost::asio::io_context& io, int fd, std::string name,
               std::function<void(const std::string&)> on_warning);
   ConsoleSink(const ConsoleSink&) = delete;
   ConsoleSink& operator=(const ConsoleSink&) = delete;
 
-  // Always takes all of it. Bytes that end in a newline reach a pipe in writes that end in a
-  // newline too and that the pipe does not split, as far as lines are at most PIPE_BUF (4096) bytes
+  // Always takes all of it. Bytes that end in a newline reach a pipe in writes that also end in a
+  // newline and that the pipe does not split, provided that lines are at most PIPE_BUF (4096) bytes
   // long.
   void Write(std::string_view bytes);
 
   // Bytes that the stream has not taken yet.
   std::size_t pending_size() const { return pending_.size() - written_; }
 
-  // Less than kRoom bytes are waiting.
+  // Fewer than kRoom bytes are pending.
   bool HasRoom() const { return pending_size() < kRoom; }
 
-  // Runs `callback` once, from the loop, when there is room again. Call while !HasRoom() only.
-  // Callbacks that outlive what they refer to must notice by themselves.
+  // Runs `callback` once, from the loop, when there is room again. Call only while !HasRoom().
+  // Callbacks that outlive what they refer to must notice that themselves.
   void WhenRoom(std::function<void()> callback) { waiting_.push_back(std::move(callback)); }
 
   // Blocks until everything is written, at most `limit`: for the end of the program.
@@ -67,16 +67,17 @@ class ConsoleSink {
     kPlain,   // a file: always ready
     kOwn,     // reopened: a non-blocking description of our own
     kSocket,  // MSG_DONTWAIT
-    kShared,  // anything else: asked for room before each small write
+    kShared,  // anything else: checked for room before each small write
   };
 
-  // How many bytes the stream takes in one piece, with nobody else's in between.
+  // How many bytes the stream takes in one piece, with no other writer's in between.
   std::size_t WholePiece() const;
   // How much of `bytes` the next write() is to be given.
   std::size_t NextPiece(std::string_view bytes) const;
   // write(), or EAGAIN where that would have to wait.
   ssize_t TryWrite(const char* data, std::size_t size);
-  // Writes until nothing of `bytes` is left or the stream takes no more; how many are done with.
+  // Writes until nothing of `bytes` is left or the stream takes no more; returns how many are done
+  // with.
   std::size_t WriteWhatFits(std::string_view bytes);
   // The same for what is pending.
   void WriteSome();

@@ -1,4 +1,4 @@
-// What stands before each line of a worker.
+// The prefix of each line of a worker.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@ class LinePrefix {
   using Time = std::chrono::system_clock::time_point;
 
   // `text` as in OutputSpec::prefix: ${pid} becomes `pid`, ${time} is filled in line by line, other
-  // dollars stay as they are.
+  // dollar signs are kept.
   LinePrefix(const std::string& text, pid_t pid);
 
   // The prefix of a line that ended at `now`.

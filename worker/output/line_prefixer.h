@@ -17,12 +17,12 @@ enum class CarriageReturn {
   // It ends a line as a newline does, and is shown as one, as under torchrun; an empty line that
   // ends in one is dropped. For files and pipes.
   kEndsLine,
-  // The next bytes rewrite the line from its start: only the newline ends it, and what it says then
-  // is the line. Meanwhile Rewritten() tells what it looks like. For terminals.
+  // The next bytes rewrite the line from its start: only a newline ends it, and its content then is
+  // the line. Meanwhile Rewritten() tells what it looks like. For terminals.
   kRewritesLine,
 };
 
-// A newline ends a line. A line longer than kMaxLine is given out in pieces, prefixed once.
+// A newline ends a line. A line longer than kMaxLine is output in pieces, prefixed once.
 class LinePrefixer {
  public:
   static constexpr std::size_t kMaxLine = 64 * 1024;
@@ -32,12 +32,12 @@ class LinePrefixer {
                         CarriageReturn carriage_return = CarriageReturn::kEndsLine)
       : prefix_(std::move(prefix)), carriage_return_(carriage_return) {}
 
-  // Only lines that contain one of these, prefix not counted, are shown; of an endless line the
-  // first kMaxLine bytes count.
+  // Only lines that contain one of these, not counting the prefix, are shown; of an endless line
+  // only the first kMaxLine bytes are searched.
   void ShowOnly(std::vector<std::string> filters) { filters_ = std::move(filters); }
 
-  // What is to be shown after `bytes` arrived at `now`: whole lines, possibly none. The rest is
-  // held back.
+  // What to show after `bytes` have arrived at `now`: whole lines, possibly none. The rest is held
+  // back.
   std::string Feed(std::string_view bytes, Time now);
 
   // The unfinished line, prefixed and without a newline, if it is one that is being rewritten; else
@@ -57,14 +57,14 @@ class LinePrefixer {
   const LinePrefix prefix_;
   const CarriageReturn carriage_return_;
   std::vector<std::string> filters_;
-  // The line that is not complete, without its prefix and the pieces given out; where lines are
+  // The incomplete line, without its prefix and the pieces already output; where lines are
   // rewritten, since the last carriage return.
   std::string held_;
-  // What a line that is being rewritten said before that carriage return.
+  // The content of a line being rewritten before that carriage return.
   std::string rewritten_;
   bool rewriting_ = false;
-  // Whether pieces of the line have been given out, its prefix before them, or would have been if
-  // it were wanted.
+  // Whether pieces of the line, beginning with its prefix, have been output, or would have been if
+  // the line were wanted.
   enum class Pieces { kNone, kShown, kHidden } pieces_ = Pieces::kNone;
   bool after_carriage_return_ = false;
 };

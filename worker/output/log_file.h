@@ -12,20 +12,20 @@
 namespace muster::worker {
 
 // Opens `path` for appending, close-on-exec, and creates it (mode 0600) and the directories above
-// it (0700) where they are missing. Never waits and never follows a symbolic link at the end of the
-// path; what is neither a regular file nor a character device is refused. The error says which path
+// it (0700) where they are missing. Never blocks and never follows a symbolic link at the end of
+// the path; anything but a regular file or a character device is refused. The error says which path
 // and why.
 absl::StatusOr<base::UniqueFd> OpenLogFile(const std::string& path);
 
-// Appends to a log file. What the file does not take (disk full) is dropped and counted; what comes
-// later is tried again, as the disk may get room.
+// Appends to a log file. What the file does not take (disk full) is dropped and counted; later
+// writes are tried again, as there may be room by then.
 class LogWriter {
  public:
   static absl::StatusOr<LogWriter> Open(const std::string& path);
 
-  // Everything in one write() where the disk lets it, so that lines of several writers to one file
-  // stay whole. The first time that bytes are dropped, what happened:
-  // "write /logs/2/stderr.log: No space left on device"; else empty.
+  // Writes everything in one write() if the disk allows it, so that lines from several writers to
+  // one file remain whole. Returns what happened, the first time that bytes are dropped: "write
+  // /logs/2/stderr.log: No space left on device"; else empty.
   std::string Write(std::string_view bytes);
 
   std::uint64_t dropped_bytes() const { return dropped_bytes_; }

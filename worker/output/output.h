@@ -33,15 +33,15 @@ namespace muster::worker {
 //
 // A file is never the worker's own descriptor: when the disk is full, write() would fail in the
 // worker and end a training that only wanted to print. Copying costs the agent one read() and one
-// write() for every 64 KiB, or for whatever has come in until it gets to it. Lives on the loop's
-// thread.
+// write() for every 64 KiB, or for whatever has arrived by the time it gets to it. Lives on the
+// loop's thread.
 class Output {
  public:
   using WarningCallback = std::function<void(const std::string&)>;
 
-  // Opens what `spec` names. `console` must outlive the Output. `on_log_loss` is called when a
-  // log file takes no more, once for each file, as LogWriter::Write tells it. An error says what
-  // could not be opened.
+  // Opens what `spec` names. `console` must outlive the Output. `on_log_loss` is called when a log
+  // file accepts no more, once for each file, with the text from LogWriter::Write. An error says
+  // what could not be opened.
   static absl::StatusOr<std::unique_ptr<Output>> Open(boost::asio::io_context& io,
                                                       const OutputSpec& spec, StreamKind kind,
                                                       Console& console,
@@ -50,24 +50,25 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  // What the worker is to have as this stream.
+  // The descriptor that the worker is to have as this stream.
   int child_fd() const { return child_end_.valid() ? child_end_.get() : console_.fd(kind_); }
 
-  // After the worker was started as `pid`: gives up our copy of its end and begins to copy.
+  // To be called once the worker is started as `pid`: closes our copy of its end and begins to
+  // copy.
   void Start(pid_t pid);
 
-  // Takes what is there now: for the end of the worker, whose last words are wanted, while what it
+  // Takes what is there now: for the end of the worker, whose last words are wanted while what it
   // has started may still write.
   void Drain();
 
-  // Takes what is there and ends, also when somebody holds the other end open.
+  // Takes what is there and ends, even if somebody holds the other end open.
   void Finish();
 
   // The last bytes of the stream, at most kMaxTail; empty when it went straight to the console.
   // Complete after Drain().
   std::string Tail() const { return tail_.Text(); }
 
-  // When the worker's last bytes were read; nothing when there were none, or when they go straight
+  // When the worker's last bytes were read; nullopt when there were none, or when they go straight
   // to the console.
   std::optional<std::chrono::steady_clock::time_point> last_output() const { return last_output_; }
 
@@ -81,7 +82,7 @@ class Output {
   void AwaitReadable();
   void OnReadable();
   enum class ReadResult { kGotSome, kNothingThere, kEnd };
-  // Reads at most *limit bytes once, passes them on and takes them off *limit.
+  // Reads once, at most *limit bytes, passes them on and subtracts them from *limit.
   ReadResult ReadOnce(std::size_t* limit);
   void PassOn(std::string_view bytes);
   void Log(std::optional<LogWriter>& file, std::string_view bytes);
@@ -100,7 +101,7 @@ class Output {
 
   std::optional<LogWriter> file_;
   std::optional<LogWriter> filtered_file_;
-  // Made in Start(), as they may show the pid.
+  // Created in Start(), as they may show the pid.
   std::optional<LinePrefixer> prefixer_;
   std::optional<LinePrefixer> filter_;
   TailBuffer tail_;

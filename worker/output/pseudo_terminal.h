@@ -14,15 +14,15 @@ struct PseudoTerminal {
   base::UniqueFd worker_end;
 };
 
-// A pseudo-terminal that looks like the terminal `console_fd` (size, settings), but changes nothing
-// of what is written: the real one will. It does not become anybody's controlling terminal. Both
-// ends are close-on-exec. Nothing when `console_fd` is no terminal or the system has none to give.
+// A pseudo-terminal that looks like the terminal `console_fd` (size, settings), but does not change
+// what is written: the real one will. It does not become anybody's controlling terminal. Both ends
+// are close-on-exec. nullopt when `console_fd` is not a terminal or the system has none available.
 std::optional<PseudoTerminal> OpenPseudoTerminal(int console_fd);
 
 // Gives the pseudo-terminal behind `our_end` the size that the terminal has now.
 void CopyWindowSize(int console_fd, int our_end);
 
-// How many columns the terminal has; 0 when it does not say, or is none.
+// How many columns the terminal has; 0 when it does not say, or is not a terminal.
 int TerminalColumns(int fd);
 
 }  // namespace muster::worker

@@ -1,9 +1,9 @@
 // The last line of a terminal, when it is a progress bar that is rewritten in place.
 //
-// Several writers share the terminal. As long as one of them rewrites its line and nobody else
-// says anything, the bar stays one line. When somebody else has something to show, the bar as it
-// looks then becomes a line of its own and stays; its writer goes on below. So two bars that move
-// by turns become lines, as they would on a console that is no terminal, and never a mixture.
+// Several writers share the terminal. As long as one of them rewrites its line and no other writes
+// anything, the bar remains one line. When another has something to show, the bar as it looks then
+// becomes a line of its own and stays; its writer continues below. So two bars that move by turns
+// become lines, as they would on a console that is not a terminal, and are never mixed.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,21 @@
 
 namespace muster::worker {
 
-// Composes what is written to the terminal, and remembers whether there is a bar now. Uses nothing
-// but '\r' and spaces, so that any terminal will do. Writers are told apart by an address of their
-// own choice; nullptr is one that never rewrites.
+// Composes what is written to the terminal, and remembers whether there is a bar now. Uses only
+// '\r' and spaces, so that any terminal will do. Writers are told apart by an address of their
+// choice; nullptr stands for one that never rewrites.
 class RewrittenLine {
  public:
-  // What shows `line` in place of the bar, or as a new one. It is cut so that it fits into a
-  // row of `columns` (0: unknown), as what has wrapped around cannot be taken back.
+  // What to write to show `line` in place of the bar, or as a new one. The line is cut to fit into
+  // a row of `columns` (0: unknown), as text that has wrapped cannot be taken back.
   std::string Rewrite(const void* writer, std::string_view line, int columns);
 
-  // What must come before the lines, or bytes, that `writer` writes next: it takes its own bar off
-  // the terminal, and leaves somebody else's behind as a line.
+  // What to write before the lines, or bytes, that `writer` writes next: it takes the writer's own
+  // bar off the terminal, and leaves another's behind as a line.
   std::string Leave(const void* writer);
 
  private:
-  // Whose bar there is; nullptr: none.
+  // Whose bar is shown; nullptr: none.
   const void* writer_ = nullptr;
   // How many columns it takes.
   std::size_t width_ = 0;

@@ -15,7 +15,7 @@ class TailBuffer {
 
   void Append(std::string_view bytes);
 
-  // The tail, as TailOf makes it, of everything appended.
+  // The tail of everything appended, as TailOf makes it.
   std::string Text() const;
 
  private:
@@ -25,8 +25,8 @@ class TailBuffer {
   std::string bytes_;
 };
 
-// The last `limit` bytes of `bytes`. When that cuts a line, what is left of it is dropped too,
-// unless there is no other. Needs one byte more than `limit` to see whether a line was cut.
+// The last `limit` bytes of `bytes`. If that cuts a line, the rest of it is dropped too, unless
+// there is no other line. Needs one byte more than `limit` to see whether a line was cut.
 std::string TailOf(std::string_view bytes, std::size_t limit);
 
 }  // namespace muster::worker
