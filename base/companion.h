@@ -9,15 +9,15 @@
 namespace muster::base {
 
 // Forks a process that calls `main`, which must not return. It leads a session of its own, is
-// called `name` (15 characters at most) and blocks every signal that can be blocked: what one to
-// the whole of this process's session means is this process's to decide. Everything else it
-// inherits; `main` closes what it has no use for.
+// called `name` (15 characters at most) and blocks every signal that can be blocked: what a signal
+// to this process's whole session means is for this process to decide. It inherits everything else;
+// `main` closes what it does not need.
 //
-// May be called in a process with threads; then `main` may make async-signal-safe calls alone.
-// Unavailable, in one sentence, when the system has no process to give.
+// May be called in a process with threads; then `main` may only make async-signal-safe calls.
+// Unavailable, in one sentence, when the system cannot create a process.
 absl::StatusOr<pid_t> StartCompanion(const char* name, absl::FunctionRef<void()> main);
 
-// Waits for a child's end, whatever that is.
+// Waits for a child's end, however it ends.
 void Reap(pid_t child);
 
 }  // namespace muster::base

@@ -1,4 +1,4 @@
-// The earlier of two deadlines, each of which there may be or not.
+// The earlier of two deadlines, either of which may be missing.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace muster::base {
 
-// Nothing when there is neither.
+// nullopt when both are.
 template <typename Time>
 std::optional<Time> Earliest(const std::optional<Time>& a, const std::optional<Time>& b) {
   if (!a.has_value() || !b.has_value()) return a.has_value() ? a : b;

@@ -22,8 +22,8 @@ absl::Status SystemFailure(absl::StatusCode code, absl::string_view attempt,
 // The cause alone: "Permission denied".
 std::string SystemCause(int error = errno);
 
-// Why open() with O_NOFOLLOW has failed: that there are too many levels of symbolic links means
-// that there is one.
+// Why open() with O_NOFOLLOW has failed: for it, "too many levels of symbolic links" means that
+// there is one.
 std::string OpenCause(int error = errno);
 
 }  // namespace muster::base

@@ -1,4 +1,4 @@
-// Whether an object is still there, for what it has queued and for what it is in the middle of.
+// Whether an object still exists: for handlers it has queued, and for calls it is in the middle of.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 namespace muster::base {
 
 // A member of an object that hands out `this`. A handler that waits in an event loop may be run
-// when its object is gone, and a callback may destroy the object that calls it; both ask here
+// after its object is gone, and a callback may destroy the object that calls it; both check here
 // first.
 //
 //   timer_.async_wait(lifetime_.Guard([this](error_code error) { ... }));   // not called when gone
@@ -16,14 +16,14 @@ namespace muster::base {
 //   callbacks_.on_beat(rank);
 //   if (watch.over()) return;   // on_beat has destroyed us
 //
-// Where the object lives and ends on one thread, as all of ours do, the answer is good until
-// control goes back to the loop or into a callback. A Watch may be carried through other threads.
+// If the object lives and ends on one thread, as all of ours do, the answer is valid until control
+// returns to the loop or enters a callback. A Watch may pass through other threads.
 class Lifetime {
  public:
   // May outlive the object.
   class Watch {
    public:
-    // The object is gone, or has put an end to it.
+    // The object is gone, or has called End().
     bool over() const { return token_.expired(); }
 
    private:
@@ -37,10 +37,11 @@ class Lifetime {
   Lifetime(const Lifetime&) = delete;
   Lifetime& operator=(const Lifetime&) = delete;
 
-  // After End(): one that is over.
+  // After End(), the watch is over.
   Watch watch() const { return Watch(token_); }
 
-  // `call`, as long as this is not over; then nothing. Takes the same arguments.
+  // A function that calls `call` as long as this is not over, and does nothing afterwards. Takes
+  // the same arguments.
   template <typename Call>
   auto Guard(Call call) const {
     return [watch = watch(), call = std::move(call)](auto&&... arguments) mutable -> void {
@@ -48,7 +49,7 @@ class Lifetime {
     };
   }
 
-  // What was guarded comes to nothing from now on, although the object is still there.
+  // From now on guarded calls do nothing, although the object still exists.
   void End() { token_.reset(); }
 
  private:

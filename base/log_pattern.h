@@ -1,4 +1,4 @@
-// The form of every log line of Muster's programs: torch's own, so that a terminal on which both
+// The format of every log line of Muster's programs: torch's own, so that a terminal to which both
 // write reads as one.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Names that nobody else has.
+// Names that nothing else has.
 #pragma once
 
 #include <string>

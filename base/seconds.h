@@ -8,7 +8,7 @@
 
 namespace muster::base {
 
-// Reads "30" or "0.5". Nothing for what is no number, is below zero or is longer than 30 years.
+// Reads "30" or "0.5". nullopt when it is not a number, is below zero or is longer than 30 years.
 std::optional<std::chrono::milliseconds> ParseSeconds(absl::string_view text);
 
 }  // namespace muster::base

@@ -8,8 +8,8 @@
 
 namespace muster::base {
 
-// SIGTERM for "SIGTERM"; also without "SIG", as `kill -l` says them. Nothing for what is no name of
-// a signal.
+// SIGTERM for "SIGTERM"; also without "SIG", as `kill -l` prints them. nullopt when it is not the
+// name of a signal.
 std::optional<int> ParseSignal(absl::string_view name);
 
 // "SIGSEGV"; "SIGRTMIN+3"; "signal 99" for a number without a name.

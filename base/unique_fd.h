@@ -32,7 +32,7 @@ class UniqueFd {
 };
 
 // A second descriptor for what `fd` is open on, close-on-exec and never one of 0, 1, 2 (so that it
-// can be put in place of those without meeting another); invalid, with errno set, on failure.
+// can be moved to one of those without overwriting another); invalid, with errno set, on failure.
 inline UniqueFd DuplicateAboveStdio(int fd) {
   return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
 }
