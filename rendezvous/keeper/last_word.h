@@ -21,8 +21,8 @@ namespace muster::rendezvous {
 // have been told, after ten seconds in any case, and at once when another process on this machine
 // asks for the port (as ListenAt does).
 //
-// It has a session of its own, keeps nothing of its parent but the port, and ignores every signal
-// that can be ignored.
+// It has a session of its own, keeps nothing of its parent but the port, and blocks every signal
+// that can be blocked.
 class LastWord {
  public:
   // Longer than it takes an agent to knock, and to knock again.
