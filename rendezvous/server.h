@@ -75,7 +75,7 @@ class Server {
 
   Driver& driver() { return driver_; }
 
-  // Takes no new agents from now on, and calls `drained` once the last has left. Jobs go on.
+  // Takes no new agents from now on, and calls `drained` once the last has left. Jobs continue.
   void Drain(const std::string& why, std::function<void()> drained);
 
   // Ends every open call, stops listening, and then calls `stopped`, from the loop. May be called

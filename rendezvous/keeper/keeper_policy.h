@@ -18,12 +18,12 @@ struct DaemonEnd {
 // The keeper of a daemon that remembers its jobs makes sure that a daemon is running, and answers
 // knocks while none is. The daemon is
 //
-//   starting    it reads what it remembers, and decides nothing. When it is done it asks to go on
-//               (OnReadToGo); once it is let go, no knock is answered any more, and each node has
-//               its whole lease from then on;
-//   serving     it was let go on;
-//   dead        it is started again when its pause is over. The first is none; they grow as long as
-//               it does not serve for ten seconds between its deaths;
+//   starting    it reads what it remembers, and decides nothing. Then it asks to proceed
+//               (OnReadToGo); once it may, no more knocks are answered, and each node has its whole
+//               lease from then on;
+//   serving     it was allowed to proceed;
+//   dead        it is started again when its pause is over. There is no pause after the first
+//               death; pauses grow as long as it does not serve for ten seconds between deaths;
 //   replaced    it was told to end in good order, and the program that is on disk now comes next;
 //   ending      it was told to end, and so does the keeper after it.
 //
