@@ -70,8 +70,8 @@ class EvidenceRun {
   using DoneCallback = std::function<void(std::vector<Evidence>)>;
 
   // Reads /proc at once; the rest happens in the loop. `on_done` is called once, from the loop,
-  // after total_limit at most and the five seconds that a command may take to die; it may destroy
-  // the run.
+  // within total_limit plus the five seconds that a command may take to die; it may destroy the
+  // run.
   EvidenceRun(boost::asio::io_context& io, EvidenceOptions options,
               std::vector<EvidenceTarget> targets, DoneCallback on_done);
   // Kills the commands that are running. No callback runs.
