@@ -1,4 +1,4 @@
-// A process beside this one that nothing disturbs: for what must be done when this one is dead.
+// A process beside this one that nothing disturbs, for what must be done when this one is dead.
 #pragma once
 
 #include <sys/types.h>

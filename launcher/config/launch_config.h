@@ -170,7 +170,7 @@ struct LaunchConfig {
   // Tee'd lines that contain one of these also go to filtered_stdout.log and filtered_stderr.log.
   std::vector<std::string> stdout_filters;
   std::vector<std::string> stderr_filters;
-  // What stands before a tee'd line, with ${macros}; empty: "[<role><local rank>]:".
+  // The prefix of a tee'd line, with ${macros}; empty: "[<role><local rank>]:".
   std::string prefix_template;
   // The file for events; empty: none.
   std::string event_log;

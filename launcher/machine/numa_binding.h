@@ -31,7 +31,7 @@ namespace muster::launcher {
 enum class NumaMode { kNode, kSocket, kExclusive, kCoreComplex };
 
 // The CPUs of each of `nproc` workers by local rank; none is empty. `gpu_nodes` holds the NUMA node
-// of each visible GPU in CUDA's order, or nothing for a job on CPUs. An error is one sentence: a
+// of each visible GPU in CUDA's order, or is empty for a job on CPUs. An error is one sentence: a
 // worker without a GPU where others have one, a node without an allowed CPU, or fewer cores than
 // `exclusive` needs.
 absl::StatusOr<std::vector<CpuList>> BindWorkers(NumaMode mode, int nproc,

@@ -2,9 +2,9 @@
 // own store (c10d's TCPStore protocol) offer them.
 //
 // Keys and values are bytes. A key exists from the call that first writes it until Delete; its
-// value may be empty. Beside its value a key may have a queue, which is there while it is not
-// empty. The results are those of c10d's TCPStore wherever that protocol has the operation; where
-// its versions differ, the right one is chosen: a wait is woken exactly when a key comes into
+// value may be empty. Besides its value a key may have a queue, which exists while it is not empty.
+// The results are those of c10d's TCPStore wherever that protocol has the operation; where its
+// versions differ, the right one is chosen: a wait is woken exactly when a key comes into
 // existence.
 //
 // Limits keep one job from taking the daemon's memory. A call that would break one changes nothing

@@ -23,7 +23,8 @@ namespace muster::rendezvous {
 // One prepared statement. Must not outlive its Database.
 class Statement {
  public:
-  // Parameters count from 1. The bytes must stay until Step has been called for the last time.
+  // Parameters count from 1. The bytes must remain valid until Step has been called for the last
+  // time.
   void Bind(int parameter, std::string_view bytes);
   void Bind(int parameter, std::int64_t number);
 
@@ -34,7 +35,7 @@ class Statement {
   // Step to the end, then Reset.
   absl::Status Run();
 
-  // Columns count from 0. The bytes are there until the next Step or Reset.
+  // Columns count from 0. The bytes are valid until the next Step or Reset.
   std::string_view Bytes(int column) const;
   std::int64_t Number(int column) const;
 

@@ -24,7 +24,7 @@ struct KeeperOptions {
 // it (PR_SET_PDEATHSIG). Returns the exit code when the keeper is to end.
 //
 //   SIGTERM, SIGINT   the daemon is told to end, and the keeper ends with it
-//   SIGHUP            the daemon ends in good order and is started again, by what lies at the
+//   SIGHUP            the daemon ends in good order and is started again, from what is at the
 //                     program's path now. When it comes because the terminal is gone: as SIGTERM
 //
 // One process, one thread, no loop but poll(): to be called before there are other threads. It logs

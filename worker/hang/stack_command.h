@@ -13,7 +13,7 @@
 
 namespace muster::worker {
 
-// A command with a place for the pid. It is run as it stands, without a shell.
+// A command with a place for the pid. It is run as it is, without a shell.
 class StackCommand {
  public:
   // "gdb -p {pid} -batch -ex 'thread apply all bt'". Words are separated by spaces; a word, or a

@@ -8,7 +8,7 @@ namespace muster::worker {
 
 // Bytes for a TCP server.
 struct DeathNotice {
-  // The server's sockaddr_in or sockaddr_in6, as it lies in memory.
+  // The server's sockaddr_in or sockaddr_in6, as it is in memory.
   std::vector<char> address;
   // What is written on a connection made for this purpose; nothing is read.
   std::string text;
