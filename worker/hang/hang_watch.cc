@@ -4,8 +4,8 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "base/earliest.h"
+#include "base/phrases.h"
 
 namespace muster::worker {
 namespace {
@@ -16,8 +16,7 @@ constexpr std::chrono::milliseconds kHalt(250);
 }  // namespace
 
 std::string Describe(const Silence& silence) {
-  const double seconds = std::chrono::duration<double>(silence.silent).count();
-  std::string text = absl::StrFormat("gave no sign of life for %.1f s", seconds);
+  std::string text = absl::StrCat("gave no sign of life for ", base::Seconds(silence.silent));
   if (silence.before_first_sign) {
     text += " from its start on";
   } else if (silence.last_step.has_value()) {

@@ -142,10 +142,10 @@ TEST_F(HangWatchTest, ALoopThatIsALittleLateIsNoHalt) {
 
 TEST_F(HangWatchTest, SaysItInAPhrase) {
   EXPECT_EQ(Describe({.rank = 3, .silent = seconds(60), .last_step = 1200}),
-            "gave no sign of life for 60.0 s (last step 1200)");
+            "gave no sign of life for 60 s (last step 1200)");
   EXPECT_EQ(Describe({.rank = 3, .silent = milliseconds(1540)}), "gave no sign of life for 1.5 s");
   EXPECT_EQ(Describe({.rank = 3, .silent = seconds(600), .before_first_sign = true}),
-            "gave no sign of life for 600.0 s from its start on");
+            "gave no sign of life for 600 s from its start on");
 }
 
 }  // namespace
