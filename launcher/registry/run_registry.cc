@@ -100,6 +100,13 @@ void Look(const std::string& base, RunList& list) {
       list.warnings.push_back(absl::StrCat("read ", path, ": not a file that a run wrote"));
       return;
     }
+    // What no run wrote is somebody else's, who has named this directory by mistake.
+    const auto text = ReadAll(file.get(), info.st_size);
+    auto run = text ? ReadRunInfo(*text) : std::nullopt;
+    if (!run) {
+      list.warnings.push_back(absl::StrCat("read ", path, ": not what a run writes"));
+      return;
+    }
     // Shared: two who list at the same time must not take each other for a living run.
     if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) {
       if (!StillNamed(path, info)) continue;
@@ -107,13 +114,7 @@ void Look(const std::string& base, RunList& list) {
       unlink((base + kNewSuffix).c_str());
       return;
     }
-    const auto text = ReadAll(file.get(), info.st_size);
-    auto run = text ? ReadRunInfo(*text) : std::nullopt;
-    if (run) {
-      list.runs.push_back(*std::move(run));
-    } else {
-      list.warnings.push_back(absl::StrCat("read ", path, ": not what a run writes"));
-    }
+    list.runs.push_back(*std::move(run));
     return;
   }
 }

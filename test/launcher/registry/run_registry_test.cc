@@ -155,6 +155,17 @@ TEST(RunRegistryTest, AgentsOfOneJobOnOneMachineHaveAnEntryEach) {
       << "the oldest first";
 }
 
+// "MUSTER_RUNS_DIR named my project by mistake, and muster ps deleted its config.json."
+TEST(RunRegistryTest, FileThatNoRunWroteIsLeftAlone) {
+  const TempDir temp;
+  const std::string path = temp.Write("config.json", "{\"my\": 1}");
+  temp.Write("config.tmp", "mine, too");
+  const RunList list = ListRuns({temp.path()});
+  EXPECT_THAT(list.runs, IsEmpty());
+  EXPECT_THAT(list.warnings, ElementsAre("read " + path + ": not what a run writes"));
+  EXPECT_EQ(CountFiles(temp.path()), 2u);
+}
+
 TEST(RunRegistryTest, BrokenFileOfALivingRunIsSkippedWithAWarning) {
   const TempDir temp;
   const auto registration = RunRegistration::Register({temp.path()}, Info("good"));
