@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
 #include "base/random_name.h"
@@ -17,6 +19,8 @@ namespace muster::launcher {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr char kAttempt[] = "attempt_";
 
 absl::Status CannotMake(const std::string& directory, const std::error_code& cause) {
   return base::Failure(absl::StatusCode::kFailedPrecondition, "cannot create log directory",
@@ -105,7 +109,7 @@ absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
   if (run_directory_.empty()) {
     return AttemptLogs{.directory = "", .ranks = std::vector<RankLogs>(nproc)};
   }
-  std::string attempt = absl::StrCat(run_directory_, "/attempt_", restart_count);
+  std::string attempt = absl::StrCat(run_directory_, "/", kAttempt, restart_count);
   std::error_code error = MakePrivate(attempt);
   if (error == std::errc::file_exists) {
     absl::StrAppend(&attempt, ".round", round);
@@ -122,8 +126,13 @@ absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
 
 void LogLayout::RemoveEmpty() const {
   if (run_directory_.empty()) return;
+  // By the names that BeginAttempt gives: workers may have put directories of theirs beside these.
   for (const std::string& attempt : DirectoriesIn(run_directory_)) {
-    for (const std::string& rank : DirectoriesIn(attempt)) rmdir(rank.c_str());
+    if (!absl::StartsWith(fs::path(attempt).filename().string(), kAttempt)) continue;
+    for (const std::string& rank : DirectoriesIn(attempt)) {
+      int local_rank = 0;
+      if (absl::SimpleAtoi(fs::path(rank).filename().string(), &local_rank)) rmdir(rank.c_str());
+    }
     rmdir(attempt.c_str());
   }
   // Each of them fails where there is something left.

@@ -148,6 +148,22 @@ TEST(LogLayoutTest, WhatSomebodyHasWrittenStays) {
   EXPECT_FALSE(std::filesystem::exists(second->directory));
 }
 
+// A worker had made a directory for what it was going to write, and found it gone.
+TEST(LogLayoutTest, EmptyDirectoriesOfWorkersStay) {
+  const TempDir temp;
+  const auto layout = LogLayout::Create(temp.path(), "job1", "/nowhere");
+  ASSERT_TRUE(layout.ok());
+  const auto logs = layout->BeginAttempt(0, 0, 1);
+  ASSERT_TRUE(logs.ok());
+  const std::string mine = logs->directory + "/mine", ckpt = layout->run_directory() + "/ckpt/a";
+  ASSERT_TRUE(std::filesystem::create_directories(mine));
+  ASSERT_TRUE(std::filesystem::create_directories(ckpt));
+  layout->RemoveEmpty();
+  EXPECT_TRUE(std::filesystem::exists(mine));
+  EXPECT_TRUE(std::filesystem::exists(ckpt));
+  EXPECT_FALSE(std::filesystem::exists(logs->directory + "/0"));
+}
+
 TEST(LogLayoutTest, WithoutLogsThereIsNothingToRemove) {
   const auto layout = LogLayout::Create("/dev/null", "job1", "/nowhere");
   ASSERT_TRUE(layout.ok());
