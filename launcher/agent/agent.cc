@@ -103,7 +103,8 @@ void Agent::OnTrouble(const std::string& trouble) {
 }
 
 void Agent::OnOutOfTouch(const std::string& cause) {
-  spdlog::warn("{}; reconnecting", cause);
+  spdlog::warn("{}; reconnecting for up to {}", cause,
+               base::Seconds(parts_.config.timeouts.reconnect));
   TellRound(AgentEventKind::kOutOfTouch, cause);
 }
 
