@@ -51,6 +51,14 @@ std::optional<std::string> FindInPath(const std::string& name, const Environment
   return found.ok() ? std::optional(*found) : std::nullopt;
 }
 
+bool IsElf(const std::string& path) {
+  std::string start(4, '\0');
+  std::ifstream(path, std::ios::binary).read(start.data(), 4);
+  return start ==
+         "\x7f"
+         "ELF";
+}
+
 // The words that the kernel puts before a script: of "#!/usr/bin/env -S bash -e" the path, and what
 // follows it as one argument. Empty when the file does not begin with "#!".
 std::vector<std::string> InterpreterOf(const std::string& path) {
@@ -92,9 +100,10 @@ absl::StatusOr<std::string> FindPython(const std::string& script, const Environm
 absl::StatusOr<std::vector<std::string>> FileWords(const std::string& script,
                                                    const Environment& environment) {
   std::vector<std::string> interpreter = InterpreterOf(script);
-  const bool executable = IsExecutable(script);
-  if (interpreter.empty() && !executable && absl::EndsWith(script, ".sh"))
-    interpreter = {"/bin/sh"};
+  // The kernel runs no script without such a line, whatever its mode; a shell does.
+  const bool plain_shell = interpreter.empty() && absl::EndsWith(script, ".sh") && !IsElf(script);
+  const bool executable = IsExecutable(script) && !plain_shell;
+  if (plain_shell) interpreter = {"/bin/sh"};
   if (absl::EndsWith(script, ".py") || (interpreter.empty() && !executable) ||
       absl::StrContains(absl::StrJoin(interpreter, " "), "python")) {
     auto python = FindPython(script, environment);

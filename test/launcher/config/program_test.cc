@@ -70,6 +70,14 @@ TEST_F(ProgramTest, ShellScriptThatIsNotExecutableRunsUnderItsInterpreter) {
   EXPECT_EQ(Make({words, "a"})->argv, (Words{"/usr/bin/env", "-S sh  -e", words, "a"}));
   const std::string by_name = dir_.Write("run.sh", "exec python train.py\n", 0644);
   EXPECT_EQ(Make({by_name})->argv, (Words{"/bin/sh", by_name}));
+  // With the run bit it could not be started: "Exec format error".
+  const std::string executable = dir_.Write("start.sh", "exec python train.py\n", 0755);
+  EXPECT_EQ(Make({executable})->argv, (Words{"/bin/sh", executable}));
+  const std::string binary = dir_.Write("binary.sh",
+                                        "\x7f"
+                                        "ELF",
+                                        0755);
+  EXPECT_EQ(Make({binary})->argv, (Words{binary}));
   const std::string python = dir_.Write("train", "#!/usr/bin/env python3\n", 0644);
   EXPECT_EQ(Make({python})->argv, (Words{Bin("python3"), "-u", python}));
   // The name decides, as with torchrun.
