@@ -20,7 +20,7 @@ Problem SetNodes(absl::string_view value, RunFlags& flags) {
       !absl::SimpleAtoi(parts.back(), &max)) {
     return "is not a number of nodes; write N or MIN:MAX";
   }
-  if (min < 1) return "asks for zero nodes; write N or MIN:MAX with numbers from 1";
+  if (min < 1) return "asks for less than one node; write N or MIN:MAX with numbers from 1";
   if (min > max) return "has its minimum above its maximum; write MIN:MAX with MIN <= MAX";
   flags.config.min_nodes = min;
   flags.config.max_nodes = max;

@@ -7,6 +7,12 @@
 #include "launcher/machine/devices.h"
 
 namespace muster::launcher {
+namespace {
+
+// What a rendezvous takes of a node (rendezvous/core/join_objection.cc).
+constexpr int kMostWorkers = 65536;
+
+}  // namespace
 
 Machine LookAtMachine() {
   return {.cpus = static_cast<int>(AllowedCpus().size()),
@@ -46,6 +52,10 @@ absl::StatusOr<int> ParseNproc(absl::string_view text, const Machine& machine,
   if (count < 1) {
     return absl::InvalidArgumentError(
         "starts no worker; give a number from 1, or cpu, gpu or auto");
+  }
+  if (count > kMostWorkers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is more than a node may have; give a number up to ", kMostWorkers));
   }
   return count;
 }
