@@ -34,7 +34,12 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
          "is then a child of the process that you start, which starts it again when it dies, "
          "and goes on with its jobs: no worker notices. SIGHUP starts it again with the "
          "program that is on disk now. Without a directory all is forgotten")
-      ->type_name("DIR");
+      ->type_name("DIR")
+      ->check([](const std::string& directory) {
+        // As an unset variable in a unit file gives it: the jobs would be in memory only, unsaid.
+        return directory.empty() ? "names no directory; name one, or leave the flag out"
+                                 : std::string();
+      });
   app.add_option(
          "--drain-timeout", drain_seconds,
          "without --state-dir: seconds that SIGTERM waits for running jobs to end before it "

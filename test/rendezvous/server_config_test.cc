@@ -60,6 +60,8 @@ TEST(ServerConfigTest, MistakesAreOneSentenceAndExitCode2) {
       {{"--listen=::1"}, "--listen=::1 has a bad host"},
       {{"--ready-fd=-1"}, "--ready-fd"},
       {{"--ready-fd=three"}, "--ready-fd"},
+      {{"--state-dir="}, "--state-dir: names no directory"},
+      {{"--state-dir", ""}, "--state-dir: names no directory"},
       {{"--drain-timeout=-1"}, "--drain-timeout"},
       {{"--drain-timeout=soon"}, "--drain-timeout"},
       {{"--drain-timeout=99999999999"}, "--drain-timeout"},
