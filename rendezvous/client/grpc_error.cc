@@ -42,6 +42,10 @@ ConnectionError ReadConnectionError(const grpc::Status& status) {
     }
   }
   if (error.cause.find("Connection refused") != std::string::npos) error.kind = Kind::kRefused;
+  // The kernel takes connections for a process that is stopped, or too busy to.
+  if (error.cause.find("before receiving SETTINGS frame") != std::string::npos) {
+    error.cause = "it takes connections and does not answer";
+  }
   if (error.cause.empty()) error.cause = "the connection ended";
   return error;
 }
