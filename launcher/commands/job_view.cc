@@ -94,19 +94,18 @@ std::string RankRange(std::optional<int> first, int slots) {
   return slots == 1 ? absl::StrCat(*first) : absl::StrCat(*first, "-", *first + slots - 1);
 }
 
-template <typename T>
-Json OrNull(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 Json ToJson(const NodeSnapshot& node, std::optional<int> first_rank) {
-  const std::optional<int> node_rank =
-      node.group_rank < 0 ? std::nullopt : std::optional(node.group_rank);
-  return {{"node_id", node.node.node_id},   {"host", node.node.host},
-          {"address", node.node.address},   {"state", ToString(node.state)},
-          {"node_rank", OrNull(node_rank)}, {"first_rank", OrNull(first_rank)},
-          {"nproc", node.node.slots},       {"role", node.node.role},
-          {"devices", node.node.devices},   {"place", node.rank_reason}};
+  const Json node_rank = node.group_rank < 0 ? Json(nullptr) : Json(node.group_rank);
+  return {{"node_id", node.node.node_id},
+          {"host", node.node.host},
+          {"address", node.node.address},
+          {"state", ToString(node.state)},
+          {"node_rank", node_rank},
+          {"first_rank", first_rank ? Json(*first_rank) : Json(nullptr)},
+          {"nproc", node.node.slots},
+          {"role", node.node.role},
+          {"devices", node.node.devices},
+          {"place", node.rank_reason}};
 }
 
 Json ToJson(const JobSnapshot& job) {
