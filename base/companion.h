@@ -8,6 +8,11 @@
 
 namespace muster::base {
 
+// Lends the command line of this process to its companions, which write their names there: `pkill
+// -f muster` must not hit, together with a process, what is there for its end. To be called by
+// main() with what it was given, before anything else; without it companions keep the command line.
+void LendCommandLine(int argc, char** argv);
+
 // Forks a process that calls `main`, which must not return. It leads a session of its own, is
 // called `name` (15 characters at most) and blocks every signal that can be blocked: what a signal
 // to this process's whole session means is for this process to decide. It inherits everything else;

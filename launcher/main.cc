@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/companion.h"
+#include "base/stdio.h"
 #include "launcher/commands/kv.h"
 #include "launcher/commands/ps.h"
 #include "launcher/commands/run.h"
@@ -52,6 +54,8 @@ Args AsCommand(const std::string& program, Args args) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  muster::base::FillStdio();
+  muster::base::LendCommandLine(argc, argv);
   const Args args = AsCommand(argv[0], Args(argv + 1, argv + argc));
   const std::string command = args.empty() ? "" : args.front();
   const Args rest(args.empty() ? args.begin() : args.begin() + 1, args.end());

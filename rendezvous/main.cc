@@ -19,7 +19,9 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/companion.h"
 #include "base/phrases.h"
+#include "base/stdio.h"
 #include "rendezvous/daemon_log.h"
 #include "rendezvous/journal/sqlite_journal.h"
 #include "rendezvous/keeper/keeper.h"
@@ -223,5 +225,7 @@ int Main(std::vector<std::string> argv) {
 }  // namespace muster::rendezvous
 
 int main(int argc, char** argv) {
+  muster::base::FillStdio();
+  muster::base::LendCommandLine(argc, argv);
   return muster::rendezvous::Main({argv, argv + argc});
 }

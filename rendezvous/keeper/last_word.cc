@@ -87,7 +87,7 @@ absl::StatusOr<LastWord> LastWord::Start(std::span<const int> sockets, const Kno
   auto* const attending = new (memory) std::atomic<std::uint32_t>(0);
 
   const absl::StatusOr<pid_t> pid =
-      base::StartCompanion("muster-lastword", [&] { Main(parent, kept, key, *attending); });
+      base::StartCompanion("last-word", [&] { Main(parent, kept, key, *attending); });
   if (!pid.ok()) {
     munmap(memory, sizeof *attending);
     return pid.status();

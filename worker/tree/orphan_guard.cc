@@ -248,7 +248,7 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
                        .memory = shared.get()};
 
   const absl::StatusOr<pid_t> pid =
-      base::StartCompanion("muster-guard", [&] { GuardMain(read_end.get(), plan); });
+      base::StartCompanion("orphan-guard", [&] { GuardMain(read_end.get(), plan); });
   if (!pid.ok()) return pid.status();
   return OrphanGuard(*pid, std::move(write_end), std::move(shared));
 }

@@ -92,7 +92,7 @@ class AgentDeathTest : public testing::TestWithParam<const char*> {
   pid_t Guard() const {
     std::istringstream children(ProcFile(agent_, "task/" + std::to_string(agent_) + "/children"));
     for (pid_t child; children >> child;) {
-      if (ProcFile(child, "comm") == "muster-guard\n") return child;
+      if (ProcFile(child, "comm") == "orphan-guard\n") return child;
     }
     return 0;
   }
