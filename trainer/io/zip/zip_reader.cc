@@ -1,13 +1,13 @@
 #include "trainer/io/zip/zip_reader.h"
 
+#include <libdeflate.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-
-#include "trainer/io/zip/crc32.h"
 
 namespace muster::trainer {
 namespace {
@@ -193,7 +193,7 @@ absl::Status ZipReader::Read(const Record& record, void* out) const {
     if (absl::Status status = source_->Read(record.offset + done, to, count); !status.ok()) {
       return status;
     }
-    crc = Crc32(crc, to, count);
+    crc = libdeflate_crc32(crc, to, count);
     done += count;
   }
   // 0 also means that there is none (torch.serialization.set_crc32_options).

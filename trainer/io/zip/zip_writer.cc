@@ -1,8 +1,8 @@
 #include "trainer/io/zip/zip_writer.h"
 
-#include <type_traits>
+#include <libdeflate.h>
 
-#include "trainer/io/zip/crc32.h"
+#include <type_traits>
 
 namespace muster::trainer {
 namespace {
@@ -35,7 +35,8 @@ class Bytes {
 }  // namespace
 
 absl::Status ZipWriter::Add(const std::string& name, std::string_view data) {
-  const Record record = {name, Crc32(0, data.data(), data.size()), data.size(), position_};
+  const Record record = {name, libdeflate_crc32(0, data.data(), data.size()), data.size(),
+                         position_};
   constexpr std::uint64_t kHeader = 30, kZip64Extra = 20, kPaddingExtra = 4;
   const std::uint64_t unpadded = position_ + kHeader + name.size() + kZip64Extra + kPaddingExtra;
   const std::uint64_t padding = (kAlignment - unpadded % kAlignment) % kAlignment;

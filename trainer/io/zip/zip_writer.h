@@ -15,6 +15,11 @@ namespace muster::trainer {
 // Each record is stored as it is, with its data at a multiple of 64 bytes, so that it can be mapped
 // into memory. All sizes are in zip64 form, so that files above 4 GiB are not written by another
 // path than the tests take. (PKWARE's APPNOTE.TXT 6.3.10.)
+//
+// Not LibTorch's caffe2::serialize::PyTorchStreamWriter, as tried with 1.13.1: when a write fails,
+// a full disk for one, its destructor throws, and the process ends without a word about the file.
+// It takes twice the time as well (200 MB: 0.13 s of CPU, 0.07 s here), and the form of its files
+// depends on their size.
 class ZipWriter {
  public:
   // `file` outlives this object; its errors are passed on.
