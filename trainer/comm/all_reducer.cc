@@ -7,16 +7,19 @@
 #include <utility>
 #include <vector>
 
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 #include "trainer/comm/shm_all_reduce.h"
-#include "trainer/compat/torch_compat.h"
 
 namespace muster::trainer {
 namespace {
+
+using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
 constexpr std::size_t kLine = 64;
 // Below this a piece costs more waiting than copying.
@@ -54,7 +57,7 @@ std::int64_t RingBytes(std::int64_t ranks, const at::Tensor& tensor) {
 
 // Sums in place over the ranks of `group`. Gloo would add halves up in half precision, and some
 // versions of it know no bfloat16, so those travel as float.
-void SumOver(const compat::Group& group, at::Tensor& tensor, std::int64_t& moved_bytes) {
+void SumOver(const Group& group, at::Tensor& tensor, std::int64_t& moved_bytes) {
   const bool widen = tensor.is_cpu() && tensor.element_size() < 4;
   std::vector<at::Tensor> tensors = {widen ? tensor.to(at::kFloat) : tensor};
   group->allreduce(tensors)->wait();
@@ -92,7 +95,7 @@ struct AllReducer::Parts {
   void Share(std::size_t largest_bytes, const ShmOptions& options);
 
   ProcessGroup& group;
-  compat::Group leaders;              // on leaders, when there are several hosts
+  Group leaders;                      // on leaders, when there are several hosts
   std::unique_ptr<ShmAllReduce> shm;  // with kShm
   std::int64_t sent_bytes = 0;        // by c10d
 };

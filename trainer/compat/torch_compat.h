@@ -1,6 +1,6 @@
-// Everything that differs between the LibTorch versions the trainer compiles against (1.13 to 2.x)
-// and needs LibTorch's headers to say so, and nothing else: no file of trainer/ outside of compat/
-// may name a version. Include it only from .cc files; it costs 8 s to compile.
+// What differs of c10d between the LibTorch versions the trainer compiles against (1.13 to 2.x),
+// and nothing else: no file of trainer/ outside of compat/ may name a version. Include it only from
+// .cc files that need it; it costs 8 s to compile.
 //
 // Where the difference is a signature, it is found out by asking the class what it accepts rather
 // than by a version number, so that a build with an unknown version has a chance to be right.
@@ -17,7 +17,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
@@ -179,24 +178,6 @@ std::shared_ptr<Reducer> MakeReducer(ReducerParts parts) {
 // order.
 inline void VerifyParametersAcrossRanks(const Group& group, const std::vector<at::Tensor>& params) {
   c10d::verify_params_across_processes(group, params, {});
-}
-
-// Lets operators of this thread on `device`, kCPU or kCUDA, compute in bfloat16 where they gain
-// from it, or stops it.
-inline void SetBf16Autocast(at::DeviceType device, bool on) {
-#if MUSTER_TORCH_VERSION >= 204
-  at::autocast::set_autocast_dtype(device, at::kBFloat16);
-  at::autocast::set_autocast_enabled(device, on);
-#else
-  // Before 2.4 each kind of device has functions of its own.
-  if (device == at::kCUDA) {
-    at::autocast::set_autocast_gpu_dtype(at::kBFloat16);
-    at::autocast::set_enabled(on);
-  } else {
-    at::autocast::set_autocast_cpu_dtype(at::kBFloat16);
-    at::autocast::set_cpu_enabled(on);
-  }
-#endif
 }
 
 }  // namespace muster::trainer::compat

@@ -1,6 +1,6 @@
 #include "trainer/models/autocast.h"
 
-#include "trainer/compat/torch_compat.h"
+#include "trainer/compat/autocast.h"
 
 namespace muster::trainer {
 

@@ -8,7 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/compat/torch_compat.h"
+#include <ATen/core/grad_mode.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/jit_type.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
 
 namespace muster::trainer {
 namespace {
@@ -154,7 +158,7 @@ class BFloat16Hook : public c10d::CommHookInterface {
         c10::TensorType::get());
   }
 
-  const compat::Group group_;
+  const c10::intrusive_ptr<c10d::ProcessGroup> group_;
 };
 
 }  // namespace

@@ -5,9 +5,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include "trainer/comm/all_reducer.h"
-#include "trainer/compat/torch_compat.h"
 
 namespace muster::trainer {
 namespace {

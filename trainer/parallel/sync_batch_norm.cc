@@ -9,8 +9,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/custom_function.h>
-
-#include "trainer/compat/torch_compat.h"
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 namespace muster::trainer {
 namespace {

@@ -5,12 +5,11 @@
 #include <vector>
 
 #include <ATen/ops/from_blob.h>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-
-#include "trainer/compat/torch_compat.h"
 
 namespace muster::trainer {
 namespace {
