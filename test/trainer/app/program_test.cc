@@ -185,7 +185,7 @@ TEST_F(ProgramTest, ComparingRefusesMistakesBeforeItStartsAnything) {
 TEST_F(ProgramTest, MistakesAreOneSentenceAndExitCodeTwo) {
   std::ofstream(dir_.Path("notes.txt")) << "short";
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
-      {{"--dataset", "text"}, "--dataset cifar10 and text need --data"},
+      {{"--dataset", "text"}, "a text is needed"},
       {{"--dataset", "text", "--data", dir_.Path("notes.txt"), "--model", "gpt"}, "notes.txt"},
       {{"--dataset", "cifar10", "--data", dir_.path()}, "data_batch_1.bin"},
       {Small({"--model", "gpt", "--dataset", "idx"}), "gpt"},
