@@ -40,11 +40,6 @@ void Signals::Begin() {
   AwaitStop();
 }
 
-void Signals::Close() {
-  stop_.cancel();
-  pass_.cancel();
-}
-
 void Signals::AwaitStop() {
   stop_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;

@@ -22,9 +22,6 @@ class Signals {
   // From now on the loop handles the signals that ask the run to end.
   void Begin();
 
-  // No signal is handled any more, and none keeps the loop running.
-  void Close();
-
  private:
   void AwaitStop();
   void AwaitPass();

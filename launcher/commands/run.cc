@@ -11,6 +11,7 @@
 
 #include <spdlog/spdlog.h>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "base/log_pattern.h"
@@ -41,6 +42,9 @@ namespace muster::launcher {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// How long the end of a run that was interrupted, or never began, waits for a reader of our output.
+constexpr std::chrono::seconds kOutputLimit(5);
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {
   switch (level) {
@@ -161,22 +165,16 @@ class Run {
     signals_.Begin();
     agent_->Run([this](const RunResult& result) { OnFinished(result); });
     io_.run();
-    if (store_->refused() > 0) {
-      spdlog::warn("the workers' store refused {} from hosts that are not nodes of this job",
-                   base::Count(store_->refused(), "connection"));
-    }
-    console_.Flush(std::chrono::seconds(5));
     return exit_code_;
   }
 
  private:
   void OnStopSignal(int signal) {
-    if (agent_ != nullptr) {
-      agent_->OnStopSignal(signal);
-    } else {
-      // Only other nodes are still waited for, and the user will not wait.
-      io_.stop();
-    }
+    const bool again = std::exchange(interrupted_, true);
+    if (agent_ != nullptr) return agent_->OnStopSignal(signal);
+    // Only other nodes, or who reads our output, are still waited for, and the user will not wait.
+    if (again) return GiveUpOutput();
+    FinishOutput();
   }
 
   void OnFinished(const RunResult& result) {
@@ -203,8 +201,29 @@ class Run {
     }
     access_->Close(why, [this] {
       store_->Close();
-      signals_.Close();
+      if (store_->refused() > 0) {
+        spdlog::warn("the workers' store refused {} from hosts that are not nodes of this job",
+                     base::Count(store_->refused(), "connection"));
+      }
+      FinishOutput();
     });
+  }
+
+  // The last thing to do, and the end of the loop. A slow reader gets everything, however long that
+  // takes; but a run that a signal has asked to end must not depend on a reader who may never come.
+  void FinishOutput() {
+    if (interrupted_ && !output_limit_) {
+      output_limit_.emplace(io_, kOutputLimit);
+      output_limit_->async_wait([this](boost::system::error_code error) {
+        if (!error) GiveUpOutput();
+      });
+    }
+    console_.WhenWritten([this] { io_.stop(); });
+  }
+
+  void GiveUpOutput() {
+    console_.GiveUp();
+    io_.stop();
   }
 
   ReportContext MakeContext() const {
@@ -232,7 +251,7 @@ class Run {
   int Fail(const absl::Status& status, int exit_code) {
     console_.Write(worker::StreamKind::kStderr,
                    absl::StrCat("muster run: ", std::string(status.message()), "\n"));
-    console_.Flush(std::chrono::seconds(5));
+    console_.Flush(kOutputLimit);
     return exit_code;
   }
 
@@ -256,6 +275,9 @@ class Run {
   std::string node_id_;
   std::unique_ptr<Agent> agent_;
   int exit_code_ = kExitSuccess;
+  // A signal has asked the run to end.
+  bool interrupted_ = false;
+  std::optional<boost::asio::steady_timer> output_limit_;
 };
 
 // What each worker would get, as far as it can be known before the start.

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "worker/output/pseudo_terminal.h"
 
 namespace muster::worker {
@@ -27,13 +28,14 @@ Console::Stream::Stream(boost::asio::io_context& io, int fd, std::string name,
 
 Console::Console(boost::asio::io_context& io, std::function<void(const std::string&)> on_warning,
                  int stdout_fd, int stderr_fd)
-    : stdout_fd_(stdout_fd),
+    : on_warning_(std::move(on_warning)),
+      stdout_fd_(stdout_fd),
       stderr_fd_(stderr_fd),
-      stdout_(io, stdout_fd, "stdout", on_warning),
+      stdout_(io, stdout_fd, "stdout", on_warning_),
       resized_(io) {
   std::signal(SIGPIPE, SIG_IGN);
   if (!SameStream(stdout_fd, stderr_fd)) {
-    stderr_ = std::make_unique<Stream>(io, stderr_fd, "stderr", std::move(on_warning));
+    stderr_ = std::make_unique<Stream>(io, stderr_fd, "stderr", on_warning_);
   }
 }
 
@@ -79,9 +81,27 @@ void Console::AwaitResize() {
   });
 }
 
+void Console::WhenWritten(std::function<void()> callback) {
+  stdout_.sink.WhenWritten([this, callback = std::move(callback)] {
+    if (!stderr_) return callback();
+    stderr_->sink.WhenWritten(callback);
+  });
+}
+
 void Console::Flush(std::chrono::milliseconds limit) {
   stdout_.sink.Flush(limit);
   if (stderr_) stderr_->sink.Flush(limit);
+}
+
+void Console::GiveUp() {
+  const std::size_t lost = stdout_.sink.GiveUp();
+  if (!stderr_) return;
+  // This goes to stderr, which is why stdout is first.
+  if (lost > 0 && on_warning_) {
+    on_warning_(
+        absl::StrCat("stdout: nobody has read the last ", lost, " bytes of output; they are lost"));
+  }
+  stderr_->sink.GiveUp();
 }
 
 }  // namespace muster::worker

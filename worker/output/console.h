@@ -53,9 +53,17 @@ class Console {
   void AddTerminal(StreamKind kind, int our_end);
   void RemoveTerminal(StreamKind kind, int our_end);
 
+  // Runs `callback` once, when both streams have taken everything: now if that is so already, else
+  // from the loop. Replaces the callback of an earlier call.
+  void WhenWritten(std::function<void()> callback);
+
   // Blocks until everything is written, at most `limit` for each stream: for the end of the
   // program.
   void Flush(std::chrono::milliseconds limit);
+
+  // Writes what fits now and drops the rest: for the end of a program that nobody reads. Warns of
+  // what stdout has not taken.
+  void GiveUp();
 
  private:
   struct Stream {
@@ -71,6 +79,7 @@ class Console {
   }
   void AwaitResize();
 
+  const std::function<void(const std::string&)> on_warning_;
   const int stdout_fd_;
   const int stderr_fd_;
   Stream stdout_;

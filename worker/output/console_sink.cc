@@ -72,6 +72,11 @@ void ConsoleSink::Write(std::string_view bytes) {
   if (!awaiting_) AwaitWritable();
 }
 
+void ConsoleSink::WhenWritten(std::function<void()> callback) {
+  if (pending_size() == 0) return callback();
+  on_written_ = std::move(callback);
+}
+
 void ConsoleSink::Flush(std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
   WriteSome();
@@ -82,6 +87,15 @@ void ConsoleSink::Flush(std::chrono::milliseconds limit) {
     if (left.count() <= 0 || ::poll(&writable, 1, static_cast<int>(left.count())) == 0) return;
     WriteSome();
   }
+}
+
+std::size_t ConsoleSink::GiveUp() {
+  WriteSome();
+  const std::size_t lost = pending_size();
+  pending_.clear();
+  written_ = 0;
+  dropped_bytes_ += lost;
+  return lost;
 }
 
 std::size_t ConsoleSink::WholePiece() const {
@@ -176,6 +190,9 @@ void ConsoleSink::OnWritable() {
   WriteSome();
   if (pending_size() > kRoom / 2) return;
   for (const std::function<void()>& callback : std::exchange(waiting_, {})) callback();
+  if (pending_size() > 0 || !on_written_) return;
+  const auto on_written = std::exchange(on_written_, nullptr);
+  on_written();
 }
 
 }  // namespace muster::worker

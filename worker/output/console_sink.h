@@ -57,8 +57,15 @@ class ConsoleSink {
   // Callbacks that outlive what they refer to must notice that themselves.
   void WhenRoom(std::function<void()> callback) { waiting_.push_back(std::move(callback)); }
 
+  // Runs `callback` once, when nothing is pending: now if that is so already, else from the loop.
+  // Replaces the callback of an earlier call.
+  void WhenWritten(std::function<void()> callback);
+
   // Blocks until everything is written, at most `limit`: for the end of the program.
   void Flush(std::chrono::milliseconds limit);
+
+  // Writes what fits now, and drops and counts the rest. Returns how many bytes that is.
+  std::size_t GiveUp();
 
   std::uint64_t dropped_bytes() const { return dropped_bytes_; }
 
@@ -104,6 +111,7 @@ class ConsoleSink {
   std::size_t written_ = 0;
   bool awaiting_ = false;
   std::vector<std::function<void()>> waiting_;
+  std::function<void()> on_written_;
   std::uint64_t dropped_bytes_ = 0;
   bool warned_ = false;
   base::Lifetime lifetime_;

@@ -226,6 +226,33 @@ TEST_F(ConsoleSinkTest, FlushGivesUpWhenNobodyReads) {
   EXPECT_FALSE(sink->HasRoom());
 }
 
+TEST_F(ConsoleSinkTest, WhenTheLastByteIsTakenIsTold) {
+  MakePipe();
+  const auto sink = MakeSink();
+  bool written = false;
+  sink->WhenWritten([&] { written = true; });
+  EXPECT_TRUE(written) << "nothing is pending";
+  written = false;
+  while (sink->HasRoom()) sink->Write(std::string(4096, 'x'));
+  sink->WhenWritten([&] { written = true; });
+  EXPECT_FALSE(written);
+  EXPECT_TRUE(RunUntil(io_, [&] {
+    ReadThere();
+    return written;
+  }));
+  EXPECT_EQ(sink->pending_size(), 0u);
+}
+
+TEST_F(ConsoleSinkTest, WhatIsGivenUpIsCounted) {
+  MakePipe();
+  const auto sink = MakeSink();
+  std::size_t sent = 0;
+  for (; sink->HasRoom(); sent += 4096) sink->Write(std::string(4096, 'x'));
+  EXPECT_EQ(sink->GiveUp() + ReadThere().size(), sent);
+  EXPECT_EQ(sink->GiveUp(), 0u);
+  EXPECT_GT(sink->dropped_bytes(), 0u);
+}
+
 TEST_F(ConsoleSinkTest, StdoutAndStderrInOnePipeShareOneQueue) {
   MakePipe();
   const base::UniqueFd again = base::DuplicateAboveStdio(ours_.get());
