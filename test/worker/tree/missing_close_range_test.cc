@@ -85,9 +85,11 @@ TEST_F(MissingCloseRangeTest, WhatWorkersStartedDiesWithAnAgentThatIsKilled) {
     const auto shell = Start({"sh", "-c", "sleep 10000 & echo $!; wait"});
     if (!guard.ok() || !shell.ok()) ::_exit(1);
     guard->Watch(shell->pid);
-    ::pause();
+    ::raise(SIGSTOP);
     ::_exit(0);
   }
+  // The shell may speak before its group is watched.
+  ASSERT_EQ(::waitpid(agent, nullptr, WUNTRACED), agent);
   const pid_t orphan = std::atoi(ReadUntil('\n').c_str());
   ASSERT_GT(orphan, 0);
   ASSERT_TRUE(IsAlive(orphan));
