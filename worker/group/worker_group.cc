@@ -23,6 +23,8 @@ namespace {
 // How long the destructor waits.
 constexpr std::chrono::seconds kDestructorWait(1);
 
+constexpr char kUnguarded[] = "processes that workers start would outlive a killed agent";
+
 }  // namespace
 
 WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options, Console& console,
@@ -93,12 +95,24 @@ void WorkerGroup::StartGuard(std::size_t capacity) {
   if (guard.ok()) {
     guard_.emplace(*std::move(guard));
     guard_->SetDeadline(deadline_);
-    tree_->AddStranger(guard_->pid());
-    return;
+    return OnGuardStarted();
   }
   boost::asio::post(io_, lifetime_.Guard([this, why = std::string(guard.status().message())] {
-    Warn("processes that workers start would outlive a killed agent: " + why);
+    Warn(absl::StrCat(kUnguarded, ": ", why));
   }));
+}
+
+void WorkerGroup::OnGuardStarted() {
+  tree_->AddStranger(guard_->pid());
+  guard_watch_.emplace(io_, guard_->pid(), [this] { OnGuardDied(); });
+}
+
+void WorkerGroup::OnGuardDied() {
+  const absl::Status again = guard_->StartAgain();
+  if (again.ok()) OnGuardStarted();
+  Warn(absl::StrCat(
+      "the guard that ends what is left of workers when this agent is killed has died; ",
+      again.ok() ? "another has been started" : absl::StrCat(kUnguarded, ": ", again.message())));
 }
 
 absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
@@ -231,6 +245,7 @@ void WorkerGroup::Do(const LeaveBehind& given_up) {
 
 void WorkerGroup::Do(const FinishGroup&) {
   timer_.cancel();
+  guard_watch_.reset();
   // By the time it is waited for it has ended.
   if (guard_) guard_->Dismiss();
   CompleteResult();

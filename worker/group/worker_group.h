@@ -34,6 +34,7 @@
 #include "worker/group/start_queue.h"
 #include "worker/group/stop_watch.h"
 #include "worker/group/worker_starter.h"
+#include "worker/process/end_watch.h"
 #include "worker/stop_ladder.h"
 #include "worker/tree/cgroup.h"
 #include "worker/tree/death_notice.h"
@@ -147,6 +148,8 @@ class WorkerGroup {
  private:
   absl::Status StartWorker(const WorkerSpec& spec);
   void StartGuard(std::size_t capacity);
+  void OnGuardStarted();
+  void OnGuardDied();
   void WatchStops();
   GroupWorker* FindByPid(pid_t pid) const;
   void OnExit(std::size_t worker, const ExitStatus& status);
@@ -195,6 +198,7 @@ class WorkerGroup {
   std::optional<LadderRunner> ladder_;
   std::optional<StopWatch> stop_watch_;
   std::optional<OrphanGuard> guard_;
+  std::optional<EndWatch> guard_watch_;
   // When the guard is to kill the workers (SetDeadline).
   std::optional<std::chrono::steady_clock::time_point> deadline_;
   GroupWorkers workers_;

@@ -17,7 +17,9 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/companion.h"
 #include "base/failure.h"
 #include "worker/process/close_range.h"
@@ -54,6 +56,8 @@ namespace {
 
 constexpr std::chrono::seconds kHuntLimit(30);
 constexpr int kAgentDescriptor = 1;
+// Whatever kills it at once each time must not keep us starting it.
+constexpr int kMostDeaths = 10;
 constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 
 // What the guard process works with: made before the fork, as there is no allocating after it.
@@ -226,6 +230,18 @@ void RemoveCgroup(const GuardPlan& plan) {
 }  // namespace
 
 absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options) {
+  void* const memory = mmap(nullptr, GuardMemory::SizeFor(options.capacity), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    return base::SystemFailure(absl::StatusCode::kUnavailable, "mmap");
+  }
+  OrphanGuard guard(options, SharedMemory(new (memory) GuardMemory(options.capacity)));
+  const absl::Status status = guard.Launch();
+  if (!status.ok()) return status;
+  return guard;
+}
+
+absl::Status OrphanGuard::Launch() {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) {
     return base::SystemFailure(absl::StatusCode::kUnavailable, "make a pipe");
@@ -234,23 +250,28 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
   base::UniqueFd write_end(ends[1]);
   // A guard that somebody has stopped must not stop us.
   fcntl(write_end.get(), F_SETFL, O_NONBLOCK);
-  void* const memory = mmap(nullptr, GuardMemory::SizeFor(options.capacity), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    return base::SystemFailure(absl::StatusCode::kUnavailable, "mmap");
-  }
-  SharedMemory shared(new (memory) GuardMemory(options.capacity));
+  memory_->look_is_due = false;
   const GuardPlan plan{.agent = getpid(),
-                       .mark = options.mark,
-                       .cgroup = options.cgroup,
-                       .cgroup_kill = options.cgroup + "/cgroup.kill",
-                       .death_notice = options.death_notice,
-                       .memory = shared.get()};
+                       .mark = options_.mark,
+                       .cgroup = options_.cgroup,
+                       .cgroup_kill = options_.cgroup + "/cgroup.kill",
+                       .death_notice = options_.death_notice,
+                       .memory = memory_.get()};
 
   const absl::StatusOr<pid_t> pid =
       base::StartCompanion("orphan-guard", [&] { GuardMain(read_end.get(), plan); });
   if (!pid.ok()) return pid.status();
-  return OrphanGuard(*pid, std::move(write_end), std::move(shared));
+  pid_ = *pid;
+  pipe_ = std::move(write_end);
+  return absl::OkStatus();
+}
+
+absl::Status OrphanGuard::StartAgain() {
+  base::Reap(std::exchange(pid_, -1));
+  if (++deaths_ >= kMostDeaths) {
+    return absl::UnavailableError(absl::StrCat("it has died ", deaths_, " times"));
+  }
+  return Launch();
 }
 
 void OrphanGuard::Unmap::operator()(GuardMemory* shared) const {
@@ -258,9 +279,11 @@ void OrphanGuard::Unmap::operator()(GuardMemory* shared) const {
 }
 
 OrphanGuard::OrphanGuard(OrphanGuard&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)),
+    : options_(std::move(other.options_)),
+      memory_(std::move(other.memory_)),
+      pid_(std::exchange(other.pid_, -1)),
       pipe_(std::move(other.pipe_)),
-      memory_(std::move(other.memory_)) {}
+      deaths_(other.deaths_) {}
 
 OrphanGuard::~OrphanGuard() {
   if (pid_ < 0) return;
@@ -270,7 +293,7 @@ OrphanGuard::~OrphanGuard() {
 
 void OrphanGuard::Dismiss() {
   // Not by the end of the pipe: a guard that somebody has stopped would keep us waiting.
-  kill(pid_, SIGKILL);
+  if (pid_ > 0) kill(pid_, SIGKILL);
 }
 
 void OrphanGuard::Watch(pid_t group) {

@@ -24,6 +24,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
 #include "worker/tree/death_notice.h"
@@ -61,6 +62,12 @@ class OrphanGuard {
   // Ends it, and leaves the waiting to the destructor. Nothing else may be called afterwards.
   void Dismiss();
 
+  // After the guard process has died by itself: waits for it and starts another, which watches the
+  // same groups and has the same deadline. On an error, also when that has been done too often,
+  // there is no guard process any more.
+  absl::Status StartAgain();
+
+  // Negative when there is none.
   pid_t pid() const { return pid_; }
 
   // `group` is to be killed when the agent dies; or no longer, as its leader has been waited for
@@ -84,16 +91,20 @@ class OrphanGuard {
   };
   using SharedMemory = std::unique_ptr<GuardMemory, Unmap>;
 
-  OrphanGuard(pid_t pid, base::UniqueFd pipe, SharedMemory shared)
-      : pid_(pid), pipe_(std::move(pipe)), memory_(std::move(shared)) {}
+  OrphanGuard(OrphanGuardOptions options, SharedMemory memory)
+      : options_(std::move(options)), memory_(std::move(memory)) {}
+  absl::Status Launch();
   // Writes `after` to the first place in the table that holds `before`; false when none does.
   bool Replace(pid_t before, pid_t after);
   // Has the guard look at the memory.
   void Look();
 
-  pid_t pid_;
-  base::UniqueFd pipe_;
+  OrphanGuardOptions options_;
+  // Outlives each guard process.
   SharedMemory memory_;
+  pid_t pid_ = -1;
+  base::UniqueFd pipe_;
+  int deaths_ = 0;
 };
 
 }  // namespace muster::worker

@@ -182,6 +182,18 @@ TEST_P(AgentDeathTest, ProcessOfSomebodyElseThatCarriesTheMarkLivesOn) {
   EXPECT_TRUE(IsAlive(job));
 }
 
+// "The OOM killer took the small process beside the agent, then the agent: the loaders lived on."
+TEST_P(AgentDeathTest, AllDieEvenWhenTheGuardHasBeenKilledBefore) {
+  StartAgent("sleep 10000 & setsid sleep 10000 & wait", 3);
+  const pid_t guard = Guard();
+  ASSERT_GT(guard, 0);
+  ASSERT_EQ(::kill(guard, SIGKILL), 0);
+  // Before it has been waited for the dead one is still found.
+  ASSERT_TRUE(test::WaitUntil([&] { return Guard() != guard && Guard() > 0; }));
+  ExpectAllDieWithTheAgent();
+  EXPECT_TRUE(test::WaitUntil([this] { return IsTold(); }));
+}
+
 INSTANTIATE_TEST_SUITE_P(, AgentDeathTest, testing::Values("cgroup", "none"),
                          [](const auto& info) { return std::string(info.param); });
 
