@@ -38,7 +38,8 @@ class StoreClient {
   absl::StatusOr<std::string> GetWhenThere(const std::string& key, Timeout timeout);
 
   absl::Status Set(const std::string& key, const std::string& value);
-  // The sum. A missing key counts as 0. FailedPrecondition when the value is not a number.
+  // The sum. A missing key counts as 0. FailedPrecondition when the value is not a number,
+  // OutOfRange when it or the sum does not fit.
   absl::StatusOr<std::int64_t> Add(const std::string& key, std::int64_t delta);
   absl::Status Append(const std::string& key, const std::string& suffix);
 

@@ -49,13 +49,19 @@ absl::Status KeyValueStore::Set(std::string_view key, std::string_view value) {
   return status;
 }
 
-absl::StatusOr<std::int64_t> KeyValueStore::Add(std::string_view key, std::int64_t delta) {
+absl::StatusOr<std::int64_t> KeyValueStore::Add(std::string_view key, std::int64_t delta,
+                                                Overflow overflow) {
   std::string* const old_value = Find(key);
   std::int64_t number = 0;
   if (old_value != nullptr) {
     const absl::StatusOr<std::int64_t> parsed = NumberOf("add to", key, *old_value);
     if (!parsed.ok()) return parsed.status();
     number = *parsed;
+  }
+  if (std::int64_t sum = 0;
+      overflow == Overflow::kRefused && __builtin_add_overflow(number, delta, &sum)) {
+    return absl::OutOfRangeError(
+        absl::StrCat("add to ", ShownKey(key), ": the sum does not fit in 64 bits"));
   }
   number = AddStoredNumbers(number, delta);
   const absl::AlphaNum text(number);

@@ -67,10 +67,14 @@ class KeyValueStore {
 
   // Adds to the number whose decimal text is the value and returns the sum. A missing key counts as
   // 0 and is created, even by a delta of 0. Text is read as c10d reads it (std::stoll: leading
-  // blanks, a sign, then digits up to the first other byte), and a sum that does not fit in 64 bits
-  // wraps around, as with every c10d server. FailedPrecondition when the text is not a number;
-  // OutOfRange when the number does not fit.
-  absl::StatusOr<std::int64_t> Add(std::string_view key, std::int64_t delta);
+  // blanks, a sign, then digits up to the first other byte). FailedPrecondition when the text is
+  // not a number; OutOfRange when the number does not fit in 64 bits, or the sum if kRefused.
+  enum class Overflow {
+    kWraps,    // as with every c10d server, whose protocol has no answer for it
+    kRefused,  // nothing is added
+  };
+  absl::StatusOr<std::int64_t> Add(std::string_view key, std::int64_t delta,
+                                   Overflow overflow = Overflow::kWraps);
 
   struct CompareSetOutcome {
     bool stored = false;

@@ -64,7 +64,8 @@ GrpcStoreFront::Answer* GrpcStoreFront::Set(Context*, const store::v1::SetReques
 GrpcStoreFront::Answer* GrpcStoreFront::Add(Context*, const store::v1::AddRequest* request,
                                             store::v1::AddResponse* response) {
   return AnswerWrite(request->run_id(), [request, response](KeyValueStore& store) {
-    const absl::StatusOr<std::int64_t> sum = store.Add(request->key(), request->delta());
+    const absl::StatusOr<std::int64_t> sum =
+        store.Add(request->key(), request->delta(), KeyValueStore::Overflow::kRefused);
     if (sum.ok()) response->set_value(*sum);
     return sum.status();
   });

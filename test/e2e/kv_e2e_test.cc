@@ -66,10 +66,11 @@ TEST_F(KvTest, ScriptSeesValuesAndExitCodes) {
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
   EXPECT_EQ(agent.out(),
             "get 1\nset 0\nv get 0\nvfrom stdin\n"
-            "1\n42\n40\nadd 3\n"
+            "1\n42\n40\nadd 3\nadd 3\n"
             "vfrom stdin\n compare-set 1\nme compare-set 0\n"
+    $kv add n 9223372036854775807; echo "add $?"
             "check 0\ncheck 1\n3\ndelete 0\ndelete 1\nget 1\nset 2\nget 3\n");
-  EXPECT_EQ(Lines(agent.err()).size(), 6u) << agent.err();
+  EXPECT_EQ(Lines(agent.err()).size(), 7u) << agent.err();
   for (const char* sentence :
        {"muster kv: no such key: 'k'\n", "muster kv: key 'k' was not set within 10 ms\n",
         "muster kv: `set` does not wait and takes no --timeout; see", ": no job 'other' here\n"}) {

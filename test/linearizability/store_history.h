@@ -40,7 +40,7 @@ struct StoreAnswer {
   enum class Kind {
     kDone,
     kNotANumber,  // Add
-    kTooLarge,    // Add: the value does not fit in 64 bits
+    kTooLarge,    // Add: the value or the sum does not fit in 64 bits
     kUnknown,     // no answer came: it was done, will be done, or never will be
   };
 

@@ -29,8 +29,9 @@ StoreAnswer Add(const StoreCall& call, StoreState& state) {
   if (end == text.c_str()) return {.kind = StoreAnswer::Kind::kNotANumber};
   if (errno == ERANGE) return {.kind = StoreAnswer::Kind::kTooLarge};
   std::int64_t sum = 0;
-  // What does not fit wraps around, and that is no error.
-  static_cast<void>(__builtin_add_overflow(number, call.delta, &sum));
+  if (__builtin_add_overflow(number, call.delta, &sum)) {
+    return {.kind = StoreAnswer::Kind::kTooLarge};
+  }
   state[call.keys[0]] = std::to_string(sum);
   return {.sum = sum};
 }

@@ -3,7 +3,7 @@
 //   limits NAME=N ...                      a new store, with these limits changed
 //   get K                                  "value" or missing
 //   set K V · append K V                   ok
-//   add K N                                the sum
+//   add K N · add_exactly K N              the sum; the second refuses one that does not fit
 //   compare_set K EXPECTED DESIRED         stored or kept, with the value replied
 //   delete K                               deleted or missing
 //   check K ...                            yes or no
@@ -125,8 +125,10 @@ class Player {
     if (command == "set") return {Shown(store_->Set(words.at(0), words.at(1)))};
     if (command == "append") return {Shown(store_->Append(words.at(0), words.at(1)))};
     if (command == "delete") return {store_->Delete(words.at(0)) ? "deleted" : "missing"};
-    if (command == "add") {
-      const auto sum = store_->Add(words.at(0), Number(words.at(1)));
+    if (command == "add" || command == "add_exactly") {
+      using Overflow = KeyValueStore::Overflow;
+      const auto sum = store_->Add(words.at(0), Number(words.at(1)),
+                                   command == "add" ? Overflow::kWraps : Overflow::kRefused);
       return {sum.ok() ? absl::StrCat(*sum) : Shown(sum.status())};
     }
     if (command == "compare_set") {

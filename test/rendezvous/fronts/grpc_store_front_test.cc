@@ -214,9 +214,10 @@ TEST_F(GrpcStoreFrontTest, AddAnswersTheSumOrWhyThereIsNone) {
   EXPECT_TRUE(add(-7, &sum).ok());
   EXPECT_EQ(sum, -7);
   EXPECT_EQ(Get("n").value, "-7");
-  // A sum that does not fit wraps around, as every c10d server's does.
-  EXPECT_TRUE(add(std::numeric_limits<std::int64_t>::min(), &sum).ok());
-  EXPECT_EQ(sum, std::numeric_limits<std::int64_t>::max() - 6);
+  // "The counter became negative, and nobody said a word."
+  EXPECT_THAT(add(std::numeric_limits<std::int64_t>::min(), &sum),
+              Is(grpc::StatusCode::OUT_OF_RANGE, "add to 'n': the sum does not fit in 64 bits"));
+  EXPECT_EQ(Get("n").value, "-7");
   EXPECT_TRUE(Set("n", "9223372036854775808").ok());
   EXPECT_THAT(add(1, &sum),
               Is(grpc::StatusCode::OUT_OF_RANGE, "add to 'n': the value does not fit in 64 bits"));
