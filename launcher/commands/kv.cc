@@ -137,27 +137,11 @@ int Count(StoreClient& store) {
   return count.ok() ? Print(absl::StrCat(*count, "\n")) : Fail(count.status());
 }
 
-// NAME counts who has come, over all uses. The last of each use writes NAME/USE, for which the
-// others wait, and removes that of the use before, which everybody has left by then.
 int Barrier(StoreClient& store, const KvCall& call) {
-  const std::string& name = call.keys.front();
-  const absl::StatusOr<std::int64_t> arrival = store.Add(name, 1);
-  if (!arrival.ok()) return Fail(arrival.status());
-  const std::int64_t use = (*arrival - 1) / call.number;
-  const auto gate = [&name](std::int64_t number) { return absl::StrCat(name, "/", number); };
-  if (*arrival % call.number == 0) {
-    if (absl::Status status = store.Set(gate(use), ""); !status.ok()) return Fail(status);
-    if (use == 0) return kDone;
-    const absl::StatusOr<bool> removed = store.Delete(gate(use - 1));
-    return removed.ok() ? kDone : Fail(removed.status());
-  }
-  const absl::Status status = store.Wait({gate(use)}, call.timeout);
+  const absl::Status status =
+      store.Barrier(call.keys.front(), static_cast<std::uint64_t>(call.number), call.timeout);
   if (!absl::IsDeadlineExceeded(status)) return status.ok() ? kDone : Fail(status);
-  const absl::StatusOr<std::int64_t> all = store.Add(name, 0);
-  if (!all.ok()) return Fail(all.status());
-  return Say(absl::StrCat(*all - use * call.number, " of ", call.number, " reached barrier ",
-                          Shown(call.keys), " within ", base::Seconds(*call.timeout)),
-             kNo);
+  return Say(absl::StrCat(status.message(), " within ", base::Seconds(*call.timeout)), kNo);
 }
 
 }  // namespace

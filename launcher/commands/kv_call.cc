@@ -106,8 +106,9 @@ round.
   check KEY...               Test whether all of the keys exist.
   wait KEY...                Wait until each of the keys has been set.
   count                      Print the number of keys.
-  barrier NAME COUNT         Wait until COUNT have come here; then NAME can be used again. Who gives
-                             up still counts as one that came.
+  barrier NAME COUNT         Wait until COUNT callers wait here at once; then NAME can be used
+                             again. All give the same COUNT. Who gives up or dies no longer counts.
+                             NAME is not a key.
 
   --rdzv-endpoint HOST:PORT  Where the rendezvous is, as for `muster run`. Default:
                              MUSTER_RDZV_ENDPOINT, which workers have, then PET_RDZV_ENDPOINT.

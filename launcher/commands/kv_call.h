@@ -31,8 +31,8 @@ struct KvCall {
   Verb verb = Verb::kHelp;
   rendezvous::Endpoint endpoint;
   std::string run_id;
-  // One key, except that kCheck and kWait may have more and kCount has none. A barrier's key is its
-  // name.
+  // One key, except that kCheck and kWait may have more and kCount has none. Of kBarrier: its name,
+  // which is no key.
   std::vector<std::string> keys;
   // Of kSet, kAppend and kCompareSet. nullopt: it is read from stdin.
   std::optional<std::string> value;

@@ -5,25 +5,31 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
+#include "base/random_name.h"
 #include "proto/store.grpc.pb.h"
 #include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/client/grpc_error.h"
+#include "rendezvous/wire/printable.h"
 
 namespace muster::rendezvous {
 namespace {
 
 namespace v1 = store::v1;
 
-// A call that waits changes nothing, so it is made again when its connection breaks: about four
-// seconds in all, in which a daemon that its keeper starts again is there.
+// A call that waits leaves nothing behind when it ends, so it is made again when its connection
+// breaks: about four seconds in all, in which a daemon that its keeper starts again is there.
 constexpr char kServiceConfig[] = R"({"methodConfig": [{
   "name": [{"service": "muster.store.v1.Store", "method": "Wait"},
+           {"service": "muster.store.v1.Store", "method": "Barrier"},
            {"service": "muster.store.v1.Store", "method": "Get"}],
   "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "3s",
                   "backoffMultiplier": 3, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
 
 // Get waits only if it is told for how long. The deadline of the call comes before.
 constexpr std::uint64_t kNoLimitMs = std::uint64_t{1} << 40;
+
+// What is read of a daemon's sentence.
+constexpr std::size_t kMaxSentence = 1024;
 
 template <typename Request, typename Response>
 using Method = grpc::Status (v1::Store::Stub::*)(grpc::ClientContext*, const Request&, Response*);
@@ -37,6 +43,8 @@ class StoreClient::Connection {
         run_id_(std::move(run_id)),
         stub_(v1::Store::NewStub(OpenChannel(ChannelTarget(daemon_.endpoint), daemon_.credentials,
                                              {.service_config = kServiceConfig}))) {}
+
+  std::chrono::milliseconds patience() const { return daemon_.patience; }
 
   template <typename Request>
   Request Of() const {
@@ -68,14 +76,14 @@ class StoreClient::Connection {
     return response;
   }
 
-  // Makes a call that waits for keys.
+  // Makes a call that waits.
   template <typename Request, typename Response>
   absl::StatusOr<Response> Await(Method<Request, Response> method, const Request& request,
                                  Timeout timeout) {
     Response response;
     const grpc::Status status = Call(method, request, timeout, response);
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      return absl::DeadlineExceededError("not in time");
+      return absl::DeadlineExceededError(OneLine(status.error_message(), kMaxSentence));
     }
     if (!status.ok()) return ExplainFailure(status, daemon_);
     return response;
@@ -175,6 +183,27 @@ absl::Status StoreClient::Wait(const std::vector<std::string>& keys, Timeout tim
   if (!now.ok() || *now) return now.status();
   return connection_->Await(&v1::Store::Stub::Wait, connection_->Of<v1::WaitRequest>(keys), timeout)
       .status();
+}
+
+absl::Status StoreClient::Barrier(const std::string& name, std::uint64_t count, Timeout timeout) {
+  // As in GetWhenThere.
+  if (const absl::StatusOr<bool> now = Check({}); !now.ok()) return now.status();
+  auto request = connection_->Of<v1::BarrierRequest>();
+  request.set_name(name);
+  request.set_count(count);
+  request.set_caller(base::RandomName(20));
+  const auto begin = std::chrono::steady_clock::now();
+  // The daemon says when the time is over, as it knows how many were there.
+  Timeout limit;
+  if (timeout) {
+    request.set_timeout_ms(timeout->count());
+    limit = *timeout + connection_->patience();
+  }
+  const absl::Status status =
+      connection_->Await(&v1::Store::Stub::Barrier, request, limit).status();
+  if (!absl::IsDeadlineExceeded(status)) return status;
+  const bool told = std::chrono::steady_clock::now() - begin < *limit;
+  return told ? status : absl::DeadlineExceededError("no word came from the barrier");
 }
 
 absl::StatusOr<std::uint64_t> StoreClient::NumKeys() {

@@ -18,15 +18,15 @@ namespace muster::rendezvous {
 inline constexpr std::size_t kMaxStoredValueBytes = 1 << 20;
 
 // One call at a time, on one thread, over one connection, which the first call opens. A call blocks
-// until there is an answer, for `patience` at most; one that waits for keys may take its own
-// timeout, and survives a restart of the daemon that takes no more than a few seconds.
+// until there is an answer, for `patience` at most; one that waits takes its own timeout, and
+// survives a restart of the daemon that takes no more than a few seconds.
 //
 // Errors, each one sentence: NotFound when the daemon has no such job; Unavailable, with the
 // endpoint and the cause, when no Muster daemon answers there (a write may or may not have been
 // done); Aborted when the job ended while the call waited; otherwise what the daemon says.
 class StoreClient {
  public:
-  // How long to wait for keys; nullopt: as long as the job lives.
+  // How long to wait; nullopt: as long as the job lives.
   using Timeout = std::optional<std::chrono::milliseconds>;
 
   StoreClient(DaemonOptions daemon, std::string run_id);
@@ -59,6 +59,12 @@ class StoreClient {
   // Waits until each of them has existed. DeadlineExceeded when they do not in time.
   absl::Status Wait(const std::vector<std::string>& keys, Timeout timeout);
   absl::StatusOr<std::uint64_t> NumKeys();
+
+  // Waits until `count` callers, at least 1, wait at the barrier `name` at once; then it can be
+  // used again. Who gives up no longer counts. DeadlineExceeded when not enough come in time, with
+  // the beginning of a sentence: "2 of 3 reached barrier 'b'"; the daemon has `patience` to say so.
+  // FailedPrecondition when those who wait there named another count.
+  absl::Status Barrier(const std::string& name, std::uint64_t count, Timeout timeout);
 
  private:
   class Connection;

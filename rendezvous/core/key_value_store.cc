@@ -202,6 +202,33 @@ absl::StatusOr<std::optional<WaiterId>> KeyValueStore::Barrier(std::string_view 
   return last_waiter_;
 }
 
+absl::StatusOr<std::optional<WaiterId>> KeyValueStore::Meet(const Arrival& arrival) {
+  for (const std::string_view name : {arrival.name, arrival.caller}) {
+    if (absl::Status status = CheckSizes("barrier", name, 0); !status.ok()) return status;
+  }
+  if (arrival.count == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("barrier ", ShownKey(arrival.name), ": the count must be at least 1"));
+  }
+  const std::uint64_t expected = meetings_.CountOf(arrival.name);
+  if (expected != 0 && expected != arrival.count) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("barrier ", ShownKey(arrival.name), ": this call expects ", arrival.count,
+                     ", but those who already wait there expect ", expected));
+  }
+  // No limit is broken afterwards, as the wait that it ends was at least as large.
+  if (meetings_.Replace(arrival, completed_)) {
+    meetings_.Add(++last_waiter_, arrival);
+    return last_waiter_;
+  }
+  if (meetings_.Completes(arrival, completed_)) return std::nullopt;
+  if (absl::Status status = CheckWaits(arrival.name, MeetingList::Bytes(arrival)); !status.ok()) {
+    return status;
+  }
+  meetings_.Add(++last_waiter_, arrival);
+  return last_waiter_;
+}
+
 absl::StatusOr<std::optional<WaiterId>> KeyValueStore::Wait(std::span<const std::string_view> keys,
                                                             std::optional<TimePoint> deadline) {
   std::vector<std::string_view> missing;
@@ -257,7 +284,7 @@ absl::Status KeyValueStore::CheckWaits(std::string_view key, std::size_t bytes) 
   if (NumWaits() >= limits_.waits) {
     return Exhausted("wait for", key, "pending waits would be", NumWaits() + 1, limits_.waits);
   }
-  const std::size_t sum = waits_.bytes() + barriers_.bytes() + bytes;
+  const std::size_t sum = waits_.bytes() + barriers_.bytes() + meetings_.bytes() + bytes;
   if (sum > limits_.wait_bytes) {
     return Exhausted("wait for", key, "bytes of pending waits would be", sum, limits_.wait_bytes);
   }

@@ -30,9 +30,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/earliest.h"
 #include "rendezvous/core/barrier_list.h"
 #include "rendezvous/core/key_map.h"
 #include "rendezvous/core/key_queues.h"
+#include "rendezvous/core/meeting_list.h"
 #include "rendezvous/core/types.h"
 #include "rendezvous/core/wait_list.h"
 
@@ -45,7 +47,8 @@ struct KeyValueLimits {
   std::size_t keys = 100'000;
   // Keys, values and queues together (KeyQueues::bytes).
   std::size_t total_bytes = 64 << 20;
-  // Pending waits, and their memory together (WaitList::bytes, BarrierList::bytes).
+  // Pending waits, and their memory together (WaitList::bytes, BarrierList::bytes,
+  // MeetingList::bytes).
   std::size_t waits = 100'000;
   std::size_t wait_bytes = 64 << 20;
 };
@@ -134,6 +137,13 @@ class KeyValueStore {
   // been counted.
   absl::StatusOr<std::optional<WaiterId>> Barrier(std::string_view key, std::int64_t world_size);
 
+  // Comes to a meeting (see MeetingList), whose name is not a key and which nobody sees who does
+  // not come to it. Returns nullopt if all are there now; then the others are woken. Otherwise
+  // returns the number of the wait that is now pending, and a wait of the same caller from before
+  // ends. InvalidArgument when the count is 0; FailedPrecondition when those who wait there expect
+  // another count; ResourceExhausted as for Wait. Then nothing has changed.
+  absl::StatusOr<std::optional<WaiterId>> Meet(const Arrival& arrival);
+
   // Waits until each key has existed at some time from now on (see WaitList); a key with a queue
   // exists. Returns nullopt when all exist already, else the number of the wait that is now
   // pending. Without a deadline it is pending until it is woken or cancelled. A deadline that has
@@ -143,12 +153,19 @@ class KeyValueStore {
                                                std::optional<TimePoint> deadline);
 
   // Forgets a wait. False if it is not pending; one that is already in the outbox remains there.
-  bool CancelWait(WaiterId waiter) { return waits_.Cancel(waiter) || barriers_.Cancel(waiter); }
+  bool CancelWait(WaiterId waiter) {
+    return waits_.Cancel(waiter) || barriers_.Cancel(waiter) || meetings_.Cancel(waiter);
+  }
 
   // Times out the waits whose deadline is at or before `now`. To be called at NextDeadline() or
   // later.
-  void Tick(TimePoint now) { waits_.Tick(now, completed_); }
-  std::optional<TimePoint> NextDeadline() const { return waits_.NextDeadline(); }
+  void Tick(TimePoint now) {
+    waits_.Tick(now, completed_);
+    meetings_.Tick(now, completed_);
+  }
+  std::optional<TimePoint> NextDeadline() const {
+    return base::Earliest(waits_.NextDeadline(), meetings_.NextDeadline());
+  }
 
   // Empties the outbox: the waits that ended since the last call, in the order in which they did.
   std::vector<CompletedWait> TakeCompleted() { return std::exchange(completed_, {}); }
@@ -159,7 +176,7 @@ class KeyValueStore {
   // tracked.
   std::vector<std::string> TakeChangedKeys();
 
-  std::size_t NumWaits() const { return waits_.size() + barriers_.size(); }
+  std::size_t NumWaits() const { return waits_.size() + barriers_.size() + meetings_.size(); }
 
  private:
   std::string* Find(std::string_view key);
@@ -187,7 +204,8 @@ class KeyValueStore {
   KeyQueues queues_;
   WaitList waits_;
   BarrierList barriers_;
-  WaiterId last_waiter_ = 0;  // of both lists
+  MeetingList meetings_;
+  WaiterId last_waiter_ = 0;  // of all three lists
   std::vector<CompletedWait> completed_;
   bool tracks_ = false;
   std::set<std::string, std::less<>> changed_;

@@ -16,15 +16,19 @@ void StoreCalls::Call(CallId id, const StoreCall& call) {
     return Answer(id, absl::ResourceExhaustedError("the daemon's disk is full, and nothing can be "
                                                    "written until there is space"));
   }
-  if (call.wait) {
-    const absl::StatusOr<std::optional<WaiterId>> waiter =
-        store.Wait(call.wait->keys, call.wait->deadline);
-    if (!waiter.ok()) return Answer(id, waiter.status());
-    if (waiter->has_value()) {
-      waiting_[id] = {call.run_id, **waiter, call.body};
-      by_job_[call.run_id][**waiter] = id;
-      return;
+  absl::StatusOr<std::optional<WaiterId>> waiter = std::nullopt;
+  if (call.wait) waiter = store.Wait(call.wait->keys, call.wait->deadline);
+  if (call.arrival) waiter = store.Meet(*call.arrival);
+  if (!waiter.ok()) return Answer(id, waiter.status());
+  if (waiter->has_value()) {
+    Waiting& waiting = waiting_[id];
+    waiting = {.run_id = call.run_id, .waiter = **waiter, .body = call.body};
+    if (call.arrival) {
+      waiting.barrier = call.arrival->name;
+      waiting.count = call.arrival->count;
     }
+    by_job_[call.run_id][**waiter] = id;
+    return Settle(call.run_id, store);
   }
   absl::Status status = call.body(store);
   Settle(call.run_id, store);
@@ -89,10 +93,27 @@ void StoreCalls::Settle(const std::string& run_id, KeyValueStore& store) {
     if (job->second.empty()) by_job_.erase(job);
     const CallId id = entry.mapped();
     const auto waiting = waiting_.extract(id);
-    Answer(id, completed.end == WaitEnd::kReady
-                   ? waiting.mapped().body(store)
-                   : absl::DeadlineExceededError("wait: not all of the keys were set in time"));
+    Answer(id, Outcome(waiting.mapped(), completed, store));
   }
+}
+
+absl::Status StoreCalls::Outcome(const Waiting& waiting, const CompletedWait& completed,
+                                 KeyValueStore& store) {
+  switch (completed.end) {
+    case WaitEnd::kReady:
+      return waiting.body(store);
+    case WaitEnd::kTimedOut:
+      if (waiting.count == 0) {
+        return absl::DeadlineExceededError("wait: not all of the keys were set in time");
+      }
+      return absl::DeadlineExceededError(absl::StrCat(completed.reached, " of ", waiting.count,
+                                                      " reached barrier ",
+                                                      ShownKey(waiting.barrier)));
+    case WaitEnd::kReplaced:
+      return absl::AbortedError(
+          absl::StrCat("barrier ", ShownKey(waiting.barrier), ": the same caller called again"));
+  }
+  return absl::InternalError("unknown end of a wait");
 }
 
 void StoreCalls::Answer(CallId id, absl::Status status) {

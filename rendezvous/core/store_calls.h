@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -23,7 +24,7 @@ struct StoreCall {
   // What is done with the job's store, at once or when the wait is over. It may write its result
   // where the caller wants it; its status is the answer.
   using Body = std::function<absl::Status(KeyValueStore& store)>;
-  // First all of these keys have to exist. Only read during the call.
+  // All of these keys have to exist. Only read during the call.
   struct Wait {
     std::vector<std::string_view> keys;
     std::optional<TimePoint> deadline;
@@ -33,18 +34,21 @@ struct StoreCall {
   Body body;
   // It changes the store: refused while the disk is full.
   bool writes = false;
+  // What comes before the body: one of these, or neither.
   std::optional<Wait> wait;
+  std::optional<Arrival> arrival;  // as many have to be at this barrier; see KeyValueStore::Meet
 };
 
 // A call is in one of these states, and leaves by the first that happens:
 //
-//   waiting --its keys exist, or its deadline has passed, or the job is gone--> answered
+//   waiting --its keys exist, everybody is at its barrier, its deadline has passed, its caller has
+//   called again, or the job is gone--> answered
 //   answered (in the Delivery, until what it says is durable) --told--> gone
 //   either --Cancel--> gone: its body is not called (again), and what it would have been told is
 //   for nobody
 //
-// Cancelling changes nothing but who waits. Pure; not thread-safe. `coordinator` and `delivery`
-// must outlive it.
+// Cancelling changes nothing but who waits, and so who counts at a barrier. Pure; not thread-safe.
+// `coordinator` and `delivery` must outlive it.
 class StoreCalls {
  public:
   StoreCalls(Coordinator& coordinator, Delivery& delivery)
@@ -72,6 +76,9 @@ class StoreCalls {
     std::string run_id;
     WaiterId waiter = 0;
     StoreCall::Body body;
+    // Of a call that came to a barrier.
+    std::string barrier;
+    std::uint64_t count = 0;
   };
 
   // The store, or why there is none for this call.
@@ -79,6 +86,9 @@ class StoreCalls {
   // Reports what has changed, and answers the calls whose wait has ended. To be called after each
   // call of a store.
   void Settle(const std::string& run_id, KeyValueStore& store);
+  // What a call is answered whose wait has ended.
+  static absl::Status Outcome(const Waiting& waiting, const CompletedWait& completed,
+                              KeyValueStore& store);
   void Answer(CallId id, absl::Status status);
 
   Coordinator& coordinator_;

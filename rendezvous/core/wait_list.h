@@ -31,13 +31,16 @@ namespace muster::rendezvous {
 using WaiterId = std::uint64_t;
 
 enum class WaitEnd {
-  kReady,     // every key it named has existed
+  kReady,     // every key it named has existed, or everybody has come
   kTimedOut,  // its deadline passed first
+  kReplaced,  // at a meeting: the same caller came once more, and waits there now
 };
 
 struct CompletedWait {
   WaiterId waiter = 0;
   WaitEnd end = WaitEnd::kReady;
+  // Timed out at a meeting: the most that were there at once while it waited, itself included.
+  std::uint64_t reached = 0;
 
   bool operator==(const CompletedWait&) const = default;
 };

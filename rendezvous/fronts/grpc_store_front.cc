@@ -27,6 +27,11 @@ std::optional<Duration> Timeout(const Request& request) {
   return std::chrono::milliseconds(request.timeout_ms());
 }
 
+std::optional<TimePoint> Deadline(std::optional<Duration> timeout) {
+  if (!timeout) return std::nullopt;
+  return std::chrono::steady_clock::now() + *timeout;
+}
+
 }  // namespace
 
 GrpcStoreFront::GrpcStoreFront(boost::asio::io_context& loop, Driver& driver)
@@ -112,6 +117,18 @@ GrpcStoreFront::Answer* GrpcStoreFront::Wait(Context*, const store::v1::WaitRequ
                          [](KeyValueStore&) { return absl::OkStatus(); });
 }
 
+GrpcStoreFront::Answer* GrpcStoreFront::Barrier(Context*, const store::v1::BarrierRequest* request,
+                                                store::v1::BarrierResponse*) {
+  return LoopCall::Start(loop_, [this, request](std::shared_ptr<LoopCall> call) {
+    Make(std::move(call), {.run_id = request->run_id(),
+                           .body = [](KeyValueStore&) { return absl::OkStatus(); },
+                           .arrival = Arrival{.name = request->name(),
+                                              .count = request->count(),
+                                              .caller = request->caller(),
+                                              .deadline = Deadline(Timeout(*request))}});
+  });
+}
+
 GrpcStoreFront::Answer* GrpcStoreFront::NumKeys(Context*, const store::v1::NumKeysRequest* request,
                                                 store::v1::NumKeysResponse* response) {
   return AnswerAtOnce(request->run_id(), [response](KeyValueStore& store) {
@@ -176,9 +193,9 @@ GrpcStoreFront::Answer* GrpcStoreFront::AnswerAfterWait(const std::string& run_i
                                                         Body body) {
   return LoopCall::Start(loop_, [this, &run_id, keys = std::move(keys), timeout,
                                  body = std::move(body)](std::shared_ptr<LoopCall> call) {
-    StoreCall::Wait wait{.keys = keys};
-    if (timeout) wait.deadline = std::chrono::steady_clock::now() + *timeout;
-    Make(std::move(call), {.run_id = run_id, .body = body, .wait = std::move(wait)});
+    Make(std::move(call), {.run_id = run_id,
+                           .body = body,
+                           .wait = StoreCall::Wait{.keys = keys, .deadline = Deadline(timeout)}});
   });
 }
 

@@ -45,6 +45,7 @@ class GrpcStoreFront final : public store::v1::Store::CallbackService {
   Answer* Delete(Context*, const store::v1::DeleteRequest*, store::v1::DeleteResponse*) override;
   Answer* Check(Context*, const store::v1::CheckRequest*, store::v1::CheckResponse*) override;
   Answer* Wait(Context*, const store::v1::WaitRequest*, store::v1::WaitResponse*) override;
+  Answer* Barrier(Context*, const store::v1::BarrierRequest*, store::v1::BarrierResponse*) override;
   Answer* NumKeys(Context*, const store::v1::NumKeysRequest*, store::v1::NumKeysResponse*) override;
   Answer* MultiGet(Context*, const store::v1::MultiGetRequest*,
                    store::v1::MultiGetResponse*) override;

@@ -1,4 +1,5 @@
 // `muster kv` as shell scripts use it: real processes, in workers and beside them.
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <string>
@@ -34,6 +35,20 @@ class KvTest : public E2eTest {
     return Command(std::move(argv));
   }
 
+  // Waits until one more caller at barrier "b" of four makes so many: "3 of 4". "4 of 4" lets all
+  // go.
+  bool ReachedBarrier(const std::string& reached) const {
+    const auto deadline = std::chrono::steady_clock::now() + Command::kDeadline;
+    while (std::chrono::steady_clock::now() < deadline) {
+      Command caller = Kv({"barrier", "b", "4", "--timeout=0.05"});
+      const std::optional<int> exit = caller.Wait();
+      if (reached == "4 of 4" ? exit == 0 : caller.err().find(reached) != std::string::npos) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   // A job of one node whose workers run a shell script, in which $kv is `muster kv`.
   Command StartScript(const std::string& script, const std::string& nproc = "1") {
     return StartAgent(
@@ -53,6 +68,7 @@ TEST_F(KvTest, ScriptSeesValuesAndExitCodes) {
     $kv get k; echo " get $?"
     echo "from stdin" | $kv append k; $kv get k
     $kv add n; $kv add n 41; $kv add n -2; $kv add k; echo "add $?"
+    $kv add n 9223372036854775807; echo "add $?"
     $kv compare-set k x y; echo " compare-set $?"
     $kv compare-set lock "" me; echo " compare-set $?"
     $kv check k n; echo "check $?"
@@ -68,7 +84,6 @@ TEST_F(KvTest, ScriptSeesValuesAndExitCodes) {
             "get 1\nset 0\nv get 0\nvfrom stdin\n"
             "1\n42\n40\nadd 3\nadd 3\n"
             "vfrom stdin\n compare-set 1\nme compare-set 0\n"
-    $kv add n 9223372036854775807; echo "add $?"
             "check 0\ncheck 1\n3\ndelete 0\ndelete 1\nget 1\nset 2\nget 3\n");
   EXPECT_EQ(Lines(agent.err()).size(), 7u) << agent.err();
   for (const char* sentence :
@@ -133,6 +148,56 @@ TEST_F(KvTest, BarrierSaysHowManyHaveCome) {
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
   EXPECT_EQ(agent.out(), "1\n");
   EXPECT_EQ(agent.err(), "muster kv: 1 of 2 reached barrier 'b' within 100 ms\n");
+}
+
+// A caller was killed at the barrier. The others got through as if it were there, or, when it was
+// the last to come, never.
+TEST_F(KvTest, KilledCallerDoesNotCountAtABarrier) {
+  StartJob();
+  Command first = Kv({"barrier", "b", "4"});
+  Command killed = Kv({"barrier", "b", "4"});
+  ASSERT_TRUE(ReachedBarrier("3 of 4"));
+  killed.Signal(SIGKILL);
+  EXPECT_EQ(killed.Wait(), -SIGKILL);
+  ASSERT_TRUE(ReachedBarrier("2 of 4"));
+  Command second = Kv({"barrier", "b", "4"});
+  Command third = Kv({"barrier", "b", "4"});
+  ASSERT_TRUE(ReachedBarrier("4 of 4"));
+  for (Command* command : {&first, &second, &third}) {
+    EXPECT_EQ(command->Wait(), 0) << command->err();
+  }
+  EndJob();
+}
+
+// A counter of the same name sent everybody on; who deleted it let the next one through alone.
+TEST_F(KvTest, BarrierIsNoKey) {
+  Command agent = StartScript(R"(
+    $kv set b 7
+    $kv barrier b 2 & $kv barrier b 2; wait $!; echo "barrier $?"
+    $kv get b; $kv delete b; $kv delete b/0
+    $kv barrier b 2 --timeout 0.1; echo " barrier $?"
+    $kv count)");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EXPECT_EQ(agent.out(), "barrier 0\n7 barrier 1\n0\n");
+  EXPECT_EQ(agent.err(),
+            "muster kv: no such key: 'b/0'\nmuster kv: 1 of 2 reached barrier 'b' within 100 ms\n");
+}
+
+// Two barriers let each other's callers through, and so did callers who expected different counts.
+TEST_F(KvTest, BarrierIsLeftOnlyByThoseWhoMeantIt) {
+  StartJob();
+  Command waiter = Kv({"barrier", "b", "4"});
+  ASSERT_TRUE(ReachedBarrier("2 of 4"));
+  EXPECT_EQ(Kv({"barrier", "b/0", "1"}).Wait(), 0);
+  EXPECT_EQ(Kv({"set", "b/0", ""}).Wait(), 0);
+  Command odd = Kv({"barrier", "b", "2"});
+  EXPECT_EQ(odd.Wait(), 3);
+  EXPECT_EQ(odd.err(), "muster kv: " + daemon_->endpoint +
+                           ": barrier 'b': this call expects 2, but those who already wait there "
+                           "expect 4\n");
+  EXPECT_TRUE(ReachedBarrier("2 of 4"));
+  EndJob();
+  EXPECT_EQ(waiter.Wait(), 3);
 }
 
 TEST_F(KvTest, RoundIsAnotherAfterEachRestart) {

@@ -131,6 +131,7 @@ TEST_F(StoreClientTest, UnknownJobIsNotFound) {
     EXPECT_EQ(store.GetWhenThere("k", kLong).status(), absl::NotFoundError(expected));
     EXPECT_EQ(store.Set("k", ""), absl::NotFoundError(expected));
     EXPECT_EQ(store.Wait({"k"}, kLong), absl::NotFoundError(expected));
+    EXPECT_EQ(store.Barrier("b", 1, kLong), absl::NotFoundError(expected));
     EXPECT_EQ(DescribeJob(Daemon(), "other").status(), absl::NotFoundError(expected));
   }));
 }
@@ -163,6 +164,58 @@ TEST_F(StoreClientTest, WaitOutlivesARestart) {
   Finish(std::move(waiter));
 }
 
+TEST_F(StoreClientTest, BarrierLetsAllGoTogetherAgainAndAgain) {
+  for (int use = 0; use < 3; ++use) {
+    const auto meet = [&] { EXPECT_TRUE(Client().Barrier("b", 2, std::nullopt).ok()); };
+    std::future<void> first = Talk(meet);
+    ASSERT_TRUE(Waiting(1));
+    Finish(Talk(meet));
+    Finish(std::move(first));
+  }
+  EXPECT_TRUE(Waiting(0));
+}
+
+TEST_F(StoreClientTest, BarrierSaysWhyItDoesNotLetThrough) {
+  std::future<void> waiter =
+      Talk([&] { EXPECT_TRUE(Client().Barrier("b", 3, std::nullopt).ok()); });
+  ASSERT_TRUE(Waiting(1));
+  Finish(Talk([&] {
+    StoreClient store = Client();
+    const std::string where = ToString(Daemon().endpoint);
+    EXPECT_EQ(store.Barrier("b", 3, milliseconds(20)),
+              absl::DeadlineExceededError("2 of 3 reached barrier 'b'"));
+    EXPECT_EQ(store.Barrier("b", 3, milliseconds(0)),
+              absl::DeadlineExceededError("2 of 3 reached barrier 'b'"));
+    EXPECT_EQ(store.Barrier("b", 2, kLong),
+              absl::FailedPreconditionError(
+                  where + ": barrier 'b': this call expects 2, but those who already wait there "
+                          "expect 3"));
+  }));
+  const auto meet = [&] { EXPECT_TRUE(Client().Barrier("b", 3, kLong).ok()); };
+  std::future<void> second = Talk(meet);
+  ASSERT_TRUE(Waiting(2));
+  Finish(Talk(meet));
+  Finish(std::move(second));
+  Finish(std::move(waiter));
+}
+
+// Each waits again at the daemon that comes after, and counts there once.
+TEST_F(StoreClientTest, BarrierOutlivesARestart) {
+  const auto meet = [daemon = Daemon()] {
+    EXPECT_TRUE(StoreClient(daemon, "job").Barrier("b", 3, std::nullopt).ok());
+  };
+  std::future<void> first = Talk(meet);
+  std::future<void> second = Talk(meet);
+  ASSERT_TRUE(Waiting(2));
+  const std::uint16_t port = server_->port();
+  server_.reset();
+  Start(port);
+  ASSERT_TRUE(Waiting(2));
+  Finish(Talk(meet));
+  Finish(std::move(first));
+  Finish(std::move(second));
+}
+
 TEST_F(StoreClientTest, WaitDoesNotOutliveADaemonThatIsGone) {
   std::future<void> waiter = Talk([store = std::make_shared<StoreClient>(Daemon(), "job")] {
     EXPECT_TRUE(absl::IsUnavailable(store->Wait({"x"}, std::nullopt)));
@@ -180,6 +233,7 @@ TEST_F(StoreClientTest, NobodyThereIsSaidAtOnce) {
   StoreClient store(daemon, "job");
   EXPECT_EQ(store.Get("k").status(), absl::UnavailableError(expected));
   EXPECT_EQ(store.Wait({"k"}, kLong), absl::UnavailableError(expected));
+  EXPECT_EQ(store.Barrier("b", 1, kLong), absl::UnavailableError(expected));
   EXPECT_EQ(ListJobs(daemon).status(), absl::UnavailableError(expected));
 }
 

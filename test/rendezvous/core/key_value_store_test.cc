@@ -12,11 +12,13 @@
 //   keys                                   "key" ... in order, or none
 //   push K V · pop K · queue_length K      ok · the length before and "value" · a count
 //   barrier K SIZE                         as wait
+//   meet NAME COUNT [by=CALLER] [within=MS]   as wait
 //   wait K ... [within=MS]                 ready, or pending with the number of the wait
 //   cancel N                               cancelled or not pending
 //   tick · next_deadline                   nothing · @MS or none
 //
-// Every command is followed by the waits that it ended: "wait 1 ready", "wait 1 timed out".
+// Every command is followed by the waits that it ended: "wait 1 ready", "wait 1 timed out",
+// at a meeting "wait 1 timed out with 2 there", "wait 1 replaced".
 #include "rendezvous/core/key_value_store.h"
 
 #include <gtest/gtest.h>
@@ -49,6 +51,19 @@ std::string Shown(const absl::Status& status) {
   return absl::StrCat(absl::StatusCodeToString(status.code()), ": ", status.message());
 }
 
+std::string Shown(const CompletedWait& wait) {
+  switch (wait.end) {
+    case WaitEnd::kReady:
+      return " ready";
+    case WaitEnd::kTimedOut:
+      return absl::StrCat(" timed out",
+                          wait.reached == 0 ? "" : absl::StrCat(" with ", wait.reached, " there"));
+    case WaitEnd::kReplaced:
+      return " replaced";
+  }
+  return " ended";
+}
+
 std::int64_t Number(const std::string& word) {
   std::int64_t number = 0;
   EXPECT_TRUE(absl::SimpleAtoi(word, &number)) << word;
@@ -61,8 +76,7 @@ class Player {
     const Lines arguments(words.begin() + 1, words.end());
     Lines lines = Do(now, words.front(), arguments);
     for (const CompletedWait& wait : store_->TakeCompleted()) {
-      lines.push_back(absl::StrCat("wait ", wait.waiter,
-                                   wait.end == WaitEnd::kReady ? " ready" : " timed out"));
+      lines.push_back(absl::StrCat("wait ", wait.waiter, Shown(wait)));
     }
     return lines;
   }
@@ -84,6 +98,7 @@ class Player {
       return {absl::StrCat(store_->NumKeys(), " keys, ", store_->TotalBytes(), " bytes")};
     }
     if (command == "wait") return Wait(now, words);
+    if (command == "meet") return Meet(now, words);
     if (command == "cancel") {
       const auto waiter = static_cast<WaiterId>(Number(words.at(0)));
       return {store_->CancelWait(waiter) ? "cancelled" : "not pending"};
@@ -154,13 +169,26 @@ class Player {
   }
 
   Lines Wait(TimePoint now, Lines words) {
-    std::optional<TimePoint> deadline;
-    if (!words.empty() && words.back().starts_with("within=")) {
-      deadline = now + std::chrono::milliseconds(Number(words.back().substr(7)));
-      words.pop_back();
-    }
+    const std::optional<TimePoint> deadline = TakeDeadline(now, words);
     const std::vector<std::string_view> keys(words.begin(), words.end());
     return Pending(store_->Wait(keys, deadline));
+  }
+
+  Lines Meet(TimePoint now, Lines words) {
+    const std::optional<TimePoint> deadline = TakeDeadline(now, words);
+    const std::string caller = words.size() > 2 ? words[2].substr(std::string("by=").size()) : "";
+    return Pending(store_->Meet({.name = words.at(0),
+                                 .count = static_cast<std::uint64_t>(Number(words.at(1))),
+                                 .caller = caller,
+                                 .deadline = deadline}));
+  }
+
+  // Removes "within=MS" from the end.
+  static std::optional<TimePoint> TakeDeadline(TimePoint now, Lines& words) {
+    if (words.empty() || !words.back().starts_with("within=")) return std::nullopt;
+    const TimePoint deadline = now + std::chrono::milliseconds(Number(words.back().substr(7)));
+    words.pop_back();
+    return deadline;
   }
 
   static Lines Pending(const absl::StatusOr<std::optional<WaiterId>>& waiter) {
@@ -233,6 +261,21 @@ TEST(KeyValueStoreTest, HundredThousandMeetAtOneBarrier) {
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ(*last, std::nullopt);
   EXPECT_EQ(store.TakeCompleted().size(), kSize - 1);
+  EXPECT_EQ(store.NumWaits(), 0u);
+}
+
+// Would time out if an arrival, a departure or the end of a meeting cost time for each of those who
+// are there already.
+TEST(KeyValueStoreTest, HundredThousandComeAndGoAtOneMeeting) {
+  KeyValueStore store;
+  constexpr std::uint64_t kCount = 100'000;
+  const auto meet = [&] { return store.Meet({.name = "meet", .count = kCount, .caller = ""}); };
+  for (std::uint64_t i = 1; i < kCount; ++i) ASSERT_TRUE(meet()->has_value());
+  for (WaiterId i = 1; i < kCount; i += 2) ASSERT_TRUE(store.CancelWait(i));
+  for (WaiterId i = 1; i < kCount; i += 2) ASSERT_TRUE(meet()->has_value());
+  EXPECT_TRUE(store.TakeCompleted().empty());
+  EXPECT_EQ(*meet(), std::nullopt);
+  EXPECT_EQ(store.TakeCompleted().size(), kCount - 1);
   EXPECT_EQ(store.NumWaits(), 0u);
 }
 

@@ -40,6 +40,12 @@ class StoreCallsTest : public ::testing::Test {
                          },
                      .wait = StoreCall::Wait{{key}, deadline}});
   }
+  void Meet(CallId id, std::uint64_t count, const char* caller = "",
+            std::optional<TimePoint> deadline = {}) {
+    calls_.Call(id, {.run_id = "job",
+                     .body = [](KeyValueStore&) { return absl::OkStatus(); },
+                     .arrival = Arrival{"b", count, caller, deadline}});
+  }
   void Commit() {
     while (delivery_.NeedsCommit()) {
       delivery_.BeginCommit();
@@ -101,6 +107,39 @@ TEST_F(StoreCallsTest, WaitThatIsInVainTimesOut) {
   calls_.Tick(kStart + seconds(6));
   EXPECT_THAT(Told(), ElementsAre("1 DEADLINE_EXCEEDED"));
   EXPECT_EQ(calls_.NextDeadline(), kStart + seconds(9));
+}
+
+TEST_F(StoreCallsTest, BarrierCountsWhoWaitsAndLetsAllGoTogether) {
+  Meet(1, 3);
+  Meet(2, 3);
+  calls_.Cancel(2);
+  Meet(3, 3);
+  Meet(4, 2);
+  EXPECT_THAT(Told(), ElementsAre("4 FAILED_PRECONDITION"));
+  Meet(5, 3);
+  EXPECT_THAT(Told(), ElementsAre("1 ok", "3 ok", "5 ok"));
+  EXPECT_EQ(calls_.waiting(), 0u);
+  EXPECT_EQ(coordinator_.FindStore("job")->NumWaits(), 0u);
+}
+
+TEST_F(StoreCallsTest, BarrierThatIsInVainSaysHowManyWereThere) {
+  Meet(1, 3, "", kStart + seconds(5));
+  Meet(2, 3, "");
+  calls_.Tick(kStart + seconds(5));
+  const std::optional<Telling> telling = delivery_.Take();
+  ASSERT_TRUE(telling.has_value());
+  EXPECT_EQ(std::get<StoreAnswer>(*telling).status,
+            absl::DeadlineExceededError("2 of 3 reached barrier 'b'"));
+  EXPECT_EQ(calls_.waiting(), 1u);
+}
+
+TEST_F(StoreCallsTest, BarrierCallThatIsMadeAgainEndsTheFirst) {
+  Meet(1, 2, "a");
+  Meet(2, 2, "a");
+  EXPECT_THAT(Told(), ElementsAre("1 ABORTED"));
+  calls_.Cancel(1);
+  Meet(3, 2, "b");
+  EXPECT_THAT(Told(), ElementsAre("2 ok", "3 ok"));
 }
 
 TEST_F(StoreCallsTest, JobThatIsNoMoreEndsItsCalls) {

@@ -128,6 +128,22 @@ class GrpcStoreFrontTest : public ::testing::Test {
                       [=, this, &context] { return Wait(context, keys, timeout_ms, run_id); });
   }
 
+  // A Barrier on another thread; `caller` and `timeout_ms` may be absent.
+  std::future<grpc::Status> StartBarrier(grpc::ClientContext& context, std::uint64_t count,
+                                         const std::string& caller = "",
+                                         std::optional<std::uint64_t> timeout_ms = {}) {
+    return std::async(std::launch::async, [=, this, &context] {
+      store::v1::BarrierRequest request;
+      store::v1::BarrierResponse response;
+      request.set_run_id("job-1");
+      request.set_name("b");
+      request.set_count(count);
+      request.set_caller(caller);
+      if (timeout_ms) request.set_timeout_ms(*timeout_ms);
+      return stub_->Barrier(&context, request, &response);
+    });
+  }
+
   boost::asio::io_context loop_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_{
       loop_.get_executor()};
@@ -167,6 +183,7 @@ std::vector<grpc::Status> CallEachRpc(Store::Stub& stub, const std::string& run_
           CallWith(stub, &Store::Stub::Delete, run_id),
           CallWith(stub, &Store::Stub::Check, run_id),
           CallWith(stub, &Store::Stub::Wait, run_id),
+          CallWith(stub, &Store::Stub::Barrier, run_id),
           CallWith(stub, &Store::Stub::NumKeys, run_id),
           CallWith(stub, &Store::Stub::MultiGet, run_id),
           CallWith(stub, &Store::Stub::MultiSet, run_id)};
@@ -348,6 +365,40 @@ TEST_F(GrpcStoreFrontTest, WaitEndsAtItsTimeoutAlsoBehindALongerOne) {
   ExpectWaitingCalls(1);
   EXPECT_TRUE(Set("never", "after all", "job-2").ok());
   EXPECT_TRUE(long_wait.get().ok());
+}
+
+// A caller of three died at the barrier: the others got through with the next one, as if it were
+// still there.
+TEST_F(GrpcStoreFrontTest, BarrierCountsThoseWhoWait) {
+  std::vector<grpc::ClientContext> contexts(4);
+  std::future<grpc::Status> first = StartBarrier(contexts[0], 3);
+  std::future<grpc::Status> killed = StartBarrier(contexts[1], 3);
+  ExpectWaitingCalls(2);
+  contexts[1].TryCancel();
+  EXPECT_EQ(killed.get().error_code(), grpc::StatusCode::CANCELLED);
+  ExpectWaitingCalls(1);
+  std::future<grpc::Status> second = StartBarrier(contexts[2], 3);
+  ExpectWaitingCalls(2);
+  EXPECT_TRUE(StartBarrier(contexts[3], 3).get().ok());
+  EXPECT_TRUE(first.get().ok());
+  EXPECT_TRUE(second.get().ok());
+  ExpectWaitingCalls(0);
+}
+
+TEST_F(GrpcStoreFrontTest, BarrierRefusesAnotherCountAndCountsACallerOnce) {
+  std::vector<grpc::ClientContext> contexts(4);
+  EXPECT_THAT(StartBarrier(contexts[0], 0).get(),
+              Is(grpc::StatusCode::INVALID_ARGUMENT, "barrier 'b': the count must be at least 1"));
+  std::future<grpc::Status> first = StartBarrier(contexts[1], 2, "me");
+  ExpectWaitingCalls(1);
+  EXPECT_THAT(StartBarrier(contexts[2], 3).get(),
+              Is(grpc::StatusCode::FAILED_PRECONDITION,
+                 "barrier 'b': this call expects 3, but those who already wait there expect 2"));
+  EXPECT_THAT(StartBarrier(contexts[3], 2, "me", 20).get(),
+              Is(grpc::StatusCode::DEADLINE_EXCEEDED, "1 of 2 reached barrier 'b'"));
+  EXPECT_THAT(first.get(),
+              Is(grpc::StatusCode::ABORTED, "barrier 'b': the same caller called again"));
+  ExpectWaitingCalls(0);
 }
 
 TEST_F(GrpcStoreFrontTest, WaitsOfAJobThatEndsAreAbortedAndThoseOfOthersAreNot) {
