@@ -74,9 +74,9 @@ TEST_F(CheckpointDirectoryTest, ATornCheckpointIsPassedOverAndTold) {
   fs::resize_file(directory.PathOf(1), 100);
   const absl::Status none = directory.LoadLatest().status();
   EXPECT_EQ(none.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(
-      none.message().find("load a checkpoint from " + path_ + ": all 3 checkpoints are damaged: "),
-      0u);
+  EXPECT_EQ(none.message().find("load a checkpoint from " + path_ +
+                                ": all 3 checkpoints are damaged; the newest: "),
+            0u);
 }
 
 TEST_F(CheckpointDirectoryTest, LatestIsFollowedWhenARunIsSetBack) {
