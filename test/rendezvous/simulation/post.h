@@ -29,10 +29,10 @@ struct Alarm {
   int index = 0;
   std::uint64_t number = 0;
 };
-struct Arrival {
+struct Newcomer {
   int index = 0;
 };
-using Item = std::variant<ToCoordinator, ToAgent, Alarm, Arrival>;
+using Item = std::variant<ToCoordinator, ToAgent, Alarm, Newcomer>;
 
 // Items at one time come out in the order in which they went in.
 class Post {

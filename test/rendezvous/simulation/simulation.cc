@@ -42,7 +42,7 @@ class Simulation final : public SimulatedAgent::Surroundings {
         trace_(options.trace) {
     for (int index = 0; index < kAgents; ++index) {
       nodes_.push_back(std::make_unique<Node>(index, &scenario_.habits, &random_, this));
-      post_.Put(now_ + random_.Between(milliseconds(0), seconds(5)), Arrival{index});
+      post_.Put(now_ + random_.Between(milliseconds(0), seconds(5)), Newcomer{index});
     }
   }
 
@@ -88,7 +88,7 @@ class Simulation final : public SimulatedAgent::Surroundings {
     post_.Put(now_ + after, Alarm{index, number});
   }
   void Gone(int index) override {
-    post_.Put(now_ + random_.Between(milliseconds(0), scenario_.longest_absence), Arrival{index});
+    post_.Put(now_ + random_.Between(milliseconds(0), scenario_.longest_absence), Newcomer{index});
   }
 
   Duration Delay() {
@@ -143,11 +143,11 @@ class Simulation final : public SimulatedAgent::Surroundings {
     if (!agent.away() && agent.agent() == item.agent) agent.OnDirective(item.directive);
   }
   void Arrive(const Alarm& alarm) { nodes_[alarm.index]->agent.OnAlarm(alarm.number); }
-  void Arrive(const Arrival& arrival) {
+  void Arrive(const Newcomer& newcomer) {
     if (healing_) return;
-    Node& node = *nodes_[arrival.index];
-    node.agent.Arrive(NewAgent(arrival.index),
-                      scenario_.RequestOf(arrival.index, ++node.incarnation, random_));
+    Node& node = *nodes_[newcomer.index];
+    node.agent.Arrive(NewAgent(newcomer.index),
+                      scenario_.RequestOf(newcomer.index, ++node.incarnation, random_));
   }
 
   AgentId NewAgent(int index) {
