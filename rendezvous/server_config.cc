@@ -34,12 +34,7 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
          "is then a child of the process that you start, which starts it again when it dies, "
          "and goes on with its jobs: no worker notices. SIGHUP starts it again with the "
          "program that is on disk now. Without a directory all is forgotten")
-      ->type_name("DIR")
-      ->check([](const std::string& directory) {
-        // As an unset variable in a unit file gives it: the jobs would be in memory only, unsaid.
-        return directory.empty() ? "names no directory; name one, or leave the flag out"
-                                 : std::string();
-      });
+      ->type_name("DIR");
   app.add_option(
          "--drain-timeout", drain_seconds,
          "without --state-dir: seconds that SIGTERM waits for running jobs to end before it "
@@ -67,6 +62,11 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
   if (!endpoint.ok()) {
     return EarlyExit{2, absl::StrCat("musterd: --listen=", listen, " ",
                                      std::string(endpoint.status().message()), "\n")};
+  }
+  // As an unset variable in a unit file gives it: the jobs would be in memory only, unsaid.
+  if (app.count("--state-dir") > 0 && config.state_dir.empty()) {
+    return EarlyExit{2,
+                     "musterd: --state-dir names no directory; name one, or leave the flag out\n"};
   }
   config.listen = *endpoint;
   config.drain_timeout = std::chrono::seconds(drain_seconds);

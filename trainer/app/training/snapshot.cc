@@ -58,7 +58,8 @@ absl::Status CheckModel(const Value& snapshot, const ModelOptions& model) {
   for (const auto& [flag, value] : ModelFlags(model)) {
     const absl::StatusOr<std::string> before = flags->GetString(flag);
     if (before.ok() && *before != value) {
-      return Mistake(absl::StrCat("it is of ", flag, " ", *before, ", and this run has ", value));
+      return Mistake(
+          absl::StrCat("it was made with ", flag, " ", *before, ", and this run has ", value));
     }
   }
   return absl::OkStatus();

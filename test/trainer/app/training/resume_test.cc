@@ -191,21 +191,28 @@ TEST_F(ResumeTest, ACheckpointOfAnotherRunIsRefusedByAllRanksAlike) {
 
 // `--width` printed the shapes of eight tensors, and `--heads` nothing, as it changes no shape.
 TEST_F(ResumeTest, ACheckpointOfAnotherSizeIsRefusedWithTheFlagThatDiffers) {
-  const std::vector<std::string> small = {"--model", "gpt", "--width",   "16", "--layers",    "1",
-                                          "--heads", "2",   "--context", "16", "--max-steps", "2"};
-  const auto with = [&small](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = small;
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+  const auto with = [this](const std::string& width, const std::string& heads,
+                           const std::string& layers) {
+    return MusterTrainWith({"--model",          "gpt",
+                            "--width",          width,
+                            "--heads",          heads,
+                            "--layers",         layers,
+                            "--context",        "16",
+                            "--max-steps",      "2",
+                            "--dataset",        "generated",
+                            "--comm",           "gloo",
+                            "--checkpoint",     dir_.Path("gpt.pt"),
+                            "--checkpoint-dir", dir_.Path("gpt.ckpt")});
   };
-  ASSERT_EQ(Ranks(Resumable("gpt", small), 1).Wait(), std::vector<int>{0});
+  Ranks first(with("16", "2", "1"), 1);
+  ASSERT_EQ(first.Wait(), std::vector<int>{0}) << first.errors();
   const std::pair<std::vector<std::string>, std::string> mistakes[] = {
-      {{"--width", "32"}, ": it is of --width 16, and this run has 32\n"},
-      {{"--heads", "4"}, ": it is of --heads 2, and this run has 4\n"},
-      {{"--layers", "2"}, ": it is of --layers 1, and this run has 2\n"},
+      {with("32", "2", "1"), ": it was made with --width 16, and this run has 32\n"},
+      {with("16", "4", "1"), ": it was made with --heads 2, and this run has 4\n"},
+      {with("16", "2", "2"), ": it was made with --layers 1, and this run has 2\n"},
   };
-  for (const auto& [more, sentence] : mistakes) {
-    Ranks ranks(Resumable("gpt", with(more)), 1);
+  for (const auto& [arguments, sentence] : mistakes) {
+    Ranks ranks(arguments, 1);
     EXPECT_EQ(ranks.Wait(), std::vector<int>{2}) << sentence;
     EXPECT_NE(ranks[0].err().find(sentence), std::string::npos) << ranks[0].err();
   }
