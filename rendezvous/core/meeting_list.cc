@@ -78,7 +78,7 @@ std::optional<TimePoint> MeetingList::NextDeadline() const {
 void MeetingList::Forget(Waits::iterator wait) {
   const auto& [waiter, pending] = *wait;
   if (pending.deadline) deadlines_.erase({*pending.deadline, waiter});
-  bytes_ -= pending.name.size() + pending.caller.size() + kBytesPerWait;
+  bytes_ -= Bytes({.name = pending.name, .caller = pending.caller});
   waits_.erase(wait);
 }
 
