@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/text_table.h"
+#include "rendezvous/core/phrases.h"
 
 namespace muster::launcher {
 namespace {
@@ -19,36 +20,6 @@ using rendezvous::JobState;
 using rendezvous::NodeSnapshot;
 using rendezvous::NodeState;
 using Json = nlohmann::ordered_json;  // keys stay in the order they are written
-
-const char* ToString(JobState state) {
-  switch (state) {
-    case JobState::kGathering:
-      return "gathering";
-    case JobState::kRunning:
-      return "running";
-    case JobState::kEnded:
-      return "ended";
-  }
-  return "unknown";
-}
-
-const char* ToString(NodeState state) {
-  switch (state) {
-    case NodeState::kJoined:
-      return "joined";
-    case NodeState::kStarting:
-      return "starting";
-    case NodeState::kRunning:
-      return "running";
-    case NodeState::kSucceeded:
-      return "succeeded";
-    case NodeState::kStopping:
-      return "stopping";
-    case NodeState::kSpare:
-      return "spare";
-  }
-  return "unknown";
-}
 
 // Whether the node counts in the current round.
 bool IsIn(const JobSnapshot& job, const NodeSnapshot& node) {
@@ -99,7 +70,7 @@ Json ToJson(const NodeSnapshot& node, std::optional<int> first_rank) {
   return {{"node_id", node.node.node_id},
           {"host", node.node.host},
           {"address", node.node.address},
-          {"state", ToString(node.state)},
+          {"state", StateName(node.state)},
           {"node_rank", node_rank},
           {"first_rank", first_rank ? Json(*first_rank) : Json(nullptr)},
           {"nproc", node.node.slots},
@@ -115,7 +86,7 @@ Json ToJson(const JobSnapshot& job) {
     nodes.push_back(ToJson(job.nodes[i], firsts[i]));
   }
   return {{"run_id", job.run_id},
-          {"state", ToString(job.state)},
+          {"state", StateName(job.state)},
           {"round", job.round},
           {"message", job.sentence},
           {"min_nodes", job.settings.min_nodes},
@@ -132,7 +103,7 @@ std::string JobTable(const std::vector<JobSnapshot>& jobs) {
       {"JOB", "STATE", "ROUND", "NODES", "RANKS", "RESTARTS", "MESSAGE"}};
   for (const JobSnapshot& job : jobs) {
     const int ranks = Ranks(job);
-    rows.push_back({job.run_id, ToString(job.state), absl::StrCat(job.round), Nodes(job),
+    rows.push_back({job.run_id, StateName(job.state), absl::StrCat(job.round), Nodes(job),
                     ranks == 0 ? "" : absl::StrCat(ranks),
                     absl::StrCat(job.restart_count, " of ", job.settings.max_restarts),
                     job.sentence});
@@ -147,7 +118,7 @@ std::string NodeTable(const JobSnapshot& job) {
   for (std::size_t i = 0; i < job.nodes.size(); ++i) {
     const NodeSnapshot& node = job.nodes[i];
     rows.push_back({node.node.host, node.group_rank < 0 ? "" : absl::StrCat(node.group_rank),
-                    RankRange(firsts[i], node.node.slots), ToString(node.state), node.node.address,
+                    RankRange(firsts[i], node.node.slots), StateName(node.state), node.node.address,
                     absl::StrJoin(node.node.devices, ","), node.rank_reason});
   }
   return base::TextTable(std::move(rows));

@@ -31,4 +31,34 @@ std::string DescribeFailure(const WorkerFailure& failure) {
   return absl::StrCat("rank ", failure.rank, " on host ", failure.host, " ", failure.what);
 }
 
+const char* StateName(JobState state) {
+  switch (state) {
+    case JobState::kGathering:
+      return "gathering";
+    case JobState::kRunning:
+      return "running";
+    case JobState::kEnded:
+      return "ended";
+  }
+  return "unknown";
+}
+
+const char* StateName(NodeState state) {
+  switch (state) {
+    case NodeState::kJoined:
+      return "joined";
+    case NodeState::kStarting:
+      return "starting";
+    case NodeState::kRunning:
+      return "running";
+    case NodeState::kSucceeded:
+      return "succeeded";
+    case NodeState::kStopping:
+      return "stopping";
+    case NodeState::kSpare:
+      return "spare";
+  }
+  return "unknown";
+}
+
 }  // namespace muster::rendezvous

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
@@ -14,5 +15,9 @@ std::string MissingHints(const std::vector<NodeInfo>& joined, int max_nodes);
 
 // "rank 3 on host b exited with code 3".
 std::string DescribeFailure(const WorkerFailure& failure);
+
+// "gathering", "running", ...: the enumerator in one word, without its k.
+const char* StateName(JobState state);
+const char* StateName(NodeState state);
 
 }  // namespace muster::rendezvous

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/phrases.h"
+#include "rendezvous/core/phrases.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -51,36 +52,6 @@ struct Text {
   }
 };
 
-std::string StateText(JobState state) {
-  switch (state) {
-    case JobState::kGathering:
-      return "gathering";
-    case JobState::kRunning:
-      return "running";
-    case JobState::kEnded:
-      return "ended";
-  }
-  return "?";
-}
-
-std::string StateText(NodeState state) {
-  switch (state) {
-    case NodeState::kJoined:
-      return "joined";
-    case NodeState::kStarting:
-      return "starting";
-    case NodeState::kRunning:
-      return "running";
-    case NodeState::kSucceeded:
-      return "succeeded";
-    case NodeState::kStopping:
-      return "stopping";
-    case NodeState::kSpare:
-      return "spare";
-  }
-  return "?";
-}
-
 }  // namespace
 
 std::string DirectiveText(const Directive& directive) {
@@ -89,10 +60,10 @@ std::string DirectiveText(const Directive& directive) {
 
 std::vector<std::string> SnapshotText(const JobSnapshot& job) {
   std::vector<std::string> lines = {
-      absl::StrCat(job.run_id, " ", StateText(job.state), ": ", job.sentence)};
+      absl::StrCat(job.run_id, " ", StateName(job.state), ": ", job.sentence)};
   for (const NodeSnapshot& node : job.nodes) {
     lines.push_back(absl::StrCat(node.group_rank < 0 ? "-" : absl::StrCat(node.group_rank), " ",
-                                 node.node.host, " ", StateText(node.state),
+                                 node.node.host, " ", StateName(node.state),
                                  node.rank_reason.empty() ? "" : ": ", node.rank_reason));
   }
   return lines;
