@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/companion.h"
 #include "base/phrases.h"
+#include "base/print_out.h"
 #include "base/stdio.h"
 #include "rendezvous/daemon_log.h"
 #include "rendezvous/journal/sqlite_journal.h"
@@ -36,6 +37,7 @@
 namespace muster::rendezvous {
 namespace {
 
+constexpr int kCannotAnswer = 1;
 constexpr int kCannotListen = 3;
 constexpr int kNoJournal = 4;
 
@@ -209,7 +211,8 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
 int Main(std::vector<std::string> argv) {
   const auto parsed = ParseServerConfig({argv.begin() + 1, argv.end()});
   if (const auto* exit = std::get_if<EarlyExit>(&parsed)) {
-    std::fputs(exit->text.c_str(), exit->exit_code == 0 ? stdout : stderr);
+    if (exit->exit_code == 0) return base::PrintOut("musterd", exit->text) ? 0 : kCannotAnswer;
+    std::fputs(exit->text.c_str(), stderr);
     return exit->exit_code;
   }
   const ServerConfig& config = std::get<ServerConfig>(parsed);

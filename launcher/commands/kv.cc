@@ -14,9 +14,10 @@
 #include "absl/strings/string_view.h"
 #include "base/failure.h"
 #include "base/phrases.h"
+#include "base/print_out.h"
 #include "launcher/commands/kv_call.h"
-#include "launcher/commands/stdout_text.h"
 #include "launcher/environment.h"
+#include "launcher/report/exit_code.h"
 #include "rendezvous/client/store_client.h"
 
 namespace muster::launcher {
@@ -25,10 +26,8 @@ namespace {
 using rendezvous::StoreClient;
 using Verb = KvCall::Verb;
 
-constexpr int kDone = 0;
-constexpr int kNo = 1;
-constexpr int kUsage = 2;
-constexpr int kFailed = 3;
+// "The answer is no": not in time, no such key, another value.
+constexpr int kExitNo = 1;
 
 int Say(absl::string_view sentence, int exit_code) {
   std::fprintf(stderr, "muster kv: %s\n", std::string(sentence).c_str());
@@ -36,11 +35,11 @@ int Say(absl::string_view sentence, int exit_code) {
 }
 
 int Fail(const absl::Status& status) {
-  return Say(status.message(), kFailed);
+  return Say(status.message(), kExitRendezvousFailed);
 }
 
-int Print(const std::string& text) {
-  return PrintOut("muster kv", text) ? kDone : kFailed;
+int PrintAnswer(const std::string& text) {
+  return base::PrintOut("muster kv", text) ? kExitSuccess : kExitNodeFailed;
 }
 
 std::string Shown(const std::vector<std::string>& keys) {
@@ -76,14 +75,14 @@ int Get(StoreClient& store, const KvCall& call) {
     if (absl::IsDeadlineExceeded(value.status())) {
       return Say(absl::StrCat("key ", Shown(call.keys), " was not set within ",
                               base::Seconds(*call.timeout)),
-                 kNo);
+                 kExitNo);
     }
-    return value.ok() ? Print(*value) : Fail(value.status());
+    return value.ok() ? PrintAnswer(*value) : Fail(value.status());
   }
   const absl::StatusOr<std::optional<std::string>> value = store.Get(key);
   if (!value.ok()) return Fail(value.status());
-  if (!value->has_value()) return Say(absl::StrCat("no such key: ", Shown(call.keys)), kNo);
-  return Print(**value);
+  if (!value->has_value()) return Say(absl::StrCat("no such key: ", Shown(call.keys)), kExitNo);
+  return PrintAnswer(**value);
 }
 
 int Write(StoreClient& store, const KvCall& call) {
@@ -94,31 +93,31 @@ int Write(StoreClient& store, const KvCall& call) {
   if (call.verb == Verb::kCompareSet) {
     const auto outcome = store.CompareSet(key, call.expected, *value);
     if (!outcome.ok()) return Fail(outcome.status());
-    if (!outcome->value) return Say(absl::StrCat("no such key: ", Shown(call.keys)), kNo);
-    const int printed = Print(*outcome->value);
-    return printed == kDone && !outcome->stored ? kNo : printed;
+    if (!outcome->value) return Say(absl::StrCat("no such key: ", Shown(call.keys)), kExitNo);
+    const int printed = PrintAnswer(*outcome->value);
+    return printed == kExitSuccess && !outcome->stored ? kExitNo : printed;
   }
   const absl::Status status =
       call.verb == Verb::kSet ? store.Set(key, *value) : store.Append(key, *value);
-  return status.ok() ? kDone : Fail(status);
+  return status.ok() ? kExitSuccess : Fail(status);
 }
 
 int Add(StoreClient& store, const KvCall& call) {
   const absl::StatusOr<std::int64_t> sum = store.Add(call.keys.front(), call.number);
-  return sum.ok() ? Print(absl::StrCat(*sum, "\n")) : Fail(sum.status());
+  return sum.ok() ? PrintAnswer(absl::StrCat(*sum, "\n")) : Fail(sum.status());
 }
 
 int Delete(StoreClient& store, const KvCall& call) {
   const absl::StatusOr<bool> existed = store.Delete(call.keys.front());
   if (!existed.ok()) return Fail(existed.status());
-  return *existed ? kDone : Say(absl::StrCat("no such key: ", Shown(call.keys)), kNo);
+  return *existed ? kExitSuccess : Say(absl::StrCat("no such key: ", Shown(call.keys)), kExitNo);
 }
 
 // Says nothing, as test(1) does.
 int Check(StoreClient& store, const KvCall& call) {
   const absl::StatusOr<bool> all = store.Check(call.keys);
   if (!all.ok()) return Fail(all.status());
-  return *all ? kDone : kNo;
+  return *all ? kExitSuccess : kExitNo;
 }
 
 int Wait(StoreClient& store, const KvCall& call) {
@@ -127,29 +126,29 @@ int Wait(StoreClient& store, const KvCall& call) {
     return Say(absl::StrCat(call.keys.size() == 1 ? "key " : "not all of ", Shown(call.keys),
                             call.keys.size() == 1 ? " was not set within " : " were set within ",
                             base::Seconds(*call.timeout)),
-               kNo);
+               kExitNo);
   }
-  return status.ok() ? kDone : Fail(status);
+  return status.ok() ? kExitSuccess : Fail(status);
 }
 
 int Count(StoreClient& store) {
   const absl::StatusOr<std::uint64_t> count = store.NumKeys();
-  return count.ok() ? Print(absl::StrCat(*count, "\n")) : Fail(count.status());
+  return count.ok() ? PrintAnswer(absl::StrCat(*count, "\n")) : Fail(count.status());
 }
 
 int Barrier(StoreClient& store, const KvCall& call) {
   const absl::Status status =
       store.Barrier(call.keys.front(), static_cast<std::uint64_t>(call.number), call.timeout);
-  if (!absl::IsDeadlineExceeded(status)) return status.ok() ? kDone : Fail(status);
-  return Say(absl::StrCat(status.message(), " within ", base::Seconds(*call.timeout)), kNo);
+  if (!absl::IsDeadlineExceeded(status)) return status.ok() ? kExitSuccess : Fail(status);
+  return Say(absl::StrCat(status.message(), " within ", base::Seconds(*call.timeout)), kExitNo);
 }
 
 }  // namespace
 
 int KvCommand(const std::vector<std::string>& args) {
   const absl::StatusOr<KvCall> call = ParseKvCall(args, ReadEnvironment(environ));
-  if (!call.ok()) return Say(call.status().message(), kUsage);
-  if (call->verb == Verb::kHelp) return Print(kKvHelp);
+  if (!call.ok()) return Say(call.status().message(), kExitBadInput);
+  if (call->verb == Verb::kHelp) return PrintAnswer(kKvHelp);
 
   StoreClient store({.endpoint = call->endpoint}, call->run_id);
   switch (call->verb) {
@@ -174,7 +173,7 @@ int KvCommand(const std::vector<std::string>& args) {
     case Verb::kBarrier:
       return Barrier(store, *call);
   }
-  return kDone;
+  return kExitSuccess;
 }
 
 }  // namespace muster::launcher

@@ -40,15 +40,15 @@ constexpr VerbRow kVerbs[] = {
     {"barrier", Verb::kBarrier, "NAME COUNT", 2, 2, true},
 };
 
-absl::Status Mistake(const std::string& sentence) {
+absl::Status KvMistake(const std::string& sentence) {
   return absl::InvalidArgumentError(absl::StrCat(sentence, "; see `muster kv --help`"));
 }
 
 // The last operand of `call` as its number.
 absl::Status ReadNumber(const std::string& text, std::int64_t min, KvCall& call) {
   if (absl::SimpleAtoi(text, &call.number) && call.number >= min) return absl::OkStatus();
-  return Mistake(absl::StrCat("'", text, "' is not a whole number",
-                              min > 0 ? absl::StrCat(" of at least ", min) : ""));
+  return KvMistake(absl::StrCat("'", text, "' is not a whole number",
+                                min > 0 ? absl::StrCat(" of at least ", min) : ""));
 }
 
 // Puts each operand into its place; there are as many as the row allows.
@@ -126,6 +126,7 @@ Exit codes:
   2  the command line is wrong
   3  no rendezvous answers, it has no such job or refuses, or the job ended meanwhile; when the
      connection broke it is not known whether a write was done
+  4  stdout cannot be written
 )";
 
 absl::StatusOr<KvCall> ParseKvCall(const std::vector<std::string>& args,
@@ -134,19 +135,19 @@ absl::StatusOr<KvCall> ParseKvCall(const std::vector<std::string>& args,
   if (!parsed.ok()) return parsed.status();
   KvCall call;
   if (parsed->help) return call;
-  if (parsed->operands.empty()) return Mistake("no command is given");
+  if (parsed->operands.empty()) return KvMistake("no command is given");
 
   const std::string name = parsed->operands.front();
   const auto row = std::find_if(std::begin(kVerbs), std::end(kVerbs),
                                 [&name](const VerbRow& verb) { return verb.name == name; });
-  if (row == std::end(kVerbs)) return Mistake(absl::StrCat("unknown command '", name, "'"));
+  if (row == std::end(kVerbs)) return KvMistake(absl::StrCat("unknown command '", name, "'"));
   std::vector<std::string> operands(parsed->operands.begin() + 1, parsed->operands.end());
   if (operands.size() < row->min || operands.size() > row->max) {
-    return Mistake(
+    return KvMistake(
         absl::StrCat("write `muster kv ", name, row->max == 0 ? "" : " ", row->operands, "`"));
   }
   if (parsed->timeout && !row->waits) {
-    return Mistake(absl::StrCat("`", name, "` does not wait and takes no --timeout"));
+    return KvMistake(absl::StrCat("`", name, "` does not wait and takes no --timeout"));
   }
   if (parsed->run_id.empty()) {
     return absl::InvalidArgumentError(

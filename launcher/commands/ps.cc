@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "absl/time/time.h"
+#include "base/print_out.h"
 #include "launcher/agent/log_layout.h"
-#include "launcher/commands/stdout_text.h"
 #include "launcher/environment.h"
 #include "launcher/registry/run_registry.h"
 #include "launcher/registry/run_table.h"
@@ -15,7 +15,7 @@
 namespace muster::launcher {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kPsHelp[] =
     R"(Usage: muster ps [--json]
 
 Lists your runs on this machine: run id, pid, node rank, devices, ranks, state, when it began, where
@@ -27,8 +27,8 @@ its logs are, if it has written any, and the script.
 Runs are found in MUSTER_RUNS_DIR if it is set, else in XDG_RUNTIME_DIR/muster and /tmp/muster-UID.
 )";
 
-int Print(const std::string& text) {
-  return PrintOut("muster ps", text) ? kExitSuccess : kExitNodeFailed;
+int PrintRuns(const std::string& text) {
+  return base::PrintOut("muster ps", text) ? kExitSuccess : kExitNodeFailed;
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ int Print(const std::string& text) {
 int PsCommand(const std::vector<std::string>& args) {
   bool as_json = false;
   for (const std::string& arg : args) {
-    if (arg == "--help" || arg == "-h") return Print(kHelp);
+    if (arg == "--help" || arg == "-h") return PrintRuns(kPsHelp);
     if (arg != "--json") {
       std::fprintf(stderr, "muster ps: unexpected argument '%s'; see `muster ps --help`\n",
                    arg.c_str());
@@ -53,8 +53,8 @@ int PsCommand(const std::vector<std::string>& args) {
     if (!HasLogs(run.log_dir)) run.log_dir.clear();
   }
   if (list.runs.empty()) std::fputs("no runs\n", stderr);
-  if (as_json) return Print(WriteRunInfos(list.runs));
-  return list.runs.empty() ? kExitSuccess : Print(RunTable(list.runs, absl::LocalTimeZone()));
+  if (as_json) return PrintRuns(WriteRunInfos(list.runs));
+  return list.runs.empty() ? kExitSuccess : PrintRuns(RunTable(list.runs, absl::LocalTimeZone()));
 }
 
 }  // namespace muster::launcher

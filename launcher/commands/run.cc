@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log_pattern.h"
 #include "base/phrases.h"
+#include "base/print_out.h"
 #include "base/signal_names.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/hang_monitor.h"
@@ -280,6 +281,10 @@ class Run {
   std::optional<boost::asio::steady_timer> output_limit_;
 };
 
+int Answer(const std::string& text) {
+  return base::PrintOut("muster run", text) ? kExitSuccess : kExitNodeFailed;
+}
+
 // What each worker would get, as far as it can be known before the start.
 int DryRun(const LaunchConfig& config, const Environment& environment, const Machine& machine) {
   absl::StatusOr<NodeBase> base = MakeNodeBase(config, environment, machine);
@@ -293,8 +298,7 @@ int DryRun(const LaunchConfig& config, const Environment& environment, const Mac
   const AttemptLogs logs = SupposedLogs(config, GetOr(environment, "TMPDIR", "/tmp"));
   const std::string text =
       DryRunText(config, environment, LayOutRanks(config, SupposedAssignment(config), *base, logs));
-  std::fputs(text.c_str(), stdout);
-  return kExitSuccess;
+  return Answer(text);
 }
 
 }  // namespace
@@ -309,13 +313,11 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
     return kExitBadInput;
   }
   if (const auto* request = std::get_if<TextRequest>(&parsed)) {
-    std::fputs(request->text.c_str(), stdout);
-    return kExitSuccess;
+    return Answer(request->text);
   }
   LaunchConfig& config = std::get<LaunchConfig>(parsed);
   if (config.purpose == Purpose::kPrintConfig) {
-    std::fputs(ConfigText(config).c_str(), stdout);
-    return kExitSuccess;
+    return Answer(ConfigText(config));
   }
   if (config.purpose == Purpose::kDryRun) return DryRun(config, environment, machine);
   // Never destroyed: a thread of gRPC's may still post to it while the program ends.

@@ -7,10 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/print_out.h"
 #include "launcher/commands/job_view.h"
 #include "launcher/commands/rendezvous_args.h"
-#include "launcher/commands/stdout_text.h"
 #include "launcher/environment.h"
+#include "launcher/report/exit_code.h"
 #include "rendezvous/client/job_query.h"
 
 namespace muster::launcher {
@@ -18,7 +19,7 @@ namespace {
 
 using rendezvous::JobSnapshot;
 
-constexpr char kHelp[] =
+constexpr char kStatusHelp[] =
     R"(Usage: muster status --rdzv-endpoint HOST:PORT [--rdzv-id JOB] [--json]
 
 Shows the jobs of a rendezvous: of each its state, round, nodes, ranks and restarts, and who is
@@ -31,12 +32,11 @@ waited for and why. With --rdzv-id, that job and its nodes.
   --json                     Print a JSON array for programs.
   -h, --help                 Print this text.
 
-Exit codes: 0 done; 1 there is no such job; 2 the command line is wrong; 3 no rendezvous answers.
+Exit codes: 0 done; 1 there is no such job; 2 the command line is wrong; 3 no rendezvous answers;
+4 stdout cannot be written.
 )";
 
-constexpr int kNoSuchJob = 1;
-constexpr int kUsage = 2;
-constexpr int kNoAnswer = 3;
+constexpr int kExitNoSuchJob = 1;
 
 absl::StatusOr<std::vector<JobSnapshot>> Query(const RendezvousArgs& args) {
   const rendezvous::DaemonOptions daemon{.endpoint = args.endpoint};
@@ -51,8 +51,8 @@ int Fail(const absl::Status& status, int exit_code) {
   return exit_code;
 }
 
-int Print(const std::string& text) {
-  return PrintOut("muster status", text) ? 0 : 1;
+int PrintStatus(const std::string& text) {
+  return base::PrintOut("muster status", text) ? kExitSuccess : kExitNodeFailed;
 }
 
 }  // namespace
@@ -60,23 +60,23 @@ int Print(const std::string& text) {
 int StatusCommand(const std::vector<std::string>& args) {
   const absl::StatusOr<RendezvousArgs> parsed =
       ParseRendezvousArgs(args, {.json = true}, ReadEnvironment(environ));
-  if (!parsed.ok()) return Fail(parsed.status(), kUsage);
-  if (parsed->help) return Print(kHelp);
+  if (!parsed.ok()) return Fail(parsed.status(), kExitBadInput);
+  if (parsed->help) return PrintStatus(kStatusHelp);
   if (!parsed->operands.empty()) {
     return Fail(
         absl::InvalidArgumentError(absl::StrCat("unexpected argument '", parsed->operands.front(),
                                                 "'; see `muster status --help`")),
-        kUsage);
+        kExitBadInput);
   }
 
   const absl::StatusOr<std::vector<JobSnapshot>> jobs = Query(*parsed);
-  if (absl::IsNotFound(jobs.status())) return Fail(jobs.status(), kNoSuchJob);
-  if (!jobs.ok()) return Fail(jobs.status(), kNoAnswer);
+  if (absl::IsNotFound(jobs.status())) return Fail(jobs.status(), kExitNoSuchJob);
+  if (!jobs.ok()) return Fail(jobs.status(), kExitRendezvousFailed);
   if (jobs->empty()) std::fprintf(stderr, "no jobs at %s\n", ToString(parsed->endpoint).c_str());
-  if (parsed->json) return Print(JobsJson(*jobs));
+  if (parsed->json) return PrintStatus(JobsJson(*jobs));
   if (jobs->empty()) return 0;
-  if (parsed->run_id.empty()) return Print(JobTable(*jobs));
-  return Print(absl::StrCat(JobTable(*jobs), "\n", NodeTable(jobs->front())));
+  if (parsed->run_id.empty()) return PrintStatus(JobTable(*jobs));
+  return PrintStatus(absl::StrCat(JobTable(*jobs), "\n", NodeTable(jobs->front())));
 }
 
 }  // namespace muster::launcher

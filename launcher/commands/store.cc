@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log_pattern.h"
+#include "base/print_out.h"
 #include "launcher/report/exit_code.h"
 #include "rendezvous/fronts/tcpstore_allow_list.h"
 #include "rendezvous/fronts/tcpstore_server.h"
@@ -44,7 +45,7 @@ struct EarlyExit {
   std::string text;
 };
 
-EarlyExit Mistake(const std::string& sentence) {
+EarlyExit StoreMistake(const std::string& sentence) {
   return {kExitBadInput, absl::StrCat("muster store: ", sentence, "; see muster store --help\n")};
 }
 
@@ -88,17 +89,18 @@ std::variant<StoreConfig, EarlyExit> Parse(std::vector<std::string> args) {
   } catch (const CLI::CallForHelp&) {
     return EarlyExit{kExitSuccess, app.help()};
   } catch (const CLI::ParseError& error) {
-    return Mistake(error.what());
+    return StoreMistake(error.what());
   }
 
   const absl::StatusOr<std::string> parsed_host = rendezvous::ParseHost(host);
   if (!parsed_host.ok()) {
-    return Mistake(absl::StrCat("--host=", host, " ", std::string(parsed_host.status().message())));
+    return StoreMistake(
+        absl::StrCat("--host=", host, " ", std::string(parsed_host.status().message())));
   }
   config.listen.host = *parsed_host;
   for (const std::string& address : allowed) {
     if (rendezvous::ParseHostAddress(address)) continue;
-    return Mistake(
+    return StoreMistake(
         absl::StrCat("--allow=", address, " is not a numeric address, such as 10.0.0.7"));
   }
   if (!allowed.empty()) config.allowed = std::move(allowed);
@@ -129,7 +131,10 @@ int FailToListen(const absl::Status& status) {
 int StoreCommand(const std::vector<std::string>& args) {
   const auto parsed = Parse(args);
   if (const auto* exit = std::get_if<EarlyExit>(&parsed)) {
-    std::fputs(exit->text.c_str(), exit->exit_code == kExitSuccess ? stdout : stderr);
+    if (exit->exit_code == kExitSuccess) {
+      return base::PrintOut("muster store", exit->text) ? kExitSuccess : kExitNodeFailed;
+    }
+    std::fputs(exit->text.c_str(), stderr);
     return exit->exit_code;
   }
   const StoreConfig& config = std::get<StoreConfig>(parsed);

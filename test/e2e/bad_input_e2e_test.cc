@@ -63,6 +63,30 @@ TEST_F(BadInputTest, LogDirectoryIsAFile) {
   ExpectSentence(muster, 4, "muster run", "cannot create log directory " + file);
 }
 
+// "The disk was full, so my script read half of --print-config and went on with it."
+TEST_F(BadInputTest, AnswerThatCannotBeWrittenIsNoSuccess) {
+  const struct {
+    std::string command;
+    std::string speaker;
+    int exit_code;
+  } table[] = {
+      {MusterPath() + " --version", "muster", 4},
+      {MusterPath() + " --help", "muster", 4},
+      {MusterPath() + " run --help", "muster run", 4},
+      {MusterPath() + " run --dry-run --standalone --no-python true", "muster run", 4},
+      {MusterPath() + " run --print-config --standalone --no-python true", "muster run", 4},
+      {MusterPath() + " kv --help", "muster kv", 4},
+      {MusterPath() + " status --help", "muster status", 4},
+      {MusterPath() + " store --help", "muster store", 4},
+      {DaemonPath() + " --help", "musterd", 1},
+  };
+  for (const auto& row : table) {
+    Command command({"/bin/sh", "-c", "exec " + row.command + " >/dev/full"});
+    ExpectSentence(command, row.exit_code, row.speaker, "write stdout: No space left on device",
+                   /*max_warnings=*/1);
+  }
+}
+
 TEST_F(BadInputTest, SecondDaemonOnAPort) {
   Daemon daemon = StartDaemon();
   Command second({DaemonPath(), "--listen=" + daemon.endpoint});
