@@ -5,21 +5,20 @@
 #include <optional>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/json.h"
 #include "base/text_table.h"
 #include "rendezvous/core/phrases.h"
 
 namespace muster::launcher {
 namespace {
 
+using base::Json;
 using rendezvous::JobSnapshot;
 using rendezvous::JobState;
 using rendezvous::NodeSnapshot;
 using rendezvous::NodeState;
-using Json = nlohmann::ordered_json;  // keys stay in the order they are written
 
 // Whether the node counts in the current round.
 bool IsIn(const JobSnapshot& job, const NodeSnapshot& node) {
@@ -127,8 +126,7 @@ std::string NodeTable(const JobSnapshot& job) {
 std::string JobsJson(const std::vector<JobSnapshot>& jobs) {
   Json array = Json::array();
   for (const JobSnapshot& job : jobs) array.push_back(ToJson(job));
-  return array.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) +
-         "\n";
+  return base::JsonText(array, /*indent=*/2) + "\n";
 }
 
 }  // namespace muster::launcher

@@ -2,8 +2,7 @@
 
 #include <chrono>
 
-#include <nlohmann/json.hpp>
-
+#include "base/json.h"
 #include "base/signal_names.h"
 #include "launcher/config/words.h"
 
@@ -11,9 +10,9 @@ namespace muster::launcher {
 namespace {
 
 // Members in the order in which they are written here.
-using nlohmann::ordered_json;
+using base::Json;
 
-ordered_json Seconds(std::chrono::milliseconds time) {
+Json Seconds(std::chrono::milliseconds time) {
   if (time == std::chrono::milliseconds::max()) return "inf";
   return static_cast<double>(time.count()) / 1000;
 }
@@ -22,9 +21,9 @@ std::chrono::milliseconds ToMilliseconds(rendezvous::Duration time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time);
 }
 
-ordered_json StreamNumbers(const Redirects& redirects) {
+Json StreamNumbers(const Redirects& redirects) {
   if (redirects.by_local_rank.empty()) return static_cast<int>(redirects.all);
-  ordered_json by_rank = ordered_json::object();
+  Json by_rank = Json::object();
   for (const auto& [rank, streams] : redirects.by_local_rank) {
     by_rank[std::to_string(rank)] = static_cast<int>(streams);
   }
@@ -34,22 +33,20 @@ ordered_json StreamNumbers(const Redirects& redirects) {
 }  // namespace
 
 std::string ConfigText(const LaunchConfig& config) {
-  ordered_json out;
+  Json out;
   out["command"] = config.program.argv;
   out["nnodes"] = {{"min", config.min_nodes}, {"max", config.max_nodes}};
   out["nproc_per_node"] = config.nproc_per_node;
-  out["node_rank"] = config.node_rank ? ordered_json(*config.node_rank) : ordered_json();
+  out["node_rank"] = config.node_rank ? Json(*config.node_rank) : Json();
   out["topology"] = config.topology;
   out["role"] = config.role;
   out["devices"] = config.devices;
   out["virtual_local_rank"] = config.virtual_local_rank;
-  out["numa_binding"] = config.numa_binding
-                            ? ordered_json(WordFor(kNumaModes, *config.numa_binding))
-                            : ordered_json();
+  out["numa_binding"] =
+      config.numa_binding ? Json(WordFor(kNumaModes, *config.numa_binding)) : Json();
   out["rendezvous"] = WordFor(kRendezvousModes, config.mode);
-  out["endpoint"] = config.mode == RendezvousMode::kStandalone
-                        ? ordered_json()
-                        : ordered_json(ToString(config.endpoint));
+  out["endpoint"] =
+      config.mode == RendezvousMode::kStandalone ? Json() : Json(ToString(config.endpoint));
   out["run_id"] = config.run_id;
   out["timeouts"] = {{"join", Seconds(config.timeouts.join)},
                      {"last_call", Seconds(config.timeouts.last_call)},
@@ -66,7 +63,7 @@ std::string ConfigText(const LaunchConfig& config) {
   out["restart_delay"] = {{"first", Seconds(ToMilliseconds(config.restart.delay))},
                           {"longest", Seconds(ToMilliseconds(config.restart.longest_delay))}};
   out["no_progress_limit"] = config.restart.no_progress_limit;
-  out["no_retry_exit_codes"] = ordered_json::array();
+  out["no_retry_exit_codes"] = Json::array();
   for (const ExitCodeRange& range : config.final_exit_codes) {
     out["no_retry_exit_codes"].push_back({range.first, range.last});
   }
@@ -92,7 +89,7 @@ std::string ConfigText(const LaunchConfig& config) {
   out["event_log"] = config.event_log;
   out["log_level"] = WordFor(kLogLevels, config.log_level);
   // A path may hold any bytes; what is no UTF-8 is shown as such.
-  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return base::JsonText(out, /*indent=*/2) + "\n";
 }
 
 }  // namespace muster::launcher

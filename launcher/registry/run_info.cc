@@ -3,23 +3,21 @@
 #include <array>
 #include <utility>
 
-#include <nlohmann/json.hpp>
-
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "base/json.h"
 
 namespace muster::launcher {
 namespace {
 
-using Json = nlohmann::ordered_json;  // keys stay in the order they are written
+using base::Json;
 
 constexpr char kTimeFormat[] = "%Y-%m-%dT%H:%M:%SZ";
 constexpr std::array kStates = {RunState::kWaiting, RunState::kRunning, RunState::kRestarting,
                                 RunState::kStopping};
 
 std::string Dump(const Json& json) {
-  return json.dump(/*indent=*/2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) +
-         "\n";
+  return base::JsonText(json, /*indent=*/2) + "\n";
 }
 
 Json ToJson(const RunInfo& info) {
@@ -101,7 +99,7 @@ std::string WriteRunInfos(const std::vector<RunInfo>& runs) {
 }
 
 std::optional<RunInfo> ReadRunInfo(absl::string_view text) {
-  const Json json = Json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  const Json json = base::ParseJson({text.data(), text.size()});
   if (!json.is_object()) return std::nullopt;
   try {
     return FromJson(json);

@@ -5,30 +5,29 @@
 #include <iterator>
 #include <system_error>
 
-#include <nlohmann/json.hpp>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
+#include "base/json.h"
 
 namespace muster::launcher {
 namespace {
 
-using nlohmann::json;
+using base::Json;
 
 // The member `name` of `object`; null when `object` has none or is no object.
-const json& Member(const json& object, const char* name) {
-  static const json kNull;
+const Json& Member(const Json& object, const char* name) {
+  static const Json kNull;
   if (!object.is_object()) return kNull;
   const auto found = object.find(name);
   return found == object.end() ? kNull : *found;
 }
 
-std::string Text(const json& value) {
+std::string Text(const Json& value) {
   return value.is_string() ? value.get<std::string>() : "";
 }
 
-std::optional<std::int64_t> Seconds(const json& value) {
+std::optional<std::int64_t> Seconds(const Json& value) {
   std::int64_t seconds = 0;
   if (value.is_number_integer()) return value.get<std::int64_t>();
   if (value.is_string() && absl::SimpleAtoi(value.get_ref<const std::string&>(), &seconds)) {
@@ -50,14 +49,14 @@ std::optional<std::string> ReadText(const std::string& path) {
 }  // namespace
 
 std::optional<ErrorFile> ParseErrorFile(absl::string_view text) {
-  const json root = json::parse(text, /*cb=*/nullptr, /*allow_exceptions=*/false);
-  const json& message = Member(root, "message");
+  const Json root = base::ParseJson({text.data(), text.size()});
+  const Json& message = Member(root, "message");
   ErrorFile file;
   if (message.is_string()) {
     file.message = Text(message);
     file.timestamp = Seconds(Member(root, "timestamp"));
   } else {
-    const json& extra = Member(message, "extraInfo");
+    const Json& extra = Member(message, "extraInfo");
     file.message = Text(Member(message, "message"));
     file.traceback = Text(Member(extra, "py_callstack"));
     file.timestamp = Seconds(Member(extra, "timestamp"));
@@ -73,7 +72,7 @@ std::optional<ErrorFile> ReadErrorFile(const std::string& path) {
 
 absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFailure& failure) {
   const std::string own = ReadText(failure.error_file).value_or("");
-  json root = json::parse(own, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  Json root = base::ParseJson(own);
   const bool same = root.is_object() && root.contains("message") && root["message"].is_object() &&
                     Text(Member(root["message"], "message")) == failure.error_message;
   if (!same) {
@@ -85,7 +84,7 @@ absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFai
   }
   root["message"]["errorCode"] = failure.signal != 0 ? -failure.signal : failure.exit_code;
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << root.dump(-1, ' ', false, json::error_handler_t::replace);
+  file << base::JsonText(root);
   file.close();
   if (file) return absl::OkStatus();
   return base::SystemFailure(absl::StatusCode::kUnavailable, "write the root cause to",

@@ -3,11 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "base/failure.h"
+#include "base/json.h"
 
 namespace muster::launcher {
 namespace {
@@ -65,7 +64,7 @@ const char* Name(AgentEventKind kind) {
 std::string EventLine(const AgentEvent& event, const std::string& job, const std::string& node,
                       std::chrono::system_clock::time_point time,
                       std::chrono::steady_clock::time_point monotonic) {
-  nlohmann::ordered_json line;
+  base::Json line;
   line["time"] =
       absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", absl::FromChrono(time), absl::UTCTimeZone());
   line["monotonic"] = std::chrono::duration<double>(std::chrono::round<std::chrono::microseconds>(
@@ -78,7 +77,7 @@ std::string EventLine(const AgentEvent& event, const std::string& job, const std
   if (event.rank >= 0) line["rank"] = event.rank;
   if (event.pid != 0) line["pid"] = event.pid;
   if (!event.cause.empty()) line["cause"] = event.cause;
-  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return base::JsonText(line);
 }
 
 absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path, std::string job,

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -15,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "base/json.h"
 #include "trainer/app/options/options.h"
 #include "trainer/app/rank_processes.h"
 #include "trainer/parallel/traffic.h"
@@ -84,17 +83,17 @@ class ScratchDir {
 };
 
 // The latest value of each name in a file of metrics.
-nlohmann::json LatestValues(const std::string& path) {
-  nlohmann::json latest = nlohmann::json::object();
+base::Json LatestValues(const std::string& path) {
+  base::Json latest = base::Json::object();
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const auto record = base::ParseJson(line);
     if (record.is_object()) latest.update(record);
   }
   return latest;
 }
 
-double Number(const nlohmann::json& values, const char* name) {
+double Number(const base::Json& values, const char* name) {
   const auto found = values.find(name);
   return found != values.end() && found->is_number() ? found->get<double>()
                                                      : std::numeric_limits<double>::quiet_NaN();
@@ -128,7 +127,7 @@ absl::StatusOr<MethodResult> RunMethod(const std::string& method, const CompareO
   const absl::Status run = RunRankProcesses(arguments, alone ? 1 : compare.ranks);
   if (!run.ok()) return absl::UnavailableError(absl::StrCat(method, ": ", run.message()));
 
-  const nlohmann::json values = LatestValues(metrics);
+  const base::Json values = LatestValues(metrics);
   MethodResult result;
   result.name = method;
   result.samples_per_second = Number(values, "summary/samples_per_second");

@@ -2,31 +2,19 @@
 
 #include <chrono>
 #include <fstream>
-
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
+#include "base/json.h"
 
 namespace muster::trainer {
-namespace {
-
-// What is no UTF-8, such as a path may hold, becomes U+FFFD: nobody could read the file otherwise.
-std::string JsonString(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-}  // namespace
-
 std::string ErrorFileJson(std::string_view message, std::string_view stack,
                           std::int64_t unix_seconds) {
-  std::string callstack;
-  if (!stack.empty()) {
-    const std::string text = std::string(stack) + "\n" + std::string(message);
-    callstack = absl::StrCat("\"py_callstack\": ", JsonString(text), ", ");
-  }
-  return absl::StrCat("{\"message\": {\"message\": ", JsonString(message), ", \"extraInfo\": {",
-                      callstack, "\"timestamp\": \"", unix_seconds, "\"}}}\n");
+  base::Json extra = {{"timestamp", absl::StrCat(unix_seconds)}};
+  if (!stack.empty()) extra["py_callstack"] = std::string(stack) + "\n" + std::string(message);
+  const base::Json message_member = {{"message", message}, {"extraInfo", std::move(extra)}};
+  return base::JsonText({{"message", message_member}}) + "\n";
 }
 
 absl::Status WriteErrorFile(const std::string& path, std::string_view message,

@@ -3,17 +3,16 @@
 #include <cmath>
 #include <csignal>
 
-#include <nlohmann/json.hpp>
-
 #include "absl/strings/numbers.h"
+#include "base/json.h"
 
 namespace muster::worker {
 namespace {
 
-using nlohmann::json;
+using base::Json;
 
 // A finite number, or the text of one.
-std::optional<double> NumberAt(const json& object, const char* key) {
+std::optional<double> NumberAt(const Json& object, const char* key) {
   const auto entry = object.find(key);
   double number = 0;
   if (entry == object.end()) return std::nullopt;
@@ -32,7 +31,7 @@ bool IsBetween(double number, double least, double most) {
 }  // namespace
 
 std::optional<TimerRequest> ParseTimerRequest(std::string_view line) {
-  const json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const Json object = base::ParseJson(line);
   if (!object.is_object()) return std::nullopt;
   const std::optional<double> pid = NumberAt(object, "pid");
   const std::optional<double> expiration_time = NumberAt(object, "expiration_time");

@@ -10,16 +10,16 @@ namespace {
 
 TEST(ErrorFileTest, HasTheFormOfTorchrun) {
   EXPECT_EQ(ErrorFileJson("lost rank 3", "", 1700000000),
-            "{\"message\": {\"message\": \"lost rank 3\", "
-            "\"extraInfo\": {\"timestamp\": \"1700000000\"}}}\n");
+            "{\"message\":{\"message\":\"lost rank 3\","
+            "\"extraInfo\":{\"timestamp\":\"1700000000\"}}}\n");
 }
 
 // torchrun shows the call stack in place of the message: Python's ends with it, and so does ours.
 TEST(ErrorFileTest, TheStackEndsWithTheMessage) {
   EXPECT_EQ(ErrorFileJson("lost rank 3", "#0 main\n", 1700000000),
-            "{\"message\": {\"message\": \"lost rank 3\", "
-            "\"extraInfo\": {\"py_callstack\": \"#0 main\\n\\nlost rank 3\", "
-            "\"timestamp\": \"1700000000\"}}}\n");
+            "{\"message\":{\"message\":\"lost rank 3\","
+            "\"extraInfo\":{\"timestamp\":\"1700000000\","
+            "\"py_callstack\":\"#0 main\\n\\nlost rank 3\"}}}\n");
 }
 
 TEST(ErrorFileTest, EscapesWhatJsonDoesNotTake) {
@@ -40,7 +40,7 @@ TEST(ErrorFileTest, ReplacesTheFileAtThePath) {
   ASSERT_TRUE(WriteErrorFile(path, "second", "").ok());
   std::stringstream text;
   text << std::ifstream(path).rdbuf();
-  EXPECT_EQ(text.str().rfind("{\"message\": {\"message\": \"second\", ", 0), 0u) << text.str();
+  EXPECT_EQ(text.str().rfind("{\"message\":{\"message\":\"second\",", 0), 0u) << text.str();
   EXPECT_EQ(text.str().find("longer"), std::string::npos);
 }
 
