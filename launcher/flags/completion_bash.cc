@@ -10,7 +10,7 @@ namespace muster::launcher {
 namespace {
 
 // What stands between @s is filled in from the table.
-constexpr char kScript[] = R"(# bash completion for muster and torchrun.
+constexpr char kBashScript[] = R"(# bash completion for muster and torchrun.
 
 _muster_files() {
   compopt -o filenames 2>/dev/null
@@ -127,10 +127,10 @@ std::string BashCompletion() {
     const std::string underscores = UnderscoreName(flag);
     if (!underscores.empty()) value_flags.push_back(underscores);
   }
-  return absl::StrReplaceAll(kScript, {{"@FLAGS@", absl::StrJoin(flags, " ")},
-                                       {"@LAUNCH_FLAGS@", absl::StrJoin(launch_flags, " ")},
-                                       {"@VALUE_FLAGS@", absl::StrJoin(value_flags, " | ")},
-                                       {"@VALUES@", values}});
+  return absl::StrReplaceAll(kBashScript, {{"@FLAGS@", absl::StrJoin(flags, " ")},
+                                           {"@LAUNCH_FLAGS@", absl::StrJoin(launch_flags, " ")},
+                                           {"@VALUE_FLAGS@", absl::StrJoin(value_flags, " | ")},
+                                           {"@VALUES@", values}});
 }
 
 }  // namespace muster::launcher

@@ -10,7 +10,7 @@ namespace muster::launcher {
 namespace {
 
 // @VALUE_FLAGS@ is filled in from the table; a line for each flag and command follows.
-constexpr char kScript[] = R"(# fish completion for muster and torchrun.
+constexpr char kFishScript[] = R"(# fish completion for muster and torchrun.
 
 function __muster_is_command
     set -l words (commandline -opc)
@@ -96,7 +96,8 @@ std::string FishCompletion() {
       absl::StrAppend(&lines, ValueOptions(flag), " -d ", Quote(flag.help), "\n");
     }
   }
-  return absl::StrReplaceAll(kScript, {{"@VALUE_FLAGS@", absl::StrJoin(value_flags, " ")}}) + lines;
+  return absl::StrReplaceAll(kFishScript, {{"@VALUE_FLAGS@", absl::StrJoin(value_flags, " ")}}) +
+         lines;
 }
 
 }  // namespace muster::launcher

@@ -11,7 +11,7 @@ namespace {
 
 // @SPECS@ and @LAUNCH_SPECS@ are filled in from the table, one line for each spelling. -A ends the
 // flags at the script; a spec with '!' is understood but not offered.
-constexpr char kScript[] = R"(#compdef muster torchrun
+constexpr char kZshScript[] = R"(#compdef muster torchrun
 # zsh completion for muster and torchrun.
 
 _muster_run() {
@@ -118,7 +118,7 @@ std::string ZshCompletion() {
       }
     }
   }
-  return absl::StrReplaceAll(kScript, {{"@SPECS@", specs}, {"@LAUNCH_SPECS@", launch_specs}});
+  return absl::StrReplaceAll(kZshScript, {{"@SPECS@", specs}, {"@LAUNCH_SPECS@", launch_specs}});
 }
 
 }  // namespace muster::launcher

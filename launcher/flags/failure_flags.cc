@@ -93,7 +93,7 @@ Problem SetSignalsToHandle(absl::string_view value, RunFlags& flags) {
   return std::nullopt;
 }
 
-constexpr Flag kRows[] = {
+constexpr Flag kFailureFlags[] = {
     {.name = "--max-restarts",
      .value_name = "N",
      .help = "How often the job may restart all of its workers because one has failed.",
@@ -208,7 +208,7 @@ constexpr Flag kRows[] = {
 }  // namespace
 
 FlagGroup FailureFlags() {
-  return {"Failures and the end", kRows};
+  return {"Failures and the end", kFailureFlags};
 }
 
 }  // namespace muster::launcher

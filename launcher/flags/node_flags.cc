@@ -42,7 +42,7 @@ absl::StatusOr<std::string> ReadRole(absl::string_view text) {
   return ReadName("role", text);
 }
 
-constexpr Flag kRows[] = {
+constexpr Flag kNodeFlags[] = {
     {.name = "--nnodes",
      .value_name = "N|MIN:MAX",
      .help = "How many nodes take part. With MIN:MAX the job runs on as many as have joined.",
@@ -105,7 +105,7 @@ constexpr Flag kRows[] = {
 }  // namespace
 
 FlagGroup NodeFlags() {
-  return {"Nodes and workers", kRows};
+  return {"Nodes and workers", kNodeFlags};
 }
 
 }  // namespace muster::launcher

@@ -15,7 +15,7 @@ Problem Ask(absl::string_view, RunFlags& flags) {
   return std::nullopt;
 }
 
-constexpr Flag kRows[] = {
+constexpr Flag kOtherFlags[] = {
     {.name = "--dry-run",
      .kind = Flag::Kind::kAsk,
      .ours = true,
@@ -48,7 +48,7 @@ constexpr Flag kRows[] = {
 }  // namespace
 
 FlagGroup OtherFlags() {
-  return {"Other", kRows};
+  return {"Other", kOtherFlags};
 }
 
 }  // namespace muster::launcher

@@ -51,7 +51,7 @@ Problem CheckEventLogHandler(absl::string_view value, RunFlags&) {
          "for programs, or --log-level=info";
 }
 
-constexpr Flag kRows[] = {
+constexpr Flag kOutputFlags[] = {
     {.name = "--log-dir",
      .value_name = "DIR",
      .help = "Where logs and error files go; /dev/null: nowhere.",
@@ -124,7 +124,7 @@ constexpr Flag kRows[] = {
 }  // namespace
 
 FlagGroup OutputFlags() {
-  return {"Output and logs", kRows};
+  return {"Output and logs", kOutputFlags};
 }
 
 }  // namespace muster::launcher

@@ -13,7 +13,7 @@ constexpr Word<const char*> kLocalRankFlags[] = {{"dash", "--local-rank"},
 // torchrun's; the values mean nothing here.
 constexpr Word<int> kStartMethods[] = {{"spawn", 0}, {"fork", 0}, {"forkserver", 0}};
 
-constexpr Flag kRows[] = {
+constexpr Flag kProgramFlags[] = {
     {.name = "--module",
      .short_name = "-m",
      .kind = Flag::Kind::kSwitch,
@@ -50,7 +50,7 @@ constexpr Flag kRows[] = {
 }  // namespace
 
 FlagGroup ProgramFlags() {
-  return {"What each worker runs", kRows};
+  return {"What each worker runs", kProgramFlags};
 }
 
 }  // namespace muster::launcher

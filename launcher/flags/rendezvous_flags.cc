@@ -41,7 +41,7 @@ Problem SetRdzvConf(absl::string_view value, RunFlags& flags) {
   return std::nullopt;
 }
 
-constexpr Flag kRows[] = {
+constexpr Flag kRendezvousFlags[] = {
     {.name = "--scale-up",
      .ours = true,
      .value_name = "now|next-restart",
@@ -108,7 +108,7 @@ constexpr Flag kRows[] = {
 }  // namespace
 
 FlagGroup RendezvousFlags() {
-  return {"Rendezvous: how the nodes find each other", kRows};
+  return {"Rendezvous: how the nodes find each other", kRendezvousFlags};
 }
 
 }  // namespace muster::launcher

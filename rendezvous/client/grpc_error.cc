@@ -9,9 +9,6 @@
 namespace muster::rendezvous {
 namespace {
 
-// What is read of a daemon's sentence.
-constexpr std::size_t kMaxSentence = 4096;
-
 std::string WhyUnavailable(const ConnectionError& error) {
   return error.kind == ConnectionError::Kind::kRefused
              ? absl::StrCat("nothing is listening there (", error.cause, ")")
@@ -62,7 +59,7 @@ absl::Status ExplainFailure(const grpc::Status& status, const DaemonOptions& dae
           absl::StrCat(where, WhyUnavailable(ReadConnectionError(status))));
     default:
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
-                          absl::StrCat(where, OneLine(status.error_message(), kMaxSentence)));
+                          absl::StrCat(where, OneLine(status.error_message(), kMaxDaemonSentence)));
   }
 }
 

@@ -1,6 +1,8 @@
 // What a gRPC status says about the connection to the daemon.
 #pragma once
 
+#include <cstddef>
+
 #include <grpcpp/support/status.h>
 
 #include "absl/status/status.h"
@@ -8,6 +10,9 @@
 #include "rendezvous/client/daemon_options.h"
 
 namespace muster::rendezvous {
+
+// What is read of a daemon's sentence.
+inline constexpr std::size_t kMaxDaemonSentence = 4096;
 
 ConnectionError ReadConnectionError(const grpc::Status& status);
 

@@ -15,12 +15,12 @@ namespace {
 constexpr int kMaxAnswerBytes = 256 << 20;
 
 template <typename Request, typename Response>
-using Method = grpc::Status (v1::Rendezvous::Stub::*)(grpc::ClientContext*, const Request&,
-                                                      Response*);
+using RendezvousMethod = grpc::Status (v1::Rendezvous::Stub::*)(grpc::ClientContext*,
+                                                                const Request&, Response*);
 
 template <typename Request, typename Response>
-absl::StatusOr<Response> Ask(const DaemonOptions& daemon, Method<Request, Response> method,
-                             const Request& request) {
+absl::StatusOr<Response> Ask(const DaemonOptions& daemon,
+                             RendezvousMethod<Request, Response> method, const Request& request) {
   const auto stub = v1::Rendezvous::NewStub(OpenChannel(
       ChannelTarget(daemon.endpoint), daemon.credentials, {.max_message_bytes = kMaxAnswerBytes}));
   grpc::ClientContext context;

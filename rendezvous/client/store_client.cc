@@ -14,8 +14,6 @@
 namespace muster::rendezvous {
 namespace {
 
-namespace v1 = store::v1;
-
 // A call that waits leaves nothing behind when it ends, so it is made again when its connection
 // breaks: about four seconds in all, in which a daemon that its keeper starts again is there.
 constexpr char kServiceConfig[] = R"({"methodConfig": [{
@@ -28,11 +26,9 @@ constexpr char kServiceConfig[] = R"({"methodConfig": [{
 // Get waits only if it is told for how long. The deadline of the call comes before.
 constexpr std::uint64_t kNoLimitMs = std::uint64_t{1} << 40;
 
-// What is read of a daemon's sentence.
-constexpr std::size_t kMaxSentence = 1024;
-
 template <typename Request, typename Response>
-using Method = grpc::Status (v1::Store::Stub::*)(grpc::ClientContext*, const Request&, Response*);
+using StoreMethod = grpc::Status (store::v1::Store::Stub::*)(grpc::ClientContext*, const Request&,
+                                                             Response*);
 
 }  // namespace
 
@@ -41,8 +37,9 @@ class StoreClient::Connection {
   Connection(DaemonOptions daemon, std::string run_id)
       : daemon_(std::move(daemon)),
         run_id_(std::move(run_id)),
-        stub_(v1::Store::NewStub(OpenChannel(ChannelTarget(daemon_.endpoint), daemon_.credentials,
-                                             {.service_config = kServiceConfig}))) {}
+        stub_(store::v1::Store::NewStub(OpenChannel(ChannelTarget(daemon_.endpoint),
+                                                    daemon_.credentials,
+                                                    {.service_config = kServiceConfig}))) {}
 
   std::chrono::milliseconds patience() const { return daemon_.patience; }
 
@@ -69,7 +66,7 @@ class StoreClient::Connection {
 
   // Makes a call that is answered at once.
   template <typename Request, typename Response>
-  absl::StatusOr<Response> Ask(Method<Request, Response> method, const Request& request) {
+  absl::StatusOr<Response> Ask(StoreMethod<Request, Response> method, const Request& request) {
     Response response;
     const grpc::Status status = Call(method, request, daemon_.patience, response);
     if (!status.ok()) return ExplainFailure(status, daemon_);
@@ -78,12 +75,12 @@ class StoreClient::Connection {
 
   // Makes a call that waits.
   template <typename Request, typename Response>
-  absl::StatusOr<Response> Await(Method<Request, Response> method, const Request& request,
+  absl::StatusOr<Response> Await(StoreMethod<Request, Response> method, const Request& request,
                                  Timeout timeout) {
     Response response;
     const grpc::Status status = Call(method, request, timeout, response);
     if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      return absl::DeadlineExceededError(OneLine(status.error_message(), kMaxSentence));
+      return absl::DeadlineExceededError(OneLine(status.error_message(), kMaxDaemonSentence));
     }
     if (!status.ok()) return ExplainFailure(status, daemon_);
     return response;
@@ -91,7 +88,7 @@ class StoreClient::Connection {
 
  private:
   template <typename Request, typename Response>
-  grpc::Status Call(Method<Request, Response> method, const Request& request, Timeout timeout,
+  grpc::Status Call(StoreMethod<Request, Response> method, const Request& request, Timeout timeout,
                     Response& response) {
     grpc::ClientContext context;
     if (timeout) context.set_deadline(std::chrono::system_clock::now() + *timeout);
@@ -100,7 +97,7 @@ class StoreClient::Connection {
 
   const DaemonOptions daemon_;
   const std::string run_id_;
-  const std::unique_ptr<v1::Store::Stub> stub_;
+  const std::unique_ptr<store::v1::Store::Stub> stub_;
 };
 
 StoreClient::StoreClient(DaemonOptions daemon, std::string run_id)
@@ -111,8 +108,8 @@ StoreClient::~StoreClient() = default;
 // By MultiGet, whose NOT_FOUND can only mean the job.
 absl::StatusOr<std::optional<std::string>> StoreClient::Get(const std::string& key) {
   auto response =
-      connection_->Ask(&v1::Store::Stub::MultiGet,
-                       connection_->Of<v1::MultiGetRequest>(std::vector<std::string>{key}));
+      connection_->Ask(&store::v1::Store::Stub::MultiGet,
+                       connection_->Of<store::v1::MultiGetRequest>(std::vector<std::string>{key}));
   if (!response.ok()) return response.status();
   if (response->values_size() != 1 || !response->values(0).has_value()) return std::nullopt;
   return std::move(*response->mutable_values(0)->mutable_value());
@@ -123,40 +120,40 @@ absl::StatusOr<std::string> StoreClient::GetWhenThere(const std::string& key, Ti
   absl::StatusOr<std::optional<std::string>> now = Get(key);
   if (!now.ok()) return now.status();
   if (now->has_value()) return **std::move(now);
-  auto request = connection_->Of<v1::GetRequest>(key);
+  auto request = connection_->Of<store::v1::GetRequest>(key);
   request.set_timeout_ms(kNoLimitMs);
-  auto response = connection_->Await(&v1::Store::Stub::Get, request, timeout);
+  auto response = connection_->Await(&store::v1::Store::Stub::Get, request, timeout);
   if (!response.ok()) return response.status();
   return std::move(*response->mutable_value());
 }
 
 absl::Status StoreClient::Set(const std::string& key, const std::string& value) {
-  auto request = connection_->Of<v1::SetRequest>(key);
+  auto request = connection_->Of<store::v1::SetRequest>(key);
   request.set_value(value);
-  return connection_->Ask(&v1::Store::Stub::Set, request).status();
+  return connection_->Ask(&store::v1::Store::Stub::Set, request).status();
 }
 
 absl::StatusOr<std::int64_t> StoreClient::Add(const std::string& key, std::int64_t delta) {
-  auto request = connection_->Of<v1::AddRequest>(key);
+  auto request = connection_->Of<store::v1::AddRequest>(key);
   request.set_delta(delta);
-  const auto response = connection_->Ask(&v1::Store::Stub::Add, request);
+  const auto response = connection_->Ask(&store::v1::Store::Stub::Add, request);
   if (!response.ok()) return response.status();
   return response->value();
 }
 
 absl::Status StoreClient::Append(const std::string& key, const std::string& suffix) {
-  auto request = connection_->Of<v1::AppendRequest>(key);
+  auto request = connection_->Of<store::v1::AppendRequest>(key);
   request.set_suffix(suffix);
-  return connection_->Ask(&v1::Store::Stub::Append, request).status();
+  return connection_->Ask(&store::v1::Store::Stub::Append, request).status();
 }
 
 absl::StatusOr<StoreClient::CompareSetOutcome> StoreClient::CompareSet(const std::string& key,
                                                                        const std::string& expected,
                                                                        const std::string& desired) {
-  auto request = connection_->Of<v1::CompareSetRequest>(key);
+  auto request = connection_->Of<store::v1::CompareSetRequest>(key);
   request.set_expected(expected);
   request.set_desired(desired);
-  auto response = connection_->Ask(&v1::Store::Stub::CompareSet, request);
+  auto response = connection_->Ask(&store::v1::Store::Stub::CompareSet, request);
   if (!response.ok()) return response.status();
   // Where the key does not exist, the answer is `expected` (store.proto).
   if (!response->stored() && response->value() == expected) return CompareSetOutcome{};
@@ -164,15 +161,15 @@ absl::StatusOr<StoreClient::CompareSetOutcome> StoreClient::CompareSet(const std
 }
 
 absl::StatusOr<bool> StoreClient::Delete(const std::string& key) {
-  const auto response =
-      connection_->Ask(&v1::Store::Stub::Delete, connection_->Of<v1::DeleteRequest>(key));
+  const auto response = connection_->Ask(&store::v1::Store::Stub::Delete,
+                                         connection_->Of<store::v1::DeleteRequest>(key));
   if (!response.ok()) return response.status();
   return response->deleted();
 }
 
 absl::StatusOr<bool> StoreClient::Check(const std::vector<std::string>& keys) {
-  const auto response =
-      connection_->Ask(&v1::Store::Stub::Check, connection_->Of<v1::CheckRequest>(keys));
+  const auto response = connection_->Ask(&store::v1::Store::Stub::Check,
+                                         connection_->Of<store::v1::CheckRequest>(keys));
   if (!response.ok()) return response.status();
   return response->all_exist();
 }
@@ -181,14 +178,15 @@ absl::Status StoreClient::Wait(const std::vector<std::string>& keys, Timeout tim
   // As in GetWhenThere.
   const absl::StatusOr<bool> now = Check(keys);
   if (!now.ok() || *now) return now.status();
-  return connection_->Await(&v1::Store::Stub::Wait, connection_->Of<v1::WaitRequest>(keys), timeout)
+  return connection_
+      ->Await(&store::v1::Store::Stub::Wait, connection_->Of<store::v1::WaitRequest>(keys), timeout)
       .status();
 }
 
 absl::Status StoreClient::Barrier(const std::string& name, std::uint64_t count, Timeout timeout) {
   // As in GetWhenThere.
   if (const absl::StatusOr<bool> now = Check({}); !now.ok()) return now.status();
-  auto request = connection_->Of<v1::BarrierRequest>();
+  auto request = connection_->Of<store::v1::BarrierRequest>();
   request.set_name(name);
   request.set_count(count);
   request.set_caller(base::RandomName(20));
@@ -200,15 +198,15 @@ absl::Status StoreClient::Barrier(const std::string& name, std::uint64_t count, 
     limit = *timeout + connection_->patience();
   }
   const absl::Status status =
-      connection_->Await(&v1::Store::Stub::Barrier, request, limit).status();
+      connection_->Await(&store::v1::Store::Stub::Barrier, request, limit).status();
   if (!absl::IsDeadlineExceeded(status)) return status;
   const bool told = std::chrono::steady_clock::now() - begin < *limit;
   return told ? status : absl::DeadlineExceededError("no word came from the barrier");
 }
 
 absl::StatusOr<std::uint64_t> StoreClient::NumKeys() {
-  const auto response =
-      connection_->Ask(&v1::Store::Stub::NumKeys, connection_->Of<v1::NumKeysRequest>());
+  const auto response = connection_->Ask(&store::v1::Store::Stub::NumKeys,
+                                         connection_->Of<store::v1::NumKeysRequest>());
   if (!response.ok()) return response.status();
   return response->num_keys();
 }

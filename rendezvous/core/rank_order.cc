@@ -1,24 +1,20 @@
 #include "rendezvous/core/rank_order.h"
 
 #include <algorithm>
-#include <cctype>
 #include <climits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
 namespace muster::rendezvous {
 namespace {
 
-bool IsDigit(char c) {
-  return std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
-
 // Takes the run of digits at *i without its leading zeros, and moves *i behind it.
 std::string_view TakeNumber(std::string_view text, size_t* i) {
   while (*i < text.size() && text[*i] == '0') ++*i;
   const size_t start = *i;
-  while (*i < text.size() && IsDigit(text[*i])) ++*i;
+  while (*i < text.size() && absl::ascii_isdigit(text[*i])) ++*i;
   return text.substr(start, *i - start);
 }
 
@@ -26,7 +22,7 @@ std::string_view TakeNumber(std::string_view text, size_t* i) {
 int NaturalCompare(std::string_view a, std::string_view b) {
   size_t i = 0, j = 0;
   while (i < a.size() && j < b.size()) {
-    if (IsDigit(a[i]) && IsDigit(b[j])) {
+    if (absl::ascii_isdigit(a[i]) && absl::ascii_isdigit(b[j])) {
       const std::string_view x = TakeNumber(a, &i);
       const std::string_view y = TakeNumber(b, &j);
       if (x.size() != y.size()) return x.size() < y.size() ? -1 : 1;

@@ -6,26 +6,18 @@
 #include "absl/strings/ascii.h"
 
 namespace muster::rendezvous {
-namespace {
-
-bool IsDigit(char c) {
-  return absl::ascii_isdigit(static_cast<unsigned char>(c));
-}
-
-}  // namespace
-
 absl::StatusOr<std::int64_t> ParseStoredNumber(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size() && absl::ascii_isspace(static_cast<unsigned char>(text[at]))) ++at;
   const bool negative = at < text.size() && text[at] == '-';
   if (at < text.size() && (text[at] == '-' || text[at] == '+')) ++at;
-  if (at == text.size() || !IsDigit(text[at])) {
+  if (at == text.size() || !absl::ascii_isdigit(text[at])) {
     return absl::FailedPreconditionError("the value is not a number");
   }
   // Counted downwards, because the smallest number has no positive counterpart.
   std::int64_t number = 0;
   bool fits = true;
-  for (; fits && at < text.size() && IsDigit(text[at]); ++at) {
+  for (; fits && at < text.size() && absl::ascii_isdigit(text[at]); ++at) {
     fits = !__builtin_mul_overflow(number, 10, &number) &&
            !__builtin_sub_overflow(number, text[at] - '0', &number);
   }

@@ -17,7 +17,7 @@ constexpr std::size_t kLengthBytes = sizeof(std::uint64_t);
 constexpr std::string_view kHello("\0\xce\xf7\x85\x3c", 5);
 
 // What a connection keeps of its buffers from one request to the next.
-constexpr std::size_t kKeptBytes = 1024;
+constexpr std::size_t kKeptRequestBytes = 1024;
 constexpr std::size_t kKeptStrings = 16;
 
 template <typename Number>
@@ -230,7 +230,7 @@ void TcpStoreDecoder::Extract(std::string_view bytes, TcpStoreRequest& request) 
 
 void TcpStoreDecoder::StartOver() {
   // Swapped, since an assignment keeps the memory.
-  if (partial_.capacity() > kKeptBytes) {
+  if (partial_.capacity() > kKeptRequestBytes) {
     std::string().swap(partial_);
   } else {
     partial_.clear();

@@ -29,7 +29,7 @@ constexpr std::size_t kOutputPerTurn = 256 << 10;
 constexpr std::chrono::milliseconds kGrace(50);
 
 // What a connection keeps of its buffers while it is idle.
-constexpr std::size_t kKeptBytes = 2048;
+constexpr std::size_t kKeptBufferBytes = 2048;
 
 // A client's host that dies says nothing. After `kIdleSeconds` without a byte the kernel asks, and
 // it gives up after the time that it also allows for data that nobody acknowledges.
@@ -44,7 +44,7 @@ void SetOption(int fd, int level, int name, int value) {
 }
 
 void Release(std::string& buffer) {
-  if (buffer.capacity() > kKeptBytes) {
+  if (buffer.capacity() > kKeptBufferBytes) {
     std::string().swap(buffer);  // an assignment would keep the memory
   } else {
     buffer.clear();

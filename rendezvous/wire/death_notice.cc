@@ -5,7 +5,7 @@
 namespace muster::rendezvous {
 namespace {
 
-constexpr std::string_view kBegin = "DEAD ";
+constexpr std::string_view kDeathNoticeBegin = "DEAD ";
 
 }  // namespace
 
@@ -14,8 +14,9 @@ std::string FormatDeathNotice(const SessionToken& session) {
 }
 
 std::optional<SessionToken> ParseDeathNotice(std::string_view text) {
-  if (text.substr(0, kBegin.size()) != kBegin || text.back() != '\n') return std::nullopt;
-  text.remove_prefix(kBegin.size());
+  if (text.substr(0, kDeathNoticeBegin.size()) != kDeathNoticeBegin || text.back() != '\n')
+    return std::nullopt;
+  text.remove_prefix(kDeathNoticeBegin.size());
   text.remove_suffix(1);
   if (text.empty()) return std::nullopt;
   return SessionToken(text);

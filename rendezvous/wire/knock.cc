@@ -17,7 +17,7 @@
 namespace muster::rendezvous {
 namespace {
 
-constexpr std::string_view kBegin = "KNOCK ";
+constexpr std::string_view kKnockBegin = "KNOCK ";
 constexpr std::string_view kSecretLabel = "muster knock secret\n";
 constexpr std::string_view kAnswerLabel = "muster knock answer\n";
 constexpr std::string_view kPausedWord = "paused";
@@ -110,8 +110,8 @@ bool ReadHex(std::string_view digits, std::array<unsigned char, kSize>& bytes) {
 
 // Whether such a byte may be at this place of a knock.
 bool Fits(std::size_t at, char byte) {
-  constexpr std::size_t kSpace = kBegin.size() + 2 * sizeof(Digest);
-  if (at < kBegin.size()) return byte == kBegin[at];
+  constexpr std::size_t kSpace = kKnockBegin.size() + 2 * sizeof(Digest);
+  if (at < kKnockBegin.size()) return byte == kKnockBegin[at];
   if (at == kSpace) return byte == ' ';
   if (at == kKnockSize - 1) return byte == '\n';
   return DigitOf(byte) >= 0;
@@ -142,7 +142,7 @@ KnockSecret SecretFor(const KnockKey& key, const SessionToken& session) {
 
 std::string FormatKnock(const SessionToken& session, const KnockNonce& nonce) {
   std::string line(kKnockSize, ' ');
-  char* out = std::copy(kBegin.begin(), kBegin.end(), line.data());
+  char* out = std::copy(kKnockBegin.begin(), kKnockBegin.end(), line.data());
   out = WriteHex(Bytes(Sha256({session})), out) + 1;
   *WriteHex(Bytes(nonce), out) = '\n';
   return line;
@@ -154,7 +154,7 @@ KnockState ParseKnock(std::string_view text, Knock* knock) {
     if (!Fits(at, text[at])) return KnockState::kGarbage;
   }
   if (text.size() < kKnockSize) return KnockState::kMore;
-  text.remove_prefix(kBegin.size());
+  text.remove_prefix(kKnockBegin.size());
   ReadHex(text.substr(0, 2 * sizeof(Digest)), knock->session_hash);
   ReadHex(text.substr(2 * sizeof(Digest) + 1, 2 * sizeof(KnockNonce)), knock->nonce);
   return KnockState::kWhole;

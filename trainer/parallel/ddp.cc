@@ -10,14 +10,12 @@
 
 #include "trainer/comm/all_reducer.h"
 #include "trainer/compat/torch_compat.h"
+#include "trainer/parallel/broadcast_bucket.h"
 #include "trainer/parallel/comm_hooks.h"
 #include "trainer/parallel/unused_parameters.h"
 
 namespace muster::trainer {
 namespace {
-
-// Python's (torch/nn/parallel/distributed.py, broadcast_bucket_size).
-constexpr std::size_t kBroadcastBytes = std::size_t{250} << 20;
 
 std::int64_t Bytes(double mega_bytes) {
   return static_cast<std::int64_t>(mega_bytes * (1 << 20));
@@ -106,7 +104,7 @@ DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>&
   std::vector<at::Tensor> state;
   for (const at::Tensor& parameter : parts.params) state.push_back(parameter.detach());
   for (const at::Tensor& buffer : e.buffers) state.push_back(buffer.detach());
-  c10d::broadcast_coalesced(parts.group, state, kBroadcastBytes, /*rank=*/0);
+  c10d::broadcast_coalesced(parts.group, state, kBroadcastBucketBytes, /*rank=*/0);
 
   // One bucket for the first step; in the second the reducer makes buckets in the order in which
   // the gradients came. It cannot do so when steps may differ in the parameters they use. Until
@@ -161,7 +159,7 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
   }
   if (e.options.broadcast_buffers && e.forward_sync && !e.buffers.empty()) {
     const at::NoGradGuard no_grad;
-    c10d::broadcast_coalesced(e.group.group(), e.buffers, kBroadcastBytes, /*rank=*/0);
+    c10d::broadcast_coalesced(e.group.group(), e.buffers, kBroadcastBucketBytes, /*rank=*/0);
   }
   std::vector<at::Tensor> outputs = forward();
   e.forward_sync = sync_;

@@ -8,11 +8,10 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include "trainer/comm/all_reducer.h"
+#include "trainer/parallel/broadcast_bucket.h"
 
 namespace muster::trainer {
 namespace {
-
-constexpr std::size_t kBroadcastBytes = std::size_t{250} << 20;
 
 std::size_t TotalBytes(const std::vector<NamedTensor>& tensors) {
   std::size_t bytes = 0;
@@ -33,7 +32,7 @@ ParameterAveraging::ParameterAveraging(const std::vector<NamedTensor>& parameter
   for (const auto* tensors : {&parameters, &buffers}) {
     for (const NamedTensor& named : *tensors) state.push_back(named.tensor.detach());
   }
-  c10d::broadcast_coalesced(group.group(), state, kBroadcastBytes, /*rank=*/0);
+  c10d::broadcast_coalesced(group.group(), state, kBroadcastBucketBytes, /*rank=*/0);
 }
 
 ParameterAveraging::~ParameterAveraging() = default;

@@ -22,19 +22,19 @@ struct ToValue {
   }
 };
 
-absl::Status Mistake(const std::string& what) {
+absl::Status BadState(const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("the optimizer's state ", what));
 }
 
 // The tensors that one parameter has in the state.
 absl::StatusOr<ParameterState> ReadParameter(const std::string& name, const Value& value) {
-  if (value.dict() == nullptr) return Mistake(absl::StrCat("has no dict for ", name));
+  if (value.dict() == nullptr) return BadState(absl::StrCat("has no dict for ", name));
   ParameterState state{.parameter = name, .tensors = {}};
   for (const auto& [key, entry] : *value.dict()) {
     const auto* word = std::get_if<std::string>(&key);
     // Python keeps None where a buffer was never made.
     if (word == nullptr || entry.is_none()) continue;
-    if (entry.tensor() == nullptr) return Mistake(absl::StrCat("of ", name, " is no tensor"));
+    if (entry.tensor() == nullptr) return BadState(absl::StrCat("of ", name, " is no tensor"));
     state.tensors.push_back({*word, *entry.tensor()});
   }
   return state;
@@ -77,7 +77,7 @@ absl::StatusOr<OptimizerState> ReadOptimizerState(const Value& value) {
   const Value* groups = value.Find("param_groups");
   if (by_number == nullptr || by_number->dict() == nullptr || groups == nullptr ||
       groups->list() == nullptr) {
-    return Mistake("lacks 'state' or 'param_groups'");
+    return BadState("lacks 'state' or 'param_groups'");
   }
   OptimizerState state;
   std::map<std::int64_t, std::string> name_of;
@@ -86,13 +86,13 @@ absl::StatusOr<OptimizerState> ReadOptimizerState(const Value& value) {
     const Value* params = entry.Find("params");
     if (names == nullptr || params == nullptr || names->list() == nullptr ||
         params->list() == nullptr || names->list()->size() != params->list()->size()) {
-      return Mistake("does not name its parameters");
+      return BadState("does not name its parameters");
     }
     GroupState group;
     for (std::size_t i = 0; i < names->list()->size(); ++i) {
       const std::string* name = (*names->list())[i].string();
       const std::int64_t* number = (*params->list())[i].integer();
-      if (name == nullptr || number == nullptr) return Mistake("does not name its parameters");
+      if (name == nullptr || number == nullptr) return BadState("does not name its parameters");
       group.parameters.push_back(*name);
       name_of[*number] = *name;
     }
@@ -101,7 +101,7 @@ absl::StatusOr<OptimizerState> ReadOptimizerState(const Value& value) {
   for (const auto& [key, entry] : *by_number->dict()) {
     const auto* number = std::get_if<std::int64_t>(&key);
     if (number == nullptr || name_of.count(*number) == 0) {
-      return Mistake(absl::StrCat("has parameter ", ToString(key), ", which no group has"));
+      return BadState(absl::StrCat("has parameter ", ToString(key), ", which no group has"));
     }
     absl::StatusOr<ParameterState> parameter = ReadParameter(name_of[*number], entry);
     if (!parameter.ok()) return parameter.status();

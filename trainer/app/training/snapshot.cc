@@ -16,10 +16,6 @@
 namespace muster::trainer {
 namespace {
 
-absl::Status Mistake(const std::string& what) {
-  return absl::InvalidArgumentError(what);
-}
-
 at::Tensor BytesTensor(const std::string& bytes) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
   std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
@@ -35,7 +31,8 @@ absl::Status PutBackRng(const Value* rng, int rank, const TrainState& before, in
   const auto place = static_cast<std::size_t>(rank);
   if (rng == nullptr || rng->list() == nullptr || rng->list()->size() <= place ||
       (*rng->list())[place].tensor() == nullptr) {
-    return Mistake(absl::StrCat("it has no state of rank ", rank, "'s random numbers"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("it has no state of rank ", rank, "'s random numbers"));
   }
   return SetCpuRngState(*(*rng->list())[place].tensor());
 }
@@ -51,14 +48,14 @@ absl::Status CheckModel(const Value& snapshot, const ModelOptions& model) {
   const absl::StatusOr<std::string> name = snapshot.GetString("model_name");
   if (!name.ok()) return name.status();
   if (*name != ModelName(model.kind))
-    return Mistake(absl::StrCat("it was made with --model ", *name));
+    return absl::InvalidArgumentError(absl::StrCat("it was made with --model ", *name));
   // Not in what was written before there were any.
   const Value* flags = snapshot.Find("model_flags");
   if (flags == nullptr) return absl::OkStatus();
   for (const auto& [flag, value] : ModelFlags(model)) {
     const absl::StatusOr<std::string> before = flags->GetString(flag);
     if (before.ok() && *before != value) {
-      return Mistake(
+      return absl::InvalidArgumentError(
           absl::StrCat("it was made with ", flag, " ", *before, ", and this run has ", value));
     }
   }
@@ -93,18 +90,20 @@ absl::Status PutBack(const Value& snapshot, const ModelOptions& model, int rank,
   const Value* sampler = snapshot.Find("sampler");
   if (snapshot.Find("model_name") == nullptr || parameters == nullptr || optimizer == nullptr ||
       sampler == nullptr) {
-    return Mistake("it is no checkpoint of muster-train; --init-from takes parameters alone");
+    return absl::InvalidArgumentError(
+        "it is no checkpoint of muster-train; --init-from takes parameters alone");
   }
   absl::Status status = CheckModel(snapshot, model);
   if (!status.ok()) return status;
   const absl::StatusOr<TrainState> before = ReadTrainState(*sampler);
   if (!before.ok()) return before.status();
   if (before->seed != trained.state.seed) {
-    return Mistake(absl::StrCat("it was made with --seed ", before->seed));
+    return absl::InvalidArgumentError(absl::StrCat("it was made with --seed ", before->seed));
   }
   if (before->dataset_size != trained.state.dataset_size) {
-    return Mistake(absl::StrCat("it was made with a data set of ", before->dataset_size,
-                                " samples, and ", trained.state.dataset_size, " are here"));
+    return absl::InvalidArgumentError(absl::StrCat("it was made with a data set of ",
+                                                   before->dataset_size, " samples, and ",
+                                                   trained.state.dataset_size, " are here"));
   }
   const auto loaded = LoadStateDict(*parameters, trained.model.StateDict());
   if (!loaded.ok()) return loaded.status();

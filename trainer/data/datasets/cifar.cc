@@ -8,32 +8,30 @@
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
 
+#include "trainer/data/datasets/unreadable.h"
+
 namespace muster::trainer {
 namespace {
 
-constexpr std::int64_t kSide = 32;
+constexpr std::int64_t kCifarSide = 32;
 constexpr std::int64_t kChannels = 3;
-constexpr std::int64_t kPixels = kChannels * kSide * kSide;
+constexpr std::int64_t kPixels = kChannels * kCifarSide * kCifarSide;
 constexpr std::int64_t kRecord = 1 + kPixels;
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 30;
-constexpr int kClasses = 10;
-
-absl::Status Bad(const std::string& path, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("read ", path, ": ", why));
-}
+constexpr std::int64_t kMaxCifarBytes = std::int64_t{1} << 30;
+constexpr int kCifarClasses = 10;
 
 absl::Status Append(const std::filesystem::path& path, LabelledImages* images) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
-    return Bad(path.string(), std::filesystem::exists(path, error)
-                                  ? "not a file"
-                                  : "no such file, and CIFAR-10's binary form has it");
+    return Unreadable(path.string(), std::filesystem::exists(path, error)
+                                         ? "not a file"
+                                         : "no such file, and CIFAR-10's binary form has it");
   }
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path, error));
-  if (error) return Bad(path.string(), error.message());
-  if (size == 0 || size % kRecord != 0 || size > kMaxBytes) {
-    return Bad(path.string(), absl::StrCat("not CIFAR-10's binary form: ", size,
-                                           " bytes are not records of ", kRecord, " bytes"));
+  if (error) return Unreadable(path.string(), error.message());
+  if (size == 0 || size % kRecord != 0 || size > kMaxCifarBytes) {
+    return Unreadable(path.string(), absl::StrCat("not CIFAR-10's binary form: ", size,
+                                                  " bytes are not records of ", kRecord, " bytes"));
   }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
@@ -43,12 +41,12 @@ absl::Status Append(const std::filesystem::path& path, LabelledImages* images) {
     const std::size_t have = images->pixels.size();
     images->pixels.resize(have + kPixels);
     if (!file.read(reinterpret_cast<char*>(images->pixels.data() + have), kPixels)) {
-      return Bad(path.string(),
-                 errno != 0 ? base::SystemCause() : std::string("it became shorter"));
+      return Unreadable(path.string(),
+                        errno != 0 ? base::SystemCause() : std::string("it became shorter"));
     }
-    if (label >= kClasses) {
-      return Bad(path.string(), absl::StrCat("not CIFAR-10's binary form: record ", i,
-                                             " has label ", label, ", above 9"));
+    if (label >= kCifarClasses) {
+      return Unreadable(path.string(), absl::StrCat("not CIFAR-10's binary form: record ", i,
+                                                    " has label ", label, ", above 9"));
     }
     images->labels.push_back(static_cast<std::uint8_t>(label));
   }
@@ -70,9 +68,9 @@ absl::StatusOr<CifarImages> ReadCifar10(const std::string& dir) {
   CifarImages images;
   for (LabelledImages* split : {&images.train, &images.test}) {
     split->channels = kChannels;
-    split->height = kSide;
-    split->width = kSide;
-    split->classes = kClasses;
+    split->height = kCifarSide;
+    split->width = kCifarSide;
+    split->classes = kCifarClasses;
   }
   for (int i = 1; i <= 5; ++i) {
     const absl::Status read =

@@ -12,22 +12,20 @@
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
 
+#include "trainer/data/datasets/unreadable.h"
+
 namespace muster::trainer {
 namespace {
 
 constexpr std::uint8_t kUnsignedByte = 0x08;
 constexpr int kMaxDims = 4;
-constexpr std::int64_t kMaxBytes = std::int64_t{4} << 30;
+constexpr std::int64_t kMaxIdxBytes = std::int64_t{4} << 30;
 // How much is read at a time, so that a header that promises much does not make us allocate it
 // before it is there.
 constexpr std::int64_t kChunk = std::int64_t{16} << 20;
 
 // An open file; zlib's reader passes files that are not gzipped through as they are.
 using GzFile = std::unique_ptr<gzFile_s, int (*)(gzFile)>;
-
-absl::Status Bad(const std::string& path, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("read ", path, ": ", why));
-}
 
 // Reads up to `size` bytes to `to`; fewer only at the end of the data. An error of the stream (a
 // gzip file that was cut short, a checksum that does not match) is left in `error`.
@@ -49,23 +47,24 @@ std::int64_t ReadSome(gzFile file, void* to, std::int64_t size, std::string* err
 
 absl::StatusOr<IdxArray> ReadIdx(const std::string& path) {
   // gzopen opens a directory too, and then reads nothing from it.
-  if (std::filesystem::is_directory(path)) return Bad(path, "is a directory");
+  if (std::filesystem::is_directory(path)) return Unreadable(path, "is a directory");
   errno = 0;
   const GzFile file(gzopen(path.c_str(), "rb"), gzclose);
-  if (!file) return Bad(path, errno != 0 ? base::SystemCause() : std::string("out of memory"));
+  if (!file)
+    return Unreadable(path, errno != 0 ? base::SystemCause() : std::string("out of memory"));
   std::string error;
 
   std::array<std::uint8_t, 4> magic{};
   if (ReadSome(file.get(), magic.data(), 4, &error) != 4) {
-    return Bad(path, error.empty() ? "too short for an IDX header" : error);
+    return Unreadable(path, error.empty() ? "too short for an IDX header" : error);
   }
   if (magic[0] != 0 || magic[1] != 0 || magic[2] != kUnsignedByte || magic[3] < 1 ||
       magic[3] > kMaxDims) {
-    return Bad(path, absl::StrCat("not an IDX file of unsigned bytes (starts with ",
-                                  absl::Hex(magic[0], absl::kZeroPad2), " ",
-                                  absl::Hex(magic[1], absl::kZeroPad2), " ",
-                                  absl::Hex(magic[2], absl::kZeroPad2), " ",
-                                  absl::Hex(magic[3], absl::kZeroPad2), ")"));
+    return Unreadable(path, absl::StrCat("not an IDX file of unsigned bytes (starts with ",
+                                         absl::Hex(magic[0], absl::kZeroPad2), " ",
+                                         absl::Hex(magic[1], absl::kZeroPad2), " ",
+                                         absl::Hex(magic[2], absl::kZeroPad2), " ",
+                                         absl::Hex(magic[3], absl::kZeroPad2), ")"));
   }
 
   IdxArray array;
@@ -73,11 +72,12 @@ absl::StatusOr<IdxArray> ReadIdx(const std::string& path) {
   for (int i = 0; i < magic[3]; ++i) {
     std::array<std::uint8_t, 4> big_endian{};
     if (ReadSome(file.get(), big_endian.data(), 4, &error) != 4) {
-      return Bad(path, error.empty() ? "too short for its IDX header" : error);
+      return Unreadable(path, error.empty() ? "too short for its IDX header" : error);
     }
     std::int64_t dim = 0;
     for (const std::uint8_t byte : big_endian) dim = dim << 8 | byte;
-    if (dim > 0 && size > kMaxBytes / dim) return Bad(path, "its header promises more than 4 GiB");
+    if (dim > 0 && size > kMaxIdxBytes / dim)
+      return Unreadable(path, "its header promises more than 4 GiB");
     size *= dim;
     array.dims.push_back(dim);
   }
@@ -88,16 +88,17 @@ absl::StatusOr<IdxArray> ReadIdx(const std::string& path) {
     array.bytes.resize(static_cast<std::size_t>(have + want));
     const std::int64_t got = ReadSome(file.get(), array.bytes.data() + have, want, &error);
     if (got != want) {
-      return Bad(path, error.empty() ? absl::StrCat("truncated: it has ", have + got, " of the ",
-                                                    size, " bytes its header promises")
-                                     : error);
+      return Unreadable(path, error.empty()
+                                  ? absl::StrCat("truncated: it has ", have + got, " of the ", size,
+                                                 " bytes its header promises")
+                                  : error);
     }
   }
   std::uint8_t more = 0;
   if (ReadSome(file.get(), &more, 1, &error) != 0) {
-    return Bad(path, absl::StrCat("longer than the ", size, " bytes its header promises"));
+    return Unreadable(path, absl::StrCat("longer than the ", size, " bytes its header promises"));
   }
-  if (!error.empty()) return Bad(path, error);
+  if (!error.empty()) return Unreadable(path, error);
   return array;
 }
 

@@ -11,8 +11,8 @@
 namespace muster::trainer {
 namespace {
 
-constexpr std::int64_t kSide = 28;
-constexpr std::uint8_t kClasses = 10;
+constexpr std::int64_t kMnistSide = 28;
+constexpr std::uint8_t kMnistClasses = 10;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ absl::StatusOr<LabelledImages> ReadIdxImages(const std::string& dir, const std::
   if (!labels.ok()) return labels.status();
 
   const std::vector<std::int64_t>& dims = images->dims;
-  if (dims.size() != 3 || dims[0] < 1 || dims[1] != kSide || dims[2] != kSide) {
+  if (dims.size() != 3 || dims[0] < 1 || dims[1] != kMnistSide || dims[2] != kMnistSide) {
     return absl::InvalidArgumentError(absl::StrCat("read data from ", dir, ": ", images_name,
                                                    " does not hold images of 28 x 28 pixels"));
   }
@@ -35,13 +35,13 @@ absl::StatusOr<LabelledImages> ReadIdxImages(const std::string& dir, const std::
                                                    dims[0], " images"));
   }
   const std::uint8_t highest = *std::max_element(labels->bytes.begin(), labels->bytes.end());
-  if (highest >= kClasses) {
+  if (highest >= kMnistClasses) {
     return absl::InvalidArgumentError(absl::StrCat("read data from ", dir, ": ", labels_name,
                                                    " has label ", int{highest}, ", above 9"));
   }
-  return LabelledImages{.height = kSide,
-                        .width = kSide,
-                        .classes = kClasses,
+  return LabelledImages{.height = kMnistSide,
+                        .width = kMnistSide,
+                        .classes = kMnistClasses,
                         .pixels = std::move(images->bytes),
                         .labels = std::move(labels->bytes)};
 }

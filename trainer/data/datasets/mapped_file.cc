@@ -9,19 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
 
+#include "trainer/data/datasets/unreadable.h"
+
 namespace muster::trainer {
-namespace {
-
-absl::Status Bad(const std::string& path, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat("read ", path, ": ", why));
-}
-
-}  // namespace
-
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
   // Not blocking: a named pipe nobody writes to would hold the open up, only to be refused below.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return Bad(path, base::SystemCause());
+  if (fd < 0) return Unreadable(path, base::SystemCause());
   struct stat info {};
   std::string why;
   void* bytes = MAP_FAILED;
@@ -36,7 +30,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
     if (bytes == MAP_FAILED) why = base::SystemCause();
   }
   close(fd);  // the mapping stays
-  if (!why.empty()) return Bad(path, why);
+  if (!why.empty()) return Unreadable(path, why);
   return std::shared_ptr<const MappedFile>(
       new MappedFile(static_cast<const std::uint8_t*>(bytes), info.st_size));
 }

@@ -13,10 +13,6 @@ using Kind = PickleObject::Kind;
 
 constexpr std::size_t kMostDimensions = 64;
 
-absl::Status Damaged(const char* what) {
-  return absl::InvalidArgumentError(absl::StrCat("its pickle is damaged: ", what));
-}
-
 absl::Status Refused(const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("it holds ", name,
                                                  ", which is not read here; save a state_dict(), "
@@ -99,6 +95,10 @@ const char* WhyOutOfBounds(const StoredTensor& tensor, const Storage& storage) {
 
 }  // namespace
 
+absl::Status DamagedPickle(const char* what) {
+  return absl::InvalidArgumentError(absl::StrCat("its pickle is damaged: ", what));
+}
+
 absl::StatusOr<PickleMachine::Id> PickleMachine::Make(PickleObject object) {
   if (objects_.size() >= limits_.objects) return TooLarge("too many objects");
   objects_.push_back(std::move(object));
@@ -124,10 +124,11 @@ absl::StatusOr<PickleMachine::Id> PickleMachine::Global(const std::string& modul
 
 absl::StatusOr<PickleMachine::Id> PickleMachine::Call(Id callable, Id arguments) {
   if (objects_[callable].kind != Kind::kGlobal || objects_[arguments].kind != Kind::kTuple) {
-    return Damaged("a call of something that is no function");
+    return DamagedPickle("a call of something that is no function");
   }
   // Copied, because Make() moves the objects; a tuple that is shared could be copied many times.
-  if (objects_[arguments].objects.size() > 7) return Damaged("a call with too many arguments");
+  if (objects_[arguments].objects.size() > 7)
+    return DamagedPickle("a call with too many arguments");
   const std::vector<Id> given = objects_[arguments].objects;
   switch (objects_[callable].global) {
     case PickleGlobal::kOrderedDict:
@@ -154,20 +155,21 @@ absl::StatusOr<PickleMachine::Id> PickleMachine::Call(Id callable, Id arguments)
     case PickleGlobal::kStorageClass:
       break;
   }
-  return Damaged("a call with wrong arguments");
+  return DamagedPickle("a call with wrong arguments");
 }
 
 absl::StatusOr<PickleMachine::Id> PickleMachine::PersistentLoad(Id id) {
   // ("storage", class, key, location, elements)
   const PickleObject& tuple = objects_[id];
-  if (tuple.kind != Kind::kTuple || tuple.objects.size() != 5) return Damaged("a wrong storage");
+  if (tuple.kind != Kind::kTuple || tuple.objects.size() != 5)
+    return DamagedPickle("a wrong storage");
   const PickleObject& type = objects_[tuple.objects[1]];
   const PickleObject& key = objects_[tuple.objects[2]];
   const std::int64_t* elements = objects_[tuple.objects[4]].integer();
   if (objects_[tuple.objects[0]].string != "storage" || type.kind != Kind::kGlobal ||
       type.global != PickleGlobal::kStorageClass || key.kind != Kind::kString ||
       elements == nullptr || *elements < 0) {
-    return Damaged("a wrong storage");
+    return DamagedPickle("a wrong storage");
   }
   const Storage storage = {key.string, *StorageDtype(type.string), *elements};
   const auto [place, is_new] = storage_by_key_.emplace(storage.key, storages_.size());
@@ -175,21 +177,21 @@ absl::StatusOr<PickleMachine::Id> PickleMachine::PersistentLoad(Id id) {
     storages_.push_back(storage);
   } else if (const Storage& known = storages_[place->second];
              known.dtype != storage.dtype || known.elements != storage.elements) {
-    return Damaged("a storage has two types");
+    return DamagedPickle("a storage has two types");
   }
   return Make({.kind = Kind::kStorage, .index = place->second});
 }
 
 absl::Status PickleMachine::Build(Id object) {
   if (objects_[object].kind == Kind::kDict && objects_[object].ordered) return absl::OkStatus();
-  return Damaged("it sets attributes");
+  return DamagedPickle("it sets attributes");
 }
 
 absl::StatusOr<PickleMachine::Id> PickleMachine::RebuildTensor(const std::vector<Id>& arguments) {
   // (storage, offset, sizes, strides, requires_grad, backward hooks[, metadata])
   if (arguments.size() < 6 || arguments.size() > 7 ||
       objects_[arguments[0]].kind != Kind::kStorage) {
-    return Damaged("a tensor without a storage");
+    return DamagedPickle("a tensor without a storage");
   }
   if (arguments.size() == 7) {  // such as "conj", which turns what the elements mean
     const PickleObject& metadata = objects_[arguments[6]];
@@ -201,22 +203,23 @@ absl::StatusOr<PickleMachine::Id> PickleMachine::RebuildTensor(const std::vector
   const std::int64_t* offset = objects_[arguments[1]].integer();
   if (offset == nullptr || !Integers(arguments[2], tensor.sizes) ||
       !Integers(arguments[3], tensor.strides)) {
-    return Damaged("a tensor without sizes");
+    return DamagedPickle("a tensor without sizes");
   }
   tensor.offset = *offset;
-  if (const char* why = WhyOutOfBounds(tensor, storages_[tensor.storage])) return Damaged(why);
+  if (const char* why = WhyOutOfBounds(tensor, storages_[tensor.storage]))
+    return DamagedPickle(why);
   tensors_.push_back(std::move(tensor));
   return Make({.kind = Kind::kTensor, .index = tensors_.size() - 1});
 }
 
 absl::StatusOr<PickleMachine::Id> PickleMachine::DeviceName(const std::vector<Id>& arguments) {
   if (arguments.empty() || arguments.size() > 2 || objects_[arguments[0]].kind != Kind::kString) {
-    return Damaged("a device without a name");
+    return DamagedPickle("a device without a name");
   }
   std::string name = objects_[arguments[0]].string;
   if (arguments.size() == 2) {
     const std::int64_t* index = objects_[arguments[1]].integer();
-    if (index == nullptr) return Damaged("a device without a number");
+    if (index == nullptr) return DamagedPickle("a device without a number");
     absl::StrAppend(&name, ":", *index);
   }
   return Make({.kind = Kind::kString, .string = std::move(name)});

@@ -47,6 +47,9 @@ struct PickleObject {
   std::size_t index = 0;               // kTensor: of tensors(); kStorage: of storages()
 };
 
+// "its pickle is damaged: it is cut short". kInvalidArgument.
+absl::Status DamagedPickle(const char* what);
+
 // Holds the objects, and does what the functions do that a pickle calls. Knows nothing of opcodes.
 // Errors are one clause, kInvalidArgument.
 class PickleMachine {

@@ -15,10 +15,6 @@ namespace {
 using Id = PickleMachine::Id;
 using Kind = PickleObject::Kind;
 
-absl::Status Damaged(const char* what) {
-  return absl::InvalidArgumentError(absl::StrCat("its pickle is damaged: ", what));
-}
-
 // Runs the opcodes of Python's pickletools.py that protocol 2 takes. Numbers are little-endian.
 class Interpreter {
  public:
@@ -26,7 +22,7 @@ class Interpreter {
       : rest_(pickle), machine_(limits) {}
 
   absl::StatusOr<PickledContents> Run() {
-    if (rest_.size() < 2 || rest_[0] != '\x80') return Damaged("it does not begin as one");
+    if (rest_.size() < 2 || rest_[0] != '\x80') return DamagedPickle("it does not begin as one");
     if (rest_[1] != 2) {
       return absl::InvalidArgumentError(
           absl::StrCat("it is of pickle protocol ", static_cast<unsigned char>(rest_[1]),
@@ -35,14 +31,15 @@ class Interpreter {
     rest_.remove_prefix(2);
     for (;;) {
       std::string_view code;
-      if (!Take(1, code)) return Damaged("it is cut short");
+      if (!Take(1, code)) return DamagedPickle("it is cut short");
       if (code[0] == '.') break;
       if (absl::Status status = Execute(static_cast<unsigned char>(code[0])); !status.ok()) {
         return status;
       }
     }
     Id root = 0;
-    if (stack_.size() != 1 || !marks_.empty() || !Pop(root)) return Damaged("its end comes early");
+    if (stack_.size() != 1 || !marks_.empty() || !Pop(root))
+      return DamagedPickle("its end comes early");
     return std::move(machine_).Finish(root);
   }
 
@@ -173,17 +170,17 @@ class Interpreter {
 
   absl::Status Integer(std::size_t size, bool is_signed) {
     std::uint64_t value = 0;
-    if (!TakeNumber(size, value)) return Damaged("a number is cut short");
+    if (!TakeNumber(size, value)) return DamagedPickle("a number is cut short");
     return Push({.scalar = is_signed ? std::int64_t{static_cast<std::int32_t>(value)}
                                      : static_cast<std::int64_t>(value)});
   }
 
   absl::Status Long() {
     std::uint64_t size = 0;
-    if (!TakeNumber(1, size)) return Damaged("a number is cut short");
+    if (!TakeNumber(1, size)) return DamagedPickle("a number is cut short");
     if (size > 8) return absl::InvalidArgumentError("it holds an int of more than 64 bits");
     std::uint64_t value = 0;
-    if (!TakeNumber(size, value)) return Damaged("a number is cut short");
+    if (!TakeNumber(size, value)) return DamagedPickle("a number is cut short");
     if (size == 0) return Push({.scalar = std::int64_t{0}});
     const unsigned unused = 64 - 8 * static_cast<unsigned>(size);  // to extend the sign
     return Push({.scalar = static_cast<std::int64_t>(value << unused) >> unused});
@@ -191,7 +188,7 @@ class Interpreter {
 
   absl::Status Float() {  // the only number that is big-endian
     std::string_view bytes;
-    if (!Take(8, bytes)) return Damaged("a number is cut short");
+    if (!Take(8, bytes)) return DamagedPickle("a number is cut short");
     std::uint64_t bits = 0;
     for (const char byte : bytes) bits = bits << 8 | static_cast<unsigned char>(byte);
     return Push({.scalar = std::bit_cast<double>(bits)});
@@ -200,40 +197,40 @@ class Interpreter {
   absl::Status String() {
     std::uint64_t size = 0;
     std::string_view bytes;
-    if (!TakeNumber(4, size) || !Take(size, bytes)) return Damaged("a string is cut short");
+    if (!TakeNumber(4, size) || !Take(size, bytes)) return DamagedPickle("a string is cut short");
     return Push({.kind = Kind::kString, .string = std::string(bytes)});
   }
 
   absl::Status TupleOf(std::size_t count) {
     PickleObject tuple = {.kind = Kind::kTuple};
-    if (!PopMany(count, tuple.objects)) return Damaged("a tuple of nothing");
+    if (!PopMany(count, tuple.objects)) return DamagedPickle("a tuple of nothing");
     return Push(std::move(tuple));
   }
 
   absl::Status TupleFromMark() {
     PickleObject tuple = {.kind = Kind::kTuple};
-    if (!PopMark(tuple.objects)) return Damaged("a mark is missing");
+    if (!PopMark(tuple.objects)) return DamagedPickle("a mark is missing");
     return Push(std::move(tuple));
   }
 
   absl::Status AddTo(Kind kind, std::size_t count) {
     std::vector<Id> ids;
-    if (!PopMany(count, ids)) return Damaged("nothing to add");
+    if (!PopMany(count, ids)) return DamagedPickle("nothing to add");
     return Add(kind, ids);
   }
 
   absl::Status AddFromMark(Kind kind) {
     std::vector<Id> ids;
-    if (!PopMark(ids)) return Damaged("a mark is missing");
+    if (!PopMark(ids)) return DamagedPickle("a mark is missing");
     return Add(kind, ids);
   }
 
   // Adds to the list or dict that is on top.
   absl::Status Add(Kind kind, const std::vector<Id>& ids) {
     if (Available() == 0 || machine_[stack_.back()].kind != kind) {
-      return Damaged("it adds to what is no list or dict");
+      return DamagedPickle("it adds to what is no list or dict");
     }
-    if (kind == Kind::kDict && ids.size() % 2 != 0) return Damaged("a key without a value");
+    if (kind == Kind::kDict && ids.size() % 2 != 0) return DamagedPickle("a key without a value");
     std::vector<Id>& objects = machine_[stack_.back()].objects;
     objects.insert(objects.end(), ids.begin(), ids.end());
     return absl::OkStatus();
@@ -241,24 +238,24 @@ class Interpreter {
 
   absl::Status Put(std::size_t size) {
     std::uint64_t key = 0;
-    if (!TakeNumber(size, key)) return Damaged("it is cut short");
-    if (Available() == 0) return Damaged("nothing to remember");
+    if (!TakeNumber(size, key)) return DamagedPickle("it is cut short");
+    if (Available() == 0) return DamagedPickle("nothing to remember");
     memo_[key] = stack_.back();
     return absl::OkStatus();
   }
 
   absl::Status Get(std::size_t size) {
     std::uint64_t key = 0;
-    if (!TakeNumber(size, key)) return Damaged("it is cut short");
+    if (!TakeNumber(size, key)) return DamagedPickle("it is cut short");
     const auto found = memo_.find(key);
-    if (found == memo_.end()) return Damaged("it refers to what is not there");
+    if (found == memo_.end()) return DamagedPickle("it refers to what is not there");
     return PushMade(found->second);
   }
 
   absl::Status Global() {
     std::string module;
     std::string name;
-    if (!TakeLine(module) || !TakeLine(name)) return Damaged("a name is cut short");
+    if (!TakeLine(module) || !TakeLine(name)) return DamagedPickle("a name is cut short");
     // Remembered, because a checkpoint without a memo names the same few for each tensor.
     const std::string key = module + '\n' + name;
     const auto found = globals_.find(key);
@@ -270,19 +267,19 @@ class Interpreter {
 
   absl::Status Reduce() {
     std::vector<Id> ids;
-    if (!PopMany(2, ids)) return Damaged("a call of nothing");
+    if (!PopMany(2, ids)) return DamagedPickle("a call of nothing");
     return PushMade(machine_.Call(ids[0], ids[1]));
   }
 
   absl::Status PersistentId() {
     Id id = 0;
-    if (!Pop(id)) return Damaged("a storage of nothing");
+    if (!Pop(id)) return DamagedPickle("a storage of nothing");
     return PushMade(machine_.PersistentLoad(id));
   }
 
   absl::Status Build() {
     std::vector<Id> ids;
-    if (!PopMany(1, ids) || Available() == 0) return Damaged("it sets attributes of nothing");
+    if (!PopMany(1, ids) || Available() == 0) return DamagedPickle("it sets attributes of nothing");
     return machine_.Build(stack_.back());
   }
 
