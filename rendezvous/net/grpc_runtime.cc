@@ -1,7 +1,9 @@
 #include "rendezvous/net/grpc_runtime.h"
 
 #include <cstdlib>
+#include <string>
 
+#include <google/protobuf/stubs/logging.h>
 #include <grpc/grpc.h>
 #include <grpc/support/log.h>
 #include <spdlog/spdlog.h>
@@ -13,6 +15,12 @@ namespace muster::rendezvous {
 void InitGrpcRuntime() {
   static const bool done = [] {
     gpr_set_log_function([](gpr_log_func_args* args) { spdlog::debug("grpc: {}", args->message); });
+    // Protobuf's own handler writes to stderr from whichever thread, and waits where nobody reads
+    // it: two messages that are not UTF-8 would stop gRPC's threads for good.
+    google::protobuf::SetLogHandler(
+        [](google::protobuf::LogLevel, const char*, int, const std::string& message) {
+          spdlog::debug("protobuf: {}", message);
+        });
     // Channels are polled every five seconds on behalf of applications that do not look after their
     // calls; our stream always waits. This is the only way to say so. Workers do not see it, as
     // their environment was read before.
