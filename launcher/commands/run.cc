@@ -96,15 +96,25 @@ class Run {
   int Execute() {
     absl::StatusOr<NodeBase> base = MakeNodeBase(config_, environment_, machine_);
     if (!base.ok()) return Fail(base.status(), kExitNodeFailed);
+    for (const std::string& note : config_.notes) spdlog::warn("{}", note);
+    absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_);
+    if (!access.ok()) return Fail(access.status(), kExitRendezvousFailed);
+    access_.emplace(*std::move(access));
+    rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());
+    node_id_ = node.node_id;
+    if (!config_.event_log.empty()) {
+      auto events = EventLog::Open(config_.event_log, config_.run_id, node_id_);
+      if (!events.ok()) return Fail(events.status(), kExitNodeFailed);
+      events_ = *std::move(events);
+    }
+    // Until here nothing was made that nobody asked for, and a signal simply ended this process,
+    // even while DNS or a pipe kept it waiting.
+    signals_.Begin();
     absl::StatusOr<LogLayout> logs =
         LogLayout::Create(config_.log_dir, config_.run_id, GetOr(environment_, "TMPDIR", "/tmp"));
     if (!logs.ok()) return Fail(logs.status(), kExitNodeFailed);
     logs_ = *logs;
-    for (const std::string& note : config_.notes) spdlog::warn("{}", note);
     entry_.emplace(io_, config_, environment_, base->environment, machine_, logs->run_directory());
-    absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_);
-    if (!access.ok()) return Fail(access.status(), kExitRendezvousFailed);
-    access_.emplace(*std::move(access));
     const std::string note = SetGlooInterface(config_, access_->local_address(), base->environment);
     if (!note.empty()) spdlog::warn("{}", note);
     base->rendezvous = RendezvousEndpoint(config_);
@@ -134,13 +144,6 @@ class Run {
       watchdog_ = *std::move(watchdog);
     }
 
-    rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());
-    node_id_ = node.node_id;
-    if (!config_.event_log.empty()) {
-      auto events = EventLog::Open(config_.event_log, config_.run_id, node_id_);
-      if (!events.ok()) return Fail(events.status(), kExitNodeFailed);
-      events_ = *std::move(events);
-    }
     agent_ = std::make_unique<Agent>(
         io_, console_, *store_,
         AgentParts{.config = config_,
@@ -161,9 +164,6 @@ class Run {
                             timeline_.On(event, Clock::now());
                           }},
         [this](auto& listener) { return access_->MakeClient(listener); });
-    // Until here nothing was started, and a signal simply ended this process, even while DNS kept
-    // it waiting.
-    signals_.Begin();
     agent_->Run([this](const RunResult& result) { OnFinished(result); });
     io_.run();
     return exit_code_;

@@ -1,8 +1,12 @@
 // Signals to the agent: what its workers get, how it ends, and that nothing is left.
+#include <sys/stat.h>
+
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
@@ -81,6 +85,22 @@ TEST_F(AgentSignalTest, SecondInterruptKillsAtOnce) {
 }
 
 // "My training under nohup died when I closed the terminal."
+// "Runs that were interrupted in their first milliseconds left empty directories in /tmp."
+TEST_F(AgentSignalTest, InterruptedBeforeItsStartLeavesNothing) {
+  const std::string pipe = Path("events");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  Command agent = StartAgent({"--standalone", "--event-log=" + pipe}, "true");
+  // It is on its way, and waits for somebody to read what happens.
+  ASSERT_TRUE(WaitForProcesses(mark(), 1));
+  agent.Signal(SIGTERM);
+  EXPECT_EQ(agent.Wait(), -SIGTERM);
+  std::vector<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(Path(""))) {
+    left.push_back(entry.path().filename());
+  }
+  EXPECT_THAT(left, testing::UnorderedElementsAre("events"));
+}
+
 TEST_F(AgentSignalTest, IgnoredHangUpStaysIgnored) {
   Command agent({"nohup", MusterPath(), "run", "--standalone", "--log-dir=/dev/null", "--no-python",
                  "sh", "-c", "kill -HUP $PPID; kill -HUP $$; echo survived"},
