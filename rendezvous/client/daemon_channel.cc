@@ -35,7 +35,8 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,
   arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectAttemptMs);
   arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
-  if (!options.service_config.empty()) arguments.SetServiceConfigJSON(options.service_config);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(options.first_reconnect.count()));
   return grpc::CreateCustomChannel(target, credentials.ForClient(), arguments);
 }
 

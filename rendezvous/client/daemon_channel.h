@@ -1,6 +1,7 @@
 // The gRPC channel to a daemon: what all clients of one share.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -17,8 +18,8 @@ namespace muster::rendezvous {
 std::string ChannelTarget(const Endpoint& endpoint);
 
 struct ChannelOptions {
-  // gRPC's own, as JSON; empty: none.
-  std::string service_config;
+  // How long a connection that broke is not made anew; each time that fails it takes longer.
+  std::chrono::milliseconds first_reconnect{1000};
   // A message that is larger ends its call.
   int max_message_bytes = 4 << 20;
 };

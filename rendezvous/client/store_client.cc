@@ -1,5 +1,7 @@
 #include "rendezvous/client/store_client.h"
 
+#include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include <grpcpp/channel.h>
@@ -14,17 +16,46 @@
 namespace muster::rendezvous {
 namespace {
 
-// A call that waits leaves nothing behind when it ends, so it is made again when its connection
-// breaks: about four seconds in all, in which a daemon that its keeper starts again is there.
-constexpr char kServiceConfig[] = R"({"methodConfig": [{
-  "name": [{"service": "muster.store.v1.Store", "method": "Wait"},
-           {"service": "muster.store.v1.Store", "method": "Barrier"},
-           {"service": "muster.store.v1.Store", "method": "Get"}],
-  "retryPolicy": {"maxAttempts": 5, "initialBackoff": "0.1s", "maxBackoff": "3s",
-                  "backoffMultiplier": 3, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
+using Clock = std::chrono::steady_clock;
+
+// A daemon that its keeper starts again, or that takes over from another, is back before this.
+constexpr std::chrono::seconds kLongestOutage(4);
+// A call that was open for so long had a daemon that kept it.
+constexpr std::chrono::milliseconds kKept(500);
+// A daemon that is ending refuses calls over connections that still stand.
+constexpr std::chrono::milliseconds kPause(100);
+// gRPC waits for a second of its own accord.
+constexpr std::chrono::milliseconds kFirstReconnect(100);
 
 // Get waits only if it is told for how long. The deadline of the call comes before.
 constexpr std::uint64_t kNoLimitMs = std::uint64_t{1} << 40;
+
+std::chrono::milliseconds Left(std::chrono::milliseconds timeout, Clock::time_point begin) {
+  const auto past = std::chrono::floor<std::chrono::milliseconds>(Clock::now() - begin);
+  return std::max(timeout - past, std::chrono::milliseconds(0));
+}
+
+std::chrono::system_clock::time_point In(std::chrono::milliseconds time) {
+  return std::chrono::system_clock::now() + time;
+}
+
+// A call that waits goes through any number of outages of its daemon. Each has a time of its own.
+class Outage {
+ public:
+  // The call that began at `begin` has ended as there was no daemon. Whether there is one again,
+  // which is waited for, though no longer than `patience`.
+  bool IsOver(grpc::Channel& channel, Clock::time_point begin, std::chrono::milliseconds patience) {
+    const Clock::time_point now = Clock::now();
+    if (!end_ || now - begin >= kKept) end_ = now + kLongestOutage;
+    // Ends at once if the connection does not stand, or as soon as it breaks.
+    channel.WaitForStateChange(GRPC_CHANNEL_READY, In(std::min(kPause, patience)));
+    const auto left = std::chrono::floor<std::chrono::milliseconds>(*end_ - Clock::now());
+    return left.count() > 0 && channel.WaitForConnected(In(std::min(left, patience)));
+  }
+
+ private:
+  std::optional<Clock::time_point> end_;
+};
 
 template <typename Request, typename Response>
 using StoreMethod = grpc::Status (store::v1::Store::Stub::*)(grpc::ClientContext*, const Request&,
@@ -37,11 +68,9 @@ class StoreClient::Connection {
   Connection(DaemonOptions daemon, std::string run_id)
       : daemon_(std::move(daemon)),
         run_id_(std::move(run_id)),
-        stub_(store::v1::Store::NewStub(OpenChannel(ChannelTarget(daemon_.endpoint),
-                                                    daemon_.credentials,
-                                                    {.service_config = kServiceConfig}))) {}
-
-  std::chrono::milliseconds patience() const { return daemon_.patience; }
+        channel_(OpenChannel(ChannelTarget(daemon_.endpoint), daemon_.credentials,
+                             {.first_reconnect = kFirstReconnect})),
+        stub_(store::v1::Store::NewStub(channel_)) {}
 
   template <typename Request>
   Request Of() const {
@@ -73,17 +102,37 @@ class StoreClient::Connection {
     return response;
   }
 
-  // Makes a call that waits.
+  // Makes a call that waits, again and again while its daemon comes back: it leaves nothing behind
+  // when it ends.
   template <typename Request, typename Response>
-  absl::StatusOr<Response> Await(StoreMethod<Request, Response> method, const Request& request,
+  absl::StatusOr<Response> Await(StoreMethod<Request, Response> method, Request request,
                                  Timeout timeout) {
-    Response response;
-    const grpc::Status status = Call(method, request, timeout, response);
-    if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-      return absl::DeadlineExceededError(OneLine(status.error_message(), kMaxDaemonSentence));
+    const Clock::time_point begin = Clock::now();
+    for (Outage outage;;) {
+      const Clock::time_point turn = Clock::now();
+      Timeout limit = timeout;
+      if (timeout) {
+        limit = Left(*timeout, begin);
+        // How many are at a barrier when the time is over only the daemon can say.
+        if constexpr (std::is_same_v<Request, store::v1::BarrierRequest>) {
+          request.set_timeout_ms(static_cast<std::uint64_t>(limit->count()));
+          *limit += daemon_.patience;
+        }
+      }
+      Response response;
+      const grpc::Status status = Call(method, request, limit, response);
+      if (status.ok()) return response;
+      if (timeout && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+        const bool silent =
+            std::is_same_v<Request, store::v1::BarrierRequest> && Clock::now() - turn >= *limit;
+        if (silent) return ExplainFailure(status, daemon_);
+        return absl::DeadlineExceededError(OneLine(status.error_message(), kMaxDaemonSentence));
+      }
+      if (status.error_code() != grpc::StatusCode::UNAVAILABLE ||
+          !outage.IsOver(*channel_, turn, timeout ? Left(*timeout, begin) : kLongestOutage)) {
+        return ExplainFailure(status, daemon_);
+      }
     }
-    if (!status.ok()) return ExplainFailure(status, daemon_);
-    return response;
   }
 
  private:
@@ -91,12 +140,13 @@ class StoreClient::Connection {
   grpc::Status Call(StoreMethod<Request, Response> method, const Request& request, Timeout timeout,
                     Response& response) {
     grpc::ClientContext context;
-    if (timeout) context.set_deadline(std::chrono::system_clock::now() + *timeout);
+    if (timeout) context.set_deadline(In(*timeout));
     return (stub_.get()->*method)(&context, request, &response);
   }
 
   const DaemonOptions daemon_;
   const std::string run_id_;
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<store::v1::Store::Stub> stub_;
 };
 
@@ -122,7 +172,7 @@ absl::StatusOr<std::string> StoreClient::GetWhenThere(const std::string& key, Ti
   if (now->has_value()) return **std::move(now);
   auto request = connection_->Of<store::v1::GetRequest>(key);
   request.set_timeout_ms(kNoLimitMs);
-  auto response = connection_->Await(&store::v1::Store::Stub::Get, request, timeout);
+  auto response = connection_->Await(&store::v1::Store::Stub::Get, std::move(request), timeout);
   if (!response.ok()) return response.status();
   return std::move(*response->mutable_value());
 }
@@ -190,18 +240,7 @@ absl::Status StoreClient::Barrier(const std::string& name, std::uint64_t count, 
   request.set_name(name);
   request.set_count(count);
   request.set_caller(base::RandomName(20));
-  const auto begin = std::chrono::steady_clock::now();
-  // The daemon says when the time is over, as it knows how many were there.
-  Timeout limit;
-  if (timeout) {
-    request.set_timeout_ms(timeout->count());
-    limit = *timeout + connection_->patience();
-  }
-  const absl::Status status =
-      connection_->Await(&store::v1::Store::Stub::Barrier, request, limit).status();
-  if (!absl::IsDeadlineExceeded(status)) return status;
-  const bool told = std::chrono::steady_clock::now() - begin < *limit;
-  return told ? status : absl::DeadlineExceededError("no word came from the barrier");
+  return connection_->Await(&store::v1::Store::Stub::Barrier, std::move(request), timeout).status();
 }
 
 absl::StatusOr<std::uint64_t> StoreClient::NumKeys() {

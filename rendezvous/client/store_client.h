@@ -19,7 +19,7 @@ inline constexpr std::size_t kMaxStoredValueBytes = 1 << 20;
 
 // One call at a time, on one thread, over one connection, which the first call opens. A call blocks
 // until there is an answer, for `patience` at most; one that waits takes its own timeout, and
-// survives a restart of the daemon that takes no more than a few seconds.
+// survives restarts of the daemon, however many, that take no more than four seconds each.
 //
 // Errors, each one sentence: NotFound when the daemon has no such job; Unavailable, with the
 // endpoint and the cause, when no Muster daemon answers there (a write may or may not have been
@@ -62,7 +62,8 @@ class StoreClient {
 
   // Waits until `count` callers, at least 1, wait at the barrier `name` at once; then it can be
   // used again. Who gives up no longer counts. DeadlineExceeded when not enough come in time, with
-  // the beginning of a sentence: "2 of 3 reached barrier 'b'"; the daemon has `patience` to say so.
+  // the beginning of a sentence: "2 of 3 reached barrier 'b'"; the daemon has `patience` to say so,
+  // or else Unavailable.
   // FailedPrecondition when those who wait there named another count.
   absl::Status Barrier(const std::string& name, std::uint64_t count, Timeout timeout);
 
