@@ -29,6 +29,7 @@ constexpr int kMaxMessageBytes = 4 << 20;
 
 // How long a connection may be without a call.
 constexpr int kIdleLimitMs = 10'000;
+constexpr int kMostStreams = 1000;  // of one connection
 
 // A life of a job must not be taken for one that another daemon was host to, or this one before it
 // forgot everything: so each start takes some at random, and has 2^32 of them.
@@ -66,7 +67,10 @@ struct Server::Listener {
                  },
              .knock_secret =
                  [&server](const SessionToken& session) { return server.knock_secret(session); }}),
-        store(io, driver) {}
+        store(io, driver, [this](const Peer& peer) -> absl::StatusOr<std::shared_ptr<void>> {
+          if (port == nullptr) return nullptr;
+          return port->Wait(peer);
+        }) {}
 
   GrpcRendezvousFront rendezvous;
   GrpcStoreFront store;
@@ -145,6 +149,8 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
   // Nor must one stay that asks for nothing: an agent has its stream open all the time.
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleLimitMs);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5000);
+  // An agent has one stream and few calls; each stream costs gRPC some 16 KB.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
   // Every keep-alive would be answered with a ping that measures the bandwidth, which small
   // messages do not need.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);

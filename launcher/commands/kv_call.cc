@@ -107,7 +107,8 @@ round.
   wait KEY...                Wait until each of the keys has been set.
   count                      Print the number of keys.
   barrier NAME COUNT         Wait until COUNT callers wait here at once; then NAME can be used
-                             again. All give the same COUNT. Who gives up or dies no longer counts.
+                             again. All give the same COUNT. Who gives up or dies no longer counts;
+                             a host that lost its power or network counts for 25 s more.
                              NAME is not a key.
 
   --rdzv-endpoint HOST:PORT  Where the rendezvous is, as for `muster run`. Default:

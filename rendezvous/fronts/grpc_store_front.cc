@@ -34,18 +34,18 @@ std::optional<TimePoint> Deadline(std::optional<Duration> timeout) {
 
 }  // namespace
 
-GrpcStoreFront::GrpcStoreFront(boost::asio::io_context& loop, Driver& driver)
-    : driver_(driver), loop_(loop) {}
+GrpcStoreFront::GrpcStoreFront(boost::asio::io_context& loop, Driver& driver, Admit admit)
+    : driver_(driver), loop_(loop), admit_(std::move(admit)) {}
 
 void GrpcStoreFront::Close() {
   closed_ = true;
-  for (auto& [id, call] : std::exchange(open_, {})) {
+  for (auto& [id, open] : std::exchange(open_, {})) {
     driver_.Cancel(id);
-    call->Finish(absl::UnavailableError("the daemon is stopping"));
+    open.call->Finish(absl::UnavailableError("the daemon is stopping"));
   }
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::Get(Context*, const store::v1::GetRequest* request,
+GrpcStoreFront::Answer* GrpcStoreFront::Get(Context* context, const store::v1::GetRequest* request,
                                             store::v1::GetResponse* response) {
   const auto read = [request, response](KeyValueStore& store) {
     const std::string* value = store.Get(request->key());
@@ -56,7 +56,7 @@ GrpcStoreFront::Answer* GrpcStoreFront::Get(Context*, const store::v1::GetReques
     return absl::OkStatus();
   };
   if (!request->has_timeout_ms()) return AnswerAtOnce(request->run_id(), read);
-  return AnswerAfterWait(request->run_id(), {request->key()}, Timeout(*request), read);
+  return AnswerAfterWait(*context, request->run_id(), {request->key()}, Timeout(*request), read);
 }
 
 GrpcStoreFront::Answer* GrpcStoreFront::Set(Context*, const store::v1::SetRequest* request,
@@ -111,22 +111,27 @@ GrpcStoreFront::Answer* GrpcStoreFront::Check(Context*, const store::v1::CheckRe
   });
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::Wait(Context*, const store::v1::WaitRequest* request,
+GrpcStoreFront::Answer* GrpcStoreFront::Wait(Context* context,
+                                             const store::v1::WaitRequest* request,
                                              store::v1::WaitResponse*) {
-  return AnswerAfterWait(request->run_id(), Views(request->keys()), Timeout(*request),
+  return AnswerAfterWait(*context, request->run_id(), Views(request->keys()), Timeout(*request),
                          [](KeyValueStore&) { return absl::OkStatus(); });
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::Barrier(Context*, const store::v1::BarrierRequest* request,
+GrpcStoreFront::Answer* GrpcStoreFront::Barrier(Context* context,
+                                                const store::v1::BarrierRequest* request,
                                                 store::v1::BarrierResponse*) {
-  return LoopCall::Start(loop_, [this, request](std::shared_ptr<LoopCall> call) {
-    Make(std::move(call), {.run_id = request->run_id(),
-                           .body = [](KeyValueStore&) { return absl::OkStatus(); },
-                           .arrival = Arrival{.name = request->name(),
-                                              .count = request->count(),
-                                              .caller = request->caller(),
-                                              .deadline = Deadline(Timeout(*request))}});
-  });
+  return LoopCall::Start(loop_,
+                         [this, request, peer = context->peer()](std::shared_ptr<LoopCall> call) {
+                           Make(std::move(call),
+                                {.run_id = request->run_id(),
+                                 .body = [](KeyValueStore&) { return absl::OkStatus(); },
+                                 .arrival = Arrival{.name = request->name(),
+                                                    .count = request->count(),
+                                                    .caller = request->caller(),
+                                                    .deadline = Deadline(Timeout(*request))}},
+                                peer);
+                         });
 }
 
 GrpcStoreFront::Answer* GrpcStoreFront::NumKeys(Context*, const store::v1::NumKeysRequest* request,
@@ -187,31 +192,59 @@ GrpcStoreFront::Answer* GrpcStoreFront::AnswerWrite(const std::string& run_id, B
                          });
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::AnswerAfterWait(const std::string& run_id,
+GrpcStoreFront::Answer* GrpcStoreFront::AnswerAfterWait(Context& context, const std::string& run_id,
                                                         std::vector<std::string_view> keys,
                                                         std::optional<Duration> timeout,
                                                         Body body) {
-  return LoopCall::Start(loop_, [this, &run_id, keys = std::move(keys), timeout,
-                                 body = std::move(body)](std::shared_ptr<LoopCall> call) {
-    Make(std::move(call), {.run_id = run_id,
-                           .body = body,
-                           .wait = StoreCall::Wait{.keys = keys, .deadline = Deadline(timeout)}});
-  });
+  return LoopCall::Start(
+      loop_, [this, &run_id, keys = std::move(keys), timeout, body = std::move(body),
+              peer = context.peer()](std::shared_ptr<LoopCall> call) {
+        Make(std::move(call),
+             {.run_id = run_id,
+              .body = body,
+              .wait = StoreCall::Wait{.keys = keys, .deadline = Deadline(timeout)}},
+             peer);
+      });
 }
 
-void GrpcStoreFront::Make(std::shared_ptr<LoopCall> call, const StoreCall& what) {
+absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const std::string& peer) {
+  if (waiting_ >= kMostWaiting) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(waiting_, " calls wait already, which is the limit"));
+  }
+  std::shared_ptr<void> connection;
+  if (admit_) {
+    auto admitted = admit_(ParsePeer(peer));
+    if (!admitted.ok()) return admitted.status();
+    connection = *std::move(admitted);
+  }
+  ++waiting_;
+  return std::shared_ptr<void>(this, [this, connection](void*) { --waiting_; });
+}
+
+void GrpcStoreFront::Make(std::shared_ptr<LoopCall> call, const StoreCall& what,
+                          const std::string& peer) {
   if (closed_) return call->Finish(absl::UnavailableError("the daemon is stopping"));
   const CallId id = driver_.Call(what, [this, call](CallId answered, const absl::Status& status) {
     open_.erase(answered);
     call->Finish(status);
   });
   if (call->finished()) return;
+  Open open{.call = call, .admitted = nullptr};
+  if (what.wait || what.arrival) {
+    auto admitted = AdmitWait(peer);
+    if (!admitted.ok()) {
+      driver_.Cancel(id);
+      return call->Finish(admitted.status());
+    }
+    open.admitted = *std::move(admitted);
+  }
   // The client may go away in any state of the call, also while its answer waits for the disk.
   call->OnCancel([this, id] {
     driver_.Cancel(id);
     open_.erase(id);
   });
-  open_.emplace(id, std::move(call));
+  open_.emplace(id, std::move(open));
 }
 
 }  // namespace muster::rendezvous

@@ -8,6 +8,7 @@
 // down from another thread than the loop's while the loop still runs, then destroy both.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,18 +18,27 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "absl/status/statusor.h"
 #include "proto/store.grpc.pb.h"
 #include "rendezvous/core/store_calls.h"
 #include "rendezvous/core/types.h"
 #include "rendezvous/fronts/driver.h"
 #include "rendezvous/fronts/loop_call.h"
+#include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
 
 class GrpcStoreFront final : public store::v1::Store::CallbackService {
  public:
+  // Asked on the loop before a call waits: what to hold while it does, or why it must not. May be
+  // empty.
+  using Admit = std::function<absl::StatusOr<std::shared_ptr<void>>(const Peer&)>;
+
+  // Calls that wait at once, whatever the job: each costs some 16 KB of gRPC's memory.
+  static constexpr std::size_t kMostWaiting = 20'000;
+
   // `loop` and `driver` must outlive the front.
-  GrpcStoreFront(boost::asio::io_context& loop, Driver& driver);
+  GrpcStoreFront(boost::asio::io_context& loop, Driver& driver, Admit admit = {});
 
   // On the loop: fails the calls that are open, and every call from now on, with UNAVAILABLE.
   void Close();
@@ -60,14 +70,24 @@ class GrpcStoreFront final : public store::v1::Store::CallbackService {
   Answer* AnswerAtOnce(const std::string& run_id, Body body);
   // As AnswerAtOnce, for a body that writes.
   Answer* AnswerWrite(const std::string& run_id, Body body);
-  Answer* AnswerAfterWait(const std::string& run_id, std::vector<std::string_view> keys,
-                          std::optional<Duration> timeout, Body body);
-  void Make(std::shared_ptr<LoopCall> call, const StoreCall& what);
+  Answer* AnswerAfterWait(Context& context, const std::string& run_id,
+                          std::vector<std::string_view> keys, std::optional<Duration> timeout,
+                          Body body);
+  // `peer` is where the call comes from, as gRPC names it.
+  void Make(std::shared_ptr<LoopCall> call, const StoreCall& what, const std::string& peer = "");
+  absl::StatusOr<std::shared_ptr<void>> AdmitWait(const std::string& peer);
 
   Driver& driver_;
   boost::asio::io_context& loop_;
+  const Admit admit_;
+  struct Open {
+    std::shared_ptr<LoopCall> call;
+    // Held by one that waits, which is counted for as long.
+    std::shared_ptr<void> admitted;
+  };
+  std::size_t waiting_ = 0;  // calls that wait
   // Calls that have not been answered, by number.
-  std::map<CallId, std::shared_ptr<LoopCall>> open_;
+  std::map<CallId, Open> open_;
   bool closed_ = false;
 };
 

@@ -60,24 +60,48 @@ std::size_t GrpcConnections::Add(int fd, const Endpoint& from, std::size_t most)
   return shut_down;
 }
 
-std::shared_ptr<void> GrpcConnections::Attend(const Peer& from) {
+std::shared_ptr<void> GrpcConnections::Attend(const Peer& peer) {
+  const auto connection = Find(peer);
+  return connection == by_peer_.end() ? nullptr : Hold(connection, &Connection::agents);
+}
+
+std::optional<std::shared_ptr<void>> GrpcConnections::Wait(const Peer& peer, std::size_t most) {
+  const auto connection = Find(peer);
+  if (connection == by_peer_.end()) return nullptr;
+  if (connection->second.waits == 0 && waiting_ >= most) return std::nullopt;
+  return Hold(connection, &Connection::waits);
+}
+
+GrpcConnections::ByPeer::iterator GrpcConnections::Find(const Peer& peer) {
   boost::system::error_code error;
   const auto address =
-      boost::asio::ip::make_address(from.address.substr(0, from.address.find('%')), error);
-  if (error) return nullptr;
-  const Endpoint peer = Plain({address, from.port});
-  const auto connection = by_peer_.find(peer);
-  if (connection == by_peer_.end()) return nullptr;
-  if (connection->second.agents++ == 0) TakeFromIdle(connection);
+      boost::asio::ip::make_address(peer.address.substr(0, peer.address.find('%')), error);
+  return error ? by_peer_.end() : by_peer_.find(Plain({address, peer.port}));
+}
+
+std::shared_ptr<void> GrpcConnections::Hold(ByPeer::iterator connection,
+                                            std::size_t Connection::*count) {
+  Change(connection, count, 1);
   // The peer's port may have come to a newer connection by the time this one is heard to have
-  // ended; that has another descriptor, or none of the agents that are counted here.
-  return {this, lifetime_.Guard([this, peer, fd = connection->second.fd](GrpcConnections*) {
+  // ended; that has another descriptor, or none of what is counted here.
+  return {this, lifetime_.Guard([this, count, peer = connection->first,
+                                 fd = connection->second.fd](GrpcConnections*) {
             const auto found = by_peer_.find(peer);
-            if (found == by_peer_.end() || found->second.fd != fd || found->second.agents == 0) {
+            if (found == by_peer_.end() || found->second.fd != fd || found->second.*count == 0) {
               return;
             }
-            if (--found->second.agents == 0) MakeIdle(found);
+            Change(found, count, -1);
           })};
+}
+
+void GrpcConnections::Change(ByPeer::iterator connection, std::size_t Connection::*count, int by) {
+  const Connection before = connection->second;
+  connection->second.*count += by;
+  const Connection& now = connection->second;
+  if (before.waits == 0 && now.waits != 0) ++waiting_;
+  if (before.waits != 0 && now.waits == 0) --waiting_;
+  if (before.idle() && !now.idle()) TakeFromIdle(connection);
+  if (!before.idle() && now.idle()) MakeIdle(connection);
 }
 
 void GrpcConnections::MakeIdle(ByPeer::iterator connection) {
@@ -95,7 +119,8 @@ void GrpcConnections::TakeFromIdle(ByPeer::iterator connection) {
 }
 
 void GrpcConnections::Forget(ByPeer::iterator connection) {
-  if (connection->second.agents == 0) TakeFromIdle(connection);
+  if (connection->second.idle()) TakeFromIdle(connection);
+  if (connection->second.waits != 0) --waiting_;
   by_fd_.erase(connection->second.fd);
   by_peer_.erase(connection);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include <boost/asio/ip/tcp.hpp>
@@ -19,11 +20,12 @@ namespace muster::rendezvous {
 // descriptor number and its peer: as only we accept connections, the two belong together for as
 // long as that descriptor has that peer.
 //
-// A connection over which no agent attends is idle. The number of these is limited: beyond it, the
-// oldest from the newcomer's address is dropped, or the oldest of all if that address has no other.
-// So a single address that opens many connections displaces only its own, and an agent at the same
-// address has until that many others have come; it takes a few milliseconds to attend. A connection
-// over which an agent attends is never touched.
+// A connection over which no agent attends and no call waits is idle. The number of these is
+// limited: beyond it, the oldest from the newcomer's address is dropped, or the oldest of all if
+// that address has no other. So a single address that opens many connections displaces only its
+// own, and an agent at the same address has until that many others have come; it takes a few
+// milliseconds to attend. A connection over which an agent attends or a call waits is never
+// touched; the number of the latter is limited, too, but there the newcomer is refused.
 //
 // Lives on the loop's thread.
 class GrpcConnections {
@@ -43,6 +45,12 @@ class GrpcConnections {
   // that may be after this object. Null for a peer that has no connection here.
   std::shared_ptr<void> Attend(const Peer& peer);
 
+  // A call from `peer` waits, likewise. nullopt when calls wait over `most` other connections
+  // already.
+  std::optional<std::shared_ptr<void>> Wait(const Peer& peer, std::size_t most);
+
+  // The number of connections over which calls wait.
+  std::size_t waiting() const { return waiting_; }
   // The number of idle connections, including those that have ended without our noticing.
   std::size_t idle() const { return idle_.size(); }
 
@@ -52,10 +60,18 @@ class GrpcConnections {
   struct Connection {
     int fd = -1;
     std::size_t agents = 0;
+    std::size_t waits = 0;
     Turn turn = 0;  // while it is idle
+
+    bool idle() const { return agents == 0 && waits == 0; }
   };
   using ByPeer = std::map<Endpoint, Connection>;
 
+  ByPeer::iterator Find(const Peer& peer);
+  // Counts one more of its agents or waits, until the last copy of the result is gone.
+  std::shared_ptr<void> Hold(ByPeer::iterator connection, std::size_t Connection::*count);
+  // Changes such a count.
+  void Change(ByPeer::iterator connection, std::size_t Connection::*count, int by);
   void MakeIdle(ByPeer::iterator connection);
   void TakeFromIdle(ByPeer::iterator connection);
   void Forget(ByPeer::iterator connection);
@@ -67,6 +83,7 @@ class GrpcConnections {
   std::map<Turn, Endpoint> idle_;
   std::map<boost::asio::ip::address, std::set<Turn>> idle_of_;
   Turn next_turn_ = 0;
+  std::size_t waiting_ = 0;
   base::Lifetime lifetime_;
 };
 

@@ -1,5 +1,7 @@
 #include "rendezvous/net/shared_port.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -10,6 +12,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "rendezvous/wire/death_notice.h"
 #include "rendezvous/wire/knock.h"
 #include "rendezvous/wire/tcpstore_dialect.h"
@@ -30,6 +34,22 @@ std::string PeerOf(const tcp::socket& connection) {
   error_code error;
   const tcp::endpoint peer = connection.remote_endpoint(error);
   return error ? "a client that has gone" : peer.address().to_string();
+}
+
+// Has the kernel ask whether the peer's host is there, and end the connection if that says nothing.
+void KeepAlive(int fd) {
+  constexpr int kSilentSeconds = 10;
+  constexpr int kAskEverySeconds = 5;
+  constexpr int kQuestions = 3;
+  // What was sent and not acknowledged holds the questions up, so it has the same limit.
+  constexpr int kLimitMs = (kSilentSeconds + kAskEverySeconds * kQuestions) * 1000;
+  const auto set = [fd](int option, int value) {
+    ::setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
+  };
+  set(TCP_KEEPIDLE, kSilentSeconds);
+  set(TCP_KEEPINTVL, kAskEverySeconds);
+  set(TCP_KEEPCNT, kQuestions);
+  set(TCP_USER_TIMEOUT, kLimitMs);
 }
 
 }  // namespace
@@ -153,11 +173,25 @@ void SharedPort::HandToGrpc(Socket connection) {
   error_code error;
   const tcp::endpoint peer = connection.remote_endpoint(error);
   if (error) return;
-  const std::size_t most = std::min<std::size_t>(static_cast<std::size_t>(FdCap()) / 4, kMostIdle);
+  KeepAlive(connection.native_handle());
+  // Calls may wait over all of the share; a newcomer still has to be able to ask for something.
+  const std::size_t share = GrpcShare();
+  const std::size_t most =
+      std::clamp<std::size_t>(share - std::min(share, grpc_.waiting()), 1, kMostIdle);
   const std::size_t dropped = grpc_.Add(connection.native_handle(), peer, most);
   stats_.idle += dropped;
   if (dropped > 0) TellOfFlood(connection);
   take_grpc_(std::move(connection));
+}
+
+absl::StatusOr<std::shared_ptr<void>> SharedPort::Wait(const Peer& peer) {
+  const std::size_t most = GrpcShare();
+  auto held = grpc_.Wait(peer, most);
+  if (held) return *std::move(held);
+  return absl::ResourceExhaustedError(
+      absl::StrCat("calls wait over ", most,
+                   " connections already, and the daemon can spare no more file "
+                   "descriptors; raise `ulimit -n` where it runs"));
 }
 
 void SharedPort::DropSurplus(int fd_cap) {

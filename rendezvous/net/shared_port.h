@@ -16,6 +16,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "absl/status/statusor.h"
 #include "base/lifetime.h"
 #include "rendezvous/net/grpc_connections.h"
 #include "rendezvous/wire/peer.h"
@@ -61,10 +62,15 @@ struct SharedPortStats {
 // program watches a key. When that one is closed, one of the client's threads spins from then on
 // (TCPStore.cpp of 1.9 to 2.0, TCPStoreWorkerDaemon::run).
 //
-// Connections that speak HTTP/2 and over which no agent attends may take a quarter, 4096 at most,
-// as each costs gRPC some memory; beyond that some are dropped (grpc_connections.h), and gRPC
-// itself ends them after a few seconds without a call (server.cc). So at least a quarter is left
-// for agents that attend, and for workers.
+// Connections that speak HTTP/2 and over which no agent attends may take a quarter. Where a call
+// waits over one of them it stays, and beyond the quarter calls that would wait are refused. Of the
+// idle ones, 4096 at most, as each costs gRPC some memory, some are dropped to make room
+// (grpc_connections.h), and gRPC itself ends them after a few seconds without a call (server.cc).
+// So at least a quarter is left for agents that attend, and for workers.
+//
+// A host that has lost its power or its network says nothing more. Who attends or waits over HTTP/2
+// is gone if the kernel hears nothing of that host for 25 s; a process that is merely stopped is
+// not. Workers' own connections are left to their programs.
 //
 // Lives on the loop's thread.
 class SharedPort {
@@ -88,6 +94,10 @@ class SharedPort {
   // An agent attends over a connection that was handed to gRPC, for as long as a copy of the result
   // exists: the connection must not be taken for an idle one.
   std::shared_ptr<void> Attend(const Peer& peer) { return grpc_.Attend(peer); }
+
+  // A call waits over such a connection, likewise. ResourceExhausted when calls wait over so many
+  // that no more descriptors can be spared.
+  absl::StatusOr<std::shared_ptr<void>> Wait(const Peer& peer);
 
   // Connections that have said nothing yet.
   std::size_t silent() const { return silent_.size(); }
@@ -116,6 +126,8 @@ class SharedPort {
   bool HandOn(SilentMap::iterator silent);
   void HandOn(Socket connection, char first);
   void HandToGrpc(Socket connection);
+  // What all connections that speak HTTP/2 without an agent may take.
+  std::size_t GrpcShare() const { return static_cast<std::size_t>(FdCap()) / 4; }
   // The descriptor number from which on connections are turned away.
   int FdCap() const;
   void DropSurplus(int fd_cap);

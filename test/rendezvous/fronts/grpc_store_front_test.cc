@@ -149,7 +149,12 @@ class GrpcStoreFrontTest : public ::testing::Test {
       loop_.get_executor()};
   Driver driver_{loop_, nullptr};  // on the loop
   std::map<std::string, AgentId> agents_;
-  GrpcStoreFront front_{loop_, driver_};
+  // What the front is answered when it asks whether a call may wait; on the loop.
+  absl::StatusOr<std::shared_ptr<void>> admission_ = nullptr;
+  GrpcStoreFront front_{loop_, driver_, [this](const Peer& peer) {
+                          EXPECT_EQ(peer.address, "127.0.0.1");
+                          return admission_;
+                        }};
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<Store::Stub> stub_;
@@ -482,6 +487,32 @@ TEST_F(GrpcStoreFrontTest, EightClientsAddingAtOnceGiveTheExactSum) {
   }
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(Get("sum").value, absl::StrCat(kClients * kAdds * 3));
+}
+
+// A connection over which a call waits is held for just as long.
+TEST_F(GrpcStoreFrontTest, WhatIsHeldForACallIsLetGoWithIt) {
+  const auto token = std::make_shared<int>();
+  OnLoop([&] { admission_ = std::shared_ptr<void>(token); });
+  grpc::ClientContext context;
+  auto wait = StartWait(context, {"k"});
+  ExpectWaitingCalls(1);
+  EXPECT_EQ(OnLoop([&] { return token.use_count(); }), 3);
+  ASSERT_TRUE(Set("k", "v").ok());
+  EXPECT_TRUE(wait.get().ok());
+  EXPECT_EQ(OnLoop([&] { return token.use_count(); }), 2);
+}
+
+TEST_F(GrpcStoreFrontTest, CallThatMustNotWaitIsToldWhyAndOthersAreAnswered) {
+  OnLoop([this] { admission_ = absl::ResourceExhaustedError("no descriptors"); });
+  grpc::ClientContext wait_context, barrier_context;
+  EXPECT_THAT(StartWait(wait_context, {"k"}).get(),
+              Is(grpc::StatusCode::RESOURCE_EXHAUSTED, "no descriptors"));
+  EXPECT_THAT(StartBarrier(barrier_context, 2).get(),
+              Is(grpc::StatusCode::RESOURCE_EXHAUSTED, "no descriptors"));
+  ExpectWaitingCalls(0);
+  EXPECT_TRUE(Set("k", "v").ok());
+  grpc::ClientContext there;
+  EXPECT_TRUE(StartWait(there, {"k"}).get().ok());
 }
 
 // A call that waited was answered by a Set, and cancelled while the answer waited for the disk: the

@@ -103,6 +103,38 @@ TEST_F(GrpcConnectionsTest, OneOverWhichAnAgentAttendsStaysAndIsTheNewestWhenTha
   EXPECT_FALSE(agent->IsShutDown());
 }
 
+// "Of 24 scripts at a barrier each newcomer cut another one off, so it never opened."
+TEST_F(GrpcConnectionsTest, OneOverWhichACallWaitsStays) {
+  const auto waits = Connect();
+  const auto idle = Connect();
+  const auto newcomer = Connect();
+  Add(*waits, 2);
+  auto held = connections_.Wait(waits->peer(), 1);
+  ASSERT_TRUE(held.has_value());
+  EXPECT_EQ(connections_.waiting(), 1u);
+  EXPECT_EQ(connections_.idle(), 0u);
+  Add(*idle, 1);
+  EXPECT_EQ(Add(*newcomer, 1), 1u);
+  EXPECT_FALSE(waits->IsShutDown());
+  EXPECT_TRUE(idle->IsShutDown());
+  held.reset();
+  EXPECT_EQ(connections_.waiting(), 0u);
+  EXPECT_EQ(connections_.idle(), 2u);
+}
+
+TEST_F(GrpcConnectionsTest, CallsWaitOverSoManyConnectionsAndNoMore) {
+  const auto first = Connect();
+  const auto second = Connect();
+  Add(*first, 2);
+  Add(*second, 2);
+  auto held = connections_.Wait(first->peer(), 1);
+  ASSERT_TRUE(held.has_value());
+  EXPECT_TRUE(connections_.Wait(first->peer(), 1).has_value()) << "it is counted already";
+  EXPECT_FALSE(connections_.Wait(second->peer(), 1).has_value());
+  held.reset();
+  EXPECT_TRUE(connections_.Wait(second->peer(), 1).has_value());
+}
+
 TEST_F(GrpcConnectionsTest, DescriptorOfOneThatHasEndedIsNotTakenForIt) {
   const auto ended = Connect();
   const auto next = Connect();

@@ -3,6 +3,8 @@
 #include "rendezvous/net/shared_port.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -310,6 +312,45 @@ TEST_F(SharedPortTest, WhatIsHandedOnDoesNotBlockHoweverSoonItSpoke) {
   for (tcp::socket& connection : grpc_) {
     EXPECT_NE(::fcntl(connection.native_handle(), F_GETFL) & O_NONBLOCK, 0);
   }
+}
+
+// "A script whose host had lost its power was still counted at the barrier, an hour later."
+TEST_F(SharedPortTest, KernelAsksAfterHostsThatSpeakHttp2) {
+  tcp::socket client = Connect();
+  boost::asio::write(client, boost::asio::buffer("PRI", 3));
+  ASSERT_TRUE(RunUntil(io_, [this] { return grpc_.size() == 1; }));
+  const auto option = [fd = grpc_.front().native_handle()](int level, int name) {
+    int value = -1;
+    socklen_t size = sizeof(value);
+    EXPECT_EQ(::getsockopt(fd, level, name, &value, &size), 0);
+    return value;
+  };
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPIDLE), 10);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPINTVL), 5);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_KEEPCNT), 3);
+  EXPECT_EQ(option(IPPROTO_TCP, TCP_USER_TIMEOUT), 25'000);
+}
+
+// "Of 24 scripts at a barrier eight were let wait and the others cut off, without a word."
+TEST_F(SharedPortTest, CallsMayWaitOverAQuarterAndMoreAreToldWhyNot) {
+  Open({.fd_cap = 200});
+  std::vector<tcp::socket> clients;
+  std::vector<std::shared_ptr<void>> held;
+  absl::Status refused;
+  for (std::size_t i = 0; i < 51; ++i) {
+    clients.push_back(Connect());
+    boost::asio::write(clients.back(), boost::asio::buffer("PRI", 3));
+    ASSERT_TRUE(RunUntil(io_, [&] { return grpc_.size() == i + 1; }));
+    auto wait = port_->Wait({"127.0.0.1", clients.back().local_endpoint().port()});
+    if (wait.ok()) held.push_back(*std::move(wait));
+    refused = wait.status();
+  }
+  EXPECT_EQ(held.size(), 50u);
+  EXPECT_EQ(refused, absl::ResourceExhaustedError(
+                         "calls wait over 50 connections already, and the daemon can spare no more "
+                         "file descriptors; raise `ulimit -n` where it runs"));
+  for (tcp::socket& client : clients) EXPECT_FALSE(IsClosed(client));
 }
 
 TEST_F(SharedPortTest, DeathNoticeIsHandedOnUnread) {
