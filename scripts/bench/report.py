@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import statistics
+import textwrap
 from pathlib import Path
 
 from results import OURS, Benchmark, Goal, Metric, Plot, Row
@@ -81,6 +82,12 @@ def _table(benchmark: Benchmark) -> list[str]:
     return lines
 
 
+def _wrapped(text: str, begin: str = "") -> str:
+    """One paragraph, or after `begin` one item of a list, as all of docs is wrapped."""
+    return textwrap.fill(" ".join(text.split()), 120, initial_indent=begin, subsequent_indent=" " * len(begin),
+                         break_long_words=False, break_on_hyphens=False)
+
+
 def draw(benchmark: Benchmark, folder: Path) -> list[tuple[str, Path]]:
     """An SVG file for each plot, as (title, path)."""
     import matplotlib
@@ -123,12 +130,12 @@ def write_docs(run: dict, file: Path) -> None:
              "balanced Latin square), so that nobody always runs behind the same other one. A figure is the median of all rounds,",
              "with the lowest and the highest; \"x\" is how many times better Muster is than that peer, the median over the rounds of",
              "each round's own ratio, with its ends. Nothing here decides whether a test passes.", ""]
-    lines += [f"- {what}: {value}" for what, value in run["machine"].items()] + [""]
+    lines += [_wrapped(f"{what}: {value}", "- ") for what, value in run["machine"].items()] + [""]
     for benchmark in benchmarks:
         rounds = max(len(figures) for row in benchmark.rows for figures in row.samples.values())
-        lines += [f"## {benchmark.title}", "", f"{benchmark.how} Rounds: {rounds}.", ""]
+        lines += [f"## {benchmark.title}", "", _wrapped(f"{benchmark.how} Rounds: {rounds}."), ""]
         lines += ["```", *benchmark.commands, "```", ""] if benchmark.commands else []
         lines += [*_table(benchmark), ""]
         lines += [f"![{title}]({path.relative_to(file.parent)})\n" for title, path in draw(benchmark, plots)]
-        lines += [f"- {note}" for note in benchmark.notes] + [""] if benchmark.notes else []
+        lines += [_wrapped(note, "- ") for note in benchmark.notes] + [""] if benchmark.notes else []
     file.write_text("\n".join(lines).rstrip() + "\n")
