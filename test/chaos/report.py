@@ -5,6 +5,7 @@ import os
 import platform
 import statistics
 import subprocess
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -116,8 +117,8 @@ they take to stop: they ignore SIGTERM.
 the last worker of the next round runs, where the row says nothing else: median / worst, with the goal and whether the
 worst met it. Times are reported, not asserted; what is expected is asserted.
 
-The last column is `torchrun` of PyTorch 2.6 (Debian 13), tried with three such hosts, two workers each, the c10d backend
-and workers without collectives; it was measured once, beforehand, and is not measured by the script.
+The last column is `torchrun` of PyTorch 2.6 (Debian 13), tried with three such hosts, two workers each, the c10d
+backend and workers without collectives; it was measured once, beforehand, and is not measured by the script.
 
 """
 
@@ -127,12 +128,15 @@ def write_docs(file: Path, run: dict) -> None:
     results = {result["id"]: result for result in run["cases"]}
     ran = [result for result in results.values() if result["outcome"] in (_PASSED, _FAILED)]
     machine_text = "{processors} processors, {memory_gib} GiB, Linux {kernel}".format(**run["machine"])
-    lines = [
-        f"Made by `scripts/chaos.sh --write-docs` with {run['version']} on a machine with {machine_text}: {len(ran)} cases, "
-        f"{sum(result['repetitions'] for result in ran)} repetitions, "
+    summary = (
+        f"Made by `scripts/chaos.sh --write-docs` with {run['version']} on a machine with {machine_text}: "
+        f"{len(ran)} cases, {sum(result['repetitions'] for result in ran)} repetitions, "
         f"{sum(result['outcome'] == _PASSED for result in ran)} cases passed. "
         f"Longest overlap of two rounds: {max((result['overlap_ns'] for result in ran), default=0)} ns. "
-        f"Processes left behind: {sum(result['orphans'] for result in ran)}.",
+        f"Processes left behind: {sum(result['orphans'] for result in ran)}."
+    )
+    lines = [
+        textwrap.fill(summary, 120),
         "",
         "| | fault | what is done | what must happen | times run | detection | recovery | torchrun |",
         "|---|---|---|---|---|---|---|---|",
