@@ -104,11 +104,12 @@ void HangMonitor::AwaitNext() {
   if (!next) return;
   timer_runs_ = true;
   timer_.expires_at(*next);
-  timer_.async_wait([this](const boost::system::error_code& error) {
+  // The time may come while this is destroyed: then the handler is queued, and comes after.
+  timer_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
     if (error || group_ == nullptr || Clock::now() < timer_.expiry()) return;
     timer_runs_ = false;
     Look();
-  });
+  }));
 }
 
 void HangMonitor::Look() {

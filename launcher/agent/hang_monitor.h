@@ -13,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/statusor.h"
+#include "base/lifetime.h"
 #include "launcher/config/launch_config.h"
 #include "worker/group/worker_group.h"
 #include "worker/hang/beat_socket.h"
@@ -88,6 +89,7 @@ class HangMonitor {
   std::string evidence_directory_;
   std::unique_ptr<worker::EvidenceRun> evidence_;
   std::optional<int> killed_;
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace muster::launcher

@@ -141,11 +141,12 @@ void Driver::ArmTimer() {
   timer_.cancel();
   if (!due) return;
   timer_.expires_at(*due);
-  timer_.async_wait([this](const boost::system::error_code& error) {
+  // The time may come while this is destroyed: then the handler is queued, and comes after.
+  timer_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
     if (error) return;
     timer_due_.reset();
     Handle([&] { core_.Tick(Now()); });
-  });
+  }));
 }
 
 }  // namespace muster::rendezvous

@@ -14,6 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
+#include "base/lifetime.h"
 #include "rendezvous/core/daemon_core.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/event.h"
@@ -107,6 +108,7 @@ class Driver {
   bool delivering_ = false;
   bool frozen_ = false;
   std::vector<std::function<void()>> when_idle_;
+  const base::Lifetime lifetime_;
 };
 
 }  // namespace muster::rendezvous

@@ -1,6 +1,9 @@
 // The Driver with a real clock and a real loop, and sinks that write down what they are told.
 #include "rendezvous/fronts/driver.h"
 
+#include <array>
+#include <cstddef>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -106,6 +109,30 @@ TEST_F(DriverTest, SilentAgentIsEvictedWhenItsLeaseEnds) {
   log_.clear();
   ASSERT_TRUE(RunUntil(io_, [this] { return driver_.agent_count() == 1; }));
   EXPECT_THAT(log_, ElementsAre("silent: evicted", "other: stop"));
+}
+
+// "A daemon crashed as it ended": the time of its timer had come, and the loop went on without it.
+TEST(DriverEndTest, TimeThatHasComeDoesNotOutliveTheDriver) {
+  boost::asio::io_context io;
+  alignas(Driver) std::array<std::byte, sizeof(Driver)> memory;
+  Driver* const driver = new (memory.data()) Driver(io, nullptr);
+  JoinRequest request = RequestFor(1, 2);
+  request.settings.lease = milliseconds(100);
+  driver->Hear(driver->Attach([](const Directive&) {}), request);
+  bool destroyed = false;
+  boost::asio::post(io, [&] {
+    // The loop is held until the lease is over; it then finds both at once, the destruction first.
+    const auto due = std::chrono::steady_clock::now() + milliseconds(300);
+    while (std::chrono::steady_clock::now() < due) {
+    }
+    boost::asio::post(io, [&] {
+      driver->~Driver();
+      memory.fill(std::byte{0});
+      destroyed = true;
+    });
+  });
+  io.run();
+  EXPECT_TRUE(destroyed);
 }
 
 TEST_F(DriverTest, LastCallEndsWithoutAnyEvent) {
