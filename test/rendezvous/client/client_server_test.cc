@@ -337,11 +337,11 @@ TEST_F(ClientServerTest, ListenerMayDestroyTheClientFromWithin) {
 // The beat was already on the loop's list when the client was destroyed, and cancelling its timer
 // no longer stopped it.
 TEST_F(ClientServerTest, BeatThatIsDueWhenTheClientIsDestroyedDiesWithIt) {
-  Meet(1, {.lease = milliseconds(100)});
+  Meet(1, {.lease = milliseconds(1000)});
   bool destroyed = false;
   boost::asio::post(io_, [&] {
     // The loop is held until the beat is due; it then finds both at once, the destruction first.
-    const auto due = std::chrono::steady_clock::now() + milliseconds(40);
+    const auto due = std::chrono::steady_clock::now() + milliseconds(400);
     while (std::chrono::steady_clock::now() < due) {
     }
     boost::asio::post(io_, [&] {
