@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/companion.h"
-#include "base/print_out.h"
 #include "base/stdio.h"
+#include "launcher/commands/answer.h"
 #include "launcher/commands/kv.h"
 #include "launcher/commands/ps.h"
 #include "launcher/commands/run.h"
@@ -38,10 +38,6 @@ constexpr char kHelp[] =
     "  `muster -m torch.distributed.run` and `.launch` are `muster run` and `launch`.\n"
     "  musterd is the rendezvous daemon for many jobs.\n";
 
-int Answer(const std::string& text) {
-  return muster::base::PrintOut("muster", text) ? kExitSuccess : kExitNodeFailed;
-}
-
 // The arguments as `muster COMMAND ...`, whichever of the names that users know was called.
 Args AsCommand(const std::string& program, Args args) {
   const std::string name = program.substr(program.rfind('/') + 1);
@@ -72,10 +68,11 @@ int main(int argc, char** argv) {
   if (command == "kv") return muster::launcher::KvCommand(rest);
   if (command == "store") return muster::launcher::StoreCommand(rest);
   if (command == "--help" || command == "-h" || command == "help") {
-    return Answer(kHelp);
+    return muster::launcher::Answer("muster", kHelp);
   }
   if (command == "--version") {
-    return Answer(absl::StrCat("muster ", muster::launcher::kVersion, "\n"));
+    return muster::launcher::Answer("muster",
+                                    absl::StrCat("muster ", muster::launcher::kVersion, "\n"));
   }
   if (command.empty()) {
     std::fputs(kHelp, stderr);

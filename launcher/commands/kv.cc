@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "base/failure.h"
 #include "base/phrases.h"
-#include "base/print_out.h"
+#include "launcher/commands/answer.h"
 #include "launcher/commands/kv_call.h"
 #include "launcher/environment.h"
 #include "launcher/report/exit_code.h"
@@ -39,7 +39,7 @@ int Fail(const absl::Status& status) {
 }
 
 int PrintAnswer(const std::string& text) {
-  return base::PrintOut("muster kv", text) ? kExitSuccess : kExitNodeFailed;
+  return Answer("muster kv", text);
 }
 
 std::string Shown(const std::vector<std::string>& keys) {

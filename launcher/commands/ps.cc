@@ -5,8 +5,8 @@
 #include <cstdio>
 
 #include "absl/time/time.h"
-#include "base/print_out.h"
 #include "launcher/agent/log_layout.h"
+#include "launcher/commands/answer.h"
 #include "launcher/environment.h"
 #include "launcher/registry/run_registry.h"
 #include "launcher/registry/run_table.h"
@@ -28,7 +28,7 @@ Runs are found in MUSTER_RUNS_DIR if it is set, else in XDG_RUNTIME_DIR/muster a
 )";
 
 int PrintRuns(const std::string& text) {
-  return base::PrintOut("muster ps", text) ? kExitSuccess : kExitNodeFailed;
+  return Answer("muster ps", text);
 }
 
 }  // namespace

@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/log_pattern.h"
 #include "base/phrases.h"
-#include "base/print_out.h"
 #include "base/signal_names.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/hang_monitor.h"
@@ -25,6 +24,7 @@
 #include "launcher/agent/rendezvous_access.h"
 #include "launcher/agent/signals.h"
 #include "launcher/agent/workers_store.h"
+#include "launcher/commands/answer.h"
 #include "launcher/commands/dry_run.h"
 #include "launcher/commands/print_config.h"
 #include "launcher/flags/flags.h"
@@ -281,10 +281,6 @@ class Run {
   std::optional<boost::asio::steady_timer> output_limit_;
 };
 
-int Answer(const std::string& text) {
-  return base::PrintOut("muster run", text) ? kExitSuccess : kExitNodeFailed;
-}
-
 // What each worker would get, as far as it can be known before the start.
 int DryRun(const LaunchConfig& config, const Environment& environment, const Machine& machine) {
   absl::StatusOr<NodeBase> base = MakeNodeBase(config, environment, machine);
@@ -298,7 +294,7 @@ int DryRun(const LaunchConfig& config, const Environment& environment, const Mac
   const AttemptLogs logs = SupposedLogs(config, GetOr(environment, "TMPDIR", "/tmp"));
   const std::string text =
       DryRunText(config, environment, LayOutRanks(config, SupposedAssignment(config), *base, logs));
-  return Answer(text);
+  return Answer("muster run", text);
 }
 
 }  // namespace
@@ -313,11 +309,11 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
     return kExitBadInput;
   }
   if (const auto* request = std::get_if<TextRequest>(&parsed)) {
-    return Answer(request->text);
+    return Answer("muster run", request->text);
   }
   LaunchConfig& config = std::get<LaunchConfig>(parsed);
   if (config.purpose == Purpose::kPrintConfig) {
-    return Answer(ConfigText(config));
+    return Answer("muster run", ConfigText(config));
   }
   if (config.purpose == Purpose::kDryRun) return DryRun(config, environment, machine);
   // Never destroyed: a thread of gRPC's may still post to it while the program ends.

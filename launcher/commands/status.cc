@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/print_out.h"
+#include "launcher/commands/answer.h"
 #include "launcher/commands/job_view.h"
 #include "launcher/commands/rendezvous_args.h"
 #include "launcher/environment.h"
@@ -52,7 +52,7 @@ int Fail(const absl::Status& status, int exit_code) {
 }
 
 int PrintStatus(const std::string& text) {
-  return base::PrintOut("muster status", text) ? kExitSuccess : kExitNodeFailed;
+  return Answer("muster status", text);
 }
 
 }  // namespace

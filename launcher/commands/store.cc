@@ -19,7 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/log_pattern.h"
-#include "base/print_out.h"
+#include "launcher/commands/answer.h"
 #include "launcher/report/exit_code.h"
 #include "rendezvous/fronts/tcpstore_allow_list.h"
 #include "rendezvous/fronts/tcpstore_server.h"
@@ -131,9 +131,7 @@ int FailToListen(const absl::Status& status) {
 int StoreCommand(const std::vector<std::string>& args) {
   const auto parsed = Parse(args);
   if (const auto* exit = std::get_if<EarlyExit>(&parsed)) {
-    if (exit->exit_code == kExitSuccess) {
-      return base::PrintOut("muster store", exit->text) ? kExitSuccess : kExitNodeFailed;
-    }
+    if (exit->exit_code == kExitSuccess) return Answer("muster store", exit->text);
     std::fputs(exit->text.c_str(), stderr);
     return exit->exit_code;
   }
