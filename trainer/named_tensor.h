@@ -1,4 +1,4 @@
-// A tensor and the name its module gives it, such as "conv1.weight".
+// A tensor with its name in the module, such as "conv1.weight".
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace muster::trainer {
 
 struct NamedTensor {
   std::string name;
-  at::Tensor tensor;  // shares its storage with the module's
+  at::Tensor tensor;  // shares storage with the module's tensor
 };
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// Ranks as processes of this machine, without a launcher.
+// Runs ranks as processes on this machine, without a launcher.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace muster::trainer {
 
-// Starts `ranks` processes of this very program with `arguments`, that meet at a free port of the
-// loopback interface, and waits for all. Their standard output is dropped. kUnavailable, with the
-// first rank that failed and its exit code, when one does; the others end by themselves, because
-// they lose it.
+// Starts `ranks` processes of this program with `arguments`, which meet at a free loopback port,
+// and waits for all of them. Their stdout is discarded. kUnavailable when a process cannot be
+// started, or when one fails: it names the lowest rank that failed and its exit code. The other
+// ranks then end by themselves, because they lose a peer.
 absl::Status RunRankProcesses(const std::vector<std::string>& arguments, int ranks);
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// Sums of tensors over the ranks, by the means that the process group picked.
+// Sums tensors over the ranks, with the transport that the process group picked.
 #pragma once
 
 #include <cstddef>
@@ -13,30 +13,33 @@
 
 namespace muster::trainer {
 
-// With kGloo and kNccl: c10d's all-reduce. With kShm: through shared memory among the ranks of a
-// host, and when there are several hosts, by Gloo between the first ranks of each, and through
-// shared memory again to the others. Every rank gets the same bits.
+// With kGloo and kNccl, uses c10d's all-reduce. With kShm, sums through shared memory among the
+// ranks of a host; if there are several hosts, their leaders (see HostLayout) then sum over Gloo
+// and pass the result to the other ranks through shared memory. Every rank gets the same bits.
 //
-// All ranks make it, call it and drop it in the same order, from one thread at a time each. Its
-// operations may run beside those of the ProcessGroup with kShm only.
+// All ranks must create, call and destroy their AllReducers in the same order, each from one thread
+// at a time. Its operations may run concurrently with those of the ProcessGroup with kShm only.
 class AllReducer {
  public:
-  // `largest_bytes` is that of the largest tensor to come (larger ones work, in pieces) and sizes
-  // the segment. `group` must outlive this object. Throws std::runtime_error with one sentence, on
-  // every rank, when the memory cannot be had on one of them, and what c10d throws.
+  // `largest_bytes` is the expected size of the largest tensor, and determines the size of the
+  // segment (larger tensors are summed in pieces). `group` must outlive this object. Throws
+  // std::runtime_error with one sentence, on every rank, when one of them cannot get the memory,
+  // and what c10d throws.
   AllReducer(ProcessGroup& group, std::size_t largest_bytes, const ShmOptions& options = {});
   ~AllReducer();
   AllReducer(const AllReducer&) = delete;
   AllReducer& operator=(const AllReducer&) = delete;
 
-  // Replaces `tensor` (contiguous, float, double, half or bfloat16, on the group's device) by
-  // `scale` times its sum over the ranks. Half and bfloat16 are added up in float. Blocks. Throws
-  // std::runtime_error that names the rank and its pid when a peer on this host is gone or stopped,
-  // and what c10d throws; after that it is of no more use.
+  // Replaces `tensor` (contiguous; float, double, half or bfloat16; on the group's device) with
+  // `scale` times its sum over the ranks. On CPUs, half and bfloat16 are summed in float. Blocks.
+  // When a peer on this host is gone, is stopped or does not come in time, throws
+  // std::runtime_error that names its rank and pid; also throws what c10d throws. The object cannot
+  // be used after that.
   void Sum(at::Tensor& tensor, double scale = 1.0, Waiting waiting = Waiting::kSleep);
 
-  // Bytes that this rank took from other ranks' memory so far, plus those the leader sent to other
-  // hosts. Counted with kShm; with kGloo and kNccl it is what a ring sends (see traffic.h).
+  // Bytes that this rank has moved. With kShm: those read from other ranks' memory, plus, on a
+  // host's leader, what a ring of the hosts sends. With kGloo and kNccl: what a ring sends (see
+  // parallel/traffic.h).
   std::int64_t moved_bytes() const;
 
  private:

@@ -1,4 +1,4 @@
-// What carries tensors between ranks, and how it is picked.
+// The transport for tensors between ranks, and how it is picked.
 #pragma once
 
 #include <string>
@@ -10,39 +10,39 @@
 namespace muster::trainer {
 
 enum class Comm {
-  kAuto,  // NCCL on GPUs, shared memory where ranks share a host, else Gloo: see PickComm()
+  kAuto,  // NCCL on GPUs, shared memory if ranks share a host, else Gloo: see PickComm()
   kGloo,  // TCP, tensors on the CPU
-  kNccl,  // tensors on the GPU numbered by the local rank
-  kShm,  // gradients through shared memory inside a host, through Gloo between hosts; the rest Gloo
+  kNccl,  // tensors on the GPU whose index is the local rank
+  kShm,   // gradients: shared memory within a host, Gloo between hosts; all else: Gloo
 };
 
 // "auto", "gloo", "nccl", "shm".
 const char* CommName(Comm comm);
 
-// What was picked, and a phrase for the start-up line that says why:
-// "NCCL: 2 GPUs are visible", "shared memory: 4 ranks on one host".
+// The transport picked, and the reason for the start-up line: "NCCL: 2 GPUs are visible", "shared
+// memory: 4 ranks on one host".
 struct CommChoice {
   Comm comm = Comm::kGloo;  // never kAuto
   std::string why;
 };
 
-// What the GPUs of this rank's host allow.
+// What is known about GPUs on this rank's host.
 struct GpuFacts {
-  bool has_nccl = false;  // whether LibTorch was built with it
+  bool has_nccl = false;  // whether LibTorch was built with NCCL
   int visible = 0;
   int local_rank = 0;
 };
 
-// The first half, before the ranks have met: whether it is NCCL. kAuto and kShm mean CPU tensors
-// here when no GPU is visible. kInvalidArgument with a sentence when NCCL is asked for (or picked)
-// and cannot be had.
+// The first half of the choice, before the ranks have met: whether to use NCCL. kGloo and kShm
+// never do; kAuto does if LibTorch has NCCL and a GPU is visible. kInvalidArgument with one
+// sentence when NCCL is requested or picked, but LibTorch lacks it or there is no GPU for the local
+// rank.
 absl::StatusOr<bool> PicksNccl(Comm asked, const GpuFacts& gpus);
 
-// The second half, once they have: `asked` is not kNccl, `layout` is where the ranks are, and
-// `shm_trouble` is a sentence about the first rank that cannot use shared memory, empty when all
-// can. kAuto takes shared memory when all ranks are on one host, or on several with more than one
-// each, and there is no trouble. kUnavailable when shared memory was asked for and is not to be
-// had.
+// The second half, once the ranks have met. `asked` is not kNccl, `layout` says where the ranks
+// are, and `shm_trouble` is a sentence about the first rank that cannot use shared memory, empty
+// when all can. kAuto picks shared memory when there are several ranks, every host has more than
+// one, and there is no trouble. kUnavailable when shared memory is requested but not available.
 absl::StatusOr<CommChoice> PickComm(Comm asked, const HostLayout& layout,
                                     const std::string& shm_trouble);
 

@@ -1,4 +1,4 @@
-// Which of this machine's addresses leads to another one.
+// Finds the local address that can reach another machine.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace muster::trainer {
 
-// The local IP address that the kernel would send from to reach `host`:`port`: 127.0.0.1 for a
-// loopback address. Nothing is sent; a name is resolved, which may block. kUnavailable when `host`
-// does not resolve or no route leads there.
+// The local IP address from which the kernel would send to `host`:`port`; 127.0.0.1 for a loopback
+// address. Sends nothing, but resolving a name may block. kUnavailable when `host` cannot be
+// resolved or there is no route to it.
 absl::StatusOr<std::string> LocalAddressTowards(const std::string& host, std::uint16_t port);
 
 }  // namespace muster::trainer

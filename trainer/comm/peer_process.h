@@ -1,4 +1,4 @@
-// Whether another process of this host is still there, and running.
+// Whether another process on this host still exists and is running.
 #pragma once
 
 #include <sys/types.h>
@@ -7,23 +7,23 @@
 
 namespace muster::trainer {
 
-// One process, not to be mistaken for a later one with the same pid.
+// Identifies a process, even if its pid is reused later.
 struct ProcessIdentity {
   pid_t pid = 0;
   std::uint64_t start_time = 0;  // in the kernel's clock ticks, from /proc/PID/stat
 };
 
 enum class ProcessState {
-  kRunning,  // or asleep: it can go on by itself
-  kStopped,  // by SIGSTOP or by a debugger: somebody has to let it go on
-  kGone,     // ended, waited for or not, or its pid belongs to another process by now
+  kRunning,  // or asleep: can continue by itself
+  kStopped,  // by SIGSTOP or a debugger: someone has to continue it
+  kGone,     // ended, even if not reaped yet, or its pid now belongs to another process
 };
 
-// The calling process.
+// The identity of the calling process.
 ProcessIdentity ThisProcess();
 
-// Looks in /proc, which both processes must see alike (the same pid namespace). A process about
-// which /proc cannot tell counts as running.
+// Looks the process up in /proc; both processes must be in the same pid namespace. If /proc cannot
+// be read, a process that exists counts as running.
 ProcessState LookAt(const ProcessIdentity& process);
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// The ranks of a job, joined: the means by which they add numbers up and wait for one another.
+// The group of all ranks of a job, with its collective operations.
 #pragma once
 
 #include <chrono>
@@ -21,18 +21,18 @@ class ProcessGroup;
 
 namespace muster::trainer {
 
-// A c10d process group and the store it was made through. All ranks call its methods in the same
-// order, from one thread each. A method throws what c10d throws when a peer is lost or the timeout
-// passes; after that the group is of no more use, and its destructor may block: leave the process
-// without it.
+// A c10d process group and the store through which it was formed. All ranks must call its methods
+// in the same order, from one thread each. Methods throw what c10d throws when a peer is lost or
+// the timeout expires. After that the group cannot be used, and its destructor may block: exit
+// without destroying it.
 class ProcessGroup {
  public:
-  // Meets the other ranks in the TCPStore at env.master_addr:env.master_port, which rank 0 serves
-  // unless the launcher does, and connects to each. Blocks until all are there, at most for
-  // `timeout`, which also bounds each later operation. A world of 1 uses no network. With NCCL, the
-  // rank's GPU is made the current one first, so that nothing is put on another rank's.
-  // kInvalidArgument when NCCL is asked for and cannot be had, kUnavailable when the ranks do not
-  // come together or cannot share memory that was asked for.
+  // Meets the other ranks at the TCPStore at env.master_addr:env.master_port, which rank 0 serves
+  // unless the launcher does, and connects to each rank. Blocks until all have joined, for at most
+  // `timeout`, which also limits each later operation. A world of 1 uses no network. With NCCL,
+  // makes the rank's GPU current first, so that nothing is allocated on another rank's.
+  // kInvalidArgument when NCCL is picked but not available, kUnavailable when the ranks cannot meet
+  // or when shared memory is requested but not available.
   static absl::StatusOr<std::unique_ptr<ProcessGroup>> Join(const Environment& env, Comm comm,
                                                             std::chrono::milliseconds timeout);
   ~ProcessGroup();
@@ -42,37 +42,42 @@ class ProcessGroup {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::chrono::milliseconds timeout() const { return timeout_; }
-  // What the group runs on: kGloo, kNccl or kShm, and where the tensors given to it must be.
+  // The transport (kGloo, kNccl or kShm), and the device on which tensors passed to the group must
+  // be.
   Comm comm() const { return choice_.comm; }
   const at::Device& device() const { return device_; }
-  // For the start-up line: what was picked and why, "shared memory: 4 ranks on one host".
+  // The transport and the reason for it, for the start-up line: "shared memory: 4 ranks on one
+  // host".
   const std::string& why_comm() const { return choice_.why; }
-  // Which ranks share a host. With NCCL nobody asks: a host for each rank.
+  // Which ranks share a host. Not determined with NCCL: every rank then has a host of its own.
   const HostLayout& layout() const { return layout_; }
 
-  // The sums of `values` over all ranks, place by place; every rank gives as many.
+  // The element-wise sums of `values` over all ranks. Every rank must pass the same number of
+  // values.
   std::vector<double> Sum(const std::vector<double>& values);
 
-  // The string that each rank gives, by rank, cut at `most` bytes (the same on all ranks).
+  // Every rank's `mine`, by rank. Each is cut at `most` bytes, which must be the same on all ranks,
+  // and at the first zero byte.
   std::vector<std::string> Gather(const std::string& mine, std::size_t most);
 
   // Returns once every rank has called it.
   void Barrier();
 
-  // The c10d group itself, for what is built on top of it: Gloo's with kGloo and kShm. Lives as
-  // long as this object.
+  // The underlying c10d group, for code built on top of it. It uses Gloo with kGloo and kShm. Valid
+  // as long as this object.
   const c10::intrusive_ptr<c10d::ProcessGroup>& group() const;
 
-  // A Gloo group of `ranks` alone, which meet under `name` (another one each time) in the store.
-  // Only they call this. `place` is this rank's among them. Throws what c10d throws.
+  // Creates a Gloo group of `ranks` members, which meet in the store under `name`; use a new name
+  // for each group. Only the members call this. `place` is this rank's index among them. Throws
+  // what c10d throws.
   c10::intrusive_ptr<c10d::ProcessGroup> MakeGlooGroup(const std::string& name, int place,
                                                        int ranks);
 
  private:
-  struct Joined;  // the c10d objects, which only the .cc knows
+  struct Joined;  // the c10d objects, defined in the .cc
   ProcessGroup(const Environment& env, std::chrono::milliseconds timeout, const at::Device& device,
                std::unique_ptr<Joined> joined);
-  // Finds out where the ranks are, and what suits them.
+  // Determines the layout of the ranks and picks the transport.
   absl::StatusOr<CommChoice> Choose(Comm asked, bool nccl);
 
   const int rank_;

@@ -1,4 +1,4 @@
-// Collective operations of the processes of one host through shared memory.
+// Collective operations between the processes of one host, through shared memory.
 #pragma once
 
 #include <cstddef>
@@ -14,39 +14,41 @@
 
 namespace muster::trainer {
 
-// Each member has two equal windows in the segment. A tensor goes through them piece by piece: the
-// members put what others need into their windows, wait, add up a share each (reduce-scatter), put
-// the sums there, wait, and take the shares of others (all-gather). Pieces use the two windows in
-// turn, so that nobody has to wait before it fills the next one: whoever comes to the first wait of
-// piece k + 1 has left piece k - 1.
+// Each member has two windows of equal size in the segment. A tensor passes through them piece by
+// piece: the members copy what others need into their windows, wait, sum one share each
+// (reduce-scatter), write the sums to their windows, wait, and read the others' shares
+// (all-gather). Pieces alternate between the two windows, so that no member has to wait before it
+// fills the next one: whoever arrives at the first wait of a piece has finished reading the piece
+// before it, so after that wait the window of that piece can be filled again.
 //
-// Two members share nothing out: each adds up all of it, which moves as many bytes between them and
-// takes one wait instead of two.
+// With two members, each sums the whole piece instead of a share. That moves the same number of
+// bytes, with one wait instead of two.
 //
-// The members call the same operations with the same sizes in the same order, from one thread each.
-// An operation returns kUnavailable with a sentence that names the rank when a member is gone or
-// stopped (see ShmBarrier); the data is then lost, and so is the use of this object.
+// All members must call the same operations with the same sizes in the same order, from one thread
+// each. An operation returns kUnavailable with a sentence that names the rank when a member is gone
+// or stopped (see ShmBarrier). The data is then undefined, and the object cannot be used any more.
 class ShmAllReduce {
  public:
-  // Bytes of a segment for `members` with windows of `window_bytes`, a multiple of 64.
+  // The size of a segment for `members` members with windows of `window_bytes`, a multiple of 64.
   static std::size_t SegmentBytes(int members, std::size_t window_bytes);
 
-  // `segment` has SegmentBytes(), and is given up to this object. The number of members is that of
+  // Takes ownership of `segment`, whose size must be SegmentBytes(). There are as many members as
   // options.ranks.
   ShmAllReduce(ShmSegment segment, std::size_t window_bytes, ShmBarrier::Options options);
 
-  // Replaces `data`, `count` elements, by `scale` times the sum over the members. All get the same
-  // bits: each element is added up by one member, in the order of the members.
+  // Replaces `data`, `count` elements, with `scale` times the sum over the members. All get the
+  // same bits, because every sum is formed in the order of the members.
   absl::Status AllReduce(ElementType type, std::byte* data, std::size_t count, double scale,
                          Waiting waiting = Waiting::kSleep);
-  // The same for member 0 alone; what the others' `data` holds afterwards is not said.
+  // The same, but only member 0 gets the result; the others' `data` is undefined afterwards.
   absl::Status Reduce(ElementType type, std::byte* data, std::size_t count, double scale);
-  // Replaces everybody's `data`, `bytes` long, by member 0's.
+  // Copies member 0's `data`, `bytes` long, to all members.
   absl::Status Broadcast(std::byte* data, std::size_t bytes);
-  // Makes the others' operations fail, as they do when this object is destroyed. From its thread.
+  // Makes the others' operations fail, as destroying this object does. Call it from the owner's
+  // thread.
   void Leave() { barrier_.Leave(); }
 
-  // Bytes taken from other members' windows so far.
+  // Bytes read from other members' windows so far.
   std::int64_t moved_bytes() const { return moved_bytes_; }
 
  private:
@@ -55,7 +57,7 @@ class ShmAllReduce {
                          Waiting waiting);
   absl::Status ReduceTo(To to, ElementType type, std::byte* data, std::size_t count, double scale,
                         Waiting waiting);
-  std::byte* Window(int member) const;  // the one whose turn it is
+  std::byte* Window(int member) const;  // the one for the current piece
 
   const int member_;
   const int members_;

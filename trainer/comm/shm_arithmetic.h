@@ -1,4 +1,4 @@
-// Sums of arrays of floating-point numbers, of any of the types gradients come in.
+// Sums of floating-point arrays, for the element types of gradients.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@ enum class ElementType { kFloat, kDouble, kHalf, kBFloat16 };
 
 std::size_t ElementBytes(ElementType type);
 
-// out[i] = scale * (sources[0][i] + sources[1][i] + ...), for `count` elements, added in that
-// order, in double for kDouble and in float for all others, rounded once (to nearest, ties to
-// even). `out` may be one of the sources.
+// out[i] = scale * (sources[0][i] + sources[1][i] + ...) for `count` elements, summed in that
+// order, in double for kDouble and otherwise in float. kHalf and kBFloat16 are rounded once, at the
+// end (to nearest, ties to even). `out` may be one of the sources.
 void ScaledSum(ElementType type, std::span<const std::byte* const> sources, std::size_t count,
                double scale, std::byte* out);
 

@@ -1,4 +1,4 @@
-// Where the processes that share a segment wait for one another, and notice who does not come.
+// A barrier for processes that share a segment, which notices members that are gone.
 #pragma once
 
 #include <chrono>
@@ -12,40 +12,42 @@
 
 namespace muster::trainer {
 
-// A barrier in shared memory. Each member has a cell that counts its arrivals; a member arrives by
-// counting up its own and then waits, on a futex, for each other cell to get there. So a waiter
-// knows at any time whom it waits for, and when nothing has happened for a while it looks that
-// process up: one that is gone ends the wait at once, one that is stopped after a grace. Whoever
-// finds such a member writes that down in the segment, and all others stop waiting with the same
-// sentence.
+// A barrier in shared memory. Each member has a cell that counts its arrivals. To arrive, a member
+// increments its own count and then waits, on a futex, until every other count has caught up. So a
+// waiter always knows which members are missing, and when nothing happens for a while it looks up
+// their processes. A member that is gone ends the wait at once, one that is stopped after a grace
+// period. The member that notices this records it in the segment, and all others stop waiting with
+// the same error.
 //
-// One thread. An error lasts: every later call returns it again.
+// One thread. Errors are permanent: every later call returns the same one.
 class ShmBarrier {
  public:
   struct Options {
-    int member = 0;                              // this process's place
-    std::vector<int> ranks;                      // the rank of each member in the job, for messages
-    std::chrono::milliseconds timeout{300'000};  // of one wait, the first included
+    int member = 0;                              // this process's index
+    std::vector<int> ranks;                      // each member's rank in the job, for messages
+    std::chrono::milliseconds timeout{300'000};  // for each wait, including the first
     std::chrono::milliseconds stopped_grace{100};
   };
 
-  // Bytes that a barrier of `members` takes.
+  // The size in bytes of a barrier for `members` members.
   static std::size_t Bytes(int members);
 
-  // `memory` holds Bytes() zeros that all members share, aligned to 64; it must outlive this
-  // object. Writes down who this process is; waits for nobody.
+  // `memory` is Bytes() long, zeroed, aligned to 64 and shared by all members; it must outlive this
+  // object. Records this process's identity there. Does not wait.
   ShmBarrier(std::byte* memory, Options options);
-  // Leaves: whoever waits for this member from now on gets an error.
+  // Calls Leave().
   ~ShmBarrier();
   ShmBarrier(const ShmBarrier&) = delete;
   ShmBarrier& operator=(const ShmBarrier&) = delete;
 
-  // Returns once every member has called it as often. kUnavailable with a sentence that names the
-  // rank and the pid when one of them is gone, is stopped or has left, and when the timeout passes.
-  // What a member wrote before it arrived is seen by all after they return.
+  // Returns once every member has called it as many times as this one. kUnavailable with a sentence
+  // that names the rank and pid when a member is gone, is stopped or has left, or when the timeout
+  // expires. Memory that a member wrote before it arrived is visible to all members after they
+  // return.
   absl::Status Arrive(Waiting waiting = Waiting::kSleep);
 
-  // Ends every wait for this member, now and later, with an error. From the owner's thread.
+  // Ends all current and later waits for this member with an error. Call it from the owner's
+  // thread.
   void Leave();
 
  private:
@@ -53,7 +55,7 @@ class ShmBarrier {
   struct Board;
 
   absl::Status WaitFor(int peer, std::uint32_t arrivals, Waiting waiting);
-  // Looks up everybody who has not arrived.
+  // Looks up all members that have not arrived.
   absl::Status LookAtPeers(std::uint32_t arrivals, std::vector<std::chrono::milliseconds>& stopped);
   absl::Status Fail(int peer, std::uint32_t what);
   absl::Status Failure() const;
@@ -61,7 +63,7 @@ class ShmBarrier {
 
   Board* const board_;
   const Options options_;
-  const bool enough_processors_;  // for all members at once
+  const bool enough_processors_;  // one for each member
   std::uint32_t arrivals_ = 0;
   absl::Status failed_;
 };

@@ -1,4 +1,4 @@
-// A piece of memory that the processes of a host share.
+// Memory shared by the processes of a host.
 #pragma once
 
 #include <cstddef>
@@ -8,43 +8,44 @@
 
 namespace muster::trainer {
 
-// Memory in /dev/shm that one process makes and others map. It never has a name there: it is made
-// with O_TMPFILE, and others reach it through the maker's descriptor in /proc. So there is nothing
-// to guess, and nothing to leave behind: the kernel frees it with the last process that has it,
-// however that ends. Move-only; the mapping goes with the object.
+// Memory in /dev/shm that one process creates and others map. It never has a name: it is created
+// with O_TMPFILE, and others open it through the creator's descriptor in /proc. So no name can be
+// guessed, and nothing is left behind: the kernel frees it when the last process that maps it ends,
+// in whatever way. Move-only; the destructor unmaps it.
 class ShmSegment {
  public:
-  // A new one of `bytes`, all 0, readable and writable by this user alone. The memory is really
-  // there, so that no access to it can end in SIGBUS. kUnavailable with one sentence when /dev/shm
-  // has no room for it, or there is no /dev/shm.
+  // Creates a zeroed segment of `bytes`, accessible only to this user. The memory is actually
+  // allocated, so that no access can raise SIGBUS. kUnavailable with one sentence when /dev/shm is
+  // full or does not exist.
   static absl::StatusOr<ShmSegment> Create(std::size_t bytes);
 
-  // Maps the segment that another process of this host has made, by its handle(). kUnavailable when
-  // the maker has withdrawn it or is gone, or the handle is that of another segment.
+  // Maps the segment that another process on this host created, given its handle(). kUnavailable
+  // when the creator has withdrawn it or is gone, or when the handle is malformed or no longer
+  // refers to it.
   static absl::StatusOr<ShmSegment> Open(const std::string& handle);
 
-  // Bytes that are free in /dev/shm; 0 when there is none.
+  // Free bytes in /dev/shm; 0 if it does not exist.
   static std::size_t Free();
 
   ShmSegment(ShmSegment&& other) noexcept;
   ShmSegment& operator=(ShmSegment&& other) noexcept;
   ~ShmSegment();
 
-  // What others need to open it: the maker's pid and descriptor, the size, and a secret that the
-  // segment holds as well. One line of text.
+  // What others need to open the segment: the creator's pid and descriptor, the size, and a secret
+  // that is also stored in the segment. One line of text.
   const std::string& handle() const { return handle_; }
-  // After this nobody can open it any more; those who have may keep it. For the maker, once all
-  // others have opened it.
+  // Prevents further Open() calls; existing mappings stay. The creator calls it once all others
+  // have opened the segment. No effect in other processes.
   void Withdraw();
 
-  // Past the segment's own first bytes, and aligned to a page.
+  // The usable memory, page-aligned.
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
 
  private:
   ShmSegment(int fd, std::byte* mapping, std::size_t size, std::string handle);
 
-  int fd_ = -1;  // the maker's, until it withdraws the segment
+  int fd_ = -1;  // only in the creator, until Withdraw()
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   std::string handle_;

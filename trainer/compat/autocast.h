@@ -1,5 +1,5 @@
-// Autocast, which LibTorch 2.4 gave other names. Include it only from .cc files: its header of
-// LibTorch includes every operator.
+// Autocast, whose functions LibTorch 2.4 renamed. Include it only from .cc files: LibTorch's header
+// for it includes every operator.
 #pragma once
 
 #include <ATen/autocast_mode.h>
@@ -8,14 +8,13 @@
 
 namespace muster::trainer::compat {
 
-// Lets operators of this thread on `device`, kCPU or kCUDA, compute in bfloat16 where they gain
-// from it, or stops it.
+// Turns bfloat16 autocast on or off for this thread's operators on `device` (kCPU or kCUDA).
 inline void SetBf16Autocast(at::DeviceType device, bool on) {
 #if MUSTER_TORCH_VERSION >= 204
   at::autocast::set_autocast_dtype(device, at::kBFloat16);
   at::autocast::set_autocast_enabled(device, on);
 #else
-  // Before 2.4 each kind of device has functions of its own.
+  // Before 2.4 each device type has its own functions.
   if (device == at::kCUDA) {
     at::autocast::set_autocast_gpu_dtype(at::kBFloat16);
     at::autocast::set_enabled(on);

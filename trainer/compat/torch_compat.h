@@ -1,9 +1,9 @@
-// What differs of c10d between the LibTorch versions the trainer compiles against (1.13 to 2.x),
-// and nothing else: no file of trainer/ outside of compat/ may name a version. Include it only from
-// .cc files that need it; it costs 8 s to compile.
+// The differences in c10d between the LibTorch versions that the trainer supports (1.13 to 2.x),
+// and nothing else. No file of trainer/ outside compat/ may name a version. Include it only from
+// .cc files that need it; it takes 8 s to compile.
 //
-// Where the difference is a signature, it is found out by asking the class what it accepts rather
-// than by a version number, so that a build with an unknown version has a chance to be right.
+// Where a signature differs, the code checks what the class accepts instead of a version number, so
+// that it may also work with versions not known yet.
 #pragma once
 
 #include <chrono>
@@ -37,25 +37,25 @@ namespace muster::trainer::compat {
 using Store = c10::intrusive_ptr<c10d::Store>;
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-// A client of the TCPStore at host:port, which it also serves from this process when `serve` is
-// true. Throws what c10d throws.
+// A client of the TCPStore at host:port; when `serve` is true, this process also serves the store.
+// Throws what c10d throws.
 inline Store OpenTcpStore(const std::string& host, std::uint16_t port, bool serve,
                           std::chrono::milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = port;
   options.isServer = serve;
-  // Nobody waits for the others here: the process group does, and it can say who is missing.
+  // Do not wait for the other ranks here: the process group does, and can say which are missing.
   options.waitWorkers = false;
   options.timeout = timeout;
 #if MUSTER_TORCH_VERSION >= 201
-  // The default since 2.4, and Debian's 2.6 is built without it: asking for it would throw.
+  // libuv is the default since 2.4, but Debian's 2.6 is built without it, and using it throws.
   options.useLibUV = false;
 #endif
   return c10::make_intrusive<c10d::TCPStore>(host, options);
 }
 
 #if MUSTER_TORCH_VERSION >= 200
-// Since 2.0 a ProcessGroup is a dispatcher that owns one backend for each kind of device.
+// Since 2.0 a ProcessGroup is a dispatcher that owns one backend per device type.
 template <typename Backend>
 Group WrapBackend(const Store& store, int rank, int size, c10d::ProcessGroup::BackendType type,
                   c10::DeviceType device, const c10::intrusive_ptr<Backend>& backend) {
@@ -73,8 +73,9 @@ Group WrapBackend(const Store& store, int rank, int size, c10d::ProcessGroup::Ba
 }
 #endif
 
-// Joins the Gloo group of `size` ranks that meet in `store`; blocks until all are there. Sockets
-// are bound to `interface` when it is not empty, else to the local address `address`.
+// Joins the Gloo group of `size` ranks that meet in `store`; blocks until all have joined, for at
+// most `timeout`. Sockets are bound to `interface` if it is not empty, else to the local address
+// `address`. Throws what c10d throws.
 inline Group JoinGlooGroup(const Store& store, int rank, int size,
                            std::chrono::milliseconds timeout, const std::string& interface,
                            const std::string& address) {
@@ -99,8 +100,8 @@ inline constexpr bool kHasNccl =
     false;
 #endif
 
-// Joins the NCCL group of `size` ranks; this rank's tensors live on cuda:`device`. To be called
-// only when kHasNccl.
+// Joins the NCCL group of `size` ranks; this rank's tensors are on cuda:`device`. Call it only if
+// kHasNccl is true.
 inline Group JoinNcclGroup(const Store& store, int rank, int size,
                            std::chrono::milliseconds timeout, int device) {
 #ifdef USE_C10D_NCCL
@@ -125,7 +126,7 @@ inline Group JoinNcclGroup(const Store& store, int rank, int size,
 #endif
 }
 
-// What a Reducer is made from; the names are those of its constructor.
+// The arguments of Reducer's constructor, under their names there.
 struct ReducerParts {
   std::vector<at::Tensor> params;
   std::vector<std::vector<std::size_t>> bucket_indices;
@@ -138,8 +139,8 @@ struct ReducerParts {
   bool gradient_as_bucket_view = true;
 };
 
-// The Reducer for dense parameters. Its constructor lost per_bucket_size_limits after 2.7 and
-// gained two booleans, and a list of bucket sizes after that.
+// Creates a Reducer for dense parameters. After 2.7 its constructor lost per_bucket_size_limits and
+// gained two bools, and later a list of bucket sizes.
 template <typename Reducer = c10d::Reducer>
 std::shared_ptr<Reducer> MakeReducer(ReducerParts parts) {
   using Params = std::vector<at::Tensor>;
@@ -174,8 +175,7 @@ std::shared_ptr<Reducer> MakeReducer(ReducerParts parts) {
   }
 }
 
-// Throws, on every rank, when the ranks do not hold parameters of the same shapes in the same
-// order.
+// Throws on every rank unless all ranks have parameters of the same shapes in the same order.
 inline void VerifyParametersAcrossRanks(const Group& group, const std::vector<at::Tensor>& params) {
   c10d::verify_params_across_processes(group, params, {});
 }

@@ -1,5 +1,5 @@
-// Which LibTorch this is, and what follows from that alone. Light: includes nothing else of
-// LibTorch.
+// The version of LibTorch, and facts that depend on it alone. Cheap to include: includes nothing
+// else of LibTorch.
 #pragma once
 
 #include <torch/version.h>
@@ -9,12 +9,12 @@
 
 namespace muster::trainer::compat {
 
-// Whether Python's AdamW of this version computes the mean of gradients by lerp_, which rounds
+// Whether this version's Python AdamW computes the mean of the gradients with lerp_, which rounds
 // differently from mul_ and add_: since 2.1.
 inline constexpr bool kAdamWInterpolatesMean = MUSTER_TORCH_VERSION >= 201;
 
-// Whether Python's AdamW of this version takes a square root as `x ** 0.5`, which the C library
-// does not always round as sqrt: since 2.5.
+// Whether this version's Python AdamW computes a square root as `x ** 0.5`, which the C library
+// does not always round like sqrt: since 2.5.
 inline constexpr bool kAdamWRootIsPower = MUSTER_TORCH_VERSION >= 205;
 
 }  // namespace muster::trainer::compat

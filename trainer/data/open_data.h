@@ -1,4 +1,4 @@
-// From what the user asks for to data sets.
+// Opens the data set that the user asks for.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 namespace muster::trainer {
 
 enum class DataKind {
-  kIdx,            // the four IDX files of MNIST or Fashion-MNIST in the directory `path`
+  kIdx,            // MNIST's or Fashion-MNIST's four IDX files in the directory `path`
   kCifar10,        // CIFAR-10's binary files in the directory `path`
   kText,           // the file `path`, as bytes
-  kGenerated,      // 2050 and 500 images made in memory
-  kGeneratedText,  // 256 KiB of text made in memory
+  kGenerated,      // 2050 training and 500 test images, generated in memory
+  kGeneratedText,  // 256 KiB of text, generated in memory
 };
 
 struct DataOptions {
   DataKind kind = DataKind::kIdx;
   std::string path = "/usr/share/datasets/fashion-mnist";
-  AugmentationOptions augmentation;  // of training images
+  AugmentationOptions augmentation;  // for training images
 
-  // Of text: tokens in a sample; the share of it, from its end, that is kept for the test split;
-  // and the seed of each epoch's shift.
+  // For text: the number of tokens in a sample, the share at the end of the text that is kept for
+  // the test split, and the seed for each epoch's shift.
   std::int64_t context = 128;
   double test_share = 0.1;
   std::uint64_t seed = 0;
 };
 
-// Opens or makes the data: both splits, of the same shape. Images are normalized by the mean and
-// deviation of the training split. kInvalidArgument and one sentence when something is missing,
-// damaged, not what its name says, or too small.
+// Opens or generates the data: both splits, of the same shape. Images are normalized with the mean
+// and standard deviation of the training split. kInvalidArgument and one sentence when a file is
+// missing, damaged, of another kind or too small, or when an option is out of range.
 absl::StatusOr<Splits> OpenData(const DataOptions& options);
 
 }  // namespace muster::trainer

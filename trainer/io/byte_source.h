@@ -1,4 +1,4 @@
-// Bytes that are read from any place in them: a file, or memory in tests.
+// Random access to bytes: a file, or memory in tests.
 #pragma once
 
 #include <cstddef>
@@ -16,18 +16,18 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
 
-  // How many bytes there are.
+  // The number of bytes.
   virtual std::uint64_t size() const = 0;
 
-  // Fills `out` with the `count` bytes from `offset` on. The caller has checked that they lie
-  // within size(). kUnavailable when that fails, also because the file became shorter.
+  // Fills `out` with the `count` bytes at `offset`. The caller must check that they lie within
+  // size(). kUnavailable when reading fails, or when the file has become shorter.
   virtual absl::Status Read(std::uint64_t offset, void* out, std::size_t count) const = 0;
 };
 
-// A file that is open for reading; any number of threads may read.
+// A file opened for reading. Any number of threads may read at once.
 class FileSource final : public ByteSource {
  public:
-  // kInvalidArgument when there is no such file or it is no regular one.
+  // kInvalidArgument when the file cannot be opened or is not a regular file.
   static absl::StatusOr<std::unique_ptr<FileSource>> Open(const std::string& path);
   ~FileSource() override;
   FileSource(const FileSource&) = delete;
@@ -44,7 +44,7 @@ class FileSource final : public ByteSource {
   const std::uint64_t size_;
 };
 
-// Bytes that the caller holds.
+// Bytes in memory, which the caller must keep alive.
 class MemorySource final : public ByteSource {
  public:
   explicit MemorySource(std::string_view bytes) : bytes_(bytes) {}

@@ -1,4 +1,4 @@
-// The element types that checkpoints hold, by the names that files give them.
+// The element types of checkpoints, and their names in files.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace muster::trainer {
 
-// Those of LibTorch 1.13 that both torch.save and safetensors have a name for.
+// The types of LibTorch 1.13 that have a name in both torch.save and safetensors files.
 enum class Dtype {
   kFloat64,
   kFloat32,
@@ -21,17 +21,17 @@ enum class Dtype {
   kBool,
 };
 
-// Bytes of an element.
+// The size of an element in bytes.
 std::size_t ElementSize(Dtype dtype);
 
-// As Python prints it, "torch.float32" without the "torch.".
+// Python's name without "torch.", such as "float32".
 const char* PythonName(Dtype dtype);
 
-// The class that torch.save names for a storage of it, such as "FloatStorage".
+// The storage class that torch.save writes for it, such as "FloatStorage".
 const char* StorageClass(Dtype dtype);
 std::optional<Dtype> FromStorageClass(const std::string& name);
 
-// The name in the header of a safetensors file, such as "F32".
+// Its name in the header of a safetensors file, such as "F32".
 const char* SafetensorsName(Dtype dtype);
 std::optional<Dtype> FromSafetensorsName(const std::string& name);
 

@@ -1,4 +1,4 @@
-// A file that appears whole or not at all.
+// A file that appears complete or not at all.
 #pragma once
 
 #include <memory>
@@ -10,25 +10,25 @@
 
 namespace muster::trainer {
 
-// Writes to a temporary file beside the wanted one and puts it in its place at the end, so that
-// neither a crash of the process nor of the machine leaves a half-written file under the wanted
-// name. Not thread-safe.
+// Writes to a temporary file next to the target and renames it at the end, so that no crash of the
+// process or the machine leaves a half-written file at the target path. Not thread-safe.
 class DurableFile {
  public:
-  // Starts a file that Commit() will put at `path`. kInvalidArgument when the temporary file,
-  // `path`.tmp, cannot be made: then nothing is changed.
+  // Starts a file that Commit() moves to `path`. kInvalidArgument, with nothing changed, when
+  // `path` is a directory or the temporary file, `path`.tmp, cannot be created.
   static absl::StatusOr<std::unique_ptr<DurableFile>> Create(const std::string& path);
 
-  // Removes the temporary file unless it was committed; what was at `path` is untouched.
+  // Removes the temporary file unless it was committed. Does not touch the file at `path`.
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
 
-  // Adds `bytes`. After an error (kUnavailable) only the destructor may follow.
+  // Appends `bytes`. After an error (kUnavailable), only destroy the object.
   absl::Status Append(std::string_view bytes);
 
-  // Forces the data to the disk, replaces the file at `path` by it, and forces the directory to the
-  // disk. To be called once, last.
+  // Syncs the data to disk, renames the file to `path`, and syncs the directory. Call it once,
+  // last. On an error (kUnavailable) the file at `path` is untouched, unless only syncing the
+  // directory failed: then the new file is there, but might not survive a crash of the machine.
   absl::Status Commit();
 
  private:
@@ -37,7 +37,7 @@ class DurableFile {
 
   const std::string path_;
   const std::string temporary_;
-  int fd_;  // -1 once it is closed
+  int fd_;  // -1 once closed
   bool committed_ = false;
 };
 

@@ -14,17 +14,18 @@ namespace muster::trainer {
 
 struct SafetensorsContents {
   std::vector<NamedTensor> tensors;             // on the CPU, dense, in the order of the file
-  std::map<std::string, std::string> metadata;  // free text of whoever wrote the file
+  std::map<std::string, std::string> metadata;  // free text from the file's writer
 };
 
-// kInvalidArgument when the file cannot be opened, is torn, or has a dtype that LibTorch 1.13
-// lacks; kUnavailable when reading fails or there is no memory. The format has no checksum.
+// Reads the file at `path`. kInvalidArgument when it cannot be opened, is damaged, or has a dtype
+// that Dtype lacks; kUnavailable when reading fails or memory runs out. The format has no checksum.
 absl::StatusOr<SafetensorsContents> ReadSafetensors(const std::string& path);
 
-// Writes `contents`, larger elements first so that each tensor is aligned. The file appears whole
-// or not at all; at most one tensor at a time is copied. kInvalidArgument when a name occurs twice,
-// is not UTF-8 or is "__metadata__", or a tensor has a dtype that Dtype lacks, and when the file
-// cannot be made; kUnavailable when writing fails. What was at `path` is then untouched.
+// Writes `contents`, tensors with larger elements first so that each is aligned. The file appears
+// complete or not at all. Copies at most one tensor at a time. kInvalidArgument when a name occurs
+// twice, is not UTF-8 or is "__metadata__", when a tensor is not dense or has a dtype that Dtype
+// lacks, or when the file cannot be created; kUnavailable when writing fails. An existing file is
+// then untouched (but see DurableFile::Commit).
 absl::Status WriteSafetensors(const SafetensorsContents& contents, const std::string& path);
 
 }  // namespace muster::trainer

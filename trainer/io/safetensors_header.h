@@ -1,4 +1,4 @@
-// The beginning of a safetensors file: which tensors it has, and where.
+// The header of a safetensors file: its tensors and their locations.
 #pragma once
 
 #include <cstdint>
@@ -18,24 +18,24 @@ struct SafetensorsEntry {
   std::string name;
   Dtype dtype = Dtype::kFloat32;
   std::vector<std::int64_t> sizes;
-  std::uint64_t offset = 0;  // of its elements, from the end of the header
+  std::uint64_t offset = 0;  // of the elements, from the end of the header
   std::uint64_t size = 0;    // in bytes
 };
 
 struct SafetensorsHeader {
-  std::vector<SafetensorsEntry> entries;  // in the order of their elements
+  std::vector<SafetensorsEntry> entries;  // in the order of their data in the file
   std::map<std::string, std::string> metadata;
-  std::uint64_t data_offset = 0;  // of the elements of all, from the beginning of the file
+  std::uint64_t data_offset = 0;  // of all elements, from the beginning of the file
 };
 
-// Reads the header as the format demands: sizes that match the dtype, elements that follow each
-// other without gap or overlap, up to the end of the file. One clause on errors: kUnavailable when
-// reading fails, else kInvalidArgument.
+// Reads the header and checks what the format requires: sizes match the dtype, and the data of the
+// tensors fills the rest of the file without gaps or overlaps. Errors are one clause: kUnavailable
+// when reading fails, otherwise kInvalidArgument.
 absl::StatusOr<SafetensorsHeader> ReadSafetensorsHeader(const ByteSource& source);
 
-// Gives each of `header.entries` its size and offset, in their order, and returns the bytes ahead
-// of the elements, a multiple of 8. kInvalidArgument, one clause, when a name occurs twice, is not
-// UTF-8, or is "__metadata__".
+// Sets the size and offset of each of `header.entries`, in order, and returns the bytes that
+// precede the elements; their number is a multiple of 8. kInvalidArgument, with one clause, when a
+// name occurs twice, is not UTF-8, or is "__metadata__".
 absl::StatusOr<std::string> LayOutSafetensors(SafetensorsHeader& header);
 
 }  // namespace muster::trainer

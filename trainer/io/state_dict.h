@@ -1,4 +1,4 @@
-// A module's tensors as a value, and back into the module.
+// Converts a module's tensors to a value, and loads them back.
 #pragma once
 
 #include <string>
@@ -12,16 +12,16 @@
 
 namespace muster::trainer {
 
-// An OrderedDict of `tensors` as module.state_dict() gives it. Shares their elements: what is
-// written later is what they hold then.
+// An OrderedDict of `tensors`, like module.state_dict(). Shares their elements, so it changes when
+// they do.
 Value StateDictValue(const std::vector<NamedTensor>& tensors);
 
-// The state dict within a checkpoint: `checkpoint` itself if all its entries are tensors, else the
-// dict under "model", "state_dict" or "model_state_dict". kInvalidArgument when there is none. The
-// pointer is into `checkpoint`.
+// Finds the state dict in a checkpoint: `checkpoint` itself if all its entries are tensors, else
+// the dict under "model", "state_dict" or "model_state_dict". kInvalidArgument when there is none.
+// The pointer points into `checkpoint`.
 absl::StatusOr<const Value*> FindStateDict(const Value& checkpoint);
 
-// What is done about the "module." that DistributedDataParallel puts ahead of each name in Python.
+// How to handle the prefix "module." that Python's DistributedDataParallel adds to each name.
 enum class ModulePrefix {
   kAutomatic,  // strips it if all names of the state have it and not all of the targets', and adds
                // it in the opposite case
@@ -32,26 +32,27 @@ enum class ModulePrefix {
 
 struct LoadStateDictOptions {
   ModulePrefix prefix = ModulePrefix::kAutomatic;
-  // False: what fits is loaded, and the report tells what does not. Unlike Python this goes for
-  // tensors of another shape, too.
+  // If false, loads what fits and reports what does not. Unlike in Python, this includes tensors of
+  // another shape.
   bool strict = true;
 };
 
 struct LoadStateDictReport {
-  std::vector<std::string> missing;     // targets that the state does not have
-  std::vector<std::string> unexpected;  // names of the state that no target has
+  std::vector<std::string> missing;     // targets that the state lacks
+  std::vector<std::string> unexpected;  // names in the state without a target
   std::vector<std::string> mismatched;  // Python's sentence for each target of another shape
 
   bool complete() const { return missing.empty() && unexpected.empty() && mismatched.empty(); }
-  // One line in Python's words, at most eight names of each kind: 'Missing key(s) in state_dict:
-  // "a", "b". Unexpected key(s) in state_dict: "c".'; "All keys matched successfully" if complete.
+  // One line in Python's words, with at most eight names of each kind: 'Missing key(s) in
+  // state_dict: "a", "b". Unexpected key(s) in state_dict: "c".' If complete: "All keys matched
+  // successfully".
   std::string Sentence() const;
 };
 
-// Copies the tensors of `state`, a dict of tensors, into `targets` of the same names, converting to
-// each target's dtype and device; gradients are not recorded. kInvalidArgument when `state` is
-// something else, and, if options.strict, with the report's sentence when it is not complete; then
-// no target was changed.
+// Copies the tensors of `state`, a dict of tensors, into the `targets` with the same names.
+// Converts them to each target's dtype and device; autograd does not record it. kInvalidArgument,
+// with no target changed, when `state` is not a dict of tensors or, if options.strict, when the
+// report is not complete; the message then has the report's sentence.
 absl::StatusOr<LoadStateDictReport> LoadStateDict(const Value& state,
                                                   const std::vector<NamedTensor>& targets,
                                                   const LoadStateDictOptions& options = {});

@@ -1,4 +1,4 @@
-// Tensors as the bytes that a file holds.
+// Converts between tensors and their bytes in a file.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,18 @@
 
 namespace muster::trainer {
 
-// nullopt when files have no name for it.
+// The tensor's type; nullopt when files have no name for it.
 std::optional<Dtype> DtypeOf(const at::Tensor& tensor);
 
-// A tensor on the CPU for `elements` elements of dtype `dtype`, not filled. Throws c10::Error when
-// there is no memory for it.
+// An uninitialized CPU tensor with `elements` elements of type `dtype`. Throws c10::Error when
+// memory runs out.
 at::Tensor EmptyTensor(Dtype dtype, std::int64_t elements);
 
-// The elements of `tensor` in row-major order on the CPU: itself if that is what it is, else a
-// copy. Never needs a gradient.
+// The elements of `tensor` in row-major order on the CPU: shares them if they already are, else
+// copies them. Never requires a gradient.
 at::Tensor DenseOnCpu(const at::Tensor& tensor);
 
-// The memory of a tensor of the two functions above. Good as long as `tensor` is.
+// The memory of a tensor returned by one of the two functions above. Valid as long as the tensor.
 std::string_view BytesOf(const at::Tensor& tensor);
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// A file of torch.save, taken apart.
+// Parses a torch.save file.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@
 
 namespace muster::trainer {
 
-// The value in a file of torch.save, and where its elements are. Knows nothing of LibTorch. Errors
-// are one clause without the file's name: kUnavailable when reading fails, else kInvalidArgument.
+// The value in a torch.save file, and where its elements are. Independent of LibTorch. Errors are
+// one clause without the file's name: kUnavailable when reading fails, otherwise kInvalidArgument.
 class TorchArchive {
  public:
-  // Reads all but the elements. `source` outlives this object. Each storage is there with as many
-  // bytes as its elements take.
+  // Reads everything but the elements, and checks that each storage's record exists with the right
+  // size. `source` must outlive this object.
   static absl::StatusOr<TorchArchive> Open(const ByteSource& source);
 
-  // Its tensors lie within storages().
+  // Its tensors are views into storages().
   const StoredValue& value() const { return value_; }
   const std::vector<Storage>& storages() const { return storages_; }
 
-  // Fills `out` with the elements of storages()[`index`]. Refuses a bool that is neither 0 nor 1.
+  // Fills `out` with the elements of storages()[`index`]. An error if a bool is neither 0 nor 1.
   absl::Status ReadStorage(std::size_t index, void* out) const;
 
  private:
@@ -34,7 +34,7 @@ class TorchArchive {
   ZipReader zip_;
   StoredValue value_;
   std::vector<Storage> storages_;
-  std::vector<ZipReader::Record> records_;  // of storages_
+  std::vector<ZipReader::Record> records_;  // for each of storages_
 };
 
 }  // namespace muster::trainer

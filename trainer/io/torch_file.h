@@ -1,4 +1,4 @@
-// Files of torch.save and for torch.load.
+// Reads torch.save files and writes files for torch.load.
 #pragma once
 
 #include <string>
@@ -10,24 +10,24 @@
 
 namespace muster::trainer {
 
-// Reads what torch.save wrote since PyTorch 1.6: state dicts, parameters, whole checkpoints with
-// the state of optimizer and scheduler. Tensors are on the CPU whatever they were saved from;
-// strides are kept, and those that shared a storage do so again. A Parameter is read as its tensor,
-// which needs no gradient, and a set as a list; a torch.dtype or torch.device is read as its name.
-// Nothing in the file is executed. Takes no more memory than the file has, and a few MB.
+// Reads files that torch.save has written since PyTorch 1.6: state dicts, parameters, full
+// checkpoints with optimizer and scheduler state. All tensors end up on the CPU; strides are kept,
+// and tensors that shared a storage share it again. A Parameter becomes its tensor, without
+// gradient, a set becomes a list, and a torch.dtype or torch.device becomes its name. Nothing in
+// the file is executed. Memory use is at most the size of the file plus a few MB.
 //
-// kInvalidArgument when the file cannot be opened, is torn (each part has a checksum), or holds
-// something else than the above; kUnavailable when reading fails or there is no memory.
+// kInvalidArgument when the file cannot be opened, is damaged (each part has a checksum), or
+// contains anything else; kUnavailable when reading fails or memory runs out.
 absl::StatusOr<Value> ReadTorchFile(const std::string& path);
 
-// Writes `value` to `path` so that torch.load(path) gives it, with weights_only=True, too (from
-// PyTorch 2.0; that of 1.13 refuses floats). The file appears whole or not at all. Of each tensor
-// the elements that it shows are written, densely, from the CPU; one that occurs several times (a
-// tied weight) is written once. At most one tensor at a time is copied.
+// Writes `value` to `path` so that torch.load(path) returns it, also with weights_only=True since
+// PyTorch 2.0 (1.13's refuses floats). The file appears complete or not at all. Only the elements
+// that a tensor shows are written, densely, as a CPU tensor; a tensor that occurs several times (a
+// tied weight) is written once. Copies at most one tensor at a time.
 //
-// kInvalidArgument, naming the entry, when a tensor has a dtype that Dtype lacks or the tree is
-// deeper than 100, and when the file cannot be made; kUnavailable when writing fails. What was at
-// `path` is then untouched.
+// kInvalidArgument when a tensor is not dense or has a dtype that Dtype lacks (with its name), when
+// the tree is deeper than 100, or when the file cannot be created; kUnavailable when writing fails.
+// An existing file is then untouched (but see DurableFile::Commit).
 absl::Status WriteTorchFile(const Value& value, const std::string& path);
 
 }  // namespace muster::trainer

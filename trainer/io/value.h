@@ -1,4 +1,4 @@
-// What a checkpoint holds: Python's values with LibTorch's tensors in them.
+// The contents of a checkpoint: Python values with LibTorch tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,7 +7,7 @@
 
 namespace muster::trainer {
 
-// See basic_value.h for the accessors. A full checkpoint is one Value:
+// See basic_value.h for the accessors. A complete checkpoint is one Value:
 //
 //   Dict checkpoint;
 //   checkpoint.Set("model", StateDictValue(model.Parameters()));   // trainer/io/state_dict.h

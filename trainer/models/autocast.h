@@ -1,15 +1,15 @@
-// Half the bits where half the bits will do.
+// Mixed precision: bfloat16 where it is enough.
 #pragma once
 
 namespace muster::trainer {
 
-// While one exists, operators of this thread that gain from it (convolutions, products of matrices)
-// compute in bfloat16 on the CPU or the GPU, and the others in float32: torch.autocast with
-// dtype=torch.bfloat16. Parameters and gradients stay float32. Weights that were cast are kept
-// until the scope ends, so it spans one forward pass and its loss, and not the optimizer's step.
+// While one exists, operators on this thread that benefit (convolutions, matrix products) compute
+// in bfloat16 on the CPU or the GPU, and the others in float32, as under torch.autocast with
+// dtype=torch.bfloat16. Parameters and gradients stay float32. Cast weights are cached until the
+// scope ends, so it must cover one forward pass and its loss, but not the optimizer's step.
 class Bf16Autocast {
  public:
-  // Does nothing unless `enabled`. `cuda`: where the tensors are.
+  // Does nothing unless `enabled`. `cuda`: whether the tensors are on a GPU.
   Bf16Autocast(bool enabled, bool cuda);
   ~Bf16Autocast();
   Bf16Autocast(const Bf16Autocast&) = delete;

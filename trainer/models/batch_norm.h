@@ -1,4 +1,4 @@
-// How batch normalization is computed: a seam for computing it over several ranks.
+// How batch normalization is computed, replaceable so that it can span several ranks.
 #pragma once
 
 #include <functional>
@@ -7,8 +7,8 @@
 
 namespace muster::trainer {
 
-// What a batch normalization layer is made of. The tensors are the layer's own: a function that
-// trains updates the running ones in place (they need no gradient).
+// The parts of a batch normalization layer. The tensors are the layer's own: in training, a
+// BatchNormFunction updates the running statistics, which need no gradient, in place.
 struct BatchNormParts {
   at::Tensor weight;               // C, a parameter
   at::Tensor bias;                 // C, a parameter
@@ -20,12 +20,13 @@ struct BatchNormParts {
   bool training = true;
 };
 
-// Normalizes `input`, N x C x H x W, and returns as much. Called on the thread that calls
-// Model::Forward, layer by layer in the same order on every rank; may throw what LibTorch throws.
+// Normalizes `input`, N x C x H x W, and returns a tensor of the same shape. Called on the thread
+// that calls Model::Forward, layer by layer, in the same order on every rank. May throw what
+// LibTorch throws.
 using BatchNormFunction =
     std::function<at::Tensor(const at::Tensor& input, const BatchNormParts& parts)>;
 
-// What torch.nn.BatchNorm2d does: statistics of this rank's batch alone.
+// What torch.nn.BatchNorm2d does: in training, uses the statistics of this rank's batch only.
 at::Tensor LocalBatchNorm(const at::Tensor& input, const BatchNormParts& parts);
 
 }  // namespace muster::trainer

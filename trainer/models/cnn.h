@@ -1,4 +1,4 @@
-// The small convolutional network of the data-parallel tutorials.
+// A small convolutional network, as in data-parallel tutorials.
 #pragma once
 
 #include "trainer/models/model_options.h"
@@ -6,7 +6,7 @@
 
 namespace muster::trainer {
 
-// The network of this torch.nn.Sequential, for images of C x H x W:
+// The same network as this torch.nn.Sequential, for images of C x H x W:
 //   Conv2d(C, 16, 3, padding=1), MaxPool2d(2), ReLU(), Conv2d(16, 32, 3, padding=1), MaxPool2d(2),
 //   ReLU(), Flatten(), Linear(32 * (H // 4) * (W // 4), 128), ReLU(), Linear(128, classes)
 Network MakeCnn(const ModelOptions& options);

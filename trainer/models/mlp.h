@@ -1,4 +1,4 @@
-// Fully connected layers: small, or as large as gradients have to be for communication to matter.
+// Fully connected networks: a small one, or one large enough for communication to matter.
 #pragma once
 
 #include "trainer/models/model_options.h"
@@ -6,7 +6,7 @@
 
 namespace muster::trainer {
 
-// The network of this torch.nn.Sequential, for hidden widths h1, h2, ...:
+// The same network as this torch.nn.Sequential, for hidden widths h1, h2, ...:
 //   Flatten(), Linear(C * H * W, h1), ReLU(), Linear(h1, h2), ReLU(), ..., Linear(hn, classes)
 Network MakeMlp(const ModelOptions& options);
 

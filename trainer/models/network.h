@@ -1,4 +1,4 @@
-// A module tree and the way through it: what each model file makes, and Model wraps.
+// A module and its forward function. Each model file creates one, and Model wraps it.
 #pragma once
 
 #include <functional>
@@ -15,13 +15,13 @@ class Module;
 namespace muster::trainer {
 
 struct Network {
-  // Holds parameters and buffers under Python's names, made in Python's order.
+  // Holds parameters and buffers under Python's names, created in Python's order.
   std::shared_ptr<torch::nn::Module> module;
-  // Inputs to outputs. Keeps what it needs of `module` alive.
+  // Maps inputs to outputs. Keeps the parts of `module` that it needs alive.
   std::function<at::Tensor(const at::Tensor& inputs)> forward;
-  // What the network's batch normalization layers call, each time they run; null when it has none.
+  // The function that all batch normalization layers call; null when there are none.
   std::shared_ptr<BatchNormFunction> batch_norm;
-  // Whether `inputs` are images, N x C x H x W.
+  // Whether the inputs are images, N x C x H x W.
   bool takes_images = true;
 };
 

@@ -1,4 +1,4 @@
-// Keeps single batches from throwing the training off its course.
+// Gradient clipping, so that one bad batch cannot derail the training.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,12 @@
 
 namespace muster::trainer {
 
-// Scales all gradients by the same number so that their norm, as if they were one vector, is at
-// most `max_norm`, and returns what it was before: torch.nn.utils.clip_grad_norm_(parameters,
-// max_norm), bit for bit. Parameters without a gradient are passed over; 0 if none has one. A norm
-// that is not finite makes the gradients NaN, as in Python; the caller can see it in what is
-// returned. After DDP's averaging every rank computes the same.
+// Scales all gradients by one factor so that their joint 2-norm is at most `max_norm`, and returns
+// the norm before scaling: torch.nn.utils.clip_grad_norm_(parameters, max_norm), bit for bit. Skips
+// parameters without a gradient; returns 0 if none has one. As in Python, a NaN norm makes all
+// gradients NaN, and an infinite norm turns finite gradients into 0 and infinite ones into NaN; the
+// caller can tell from the returned norm. After DDP has averaged the gradients, every rank gets the
+// same result.
 double ClipGradientNorm(const std::vector<NamedTensor>& parameters, double max_norm);
 
 }  // namespace muster::trainer

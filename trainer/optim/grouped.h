@@ -1,4 +1,4 @@
-// What SGD and AdamW have in common: groups of parameters, and tensors remembered for each.
+// What SGD and AdamW share: parameter groups, and the tensors kept for each parameter.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace muster::trainer {
 
-// Walks the parameters for Step, and turns what is remembered into a state and back. Derived
-// classes say how one parameter is updated.
+// Visits the parameters in Step(), and converts the kept tensors to a state and back. Derived
+// classes define the update of one parameter.
 class GroupedOptimizer : public Optimizer {
  public:
   void Step(double lr) final;
@@ -21,49 +21,49 @@ class GroupedOptimizer : public Optimizer {
   absl::Status Load(const OptimizerState& state) final;
 
  protected:
-  // A parameter and what is remembered for it.
+  // A parameter and what is kept for it.
   struct Entry {
     std::string name;
     at::Tensor parameter;
     double weight_decay = 0;
-    // Steps taken. For SGD only whether there were any: Python does not keep their number, so after
-    // Load() it is 1.
+    // Steps taken. For SGD this only tells whether there were any: Python does not save the number,
+    // so it is 1 after Load().
     std::int64_t steps = 0;
-    // One for each remembered name; undefined before the first step, as Update makes them.
+    // One for each kept name. Undefined before the first step: Update() creates them.
     std::vector<at::Tensor> remembered;
   };
 
-  // Python's names of the tensors in Entry::remembered.
+  // `remembered` holds Python's names for the tensors in Entry::remembered.
   GroupedOptimizer(const OptimizerOptions& options, std::vector<NamedTensor> parameters,
                    std::vector<std::string> remembered);
 
-  // Updates the parameter from its gradient, which is defined. entry.steps already counts this
+  // Updates the parameter from its gradient, which is defined. entry.steps already includes this
   // step.
   virtual void Update(Entry& entry, double lr) = 0;
-  // Whether "step" is part of the state.
+  // Whether the state includes "step".
   virtual bool counts_steps() const = 0;
-  // The options of a group in Python's order, "lr" first, without "params".
+  // A group's options in Python's order, "lr" first, without "params".
   virtual std::vector<std::pair<std::string, OptionValue>> Describe(double lr,
                                                                     double weight_decay) const = 0;
 
-  // Whether the one-pass kernels can take this parameter: on the CPU, float32 or float64, and, if
-  // `gradient` and what is remembered are, too, the same bytes in the same order. Makes `gradient`
-  // a copy in the parameter's layout if that is what is missing.
+  // Whether the one-pass kernels can update this parameter: it is dense, on the CPU and float32 or
+  // float64, and the kept tensors have its type and layout. A gradient of another type or layout is
+  // no obstacle: `*gradient` is then replaced by a copy with the parameter's. A sparse one is.
   bool OnePass(const Entry& entry, at::Tensor* gradient) const;
 
-  // Runs `body(begin, end)` over parts of [0, count) on LibTorch's threads.
+  // Splits [0, count) into ranges and runs `body(begin, end)` for each on LibTorch's threads.
   static void InParallel(std::int64_t count,
                          const std::function<void(std::int64_t, std::int64_t)>& body);
 
   const OptimizerOptions options_;
 
  private:
-  // An entry with what `state` has for it.
+  // Fills `entry` from `state`.
   absl::Status Restore(const ParameterState& state, Entry* entry) const;
 
   const std::vector<std::string> remembered_;
   std::vector<Entry> entries_;  // group by group
-  std::size_t decayed_ = 0;     // entries in the first group; all when there is one group
+  std::size_t decayed_ = 0;     // size of the first group; all entries when there is only one
 };
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// Moves parameters along their gradients.
+// The interface of optimizers.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,36 @@
 
 namespace muster::trainer {
 
-// Updates parameters from their gradients, in place and without recording it for autograd. Holds
-// the parameters' tensors: make it after Model::MoveTo. One owner, one thread; the one-pass kernels
-// spread over LibTorch's threads by themselves.
+// Updates parameters from their gradients, in place and unseen by autograd. Holds the parameters'
+// tensors, so create it after Model::MoveTo. One owner, one thread; the one-pass kernels use
+// LibTorch's threads internally.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // One step with learning rate `lr` from the gradients that stand in the parameters' .grad(). A
-  // parameter without one is left alone, as Python does. Gradients are not changed and not cleared.
+  // Takes one step with learning rate `lr`, using the gradients in the parameters' .grad(). A
+  // parameter without a gradient is left alone, as in Python. Does not change or clear the
+  // gradients.
   virtual void Step(double lr) = 0;
 
-  // Parameters in the order in which Python's state_dict() numbers them: group by group.
+  // The names of the parameters in the order in which Python's state_dict() numbers them: group by
+  // group.
   virtual std::vector<std::string> Order() const = 0;
 
-  // What there is to remember. `lr` goes into the groups as Python keeps it there. The tensors are
-  // the optimizer's own, not copies: to be written before the next step.
+  // The state to save. `lr` goes into the groups, where Python keeps it. The tensors are the
+  // optimizer's own, not copies, so use them before the next step.
   virtual OptimizerState State(double lr) const = 0;
 
-  // Takes over what `state` remembers, of the same kind of optimizer over the same parameters; its
-  // tensors are copied, to the parameters' device, type and layout. Options in its groups are not
-  // taken over: the user's command line decides those. A parameter not in it starts anew.
-  // kInvalidArgument, one sentence, and nothing changed when it has a parameter that is not here, a
-  // tensor of another shape, or lacks one.
+  // Restores `state`, which the same kind of optimizer saved for the same parameters. Copies its
+  // tensors to each parameter's device, type and layout. Ignores the options in its groups, because
+  // the command line sets those. A parameter that is not in `state` starts afresh. On error nothing
+  // changes: kInvalidArgument and one sentence when `state` has an unknown parameter, a tensor of
+  // another shape or a bad step number, or when it lacks a tensor of a parameter.
   virtual absl::Status Load(const OptimizerState& state) = 0;
 };
 
-// Makes the optimizer of `parameters`, in Python's order (Model::Parameters). kInvalidArgument and
-// one sentence when the options contradict each other.
+// Creates the optimizer for `parameters`, given in Python's order (Model::Parameters).
+// kInvalidArgument and one sentence when the options contradict each other.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options,
                                                          std::vector<NamedTensor> parameters);
 

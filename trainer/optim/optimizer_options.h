@@ -1,17 +1,16 @@
-// Which optimizer to make.
+// The choice of an optimizer and its settings.
 #pragma once
 
 namespace muster::trainer {
 
 enum class OptimizerKind { kSgd, kAdamW };
 
-// Two ways to compute the same thing.
+// Two implementations of the same update.
 enum class OptimizerPath {
-  // torch.optim's operations in torch.optim's order: what Python computes, bit for bit.
+  // The operations of torch.optim in the same order, so the result matches Python bit for bit.
   kReference,
-  // One pass over each parameter instead of one for each operation, which is up to twice as fast;
-  // differs from the reference in rounding. For float32 and float64 on the CPU; others take the
-  // reference path.
+  // One pass over each parameter instead of one per operation: up to twice as fast, with different
+  // rounding. Works for float32 and float64 on the CPU; other parameters use the reference path.
   kOnePass,
 };
 
@@ -19,25 +18,25 @@ struct OptimizerOptions {
   OptimizerKind kind = OptimizerKind::kSgd;
   OptimizerPath path = OptimizerPath::kOnePass;
 
-  // How much of each parameter is taken away with a step: added to the gradient by SGD, apart from
-  // it by AdamW (Python's defaults: 0 and 0.01).
+  // SGD adds weight_decay * parameter to the gradient; AdamW shrinks the parameter separately.
+  // Python's defaults are 0 for SGD and 0.01 for AdamW.
   double weight_decay = 0;
-  // Whether biases and the weights of normalization layers, that is parameters of one dimension,
-  // decay too. If not they are a second group, after the first and without weight decay.
+  // Whether parameters with fewer than two dimensions (biases and the weights of normalization
+  // layers) decay too. If not, they form a second group without weight decay.
   bool decay_vectors = true;
 
-  // Of SGD.
+  // For SGD.
   double momentum = 0.9;
-  bool nesterov = false;  // needs a momentum
+  bool nesterov = false;  // requires momentum
 
   // Of AdamW.
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
-  // Of AdamW's reference path, where torch's versions round differently: whether the mean of
-  // gradients is computed by lerp_ rather than mul_ and add_, and whether the root of a step's
-  // second correction is its power of 0.5 rather than its sqrt. For parity set both to what compat
-  // says of this LibTorch.
+  // For AdamW's reference path, because versions of torch round differently: whether the mean of
+  // the gradients is computed with lerp_ instead of mul_ and add_, and whether the square root of
+  // the second bias correction is computed as a power of 0.5 instead of with sqrt. For parity with
+  // Python, take both from trainer/compat/torch_version.h.
   bool interpolate_mean = false;
   bool root_is_power = false;
 };

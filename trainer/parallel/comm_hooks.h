@@ -1,4 +1,4 @@
-// How full buckets of gradients are averaged, where it is not c10d's own all-reduce.
+// Ways to average buckets of gradients other than c10d's own all-reduce.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,15 @@ class CommHookInterface;
 
 namespace muster::trainer {
 
-// Averages buckets by `reducer` in a thread of its own, in the order in which they get full, while
-// the gradients of the next ones are computed; the last one, if no other is under way, in the
-// thread that computed it. A bucket that cannot be averaged makes backward()
-// throw what the reducer throws.
+// Averages buckets with `reducer` on a thread of its own, in the order in which they fill up, while
+// backward() computes the gradients of the next ones. The last bucket is averaged on the thread
+// that runs backward() if no other bucket is pending. When a bucket cannot be averaged, backward()
+// throws what the reducer throws.
 std::unique_ptr<c10d::CommHookInterface> MakeThreadHook(std::shared_ptr<AllReducer> reducer,
                                                         int ranks, CommHook compression);
 
-// Sends buckets as bfloat16 by c10d. NCCL adds them up as such; Gloo, some versions of which know
-// no bfloat16, carries everybody's to everybody as bytes, and they are added up in float.
+// Sends buckets as bfloat16 through c10d. NCCL sums them as bfloat16. Gloo, which does not support
+// bfloat16 in all versions, gathers every rank's bucket as bytes, and each rank sums them in float.
 std::unique_ptr<c10d::CommHookInterface> MakeBFloat16Hook(ProcessGroup& group);
 
 }  // namespace muster::trainer

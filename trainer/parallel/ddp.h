@@ -1,4 +1,4 @@
-// Data-parallel training: each rank has the whole model and a part of each batch.
+// Data-parallel training: each rank has the whole model and processes a part of each batch.
 #pragma once
 
 #include <cstdint>
@@ -17,70 +17,70 @@
 
 namespace muster::trainer {
 
-// How gradients are compressed on their way between ranks. On CPUs float16 and bfloat16 halve the
-// bytes but cost more time than they save over loopback and shared memory.
+// How gradients are compressed when they are sent between ranks. On CPUs, float16 and bfloat16
+// halve the bytes but, over loopback and shared memory, cost more time than they save.
 enum class CommHook { kNone, kFloat16, kBFloat16 };
 
-// The names and defaults are those of torch.nn.parallel.DistributedDataParallel, but for
-// gradient_as_bucket_view, which saves a copy and is False there.
+// Names and defaults are those of torch.nn.parallel.DistributedDataParallel, except that
+// gradient_as_bucket_view, which saves a copy, is False there.
 struct DdpOptions {
   double bucket_cap_mb = 25;
-  double first_bucket_mb = 1;  // the first full bucket starts the communication, so it is smaller
+  double first_bucket_mb = 1;  // smaller, so that communication starts early
   bool gradient_as_bucket_view = true;
-  // Look, after each forward pass, which parameters the outputs depend on. Costs a walk through the
-  // graph; needed when a step leaves some of them out.
+  // After each forward pass, find the parameters on which the outputs do not depend. Needed when a
+  // step may leave some parameters unused; costs a traversal of the graph.
   bool find_unused_parameters = false;
-  // Every step uses the same parameters in the same way. Allows layers that are used twice with
-  // re-entrant autograd, and parameters that are never used.
+  // Promises that every step uses the same parameters in the same way. Allows layers that are used
+  // twice with re-entrant autograd, and parameters that are never used.
   bool static_graph = false;
-  bool broadcast_buffers = true;  // rank 0's to all before each forward pass
+  bool broadcast_buffers = true;  // from rank 0 before each forward pass
   CommHook comm_hook = CommHook::kNone;
-  ShmOptions shm;  // with Comm::kShm
+  ShmOptions shm;  // for Comm::kShm
 };
 
-// Mean times of a step in milliseconds, over the first ten and every hundredth after them: c10d's
-// Logger's figures. All 0 before the second step.
+// Mean times per step in milliseconds, as measured by c10d's Logger over the first ten steps and
+// every hundredth after them. All are 0 before the second step.
 //
-// A bucket that backward()'s own thread averages is a part of backward() to the Logger: its time
-// counts in all three of backward, communication and overlap, although nothing was computed
-// meanwhile. With kShm that is the last bucket when no other is still being averaged, so with a
-// single bucket the overlap is all of the communication, and nothing was hidden.
+// When the thread that runs backward() averages a bucket itself, the Logger counts that time as
+// backward, communication and overlap, although nothing is computed meanwhile. With kShm this is
+// the case for the last bucket if no other is pending. So with a single bucket, the overlap equals
+// the communication although none of it was hidden.
 struct DdpTimings {
   double forward_ms = 0;
-  double backward_ms = 0;       // until nothing was left but to wait for buckets
+  double backward_ms = 0;       // until only waiting for buckets was left
   double communication_ms = 0;  // from the first full bucket until the last was averaged
   double overlap_ms = 0;        // the part of communication_ms that lies within backward_ms
-  std::vector<std::int64_t> bucket_bytes;  // as they are now, in the order of reduction
+  std::vector<std::int64_t> bucket_bytes;  // current sizes, in the order of reduction
 };
 
-// Some parameters took no part in a step. What() is one sentence that names them and the flag to
-// set. The user has to change something (exit code 2).
+// Some parameters were not used in a step. what() is one sentence that names them and says what to
+// change. The user has to act (exit code 2).
 class UnusedParametersError : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
 };
 
 // PyTorch's DistributedDataParallel, on the same engine (c10d::Reducer): while backward() runs,
-// gradients are gathered in buckets, and each full bucket is averaged over the ranks in the
-// background. After the first step buckets are made anew in the order in which gradients came.
+// gradients are collected in buckets, and each full bucket is averaged over the ranks in the
+// background. After the first step the buckets are rebuilt in the order in which gradients arrived.
 //
-// The steps of a training loop stay the caller's:
+// The caller keeps its training loop:
 //   clear the gradients; output = ddp.Forward(...); compute the loss; loss.backward(); take the
 //   optimizer's step.
-// and with gradient accumulation, all but the last part of a batch go under a NoSync:
+// For gradient accumulation, run all but the last part of a batch under NoSync():
 //   { const auto no_sync = ddp.NoSync(); ddp.Forward(...); ...; loss.backward(); }
 //   ddp.Forward(...); ...; loss.backward();          // averages the sum of all parts
 //
 // backward() returns when all gradients are averaged, and throws when a peer is lost. Gradients may
 // be views into the buckets: clear them by resetting the tensors (as zero_grad(set_to_none=True)
-// does), not with detach_(). One thread; every rank makes the same calls. To be destroyed before
-// the group.
+// does), not with detach_(). One thread; every rank must make the same calls. Destroy it before the
+// group.
 class DistributedDataParallel {
  public:
-  // Checks that all ranks have parameters of the same shapes (else throws), then gives every rank
-  // the values of rank 0's parameters and buffers. `parameters` are those that need gradients.
-  // Throws std::runtime_error with one sentence when shared memory cannot be had. `group` must
-  // outlive this object.
+  // Checks that all ranks have parameters of the same shapes, and throws if not. Then copies rank
+  // 0's parameters and buffers to every rank. `parameters` are those that need gradients. Throws
+  // std::runtime_error with one sentence when shared memory is not available. `group` must outlive
+  // this object.
   DistributedDataParallel(const std::vector<NamedTensor>& parameters,
                           const std::vector<NamedTensor>& buffers, ProcessGroup& group,
                           const DdpOptions& options = {});
@@ -88,17 +88,17 @@ class DistributedDataParallel {
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
 
-  // Returns what `forward` returns, and makes the next backward() average the gradients. Without
-  // gradients (NoGradGuard) it only runs `forward`. Use what it returns rather than what `forward`
-  // has put aside: with static_graph it is not the same tensor. Throws UnusedParametersError when
-  // the step before left parameters out and no option allows that; then the gradients of that step
-  // were not averaged.
+  // Runs `forward`, returns its result, and makes the next backward() average the gradients. Under
+  // NoGradGuard it only runs `forward`. Use the returned tensor, not one that `forward` stored
+  // elsewhere: with static_graph they differ. Throws UnusedParametersError when the previous step
+  // left parameters unused and no option allows that; the gradients of that step were then not
+  // averaged.
   at::Tensor Forward(const std::function<at::Tensor()>& forward);
   // The same for several outputs.
   std::vector<at::Tensor> Forward(const std::function<std::vector<at::Tensor>()>& forward);
 
-  // While the returned object lives, Forward() and backward() leave the gradients of each rank its
-  // own, adding up. They are averaged with those of the first step after it.
+  // While one exists, Forward() and backward() accumulate gradients on each rank without averaging
+  // them. The first step after it averages the accumulated gradients.
   class NoSyncScope {
    public:
     ~NoSyncScope() { *sync_ = before_; }
@@ -114,7 +114,9 @@ class DistributedDataParallel {
   [[nodiscard]] NoSyncScope NoSync() { return NoSyncScope(&sync_); }
 
   DdpTimings timings() const;
-  // Of this rank's gradients. steps counts backward passes that were averaged.
+  // This rank's gradient traffic. `steps` counts the Forward() calls outside of NoSync(), each of
+  // which leads to one averaged backward pass. With kShm `moved_bytes` is counted, otherwise it is
+  // what a ring sends (traffic.h).
   Traffic traffic() const;
 
  private:

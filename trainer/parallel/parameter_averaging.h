@@ -1,4 +1,4 @@
-// The baseline without gradient exchange: ranks train alone and meet in the mean of their weights.
+// The baseline without gradient exchange: ranks train alone and periodically average their weights.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace muster::trainer {
 class AllReducer;
 
 // Local SGD: every rank takes optimizer steps on its own part of the data, and after every `period`
-// of them all parameters are replaced by their mean over the ranks. The optimizer's state stays
-// each rank's. One thread; every rank makes the same calls.
+// steps all parameters are replaced by their mean over the ranks. The optimizer's state is not
+// averaged. One thread; every rank must make the same calls.
 class ParameterAveraging {
  public:
-  // Gives every rank rank 0's parameters and buffers. `group` must outlive this object. Throws as
-  // AllReducer does.
+  // Copies rank 0's parameters and buffers to every rank. `group` must outlive this object. Throws
+  // what AllReducer and c10d throw.
   ParameterAveraging(const std::vector<NamedTensor>& parameters,
                      const std::vector<NamedTensor>& buffers, ProcessGroup& group,
                      std::int64_t period);
@@ -27,12 +27,12 @@ class ParameterAveraging {
   ParameterAveraging(const ParameterAveraging&) = delete;
   ParameterAveraging& operator=(const ParameterAveraging&) = delete;
 
-  // To be called after each step of the optimizer. True when this one averaged.
+  // Call this after each step of the optimizer. Returns whether the parameters were averaged.
   bool AfterStep();
-  // Averages now: at the end of the training, before parameters are looked at.
+  // Averages now. Call it before the parameters are evaluated or saved.
   void Average();
 
-  // `steps` counts the optimizer's, so that moved_bytes_per_step() compares with DDP's.
+  // `steps` counts optimizer steps, so that moved_bytes_per_step() can be compared with DDP's.
   Traffic traffic() const;
 
  private:

@@ -1,4 +1,4 @@
-// Batch normalisation over the batches of all ranks together.
+// Batch normalization over the batches of all ranks together.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,9 +7,8 @@
 
 namespace muster::trainer {
 
-// What a batch normalisation knows besides its input. `running_mean` and `running_var`, of C values
-// each, are brought up to date in training, or undefined. `weight` and `bias`, of C values each,
-// may be undefined.
+// A batch normalization layer's tensors, of C values each. `weight` and `bias` may be undefined.
+// `running_mean` and `running_var` are updated in training, or both undefined.
 struct BatchNormState {
   at::Tensor weight;
   at::Tensor bias;
@@ -17,11 +16,11 @@ struct BatchNormState {
   at::Tensor running_var;
 };
 
-// torch.nn.SyncBatchNorm's training step: normalises `input` (N x C x ..., N may differ between
-// ranks and be 0 on some) by mean and variance over all ranks' inputs, and moves the running ones
-// by `momentum` towards them (the variance with n/(n-1), as Python's). Statistics are computed in
-// float for half and bfloat16. Differentiable. All ranks call it, and backward() through it, in the
-// same order. Throws what c10d throws.
+// torch.nn.SyncBatchNorm's training step. Normalizes `input` (N x C x ..., where N may differ
+// between ranks and be 0 on some) with the mean and variance over all ranks' inputs, and moves the
+// running mean and variance towards them by `momentum` (the variance unbiased, with n/(n-1), as in
+// Python). Statistics of half and bfloat16 inputs are computed in float. Differentiable. All ranks
+// must call it, and run backward() through it, in the same order. Throws what c10d throws.
 at::Tensor SyncBatchNormTraining(const at::Tensor& input, BatchNormState state, double momentum,
                                  double eps, ProcessGroup& group);
 

@@ -1,4 +1,4 @@
-// What c10d says when parameters were left out of a step, in words that help.
+// c10d's error about parameters left unused in a step, turned into a sentence that helps.
 #pragma once
 
 #include <optional>
@@ -7,10 +7,10 @@
 
 namespace muster::trainer {
 
-// One sentence for the message that c10d::Reducer throws at the beginning of the step after one in
-// which some gradients never came ("Expected to have finished reduction in the prior iteration"):
-// which of `names` (in the Reducer's order) those are, and what to set. Nothing when `message` is
-// about something else.
+// When gradients were missing in a step, c10d::Reducer throws at the start of the next one
+// ("Expected to have finished reduction in the prior iteration"). Returns one sentence for that
+// `message` that says which of `names` (in the Reducer's order) were unused on `rank`, and what to
+// change. nullopt when `message` is about something else.
 std::optional<std::string> UnusedParametersSentence(const std::string& message,
                                                     const std::vector<std::string>& names, int rank,
                                                     bool find_unused_parameters);

@@ -1,4 +1,4 @@
-// Where the time of the training goes.
+// Where training time goes.
 #pragma once
 
 #include <array>
@@ -9,23 +9,23 @@
 
 namespace muster::trainer {
 
-// The parts of a step, in their order.
+// The parts of a step, in order.
 enum class Phase { kData, kForward, kBackward, kOptimizer, kOther };
 inline constexpr std::size_t kPhases = 5;
 
 // "data", "forward", "backward", "optimizer", "other".
 const char* PhaseName(Phase phase);
 
-// Measures how long the training thread was in each phase. At every moment it is in exactly one, so
-// that the phases add up to the whole. One thread; entering costs a reading of the clock, 25 ns.
+// Measures how long the training thread spends in each phase. It is always in exactly one, so the
+// phases add up to the total. One thread. Enter() costs the caller one clock reading, 25 ns.
 class PhaseClock {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // In kOther, from `now` on.
+  // Starts in kOther at `now`.
   explicit PhaseClock(Clock::time_point now) : since_(now) {}
 
-  // Ends the phase that lasted until `now`, and begins `phase`.
+  // Ends the current phase at `now` and begins `phase`.
   void Enter(Phase phase, Clock::time_point now);
 
   Phase phase() const { return phase_; }
@@ -37,8 +37,8 @@ class PhaseClock {
   std::array<double, kPhases> seconds_{};
 };
 
-// The phases as lines of a table: milliseconds of each step and share of the whole, ended by a line
-// break each. `steps` must be above 0.
+// The phases as a table: milliseconds per step and share of the total, one line each with a line
+// break at its end. `steps` must be above 0.
 std::string FormatPhases(const PhaseClock& clock, std::int64_t steps);
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// The phases of the training as they happen, for the table and for the trace.
+// Tracks the phases of the training, for the profile table and for the trace.
 #pragma once
 
 #include <chrono>
@@ -9,16 +9,16 @@
 
 namespace muster::trainer {
 
-// Reads the clock for PhaseClock and makes each phase an event of a trace. One thread.
+// Reads the clock for PhaseClock, and adds each phase to a trace as an event. One thread.
 class PhaseTracker {
  public:
   PhaseTracker() : clock_(PhaseClock::Clock::now()) {}
 
-  // From now on phases are added to `trace`, on a line of their own; null: no longer. It must
-  // outlive this object.
+  // From now on, adds phases to `trace`, on a row of their own; null stops that. `trace` must
+  // outlive this object or be replaced first.
   void RecordTo(TraceBuffer* trace) { trace_ = trace; }
 
-  // Ends the phase that lasted until now, and begins `phase`.
+  // Ends the current phase now and begins `phase`.
   void Enter(Phase phase);
 
   const PhaseClock& clock() const { return clock_; }
@@ -26,7 +26,7 @@ class PhaseTracker {
  private:
   PhaseClock clock_;
   TraceBuffer* trace_ = nullptr;
-  std::int64_t since_ns_ = 0;  // of the phase that lasts, since the Unix epoch; 0: not recorded
+  std::int64_t since_ns_ = 0;  // start of the current phase, Unix time; 0: not recorded
 };
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// Numbers about one moment of the training, for whoever plots them.
+// Named numbers at one step of the training, to be logged or plotted.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace muster::trainer {
 struct Scalars {
   std::int64_t step = 0;    // steps done, over all epochs
   double unix_seconds = 0;  // when
-  // Name and value in the order they are to be shown, such as {"train/loss", 0.51}.
+  // Names and values in display order, such as {"train/loss", 0.51}.
   std::vector<std::pair<std::string, double>> values;
 };
 

@@ -1,4 +1,4 @@
-// A text file with a line for each step or report, that a resumed run goes on with.
+// A text file with a line for each step or report, which a resumed run continues.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,26 @@
 
 namespace muster::trainer {
 
-// Written by one thread of one rank. Lines begin with their step, as "12 0.51" or {"step":12,...},
-// in rising order. A run that was killed may have written lines for steps after its last
-// checkpoint; the run that resumes takes these steps again, so their lines go first, and the file
-// ends up as if nothing had happened.
+// Written by one thread of one rank. Each line begins with its step, such as "12 0.51" or
+// {"step":12,...}, in ascending order. A run that was killed may have logged steps after its last
+// checkpoint. The resumed run repeats those steps, so Open() first removes their lines, and the
+// file ends up as if the run had never been interrupted.
 class StepLog {
  public:
-  // Opens the file at `path`, keeping of what is there the whole lines of steps up to
-  // `resumed_step`; 0 makes it empty. kInvalidArgument when it cannot be opened or changed.
+  // Opens the file at `path` for appending. Keeps the complete lines up to step `resumed_step` and
+  // cuts the rest; 0 empties the file. Pipes and terminals are not cut. kInvalidArgument when the
+  // file cannot be opened or truncated.
   static absl::StatusOr<std::unique_ptr<StepLog>> Open(const std::string& path,
                                                        std::int64_t resumed_step);
   ~StepLog();
   StepLog(const StepLog&) = delete;
   StepLog& operator=(const StepLog&) = delete;
 
-  // Adds `line`, which has no line break.
+  // Appends `line`, which must not contain a line break. Errors are reported by Flush().
   void Append(std::string_view line);
 
-  // Hands what was appended to the kernel. kUnavailable, now and from now on, when that or an
-  // append failed.
+  // Hands the appended lines to the kernel. kUnavailable, in this and every later call, when that
+  // or an earlier Append() failed.
   absl::Status Flush();
 
  private:
@@ -44,11 +45,11 @@ class StepLog {
   int error_ = 0;  // errno of the first write that failed
 };
 
-// The step a line begins with; nullopt when it begins with none.
+// The step at the beginning of `line`; nullopt when there is none.
 std::optional<std::int64_t> StepOfLine(std::string_view line);
 
-// One JSON object on one line: "step", "time" (Unix seconds), then the values. JSON has no word for
-// a number that is not finite: null stands for it.
+// A JSON object on one line: "step", "time" (Unix seconds), then the values. Numbers that are not
+// finite, which JSON cannot express, become null.
 std::string JsonLine(const Scalars& scalars);
 
 }  // namespace muster::trainer

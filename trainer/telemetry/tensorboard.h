@@ -1,4 +1,4 @@
-// Event files that TensorBoard shows.
+// Event files for TensorBoard.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace muster::trainer {
 
-// One file of scalar events, written by one thread of one rank.
+// A file of scalar events, written by one thread of one rank.
 //
-// The format is a sequence of TFRecords (tensorflow/core/lib/io/record_writer.h: length, masked
+// The file is a sequence of TFRecords (tensorflow/core/lib/io/record_writer.h: length, masked
 // CRC-32C of the length, data, masked CRC-32C of the data; little endian), each an Event message
-// (tensorflow/core/util/event.proto). The five fields that are needed are encoded by hand, so that
-// the trainer carries no protobuf beside LibTorch's.
+// (tensorflow/core/util/event.proto). The few fields we need are encoded by hand, so that the
+// trainer does not link a second protobuf next to LibTorch's.
 class TensorBoardWriter {
  public:
-  // Makes `dir` if need be, and in it a new file named for `unix_seconds`, this host and this
-  // process. When `resumed_step` is above 0 the file begins with the mark at which TensorBoard
-  // forgets what earlier files in `dir` say of later steps. kInvalidArgument when that cannot be
-  // done.
+  // Creates `dir` if needed, and in it a new file named after `unix_seconds`, this host and this
+  // process. When `resumed_step` is above 0, the file begins with a marker that makes TensorBoard
+  // discard the later steps in earlier files of `dir`. kInvalidArgument when the directory or the
+  // file cannot be created, kUnavailable when writing fails.
   static absl::StatusOr<std::unique_ptr<TensorBoardWriter>> Create(const std::string& dir,
                                                                    double unix_seconds,
                                                                    std::int64_t resumed_step);
@@ -33,7 +33,7 @@ class TensorBoardWriter {
   TensorBoardWriter(const TensorBoardWriter&) = delete;
   TensorBoardWriter& operator=(const TensorBoardWriter&) = delete;
 
-  // Adds one event with all values, and hands it to the kernel. kUnavailable when that fails.
+  // Appends one event with all values and hands it to the kernel. kUnavailable when that fails.
   absl::Status Write(const Scalars& scalars);
 
   const std::string& path() const { return path_; }

@@ -1,4 +1,4 @@
-// What ran when, on every thread of every rank, as a file that chrome://tracing and Perfetto open.
+// Traces of what ran when, on every thread of every rank, for chrome://tracing and Perfetto.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@ struct TraceEvent {
   std::int64_t duration_ns = 0;
 };
 
-// Collects events in memory. Any thread may add.
+// Collects events in memory. Thread-safe.
 class TraceBuffer {
  public:
-  // Keeps the first `capacity` events and counts the rest: a trace is for looking at some steps,
-  // and must not eat the memory of a long run.
+  // Keeps the first `capacity` events and only counts the rest: a trace is for looking at a few
+  // steps, and must not use up the memory of a long run.
   explicit TraceBuffer(std::size_t capacity) : capacity_(capacity) {}
 
   void Add(TraceEvent event);
@@ -30,9 +30,9 @@ class TraceBuffer {
   std::size_t size() const;
   std::size_t dropped() const;
 
-  // Writes the events to `path` in Chrome's JSON array format, rank `rank` as the process. The
-  // closing bracket is left out, as the format allows, so that files can be put together by
-  // appending them. kUnavailable when that fails.
+  // Writes the events to `path` in Chrome's JSON array format, with `rank` as the process. Leaves
+  // out the closing bracket, as the format allows, so that parts can be concatenated. kUnavailable
+  // when writing fails.
   absl::Status Write(const std::string& path, int rank) const;
 
  private:
@@ -42,11 +42,11 @@ class TraceBuffer {
   std::size_t dropped_ = 0;
 };
 
-// Where rank `rank` puts its part of the trace `path` until the parts are put together.
+// The file for rank `rank`'s part of the trace `path`, before MergeTraceParts().
 std::string TracePart(const std::string& path, int rank);
 
-// Puts the parts of `world_size` ranks together into `path`, and removes them. Parts that are not
-// here, because they were written on another host, stay out; the result is how many were there.
+// Merges the parts of `world_size` ranks into `path` and removes them. Skips parts that do not
+// exist here because they were written on another host. Returns the number of parts found.
 // kUnavailable when `path` cannot be written.
 absl::StatusOr<int> MergeTraceParts(const std::string& path, int world_size);
 

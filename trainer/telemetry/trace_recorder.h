@@ -7,10 +7,10 @@
 
 namespace muster::trainer {
 
-// While one exists, each operator and each RECORD_USER_SCOPE that ends becomes an event of its
-// buffer. Works with every LibTorch: it uses at::RecordFunction, which Kineto stands on, too,
-// rather than Kineto, which Debian's 1.13 is built without. At most one at a time; made and
-// destroyed while no operator runs.
+// While a recorder exists, each operator and each RECORD_USER_SCOPE is added to its buffer when it
+// ends. Works with every LibTorch: it uses at::RecordFunction, on which Kineto is built, and not
+// Kineto itself, which Debian's 1.13 lacks. At most one may exist at a time, and no operator may be
+// running when it is created or destroyed.
 class TraceRecorder {
  public:
   // `buffer` must outlive this object.

@@ -1,5 +1,5 @@
-// Tells the launcher that this rank makes progress (MUSTER_BEAT_SOCKET), so that it can tell a rank
-// that hangs from one that is busy.
+// Tells the launcher that this rank is making progress (MUSTER_BEAT_SOCKET), so that the launcher
+// can distinguish a hung rank from a busy one.
 #pragma once
 
 #include <cstdint>
@@ -7,23 +7,24 @@
 
 namespace muster::trainer {
 
-// Sends "beat RANK STEP" in a datagram, without ever waiting: a beat that finds the socket full or
-// gone is lost, and the next one does as well. Not thread-safe.
+// Sends "beat RANK STEP" as a datagram. Never blocks: when the socket is full or gone the beat is
+// dropped, and the next one makes up for it. Not thread-safe.
 class BeatSender {
  public:
-  // `socket` as the launcher names it. Empty, or not a socket's path: nothing is ever sent.
+  // `socket` is the path that the launcher gives. If it is empty or not a socket's path, nothing is
+  // ever sent.
   BeatSender(std::string socket, int rank);
   ~BeatSender();
   BeatSender(const BeatSender&) = delete;
   BeatSender& operator=(const BeatSender&) = delete;
 
-  // This rank has done `step`, which must not be negative. One system call, about 2 us.
+  // Reports that this rank has completed `step`, 0 or more. One system call, about 2 us.
   void Send(std::int64_t step);
 
  private:
   const std::string socket_;
   const int rank_;
-  // -1: nothing is to be sent.
+  // -1: send nothing.
   int fd_ = -1;
 };
 

@@ -1,4 +1,4 @@
-// What multiplies matrices here, and how fast.
+// Which BLAS multiplies matrices here, and how fast.
 #pragma once
 
 #include <optional>
@@ -6,18 +6,18 @@
 
 namespace muster::trainer {
 
-// Floating-point operations in a second, in 1e9, that one thread does in a product of float32
-// matrices: the best of a few small products, within about 15 ms. To be called from the thread that
-// will train, before SetThreads(): LibTorch's and OpenBLAS's threads are set to one.
+// Measures GFLOP/s of one thread multiplying float32 matrices: the best of a few small products,
+// within about 15 ms. Call it on the thread that will train, before SetThreads(), because it sets
+// LibTorch and OpenBLAS to one thread.
 double MeasureMatmulGflops();
 
-// The file of the reference BLAS if that is what multiplies matrices in this process; nullopt with
-// any other, and where it cannot be told. Decided by what is loaded, as any BLAS is slow on an old
-// machine or a busy one.
+// The library file if this process uses the reference BLAS; nullopt if it uses another one, or if
+// that cannot be determined. Judged by the library that is loaded and not by speed, because any
+// BLAS is slow on an old or busy machine.
 std::optional<std::string> LoadedReferenceBlas();
 
-// The sentence for somebody whose LibTorch stands on that one, which is about 25 times slower than
-// OpenBLAS.
+// A warning that the reference BLAS `file` is in use at `gflops` GFLOP/s, and that OpenBLAS is
+// about 25 times as fast.
 std::string ReferenceBlasWarning(const std::string& file, double gflops);
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// Exceptions as statuses that remember where they were thrown.
+// Converts exceptions to statuses that keep the stack trace.
 #pragma once
 
 #include <exception>
@@ -8,17 +8,17 @@
 
 namespace muster::trainer {
 
-// `attempt`, a colon and what `error` says on one line, with the stack that the exception carries
-// (LibTorch's do) or else the one that calls this. kInvalidArgument for a std::invalid_argument,
-// which is how code that is called through LibTorch says that the user has to change something;
-// otherwise kUnavailable. `attempt` may be empty.
+// A status with the message "`attempt`: first line of `error`", or just the latter if `attempt` is
+// empty. It keeps the stack that the exception carries (as LibTorch's do), or else the caller's.
+// The code is kInvalidArgument for a std::invalid_argument, which code called through LibTorch
+// throws when the user has to change something, and otherwise kUnavailable.
 absl::Status FailureOf(const std::string& attempt, const std::exception& error);
 
-// The stack that `status` carries, a frame on each line, innermost first; empty when it has none.
+// The stack that `status` carries, one frame per line, innermost first; empty when it has none.
 std::string StackOf(const absl::Status& status);
 
-// The stack of the caller, a frame on each line, innermost first, with C++ names where the binary
-// or a shared library exports them, else a place that addr2line understands.
+// The caller's stack, one frame per line, innermost first. Each has the file and an offset that
+// addr2line understands, and the C++ name if the binary or shared library exports it.
 std::string CurrentStack();
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// Foreign exceptions as one line for people.
+// Third-party exceptions as one readable line.
 #pragma once
 
 #include <exception>
@@ -6,8 +6,8 @@
 
 namespace muster::trainer {
 
-// What `error` says, without its stack trace and cut at the first line break. LibTorch's and Gloo's
-// messages go on for a screen.
+// The first line of the message of `error`, without its stack trace: LibTorch's and Gloo's messages
+// can fill a screen.
 std::string OneLine(const std::exception& error);
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// What the user asks muster-train to do: its command line, and the file given with --config.
+// The options of muster-train: its command line, and the file given with --config.
 #pragma once
 
 #include <chrono>
@@ -19,109 +19,111 @@
 
 namespace muster::trainer {
 
-// How the work of a step is shared.
+// How the work of a step is divided.
 enum class Parallel {
-  kDdp,      // each rank a part of the batch, gradients averaged over the ranks
-  kAverage,  // each rank trains alone; parameters are averaged now and then
-  kThreads,  // one process, a replica of the model in each of several threads
+  kDdp,      // each rank takes a part of the batch; gradients are averaged
+  kAverage,  // each rank trains alone; parameters are averaged periodically
+  kThreads,  // one process with several threads, each with a replica of the model
 };
 
-// What stays the same when the number of ranks changes.
+// What stays constant when the number of ranks changes.
 enum class OnResize {
-  kKeepBatch,   // the batch over all ranks together
-  kScaleBatch,  // the part of each rank
+  kKeepBatch,   // the global batch
+  kScaleBatch,  // the batch of each rank
 };
 
 struct ParallelOptions {
   Parallel kind = Parallel::kDdp;
   DdpOptions ddp;
   bool sync_batch_norm = false;
-  // Of kAverage: the steps between two averages.
+  // For kAverage: the number of steps between averages.
   std::int64_t average_every = 1;
-  // Of kThreads.
+  // For kThreads.
   int replicas = 2;
   Comm comm = Comm::kAuto;
   std::chrono::seconds timeout{300};
 };
 
 struct CheckpointOptions {
-  // Where rank 0 writes the state dict when the training is done.
+  // Where rank 0 writes the state dict at the end of the training.
   std::string final_path = "muster-train.pt";
-  // Where it writes the same as safetensors; empty: nowhere.
+  // Where rank 0 also writes it as safetensors; empty: nowhere.
   std::string export_path;
 
-  // The directory of the checkpoints to go on from; empty: none.
+  // The directory where checkpoints are saved and found again; empty: save none.
   std::string directory;
-  std::int64_t every_steps = 100;  // and after each epoch; 0: only then
+  std::int64_t every_steps = 100;  // and after each epoch; 0: only after each epoch
   int keep = 3;
-  // "auto": from the newest in `directory`, if there is one. "none": from the beginning. Else the
-  // file to go on from.
+  // "auto": resume from the newest checkpoint in `directory`, if any. "none": start from the
+  // beginning. Otherwise the file to resume from.
   std::string resume = "auto";
   OnResize on_resize = OnResize::kKeepBatch;
 
-  // A state dict, checkpoint or safetensors file that the parameters are taken from; empty: none.
+  // A state dict, checkpoint or safetensors file with the initial parameters; empty: none.
   std::string init_from;
   LoadStateDictOptions init;
 };
 
 struct ReportOptions {
-  std::int64_t every_steps = 0;  // 0: twenty times in an epoch
-  // Files, and a directory; empty: not written.
-  std::string loss_log;     // each step's loss, one line each
-  std::string metrics;      // a JSON object for each report
-  std::string tensorboard;  // directory of event files
+  std::int64_t every_steps = 0;  // 0: twenty times per epoch
+  // Paths; empty: not written.
+  std::string loss_log;     // one line per step
+  std::string metrics;      // one JSON object per report
+  std::string tensorboard;  // a directory for event files
   std::string trace;        // Chrome trace of the first `trace_steps` steps
   std::int64_t trace_steps = 20;
-  bool profile = false;  // a table of phases at the end
+  bool profile = false;  // print a table of phases at the end
 };
 
-// The command line, checked as far as it can be without the environment. The same on every rank.
+// The command line, checked as far as possible without the environment. The same on every rank.
 struct Options {
   DataOptions data;
   int loader_threads = 1;
 
-  // Channels innermost: on processors convolutions and pooling are about twice as fast.
+  // With the channels innermost, convolutions and pooling are about twice as fast on CPUs.
   ModelOptions model = {.channels_last = true};
-  // The type of parameters, gradients and losses. Twice the bits cost twice the time, and keep
-  // rounding out of a comparison of loss curves.
+  // The type of parameters, gradients and losses. float64 takes twice the time, but makes rounding
+  // negligible when loss curves are compared.
   c10::ScalarType dtype = c10::ScalarType::Float;
   bool bf16 = false;  // autocast
 
   int epochs = 1;
-  // Samples in one step, over all ranks together; the number of ranks divides it.
+  // Samples in one step, over all ranks together. Must be divisible by the number of ranks, except
+  // in a run that resumes with another number of ranks.
   std::int64_t batch_size = 128;
-  // Parts in which a rank passes its share of a batch through the model.
+  // The number of parts in which a rank passes its share of a batch through the model.
   std::int64_t accumulate = 1;
   OptimizerOptions optimizer;
-  ScheduleOptions schedule;  // total_steps is set when the data is there
+  ScheduleOptions schedule;  // total_steps is set once the data is open
   double clip_norm = 0;      // 0: do not clip
-  // Of the initial parameters and of the order of the samples.
+  // For the initial parameters, the order of the samples and their augmentation.
   std::uint64_t seed = 0;
-  // Random numbers drawn while training differ between ranks.
+  // Draw different random numbers on each rank during training.
   bool seed_per_rank = false;
-  // Ends the training after this many steps; 0: after the epochs.
+  // End the training after this many steps; 0: no limit.
   std::int64_t max_steps = 0;
   bool evaluate = true;
 
   ParallelOptions parallel;
   CheckpointOptions checkpoint;
   ReportOptions report;
-  // Threads of one rank's tensor operations; 0: its share of the processors.
+  // Threads for one rank's tensor operations; 0: see DefaultThreads().
   int threads = 0;
 
-  // Set when --help was given: the text to print. Nothing else is meant then.
+  // The text to print if --help was given; ignore all other members then.
   std::string help;
 };
 
-// Reads the command line, the program's name first, and the file it gives with --config; what the
-// line says goes before what the file says. kInvalidArgument and one sentence for a mistake in
-// either.
+// Parses the command line, whose first word is the program's name, and the file given with
+// --config. The command line takes precedence over the file. kInvalidArgument and one sentence for
+// a mistake in either.
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv);
 
-// kInvalidArgument unless `world_size` ranks can share each batch evenly.
+// kInvalidArgument unless `world_size` divides `batch_size`.
 absl::Status CheckBatchSize(std::int64_t batch_size, int world_size);
 
-// kInvalidArgument when the options ask for what this world size cannot do.
+// kInvalidArgument when the options cannot be used with this world size. With a checkpoint
+// directory it leaves the batch size to Session, which knows whether the run resumes.
 absl::Status CheckWorld(const Options& options, int world_size);
 
 }  // namespace muster::trainer

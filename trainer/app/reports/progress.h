@@ -1,4 +1,4 @@
-// How far the training is, shown to the person who waits for it.
+// Shows the progress of the training.
 #pragma once
 
 #include <cstdint>
@@ -7,40 +7,39 @@
 
 namespace muster::trainer {
 
-// Where the training stands after a step.
+// The state of the training after a step.
 struct Standing {
   int epoch = 1;  // counted from 1
   int epochs = 1;
   std::int64_t step = 0;  // of this epoch
   std::int64_t steps = 1;
-  double loss = 0;                // mean over the steps since the last one that was shown
-  double samples_per_second = 0;  // over this epoch so far, all ranks together
-  const char* unit = "images";    // what a sample is
-  double seconds_left = 0;        // until the end of the training, without evaluation
+  double loss = 0;                // mean over the steps since Show() last returned true
+  double samples_per_second = 0;  // in this epoch so far, all ranks together
+  const char* unit = "images";    // what a sample is called
+  double seconds_left = 0;        // until the end of the training, excluding evaluation
 };
 
 // "12 s", "3 min 05 s", "2 h 05 min".
 std::string FormatSeconds(double seconds);
 
-// Shows standings on one stream: as a bar that redraws itself on a terminal, else as a plain line
-// each time another tenth of the epoch is done, so that a log file stays readable. Used by one rank
-// only.
+// On a terminal, draws a progress bar. Otherwise prints a line for each tenth of an epoch, so that
+// log files stay readable. For one rank only.
 class Progress {
  public:
   // `out` must outlive this object.
   Progress(std::ostream& out, bool terminal) : out_(out), terminal_(terminal) {}
 
-  // Shows `standing`, or nothing when it is too soon; says which. The last step of an epoch is
-  // always shown.
+  // Shows `standing`, unless it is too early for the next line. Returns whether it did. The last
+  // step of an epoch is always shown.
   bool Show(const Standing& standing);
 
-  // Writes a line of its own, ending the bar's line first.
+  // Prints `line` on a line of its own, below an unfinished bar.
   void Say(const std::string& line);
 
  private:
   std::ostream& out_;
   const bool terminal_;
-  bool bar_open_ = false;          // the cursor stands on the bar's line
+  bool bar_open_ = false;          // the cursor is on the bar's line
   std::int64_t shown_tenths_ = 0;  // of the current epoch
 };
 

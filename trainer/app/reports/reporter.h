@@ -1,4 +1,4 @@
-// What rank 0 writes while the training goes on, besides what it shows.
+// The log files that rank 0 writes during the training.
 #pragma once
 
 #include <cstdint>
@@ -15,21 +15,21 @@
 
 namespace muster::trainer {
 
-// The loss log, the metrics and the events for TensorBoard, as far as they are asked for. A run
-// that goes on from a checkpoint goes on with its files, too: what they say of later steps is
-// removed. One thread.
+// Writes the loss log, the metrics and TensorBoard events, each if requested. A resumed run
+// continues the existing files, after dropping entries for steps later than its checkpoint. One
+// thread.
 class Reporter {
  public:
-  // Opens the files; `resumed_step` is the step of the checkpoint, 0 without one. kInvalidArgument
-  // when one cannot be opened.
+  // Opens the files. `resumed_step` is the step of the checkpoint, 0 without one. kInvalidArgument
+  // when a file cannot be opened, kUnavailable when writing to one fails.
   static absl::StatusOr<std::unique_ptr<Reporter>> Open(const ReportOptions& options,
                                                         std::int64_t resumed_step);
 
-  // The mean loss of step `step`.
+  // Adds the mean loss of step `step` to the loss log. Errors are reported by Flush().
   void StepLoss(std::int64_t step, double loss);
   void Report(const Scalars& scalars);
 
-  // Hands everything to the kernel. kUnavailable when that, or a write before it, failed.
+  // Hands everything to the kernel. kUnavailable when that or an earlier write failed.
   absl::Status Flush();
 
  private:
@@ -39,7 +39,7 @@ class Reporter {
   absl::Status status_;
 };
 
-// Seconds since the Unix epoch.
+// The current time in seconds since the Unix epoch.
 double UnixSeconds();
 
 }  // namespace muster::trainer

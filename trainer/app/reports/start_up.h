@@ -1,4 +1,4 @@
-// What is said before the first step.
+// The lines printed before the first step.
 #pragma once
 
 #include <string>
@@ -9,11 +9,12 @@
 
 namespace muster::trainer {
 
-// The first line, before anything that takes time: "muster-train: cnn on idx (/usr/share/...), rank
-// 0 of 2, 1 thread each, BLAS 118 GFLOP/s".
+// The first line, printed before anything slow: "muster-train: cnn on idx (/usr/share/...), rank 0
+// of 2, 1 thread each, BLAS 118 GFLOP/s".
 std::string StartLine(const Options& options, const Environment& env, int threads, double gflops);
 
-// The second, when the ranks have met: "shm on cpu (shared memory: 2 ranks on one host)".
+// The second line, printed once the ranks have met: "joined: shm on cpu (shared memory: 2 ranks on
+// one host)".
 std::string JoinedLine(const ProcessGroup& group);
 
 }  // namespace muster::trainer

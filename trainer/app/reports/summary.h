@@ -1,4 +1,4 @@
-// What came out of a run.
+// The results of a run.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ struct Summary {
   int epochs = 0;                 // begun
   std::int64_t steps = 0;         // over all epochs
   std::int64_t batch_size = 0;
-  std::string unit = "images";  // what a sample is
-  double train_loss = 0;        // mean over the last epoch, nats
-  // Of the test samples; nullopt when it was not measured.
+  std::string unit = "images";  // what a sample is called
+  double train_loss = 0;        // nats, mean over the last epoch
+  // On the test samples; nullopt when not measured.
   std::optional<double> test_loss;      // nats
   std::optional<double> test_accuracy;  // in [0, 1]
   double samples_per_second = 0;        // training only, all ranks together
   double moved_bytes_per_step = 0;      // sent by a rank to average gradients or parameters
   std::string checkpoint;
-  // Set when the run was told to stop before its end; where it can go on from, or empty.
+  // Whether the run was told to stop early. `checkpoint` is then where it can resume, or empty.
   bool stopped = false;
 };
 
-// The summary as plain lines, "what  value", each ended by a line break.
+// The summary as plain text: a line "name  value" for each entry, ended by a line break.
 std::string FormatSummary(const Summary& summary);
 
 }  // namespace muster::trainer

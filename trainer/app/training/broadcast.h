@@ -1,4 +1,4 @@
-// What rank 0 knows, told to all.
+// Shares rank 0's result with all ranks.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace muster::trainer {
 
-// Rank 0's `found`, on every rank: the same bytes, or the same failure, so that all of them end
-// alike when rank 0 could not get what they need. What other ranks give is not looked at. Every
-// rank calls it; throws what c10d throws.
+// Returns rank 0's `found` on every rank: the same bytes, or the same error, so that all ranks fail
+// alike when rank 0 could not get what they need. The argument of other ranks is ignored. Every
+// rank must call it. Throws what c10d throws.
 absl::StatusOr<std::string> FromRankZero(const absl::StatusOr<std::string>& found,
                                          ProcessGroup& group);
 

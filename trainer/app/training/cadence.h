@@ -1,20 +1,21 @@
-// How many steps pass between two words among the ranks.
+// How many steps pass between agreements of the ranks.
 #pragma once
 
 #include <cstdint>
 
 namespace muster::trainer {
 
-// Ranks have to agree on whether somebody was told to stop, and on the losses that rank 0 shows.
-// Each time costs as much as a small step, so it is done about four times a second rather than in
-// each step. The interval follows from numbers that all ranks know, so it is the same on all.
+// The ranks have to agree on whether one of them was told to stop, and on the losses that rank 0
+// shows. Since an agreement costs as much as a small step, there are about four a second, not one
+// in each step. The interval is computed from numbers that all ranks share, so it is the same on
+// all of them.
 class Cadence {
  public:
-  // Steps from one agreement to the next; 1 at first, when nobody knows how long a step takes.
+  // Steps from one agreement to the next. 1 at first, while the time of a step is unknown.
   std::int64_t interval() const { return interval_; }
 
-  // The ranks have agreed; a step took `seconds` on the mean of ranks and of steps since the last
-  // time. The interval at most doubles, since first steps can be misleading.
+  // Call this after each agreement. `seconds` is the mean time of a step since the last one, over
+  // all ranks. The interval at most doubles, because the first steps can be unusual.
   void OnAgreed(double seconds);
 
  private:

@@ -1,4 +1,4 @@
-// The training of one epoch, or of what is left of it.
+// Trains one epoch, or the rest of one.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,18 +8,18 @@
 namespace muster::trainer {
 
 enum class EpochEnd {
-  kWhole,    // every sample was consumed
+  kWhole,    // all samples were consumed
   kLimit,    // --max-steps was reached
   kStopped,  // a rank was told to stop
 };
 
-// Trains from session.state on, and leaves the state where it ends. Ranks agree on each end. Writes
-// and shows what rank 0 writes and shows, and checkpoints within the epoch, on the way.
-// kUnavailable when data cannot be had or a file cannot be written. Throws what c10d throws.
+// Trains from session.state to the end of the epoch or an earlier stop, and updates the state. All
+// ranks return the same EpochEnd. On the way rank 0 reports progress, and checkpoints are saved.
+// kUnavailable when data cannot be read or a file cannot be written. Throws what c10d throws.
 absl::StatusOr<EpochEnd> TrainEpoch(Session& session);
 
-// Writes a checkpoint of session.state, unless the newest is one of the same step or none is asked
-// for. Every rank calls it, at the same step.
+// Saves a checkpoint of session.state, unless there is no checkpoint directory or this step was
+// just saved. Every rank must call it at the same step. Throws what c10d throws.
 absl::Status SaveCheckpoint(Session& session);
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// How good a model is on the test samples.
+// Measures a model on the test samples.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@ namespace muster::trainer {
 
 struct Evaluation {
   double loss = 0;      // mean over predictions, nats
-  double accuracy = 0;  // share of predictions that are right, in [0, 1]
+  double accuracy = 0;  // share of correct predictions, in [0, 1]
 };
 
-// Measures `model` on all samples of `data`, each rank a part of them, and leaves it set for
-// evaluation. `on_batch` is called after each batch and says whether this rank was told to stop; if
-// any was, all return nullopt. Every rank calls it. kUnavailable when data cannot be had; throws
-// what c10d throws.
+// Evaluates `model` on all samples of `data`, each rank on its part, and leaves it in evaluation
+// mode. Calls `on_batch` after each batch; it returns whether this rank was told to stop. If any
+// rank was, all return nullopt. Every rank must call it. kUnavailable when data cannot be read.
+// Throws what c10d throws.
 absl::StatusOr<std::optional<Evaluation>> Evaluate(const std::shared_ptr<const Dataset>& data,
                                                    const Options& options, Model& model,
                                                    ProcessGroup& group,

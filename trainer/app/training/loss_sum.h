@@ -1,9 +1,9 @@
-// Losses added up over what was predicted.
+// A sum of losses over predictions.
 #pragma once
 
 namespace muster::trainer {
 
-// Of one rank or of all, of one step or of many.
+// Over one rank or all, over one step or many.
 struct LossSum {
   double loss = 0;         // nats
   double predictions = 0;  // images, or bytes of text

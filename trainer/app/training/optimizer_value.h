@@ -8,12 +8,12 @@
 
 namespace muster::trainer {
 
-// What optimizer_state.h describes: parameters become numbers, in the order of the groups. The
-// tensors share their elements with `state`. One thing is added to what Python has: each group's
+// Converts `state` as optimizer_state.h describes: parameters become numbers, in the order of the
+// groups. The tensors share their elements with `state`. Each group also gets its parameters'
 // "names", which Python's load_state_dict keeps and ignores.
 Value OptimizerStateValue(const OptimizerState& state);
 
-// And back. kInvalidArgument and one sentence when `value` is something else.
+// The inverse. kInvalidArgument and one sentence when `value` is not an optimizer's state.
 absl::StatusOr<OptimizerState> ReadOptimizerState(const Value& value);
 
 }  // namespace muster::trainer

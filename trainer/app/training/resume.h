@@ -1,4 +1,4 @@
-// What a run goes on from, and what it takes its first parameters from.
+// Finds the checkpoint to resume from, and loads initial parameters.
 #pragma once
 
 #include <optional>
@@ -17,21 +17,22 @@ namespace muster::trainer {
 struct Resumable {
   std::string path;
   Value snapshot;
-  // Sentences about newer checkpoints that were passed over; on rank 0.
+  // A sentence for each newer checkpoint that was skipped; only on rank 0.
   std::vector<std::string> warnings;
 };
 
-// What options.resume and options.directory say to go on from; nullopt: begin anew. Rank 0 alone
-// decides and reads, and the others get what it has read, so that all go on from the same step
-// whatever each of them would find on its own disk. Every rank calls it, and all fail alike:
-// kInvalidArgument when the checkpoint asked for is not there or damaged. Throws what c10d throws.
+// The checkpoint to resume from according to options.resume and options.directory; nullopt: start
+// from the beginning. Rank 0 alone chooses and reads it and sends it to the others, so that all
+// ranks resume from the same step, whatever is on their own disks. Every rank must call it, and
+// rank 0's error is returned on all: kInvalidArgument when the requested checkpoint is missing or
+// damaged, kUnavailable when reading fails. Throws what c10d throws.
 absl::StatusOr<std::optional<Resumable>> FindResumable(const CheckpointOptions& options,
                                                        ProcessGroup& group);
 
-// Fills `model` from options.init_from, a file of torch.save or safetensors: on rank 0 only, since
-// the others are given rank 0's parameters before the first step. Returns a sentence for the
-// start-up lines, empty when nothing was asked for. kInvalidArgument when the file is missing,
-// damaged or does not fit.
+// Loads options.init_from, a torch.save or safetensors file, into `model`. Call it on rank 0 only:
+// the others receive rank 0's parameters before the first step. Returns a sentence for the start-up
+// lines, empty when options.init_from is. kInvalidArgument when the file is missing, damaged or
+// does not fit, kUnavailable when reading fails.
 absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options, Model& model);
 
 }  // namespace muster::trainer

@@ -27,13 +27,13 @@
 
 namespace muster::trainer {
 
-// The parts, in the order in which they rest on one another. What each rank has is the same but for
-// its place, and for what only rank 0 has. One thread.
+// The parts, in the order in which they depend on one another. They are the same on every rank,
+// except for those that depend on its number and those that only rank 0 has. One thread.
 struct Session {
-  // Makes the model, the same on every rank, and goes on from a checkpoint if there is one to go on
-  // from. `group` and `progress` must outlive the session. kInvalidArgument, on all ranks alike,
-  // when model, data and checkpoint do not fit together; kUnavailable when a file cannot be read.
-  // Throws what c10d throws.
+  // Creates the model, the same on every rank, and restores a checkpoint if there is one to resume
+  // from. `group` and `progress` must outlive the session. kInvalidArgument when model, data and
+  // checkpoint do not fit together, or, on rank 0 alone, when a file cannot be opened for writing.
+  // kUnavailable when reading or writing a file fails. Throws what c10d throws.
   static absl::StatusOr<std::unique_ptr<Session>> Make(const Options& options,
                                                        const Environment& env, Splits data,
                                                        ProcessGroup& group, Progress& progress);
@@ -44,12 +44,12 @@ struct Session {
   Session& operator=(const Session&) = delete;
 
   bool leads() const { return env.rank == 0; }
-  // What a sample is called.
+  // What a sample is called: "images" or "windows".
   const char* unit() const;
-  // Whether --max-steps are done.
+  // Whether --max-steps is set and reached.
   bool limit_reached() const { return options.max_steps > 0 && state.step >= options.max_steps; }
 
-  Options options;  // with what the data has decided
+  Options options;  // with the values that the data determines filled in
   const Environment env;
   const Splits data;
   ProcessGroup& group;
@@ -66,13 +66,13 @@ struct Session {
   std::unique_ptr<Strategy> strategy;
   TrainState state;
   std::int64_t resumed_step = 0;
-  std::int64_t total_steps = 0;  // when all is done
+  std::int64_t total_steps = 0;  // at the end of the training
 
-  std::optional<CheckpointDirectory> checkpoints;  // on rank 0, when there is to be one
+  std::optional<CheckpointDirectory> checkpoints;  // on rank 0, if requested
   std::int64_t saved_step = -1;                    // of the newest checkpoint of this run
   std::unique_ptr<Reporter> reporter;              // on rank 0
 
-  // Of this run: what the speed is computed from.
+  // Of this run, to compute the speed.
   double train_seconds = 0;
   std::int64_t trained_samples = 0;  // over all ranks
 

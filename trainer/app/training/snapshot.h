@@ -1,4 +1,4 @@
-// A training as one value: what a checkpoint holds.
+// The state of a training as one value, which a checkpoint holds.
 #pragma once
 
 #include <string>
@@ -15,31 +15,32 @@
 
 namespace muster::trainer {
 
-// The parts of a training that a snapshot is taken from, and put back into.
+// The parts of a training that a snapshot saves and restores.
 struct Trained {
   Model& model;
   Optimizer& optimizer;
   TrainState& state;
 };
 
-// A dict that Python's torch.load gives:
+// The snapshot as a dict that Python's torch.load can read:
 //   model      the state dict
 //   optimizer  optimizer.state_dict()
 //   scheduler  {"last_epoch": steps, "_last_lr": [learning rate]}
 //   sampler    TrainState
-//   rng        the state of each rank's random numbers, as torch.get_rng_state() gives it
-//   model_name what --model was given
-//   model_flags {"--width": "128", ...}: the other flags that decide what the parameters are
-// `rng` has an entry for each rank: CpuRngState() as bytes. `lr` is that of the next step. The
-// tensors are shared, so the value is to be written before the next step.
+//   rng        a list with each rank's torch.get_rng_state()
+//   model_name ModelName(): "cnn", "mlp", "resnet18" or "gpt"
+//   model_flags {"--width": "128", ...}: ModelFlags(), which determine the parameters
+// `rng` has an entry for each rank, the bytes of its CpuRngState(). `lr` is the learning rate of
+// the next step. The value shares the model's and the optimizer's tensors, so write it before the
+// next step.
 Value TakeSnapshot(const Trained& trained, const ModelOptions& model, double lr,
                    const std::vector<std::string>& rng);
 
-// Puts a snapshot back; of rank `rank` of `world_size`. Random numbers go on where this rank's did
-// if the world has the size it had; in another world each rank begins new ones, drawn from the
-// seed, its rank and the step. kInvalidArgument and one sentence when the snapshot is of another
-// model, of other data or another seed, or no snapshot; the parts may then be half restored.
-// Expects state.seed and state.dataset_size to be those of this run.
+// Restores `snapshot` on rank `rank` of `world_size`. With the world size of the snapshot, this
+// rank's random numbers continue where they stopped; with another one, each rank starts a new
+// sequence seeded from the seed, its rank and the step. state.seed and state.dataset_size must be
+// those of this run. kInvalidArgument and one sentence when `snapshot` is not one, or has another
+// model, seed or number of samples; the parts may then be partly restored.
 absl::Status PutBack(const Value& snapshot, const ModelOptions& model, int rank, int world_size,
                      const Trained& trained);
 

@@ -1,4 +1,4 @@
-// How ranks, or threads, share the work of a step.
+// How ranks or threads share the work of a step.
 #pragma once
 
 #include <cstdint>
@@ -17,47 +17,46 @@
 
 namespace muster::trainer {
 
-// Computes gradients, and keeps the ranks together. Every rank makes the same calls, from one
-// thread each. Methods throw what c10d throws when a peer is lost. To be destroyed before the
-// group.
+// Computes gradients and keeps the ranks in sync. Every rank must make the same calls, from one
+// thread each. Methods throw what c10d throws when a peer is lost. Destroy it before the group.
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // Runs `batch` forward and backward, and leaves in the model's parameters the gradients that the
-  // optimizer is to use. Gradients must have been reset before. Returns the sum of the losses of
-  // this rank's own samples.
+  // Runs forward and backward on `batch`, and leaves the gradients for the optimizer in the model's
+  // parameters. The caller must have reset the gradients. Returns the sum of the losses of this
+  // rank's own samples.
   virtual double ForwardBackward(const LoadedBatch& batch) = 0;
 
-  // To be called after each step of the optimizer.
+  // Call this after each step of the optimizer.
   virtual void AfterStep() {}
-  // To be called when the training is done, or parameters are to be looked at.
+  // Call this when the training is done, and before the parameters are evaluated.
   virtual void Finish() {}
 
   virtual Traffic traffic() const { return {}; }
   virtual std::optional<DdpTimings> timings() const { return std::nullopt; }
 };
 
-// What a strategy works with; all of it must outlive the strategy.
+// What a strategy works with. All parts must outlive it.
 struct StrategyParts {
   const Options& options;
-  Model& model;  // on the group's device; its parameters become rank 0's
+  Model& model;  // on the group's device; receives rank 0's parameters
   ProcessGroup& group;
   PhaseTracker& phases;
 };
 
-// The one that options.parallel.kind asks for. Throws what it is made of throws.
+// Creates the strategy for options.parallel.kind. Throws what the strategy's parts throw.
 std::unique_ptr<Strategy> MakeStrategy(const StrategyParts& parts);
 
-// For MakeStrategy.
+// For MakeStrategy() only.
 std::unique_ptr<Strategy> MakeDdpStrategy(const StrategyParts& parts);
 std::unique_ptr<Strategy> MakeAveragingStrategy(const StrategyParts& parts);
 std::unique_ptr<Strategy> MakeThreadsStrategy(const StrategyParts& parts);
 
-// How many predictions a sample is: 1, or the tokens of a text.
+// The number of predictions per sample: 1, or the number of tokens for text.
 std::int64_t PredictionsPerSample(const Batch& batch);
 
-// A batch where the model can take it: images in `dtype`, tokens as they are.
+// `batch` on `device`, as the model needs it: images converted to `dtype`, tokens unchanged.
 Batch MovedTo(const Batch& batch, const at::Device& device, c10::ScalarType dtype);
 
 }  // namespace muster::trainer

@@ -1,4 +1,4 @@
-// Where a training stands.
+// How far a training has come.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@
 
 namespace muster::trainer {
 
-// What there is to know besides the tensors, the same on every rank. With the options it decides
-// which samples come next and at what learning rate.
+// The state besides the tensors, the same on every rank. Together with the options it determines
+// the next samples and their learning rate.
 struct TrainState {
-  std::int64_t step = 0;      // done, over all epochs
-  std::int64_t epoch = 0;     // done: the number of the one that is being trained
-  std::int64_t position = 0;  // samples of this epoch that all ranks together have consumed
+  std::int64_t step = 0;      // completed steps, over all epochs
+  std::int64_t epoch = 0;     // completed epochs, so the index of the current one
+  std::int64_t position = 0;  // samples of this epoch consumed by all ranks together
   LossSum epoch_loss;         // of this epoch so far, over all ranks
   LossSum report_loss;        // since the last report
 
-  // What `position` and the order of samples rest on.
+  // What `position` and the order of the samples refer to.
   std::uint64_t seed = 0;
   std::int64_t dataset_size = 0;
-  // In use when the state was taken: what --on-resize goes by.
+  // Those in use when the state was saved, for --on-resize.
   std::int64_t batch_size = 0;
   int world_size = 1;
 };
 
-// The state as an entry of a checkpoint, and back. kInvalidArgument, one sentence, when an entry is
-// missing, of another type, or cannot be.
+// Converts the state to an entry of a checkpoint, and back. kInvalidArgument and one sentence when
+// a field is missing, has the wrong type or an impossible value.
 Value TrainStateValue(const TrainState& state);
 absl::StatusOr<TrainState> ReadTrainState(const Value& value);
 

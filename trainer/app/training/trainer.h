@@ -1,4 +1,4 @@
-// One rank's part of the training, from the first step to the last file.
+// Runs one rank's part of the training, from the first step to the last file.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,14 +8,15 @@
 
 namespace muster::trainer {
 
-// Trains with the other ranks of session.group, measures, and writes what is asked for; returns
-// when every rank is done, or when one was told to stop: then with Summary::stopped, and a
-// checkpoint if there is a directory for it. The same options, seed included, give the same losses
-// whatever the number of ranks, but for rounding: every step takes the same samples, and its
-// gradient is their mean. To be called once.
+// Trains with the other ranks of session.group, evaluates, and writes the requested files. Returns
+// when every rank is done, or when one was told to stop; Summary::stopped is then set, and a
+// checkpoint is saved if there is a directory for it. The same options and seed give the same
+// losses for any number of ranks, up to rounding: every step uses the same samples and the gradient
+// of their mean loss. Call it once.
 //
-// kUnavailable, with the step, when a peer is lost or a file cannot be written; kInvalidArgument
-// when the user has to change something. The group is of no more use then. Throws nothing.
+// kUnavailable when a peer is lost (with the step) or a file cannot be written, kInvalidArgument
+// when the user has to change something; the group cannot be used any more after an error. Throws
+// nothing.
 absl::StatusOr<Summary> Train(Session& session);
 
 }  // namespace muster::trainer

@@ -1,5 +1,5 @@
-// Reads CIFAR-10 in its binary form (https://www.cs.toronto.edu/~kriz/cifar.html): files of records
-// of 3073 bytes, a label and then 32 x 32 pixels of red, of green and of blue.
+// Reads CIFAR-10 in its binary form (https://www.cs.toronto.edu/~kriz/cifar.html): files of
+// 3073-byte records, each a label and then 32 x 32 red, green and blue values.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ struct CifarImages {
   LabelledImages test;   // test_batch.bin
 };
 
-// Reads the six files in `dir`, or in its folder cifar-10-batches-bin. kInvalidArgument and one
-// sentence that names the file when one is missing, is not a whole number of records (at least
-// one, at most 1 GiB), or has a label above 9.
+// Reads the six files in `dir`, or in its subdirectory cifar-10-batches-bin if there is one.
+// kInvalidArgument and one sentence that names the file when it is missing or unreadable, is empty
+// or above 1 GiB, is not a whole number of records, or has a label above 9.
 absl::StatusOr<CifarImages> ReadCifar10(const std::string& dir);
 
 }  // namespace muster::trainer

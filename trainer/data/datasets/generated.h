@@ -1,4 +1,4 @@
-// A data set made from nothing, for tests and for machines without one.
+// Generated images, for tests and for machines without a data set.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace muster::trainer {
 
-// Makes `count` grey images of 28 x 28 pixels in ten classes, with pixels of 8 x 8 blocks that
-// depend on the class, shifted and noisy, so that a small model learns them within an epoch. The
-// same `count` and `seed` give the same bytes everywhere.
+// Generates `count` grey images of 28 x 28 pixels in ten classes. Each class is a pattern of 8 x 8
+// pixel blocks, which is shifted and made noisy, so a small model learns them within an epoch. The
+// same `count` and `seed` give the same bytes on every machine.
 LabelledImages GenerateImageSet(std::int64_t count, std::uint64_t seed);
 
 }  // namespace muster::trainer

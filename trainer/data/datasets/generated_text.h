@@ -1,4 +1,4 @@
-// A text made from nothing, for tests and for machines without one.
+// Generated text, for tests and for machines without a data set.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 
 namespace muster::trainer {
 
-// About `bytes` (exactly that many) of made-up words in sentences, where each word has a few
-// that can follow it: a model learns spelling within a few hundred steps and word order later. The
-// same `bytes` and `seed` give the same text everywhere.
+// Generates exactly `bytes` bytes of sentences of made-up words. Only a few words can follow each
+// word: a model learns spelling within a few hundred steps, and word order later. The same `bytes`
+// and `seed` give the same text on every machine.
 std::string GenerateText(std::int64_t bytes, std::uint64_t seed);
 
 }  // namespace muster::trainer

@@ -12,11 +12,12 @@
 
 namespace muster::trainer {
 
-// Images as bytes with a class each. A batch is gathered, varied and normalized in one pass over
-// its pixels, which is many times faster than stacking samples one by one.
+// Keeps images as bytes, with a class each. A batch is gathered, augmented and normalized in a
+// single pass over its pixels, which is many times faster than stacking samples one by one.
 class ImageDataset : public Dataset {
  public:
-  // `images` holds at least one, with labels in [0, classes). `norm` has an entry for each channel.
+  // `images` must not be empty, and its labels must be in [0, classes). `norm` has an entry for
+  // each channel.
   ImageDataset(std::shared_ptr<const LabelledImages> images, const Normalization& norm,
                const AugmentationOptions& augmentation);
 

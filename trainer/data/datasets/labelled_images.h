@@ -1,4 +1,4 @@
-// Images as they are in a file: bytes, and a class for each image.
+// Images as bytes, as files hold them, with a class for each.
 #pragma once
 
 #include <cstdint>

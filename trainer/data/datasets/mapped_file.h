@@ -1,4 +1,4 @@
-// A file's bytes without reading them first.
+// Access to a file's bytes without reading it first.
 #pragma once
 
 #include <cstddef>
@@ -10,13 +10,13 @@
 
 namespace muster::trainer {
 
-// A file mapped into memory, read-only: pages are read when they are touched, and ranks of one host
-// share them. Unmapped on destruction. Not to be truncated meanwhile: touching what is gone is
-// SIGBUS.
+// A file mapped into memory, read-only. Pages are read on first access, and ranks on one host share
+// them. Unmapped on destruction. The file must not be truncated while mapped: accessing a missing
+// page raises SIGBUS.
 class MappedFile {
  public:
-  // kInvalidArgument and one sentence when `path` cannot be opened, or is not a regular file with
-  // something in it.
+  // kInvalidArgument and one sentence when `path` cannot be opened or mapped, or is not a regular
+  // file, or is empty.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;

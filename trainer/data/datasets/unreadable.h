@@ -1,4 +1,4 @@
-// What is said of a file of a data set that cannot be read.
+// The error for a data file that cannot be read.
 #pragma once
 
 #include <string>

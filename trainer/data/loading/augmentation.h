@@ -1,4 +1,4 @@
-// How images are varied while training: mirrored, and shifted by a few pixels.
+// Random variation of training images: mirroring, and shifting by a few pixels.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,16 @@
 namespace muster::trainer {
 
 struct AugmentationOptions {
-  // Mirror left and right, every other time (torchvision's RandomHorizontalFlip).
+  // Mirror left and right with probability 1/2 (torchvision's RandomHorizontalFlip).
   bool flip = false;
-  // Put this many black pixels around the image and cut it out again at a random place
+  // Pad the image with this many black pixels on each side and crop it at a random place
   // (torchvision's RandomCrop(size, padding)); 0: do not.
   int crop_padding = 0;
   std::uint64_t seed = 0;
 };
 
-// What happens to one image. The pixel at (y, x) of the result is the original's at
-// (y + down, mirrored ? width - 1 - (x + right) : x + right), or black outside of it.
+// The variation of one image. Pixel (y, x) of the result is the original's pixel (y + down,
+// mirrored ? width - 1 - (x + right) : x + right), or black if that is outside the image.
 struct ImageVariation {
   bool mirrored = false;
   int down = 0;   // in [-crop_padding, crop_padding]
@@ -24,12 +24,12 @@ struct ImageVariation {
   bool operator==(const ImageVariation&) const = default;
 };
 
-// A function of its arguments alone: the same whatever rank, thread, batch or world size, so that
-// restarts and other world sizes see the same images.
+// The variation of image `index` in `epoch`. Depends only on the arguments, not on rank, thread,
+// batch or world size, so runs that restart or change size see the same images.
 ImageVariation VariationOf(const AugmentationOptions& options, std::int64_t epoch,
                            std::int64_t index);
 
-// A number that depends on all three and looks random: what other variations draw from.
+// A pseudorandom number that depends only on the arguments, for other variations to draw from.
 std::uint64_t MixedBits(std::uint64_t seed, std::int64_t epoch, std::int64_t index);
 
 }  // namespace muster::trainer

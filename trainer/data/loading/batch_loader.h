@@ -1,4 +1,4 @@
-// Prepares the batches of an epoch ahead of the training, in order.
+// Prepares the batches of an epoch in the background, in order.
 #pragma once
 
 #include <cstdint>
@@ -16,35 +16,36 @@ namespace muster::trainer {
 struct BatchLoaderOptions {
   std::int64_t epoch = 0;
   bool train = true;
-  // Threads that gather batches; 0: Next() does it itself.
+  // Threads that gather batches; 0: Next() gathers them itself.
   int threads = 1;
-  // How many batches may be ready or in the making at once; at least 1. Bounds the memory.
+  // The most batches that may be ready or in preparation at once; at least 1. Limits memory use.
   int queue = 4;
 };
 
 struct LoadedBatch {
   Batch data;
-  // What `data` was gathered from, indices included.
+  // The plan from which `data` was gathered, including the indices.
   RankBatch plan;
 };
 
-// Hands out one rank's batches of one epoch. Each batch has a ticket, its place in the epoch;
-// threads draw tickets in order and put what they made where the ticket says, so the order is the
-// same for any number of threads. Nobody polls: a thread waits until there is room, Next() until
-// its batch is there. To go on in the middle of an epoch, give it the batches from there.
+// Hands out one rank's batches of one epoch. Each batch has a ticket, its position in the epoch.
+// Threads draw tickets in order and store each batch under its ticket, so the order does not depend
+// on the number of threads. Nothing polls: threads block until there is room, and Next() until its
+// batch is ready. To resume in the middle of an epoch, pass only the remaining batches.
 //
-// Next() is for one thread. Destroying the loader stops its threads after the batch in hand.
+// Call Next() from one thread only. The destructor waits until each thread has finished its current
+// batch.
 class BatchLoader {
  public:
-  // Starts gathering at once. Throws std::system_error when a thread cannot be started.
+  // Starts gathering immediately. Throws std::system_error when a thread cannot be started.
   BatchLoader(std::shared_ptr<const Dataset> dataset, std::vector<RankBatch> batches,
               const BatchLoaderOptions& options);
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // The next batch; nullopt after the last. kUnavailable, with the batch and the cause, when that
-  // batch could not be gathered, whichever thread tried; the batches after it can still be had.
+  // Returns the next batch, or nullopt after the last. kUnavailable, with the batch number and the
+  // cause, when that batch could not be gathered; later calls still return the following batches.
   absl::StatusOr<std::optional<LoadedBatch>> Next();
 
  private:

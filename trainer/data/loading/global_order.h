@@ -1,4 +1,4 @@
-// Where all ranks together are in an epoch, and what each takes next.
+// The order of samples in an epoch, and each rank's part of every step.
 #pragma once
 
 #include <cstdint>
@@ -8,43 +8,42 @@ namespace muster::trainer {
 
 // One rank's part of a step.
 struct RankBatch {
-  // The samples this rank passes through the model: as many on every rank, at least one.
+  // The samples this rank passes through the model: the same number on every rank, at least one.
   std::vector<std::int64_t> indices;
-  // The first this many of them are its own. Those after only fill it up to the length of the
-  // others' and must not count; another rank, or another step, has them too.
+  // The first `own` of them are this rank's own. The rest only pad the batch to the length of the
+  // other ranks' and must not count: they belong to another rank or another step.
   std::int64_t own = 0;
-  // The samples in the whole step, over all ranks: the sum of `own`.
+  // The number of samples in the whole step: the sum of `own` over all ranks.
   std::int64_t global = 0;
-  // Samples of the epoch that all ranks have consumed once this step is done: the position to go on
-  // from.
+  // Samples of the epoch that all ranks together have consumed after this step: the position from
+  // which to continue.
   std::int64_t end_position = 0;
 
-  // Samples that count, per rank on average. A rank whose loss is the sum over its own samples
-  // divided by this makes DDP's mean over ranks the gradient of the mean over the whole batch.
+  // The mean of `own` over the ranks. If each rank's loss is the sum over its own samples divided
+  // by this, DDP's mean over the ranks is the gradient of the mean over the whole batch.
   double mean_own(int world_size) const {
     return static_cast<double>(global) / static_cast<double>(world_size);
   }
 };
 
-// An epoch as one global order of all samples, the permutation of seed + epoch. A step takes the
-// next run of `batch` samples of it, whatever the world size: rank r of W takes the places
-// r, r + W, r + 2W, ... of the run. So the position in an epoch is one number, how many samples all
-// ranks have consumed, and a run that goes on from it, with another world size if need be, takes
-// exactly the samples that are left, in the same batches. W need not divide the batch.
+// The global order of all samples in an epoch: the permutation drawn from seed + epoch. For any
+// world size, a step takes the next `batch` samples in that order, and rank r of W takes positions
+// r, r + W, r + 2W, ... of these. So the position in an epoch is a single number: how many samples
+// all ranks together have consumed. A run that resumes from it, even with another world size, takes
+// exactly the remaining samples in the same batches. W need not divide the batch.
 //
-// With W dividing the batch and position a multiple of it, ranks get what
-// torch.utils.data.DistributedSampler (torch 1.13 and 2.x) deals them: its torch.randperm is
-// MT19937 and a Fisher-Yates shuffle (permutation.h). A value without threads of its own; const
-// methods may be called from any.
+// If W divides both the batch and the position, ranks get the same samples as from
+// torch.utils.data.DistributedSampler (torch 1.13 and 2.x), whose torch.randperm is MT19937 and a
+// Fisher-Yates shuffle (permutation.h). A plain value; const methods may be called from any thread.
 class GlobalOrder {
  public:
-  // `dataset_size` is at least 1. Without `shuffle` the order is 0, 1, 2, ...
+  // `dataset_size` must be at least 1. Without `shuffle` the order is 0, 1, 2, ...
   GlobalOrder(std::int64_t dataset_size, std::uint64_t seed, std::int64_t epoch,
               bool shuffle = true);
 
   std::int64_t size() const { return static_cast<std::int64_t>(order_.size()); }
 
-  // How many steps of `batch` are left from `position`.
+  // The number of steps of `batch` samples left from `position`.
   std::int64_t StepsLeft(std::int64_t position, std::int64_t batch) const;
 
   // The part of rank `rank` of `world_size` in the step that begins at `position`, in [0, size()).

@@ -1,4 +1,4 @@
-// From bytes to normalized numbers: the inner loop of loading images.
+// Converts bytes to normalized floats: the inner loop of loading images.
 #pragma once
 
 #include <array>
@@ -10,29 +10,29 @@
 
 namespace muster::trainer {
 
-// What is taken out of the pixels of each channel, with pixels in [0, 1].
+// The mean and standard deviation of each channel, for pixels in [0, 1].
 struct Normalization {
   std::vector<double> mean;
   std::vector<double> deviation;
 };
 
-// Mean and deviation of each channel over all of `images`, to four digits: what is published for
-// MNIST (0.1307, 0.3081), Fashion-MNIST (0.2860, 0.3530) and CIFAR-10. A deviation of 0 is given
-// as 1. `images` holds at least one.
+// Mean and standard deviation of each channel over all `images`, rounded to four decimals: the
+// published values for MNIST (0.1307, 0.3081), Fashion-MNIST (0.2860, 0.3530) and CIFAR-10. A
+// deviation of 0 becomes 1. `images` must not be empty.
 Normalization MeasureNormalization(const LabelledImages& images);
 
-// For each channel, what each of the 256 bytes becomes: (byte / 255 - mean) / deviation, rounded to
-// float32 after each of the three steps, as torch does it. A table, because looking up is faster
-// than dividing twice.
+// For each channel, the value of each of the 256 bytes: (byte / 255 - mean) / deviation, rounded to
+// float32 after each of the three operations, as in torch. A table, because a lookup is faster than
+// two divisions.
 using NormalizedPixels = std::vector<std::array<float, 256>>;
 NormalizedPixels MakeNormalizedPixels(const Normalization& norm);
 
-// Has the memory begin to send image `index`, so that it is there when GatherImage comes to it.
-// Images are drawn from anywhere in the data set, and waiting for each would double the time.
+// Prefetches image `index` into the cache for a later GatherImage. Images are read in random order,
+// and cache misses would double the time.
 void PrefetchImage(const LabelledImages& images, std::int64_t index);
 
-// Writes image `index` of `images`, varied by `variation`, to `to`, channels x height x width of
-// them.
+// Applies `variation` to image `index`, normalizes it with `table`, and writes its channels x
+// height x width values to `to`.
 void GatherImage(const LabelledImages& images, const NormalizedPixels& table, std::int64_t index,
                  const ImageVariation& variation, float* to);
 

@@ -1,4 +1,4 @@
-// A tree of plain Python values, as a pickle holds it.
+// A tree of plain Python values, as stored in a pickle.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace muster::trainer {
 // In the order of BasicValue's alternatives.
 enum class ValueKind { kNone, kBool, kInt, kFloat, kString, kTensor, kList, kTuple, kDict };
 
-// What Python calls it: "None", "bool", "int", "float", "str", "Tensor", "list", "tuple", "dict".
+// The name in Python: "None", "bool", "int", "float", "str", "Tensor", "list", "tuple", "dict".
 const char* PythonName(ValueKind kind);
 
-// The key of a dict. Python's bool, float and tuple keys are not among what a checkpoint needs.
+// The key of a dict. Checkpoints do not need Python's bool, float and tuple keys.
 using ValueKey = std::variant<std::string, std::int64_t>;
 
 // "'name'" or "7", for messages.
@@ -30,8 +30,8 @@ std::string ToString(const ValueKey& key);
 template <typename Tensor>
 class BasicValue;
 
-// A dict in the order of insertion, with each key once. Finding is linear: who looks up many keys
-// of a large dict makes an index.
+// A dict in insertion order, with unique keys. Lookup is linear: build an index to look up many
+// keys of a large dict.
 template <typename Tensor>
 class BasicDict {
  public:
@@ -45,11 +45,11 @@ class BasicDict {
   auto begin() const { return items_.begin(); }
   auto end() const { return items_.end(); }
 
-  // Null when there is none. The pointer is good until the dict changes.
+  // The value for `key`, or null. The pointer is valid until the dict changes.
   const BasicValue<Tensor>* Find(const ValueKey& key) const;
-  // Puts `value` in the place of the one with this key, else at the end.
+  // Replaces the value for `key`, or appends it if there is none.
   void Set(ValueKey key, BasicValue<Tensor> value);
-  // The same for a key that is not there yet, as the caller knows; does not look.
+  // Appends a key that is not in the dict yet. Does not check.
   void Append(ValueKey key, BasicValue<Tensor> value);
 
  private:
@@ -57,10 +57,10 @@ class BasicDict {
   std::vector<Item> items_;
 };
 
-// None, a bool, an int of 64 bits, a float, a str, a tensor, or a list, tuple or dict of such
-// values. A value like std::vector: copied deeply (but a tensor shares its elements), free of
-// threads. What a tensor is depends on who uses the tree: at::Tensor in trainer/io/value.h, a place
-// in a file in trainer/io/pickle/stored_value.h.
+// None, a bool, a 64-bit int, a float, a str, a tensor, or a list, tuple or dict of such values. A
+// value type like std::vector: copies are deep (but tensors share their elements), and there is no
+// locking. The tensor type depends on the use: at::Tensor in trainer/io/value.h, a location in a
+// file in trainer/io/pickle/stored_value.h.
 template <typename Tensor>
 class BasicValue {
  public:
@@ -83,13 +83,13 @@ class BasicValue {
     return tuple;
   }
   template <typename T>
-  BasicValue(T*) = delete;  // or it would be a bool
+  BasicValue(T*) = delete;  // a pointer would convert to bool
 
   ValueKind kind() const { return static_cast<ValueKind>(data_.index()); }
   bool is_none() const { return kind() == ValueKind::kNone; }
 
-  // What it holds, or null when it is of another kind. A tuple is read as a list is. The pointers
-  // are good until the value changes.
+  // The content, or null when the value is of another kind. list() also reads tuples. The pointers
+  // are valid until the value changes.
   const bool* boolean() const { return std::get_if<bool>(&data_); }
   const std::int64_t* integer() const { return std::get_if<std::int64_t>(&data_); }
   const double* floating() const { return std::get_if<double>(&data_); }
@@ -101,13 +101,13 @@ class BasicValue {
     return std::get_if<List>(&data_);
   }
 
-  // The entry of this dict, or null when there is none or this is no dict.
+  // The entry for `key`, or null when there is none or this is not a dict.
   const BasicValue* Find(const ValueKey& key) const {
     return dict() != nullptr ? dict()->Find(key) : nullptr;
   }
 
-  // The entry of this dict, of the kind asked for, an int also as a float. Otherwise
-  // kInvalidArgument: "'epoch' is missing", "'epoch' is of type str, not int".
+  // The dict entry for `key`; GetFloat() also accepts an int. kInvalidArgument when it is missing
+  // or of another kind: "'epoch' is missing", "'epoch' is of type str, not int".
   absl::StatusOr<std::int64_t> GetInt(const std::string& key) const {
     return Get(key, ValueKind::kInt, &BasicValue::integer);
   }
@@ -134,7 +134,7 @@ class BasicValue {
       data_;
 };
 
-// The error of BasicValue::Get...: `found` is nullopt when there is no such entry.
+// The error of BasicValue::Get...(). `found` is nullopt when there is no entry.
 absl::Status WrongEntry(const std::string& key, std::optional<ValueKind> found, ValueKind wanted);
 
 template <typename Tensor>

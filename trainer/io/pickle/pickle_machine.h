@@ -1,4 +1,4 @@
-// The objects that a pickle builds while it is read.
+// The objects that are built while a pickle is read.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 namespace muster::trainer {
 
-// The classes and functions that a pickle may name.
+// The classes and functions that a pickle may refer to.
 enum class PickleGlobal {
   kOrderedDict,
   kCounter,
@@ -29,7 +29,7 @@ enum class PickleGlobal {
   kStorageClass,
 };
 
-// An object; others refer to it by its number, so that it may be shared and changed like Python's.
+// An object. Others refer to it by its index, so it can be shared and modified as in Python.
 struct PickleObject {
   enum class Kind { kScalar, kString, kList, kTuple, kDict, kTensor, kStorage, kGlobal };
 
@@ -44,14 +44,14 @@ struct PickleObject {
   Scalar scalar;                       // kScalar
   std::string string;                  // kString; kGlobal: the name
   std::vector<std::uint32_t> objects;  // kList, kTuple; kDict: key, value, key, value, ...
-  std::size_t index = 0;               // kTensor: of tensors(); kStorage: of storages()
+  std::size_t index = 0;               // kTensor: in tensors_; kStorage: in storages_
 };
 
 // "its pickle is damaged: it is cut short". kInvalidArgument.
 absl::Status DamagedPickle(const char* what);
 
-// Holds the objects, and does what the functions do that a pickle calls. Knows nothing of opcodes.
-// Errors are one clause, kInvalidArgument.
+// Holds the objects and implements the functions that a pickle calls. Does not know opcodes. Errors
+// are kInvalidArgument with one clause.
 class PickleMachine {
  public:
   using Id = std::uint32_t;
@@ -61,17 +61,17 @@ class PickleMachine {
   absl::StatusOr<Id> Make(PickleObject object);
   PickleObject& operator[](Id id) { return objects_[id]; }
 
-  // The global `module`.`name`, if it may be named.
+  // The global `module`.`name`. An error if it is not an allowed one.
   absl::StatusOr<Id> Global(const std::string& module, const std::string& name);
-  // What `callable` gives when it is called with the tuple `arguments`.
+  // The result of calling `callable` with the tuple `arguments`.
   absl::StatusOr<Id> Call(Id callable, Id arguments);
-  // The storage that the persistent id `id` stands for (torch/serialization.py, persistent_load).
+  // The storage with the persistent id `id` (torch/serialization.py, persistent_load).
   absl::StatusOr<Id> PersistentLoad(Id id);
-  // The state of `object` is set to an object of the caller's; refused but for OrderedDicts, which
-  // ignore it.
+  // Handles the opcode that sets an object's state. Accepts only an OrderedDict, and ignores its
+  // state; an error for any other object.
   absl::Status Build(Id object);
 
-  // The tree below `root`, and the storages. The machine is then empty.
+  // Returns the tree below `root`, and the storages. Consumes the machine.
   absl::StatusOr<PickledContents> Finish(Id root) &&;
 
  private:
@@ -87,7 +87,7 @@ class PickleMachine {
   std::vector<Storage> storages_;
   std::unordered_map<std::string, std::size_t> storage_by_key_;
   std::size_t expanded_ = 0;          // values in the tree so far
-  std::size_t expanded_strings_ = 0;  // their bytes
+  std::size_t expanded_strings_ = 0;  // bytes of strings in the tree so far
 };
 
 }  // namespace muster::trainer

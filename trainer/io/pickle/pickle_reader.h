@@ -12,27 +12,29 @@
 namespace muster::trainer {
 
 struct PickleLimits {
-  // Objects that the pickle makes, and values in the tree that comes out. A checkpoint has about 30
-  // for each tensor.
+  // Objects that the pickle creates, and values in the resulting tree. A checkpoint has about 30
+  // per tensor.
   std::size_t objects = 4'000'000;
-  // Of all strings in the tree that comes out; in the pickle a string is there once.
+  // Total size of the strings in the resulting tree. The pickle contains a repeated string once,
+  // the tree several times.
   std::size_t string_bytes = 256 << 20;
   std::size_t depth = 100;
 };
 
 struct PickledContents {
   StoredValue value;
-  std::vector<Storage> storages;  // in the order of their first use
+  std::vector<Storage> storages;  // in order of first use
 };
 
-// Reads `pickle`, of protocol 2. Nothing in it is executed: it may name the classes and functions
-// that state dicts, optimizers and schedulers consist of, and each is built here; any other is
-// refused. Each tensor that comes out lies within its storage and has no more elements than it.
-// What Python has and BasicValue has not becomes the nearest: a set a list, a Counter a dict,
-// torch.Size a tuple, a dtype or device its name, a Parameter its tensor; an OrderedDict loses its
-// attributes, which for a state dict is `_metadata`.
+// Reads `pickle`, of protocol 2. Executes nothing in it: it may refer only to the classes and
+// functions that state dicts, optimizers and schedulers use, which are built here; any other is
+// refused. Each resulting tensor lies within its storage and has no more elements than the storage.
+// Python types that BasicValue lacks become the closest one: a set becomes a list, a Counter a
+// dict, torch.Size a tuple, a dtype or device its name, a Parameter its tensor. An OrderedDict
+// loses its attributes, such as a state dict's `_metadata`.
 //
-// kInvalidArgument, one clause, when the pickle is damaged, too large or has something else in it.
+// kInvalidArgument, with one clause, when the pickle is damaged, too large or contains anything
+// else.
 absl::StatusOr<PickledContents> ReadPickle(std::string_view pickle,
                                            const PickleLimits& limits = {});
 

@@ -10,10 +10,10 @@
 
 namespace muster::trainer {
 
-// `value`, whose tensors are views into `storages`, as torch.save pickles it, in protocol 2. Each
-// object is written out where it occurs, without references to earlier ones, so that equal values
-// give equal bytes. kInvalidArgument, one clause, when the tree is deeper than 100 or a string is
-// longer than 4 GiB.
+// Pickles `value`, whose tensors are views into `storages`, as torch.save does, with protocol 2.
+// Writes each object in full where it occurs, without references to earlier ones, so that equal
+// values give equal bytes. kInvalidArgument, with one clause, when the tree is deeper than 100 or a
+// string is longer than 4 GiB.
 absl::StatusOr<std::string> WritePickle(const StoredValue& value,
                                         const std::vector<Storage>& storages);
 

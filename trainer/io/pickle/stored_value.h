@@ -1,4 +1,4 @@
-// What the pickle of a checkpoint holds: Python's values with tensors that are places in storages.
+// The contents of a checkpoint's pickle: Python values whose tensors are views into storages.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@
 
 namespace muster::trainer {
 
-// A view into a storage: element (i, j, ...) is storage[offset + i * strides[0] + j *
-// strides[1]...].
+// A view into a storage: element (i, j, ...) is storage[offset + i * strides[0] + j * strides[1] +
+// ...].
 struct StoredTensor {
-  std::size_t storage = 0;  // an index into the storages of the file
-  std::int64_t offset = 0;  // the following three are in elements
+  std::size_t storage = 0;  // an index into the file's storages
+  std::int64_t offset = 0;  // in elements, as are the next two
   std::vector<std::int64_t> sizes;
   std::vector<std::int64_t> strides;
 };
@@ -23,9 +23,9 @@ struct StoredTensor {
 using StoredValue = BasicValue<StoredTensor>;
 using StoredDict = BasicDict<StoredTensor>;
 
-// A run of elements in the file, on which tensors are views.
+// An array of elements in the file, into which tensors are views.
 struct Storage {
-  std::string key;  // it is the record data/<key>
+  std::string key;  // stored in the record data/<key>
   Dtype dtype = Dtype::kFloat32;
   std::int64_t elements = 0;
 };

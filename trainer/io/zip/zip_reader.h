@@ -1,4 +1,4 @@
-// Finds the records of a zip file as torch.save writes it.
+// Reads zip files as torch.save writes them.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +13,28 @@
 
 namespace muster::trainer {
 
-// Reads files whose records are stored as they are, with or without zip64. Trusts nothing in them:
-// each record lies within the file and shares no byte with another, so that all of them together
-// take no more memory than the file. Errors are one clause without the file's name: kUnavailable
-// when reading fails, else kInvalidArgument.
+// Reads uncompressed records, with or without zip64. Does not trust the file: checks that each
+// record lies within it and overlaps no other, so that all records together take no more memory
+// than the file. Errors are one clause without the file's name: kUnavailable when reading fails,
+// otherwise kInvalidArgument.
 class ZipReader {
  public:
   struct Record {
-    std::uint64_t offset = 0;  // of its data
+    std::uint64_t offset = 0;  // of the data in the file
     std::uint64_t size = 0;    // in the file
     std::uint32_t crc = 0;
-    bool plain = true;  // neither compressed nor encrypted; others cannot be read
+    bool plain = true;  // neither compressed nor encrypted; otherwise unreadable
   };
 
-  // `source` outlives this object.
+  // Finds the records. `source` must outlive this object.
   static absl::StatusOr<ZipReader> Open(const ByteSource& source);
 
-  // In no order.
+  // By name.
   const std::unordered_map<std::string, Record>& records() const { return records_; }
-  // Null when there is none.
+  // The record `name`, or null.
   const Record* Find(const std::string& name) const;
 
-  // Fills `out` with the `record.size` bytes of `record`, and checks their checksum, if there is
+  // Fills `out` with the `record.size` bytes of `record`, and verifies their checksum if there is
   // one.
   absl::Status Read(const Record& record, void* out) const;
 

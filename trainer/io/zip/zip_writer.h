@@ -1,4 +1,4 @@
-// Writes a zip file as torch.save does.
+// Writes zip files as torch.save does.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,24 @@
 
 namespace muster::trainer {
 
-// Each record is stored as it is, with its data at a multiple of 64 bytes, so that it can be mapped
-// into memory. All sizes are in zip64 form, so that files above 4 GiB are not written by another
-// path than the tests take. (PKWARE's APPNOTE.TXT 6.3.10.)
+// Records are stored uncompressed, with their data at multiples of 64 bytes, so that they can be
+// mapped into memory. All sizes use the zip64 form, so that files above 4 GiB take the same code
+// path as those in the tests. Format: PKWARE's APPNOTE.TXT 6.3.10.
 //
-// Not LibTorch's caffe2::serialize::PyTorchStreamWriter, as tried with 1.13.1: when a write fails,
-// a full disk for one, its destructor throws, and the process ends without a word about the file.
-// It takes twice the time as well (200 MB: 0.13 s of CPU, 0.07 s here), and the form of its files
-// depends on their size.
+// Why not LibTorch's caffe2::serialize::PyTorchStreamWriter (tried with 1.13.1): when a write
+// fails, for example because the disk is full, its destructor throws, and the process ends without
+// naming the file. It also takes twice as long (200 MB: 0.13 s of CPU, 0.07 s here), and the form
+// of its files depends on their size.
 class ZipWriter {
  public:
-  // `file` outlives this object; its errors are passed on.
+  // `file` must outlive this object. Its errors are passed on.
   explicit ZipWriter(DurableFile& file) : file_(file) {}
 
-  // Adds a record. No two records have the same name, which the caller sees to.
+  // Adds a record. The caller must use each name only once.
   absl::Status Add(const std::string& name, std::string_view data);
 
-  // Writes the directory of the records. To be called once, last; the file is then complete but
-  // not yet committed.
+  // Writes the directory of records. Call it once, last. The file is then complete but not yet
+  // committed.
   absl::Status Finish();
 
  private:
@@ -37,7 +37,7 @@ class ZipWriter {
     std::string name;
     std::uint32_t crc;
     std::uint64_t size;
-    std::uint64_t offset;  // of its header
+    std::uint64_t offset;  // of the record's header
   };
 
   absl::Status Write(std::string_view bytes);
