@@ -1,9 +1,9 @@
-// The worker of the fault harness (scripts/chaos.sh): says, as exactly as a clock can, from when to
-// when it ran, and fails in whatever way it is told to.
+// The worker of the fault harness (scripts/chaos.sh): records as precisely as possible when it ran,
+// and fails in the ways it is told to.
 //
-// Its mark is a file that it maps and stores CLOCK_MONOTONIC in again and again, so the instant of
-// its death is known to a tenth of a millisecond even after SIGKILL. That clock is the same on all
-// hosts of the harness, so the marks of two rounds can be compared.
+// Its mark is a mapped file in which it keeps storing CLOCK_MONOTONIC, so the time of its death is
+// known to a tenth of a millisecond, even after SIGKILL. The clock is the same on all hosts of the
+// harness, so the marks of two rounds can be compared.
 //
 //   CHAOS_DIR            where marks and command pipes go: rank-R.PID.mark, rank-R.PID.command
 //   CHAOS_FINISH         the worker exits with 0 once this file is there

@@ -1,4 +1,4 @@
-// Signals to the agent: what its workers get, how it ends, and that nothing is left.
+// Signals to the agent: what its workers receive, how it ends, and that nothing is left behind.
 #include <sys/stat.h>
 
 #include <csignal>

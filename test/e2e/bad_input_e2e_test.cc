@@ -1,5 +1,5 @@
-// What a user may get wrong: one sentence that names the thing, the right exit code, no stack
-// trace.
+// Mistakes of users: each gives one sentence that names the problem, the right exit code, and no
+// stack trace.
 #include <csignal>
 #include <ostream>
 #include <string>

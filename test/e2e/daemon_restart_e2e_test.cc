@@ -1,5 +1,5 @@
-// A daemon that dies, or is stopped, and is started again: nobody who runs notices, and nothing
-// that was told is taken back.
+// A daemon that dies or is stopped, and is started again: running jobs do not notice, and nothing
+// it has said is taken back.
 #include <csignal>
 #include <filesystem>
 #include <fstream>

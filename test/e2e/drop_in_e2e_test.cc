@@ -1,4 +1,4 @@
-// The command lines that torchrun's users type, and what they then ask of the machine.
+// Command lines that users of torchrun type, and what they then expect from the machine.
 #include <csignal>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,4 @@
-// What end-to-end tests share: agents and a daemon as real processes on this machine.
+// The fixture of end-to-end tests: agents and a daemon as real processes on this machine.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace muster::test {
 
-// A port of 127.0.0.1 that the kernel gives to nobody else for as long as this object lives, while
-// a server that sets SO_REUSEADDR, as musterd and agents do, can still listen on it.
+// A port of 127.0.0.1 that the kernel assigns to no other program while this object exists. A
+// server that sets SO_REUSEADDR, as musterd and agents do, can still listen on it.
 class HeldPort {
  public:
   HeldPort();
@@ -19,7 +19,7 @@ class HeldPort {
   HeldPort(const HeldPort&) = delete;
   HeldPort& operator=(const HeldPort&) = delete;
 
-  // From now on somebody listens there who never says a word.
+  // From now on, listens on the port, so that clients can connect, but never sends anything.
   void Listen();
 
   std::string number() const { return std::to_string(port_); }
@@ -37,8 +37,8 @@ struct Daemon {
   std::string endpoint;
 };
 
-// Every agent of a test carries a mark of the test's own in its environment, and so do its workers:
-// at the end of each test no process with that mark may be left.
+// Each test has a unique mark in the environment of its agents and their workers. At the end of the
+// test, no process with that mark may be left.
 class E2eTest : public testing::Test {
  protected:
   E2eTest();
@@ -50,20 +50,22 @@ class E2eTest : public testing::Test {
                       std::vector<std::string> environment = {});
   // `muster run` with these flags and a shell script as each worker's program.
   Command StartAgent(std::vector<std::string> flags, const std::string& script);
-  // Returns once agents can connect.
+  // Starts musterd. Returns once agents can connect.
   Daemon StartDaemon();
-  // Runs a program to its end, for tests that need to know whether they can run at all.
+  // Runs a program and returns whether it exits with 0, for tests that need to know whether they
+  // can run at all.
   static bool Succeeds(std::vector<std::string> argv);
 
   static std::string MusterPath();
   static std::string DaemonPath();
 
-  // What every agent of the test gets: the mark, and places for logs and for `muster ps`.
+  // The environment of every agent of the test: the mark, and directories for logs and for `muster
+  // ps`.
   std::vector<std::string> Environment() const;
 
   // The mark: NAME=VALUE.
   const std::string& mark() const { return mark_; }
-  // A path in a directory that ends with the test.
+  // A path in a directory that is removed after the test.
   std::string Path(const std::string& name) const { return directory_ + "/" + name; }
   // Writes a file there and returns its path.
   std::string Write(const std::string& name, const std::string& text, int mode = 0644) const;
@@ -73,12 +75,12 @@ class E2eTest : public testing::Test {
   std::string directory_;
 };
 
-// With the whole text in the message when a part is not there.
+// On failure, the message contains the whole text.
 testing::AssertionResult Contains(const std::string& text, const std::string& part);
 
 std::vector<std::string> Lines(const std::string& text);
 
-// The value of a field of the report: "3 (pid: 17)" for "exitcode"; empty when it has none.
+// The value of a field in the report, such as "3 (pid: 17)" for "exitcode"; empty if it is missing.
 std::string ReportField(const std::string& report, const std::string& name);
 
 }  // namespace muster::test

@@ -1,7 +1,7 @@
-// What workers find in their environment, for each way in which nodes can meet.
+// The environment of the workers, for each way in which nodes can meet.
 //
-// Every worker runs env(1), with its output in a file of its own so that lines of several workers
-// do not mix; the files are read back by rank.
+// Every worker runs env(1) and writes to its own file, so that the lines of several workers do not
+// mix; the test reads the files by rank.
 #include <filesystem>
 #include <fstream>
 #include <map>

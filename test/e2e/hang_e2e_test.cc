@@ -1,5 +1,5 @@
-// Workers that hang or are stopped, nodes that are not fit, failures that no restart would help:
-// what a user is told, and what is done about it.
+// Workers that hang or are stopped, unfit nodes, and failures that a restart would not fix: what
+// the user is told, and what Muster does.
 #include <csignal>
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
-// Nothing of ours polls: while nothing happens, nothing wakes up but for keep-alives.
+// Muster does not poll: while nothing happens, nothing wakes up except for keep-alives.
 //
-// A thread that sleeps in the kernel and is woken up counts as one voluntary context switch more
-// once it sleeps again, and /proc shows that count for each thread: so the wake-ups of a process
-// are counted without touching it. What gRPC's own threads do on their own is told apart: its
+// Each time a thread that was woken up goes back to sleep in the kernel, its count of voluntary
+// context switches increases. /proc shows that count for each thread, so the wake-ups of a process
+// can be counted without touching it. The activity of gRPC's own threads is counted separately: its
 // callback API (1.51) waits in steps of a second and then pauses for 100 ms on each of its polling
 // threads, and its two timer threads look at their lists once a second. There is no setting for
 // either.

@@ -1,4 +1,4 @@
-// `muster kv` as shell scripts use it: real processes, in workers and beside them.
+// `muster kv` as shell scripts use it, in real processes: as workers and outside of a job.
 #include <chrono>
 #include <csignal>
 #include <optional>

@@ -1,5 +1,5 @@
-// 64 workers that write as fast as they can, with their output tee'd: nothing is lost, lines stay
-// whole, and the agent stays small.
+// 64 workers that write as fast as they can, with --tee: nothing is lost, lines stay intact, and
+// the agent's memory stays small.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
-// Several nodes, of which one fails, is lost or waits: what the others do, and that all of them say
-// the same.
+// Several nodes, one of which fails, is lost or waits: what the others do, and that all report the
+// same.
 #include <csignal>
 #include <string>
 #include <vector>

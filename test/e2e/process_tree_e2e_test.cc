@@ -1,6 +1,5 @@
-// Nothing of a job is left on the machine, however it ended and wherever its processes went: into
-// sessions of their own, to other parents, deaf to signals. /proc is searched for what carries the
-// test's mark.
+// No process of a job is left on the machine, however the job ended, even if processes moved to new
+// sessions, got other parents or ignore signals. The test searches /proc for its mark.
 #include <csignal>
 #include <string>
 #include <vector>

@@ -1,5 +1,4 @@
-// Unmodified scripts of PyTorch's under Muster, as under torchrun: two agents with two workers
-// each.
+// Unmodified PyTorch scripts under Muster, as under torchrun: two agents with two workers each.
 #include <chrono>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// `muster status` against a real daemon, while a job waits, runs and is gone.
+// `muster status` against a real daemon, while a job waits, while it runs, and after it is gone.
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// `muster store` as a user starts it, and PyTorch's own client against it.
+// `muster store` as a user starts it, with PyTorch's own client.
 #include <csignal>
 #include <string>
 #include <vector>

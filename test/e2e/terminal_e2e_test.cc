@@ -1,4 +1,4 @@
-// On a terminal, workers find one too, and what they write is shown without delay.
+// When the launcher runs on a terminal, so do its workers, and their output appears without delay.
 #include <string>
 #include <vector>
 

@@ -1,7 +1,7 @@
-// Training that is struck in its middle, a worker, an agent or the daemon being killed, ends with
-// the loss of training that was not. Both programs go on from their checkpoints, and both are
-// deterministic: the Python script's last loss must be the same number, and of muster-train every
-// loss and every weight.
+// Training during which a worker, an agent or the daemon is killed ends with the same loss as
+// undisturbed training. Both programs resume from their checkpoints and are deterministic: the
+// Python script's last loss must be identical, and so must every loss and every weight of
+// muster-train.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>

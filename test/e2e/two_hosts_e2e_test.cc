@@ -1,4 +1,4 @@
-// Two machines with addresses and interfaces of their own, as network namespaces.
+// Two machines with their own addresses and interfaces, simulated with network namespaces.
 #include <string>
 
 #include <gtest/gtest.h>

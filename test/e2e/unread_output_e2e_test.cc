@@ -1,5 +1,5 @@
-// An agent whose stdout or stderr nobody reads: a signal ends it all the same, and without one a
-// reader who comes late still gets everything.
+// An agent whose stdout or stderr is not being read: a signal still ends it, and without one a late
+// reader still gets everything.
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>

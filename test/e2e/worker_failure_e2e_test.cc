@@ -1,4 +1,4 @@
-// One worker fails: what the user reads, what the agent's exit code is, and that nothing is left.
+// One worker fails: what the user reads, the agent's exit code, and that nothing is left behind.
 #include <csignal>
 #include <string>
 #include <vector>

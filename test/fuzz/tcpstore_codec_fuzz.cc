@@ -1,8 +1,8 @@
 // Feeds arbitrary bytes to the TCPStore codec and to the service behind it, for libFuzzer
 // (scripts/fuzz.sh) and for tcpstore_codec_fuzz_test.
 //
-// Beside what the sanitizers find, one thing must hold: however the bytes are split, the same
-// requests come out, and the same replies. The input's first byte chooses the split.
+// In addition to the sanitizers' checks: however the bytes are split, the same requests and replies
+// must result. The first byte of the input selects the split.
 #include "test/fuzz/tcpstore_codec_fuzz.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Runs the fuzzer's function over its seeds (tcpstore_codec_seeds.txt), over each of them cut short
-// and with each byte changed, and with every way to split that it knows.
+// Runs the fuzzer's function on its seeds (tcpstore_codec_seeds.txt), on each seed truncated and
+// with each byte changed, and with every kind of split.
 #include "test/fuzz/tcpstore_codec_fuzz.h"
 
 #include <fstream>

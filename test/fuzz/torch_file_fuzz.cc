@@ -1,12 +1,11 @@
-// Feeds arbitrary bytes to the readers of checkpoints, for libFuzzer
-// (scripts/fuzz.sh checkpoints) and for torch_file_fuzz_test. The input's first byte chooses
-// the reader:
+// Feeds arbitrary bytes to the checkpoint readers, for libFuzzer (scripts/fuzz.sh checkpoints) and
+// for torch_file_fuzz_test. The first byte of the input selects the reader:
 //   'p'  the rest is the pickle of a file of torch.save
 //   'z'  the rest is such a file
 //   's'  the rest is a safetensors file
 //
-// Beside what the sanitizers find, it must hold that what was read lies within its file, and that a
-// pickle that was read can be written, and then reads as the same.
+// In addition to the sanitizers' checks: everything read must lie within the file, and a pickle
+// that was read can be written and reads back the same.
 #include "test/fuzz/torch_file_fuzz.h"
 
 #include <cstdlib>

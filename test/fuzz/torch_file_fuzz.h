@@ -1,4 +1,4 @@
-// The function that libFuzzer calls with one input after another. Aborts when something is wrong.
+// The function that libFuzzer calls for each input. Aborts when something is wrong.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Runs the fuzzer's function over its seeds (torch_file_seeds.txt), over each of them cut short,
-// and with each byte changed.
+// Runs the fuzzer's function on its seeds (torch_file_seeds.txt), on each seed truncated, and with
+// each byte changed.
 #include "test/fuzz/torch_file_fuzz.h"
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// The agent of a node without workers: it attends a job, so that there is one and it has a store.
+// An agent without workers that attends a job, so that the job exists and has a store.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace muster::linearizability {
 
-// Takes its place in the job's rounds over and over, whatever becomes of the daemon. All on the
-// loop's thread. Destroying it cuts its connection.
+// Keeps joining the job's rounds, whatever happens to the daemon. Everything runs on the loop's
+// thread. Destroying it cuts its connection.
 class AttendingAgent final : private rendezvous::RendezvousClient::Listener {
  public:
-  // Joins at once. `loop` must outlive it.
+  // Joins immediately. `loop` must outlive this object.
   AttendingAgent(boost::asio::io_context& loop, std::uint16_t daemon_port, std::string run_id);
 
-  // It had a place once: from then on there is a store.
+  // Whether it has ever had a place; from then on there is a store.
   bool had_a_place() const { return had_a_place_; }
-  // Why it will have none any more; empty as long as all is well.
+  // Why it will not get a place any more; empty as long as all is well.
   const std::string& trouble() const { return trouble_; }
 
  private:

@@ -1,4 +1,4 @@
-// A set of small numbers that is cheap to copy and to compare.
+// A set of small numbers that is cheap to copy and compare.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace muster::linearizability {
 
-// Of numbers from 0 to `size` - 1; sets are compared with others of the same size.
+// Holds numbers from 0 to `size` - 1. Only compare sets of the same size.
 class Bits {
  public:
   explicit Bits(std::size_t size) : words_((size + 63) / 64) {}
@@ -22,7 +22,7 @@ class Bits {
     }
     return true;
   }
-  // As many bytes for every set of one size.
+  // Sets of the same size have the same number of bytes.
   std::string Bytes() const {
     return {reinterpret_cast<const char*>(words_.data()), words_.size() * sizeof(std::uint64_t)};
   }

@@ -1,4 +1,4 @@
-// Short forms of store calls and their answers, for histories written by hand and by chance.
+// Short forms of store calls and their answers, for hand-written and random histories.
 #pragma once
 
 #include <cstdint>

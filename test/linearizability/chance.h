@@ -1,5 +1,5 @@
-// The only source of chance in a history's plan: the same seed gives the same plan. The history
-// itself comes from real processes and is never the same twice.
+// The only source of randomness in a history's plan: the same seed gives the same plan. The history
+// itself comes from real processes and is different each time.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ class Chance {
  public:
   explicit Chance(std::uint64_t seed) : engine_(seed) {}
 
-  // 0 to n-1. The bias of a modulo does not matter for n this small.
+  // 0 to n-1. The modulo bias does not matter for n this small.
   int Below(int n) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(n)); }
-  // Both ends included.
+  // Both ends inclusive.
   int Between(int least, int most) { return least + Below(most - least + 1); }
 
-  // True n times in `of`.
+  // True with probability n / of.
   bool Happens(int n, int of) { return Below(of) < n; }
 
   template <typename Choices>

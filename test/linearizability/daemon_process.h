@@ -1,4 +1,4 @@
-// The daemon that histories are recorded against: a real musterd with a state directory.
+// The daemon for recording histories: a real musterd with a state directory.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace muster::linearizability {
 
-// Listens on one port of 127.0.0.1 in all its lives; nobody else gets the port meanwhile. What is
-// left of it is killed with this object.
+// Listens on the same port of 127.0.0.1 each time it is started; no other program can get the port
+// meanwhile. The destructor kills what is left of it.
 class DaemonProcess {
  public:
-  // Nothing is started yet. The directory is made by the daemon if it is missing.
+  // Starts nothing yet. The daemon creates the directory if it is missing.
   explicit DaemonProcess(std::string state_dir);
   ~DaemonProcess();
   DaemonProcess(const DaemonProcess&) = delete;
@@ -22,19 +22,19 @@ class DaemonProcess {
   std::uint16_t port() const { return port_; }
   bool running() const { return process_.has_value(); }
 
-  // Starts it. Returns before it listens: clients find out.
+  // Starts the daemon. Returns before it listens.
   void Start();
-  // Waits until it listens; false when it ends, or says nothing, instead.
+  // Waits until it listens; false if it ends or says nothing instead.
   [[nodiscard]] bool WaitUntilListening();
-  // SIGKILL, to its keeper, too; returns once both are gone.
+  // Sends SIGKILL to the daemon and its keeper; returns once both are gone.
   void Kill();
-  // SIGSTOP and SIGCONT, to the daemon and not to its keeper. Nothing happens unless it runs.
+  // Send SIGSTOP and SIGCONT to the daemon, not to its keeper. No effect if it is not running.
   void Pause();
   void Continue();
-  // To be called while it is dead: it will have forgotten everything.
+  // Deletes its state. Call this only while it is dead.
   void ForgetState();
 
-  // What it had said on stderr when it was last killed.
+  // Its stderr up to the last Kill().
   const std::string& last_log() const { return last_log_; }
 
  private:

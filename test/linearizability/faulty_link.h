@@ -1,5 +1,5 @@
-// The network between one client and the daemon: a relay on a port of 127.0.0.1 that a test makes
-// deaf or dumb in either direction.
+// The network between one client and the daemon: a relay on a port of 127.0.0.1 that a test can
+// block in either direction.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace muster::linearizability {
 
-// What becomes of the bytes of one direction.
+// What happens to the bytes in one direction.
 enum class Flow {
   kPass,
-  kHold,  // they wait and are delivered, late and in order, when the flow is changed to kPass
-  kDrop,  // they are lost; connections that have lost some are cut when the flow is changed
+  kHold,  // delayed, and delivered in order when the flow changes to kPass
+  kDrop,  // lost; connections that lost some are cut when the flow changes
 };
 
 struct Flows {
@@ -23,11 +23,11 @@ struct Flows {
   Flow to_client = Flow::kPass;
 };
 
-// Belongs to the loop's thread. Connections that its client has made are cut with this object, and
-// when the daemon is gone or refuses them.
+// Used on the loop's thread only. The client's connections are cut when this object is destroyed,
+// and when the daemon is gone or refuses them.
 class FaultyLink {
  public:
-  // Relays what connects to port() to that port of 127.0.0.1. `loop` must outlive it.
+  // Relays connections to port() to `daemon_port` of 127.0.0.1. `loop` must outlive this object.
   FaultyLink(boost::asio::io_context& loop, std::uint16_t daemon_port);
   ~FaultyLink();
   FaultyLink(const FaultyLink&) = delete;
@@ -35,7 +35,7 @@ class FaultyLink {
 
   std::uint16_t port() const { return acceptor_.local_endpoint().port(); }
 
-  // For connections that there are and those to come.
+  // Applies to existing and to new connections.
   void SetFlows(const Flows& flows);
 
  private:

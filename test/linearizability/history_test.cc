@@ -1,5 +1,5 @@
-// The checker by histories written by hand, each a situation that a store must or must not come
-// into; and by chance against a checker that is so simple that it cannot be wrong.
+// Tests the checker with hand-written histories, each a situation that a store must or must not
+// allow, and with random ones against a checker that is too simple to be wrong.
 #include <algorithm>
 #include <map>
 #include <set>

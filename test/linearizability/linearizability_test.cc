@@ -1,10 +1,10 @@
-// Goal: clients of a job's store cannot tell the daemon from one that never fails. What one of them
-// has seen, or was told is done, is so for all, also when the daemon was killed the moment after.
+// Goal: to clients of a job's store, the daemon looks like one that never fails. What one client
+// has seen, or was told is done, holds for all of them, even if the daemon was killed right after.
 //
-// Method: histories of real clients and real daemons under faults (recorder.h), each checked for
-// linearizability (checker.h). A history without calls under way when the daemon was killed fails
-// too, as it shows nothing. So that the harness itself is known to work, a stale read is planted
-// into a recorded history, and a daemon is recorded that loses its memory: both must be caught.
+// Method: record histories of real clients and real daemons under faults (recorder.h), and check
+// each for linearizability (checker.h). A history without calls in progress when the daemon was
+// killed fails too, because it proves nothing. To test the harness itself, one test plants a stale
+// read in a recorded history, and one records a daemon that loses its memory: both must be caught.
 //
 // 20 histories; scripts/soak.sh asks for more. The seed gives the plan, not the very same history:
 //   bazel test --test_env=MUSTER_HISTORIES=500 --test_timeout=3600

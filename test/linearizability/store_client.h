@@ -1,4 +1,4 @@
-// A client of a job's store over gRPC that writes down what it did and saw.
+// A gRPC client of a job's store that records what it did and saw.
 #pragma once
 
 #include <chrono>
@@ -11,17 +11,16 @@
 
 namespace muster::linearizability {
 
-// One call at a time, on one thread, over a connection of its own.
+// Makes one call at a time, on one thread, over its own connection.
 class StoreClient {
  public:
-  // Connects to a port of 127.0.0.1 when it has something to ask, and again when the connection is
-  // lost.
+  // Connects to `port` of 127.0.0.1 on the first call, and again when the connection is lost.
   StoreClient(int number, std::uint16_t port, std::string run_id);
   ~StoreClient();
 
-  // Blocks until there is an answer or `patience` is over, also while nobody listens there. No
-  // answer is an unknown outcome. An error is an answer that no call of this kind may get ("no job
-  // 'x' here"): nothing was done.
+  // Blocks until there is an answer or `patience` has passed, even if nothing listens at the port.
+  // No answer is an unknown outcome. An error is an answer that such a call should never get ("no
+  // job 'x' here"); nothing was done then.
   absl::StatusOr<StoreOperation> Do(const StoreCall& call, std::chrono::milliseconds patience);
 
  private:

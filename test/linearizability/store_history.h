@@ -1,4 +1,4 @@
-// What clients did with a job's store, and what they saw: the operations of a history.
+// The operations of a history: what clients did with a job's store, and what they saw.
 #pragma once
 
 #include <cstdint>
@@ -25,28 +25,28 @@ enum class StoreCommand {
 // A call, as its client made it.
 struct StoreCall {
   StoreCommand command = StoreCommand::kGet;
-  std::vector<std::string> keys;  // Check, MultiGet and MultiSet may name several, each once
-  // Set: the value. CompareSet: what is expected, and what is desired. Append: the suffix.
-  // MultiSet: a value for each key.
+  std::vector<std::string> keys;  // Check, MultiGet and MultiSet: one or more, all different
+  // Set: the value. CompareSet: the expected and the desired value. Append: the suffix. MultiSet: a
+  // value for each key.
   std::vector<std::string> values;
-  std::int64_t delta = 0;  // of Add
+  std::int64_t delta = 0;  // for Add
 
   bool writes() const;
   bool operator==(const StoreCall&) const = default;
 };
 
-// What it was answered.
+// The answer to a call.
 struct StoreAnswer {
   enum class Kind {
     kDone,
     kNotANumber,  // Add
     kTooLarge,    // Add: the value or the sum does not fit in 64 bits
-    kUnknown,     // no answer came: it was done, will be done, or never will be
+    kUnknown,     // no answer: it was done, will be done, or never will be
   };
 
   Kind kind = Kind::kDone;
-  // Get and MultiGet: for each key its value, or nothing if it does not exist. CompareSet: the
-  // value that it answers.
+  // Get and MultiGet: each key's value, or nothing if it does not exist. CompareSet: the value
+  // returned.
   std::vector<std::optional<std::string>> values;
   bool yes = false;      // CompareSet: stored. Delete: deleted. Check: all exist
   std::int64_t sum = 0;  // Add
@@ -59,7 +59,7 @@ struct StoreOperation {
   StoreCall call;
   StoreAnswer answer;
   Span span;
-  // When the client went on. The same as span.return_ns, unless the outcome is unknown.
+  // When the client stopped waiting. The same as span.return_ns, unless the outcome is unknown.
   std::int64_t ended_ns = 0;
 };
 
@@ -69,7 +69,7 @@ using StoreHistory = std::vector<StoreOperation>;
 //   "    1204..1893     us  client 3  Append 'log' 'c3.17;' -> done"
 std::string ToText(const StoreOperation& operation, std::int64_t zero_ns);
 
-// A line for each, by the time of its call; times count from the first call.
+// One line per operation, ordered by the time of its call; times are relative to the first call.
 std::string ToText(StoreHistory history);
 
 // "'text'", or "nothing".

@@ -1,5 +1,5 @@
-// What rendezvous/core/key_value_store.h says of a store's values, said again as a model for the
-// checker; limits, waits and queues are left out. It shares no code with the store it judges.
+// The behaviour that rendezvous/core/key_value_store.h specifies, as a model for the checker,
+// without limits, waits and queues. It shares no code with the store it checks.
 #pragma once
 
 #include <map>
@@ -14,20 +14,20 @@ namespace muster::linearizability {
 // The keys that exist, with their values.
 using StoreState = std::map<std::string, std::string>;
 
-// Does the call to `state` at once, and answers it.
+// Applies the call to `state` and returns its answer.
 StoreAnswer Apply(const StoreCall& call, StoreState& state);
 
 struct StoreVerdict {
   Answer answer = Answer::kLinearizable;
-  // Unless linearizable: which keys it is about, and Verdict::explanation.
+  // Unless linearizable: the keys concerned, and Verdict::explanation.
   std::string explanation;
 };
 
-// Whether a store that was empty at first can have given these answers. Each key is checked by
-// itself, which is enough and much faster, but for those that some call names together: these are
-// checked as one.
+// Checks whether a store that was initially empty can have given these answers. Each key is checked
+// separately, which is sufficient and much faster, except that keys that occur together in a call
+// are checked together.
 //
-// The worst answer of all parts is given: not linearizable before gave up.
+// Returns the worst answer of all parts, where "not linearizable" is worse than "gave up".
 StoreVerdict CheckStore(const StoreHistory& history,
                         std::size_t max_configurations = kMaxConfigurations);
 

@@ -1,4 +1,4 @@
-// A daemon's log, where its stderr takes everything, and where it takes nothing.
+// A daemon's log, when its stderr accepts everything and when it accepts nothing.
 #include "rendezvous/daemon_log.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
-// A daemon with few descriptors, agents, and somebody who opens connections that begin as gRPC's do
-// and then say nothing more.
+// A daemon with few descriptors, agents, and a client whose connections begin like gRPC's and then
+// stay silent.
 #include <algorithm>
 #include <csignal>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The daemon as an object: where it can listen, and how it ends.
+// The daemon as an object: where it can listen, and how it shuts down.
 #include "rendezvous/server.h"
 
 #include <memory>

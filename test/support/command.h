@@ -1,4 +1,4 @@
-// A program that a test runs and watches: its output, its signals, its exit.
+// Runs a program in a test: its output, signals and exit.
 #pragma once
 
 #include <sys/types.h>
@@ -10,17 +10,17 @@
 
 namespace muster::test {
 
-// A started program. It leads a process group of its own; whatever is left of that group is killed
-// with this object. Single-threaded: output is read while one of the Wait functions runs, so a test
-// that lets one program wait must not let another write more than a pipe holds (64 KiB).
+// A started program, the leader of its own process group; the destructor kills what is left of the
+// group. One thread. Output is read only during a Wait function, so while a test waits for one
+// program, another must not write more than a pipe holds (64 KiB).
 class Command {
  public:
-  // Far beyond what any test needs, on the slowest machine.
+  // Far more than any test needs, even on the slowest machine.
   static constexpr std::chrono::seconds kDeadline{30};
 
-  // Starts argv[0], found along PATH, with this process's environment and `environment`
-  // (NAME=VALUE, which win) on /dev/null and two pipes. When it cannot be started the exit code is
-  // 127.
+  // Starts argv[0], searched in PATH. Its environment is this process's, overridden by
+  // `environment` (NAME=VALUE); stdin is /dev/null, stdout and stderr are pipes. If it cannot be
+  // started, its exit code is 127.
   explicit Command(std::vector<std::string> argv, const std::vector<std::string>& environment = {});
   ~Command();
   Command(Command&& other) noexcept;
@@ -29,19 +29,19 @@ class Command {
   Command& operator=(const Command&) = delete;
 
   pid_t pid() const { return pid_; }
-  // To the process alone, not to its group. Nothing happens once it has been waited for.
+  // Sends a signal to the process only, not to its group. No effect once it has been waited for.
   void Signal(int signal) const;
 
-  // Waits until what the program has written contains `text`; false when the program ends, or the
-  // deadline passes, without it.
+  // Waits until the program's output contains `text`; false if the program ends or the deadline
+  // passes first.
   [[nodiscard]] bool WaitForOut(const std::string& text) { return WaitFor(text, out_); }
   [[nodiscard]] bool WaitForErr(const std::string& text) { return WaitFor(text, err_); }
 
-  // Waits for the program's end: its exit code, or -n when signal n killed it. Nothing when the
-  // deadline passes first. Output that its children write later is not waited for.
+  // Waits for the program to end. Returns its exit code, or -n if signal n killed it; nothing if
+  // the deadline passes first. Does not wait for output that its children write later.
   std::optional<int> Wait(std::chrono::seconds deadline = kDeadline);
 
-  // What has been read so far.
+  // The output read so far.
   const std::string& out() const { return out_.text; }
   const std::string& err() const { return err_.text; }
 
@@ -53,7 +53,7 @@ class Command {
   using Time = std::chrono::steady_clock::time_point;
 
   bool WaitFor(const std::string& text, const Stream& stream);
-  // Reads what there is, after waiting for more or for the program's end, until `end` at most.
+  // Waits for output or for the program's end, until `end` at most, and reads what there is.
   void Poll(Time end);
   void Drain(Stream& stream);
 

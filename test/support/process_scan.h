@@ -1,4 +1,4 @@
-// Finds a test's processes all over the machine, whoever their parents are by now.
+// Finds a test's processes anywhere on the machine, whatever their parents are now.
 #pragma once
 
 #include <sys/types.h>
@@ -9,17 +9,18 @@
 
 namespace muster::test {
 
-// A NAME=VALUE that no other test has. Put into an agent's environment, it is inherited by every
-// process that comes from it, and no orphan can lose it.
+// A NAME=VALUE that no other test has. Put it into an agent's environment: every descendant
+// inherits it, even an orphan.
 std::string UniqueMark();
 
-// The live processes (not zombies) whose environment, as it was at their last exec, holds `mark`.
+// The live processes (not zombies) whose environment contained `mark` at their last exec.
 std::vector<pid_t> ProcessesWith(const std::string& mark);
 
-// The children of a process that have not been waited for, zombies included.
+// The children of a process that have not been waited for, including zombies.
 std::vector<pid_t> ChildrenOf(pid_t parent);
 
-// Waits until there are `count` of them; false when that does not come about within half a minute.
+// Waits until ProcessesWith(mark) are `count` processes; false if that takes more than half a
+// minute.
 [[nodiscard]] bool WaitForProcesses(const std::string& mark, std::size_t count);
 
 }  // namespace muster::test

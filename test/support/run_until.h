@@ -1,5 +1,4 @@
-// Waiting for a condition in a test: with a deadline, and without a guess about how long things
-// take.
+// Waits for a condition in a test, with a deadline and without guessing how long things take.
 #pragma once
 
 #include <chrono>
@@ -10,12 +9,12 @@
 
 namespace muster::test {
 
-// Far beyond what any test needs, on the slowest machine: reaching it means the condition never
-// comes.
+// Far more than any test needs, even on the slowest machine. When it passes, the condition will
+// never hold.
 inline constexpr std::chrono::seconds kDeadline(60);
 
-// Runs the loop until `condition` holds; false when the deadline passes first. The condition is
-// looked at after every handler and, because it may be about the world outside (/proc), every few
+// Runs the loop until `condition` holds; false if the deadline passes first. Evaluates the
+// condition after every handler and, because it may depend on the outside world (/proc), every few
 // milliseconds.
 template <typename Condition>
 [[nodiscard]] bool RunUntil(boost::asio::io_context& io, Condition condition,

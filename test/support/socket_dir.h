@@ -1,5 +1,5 @@
-// A directory of a test's own for Unix sockets, whose names must be short: those below TEST_TMPDIR
-// are not.
+// A temporary directory for a test's Unix sockets. Their paths must be short, and those below
+// TEST_TMPDIR are not.
 #pragma once
 
 #include <cstdlib>
@@ -8,11 +8,11 @@
 
 namespace muster::test {
 
-// Mode 0700, and gone with this object.
+// Has mode 0700. The destructor removes it.
 class SocketDir {
  public:
   SocketDir() {
-    // Ends the test where there is no place to run it.
+    // Abort the test if there is nowhere to run it.
     if (::mkdtemp(path_.data()) == nullptr) std::abort();
   }
   ~SocketDir() { std::filesystem::remove_all(path_); }

@@ -1,5 +1,5 @@
-// A directory of a test's own, with what is in it, for as long as the test runs; and looks at files
-// and processes that tests of several folders take.
+// A temporary directory for a test, and helpers about files and processes that tests in several
+// folders share.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,7 +19,7 @@ class TempDir {
   TempDir() {
     const char* base = std::getenv("TEST_TMPDIR");
     path_ = std::string(base != nullptr ? base : "/tmp") + "/test_XXXXXX";
-    // Ends the test where there is no place to run it.
+    // Abort the test if there is nowhere to run it.
     if (::mkdtemp(path_.data()) == nullptr) std::abort();
   }
   ~TempDir() { std::filesystem::remove_all(path_); }
@@ -29,7 +29,7 @@ class TempDir {
   const std::string& path() const { return path_; }
   std::string Path(const std::string& name) const { return path_ + "/" + name; }
 
-  // Writes a file of that name and returns its path.
+  // Writes a file with that name and returns its path.
   std::string Write(const std::string& name, std::string_view text, mode_t mode = 0644) const {
     const std::string path = Path(name);
     std::ofstream(path) << text;
@@ -43,13 +43,13 @@ class TempDir {
 
 inline std::string ReadAll(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  // Not by iterators of its buffer, which throw when a process goes while its /proc file is read.
+  // Not with buffer iterators, which throw when a process ends while its /proc file is being read.
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
 }
 
-// Whether the process runs: one that has died and was not waited for yet (Z) does not.
+// Whether the process is running. A zombie, which has died but was not waited for yet, is not.
 inline bool IsAlive(pid_t pid) {
   const std::string stat = ReadAll("/proc/" + std::to_string(pid) + "/stat");
   // "123 (name) S ...", where the name may contain anything.

@@ -1,10 +1,10 @@
 // The same global batch and seed give the same loss curve for every world size.
 //
-// Runs muster-train with 1, 2 and 4 ranks and compares the loss of each step. With float32 the
-// numbers of the first steps are compared on real data; from then on the training itself amplifies
-// the last bit's rounding, which depends on how the batch is cut. With float64 that takes far
-// longer than these runs, so there a whole training is compared, over the ends of epochs where the
-// batch is smaller and cannot be shared evenly.
+// Runs muster-train with 1, 2 and 4 ranks and compares the loss of each step. With float32, only
+// the first steps are compared, on real data: later, training amplifies rounding differences in the
+// last bit, which depend on how the batch is divided. With float64 that takes far longer than these
+// runs, so a whole training run is compared, including the ends of epochs, where the batch is
+// smaller and cannot be divided evenly.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The muster-train program from outside: what it prints, exits with and leaves behind.
+// The muster-train program from outside: its output, its exit codes and the files it leaves.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A WorkerGroup with real processes on a console of two pipes, which a test may or may not read.
+// A fixture with a WorkerGroup of real processes, whose console is two pipes that a test may read.
 #pragma once
 
 #include <fcntl.h>
@@ -39,7 +39,7 @@ class ConsolePipe {
     write_end_.reset(ends[1]);
   }
 
-  // Reads from now on whatever arrives.
+  // From now on, reads whatever arrives.
   void Read() {
     read_end_.async_read_some(boost::asio::buffer(buffer_),
                               [this](boost::system::error_code error, std::size_t count) {
@@ -62,14 +62,14 @@ class ConsolePipe {
 
 class GroupTest : public testing::Test {
  protected:
-  // Nothing outlives its group, whatever a test is about.
+  // Every test checks that no process outlives its group.
   void TearDown() override {
     group_.reset();
     EXPECT_TRUE(test::WaitForProcesses(mark_, 0));
   }
 
-  // A worker that runs a shell script and inherits the console. It has a mark in its environment by
-  // which all that comes from it can be found.
+  // A worker that runs a shell script and inherits the console. A mark in its environment
+  // identifies all processes that descend from it.
   WorkerSpec Sh(int rank, std::string script) const {
     WorkerSpec spec;
     spec.rank = rank;
@@ -79,14 +79,14 @@ class GroupTest : public testing::Test {
     return spec;
   }
 
-  // One that runs until a signal ends it.
+  // A worker that runs until a signal ends it.
   WorkerSpec Sleeper(int rank) const {
     WorkerSpec spec = Sh(rank, "");
     spec.argv = {"sleep", "10000"};
     return spec;
   }
 
-  // One that writes "stubborn" to the console when it is ready to ignore SIGTERM.
+  // A worker that ignores SIGTERM. It writes "stubborn" to the console once it does.
   WorkerSpec Stubborn(int rank) const {
     return Sh(rank, "trap '' TERM; echo stubborn; while :; do sleep 10000; done");
   }
@@ -116,7 +116,7 @@ class GroupTest : public testing::Test {
   bool RunUntilDead(pid_t pid) {
     return test::RunUntil(io_, [pid] { return !IsAlive(pid); });
   }
-  // The number that a script has written into a file of dir_, once it is complete.
+  // Waits for a script to write a number and a line feed to a file in dir_, and returns the number.
   pid_t PidFrom(const std::string& name) {
     std::string text;
     EXPECT_TRUE(test::RunUntil(io_, [&] {
@@ -126,7 +126,7 @@ class GroupTest : public testing::Test {
     return static_cast<pid_t>(std::atoi(text.c_str()));
   }
 
-  // Processes that came from this test's workers and run.
+  // The number of running processes that descend from this test's workers.
   std::size_t CountProcesses() const { return test::ProcessesWith(mark_).size(); }
   bool RunUntilProcesses(std::size_t count) {
     return test::RunUntil(io_, [&] { return CountProcesses() == count; });
@@ -140,12 +140,12 @@ class GroupTest : public testing::Test {
   std::vector<std::string> warnings_;
   Console console_{io_, [this](const std::string& text) { warnings_.push_back(text); },
                    out_.write_fd(), err_.write_fd()};
-  // What the group told.
+  // What the group reported.
   std::vector<FailureRecord> failures_;
   std::vector<GroupResult> results_;
-  // Without a control group there is more for us to do.
+  // Off by default: without a control group there is more for Muster to do.
   bool use_cgroup_ = false;
-  // What a test does when it hears of a failure.
+  // Called on a failure, if set.
   std::function<void()> on_failure_;
   std::unique_ptr<WorkerGroup> group_;
 };

@@ -1,5 +1,5 @@
-// N agents that attend a job of a daemon and beat once a second, for a while: what that costs the
-// daemon's process, as /proc tells it, and how long a beat's answer takes.
+// N agents attend a job of a daemon and send a beat once a second for a while. Measures what that
+// costs the daemon's process, according to /proc, and how long the answer to a beat takes.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What it costs to make a batch of changes durable, without loop traffic and wire: the disk's fsync
-// and SQLite's work. In TEST_TMPDIR, or /tmp.
+// The cost of making a batch of changes durable, without event loop and network: the disk's fsync
+// and SQLite's work. Uses TEST_TMPDIR, or /tmp.
 #include <chrono>
 #include <string>
 

@@ -1,5 +1,5 @@
-// Writers that each put one small value after the other into a durable store over gRPC, the next as
-// soon as the last is acknowledged: a musterd with --state-dir, or an etcd.
+// Writers that each put small values into a durable store over gRPC, one after another, the next as
+// soon as the previous one is acknowledged. The store is a musterd with --state-dir, or an etcd.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

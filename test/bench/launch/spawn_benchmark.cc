@@ -1,6 +1,6 @@
-// What starting one process costs its parent, until exec: worker/process/spawn.h against
-// posix_spawn. The memory that the parent has touched is the argument, in MiB: fork() has to copy
-// the page tables of that, vfork() has not.
+// The cost of starting a process for its parent, until exec: worker/process/spawn.h compared with
+// posix_spawn. The argument is the memory that the parent has touched, in MiB: fork() has to copy
+// its page tables, vfork() does not.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>

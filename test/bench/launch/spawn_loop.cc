@@ -1,5 +1,6 @@
 // spawn_loop COUNT PROGRAM [ARGUMENT...]: starts the program COUNT times and waits for all of them.
-// The limit for whatever starts processes: nothing is set up for them, watched or told.
+// The lower bound for anything that starts processes: it sets nothing up for them, and neither
+// watches nor reports.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>

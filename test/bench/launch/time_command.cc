@@ -1,9 +1,9 @@
-// time_command SECONDS PROGRAM [ARGUMENT...]: what one run of a command costs, from before it is
-// started until it has been waited for, as a JSON object. The command's output goes to our stderr.
-// When it has not ended after SECONDS, it is killed, and the object is null.
+// time_command SECONDS PROGRAM [ARGUMENT...]: prints the cost of one run of a command, from before
+// it is started until it has been waited for, as a JSON object. The command's output goes to
+// stderr. If it has not ended after SECONDS, it is killed, and the output is null.
 //
-// Small, and in C++, because a parent is part of the figure: a child's peak memory begins with that
-// of the process it was forked from, and Python takes milliseconds to fork.
+// Small and in C++, because the parent affects the result: a child's peak memory starts at that of
+// the process from which it was forked, and Python takes milliseconds to fork.
 #include <poll.h>
 #include <spawn.h>
 #include <sys/resource.h>

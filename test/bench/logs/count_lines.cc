@@ -1,4 +1,4 @@
-// count_lines FILE...: how many numbered lines are in the files, as a JSON object.
+// count_lines FILE...: prints the number of numbered lines in the files, as a JSON object.
 #include <cstdio>
 #include <vector>
 

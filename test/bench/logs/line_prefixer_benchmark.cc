@@ -1,5 +1,5 @@
-// The line prefixer on what one read of a full pipe brings: 64 KiB of lines as long as the argument
-// says, and of a progress bar that is rewritten.
+// The line prefixer on the data of one read from a full pipe: 64 KiB of lines whose length is the
+// argument, and of a progress bar that is rewritten.
 #include <string>
 
 #include <benchmark/benchmark.h>

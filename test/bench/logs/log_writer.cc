@@ -1,5 +1,6 @@
 // log_writer FOLDER LINES: a worker that writes LINES numbered lines to stdout as fast as it can,
-// whole lines with each write(), and then leaves FOLDER/RANK.json: when it began and what it took.
+// whole lines with each write(), and then writes FOLDER/RANK.json: when it began and how long it
+// took.
 #include <sys/resource.h>
 #include <unistd.h>
 

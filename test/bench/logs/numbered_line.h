@@ -1,4 +1,4 @@
-// The lines that the workers of the benchmark write, and a count of those that arrived.
+// The lines that the benchmark's workers write, and a counter for those that arrive.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace muster::bench {
 inline constexpr std::size_t kLineBytes = 100;
 inline constexpr int kMaxRanks = 1000;
 
-// "line 003:0000012345 xxx...", kLineBytes long with its newline.
+// "line 003:0000012345 xxx...", kLineBytes long including the line feed.
 inline std::string NumberedLine(int rank, std::uint64_t number) {
   std::string line = "line 000:0000000000 ";
   for (std::size_t at = 7; rank > 0; rank /= 10) line[at--] += static_cast<char>(rank % 10);
@@ -22,8 +22,8 @@ inline std::string NumberedLine(int rank, std::uint64_t number) {
   return line;
 }
 
-// Takes a stream in pieces. A line counts if it ends in a whole NumberedLine, whatever stands
-// before that, and its number is higher than that of its rank's line before.
+// Reads a stream in pieces. A line counts if it ends with a complete NumberedLine, whatever
+// precedes it, and its number is higher than that of its rank's previous line.
 class LineCounter {
  public:
   void Feed(std::string_view bytes) {
@@ -44,7 +44,8 @@ class LineCounter {
   }
 
   std::uint64_t lines() const { return lines_; }
-  // Neither in order nor empty: pieces of lines, or what is none of the workers'.
+  // Other lines that are not empty: parts of lines, lines out of order, or lines not from the
+  // workers.
   std::uint64_t others() const { return others_; }
 
  private:
@@ -65,7 +66,7 @@ class LineCounter {
 
   void Other(std::string_view line) { others_ += line.empty() ? 0 : 1; }
 
-  // Of digits; larger than any where something else is among them.
+  // The value of `digits`; UINT64_MAX if there is anything but digits.
   static std::uint64_t Number(std::string_view digits) {
     std::uint64_t value = 0;
     for (const char digit : digits) {
@@ -75,11 +76,11 @@ class LineCounter {
     return value;
   }
 
-  // By rank: the lowest number that may come.
+  // By rank: the lowest number that may come next.
   std::array<std::uint64_t, kMaxRanks> next_{};
   std::uint64_t lines_ = 0;
   std::uint64_t others_ = 0;
-  // The line that is not complete.
+  // The incomplete line.
   std::string held_;
 };
 

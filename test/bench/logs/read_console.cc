@@ -1,8 +1,8 @@
-// read_console PROGRAM [ARGUMENT...]: runs a launcher with its stdout in a pipe, reads that to its
-// end, and tells as a JSON object which numbered lines came, when the last of them did, on
-// CLOCK_MONOTONIC, and the processor time that the launcher and all processes it has waited for
-// took since the first line came. Its start is not in that: Python takes seconds to import torch.
-// Its stderr is ours.
+// read_console PROGRAM [ARGUMENT...]: runs a launcher with its stdout in a pipe, reads it to its
+// end, and prints a JSON object: which numbered lines arrived, when the last one did
+// (CLOCK_MONOTONIC), and the CPU time since the first line of the launcher and all processes that
+// it has waited for. Start-up is left out, because Python takes seconds to import torch. The
+// launcher's stderr is not redirected.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-// What the core's decisions cost by themselves: no loop, no wire. For counts of instructions, run
-// it under callgrind with --benchmark_filter and one iteration (--benchmark_min_time=0).
+// The cost of the core's decisions alone, without event loop and network. To count instructions,
+// run it under callgrind with --benchmark_filter and one iteration (--benchmark_min_time=0).
 #include <chrono>
 #include <cstdint>
 #include <string>

@@ -1,5 +1,4 @@
-// A job's agents, all in one process, for a load generator: each with a client and a session of its
-// own, and what they have been told.
+// All agents of a job in one process, for a load generator, each with its own client and session.
 #pragma once
 
 #include <chrono>
@@ -14,16 +13,16 @@
 
 namespace muster::rendezvous::bench {
 
-// Lives on the loop's thread. A refusal, an eviction, a broken connection and the job's end are
-// failures of the run: they end the process with the sentence that came with them, as figures of
-// another course of events than the one that is meant would be worse than none.
+// Used on the loop's thread only. A refusal, an eviction, a broken connection or the end of the job
+// makes the run invalid and ends the process with its message: figures from an unintended course of
+// events would be worse than none.
 class Gathering {
  public:
   using MakeClient =
       std::function<std::unique_ptr<RendezvousClient>(RendezvousClient::Listener& listener)>;
 
-  // `count` agents of job `run_id`, none of which has joined. A round of the job takes them all,
-  // and starts when the last of them has joined.
+  // Creates `count` agents of job `run_id`, without joining. A round of the job needs all of them,
+  // and starts when the last one has joined.
   Gathering(std::string run_id, int count, const MakeClient& make_client);
   ~Gathering();
   Gathering(const Gathering&) = delete;
@@ -31,19 +30,19 @@ class Gathering {
 
   int size() const { return static_cast<int>(agents_.size()); }
 
-  // The next agents, in order, ask for their places.
+  // The next `how_many` agents join, in order.
   void Join(int how_many);
-  // All agents say that their workers have been started.
+  // All agents report that their workers have started.
   void WorkersStarted();
-  // All agents say that their workers have succeeded, and leave.
+  // All agents report that their workers have succeeded, and leave.
   void Leave();
 
-  // How many agents attend, how many of these hold their Assignment, and how many have left.
+  // How many agents attend, how many have their Assignment, and how many have left.
   int welcomed() const { return welcomed_; }
   int assigned() const { return assigned_; }
   int left() const { return left_; }
 
-  // From now on keeps the time that each beat's answer took to come, or stops to.
+  // Starts or stops recording how long the answer to each beat takes.
   void WatchBeats(bool watch) { watches_beats_ = watch; }
   const std::vector<std::chrono::nanoseconds>& beats() const { return beats_; }
 

@@ -1,4 +1,4 @@
-// How a load generator waits on its loop.
+// Waiting on the loop of a load generator.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ void Await(boost::asio::io_context& io, const char* what, Condition condition) {
   std::exit(1);
 }
 
-// Runs the loop for so long.
+// Runs the loop for `time`.
 inline void RunFor(boost::asio::io_context& io, std::chrono::duration<double> time) {
   bool over = false;
   boost::asio::steady_timer timer(

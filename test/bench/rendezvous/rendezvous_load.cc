@@ -1,5 +1,5 @@
-// A rendezvous of N agents, timed: each with a gRPC session and a connection of its own to the
-// daemon at --endpoint, or, without one, in one process with the daemon's own objects.
+// Times a rendezvous of N agents, each with its own gRPC session and connection to the daemon at
+// --endpoint. Without --endpoint, the daemon's objects run in the same process.
 #include <chrono>
 #include <cstdio>
 #include <memory>

@@ -1,5 +1,5 @@
-// c10d's own client against a store on this machine: prints how many adds, sets and gets it gets
-// done in a second, one after the other, as JSON.
+// Runs c10d's own client against a store on this machine, and prints as JSON how many adds, sets
+// and gets it does per second, one after another.
 //
 //   c10d_client PORT SECONDS     so long each
 #include <chrono>

@@ -1,4 +1,4 @@
-// What it costs to read a request off the wire and to write a reply, without a socket.
+// The cost of decoding a request and encoding a reply, without a socket.
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -1,5 +1,4 @@
-// Connections to a store on this machine, for load generators: whatever goes wrong ends the
-// program.
+// Connections to a store on this machine, for load generators. Any error ends the program.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +12,10 @@ namespace muster::bench {
 // Prints "store_client: ATTEMPT: errno's text" and exits.
 [[noreturn]] void Die(const std::string& attempt);
 
-// One connection, blocking unless a call says otherwise. Not copied; closed with its last owner.
+// A connection, blocking unless a method says otherwise. Movable; the destructor closes it.
 class Connection {
  public:
-  // To 127.0.0.1.
+  // Connects to 127.0.0.1.
   explicit Connection(std::uint16_t port);
   Connection(Connection&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   Connection& operator=(Connection&&) = delete;
@@ -24,16 +23,16 @@ class Connection {
 
   int fd() const { return fd_; }
 
-  // All of it.
+  // Sends all of `bytes`.
   void Send(std::string_view bytes) const;
-  // Exactly `count` bytes.
+  // Receives exactly `count` bytes.
   std::string Receive(std::size_t count) const;
 
-  // As much as the kernel takes, or has, now: 0 when that is nothing.
+  // Send or receive as much as possible without blocking; return the number of bytes, possibly 0.
   std::size_t SendSome(std::string_view bytes) const;
   std::size_t ReceiveSome(char* into, std::size_t room) const;
 
-  // Adds to a key and returns the sum: a round trip.
+  // Adds to a key and returns the sum. One round trip.
   std::int64_t Add(std::string_view key, std::int64_t delta) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a request costs once it has been understood: the KeyValueStore alone.
+// The cost of a request after it has been decoded: the KeyValueStore alone.
 #include <cstdint>
 #include <optional>
 #include <string>

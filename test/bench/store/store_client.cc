@@ -1,5 +1,5 @@
-// Load on a server of c10d's TCPStore protocol on this machine, from raw sockets. Prints one JSON
-// object.
+// Puts load on a TCPStore server (c10d's protocol) on this machine, using raw sockets. Prints one
+// JSON object.
 //
 //   store_client pipeline PORT SECONDS         see pipeline.h
 //   store_client fan-out PORT CLIENTS TIMES    see fan_out.h

@@ -8,7 +8,7 @@
 
 namespace muster::bench {
 
-// The opcodes, and what a server replies.
+// The opcodes, and the server's replies.
 enum class Op : std::uint8_t {
   kSet = 0,   // nothing
   kGet = 2,   // a string
@@ -18,7 +18,7 @@ enum class Op : std::uint8_t {
 
 inline constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
 
-// Appended to `out`.
+// Append a request to `out`.
 void EncodeSet(std::string_view key, std::string_view value, std::string& out);
 void EncodeGet(std::string_view key, std::string& out);
 void EncodeAdd(std::string_view key, std::int64_t delta, std::string& out);

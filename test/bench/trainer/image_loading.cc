@@ -1,5 +1,5 @@
-// How many images a second one thread takes from a data set into normalized batches, as the loader
-// of muster-train does: an epoch of 60,000 images of 28 x 28 in random order, in batches of 128.
+// How many images per second one thread gathers into normalized batches, as muster-train's loader
+// does: an epoch of 60,000 images of 28 x 28 pixels in random order, in batches of 128.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What an agent decides, beyond its policy (agent_policy_test.cc), as transcripts: what happens,
-// and when, goes in; what is done comes out, on one line in the order in which it is done. Events
-// for those who watch are in brackets, with their cause; notices are left out.
+// An agent's decisions beyond its policy (agent_policy_test.cc), as transcripts: events and their
+// times go in; the actions come out, on one line, in order. Events for observers are in brackets,
+// with their cause; notices are left out.
 #include "launcher/agent/agent_core.h"
 #include "base/signal_names.h"
 

@@ -1,5 +1,5 @@
-// The agent's behaviour as transcripts: what happens goes in, what is done about it comes out, on
-// one line in the order in which it is done.
+// The agent's behaviour as transcripts: events go in, the resulting actions come out, on one line,
+// in order.
 #include "launcher/agent/agent_policy.h"
 #include "base/signal_names.h"
 

@@ -1,4 +1,4 @@
-// Walks every variable that a worker gets, in the situations that give it different values.
+// Checks every variable that a worker gets, in the situations that give it different values.
 #include "launcher/agent/rank_layout.h"
 
 #include <csignal>

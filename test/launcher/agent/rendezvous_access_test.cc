@@ -1,5 +1,5 @@
-// Who hosts the rendezvous, and which address a node tells the others. Ports are held while they
-// are tried, so that no other program can come between.
+// Which node hosts the rendezvous, and which address it tells the others. The tests hold the ports
+// that they use, so that no other program can take them.
 #include "launcher/agent/rendezvous_access.h"
 
 #include <memory>

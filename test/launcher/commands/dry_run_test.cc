@@ -1,4 +1,4 @@
-// What is shown instead of a run.
+// What --dry-run prints instead of running.
 #include "launcher/commands/dry_run.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// The scripts are given to the shells themselves: bash completes real command lines; zsh and fish,
-// where they are installed, read theirs.
+// Tests the completion scripts in the shells themselves: bash completes real command lines; zsh and
+// fish, if installed, parse theirs.
 #include "launcher/flags/completion.h"
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Walks every flag in every spelling, every environment variable and every error of `muster run`.
+// Checks every flag in every spelling, every environment variable and every error of `muster run`.
 #include "launcher/flags/flags.h"
 
 #include <functional>

@@ -1,7 +1,6 @@
-// An NVML for tests: three devices, of which the second may not be opened and the third is cut into
-// two MIG instances in slots 0 and 2. With FAKE_NVML_BROKEN set it refuses to work, as NVML does
-// when it does not match the driver. It ends the process when it is used before it is initialized
-// or shut down.
+// A fake NVML with three devices: the second cannot be opened, and the third is split into two MIG
+// instances in slots 0 and 2. With FAKE_NVML_BROKEN set it refuses to work, as NVML does when it
+// does not match the driver. It ends the process when it is used while not initialized.
 #include <cstdlib>
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// What this machine knows of itself. Only what holds on every machine is asserted: addresses of
-// loopback, and TEST-NET addresses (RFC 5737), which nobody has.
+// What this machine knows about itself. Asserts only what holds on every machine: loopback
+// addresses, and TEST-NET addresses (RFC 5737), which no machine has.
 #include "launcher/machine/local_address.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The modes are tried on one made-up machine: two sockets of two NUMA nodes each; a node has four
+// Tries the modes on one invented machine: two sockets with two NUMA nodes each; a node has four
 // cores of two hardware threads (CPU n and n + 16), and two core complexes of two cores.
 #include "launcher/machine/numa_binding.h"
 

@@ -1,5 +1,5 @@
-// Held ports against real sockets: what other programs get that ask the kernel for a port, or for
-// this very one.
+// Reserved ports with real sockets: what other programs get when they ask the kernel for any port,
+// or for the reserved one.
 #include "launcher/machine/reserved_port.h"
 
 #include <netinet/in.h>

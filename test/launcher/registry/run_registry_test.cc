@@ -1,4 +1,4 @@
-// Real files, locks and processes: a run that dies is a child that gets SIGKILL.
+// Uses real files, locks and processes: a run that dies is a child that receives SIGKILL.
 #include "launcher/registry/run_registry.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What a run tells of itself: its events for programs, its restarts for people.
+// What a run reports about itself: events for programs, restarts for people.
 #include "launcher/report/restart_timeline.h"
 
 #include <fstream>

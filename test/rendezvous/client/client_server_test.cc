@@ -1,5 +1,5 @@
-// Agents' clients and the daemon over real connections of this machine, on one loop and one thread:
-// what one side does must be seen on the other.
+// Agents' clients and the daemon over real local connections, on one loop and one thread: what one
+// side does, the other must see.
 #include <chrono>
 #include <memory>
 #include <set>

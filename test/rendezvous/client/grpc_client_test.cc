@@ -1,6 +1,6 @@
-// The client against what is no daemon, or one that does not behave: nobody there, somebody else
-// there, silence, and somebody who answers for a daemon that is dead. What the client decides is
-// attendance_test's.
+// The client without a proper daemon: nothing listens, another program listens, silence,
+// misbehaviour, and a keeper that answers for a dead daemon. attendance_test covers the client's
+// decisions.
 #include "rendezvous/client/grpc_client.h"
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// The contract of RendezvousClient, kept by the client that has no network.
+// The contract of RendezvousClient, as kept by the client without a network.
 #include "rendezvous/client/in_process_client.h"
 
 #include <memory>

@@ -1,5 +1,5 @@
-// A tool's questions to a real server on a free port. The tool blocks, so it talks on a thread of
-// its own while the loop runs here.
+// A tool's requests to a real server on a free port. The tool blocks, so it runs on its own thread
+// while the loop runs here.
 #include "rendezvous/client/store_client.h"
 
 #include <functional>

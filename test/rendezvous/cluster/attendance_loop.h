@@ -1,4 +1,4 @@
-// The loop around an agent's attendance: the simulated network and one timer, as
+// The loop around an agent's attendance: a simulated connection and one timer, where
 // rendezvous/client/grpc_client.cc has a stream and a timer.
 #pragma once
 
@@ -16,10 +16,10 @@
 
 namespace muster::rendezvous {
 
-// Belongs to an agent's process, on whose clock (`clock_offset`) the attendance lives.
+// Belongs to an agent's process, whose clock (`clock_offset`) the attendance uses.
 class AttendanceLoop final : public Network::Client {
  public:
-  // Is told what a RendezvousClient's listener is told, and Left.
+  // Receives what a RendezvousClient's listener does, and Left.
   using Listener = std::function<void(const Attendance::Action& action)>;
 
   AttendanceLoop(World world, int host, std::shared_ptr<Process> process, Duration clock_offset,
@@ -32,7 +32,7 @@ class AttendanceLoop final : public Network::Client {
   const SessionToken& session() const { return attendance_.session(); }
 
  private:
-  // Network::Client; each waits for the process.
+  // Network::Client. While the process is stopped, these wait.
   void OnConnected(ConnectionId connection) override;
   void OnRefused(ConnectionId connection) override;
   void OnMessage(ConnectionId connection, Downward message) override;
@@ -46,7 +46,7 @@ class AttendanceLoop final : public Network::Client {
   void Knock(const SessionToken& session);
   void Count(const Attendance::Action& action);
   void CheckDeadline(const Attendance::Action& action);
-  // What gRPC does: its limit for an attempt to connect, and its pings.
+  // What gRPC does: its time limit for connecting, and its pings.
   void LimitAttempt();
   void Ping();
   void Drop();
@@ -60,15 +60,15 @@ class AttendanceLoop final : public Network::Client {
 
   Attendance attendance_;
   bool acting_ = false;
-  std::uint64_t number_ = 0;     // the attendance's, of the connection
+  std::uint64_t number_ = 0;     // the attendance's number of the connection
   ConnectionId connection_ = 0;  // 0: none
   bool connected_ = false;
-  std::vector<Event> unsent_;  // until it is connected
+  std::vector<Event> unsent_;  // until connected
   TimePoint last_heard_{};
   std::optional<TimePoint> armed_for_;
-  SessionToken welcomed_;  // who was, last
+  SessionToken welcomed_;  // the last session that was welcomed
   int assignments_told_ = 0;
-  std::optional<TimePoint> deadline_;  // that was told last
+  std::optional<TimePoint> deadline_;  // the last one reported
 };
 
 }  // namespace muster::rendezvous

@@ -1,4 +1,4 @@
-// What goes wrong in a simulated cluster, one thing every few seconds, and how all of it is healed.
+// Injects a fault into a simulated cluster every few seconds, and heals all of them.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class Chaos {
         std::vector<std::unique_ptr<Host>>& hosts);
 
   void Begin() { Next(); }
-  // Nothing goes wrong any more, and what is wrong is put right.
+  // Stops injecting faults, and ends the present ones.
   void Heal();
 
  private:
@@ -27,7 +27,7 @@ class Chaos {
   void StrikeAgent(Host& host);
   void StrikeDaemon();
   void StrikeDisk();
-  // The links of some hosts go down one by one, and come back in another order.
+  // The links of some hosts go down one by one, and come back up in another order.
   void Swizzle();
   void DaemonDies(bool power_loss);
   Host& AnyHost();

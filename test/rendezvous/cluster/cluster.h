@@ -1,14 +1,14 @@
-// A whole cluster in one process, from one seed: the real Coordinator, CommitGate, records,
-// Attendance and AgentPolicy on sixteen simulated hosts and one of the daemon's, whose network,
-// disk, clocks and processes go wrong.
+// Simulates a whole cluster in one process, from one seed: the real Coordinator, CommitGate,
+// records, Attendance and AgentPolicy, on sixteen simulated hosts and the daemon's, with faults in
+// network, disk, clocks and processes.
 //
-// First there is chaos: about every five seconds something fails (chaos.h), while workers work,
-// fail and finish, and clients use the jobs' stores. Then everything is healed, and within a stated
-// time every job has to run with all that are there, or to have ended. At last all workers succeed,
-// and everything has to come to its end.
+// First there is chaos: about every five seconds something fails (chaos.h), while workers run, fail
+// and finish, and clients use the jobs' stores. Then all faults are healed, and within a given time
+// every job must run with all available nodes or have ended. Finally all workers succeed, and
+// everything must end.
 //
-// What must never happen is checked at every event, at the true time and on all hosts
-// (violations.h). Every choice is drawn from the seed: the same seed is the same run.
+// Violations (violations.h) are checked at every event, at the true time and on all hosts. Every
+// choice is drawn from the seed: the same seed gives the same run.
 #pragma once
 
 #include <cstdint>
@@ -27,18 +27,18 @@ struct ClusterOptions {
   Duration chaos = std::chrono::hours(1);
   DaemonMutations daemon_mutations;
   AgentMutations agent_mutations;
-  // Gets every line of the trace when set.
+  // Receives every line of the trace, if set.
   std::ostream* trace = nullptr;
 };
 
 struct ClusterResult {
-  // Empty when all went well; else the name of the check (kCheckNames) that found something first.
+  // Empty if all went well; otherwise the name (kCheckNames) of the first check that failed.
   std::string check;
-  // What was found, with the seed and the last lines of the trace.
+  // The violation, with the seed and the last lines of the trace.
   std::string failure;
   std::uint64_t trace_hash = 0;
   Duration simulated{};
-  std::uint64_t tasks = 0;  // that were run
+  std::uint64_t tasks = 0;  // the number of tasks run
   Incidents incidents;
 };
 

@@ -1,10 +1,10 @@
-// Goal: whatever fails, and in whichever order, a job goes on or ends as it should.
+// Goal: whatever fails, in any order, a job continues or ends as it should.
 //
-// Method: 100 simulated clusters for an hour each (see cluster.h), in batches that run beside one
-// another. A batch also fails when a fault, or what should come of one, has not happened in it, so
-// that no change can make it vacuous.
+// Method: 100 simulated clusters for an hour each (see cluster.h), in batches that run in parallel.
+// A batch also fails if a fault, or one of its expected consequences, never happened in it, so that
+// no change can make the test vacuous.
 //
-// A failing run says its seed. To see it event by event:
+// A failing run prints its seed. To see it event by event:
 //   bazel test --test_env=MUSTER_SIM_SEED=17 --test_env=MUSTER_SIM_TRACE=1 --test_output=all
 //       //test/rendezvous/cluster:cluster_test
 #include "test/rendezvous/cluster/cluster.h"

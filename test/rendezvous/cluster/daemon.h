@@ -1,4 +1,4 @@
-// The daemon's host: the real DaemonCore on the simulated disk and network.
+// The daemon: the real DaemonCore on a simulated disk and network.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@
 
 namespace muster::rendezvous {
 
-// Mistakes of whoever drives the core, each made on purpose in a mutant.
+// Deliberate mistakes in the code that drives the core, one per mutant.
 struct DaemonMutations {
   bool answers_before_commit = false;
   bool reuses_incarnations = false;
-  bool forgets_store = false;  // entries are not restored
+  bool forgets_store = false;  // does not restore entries
 };
 
 class Daemon final : public Network::Server {
@@ -35,39 +35,39 @@ class Daemon final : public Network::Server {
   Daemon(World world, Disk& disk, const Options& options);
   ~Daemon() override { Kill(false, false); }
 
-  // Starts the process, which listens after a while. Not while it runs.
+  // Starts the process, which listens after `until_it_listens`. It must not be running.
   void Start(Duration until_it_listens);
-  // `keeper`: its keeper goes on, unless the host loses its power.
+  // `keeper`: its keeper keeps running, unless the host loses power.
   void Kill(bool power_loss, bool keeper);
   bool runs() const { return process_ != nullptr; }
   void Halt(Duration duration);
-  // Ends a halt.
+  // Ends a Halt().
   void Continue();
-  // Everything has an end: nobody attends, nothing waits.
+  // Whether everything has ended: no agent attends, and nothing waits.
   bool idle() const { return runs() && core_->idle(); }
-  // Null while it does not run.
+  // Null while it is not running.
   const Coordinator* coordinator() const { return core_ ? &core_->coordinator() : nullptr; }
   TimePoint Now() const { return world_.scheduler.now() + clock_offset_; }
   void CloseAll();
 
-  // The daemon ended by itself, as its disk is broken.
+  // Called when the daemon ends by itself because its disk is broken.
   std::function<void()> on_ended;
 
  private:
-  // A call of a store, and what the key had when it was answered.
+  // A call to a store, and the key's value when it was answered.
   struct OpenCall {
     ConnectionId connection = 0;
     StoreRequest request;
     StoreReply reply;
     std::string value;
   };
-  // A front's side of a connection.
+  // The front's end of a connection.
   struct Front {
     SessionToken session;
     std::string run_id;
     std::string node_id;
     Duration lease{};
-    bool attends = false;  // the Coordinator may know of it
+    bool attends = false;  // the Coordinator may know it
     TimePoint last_heard{};
   };
 
@@ -76,26 +76,26 @@ class Daemon final : public Network::Server {
   void OnMessage(ConnectionId connection, Upward message, TimePoint sent) override;
   void OnClosed(ConnectionId connection) override;
 
-  // Its keeper, which holds the port while it is dead.
+  // The answer of its keeper, which holds the port while the daemon is dead.
   std::optional<KnockWord> AnswerKnock() const;
 
   void Restore();
-  // Connections over which nothing comes for long are dead: the transport's pings find that.
+  // Closes connections that have been silent for long, as the transport's pings would.
   void Sweep();
   void Take(ConnectionId connection, const Upward& message, TimePoint sent);
-  // Of a job that has not come to its end.
+  // The record of a job that has not ended.
   std::optional<JobRecord> RecordOf(const std::string& run_id) const;
   void Know(ConnectionId connection, const JoinRequest& join);
   void HandOver(AgentId agent, Front& front, const Event& event);
   void Serve(ConnectionId connection, const StoreRequest& request);
   void Cancel(ConnectionId connection, std::uint64_t number);
   absl::Status Do(OpenCall& call, KeyValueStore& store);
-  // As Driver has it.
+  // Like Driver.
   void Follow(std::optional<TimePoint> sent);
   void Tell(const Telling& telling);
   void TellAgent(const Outgoing& outgoing);
   void TellStoreClient(const StoreAnswer& answer);
-  // As JournalWriter has it.
+  // Like JournalWriter.
   void CommitSoon();
   void Commit();
   void ArmTimer();
@@ -108,20 +108,20 @@ class Daemon final : public Network::Server {
   std::shared_ptr<Process> process_;
   std::uint64_t life_ = 0;
   bool listens_ = false;
-  // When it died and left a keeper on its host; nothing: it did not, or has lost its power.
+  // When it died and left a keeper on its host. Nothing if it is alive or the host lost power.
   std::optional<TimePoint> keeper_since_;
   std::optional<DaemonCore> core_;
   CallId last_call_ = 0;
   std::map<CallId, OpenCall> calls_;
-  // Calls that were cancelled before they came.
+  // Calls that were cancelled before they arrived.
   std::set<std::pair<ConnectionId, std::uint64_t>> cancelled_early_;
-  // Of every session that ever joined, what it said: for the checks alone.
+  // The Join of every session that ever joined; only for the checks.
   std::map<SessionToken, JoinRequest> joins_;
-  // The newest connection that each session came by, for the checks, too.
+  // The latest connection of each session; only for the checks.
   std::map<SessionToken, ConnectionId> newest_;
   std::map<ConnectionId, Front> fronts_;
   std::optional<TimePoint> timer_due_;
-  // A commit is to begin, is under way, or is to be tried again.
+  // A commit is about to begin, is in progress, or will be retried.
   bool commits_ = false;
 };
 

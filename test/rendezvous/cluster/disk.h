@@ -1,5 +1,5 @@
-// The daemon's disk: rendezvous/journal as it promises to be. It keeps batches whole or not at all,
-// takes its time, and may be full or break.
+// The daemon's disk, with the guarantees of rendezvous/journal: batches are atomic. It takes time,
+// and may be full or break.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace muster::rendezvous {
 
-// The bytes are what the disk holds; the record is what they were made of, for the checks.
+// The bytes on the disk, and for the checks the record from which they were made.
 struct JobOnDisk {
   std::string bytes;
   JobRecord record;
@@ -27,9 +27,9 @@ struct DiskBatch {
   struct Entry {
     std::string run_id;
     std::string key;
-    std::optional<std::string> value;  // nothing: it is deleted
+    std::optional<std::string> value;  // nothing: deleted
   };
-  // Nothing: the job is forgotten, and its entries.
+  // No record: the job and its entries are forgotten.
   std::vector<std::pair<std::string, std::optional<JobOnDisk>>> jobs;
   std::vector<Entry> entries;
 };
@@ -45,24 +45,24 @@ class Disk {
   Disk(const Disk&) = delete;
   Disk& operator=(const Disk&) = delete;
 
-  // Calls `done` later, never within. One at a time.
+  // Calls `done` later, never before returning. One write at a time.
   void Write(DiskBatch batch, std::function<void(DiskOutcome)> done);
-  // Whoever writes is dead: the batch under way is there or not, and `done` is not called.
+  // The writing process has died: the batch in progress is kept or lost, and `done` is not called.
   void WriterDied();
 
-  // Faults, until a true time.
+  // Faults, until the given true time.
   void SlowUntil(Duration longest, TimePoint until);
   void FullUntil(TimePoint until) { full_until_ = until; }
-  // The next batch fails, and may be there or not.
+  // The next batch fails, and may be kept or lost.
   void BreakOnce() { breaks_ = true; }
 
-  // What would be read after a crash at this instant.
+  // What would be read after a crash now.
   const std::map<std::string, JobOnDisk>& jobs() const { return jobs_; }
   const Entries& entries() const { return entries_; }
-  // A daemon starts: counted from 1.
+  // Counts the starts of a daemon; returns the number of this one, from 1.
   std::uint64_t CountStart() { return ++starts_; }
 
-  // Called with each job that has become durable; null: it is forgotten.
+  // Called for each job whose state has become durable; null: it was forgotten.
   std::function<void(const std::string& run_id, const JobRecord*)> on_durable;
 
  private:

@@ -1,5 +1,5 @@
-// One host of agents: its power, its clock, the agent process that is there now, and what those
-// before it have left behind.
+// A host of agents: its power, its clock, the current agent process, and what earlier ones left
+// behind.
 #pragma once
 
 #include <memory>
@@ -18,17 +18,17 @@ class Host {
   Host(World world, const Scenario& scenario, const WorkerHabits& habits,
        const AgentMutations& mutations, int index);
 
-  // A new agent process, as a new node. Not while there is one, or while the power is off.
+  // Starts a new agent process, which is a new node. There must be none, and the power must be on.
   void StartAgent();
   void StartAgentAfter(Duration pause);
   // kill -9.
   void KillAgent();
-  // The agent ends by itself, or not at all if it is stopped.
+  // SIGTERM: the agent ends by itself, but not while it is stopped.
   void TerminateAgent();
   void StopAgent(Duration duration);
   void PowerOff();
   void PowerOn();
-  // From now on agents that end stay away.
+  // From now on, no new agent replaces one that ends.
   void StayAway() { stays_away_ = true; }
   // See WorkerProcesses.
   void FinishSoon();
@@ -37,7 +37,7 @@ class Host {
   void ExpectAnswers() { store_waiter_->ExpectAnswers(); }
 
   bool powered() const { return powered_; }
-  // Null when there is none.
+  // Null if there is none.
   const SimAgent* agent() const { return agent_.get(); }
   void ContinueAgent();
   int index() const { return index_; }
@@ -63,7 +63,7 @@ class Host {
   bool stays_away_ = false;
   int agents_started_ = 0;
   Duration clock_offset_{};
-  std::vector<Left> left_;  // of agents that were killed
+  std::vector<Left> left_;  // by agents that were killed
   std::unique_ptr<SimAgent> agent_;
   std::unique_ptr<StoreClient> store_client_;
   std::unique_ptr<StoreWaiter> store_waiter_;

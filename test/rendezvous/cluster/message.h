@@ -1,4 +1,4 @@
-// What goes over the simulated network: proto/rendezvous.proto and proto/store.proto as values.
+// The messages on the simulated network: proto/rendezvous.proto and proto/store.proto as values.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace muster::rendezvous {
 
-// What the guard of a dead agent says, over a connection of its own.
+// Sent by the guard of a dead agent, over its own connection.
 struct AgentIsDead {
   SessionToken session;
 };
@@ -25,19 +25,19 @@ struct StoreRequest {
   std::string key;
   std::string expected;  // kCompareSet
   std::string value;
-  // kWait: for how long at most; nothing: until it is cancelled.
+  // kWait: the longest wait; nothing: until it is cancelled.
   std::optional<Duration> wait_for;
 };
-// The client wants no answer any more. May overtake what it is about.
+// The client no longer wants an answer. May overtake the request that it cancels.
 struct StoreCancel {
   std::uint64_t number = 0;
 };
 struct StoreReply {
   std::uint64_t number = 0;
-  bool done = false;  // else it was refused, and nothing has changed
-  std::string value;  // kAdd: the sum; kCompareSet: what is there now; kGet, kWait: what is there
+  bool done = false;  // otherwise it was refused, and nothing changed
+  std::string value;  // kAdd: the sum; kCompareSet: the value now; kGet, kWait: the value
   bool stored = false;
-  // For the checks alone: which life of the job it was done in.
+  // For the checks only: the life of the job in which it was done.
   Incarnation incarnation = 0;
 };
 

@@ -1,5 +1,5 @@
-// The network between the hosts of agents and the daemon's: connections that keep their bytes in
-// order while they live, and break in every way that TCP's do.
+// The network between the agents' hosts and the daemon's: connections that deliver in order while
+// they live, and break in every way in which TCP connections do.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace muster::rendezvous {
 // Never reused.
 using ConnectionId = std::uint64_t;
 
-// How one end of a connection that something between the hosts has cut learns of it.
+// When one end learns that something between the hosts has cut the connection.
 enum class ToldOfBreak { kAtOnce, kLate, kNever };
 
 class Network {
@@ -30,16 +30,16 @@ class Network {
    public:
     virtual ~Server() = default;
     virtual void OnAccepted(ConnectionId connection) = 0;
-    // `sent`: when its client said it, in true time.
+    // `sent`: when the client sent it, in true time.
     virtual void OnMessage(ConnectionId connection, Upward message, TimePoint sent) = 0;
-    // Nothing more comes over it.
+    // Nothing more arrives on it.
     virtual void OnClosed(ConnectionId connection) = 0;
   };
   class Client {
    public:
     virtual ~Client() = default;
     virtual void OnConnected(ConnectionId connection) = 0;
-    // The host answers that nobody listens.
+    // The host answers that nothing listens there.
     virtual void OnRefused(ConnectionId connection) = 0;
     virtual void OnMessage(ConnectionId connection, Downward message) = 0;
     virtual void OnClosed(ConnectionId connection) = 0;
@@ -50,39 +50,40 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // An attempt to connect; exactly one of OnConnected, OnRefused and silence follows. `client` must
-  // outlive the connection, or be cut off by Abandon or PowerOff.
+  // Tries to connect: either OnConnected or OnRefused follows, or nothing at all. `client` must
+  // outlive the connection, or end it with Abandon() or PowerOff().
   ConnectionId Connect(int host, Client* client);
   void Say(ConnectionId connection, Upward message);
-  // The client's process closes its end, or dies: what it has said may still arrive, or a part of
-  // that. Its host tells the server.
+  // The client's process closes its end or dies. All or part of what it sent may still arrive. Its
+  // host informs the server.
   void Abandon(ConnectionId connection);
-  // The host has lost its power: its ends are gone, and nobody is told until it is back up.
+  // The host has lost power: its ends are gone, and the server does not learn of it until the host
+  // is back up.
   void PowerOff(int host);
 
-  // A question at the daemon's port, over a connection of its own. `answered` is called when an
-  // answer comes, however late.
+  // Knocks at the daemon's port, over its own connection. Calls `answered` when an answer arrives,
+  // however late.
   void Knock(int host, std::function<void(KnockWord)> answered);
 
-  // The daemon's process: listens, dies, and speaks.
+  // For the daemon's process.
   void Listen(Server* server) { server_ = server; }
-  // What its host answers those who knock with, if anything.
+  // The daemon's host's answer to a knock, if any.
   std::function<std::optional<KnockWord>()> on_knock;
-  // Its host closes all its connections; with a loss of power silently.
+  // The daemon has died: its host closes all its connections, silently after a power loss.
   void ServerDied(bool power_loss);
   void DaemonHostIsUp() { daemon_host_up_ = true; }
   void Tell(ConnectionId connection, Downward message);
-  // What was told is still delivered.
+  // Messages already sent are still delivered.
   void CloseByServer(ConnectionId connection);
 
-  // Faults. `until` is true time; each moves what was set before.
+  // Faults. `until` is in true time; each call replaces the earlier setting.
   void Block(int host, bool up, bool down, TimePoint until);
   void Slow(int host, Duration longest_delay, TimePoint until);
   void Lose(int host, int per_cent, TimePoint until);
-  // Cuts the connections of the host: what is under way is lost.
+  // Cuts the host's connections. What is in transit is lost.
   void Break(int host, ToldOfBreak client, ToldOfBreak server);
-  // Something in between answers for the other side, with a reset: each end learns only what comes
-  // of its own packets.
+  // Something in between resets connections on behalf of the other side: each end only learns of it
+  // when it sends something itself.
   void Refuse(int host, bool up, bool down, TimePoint until);
   bool blocked(int host) const;
 
@@ -107,17 +108,17 @@ class Network {
   using DownwardItem = std::variant<Close, Downward>;
   template <typename Item>
   struct Stream {
-    std::deque<std::pair<TimePoint, Item>> items;  // and when each arrives at the earliest
+    std::deque<std::pair<TimePoint, Item>> items;  // with the earliest time of arrival
     TimePoint last_arrival{};
     bool pumping = false;
     bool cut = false;
   };
   struct Connection {
     int host = 0;
-    Client* client = nullptr;  // null: its end is closed
+    Client* client = nullptr;  // null: the client's end is closed
     bool accepted = false;
     bool server_open = false;
-    bool client_silent = false;  // its host lost power: an answer to anything is a reset
+    bool client_silent = false;  // its host lost power: it answers everything with a reset
     Stream<UpwardItem> up;
     Stream<DownwardItem> down;
   };
@@ -125,7 +126,7 @@ class Network {
   Duration Delay(int host);
   TimePoint BlockedUntil(int host, bool up) const;
   bool Refuses(int host, bool up) const;
-  // What was sent over it that way came to somebody who knows of no such connection.
+  // Something sent in that direction reached a host that does not know the connection.
   void Reset(ConnectionId id, Connection& connection, bool up);
   template <typename Item>
   void Reorder(Stream<Item>& stream);

@@ -1,4 +1,4 @@
-// A process that can be stopped and killed, as the simulated daemon and the agents are.
+// A process that can be stopped and killed, such as the simulated daemon and agents.
 #pragma once
 
 #include <deque>
@@ -11,22 +11,22 @@
 
 namespace muster::rendezvous {
 
-// While it is stopped (SIGSTOP, a machine that hangs) nothing of it runs: what comes from the
-// network and from timers waits. When it goes on, either kind may come first, as an event loop does
-// not say. Once it is killed nothing of it ever runs. Held by shared_ptr: what waits in the
-// scheduler holds it weakly.
+// While it is stopped (SIGSTOP, a machine that hangs) nothing in it runs: events from the network
+// and from timers wait. When it continues, either kind may run first, because an event loop does
+// not guarantee an order. Once it is killed nothing in it ever runs. Held by shared_ptr; tasks
+// waiting in the scheduler hold it weakly.
 class Process : public std::enable_shared_from_this<Process> {
  public:
   using Task = std::function<void()>;
 
   Process(Scheduler& scheduler, Random& random) : scheduler_(scheduler), random_(random) {}
 
-  // Something came from the network, the disk or a child.
+  // Runs `task`, caused by the network, the disk or a child.
   template <typename F>
   void Do(F&& task) {
     Run(from_outside_, std::forward<F>(task));
   }
-  // A timer of the process.
+  // Runs `task` after `delay`, as a timer of the process.
   template <typename F>
   void After(Duration delay, F task) {
     scheduler_.After(delay, [weak = weak_from_this(), task = std::move(task)]() mutable {
@@ -55,8 +55,8 @@ class Process : public std::enable_shared_from_this<Process> {
   bool killed() const { return killed_; }
 
  private:
-  // Most of what happens is done at once: it is made a Task, which may have to be allocated, only
-  // if it has to wait.
+  // Most tasks run at once. One becomes a Task, which may need an allocation, only if it has to
+  // wait.
   template <typename F>
   void Run(std::deque<Task>& waiting, F&& task) {
     if (killed_) return;

@@ -1,4 +1,4 @@
-// What differs between one seed and another: the jobs, and what goes wrong.
+// What depends on the seed: the jobs, and what goes wrong.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace muster::rendezvous {
 
-// What one job's users have asked for, on every host alike.
+// What the users of one job asked for, the same on every host.
 struct JobPlan {
   JobSettings settings;
   worker::StopLadder ladder;
@@ -19,11 +19,11 @@ struct JobPlan {
 };
 
 struct Scenario {
-  std::vector<JobPlan> jobs;  // job "j<i>" has the i-th; host h is of job h modulo their number
+  std::vector<JobPlan> jobs;  // the i-th is job "j<i>"; host h works for job h modulo their number
   int hosts = 16;
-  // The daemon remembers its jobs when it dies.
+  // Whether the daemon remembers its jobs when it dies.
   bool durable = true;
-  // Nothing happens but that the daemon dies and comes back: no round may end by that.
+  // Nothing fails except that the daemon dies and comes back, which must not end any round.
   bool only_daemon_dies = false;
   Duration longest_outage{};  // of the daemon
   int failures_per_1000_minutes = 0;
@@ -34,7 +34,7 @@ struct Scenario {
 
   std::string RunIdOf(int host) const;
   const JobPlan& JobOf(int host) const;
-  // What the `number`-th agent process of the host asks for.
+  // The Join of the host's `number`-th agent process.
   JoinRequest RequestOf(int host, int number) const;
 };
 

@@ -1,4 +1,4 @@
-// What is to happen in a simulated cluster, in order of time.
+// The queue of future tasks in a simulated cluster, ordered by time.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace muster::rendezvous {
 
-// The true time, which nobody in the cluster knows: every host has a clock of its own (HostClock).
-// Tasks of one time run in the order in which they came.
+// Keeps the true time, which no host knows: every host has its own clock, which differs by an
+// offset. Tasks with the same time run in the order in which they were added.
 class Scheduler {
  public:
   using Task = std::function<void()>;
@@ -32,7 +32,7 @@ class Scheduler {
   }
   void After(Duration delay, Task task) { At(now_ + delay, std::move(task)); }
 
-  // Runs the next task; false when there is none.
+  // Runs the next task; false if there is none.
   bool Step() {
     if (heap_.empty()) return false;
     std::pop_heap(heap_.begin(), heap_.end());
@@ -51,7 +51,7 @@ class Scheduler {
   struct Entry {
     TimePoint time;
     std::uint64_t order = 0;
-    std::size_t place = 0;                      // of its task
+    std::size_t place = 0;                      // index of its task
     bool operator<(const Entry& other) const {  // the first is the greatest
       return time != other.time ? time > other.time : order > other.order;
     }
@@ -60,7 +60,7 @@ class Scheduler {
   TimePoint now_{std::chrono::hours(1)};
   std::uint64_t last_order_ = 0;
   std::vector<Entry> heap_;
-  // Apart, as a heap moves its entries about.
+  // Kept separately, because a heap moves its entries.
   std::vector<Task> tasks_;
   std::vector<std::size_t> free_;
 };

@@ -1,5 +1,5 @@
-// One agent process: the real AgentCore between the real Attendance and simulated workers, as
-// launcher/agent/agent.cc puts them together.
+// An agent process: the real AgentCore with the real Attendance and simulated workers, combined as
+// in launcher/agent/agent.cc.
 #pragma once
 
 #include <functional>
@@ -23,13 +23,13 @@ class SimAgent {
   struct Options {
     int host = 0;
     Duration clock_offset{};
-    JoinRequest request;  // but for session, round and fitness
+    JoinRequest request;  // except session, round and fitness
     worker::StopLadder ladder;
     launcher::Fitness::HealthCheck health_check{};
     const WorkerHabits& habits;
     const AgentMutations& mutations;
   };
-  // `on_ended` is called when its run is over, and must not destroy it.
+  // `on_ended` is called when its run is over. It must not destroy this object.
   SimAgent(World world, Options options, std::function<void()> on_ended);
   ~SimAgent() { process_->Kill(); }
   SimAgent(const SimAgent&) = delete;
@@ -42,12 +42,12 @@ class SimAgent {
   void Continue() { process_->Continue(); }
   bool stopped() const { return process_->stopped(); }
 
-  // Null when it has no workers.
+  // Null if it has no workers.
   const std::shared_ptr<SimWorkerGroup>& group() const { return group_; }
   const std::string& node_id() const { return options_.request.node.node_id; }
 
  private:
-  // As RendezvousClient::Listener.
+  // Like RendezvousClient::Listener.
   void OnAction(const Attendance::Action& action);
   void OnDirective(const Directive& directive);
   void OnDeadline(std::optional<TimePoint> deadline);
@@ -82,11 +82,11 @@ class SimAgent {
   std::shared_ptr<Process> process_;
   launcher::AgentCore core_;
   std::shared_ptr<SimWorkerGroup> group_;
-  int health_checks_ = 0;  // that were begun or dropped
+  int health_checks_ = 0;  // begun or dropped
   Incarnation incarnation_ = 0;
   Incarnation ran_in_ = 0;
   bool lost_ = false;    // the rendezvous
-  bool killed_ = false;  // the workers of this group, as they may have been given up
+  bool killed_ = false;  // this group's workers, which may have been given up
   AttendanceLoop attendance_;
 };
 

@@ -1,5 +1,5 @@
-// The guard beside an agent's workers: the real DeadMansSwitch in a process of its own on the
-// simulated host, as worker/tree/orphan_guard.cc has it; and what it says when the agent is dead.
+// The guard of an agent's workers: the real DeadMansSwitch in its own process on the simulated
+// host, as in worker/tree/orphan_guard.cc, and the message it sends when the agent is dead.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace muster::rendezvous {
 
-// What the guard of a dead agent says to the daemon.
+// The message of a dead agent's guard to the daemon.
 class DeathNotice final : public Network::Client {
  public:
   DeathNotice(World world, int host, SessionToken session);
@@ -34,27 +34,28 @@ class DeathNotice final : public Network::Client {
   ConnectionId connection_ = 0;
 };
 
-// Nobody stops it but those who kill it. Held by shared_ptr, as it outlives its agent.
+// Runs until it ends or is killed; it is never stopped. Held by shared_ptr, because it outlives its
+// agent.
 class SimGuard : public std::enable_shared_from_this<SimGuard> {
  public:
-  // `session` is the agent's, by whose host's clock (`clock_offset`) deadlines are.
+  // `session` is the agent's. Deadlines are in the time of its host's clock (`clock_offset`).
   SimGuard(World world, int host, Duration clock_offset, const AgentMutations& mutations,
            std::shared_ptr<WorkerProcesses> processes, SessionToken session);
 
-  // The agent's side.
+  // Called by the agent.
   void SetDeadline(std::optional<TimePoint> deadline);
   void Watch();
   const std::optional<TimePoint>& deadline() const { return deadline_; }
   bool has_struck() const { return struck_; }
-  // Its workers are gone: the guard is killed.
+  // The workers are gone: the guard is killed.
   void Dismiss() { over_ = true; }
-  // It has been proven that nobody gives this node's ranks away.
+  // There is proof that this node's ranks will not be given away.
   void ExpectNoStrike() { must_not_strike_ = true; }
 
-  // The agent has died: what it would have ended is the guard's to end, and to tell of.
+  // The agent has died: the guard now has to end its workers and report its death.
   void AgentGone();
   void PowerOff() { over_ = true; }
-  // It has ended.
+  // Whether the guard has ended.
   bool over() const { return over_ || (notice_ != nullptr && notice_->over()); }
 
  private:
@@ -75,7 +76,7 @@ class SimGuard : public std::enable_shared_from_this<SimGuard> {
 
   worker::DeadMansSwitch switch_;
   std::optional<TimePoint> deadline_;
-  std::uint64_t sleep_ = 0;  // which one it is in
+  std::uint64_t sleep_ = 0;  // the number of the current sleep
   bool look_is_due_ = false;
   bool struck_ = false;
   bool over_ = false;

@@ -1,4 +1,4 @@
-// The loop around the real GroupLife, with simulated processes and a simulated guard, as
+// The loop around the real GroupLife, with simulated processes and a simulated guard, where
 // worker/group/worker_group.cc has real ones.
 #pragma once
 
@@ -19,15 +19,15 @@
 
 namespace muster::rendezvous {
 
-// Belongs to an agent's process, by which nothing happens here while that is stopped. Held by
-// shared_ptr: what waits in the process holds it weakly.
+// Belongs to an agent's process, so nothing happens here while that is stopped. Held by shared_ptr;
+// tasks waiting in the process hold it weakly.
 class SimWorkerGroup : public std::enable_shared_from_this<SimWorkerGroup> {
  public:
   struct Callbacks {
     std::function<void()> on_started;
-    // `lost_touch`: the guard killed it.
+    // `lost_touch`: the guard killed the worker.
     std::function<void(const WorkerFailure&, bool lost_touch)> on_first_failure;
-    // The last; may destroy the group.
+    // The last callback; may destroy the group.
     std::function<void(const worker::GroupResult&)> on_done;
   };
 
@@ -81,7 +81,7 @@ class SimWorkerGroup : public std::enable_shared_from_this<SimWorkerGroup> {
   worker::GroupLife life_;
   std::vector<Worker> workers_;
   int to_be_started_ = 0;
-  bool dropped_ = false;  // those that were to be started
+  bool dropped_ = false;  // the workers still to be started
   std::optional<TimePoint> armed_for_;
 };
 

@@ -1,5 +1,5 @@
-// A client of the jobs' stores on one host: one call after another, each sent again only where that
-// is safe.
+// A client of the jobs' stores on one host. Makes one call after another, and resends one only
+// where that is safe.
 #pragma once
 
 #include <cstdint>
@@ -29,23 +29,23 @@ class StoreClient final : public Network::Client {
   void Think();
   void Call();
   void Choose();
-  // No answer will come over this connection.
+  // No answer will arrive on this connection.
   void GiveUp();
   void Drop();
 
   World world_;
   const int host_;
   const std::string run_id_;
-  const std::string name_;  // no other client, before or after, has the same
+  const std::string name_;  // unique among all clients ever
   const std::shared_ptr<Process> process_;
 
   ConnectionId connection_ = 0;
   bool connected_ = false;
   std::uint64_t last_call_ = 0;
-  std::optional<StoreChecks::Call> call_;  // under way
+  std::optional<StoreChecks::Call> call_;  // in progress
   std::int64_t last_number_ = 0;           // written by this client
-  std::string step_from_;                  // what CompareSet was last seen to find
-  // An old copy of a call may still be on its way: this host goes on with keys of other names.
+  std::string step_from_;                  // the value that CompareSet last found
+  // An old copy of a call may still be in transit, so this host continues with other key names.
   int generation_ = 0;
 };
 

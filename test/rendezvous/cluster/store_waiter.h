@@ -1,5 +1,5 @@
-// A client of a job's store that waits for keys, several calls at a time over one connection, and
-// cancels them at any moment.
+// A client of a job's store that waits for keys, with several calls at once over one connection,
+// and may cancel them at any time.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ class StoreWaiter final : public Network::Client {
   ~StoreWaiter() override;
 
   void Begin() { Think(); }
-  // Nothing goes wrong any more: what is called from now on over a connection that is made from now
-  // on is answered in time, or its connection ends.
+  // The faults are over: every call made from now on over a new connection must be answered in
+  // time, or its connection must end.
   void ExpectAnswers();
 
  private:

@@ -1,4 +1,4 @@
-// What every part of a simulated cluster stands on: time, chance, network, checks, trace.
+// What every part of a simulated cluster uses: time, randomness, network, checks, trace.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Checks {
   LifeChecks lives;
 };
 
-// References to what outlives every part; copied freely.
+// References to objects that outlive every part. Copied freely.
 struct World {
   Scheduler& scheduler;
   Random& random;

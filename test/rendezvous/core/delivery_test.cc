@@ -1,4 +1,4 @@
-// Tellings and changes are named by letters; what may be told is read off after each step.
+// Tellings and changes are named by letters; after each step the test checks what may be told.
 #include "rendezvous/core/delivery.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Compares KeyValueStore with a model that is too simple to be wrong: goal is that no order of
-// calls makes the indexes, the sums or the outbox drift from what the plain description says.
+// Compares KeyValueStore with a model that is too simple to be wrong. Goal: no order of calls makes
+// the indexes, the sums or the outbox differ from the plain description.
 //
 // Method: random operations on few keys with tight limits, so that every branch is met often. After
 // each operation its result, the waits it ended (in order), the sums and every value are compared.

@@ -1,8 +1,7 @@
-// Compares the meetings of a KeyValueStore with a model that is too simple to be wrong: goal is
-// that no order of arrivals and departures makes the indexes or the sums drift from what the plain
-// description says.
+// Compares the meetings of a KeyValueStore with a model that is too simple to be wrong. Goal: no
+// order of arrivals and departures makes the indexes or the sums differ from the plain description.
 //
-// Method: as in key_value_store_model_test.cc, by which no meeting is held.
+// Method: as in key_value_store_model_test.cc, which does not cover meetings.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Who gets which rank: a table of situations.
+// Which node gets which rank: a table of situations.
 #include "rendezvous/core/rank_order.h"
 
 #include <gtest/gtest.h>

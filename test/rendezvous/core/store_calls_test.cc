@@ -1,4 +1,5 @@
-// Calls have numbers, and what they are told is read off as "7 ok", in the order of the telling.
+// Calls have numbers, and their answers are compared as text such as "7 ok", in the order in which
+// they are given.
 #include "rendezvous/core/store_calls.h"
 
 #include <gmock/gmock.h>

@@ -1,5 +1,5 @@
-// A planted data race: under --config=tsan it must be reported, or a clean run of the other tests
-// would say nothing.
+// A deliberate data race: under --config=tsan it must be reported, or a clean run of the other
+// tests would prove nothing.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

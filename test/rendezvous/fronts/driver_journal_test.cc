@@ -1,4 +1,5 @@
-// The Driver with a journal: nobody is told what is not on disk, and what is on disk goes on.
+// The Driver with a journal: it says nothing that is not on disk, and continues from what is on
+// disk.
 #include <chrono>
 #include <optional>
 #include <string>

@@ -1,4 +1,4 @@
-// The Driver with a real clock and a real loop, and sinks that write down what they are told.
+// The Driver with a real clock, a real loop, and sinks that record what they receive.
 #include "rendezvous/fronts/driver.h"
 
 #include <array>

@@ -1,5 +1,5 @@
-// The daemon's wire seen by a stranger: a bare stub that says what no client of ours would. It
-// talks on a thread of its own, while the loop runs here.
+// The daemon's gRPC interface used by a foreign client: a bare stub that sends what Muster's
+// clients never would. It runs on its own thread, while the loop runs here.
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 
 #include <functional>

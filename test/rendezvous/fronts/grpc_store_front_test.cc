@@ -1,6 +1,6 @@
-// Real clients against a real gRPC server on a free port of this machine, with the loop on a thread
-// of its own. Waits are seen to pend by asking the front on the loop, so that nothing here depends
-// on how long anything takes.
+// Real clients with a real gRPC server on a free port of this machine, with the loop on its own
+// thread. The tests ask the front, on the loop, whether waits are pending, so that nothing depends
+// on timing.
 #include "rendezvous/fronts/grpc_store_front.h"
 
 #include <gmock/gmock.h>

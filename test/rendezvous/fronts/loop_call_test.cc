@@ -1,5 +1,4 @@
-// What gRPC must see of a call when our side forgets it: an answer, once, so that a server can shut
-// down.
+// When Muster forgets a call, gRPC must get exactly one answer, so that a server can shut down.
 #include "rendezvous/fronts/loop_call.h"
 
 #include <gtest/gtest.h>

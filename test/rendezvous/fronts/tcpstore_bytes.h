@@ -1,4 +1,4 @@
-// Requests and replies of c10d's TCPStore protocol as bytes, put together field by field.
+// Builds requests and replies of c10d's TCPStore protocol, field by field.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ inline std::string Strings(const std::vector<std::string>& strings) {
   return bytes;
 }
 
-// "00 ce f7 85 3c", as tcpdump shows bytes.
+// Converts hexadecimal text to bytes: "00 ce f7 85 3c", as tcpdump prints them.
 inline std::string Hex(std::string_view text) {
   std::string bytes;
   int digits = 0;
@@ -50,8 +50,7 @@ inline std::string Hello() {
   return Hex("00 ce f7 85 3c");
 }
 
-// What the opcodes of 2.2 and later are called here; a legacy one up to 6, and 7 to 11 of 2.1, is
-// less by one.
+// The opcodes of 2.2 and later. The legacy opcodes up to 6, and 7 to 11 in 2.1, are lower by one.
 namespace opcode {
 enum : std::uint8_t {
   kSet = 1,
@@ -75,7 +74,7 @@ enum : std::uint8_t {
 };
 }  // namespace opcode
 
-// Replies of one byte.
+// One-byte replies.
 inline const std::string kStopped = Op(0);
 inline const std::string kCancelled = Op(1);
 

@@ -1,4 +1,4 @@
-// The bytes of every dialect, split in every way.
+// The bytes of every version of the protocol, split in every way.
 #include "rendezvous/fronts/tcpstore_codec.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Raw sockets against a TcpStoreServer on the same thread.
+// Raw sockets that talk to a TcpStoreServer on the same thread.
 #pragma once
 
 #include <cstdint>
@@ -9,41 +9,43 @@
 
 namespace muster::rendezvous {
 
-// A TCP socket that listens on a free port of loopback.
+// A TCP socket that listens on a free loopback port.
 struct LoopbackListener {
-  int fd = -1;  // whoever gets it closes it
+  int fd = -1;  // owned by the caller
   std::uint16_t port = 0;
 };
-// With `v6`, on [::], which takes IPv4 connections, too.
+// With `v6`, listens on [::], which also accepts IPv4 connections.
 LoopbackListener ListenOnLoopback(bool v6 = false);
 
-// A client's end of a connection. Never blocks but to connect, which the kernel does by itself.
+// The client's end of a connection. Never blocks, except to connect, for which the server's loop
+// need not run.
 class Peer {
  public:
-  // To 127.0.0.1; with `v6`, to ::1.
+  // Connects to 127.0.0.1, or with `v6` to ::1.
   Peer(boost::asio::io_context& io, std::uint16_t port, bool v6 = false);
   ~Peer();
   Peer(Peer&& other) noexcept;
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // Sends it all, running the loop where the kernel would block.
+  // Sends all bytes; runs the loop while the kernel would block.
   void Send(std::string_view bytes);
-  // Sends as much as the kernel takes without running the loop. Returns how much.
+  // Sends as many bytes as the kernel accepts, without running the loop. Returns their number.
   std::size_t SendSome(std::string_view bytes);
-  // Sends no more.
+  // Shuts down the sending side.
   void EndSending();
 
-  // Runs the loop until `count` bytes have come, and returns them. Fewer if the connection ends or
-  // none come within a minute.
+  // Runs the loop until `count` bytes have arrived, and returns them; fewer if the connection ends
+  // or a minute passes.
   std::string Receive(std::size_t count);
-  // Sends, and receives as many bytes as `reply` has: whether they are those.
+  // Sends `request`, receives as many bytes as `reply` has, and returns whether they are equal to
+  // it.
   [[nodiscard]] bool Exchange(std::string_view request, std::string_view reply);
-  // Runs the loop until the server has ended the connection; false if it does not within a minute.
+  // Runs the loop until the server has closed the connection; false if it does not within a minute.
   [[nodiscard]] bool IsClosed();
 
  private:
-  // Reads what there is.
+  // Reads what is available.
   void Read();
 
   boost::asio::io_context& io_;

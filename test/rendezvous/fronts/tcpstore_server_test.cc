@@ -1,5 +1,5 @@
-// The server with real sockets: connections, limits, fairness. What requests are answered with is
-// tested in tcpstore_service_test, how they may be split in tcpstore_codec_test.
+// The server with real sockets: connections, limits, fairness. tcpstore_service_test tests the
+// replies, tcpstore_codec_test how requests may be split.
 #include "rendezvous/fronts/tcpstore_server.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// What each request of c10d's TCPStore protocol is answered with, byte for byte, without sockets.
+// The reply to each request of c10d's TCPStore protocol, byte for byte, without sockets.
 #include "rendezvous/fronts/tcpstore_service.h"
 
 #include <limits>

@@ -1,6 +1,6 @@
-// The bytes that PyTorch's clients send on real sockets while two ranks of a gloo group find each
-// other: captured with tcpdump from 1.13.1 and 2.6.0, and from 2.1's sources for what is new there.
-// Segments are sent as they were captured; the server looks at each before the next is sent.
+// The bytes that PyTorch's clients send while two ranks form a gloo group, sent over real sockets:
+// captured with tcpdump from 1.13.1 and 2.6.0; what was new in 2.1 is taken from its sources.
+// Segments are sent as captured, and the server reads each before the next is sent.
 #include <string>
 #include <string_view>
 #include <vector>

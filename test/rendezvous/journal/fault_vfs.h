@@ -1,5 +1,5 @@
-// SQLite's files with faults: writes and syncs that fail, a process that is killed within one, and
-// a power failure that takes what was not synced.
+// Faults in SQLite's files: writes and syncs that fail, a process that is killed during one, and a
+// power failure that loses what was not synced.
 #pragma once
 
 #include <sqlite3.h>
@@ -14,8 +14,8 @@
 
 namespace muster::rendezvous::test {
 
-// Registered with SQLite by its name for as long as it lives; one at a time. It hands everything on
-// to the system's layer, and keeps beside each file what of it a power failure would leave.
+// A VFS that is registered with SQLite under kName while it exists; only one at a time. It forwards
+// everything to the system's VFS, and tracks for each file what would survive a power failure.
 class FaultVfs {
  public:
   static constexpr const char* kName = "fault";
@@ -23,14 +23,14 @@ class FaultVfs {
   enum class Kind { kWrite, kSync, kTruncate, kDelete };
   struct Operation {
     Kind kind;
-    std::string file;      // without its directory
+    std::string file;      // without the directory
     std::size_t size = 0;  // bytes to write
   };
   struct Fault {
-    int result = SQLITE_IOERR;  // what SQLite is told, rather than the operation's result
+    int result = SQLITE_IOERR;  // returned to SQLite instead of the operation's result
     int system_errno = 0;
-    std::size_t written = 0;  // so much of a write is done all the same
-    bool kill = false;        // and then this process is killed (SIGKILL)
+    std::size_t written = 0;  // bytes of a write that are written nevertheless
+    bool kill = false;        // then kill this process (SIGKILL)
   };
 
   FaultVfs();
@@ -38,16 +38,16 @@ class FaultVfs {
   FaultVfs(const FaultVfs&) = delete;
   FaultVfs& operator=(const FaultVfs&) = delete;
 
-  // Asked before each operation that changes a file, on the thread that does it. May be empty.
+  // Called before each operation that changes a file, on that operation's thread. May be empty.
   std::function<std::optional<Fault>(const Operation&)> before;
 
-  // Writes the files, as they would be found if the power failed now, into a directory: of what was
-  // not synced each sector (512 bytes) is there with that chance. Names are always there.
+  // Writes the files into a directory as they would be after a power failure now: each sector (512
+  // bytes) that was not synced survives with probability `chance`. File names always survive.
   void WritePowerFailure(const std::string& directory, double chance, std::mt19937& random) const;
 
  private:
   struct Change {
-    std::size_t offset = 0;  // for a truncation, the new size
+    std::size_t offset = 0;  // for a truncation: the new size
     std::optional<std::string> bytes;
   };
   struct Durable {

@@ -1,4 +1,4 @@
-// A long history of batches that can be told apart: which of them a journal remembers.
+// A long history of distinguishable batches, to find out which of them a journal remembers.
 #pragma once
 
 #include <map>
@@ -10,7 +10,7 @@
 
 namespace muster::rendezvous::test {
 
-// What a journal should remember, as values that compare.
+// What a journal should remember, as comparable values.
 struct Remembered {
   std::map<std::string, std::string> jobs;
   std::map<std::pair<std::string, std::string>, std::string> entries;  // by run id and key
@@ -22,12 +22,12 @@ struct Remembered {
 
 Remembered From(const JournalContents& contents);
 
-// The batch that comes after `number` - 1 others, always the same: it sets, deletes and forgets
-// jobs and entries of all sizes, a few KiB in all, and names its number.
+// Batch `number`, counted from 1; always the same for the same number. It sets, deletes and forgets
+// jobs and entries of all sizes, a few KiB in total, and contains its number.
 JournalBatch BatchNumber(int number);
 
-// After how many batches, in their order, a journal remembers just this; nothing when it is no
-// such state: a part of a batch is there, or one is missing.
+// The number of batches, applied in order, after which a journal has exactly these contents.
+// Nothing if there is no such number, because part of a batch or a whole one is missing.
 std::optional<int> BatchesIn(const JournalContents& contents);
 
 }  // namespace muster::rendezvous::test

@@ -1,4 +1,4 @@
-// A daemon that does nothing but write its journal, for tests that kill it.
+// A daemon that only writes its journal, for tests that kill it.
 //   journal_child DIR hold
 // says "ready" and waits.
 //   journal_child DIR STEP COUNT

@@ -1,6 +1,6 @@
-// Goal: a damaged journal is refused, or believed only where it is right; nothing that was
-// acknowledged is lost in silence.
-// Method: the files that a killed daemon leaves are cut and changed byte by byte, and opened.
+// Goal: a damaged journal is refused, or only its correct part is used; nothing that was
+// acknowledged is lost silently. Method: truncate and change the files of a killed daemon byte by
+// byte, and open them.
 #include <sqlite3.h>
 #include <zlib.h>
 

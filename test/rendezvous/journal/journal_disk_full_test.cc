@@ -1,5 +1,5 @@
-// The state directory is on a disk of 1 MiB of its own: a tmpfs in a mount namespace of this
-// process, which goes with it.
+// The state directory is on its own disk of 1 MiB: a tmpfs in this process's mount namespace, which
+// disappears with the process.
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>

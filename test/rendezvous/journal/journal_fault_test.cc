@@ -1,6 +1,6 @@
-// Goal: what was acknowledged is on disk, whatever the disk does; what was refused is not.
-// Method: SQLite's files over a layer that fails one operation after the other, or takes at any
-// moment a picture of what a power failure would leave.
+// Goal: what was acknowledged is on disk, whatever the disk does; what was refused is not. Method:
+// put SQLite's files on a layer that fails each operation in turn, or takes a snapshot at any
+// moment of what a power failure would leave.
 #include <cerrno>
 #include <optional>
 #include <random>

@@ -1,5 +1,5 @@
-// A daemon is killed (SIGKILL) at every step of writing its journal, again and again on the same
-// directory: what it has acknowledged is there at the next start, and no batch is there in part.
+// A daemon is killed (SIGKILL) at every step of writing its journal, repeatedly on the same
+// directory: the next start finds everything that it acknowledged, and no partial batch.
 #include <signal.h>
 
 #include <optional>

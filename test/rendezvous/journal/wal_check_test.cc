@@ -1,6 +1,6 @@
-// Goal: no acknowledged transaction is lost in silence, and no torn end is taken for damage.
-// Method: a log that SQLite wrote is spoiled byte by byte and sector by sector; which transaction a
-// byte belongs to is read off the frames' headers while they are whole.
+// Goal: no acknowledged transaction is lost silently, and a torn end is not mistaken for damage.
+// Method: damage a log that SQLite wrote, byte by byte and sector by sector. The headers of the
+// intact frames tell to which transaction a byte belongs.
 #include "rendezvous/journal/wal_check.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Journals that tests write, spoil and open again, without a thread or a loop.
+// Journals that tests write, damage and reopen, without a thread or a loop.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace muster::rendezvous::test {
 
-// A journal and the directory that it has. Destroyed as a crash would leave it.
+// A journal and its directory. Destroying it leaves the files as a crash would.
 struct OpenedFile {
   std::unique_ptr<StateDirectory> directory;
   std::unique_ptr<JournalFile> file;
@@ -20,7 +20,7 @@ struct OpenedFile {
 absl::StatusOr<OpenedFile> OpenFile(const std::string& directory,
                                     const SqliteJournalOptions& options = {});
 
-// The files of a journal.
+// The contents of a journal's files.
 struct JournalBytes {
   std::string database;
   std::string log;
@@ -28,12 +28,12 @@ struct JournalBytes {
   friend bool operator==(const JournalBytes&, const JournalBytes&) = default;
 
   static JournalBytes ReadFrom(const std::string& directory);
-  // Without syncing, and in place of what is there.
+  // Replaces the files in `directory`, without syncing.
   void WriteTo(const std::string& directory) const;
 };
 
-// What a daemon leaves that is killed after its first start and so many batches of the history,
-// all of them still in the log. Ends the test program when that fails.
+// The files that a daemon leaves when it is killed after its first start and `batches` batches of
+// the history, all of them still in the log. Aborts on failure.
 JournalBytes WrittenJournal(int batches);
 
 }  // namespace muster::rendezvous::test

@@ -1,4 +1,4 @@
-// Somebody who connects to a port of this machine and listens to what comes.
+// A client that connects to a port of this machine and reads what arrives.
 #pragma once
 
 #include <cstdint>
@@ -10,24 +10,24 @@ namespace muster::rendezvous {
 
 class Caller {
  public:
-  // Aborts when the port refuses.
+  // Connects; aborts if the port refuses.
   explicit Caller(std::uint16_t port);
   ~Caller();
   Caller(const Caller&) = delete;
   Caller& operator=(const Caller&) = delete;
 
   void Say(std::string_view text) const;
-  // All that comes until the other end closes the connection, or resets it; nothing when it does
+  // Everything that arrives until the other end closes or resets the connection; nothing if it does
   // neither within half a minute.
   std::optional<std::string> HearAll() const;
-  // Whether nothing comes, no end either, for a tenth of a second.
+  // Whether nothing arrives for a tenth of a second, and the connection stays open.
   bool HearsNothing() const;
 
  private:
   int fd_;
 };
 
-// Whether somebody listens at the port.
+// Whether something listens on the port.
 bool Connects(std::uint16_t port);
 
 }  // namespace muster::rendezvous

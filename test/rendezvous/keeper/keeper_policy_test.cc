@@ -1,4 +1,4 @@
-// Transcripts: what the keeper hears, and what it does.
+// The keeper's policy as transcripts: events go in, actions come out.
 #include "rendezvous/keeper/keeper_policy.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The keeper as a process, with daemons that do what a test tells them (kept_program.cc).
+// The keeper as a process, with daemons that a test controls (kept_program.cc).
 #include "rendezvous/keeper/keeper.h"
 
 #include <fcntl.h>

@@ -1,12 +1,12 @@
-// A keeper of the daemon that is in this very program, too: one that does what the files in its
-// directory tell it.
+// A keeper, and in the same program the daemon that it keeps, which is controlled by files in its
+// directory.
 //
 //   kept_program DIRECTORY PORT [READY_FD]
 //
-// The keeper says "port N". Each daemon, of which the first is number 1, says "start NUMBER pid=P
-// inode=I key=HEX.", where I is its program's; exits with 4 if there is a file `fail`; waits until
-// somebody has opened the FIFO `slow` for writing if there is one; says "left NUMBER" once it
-// serves; and ends with 0 on SIGTERM.
+// The keeper prints "port N". Each daemon, numbered from 1, prints "start NUMBER pid=P inode=I
+// key=HEX.", where I is its program's inode; exits with 4 if there is a file `fail`; if there is a
+// FIFO `slow`, waits until it is opened for writing; prints "left NUMBER" once it serves; and exits
+// with 0 on SIGTERM.
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Who answers for a process that is dead, and for how long.
+// What answers for a dead process, and for how long.
 #include "rendezvous/keeper/last_word.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// A server that forgets, killed: what its agents can still learn, with what it told them before.
+// A server without durable state is killed: what its agents can still find out, with what it told
+// them before.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

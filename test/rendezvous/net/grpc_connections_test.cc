@@ -1,4 +1,5 @@
-// Which connections make room for others: those over which nobody attends, and of these whose.
+// Which connections are closed to make room for others: those without an attending agent, and which
+// of these first.
 #include "rendezvous/net/grpc_connections.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What the libraries under the wire write to stderr: nothing.
+// The network libraries write nothing to stderr.
 #include "rendezvous/net/grpc_runtime.h"
 
 #include <string>

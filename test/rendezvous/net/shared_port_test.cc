@@ -1,5 +1,5 @@
-// Whose connection it is shows in its first byte; and floods of connections that say nothing, or
-// nothing sensible, leave room for those that do.
+// The first byte of a connection tells its protocol. Floods of connections that are silent or send
+// garbage leave room for proper ones.
 #include "rendezvous/net/shared_port.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// One call of the Coordinator, as the simulation makes it and the invariants see it.
+// A call to the Coordinator, made by the simulation and seen by the invariants.
 #pragma once
 
 #include <string>
@@ -25,10 +25,11 @@ struct Call {
   CallKind kind = CallKind::kTick;
   AgentId agent = 0;                     // 0 for the last three
   RoundNumber round = kNoRound;          // kStarted, kSucceeded, kFailed
-  Incarnation incarnation = 0;           // the same, and of which life of the job
+  Incarnation incarnation = 0;           // for the same three: the life of the job
   int rank = -1;                         // kFailed: the worker
   const JoinRequest* request = nullptr;  // kJoin; owned by the caller, read during the call only
-  // kTick: how far beyond the deadline a halt of the process has moved it; zero without a halt.
+  // kTick: how long after its deadline it comes because the process was halted; zero without a
+  // halt.
   Duration late{};
 };
 

@@ -1,5 +1,5 @@
-// How often each thing happened in a simulation. A run in which something never happened has shown
-// nothing about it.
+// How often each kind of event happened in a simulation. A run in which something never happened
+// proves nothing about it.
 #pragma once
 
 #include <array>
@@ -10,21 +10,21 @@ namespace muster::rendezvous {
 
 enum class Happening {
   kRoundStarted,
-  kRoundShrank,      // fewer nodes than the round before
-  kScaleUp,          // more nodes than the round before
-  kRankKept,         // a member of the round before has its rank again
-  kRestart,          // a worker failed and the job went on
+  kRoundShrank,      // fewer nodes than the previous round
+  kScaleUp,          // more nodes than the previous round
+  kRankKept,         // a member of the previous round keeps its rank
+  kRestart,          // a worker failed and the job continued
   kSpareWaits,       // a node was told that it is a spare
   kSparePromoted,    // a spare got a place
-  kFenced,           // a message of an old round was answered so
-  kUnheard,          // an event of an agent that no longer attends
-  kRefused,          // a join was turned down
-  kLeaseExpired,     // a silent node was taken out
+  kFenced,           // a message from an old round was answered with Fenced
+  kUnheard,          // an event from an agent that no longer attends
+  kRefused,          // a join was refused
+  kLeaseExpired,     // a silent node was removed
   kLost,             // a stream ended without a goodbye
-  kDrained,          // a node said Leaving while its workers ran
+  kDrained,          // a node sent Leaving while its workers ran
   kLeftWhileAsking,  // a node left a round that was gathering
-  kJoinAfterEnd,     // a node came to a job that had its verdict
-  kHalt,             // the clock jumped and no lease was held against anybody
+  kJoinAfterEnd,     // a node joined a job that already had its verdict
+  kHalt,             // the clock jumped, and no lease expired because of it
   kSucceeded,        // the four verdicts
   kWorkerFailed,
   kJoinTimeout,

@@ -1,4 +1,4 @@
-// What must be true of the Coordinator whatever happens: a judge of its history.
+// What must always be true of the Coordinator: checks its history.
 #pragma once
 
 #include <map>
@@ -22,23 +22,23 @@ enum class Check {
   kRanksPartition,   // see RanksObjection
   kOldRoundsFenced,  // a message of another round is answered Fenced and changes nothing; no other
                      // is
-  kWaitBounded,      // who asks is answered: at the latest when join_timeout has passed
+  kWaitBounded,      // a node that asks is answered within join_timeout
   kRoundSize,        // a round has min_nodes to max_nodes nodes
-  kStopBeforeStart,  // a node is started when it has asked, and stopped before it is started again
-  kAllAreStopped,    // when a round is over each of its nodes is told so
-  kRestartBudget,    // restarts are what failures took, and at most max_restarts
-  kStickyRanks,      // who stays keeps its rank, if the round is large enough for it
-  kOneVerdict,       // a job has one verdict, which all of its nodes are told at once
-  kVerdictIsTrue,    // the verdict follows from the events, and comes when it must
-  kEndIsEnd,         // after the verdict nobody is started or stopped
-  kPlacesAreKept,    // no round starts without a node of the round before that may still come back
+  kStopBeforeStart,  // a node is started only if it asked, and stopped before it is started again
+  kAllAreStopped,    // when a round is over, each of its nodes is told
+  kRestartBudget,    // restarts match failures, and are at most max_restarts
+  kStickyRanks,      // a node that stays keeps its rank, if the round is large enough
+  kOneVerdict,       // a job has one verdict, and all its nodes are told at once
+  kVerdictIsTrue,    // the verdict follows from the events, and comes on time
+  kEndIsEnd,         // after the verdict no node is started or stopped
+  kPlacesAreKept,    // no round starts without a node of the previous one that may still come back
   kSparesAreNeeded,  // a spare waits only while there is no place for it
-  kLeases,           // a node is lost when its lease is over: not earlier, not later
+  kLeases,           // a node is lost exactly when its lease ends
   kDeadlines,        // NextDeadline is not later than what is due
-  kAddressee,        // directives go to agents that attend
-  kOnlyWithCause,    // nothing is brought about by what changes nothing
-  kForgotten,        // a job is forgotten when its last agent is gone, and not before
-  kSnapshotIsTrue,   // Describe says what the agents were told
+  kAddressee,        // directives go only to agents that attend
+  kOnlyWithCause,    // an event that changes nothing has no effects
+  kForgotten,        // a job is forgotten exactly when its last agent is gone
+  kSnapshotIsTrue,   // Describe agrees with what the agents were told
 };
 const char* NameOf(Check check);
 
@@ -47,32 +47,33 @@ struct Violation {
   std::string sentence;
 };
 
-// Follows a history, call by call, with a model of its own: what each agent asked, was told and has
-// reported, in the order in which the Coordinator saw it. It knows the rules that outcomes obey,
-// not how a Round finds them.
+// Follows a history, call by call, with its own model: what each agent asked, was told and
+// reported, in the order in which the Coordinator saw it. It knows the rules for outcomes, not how
+// a Round computes them.
 //
-// Agents are taken to behave: they ask once, and again only after they were told to stop.
+// Assumes that agents behave: they ask once, and again only after they were told to stop.
 class Invariants {
  public:
-  // `slack`: by how much a tick may be late, halts of the clock included.
+  // `slack`: how late a tick may be, including halts of the clock.
   explicit Invariants(Duration slack) : slack_(slack) {}
 
-  // To be asked before a call: the run id of the sender's job if the event is a message of a round
-  // that is over, else null. Such a call must leave the job as it was; valid until Observe.
+  // Call this before a call to the Coordinator: returns the run ID of the sender's job if the event
+  // is a message from a round that is over, else null. Such a call must not change the job. Valid
+  // until Observe().
   const std::string* JobOfOldRound(const Call& event) const;
-  // The job as described before and after such a call.
+  // Checks the snapshots of the job before and after such a call.
   void ObserveOld(const Call& event, const JobSnapshot& before, const JobSnapshot& after);
 
-  // `event` was handed to the Coordinator at `now` and brought about `outbox`.
+  // `event` was passed to the Coordinator at `now`, and resulted in `outbox`.
   void Observe(const Call& event, const Outbox& outbox, TimePoint now);
 
-  // NextDeadline() after what was last observed.
+  // The Coordinator's NextDeadline() after the last observed call.
   void ObserveDeadline(std::optional<TimePoint> deadline);
 
-  // The Coordinator describes a job so, after what was last observed.
+  // The Coordinator's description of a job after the last observed call.
   void ObserveSnapshot(const JobSnapshot& snapshot);
 
-  // What was found, in order. Later ones may be consequences of the first.
+  // The violations found, in order. Later ones may be consequences of the first.
   const std::vector<Violation>& violations() const { return violations_; }
   const Coverage& coverage() const { return coverage_; }
 
@@ -81,25 +82,25 @@ class Invariants {
     std::string run_id;
     JobSettings settings;
     int attending = 0;
-    RoundNumber round = kNoRound;  // the last that started
+    RoundNumber round = kNoRound;  // the last one that started
     bool running = false;
-    TimePoint gathers_since{};         // unless running
-    TimePoint held_until{};            // while it gathers: workers of lost nodes may run
-    TimePoint gone_by{};               // when all those of lost nodes are dead
-    std::set<std::string> lost;        // node ids of those that may come back
+    TimePoint gathers_since{};   // unless running
+    TimePoint held_until{};      // while it gathers: until then, workers of lost nodes may run
+    TimePoint gone_by{};         // when all workers of lost nodes are dead
+    std::set<std::string> lost;  // IDs of lost nodes that may come back
     std::map<std::string, int> ranks;  // of the last round, by node id
     int succeeded = 0;                 // of its nodes
     int rounds = 0;
     int restarts = 0;
-    int restarts_started = 0;  // those that a round has been started for
+    int restarts_started = 0;  // those for which a round has started
     std::optional<Verdict> verdict;
-    bool must_end = false;  // the verdict is due in this very call
-    // While it gathers: how many ask, how many of the last round may still come back, and since
-    // when there are enough of the former and none of the latter.
+    bool must_end = false;  // the verdict is due in the current call
+    // While it gathers: how many nodes ask, how many of the last round may still come back, and
+    // since when there are enough of the former and none of the latter.
     int asking = 0;
     int expected = 0;
     std::optional<TimePoint> complete_since;
-    // Since when none of the latter is left: the join timeout counts from then.
+    // Since when there are none of the latter; the join timeout counts from then.
     std::optional<TimePoint> together_since;
   };
   enum class Phase {
@@ -113,27 +114,27 @@ class Invariants {
     Phase phase = Phase::kAsking;
     TimePoint asked{};
     TimePoint heard{};
-    Duration lease{};    // how long silence is borne
-    bool spare = false;  // while asking: it was told so
+    Duration lease{};    // how long it may be silent
+    bool spare = false;  // while asking: it was told that it is a spare
     bool leaving = false;
     bool told_verdict = false;
     RoundNumber round = kNoRound;  // in which it was last started
     bool succeeded = false;        // in it
   };
-  // What a call may bring about.
+  // What a call may result in.
   enum class Expected {
     kAnything,
     kNothing,
-    kFenced,  // only that, to the sender
+    kFenced,  // only Fenced, to the sender
     kAnswer,  // at least Welcome or Refused to the sender
   };
-  // A round that is being started: Assignments that follow one another.
+  // A round that is being started: a sequence of Assignments.
   struct Starting {
     ModelJob* job = nullptr;
     std::vector<Member> members;
   };
 
-  // What the event itself means to the model, before the outcome is looked at.
+  // Applies the event to the model, before the outcome is checked.
   Expected Apply(const Call& event, TimePoint now);
   Expected ApplyReport(const Call& event, Attendance& sender, TimePoint now);
   void RoundIsOver(ModelJob& job, TimePoint now);
@@ -165,11 +166,11 @@ class Invariants {
   const Duration slack_;
   bool draining_ = false;
   std::map<std::string, ModelJob> jobs_;
-  // Jobs that were forgotten: when the workers of their lost nodes are dead.
+  // Forgotten jobs, and when the workers of their lost nodes are dead.
   std::map<std::string, TimePoint> busy_names_;
-  std::set<std::string> given_way_;  // in the call that is observed
+  std::set<std::string> given_way_;  // in the observed call
   std::map<AgentId, Attendance> attendances_;
-  std::optional<TimePoint> due_;  // the next lease or round that has to be looked after
+  std::optional<TimePoint> due_;  // when the next lease or round needs attention
   std::vector<Violation> violations_;
   Coverage coverage_;
 };

@@ -1,4 +1,4 @@
-// The half of Invariants that looks at what the Coordinator says.
+// The half of Invariants that checks the Coordinator's directives.
 #include <algorithm>
 #include <utility>
 #include <variant>

@@ -1,9 +1,9 @@
-// Goal: the judge of the simulation judges. A simulation that never fails proves nothing unless a
-// Coordinator with a bug would fail it.
+// Goal: the simulation's invariants detect violations. A simulation that never fails proves nothing
+// unless a Coordinator with a bug would fail it.
 //
-// Method: histories written by hand, as a Coordinator with one bug would have made them. Each must
-// be caught by the check that is there for it; the true history by none. Job "j" wants 2 to 3 nodes
-// and survives one restart; agent n is node "n<n>" with n workers.
+// Method: hand-written histories, as a Coordinator with one bug would produce them. Each must be
+// caught by the check meant for it; the correct history must pass all checks. Job "j" wants 2 to 3
+// nodes and survives one restart; agent n is node "n<n>" with n workers.
 #include "test/rendezvous/simulation/invariants.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What is on its way in a simulation, in order of arrival: messages in both directions, alarms, and
-// agents that are to come back.
+// The queue of a simulation in order of arrival: messages in both directions, alarms, and agents
+// that will come back.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +15,14 @@
 
 namespace muster::rendezvous {
 
-// To the Coordinator; `request` is what the event of a kJoin points to.
+// For a kJoin, `request` is the object to which the event points.
 struct ToCoordinator {
   Call event;
   std::unique_ptr<const JoinRequest> request;
 };
 struct ToAgent {
   int index = 0;
-  AgentId agent = 0;  // of the attendance it is meant for
+  AgentId agent = 0;  // the attendance for which it is meant
   Directive directive;
 };
 struct Alarm {
@@ -34,17 +34,17 @@ struct Newcomer {
 };
 using Item = std::variant<ToCoordinator, ToAgent, Alarm, Newcomer>;
 
-// Items at one time come out in the order in which they went in.
+// Items with the same time come out in the order in which they were put in.
 class Post {
  public:
   void Put(TimePoint time, Item item);
 
   bool empty() const { return heap_.empty(); }
-  // When the first item arrives, and whether it goes to the Coordinator. Not when empty.
+  // When the first item arrives, and whether it is for the Coordinator. Must not be empty.
   TimePoint next_time() const { return heap_.top().time; }
   bool next_is_for_coordinator() const;
   Item Take();
-  // Lets the first item arrive at `time` instead, in the order in which it was put.
+  // Delays the first item until `time`, and keeps its place among items of the same time.
   void Defer(TimePoint time);
 
  private:

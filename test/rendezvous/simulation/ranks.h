@@ -1,4 +1,4 @@
-// Whether the Assignments of a round fit together.
+// Checks that the Assignments of a round are consistent.
 #pragma once
 
 #include <string>
@@ -8,18 +8,19 @@
 
 namespace muster::rendezvous {
 
-// A member of a round: what its node asked with, and what it was told.
+// A member of a round: the node as it joined, and what it was told.
 struct Member {
   const NodeInfo* node = nullptr;
   const Assignment* assignment = nullptr;
 };
 
-// Empty when, for the n members of a round,
+// Returns an empty string if, for the n members of a round,
 //  - the group ranks are 0..n-1, one each;
 //  - the nodes' worker ranks, in order of group rank, are all of 0..W-1, each rank once, W being
 //    the number of workers; and the same among the workers of each role;
 //  - all are told the same round, sizes, restart counts and master, which is group rank 0's node.
-// Else one sentence that says which of these is broken. `members` may be in any order; not empty.
+// Otherwise one sentence that says which of these does not hold. `members` may be in any order, but
+// not empty.
 std::string RanksObjection(const std::vector<Member>& members);
 
 }  // namespace muster::rendezvous

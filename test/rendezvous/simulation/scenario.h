@@ -1,4 +1,4 @@
-// What differs between one seed and another: the jobs, and how much goes wrong.
+// What depends on the seed: the jobs, and how much goes wrong.
 #pragma once
 
 #include <vector>
@@ -10,15 +10,15 @@
 namespace muster::rendezvous {
 
 struct Scenario {
-  std::vector<JobSettings> jobs;  // job "j<i>" has the i-th
-  Duration lease{};               // of all nodes; zero: none has one
+  std::vector<JobSettings> jobs;  // the i-th is for job "j<i>"
+  Duration lease{};               // for all nodes; zero: no leases
   Habits habits;
-  int faults_per_10000 = 0;    // of the messages that arrive
-  int slow_per_1000 = 0;       // of the messages that are sent
-  Duration longest_delay{};    // of those
+  int faults_per_10000 = 0;    // per 10,000 messages that arrive
+  int slow_per_1000 = 0;       // per 1,000 messages that are sent
+  Duration longest_delay{};    // of slow messages
   Duration longest_absence{};  // until a node comes back as a new process
 
-  // What the `incarnation`-th process of node `index` asks for.
+  // The Join of the `incarnation`-th process of node `index`.
   JoinRequest RequestOf(int index, int incarnation, Random& random) const;
 };
 

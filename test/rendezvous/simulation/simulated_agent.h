@@ -1,4 +1,4 @@
-// An agent as the Coordinator sees one: the launcher's agent without processes and sockets.
+// An agent as the Coordinator sees it: the launcher's agent without processes and sockets.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +16,37 @@ struct Habits {
   Duration shortest_run = std::chrono::milliseconds(100);
   Duration longest_run = std::chrono::seconds(8);
   Duration longest_ladder = std::chrono::seconds(3);
-  int failures_per_1000 = 50;  // of the rounds that a node runs
+  int failures_per_1000 = 50;  // per 1,000 rounds that a node runs
 };
 
-// Away, then for each attendance:
+// The states of an agent. It begins away, then for each attendance:
 //
 //   away --Arrive--> asking --Assignment--> starting --> running --> finished
 //                      ^                       |            |           |
 //                      +------- stopping <-----+--- Stop ---+-----------+
 //
-// Starting to running says Started, the end of the workers Succeeded or Failed. Stopping takes the
-// time of a stop ladder and ends with the next Join; a worker that dies of it may still be
-// reported, too late: while it stops, or even when the next round has begun. A Verdict or Terminate
-// makes it ending: the ladder, then Leave. Refused and Vanish make it away at once.
+// On entering running it sends Started, and when the workers end, Succeeded or Failed. Stopping
+// takes as long as a stop ladder and ends with the next Join; a worker that dies during it may
+// still be reported late, while stopping or even after the next round has begun. A Verdict or
+// Terminate makes it ending: first the ladder, then Leave. Refused and Vanish make it away at once.
 //
-// One thread; owned by the Simulation, which also delivers what the agent sends and sets its
+// One thread. Owned by the Simulation, which also delivers the agent's messages and sets its
 // alarms.
 class SimulatedAgent {
  public:
-  // The world around an agent. Outlives it.
+  // The world around an agent, which must outlive it.
   class Surroundings {
    public:
     virtual ~Surroundings() = default;
-    // Puts a message of `agent` on its way to the Coordinator.
+    // Sends a message from agent `index` to the Coordinator.
     virtual void Send(int index, const Call& message) = 0;
-    // OnAlarm(number) is to be called after this time.
+    // Requests a call of OnAlarm(number) after `after`.
     virtual void SetAlarm(int index, Duration after, std::uint64_t number) = 0;
-    // The agent has become away.
+    // The agent is now away.
     virtual void Gone(int index) = 0;
   };
 
-  // `habits` may be changed while the agent lives. `index` is its place among the agents.
+  // `index` is the agent's index among all agents. `habits` may change while the agent exists.
   SimulatedAgent(int index, const Habits* habits, Random* random, Surroundings* surroundings)
       : index_(index), habits_(habits), random_(random), surroundings_(surroundings) {}
 
@@ -58,16 +58,16 @@ class SimulatedAgent {
   void OnDirective(const Directive& directive);
   void OnAlarm(std::uint64_t number);
 
-  // SIGTERM: says Leaving, stops the workers, says Leave.
+  // SIGTERM: sends Leaving, stops the workers, sends Leave.
   void Terminate();
-  // Says Leave at once, whatever its workers do.
+  // Sends Leave at once, whatever its workers are doing.
   void Quit();
-  // The process or its node dies: nothing is said.
+  // The process or its node dies: sends nothing.
   void Vanish();
 
   AgentId agent() const { return agent_; }
   bool away() const { return state_ == State::kAway; }
-  // What the agent last sent with its Join.
+  // The agent's last Join.
   const JoinRequest& request() const { return request_; }
 
  private:
@@ -79,7 +79,7 @@ class SimulatedAgent {
   void SetAlarm(Duration after);
   void KeepAlive();
   void OnStop();
-  // Leaves after the ladder if there are workers, else at once.
+  // Leaves after the ladder if there are workers, otherwise at once.
   void LeaveInOrder(bool workers_left);
   void BecomeAway();
 
@@ -95,7 +95,7 @@ class SimulatedAgent {
   Assignment assignment_;  // the last one
   Duration keep_alive_{};
   std::uint64_t last_alarm_ = 0;
-  std::uint64_t alarm_ = 0;  // the one that moves the state; older ones are void
+  std::uint64_t alarm_ = 0;  // the one that changes the state; older ones are ignored
   std::uint64_t keep_alive_alarm_ = 0;
 };
 

@@ -1,16 +1,17 @@
-// The Coordinator among sixteen agents on a network and a clock that go wrong, from one seed.
+// Simulates, from one seed, the Coordinator and sixteen agents with an unreliable network and
+// clock.
 //
-// A run hands the real Coordinator a number of events, each a call of it: what agents send, streams
-// that end, ticks. The agents (simulated_agent.h) come, work, fail and go by chance; their messages
-// take their time in both directions, in order for each agent; some agents are cut off for longer
-// than their lease; the clock stands still now and then, and ticks come late. Several jobs with
-// different settings share the agents. Invariants (invariants.h) are asserted at every event.
+// A run passes events to the real Coordinator, each one a call: messages from agents, ends of
+// streams, ticks. The agents (simulated_agent.h) come, work, fail and go at random. Their messages
+// are delayed in both directions, but stay in order for each agent. Some agents are cut off for
+// longer than their lease, the clock stops now and then, and ticks come late. Several jobs with
+// different settings share the agents. The invariants (invariants.h) are checked at every event.
 //
-// Then nothing goes wrong any more, nobody comes, and every job has to reach its verdict, every
-// agent has to leave and the Coordinator to forget all jobs in bounded time. At last it is drained,
-// and must turn away whoever comes.
+// Then the faults end and no agent comes any more. Within a bounded time, every job has to reach
+// its verdict, every agent has to leave, and the Coordinator has to forget all jobs. Finally it is
+// drained, and must refuse every join.
 //
-// Every choice is drawn from the seed: the same seed is the same run, event by event.
+// Every choice is drawn from the seed: the same seed gives the same run, event by event.
 #pragma once
 
 #include <cstdint>
@@ -23,17 +24,18 @@ namespace muster::rendezvous {
 
 struct SimulationOptions {
   std::uint64_t seed = 1;
-  // How many events happen before the end begins.
+  // The number of events before the final phase.
   std::int64_t events = 100'000;
-  // Gets every line of the trace when set.
+  // Receives every line of the trace, if set.
   std::ostream* trace = nullptr;
 };
 
 struct SimulationResult {
-  // Empty when all went well. Else which invariant was broken, when and how, with the seed and the
-  // last lines of the trace; the run ended there.
+  // Empty if all went well. Otherwise which invariant was violated, when and how, with the seed and
+  // the last lines of the trace; the run ended there.
   std::string failure;
-  // Of the trace: one line for each event, directive, transition and forgotten job.
+  // The hash of the trace, which has one line for each event, directive, transition and forgotten
+  // job.
   std::uint64_t trace_hash = 0;
   std::int64_t events = 0;
   Coverage coverage;

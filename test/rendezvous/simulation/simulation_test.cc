@@ -1,10 +1,10 @@
-// Goal: the Coordinator keeps its promises whatever comes in whichever order.
+// Goal: the Coordinator keeps its promises, whatever arrives in whatever order.
 //
-// Method: 200 seeds of 100,000 events each (see simulation.h), in batches that run beside one
-// another. A batch also fails when anything that the simulation is there to bring about has not
-// happened in it, so that no change can make it vacuous.
+// Method: 200 seeds of 100,000 events each (see simulation.h), in batches that run in parallel. A
+// batch also fails if anything that the simulation should cause never happened in it, so that no
+// change can make the test vacuous.
 //
-// A failing run says its seed. To see it event by event:
+// A failing run prints its seed. To see it event by event:
 //   bazel test --test_env=MUSTER_SIM_SEED=17 --test_env=MUSTER_SIM_TRACE=1 --test_output=all
 //       //test/rendezvous/simulation:simulation_test
 #include "test/rendezvous/simulation/simulation.h"

@@ -1,4 +1,4 @@
-// The trace of a simulation: a hash of all its lines, and the last of them for people.
+// The trace of a simulation: a hash of all its lines, and the last of them for error messages.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace muster::rendezvous {
 
 class Trace {
  public:
-  // `copy` gets every line, too, if it is not null; it outlives the trace.
+  // If `copy` is not null, it also receives every line; it must outlive the trace.
   explicit Trace(std::ostream* copy) : copy_(copy) {}
 
   void Add(std::string line);

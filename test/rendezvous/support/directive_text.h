@@ -1,4 +1,4 @@
-// Directives and snapshots as the lines that transcripts and simulation traces show.
+// Directives and snapshots as text, for transcripts and simulation traces.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace muster::rendezvous {
 // "start round 0: group 1/2, ranks 2-3/4, master 10.0.0.1:40001, restart 0/1 (gets rank 1 ...)"
 std::string DirectiveText(const Directive& directive);
 
-// The job in one line, then a line for each node.
+// One line for the job, then one line per node.
 std::vector<std::string> SnapshotText(const JobSnapshot& job);
 
 }  // namespace muster::rendezvous

@@ -1,4 +1,4 @@
-// A disk whose answers the test gives.
+// A journal whose answers come from the test.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace muster::rendezvous {
 
-// Keeps what it is given until the test says how it went.
+// Holds each batch until the test says how the commit ended.
 class FakeJournal final : public Journal {
  public:
   void Commit(JournalBatch batch, std::function<void(absl::Status)> done) override {

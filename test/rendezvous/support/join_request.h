@@ -1,4 +1,4 @@
-// The Join of an ordinary node, for tests to change where they are about something else.
+// The Join of an ordinary node. Tests change the fields that they are about.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace muster::rendezvous {
 
-// Node number `index` (from 1) of job "job", one worker, of a job that wants `nodes` nodes. Its
-// address puts it at group rank index - 1.
+// Node number `index` (from 1), with one worker, of job "job", which wants `nodes` nodes. Its
+// address gives it group rank index - 1.
 inline JoinRequest RequestFor(int index, int nodes) {
   const std::string number = std::to_string(index);
   return {.run_id = "job",

@@ -1,4 +1,4 @@
-// Keeps what a client tells its listener, for a test to wait for and to compare.
+// Records what a client tells its listener, so that tests can wait for it and compare it.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct RecordingListener final : RendezvousClient::Listener {
     log.push_back("lost: " + std::string(status.message()));
   }
 
-  // How many lines begin so.
+  // The number of lines that begin with `start`.
   int Count(const std::string& start) const {
     return static_cast<int>(std::count_if(log.begin(), log.end(), [&](const std::string& line) {
       return absl::StartsWith(line, start);
@@ -35,7 +35,7 @@ struct RecordingListener final : RendezvousClient::Listener {
   }
   bool Heard(const std::string& start) const { return Count(start) > 0; }
 
-  // The newest directive of this kind; null if none came.
+  // The latest directive of this kind; null if there was none.
   template <typename Kind>
   const Kind* Last() const {
     for (auto i = directives.rbegin(); i != directives.rend(); ++i) {
@@ -44,8 +44,8 @@ struct RecordingListener final : RendezvousClient::Listener {
     return nullptr;
   }
 
-  // In order, as directive_text.h writes them; "trouble: ...", "out of touch: ...", "fenced: ..."
-  // and "lost: ...".
+  // In order: directives as directive_text.h writes them, and "trouble: ...", "out of touch: ...",
+  // "back in touch", "fenced: ..." and "lost: ...".
   std::vector<std::string> log;
   std::vector<Directive> directives;
   std::optional<TimePoint> last_deadline;

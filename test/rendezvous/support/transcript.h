@@ -1,4 +1,4 @@
-// Transcripts: tests of the core as text that a person can read and edit.
+// Transcripts: tests of the core as text that people can read and edit.
 //
 //   # A comment. Blank lines and comments are for the reader only.
 //   @0 wait alpha beta timeout=500
@@ -8,12 +8,11 @@
 //     1 timed out
 //
 // A line that begins with `@` is a command: the time in milliseconds since the start, then words. A
-// word in double quotes may hold spaces and C escapes ("\x00"). The lines below it that begin with
-// two spaces are the outcomes it must have, compared exactly; none are written for a command
-// without any.
+// word in double quotes may contain spaces and C escapes ("\x00"). The lines below it that begin
+// with two spaces are its expected outcomes, compared exactly; a command without outcomes has none.
 //
 // When behaviour changes on purpose, run the test with MUSTER_REWRITE=1 in its environment: it
-// prints each transcript as it would have to be, to be read and copied over the old one.
+// prints each transcript with the actual outcomes, to be reviewed and copied over the old one.
 //   bazel test --test_env=MUSTER_REWRITE=1 --test_output=all //test/rendezvous/core:...
 #pragma once
 
@@ -26,12 +25,12 @@
 
 namespace muster::rendezvous {
 
-// What a command does to the thing under test. Returns its outcomes, one line each, without
+// Applies a command to the object under test. Returns its outcomes, one line each, without
 // indentation.
 using TranscriptStep =
     std::function<std::vector<std::string>(TimePoint now, const std::vector<std::string>& words)>;
 
-// One place where a transcript does not say what happened.
+// A difference between a transcript and what happened.
 struct TranscriptDifference {
   std::string file;
   int line = 0;  // of the command, from 1
@@ -39,19 +38,19 @@ struct TranscriptDifference {
 };
 
 struct TranscriptResult {
-  // Empty when the transcript is true.
+  // Empty if the transcript is correct.
   std::vector<TranscriptDifference> differences;
-  // The transcript with the outcomes that the steps really had; comments and blank lines are kept.
+  // The transcript with the actual outcomes. Comments and blank lines are kept.
   std::string actual;
 };
 
-// Runs every command of `text` through `step`, in order, also after a difference. `file` is only
-// shown. Lines that are no transcript (no time, a time that runs backwards, an open quote) are
-// differences too.
+// Runs every command of `text` through `step`, in order, and continues after a difference. `file`
+// is only used in messages. Malformed lines (no time, a time that goes backwards, an open quote)
+// count as differences.
 TranscriptResult RunTranscript(std::string_view file, std::string_view text,
                                const TranscriptStep& step);
 
-// Runs the transcript at `path` and fails the current test at each line that differs.
+// Runs the transcript at `path` and reports each difference as a failure of the current test.
 void ExpectTranscript(const std::string& path, const TranscriptStep& step);
 
 // Paths of test/rendezvous/testdata/<prefix>*.txt, sorted: the parameters of a TEST_P.

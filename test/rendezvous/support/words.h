@@ -1,4 +1,4 @@
-// Reading a transcript's command: positional words, and NAME=VALUE words.
+// Parses a transcript's command: positional words and NAME=VALUE words.
 #pragma once
 
 #include <chrono>
@@ -12,16 +12,16 @@ namespace muster::rendezvous {
 
 class Words {
  public:
-  // `words` as a TranscriptStep gets them: the command first.
+  // `words` are those passed to a TranscriptStep: the command first.
   explicit Words(const std::vector<std::string>& words);
 
   const std::string& command() const { return command_; }
-  // How many words without '=' there are.
+  // The number of words without '='.
   size_t size() const { return positional_.size(); }
-  // Those words, in order; the test fails when there is no i-th.
+  // The i-th of these words. Fails the test if there is none.
   std::string At(size_t i) const;
   bool Has(const std::string& name) const { return Find(name).has_value(); }
-  // The value of NAME=..., or the default.
+  // The value of NAME=..., or `otherwise`.
   std::string Get(const std::string& name, const std::string& otherwise) const;
   int Get(const std::string& name, int otherwise) const;
   Duration GetMs(const std::string& name, Duration otherwise) const;
@@ -34,15 +34,17 @@ class Words {
   std::vector<std::pair<std::string, std::string>> named_;
 };
 
-// The node that a transcript calls `name`: host and node id are the name, its address 10.0.0.<n>
-// for the n-th letter of the alphabet unless address= says otherwise; slots=, hint=, role=,
-// topology=a/b, port=.
+// The node called `name` in a transcript. Its host and node ID are the name; its address is
+// 10.0.0.<n> for the n-th letter of the alphabet, unless address= is given. Also reads slots=,
+// hint=, role=, topology=a/b, also=ADDRESS/ADDRESS, port= and the word "serves".
 NodeInfo NodeFrom(const std::string& name, const Words& words);
 
-// nodes=MIN:MAX or nodes=N, last_call=, join_timeout=, lease=, beat= (ms), restarts=.
+// Reads nodes=MIN:MAX or nodes=N, last_call=, join_timeout=, lease=, beat=, window=, delay=,
+// longest_delay= (all but the first in ms), restarts=, no_progress=, and the words "exact" and
+// "later".
 JobSettings SettingsFrom(const Words& words);
 
-// "@1500": a deadline as transcripts write it; "none" without one.
+// A deadline as in transcripts: "@1500", or "none".
 std::string DeadlineText(std::optional<TimePoint> deadline);
 
 }  // namespace muster::rendezvous

@@ -1,5 +1,5 @@
-// Every value goes through the bytes of a real message and back; and what a stranger may put into
-// such bytes comes out harmless.
+// Every value survives a round trip through the bytes of a real message; and whatever a foreign
+// client puts into such bytes comes out harmless.
 #include "rendezvous/wire/wire.h"
 
 #include <limits>

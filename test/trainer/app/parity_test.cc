@@ -1,5 +1,5 @@
-// Fashion-MNIST with two ranks, by muster-train and by Python's DistributedDataParallel: every
-// weight is the same, in every bit. scripts/compat/ddp_parity.sh does the same for whole epochs.
+// Fashion-MNIST with two ranks, trained by muster-train and by Python's DistributedDataParallel:
+// all weights are equal, bit for bit. scripts/compat/ddp_parity.sh does the same for whole epochs.
 #include <string>
 #include <vector>
 

@@ -1,4 +1,5 @@
-// muster-train from outside: the files it writes on demand, what it starts from, what it refuses.
+// muster-train from outside: the files it writes on request, what it can start from, and what it
+// refuses.
 #include <filesystem>
 #include <fstream>
 #include <string>

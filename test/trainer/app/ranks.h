@@ -1,4 +1,4 @@
-// Ranks of muster-train as processes of a test.
+// Runs ranks of muster-train as processes of a test.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +10,34 @@
 
 namespace muster::trainer {
 
-// Ranks that were started together, as a launcher would. Those that are left are killed with this
-// object.
+// Ranks started together, as a launcher would. The destructor kills those that are still running.
 class Ranks {
  public:
-  // Starts `arguments` (the program first) as each of `world_size` ranks, that meet at a port that
-  // was free a moment ago; `environment` (NAME=VALUE) is that of all of them.
+  // Starts `arguments` (the program first) as each of `world_size` ranks, which meet at a port that
+  // was just free. `environment` (NAME=VALUE) is added to the environment of each.
   Ranks(const std::vector<std::string>& arguments, int world_size,
         const std::vector<std::string>& environment = {});
 
   test::Command& operator[](int rank) { return commands_[static_cast<std::size_t>(rank)]; }
 
-  // Waits until all have ended; their exit codes, -n for signal n, -1000 for one that did not end.
+  // Waits until all have ended. Returns their exit codes: -n for signal n, -1000 for a rank that
+  // did not end.
   std::vector<int> Wait();
-  // The standard error of all of them.
+  // The stderr of all ranks.
   std::string errors() const;
 
  private:
   std::vector<test::Command> commands_;
 };
 
-// Starts ranks of muster-train with `arguments`, waits, and expects each to exit with 0. Returns
-// what rank 0 wrote to its standard output.
+// Runs ranks of muster-train with `arguments` to their end, and expects each to exit with 0.
+// Returns rank 0's stdout.
 std::string TrainOk(const std::vector<std::string>& arguments, int world_size = 1);
 
-// The muster-train under test, with `arguments` behind it.
+// The path of the muster-train under test, followed by `arguments`.
 std::vector<std::string> MusterTrainWith(const std::vector<std::string>& arguments);
 
-// Hears the beats of ranks, and so knows at which step they are.
+// Receives the beats of ranks, and so knows their steps.
 class BeatEar {
  public:
   BeatEar();
@@ -45,10 +45,10 @@ class BeatEar {
   BeatEar(const BeatEar&) = delete;
   BeatEar& operator=(const BeatEar&) = delete;
 
-  // For the environment of ranks.
+  // The variable for the ranks' environment.
   std::string variable() const { return "MUSTER_BEAT_SOCKET=" + dir_.Path("beats"); }
 
-  // Waits until a rank has done `step` steps; false when that takes longer than any test should.
+  // Waits until a rank has completed `step` steps; false if that takes longer than any test should.
   bool WaitForStep(std::int64_t step);
 
  private:

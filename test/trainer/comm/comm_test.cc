@@ -1,6 +1,6 @@
-// Real ranks, in worlds of 1, 2 and 4: gradients and statistics against one process that sees the
-// whole batch, shared memory against Gloo, and ranks that die or stop. What is compared is in
-// ddp_options_program.cc and reduce_program.cc.
+// Real ranks in worlds of 1, 2 and 4: compares gradients and statistics with one process that sees
+// the whole batch, and shared memory with Gloo, and tests ranks that die or stop. The comparisons
+// are in ddp_options_program.cc and reduce_program.cc.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
-// One rank of comm_test: every option of DistributedDataParallel against the same network trained
-// on the whole batch by this process alone. Exits with 0 when all agree; says on stderr what did
-// not.
+// One rank of comm_test: compares every option of DistributedDataParallel with the same network
+// trained on the whole batch by this process alone. Exits with 0 if all agree; prints differences
+// to stderr.
 //
 // usage: ddp_options_program gloo|shm
 #include <cstdio>

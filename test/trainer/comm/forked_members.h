@@ -1,4 +1,4 @@
-// Processes of one test program, for what they do with one another's memory.
+// Forked processes of a test, for tests of shared memory.
 #pragma once
 
 #include <sys/types.h>
@@ -11,9 +11,9 @@
 
 namespace muster::trainer {
 
-// Children of the test, forked from it, that each run `body(member, say)` and end with what it
-// returns as exit code. What a child gives to say() comes to the parent. To be made while the test
-// has one thread. Children that are still there are killed with this object.
+// Children forked from the test. Each runs `body(member, say)` and exits with what it returns. Text
+// that a child passes to say() is sent to the parent. Create this object while the test has only
+// one thread. The destructor kills the remaining children.
 class ForkedMembers {
  public:
   using Say = std::function<void(const std::string&)>;
@@ -27,14 +27,14 @@ class ForkedMembers {
   pid_t pid(int member) const { return children_.at(static_cast<std::size_t>(member)).pid; }
   void Signal(int member, int signal) const;
 
-  // Reads what the child says until that contains `text`; false when it ends, or half a minute
-  // passes, without it.
+  // Reads what the child says until that contains `text`; false if the child ends or half a minute
+  // passes first.
   [[nodiscard]] bool WaitFor(int member, const std::string& text);
-  // Waits for the child's end, for half a minute: its exit code, -n for signal n.
+  // Waits up to half a minute for the child to end. Returns its exit code, -n for signal n.
   std::optional<int> Wait(int member);
-  // Whether all children end with 0.
+  // Waits for all children; whether each exits with 0.
   [[nodiscard]] bool AllSucceed();
-  // All that the child has said so far.
+  // Everything read from the child so far.
   const std::string& said(int member) const {
     return children_.at(static_cast<std::size_t>(member)).said;
   }
@@ -46,7 +46,7 @@ class ForkedMembers {
     std::string said;
     std::optional<int> exit;
   };
-  // False when the child has nothing more to say or the time is over.
+  // False when the child has closed its end or the time is over.
   static bool Read(Child& child, std::chrono::steady_clock::time_point end);
 
   std::vector<Child> children_;

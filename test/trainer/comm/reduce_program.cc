@@ -1,5 +1,5 @@
-// One rank of comm_test and of the all-reduce benchmark: what stands on AllReducer and on the
-// process group besides DDP. Exits with 0 when all is right; says on stderr what is not.
+// One rank of comm_test and of the all-reduce benchmark: tests what uses AllReducer and the process
+// group besides DDP. Exits with 0 if all is right; prints what is not to stderr.
 //
 // usage: reduce_program auto|gloo|shm MODE...      equal, batch-norm, average, for-ever or bench
 #include <algorithm>

@@ -1,4 +1,5 @@
-// All-reduce among real processes: every size and type, and members that die, stop or stay away.
+// All-reduce between real processes: every size and type, and members that die, stop or do not
+// come.
 #include "trainer/comm/shm_all_reduce.h"
 
 #include <c10/util/BFloat16.h>

@@ -1,4 +1,4 @@
-// Rounding against LibTorch's own types, bit by bit, and sums of every element type.
+// Compares rounding with LibTorch's own types, bit for bit, and tests sums of every element type.
 #include "trainer/comm/shm_arithmetic.h"
 
 #include <c10/util/BFloat16.h>

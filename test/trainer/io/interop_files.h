@@ -1,4 +1,4 @@
-// Files that go between LibTorch and Python, and a way to compare what either side sees in them.
+// Files exchanged between LibTorch and Python, and a way to compare what each side reads.
 #pragma once
 
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace muster::trainer {
 
-// `value` in the words of interop.py's describe(): exact, with the bits of floats and tensors.
+// Describes `value` like interop.py's describe(): exactly, with the bits of floats and tensors.
 std::string Describe(const Value& value);
 
 // Writes ours_*.pt and ours.safetensors into the directory `dir`, and returns a line "name:
-// description" for each, sorted by name. Aborts when that fails.
+// description" for each, sorted by name. Aborts on failure.
 std::string WriteFilesForPython(const std::string& dir);
 
-// The same lines for the files py_*.pt and py*.safetensors that are in `dir`, as they are read; for
-// those that are refused, "name: error: the sentence".
+// Reads the files py_*.pt and py*.safetensors in `dir` and returns the same lines; for a refused
+// file, "name: error: the sentence".
 std::string DescribeFilesOfPython(const std::string& dir);
 
-// Reads the checkpoint `from` and writes it to `to`. Aborts when that fails.
+// Reads the checkpoint `from` and writes it to `to`. Aborts on failure.
 void CopyCheckpoint(const std::string& from, const std::string& to);
 
 }  // namespace muster::trainer

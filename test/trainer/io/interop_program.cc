@@ -1,4 +1,4 @@
-// The LibTorch side of scripts/compat/checkpoints26.sh: exchanges files with a Python elsewhere.
+// The LibTorch side of scripts/compat/checkpoints26.sh, which exchanges files with another Python.
 //   interop_program write DIR      writes ours_*.pt and prints what is in each
 //   interop_program describe DIR   prints what is read from each py_*.pt
 //   interop_program copy DIR       reads py_run.pt and writes it again as ours_run.pt

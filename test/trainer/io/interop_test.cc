@@ -1,5 +1,5 @@
-// Files go between LibTorch and this machine's Python, both ways, and each side tells exactly what
-// it sees in them. scripts/compat/checkpoints26.sh does the same with PyTorch 2.6.
+// Exchanges files between LibTorch and this machine's Python in both directions, and compares
+// exactly what each side reads. scripts/compat/checkpoints26.sh does the same with PyTorch 2.6.
 #include <gtest/gtest.h>
 
 #include "test/trainer/io/interop_files.h"

@@ -1,4 +1,4 @@
-// Files of torch.save, whole, torn and with bytes changed, without LibTorch.
+// torch.save files, intact, truncated and with bytes changed, without LibTorch.
 #include "trainer/io/torch_archive.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Checkpoints and safetensors as files, without Python; interop_test has Python's side.
+// Checkpoint and safetensors files without Python; interop_test covers Python.
 #include "trainer/io/torch_file.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Every model against the same module in Python, made with the same seed: parameters bit for bit,
-// and in float64 what is computed from them. The modules are in testdata/models.py.
+// Compares every model with the same module in Python, created with the same seed: the parameters
+// bit for bit, and the results in float64. The modules are in testdata/models.py.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Data, model and optimizer together: a text is learned.
+// Data, model and optimizer together learn a text.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>

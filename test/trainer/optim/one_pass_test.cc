@@ -1,4 +1,4 @@
-// The kernels against the same arithmetic written out, number by number.
+// Compares the kernels with the same arithmetic written out for each element.
 #include "trainer/optim/one_pass.h"
 
 #include <gtest/gtest.h>

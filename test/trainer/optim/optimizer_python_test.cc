@@ -1,5 +1,5 @@
-// The reference optimizers against torch.optim of the Python on this machine: the same parameters
-// and gradients, and after ten steps no difference in any bit.
+// Compares the reference optimizers with torch.optim in this machine's Python: from the same
+// parameters and gradients, ten steps give the same bits.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>

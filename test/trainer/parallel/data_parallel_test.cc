@@ -1,4 +1,4 @@
-// DataParallel against one model that sees the whole batch, and the formulas of what is moved.
+// Compares DataParallel with one model that sees the whole batch, and checks the traffic formulas.
 #include "trainer/parallel/data_parallel.h"
 
 #include <ATen/TensorOperators.h>

@@ -1,6 +1,5 @@
-// One rank of ddp_test: trains a small network with DistributedDataParallel and, beside it, the
-// same network on the whole batch without it, and exits with 0 when they agree. Says on stderr what
-// did not.
+// One rank of ddp_test: trains a small network with DistributedDataParallel, and the same network
+// on the whole batch without it. Exits with 0 if they agree; prints differences to stderr.
 #include <cstdio>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Gradients averaged by DistributedDataParallel against those of one process that sees the whole
-// batch; what is compared is in ddp_rank_program.cc.
+// Compares gradients averaged by DistributedDataParallel with those of one process that sees the
+// whole batch. The comparison is in ddp_rank_program.cc.
 #include <gtest/gtest.h>
 
 #include "test/trainer/program.h"

@@ -1,5 +1,5 @@
-// Event files, read back byte for byte by a reader that shares nothing with the writer but the
-// checksum, which has a test of its own.
+// Event files, read back byte for byte by a reader that shares only the checksum with the writer;
+// the checksum has its own test.
 #include "trainer/telemetry/tensorboard.h"
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// A launcher's end of the socket for beats.
+// The launcher's end of the socket for beats.
 #pragma once
 
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 
 namespace muster::trainer {
 
-// It holds what nobody has received yet, ten beats at least.
+// Buffers at least ten beats that have not been received yet.
 class BeatListener {
  public:
   explicit BeatListener(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_DGRAM, 0)) {
@@ -23,7 +23,7 @@ class BeatListener {
   }
   ~BeatListener() { ::close(fd_); }
 
-  // What has arrived by now.
+  // Returns what has arrived so far, without waiting.
   std::vector<std::string> Receive() {
     std::vector<std::string> texts;
     char buffer[256];

@@ -1,4 +1,4 @@
-// Beats to a socket that hears them, and to one that does not: the training must not notice.
+// Beats to a socket with a listener and to one without: the training must not notice.
 #include "trainer/worker/beat.h"
 
 #include <fcntl.h>

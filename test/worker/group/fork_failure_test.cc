@@ -1,4 +1,4 @@
-// A machine that has no process to give: a control group that allows no more, as it happens under
+// A machine that cannot create more processes: a control group at its limit, as happens under
 // `ulimit -u` and in containers.
 #include <sys/stat.h>
 #include <unistd.h>

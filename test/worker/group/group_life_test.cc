@@ -1,5 +1,5 @@
-// The life of a group of workers as transcripts: what happens, and when, goes in; what is to be
-// done about it comes out, on one line in the order in which it is done.
+// The life of a worker group as transcripts: events and their times go in; the resulting actions
+// come out, on one line, in order.
 #include "worker/group/group_life.h"
 #include "base/signal_names.h"
 

@@ -1,4 +1,4 @@
-// The guard beside the workers is killed, and the agent is not: another takes its place.
+// The workers' guard is killed, but not the agent: another guard takes its place.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Commands that pass, fail, hang and vanish, each a real one.
+// Real commands that pass, fail, hang and vanish.
 #include "worker/group/health_check.h"
 
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// Workers that somebody stops and lets go on again, and with them a group that hears of it.
+// Workers that are stopped (SIGSTOP) and continued, and how their group learns of it.
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>

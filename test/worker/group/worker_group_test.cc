@@ -1,4 +1,4 @@
-// How a group of workers ends: real processes, real signals, and nobody left behind.
+// How a worker group ends: real processes, real signals, and no process left behind.
 #include "worker/group/worker_group.h"
 
 #include <sys/ptrace.h>

@@ -1,4 +1,4 @@
-// Beats through a real socket: from whom, how many at a time, and what else may come through it.
+// Beats through a real socket: who may send them, how many at a time, and what else may arrive.
 #include "worker/hang/beat_socket.h"
 
 #include <fcntl.h>

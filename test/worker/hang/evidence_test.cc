@@ -1,5 +1,5 @@
-// Evidence of real processes: what /proc shows of them, and stacks by a command of the test's own
-// and by gdb.
+// Evidence from real processes: what /proc shows, and stacks from the test's own command and from
+// gdb.
 #include "worker/hang/evidence.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
-// Workers that tell the watchdog through its FIFO by when they will be done, as PyTorch's client
-// does; and what else may come through it.
+// Workers that announce their deadlines to the watchdog through its FIFO, as PyTorch's client does,
+// and what else may arrive through it.
 #include "worker/hang/file_watchdog.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Transcripts: signs of life and times go in, who is overdue comes out.
+// Transcripts: signs of life and times go in; the overdue workers come out.
 #include "worker/hang/hang_watch.h"
 
 #include <gtest/gtest.h>

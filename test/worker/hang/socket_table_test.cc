@@ -1,4 +1,4 @@
-// The kernel's table as text, and a real socket found in it.
+// The kernel's socket table as text, and finding a real socket in it.
 #include "worker/hang/socket_table.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-// Templates as users write them, and which program is taken when they write none.
+// Templates as users write them, and the program that is used without one.
 #include "worker/hang/stack_command.h"
 
 #include <set>

@@ -1,4 +1,4 @@
-// What a terminal shows when several workers write to it and some of them rewrite their line.
+// What a terminal shows when several workers write to it and some of them rewrite their lines.
 #include "worker/output/rewritten_line.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where the workers' output goes, with real processes that write it.
+// Where the output of workers goes, with real processes.
 #include <sys/stat.h>
 
 #include <csignal>

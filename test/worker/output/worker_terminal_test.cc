@@ -1,4 +1,4 @@
-// Workers on a console that is a terminal: what they see, and what it shows.
+// Workers whose console is a terminal: what they see, and what the terminal shows.
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <termios.h>

@@ -1,4 +1,4 @@
-// What a spawned process finds, and what is told when there is none: with real processes.
+// What a spawned process gets, and the error when it cannot be started, with real processes.
 #include "worker/process/spawn.h"
 
 #include <fcntl.h>

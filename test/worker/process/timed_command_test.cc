@@ -1,4 +1,4 @@
-// Real programs that print, fail, print too much, and do not end.
+// Real programs that print, fail, print too much, or do not end.
 #include "worker/process/timed_command.h"
 
 #include <csignal>

@@ -1,6 +1,6 @@
-// An agent that is killed with SIGKILL leaves no worker behind, and nothing that a worker has
-// started, wherever it went; and nobody else is harmed. Each once with a control group for the
-// workers, where the machine lets us have one, and once without.
+// An agent that is killed with SIGKILL leaves no worker and no descendant of one behind, wherever
+// they went, and no other process is harmed. Each test runs once with a control group for the
+// workers, where the machine allows one, and once without.
 #include <sys/wait.h>
 
 #include <csignal>

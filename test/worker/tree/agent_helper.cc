@@ -1,9 +1,9 @@
 // A minimal agent for agent_death_test and lost_touch_test: agent_helper CGROUP MARK SCRIPT
 // [LEASE_MS [PORT]] runs a shell script as its only worker, with MARK (NAME=VALUE) in its
-// environment and, if CGROUP is "cgroup", in a control group where there may be one; and its loop
-// until the worker has ended or somebody kills it. With LEASE_MS the workers' deadline is that far
-// ahead, and moved on ten times in that time; 0: there is none. With PORT its guard says "dead"
-// there when the agent is. How a worker failed is said on stdout.
+// environment and, if CGROUP is "cgroup", in a control group if the machine allows one. It runs
+// until the worker has ended or it is killed. With LEASE_MS the workers' deadline is that far
+// ahead, and is extended ten times in that period; 0: no deadline. With PORT its guard sends "dead"
+// to that port when the agent has died. It prints to stdout how a worker failed.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

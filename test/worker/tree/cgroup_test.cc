@@ -1,4 +1,4 @@
-// The workers' control group, on machines that let us make one.
+// The workers' control group, on machines that allow one.
 #include "worker/tree/cgroup.h"
 
 #include <sys/stat.h>

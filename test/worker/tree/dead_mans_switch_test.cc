@@ -1,5 +1,5 @@
-// What the guard decides, as transcripts: what happens, when, and the deadline that it finds go in;
-// what it does comes out.
+// The guard's decisions as transcripts: events, times and the deadline that it finds go in; actions
+// come out.
 #include "worker/tree/dead_mans_switch.h"
 
 #include <string>

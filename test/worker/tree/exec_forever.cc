@@ -1,5 +1,5 @@
-// exec_forever COUNT: calls exec on itself, COUNT times, and does nothing else: most of the time it
-// can be seen in the middle of that.
+// exec_forever COUNT: execs itself COUNT times and does nothing else, so most of the time it is in
+// the middle of an exec.
 #include <unistd.h>
 
 #include <cstdlib>

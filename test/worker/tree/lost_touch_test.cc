@@ -1,6 +1,7 @@
-// An agent that stands still (SIGSTOP) cannot move its workers' deadline on: they are dead when it
-// comes, with all they have started, so that the rendezvous may give their ranks away. Each once
-// with a control group for the workers, where the machine lets us have one, and once without.
+// An agent that is stopped (SIGSTOP) cannot extend its workers' deadline. When it passes, the
+// workers and all their descendants are dead, so that the rendezvous may give their ranks away.
+// Each test runs once with a control group for the workers, where the machine allows one, and once
+// without.
 #include <fcntl.h>
 #include <sys/wait.h>
 

@@ -1,4 +1,4 @@
-// Linux before 5.9, or a container's filter of system calls: there is no close_range.
+// close_range is missing, as on Linux before 5.9 or behind a container's system call filter.
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
-// What is told of the out-of-memory killer: from made-up files of both versions, and from a real
-// memory group where the machine lets us have one.
+// What is reported about the out-of-memory killer: from invented files of both cgroup versions, and
+// from a real memory cgroup where the machine allows one.
 #include "worker/tree/oom.h"
 
 #include <sys/stat.h>

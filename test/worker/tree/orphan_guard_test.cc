@@ -1,5 +1,5 @@
-// The guard's deadline, with process groups that are nobody's workers. What it does when its agent
-// dies or stands still is agent_death_test's and lost_touch_test's.
+// The guard's deadline, with process groups that are not real workers. agent_death_test and
+// lost_touch_test cover what it does when its agent dies or is stopped.
 #include "worker/tree/orphan_guard.h"
 
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-// The hunt of a dead agent's guard for what escaped, here in a process that is no orphan itself.
-// Whom it hits and whom it spares is agent_death_test's.
+// How a dead agent's guard hunts for escaped processes, here run in a process that is not an
+// orphan. agent_death_test covers which processes it kills and which it spares.
 #include "worker/tree/orphan_hunt.h"
 
 #include <sys/wait.h>

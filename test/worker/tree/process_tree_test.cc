@@ -1,4 +1,4 @@
-// What workers start ends with them, wherever it went: sessions of its own, other parents.
+// Processes started by workers end with them, even in their own sessions or with other parents.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

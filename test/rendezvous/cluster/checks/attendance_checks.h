@@ -1,5 +1,5 @@
-// Who attends which job, as the daemon thinks: who is lost does not come back by something that he
-// said before (I6).
+// Tracks which nodes attend which job according to the daemon: a lost node must not be brought back
+// by something it sent earlier (I6).
 #pragma once
 
 #include <map>
@@ -18,8 +18,8 @@ class AttendanceChecks {
  public:
   explicit AttendanceChecks(Violations& violations) : violations_(violations) {}
 
-  // A job of the running daemon has changed, at true time `now`, by what its sender said at `sent`,
-  // if anything was said; nothing: it is forgotten.
+  // A job of the running daemon has changed at true time `now`, because of a message sent at
+  // `sent`, if there was one. No `job`: it was forgotten.
   void OnChange(const std::string& run_id, const std::optional<JobRecord>& job,
                 std::optional<TimePoint> sent, TimePoint now) {
     Nodes nodes;
@@ -43,10 +43,10 @@ class AttendanceChecks {
     }
     before = std::move(nodes);
   }
-  // An agent knows that it attends by this session. One that does not may join again by it, and has
-  // no workers.
+  // An agent knows that it attends with this session. One that does not know may join with it
+  // again, and has no workers.
   void OnWelcomed(const SessionToken& session) { welcomed_.insert(session); }
-  // A daemon has started with what was on the disk: what was not is undone.
+  // A daemon has started from what was on the disk; everything else is undone.
   void OnRestart() {
     ended_.clear();
     jobs_.clear();

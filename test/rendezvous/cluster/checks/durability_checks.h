@@ -1,5 +1,5 @@
-// Whether what is told is on the disk at that instant, and whether a daemon that was restarted
-// knows what had been written.
+// Checks that whatever the daemon says is on the disk at that instant, and that a restarted daemon
+// knows what was written.
 #pragma once
 
 #include <map>
@@ -20,19 +20,19 @@ class DurabilityChecks {
   DurabilityChecks(Violations& violations, const Disk& disk)
       : violations_(violations), disk_(disk) {}
 
-  // The daemon thinks so of a job now, whether or not it is on the disk.
+  // The daemon's current state of a job, whether or not it is on the disk.
   void OnDecided(const JobRecord& record);
   // A job's state has become durable (see Disk::on_durable).
   void OnDurable(const std::string& run_id, const JobRecord* record);
-  // A daemon tells something to an agent that attends, or did, `run_id` by `session`; `now` is what
-  // it thinks of the job by now.
+  // A daemon tells `directive` to an agent that attends or attended `run_id` with `session`. `now`
+  // is its current state of the job.
   void OnTold(const std::string& run_id, const SessionToken& session,
               const std::optional<JobRecord>& now, const Directive& directive);
-  // A daemon acknowledges that the key has this value, or has none.
+  // A daemon acknowledges that the key has this value, or that it has none.
   void OnAcknowledged(const std::string& run_id, Incarnation incarnation,
                       const std::optional<JobRecord>& now, const std::string& key,
                       const std::string& value);
-  // A daemon has restored the job that was written as `written` and is now `restored`.
+  // A daemon has restored a job that was written as `written`, and its state is now `restored`.
   void OnRestored(const JobRecord& written, const std::optional<JobRecord>& restored);
 
  private:

@@ -1,4 +1,5 @@
-// How often each thing happened in simulated clusters. What never happened has shown nothing.
+// How often each kind of incident happened in simulated clusters. What never happened proves
+// nothing.
 #pragma once
 
 #include <array>
@@ -31,7 +32,7 @@ enum class Incident {
   kDiskFull,
   kDiskBroken,
   kSwizzle,
-  // What came of them.
+  // Their consequences.
   kBatchKept,
   kBatchLost,
   kConnectionRefused,

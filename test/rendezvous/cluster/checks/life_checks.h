@@ -1,4 +1,5 @@
-// Whether lives of a job are kept apart: nobody who has run in one runs in the next (I7).
+// Checks that the lives of a job are kept apart: no agent that has run in one life runs in the next
+// (I7).
 #pragma once
 
 #include <map>
@@ -15,7 +16,7 @@ class LifeChecks {
  public:
   explicit LifeChecks(Violations& violations) : violations_(violations) {}
 
-  // The node, which is one agent process, is about to start workers.
+  // A node, that is one agent process, is about to start workers.
   void OnWorkersStart(const std::string& node, const Assignment& assignment) {
     const auto [life, is_new] = ran_.try_emplace({node, assignment.run_id}, assignment.incarnation);
     if (is_new || life->second == assignment.incarnation) return;

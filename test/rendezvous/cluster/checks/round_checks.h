@@ -1,4 +1,4 @@
-// Whether rounds, workers and verdicts are as they must be. It sees all hosts at the true time.
+// Checks rounds, workers and verdicts. Sees all hosts at the true time.
 #pragma once
 
 #include <map>
@@ -14,41 +14,41 @@
 
 namespace muster::rendezvous {
 
-// Told of everything when it happens. Knows nothing of how the core works, only what it promises.
+// Is told of everything as it happens. Knows what the core promises, not how it works.
 class RoundChecks {
  public:
   RoundChecks(Violations& violations, Incidents& incidents)
       : violations_(violations), incidents_(incidents) {}
 
-  // A daemon that forgets its jobs when it dies cannot know of the workers of its last life; that
-  // those end by themselves is kLongLived's.
+  // The daemon forgets its jobs when it dies, so it cannot know the workers of its previous life.
+  // kLongLived checks that those end by themselves.
   void DaemonForgets() { durable_ = false; }
-  // From now on nothing happens that may end the round of this job.
+  // From now on, nothing may end the current round of this job.
   void ExpectNoNewRound(const std::string& run_id);
-  // Anything may happen to all of them.
+  // From now on, any job may get new rounds.
   void ExpectNewRounds() {
     for (auto& [run_id, job] : jobs_) job.stays_as_it_is = false;
   }
 
-  // `node` acts upon it; the first time tells what the round is.
+  // `node` acts on an Assignment. The first one of a round defines the round.
   void OnAssignment(const std::string& node, const Assignment& assignment);
-  // Workers of the node run from here to there.
+  // The node's workers run from OnWorkersAlive() to OnWorkersDead().
   void OnWorkersAlive(const std::string& node, const Assignment& assignment);
   void OnWorkersDead(const std::string& node, const Assignment& assignment, TimePoint now);
-  // The daemon has heard the node, and counts its lease until then (true time).
+  // The daemon has heard from the node, whose lease now ends at `lease_ends` (true time).
   void OnHeard(const std::string& node, TimePoint lease_ends) { leases_[node] = lease_ends; }
-  // It was proven to the node that nobody will ever give its place away.
+  // The node has proof that its place will never be given away.
   void OnPlaceKept(const std::string& node) { leases_[node] = TimePoint::max(); }
-  // A worker failed, and its agent will say so; or the node's workers have all exited with 0.
+  // A worker failed and its agent will report it; or all of the node's workers exited with 0.
   void OnFailure(const std::string& run_id, RoundId round, int rank, const std::string& host);
   void OnSuccess(const std::string& run_id, RoundId round, int group_rank);
   void OnVerdict(const std::string& run_id, Incarnation incarnation, const Verdict& verdict,
                  int max_restarts);
-  // The daemon holds that this life of the job has ended, whether or not anybody was there to hear.
+  // The daemon considers this life of the job ended, whether or not any agent was told.
   void OnForgotten(const std::string& run_id, Incarnation incarnation) {
     jobs_[run_id].forgotten.insert(incarnation);
   }
-  // Nobody can hold that this life of the job goes on.
+  // Whether this life of the job may have ended.
   bool MayHaveEnded(const std::string& run_id, Incarnation incarnation) {
     const JobTruth& job = jobs_[run_id];
     return !durable_ || job.verdicts.contains(incarnation) || job.forgotten.contains(incarnation) ||
@@ -56,14 +56,14 @@ class RoundChecks {
   }
   void OnOperatorClosed() { closed_ = true; }
 
-  // Jobs' workers that run now.
+  // The number of nodes whose workers are running now.
   std::size_t running_nodes() const { return running_; }
 
  private:
   struct RoundTruth {
-    Assignment first;                                // as it was first told to anyone
+    Assignment first;                                // the first Assignment of the round
     std::map<int, std::string> nodes;                // by group rank
-    std::map<int, std::pair<int, int>> ranks;        // base rank: group rank, to see that they grow
+    std::map<int, std::pair<int, int>> ranks;        // base rank: group rank, to check their order
     std::set<std::pair<int, std::string>> failures;  // rank and host
     std::set<int> succeeded;                         // group ranks
   };

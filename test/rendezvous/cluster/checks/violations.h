@@ -1,4 +1,4 @@
-// What a simulated cluster must never do, by name, and the first time that it did.
+// What a simulated cluster must never do, and the first violation found.
 #pragma once
 
 #include <array>
@@ -8,24 +8,23 @@
 namespace muster::rendezvous {
 
 enum class Check {
-  kRoundOrder,   // I1: (incarnation, round) of a job only grows, also over the daemon's restarts
-  kOverlap,      // I2: no two rounds' workers of a job run at one time
-  kLongLived,    // I2: workers are dead when their lease is over
-  kGrace,        // I2: nobody kills workers early whose ranks nobody gives away
-  kRanks,        // I3: ranks of a round are a bijection, and its nodes are told one thing
-  kStale,        // I4: what is about another round, or comes over an old connection, changes
-                 //     nothing
-  kDurable,      // I5: what is told is on the disk
-  kRestored,     // I5: a restarted daemon knows what the last one had written
+  kRoundOrder,   // I1: a job's (incarnation, round) only grows, also across restarts of the daemon
+  kOverlap,      // I2: workers of two rounds of a job never run at the same time
+  kLongLived,    // I2: workers are dead when their lease ends
+  kGrace,        // I2: workers are not killed early if their ranks are not given away
+  kRanks,        // I3: ranks of a round are a bijection, and all its nodes are told the same
+  kStale,        // I4: messages about another round or from an old connection change nothing
+  kDurable,      // I5: whatever the daemon says is on the disk
+  kRestored,     // I5: a restarted daemon knows what the previous one wrote
   kStore,        // I5: stores are linearizable, and nothing acknowledged is lost
-  kRevived,      // I6: who has lost his place is not brought back by what he said before
-  kNextLife,     // I7: nobody who has run in one life of a job runs in the next
-  kBudget,       // I8: restarts are counted once, and are as many as there may be
-  kAnswered,     // I9: once nothing goes wrong any more, whoever waits is answered
+  kRevived,      // I6: a node that lost its place is not brought back by an earlier message
+  kNextLife,     // I7: no agent that has run in one life of a job runs in the next
+  kBudget,       // I8: restarts are counted once, and are at most the allowed number
+  kAnswered,     // I9: once the faults are over, everyone who waits is answered
   kBounds,       // I10: nothing grows without bound
-  kUndisturbed,  // a daemon that dies and comes back ends no round
+  kUndisturbed,  // the death and return of the daemon end no round
   kVerdict,      // a job has one verdict, and it is true
-  kTurnedAway,   // nobody is turned away or given up without cause
+  kTurnedAway,   // no node is refused or given up without cause
 };
 inline constexpr std::array<std::string_view, 17> kCheckNames = {
     "I1 round order", "I2 overlap",  "I2 outlived lease", "I2 grace",   "I3 ranks",     "I4 stale",

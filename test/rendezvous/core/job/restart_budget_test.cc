@@ -1,4 +1,4 @@
-// What follows a worker's failure, at the edges; the transcripts show it in the life of a job.
+// Edge cases of what follows a worker's failure; the transcripts show it in the life of a job.
 #include "rendezvous/core/job/restart_budget.h"
 
 #include <chrono>

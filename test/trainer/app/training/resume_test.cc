@@ -1,9 +1,9 @@
-// A training that is broken off at any step and started again ends as one that was not: the same
-// loss in every step, the same bits in every weight.
+// A training run that is interrupted at any step and restarted ends like an uninterrupted one: the
+// same loss in every step, the same bits in every weight.
 //
-// Real processes, which are killed when their beats say that they have done a certain step; which,
-// is drawn from a seed that each failure prints. Checkpoints are taken every few steps, so steps
-// are taken again, and files that say too much are cut.
+// Uses real processes, which are killed when their beats report a certain step, drawn from a seed
+// that each failure prints. Checkpoints are saved every few steps, so some steps are repeated, and
+// log files with later steps must be cut.
 #include <csignal>
 #include <fstream>
 #include <optional>

@@ -1,4 +1,4 @@
-// Texts, before they become a data set: mapped from a file, or generated.
+// Texts before they become a data set: mapped from a file, or generated.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 

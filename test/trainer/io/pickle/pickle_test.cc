@@ -1,4 +1,4 @@
-// Pickles by hand, in the opcodes of Python's pickletools.py; interop_test has those of Python.
+// Hand-written pickles, with the opcodes of Python's pickletools.py; interop_test has Python's own.
 #include <gtest/gtest.h>
 
 #include <limits>
