@@ -47,6 +47,10 @@ struct WorkerSpec {
   OutputSpec stderr_spec;
   // The CPUs it may run on, in any order; empty: those of the agent.
   std::vector<int> cpus;
+  // A directory of its own for the files above and below; the one around it exists. It is made just
+  // before the worker starts, and removed when the worker has succeeded and left nothing in it.
+  // Empty: none.
+  std::string directory;
   // Where the worker was told to leave its last words (TORCHELASTIC_ERROR_FILE); empty: nowhere.
   // Only looked at for the failure report.
   std::string error_file;

@@ -96,7 +96,8 @@ AttemptLogs LogsIn(const std::string& directory, int nproc) {
                    .filtered_stderr_log = directory + "/filtered_stderr.log"};
   for (int local_rank = 0; local_rank < nproc; ++local_rank) {
     const std::string of_rank = absl::StrCat(directory, "/", local_rank);
-    logs.ranks.push_back({.stdout_log = of_rank + "/stdout.log",
+    logs.ranks.push_back({.directory = of_rank,
+                          .stdout_log = of_rank + "/stdout.log",
                           .stderr_log = of_rank + "/stderr.log",
                           .error_file = of_rank + "/error.json"});
   }
@@ -116,11 +117,6 @@ absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
     error = MakePrivate(attempt);
   }
   if (error) return CannotMake(attempt, error);
-  for (int local_rank = 0; local_rank < nproc; ++local_rank) {
-    const std::string directory = absl::StrCat(attempt, "/", local_rank);
-    error = MakePrivate(directory);
-    if (error) return CannotMake(directory, error);
-  }
   return LogsIn(attempt, nproc);
 }
 

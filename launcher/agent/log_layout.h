@@ -18,6 +18,7 @@ namespace muster::launcher {
 // Absolute paths of what one worker may write; all empty when logs are off. The files need not
 // exist.
 struct RankLogs {
+  std::string directory;  // of the three below
   std::string stdout_log;
   std::string stderr_log;
   std::string error_file;
@@ -51,7 +52,8 @@ class LogLayout {
   static absl::StatusOr<LogLayout> Create(const std::string& log_dir, const std::string& run_id,
                                           const std::string& temp_dir);
 
-  // Creates the directories for `nproc` workers. The first round with a restart count gets
+  // Creates the directory of an attempt of `nproc` workers; those of the workers in it are made
+  // with the workers (WorkerSpec::directory). The first round with a restart count gets
   // attempt_<count>; a later one with the same count, after nodes came or went, gets
   // attempt_<count>.round<round>.
   absl::StatusOr<AttemptLogs> BeginAttempt(int restart_count, rendezvous::RoundNumber round,

@@ -113,6 +113,7 @@ std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
     spec.local_rank = local_rank;
     spec.role = config.role;
     spec.argv = ExpandMacros(config.program.argv, local_rank);
+    spec.directory = files.directory;
     spec.error_file = files.error_file;
     if (!base.cpus.empty()) {
       spec.cpus.assign(base.cpus.at(index).begin(), base.cpus.at(index).end());

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/signal_names.h"
+#include "worker/group/own_directory.h"
 #include "worker/group/worker_failure.h"
 #include "worker/output/console.h"
 #include "worker/process/cgroup_paths.h"
@@ -144,6 +145,8 @@ void WorkerGroup::OnExit(std::size_t index, const ExitStatus& status) {
   // What it has started may have more to say, but these are its own last words.
   worker.out->Drain();
   worker.err->Drain();
+  // One that failed may have left a process behind that is about to write why.
+  if (status.Succeeded() && !worker.spec.directory.empty()) RemoveIfEmpty(worker.spec.directory);
   Do(life_.WorkerExited(index, worker.stopped_by_group ? WorkerEnd::kStopped
                                : status.Succeeded()    ? WorkerEnd::kSucceeded
                                                        : WorkerEnd::kFailed));

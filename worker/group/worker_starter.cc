@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "worker/group/own_directory.h"
 #include "worker/output/console.h"
 #include "worker/output/output.h"
 #include "worker/process/process.h"
@@ -15,6 +16,10 @@ WorkerStarter::WorkerStarter(boost::asio::io_context& io, Console& console, int 
 
 absl::StatusOr<std::unique_ptr<GroupWorker>> WorkerStarter::Start(const WorkerSpec& spec,
                                                                   Callbacks callbacks) {
+  if (!spec.directory.empty()) {
+    absl::Status made = MakeOwnDirectory(spec.directory);
+    if (!made.ok()) return made;
+  }
   auto out =
       Output::Open(io_, spec.stdout_spec, StreamKind::kStdout, console_, callbacks.on_log_loss);
   if (!out.ok()) return out.status();

@@ -1,4 +1,5 @@
-// Starts one worker: opens the destinations of its output, and runs its program.
+// Starts one worker: makes its directory, opens the destinations of its output, and runs its
+// program.
 #pragma once
 
 #include <functional>

@@ -23,6 +23,11 @@ bool IsPrivateDirectory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && (info.st_mode & 0777) == 0700;
 }
 
+// As the workers' starts do.
+void MakeRankDirectories(const AttemptLogs& logs) {
+  for (const RankLogs& rank : logs.ranks) ASSERT_EQ(mkdir(rank.directory.c_str(), 0700), 0);
+}
+
 TEST(LogLayoutTest, NamesAreTorchruns) {
   const TempDir temp;
   const auto layout = LogLayout::Create(temp.path() + "/logs/here", "job1", "/nowhere");
@@ -35,10 +40,9 @@ TEST(LogLayoutTest, NamesAreTorchruns) {
   const std::string expected = layout->run_directory() + "/attempt_2";
   EXPECT_EQ(attempt->directory, expected);
   ASSERT_EQ(attempt->ranks.size(), 2u);
-  EXPECT_EQ(attempt->ranks[1], (RankLogs{expected + "/1/stdout.log", expected + "/1/stderr.log",
-                                         expected + "/1/error.json"}));
-  EXPECT_TRUE(IsPrivateDirectory(expected + "/0"));
-  EXPECT_TRUE(IsPrivateDirectory(expected + "/1"));
+  EXPECT_EQ(attempt->ranks[1], (RankLogs{expected + "/1", expected + "/1/stdout.log",
+                                         expected + "/1/stderr.log", expected + "/1/error.json"}));
+  EXPECT_TRUE(IsPrivateDirectory(expected));
 }
 
 TEST(LogLayoutTest, RoundWithTheSameRestartCountKeepsTheEarlierOnesLogs) {
@@ -47,6 +51,7 @@ TEST(LogLayoutTest, RoundWithTheSameRestartCountKeepsTheEarlierOnesLogs) {
   ASSERT_TRUE(layout.ok());
   const auto first = layout->BeginAttempt(0, 0, 1);
   ASSERT_TRUE(first.ok());
+  MakeRankDirectories(*first);
   std::ofstream(first->ranks[0].stdout_log) << "loss 1.0";
 
   EXPECT_EQ(layout->BeginAttempt(0, 1, 1)->directory, first->directory + ".round1");
@@ -76,9 +81,6 @@ TEST(LogLayoutTest, WithoutALogDirectoryTheLayoutIsTheSameInAFreshOneInTheTempor
   const std::string directory = layout->run_directory() + "/attempt_1";
   EXPECT_EQ(attempt->ranks[0].error_file, directory + "/0/error.json");
   EXPECT_EQ(attempt->ranks[1].error_file, directory + "/1/error.json");
-  // A worker writes its error file while it dies, and makes no directory for it.
-  EXPECT_TRUE(IsPrivateDirectory(directory + "/0"));
-  EXPECT_TRUE(IsPrivateDirectory(directory + "/1"));
 }
 
 TEST(LogLayoutTest, RelativeDirectoryIsMadeAbsoluteForWorkersThatChangeTheirs) {
@@ -127,7 +129,10 @@ TEST(LogLayoutTest, DirectoryThatDisappearedWhileTheJobRanIsAnError) {
 TEST(LogLayoutTest, WhatIsEmptyAtTheEndIsRemoved) {
   const TempDir temp;
   const auto layout = LogLayout::Create("", "job1", temp.path());
-  ASSERT_TRUE(layout.ok() && layout->BeginAttempt(0, 0, 2).ok());
+  ASSERT_TRUE(layout.ok());
+  const auto logs = layout->BeginAttempt(0, 0, 2);
+  ASSERT_TRUE(logs.ok());
+  MakeRankDirectories(*logs);
   EXPECT_FALSE(HasLogs(layout->run_directory()));
   layout->RemoveEmpty();
   EXPECT_TRUE(std::filesystem::is_empty(temp.path()));
@@ -140,6 +145,8 @@ TEST(LogLayoutTest, WhatSomebodyHasWrittenStays) {
   const auto first = layout->BeginAttempt(0, 0, 2);
   const auto second = layout->BeginAttempt(1, 1, 1);
   ASSERT_TRUE(first.ok() && second.ok());
+  MakeRankDirectories(*first);
+  MakeRankDirectories(*second);
   std::ofstream(first->ranks[1].error_file) << "{}";
   EXPECT_TRUE(HasLogs(layout->run_directory()));
   layout->RemoveEmpty();
@@ -155,6 +162,7 @@ TEST(LogLayoutTest, EmptyDirectoriesOfWorkersStay) {
   ASSERT_TRUE(layout.ok());
   const auto logs = layout->BeginAttempt(0, 0, 1);
   ASSERT_TRUE(logs.ok());
+  MakeRankDirectories(*logs);
   const std::string mine = logs->directory + "/mine", ckpt = layout->run_directory() + "/ckpt/a";
   ASSERT_TRUE(std::filesystem::create_directories(mine));
   ASSERT_TRUE(std::filesystem::create_directories(ckpt));

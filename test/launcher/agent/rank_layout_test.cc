@@ -19,7 +19,7 @@ AttemptLogs LogsFor(int nproc) {
   AttemptLogs logs{.directory = "/logs/a", .ranks = {}};
   for (int i = 0; i < nproc; ++i) {
     const std::string dir = "/logs/a/" + std::to_string(i);
-    logs.ranks.push_back({dir + "/stdout.log", dir + "/stderr.log", dir + "/error.json"});
+    logs.ranks.push_back({dir, dir + "/stdout.log", dir + "/stderr.log", dir + "/error.json"});
   }
   return logs;
 }
@@ -85,6 +85,7 @@ TEST(RankLayoutTest, SingleNodeHasExactlyTorchrunsEnvironment) {
   EXPECT_EQ(specs[1].common_env->size() + specs[1].env.size(), expected.size());
   EXPECT_EQ(EnvOf(specs[0])["RANK"], "0");
   EXPECT_EQ(EnvOf(specs[0])["TORCHELASTIC_ERROR_FILE"], "/logs/a/0/error.json");
+  EXPECT_EQ(specs[0].directory, "/logs/a/0");
 }
 
 // "A run inside a worker of another job asked that job's rendezvous."

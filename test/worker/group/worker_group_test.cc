@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 
 #include <csignal>
+#include <filesystem>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/worker/group_fixture.h"
@@ -14,6 +16,7 @@ namespace muster::worker {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::HasSubstr;
 
 // Long enough that a test that waits for it fails by its deadline.
 constexpr milliseconds kNever = std::chrono::hours(1);
@@ -46,6 +49,36 @@ TEST_F(WorkerGroupTest, WorkerThatEndsEarlyDisturbsNobody) {
   group_->ForwardSignal(SIGUSR1);
   ASSERT_TRUE(RunUntilDone());
   EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
+}
+
+TEST_F(WorkerGroupTest, DirectoryIsThereForTheWorkerAndGoesWhenNothingIsInIt) {
+  std::vector<WorkerSpec> specs = {Sh(0, "test -d " + dir_.Path("0")),
+                                   Sh(1, "echo {} > " + dir_.Path("1") + "/error.json")};
+  for (WorkerSpec& spec : specs) spec.directory = dir_.Path(std::to_string(spec.rank));
+  Start(specs);
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_EQ(results_[0].end, GroupEnd::kSucceeded);
+  EXPECT_FALSE(std::filesystem::exists(specs[0].directory));
+  EXPECT_TRUE(std::filesystem::exists(specs[1].directory + "/error.json"));
+}
+
+// A worker's child wrote its error file when the worker had failed already.
+TEST_F(WorkerGroupTest, DirectoryOfAWorkerThatFailedStays) {
+  WorkerSpec failing = Sh(0, "exit 3");
+  failing.directory = dir_.Path("0");
+  Start({failing});
+  ASSERT_TRUE(RunUntilDone());
+  EXPECT_TRUE(std::filesystem::is_directory(failing.directory));
+}
+
+TEST_F(WorkerGroupTest, DirectoryThatCannotBeMadeIsNamedWithTheCause) {
+  WorkerSpec spec = Sh(0, "exit 0");
+  spec.directory = dir_.Path("no/such");
+  Start({spec});
+  ASSERT_TRUE(RunUntilDone());
+  ASSERT_EQ(failures_.size(), 1u);
+  EXPECT_THAT(failures_[0].what, HasSubstr("cannot create log directory " + spec.directory +
+                                           ": No such file or directory"));
 }
 
 TEST_F(WorkerGroupTest, GroupDiesWhenOneRankExitsWithACode) {
