@@ -1,30 +1,26 @@
 #include "rendezvous/core/stored_number.h"
 
-#include <cstddef>
-#include <limits>
+#include <charconv>
+#include <system_error>
 
 #include "absl/strings/ascii.h"
 
 namespace muster::rendezvous {
+
 absl::StatusOr<std::int64_t> ParseStoredNumber(std::string_view text) {
-  std::size_t at = 0;
-  while (at < text.size() && absl::ascii_isspace(static_cast<unsigned char>(text[at]))) ++at;
-  const bool negative = at < text.size() && text[at] == '-';
-  if (at < text.size() && (text[at] == '-' || text[at] == '+')) ++at;
-  if (at == text.size() || !absl::ascii_isdigit(text[at])) {
+  while (!text.empty() && absl::ascii_isspace(static_cast<unsigned char>(text.front()))) {
+    text.remove_prefix(1);
+  }
+  // from_chars takes a minus, but no plus.
+  const bool plus = !text.empty() && text.front() == '+';
+  if (plus) text.remove_prefix(1);
+  std::int64_t number = 0;
+  const std::errc error = std::from_chars(text.data(), text.data() + text.size(), number).ec;
+  if (error == std::errc::invalid_argument || (plus && text.front() == '-')) {
     return absl::FailedPreconditionError("the value is not a number");
   }
-  // Counted downwards, because the smallest number has no positive counterpart.
-  std::int64_t number = 0;
-  bool fits = true;
-  for (; fits && at < text.size() && absl::ascii_isdigit(text[at]); ++at) {
-    fits = !__builtin_mul_overflow(number, 10, &number) &&
-           !__builtin_sub_overflow(number, text[at] - '0', &number);
-  }
-  if (!fits || (!negative && number == std::numeric_limits<std::int64_t>::min())) {
-    return absl::OutOfRangeError("the value does not fit in 64 bits");
-  }
-  return negative ? number : -number;
+  if (error != std::errc()) return absl::OutOfRangeError("the value does not fit in 64 bits");
+  return number;
 }
 
 std::int64_t AddStoredNumbers(std::int64_t a, std::int64_t b) {
