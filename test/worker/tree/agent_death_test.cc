@@ -157,8 +157,9 @@ TEST_P(AgentDeathTest, DeathIsToldOnceNothingIsLeft) {
 TEST_P(AgentDeathTest, DeathIsNotToldWhileSomethingIsLeft) {
   StartAgent("sleep 10000 & wait", 2);
   const pid_t job = SubmitJob();
-  const pid_t guard = Guard();
-  ASSERT_GT(guard, 0);
+  pid_t guard = 0;
+  // It has a name a moment after it has been started.
+  ASSERT_TRUE(test::WaitUntil([&] { return (guard = Guard()) > 0; }));
   ExpectAllDieWithTheAgent();
   ASSERT_TRUE(test::WaitUntil([&] { return !IsAlive(guard); }));
   EXPECT_FALSE(IsTold());
@@ -185,8 +186,9 @@ TEST_P(AgentDeathTest, ProcessOfSomebodyElseThatCarriesTheMarkLivesOn) {
 // "The OOM killer took the small process beside the agent, then the agent: the loaders lived on."
 TEST_P(AgentDeathTest, AllDieEvenWhenTheGuardHasBeenKilledBefore) {
   StartAgent("sleep 10000 & setsid sleep 10000 & wait", 3);
-  const pid_t guard = Guard();
-  ASSERT_GT(guard, 0);
+  pid_t guard = 0;
+  // It has a name a moment after it has been started.
+  ASSERT_TRUE(test::WaitUntil([&] { return (guard = Guard()) > 0; }));
   ASSERT_EQ(::kill(guard, SIGKILL), 0);
   // Before it has been waited for the dead one is still found.
   ASSERT_TRUE(test::WaitUntil([&] { return Guard() != guard && Guard() > 0; }));
