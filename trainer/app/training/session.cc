@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "trainer/app/training/batch.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/resume.h"
 #include "trainer/app/training/snapshot.h"
@@ -21,6 +22,10 @@ constexpr std::size_t kMostTraceEvents = 500'000;  // about 60 MB
 
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
+}
+
+BatchRequest BatchWanted(const Options& options, const Environment& env) {
+  return {options.batch_size, env.world_size, options.checkpoint.on_resize};
 }
 
 // How many steps will have been done when the training ends.
@@ -123,30 +128,25 @@ absl::Status Session::GoOnOrInit() {
                                 " ", unit()));
     }
     beats.Send(state.step);
-    const TrainState before = state;
-    return SettleBatch(&before);
+    return GoOnWithBatch();
   }
   const auto loaded =
       FromRankZero(leads() ? InitFrom(options.checkpoint, *model) : std::string(), group);
   if (!loaded.ok()) return loaded.status();
   if (leads() && !loaded->empty()) progress.Say(*loaded);
-  return SettleBatch(nullptr);
+  return BeginBatch(BatchWanted(options, env), &state);
 }
 
-// Decides the batch of this run; `before` is the state of the checkpoint, or null.
-absl::Status Session::SettleBatch(const TrainState* before) {
-  state.batch_size = options.batch_size;
-  state.world_size = env.world_size;
-  if (before == nullptr) return CheckBatchSize(state.batch_size, env.world_size);
-  if (before->world_size == env.world_size) return absl::OkStatus();
-  // With the batch kept, ranks may have uneven parts of it: a run that lost a node goes on.
-  if (options.checkpoint.on_resize == OnResize::kScaleBatch) {
-    const std::int64_t share = CeilDiv(before->batch_size, before->world_size);
-    state.batch_size = share * env.world_size;
-  }
-  if (leads()) {
-    progress.Say(absl::StrCat("the world had ", before->world_size, " ranks and has ",
+absl::Status Session::GoOnWithBatch() {
+  const TrainState before = state;
+  const absl::Status status = ResumeBatch(BatchWanted(options, env), &state);
+  if (!status.ok() || !leads()) return status;
+  if (before.world_size != env.world_size) {
+    progress.Say(absl::StrCat("the world had ", before.world_size, " ranks and has ",
                               env.world_size, ": steps of ", state.batch_size, " ", unit()));
+  } else if (state.batch_size != options.batch_size) {
+    progress.Say(absl::StrCat("steps of ", state.batch_size, " ", unit(),
+                              ", as in the checkpoint, not of --batch-size ", options.batch_size));
   }
   return absl::OkStatus();
 }

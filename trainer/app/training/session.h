@@ -79,7 +79,7 @@ struct Session {
  private:
   absl::Status MakeParts();
   absl::Status GoOnOrInit();
-  absl::Status SettleBatch(const TrainState* before);
+  absl::Status GoOnWithBatch();
 };
 
 }  // namespace muster::trainer

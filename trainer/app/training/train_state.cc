@@ -66,6 +66,8 @@ Value TrainStateValue(const TrainState& state) {
   dict.Set("dataset_size", state.dataset_size);
   dict.Set("batch_size", state.batch_size);
   dict.Set("world_size", static_cast<std::int64_t>(state.world_size));
+  dict.Set("asked_batch_size", state.asked_batch_size);
+  dict.Set("asked_share", state.asked_share);
   return dict;
 }
 
@@ -81,6 +83,10 @@ absl::StatusOr<TrainState> ReadTrainState(const Value& value) {
   state.dataset_size = reader.Whole("dataset_size");
   state.batch_size = reader.Whole("batch_size");
   state.world_size = static_cast<int>(reader.Whole("world_size"));
+  if (value.Find("asked_share") != nullptr) {
+    state.asked_batch_size = reader.Whole("asked_batch_size");
+    state.asked_share = reader.Whole("asked_share");
+  }
   if (!reader.status().ok()) return reader.status();
   if (state.position > state.dataset_size || state.batch_size < 1 || state.world_size < 1) {
     return absl::InvalidArgumentError("its sampler's state contradicts itself");

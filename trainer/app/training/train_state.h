@@ -23,9 +23,14 @@ struct TrainState {
   // What `position` and the order of the samples refer to.
   std::uint64_t seed = 0;
   std::int64_t dataset_size = 0;
-  // Those in use when the state was saved, for --on-resize.
+  // Those in use when the state was saved.
   std::int64_t batch_size = 0;
   int world_size = 1;
+  // The --batch-size of the run, and the share of it that each rank had when it was set. They stay
+  // the same when the number of ranks changes, which --on-resize relies on. 0 if the checkpoint is
+  // of a version that did not save them.
+  std::int64_t asked_batch_size = 0;
+  std::int64_t asked_share = 0;
 };
 
 // Converts the state to an entry of a checkpoint, and back. kInvalidArgument and one sentence when

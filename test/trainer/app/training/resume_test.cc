@@ -157,6 +157,25 @@ TEST_F(ResumeTest, TheBatchIsScaledWithTheWorldWhereThatIsAskedFor) {
       << alone[0].out();
 }
 
+// Each restart took the batch of the run before it for the one that was asked for: 128, 64, 128,
+// 256.
+TEST_F(ResumeTest, AScaledBatchIsTheSameAgainAfterTheWorldHasShrunkAndGrown) {
+  const auto steps_of = [this](int world_size, const std::string& until) {
+    Ranks ranks(Resumable("waves", {"--on-resize", "scale-batch", "--schedule", "constant",
+                                    "--max-steps", until, "--no-eval"}),
+                world_size);
+    EXPECT_EQ(ranks.Wait(), std::vector<int>(static_cast<std::size_t>(world_size), 0))
+        << ranks.errors();
+    const std::string out = ranks[0].out();
+    const std::size_t at = out.rfind(" steps of ");
+    return at == std::string::npos ? 0 : std::stoi(out.substr(at + 10));
+  };
+  EXPECT_EQ(steps_of(2, "2"), 128);
+  EXPECT_EQ(steps_of(1, "4"), 64);
+  EXPECT_EQ(steps_of(1, "6"), 64);
+  EXPECT_EQ(steps_of(2, "8"), 128);
+}
+
 TEST_F(ResumeTest, ARunThatIsDoneSaysSoAndIsLeftAlone) {
   ASSERT_EQ(Ranks(Resumable("done"), 1).Wait(), std::vector<int>{0});
   const std::string weights = Weights("done");

@@ -14,7 +14,9 @@ TrainState Some() {
           .seed = 0xFFFFFFFFFFFFFFFF,
           .dataset_size = 2050,
           .batch_size = 128,
-          .world_size = 2};
+          .world_size = 2,
+          .asked_batch_size = 192,
+          .asked_share = 64};
 }
 
 TEST(TrainStateTest, ComesBackFromACheckpointAsItWas) {
@@ -29,6 +31,21 @@ TEST(TrainStateTest, ComesBackFromACheckpointAsItWas) {
   EXPECT_EQ(back->dataset_size, 2050);
   EXPECT_EQ(back->batch_size, 128);
   EXPECT_EQ(back->world_size, 2);
+  EXPECT_EQ(back->asked_batch_size, 192);
+  EXPECT_EQ(back->asked_share, 64);
+}
+
+TEST(TrainStateTest, AnOlderCheckpointDoesNotSayWhatBatchWasAskedFor) {
+  const Value newer = TrainStateValue(Some());
+  Dict older;
+  for (const auto& [key, value] : *newer.dict()) {
+    if (ToString(key).find("asked") == std::string::npos) older.Set(key, value);
+  }
+  const absl::StatusOr<TrainState> back = ReadTrainState(older);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(back->batch_size, 128);
+  EXPECT_EQ(back->asked_batch_size, 0);
+  EXPECT_EQ(back->asked_share, 0);
 }
 
 TEST(TrainStateTest, WhatCannotBeIsRefused) {

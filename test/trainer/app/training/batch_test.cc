@@ -1,0 +1,74 @@
+#include "trainer/app/training/batch.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::trainer {
+namespace {
+
+// A run and its restarts: what each would take from the checkpoint of the one before.
+class BatchTest : public testing::Test {
+ protected:
+  void Begin(std::int64_t batch_size, int world_size) {
+    ASSERT_TRUE(BeginBatch({batch_size, world_size, OnResize::kKeepBatch}, &state_).ok());
+  }
+  // The batch of the next run.
+  std::int64_t Resume(std::int64_t batch_size, int world_size, OnResize on_resize) {
+    EXPECT_TRUE(ResumeBatch({batch_size, world_size, on_resize}, &state_).ok());
+    EXPECT_EQ(state_.world_size, world_size);
+    return state_.batch_size;
+  }
+
+  TrainState state_;
+};
+
+// A batch of 128 was 64 when one of two ranks was lost, 128 when the other crashed, and 256 when
+// both were back.
+TEST_F(BatchTest, AScaledBatchFollowsTheWorldHoweverOftenItRestarts) {
+  Begin(128, 2);
+  EXPECT_EQ(Resume(128, 1, OnResize::kScaleBatch), 64);
+  EXPECT_EQ(Resume(128, 1, OnResize::kScaleBatch), 64);
+  EXPECT_EQ(Resume(128, 2, OnResize::kScaleBatch), 128);
+  EXPECT_EQ(Resume(128, 4, OnResize::kScaleBatch), 256);
+  EXPECT_EQ(Resume(128, 2, OnResize::kScaleBatch), 128);
+}
+
+TEST_F(BatchTest, AKeptBatchStaysEvenWhereItIsUneven) {
+  Begin(128, 4);
+  EXPECT_EQ(Resume(128, 3, OnResize::kKeepBatch), 128);
+  EXPECT_EQ(Resume(128, 3, OnResize::kKeepBatch), 128);
+  // The share of a rank is what was asked for, not a third of the batch.
+  EXPECT_EQ(Resume(128, 2, OnResize::kScaleBatch), 64);
+}
+
+TEST_F(BatchTest, AWorldThatHasNotChangedKeepsTheBatchItHad) {
+  Begin(128, 2);
+  EXPECT_EQ(Resume(128, 1, OnResize::kScaleBatch), 64);
+  EXPECT_EQ(Resume(128, 1, OnResize::kKeepBatch), 64);
+  EXPECT_EQ(Resume(128, 2, OnResize::kKeepBatch), 64);
+}
+
+TEST_F(BatchTest, AnotherBatchSizeCountsFromThenOn) {
+  Begin(128, 2);
+  EXPECT_EQ(Resume(96, 2, OnResize::kKeepBatch), 96);
+  EXPECT_EQ(Resume(96, 1, OnResize::kScaleBatch), 48);
+  EXPECT_EQ(Resume(96, 2, OnResize::kScaleBatch), 96);
+  const absl::Status uneven = ResumeBatch({97, 2, OnResize::kKeepBatch}, &state_);
+  EXPECT_EQ(uneven.message(), "--batch-size 97 cannot be shared evenly by 2 ranks");
+  EXPECT_EQ(state_.batch_size, 96);
+}
+
+TEST_F(BatchTest, AnOlderCheckpointGoesByTheBatchItHad) {
+  state_ = {.batch_size = 64, .world_size = 1};
+  EXPECT_EQ(Resume(128, 1, OnResize::kScaleBatch), 64);
+  EXPECT_EQ(Resume(128, 2, OnResize::kScaleBatch), 128);
+}
+
+TEST_F(BatchTest, ABatchBeginsWithEvenShares) {
+  TrainState state;
+  EXPECT_EQ(BeginBatch({99, 2, OnResize::kKeepBatch}, &state).message(),
+            "--batch-size 99 cannot be shared evenly by 2 ranks");
+  EXPECT_EQ(state.batch_size, 0);
+}
+
+}  // namespace
+}  // namespace muster::trainer
