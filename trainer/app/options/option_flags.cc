@@ -5,89 +5,18 @@
 #include <limits>
 #include <map>
 #include <string>
-#include <type_traits>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+
+#include "trainer/app/options/flag_group.h"
 
 namespace muster::trainer {
 namespace {
 
 constexpr auto kMany = std::numeric_limits<std::int64_t>::max();
 
-// "a whole number from 0 to 256", "a whole number of at least 1", "a number from 0 to 1000000".
-template <typename Value>
-std::string Wanted(Value low, Value high) {
-  const auto text = [](Value bound) {
-    return absl::StrFormat("%.15g", static_cast<double>(bound));
-  };
-  return absl::StrCat(std::is_integral_v<Value> ? "a whole number" : "a number",
-                      high == std::numeric_limits<Value>::max()
-                          ? absl::StrCat(" of at least ", text(low))
-                          : absl::StrCat(" from ", text(low), " to ", text(high)));
-}
-
-// Adds flags to one group of --help.
-class Group {
- public:
-  Group(CLI::App& app, std::string name) : app_(app), name_(std::move(name)) {}
-
-  CLI::Option* Add(CLI::Option* option) const { return option->group(name_); }
-
-  template <typename Value>
-  CLI::Option* Text(const std::string& flag, Value& value, const std::string& description) const {
-    return Add(app_.add_option(flag, value, description)->capture_default_str());
-  }
-  // A file or directory that is not there unless it is asked for.
-  void Path(const std::string& flag, std::string& value, const std::string& description) const {
-    Add(app_.add_option(flag, value, description)->type_name("PATH")->default_str("none"));
-  }
-  template <typename Value, typename Bound>
-  void Number(const std::string& flag, Value& value, Bound low, Bound high,
-              const std::string& description) const {
-    const auto check = [low = static_cast<Value>(low),
-                        high = static_cast<Value>(high)](const std::string& text) {
-      Value number = low;
-      if (CLI::detail::lexical_cast(text, number) && number >= low && number <= high) {
-        return std::string();
-      }
-      return absl::StrCat("'", text, "' is not ", Wanted(low, high));
-    };
-    // Without a description of the check: in --help it would hide what matters.
-    Text(flag, value, description)->check(CLI::Validator(check, ""))->type_name("N");
-  }
-  void Switch(const std::string& flag, bool& value, const std::string& description) const {
-    Add(app_.add_flag(absl::StrCat("--", flag, ",!--no-", flag), value,
-                      absl::StrCat(description, value ? " [on]" : " [off]")));
-  }
-  // A word of `words`; `value` is the meaning of one of them.
-  template <typename Meaning>
-  void Choice(const std::string& flag, Meaning& value, const std::map<std::string, Meaning>& words,
-              const std::string& description) const {
-    std::string names;
-    std::string standing;
-    for (const auto& [word, meaning] : words) {
-      absl::StrAppend(&names, names.empty() ? "" : "|", word);
-      if (meaning == value) standing = word;
-    }
-    const auto check = [words, names](const std::string& text) {
-      return words.count(text) != 0 ? std::string() : absl::StrCat(text, " is not one of ", names);
-    };
-    Add(app_.add_option_function<std::string>(
-                flag, [&value, words](const std::string& text) { value = words.at(text); },
-                description)
-            ->check(CLI::Validator(check, ""))
-            ->type_name(names)
-            ->default_str(standing));
-  }
-
- private:
-  CLI::App& app_;
-  const std::string name_;
-};
-
-void AddDataFlags(CLI::App& app, Options& o) {
-  const Group group(app, "Data");
+void AddDataFlags(CLI::App& app, Options& o, SettingSource& settings) {
+  const FlagGroup group(app, "Data", &settings);
   group.Choice("--dataset", o.data.kind,
                {{"idx", DataKind::kIdx},
                 {"cifar10", DataKind::kCifar10},
@@ -105,8 +34,8 @@ void AddDataFlags(CLI::App& app, Options& o) {
                "Shift training images at random by up to this many pixels");
 }
 
-void AddModelFlags(CLI::App& app, Options& o, RawOptions& raw) {
-  const Group group(app, "Model");
+void AddModelFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource& settings) {
+  const FlagGroup group(app, "Model", &settings);
   // mlp-large is a size rather than a kind, hence by hand.
   const std::string names = "cnn|gpt|mlp|mlp-large|resnet18";
   static const std::map<std::string, ModelKind> kModels = {{"cnn", ModelKind::kCnn},
@@ -129,7 +58,8 @@ void AddModelFlags(CLI::App& app, Options& o, RawOptions& raw) {
                     },
                     ""))
                 ->type_name(names)
-                ->default_str("cnn"));
+                ->default_str("cnn"),
+            [&o, &raw] { return raw.large_mlp ? "mlp-large" : ModelName(o.model.kind); });
   group.Choice("--dtype", o.dtype,
                {{"float32", c10::ScalarType::Float}, {"float64", c10::ScalarType::Double}},
                "Type of the parameters");
@@ -145,8 +75,8 @@ void AddModelFlags(CLI::App& app, Options& o, RawOptions& raw) {
   group.Number("--width", o.model.gpt.width, 1, 1 << 16, "For gpt: size of an embedding");
 }
 
-void AddTrainingFlags(CLI::App& app, Options& o) {
-  const Group group(app, "Training");
+void AddTrainingFlags(CLI::App& app, Options& o, SettingSource& settings) {
+  const FlagGroup group(app, "Training", &settings);
   group.Number("--epochs", o.epochs, 1, 1'000'000, "Passes over the training samples");
   group.Number("--batch-size", o.batch_size, std::int64_t{1}, std::int64_t{1} << 30,
                "Samples in a step, over all ranks together");
@@ -159,13 +89,14 @@ void AddTrainingFlags(CLI::App& app, Options& o) {
   group.Switch("seed-per-rank", o.seed_per_rank,
                "Let random numbers of the training (dropout) differ between ranks");
   group.Add(app.add_flag("--eval,!--no-eval", o.evaluate,
-                         "Measure on the test samples after each epoch [on]"));
+                         "Measure on the test samples after each epoch [on]"),
+            [&o] { return SettingText(o.evaluate); });
   group.Number("--threads", o.threads, 0, 4096,
                "Threads of each rank; 0: OMP_NUM_THREADS, or a share of the processors");
 }
 
-void AddOptimizerFlags(CLI::App& app, Options& o) {
-  const Group group(app, "Optimizer");
+void AddOptimizerFlags(CLI::App& app, Options& o, SettingSource& settings) {
+  const FlagGroup group(app, "Optimizer", &settings);
   group.Choice("--algorithm", o.optimizer.kind,
                {{"sgd", OptimizerKind::kSgd}, {"adamw", OptimizerKind::kAdamW}},
                "What it computes");
@@ -195,8 +126,8 @@ void AddOptimizerFlags(CLI::App& app, Options& o) {
                "Scale gradients down to this norm over all parameters; 0: never");
 }
 
-void AddParallelFlags(CLI::App& app, Options& o, RawOptions& raw) {
-  const Group group(app, "Ranks");
+void AddParallelFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource& settings) {
+  const FlagGroup group(app, "Ranks", &settings);
   ParallelOptions& p = o.parallel;
   group.Choice(
       "--parallel", p.kind,
@@ -227,8 +158,8 @@ void AddParallelFlags(CLI::App& app, Options& o, RawOptions& raw) {
   group.Number("--replicas", p.replicas, 1, 1024, "With --parallel threads: how many");
 }
 
-void AddCheckpointFlags(CLI::App& app, Options& o) {
-  const Group group(app, "Checkpoints");
+void AddCheckpointFlags(CLI::App& app, Options& o, SettingSource& settings) {
+  const FlagGroup group(app, "Checkpoints", &settings);
   CheckpointOptions& c = o.checkpoint;
   group.Text("--checkpoint", c.final_path, "Where rank 0 writes the state dict at the end");
   group.Path("--export", c.export_path, "Where rank 0 also writes the parameters, as safetensors");
@@ -254,8 +185,8 @@ void AddCheckpointFlags(CLI::App& app, Options& o) {
                "What to do about names that begin with \"module.\"");
 }
 
-void AddReportFlags(CLI::App& app, Options& o) {
-  const Group group(app, "Reports");
+void AddReportFlags(CLI::App& app, Options& o, SettingSource& settings) {
+  const FlagGroup group(app, "Reports", &settings);
   ReportOptions& r = o.report;
   group.Number("--report-every", r.every_steps, std::int64_t{0}, kMany,
                "Steps between two reports; 0: twenty per epoch");
@@ -271,14 +202,14 @@ void AddReportFlags(CLI::App& app, Options& o) {
 
 }  // namespace
 
-void AddFlags(CLI::App& app, Options& options, RawOptions& raw) {
-  AddDataFlags(app, options);
-  AddModelFlags(app, options, raw);
-  AddTrainingFlags(app, options);
-  AddOptimizerFlags(app, options);
-  AddParallelFlags(app, options, raw);
-  AddCheckpointFlags(app, options);
-  AddReportFlags(app, options);
+void AddFlags(CLI::App& app, Options& options, RawOptions& raw, SettingSource& settings) {
+  AddDataFlags(app, options, settings);
+  AddModelFlags(app, options, raw, settings);
+  AddTrainingFlags(app, options, settings);
+  AddOptimizerFlags(app, options, settings);
+  AddParallelFlags(app, options, raw, settings);
+  AddCheckpointFlags(app, options, settings);
+  AddReportFlags(app, options, settings);
 }
 
 }  // namespace muster::trainer

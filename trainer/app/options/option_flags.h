@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "trainer/app/options/options.h"
+#include "trainer/app/options/setting.h"
 
 namespace CLI {
 class App;
@@ -17,8 +18,8 @@ struct RawOptions {
   bool large_mlp = false;  // --model mlp-large
 };
 
-// Adds every flag to `app` with its default, group by group in the order of --help. Parsing writes
-// to `options` and `raw`, which must outlive `app`.
-void AddFlags(CLI::App& app, Options& options, RawOptions& raw);
+// Adds every flag with its default to `app`, group by group in the order of --help, and to
+// `settings`. Parsing writes to `options` and `raw`, which must outlive both.
+void AddFlags(CLI::App& app, Options& options, RawOptions& raw, SettingSource& settings);
 
 }  // namespace muster::trainer

@@ -65,7 +65,8 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
   // A flag that is given twice, by a script and by a person, means what was said last.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.allow_config_extras(CLI::config_extras_mode::error);
-  AddFlags(app, options, raw);
+  SettingSource settings;
+  AddFlags(app, options, raw, settings);
 
   try {
     app.parse(argc, argv);
@@ -77,9 +78,12 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
   }
   options.parallel.timeout = std::chrono::seconds(raw.timeout_seconds);
   if (raw.large_mlp) options.model.hidden = {4096, 4096, 1024};
-  if (options.model.kind == ModelKind::kGpt) {
-    if (app.count("--dataset") == 0) options.data.kind = DataKind::kText;
-    if (options.data.kind == DataKind::kGenerated) options.data.kind = DataKind::kGeneratedText;
+  const bool reads_text = options.model.kind == ModelKind::kGpt;
+  if (reads_text && app.count("--dataset") == 0) options.data.kind = DataKind::kText;
+  // Here all flags stand at what is meant; from here on they become what no user would give.
+  options.settings = settings.Read();
+  if (reads_text && options.data.kind == DataKind::kGenerated) {
+    options.data.kind = DataKind::kGeneratedText;
   }
   options.model.seed = options.seed;
   options.data.seed = options.seed;

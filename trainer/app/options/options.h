@@ -4,11 +4,13 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include <c10/core/ScalarType.h>
 
 #include "absl/status/statusor.h"
 
+#include "trainer/app/options/setting.h"
 #include "trainer/comm/comm.h"
 #include "trainer/data/open_data.h"
 #include "trainer/io/state_dict.h"
@@ -109,6 +111,9 @@ struct Options {
   ReportOptions report;
   // Threads for one rank's tensor operations; 0: see DefaultThreads().
   int threads = 0;
+
+  // Every flag with its value, in the order of --help.
+  std::vector<Setting> settings;
 
   // The text to print if --help was given; ignore all other members then.
   std::string help;

@@ -234,7 +234,7 @@ absl::Status SaveCheckpoint(Session& s) {
   absl::Status status = s.reporter->Flush();
   if (!status.ok()) return status;
   const double lr = LearningRateAt(s.options.schedule, s.state.step);
-  const Value snapshot = TakeSnapshot({*s.model, *s.optimizer, s.state}, s.options.model, lr, all);
+  const Value snapshot = TakeSnapshot({*s.model, *s.optimizer, s.state}, s.options, lr, all);
   const auto saved = s.checkpoints->Save(s.state.step, snapshot);
   s.beats.Send(s.state.step);
   return saved.status();

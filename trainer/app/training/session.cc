@@ -116,16 +116,18 @@ absl::Status Session::GoOnOrInit() {
   if (found->has_value()) {
     const Resumable& resumable = **found;
     for (const std::string& warning : resumable.warnings) progress.Say(warning);
-    const absl::Status status = PutBack(resumable.snapshot, options.model, env.rank, env.world_size,
-                                        {*model, *optimizer, state});
-    if (!status.ok()) {
-      return absl::Status(status.code(),
-                          absl::StrCat("resume from ", resumable.path, ": ", status.message()));
+    const auto sentences =
+        PutBack(resumable.snapshot, options, env.rank, env.world_size, {*model, *optimizer, state});
+    if (!sentences.ok()) {
+      return absl::Status(
+          sentences.status().code(),
+          absl::StrCat("resume from ", resumable.path, ": ", sentences.status().message()));
     }
     if (leads()) {
       progress.Say(absl::StrCat("resuming from ", resumable.path, ": step ", state.step, ", epoch ",
                                 state.epoch + 1, ", ", state.position, " of ", state.dataset_size,
                                 " ", unit()));
+      for (const std::string& sentence : *sentences) progress.Say(sentence);
     }
     beats.Send(state.step);
     return GoOnWithBatch();

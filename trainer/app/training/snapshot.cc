@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "trainer/app/training/optimizer_value.h"
+#include "trainer/app/training/option_changes.h"
 #include "trainer/data/loading/augmentation.h"
 #include "trainer/io/rng_state.h"
 #include "trainer/io/state_dict.h"
@@ -37,34 +38,9 @@ absl::Status PutBackRng(const Value* rng, int rank, const TrainState& before, in
   return SetCpuRngState(*(*rng->list())[place].tensor());
 }
 
-Value FlagsValue(const ModelOptions& model) {
-  Dict flags;
-  for (const auto& [flag, value] : ModelFlags(model)) flags.Set(flag, value);
-  return flags;
-}
-
-// Whether the parameters of a snapshot are those of `model`, by what made them.
-absl::Status CheckModel(const Value& snapshot, const ModelOptions& model) {
-  const absl::StatusOr<std::string> name = snapshot.GetString("model_name");
-  if (!name.ok()) return name.status();
-  if (*name != ModelName(model.kind))
-    return absl::InvalidArgumentError(absl::StrCat("it was made with --model ", *name));
-  // Not in what was written before there were any.
-  const Value* flags = snapshot.Find("model_flags");
-  if (flags == nullptr) return absl::OkStatus();
-  for (const auto& [flag, value] : ModelFlags(model)) {
-    const absl::StatusOr<std::string> before = flags->GetString(flag);
-    if (before.ok() && *before != value) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("it was made with ", flag, " ", *before, ", and this run has ", value));
-    }
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
-Value TakeSnapshot(const Trained& trained, const ModelOptions& model, double lr,
+Value TakeSnapshot(const Trained& trained, const Options& options, double lr,
                    const std::vector<std::string>& rng) {
   Dict scheduler;
   scheduler.Set("last_epoch", trained.state.step);
@@ -78,13 +54,14 @@ Value TakeSnapshot(const Trained& trained, const ModelOptions& model, double lr,
   snapshot.Set("scheduler", std::move(scheduler));
   snapshot.Set("sampler", TrainStateValue(trained.state));
   snapshot.Set("rng", std::move(states));
-  snapshot.Set("model_name", ModelName(model.kind));
-  snapshot.Set("model_flags", FlagsValue(model));
+  snapshot.Set("model_name", ModelName(options.model.kind));
+  snapshot.Set("model_flags", ModelFlagsValue(options.model));
+  snapshot.Set("options", OptionsValue(options.settings));
   return snapshot;
 }
 
-absl::Status PutBack(const Value& snapshot, const ModelOptions& model, int rank, int world_size,
-                     const Trained& trained) {
+absl::StatusOr<std::vector<std::string>> PutBack(const Value& snapshot, const Options& options,
+                                                 int rank, int world_size, const Trained& trained) {
   const Value* parameters = snapshot.Find("model");
   const Value* optimizer = snapshot.Find("optimizer");
   const Value* sampler = snapshot.Find("sampler");
@@ -93,8 +70,8 @@ absl::Status PutBack(const Value& snapshot, const ModelOptions& model, int rank,
     return absl::InvalidArgumentError(
         "it is no checkpoint of muster-train; --init-from takes parameters alone");
   }
-  absl::Status status = CheckModel(snapshot, model);
-  if (!status.ok()) return status;
+  absl::StatusOr<std::vector<std::string>> sentences = CompareOptions(snapshot, options);
+  if (!sentences.ok()) return sentences;
   const absl::StatusOr<TrainState> before = ReadTrainState(*sampler);
   if (!before.ok()) return before.status();
   if (before->seed != trained.state.seed) {
@@ -109,10 +86,11 @@ absl::Status PutBack(const Value& snapshot, const ModelOptions& model, int rank,
   if (!loaded.ok()) return loaded.status();
   const absl::StatusOr<OptimizerState> optimizer_state = ReadOptimizerState(*optimizer);
   if (!optimizer_state.ok()) return optimizer_state.status();
-  status = trained.optimizer.Load(*optimizer_state);
+  absl::Status status = trained.optimizer.Load(*optimizer_state);
   if (status.ok()) status = PutBackRng(snapshot.Find("rng"), rank, *before, world_size);
-  if (status.ok()) trained.state = *before;
-  return status;
+  if (!status.ok()) return status;
+  trained.state = *before;
+  return sentences;
 }
 
 }  // namespace muster::trainer

@@ -7,10 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "trainer/app/options/options.h"
 #include "trainer/app/training/train_state.h"
 #include "trainer/io/value.h"
 #include "trainer/models/model.h"
-#include "trainer/models/model_options.h"
 #include "trainer/optim/optimizer.h"
 
 namespace muster::trainer {
@@ -30,18 +30,20 @@ struct Trained {
 //   rng        a list with each rank's torch.get_rng_state()
 //   model_name ModelName(): "cnn", "mlp", "resnet18" or "gpt"
 //   model_flags {"--width": "128", ...}: ModelFlags(), which determine the parameters
+//   options    {"--lr": "0.02", ...}: OptionsValue(), all flags
 // `rng` has an entry for each rank, the bytes of its CpuRngState(). `lr` is the learning rate of
 // the next step. The value shares the model's and the optimizer's tensors, so write it before the
 // next step.
-Value TakeSnapshot(const Trained& trained, const ModelOptions& model, double lr,
+Value TakeSnapshot(const Trained& trained, const Options& options, double lr,
                    const std::vector<std::string>& rng);
 
 // Restores `snapshot` on rank `rank` of `world_size`. With the world size of the snapshot, this
 // rank's random numbers continue where they stopped; with another one, each rank starts a new
 // sequence seeded from the seed, its rank and the step. state.seed and state.dataset_size must be
-// those of this run. kInvalidArgument and one sentence when `snapshot` is not one, or has another
-// model, seed or number of samples; the parts may then be partly restored.
-absl::Status PutBack(const Value& snapshot, const ModelOptions& model, int rank, int world_size,
-                     const Trained& trained);
+// those of this run. Returns the sentences of CompareOptions. kInvalidArgument and one sentence
+// when `snapshot` is not one, CompareOptions refuses it, or it has another seed or number of
+// samples; the parts may then be partly restored.
+absl::StatusOr<std::vector<std::string>> PutBack(const Value& snapshot, const Options& options,
+                                                 int rank, int world_size, const Trained& trained);
 
 }  // namespace muster::trainer

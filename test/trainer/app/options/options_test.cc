@@ -118,6 +118,46 @@ TEST(OptionsTest, HelpShowsEachGroupAndEachDefault) {
   }
 }
 
+std::string ValueOf(const Options& options, const std::string& flag) {
+  for (const Setting& setting : options.settings) {
+    if (setting.flag == flag) return setting.value;
+  }
+  return "no such flag";
+}
+
+TEST(OptionsTest, EachFlagTellsWhatItStandsAt) {
+  const absl::StatusOr<Options> options =
+      Parse({"--lr", "1e-1", "--flip", "--no-eval", "--model", "mlp-large", "--dtype", "float64",
+             "--seed", "18446744073709551615", "--export", "m.safetensors", "--timeout", "9"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(ValueOf(*options, "--lr"), "0.1");
+  EXPECT_EQ(ValueOf(*options, "--flip"), "true");
+  EXPECT_EQ(ValueOf(*options, "--eval"), "false");
+  EXPECT_EQ(ValueOf(*options, "--model"), "mlp-large");
+  EXPECT_EQ(ValueOf(*options, "--dtype"), "float64");
+  EXPECT_EQ(ValueOf(*options, "--seed"), "18446744073709551615");
+  EXPECT_EQ(ValueOf(*options, "--export"), "m.safetensors");
+  EXPECT_EQ(ValueOf(*options, "--timeout"), "9");
+  EXPECT_EQ(ValueOf(*options, "--loss-log"), "");
+  EXPECT_EQ(ValueOf(*options, "--momentum"), "0.9");
+  EXPECT_EQ(ValueOf(*Parse({"--model", "gpt", "--data", "t"}), "--dataset"), "text");
+  EXPECT_EQ(ValueOf(*Parse({"--model", "gpt", "--dataset", "generated"}), "--dataset"),
+            "generated");
+}
+
+TEST(OptionsTest, NoFlagOfTheHelpIsLeftOutOfTheSettings) {
+  const absl::StatusOr<Options> options = Parse({});
+  std::istringstream lines(Parse({"--help"})->help);
+  int flags = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("  --", 0) != 0 || line.rfind("  --config", 0) == 0) continue;
+    const std::string flag = line.substr(2, line.find_first_of(" ,=", 4) - 2);
+    EXPECT_NE(ValueOf(*options, flag), "no such flag") << flag;
+    ++flags;
+  }
+  EXPECT_EQ(static_cast<std::size_t>(flags), options->settings.size());
+}
+
 TEST(OptionsTest, AFlagThatIsGivenTwiceMeansWhatWasSaidLast) {
   const absl::StatusOr<Options> options = Parse({"--epochs", "3", "--no-eval", "--model", "mlp",
                                                  "--epochs", "5", "--eval", "--model", "cnn"});

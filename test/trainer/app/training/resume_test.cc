@@ -194,6 +194,8 @@ TEST_F(ResumeTest, ACheckpointOfAnotherRunIsRefusedByAllRanksAlike) {
   ASSERT_EQ(Ranks(Resumable("one", {"--max-steps", "8"}), 1).Wait(), std::vector<int>{0});
   const std::vector<std::pair<std::vector<std::string>, std::string>> mistakes = {
       {{"--seed", "1"}, "it was made with --seed 0"},
+      {{"--dtype", "float64"}, "it was made with --dtype float32, and this run has float64"},
+      {{"--algorithm", "adamw"}, "it was made with --algorithm sgd, and this run has adamw"},
       {{"--model", "cnn"}, "it was made with --model mlp"},
       {{"--model", "mlp-large"}, "it was made with --model mlp, and this run has mlp-large"},
       {{"--resume", dir_.Path("one.pt")}, "it is no checkpoint of muster-train"},
@@ -235,6 +237,18 @@ TEST_F(ResumeTest, ACheckpointOfAnotherSizeIsRefusedWithTheFlagThatDiffers) {
     EXPECT_EQ(ranks.Wait(), std::vector<int>{2}) << sentence;
     EXPECT_NE(ranks[0].err().find(sentence), std::string::npos) << ranks[0].err();
   }
+}
+
+// A run that was resumed with another learning rate went on in silence.
+TEST_F(ResumeTest, OptionsThatHaveChangedAreSaid) {
+  ASSERT_EQ(Ranks(Resumable("tuned", {"--max-steps", "8", "--lr", "0.1"}), 1).Wait(),
+            std::vector<int>{0});
+  Ranks again(Resumable("tuned", {"--max-steps", "10", "--lr", "0.01", "--threads", "1"}), 1);
+  ASSERT_EQ(again.Wait(), std::vector<int>{0}) << again.errors();
+  EXPECT_NE(
+      again[0].out().find("\n--max-steps was 8 and is 10 now; --lr was 0.1 and is 0.01 now\n"),
+      std::string::npos)
+      << again[0].out();
 }
 
 // The limit on the size of files stands in for a full disk: the write fails in the middle.

@@ -1,0 +1,38 @@
+#include "trainer/app/options/setting.h"
+
+#include <array>
+#include <charconv>
+#include <utility>
+
+namespace muster::trainer {
+
+std::string SettingText(const std::string& value) {
+  return value;
+}
+
+std::string SettingText(bool value) {
+  return value ? "true" : "false";
+}
+
+std::string SettingText(double value) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return std::string(text.data(), end);
+}
+
+void SettingSource::Add(std::string group, std::string flag, std::function<std::string()> read) {
+  Setting setting{.group = std::move(group), .flag = std::move(flag), .value = read()};
+  setting.standard = setting.value;
+  entries_.push_back({std::move(setting), std::move(read)});
+}
+
+std::vector<Setting> SettingSource::Read() const {
+  std::vector<Setting> settings;
+  for (const Entry& entry : entries_) {
+    settings.push_back(entry.at_first);
+    settings.back().value = entry.read();
+  }
+  return settings;
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,45 @@
+// Flags with their values, as text.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace muster::trainer {
+
+struct Setting {
+  std::string group;     // the heading in --help
+  std::string flag;      // "--lr"
+  std::string value;     // as a user would give it: "0.02"; empty: a path that is not given
+  std::string standard;  // the default
+};
+
+// Formats a value as a user would give it: "0.02", "128", "true". Doubles get the fewest digits
+// that parse to the same number.
+std::string SettingText(const std::string& value);
+std::string SettingText(bool value);
+std::string SettingText(double value);
+template <typename Whole>
+std::string SettingText(Whole value) {
+  return std::to_string(value);
+}
+
+// Reads the values of flags when asked. Refers to the variables that the flags are parsed into, so
+// they must outlive it.
+class SettingSource {
+ public:
+  // Adds a flag; `read` returns its value, which must be the default at this time.
+  void Add(std::string group, std::string flag, std::function<std::string()> read);
+
+  // Returns all flags with their present values, in the order in which they were added.
+  std::vector<Setting> Read() const;
+
+ private:
+  struct Entry {
+    Setting at_first;
+    std::function<std::string()> read;
+  };
+  std::vector<Entry> entries_;
+};
+
+}  // namespace muster::trainer
