@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/app/options/config_file.h"
 #include "trainer/app/options/option_flags.h"
 
 namespace muster::trainer {
@@ -64,6 +65,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
       ->type_name("PATH");
   // A flag that is given twice, by a script and by a person, means what was said last.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.config_formatter(ConfigFormat());
   app.allow_config_extras(CLI::config_extras_mode::error);
   SettingSource settings;
   AddFlags(app, options, raw, settings);

@@ -8,11 +8,13 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "trainer/app/options/config_file.h"
 #include "trainer/app/training/batch.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/resume.h"
 #include "trainer/app/training/snapshot.h"
 #include "trainer/compat/torch_version.h"
+#include "trainer/io/durable_file.h"
 #include "trainer/optim/schedule.h"
 
 namespace muster::trainer {
@@ -26,6 +28,14 @@ std::int64_t CeilDiv(std::int64_t a, std::int64_t b) {
 
 BatchRequest BatchWanted(const Options& options, const Environment& env) {
   return {options.batch_size, env.world_size, options.checkpoint.on_resize};
+}
+
+// Writes the options beside the checkpoints, for whoever wants such a run again.
+absl::Status WriteConfig(const Options& options) {
+  const auto file = DurableFile::Create(absl::StrCat(options.checkpoint.directory, "/config.toml"));
+  if (!file.ok()) return file.status();
+  const absl::Status written = (*file)->Append(ConfigText(options.settings));
+  return written.ok() ? (*file)->Commit() : written;
 }
 
 // How many steps will have been done when the training ends.
@@ -97,6 +107,8 @@ absl::Status Session::MakeParts() {
           CheckpointDirectory::Open(options.checkpoint.directory, options.checkpoint.keep);
       if (!opened.ok()) return opened.status();
       checkpoints = *std::move(opened);
+      status = WriteConfig(options);
+      if (!status.ok()) return status;
     }
     auto opened = Reporter::Open(options.report, resumed_step);
     if (!opened.ok()) return opened.status();

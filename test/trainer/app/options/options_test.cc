@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "trainer/app/options/config_file.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -194,6 +196,48 @@ TEST_F(ConfigTest, AMistakeInTheFileIsOneSentence) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_EQ(status.message().find('\n'), absl::string_view::npos) << status;
   }
+}
+
+// Of all flags, those that the line gives and those it does not; with paths that are hard to quote.
+TEST_F(ConfigTest, TheFileThatARunLeavesGivesItsOptionsAgain) {
+  const std::vector<std::vector<const char*>> lines = {
+      {},
+      {"--model", "gpt", "--dataset", "generated", "--heads", "8", "--lr", "3e-4", "--algorithm",
+       "adamw", "--bf16", "--no-eval", "--clip", "0.1", "--seed", "18446744073709551615"},
+      {"--model", "mlp-large", "--no-channels-last", "--no-decay-vectors", "--resume", "none",
+       "--checkpoint-dir", "a b, c #1 = d", "--loss-log", "it's", "--metrics", "[m]", "--trace",
+       "say \"x\"", "--tensorboard", "true", "--export", "12"},
+  };
+  for (const std::vector<const char*>& line : lines) {
+    const absl::StatusOr<Options> first = Parse(line);
+    ASSERT_TRUE(first.ok()) << first.status();
+    const std::string path = Write(ConfigText(first->settings));
+    const absl::StatusOr<Options> again = Parse({"--config", path.c_str()});
+    ASSERT_TRUE(again.ok()) << again.status();
+    ASSERT_EQ(again->settings.size(), first->settings.size());
+    for (const Setting& setting : first->settings) {
+      EXPECT_EQ(ValueOf(*again, setting.flag), setting.value) << setting.flag;
+    }
+  }
+}
+
+TEST_F(ConfigTest, WhatCannotBeWrittenIsLeftOutAndSaid) {
+  const std::string text = ConfigText({{"Data", "--data", "it's \"it\"", ""},
+                                       {"Data", "--flip", "false", "false"},
+                                       {"Reports", "--trace", "", ""},
+                                       {"Reports", "--profile", "true", "false"}});
+  EXPECT_EQ(text,
+            "# The options of a run of muster-train, for --config.\n"
+            "\n# Data\n# data: its value cannot be written here\nflip = false\n"
+            "\n# Reports\nprofile = true\n");
+}
+
+TEST_F(ConfigTest, ACommentEndsALineUnlessItIsInQuotes) {
+  const absl::StatusOr<Options> options = Parse(
+      {"--config", Write("# all\nlr = 0.5 # fast\ndata = \"a #1\" # it's the first\n").c_str()});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->schedule.learning_rate, 0.5);
+  EXPECT_EQ(options->data.path, "a #1");
 }
 
 TEST(OptionsTest, WhatDoesNotGoTogetherIsRefused) {

@@ -239,6 +239,20 @@ TEST_F(ResumeTest, ACheckpointOfAnotherSizeIsRefusedWithTheFlagThatDiffers) {
   }
 }
 
+// Beside the checkpoints is all it takes to have such a run again, or to go on with it.
+TEST_F(ResumeTest, TheOptionsBesideTheCheckpointsAreThoseOfTheRun) {
+  TrainOk(Training("calm"), 1);
+  ASSERT_EQ(Ranks(Resumable("parted"), 1).Wait(), std::vector<int>{0});
+  const std::string config = dir_.Path("parted.ckpt/config.toml");
+  TrainOk({"--config", config, "--checkpoint-dir", dir_.Path("again.ckpt"), "--checkpoint",
+           dir_.Path("again.pt"), "--loss-log", dir_.Path("again.loss"), "--metrics",
+           dir_.Path("again.jsonl")});
+  EXPECT_EQ(Losses("again"), Losses("calm"));
+  EXPECT_TRUE(Weights("again") == Weights("calm")) << "the files differ";
+  EXPECT_NE(TrainOk({"--config", config}).find("resumed        after step 34\n"),
+            std::string::npos);
+}
+
 // A run that was resumed with another learning rate went on in silence.
 TEST_F(ResumeTest, OptionsThatHaveChangedAreSaid) {
   ASSERT_EQ(Ranks(Resumable("tuned", {"--max-steps", "8", "--lr", "0.1"}), 1).Wait(),
