@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/companion.h"
 #include "base/stdio.h"
+#include "base/version.h"
 #include "launcher/commands/answer.h"
 #include "launcher/commands/kv.h"
 #include "launcher/commands/ps.h"
@@ -13,7 +14,6 @@
 #include "launcher/commands/status.h"
 #include "launcher/commands/store.h"
 #include "launcher/report/exit_code.h"
-#include "launcher/version.h"
 
 namespace {
 
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   }
   if (command == "--version") {
     return muster::launcher::Answer("muster",
-                                    absl::StrCat("muster ", muster::launcher::kVersion, "\n"));
+                                    absl::StrCat("muster ", muster::base::kVersion, "\n"));
   }
   if (command.empty()) {
     std::fputs(kHelp, stderr);

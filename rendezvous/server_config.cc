@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/version.h"
 
 namespace muster::rendezvous {
 
@@ -17,7 +18,7 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
   CLI::App app{
       "musterd: the rendezvous of Muster's jobs. Agents started with "
       "`muster run --rdzv-endpoint=HOST:PORT` meet here."};
-  app.set_version_flag("--version", "musterd 0.1.0");
+  app.set_version_flag("--version", absl::StrCat("musterd ", base::kVersion));
   app.add_option("--listen", listen,
                  "HOST:PORT to listen on; port 0 takes a free one. Loopback unless you name "
                  "another address: whoever reaches the port can join any job")

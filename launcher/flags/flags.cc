@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/version.h"
 #include "launcher/config/base_environment.h"
 #include "launcher/config/program.h"
 #include "launcher/flags/completion.h"
@@ -14,7 +15,6 @@
 #include "launcher/flags/meeting.h"
 #include "launcher/machine/devices.h"
 #include "launcher/machine/omp.h"
-#include "launcher/version.h"
 
 namespace muster::launcher {
 namespace {
@@ -150,7 +150,7 @@ ParsedRun ParseRun(const std::vector<std::string>& args, Dialect dialect,
   const auto scanned = ScanArgs(args, dialect, environment);
   if (!scanned.ok()) return UsageError{std::string(scanned.status().message())};
   if (scanned->flags.help) return TextRequest{HelpText(dialect)};
-  if (scanned->flags.version) return TextRequest{absl::StrCat("muster ", kVersion, "\n")};
+  if (scanned->flags.version) return TextRequest{absl::StrCat("muster ", base::kVersion, "\n")};
   if (const auto shell = scanned->flags.print_completion) {
     return TextRequest{CompletionScript(*shell)};
   }

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "base/version.h"
 #include "trainer/app/options/config_file.h"
 #include "trainer/app/options/option_flags.h"
 
@@ -61,6 +62,8 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
   CLI::App app(kDescription, "muster-train");
   app.get_formatter()->column_width(40);
   app.set_help_flag("-h,--help", "Print this text");
+  app.set_version_flag("--version", absl::StrCat("muster-train ", base::kVersion),
+                       "Print the version");
   app.set_config("--config", "", "A file with a line flag=value for each (INI or TOML)")
       ->type_name("PATH");
   // A flag that is given twice, by a script and by a person, means what was said last.
@@ -74,6 +77,9 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     options.help = app.help();
+    return options;
+  } catch (const CLI::CallForVersion& version) {
+    options.help = absl::StrCat(version.what(), "\n");
     return options;
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(absl::StrCat(error.what(), "; --help lists the flags"));

@@ -115,7 +115,7 @@ struct Options {
   // Every flag with its value, in the order of --help.
   std::vector<Setting> settings;
 
-  // The text to print if --help was given; ignore all other members then.
+  // The text to print if --help or --version was given; ignore all other members then.
   std::string help;
 };
 

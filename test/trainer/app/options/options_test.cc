@@ -69,6 +69,10 @@ TEST(OptionsTest, HelpIsTextAndNoMistake) {
   }
 }
 
+TEST(OptionsTest, TheVersionIsTextAndNoMistake) {
+  EXPECT_EQ(Parse({"--version"})->help.rfind("muster-train ", 0), 0u);
+}
+
 TEST(OptionsTest, AMistakeIsOneSentenceThatNamesTheFlag) {
   const std::vector<std::vector<const char*>> mistakes = {
       {"--bogus"},           {"--epochs", "0"},   {"--epochs", "many"}, {"--batch-size", "0"},
@@ -111,6 +115,7 @@ TEST(OptionsTest, HelpShowsEachGroupAndEachDefault) {
   for (std::string line; std::getline(lines, line);) {
     const bool flag = line.rfind("  --", 0) == 0;
     if (!flag || line.find("--config") != std::string::npos) continue;
+    if (line.find("--version") != std::string::npos) continue;
     // Behind the flag, "=cnn"; or behind what a switch does, "[off]", which may be the next line.
     if (line.find('=') != std::string::npos) continue;
     if (line.find('[') == std::string::npos) {
@@ -153,6 +158,7 @@ TEST(OptionsTest, NoFlagOfTheHelpIsLeftOutOfTheSettings) {
   int flags = 0;
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind("  --", 0) != 0 || line.rfind("  --config", 0) == 0) continue;
+    if (line.rfind("  --version", 0) == 0) continue;
     const std::string flag = line.substr(2, line.find_first_of(" ,=", 4) - 2);
     EXPECT_NE(ValueOf(*options, flag), "no such flag") << flag;
     ++flags;
