@@ -9,6 +9,9 @@
 
 namespace muster::trainer::compat {
 
+// "1.13.1".
+inline constexpr char kTorchVersion[] = TORCH_VERSION;
+
 // Whether this version's Python AdamW computes the mean of the gradients with lerp_, which rounds
 // differently from mul_ and add_: since 2.1.
 inline constexpr bool kAdamWInterpolatesMean = MUSTER_TORCH_VERSION >= 201;

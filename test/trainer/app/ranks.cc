@@ -28,7 +28,12 @@ void Require(bool condition, const char* what) {
 }  // namespace
 
 Ranks::Ranks(const std::vector<std::string>& arguments, int world_size,
+             const std::vector<std::string>& environment)
+    : Ranks(std::vector(static_cast<std::size_t>(world_size), arguments), environment) {}
+
+Ranks::Ranks(const std::vector<std::vector<std::string>>& arguments,
              const std::vector<std::string>& environment) {
+  const int world_size = static_cast<int>(arguments.size());
   const std::string port = std::to_string(FreePort());
   for (int rank = 0; rank < world_size; ++rank) {
     std::vector<std::string> variables = {"OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo"};
@@ -40,7 +45,7 @@ Ranks::Ranks(const std::vector<std::string>& arguments, int world_size,
            "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port});
     }
     variables.insert(variables.end(), environment.begin(), environment.end());
-    commands_.emplace_back(arguments, variables);
+    commands_.emplace_back(arguments[static_cast<std::size_t>(rank)], variables);
   }
 }
 

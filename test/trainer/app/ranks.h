@@ -17,6 +17,9 @@ class Ranks {
   // was just free. `environment` (NAME=VALUE) is added to the environment of each.
   Ranks(const std::vector<std::string>& arguments, int world_size,
         const std::vector<std::string>& environment = {});
+  // The same with arguments of its own for each rank.
+  explicit Ranks(const std::vector<std::vector<std::string>>& arguments,
+                 const std::vector<std::string>& environment = {});
 
   test::Command& operator[](int rank) { return commands_[static_cast<std::size_t>(rank)]; }
 

@@ -11,6 +11,7 @@
 #include "trainer/app/options/config_file.h"
 #include "trainer/app/training/batch.h"
 #include "trainer/app/training/broadcast.h"
+#include "trainer/app/training/rank_comparison.h"
 #include "trainer/app/training/resume.h"
 #include "trainer/app/training/snapshot.h"
 #include "trainer/compat/torch_version.h"
@@ -76,7 +77,9 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Make(const Options& options,
 
 absl::Status Session::MakeParts() {
   beats.Send(0);
-  absl::Status status = FitModelToData(data.train->shape(), &options.model);
+  absl::Status status = CheckRanksAlike(FactsOf(options.settings, data), group);
+  if (!status.ok()) return status;
+  status = FitModelToData(data.train->shape(), &options.model);
   if (!status.ok()) return status;
   auto made = MakeModel(options.model);
   if (!made.ok()) return made.status();

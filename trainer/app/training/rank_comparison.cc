@@ -1,0 +1,106 @@
+#include "trainer/app/training/rank_comparison.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+#include "base/version.h"
+#include "trainer/app/options/setting_rule.h"
+#include "trainer/compat/torch_version.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr char kProgram[] = "muster-train";
+constexpr char kLibrary[] = "LibTorch";
+constexpr char kTrainSamples[] = "data set";
+constexpr char kTestSamples[] = "test set";
+constexpr char kGiven[] = "given";
+
+constexpr std::size_t kMostFacts = 16'384;  // bytes; a few kilobytes, but for a long path
+constexpr std::size_t kMostHash = 24;
+
+// "60,000 images".
+std::string Samples(const Dataset& data) {
+  std::string digits = std::to_string(data.size());
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  const bool text = data.shape().kind == DataShape::Kind::kText;
+  return absl::StrCat(digits, text ? " windows" : " images");
+}
+
+std::string Pack(const RankFacts& facts) {
+  std::string text;
+  for (const auto& [name, value] : facts) absl::StrAppend(&text, name, "\t", value, "\n");
+  return text;
+}
+
+RankFacts Unpack(const std::string& text) {
+  RankFacts facts;
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::pair<std::string, std::string> fact = absl::StrSplit(line, absl::MaxSplits('\t', 1));
+    facts.push_back(fact);
+  }
+  return facts;
+}
+
+std::string Sentence(const std::string& name, int rank, const std::string& value,
+                     const std::string& of_zero) {
+  const std::string one = absl::StrCat("rank ", rank);
+  if (name == kProgram || name == kLibrary) {
+    return absl::StrCat(one, " has ", name, " ", value, ", and rank 0 has ", of_zero,
+                        ": install the same version on every host");
+  }
+  if (name == kTrainSamples || name == kTestSamples) {
+    return absl::StrCat(one, "'s ", name, " has ", value, ", and rank 0's ", of_zero,
+                        ": give all ranks the same data");
+  }
+  const std::string advice = ": give all ranks the same options";
+  if (value.empty()) return absl::StrCat(one, " has no ", name, ", and rank 0 has one", advice);
+  if (of_zero.empty()) return absl::StrCat(one, " has ", name, ", and rank 0 has none", advice);
+  return absl::StrCat(one, " has ", name, " ", value, ", and rank 0 has ", of_zero, advice);
+}
+
+}  // namespace
+
+RankFacts FactsOf(const std::vector<Setting>& settings, const Splits& data) {
+  RankFacts facts = {{kProgram, base::kVersion},
+                     {kLibrary, compat::kTorchVersion},
+                     {kTrainSamples, Samples(*data.train)},
+                     {kTestSamples, Samples(*data.test)}};
+  for (const Setting& setting : settings) {
+    const SettingRule::Ranks rule = RuleOf(setting).ranks;
+    if (rule == SettingRule::Ranks::kFree) continue;
+    const bool given = rule == SettingRule::Ranks::kGiven && !setting.value.empty();
+    facts.emplace_back(setting.flag, given ? kGiven : setting.value);
+  }
+  return facts;
+}
+
+std::string FirstDifference(const std::vector<RankFacts>& facts) {
+  for (std::size_t rank = 1; rank < facts.size(); ++rank) {
+    for (const auto& [name, of_zero] : facts[0]) {
+      const auto same_name = [&name = name](const auto& fact) { return fact.first == name; };
+      const auto found = std::find_if(facts[rank].begin(), facts[rank].end(), same_name);
+      if (found == facts[rank].end() || found->second == of_zero) continue;
+      return Sentence(name, static_cast<int>(rank), found->second, of_zero);
+    }
+  }
+  return "";
+}
+
+absl::Status CheckRanksAlike(const RankFacts& mine, ProcessGroup& group) {
+  const std::string text = Pack(mine);
+  const std::string hash = absl::StrCat(std::hash<std::string>()(text));
+  const std::vector<std::string> hashes = group.Gather(hash, kMostHash);
+  if (std::count(hashes.begin(), hashes.end(), hash) == group.size()) return absl::OkStatus();
+
+  std::vector<RankFacts> facts;
+  for (const std::string& packed : group.Gather(text, kMostFacts)) facts.push_back(Unpack(packed));
+  const std::string difference = FirstDifference(facts);
+  return difference.empty() ? absl::OkStatus() : absl::InvalidArgumentError(difference);
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,33 @@
+// Compares the ranks of a run.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+
+#include "trainer/app/options/setting.h"
+#include "trainer/comm/process_group.h"
+#include "trainer/data/dataset.h"
+
+namespace muster::trainer {
+
+// What has to be the same on all ranks, as names with values.
+using RankFacts = std::vector<std::pair<std::string, std::string>>;
+
+// Returns the versions of muster-train and LibTorch, the numbers of samples, and the options that
+// all ranks must have in common.
+RankFacts FactsOf(const std::vector<Setting>& settings, const Splits& data);
+
+// Returns how the first rank that differs from rank 0 does so, in one sentence: "rank 1 has --lr
+// 0.2, and rank 0 has 0.1: give all ranks the same options". Empty if no rank differs. `facts` has
+// an entry for each rank.
+std::string FirstDifference(const std::vector<RankFacts>& facts);
+
+// Compares the ranks of `group`. kInvalidArgument, with the same sentence on all ranks, if one
+// differs. Every rank must call it; throws what c10d throws.
+absl::Status CheckRanksAlike(const RankFacts& mine, ProcessGroup& group);
+
+}  // namespace muster::trainer
