@@ -1,4 +1,7 @@
 // muster-train: trains a network, alone or as one of the ranks that a launcher started.
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <string_view>
@@ -10,7 +13,9 @@
 
 #include "trainer/app/compare.h"
 #include "trainer/app/options/options.h"
+#include "trainer/app/reports/progress.h"
 #include "trainer/app/run.h"
+#include "trainer/comm/round_store.h"
 #include "trainer/worker/environment.h"
 #include "trainer/worker/error_file.h"
 #include "trainer/worker/failure.h"
@@ -20,10 +25,8 @@
 namespace muster::trainer {
 namespace {
 
-// Tells the person and the launcher why, and ends the process at once: with 2 when the user has to
-// change something, else with 1. Nothing is destroyed: c10d's destructors wait for peers that may
-// be gone.
-[[noreturn]] void Fail(const absl::Status& status) {
+// Tells the person and the launcher why this rank has failed.
+void Report(const absl::Status& status) {
   int rank = 0;
   const bool ranked = absl::SimpleAtoi(LookupInProcess(worker::env::kRank).value_or(""), &rank);
   const std::string sentence =
@@ -32,8 +35,26 @@ namespace {
   const std::string error_file = LookupInProcess(worker::env::kErrorFile).value_or("");
   const absl::Status written = WriteErrorFile(error_file, sentence, StackOf(status));
   if (!written.ok()) std::cerr << absl::StrCat("muster-train: ", written.message(), "\n");
+}
+
+// Ends the process at once: with 2 when the user has to change something, else with 1. Nothing is
+// destroyed: c10d's destructors wait for peers that may be gone.
+[[noreturn]] void End(const absl::Status& status) {
   std::cout.flush();
   std::_Exit(absl::IsInvalidArgument(status) ? 2 : 1);
+}
+
+[[noreturn]] void Fail(const absl::Status& status) {
+  Report(status);
+  End(status);
+}
+
+// The same for a rank that has not joined the others, which would wait for it.
+[[noreturn]] void FailBeforeJoining(const absl::Status& status, const Environment& env,
+                                    std::chrono::milliseconds timeout) {
+  Report(status);
+  TellUnfit(env, status, timeout);
+  End(status);
 }
 
 // The value in `result`; does not return without one.
@@ -43,23 +64,24 @@ T OrFail(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
-void OrFail(const absl::Status& status) {
-  if (!status.ok()) Fail(status);
-}
-
 int Main(int argc, char** argv) {
   SetUpProcess();
   if (argc > 1 && std::string_view(argv[1]) == "compare") {
     return OrFail(Compare(argc - 1, argv + 1, std::cout));
   }
-  const Options options = OrFail(ParseOptions(argc, argv));
-  if (!options.help.empty()) {
-    std::cout << options.help;
+  const absl::StatusOr<Options> options = ParseOptions(argc, argv);
+  if (options.ok() && !options->help.empty()) {
+    std::cout << options->help;
     return 0;
   }
-  const Environment env = OrFail(ReadEnvironment(LookupInProcess));
-  OrFail(CheckWorld(options, env.world_size));
-  return OrFail(RunRank(options, env));
+  const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
+  if (!env.ok()) Fail(options.ok() ? env.status() : options.status());
+  if (!options.ok()) FailBeforeJoining(options.status(), *env, ParallelOptions().timeout);
+
+  Progress progress(std::cout, isatty(STDOUT_FILENO) != 0);
+  absl::StatusOr<Splits> data = PrepareRank(*options, *env, progress);
+  if (!data.ok()) FailBeforeJoining(data.status(), *env, options->parallel.timeout);
+  return OrFail(RunRank(*options, *env, *std::move(data), progress));
 }
 
 }  // namespace

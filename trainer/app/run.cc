@@ -1,7 +1,5 @@
 #include "trainer/app/run.h"
 
-#include <unistd.h>
-
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -11,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "trainer/app/reports/progress.h"
 #include "trainer/app/reports/start_up.h"
 #include "trainer/app/training/session.h"
 #include "trainer/app/training/trainer.h"
@@ -55,11 +52,12 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Options& options, con
 
 }  // namespace
 
-absl::StatusOr<int> RunRank(const Options& options, const Environment& env) {
-  const bool leads = env.rank == 0;
-  Progress progress(std::cout, isatty(STDOUT_FILENO) != 0);
+absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& env,
+                                   Progress& progress) {
+  const absl::Status suited = CheckWorld(options, env.world_size);
+  if (!suited.ok()) return suited;
   const int threads = options.threads > 0 ? options.threads : DefaultThreads(env.local_world_size);
-  if (leads) {
+  if (env.rank == 0) {
     const absl::Status writable = CheckOutputs(options);
     if (!writable.ok()) return writable;
     const double gflops = MeasureMatmulGflops();
@@ -70,16 +68,19 @@ absl::StatusOr<int> RunRank(const Options& options, const Environment& env) {
     }
   }
   SetThreads(threads);
-  RememberStopSignal();
-  absl::StatusOr<Splits> data = OpenData(options.data);
-  if (!data.ok()) return data.status();
+  return OpenData(options.data);
+}
 
+absl::StatusOr<int> RunRank(const Options& options, const Environment& env, Splits data,
+                            Progress& progress) {
+  const bool leads = env.rank == 0;
+  RememberStopSignal();
   // Left to the end of the process when something fails: see the header.
   auto joined = ProcessGroup::Join(env, options.parallel.comm, options.parallel.timeout);
   if (!joined.ok()) return joined.status();
   ProcessGroup* group = joined->release();
   if (leads) progress.Say(JoinedLine(*group));
-  auto made = MakeSession(options, env, *std::move(data), *group, progress);
+  auto made = MakeSession(options, env, std::move(data), *group, progress);
   if (!made.ok()) return made.status();
   Session* session = made->release();
   const absl::StatusOr<Summary> summary = Train(*session);

@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 
 #include "trainer/comm/local_address.h"
+#include "trainer/comm/round_store.h"
 #include "trainer/comm/shm_segment.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/worker/one_line.h"
@@ -70,8 +71,7 @@ std::string ShmTrouble(ProcessGroup& group) {
 
 // The group is declared last: it goes first, while the store it uses is still there.
 struct ProcessGroup::Joined {
-  compat::Store server;   // the connection to the store, and on rank 0 the store itself
-  compat::Store store;    // the part of it that belongs to this round
+  compat::Store store;    // on rank 0 the one that all are served by
   std::string interface;  // what Gloo's sockets are bound to: this, or the address
   std::string address;
   compat::Group group;
@@ -93,7 +93,10 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Join(
                          .visible = static_cast<int>(torch::cuda::device_count()),
                          .local_rank = env.local_rank};
   const absl::StatusOr<bool> nccl = PicksNccl(asked, gpus);
-  if (!nccl.ok()) return nccl.status();
+  if (!nccl.ok()) {
+    TellUnfit(env, nccl.status(), timeout);
+    return nccl.status();
+  }
   const bool alone = env.world_size == 1;
   const at::Device device =
       *nccl ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(env.local_rank))
@@ -111,23 +114,17 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Join(
     joined->address = *std::move(found);
   }
   try {
-    if (alone) {
-      joined->server = c10::make_intrusive<c10d::HashStore>();
-    } else {
-      const bool serve = env.rank == 0 && !env.agent_store;
-      joined->server = compat::OpenTcpStore(env.master_addr, env.master_port, serve, timeout);
-    }
-    // A store that outlives a restart still holds the addresses of those who were there before it.
-    joined->store = c10::make_intrusive<c10d::PrefixStore>(
-        absl::StrCat("muster-train/", env.restart_count), joined->server);
+    joined->store = OpenRoundStore(env, timeout);
     joined->store->set(ArrivalKey(env.rank), std::vector<std::uint8_t>{1});
+    const absl::Status fit = CallRoll(*joined->store, env);
+    if (!fit.ok()) return fit;
     joined->group = *nccl ? compat::JoinNcclGroup(joined->store, env.rank, env.world_size, timeout,
                                                   env.local_rank)
                           : compat::JoinGlooGroup(joined->store, env.rank, env.world_size, timeout,
                                                   joined->interface, joined->address);
   } catch (const std::exception& error) {
     const std::string why = OneLine(error);
-    if (!joined->server && absl::StrContains(why, "Address already in use")) {
+    if (!joined->store && absl::StrContains(why, "Address already in use")) {
       return absl::UnavailableError(absl::StrCat("serve the store at ", env.master_addr, ":",
                                                  env.master_port, ": address already in use"));
     }

@@ -32,7 +32,8 @@ class ProcessGroup {
   // `timeout`, which also limits each later operation. A world of 1 uses no network. With NCCL,
   // makes the rank's GPU current first, so that nothing is allocated on another rank's.
   // kInvalidArgument when NCCL is picked but not available, kUnavailable when the ranks cannot meet
-  // or when shared memory is requested but not available.
+  // or when shared memory is requested but not available. If another rank calls TellUnfit, returns
+  // that rank's failure at once.
   static absl::StatusOr<std::unique_ptr<ProcessGroup>> Join(const Environment& env, Comm comm,
                                                             std::chrono::milliseconds timeout);
   ~ProcessGroup();

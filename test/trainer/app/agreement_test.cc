@@ -1,4 +1,6 @@
 // Ranks that cannot train together end together, with the reason on each of them.
+#include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,55 @@ TEST_F(AgreementTest, AnotherOptionOnOneRankEndsAllWithTheSameSentence) {
       EXPECT_EQ(ranks[rank].err(), "muster-train: rank " + std::to_string(rank) + ": " + sentence +
                                        ": give all ranks the same options\n");
     }
+  }
+}
+
+// The others waited for five minutes, and then said that it "did not arrive".
+TEST_F(AgreementTest, ARankThatIsNotFitEndsAllAtOnce) {
+  const struct {
+    std::size_t unfit;
+    std::vector<std::string> mistake;
+    std::string sentence;
+  } cases[] = {
+      {0, {"--bogus"}, "--bogus"},
+      {2, {"--bogus"}, "--bogus"},
+      {1, {"--dataset", "idx", "--data", "/no/such/dir"}, "read data from /no/such/dir: "},
+      {1, {"--comm", "nccl"}, "--comm nccl: "},
+      {0, {"--export", "/no/such/dir/m"}, "write /no/such/dir/m: "},
+  };
+  for (const auto& [unfit, mistake, sentence] : cases) {
+    std::vector<std::vector<std::string>> arguments(3, Training({"--batch-size", "96"}));
+    arguments[unfit].insert(arguments[unfit].end(), mistake.begin(), mistake.end());
+    Ranks ranks(arguments);
+    EXPECT_EQ(ranks.Wait(), (std::vector<int>{2, 2, 2})) << ranks.errors();
+    for (const std::size_t rank : {0u, 1u, 2u}) {
+      std::string begin = "muster-train: rank " + std::to_string(rank) + ": ";
+      if (rank != unfit) begin += "rank " + std::to_string(unfit) + " cannot take part: ";
+      const std::string error = ranks[static_cast<int>(rank)].err();
+      EXPECT_EQ(error.rfind(begin, 0), 0u) << error;
+      EXPECT_NE(error.find(sentence), std::string::npos) << error;
+      EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
+    }
+  }
+}
+
+TEST_F(AgreementTest, WhenNoRankIsFitEachSaysWhy) {
+  Ranks ranks(Training({"--bogus"}), 3);
+  EXPECT_EQ(ranks.Wait(), (std::vector<int>{2, 2, 2}));
+  for (const int rank : {0, 1, 2}) {
+    const std::string error = ranks[rank].err();
+    EXPECT_EQ(error.find("cannot take part"), std::string::npos) << error;
+    EXPECT_NE(error.find("--bogus"), std::string::npos) << error;
+  }
+}
+
+// Rank 0 ended with a sentence, and the others with "another rank is gone".
+TEST_F(AgreementTest, FilesThatRankZeroCannotOpenEndAllWithTheReason) {
+  std::ofstream(dir_.Path("notes.txt")) << "no directory";
+  Ranks ranks(Training({"--tensorboard", dir_.Path("notes.txt")}), 2);
+  EXPECT_EQ(ranks.Wait(), (std::vector<int>{2, 2})) << ranks.errors();
+  for (const int rank : {0, 1}) {
+    EXPECT_NE(ranks[rank].err().find("notes.txt"), std::string::npos) << ranks[rank].err();
   }
 }
 

@@ -104,23 +104,32 @@ absl::Status Session::MakeParts() {
   if (!status.ok()) return status;
 
   strategy = MakeStrategy({options, *model, group, phases});
+  absl::StatusOr<std::string> opened = std::string();
   if (leads()) {
-    if (!options.checkpoint.directory.empty()) {
-      auto opened =
-          CheckpointDirectory::Open(options.checkpoint.directory, options.checkpoint.keep);
-      if (!opened.ok()) return opened.status();
-      checkpoints = *std::move(opened);
-      status = WriteConfig(options);
-      if (!status.ok()) return status;
-    }
-    auto opened = Reporter::Open(options.report, resumed_step);
-    if (!opened.ok()) return opened.status();
-    reporter = *std::move(opened);
+    status = OpenFiles();
+    if (!status.ok()) opened = status;
   }
+  opened = FromRankZero(opened, group);
+  if (!opened.ok()) return opened.status();
   if (!options.report.trace.empty()) {
     recorder = std::make_unique<TraceRecorder>(trace);
     phases.RecordTo(&trace);
   }
+  return absl::OkStatus();
+}
+
+// What rank 0 alone writes to.
+absl::Status Session::OpenFiles() {
+  if (!options.checkpoint.directory.empty()) {
+    auto opened = CheckpointDirectory::Open(options.checkpoint.directory, options.checkpoint.keep);
+    if (!opened.ok()) return opened.status();
+    checkpoints = *std::move(opened);
+    const absl::Status status = WriteConfig(options);
+    if (!status.ok()) return status;
+  }
+  auto opened = Reporter::Open(options.report, resumed_step);
+  if (!opened.ok()) return opened.status();
+  reporter = *std::move(opened);
   return absl::OkStatus();
 }
 

@@ -78,6 +78,7 @@ struct Session {
 
  private:
   absl::Status MakeParts();
+  absl::Status OpenFiles();
   absl::Status GoOnOrInit();
   absl::Status GoOnWithBatch();
 };

@@ -1,0 +1,97 @@
+#include "trainer/comm/round_store.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+#include "trainer/compat/torch_compat.h"
+
+namespace muster::trainer {
+namespace {
+
+// Keys of the store; the first three are counters.
+constexpr char kFit[] = "roll/fit";
+constexpr char kUnfit[] = "roll/unfit";
+constexpr char kHeard[] = "roll/heard";  // how many ranks know of a failure
+constexpr char kAllHeard[] = "roll/all_heard";
+constexpr char kWord[] = "roll/word";  // kAllFit, or a failure
+
+constexpr char kAllFit[] = "fit";
+
+bool Serves(const Environment& env) {
+  return env.rank == 0 && !env.agent_store;
+}
+
+void Set(c10d::Store& store, const char* key, const std::string& value) {
+  store.set(key, std::vector<std::uint8_t>(value.begin(), value.end()));
+}
+
+// Waits until there is such a key.
+std::string Get(c10d::Store& store, const char* key) {
+  const std::vector<std::uint8_t> bytes = store.get(key);
+  return std::string(bytes.begin(), bytes.end());
+}
+
+// A failure of `rank` as a word: its code and its sentence.
+std::string WordOf(int rank, const absl::Status& failure) {
+  return absl::StrCat(static_cast<int>(failure.code()), " rank ", rank,
+                      " cannot take part: ", std::string(failure.message()));
+}
+
+absl::Status FailureIn(const std::string& word) {
+  const std::size_t space = std::min(word.find(' '), word.size());
+  int code = 0;
+  if (!absl::SimpleAtoi(word.substr(0, space), &code) || code == 0) {
+    return absl::InternalError(absl::StrCat("the store's word on the ranks is '", word, "'"));
+  }
+  return absl::Status(static_cast<absl::StatusCode>(code), word.substr(space + 1));
+}
+
+// To be called by each rank that knows of a failure.
+void Hear(c10d::Store& store, const Environment& env) {
+  if (store.add(kHeard, 1) == env.world_size) Set(store, kAllHeard, "yes");
+  if (Serves(env)) Get(store, kAllHeard);
+}
+
+}  // namespace
+
+c10::intrusive_ptr<c10d::Store> OpenRoundStore(const Environment& env,
+                                               std::chrono::milliseconds timeout) {
+  if (env.world_size == 1) return c10::make_intrusive<c10d::HashStore>();
+  // A store that outlives a restart still holds the addresses of those who were there before it.
+  return c10::make_intrusive<c10d::PrefixStore>(
+      absl::StrCat("muster-train/", env.restart_count),
+      compat::OpenTcpStore(env.master_addr, env.master_port, Serves(env), timeout));
+}
+
+absl::Status CallRoll(c10d::Store& store, const Environment& env) {
+  if (store.add(kFit, 1) == env.world_size) Set(store, kWord, kAllFit);
+  const std::string word = Get(store, kWord);
+  if (word == kAllFit) return absl::OkStatus();
+  try {
+    Hear(store, env);
+  } catch (const std::exception&) {
+    // A rank that never came cannot be told, and what is known is reason enough to end.
+  }
+  return FailureIn(word);
+}
+
+void TellUnfit(const Environment& env, const absl::Status& failure,
+               std::chrono::milliseconds timeout) {
+  if (env.world_size == 1) return;
+  try {
+    const compat::Store store = OpenRoundStore(env, timeout);
+    // Of several failures all ranks hear of the first.
+    if (store->add(kUnfit, 1) == 1) Set(*store, kWord, WordOf(env.rank, failure));
+    Hear(*store, env);
+  } catch (const std::exception&) {
+    // Nobody is there to be told.
+  }
+}
+
+}  // namespace muster::trainer
