@@ -80,8 +80,10 @@ void AddTrainingFlags(CLI::App& app, Options& o, SettingSource& settings) {
   group.Number("--epochs", o.epochs, 1, 1'000'000, "Passes over the training samples");
   group.Number("--batch-size", o.batch_size, std::int64_t{1}, std::int64_t{1} << 30,
                "Samples in a step, over all ranks together");
-  group.Number("--accumulate", o.accumulate, 1, 1'000'000,
-               "Parts in which a rank computes its share of a batch, to save memory");
+  group.Number(
+      "--accumulate", o.accumulate, 1, 1'000'000,
+      "Parts in which a rank computes its share of a batch, to save memory. Batch norm sees one "
+      "part at a time");
   group.Number("--max-steps", o.max_steps, std::int64_t{0}, kMany,
                "End after this many steps; 0: no limit");
   group.Number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),

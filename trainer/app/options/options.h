@@ -93,7 +93,9 @@ struct Options {
   // Samples in one step, over all ranks together. Must be divisible by the number of ranks, except
   // in a run that resumes with another number of ranks.
   std::int64_t batch_size = 128;
-  // The number of parts in which a rank passes its share of a batch through the model.
+  // The number of parts in which a rank passes its share of a batch through the model. They give
+  // the gradient of the whole share, apart from rounding, unless the model has batch norm, which
+  // normalizes each part separately.
   std::int64_t accumulate = 1;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;  // total_steps is set once the data is open
