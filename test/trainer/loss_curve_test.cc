@@ -35,7 +35,7 @@ std::vector<double> ReadLosses(std::istream& lines) {
 std::vector<double> Losses(std::vector<std::string> arguments, int world_size) {
   const std::string log = testing::TempDir() + "/loss-" + std::to_string(world_size);
   arguments.insert(arguments.begin(), MusterTrain());
-  arguments.insert(arguments.end(), {"--no-eval", "--loss-log", log, "--checkpoint", log + ".pt"});
+  arguments.insert(arguments.end(), {"--no-eval", "--loss-log", log});
   RunRanks(arguments, world_size, kDeadline);
   std::ifstream file(log);
   return ReadLosses(file);

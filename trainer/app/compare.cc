@@ -119,7 +119,6 @@ absl::StatusOr<MethodResult> RunMethod(const std::string& method, const CompareO
   };
   add("--parallel", method == "single" ? "ddp" : method);
   add("--metrics", metrics);
-  add("--checkpoint", scratch.Path(method + ".pt"));
   if (method == "threads") add("--replicas", absl::StrCat(compare.ranks));
   // Every worker, rank or replica, has the same share of the processors.
   if (options.threads == 0) add("--threads", absl::StrCat(DefaultThreads(compare.ranks)));

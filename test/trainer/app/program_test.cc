@@ -74,6 +74,16 @@ TEST_F(ProgramTest, WritesMetricsEventsTraceAndProfile) {
   }
 }
 
+// Whoever tried it out found a muster-train.pt where they stood.
+TEST_F(ProgramTest, LeavesNothingWhereNothingIsAskedFor) {
+  test::Command program({"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", dir_.path(),
+                         fs::absolute(MusterTrainWith({})[0]).string(), "--dataset", "generated",
+                         "--model", "mlp", "--max-steps", "1"});
+  ASSERT_EQ(program.Wait(std::chrono::seconds(120)), 0) << program.err();
+  EXPECT_TRUE(fs::is_empty(dir_.path()));
+  EXPECT_EQ(program.out().find("checkpoint"), std::string::npos) << program.out();
+}
+
 TEST_F(ProgramTest, SaysWhatItRunsOnBeforeItBegins) {
   const std::string out = TrainOk(Small({"--max-steps", "1", "--no-eval"}));
   EXPECT_EQ(
@@ -147,8 +157,8 @@ TEST_F(ProgramTest, EveryModelTakesItsStep) {
       {"--model", "mlp", "--comm-hook", "bf16", "--no-bucket-view", "--optimizer", "reference"},
   };
   for (const std::vector<std::string>& run : runs) {
-    std::vector<std::string> arguments = {"--dataset", "generated",    "--max-steps",    "2",
-                                          "--no-eval", "--checkpoint", dir_.Path("m.pt")};
+    std::vector<std::string> arguments = {"--dataset", "generated", "--max-steps", "2",
+                                          "--no-eval"};
     arguments.insert(arguments.end(), run.begin(), run.end());
     const std::string out = TrainOk(arguments, 2);
     EXPECT_NE(out.find("(2 steps of "), std::string::npos) << run[1] << out;

@@ -163,7 +163,7 @@ void AddParallelFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource&
 void AddCheckpointFlags(CLI::App& app, Options& o, SettingSource& settings) {
   const FlagGroup group(app, "Checkpoints", &settings);
   CheckpointOptions& c = o.checkpoint;
-  group.Text("--checkpoint", c.final_path, "Where rank 0 writes the state dict at the end");
+  group.Path("--checkpoint", c.final_path, "Where rank 0 writes the state dict at the end");
   group.Path("--export", c.export_path, "Where rank 0 also writes the parameters, as safetensors");
   group.Path("--checkpoint-dir", c.directory, "Directory of checkpoints to resume from");
   group.Number("--checkpoint-every", c.every_steps, std::int64_t{0}, kMany,

@@ -31,7 +31,6 @@ absl::Status CheckTogether(const Options& options) {
     return mistake(
         "a text is needed: name a file with --data, or have one made up with --dataset generated");
   }
-  if (options.checkpoint.final_path.empty()) return mistake("--checkpoint is empty");
   if (options.checkpoint.resume.empty()) return mistake("--resume is empty");
   if (options.bf16 && options.dtype != c10::ScalarType::Float) {
     return mistake("--bf16 needs --dtype float32");

@@ -47,9 +47,9 @@ struct ParallelOptions {
 };
 
 struct CheckpointOptions {
-  // Where rank 0 writes the state dict at the end of the training.
-  std::string final_path = "muster-train.pt";
-  // Where rank 0 also writes it as safetensors; empty: nowhere.
+  // Where rank 0 writes the state dict at the end of the training; empty: nowhere.
+  std::string final_path;
+  // Where rank 0 writes it as safetensors; empty: nowhere.
   std::string export_path;
 
   // The directory where checkpoints are saved and found again; empty: save none.

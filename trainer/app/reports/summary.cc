@@ -33,7 +33,9 @@ std::string FormatSummary(const Summary& summary) {
     absl::StrAppendFormat(&text, "traffic        %.3f MB sent by each rank in a step\n",
                           summary.moved_bytes_per_step / 1e6);
   }
-  absl::StrAppendFormat(&text, "checkpoint     %s\n", summary.checkpoint);
+  if (!summary.checkpoint.empty()) {
+    absl::StrAppendFormat(&text, "checkpoint     %s\n", summary.checkpoint);
+  }
   return text;
 }
 

@@ -83,7 +83,10 @@ absl::StatusOr<Outcome> TrainAll(Session& s) {
 // The parameters, where other programs find them. On rank 0.
 absl::Status WriteModel(const Session& s) {
   const std::vector<NamedTensor> tensors = s.model->StateDict();
-  absl::Status status = WriteTorchFile(StateDictValue(tensors), s.options.checkpoint.final_path);
+  absl::Status status;
+  if (!s.options.checkpoint.final_path.empty()) {
+    status = WriteTorchFile(StateDictValue(tensors), s.options.checkpoint.final_path);
+  }
   if (status.ok() && !s.options.checkpoint.export_path.empty()) {
     status = WriteSafetensors({.tensors = tensors, .metadata = {{"format", "pt"}}},
                               s.options.checkpoint.export_path);

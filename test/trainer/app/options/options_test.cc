@@ -21,7 +21,7 @@ TEST(OptionsTest, NothingGivenMeansTheDefaults) {
   const absl::StatusOr<Options> options = Parse({});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->data.path, "/usr/share/datasets/fashion-mnist");
-  EXPECT_EQ(options->checkpoint.final_path, "muster-train.pt");
+  EXPECT_EQ(options->checkpoint.final_path, "");
   EXPECT_EQ(options->data.kind, DataKind::kIdx);
   EXPECT_EQ(options->model.kind, ModelKind::kCnn);
   EXPECT_EQ(options->parallel.comm, Comm::kAuto);
@@ -77,7 +77,7 @@ TEST(OptionsTest, AMistakeIsOneSentenceThatNamesTheFlag) {
   const std::vector<std::vector<const char*>> mistakes = {
       {"--bogus"},           {"--epochs", "0"},   {"--epochs", "many"}, {"--batch-size", "0"},
       {"--lr", "-1"},        {"--momentum", "2"}, {"--model", "vgg"},   {"--dataset", "cifar"},
-      {"--comm", "mpi"},     {"--timeout", "0"},  {"--threads", "-1"},  {"--checkpoint", ""},
+      {"--comm", "mpi"},     {"--timeout", "0"},  {"--threads", "-1"},  {"--resume", ""},
       {"--max-steps", "-1"}, {"--seed", "x"},     {"--dtype", "int8"},
   };
   for (const std::vector<const char*>& arguments : mistakes) {

@@ -214,16 +214,9 @@ TEST_F(ResumeTest, ACheckpointOfAnotherRunIsRefusedByAllRanksAlike) {
 TEST_F(ResumeTest, ACheckpointOfAnotherSizeIsRefusedWithTheFlagThatDiffers) {
   const auto with = [this](const std::string& width, const std::string& heads,
                            const std::string& layers) {
-    return MusterTrainWith({"--model",          "gpt",
-                            "--width",          width,
-                            "--heads",          heads,
-                            "--layers",         layers,
-                            "--context",        "16",
-                            "--max-steps",      "2",
-                            "--dataset",        "generated",
-                            "--comm",           "gloo",
-                            "--checkpoint",     dir_.Path("gpt.pt"),
-                            "--checkpoint-dir", dir_.Path("gpt.ckpt")});
+    return MusterTrainWith({"--model", "gpt", "--width", width, "--heads", heads, "--layers",
+                            layers, "--context", "16", "--max-steps", "2", "--dataset", "generated",
+                            "--comm", "gloo", "--checkpoint-dir", dir_.Path("gpt.ckpt")});
   };
   Ranks first(with("16", "2", "1"), 1);
   ASSERT_EQ(first.Wait(), std::vector<int>{0}) << first.errors();
