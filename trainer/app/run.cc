@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/signal_names.h"
 
 #include "trainer/app/reports/start_up.h"
 #include "trainer/app/training/session.h"
@@ -20,8 +21,6 @@
 
 namespace muster::trainer {
 namespace {
-
-constexpr int kExitStopped = 128 + 15;
 
 // Finds out before the training rather than after it that its results could not be written.
 absl::Status CheckOutputs(const Options& options) {
@@ -74,7 +73,7 @@ absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& en
 absl::StatusOr<int> RunRank(const Options& options, const Environment& env, Splits data,
                             Progress& progress) {
   const bool leads = env.rank == 0;
-  RememberStopSignal();
+  RememberStopSignals();
   // Left to the end of the process when something fails: see the header.
   auto joined = ProcessGroup::Join(env, options.parallel.comm, options.parallel.timeout);
   if (!joined.ok()) return joined.status();
@@ -88,15 +87,16 @@ absl::StatusOr<int> RunRank(const Options& options, const Environment& env, Spli
   delete session;
   delete group;
 
-  if (leads && summary->stopped) {
-    progress.Say(absl::StrCat("stopped by SIGTERM after step ", summary->steps, "; ",
-                              summary->checkpoint.empty()
-                                  ? "nothing is saved: there is no --checkpoint-dir"
-                                  : absl::StrCat("checkpoint ", summary->checkpoint)));
+  const bool stopped = summary->stop_signal != 0;
+  if (leads && stopped) {
+    progress.Say(absl::StrCat(
+        "stopped by ", base::SignalName(summary->stop_signal), " after step ", summary->steps, "; ",
+        summary->checkpoint.empty() ? "nothing is saved: there is no --checkpoint-dir"
+                                    : absl::StrCat("checkpoint ", summary->checkpoint)));
   } else if (leads) {
     std::cout << FormatSummary(*summary) << std::flush;
   }
-  return summary->stopped ? kExitStopped : 0;
+  return stopped ? StopExitCode(summary->stop_signal) : 0;
 }
 
 }  // namespace muster::trainer

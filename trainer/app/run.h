@@ -18,7 +18,7 @@ absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& en
                                    Progress& progress);
 
 // Trains on the data that PrepareRank returned; rank 0 prints to `progress` and stdout. Returns the
-// exit code: 0, or 143 when SIGTERM stopped the run, as shells report it. After an error, exit
+// exit code: 0, or the StopExitCode() of the signal that stopped the run. After an error, exit
 // without destroying LibTorch objects: c10d's destructors wait for peers that may be gone.
 absl::StatusOr<int> RunRank(const Options& options, const Environment& env, Splits data,
                             Progress& progress);

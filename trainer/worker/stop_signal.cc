@@ -1,30 +1,51 @@
 #include "trainer/worker/stop_signal.h"
 
+#include <unistd.h>
+
 #include <atomic>
 #include <csignal>
+#include <initializer_list>
 
 namespace muster::trainer {
 namespace {
 
-std::atomic<bool> g_stop_asked{false};
-static_assert(std::atomic<bool>::is_always_lock_free, "it is set in a signal handler");
+// Who asks, one bit each.
+enum Sender : unsigned { kTerminal = 1, kParent = 2, kOther = 4 };
 
-void OnTerm(int) {
-  g_stop_asked = true;
+std::atomic<unsigned> g_heard{0};  // senders
+std::atomic<int> g_signal{0};
+static_assert(std::atomic<unsigned>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "they are set in a signal handler");
+
+Sender SenderOf(const siginfo_t& info) {
+  if (info.si_code > 0) return kTerminal;  // the kernel on its own account
+  return info.si_pid == getppid() ? kParent : kOther;
+}
+
+void OnStop(int signal, siginfo_t* info, void*) {
+  const Sender sender = SenderOf(*info);
+  // By _exit rather than by the signal, which does not end the first process of a container.
+  if ((g_heard.fetch_or(sender) & sender) != 0) _exit(StopExitCode(signal));
+  int none = 0;
+  g_signal.compare_exchange_strong(none, signal);
 }
 
 }  // namespace
 
-void RememberStopSignal() {
-  struct sigaction action = {};
-  action.sa_handler = OnTerm;
-  // Calls that were interrupted go on: the loop looks when its step is done.
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
-  sigaction(SIGTERM, &action, nullptr);
+void RememberStopSignals() {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    struct sigaction action = {};
+    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
+    action = {};
+    action.sa_sigaction = OnStop;
+    // Calls that were interrupted go on: the loop looks when its step is done.
+    action.sa_flags = SA_RESTART | SA_SIGINFO;
+    sigaction(signal, &action, nullptr);
+  }
 }
 
-bool StopAsked() {
-  return g_stop_asked;
+int StopSignal() {
+  return g_signal;
 }
 
 }  // namespace muster::trainer

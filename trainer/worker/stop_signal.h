@@ -1,14 +1,24 @@
-// SIGTERM as a flag that the training loop checks.
+// SIGTERM and SIGINT (Ctrl-C) as a request that the training loop checks.
 #pragma once
 
 namespace muster::trainer {
 
-// From now on the first SIGTERM only sets a flag, so that the training can finish its step and save
-// a checkpoint. The second one ends the process at once, as usual. Call it once, before threads
-// that block signals are started.
-void RememberStopSignal();
+// From now on the first of the two signals is only remembered, so that the training can finish its
+// step and save a checkpoint. A signal that was ignored when the process started (nohup, or `&` in
+// a script) stays ignored. Call it once.
+//
+// One request may arrive twice: on Ctrl-C the terminal sends SIGINT to its whole foreground, and a
+// launcher there forwards it. So the terminal, the parent process and everybody else may each ask
+// once. Whoever asks again ends the process at once, with StopExitCode(), and nothing is saved.
+void RememberStopSignals();
 
-// Whether SIGTERM has been received. Thread-safe.
-bool StopAsked();
+// The first signal that was received; 0 while there is none. Thread-safe.
+int StopSignal();
+
+// The exit code of a process that `signal` ended, as shells report it: 143 for SIGTERM, 130 for
+// SIGINT.
+constexpr int StopExitCode(int signal) {
+  return 128 + signal;
+}
 
 }  // namespace muster::trainer

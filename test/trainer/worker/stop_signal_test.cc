@@ -1,18 +1,115 @@
 #include "trainer/worker/stop_signal.h"
 
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <csignal>
 
-#include <gtest/gtest.h>
+#include "test/trainer/comm/forked_members.h"
 
 namespace muster::trainer {
 namespace {
 
-TEST(StopSignalTest, TheFirstIsRememberedAndTheSecondKills) {
-  RememberStopSignal();
-  EXPECT_FALSE(StopAsked());
-  std::raise(SIGTERM);
-  EXPECT_TRUE(StopAsked());
-  EXPECT_EXIT(std::raise(SIGTERM), testing::KilledBySignal(SIGTERM), "");
+using Say = ForkedMembers::Say;
+
+// Lets one signal come that was sent to this process, or waits for it.
+void TakeOne() {
+  sigset_t none;
+  sigemptyset(&none);
+  sigsuspend(&none);
+}
+
+// Makes this process one that remembers signals and takes them by TakeOne() alone.
+void Remember() {
+  sigset_t stops;
+  sigemptyset(&stops);
+  for (const int signal : {SIGTERM, SIGINT}) {
+    std::signal(signal, SIG_DFL);  // whoever started the test may ignore it
+    sigaddset(&stops, signal);
+  }
+  sigprocmask(SIG_BLOCK, &stops, nullptr);
+  RememberStopSignals();
+}
+
+// Gives this process a terminal of its own; what is written to the result is typed there.
+int OpenTerminal() {
+  setsid();
+  const int keyboard = posix_openpt(O_RDWR | O_NOCTTY);
+  grantpt(keyboard);
+  unlockpt(keyboard);
+  open(ptsname(keyboard), O_RDWR);  // the first that a session opens is the one that it has
+  return keyboard;
+}
+
+void TypeCtrlC(int keyboard) {
+  EXPECT_EQ(write(keyboard, "\x03", 1), 1);
+}
+
+// A user pressed Ctrl-C, and all that was trained since the last checkpoint was lost.
+TEST(StopSignalTest, EitherIsRememberedAndTheSecondEndsTheProcess) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    ForkedMembers process(1, [signal](int, const Say& say) {
+      Remember();
+      if (StopSignal() != 0) return 1;
+      std::raise(signal);
+      TakeOne();
+      if (StopSignal() != signal) return 2;
+      say("remembered");
+      std::raise(signal);
+      TakeOne();
+      return 0;
+    });
+    EXPECT_EQ(process.Wait(0), StopExitCode(signal));
+    EXPECT_EQ(process.said(0), "remembered");
+  }
+}
+
+TEST(StopSignalTest, WhatTheLauncherPassesOnIsNoSecondWish) {
+  ForkedMembers process(1, [](int, const Say& say) {
+    const int keyboard = OpenTerminal();
+    Remember();
+    TypeCtrlC(keyboard);
+    TakeOne();
+    say("typed");
+    TakeOne();  // from the parent
+    if (StopSignal() != SIGINT) return 1;
+    say(", told");
+    TypeCtrlC(keyboard);
+    TakeOne();
+    return 2;
+  });
+  ASSERT_TRUE(process.WaitFor(0, "typed"));
+  process.Signal(0, SIGTERM);
+  EXPECT_EQ(process.Wait(0), StopExitCode(SIGINT));
+  EXPECT_EQ(process.said(0), "typed, told");
+}
+
+TEST(StopSignalTest, TheLaunchersSecondSignalEndsTheProcess) {
+  ForkedMembers process(1, [](int, const Say& say) {
+    Remember();
+    say("ready");
+    TakeOne();
+    say(", told");
+    TakeOne();
+    return 1;
+  });
+  ASSERT_TRUE(process.WaitFor(0, "ready"));
+  process.Signal(0, SIGINT);
+  ASSERT_TRUE(process.WaitFor(0, "told"));
+  process.Signal(0, SIGTERM);
+  EXPECT_EQ(process.Wait(0), StopExitCode(SIGTERM));
+}
+
+TEST(StopSignalTest, OneThatWasIgnoredRemainsIgnored) {
+  ForkedMembers process(1, [](int, const Say&) {
+    std::signal(SIGINT, SIG_IGN);
+    RememberStopSignals();
+    std::raise(SIGINT);
+    return StopSignal();
+  });
+  EXPECT_EQ(process.Wait(0), 0);
 }
 
 }  // namespace

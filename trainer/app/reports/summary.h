@@ -22,9 +22,10 @@ struct Summary {
   std::optional<double> test_accuracy;  // in [0, 1]
   double samples_per_second = 0;        // training only, all ranks together
   double moved_bytes_per_step = 0;      // sent by a rank to average gradients or parameters
+  // Where the result is. For a run that was stopped: where it can resume, or empty.
   std::string checkpoint;
-  // Whether the run was told to stop early. `checkpoint` is then where it can resume, or empty.
-  bool stopped = false;
+  // The signal that stopped the run early; 0: none did.
+  int stop_signal = 0;
 };
 
 // The summary as plain text: a line "name  value" for each entry, ended by a line break.

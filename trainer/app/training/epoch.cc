@@ -158,7 +158,7 @@ void EpochRun::TakeStep(const LoadedBatch& batch) {
 bool EpochRun::Agree() {
   std::vector<double> values;
   for (const StepLoss& step : since_agreed_) values.push_back(step.mine.loss);
-  values.push_back(StopAsked() ? 1 : 0);
+  values.push_back(StopSignal() != 0 ? 1 : 0);
   values.push_back(SecondsSince(agreed_) / static_cast<double>(since_agreed_.size()));
   const std::vector<double> sums = s_.group.Sum(values);
   agreed_ = Clock::now();

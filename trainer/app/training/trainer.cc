@@ -1,7 +1,9 @@
 #include "trainer/app/training/trainer.h"
 
+#include <csignal>
 #include <exception>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -29,7 +31,7 @@ absl::StatusOr<std::optional<Evaluation>> Measure(Session& s) {
   s.strategy->Finish();
   const auto on_batch = [&s] {
     s.beats.Send(s.state.step);  // no step, but progress
-    return StopAsked();
+    return StopSignal() != 0;
   };
   const auto measured = Evaluate(s.data.test, s.options, *s.model, s.group, on_batch);
   if (!measured.ok() || !measured->has_value() || !s.leads()) return measured;
@@ -44,6 +46,14 @@ absl::StatusOr<std::optional<Evaluation>> Measure(Session& s) {
                                    evaluation.loss));
   }
   return measured;
+}
+
+// The signal that the ranks stop for: some may not have got one, and some another one.
+int SharedStopSignal(Session& s) {
+  const int mine = StopSignal();
+  const std::vector<double> heard =
+      s.group.Sum({mine == SIGTERM ? 1.0 : 0.0, mine == SIGINT ? 1.0 : 0.0});
+  return heard[0] > 0 ? SIGTERM : SIGINT;
 }
 
 // All epochs that are left.
@@ -147,10 +157,10 @@ Summary Summarize(const Session& s, const Outcome& outcome) {
     summary.samples_per_second = static_cast<double>(s.trained_samples) / s.train_seconds;
   }
   summary.moved_bytes_per_step = s.strategy->traffic().moved_bytes_per_step();
-  summary.stopped = outcome.stopped;
   summary.checkpoint = s.options.checkpoint.final_path;
-  if (outcome.stopped)
+  if (outcome.stopped) {
     summary.checkpoint = s.checkpoints ? s.checkpoints->PathOf(s.state.step) : "";
+  }
   return summary;
 }
 
@@ -171,7 +181,8 @@ absl::StatusOr<Summary> TrainAndWrite(Session& s) {
   const absl::StatusOr<Outcome> outcome = TrainAll(s);
   if (!outcome.ok()) return outcome.status();
   if (!outcome->stopped) s.strategy->Finish();
-  const Summary summary = Summarize(s, *outcome);
+  Summary summary = Summarize(s, *outcome);
+  if (outcome->stopped) summary.stop_signal = SharedStopSignal(s);
   absl::Status status;
   if (!s.options.report.trace.empty()) status = WriteTrace(s);
   if (status.ok() && s.leads()) {

@@ -124,6 +124,17 @@ TEST_F(ResumeTest, SigtermEndsAllRanksAfterAStepAndTheNextRunGoesOn) {
   EXPECT_TRUE(Weights("told") == Weights("calm")) << "the files differ";
 }
 
+// A user pressed Ctrl-C, and what was trained since the last checkpoint was lost.
+TEST_F(ResumeTest, CtrlCEndsTheRunAfterAStepWithACheckpoint) {
+  BeatEar ear;
+  Ranks alone(Resumable("told", {"--checkpoint-every", "0"}), 1, {ear.variable()});
+  ASSERT_TRUE(ear.WaitForStep(3)) << alone.errors();
+  alone[0].Signal(SIGINT);
+  EXPECT_EQ(alone.Wait(), std::vector<int>{130}) << alone.errors();
+  EXPECT_NE(alone[0].out().find("stopped by SIGINT after step "), std::string::npos);
+  EXPECT_NE(alone[0].out().find("; checkpoint " + dir_.Path("told.ckpt")), std::string::npos);
+}
+
 // In float64 the losses of one rank are those that two would have had.
 TEST_F(ResumeTest, AWorldOfTwoGoesOnAloneAtTheSamePlace) {
   const std::vector<std::string> more = {"--dtype", "float64", "--schedule", "constant"};
