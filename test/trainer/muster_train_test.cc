@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -139,6 +140,19 @@ TEST_F(MusterTrainTest, SaysWhoDidNotArrive) {
   Program program(Train({"--timeout", "1"}), RankVariables(0, 2, FreePort()));
   EXPECT_EQ(program.Wait(kDeadline), 1);
   EXPECT_NE(program.errors().find("rank 1 did not arrive"), std::string::npos) << program.errors();
+}
+
+// A user stopped a job that still waited for a node, and its ranks took no notice for five minutes.
+TEST_F(MusterTrainTest, EndsAtOnceWhenItIsStoppedWhileItJoins) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    const HeldPort store;  // it takes calls and never answers
+    Program::Variables variables = RankVariables(1, 2, store.number());
+    variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
+    Program program(Train({"--timeout", "60"}), variables);
+    ASSERT_TRUE(store.WaitForCaller(kDeadline)) << program.errors();
+    program.Signal(signal);
+    EXPECT_EQ(program.Wait(kDeadline), 128 + signal) << program.errors();
+  }
 }
 
 TEST_F(MusterTrainTest, SaysThatTheStoresPortIsTaken) {

@@ -116,8 +116,12 @@ int Program::Wait(std::chrono::seconds deadline) {
   return exit_code_;
 }
 
+void Program::Signal(int signal) {
+  syscall(SYS_pidfd_send_signal, exit_fd_, signal, nullptr, 0);
+}
+
 void Program::Kill() {
-  syscall(SYS_pidfd_send_signal, exit_fd_, SIGKILL, nullptr, 0);
+  Signal(SIGKILL);
 }
 
 std::string Program::errors() const {
@@ -144,6 +148,10 @@ HeldPort::HeldPort() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
 
 HeldPort::~HeldPort() {
   close(fd_);
+}
+
+bool HeldPort::WaitForCaller(std::chrono::seconds deadline) const {
+  return WaitReadable(fd_, Clock::now() + deadline);
 }
 
 int FreePort() {

@@ -29,6 +29,7 @@ class Program {
   // Kills it when `deadline` passes, so the result is then 137.
   int Wait(std::chrono::seconds deadline);
 
+  void Signal(int signal);
   void Kill();
 
   // The stdout read so far; complete once Wait() has returned.
@@ -54,6 +55,10 @@ class HeldPort {
   HeldPort& operator=(const HeldPort&) = delete;
 
   int number() const { return number_; }
+
+  // Returns once somebody has connected; false when `deadline` passes before that. What they say is
+  // never read.
+  bool WaitForCaller(std::chrono::seconds deadline) const;
 
  private:
   int fd_ = -1;

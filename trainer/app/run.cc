@@ -53,6 +53,7 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Options& options, con
 
 absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& env,
                                    Progress& progress) {
+  EndOnStopSignals();
   const absl::Status suited = CheckWorld(options, env.world_size);
   if (!suited.ok()) return suited;
   const int threads = options.threads > 0 ? options.threads : DefaultThreads(env.local_world_size);
@@ -73,7 +74,6 @@ absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& en
 absl::StatusOr<int> RunRank(const Options& options, const Environment& env, Splits data,
                             Progress& progress) {
   const bool leads = env.rank == 0;
-  RememberStopSignals();
   // Left to the end of the process when something fails: see the header.
   auto joined = ProcessGroup::Join(env, options.parallel.comm, options.parallel.timeout);
   if (!joined.ok()) return joined.status();
@@ -82,6 +82,7 @@ absl::StatusOr<int> RunRank(const Options& options, const Environment& env, Spli
   auto made = MakeSession(options, env, std::move(data), *group, progress);
   if (!made.ok()) return made.status();
   Session* session = made->release();
+  RememberStopSignals();
   const absl::StatusOr<Summary> summary = Train(*session);
   if (!summary.ok()) return summary.status();
   delete session;

@@ -12,10 +12,13 @@ namespace {
 // Who asks, one bit each.
 enum Sender : unsigned { kTerminal = 1, kParent = 2, kOther = 4 };
 
+std::atomic<bool> g_remembers{false};
 std::atomic<unsigned> g_heard{0};  // senders
 std::atomic<int> g_signal{0};
-static_assert(std::atomic<unsigned>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
-              "they are set in a signal handler");
+static_assert(std::atomic<bool>::is_always_lock_free &&
+                  std::atomic<unsigned>::is_always_lock_free &&
+                  std::atomic<int>::is_always_lock_free,
+              "they are used in a signal handler");
 
 Sender SenderOf(const siginfo_t& info) {
   if (info.si_code > 0) return kTerminal;  // the kernel on its own account
@@ -25,14 +28,14 @@ Sender SenderOf(const siginfo_t& info) {
 void OnStop(int signal, siginfo_t* info, void*) {
   const Sender sender = SenderOf(*info);
   // By _exit rather than by the signal, which does not end the first process of a container.
-  if ((g_heard.fetch_or(sender) & sender) != 0) _exit(StopExitCode(signal));
+  if (!g_remembers || (g_heard.fetch_or(sender) & sender) != 0) _exit(StopExitCode(signal));
   int none = 0;
   g_signal.compare_exchange_strong(none, signal);
 }
 
 }  // namespace
 
-void RememberStopSignals() {
+void EndOnStopSignals() {
   for (const int signal : {SIGTERM, SIGINT}) {
     struct sigaction action = {};
     if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
@@ -42,6 +45,10 @@ void RememberStopSignals() {
     action.sa_flags = SA_RESTART | SA_SIGINFO;
     sigaction(signal, &action, nullptr);
   }
+}
+
+void RememberStopSignals() {
+  g_remembers = true;
 }
 
 int StopSignal() {

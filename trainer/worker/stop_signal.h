@@ -3,13 +3,18 @@
 
 namespace muster::trainer {
 
+// From now on either signal ends the process at once, with StopExitCode(): before the training
+// there is nothing to save, and LibTorch goes on waiting for other ranks after a signal. A signal
+// that was ignored when the process started (nohup, or `&` in a script) stays ignored. Call it
+// once.
+void EndOnStopSignals();
+
 // From now on the first of the two signals is only remembered, so that the training can finish its
-// step and save a checkpoint. A signal that was ignored when the process started (nohup, or `&` in
-// a script) stays ignored. Call it once.
+// step and save a checkpoint. Call it after EndOnStopSignals().
 //
 // One request may arrive twice: on Ctrl-C the terminal sends SIGINT to its whole foreground, and a
 // launcher there forwards it. So the terminal, the parent process and everybody else may each ask
-// once. Whoever asks again ends the process at once, with StopExitCode(), and nothing is saved.
+// once. Whoever asks again ends the process at once, and nothing is saved.
 void RememberStopSignals();
 
 // The first signal that was received; 0 while there is none. Thread-safe.

@@ -30,6 +30,7 @@ void Remember() {
     sigaddset(&stops, signal);
   }
   sigprocmask(SIG_BLOCK, &stops, nullptr);
+  EndOnStopSignals();
   RememberStopSignals();
 }
 
@@ -63,6 +64,18 @@ TEST(StopSignalTest, EitherIsRememberedAndTheSecondEndsTheProcess) {
     });
     EXPECT_EQ(process.Wait(0), StopExitCode(signal));
     EXPECT_EQ(process.said(0), "remembered");
+  }
+}
+
+TEST(StopSignalTest, UntilTheyAreToBeRememberedEitherEndsTheProcess) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    ForkedMembers process(1, [signal](int, const Say&) {
+      std::signal(signal, SIG_DFL);
+      EndOnStopSignals();
+      std::raise(signal);
+      return 1;
+    });
+    EXPECT_EQ(process.Wait(0), StopExitCode(signal));
   }
 }
 
@@ -105,6 +118,7 @@ TEST(StopSignalTest, TheLaunchersSecondSignalEndsTheProcess) {
 TEST(StopSignalTest, OneThatWasIgnoredRemainsIgnored) {
   ForkedMembers process(1, [](int, const Say&) {
     std::signal(SIGINT, SIG_IGN);
+    EndOnStopSignals();
     RememberStopSignals();
     std::raise(SIGINT);
     return StopSignal();
