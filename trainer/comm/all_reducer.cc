@@ -136,8 +136,7 @@ void AllReducer::Parts::Share(std::size_t largest_bytes, const ShmOptions& optio
   shm = std::make_unique<ShmAllReduce>(*std::move(segment), window,
                                        ShmBarrier::Options{.member = layout.local_index,
                                                            .ranks = layout.local_ranks,
-                                                           .timeout = group.timeout() + advantage,
-                                                           .stopped_grace = options.stopped_grace});
+                                                           .timeout = group.timeout() + advantage});
 }
 
 AllReducer::AllReducer(ProcessGroup& group, std::size_t largest_bytes, const ShmOptions& options)

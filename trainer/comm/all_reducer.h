@@ -32,9 +32,8 @@ class AllReducer {
 
   // Replaces `tensor` (contiguous; float, double, half or bfloat16; on the group's device) with
   // `scale` times its sum over the ranks. On CPUs, half and bfloat16 are summed in float. Blocks.
-  // When a peer on this host is gone, is stopped or does not come in time, throws
-  // std::runtime_error that names its rank and pid; also throws what c10d throws. The object cannot
-  // be used after that.
+  // When a peer on this host is gone or does not come in time, throws std::runtime_error that names
+  // its rank and pid; also throws what c10d throws. The object cannot be used after that.
   void Sum(at::Tensor& tensor, double scale = 1.0, Waiting waiting = Waiting::kSleep);
 
   // Bytes that this rank has moved. With kShm: those read from other ranks' memory, plus, on a

@@ -26,7 +26,8 @@ namespace muster::trainer {
 //
 // All members must call the same operations with the same sizes in the same order, from one thread
 // each. An operation returns kUnavailable with a sentence that names the rank when a member is gone
-// or stopped (see ShmBarrier). The data is then undefined, and the object cannot be used any more.
+// or does not come in time (see ShmBarrier). The data is then undefined, and the object cannot be
+// used any more.
 class ShmAllReduce {
  public:
   // The size of a segment for `members` members with windows of `window_bytes`, a multiple of 64.

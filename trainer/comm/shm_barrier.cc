@@ -13,8 +13,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/comm/peer_process.h"
-
 namespace muster::trainer {
 namespace {
 
@@ -82,6 +80,11 @@ struct alignas(64) ShmBarrier::Board {
   std::atomic<std::uint32_t> failure;
 };
 
+ProcessState ShmBarrier::StateOf(const Cell& cell) {
+  const ProcessIdentity process{.pid = cell.pid.load(), .start_time = cell.start_time.load()};
+  return process.pid == 0 ? ProcessState::kRunning : LookAt(process);
+}
+
 std::size_t ShmBarrier::Bytes(int members) {
   return sizeof(Board) + static_cast<std::size_t>(members) * sizeof(Cell);
 }
@@ -138,7 +141,6 @@ absl::Status ShmBarrier::WaitFor(int peer, std::uint32_t arrivals, Waiting waiti
   } while (spin && Clock::now() < spin_until);
 
   absl::Status status;
-  std::vector<milliseconds> stopped(options_.ranks.size());
   milliseconds waited(0);
   Clock::time_point looked = Clock::now();
   its.sleepers.fetch_add(1);
@@ -156,9 +158,9 @@ absl::Status ShmBarrier::WaitFor(int peer, std::uint32_t arrivals, Waiting waiti
     looked += since;
     waited += std::min(since, kMostCredit);
     if (Reached(its.arrivals.load(), arrivals)) break;
-    if (status = LookAtPeers(arrivals, stopped); !status.ok()) break;
+    if (status = LookAtPeers(arrivals); !status.ok()) break;
     if (waited >= options_.timeout) {
-      status = Fail(peer, kLate);
+      status = Fail(peer, StateOf(its) == ProcessState::kStopped ? kStopped : kLate);
       break;
     }
   }
@@ -166,21 +168,14 @@ absl::Status ShmBarrier::WaitFor(int peer, std::uint32_t arrivals, Waiting waiti
   return status;
 }
 
-absl::Status ShmBarrier::LookAtPeers(std::uint32_t arrivals, std::vector<milliseconds>& stopped) {
+absl::Status ShmBarrier::LookAtPeers(std::uint32_t arrivals) {
   for (std::size_t i = 0; i < options_.ranks.size(); ++i) {
     const int peer = static_cast<int>(i);
     const Cell& its = cell(peer);
-    const ProcessIdentity process{.pid = its.pid.load(), .start_time = its.start_time.load()};
-    if (peer == options_.member || process.pid == 0) continue;
-    if (Reached(its.arrivals.load(), arrivals)) continue;
-    const ProcessState state = LookAt(process);
+    if (peer == options_.member || Reached(its.arrivals.load(), arrivals)) continue;
+    const bool gone = StateOf(its) == ProcessState::kGone;
     // It may have arrived, and ended, since we looked at its cell.
-    if (Reached(its.arrivals.load(), arrivals)) continue;
-    if (state == ProcessState::kGone) return Fail(peer, kGone);
-    stopped[i] = state == ProcessState::kStopped ? stopped[i] + kLookEvery : milliseconds(0);
-    if (state == ProcessState::kStopped && stopped[i] >= options_.stopped_grace) {
-      return Fail(peer, kStopped);
-    }
+    if (gone && !Reached(its.arrivals.load(), arrivals)) return Fail(peer, kGone);
   }
   return absl::OkStatus();
 }
@@ -203,18 +198,17 @@ absl::Status ShmBarrier::Failure() const {
   const std::int32_t pid = cell(peer).pid.load();
   const std::string who = absl::StrCat(
       "shared memory: rank ", options_.ranks[static_cast<std::size_t>(peer)], " (pid ", pid, ") ");
+  const std::string limit = absl::StrCat(options_.timeout.count() / 1000.0, " s");
   switch (failure & 0xffU) {
     case kGone:
       return absl::UnavailableError(absl::StrCat(who, "is gone"));
     case kStopped:
-      return absl::UnavailableError(
-          absl::StrCat(who, "is stopped, by a signal or a debugger, and was not continued within ",
-                       options_.stopped_grace.count(), " ms"));
+      return absl::UnavailableError(absl::StrCat(
+          who, "is stopped, by a signal or a debugger, and was not continued within ", limit));
     case kLeft:
       return absl::UnavailableError(absl::StrCat(who, "has given up"));
     default:
-      return absl::UnavailableError(
-          absl::StrCat(who, "did not come within ", options_.timeout.count() / 1000.0, " s"));
+      return absl::UnavailableError(absl::StrCat(who, "did not come within ", limit));
   }
 }
 

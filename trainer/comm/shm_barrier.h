@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 
+#include "trainer/comm/peer_process.h"
 #include "trainer/comm/waiting.h"
 
 namespace muster::trainer {
@@ -15,9 +16,12 @@ namespace muster::trainer {
 // A barrier in shared memory. Each member has a cell that counts its arrivals. To arrive, a member
 // increments its own count and then waits, on a futex, until every other count has caught up. So a
 // waiter always knows which members are missing, and when nothing happens for a while it looks up
-// their processes. A member that is gone ends the wait at once, one that is stopped after a grace
-// period. The member that notices this records it in the segment, and all others stop waiting with
-// the same error.
+// their processes. A member that is gone ends the wait at once. One that is stopped, by a signal or
+// a debugger, has as long as any other. The member that gives another one up records it in the
+// segment, and all others stop waiting with the same error.
+//
+// Time during which this process itself was stopped does not count, so a job that is stopped and
+// continued as a whole carries on.
 //
 // One thread. Errors are permanent: every later call returns the same one.
 class ShmBarrier {
@@ -26,7 +30,6 @@ class ShmBarrier {
     int member = 0;                              // this process's index
     std::vector<int> ranks;                      // each member's rank in the job, for messages
     std::chrono::milliseconds timeout{300'000};  // for each wait, including the first
-    std::chrono::milliseconds stopped_grace{100};
   };
 
   // The size in bytes of a barrier for `members` members.
@@ -41,7 +44,7 @@ class ShmBarrier {
   ShmBarrier& operator=(const ShmBarrier&) = delete;
 
   // Returns once every member has called it as many times as this one. kUnavailable with a sentence
-  // that names the rank and pid when a member is gone, is stopped or has left, or when the timeout
+  // that names the rank and pid when a member is gone or has left, or when the timeout
   // expires. Memory that a member wrote before it arrived is visible to all members after they
   // return.
   absl::Status Arrive(Waiting waiting = Waiting::kSleep);
@@ -55,8 +58,10 @@ class ShmBarrier {
   struct Board;
 
   absl::Status WaitFor(int peer, std::uint32_t arrivals, Waiting waiting);
+  // Whether a member's process still exists; kRunning for one that has not joined yet.
+  static ProcessState StateOf(const Cell& cell);
   // Looks up all members that have not arrived.
-  absl::Status LookAtPeers(std::uint32_t arrivals, std::vector<std::chrono::milliseconds>& stopped);
+  absl::Status LookAtPeers(std::uint32_t arrivals);
   absl::Status Fail(int peer, std::uint32_t what);
   absl::Status Failure() const;
   Cell& cell(int member) const;

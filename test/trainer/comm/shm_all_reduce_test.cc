@@ -228,18 +228,20 @@ TEST_F(ShmAllReduceFaultTest, AKilledMemberThatWasWaitedForIsFoundAndNamed) {
   ExpectOthersSay(Victim() + "is gone.");
 }
 
-TEST_F(ShmAllReduceFaultTest, AStoppedMemberIsFoundAndNamed) {
-  Start();
-  processes_->Signal(1, SIGSTOP);
+// A user attached gdb to a rank, and the job was dead a tenth of a second later.
+TEST_F(ShmAllReduceFaultTest, AStoppedMemberHasAllTheTimeThereIsAndIsThenNamed) {
+  processes_.emplace(kMembers, [this](int member, const ForkedMembers::Say& say) {
+    ShmBarrier::Options options = MemberOptions(member, kMembers);
+    options.timeout = milliseconds(500);
+    return AddUpForEver(segment_, options, say, member == 1 ? 50 : -1);
+  });
   ExpectOthersSay(Victim() +
-                  "is stopped, by a signal or a debugger, and was not continued within 100 ms.");
+                  "is stopped, by a signal or a debugger, and was not continued within 0.5 s.");
 }
 
 TEST_F(ShmAllReduceFaultTest, AMemberThatIsContinuedInTimeIsForgiven) {
   processes_.emplace(kMembers, [this](int member, const ForkedMembers::Say& say) {
-    ShmBarrier::Options options = MemberOptions(member, kMembers);
-    options.stopped_grace = std::chrono::minutes(5);
-    return AddUpForEver(segment_, options, say, member == 1 ? 50 : -1);
+    return AddUpForEver(segment_, MemberOptions(member, kMembers), say, member == 1 ? 50 : -1);
   });
   siginfo_t info{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(processes_->pid(1)), &info, WSTOPPED | WNOWAIT), 0);
