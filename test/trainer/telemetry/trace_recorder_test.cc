@@ -1,8 +1,12 @@
 #include "trainer/telemetry/trace_recorder.h"
 
+#include <atomic>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/mm.h>
@@ -37,6 +41,37 @@ TEST(TraceRecorderTest, SeesForwardBackwardAndScopesWhileItExists) {
   for (const char* name : {"aten::mm", "aten::sum", "MmBackward0", "my scope"}) {
     EXPECT_NE(trace.find(name), std::string::npos) << name;
   }
+}
+
+// With --trace and several loader threads the process sometimes crashed when the last traced step
+// was over: an operator of a loader had begun before that, and ended after.
+TEST(TraceRecorderTest, AnOperatorThatOutlastsItIsLeftOut) {
+  TraceBuffer buffer(1000);
+  {
+    auto recorder = std::make_unique<TraceRecorder>(buffer);
+    RECORD_USER_SCOPE("outlasts it");
+    recorder.reset();
+  }
+  EXPECT_EQ(Written(buffer).find("outlasts it"), std::string::npos);
+}
+
+TEST(TraceRecorderTest, ComesAndGoesWhileOtherThreadsCompute) {
+  TraceBuffer buffer(1000);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&done] {
+      const at::Tensor ones = at::ones({2, 2});
+      while (!done) at::mm(ones, ones);
+    });
+  }
+  for (int i = 0; i < 200; ++i) {
+    const TraceRecorder recorder(buffer);
+    at::ones({2, 2});
+  }
+  done = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(buffer.size(), 0u);
 }
 
 }  // namespace
