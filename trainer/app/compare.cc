@@ -16,7 +16,6 @@
 #include "base/json.h"
 #include "trainer/app/options/options.h"
 #include "trainer/app/rank_processes.h"
-#include "trainer/parallel/traffic.h"
 #include "trainer/worker/process_setup.h"
 
 namespace muster::trainer {
@@ -99,17 +98,6 @@ double Number(const base::Json& values, const char* name) {
                                                      : std::numeric_limits<double>::quiet_NaN();
 }
 
-double FormulaBytes(const std::string& method, const Options& options, int ranks,
-                    std::int64_t model_bytes) {
-  if (method == "threads") return static_cast<double>(CentralBytes(ranks, model_bytes));
-  if (method == "ddp") return RingBytesPerRank(ranks, model_bytes);
-  if (method == "average") {
-    return RingBytesPerRank(ranks, model_bytes) /
-           static_cast<double>(options.parallel.average_every);
-  }
-  return 0;
-}
-
 absl::StatusOr<MethodResult> RunMethod(const std::string& method, const CompareOptions& compare,
                                        const Options& options, const ScratchDir& scratch) {
   const std::string metrics = scratch.Path(method + ".jsonl");
@@ -130,13 +118,11 @@ absl::StatusOr<MethodResult> RunMethod(const std::string& method, const CompareO
   MethodResult result;
   result.name = method;
   result.samples_per_second = Number(values, "summary/samples_per_second");
-  result.moved_bytes = Number(values, "summary/moved_bytes_per_step");
+  result.counted_bytes = Number(values, "summary/counted_bytes_per_step");
+  result.formula_bytes = Number(values, "summary/formula_bytes_per_step");
   result.train_loss = Number(values, "summary/train_loss");
   result.test_loss = Number(values, "test/loss");
   result.test_accuracy = Number(values, "test/accuracy");
-  const double model_bytes = Number(values, "summary/model_bytes");
-  result.formula_bytes =
-      FormulaBytes(method, options, compare.ranks, static_cast<std::int64_t>(model_bytes));
   return result;
 }
 
@@ -152,8 +138,9 @@ std::string FormatComparison(const std::vector<MethodResult>& results) {
                       "MB/step", "formula", "train loss", "test loss", "accuracy");
   for (const MethodResult& r : results) {
     absl::StrAppendFormat(
-        &table, "%-8s %11.0f %8.2f %12.3f %12.3f %10.4f %9s %9s\n", r.name, r.samples_per_second,
-        r.samples_per_second / results.front().samples_per_second, r.moved_bytes / 1e6,
+        &table, "%-8s %11.0f %8.2f %12s %12.3f %10.4f %9s %9s\n", r.name, r.samples_per_second,
+        r.samples_per_second / results.front().samples_per_second,
+        OrDash(r.counted_bytes, absl::StrFormat("%.3f", r.counted_bytes / 1e6)),
         r.formula_bytes / 1e6, r.train_loss,
         OrDash(r.test_loss, absl::StrFormat("%.4f", r.test_loss)),
         OrDash(r.test_accuracy, absl::StrFormat("%.2f %%", r.test_accuracy * 100)));
@@ -186,9 +173,10 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
     results.push_back(*result);
   }
   out << FormatComparison(results)
-      << "MB/step: sent by each rank, or in the whole process with threads; formula: 2(N-1)K/N, or "
-         "2(N-1)K with threads,\nof a model of K bytes and N = "
-      << compare->ranks << "\n";
+      << "MB/step: sent by each rank, or in the whole process with threads, as counted; Gloo and "
+         "NCCL do not count.\nformula: what is sent for K bytes among N = "
+      << compare->ranks
+      << ": 2(N-1)K/N by each rank, (N-1)K as bfloat16 over Gloo, 2(N-1)K with threads.\n";
   return 0;
 }
 

@@ -13,8 +13,10 @@ namespace muster::trainer {
 struct MethodResult {
   std::string name;  // "single", "threads", "average", "ddp"
   double samples_per_second = 0;
-  double moved_bytes = 0;    // per step: by one rank, or with threads by the whole process
-  double formula_bytes = 0;  // the same, predicted by the formula
+  // Moved per step by one rank, or with threads by the whole process: as counted (NaN where c10d
+  // sends, which does not count), and predicted by the formula of the method.
+  double counted_bytes = 0;
+  double formula_bytes = 0;
   double train_loss = 0;
   double test_loss = 0;  // NaN when not measured, like test_accuracy
   double test_accuracy = 0;

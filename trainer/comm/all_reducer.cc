@@ -50,19 +50,13 @@ ElementType TypeOf(const at::Tensor& tensor) {
   }
 }
 
-// What a ring of `ranks` sends from each (see parallel/traffic.h).
-std::int64_t RingBytes(std::int64_t ranks, const at::Tensor& tensor) {
-  return 2 * (ranks - 1) * static_cast<std::int64_t>(tensor.nbytes()) / ranks;
-}
-
 // Sums in place over the ranks of `group`. Gloo would add halves up in half precision, and some
 // versions of it know no bfloat16, so those travel as float.
-void SumOver(const Group& group, at::Tensor& tensor, std::int64_t& moved_bytes) {
+void SumOver(const Group& group, at::Tensor& tensor) {
   const bool widen = tensor.is_cpu() && tensor.element_size() < 4;
   std::vector<at::Tensor> tensors = {widen ? tensor.to(at::kFloat) : tensor};
   group->allreduce(tensors)->wait();
   if (widen) tensor.copy_(tensors[0]);
-  moved_bytes += RingBytes(group->getSize(), tensors[0]);
 }
 
 // The window for pieces of tensors of up to `largest_bytes`: smaller when /dev/shm is small, of
@@ -97,7 +91,6 @@ struct AllReducer::Parts {
   ProcessGroup& group;
   Group leaders;                      // on leaders, when there are several hosts
   std::unique_ptr<ShmAllReduce> shm;  // with kShm
-  std::int64_t sent_bytes = 0;        // by c10d
 };
 
 void AllReducer::Parts::Share(std::size_t largest_bytes, const ShmOptions& options) {
@@ -159,7 +152,7 @@ void AllReducer::Sum(at::Tensor& tensor, double scale, Waiting waiting) {
   const at::NoGradGuard no_grad;
   Parts& p = *parts_;
   if (!p.shm) {
-    SumOver(p.group.group(), tensor, p.sent_bytes);
+    SumOver(p.group.group(), tensor);
     if (scale != 1.0) tensor.mul_(scale);
     return;
   }
@@ -175,7 +168,7 @@ void AllReducer::Sum(at::Tensor& tensor, double scale, Waiting waiting) {
   if (auto status = p.shm->Reduce(type, data, count, scale); !status.ok()) Throw(status);
   if (p.leaders) {
     try {
-      SumOver(p.leaders, tensor, p.sent_bytes);
+      SumOver(p.leaders, tensor);
     } catch (...) {
       p.shm->Leave();  // the others of this host need not wait for the time to be over
       throw;
@@ -184,8 +177,9 @@ void AllReducer::Sum(at::Tensor& tensor, double scale, Waiting waiting) {
   if (auto status = p.shm->Broadcast(data, tensor.nbytes()); !status.ok()) Throw(status);
 }
 
-std::int64_t AllReducer::moved_bytes() const {
-  return parts_->sent_bytes + (parts_->shm ? parts_->shm->moved_bytes() : 0);
+std::optional<std::int64_t> AllReducer::counted_bytes() const {
+  if (!parts_->shm || parts_->group.layout().hosts > 1) return std::nullopt;
+  return parts_->shm->moved_bytes();
 }
 
 }  // namespace muster::trainer

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include <ATen/core/Tensor.h>
 
@@ -36,10 +37,9 @@ class AllReducer {
   // its rank and pid; also throws what c10d throws. The object cannot be used after that.
   void Sum(at::Tensor& tensor, double scale = 1.0, Waiting waiting = Waiting::kSleep);
 
-  // Bytes that this rank has moved. With kShm: those read from other ranks' memory, plus, on a
-  // host's leader, what a ring of the hosts sends. With kGloo and kNccl: what a ring sends (see
-  // parallel/traffic.h).
-  std::int64_t moved_bytes() const;
+  // Bytes that this rank has read from other ranks' memory. nullopt when c10d carries tensors,
+  // between all ranks or between hosts, as it does not count.
+  std::optional<std::int64_t> counted_bytes() const;
 
  private:
   struct Parts;

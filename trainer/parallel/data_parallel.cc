@@ -52,8 +52,9 @@ double DataParallel::ForwardBackward(std::int64_t batch_size, const Loss& loss) 
   // As at::chunk: all equal but the last ones.
   const std::int64_t chunk = (batch_size + count - 1) / count;
   const Replica& first = replicas_[0];
+  std::int64_t moved_bytes = 0;
   for (std::size_t i = 1; i < replicas_.size(); ++i) {
-    traffic_.moved_bytes += Copy(first.parameters, replicas_[i].parameters);
+    moved_bytes += Copy(first.parameters, replicas_[i].parameters);
     Copy(first.buffers, replicas_[i].buffers);
   }
 
@@ -80,15 +81,18 @@ double DataParallel::ForwardBackward(std::int64_t batch_size, const Loss& loss) 
     if (error) std::rethrow_exception(error);
   }
 
-  ++traffic_.steps;
-  for (const NamedTensor& parameter : first.parameters) {
-    traffic_.payload_bytes += static_cast<std::int64_t>(parameter.tensor.nbytes());
-  }
   double sum = losses[0];
   for (std::size_t i = 1; i < replicas_.size(); ++i) {
-    traffic_.moved_bytes += MoveGradients(replicas_[i].parameters, first.parameters);
+    moved_bytes += MoveGradients(replicas_[i].parameters, first.parameters);
     sum += losses[i];
   }
+  std::int64_t model_bytes = 0;
+  for (const NamedTensor& parameter : first.parameters) {
+    model_bytes += static_cast<std::int64_t>(parameter.tensor.nbytes());
+  }
+  ++traffic_.steps;
+  traffic_.formula_bytes += CentralBytes(static_cast<int>(count), model_bytes);
+  traffic_.counted_bytes = traffic_.counted_bytes.value_or(0) + moved_bytes;
   return sum;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -53,7 +54,7 @@ struct DistributedDataParallel::Engine {
   const DdpOptions options;
   std::vector<std::string> names;
   std::vector<at::Tensor> buffers;
-  std::int64_t step_bytes = 0;                // of what is sent for one step
+  std::int64_t step_bytes = 0;                // of what is averaged in one step
   std::shared_ptr<AllReducer> all_reducer{};  // with kShm
   std::shared_ptr<c10d::Reducer> reducer{};
   std::shared_ptr<c10d::Logger> logger{};  // the reducer reports to it, and has only a weak_ptr
@@ -193,11 +194,12 @@ DdpTimings DistributedDataParallel::timings() const {
 
 Traffic DistributedDataParallel::traffic() const {
   const Engine& e = *engine_;
-  const auto by_formula = static_cast<std::int64_t>(RingBytesPerRank(e.group.size(), e.step_bytes));
-  return {
-      .steps = e.synced_steps,
-      .payload_bytes = e.synced_steps * e.step_bytes,
-      .moved_bytes = e.all_reducer ? e.all_reducer->moved_bytes() : e.synced_steps * by_formula};
+  const bool gathers = e.group.comm() == Comm::kGloo && e.options.comm_hook == CommHook::kBFloat16;
+  const std::int64_t step_bytes =
+      gathers ? GatherBytes(e.group.size(), e.step_bytes) : RingBytes(e.group.size(), e.step_bytes);
+  return {.steps = e.synced_steps,
+          .formula_bytes = e.synced_steps * step_bytes,
+          .counted_bytes = e.all_reducer ? e.all_reducer->counted_bytes() : std::nullopt};
 }
 
 }  // namespace muster::trainer

@@ -56,7 +56,7 @@ void ParameterAveraging::Average() {
     for (const at::Tensor& tensor : tensors) flat.push_back(tensor.reshape({-1}));
     at::Tensor all = at::cat(flat);
     reducer_->Sum(all, 1.0 / ranks_);
-    payload_bytes_ += static_cast<std::int64_t>(all.nbytes());
+    formula_bytes_ += RingBytes(ranks_, static_cast<std::int64_t>(all.nbytes()));
     std::int64_t at = 0;
     for (at::Tensor tensor : tensors) {
       tensor.copy_(all.narrow(0, at, tensor.numel()).view(tensor.sizes()));
@@ -66,7 +66,8 @@ void ParameterAveraging::Average() {
 }
 
 Traffic ParameterAveraging::traffic() const {
-  return {.steps = steps_, .payload_bytes = payload_bytes_, .moved_bytes = reducer_->moved_bytes()};
+  return {
+      .steps = steps_, .formula_bytes = formula_bytes_, .counted_bytes = reducer_->counted_bytes()};
 }
 
 }  // namespace muster::trainer

@@ -32,7 +32,7 @@ class ParameterAveraging {
   // Averages now. Call it before the parameters are evaluated or saved.
   void Average();
 
-  // `steps` counts optimizer steps, so that moved_bytes_per_step() can be compared with DDP's.
+  // `steps` counts optimizer steps, so that bytes per step can be compared with DDP's.
   Traffic traffic() const;
 
  private:
@@ -40,7 +40,7 @@ class ParameterAveraging {
   const int ranks_;
   const std::int64_t period_;
   std::int64_t steps_ = 0;
-  std::int64_t payload_bytes_ = 0;
+  std::int64_t formula_bytes_ = 0;
   const std::unique_ptr<AllReducer> reducer_;
 };
 

@@ -6,8 +6,12 @@ std::int64_t CentralBytes(int replicas, std::int64_t bytes) {
   return 2 * (replicas - 1) * bytes;
 }
 
-double RingBytesPerRank(int ranks, std::int64_t bytes) {
-  return 2.0 * (ranks - 1) * static_cast<double>(bytes) / ranks;
+std::int64_t RingBytes(int ranks, std::int64_t bytes) {
+  return 2 * (ranks - 1) * bytes / ranks;
+}
+
+std::int64_t GatherBytes(int ranks, std::int64_t bytes) {
+  return (ranks - 1) * bytes;
 }
 
 }  // namespace muster::trainer

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace muster::trainer {
 
@@ -9,11 +10,13 @@ namespace muster::trainer {
 // DataParallel.
 struct Traffic {
   std::int64_t steps = 0;          // training steps
-  std::int64_t payload_bytes = 0;  // size of the tensors summed or averaged, over all steps
-  std::int64_t moved_bytes = 0;    // bytes sent, or read from another rank's memory, to do so
+  std::int64_t formula_bytes = 0;  // what the method sends, predicted by its formula
+  // Bytes sent, or read from another rank's memory; nullopt where c10d sends, as it does not count.
+  std::optional<std::int64_t> counted_bytes;
 
-  double moved_bytes_per_step() const {
-    return steps == 0 ? 0 : static_cast<double>(moved_bytes) / static_cast<double>(steps);
+  // One of the two totals, per step.
+  double PerStep(std::int64_t bytes) const {
+    return steps == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(steps);
   }
 };
 
@@ -28,6 +31,9 @@ std::int64_t CentralBytes(int replicas, std::int64_t bytes);
 // an all-gather, in a ring or otherwise. No all-reduce sends less: Patarasuk and Yuan, "Bandwidth
 // optimal all-reduce algorithms for clusters of workstations", J. Parallel Distrib. Comput. 69(2),
 // 2009.
-double RingBytesPerRank(int ranks, std::int64_t bytes);
+std::int64_t RingBytes(int ranks, std::int64_t bytes);
+
+// (N-1)K: the bytes that each of N ranks sends when every rank gets the K bytes of every other.
+std::int64_t GatherBytes(int ranks, std::int64_t bytes);
 
 }  // namespace muster::trainer

@@ -146,12 +146,13 @@ class Checks {
 
       const Traffic traffic = ddp.traffic();
       const std::int64_t bytes = 4 * (20 * 64 + 64 * 64 * 2 + 64 + 64 * 5);
-      Expect(traffic.steps == 5 && traffic.payload_bytes == 5 * bytes, "payload is counted");
+      const std::int64_t formula = 5 * RingBytes(group_.size(), bytes);
+      Expect(traffic.steps == 5 && traffic.formula_bytes == formula, "the formula is the ring's");
+      const bool counts = group_.comm() == Comm::kShm && group_.layout().hosts == 1;
+      Expect(traffic.counted_bytes.has_value() == counts, "what c10d sends nobody counts");
       // Shares are rounded to cache lines, in shared memory.
-      const double formula = 5 * RingBytesPerRank(group_.size(), bytes);
-      Expect(group_.layout().hosts > 1 ||
-                 std::abs(static_cast<double>(traffic.moved_bytes) - formula) <= 0.05 * formula,
-             "moved bytes are those of the formula");
+      Expect(!counts || std::abs(*traffic.counted_bytes - formula) <= formula / 20,
+             "counted bytes are those of the formula");
     }
   }
 
@@ -277,8 +278,11 @@ class Checks {
       const at::Tensor narrow = gradients[0].to(half ? at::kHalf : at::kBFloat16).to(at::kFloat);
       Expect(group_.comm() != Comm::kShm || narrow.equal(gradients[0]),
              "what came back is of the narrow type");
-      Expect(ddp.traffic().payload_bytes == 3 * 2 * (20 * 64 + 64 * 64 * 2 + 64 + 64 * 5),
-             "compressed gradients are half the bytes");
+      const std::int64_t bytes = 2 * (20 * 64 + 64 * 64 * 2 + 64 + 64 * 5);
+      const bool gathers = !half && group_.comm() == Comm::kGloo;
+      Expect(ddp.traffic().formula_bytes == 3 * (gathers ? GatherBytes(group_.size(), bytes)
+                                                         : RingBytes(group_.size(), bytes)),
+             "compressed gradients are half the bytes; Gloo brings all bfloat16s to everybody");
     }
   }
 

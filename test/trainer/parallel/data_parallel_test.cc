@@ -65,10 +65,10 @@ TEST(DataParallelTest, GradientsAndLossAreThoseOfTheWholeBatch) {
       ++steps;
     }
     EXPECT_EQ(parallel.traffic().steps, steps);
-    EXPECT_EQ(parallel.traffic().payload_bytes, steps * bytes);
+    EXPECT_EQ(parallel.traffic().formula_bytes, steps * CentralBytes(count, bytes));
     // The last batch left replicas idle, whose gradients need not move.
     const std::int64_t idle = count > 2 ? count - 2 : 0;
-    EXPECT_EQ(parallel.traffic().moved_bytes, steps * CentralBytes(count, bytes) - idle * bytes);
+    EXPECT_EQ(parallel.traffic().counted_bytes, steps * CentralBytes(count, bytes) - idle * bytes);
   }
 }
 
@@ -85,11 +85,13 @@ TEST(DataParallelTest, AnErrorOfAThreadComesToTheCaller) {
 TEST(TrafficTest, Formulas) {
   EXPECT_EQ(CentralBytes(1, 1000), 0);
   EXPECT_EQ(CentralBytes(4, 1000), 6000);
-  EXPECT_EQ(RingBytesPerRank(1, 1000), 0);
-  EXPECT_EQ(RingBytesPerRank(2, 1000), 1000);
-  EXPECT_EQ(RingBytesPerRank(4, 1000), 1500);
-  EXPECT_EQ(Traffic().moved_bytes_per_step(), 0);
-  EXPECT_EQ((Traffic{.steps = 4, .moved_bytes = 10}).moved_bytes_per_step(), 2.5);
+  EXPECT_EQ(RingBytes(1, 1000), 0);
+  EXPECT_EQ(RingBytes(2, 1000), 1000);
+  EXPECT_EQ(RingBytes(4, 1000), 1500);
+  EXPECT_EQ(GatherBytes(1, 1000), 0);
+  EXPECT_EQ(GatherBytes(4, 1000), 3000);
+  EXPECT_EQ(Traffic().PerStep(10), 0);
+  EXPECT_EQ(Traffic{.steps = 4}.PerStep(10), 2.5);
 }
 
 }  // namespace

@@ -29,9 +29,11 @@ std::string FormatSummary(const Summary& summary) {
     text +=
         "speed          nothing to do: no steps were left; --epochs or --max-steps gives more\n";
   }
-  if (summary.moved_bytes_per_step > 0) {
-    absl::StrAppendFormat(&text, "traffic        %.3f MB sent by each rank in a step\n",
-                          summary.moved_bytes_per_step / 1e6);
+  if (summary.formula_bytes_per_step > 0) {
+    const std::optional<double>& counted = summary.counted_bytes_per_step;
+    absl::StrAppendFormat(&text, "traffic        %.3f MB sent by each rank in a step%s\n",
+                          counted.value_or(summary.formula_bytes_per_step) / 1e6,
+                          counted ? "" : ", by its formula: LibTorch does not count");
   }
   if (!summary.checkpoint.empty()) {
     absl::StrAppendFormat(&text, "checkpoint     %s\n", summary.checkpoint);

@@ -21,7 +21,10 @@ struct Summary {
   std::optional<double> test_loss;      // nats
   std::optional<double> test_accuracy;  // in [0, 1]
   double samples_per_second = 0;        // training only, all ranks together
-  double moved_bytes_per_step = 0;      // sent by a rank to average gradients or parameters
+  // Sent by a rank to average gradients or parameters: predicted by the formula, and as counted
+  // (nullopt where c10d sends, which does not count).
+  double formula_bytes_per_step = 0;
+  std::optional<double> counted_bytes_per_step;
   // Where the result is. For a run that was stopped: where it can resume, or empty.
   std::string checkpoint;
   // The signal that stopped the run early; 0: none did.

@@ -156,7 +156,11 @@ Summary Summarize(const Session& s, const Outcome& outcome) {
   if (s.train_seconds > 0) {
     summary.samples_per_second = static_cast<double>(s.trained_samples) / s.train_seconds;
   }
-  summary.moved_bytes_per_step = s.strategy->traffic().moved_bytes_per_step();
+  const Traffic traffic = s.strategy->traffic();
+  summary.formula_bytes_per_step = traffic.PerStep(traffic.formula_bytes);
+  if (traffic.counted_bytes) {
+    summary.counted_bytes_per_step = traffic.PerStep(*traffic.counted_bytes);
+  }
   summary.checkpoint = s.options.checkpoint.final_path;
   if (outcome.stopped) {
     summary.checkpoint = s.checkpoints ? s.checkpoints->PathOf(s.state.step) : "";
@@ -168,12 +172,15 @@ Summary Summarize(const Session& s, const Outcome& outcome) {
 absl::Status ReportSummary(Session& s, const Summary& summary) {
   std::int64_t bytes = 0;
   for (const NamedTensor& parameter : s.parameters) bytes += parameter.tensor.nbytes();
-  s.reporter->Report({.step = s.state.step,
-                      .unix_seconds = UnixSeconds(),
-                      .values = {{"summary/train_loss", summary.train_loss},
-                                 {"summary/samples_per_second", summary.samples_per_second},
-                                 {"summary/moved_bytes_per_step", summary.moved_bytes_per_step},
-                                 {"summary/model_bytes", static_cast<double>(bytes)}}});
+  Scalars scalars = {.step = s.state.step, .unix_seconds = UnixSeconds(), .values = {}};
+  scalars.values = {{"summary/train_loss", summary.train_loss},
+                    {"summary/samples_per_second", summary.samples_per_second},
+                    {"summary/formula_bytes_per_step", summary.formula_bytes_per_step},
+                    {"summary/model_bytes", static_cast<double>(bytes)}};
+  if (summary.counted_bytes_per_step) {
+    scalars.values.emplace_back("summary/counted_bytes_per_step", *summary.counted_bytes_per_step);
+  }
+  s.reporter->Report(scalars);
   return s.reporter->Flush();
 }
 
