@@ -14,8 +14,8 @@
 #include "absl/strings/str_format.h"
 
 #include "base/json.h"
+#include "trainer/app/muster_run.h"
 #include "trainer/app/options/options.h"
-#include "trainer/app/rank_processes.h"
 #include "trainer/worker/process_setup.h"
 
 namespace muster::trainer {
@@ -26,6 +26,7 @@ namespace fs = std::filesystem;
 struct CompareOptions {
   int ranks = 2;
   std::vector<std::string> methods = {"single", "threads", "average", "ddp"};
+  std::string launcher;
   std::vector<std::string> training;  // flags of muster-train
   std::string help;
 };
@@ -48,6 +49,10 @@ absl::StatusOr<CompareOptions> ParseCompare(int argc, const char* const* argv) {
       ->delimiter(',')
       ->check(CLI::IsMember({"single", "threads", "average", "ddp"}))
       ->default_str("single,threads,average,ddp");
+  app.add_option("--launcher", options.launcher,
+                 "The muster that starts the ranks (default: the one beside muster-train, or in "
+                 "PATH)")
+      ->type_name("FILE");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -98,8 +103,9 @@ double Number(const base::Json& values, const char* name) {
                                                      : std::numeric_limits<double>::quiet_NaN();
 }
 
-absl::StatusOr<MethodResult> RunMethod(const std::string& method, const CompareOptions& compare,
-                                       const Options& options, const ScratchDir& scratch) {
+absl::StatusOr<MethodResult> RunMethod(const std::string& method, const std::string& launcher,
+                                       const CompareOptions& compare, const Options& options,
+                                       const ScratchDir& scratch) {
   const std::string metrics = scratch.Path(method + ".jsonl");
   std::vector<std::string> arguments = compare.training;
   const auto add = [&arguments](const std::string& flag, const std::string& value) {
@@ -111,7 +117,7 @@ absl::StatusOr<MethodResult> RunMethod(const std::string& method, const CompareO
   // Every worker, rank or replica, has the same share of the processors.
   if (options.threads == 0) add("--threads", absl::StrCat(DefaultThreads(compare.ranks)));
   const bool alone = method == "single" || method == "threads";
-  const absl::Status run = RunRankProcesses(arguments, alone ? 1 : compare.ranks);
+  const absl::Status run = RunByMuster(launcher, arguments, alone ? 1 : compare.ranks);
   if (!run.ok()) return absl::UnavailableError(absl::StrCat(method, ": ", run.message()));
 
   const base::Json values = LatestValues(metrics);
@@ -162,13 +168,15 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
   if (!options.ok()) return options.status();
   absl::Status shared = CheckBatchSize(options->batch_size, compare->ranks);
   if (!shared.ok()) return shared;
+  const absl::StatusOr<std::string> launcher = FindLauncher(compare->launcher);
+  if (!launcher.ok()) return launcher.status();
   const ScratchDir scratch;
   if (!scratch.made()) return absl::UnavailableError("compare: no directory for temporary files");
 
   std::vector<MethodResult> results;
   for (const std::string& method : compare->methods) {
     out << "running " << method << "\n" << std::flush;
-    const absl::StatusOr<MethodResult> result = RunMethod(method, *compare, *options, scratch);
+    const auto result = RunMethod(method, *launcher, *compare, *options, scratch);
     if (!result.ok()) return result.status();
     results.push_back(*result);
   }

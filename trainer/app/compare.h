@@ -25,11 +25,11 @@ struct MethodResult {
 // The results as a table with one line per method and the speed-up relative to the first.
 std::string FormatComparison(const std::vector<MethodResult>& results);
 
-// Trains the same model on the same data with each method in turn, as processes of this program on
-// this machine, and prints the table to `out`. `argv` begins with "compare"; flags that compare
-// does not know are passed to each training run. Returns the exit code. kInvalidArgument for a
-// mistake in the flags. kUnavailable when a training run failed, whose message is on stderr, or
-// when no temporary directory can be made.
+// Trains the same model on the same data with each method in turn, as ranks of this program that
+// Muster starts on this machine, and prints the table to `out`. `argv` begins with "compare"; flags
+// that compare does not know are passed to each training run. Returns the exit code.
+// kInvalidArgument for a mistake in the flags, or when there is no launcher. kUnavailable when a
+// training run failed, whose message is on stderr, or when no temporary directory can be made.
 absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out);
 
 }  // namespace muster::trainer

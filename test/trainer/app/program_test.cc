@@ -166,8 +166,9 @@ TEST_F(ProgramTest, EveryModelTakesItsStep) {
 }
 
 TEST_F(ProgramTest, ComparesTheWaysToShareTheWork) {
-  test::Command compare(MusterTrainWith({"compare", "--ranks", "2", "--dataset", "generated",
-                                         "--model", "mlp", "--max-steps", "8", "--comm", "gloo"}));
+  test::Command compare(
+      MusterTrainWith({"compare", "--launcher", "launcher/muster", "--ranks", "2", "--dataset",
+                       "generated", "--model", "mlp", "--max-steps", "8", "--comm", "gloo"}));
   ASSERT_EQ(compare.Wait(std::chrono::seconds(240)), 0) << compare.err();
   // K is 1.077 MB; each of 2 ranks sends 2(N-1)K/N = K, which Gloo does not count, and threads move
   // 2(N-1)K = 2K.
@@ -192,6 +193,19 @@ TEST_F(ProgramTest, ComparingRefusesMistakesBeforeItStartsAnything) {
     EXPECT_EQ(compare.out(), "");
     EXPECT_NE(compare.err(), "");
   }
+}
+
+TEST_F(ProgramTest, ComparingSaysWhereItLooksForTheLauncher) {
+  test::Command nowhere(MusterTrainWith({"compare", "--dataset", "generated"}), {"PATH=/none"});
+  EXPECT_EQ(nowhere.Wait(std::chrono::seconds(60)), 2);
+  EXPECT_EQ(nowhere.out(), "");
+  EXPECT_NE(nowhere.err().find("nor in PATH; name it with --launcher FILE\n"), std::string::npos)
+      << nowhere.err();
+  test::Command wrong(MusterTrainWith({"compare", "--launcher", "/none/muster"}));
+  EXPECT_EQ(wrong.Wait(std::chrono::seconds(60)), 2);
+  EXPECT_NE(wrong.err().find("--launcher /none/muster: there is no program of that name\n"),
+            std::string::npos)
+      << wrong.err();
 }
 
 TEST_F(ProgramTest, MistakesAreOneSentenceAndExitCodeTwo) {
