@@ -1,0 +1,90 @@
+#include "trainer/comm/flight_report.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/phrases.h"
+
+namespace muster::trainer {
+namespace {
+
+// The record that says where a rank is; null when it has none.
+const FlightRecord* PlaceOf(const RankFlight& flight) {
+  const FlightRecord* place = nullptr;
+  for (const FlightRecord& record : flight.records) {
+    const bool waits = record.left_ns == 0;
+    if (place == nullptr || (waits && place->left_ns != 0)) {
+      place = &record;
+    } else if (waits) {
+      // The first that it waits in, but those of a part of the ranks are inside those of all.
+      if (record.group > place->group) place = &record;
+    } else if (place->left_ns != 0 && record.left_ns > place->left_ns) {
+      place = &record;
+    }
+  }
+  return place;
+}
+
+std::string What(const FlightRecord& record) {
+  const char* const where = record.group == FlightGroup::kHost      ? " in shared memory"
+                            : record.group == FlightGroup::kLeaders ? " between hosts"
+                                                                    : "";
+  return absl::StrCat(OperationName(record.operation), " ", record.number, where, " (",
+                      record.tensor.empty() ? base::Count(record.bytes, "byte") : record.tensor,
+                      ")");
+}
+
+// Ranks at one place.
+struct Place {
+  std::vector<int> ranks;
+  const FlightRecord* record;  // of the first of them; null: nowhere yet
+  std::int64_t since_ns = 0;   // of whoever has been there longest
+
+  bool IsOf(const FlightRecord* other) const {
+    if (record == nullptr || other == nullptr) return record == other;
+    return record->group == other->group && record->number == other->number &&
+           (record->left_ns == 0) == (other->left_ns == 0);
+  }
+};
+
+std::string Phrase(const Place& place, std::int64_t now_ns) {
+  const bool one = place.ranks.size() == 1;
+  const std::string who = absl::StrCat(one ? "rank " : "ranks ", absl::StrJoin(place.ranks, ", "));
+  if (place.record == nullptr) return absl::StrCat(who, one ? " has" : " have", " begun nothing");
+  const std::string time = base::Seconds(std::chrono::nanoseconds(now_ns - place.since_ns));
+  if (place.record->left_ns != 0) {
+    return absl::StrCat(who, " left ", What(*place.record), " ", time, " ago");
+  }
+  return absl::StrCat(who, one ? " waits" : " wait", " in ", What(*place.record), " for ", time);
+}
+
+}  // namespace
+
+std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t now_ns) {
+  std::vector<Place> places;
+  for (const RankFlight& flight : ranks) {
+    const FlightRecord* const record = PlaceOf(flight);
+    const std::int64_t since_ns =
+        record == nullptr ? 0 : (record->left_ns != 0 ? record->left_ns : record->entered_ns);
+    const auto place = std::find_if(places.begin(), places.end(),
+                                    [&](const Place& other) { return other.IsOf(record); });
+    if (place == places.end()) {
+      places.push_back({.ranks = {flight.rank}, .record = record, .since_ns = since_ns});
+    } else {
+      place->ranks.push_back(flight.rank);
+      place->since_ns = std::min(place->since_ns, since_ns);
+    }
+  }
+  const bool some_wait = std::any_of(places.begin(), places.end(), [](const Place& place) {
+    return place.record != nullptr && place.record->left_ns == 0;
+  });
+  if (!some_wait) return "";
+  return absl::StrJoin(places, "; ", [&](std::string* text, const Place& place) {
+    text->append(Phrase(place, now_ns));
+  });
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,23 @@
+// Where each rank is, in words, for error messages.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/comm/flight_log.h"
+
+namespace muster::trainer {
+
+// The log of one rank.
+struct RankFlight {
+  int rank = 0;
+  std::vector<FlightRecord> records;  // oldest first
+};
+
+// One phrase for all ranks at the same place, joined by "; ": "ranks 0, 2 wait in all-reduce 812
+// (h.2.c_proj.weight) for 300 s; rank 1 left all-reduce 811 (h.3.c_fc.weight) 301 s ago". The ranks
+// with the lowest number are those that the others wait for. Empty when no rank is in an operation.
+std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t now_ns);
+
+}  // namespace muster::trainer
