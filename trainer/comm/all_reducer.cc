@@ -10,10 +10,9 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "absl/status/status.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 
+#include "trainer/comm/shared_segment.h"
 #include "trainer/comm/shm_all_reduce.h"
 
 namespace muster::trainer {
@@ -71,21 +70,12 @@ std::size_t WindowBytes(int members, std::size_t largest_bytes, const ShmOptions
   return window;
 }
 
-// Throws the first sentence that is not empty, on all ranks alike.
-void ThrowFirst(const std::vector<std::string>& sentences) {
-  for (std::size_t rank = 0; rank < sentences.size(); ++rank) {
-    if (!sentences[rank].empty()) {
-      throw std::runtime_error(absl::StrCat("rank ", rank, ": ", sentences[rank]));
-    }
-  }
-}
-
 }  // namespace
 
 struct AllReducer::Parts {
   explicit Parts(ProcessGroup& group) : group(group) {}
 
-  // Each host's leader makes a segment and tells its handle, and the others of the host open it.
+  // Makes `shm`.
   void Share(std::size_t largest_bytes, const ShmOptions& options);
 
   ProcessGroup& group;
@@ -96,37 +86,13 @@ struct AllReducer::Parts {
 void AllReducer::Parts::Share(std::size_t largest_bytes, const ShmOptions& options) {
   const HostLayout& layout = group.layout();
   const int members = static_cast<int>(layout.local_ranks.size());
-  absl::StatusOr<ShmSegment> segment = absl::UnknownError("not opened");
-  std::size_t window = 0;
-  std::string handle;
-  std::string trouble;
-  if (layout.leads()) {
-    window = WindowBytes(members, largest_bytes, options);
-    segment = ShmSegment::Create(ShmAllReduce::SegmentBytes(members, window));
-    if (segment.ok()) {
-      handle = absl::StrCat(window, " ", segment->handle());
-    } else {
-      trouble = std::string(segment.status().message());
-    }
-  }
-  ThrowFirst(group.Gather(trouble, kMessageBytes));
-  const std::vector<std::string> handles = group.Gather(handle, kMessageBytes);
-  if (!layout.leads()) {
-    const std::vector<std::string> told =
-        absl::StrSplit(handles[static_cast<std::size_t>(layout.local_ranks[0])], ' ');
-    std::uint64_t size = 0;
-    if (told.size() == 2 && absl::SimpleAtoi(told[0], &size)) {
-      window = size;
-      segment = ShmSegment::Open(told[1]);
-    }
-    if (!segment.ok()) trouble = std::string(segment.status().message());
-  }
-  ThrowFirst(group.Gather(trouble, kMessageBytes));
-
-  // All have it: from here on nobody else can get at it.
-  segment->Withdraw();
+  const std::size_t window = WindowBytes(members, largest_bytes, options);
+  absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
+      layout, ShmAllReduce::SegmentBytes(members, window),
+      [this](const std::string& mine) { return group.Gather(mine, kMessageBytes); });
+  if (!segment.ok()) Throw(segment.status());
   const auto advantage = layout.hosts > 1 ? kLeadersAdvantage : std::chrono::seconds(0);
-  shm = std::make_unique<ShmAllReduce>(*std::move(segment), window,
+  shm = std::make_unique<ShmAllReduce>(*std::move(segment),
                                        ShmBarrier::Options{.member = layout.local_index,
                                                            .ranks = layout.local_ranks,
                                                            .timeout = group.timeout() + advantage});

@@ -18,7 +18,7 @@
 
 #include "trainer/comm/local_address.h"
 #include "trainer/comm/round_store.h"
-#include "trainer/comm/shm_segment.h"
+#include "trainer/comm/shared_segment.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/worker/one_line.h"
 
@@ -45,26 +45,6 @@ std::string WhoIsMissing(const compat::Store& store, int size) {
   if (missing.empty()) return "";
   return absl::StrCat(missing.size() == 1 ? "rank " : "ranks ", absl::StrJoin(missing, ", "),
                       " did not arrive; ");
-}
-
-// The first rank that cannot share memory with its host's leader and why, as a sentence; empty when
-// all can. Only tried with the least there is; how much will be needed is known once there is a
-// model.
-std::string ShmTrouble(ProcessGroup& group) {
-  const HostLayout& layout = group.layout();
-  absl::StatusOr<ShmSegment> segment = absl::UnavailableError("");
-  if (layout.leads()) segment = ShmSegment::Create(1);
-  const std::vector<std::string> handles =
-      group.Gather(layout.leads() && segment.ok() ? segment->handle() : "", kSentenceBytes);
-  const std::string& handle = handles[static_cast<std::size_t>(layout.local_ranks[0])];
-  // Without a handle there is nothing to say here: the leader says why.
-  if (!layout.leads() && !handle.empty()) segment = ShmSegment::Open(handle);
-  const std::vector<std::string> all =
-      group.Gather(std::string(segment.status().message()), kSentenceBytes);
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (!all[rank].empty()) return absl::StrCat("rank ", rank, ": ", all[rank]);
-  }
-  return "";
 }
 
 }  // namespace
@@ -158,8 +138,14 @@ absl::StatusOr<CommChoice> ProcessGroup::Choose(Comm asked, bool nccl) {
         absl::StrCat("NCCL: ", gpus, gpus == 1 ? " GPU is visible" : " GPUs are visible")};
   }
   layout_ = LayOutHosts(Gather(HostId(), kHostIdBytes), rank_);
-  const bool ask = asked == Comm::kShm || (asked == Comm::kAuto && layout_.smallest > 1);
-  return PickComm(asked, layout_, ask ? ShmTrouble(*this) : "");
+  std::string trouble;
+  if (asked == Comm::kShm || (asked == Comm::kAuto && layout_.smallest > 1)) {
+    // Only tried with the least there is; how much will be needed is known once there is a model.
+    const absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
+        layout_, 1, [this](const std::string& mine) { return Gather(mine, kSentenceBytes); });
+    trouble = std::string(segment.status().message());
+  }
+  return PickComm(asked, layout_, trouble);
 }
 
 std::vector<double> ProcessGroup::Sum(const std::vector<double>& values) {

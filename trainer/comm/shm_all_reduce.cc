@@ -23,11 +23,11 @@ std::size_t ShmAllReduce::SegmentBytes(int members, std::size_t window_bytes) {
   return BarrierBytes(members) + static_cast<std::size_t>(members) * 2 * window_bytes;
 }
 
-ShmAllReduce::ShmAllReduce(ShmSegment segment, std::size_t window_bytes,
-                           ShmBarrier::Options options)
+ShmAllReduce::ShmAllReduce(ShmSegment segment, ShmBarrier::Options options)
     : member_(options.member),
       members_(static_cast<int>(options.ranks.size())),
-      window_bytes_(window_bytes),
+      window_bytes_((segment.size() - BarrierBytes(members_)) / 2 /
+                    static_cast<std::size_t>(members_)),
       segment_(std::move(segment)),
       barrier_(segment_.data(), std::move(options)) {
   // Anything else would be an access beyond the segment, later.

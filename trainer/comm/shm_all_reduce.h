@@ -33,9 +33,9 @@ class ShmAllReduce {
   // The size of a segment for `members` members with windows of `window_bytes`, a multiple of 64.
   static std::size_t SegmentBytes(int members, std::size_t window_bytes);
 
-  // Takes ownership of `segment`, whose size must be SegmentBytes(). There are as many members as
-  // options.ranks.
-  ShmAllReduce(ShmSegment segment, std::size_t window_bytes, ShmBarrier::Options options);
+  // Takes ownership of `segment`, whose size must be SegmentBytes() of some window. There are as
+  // many members as options.ranks.
+  ShmAllReduce(ShmSegment segment, ShmBarrier::Options options);
 
   // Replaces `data`, `count` elements, with `scale` times the sum over the members. All get the
   // same bits, because every sum is formed in the order of the members.

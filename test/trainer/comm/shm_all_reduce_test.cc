@@ -35,7 +35,7 @@ ShmBarrier::Options MemberOptions(int member, int members) {
 }
 
 ShmAllReduce Join(const ShmSegment& segment, const ShmBarrier::Options& options) {
-  return ShmAllReduce(ShmSegment::Open(segment.handle()).value(), kWindow, options);
+  return ShmAllReduce(ShmSegment::Open(segment.handle()).value(), options);
 }
 
 ShmSegment SegmentFor(int members) {
