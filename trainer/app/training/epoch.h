@@ -18,8 +18,4 @@ enum class EpochEnd {
 // kUnavailable when data cannot be read or a file cannot be written. Throws what c10d throws.
 absl::StatusOr<EpochEnd> TrainEpoch(Session& session);
 
-// Saves a checkpoint of session.state, unless there is no checkpoint directory or this step was
-// just saved. Every rank must call it at the same step. Throws what c10d throws.
-absl::Status SaveCheckpoint(Session& session);
-
 }  // namespace muster::trainer

@@ -11,6 +11,7 @@
 
 #include "trainer/app/training/epoch.h"
 #include "trainer/app/training/evaluation.h"
+#include "trainer/app/training/saving.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/io/torch_file.h"
