@@ -66,7 +66,7 @@ absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const V
   return file;
 }
 
-absl::StatusOr<std::optional<CheckpointDirectory::Loaded>> CheckpointDirectory::LoadLatest() const {
+absl::StatusOr<std::optional<CheckpointDirectory::Found>> CheckpointDirectory::FindNewest() const {
   std::vector<std::int64_t> steps = Steps();
   if (steps.empty()) return std::nullopt;
   if (const std::optional<std::int64_t> latest = LatestStep()) {
@@ -74,20 +74,19 @@ absl::StatusOr<std::optional<CheckpointDirectory::Loaded>> CheckpointDirectory::
     steps.erase(std::lower_bound(steps.begin(), steps.end(), *latest), steps.end());
     steps.push_back(*latest);
   }
-  Loaded loaded;
+  Found found;
   std::string problem;  // of the newest
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    absl::StatusOr<Value> value = ReadTorchFile(PathOf(*step));
-    if (value.ok()) {
-      loaded.step = *step;
-      loaded.path = PathOf(*step);
-      loaded.value = std::move(*value);
-      return loaded;
+    const absl::Status whole = CheckTorchFile(PathOf(*step));
+    if (whole.ok()) {
+      found.step = *step;
+      found.path = PathOf(*step);
+      return found;
     }
-    if (!absl::IsInvalidArgument(value.status())) return value.status();
-    if (problem.empty()) problem = std::string(value.status().message());
-    loaded.warnings.push_back(
-        absl::StrCat("the checkpoint of step ", *step, " is skipped: ", value.status().message()));
+    if (!absl::IsInvalidArgument(whole)) return whole;
+    if (problem.empty()) problem = std::string(whole.message());
+    found.warnings.push_back(
+        absl::StrCat("the checkpoint of step ", *step, " is skipped: ", whole.message()));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "load a checkpoint from ", path_, ": ",

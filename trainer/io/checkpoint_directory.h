@@ -33,18 +33,18 @@ class CheckpointDirectory {
   // complete one if it did before. Failing to remove old files is not an error.
   absl::StatusOr<std::string> Save(std::int64_t step, const Value& value);
 
-  struct Loaded {
+  struct Found {
     std::int64_t step = 0;
     std::string path;
-    Value value;
     // A sentence for each newer checkpoint that was skipped because it is damaged or missing.
     std::vector<std::string> warnings;
   };
 
-  // Reads the checkpoint that `latest` names or, if that is damaged or missing, the newest intact
-  // one before it. Without `latest`, reads the newest intact one. nullopt when there are no
-  // checkpoints. kInvalidArgument when none of them is intact; kUnavailable when reading fails.
-  absl::StatusOr<std::optional<Loaded>> LoadLatest() const;
+  // Finds the checkpoint that `latest` names or, if that is damaged or missing, the newest intact
+  // one before it. Without `latest`, finds the newest intact one. Reads each to its end, and keeps
+  // nothing. nullopt when there are no checkpoints. kInvalidArgument when none of them is intact;
+  // kUnavailable when reading fails.
+  absl::StatusOr<std::optional<Found>> FindNewest() const;
 
   // The steps that have a file, intact or not, in ascending order.
   std::vector<std::int64_t> Steps() const;

@@ -31,8 +31,12 @@ std::optional<Dtype> DtypeOf(const at::Tensor& tensor) {
   return std::nullopt;
 }
 
+at::ScalarType ScalarTypeOf(Dtype dtype) {
+  return kTypes[static_cast<std::size_t>(dtype)].second;
+}
+
 at::Tensor EmptyTensor(Dtype dtype, std::int64_t elements) {
-  return at::empty({elements}, kTypes[static_cast<std::size_t>(dtype)].second);
+  return at::empty({elements}, ScalarTypeOf(dtype));
 }
 
 at::Tensor DenseOnCpu(const at::Tensor& tensor) {

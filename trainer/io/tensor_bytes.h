@@ -13,6 +13,9 @@ namespace muster::trainer {
 // The tensor's type; nullopt when files have no name for it.
 std::optional<Dtype> DtypeOf(const at::Tensor& tensor);
 
+// LibTorch's name for `dtype`.
+at::ScalarType ScalarTypeOf(Dtype dtype);
+
 // An uninitialized CPU tensor with `elements` elements of type `dtype`. Throws c10::Error when
 // memory runs out.
 at::Tensor EmptyTensor(Dtype dtype, std::int64_t elements);

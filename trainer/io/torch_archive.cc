@@ -60,6 +60,14 @@ absl::StatusOr<std::string> ReadText(const ZipReader& zip, const ZipReader::Reco
   return text;
 }
 
+bool AreBools(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char byte) { return byte == 0 || byte == 1; });
+}
+
+absl::Status BadBool() {
+  return absl::InvalidArgumentError("it is damaged: a bool is neither true nor false");
+}
+
 }  // namespace
 
 absl::StatusOr<TorchArchive> TorchArchive::Open(const ByteSource& source) {
@@ -100,11 +108,19 @@ absl::StatusOr<TorchArchive> TorchArchive::Open(const ByteSource& source) {
 absl::Status TorchArchive::ReadStorage(std::size_t index, void* out) const {
   const ZipReader::Record& record = records_[index];
   if (absl::Status status = zip_.Read(record, out); !status.ok()) return status;
-  if (storages_[index].dtype == Dtype::kBool) {
-    const auto* bytes = static_cast<const unsigned char*>(out);
-    if (std::any_of(bytes, bytes + record.size, [](unsigned char byte) { return byte > 1; })) {
-      return absl::InvalidArgumentError("it is damaged: a bool is neither true nor false");
-    }
+  const bool sound = storages_[index].dtype != Dtype::kBool ||
+                     AreBools(std::string_view(static_cast<const char*>(out), record.size));
+  return sound ? absl::OkStatus() : BadBool();
+}
+
+absl::Status TorchArchive::CheckStorages() const {
+  for (std::size_t i = 0; i < storages_.size(); ++i) {
+    bool sound = true;
+    const bool bools = storages_[i].dtype == Dtype::kBool;
+    const absl::Status status =
+        zip_.Scan(records_[i], [&](std::string_view piece) { sound &= !bools || AreBools(piece); });
+    if (!status.ok()) return status;
+    if (!sound) return BadBool();
   }
   return absl::OkStatus();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,6 +28,10 @@ class TorchArchive {
 
   // Fills `out` with the elements of storages()[`index`]. An error if a bool is neither 0 nor 1.
   absl::Status ReadStorage(std::size_t index, void* out) const;
+  // Reads all elements, and refuses what ReadStorage would refuse, but keeps none of them.
+  absl::Status CheckStorages() const;
+  // Where in the source the elements of storages()[`index`] begin.
+  std::uint64_t OffsetOf(std::size_t index) const { return records_[index].offset; }
 
  private:
   explicit TorchArchive(ZipReader zip) : zip_(std::move(zip)) {}

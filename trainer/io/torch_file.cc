@@ -127,20 +127,64 @@ absl::Status WriteRecords(const std::string& pickle, const Collector& collector,
   return zip.Finish();
 }
 
+// The elements of storage `index`, in memory of their own.
+absl::StatusOr<at::Tensor> ReadElements(const TorchArchive& archive, std::size_t index) {
+  const Storage& storage = archive.storages()[index];
+  at::Tensor elements = EmptyTensor(storage.dtype, storage.elements);
+  const absl::Status status = archive.ReadStorage(index, elements.data_ptr());
+  if (!status.ok()) return status;
+  return elements;
+}
+
+// The archive's value, whose tensors are views of `elements`, one tensor for each storage.
+absl::StatusOr<Value> Assemble(const TorchArchive& archive,
+                               const std::vector<at::Tensor>& elements) {
+  auto view = [&](const StoredTensor& stored, const std::string&) -> absl::StatusOr<Value> {
+    const at::Tensor& whole = elements[stored.storage];
+    return Value(
+        whole.as_strided(stored.sizes, stored.strides, whole.storage_offset() + stored.offset));
+  };
+  return Map<at::Tensor>(archive.value(), view, "");
+}
+
 absl::StatusOr<Value> ReadValue(const ByteSource& source) {
-  absl::StatusOr<TorchArchive> archive = TorchArchive::Open(source);
+  const absl::StatusOr<TorchArchive> archive = TorchArchive::Open(source);
   if (!archive.ok()) return archive.status();
-  std::vector<at::Tensor> storages;
+  std::vector<at::Tensor> elements;
+  for (std::size_t i = 0; i < archive->storages().size(); ++i) {
+    const absl::StatusOr<at::Tensor> read = ReadElements(*archive, i);
+    if (!read.ok()) return read.status();
+    elements.push_back(*read);
+  }
+  return Assemble(*archive, elements);
+}
+
+absl::StatusOr<Value> ViewValue(const at::Tensor& bytes) {
+  const MemorySource source(BytesOf(bytes));
+  const absl::StatusOr<TorchArchive> archive = TorchArchive::Open(source);
+  if (!archive.ok()) return archive.status();
+  if (const absl::Status status = archive->CheckStorages(); !status.ok()) return status;
+  std::vector<at::Tensor> elements;
   for (std::size_t i = 0; i < archive->storages().size(); ++i) {
     const Storage& storage = archive->storages()[i];
-    storages.push_back(EmptyTensor(storage.dtype, storage.elements));
-    const absl::Status status = archive->ReadStorage(i, storages.back().data_ptr());
-    if (!status.ok()) return status;
+    const auto offset = static_cast<std::int64_t>(archive->OffsetOf(i));
+    const auto size = static_cast<std::int64_t>(ElementSize(storage.dtype));
+    if ((bytes.storage_offset() + offset) % size == 0) {
+      const at::Tensor part = bytes.narrow(0, offset, storage.elements * size);
+      elements.push_back(part.view(ScalarTypeOf(storage.dtype)));
+      continue;
+    }
+    const absl::StatusOr<at::Tensor> read = ReadElements(*archive, i);
+    if (!read.ok()) return read.status();
+    elements.push_back(*read);
   }
-  auto view = [&](const StoredTensor& tensor, const std::string&) -> absl::StatusOr<Value> {
-    return Value(storages[tensor.storage].as_strided(tensor.sizes, tensor.strides, tensor.offset));
-  };
-  return Map<at::Tensor>(archive->value(), view, "");
+  return Assemble(*archive, elements);
+}
+
+// What came of reading `path`, with the path in its sentence.
+absl::Status Named(const std::string& path, const absl::Status& status) {
+  if (status.ok() || absl::IsUnavailable(status)) return status;
+  return absl::InvalidArgumentError(absl::StrCat("read ", path, ": ", status.message()));
 }
 
 }  // namespace
@@ -150,11 +194,26 @@ absl::StatusOr<Value> ReadTorchFile(const std::string& path) {
   if (!source.ok()) return source.status();
   try {
     absl::StatusOr<Value> value = ReadValue(**source);
-    if (value.ok() || absl::IsUnavailable(value.status())) return value;
-    return absl::InvalidArgumentError(absl::StrCat("read ", path, ": ", value.status().message()));
+    if (value.ok()) return value;
+    return Named(path, value.status());
   } catch (const std::exception& error) {  // there is no memory for the tensors
     return absl::UnavailableError(absl::StrCat("read ", path, ": ", OneLine(error)));
   }
+}
+
+absl::StatusOr<Value> ReadTorchBytes(const at::Tensor& bytes) {
+  try {
+    return ViewValue(bytes);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(OneLine(error));
+  }
+}
+
+absl::Status CheckTorchFile(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<FileSource>> source = FileSource::Open(path);
+  if (!source.ok()) return source.status();
+  const absl::StatusOr<TorchArchive> archive = TorchArchive::Open(**source);
+  return Named(path, archive.ok() ? archive->CheckStorages() : archive.status());
 }
 
 absl::Status WriteTorchFile(const Value& value, const std::string& path) {

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include <ATen/core/Tensor.h>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -19,6 +21,15 @@ namespace muster::trainer {
 // kInvalidArgument when the file cannot be opened, is damaged (each part has a checksum), or
 // contains anything else; kUnavailable when reading fails or memory runs out.
 absl::StatusOr<Value> ReadTorchFile(const std::string& path);
+
+// The same for a file's contents in memory: `bytes` is a dense uint8 tensor on the CPU. The value's
+// tensors are views of it and keep it alive; only those that are not aligned in it are copied.
+// `bytes` must not be changed while the value is in use. Errors do not name a file.
+absl::StatusOr<Value> ReadTorchBytes(const at::Tensor& bytes);
+
+// Whether ReadTorchFile could read `path`. Reads all of it in small pieces and keeps nothing.
+// Errors as ReadTorchFile.
+absl::Status CheckTorchFile(const std::string& path);
 
 // Writes `value` to `path` so that torch.load(path) returns it, also with weights_only=True since
 // PyTorch 2.0 (1.13's refuses floats). The file appears complete or not at all. Only the elements

@@ -8,6 +8,8 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full.h>
 
+#include "trainer/io/torch_file.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -41,20 +43,20 @@ class CheckpointDirectoryTest : public testing::Test {
   const std::string path_;
 };
 
-TEST_F(CheckpointDirectoryTest, TheNewestAreKeptAndTheLatestIsLoaded) {
+TEST_F(CheckpointDirectoryTest, TheNewestAreKeptAndTheLatestIsFound) {
   CheckpointDirectory directory = Open(2);
-  EXPECT_FALSE(directory.LoadLatest().value().has_value());
+  EXPECT_FALSE(directory.FindNewest().value().has_value());
   for (const std::int64_t step : {9, 10, 300}) {
     EXPECT_EQ(directory.Save(step, At(step)).value(), directory.PathOf(step));
   }
   EXPECT_EQ(Files(),
             (std::vector<std::string>{"latest", "step-000000000010.pt", "step-000000000300.pt"}));
-  const auto loaded = Open().LoadLatest();
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_EQ((*loaded)->step, 300);
-  EXPECT_EQ((*loaded)->path, directory.PathOf(300));
-  EXPECT_EQ((*loaded)->value.GetInt("step").value(), 300);
-  EXPECT_TRUE((*loaded)->warnings.empty());
+  const auto found = Open().FindNewest();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ((*found)->step, 300);
+  EXPECT_EQ((*found)->path, directory.PathOf(300));
+  EXPECT_EQ(ReadTorchFile((*found)->path)->GetInt("step").value(), 300);
+  EXPECT_TRUE((*found)->warnings.empty());
 }
 
 TEST_F(CheckpointDirectoryTest, ATornCheckpointIsPassedOverAndTold) {
@@ -62,17 +64,16 @@ TEST_F(CheckpointDirectoryTest, ATornCheckpointIsPassedOverAndTold) {
   for (const std::int64_t step : {1, 2, 3}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
   fs::resize_file(directory.PathOf(3), 2000);
   fs::resize_file(directory.PathOf(2), 0);
-  const auto loaded = directory.LoadLatest();
-  ASSERT_TRUE(loaded.ok()) << loaded.status();
-  EXPECT_EQ((*loaded)->step, 1);
-  EXPECT_EQ(
-      (*loaded)->warnings,
-      (std::vector<std::string>{"the checkpoint of step 3 is skipped: read " + directory.PathOf(3) +
-                                    ": it is damaged: its end is missing",
-                                "the checkpoint of step 2 is skipped: read " + directory.PathOf(2) +
-                                    ": it is not a file of torch.save"}));
+  const auto found = directory.FindNewest();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ((*found)->step, 1);
+  EXPECT_EQ((*found)->warnings, (std::vector<std::string>{
+                                    "the checkpoint of step 3 is skipped: read " +
+                                        directory.PathOf(3) + ": it is damaged: its end is missing",
+                                    "the checkpoint of step 2 is skipped: read " +
+                                        directory.PathOf(2) + ": it is not a file of torch.save"}));
   fs::resize_file(directory.PathOf(1), 100);
-  const absl::Status none = directory.LoadLatest().status();
+  const absl::Status none = directory.FindNewest().status();
   EXPECT_EQ(none.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(none.message().find("load a checkpoint from " + path_ +
                                 ": all 3 checkpoints are damaged; the newest: "),
@@ -83,22 +84,22 @@ TEST_F(CheckpointDirectoryTest, LatestIsFollowedWhenARunIsSetBack) {
   CheckpointDirectory directory = Open(2);
   for (const std::int64_t step : {10, 20}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
   std::ofstream(path_ + "/latest") << "step-000000000010.pt\n";
-  EXPECT_EQ(directory.LoadLatest().value()->step, 10);
+  EXPECT_EQ(directory.FindNewest().value()->step, 10);
   // The run goes on from there; what it had before is not counted, nor removed.
   for (const std::int64_t step : {12, 14, 16}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
   EXPECT_EQ(directory.Steps(), (std::vector<std::int64_t>{14, 16, 20}));
-  EXPECT_EQ(directory.LoadLatest().value()->step, 16);
+  EXPECT_EQ(directory.FindNewest().value()->step, 16);
 }
 
-TEST_F(CheckpointDirectoryTest, WithoutLatestTheNewestIsLoaded) {
+TEST_F(CheckpointDirectoryTest, WithoutLatestTheNewestIsFound) {
   CheckpointDirectory directory = Open();
   for (const std::int64_t step : {10, 20}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
   for (const std::string text : {"", "nonsense\n", "step-000000000099.pt\n"}) {
     std::ofstream(path_ + "/latest") << text;
-    const auto loaded = directory.LoadLatest();
-    ASSERT_TRUE(loaded.ok()) << loaded.status();
-    EXPECT_EQ((*loaded)->step, 20) << text;
-    EXPECT_EQ((*loaded)->warnings.size(), text.find("99") == std::string::npos ? 0u : 1u);
+    const auto found = directory.FindNewest();
+    ASSERT_TRUE(found.ok()) << found.status();
+    EXPECT_EQ((*found)->step, 20) << text;
+    EXPECT_EQ((*found)->warnings.size(), text.find("99") == std::string::npos ? 0u : 1u);
   }
 }
 
@@ -110,7 +111,7 @@ TEST_F(CheckpointDirectoryTest, AFullDiskLeavesTheOlderCheckpoints) {
   EXPECT_EQ(full.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(full.message(), "write " + directory.PathOf(2) + ": No space left on device");
   EXPECT_EQ(Files(), (std::vector<std::string>{"latest", "step-000000000001.pt"}));
-  EXPECT_EQ(directory.LoadLatest().value()->step, 1);
+  EXPECT_EQ(directory.FindNewest().value()->step, 1);
 }
 
 TEST_F(CheckpointDirectoryTest, WhatARunThatWasKilledLeftIsRemovedAndOtherFilesStay) {

@@ -54,7 +54,8 @@ Records WholeRecords() {
           {"archive/version", "3\n"}};
 }
 
-// What reading all of it gives: "numbers=..., flags=..." or the error.
+// What reading all of it gives: "whole: " and the elements, or the error, which checking without
+// keeping anything gives, too.
 std::string Read(const std::string& bytes) {
   // Memory of its own, so that a look beyond its end is found.
   const std::vector<char> own(bytes.begin(), bytes.end());
@@ -67,9 +68,14 @@ std::string Read(const std::string& bytes) {
     std::string elements(static_cast<std::size_t>(storage.elements) * ElementSize(storage.dtype),
                          '\0');
     const absl::Status status = archive->ReadStorage(i, elements.data());
-    if (!status.ok()) return std::string(status.message());
+    if (!status.ok()) {
+      EXPECT_EQ(archive->CheckStorages(), status);
+      return std::string(status.message());
+    }
+    EXPECT_EQ(std::string_view(own.data() + archive->OffsetOf(i), elements.size()), elements);
     out += elements;
   }
+  EXPECT_TRUE(archive->CheckStorages().ok());
   return "whole: " + out + archive->value().GetString("note").value_or("");
 }
 

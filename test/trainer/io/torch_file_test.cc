@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -121,6 +122,57 @@ TEST(TorchFileTest, AFileThatIsNoneOrTornIsTheUsersToReplace) {
   const absl::Status status = ReadTorchFile(path).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(), "read " + path + ": it is damaged: its end is missing");
+}
+
+at::Tensor BytesOfFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  const at::Tensor bytes = at::zeros({static_cast<std::int64_t>(text.size())}, at::kByte);
+  std::memcpy(bytes.data_ptr(), text.data(), text.size());
+  return bytes;
+}
+
+// A rank that resumed held a checkpoint three times: received, in a memfd, and as tensors.
+TEST(TorchFileTest, AFileInMemoryIsReadWhereItIs) {
+  const std::string path = PathFor("memory.pt");
+  ASSERT_TRUE(WriteTorchFile(Checkpoint(), path).ok());
+  absl::StatusOr<Value> read = absl::UnknownError("");
+  {
+    const at::Tensor bytes = BytesOfFile(path);
+    read = ReadTorchBytes(bytes);
+    ASSERT_TRUE(read.ok()) << read.status();
+    const auto* first = static_cast<const std::uint8_t*>(bytes.data_ptr());
+    const auto* weight =
+        static_cast<const std::uint8_t*>(read->Find("weight")->tensor()->data_ptr());
+    EXPECT_GE(weight, first);
+    EXPECT_LT(weight, first + bytes.numel());
+  }
+  EXPECT_EQ(Describe(*read), Describe(Checkpoint())) << "the bytes stay as long as the tensors";
+
+  // Ten bytes further on nothing is aligned any more, and what has to be copied is.
+  const at::Tensor moved = at::zeros({10 + BytesOfFile(path).numel()}, at::kByte);
+  moved.narrow(0, 10, BytesOfFile(path).numel()).copy_(BytesOfFile(path));
+  read = ReadTorchBytes(moved.narrow(0, 10, BytesOfFile(path).numel()));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(Describe(*read), Describe(Checkpoint()));
+}
+
+TEST(TorchFileTest, AFileThatIsOnlyCheckedIsRefusedAsOneThatIsRead) {
+  const std::string path = PathFor("checked.pt");
+  ASSERT_TRUE(WriteTorchFile(at::ones({1 << 20}), path).ok());
+  EXPECT_TRUE(CheckTorchFile(path).ok());
+  const at::Tensor bytes = BytesOfFile(path);
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(1 << 20);
+    file.put('x');
+  }
+  EXPECT_EQ(CheckTorchFile(path), ReadTorchFile(path).status());
+  EXPECT_EQ(CheckTorchFile(path).message(),
+            "read " + path + ": it is damaged: a checksum is wrong");
+  bytes[1 << 20] = 'x';
+  EXPECT_EQ(ReadTorchBytes(bytes).status().message(), "it is damaged: a checksum is wrong");
+  EXPECT_EQ(CheckTorchFile("/tmp"), ReadTorchFile("/tmp").status());
 }
 
 long PeakKilobytes() {

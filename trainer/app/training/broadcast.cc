@@ -1,56 +1,122 @@
 #include "trainer/app/training/broadcast.h"
 
 #include <algorithm>
-#include <cstring>
-#include <vector>
+#include <memory>
+#include <utility>
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
-#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+
+#include "trainer/io/byte_source.h"
 
 namespace muster::trainer {
 namespace {
 
 constexpr std::size_t kMostWords = 2000;  // of a failure
-// A tensor of this size at a time, so that a rank never needs twice the memory of a checkpoint.
+// A tensor of this size at a time: where tensors have to be on a GPU, it needs no more memory.
 constexpr std::int64_t kPiece = std::int64_t{64} << 20;
 
-// How rank 0's result is announced: "ok SIZE", or the number of the status code and its sentence.
-std::string Announce(const absl::StatusOr<std::string>& found) {
-  if (found.ok()) return absl::StrCat("ok ", found->size());
-  return absl::StrCat(static_cast<int>(found.status().code()), " ",
-                      std::string(found.status().message()).substr(0, kMostWords - 10));
+// A result as text: the number of its status code, and its sentence or `text`.
+std::string Encode(const absl::Status& status, const std::string& text) {
+  return absl::StrCat(static_cast<int>(status.code()), " ",
+                      status.ok() ? text : std::string(status.message()).substr(0, kMostWords));
+}
+
+absl::StatusOr<std::string> Decode(const std::string& encoded) {
+  const std::size_t space = std::min(encoded.find(' '), encoded.size());
+  const std::string rest = encoded.substr(std::min(space + 1, encoded.size()));
+  int code = static_cast<int>(absl::StatusCode::kUnknown);
+  if (absl::SimpleAtoi(encoded.substr(0, space), &code) && code == 0) return rest;
+  return absl::Status(static_cast<absl::StatusCode>(code), rest);
+}
+
+// Fills `part`, bytes on the CPU, with those of rank `root`.
+void Broadcast(int root, const at::Tensor& part, ProcessGroup& group) {
+  if (group.size() == 1) return;
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  std::vector<at::Tensor> moved = {part.to(group.device())};
+  group.group()->broadcast(moved, options)->wait();
+  part.copy_(moved[0]);
 }
 
 }  // namespace
 
-absl::StatusOr<std::string> FromRankZero(const absl::StatusOr<std::string>& found,
-                                         ProcessGroup& group) {
+absl::StatusOr<std::string> FromRank(int root, const absl::StatusOr<std::string>& found,
+                                     ProcessGroup& group) {
   if (group.size() == 1) return found;
-  const std::string word = group.Gather(group.rank() == 0 ? Announce(found) : "", kMostWords)[0];
-  const std::size_t space = std::min(word.find(' '), word.size() - 1);
-  const std::string rest = word.substr(space + 1);
-  if (word.substr(0, space) != "ok") {
-    int code = 0;
-    if (!absl::SimpleAtoi(word.substr(0, space), &code)) code = 2;
-    return absl::Status(static_cast<absl::StatusCode>(code), rest);
+  const bool sends = group.rank() == root;
+  const std::string size = sends && found.ok() ? absl::StrCat(found->size()) : "";
+  const std::vector<std::string> all =
+      group.Gather(sends ? Encode(found.status(), size) : "", kMostWords + 10);
+  const absl::StatusOr<std::string> announced = Decode(all[static_cast<std::size_t>(root)]);
+  if (!announced.ok()) return sends ? found.status() : announced.status();
+  std::size_t count = 0;
+  if (!absl::SimpleAtoi(*announced, &count)) {
+    return absl::InternalError(absl::StrCat("rank ", root, " announced no size"));
   }
-  std::int64_t size = 0;
-  if (!absl::SimpleAtoi(rest, &size)) return absl::InternalError("rank 0 announced no size");
-
-  std::string bytes = group.rank() == 0 ? *found : std::string(static_cast<std::size_t>(size), 0);
-  for (std::int64_t begin = 0; begin < size; begin += kPiece) {
-    const std::int64_t length = std::min(kPiece, size - begin);
-    // Borrows the string's memory.
-    const at::Tensor part = at::from_blob(bytes.data() + begin, {length}, at::kByte);
-    std::vector<at::Tensor> moved = {part.to(group.device())};
-    group.group()->broadcast(moved)->wait();
-    part.copy_(moved[0]);
-  }
+  std::string bytes = sends ? *found : std::string(count, 0);
+  if (count == 0) return bytes;
+  Broadcast(root, at::from_blob(bytes.data(), {static_cast<std::int64_t>(count)}, at::kByte),
+            group);
   return bytes;
+}
+
+absl::StatusOr<at::Tensor> FileFromRank(int root, const std::string& path, ProcessGroup& group) {
+  const bool sends = group.rank() == root;
+  std::unique_ptr<FileSource> file;
+  absl::StatusOr<std::string> size = std::string();
+  if (sends) {
+    absl::StatusOr<std::unique_ptr<FileSource>> opened = FileSource::Open(path);
+    if (opened.ok()) file = *std::move(opened);
+    size = file ? absl::StatusOr<std::string>(absl::StrCat(file->size())) : opened.status();
+  }
+  size = FromRank(root, size, group);
+  if (!size.ok()) return size.status();
+  std::int64_t count = 0;
+  if (!absl::SimpleAtoi(*size, &count)) {
+    return absl::InternalError(absl::StrCat("rank ", root, " announced no size of ", path));
+  }
+  const at::Tensor bytes = at::empty({count}, at::kByte);
+  absl::Status read;
+  for (std::int64_t begin = 0; begin < count; begin += kPiece) {
+    const at::Tensor part = bytes.narrow(0, begin, std::min(kPiece, count - begin));
+    if (sends && read.ok()) {
+      read = file->Read(static_cast<std::uint64_t>(begin), part.data_ptr(), part.nbytes());
+    }
+    Broadcast(root, part, group);
+  }
+  // Said last: a rank that fails in the middle still takes part in what the others wait for.
+  read =
+      FromRank(root, read.ok() ? absl::StatusOr<std::string>(std::string()) : read, group).status();
+  if (!read.ok()) return read;
+  return bytes;
+}
+
+absl::StatusOr<std::vector<std::string>> FromAll(const absl::StatusOr<std::string>& mine,
+                                                 std::size_t most, ProcessGroup& group) {
+  std::vector<std::string> all =
+      group.Gather(Encode(mine.status(), mine.ok() ? *mine : ""), std::max(most, kMostWords) + 10);
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    absl::StatusOr<std::string> decoded = Decode(all[rank]);
+    if (decoded.ok()) {
+      all[rank] = *std::move(decoded);
+    } else if (static_cast<int>(rank) == group.rank()) {
+      return mine.status();
+    } else {
+      return absl::Status(decoded.status().code(),
+                          absl::StrCat("on rank ", rank, ": ", decoded.status().message()));
+    }
+  }
+  return all;
+}
+
+absl::Status FirstFailure(const absl::Status& mine, ProcessGroup& group) {
+  return FromAll(mine.ok() ? absl::StatusOr<std::string>(std::string()) : mine, 0, group).status();
 }
 
 }  // namespace muster::trainer

@@ -18,6 +18,8 @@ constexpr std::size_t kZip64EndSize = 56;
 constexpr std::size_t kLocalSize = 30;
 constexpr std::size_t kEntrySize = 46;
 constexpr std::uint64_t kLargestDirectory = 64 << 20;
+// Records are read in pieces, so that the checksum finds the bytes in the processor's cache.
+constexpr std::uint64_t kPiece = 256 << 10;
 
 absl::Status Broken(const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("it is damaged: ", what));
@@ -182,18 +184,32 @@ const ZipReader::Record* ZipReader::Find(const std::string& name) const {
 }
 
 absl::Status ZipReader::Read(const Record& record, void* out) const {
+  return ReadPieces(
+      record, [out](std::uint64_t done) { return static_cast<char*>(out) + done; },
+      [](std::string_view) {});
+}
+
+absl::Status ZipReader::Scan(const Record& record,
+                             absl::FunctionRef<void(std::string_view)> piece) const {
+  std::string buffer(std::min(kPiece, record.size), '\0');
+  return ReadPieces(
+      record, [&buffer](std::uint64_t) { return buffer.data(); }, piece);
+}
+
+absl::Status ZipReader::ReadPieces(const Record& record,
+                                   absl::FunctionRef<char*(std::uint64_t)> place,
+                                   absl::FunctionRef<void(std::string_view)> piece) const {
   if (!record.plain)
     return absl::InvalidArgumentError("it is compressed, as torch.save never does");
-  // In pieces, so that the checksum finds the bytes in the processor's cache.
-  constexpr std::uint64_t kPiece = 256 << 10;
   std::uint32_t crc = 0;
   for (std::uint64_t done = 0; done < record.size;) {
     const std::uint64_t count = std::min(kPiece, record.size - done);
-    unsigned char* to = static_cast<unsigned char*>(out) + done;
+    char* to = place(done);
     if (absl::Status status = source_->Read(record.offset + done, to, count); !status.ok()) {
       return status;
     }
     crc = libdeflate_crc32(crc, to, count);
+    piece(std::string_view(to, count));
     done += count;
   }
   // 0 also means that there is none (torch.serialization.set_crc32_options).

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -38,8 +40,14 @@ class ZipReader {
   // one.
   absl::Status Read(const Record& record, void* out) const;
 
+  // The same without keeping the bytes: `piece` is called with one after the other.
+  absl::Status Scan(const Record& record, absl::FunctionRef<void(std::string_view)> piece) const;
+
  private:
   explicit ZipReader(const ByteSource& source) : source_(&source) {}
+  // Reads `record` piece by piece to where `place` says, which is given how much was read before.
+  absl::Status ReadPieces(const Record& record, absl::FunctionRef<char*(std::uint64_t)> place,
+                          absl::FunctionRef<void(std::string_view)> piece) const;
 
   const ByteSource* source_;
   std::unordered_map<std::string, Record> records_;
