@@ -1,5 +1,7 @@
 #include "trainer/io/checkpoint_directory.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -10,6 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "base/failure.h"
+#include "base/random_name.h"
+#include "base/unique_fd.h"
 #include "trainer/io/durable_file.h"
 #include "trainer/io/torch_file.h"
 
@@ -19,8 +24,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kLatest[] = "latest";
+constexpr char kNone[] = "none";
+constexpr char kJob[] = "job ";  // ahead of it, on the second line of `latest`
 constexpr std::string_view kStart = "step-";
 constexpr std::string_view kEnd = ".pt";
+constexpr char kSign[] = ".sign-";
 
 // The step of a checkpoint's file name; nullopt for other files, also unfinished ones.
 std::optional<std::int64_t> StepOf(std::string_view name) {
@@ -54,14 +62,35 @@ absl::StatusOr<CheckpointDirectory> CheckpointDirectory::Open(std::string path, 
   return CheckpointDirectory(std::move(path), std::max(keep, 1));
 }
 
-absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const Value& value) {
-  const std::string file = PathOf(step);
-  if (absl::Status status = WriteTorchFile(value, file); !status.ok()) return status;
-  absl::StatusOr<std::unique_ptr<DurableFile>> latest =
+std::optional<CheckpointDirectory::Latest> CheckpointDirectory::ReadLatest() const {
+  std::ifstream file(fs::path(path_) / kLatest);
+  std::string name;
+  std::string job;
+  if (!std::getline(file, name)) return std::nullopt;
+  Latest latest;
+  if (name != kNone) {
+    latest.step = StepOf(name);
+    if (!latest.step) return std::nullopt;
+  }
+  if (std::getline(file, job) && job.starts_with(kJob)) latest.job = job.substr(sizeof(kJob) - 1);
+  return latest;
+}
+
+absl::Status CheckpointDirectory::WriteLatest(const Latest& latest) const {
+  const absl::StatusOr<std::unique_ptr<DurableFile>> file =
       DurableFile::Create((fs::path(path_) / kLatest).string());
-  if (!latest.ok()) return latest.status();
-  if (absl::Status status = (*latest)->Append(NameOf(step) + "\n"); !status.ok()) return status;
-  if (absl::Status status = (*latest)->Commit(); !status.ok()) return status;
+  if (!file.ok()) return file.status();
+  const absl::Status written = (*file)->Append(
+      absl::StrCat(latest.step ? NameOf(*latest.step) : kNone, "\n", kJob, latest.job, "\n"));
+  return written.ok() ? (*file)->Commit() : written;
+}
+
+absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const Value& value,
+                                                      const std::string& job) {
+  const std::string file = PathOf(step);
+  absl::Status status = WriteTorchFile(value, file);
+  if (status.ok()) status = WriteLatest({step, job});
+  if (!status.ok()) return status;
   RemoveOld(step);
   return file;
 }
@@ -69,10 +98,10 @@ absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const V
 absl::StatusOr<std::optional<CheckpointDirectory::Found>> CheckpointDirectory::FindNewest() const {
   std::vector<std::int64_t> steps = Steps();
   if (steps.empty()) return std::nullopt;
-  if (const std::optional<std::int64_t> latest = LatestStep()) {
+  if (const std::optional<Latest> latest = ReadLatest(); latest && latest->step) {
     // If that file is gone, this says so, too.
-    steps.erase(std::lower_bound(steps.begin(), steps.end(), *latest), steps.end());
-    steps.push_back(*latest);
+    steps.erase(std::lower_bound(steps.begin(), steps.end(), *latest->step), steps.end());
+    steps.push_back(*latest->step);
   }
   Found found;
   std::string problem;  // of the newest
@@ -111,11 +140,24 @@ std::string CheckpointDirectory::PathOf(std::int64_t step) const {
   return (fs::path(path_) / NameOf(step)).string();
 }
 
-std::optional<std::int64_t> CheckpointDirectory::LatestStep() const {
-  std::ifstream file(fs::path(path_) / kLatest);
-  std::string name;
-  if (!std::getline(file, name)) return std::nullopt;
-  return StepOf(name);
+absl::StatusOr<std::string> CheckpointDirectory::LeaveSign() const {
+  const std::string sign = absl::StrCat(kSign, base::RandomName(16));
+  const std::string path = (fs::path(path_) / sign).string();
+  const base::UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file.valid()) {
+    return base::SystemFailure(absl::StatusCode::kInvalidArgument, "write", path);
+  }
+  return sign;
+}
+
+bool CheckpointDirectory::HasSign(const std::string& sign) const {
+  std::error_code ignored;
+  return fs::exists(fs::path(path_) / sign, ignored);
+}
+
+void CheckpointDirectory::RemoveSign(const std::string& sign) const {
+  std::error_code ignored;
+  fs::remove(fs::path(path_) / sign, ignored);
 }
 
 void CheckpointDirectory::RemoveOld(std::int64_t newest) const {
@@ -128,7 +170,8 @@ void CheckpointDirectory::RemoveOld(std::int64_t newest) const {
   // What a run that was killed while it saved has left.
   for (fs::directory_iterator entry(path_, ignored), end; entry != end; entry.increment(ignored)) {
     const fs::path& path = entry->path();
-    if (path.extension() == ".tmp" && StepOf(path.stem().string())) fs::remove(path, ignored);
+    const bool half = path.extension() == ".tmp" && StepOf(path.stem().string());
+    if (half || path.filename().string().starts_with(kSign)) fs::remove(path, ignored);
   }
 }
 

@@ -14,24 +14,36 @@
 namespace muster::trainer {
 
 // Contains files such as step-000000001200.pt, each a checkpoint that torch.load can read, and a
-// text file `latest` with the name of the one to resume from. Each file appears complete or not at
-// all, so a run may be killed, or the machine lose power, at any time. Only one process at a time
-// may save (rank 0); any may load. Not thread-safe.
+// text file `latest` with the name of the one to resume from, or "none", and the job that last used
+// the directory. Each file appears complete or not at all, so a run may be killed, or the machine
+// lose power, at any time. Only one process at a time may save; any may load. Not thread-safe.
 class CheckpointDirectory {
  public:
   // Creates the directory and its parents if needed. `keep`, at least 1, is the number of
   // checkpoints to keep. kInvalidArgument when the directory cannot be created.
   static absl::StatusOr<CheckpointDirectory> Open(std::string path, int keep);
 
+  // What `latest` says.
+  struct Latest {
+    std::optional<std::int64_t> step;  // of the checkpoint to resume from; nullopt: none yet
+    std::string job;                   // one line; empty: unknown
+
+    bool operator==(const Latest&) const = default;
+  };
+  // nullopt when there is no such file or it cannot be understood.
+  std::optional<Latest> ReadLatest() const;
+  // Synced to disk. Errors as Save.
+  absl::Status WriteLatest(const Latest& latest) const;
+
   // Writes `value` as the checkpoint after step `step` (0 or more), syncs it to disk, and makes it
-  // the latest. Then removes all but the `keep` newest. Checkpoints of later steps, which exist if
-  // a run was restarted from an older one, are neither counted nor removed. Returns the path of the
-  // new file.
+  // the latest, of job `job`. Then removes all but the `keep` newest. Checkpoints of later steps,
+  // which exist if a run was restarted from an older one, are neither counted nor removed. Returns
+  // the path of the new file.
   //
   // On an error (kUnavailable, for example on a full disk; kInvalidArgument when the user has to
   // change something) the checkpoints of other steps are untouched, and `latest` still names a
   // complete one if it did before. Failing to remove old files is not an error.
-  absl::StatusOr<std::string> Save(std::int64_t step, const Value& value);
+  absl::StatusOr<std::string> Save(std::int64_t step, const Value& value, const std::string& job);
 
   struct Found {
     std::int64_t step = 0;
@@ -41,10 +53,17 @@ class CheckpointDirectory {
   };
 
   // Finds the checkpoint that `latest` names or, if that is damaged or missing, the newest intact
-  // one before it. Without `latest`, finds the newest intact one. Reads each to its end, and keeps
-  // nothing. nullopt when there are no checkpoints. kInvalidArgument when none of them is intact;
-  // kUnavailable when reading fails.
+  // one before it. If `latest` names none, finds the newest intact one. Reads each to its end, and
+  // keeps nothing. nullopt when there are no checkpoints. kInvalidArgument when none of them is
+  // intact; kUnavailable when reading fails.
   absl::StatusOr<std::optional<Found>> FindNewest() const;
+
+  // Processes find out by a sign whether they have the same directory: one leaves it, an empty file
+  // with a name that nothing else has, and the others look for it. kInvalidArgument when the
+  // directory cannot be written to.
+  absl::StatusOr<std::string> LeaveSign() const;
+  bool HasSign(const std::string& sign) const;
+  void RemoveSign(const std::string& sign) const;
 
   // The steps that have a file, intact or not, in ascending order.
   std::vector<std::int64_t> Steps() const;
@@ -53,7 +72,6 @@ class CheckpointDirectory {
 
  private:
   CheckpointDirectory(std::string path, int keep) : path_(std::move(path)), keep_(keep) {}
-  std::optional<std::int64_t> LatestStep() const;  // according to the file `latest`
   void RemoveOld(std::int64_t newest) const;
 
   std::string path_;

@@ -65,6 +65,7 @@ absl::StatusOr<Environment> ReadEnvironment(const Lookup& lookup) {
   env.local_rank = numbers.Read(worker::env::kLocalRank, 0, 0, kMany);
   env.local_world_size = numbers.Read(worker::env::kLocalWorldSize, 1, 1, kMany);
   env.restart_count = numbers.Read(worker::env::kRestartCount, 0, 0, kMany);
+  env.round = numbers.Read(worker::env::kRound, 0, 0, kMany);
   env.master_port = static_cast<std::uint16_t>(numbers.Read(worker::env::kMasterPort, 0, 1, 65535));
   if (!numbers.status().ok()) return numbers.status();
 

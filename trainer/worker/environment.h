@@ -23,13 +23,18 @@ struct Environment {
   std::uint16_t master_port = 0;
   // Whether the launcher serves the store at master_addr:master_port; otherwise rank 0 does.
   bool agent_store = false;
-  // How often the job was restarted, and its run ID, which is empty without a launcher.
+  // How often the job was restarted, and its run ID, which is empty without a launcher. Muster also
+  // counts rounds: a new one begins without a restart when a node is lost or joins.
   int restart_count = 0;
+  int round = 0;
   std::string run_id;
   // The socket on which the launcher receives beats (see beat.h); empty when there is none.
   std::string beat_socket;
   // The network interface for Gloo (GLOO_SOCKET_IFNAME); empty: the one that leads to master_addr.
   std::string gloo_interface;
+
+  // Whether workers of this job have run before these.
+  bool restarted() const { return restart_count > 0 || round > 0; }
 
   bool operator==(const Environment&) const = default;
 };

@@ -15,6 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr char kJob[] = "1763840283123456-k3j9x2ab vision";
+
 class CheckpointDirectoryTest : public testing::Test {
  protected:
   CheckpointDirectoryTest()
@@ -47,7 +49,7 @@ TEST_F(CheckpointDirectoryTest, TheNewestAreKeptAndTheLatestIsFound) {
   CheckpointDirectory directory = Open(2);
   EXPECT_FALSE(directory.FindNewest().value().has_value());
   for (const std::int64_t step : {9, 10, 300}) {
-    EXPECT_EQ(directory.Save(step, At(step)).value(), directory.PathOf(step));
+    EXPECT_EQ(directory.Save(step, At(step), kJob).value(), directory.PathOf(step));
   }
   EXPECT_EQ(Files(),
             (std::vector<std::string>{"latest", "step-000000000010.pt", "step-000000000300.pt"}));
@@ -61,7 +63,7 @@ TEST_F(CheckpointDirectoryTest, TheNewestAreKeptAndTheLatestIsFound) {
 
 TEST_F(CheckpointDirectoryTest, ATornCheckpointIsPassedOverAndTold) {
   CheckpointDirectory directory = Open();
-  for (const std::int64_t step : {1, 2, 3}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
+  for (const std::int64_t step : {1, 2, 3}) ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
   fs::resize_file(directory.PathOf(3), 2000);
   fs::resize_file(directory.PathOf(2), 0);
   const auto found = directory.FindNewest();
@@ -82,18 +84,19 @@ TEST_F(CheckpointDirectoryTest, ATornCheckpointIsPassedOverAndTold) {
 
 TEST_F(CheckpointDirectoryTest, LatestIsFollowedWhenARunIsSetBack) {
   CheckpointDirectory directory = Open(2);
-  for (const std::int64_t step : {10, 20}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
+  for (const std::int64_t step : {10, 20}) ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
   std::ofstream(path_ + "/latest") << "step-000000000010.pt\n";
   EXPECT_EQ(directory.FindNewest().value()->step, 10);
   // The run goes on from there; what it had before is not counted, nor removed.
-  for (const std::int64_t step : {12, 14, 16}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
+  for (const std::int64_t step : {12, 14, 16})
+    ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
   EXPECT_EQ(directory.Steps(), (std::vector<std::int64_t>{14, 16, 20}));
   EXPECT_EQ(directory.FindNewest().value()->step, 16);
 }
 
 TEST_F(CheckpointDirectoryTest, WithoutLatestTheNewestIsFound) {
   CheckpointDirectory directory = Open();
-  for (const std::int64_t step : {10, 20}) ASSERT_TRUE(directory.Save(step, At(step)).ok());
+  for (const std::int64_t step : {10, 20}) ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
   for (const std::string text : {"", "nonsense\n", "step-000000000099.pt\n"}) {
     std::ofstream(path_ + "/latest") << text;
     const auto found = directory.FindNewest();
@@ -103,11 +106,37 @@ TEST_F(CheckpointDirectoryTest, WithoutLatestTheNewestIsFound) {
   }
 }
 
+TEST_F(CheckpointDirectoryTest, LatestSaysWhichJobItIsOf) {
+  using Latest = CheckpointDirectory::Latest;
+  CheckpointDirectory directory = Open();
+  EXPECT_EQ(directory.ReadLatest(), std::nullopt);
+  ASSERT_TRUE(directory.Save(10, At(10), kJob).ok());
+  EXPECT_EQ(directory.ReadLatest(), (Latest{10, kJob}));
+  ASSERT_TRUE(directory.WriteLatest({std::nullopt, "another"}).ok());
+  EXPECT_EQ(directory.ReadLatest(), (Latest{std::nullopt, "another"}));
+  EXPECT_EQ(directory.FindNewest().value()->step, 10) << "what is there is still there";
+  std::ofstream(path_ + "/latest") << "step-000000000010.pt\n";
+  EXPECT_EQ(directory.ReadLatest(), (Latest{10, ""}));
+}
+
+TEST_F(CheckpointDirectoryTest, ASignIsSeenInTheSameDirectoryAlone) {
+  CheckpointDirectory directory = Open();
+  const absl::StatusOr<std::string> sign = directory.LeaveSign();
+  ASSERT_TRUE(sign.ok()) << sign.status();
+  fs::create_directory_symlink(path_, path_ + ".link");
+  EXPECT_TRUE(CheckpointDirectory::Open(path_ + ".link", 1)->HasSign(*sign));
+  EXPECT_FALSE(CheckpointDirectory::Open(path_ + ".other", 1)->HasSign(*sign));
+  directory.RemoveSign(*sign);
+  EXPECT_EQ(Files(), std::vector<std::string>());
+  fs::remove(path_ + ".link");
+  fs::remove(path_ + ".other");
+}
+
 TEST_F(CheckpointDirectoryTest, AFullDiskLeavesTheOlderCheckpoints) {
   CheckpointDirectory directory = Open(1);
-  ASSERT_TRUE(directory.Save(1, At(1)).ok());
+  ASSERT_TRUE(directory.Save(1, At(1), kJob).ok());
   fs::create_symlink("/dev/full", directory.PathOf(2) + ".tmp");  // a device that is always full
-  const absl::Status full = directory.Save(2, At(2)).status();
+  const absl::Status full = directory.Save(2, At(2), kJob).status();
   EXPECT_EQ(full.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(full.message(), "write " + directory.PathOf(2) + ": No space left on device");
   EXPECT_EQ(Files(), (std::vector<std::string>{"latest", "step-000000000001.pt"}));
@@ -117,9 +146,10 @@ TEST_F(CheckpointDirectoryTest, AFullDiskLeavesTheOlderCheckpoints) {
 TEST_F(CheckpointDirectoryTest, WhatARunThatWasKilledLeftIsRemovedAndOtherFilesStay) {
   CheckpointDirectory directory = Open(1);
   std::ofstream(directory.PathOf(5) + ".tmp") << "half";
+  ASSERT_TRUE(directory.LeaveSign().ok());
   std::ofstream(path_ + "/notes.tmp") << "mine";
   std::ofstream(path_ + "/step-7.pt") << "mine";
-  ASSERT_TRUE(directory.Save(6, At(6)).ok());
+  ASSERT_TRUE(directory.Save(6, At(6), kJob).ok());
   EXPECT_EQ(Files(),
             (std::vector<std::string>{"latest", "notes.tmp", "step-000000000006.pt", "step-7.pt"}));
 }

@@ -47,6 +47,16 @@ TEST(EnvironmentTest, ReadsWhatTorchrunExports) {
                                .gloo_interface = "eth1"}));
 }
 
+// A lost node costs no restart, and still other workers have run before those of the next round.
+TEST(EnvironmentTest, KnowsWhetherOtherWorkersHaveRunBefore) {
+  EXPECT_FALSE(Environment().restarted());
+  EXPECT_TRUE(Environment{.restart_count = 1}.restarted());
+  const absl::StatusOr<Environment> env = Read({{"MUSTER_ROUND", "1"}});
+  ASSERT_TRUE(env.ok()) << env.status();
+  EXPECT_EQ(env->restart_count, 0);
+  EXPECT_TRUE(env->restarted());
+}
+
 TEST(EnvironmentTest, LearnsWhereBeatsGo) {
   const absl::StatusOr<Environment> env = Read({{"MUSTER_BEAT_SOCKET", "/run/job/beats"}});
   ASSERT_TRUE(env.ok()) << env.status();

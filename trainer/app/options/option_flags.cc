@@ -170,8 +170,8 @@ void AddCheckpointFlags(CLI::App& app, Options& o, SettingSource& settings) {
                "Steps between two checkpoints; 0: only after each epoch");
   group.Number("--keep", c.keep, 1, 1'000'000, "How many checkpoints to keep");
   group.Text("--resume", c.resume,
-             "auto: resume from the newest in --checkpoint-dir, if any; none: start afresh; or the "
-             "file to resume from");
+             "Where a job starts. auto: from the newest in --checkpoint-dir, if any; none: from the "
+             "beginning; or from this file. After a restart: from what the job has saved");
   group.Choice(
       "--on-resize", c.on_resize,
       {{"keep-batch", OnResize::kKeepBatch}, {"scale-batch", OnResize::kScaleBatch}},

@@ -89,7 +89,7 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
   const std::int64_t report_every = s_.options.report.every_steps > 0
                                         ? s_.options.report.every_steps
                                         : std::max<std::int64_t>(1, epoch_steps / kReportsPerEpoch);
-  const bool saves = !s_.options.checkpoint.directory.empty();
+  const bool saves = !s_.owners.ranks.empty();
   s_.model->SetTraining(true);
   if (began_at_ == 0) s_.state.epoch_loss = {};
   BatchLoader loader(

@@ -1,14 +1,22 @@
 #include "trainer/app/training/resume.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 #include "trainer/app/training/broadcast.h"
+#include "trainer/app/training/job_name.h"
+#include "trainer/app/training/resume_choice.h"
 #include "trainer/io/checkpoint_directory.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/torch_file.h"
@@ -16,44 +24,164 @@
 namespace muster::trainer {
 namespace {
 
+constexpr char kAuto[] = "auto";  // values of --resume
+constexpr char kNone[] = "none";
+constexpr std::size_t kMostReport = 256;      // bytes
+constexpr std::size_t kMostSentences = 4000;  // bytes, of all of a rank's warnings
+
 // Puts a fact ahead of a status's sentence.
 absl::Status Prefixed(const std::string& fact, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(fact, status.message()));
 }
 
-// The file that rank 0 goes on from; empty: none. Adds to `warnings`.
-absl::StatusOr<std::string> Choose(const CheckpointOptions& options,
-                                   std::vector<std::string>* warnings) {
-  if (options.resume == "none") return std::string();
-  if (options.resume != "auto") return options.resume;
-  if (options.directory.empty()) return std::string();
-  const auto directory = CheckpointDirectory::Open(options.directory, options.keep);
-  if (!directory.ok()) return directory.status();
-  const auto found = directory->FindNewest();
-  if (!found.ok()) return Prefixed("resume: ", found.status());
-  if (!found->has_value()) return std::string();
-  *warnings = (*found)->warnings;
-  return (*found)->path;
+// A rank's report on its directory, and what the user should know about it.
+struct Survey {
+  std::optional<DirectoryReport> report;  // nullopt: this rank is no owner, or reading failed
+  absl::Status status;                    // of reading
+  std::vector<std::string> warnings;
+};
+
+Survey LookInto(const CheckpointOwners& owners, int rank) {
+  Survey survey;
+  if (!owners.directory) return survey;
+  const CheckpointDirectory& directory = *owners.directory;
+  auto found = directory.FindNewest();
+  if (!found.ok()) {
+    survey.status = Prefixed("resume: ", found.status());
+    return survey;
+  }
+  survey.report = DirectoryReport{.rank = rank};
+  if (const auto latest = directory.ReadLatest()) {
+    survey.report->job = latest->job;
+    survey.report->latest = latest->step;
+  }
+  if (found->has_value()) {
+    survey.report->step = (*found)->step;
+    survey.warnings = std::move((*found)->warnings);
+  }
+  return survey;
+}
+
+std::string StepText(const std::optional<std::int64_t>& step) {
+  return step ? absl::StrCat(*step) : "-";
+}
+
+std::optional<std::int64_t> StepIn(const std::string& text) {
+  std::int64_t step = 0;
+  return absl::SimpleAtoi(text, &step) ? std::optional(step) : std::nullopt;
+}
+
+// The reports of all ranks, by rank. Sentences of any rank are added to `warnings`, those of others
+// with their rank; where no rank's report came, but an error, that is the result.
+absl::StatusOr<std::vector<DirectoryReport>> GatherReports(const CheckpointOwners& owners,
+                                                           ProcessGroup& group,
+                                                           std::vector<std::string>* warnings) {
+  Survey mine = LookInto(owners, group.rank());
+  if (!mine.status.ok()) mine.warnings = {std::string(mine.status.message())};
+  const std::string text = mine.report
+                               ? absl::StrCat(StepText(mine.report->latest), " ",
+                                              StepText(mine.report->step), " ", mine.report->job)
+                               : "";
+  const std::vector<std::string> texts = group.Gather(text, kMostReport);
+  const std::vector<std::string> sentences =
+      group.Gather(absl::StrJoin(mine.warnings, "\n"), kMostSentences);
+
+  std::vector<DirectoryReport> reports;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    const auto place = static_cast<std::size_t>(rank);
+    for (const absl::string_view sentence :
+         absl::StrSplit(sentences[place], '\n', absl::SkipEmpty())) {
+      warnings->push_back(
+          absl::StrCat(rank == 0 ? "" : absl::StrCat("on rank ", rank, ": "), sentence));
+    }
+    if (texts[place].empty()) continue;
+    const std::vector<std::string> words = absl::StrSplit(texts[place], absl::MaxSplits(' ', 2));
+    if (words.size() < 3) continue;
+    reports.push_back({rank, words[2], StepIn(words[0]), StepIn(words[1])});
+  }
+  // With a directory that can be read, one that cannot is worth a warning.
+  const bool any = std::any_of(reports.begin(), reports.end(),
+                               [](const DirectoryReport& report) { return report.step; });
+  const absl::Status failed = any ? absl::OkStatus() : FirstFailure(mine.status, group);
+  if (!failed.ok()) return failed;
+  return reports;
+}
+
+// What is resumed from, and whose file that is.
+struct Source {
+  int rank = 0;
+  std::string path;  // as that rank names it; empty: there is none
+};
+
+absl::StatusOr<Value> Fetch(const Source& source, ProcessGroup& group) {
+  const absl::StatusOr<at::Tensor> bytes = FileFromRank(source.rank, source.path, group);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<Value> value = ReadTorchBytes(*bytes);
+  if (value.ok()) return value;
+  return Prefixed(absl::StrCat("read ", source.path, ": "), value.status());
+}
+
+// Chooses among what is in the owners' directories, and fills in `point` but for its checkpoint.
+absl::StatusOr<Source> SearchDirectories(const CheckpointOptions& options, const Environment& env,
+                                         const CheckpointOwners& owners, ProcessGroup& group,
+                                         ResumePoint* point) {
+  const auto reports = GatherReports(owners, group, &point->warnings);
+  if (!reports.ok()) return reports.status();
+  const ResumeChoice choice =
+      ChooseCheckpoint(*reports, {options.resume == kAuto, env.restarted(), env.run_id});
+  point->job = choice.job;
+  point->kept_everywhere = choice.rank && choice.holders.size() == owners.ranks.size();
+  for (const int rank : choice.holders) {
+    if (rank == group.rank()) point->kept_step = choice.step;
+  }
+  for (const int rank : choice.passed_over) {
+    point->warnings.push_back(absl::StrCat("rank ", rank, " has a checkpoint of a later step in ",
+                                           options.directory,
+                                           ", which is not used: it is from an earlier job"));
+  }
+  if (choice.rank) {
+    // Its owner names it, as the directory may have another name there.
+    const auto path =
+        FromRank(*choice.rank,
+                 owners.directory ? owners.directory->PathOf(choice.step) : std::string(), group);
+    if (!path.ok()) return path.status();
+    return Source{*choice.rank, *path};
+  }
+  if (env.restarted()) {
+    point->warnings.push_back(
+        absl::StrCat("this job was restarted, and no rank has a checkpoint of it in ",
+                     options.directory, ": training begins again"));
+  }
+  return Source();
 }
 
 }  // namespace
 
-absl::StatusOr<std::optional<Resumable>> FindResumable(const CheckpointOptions& options,
-                                                       ProcessGroup& group) {
-  Resumable resumable;
-  absl::StatusOr<std::string> path = std::string();
-  if (group.rank() == 0) path = Choose(options, &resumable.warnings);
-  path = FromRankZero(path, group);
-  if (!path.ok()) return path.status();
-  if (path->empty()) return std::nullopt;
-  resumable.path = *path;
-  const absl::StatusOr<at::Tensor> bytes = FileFromRank(0, *path, group);
-  if (!bytes.ok()) return Prefixed("resume: ", bytes.status());
-  absl::StatusOr<Value> snapshot = ReadTorchBytes(*bytes);
-  if (!snapshot.ok())
-    return Prefixed(absl::StrCat("resume: read ", *path, ": "), snapshot.status());
-  resumable.snapshot = *std::move(snapshot);
-  return resumable;
+absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
+                                            const Environment& env, const CheckpointOwners& owners,
+                                            ProcessGroup& group) {
+  ResumePoint point;
+  Source source;
+  if (!owners.ranks.empty() && (options.resume == kAuto || env.restarted())) {
+    const auto found = SearchDirectories(options, env, owners, group, &point);
+    if (!found.ok()) return found.status();
+    source = *found;
+  }
+  if (source.path.empty() && options.resume != kAuto && options.resume != kNone) {
+    source.path = options.resume;
+  }
+  if (point.job.empty()) {
+    const auto name =
+        FromRankZero(MakeJobName(std::chrono::system_clock::now(), env.run_id), group);
+    if (!name.ok()) return name.status();
+    point.job = *name;
+  }
+  if (source.path.empty()) return point;
+  absl::StatusOr<Value> snapshot = Fetch(source, group);
+  if (!snapshot.ok()) return Prefixed("resume: ", snapshot.status());
+  const std::string owner = source.rank == 0 ? "" : absl::StrCat(" of rank ", source.rank);
+  point.checkpoint = Resumable{absl::StrCat(source.path, owner), *std::move(snapshot)};
+  return point;
 }
 
 absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options, Model& model) {

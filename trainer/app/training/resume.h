@@ -1,6 +1,7 @@
 // Finds the checkpoint to resume from, and loads initial parameters.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,26 +9,39 @@
 #include "absl/status/statusor.h"
 
 #include "trainer/app/options/options.h"
+#include "trainer/app/training/checkpoint_owners.h"
 #include "trainer/comm/process_group.h"
 #include "trainer/io/value.h"
 #include "trainer/models/model.h"
+#include "trainer/worker/environment.h"
 
 namespace muster::trainer {
 
+// A checkpoint, and where it was found.
 struct Resumable {
-  std::string path;
+  std::string place;  // "run1/step-000000000100.pt", "run1/step-000000000100.pt of rank 2"
   Value snapshot;
-  // A sentence for each newer checkpoint that was skipped; only on rank 0.
-  std::vector<std::string> warnings;
 };
 
-// The checkpoint to resume from according to options.resume and options.directory; nullopt: start
-// from the beginning. Rank 0 alone chooses and reads it and sends it to the others, so that all
-// ranks resume from the same step, whatever is on their own disks. Every rank must call it, and
-// rank 0's error is returned on all: kInvalidArgument when the requested checkpoint is missing or
-// damaged, kUnavailable when reading fails. Throws what c10d throws.
-absl::StatusOr<std::optional<Resumable>> FindResumable(const CheckpointOptions& options,
-                                                       ProcessGroup& group);
+// What this job starts from.
+struct ResumePoint {
+  std::optional<Resumable> checkpoint;  // nullopt: the beginning
+  std::string job;                      // this job's name, for the checkpoints that it saves
+  // The step of that checkpoint if it is the newest in this rank's own directory; else nullopt.
+  std::optional<std::int64_t> kept_step;
+  bool kept_everywhere = false;       // whether all owners have it there
+  std::vector<std::string> warnings;  // sentences for the user; the same on every rank
+};
+
+// Finds it according to options.resume. The owners say what is in their directories, all ranks
+// choose alike (ChooseCheckpoint), and the rank that has the chosen checkpoint, or rank 0 for a
+// file, reads it and sends it to the others: ranks cannot disagree, whatever is on their own disks.
+// Every rank must call it. All return the same error: kInvalidArgument when the requested
+// checkpoint is missing, or all that there are are damaged; kUnavailable when reading fails. Throws
+// what c10d throws.
+absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
+                                            const Environment& env, const CheckpointOwners& owners,
+                                            ProcessGroup& group);
 
 // Loads options.init_from, a torch.save or safetensors file, into `model`. Call it on rank 0 only:
 // the others receive rank 0's parameters before the first step. Returns a sentence for the start-up

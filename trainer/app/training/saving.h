@@ -7,8 +7,9 @@
 
 namespace muster::trainer {
 
-// Saves a checkpoint of session.state, unless there is no checkpoint directory or this step was
-// just saved. Every rank must call it at the same step. Throws what c10d throws.
+// Saves a checkpoint of session.state in the directory of each owner, unless there are none or they
+// have it. Every rank must call it at the same step, and all return the same error. Throws what
+// c10d throws.
 absl::Status SaveCheckpoint(Session& session);
 
 }  // namespace muster::trainer

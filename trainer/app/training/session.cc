@@ -104,13 +104,13 @@ absl::Status Session::MakeParts() {
   if (!status.ok()) return status;
 
   strategy = MakeStrategy({options, *model, group, phases});
-  absl::StatusOr<std::string> opened = std::string();
   if (leads()) {
-    status = OpenFiles();
-    if (!status.ok()) opened = status;
+    auto opened = Reporter::Open(options.report, resumed_step);
+    if (opened.ok()) reporter = *std::move(opened);
+    status = opened.status();
   }
-  opened = FromRankZero(opened, group);
-  if (!opened.ok()) return opened.status();
+  status = FirstFailure(status, group);
+  if (!status.ok()) return status;
   if (!options.report.trace.empty()) {
     recorder = std::make_unique<TraceRecorder>(trace);
     phases.RecordTo(&trace);
@@ -118,49 +118,55 @@ absl::Status Session::MakeParts() {
   return absl::OkStatus();
 }
 
-// What rank 0 alone writes to.
-absl::Status Session::OpenFiles() {
-  if (!options.checkpoint.directory.empty()) {
-    auto opened = CheckpointDirectory::Open(options.checkpoint.directory, options.checkpoint.keep);
-    if (!opened.ok()) return opened.status();
-    checkpoints = *std::move(opened);
-    const absl::Status status = WriteConfig(options);
-    if (!status.ok()) return status;
-  }
-  auto opened = Reporter::Open(options.report, resumed_step);
-  if (!opened.ok()) return opened.status();
-  reporter = *std::move(opened);
-  return absl::OkStatus();
-}
-
 // Takes the state of a checkpoint, or else the first parameters that were asked for.
 absl::Status Session::GoOnOrInit() {
-  const auto found = FindResumable(options.checkpoint, group);
+  auto found = FindCheckpointOwners(options.checkpoint, env.local_rank, group);
   if (!found.ok()) return found.status();
-  if (found->has_value()) {
-    const Resumable& resumable = **found;
-    for (const std::string& warning : resumable.warnings) progress.Say(warning);
+  owners = *std::move(found);
+  const auto point = FindResumePoint(options.checkpoint, env, owners, group);
+  if (!point.ok()) return point.status();
+  for (const std::string& warning : point->warnings) {
+    if (leads()) progress.Say(absl::StrCat("warning: ", warning));
+  }
+  if (point->checkpoint) {
+    const Resumable& resumable = *point->checkpoint;
     const auto sentences =
         PutBack(resumable.snapshot, options, env.rank, env.world_size, {*model, *optimizer, state});
     if (!sentences.ok()) {
       return absl::Status(
           sentences.status().code(),
-          absl::StrCat("resume from ", resumable.path, ": ", sentences.status().message()));
+          absl::StrCat("resume from ", resumable.place, ": ", sentences.status().message()));
     }
     if (leads()) {
-      progress.Say(absl::StrCat("resuming from ", resumable.path, ": step ", state.step, ", epoch ",
-                                state.epoch + 1, ", ", state.position, " of ", state.dataset_size,
-                                " ", unit()));
+      progress.Say(absl::StrCat("resuming from ", resumable.place, ": step ", state.step,
+                                ", epoch ", state.epoch + 1, ", ", state.position, " of ",
+                                state.dataset_size, " ", unit()));
       for (const std::string& sentence : *sentences) progress.Say(sentence);
     }
     beats.Send(state.step);
-    return GoOnWithBatch();
+    const absl::Status status = TakeOverDirectory(*point);
+    return status.ok() ? GoOnWithBatch() : status;
   }
   const auto loaded =
       FromRankZero(leads() ? InitFrom(options.checkpoint, *model) : std::string(), group);
   if (!loaded.ok()) return loaded.status();
   if (leads() && !loaded->empty()) progress.Say(*loaded);
-  return BeginBatch(BatchWanted(options, env), &state);
+  const absl::Status status = TakeOverDirectory(*point);
+  return status.ok() ? BeginBatch(BatchWanted(options, env), &state) : status;
+}
+
+// Says in this rank's directory, if it has one, where this job starts: whoever restarts it then
+// knows what is its own.
+absl::Status Session::TakeOverDirectory(const ResumePoint& point) {
+  job = point.job;
+  if (!point.checkpoint || point.kept_everywhere) saved_step = state.step;
+  absl::Status status;
+  if (owners.directory) {
+    const CheckpointDirectory::Latest latest = {point.kept_step, job};
+    if (owners.directory->ReadLatest() != latest) status = owners.directory->WriteLatest(latest);
+    if (status.ok()) status = WriteConfig(options);
+  }
+  return FirstFailure(status, group);
 }
 
 absl::Status Session::GoOnWithBatch() {

@@ -12,11 +12,11 @@
 #include "trainer/app/options/options.h"
 #include "trainer/app/reports/progress.h"
 #include "trainer/app/reports/reporter.h"
+#include "trainer/app/training/checkpoint_owners.h"
 #include "trainer/app/training/strategy.h"
 #include "trainer/app/training/train_state.h"
 #include "trainer/comm/process_group.h"
 #include "trainer/data/dataset.h"
-#include "trainer/io/checkpoint_directory.h"
 #include "trainer/models/model.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/telemetry/phase_tracker.h"
@@ -27,8 +27,10 @@
 
 namespace muster::trainer {
 
+struct ResumePoint;
+
 // The parts, in the order in which they depend on one another. They are the same on every rank,
-// except for those that depend on its number and those that only rank 0 has. One thread.
+// except for those that depend on its number and those that only some ranks have. One thread.
 struct Session {
   // Creates the model, the same on every rank, and restores a checkpoint if there is one to resume
   // from. `group` and `progress` must outlive the session. kInvalidArgument when model, data and
@@ -68,9 +70,10 @@ struct Session {
   std::int64_t resumed_step = 0;
   std::int64_t total_steps = 0;  // at the end of the training
 
-  std::optional<CheckpointDirectory> checkpoints;  // on rank 0, if requested
-  std::int64_t saved_step = -1;                    // of the newest checkpoint of this run
-  std::unique_ptr<Reporter> reporter;              // on rank 0
+  CheckpointOwners owners;             // of the checkpoints that are saved
+  std::string job;                     // their job
+  std::int64_t saved_step = -1;        // of the newest that all owners have
+  std::unique_ptr<Reporter> reporter;  // on rank 0
 
   // Of this run, to compute the speed.
   double train_seconds = 0;
@@ -78,8 +81,8 @@ struct Session {
 
  private:
   absl::Status MakeParts();
-  absl::Status OpenFiles();
   absl::Status GoOnOrInit();
+  absl::Status TakeOverDirectory(const ResumePoint& point);
   absl::Status GoOnWithBatch();
 };
 

@@ -61,6 +61,9 @@ int SharedStopSignal(Session& s) {
 absl::StatusOr<Outcome> TrainAll(Session& s) {
   Outcome outcome;
   bool measured = false;
+  // Owners that lack what the others have resumed from.
+  const absl::Status kept = SaveCheckpoint(s);
+  if (!kept.ok()) return kept;
   while (s.state.epoch < s.options.epochs && !s.limit_reached()) {
     const absl::StatusOr<EpochEnd> end = TrainEpoch(s);
     if (!end.ok()) return end.status();
@@ -164,7 +167,7 @@ Summary Summarize(const Session& s, const Outcome& outcome) {
   }
   summary.checkpoint = s.options.checkpoint.final_path;
   if (outcome.stopped) {
-    summary.checkpoint = s.checkpoints ? s.checkpoints->PathOf(s.state.step) : "";
+    summary.checkpoint = s.owners.directory ? s.owners.directory->PathOf(s.state.step) : "";
   }
   return summary;
 }

@@ -71,8 +71,11 @@ class ResumeTest : public testing::Test {
     return records;
   }
 
-  void KilledAtRandomEndsTheSame(int world_size, std::uint32_t seed) {
-    TrainOk(Training("calm"), world_size);
+  void KilledAtRandomEndsTheSame(int world_size, std::uint32_t seed,
+                                 const std::vector<std::string>& more = {}) {
+    std::vector<std::string> calm = Training("calm");
+    calm.insert(calm.end(), more.begin(), more.end());
+    TrainOk(calm, world_size);
     ASSERT_NE(Weights("calm"), "");
     std::mt19937 random(seed);
     const auto victim = static_cast<int>(random() % static_cast<std::uint32_t>(world_size));
@@ -81,12 +84,12 @@ class ResumeTest : public testing::Test {
                                     << world_size << " is killed after step " << step);
     {
       BeatEar ear;
-      Ranks ranks(Resumable("struck"), world_size, {ear.variable()});
+      Ranks ranks(Resumable("struck", more), world_size, {ear.variable()});
       ASSERT_TRUE(ear.WaitForStep(step)) << ranks.errors();
       ranks[victim].Signal(SIGKILL);
       for (const int code : ranks.Wait()) EXPECT_NE(code, 0);
     }
-    Ranks again(Resumable("struck"), world_size, {"TORCHELASTIC_RESTART_COUNT=1"});
+    Ranks again(Resumable("struck", more), world_size, {"TORCHELASTIC_RESTART_COUNT=1"});
     EXPECT_EQ(again.Wait(), std::vector<int>(static_cast<std::size_t>(world_size), 0))
         << again.errors();
     EXPECT_EQ(Losses("struck"), Losses("calm"));
@@ -103,6 +106,14 @@ TEST_F(ResumeTest, ARunThatWasKilledEndsAsOneThatWasNot) {
 
 TEST_F(ResumeTest, RanksOfWhichOneWasKilledEndAsThoseOfWhichNoneWas) {
   KilledAtRandomEndsTheSame(2, 7);
+}
+
+TEST_F(ResumeTest, ThreeRanksOfWhichOneWasKilledEndAsThoseOfWhichNoneWas) {
+  KilledAtRandomEndsTheSame(3, 31, {"--comm", "shm", "--batch-size", "126"});
+}
+
+TEST_F(ResumeTest, FourRanksOfWhichOneWasKilledEndAsThoseOfWhichNoneWas) {
+  KilledAtRandomEndsTheSame(4, 41, {"--comm", "shm"});
 }
 
 // One rank alone is told; all end after the same step, with a checkpoint.

@@ -1,0 +1,33 @@
+// Decides which ranks keep checkpoints.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+#include "trainer/app/options/options.h"
+#include "trainer/comm/process_group.h"
+#include "trainer/io/checkpoint_directory.h"
+
+namespace muster::trainer {
+
+// After a step every rank of a data-parallel training has the same state, so any of them can save
+// it. Each node saves it in its own --checkpoint-dir: then the training outlives the loss of any
+// node, and hosts need no common file system. Where nodes share the directory, only the lowest of
+// their ranks saves. (The alternative, rank 0 alone with copies sent to other nodes, would send
+// over the network what the other nodes already have.)
+struct CheckpointOwners {
+  std::vector<int> ranks;                        // ascending; the same on every rank
+  std::optional<CheckpointDirectory> directory;  // if this rank is one of them
+};
+
+// Finds the owners: of each node its first rank (`local_rank` 0), and rank 0, if they have a
+// directory and no lower one of them has the same. Whether directories are the same is tried out
+// with a file that one rank makes and the others look for, so that paths and kinds of file systems
+// do not matter. Every rank must call it, and if a directory cannot be made or written to on one
+// rank, all return that error, kInvalidArgument. Throws what c10d throws.
+absl::StatusOr<CheckpointOwners> FindCheckpointOwners(const CheckpointOptions& options,
+                                                      int local_rank, ProcessGroup& group);
+
+}  // namespace muster::trainer
