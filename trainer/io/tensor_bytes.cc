@@ -39,6 +39,10 @@ at::Tensor EmptyTensor(Dtype dtype, std::int64_t elements) {
   return at::empty({elements}, ScalarTypeOf(dtype));
 }
 
+ElementsKey KeyOfElements(const at::Tensor& tensor) {
+  return {tensor.data_ptr(), tensor.scalar_type(), tensor.sizes().vec(), tensor.strides().vec()};
+}
+
 at::Tensor DenseOnCpu(const at::Tensor& tensor) {
   return tensor.detach().cpu().contiguous().resolve_conj().resolve_neg();
 }

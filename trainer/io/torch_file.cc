@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,6 +13,7 @@
 
 #include "trainer/io/byte_source.h"
 #include "trainer/io/durable_file.h"
+#include "trainer/io/map_value.h"
 #include "trainer/io/pickle/pickle_writer.h"
 #include "trainer/io/tensor_bytes.h"
 #include "trainer/io/torch_archive.h"
@@ -22,51 +22,6 @@
 
 namespace muster::trainer {
 namespace {
-
-// `tree` with each tensor replaced by what `convert` makes of it. As deep as the reader allows.
-template <typename To, typename From, typename Convert>
-absl::StatusOr<BasicValue<To>> Map(const BasicValue<From>& tree, Convert& convert,
-                                   const std::string& name, int depth = 1) {
-  if (depth > 100) {
-    return absl::InvalidArgumentError("lists or dicts are within one another too deeply");
-  }
-  switch (tree.kind()) {
-    case ValueKind::kNone:
-      return BasicValue<To>();
-    case ValueKind::kBool:
-      return BasicValue<To>(*tree.boolean());
-    case ValueKind::kInt:
-      return BasicValue<To>(*tree.integer());
-    case ValueKind::kFloat:
-      return BasicValue<To>(*tree.floating());
-    case ValueKind::kString:
-      return BasicValue<To>(*tree.string());
-    case ValueKind::kTensor:
-      return convert(*tree.tensor(), name);
-    case ValueKind::kList:
-    case ValueKind::kTuple: {
-      typename BasicValue<To>::List items;
-      for (const BasicValue<From>& item : *tree.list()) {
-        auto mapped = Map<To>(item, convert, absl::StrCat(name, "[", items.size(), "]"), depth + 1);
-        if (!mapped.ok()) return mapped.status();
-        items.push_back(std::move(*mapped));
-      }
-      if (tree.kind() == ValueKind::kTuple) return BasicValue<To>::Tuple(std::move(items));
-      return BasicValue<To>(std::move(items));
-    }
-    case ValueKind::kDict: {
-      BasicDict<To> dict(tree.dict()->ordered());
-      for (const auto& [key, item] : *tree.dict()) {
-        auto mapped =
-            Map<To>(item, convert, absl::StrCat(name, "[", ToString(key), "]"), depth + 1);
-        if (!mapped.ok()) return mapped.status();
-        dict.Append(key, std::move(*mapped));
-      }
-      return BasicValue<To>(std::move(dict));
-    }
-  }
-  std::abort();
-}
 
 // Gives each tensor of a value a storage of its own, but the same one to the same elements.
 class Collector {
@@ -80,7 +35,7 @@ class Collector {
       return absl::InvalidArgumentError(
           absl::StrCat("the tensor ", name, " is not dense, or of a dtype that is not written"));
     }
-    const Key key(tensor.data_ptr(), *dtype, tensor.sizes().vec(), tensor.strides().vec());
+    const ElementsKey key = KeyOfElements(tensor);
     // Those without elements have no memory either.
     const auto known = tensor.numel() > 0 ? storage_of_.find(key) : storage_of_.end();
     std::size_t storage = tensors_.size();
@@ -104,9 +59,7 @@ class Collector {
   const std::vector<at::Tensor>& tensors() const { return tensors_; }  // one for each storage
 
  private:
-  using Key = std::tuple<const void*, Dtype, std::vector<std::int64_t>, std::vector<std::int64_t>>;
-
-  std::map<Key, std::size_t> storage_of_;
+  std::map<ElementsKey, std::size_t> storage_of_;
   std::vector<Storage> storages_;
   std::vector<at::Tensor> tensors_;
 };
@@ -144,7 +97,7 @@ absl::StatusOr<Value> Assemble(const TorchArchive& archive,
     return Value(
         whole.as_strided(stored.sizes, stored.strides, whole.storage_offset() + stored.offset));
   };
-  return Map<at::Tensor>(archive.value(), view, "");
+  return MapTensors<at::Tensor>(archive.value(), view, "");
 }
 
 absl::StatusOr<Value> ReadValue(const ByteSource& source) {
@@ -218,7 +171,7 @@ absl::Status CheckTorchFile(const std::string& path) {
 
 absl::Status WriteTorchFile(const Value& value, const std::string& path) {
   Collector collector;
-  absl::StatusOr<StoredValue> stored = Map<StoredTensor>(value, collector, "");
+  absl::StatusOr<StoredValue> stored = MapTensors<StoredTensor>(value, collector, "");
   absl::StatusOr<std::string> pickle = stored.ok() ? WritePickle(*stored, collector.storages())
                                                    : absl::StatusOr<std::string>(stored.status());
   if (!pickle.ok()) {

@@ -16,6 +16,8 @@
 namespace muster::trainer {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 // Processes that load LibTorch, several at a time, on a machine that may have one slow core.
 constexpr std::chrono::seconds kDeadline(240);
 
@@ -86,17 +88,32 @@ BeatEar::~BeatEar() {
 }
 
 bool BeatEar::WaitForStep(std::int64_t step) {
-  using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + kDeadline;
+  for (;;) {
+    const std::optional<std::int64_t> done = Hear(end);
+    if (!done) return false;
+    if (*done >= step) return true;
+  }
+}
+
+bool BeatEar::WaitForBeats(int count) {
+  const Clock::time_point end = Clock::now() + kDeadline;
+  while (count > 0 && Hear(end)) --count;
+  return count == 0;
+}
+
+std::optional<std::int64_t> BeatEar::Hear(Clock::time_point end) {
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
     pollfd readable{fd_, POLLIN, 0};
-    if (left.count() <= 0 || poll(&readable, 1, static_cast<int>(left.count())) <= 0) return false;
+    if (left.count() <= 0 || poll(&readable, 1, static_cast<int>(left.count())) <= 0) {
+      return std::nullopt;
+    }
     char text[256] = {};
     if (recv(fd_, text, sizeof text - 1, MSG_DONTWAIT) < 0) continue;
     int rank = 0;
     long long done = 0;
-    if (std::sscanf(text, "beat %d %lld", &rank, &done) == 2 && done >= step) return true;
+    if (std::sscanf(text, "beat %d %lld", &rank, &done) == 2) return done;
   }
 }
 

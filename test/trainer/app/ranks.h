@@ -1,7 +1,9 @@
 // Runs ranks of muster-train as processes of a test.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,8 +55,13 @@ class BeatEar {
 
   // Waits until a rank has completed `step` steps; false if that takes longer than any test should.
   bool WaitForStep(std::int64_t step);
+  // Waits until `count` more beats have come, of whatever step; false as WaitForStep.
+  bool WaitForBeats(int count);
 
  private:
+  // The step that a rank has done; nullopt when none is told until `end`.
+  std::optional<std::int64_t> Hear(std::chrono::steady_clock::time_point end);
+
   const test::SocketDir dir_;
   int fd_ = -1;
 };

@@ -49,8 +49,13 @@ class EpochRun {
   std::vector<RankBatch> Plans() const;
   void TakeStep(const LoadedBatch& batch);
   bool Every(std::int64_t steps) const { return steps > 0 && s_.state.step % steps == 0; }
-  // Returns whether a rank was told to stop.
-  bool Agree();
+  // What ranks tell one another: whether any of them...
+  struct Agreement {
+    bool stop = false;         // was told to stop
+    bool saving = false;       // is still writing a checkpoint
+    bool save_failed = false;  // could not write one
+  };
+  Agreement Agree();
   void Show();
   void Report();
 
@@ -62,6 +67,7 @@ class EpochRun {
 
   std::int64_t steps_ = 0;  // of this run in this epoch
   std::int64_t planned_ = 0;
+  bool save_due_ = false;
   double gradient_norm_ = 0;  // of the last step, when gradients are clipped
   std::vector<StepLoss> since_agreed_;
   Clock::time_point agreed_;
@@ -89,7 +95,6 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
   const std::int64_t report_every = s_.options.report.every_steps > 0
                                         ? s_.options.report.every_steps
                                         : std::max<std::int64_t>(1, epoch_steps / kReportsPerEpoch);
-  const bool saves = !s_.owners.ranks.empty();
   s_.model->SetTraining(true);
   if (began_at_ == 0) s_.state.epoch_loss = {};
   BatchLoader loader(
@@ -105,19 +110,24 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
 
     const bool last = steps_ == planned_;
     const bool report = Every(report_every) || last;
-    // After the last step another checkpoint follows, when the epoch has been evaluated.
-    const bool save = saves && Every(s_.options.checkpoint.every_steps) && !last;
+    const bool save = !s_.owners.empty() && Every(s_.options.checkpoint.every_steps);
+    save_due_ |= save;
     if (!report && !save && static_cast<std::int64_t>(since_agreed_.size()) < cadence_.interval()) {
       continue;
     }
-    stop = Agree();
+    const Agreement agreed = Agree();
+    stop = agreed.stop;
     if (s_.leads()) Show();
     if (report) Report();
     if (s_.leads()) {
       const absl::Status written = s_.reporter->Flush();
       if (!written.ok()) return written;
     }
-    if (save && !stop) {
+    if (agreed.save_failed) return FinishSaving(s_);
+    // A disk that is too slow makes checkpoints fewer, not steps slower. After the last step
+    // another one follows, when the epoch has been evaluated.
+    if (save_due_ && !agreed.saving && !stop && !last) {
+      save_due_ = false;
       const absl::Status saved = SaveCheckpoint(s_);
       if (!saved.ok()) return saved;
     }
@@ -151,10 +161,12 @@ void EpochRun::TakeStep(const LoadedBatch& batch) {
   }
 }
 
-bool EpochRun::Agree() {
+EpochRun::Agreement EpochRun::Agree() {
   std::vector<double> values;
   for (const StepLoss& step : since_agreed_) values.push_back(step.mine.loss);
   values.push_back(StopSignal() != 0 ? 1 : 0);
+  values.push_back(s_.writer && s_.writer->busy() ? 1 : 0);
+  values.push_back(s_.writer && !s_.writer->status().ok() ? 1 : 0);
   values.push_back(SecondsSince(agreed_) / static_cast<double>(since_agreed_.size()));
   const std::vector<double> sums = s_.group.Sum(values);
   agreed_ = Clock::now();
@@ -168,8 +180,8 @@ bool EpochRun::Agree() {
     if (s_.leads()) s_.reporter->StepLoss(since_agreed_[i].step, all.mean());
   }
   const std::size_t steps = std::exchange(since_agreed_, {}).size();
-  cadence_.OnAgreed(sums[steps + 1] / s_.env.world_size);
-  return sums[steps] > 0;
+  cadence_.OnAgreed(sums.back() / s_.env.world_size);
+  return {sums[steps] > 0, sums[steps + 1] > 0, sums[steps + 2] > 0};
 }
 
 void EpochRun::Show() {

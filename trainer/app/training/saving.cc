@@ -20,25 +20,23 @@
 namespace muster::trainer {
 namespace {
 
-// Gives all ranks rank 0's buffers if any other rank saves them: parameters are the same on all,
-// and what batch normalization has counted is not. Whoever resumes gets rank 0's, too.
+// Gives all ranks rank 0's buffers if any other rank saves them: all have the same parameters, but
+// each has its own statistics of batch normalization. A run that resumes has rank 0's, too.
 void ShareBuffers(Session& s) {
   std::vector<at::Tensor> buffers;
   for (const NamedTensor& buffer : s.model->Buffers()) buffers.push_back(buffer.tensor);
-  if (buffers.empty() || s.owners.ranks.back() == 0) return;
+  if (buffers.empty() || s.owners.back() == 0) return;
   const at::NoGradGuard no_grad;
   c10d::broadcast_coalesced(s.group.group(), buffers, kBroadcastBucketBytes, /*rank=*/0);
 }
 
-}  // namespace
-
-absl::Status SaveCheckpoint(Session& s) {
-  if (s.owners.ranks.empty() || s.saved_step == s.state.step) return absl::OkStatus();
+// The state of each rank's random numbers, by rank.
+absl::StatusOr<std::vector<std::string>> GatherRng(ProcessGroup& group) {
   const at::Tensor rng = CpuRngState();
   // In base 64: what is gathered is text.
   const std::string mine = absl::Base64Escape(absl::string_view(
       static_cast<const char*>(rng.data_ptr()), static_cast<std::size_t>(rng.numel())));
-  std::vector<std::string> all = s.group.Gather(mine, mine.size());
+  std::vector<std::string> all = group.Gather(mine, mine.size());
   for (std::string& state : all) {
     std::string bytes;
     if (!absl::Base64Unescape(state, &bytes)) {
@@ -46,18 +44,40 @@ absl::Status SaveCheckpoint(Session& s) {
     }
     state = std::move(bytes);
   }
+  return all;
+}
+
+}  // namespace
+
+absl::Status SaveCheckpoint(Session& s) {
+  if (s.owners.empty() || s.saved_step == s.state.step) return absl::OkStatus();
+  const absl::Status before = FinishSaving(s);
+  if (!before.ok()) return before;
+  const absl::StatusOr<std::vector<std::string>> rng = GatherRng(s.group);
+  if (!rng.ok()) return rng.status();
   ShareBuffers(s);
   s.saved_step = s.state.step;
-  absl::Status status;
   // Logs first: they may say more than the checkpoint knows, and never less.
-  if (s.leads()) status = s.reporter->Flush();
-  if (status.ok() && s.owners.directory) {
-    const double lr = LearningRateAt(s.options.schedule, s.state.step);
-    const Value snapshot = TakeSnapshot({*s.model, *s.optimizer, s.state}, s.options, lr, all);
-    status = s.owners.directory->Save(s.state.step, snapshot, s.job).status();
-  }
+  const absl::Status logged = s.leads() ? s.reporter->Flush() : absl::OkStatus();
+  if (!logged.ok() || s.writer == nullptr) return logged;
+  const double lr = LearningRateAt(s.options.schedule, s.state.step);
+  s.writer->Start(s.state.step,
+                  TakeSnapshot({*s.model, *s.optimizer, s.state}, s.options, lr, *rng));
   s.beats.Send(s.state.step);
-  return FirstFailure(status, s.group);
+  return absl::OkStatus();
+}
+
+absl::Status FinishSaving(Session& s) {
+  if (s.owners.empty()) return absl::OkStatus();
+  AwaitAll(s, [&s](std::chrono::milliseconds most) {
+    return s.writer == nullptr || s.writer->WaitFor(most);
+  });
+  return FirstFailure(s.writer ? s.writer->status() : absl::OkStatus(), s.group);
+}
+
+void AwaitAll(Session& s, const std::function<bool(std::chrono::milliseconds)>& done) {
+  constexpr std::chrono::milliseconds kBetweenBeats(250);
+  while (s.group.Sum({done(kBetweenBeats) ? 0.0 : 1.0})[0] > 0) s.beats.Send(s.state.step);
 }
 
 }  // namespace muster::trainer

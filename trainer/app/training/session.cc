@@ -11,6 +11,7 @@
 #include "trainer/app/options/config_file.h"
 #include "trainer/app/training/batch.h"
 #include "trainer/app/training/broadcast.h"
+#include "trainer/app/training/checkpoint_owners.h"
 #include "trainer/app/training/rank_comparison.h"
 #include "trainer/app/training/resume.h"
 #include "trainer/app/training/snapshot.h"
@@ -122,8 +123,7 @@ absl::Status Session::MakeParts() {
 absl::Status Session::GoOnOrInit() {
   auto found = FindCheckpointOwners(options.checkpoint, env.local_rank, group);
   if (!found.ok()) return found.status();
-  owners = *std::move(found);
-  const auto point = FindResumePoint(options.checkpoint, env, owners, group);
+  const auto point = FindResumePoint(options.checkpoint, env, *found, group);
   if (!point.ok()) return point.status();
   for (const std::string& warning : point->warnings) {
     if (leads()) progress.Say(absl::StrCat("warning: ", warning));
@@ -144,27 +144,28 @@ absl::Status Session::GoOnOrInit() {
       for (const std::string& sentence : *sentences) progress.Say(sentence);
     }
     beats.Send(state.step);
-    const absl::Status status = TakeOverDirectory(*point);
+    const absl::Status status = TakeOverDirectory(*std::move(found), *point);
     return status.ok() ? GoOnWithBatch() : status;
   }
   const auto loaded =
       FromRankZero(leads() ? InitFrom(options.checkpoint, *model) : std::string(), group);
   if (!loaded.ok()) return loaded.status();
   if (leads() && !loaded->empty()) progress.Say(*loaded);
-  const absl::Status status = TakeOverDirectory(*point);
+  const absl::Status status = TakeOverDirectory(*std::move(found), *point);
   return status.ok() ? BeginBatch(BatchWanted(options, env), &state) : status;
 }
 
 // Says in this rank's directory, if it has one, where this job starts: whoever restarts it then
 // knows what is its own.
-absl::Status Session::TakeOverDirectory(const ResumePoint& point) {
-  job = point.job;
+absl::Status Session::TakeOverDirectory(CheckpointOwners from, const ResumePoint& point) {
+  owners = std::move(from.ranks);
   if (!point.checkpoint || point.kept_everywhere) saved_step = state.step;
   absl::Status status;
-  if (owners.directory) {
-    const CheckpointDirectory::Latest latest = {point.kept_step, job};
-    if (owners.directory->ReadLatest() != latest) status = owners.directory->WriteLatest(latest);
+  if (from.directory) {
+    const CheckpointDirectory::Latest latest = {point.kept_step, point.job};
+    if (from.directory->ReadLatest() != latest) status = from.directory->WriteLatest(latest);
     if (status.ok()) status = WriteConfig(options);
+    writer = std::make_unique<CheckpointWriter>(*std::move(from.directory), point.job);
   }
   return FirstFailure(status, group);
 }

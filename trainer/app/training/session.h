@@ -12,7 +12,7 @@
 #include "trainer/app/options/options.h"
 #include "trainer/app/reports/progress.h"
 #include "trainer/app/reports/reporter.h"
-#include "trainer/app/training/checkpoint_owners.h"
+#include "trainer/app/training/checkpoint_writer.h"
 #include "trainer/app/training/strategy.h"
 #include "trainer/app/training/train_state.h"
 #include "trainer/comm/process_group.h"
@@ -27,6 +27,7 @@
 
 namespace muster::trainer {
 
+struct CheckpointOwners;
 struct ResumePoint;
 
 // The parts, in the order in which they depend on one another. They are the same on every rank,
@@ -70,10 +71,10 @@ struct Session {
   std::int64_t resumed_step = 0;
   std::int64_t total_steps = 0;  // at the end of the training
 
-  CheckpointOwners owners;             // of the checkpoints that are saved
-  std::string job;                     // their job
-  std::int64_t saved_step = -1;        // of the newest that all owners have
-  std::unique_ptr<Reporter> reporter;  // on rank 0
+  std::vector<int> owners;                   // the ranks that save checkpoints
+  std::unique_ptr<CheckpointWriter> writer;  // if this rank is one of them
+  std::int64_t saved_step = -1;              // of the newest that all of them have or are writing
+  std::unique_ptr<Reporter> reporter;        // on rank 0
 
   // Of this run, to compute the speed.
   double train_seconds = 0;
@@ -82,7 +83,7 @@ struct Session {
  private:
   absl::Status MakeParts();
   absl::Status GoOnOrInit();
-  absl::Status TakeOverDirectory(const ResumePoint& point);
+  absl::Status TakeOverDirectory(CheckpointOwners from, const ResumePoint& point);
   absl::Status GoOnWithBatch();
 };
 

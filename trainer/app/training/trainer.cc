@@ -1,7 +1,9 @@
 #include "trainer/app/training/trainer.h"
 
+#include <chrono>
 #include <csignal>
 #include <exception>
+#include <future>
 #include <optional>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/epoch.h"
 #include "trainer/app/training/evaluation.h"
 #include "trainer/app/training/saving.h"
@@ -167,7 +170,7 @@ Summary Summarize(const Session& s, const Outcome& outcome) {
   }
   summary.checkpoint = s.options.checkpoint.final_path;
   if (outcome.stopped) {
-    summary.checkpoint = s.owners.directory ? s.owners.directory->PathOf(s.state.step) : "";
+    summary.checkpoint = s.writer ? s.writer->directory().PathOf(s.state.step) : "";
   }
   return summary;
 }
@@ -191,20 +194,28 @@ absl::Status ReportSummary(Session& s, const Summary& summary) {
 absl::StatusOr<Summary> TrainAndWrite(Session& s) {
   const absl::StatusOr<Outcome> outcome = TrainAll(s);
   if (!outcome.ok()) return outcome.status();
+  absl::Status status = FinishSaving(s);
+  if (!status.ok()) return status;
   if (!outcome->stopped) s.strategy->Finish();
   Summary summary = Summarize(s, *outcome);
   if (outcome->stopped) summary.stop_signal = SharedStopSignal(s);
-  absl::Status status;
   if (!s.options.report.trace.empty()) status = WriteTrace(s);
   if (status.ok() && s.leads()) {
     if (s.options.report.profile) SayProfile(s);
     status = ReportSummary(s, summary);
-    if (status.ok() && !outcome->stopped) status = WriteModel(s);
   }
   if (!status.ok()) return status;
+  std::future<absl::Status> writing;
+  if (s.leads() && !outcome->stopped) {
+    writing = std::async(std::launch::async, [&s] { return WriteModel(s); });
+  }
+  AwaitAll(s, [&writing](std::chrono::milliseconds most) {
+    return !writing.valid() || writing.wait_for(most) == std::future_status::ready;
+  });
   // Nobody reports success before the files are there, and rank 0, which may serve the store,
   // leaves with the others.
-  s.group.Barrier();
+  status = FirstFailure(writing.valid() ? writing.get() : absl::OkStatus(), s.group);
+  if (!status.ok()) return status;
   return summary;
 }
 
@@ -215,13 +226,17 @@ absl::StatusOr<Summary> Train(Session& session) {
     return absl::StrCat("training stopped in epoch ", session.state.epoch + 1, " after step ",
                         session.state.step);
   };
+  absl::StatusOr<Summary> summary = Summary();
   try {
-    return TrainAndWrite(session);
+    summary = TrainAndWrite(session);
   } catch (const std::exception& error) {
     // Gloo's words for a connection that ended; they name an address that means nothing to anybody.
     const bool lost = absl::StrContains(error.what(), "by peer");
-    return FailureOf(absl::StrCat(attempt(), lost ? ": another rank is gone" : ""), error);
+    summary = FailureOf(absl::StrCat(attempt(), lost ? ": another rank is gone" : ""), error);
   }
+  // What is being written when something fails is what the next run resumes from.
+  if (session.writer) session.writer->Wait();
+  return summary;
 }
 
 }  // namespace muster::trainer

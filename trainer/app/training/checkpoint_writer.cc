@@ -1,0 +1,36 @@
+#include "trainer/app/training/checkpoint_writer.h"
+
+#include <utility>
+
+#include "absl/status/statusor.h"
+
+namespace muster::trainer {
+
+CheckpointWriter::CheckpointWriter(CheckpointDirectory directory, std::string job)
+    : directory_(std::move(directory)), job_(std::move(job)) {}
+
+void CheckpointWriter::Start(std::int64_t step, const Value& snapshot) {
+  Wait();
+  if (!status_.ok()) return;
+  absl::StatusOr<Value> copy = copies_.Copy(snapshot);
+  if (!copy.ok()) {
+    status_ = copy.status();
+    return;
+  }
+  writing_ = std::async(std::launch::async, [this, step, value = *std::move(copy)] {
+    return directory_.Save(step, value, job_).status();
+  });
+}
+
+bool CheckpointWriter::WaitFor(std::chrono::milliseconds most) {
+  if (!writing_.valid()) return true;
+  if (writing_.wait_for(most) != std::future_status::ready) return false;
+  status_.Update(writing_.get());
+  return true;
+}
+
+void CheckpointWriter::Wait() {
+  if (writing_.valid()) status_.Update(writing_.get());
+}
+
+}  // namespace muster::trainer
