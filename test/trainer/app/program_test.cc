@@ -236,6 +236,28 @@ TEST_F(ProgramTest, MistakesAreOneSentenceAndExitCodeTwo) {
   }
 }
 
+TEST_F(ProgramTest, SaysHowManyTokensItTrainsOnAndHowMuchMemoryThatTakes) {
+  const std::string out =
+      TrainOk({"--dataset", "generated", "--model", "gpt", "--layers", "1", "--context", "32",
+               "--batch-size", "4", "--max-steps", "4", "--no-eval", "--metrics",
+               dir_.Path("m.jsonl"), "--checkpoint", dir_.Path("m.pt")});
+  EXPECT_NE(out.find(" windows/s, "), std::string::npos) << out;
+  EXPECT_NE(out.find(" tokens/s\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("peak memory    "), std::string::npos) << out;
+
+  nlohmann::json latest = nlohmann::json::object();
+  std::ifstream metrics(dir_.Path("m.jsonl"));
+  for (std::string line; std::getline(metrics, line);) {
+    latest.update(nlohmann::json::parse(line, nullptr, false));
+  }
+  for (const std::string run : {"train/", "summary/"}) {
+    const double windows = latest[run + "samples_per_second"];
+    EXPECT_NEAR(latest[run + "tokens_per_second"].get<double>() / windows, 32, 1e-6) << run;
+  }
+  EXPECT_GT(latest["summary/peak_memory_bytes"], 1e7);
+  EXPECT_FALSE(latest.contains("summary/peak_gpu_bytes"));
+}
+
 // A user saw "another rank is gone" and nothing of where: the error file has the stack.
 TEST_F(ProgramTest, TheErrorFileOfALostPeerHasMessageAndStack) {
   BeatEar ear;

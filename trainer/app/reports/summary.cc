@@ -23,8 +23,12 @@ std::string FormatSummary(const Summary& summary) {
                                    : "not measured";
   absl::StrAppendFormat(&text, "test accuracy  %s\n", accuracy);
   if (summary.steps > summary.resumed_step) {
-    absl::StrAppendFormat(&text, "speed          %.0f %s/s\n", summary.samples_per_second,
+    absl::StrAppendFormat(&text, "speed          %.0f %s/s", summary.samples_per_second,
                           summary.unit);
+    if (summary.tokens_per_second > 0) {
+      absl::StrAppendFormat(&text, ", %.0f tokens/s", summary.tokens_per_second);
+    }
+    text += "\n";
   } else {
     text +=
         "speed          nothing to do: no steps were left; --epochs or --max-steps gives more\n";
@@ -34,6 +38,15 @@ std::string FormatSummary(const Summary& summary) {
     absl::StrAppendFormat(&text, "traffic        %.3f MB sent by each rank in a step%s\n",
                           counted.value_or(summary.formula_bytes_per_step) / 1e6,
                           counted ? "" : ", by its formula: LibTorch does not count");
+  }
+  if (summary.peak_memory_bytes > 0) {
+    absl::StrAppendFormat(&text, "peak memory    %.0f MB",
+                          static_cast<double>(summary.peak_memory_bytes) / 1e6);
+    if (summary.peak_gpu_bytes > 0) {
+      absl::StrAppendFormat(&text, ", and %.0f MB on the GPU",
+                            static_cast<double>(summary.peak_gpu_bytes) / 1e6);
+    }
+    text += summary.world_size > 1 ? " (rank 0)\n" : "\n";
   }
   if (!summary.checkpoint.empty()) {
     absl::StrAppendFormat(&text, "checkpoint     %s\n", summary.checkpoint);

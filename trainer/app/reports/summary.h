@@ -21,10 +21,13 @@ struct Summary {
   std::optional<double> test_loss;      // nats
   std::optional<double> test_accuracy;  // in [0, 1]
   double samples_per_second = 0;        // training only, all ranks together
+  double tokens_per_second = 0;         // the same in tokens of text; 0 for images
   // Sent by a rank to average gradients or parameters: predicted by the formula, and as counted
   // (nullopt where c10d sends, which does not count).
   double formula_bytes_per_step = 0;
   std::optional<double> counted_bytes_per_step;
+  std::int64_t peak_memory_bytes = 0;  // of rank 0's process; 0: unknown
+  std::int64_t peak_gpu_bytes = 0;     // reserved on rank 0's GPU; 0 without one
   // Where the result is. For a run that was stopped: where it can resume, or empty.
   std::string checkpoint;
   // The signal that stopped the run early; 0: none did.

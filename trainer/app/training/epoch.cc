@@ -202,14 +202,19 @@ void EpochRun::Show() {
 void EpochRun::Report() {
   const LossSum loss = std::exchange(s_.state.report_loss, {});
   if (!s_.leads()) return;
+  const double samples_per_second =
+      static_cast<double>(s_.state.position - began_at_) / SecondsSince(start_);
   Scalars scalars = {.step = s_.state.step, .unix_seconds = UnixSeconds(), .values = {}};
   scalars.values = {
       {"epoch", static_cast<double>(s_.state.epoch) +
                     static_cast<double>(s_.state.position) / static_cast<double>(order_.size())},
       {"train/loss", loss.mean()},
       {"train/learning_rate", LearningRateAt(s_.options.schedule, s_.state.step - 1)},
-      {"train/samples_per_second",
-       static_cast<double>(s_.state.position - began_at_) / SecondsSince(start_)}};
+      {"train/samples_per_second", samples_per_second}};
+  if (const std::int64_t tokens = s_.data.train->shape().context; tokens > 0) {
+    scalars.values.emplace_back("train/tokens_per_second",
+                                samples_per_second * static_cast<double>(tokens));
+  }
   if (s_.options.clip_norm > 0) scalars.values.emplace_back("train/gradient_norm", gradient_norm_);
   s_.reporter->Report(scalars);
 }

@@ -11,10 +11,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include "trainer/app/reports/peak_memory.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/epoch.h"
 #include "trainer/app/training/evaluation.h"
 #include "trainer/app/training/saving.h"
+#include "trainer/compat/gpu_memory.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/io/torch_file.h"
@@ -163,6 +165,10 @@ Summary Summarize(const Session& s, const Outcome& outcome) {
   if (s.train_seconds > 0) {
     summary.samples_per_second = static_cast<double>(s.trained_samples) / s.train_seconds;
   }
+  summary.tokens_per_second =
+      summary.samples_per_second * static_cast<double>(s.data.train->shape().context);
+  summary.peak_memory_bytes = PeakResidentBytes();
+  summary.peak_gpu_bytes = compat::PeakReservedBytes(s.group.device());
   const Traffic traffic = s.strategy->traffic();
   summary.formula_bytes_per_step = traffic.PerStep(traffic.formula_bytes);
   if (traffic.counted_bytes) {
@@ -187,6 +193,12 @@ absl::Status ReportSummary(Session& s, const Summary& summary) {
   if (summary.counted_bytes_per_step) {
     scalars.values.emplace_back("summary/counted_bytes_per_step", *summary.counted_bytes_per_step);
   }
+  const auto add_known = [&scalars](const char* name, double value) {
+    if (value > 0) scalars.values.emplace_back(name, value);
+  };
+  add_known("summary/tokens_per_second", summary.tokens_per_second);
+  add_known("summary/peak_memory_bytes", static_cast<double>(summary.peak_memory_bytes));
+  add_known("summary/peak_gpu_bytes", static_cast<double>(summary.peak_gpu_bytes));
   s.reporter->Report(scalars);
   return s.reporter->Flush();
 }
