@@ -1,4 +1,5 @@
-// muster-train: trains a network, alone or as one of the ranks that a launcher started.
+// muster-train: trains a network, alone or as one of the ranks that a launcher started, and puts it
+// to use.
 #include <unistd.h>
 
 #include <chrono>
@@ -11,6 +12,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/app/commands/eval.h"
+#include "trainer/app/commands/generate.h"
+#include "trainer/app/commands/predict.h"
 #include "trainer/app/compare.h"
 #include "trainer/app/options/options.h"
 #include "trainer/app/reports/progress.h"
@@ -64,10 +68,25 @@ T OrFail(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
+// What the first word of the command line asks for. Without such a word: training.
+struct Command {
+  std::string_view name;
+  absl::StatusOr<int> (*run)(int argc, const char* const* argv, std::ostream& out);
+};
+
+constexpr Command kCommands[] = {
+    {"compare", Compare},
+    {"eval", RunEval},
+    {"generate", RunGenerate},
+    {"predict", RunPredict},
+};
+
 int Main(int argc, char** argv) {
   SetUpProcess();
-  if (argc > 1 && std::string_view(argv[1]) == "compare") {
-    return OrFail(Compare(argc - 1, argv + 1, std::cout));
+  for (const Command& command : kCommands) {
+    if (argc > 1 && argv[1] == command.name) {
+      return OrFail(command.run(argc - 1, argv + 1, std::cout));
+    }
   }
   const absl::StatusOr<Options> options = ParseOptions(argc, argv);
   if (options.ok() && !options->help.empty()) {

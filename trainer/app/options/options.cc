@@ -16,7 +16,8 @@ namespace {
 
 constexpr char kDescription[] =
     "Trains a network, alone or as one of the ranks that a launcher started.\n"
-    "`muster-train compare --help` is about comparing ways to share the work.";
+    "With a trained network: `muster-train eval`, `generate` and `predict`; `muster-train compare` "
+    "compares\nways to share the work. Each has a --help of its own.";
 
 // What two flags say together.
 absl::Status CheckTogether(const Options& options) {

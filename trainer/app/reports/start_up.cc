@@ -4,7 +4,6 @@
 #include "absl/strings/str_format.h"
 
 namespace muster::trainer {
-namespace {
 
 std::string DataName(const DataOptions& data) {
   switch (data.kind) {
@@ -21,8 +20,6 @@ std::string DataName(const DataOptions& data) {
   }
   return "";
 }
-
-}  // namespace
 
 std::string StartLine(const Options& options, const Environment& env, int threads, double gflops) {
   return absl::StrFormat(

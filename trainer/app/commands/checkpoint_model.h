@@ -1,0 +1,57 @@
+// The model in a checkpoint, made anew from what the checkpoint says of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "trainer/app/commands/command_line.h"
+#include "trainer/app/options/options.h"
+#include "trainer/io/value.h"
+#include "trainer/models/model.h"
+
+namespace muster::trainer {
+
+struct CheckpointModel {
+  std::string path;  // of the file that was read
+  // The flags of muster-train that make such a model: {"--model=gpt", "--width=128", ...}.
+  std::vector<std::string> flags;
+  std::optional<std::int64_t> step;  // after which it was written; a state dict does not say
+  Value state;                       // the state dict
+  // A sentence for each newer checkpoint that was passed over because it is not whole.
+  std::vector<std::string> warnings;
+};
+
+// Reads the model of `source`: a checkpoint, a state dict, or safetensors; or, if it is a
+// directory, its newest checkpoint that is whole. What the model is made of is taken from the
+// tensors' names and shapes, which every kind of file has; only a GPT's heads are not among that:
+// they come from the checkpoint or, if it does not say, from the source. kInvalidArgument, one
+// sentence, when there is no such file, it is damaged, or it holds no model of muster-train's or
+// not the wanted one; kUnavailable when reading fails.
+absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source);
+
+// The options that `flags`, a CheckpointModel's, and those `given` on the command line make
+// together; without `flags`, what is given alone. kInvalidArgument for a mistake in `given`, and
+// when it names another model.
+absl::StatusOr<Options> OptionsOf(const std::vector<std::string>& flags,
+                                  const std::vector<std::string>& given);
+
+// A model as options.model and options.dtype say, on `device`, set for evaluation; with first
+// parameters of its own. kInvalidArgument as MakeModel.
+absl::StatusOr<std::unique_ptr<Model>> MakeEvaluationModel(const Options& options,
+                                                           const at::Device& device);
+
+// Gives `model` the parameters and buffers of `checkpoint`. kInvalidArgument when they do not fit.
+absl::Status LoadParameters(const CheckpointModel& checkpoint, const Model& model);
+
+// The first GPU, if there is one; else the processors.
+at::Device PickDevice();
+
+}  // namespace muster::trainer

@@ -1,0 +1,202 @@
+#include "trainer/app/commands/eval.h"
+
+#include <ATen/core/Tensor.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <cmath>
+#include <exception>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+#include "base/json.h"
+#include "trainer/app/commands/checkpoint_model.h"
+#include "trainer/app/commands/command_line.h"
+#include "trainer/app/reports/start_up.h"
+#include "trainer/app/training/broadcast.h"
+#include "trainer/app/training/evaluation.h"
+#include "trainer/comm/process_group.h"
+#include "trainer/parallel/broadcast_bucket.h"
+#include "trainer/worker/beat.h"
+#include "trainer/worker/environment.h"
+#include "trainer/worker/failure.h"
+#include "trainer/worker/process_setup.h"
+
+namespace muster::trainer {
+namespace {
+
+struct EvalOptions {
+  ModelSource source;
+  bool json = false;
+  std::vector<std::string> given;  // flags of muster-train
+  std::string help;
+};
+
+absl::StatusOr<EvalOptions> ParseEval(int argc, const char* const* argv) {
+  EvalOptions options;
+  CLI::App app(
+      "Measures a trained model on the test samples, alone or as one of the ranks that a launcher "
+      "started.\nFlags that are not listed here are those of muster-train: --dataset, --data, "
+      "--bf16, --comm, --threads, ...",
+      "muster-train eval");
+  app.allow_extras();
+  AddCheckpointFlag(app, options.source);
+  AddHeadsFlag(app, options.source);
+  app.add_flag("--json", options.json, "Write one JSON object");
+  absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
+  if (!help.ok()) return help.status();
+  options.help = *std::move(help);
+  options.given = app.remaining();
+  return options;
+}
+
+// What is measured, and what came out.
+struct Measured {
+  CheckpointModel checkpoint;  // whole on rank 0; elsewhere only its flags
+  Options options;             // of the model and of the data
+  std::int64_t samples = 0;
+  Evaluation evaluation;
+};
+
+// Rank 0's checkpoint: all of it on rank 0, the flags on all.
+absl::StatusOr<CheckpointModel> ReadOnRankZero(const ModelSource& source, ProcessGroup& group) {
+  absl::StatusOr<CheckpointModel> mine = CheckpointModel();
+  if (group.rank() == 0) mine = ModelFromCheckpoint(source);
+  const absl::string_view end("\0", 1);
+  const absl::StatusOr<std::string> flags =
+      FromRankZero(mine.ok() ? absl::StatusOr<std::string>(absl::StrJoin(mine->flags, end))
+                             : absl::StatusOr<std::string>(mine.status()),
+                   group);
+  if (!flags.ok()) return flags.status();
+  if (group.rank() != 0) mine->flags = absl::StrSplit(*flags, end);
+  return mine;
+}
+
+// Gives all ranks the parameters and buffers that rank 0 has read.
+absl::Status ShareParameters(const CheckpointModel& checkpoint, const Model& model,
+                             ProcessGroup& group) {
+  const absl::Status mine =
+      group.rank() == 0 ? LoadParameters(checkpoint, model) : absl::OkStatus();
+  const absl::Status all =
+      FromRankZero(mine.ok() ? absl::StatusOr<std::string>("") : mine, group).status();
+  if (!all.ok() || group.size() == 1) return all;
+  std::vector<at::Tensor> state;
+  for (const NamedTensor& named : model.StateDict()) state.push_back(named.tensor.detach());
+  c10d::broadcast_coalesced(group.group(), state, kBroadcastBucketBytes, /*rank=*/0);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Measured> Measure(const EvalOptions& asked, const Environment& env,
+                                 ProcessGroup& group) {
+  absl::StatusOr<CheckpointModel> checkpoint = ReadOnRankZero(asked.source, group);
+  if (!checkpoint.ok()) return checkpoint.status();
+  absl::StatusOr<Options> options = OptionsOf(checkpoint->flags, asked.given);
+  if (!options.ok()) return options.status();
+  const absl::StatusOr<Splits> data = OpenData(options->data);
+  if (!data.ok()) return data.status();
+  absl::Status status = FitModelToData(data->test->shape(), &options->model);
+  if (!status.ok()) return status;
+  const auto model = MakeEvaluationModel(*options, group.device());
+  if (!model.ok()) return model.status();
+  status = ShareParameters(*checkpoint, **model, group);
+  if (!status.ok()) return status;
+
+  BeatSender beats(env.beat_socket, env.rank);
+  const auto on_batch = [&beats] {
+    beats.Send(0);  // no step, but progress
+    return false;
+  };
+  const auto evaluation = Evaluate(data->test, *options, **model, group, on_batch);
+  if (!evaluation.ok()) return evaluation.status();
+  return Measured{*std::move(checkpoint), *std::move(options), data->test->size(), **evaluation};
+}
+
+bool IsText(const Measured& measured) {
+  return measured.options.model.kind == ModelKind::kGpt;
+}
+
+base::Json AsJson(const Measured& measured) {
+  base::Json json;
+  json["checkpoint"] = measured.checkpoint.path;
+  json["model"] = ModelName(measured.options.model.kind);
+  if (measured.checkpoint.step) json["step"] = *measured.checkpoint.step;
+  json["data"] = DataName(measured.options.data);
+  json["samples"] = measured.samples;
+  json["loss"] = measured.evaluation.loss;
+  json["accuracy"] = measured.evaluation.accuracy;
+  if (IsText(measured)) {
+    json["perplexity"] = std::exp(measured.evaluation.loss);
+    json["bits_per_byte"] = measured.evaluation.loss / std::log(2.0);
+  }
+  return json;
+}
+
+std::string AsLines(const Measured& measured) {
+  const std::optional<std::int64_t>& step = measured.checkpoint.step;
+  std::string text = absl::StrFormat(
+      "checkpoint     %s (%s%s)\n"
+      "data           %s, %d test %s\n"
+      "test loss      %.4f\n",
+      measured.checkpoint.path, ModelName(measured.options.model.kind),
+      step ? absl::StrCat(", after step ", *step) : "", DataName(measured.options.data),
+      measured.samples, IsText(measured) ? "windows" : "images", measured.evaluation.loss);
+  if (IsText(measured)) {
+    absl::StrAppendFormat(&text, "perplexity     %.4f\nbits per byte  %.4f\n",
+                          std::exp(measured.evaluation.loss),
+                          measured.evaluation.loss / std::log(2.0));
+  }
+  absl::StrAppendFormat(&text, "test accuracy  %.2f %%\n", measured.evaluation.accuracy * 100);
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunEval(int argc, const char* const* argv, std::ostream& out) {
+  const absl::StatusOr<EvalOptions> asked = ParseEval(argc, argv);
+  if (!asked.ok()) return asked.status();
+  if (!asked->help.empty()) {
+    out << asked->help;
+    return 0;
+  }
+  const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
+  if (!env.ok()) return env.status();
+  // Without the model's flags, for what there is to know before ranks meet.
+  const absl::StatusOr<Options> options = OptionsOf({}, asked->given);
+  if (!options.ok()) return options.status();
+  SetThreads(options->threads > 0 ? options->threads : DefaultThreads(env->local_world_size));
+
+  // Left to the end of the process when something fails: c10d's destructors wait for peers.
+  auto joined = ProcessGroup::Join(*env, options->parallel.comm, options->parallel.timeout);
+  if (!joined.ok()) return joined.status();
+  ProcessGroup* group = joined->release();
+  absl::StatusOr<Measured> measured = absl::UnknownError("");
+  try {
+    measured = Measure(*asked, *env, *group);
+    if (!measured.ok()) return measured.status();
+    // Rank 0, which may serve the store, leaves with the others.
+    group->Barrier();
+  } catch (const std::exception& error) {
+    return FailureOf("eval", error);
+  }
+  delete group;
+  if (env->rank != 0) return 0;
+  for (const std::string& warning : measured->checkpoint.warnings) {
+    std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
+  }
+  out << (asked->json ? base::JsonText(AsJson(*measured)) + "\n" : AsLines(*measured));
+  return 0;
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,149 @@
+#include "trainer/app/commands/generate.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/tensor.h>
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <csignal>
+#include <iostream>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include "trainer/app/commands/checkpoint_model.h"
+#include "trainer/app/commands/command_line.h"
+#include "trainer/app/commands/token_sampler.h"
+#include "trainer/app/commands/utf8_assembler.h"
+#include "trainer/app/options/flag_group.h"
+#include "trainer/worker/process_setup.h"
+
+namespace muster::trainer {
+namespace {
+
+struct GenerateOptions {
+  ModelSource source{.wanted = WantedModel::kText};
+  std::string prompt = "\n";
+  std::int64_t tokens = 256;
+  SamplingOptions sampling;
+  int threads = 0;
+  std::string help;
+};
+
+absl::StatusOr<GenerateOptions> ParseGenerate(int argc, const char* const* argv) {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  GenerateOptions options;
+  CLI::App app("Continues a text with a GPT that muster-train has trained.",
+               "muster-train generate");
+  AddCheckpointFlag(app, options.source);
+  const FlagGroup group(app, "Options");
+  group.Text("--prompt", options.prompt, "The text to continue")->default_str("a line break");
+  group.Number("--tokens", options.tokens, std::int64_t{1}, kMost,
+               "How many to add; a token is a byte");
+  group.Number("--temperature", options.sampling.temperature, 0.0, 1e6,
+               "0: always the likeliest token; 1: as likely as the model says; above: bolder");
+  group.Number("--top-k", options.sampling.top_k, std::int64_t{0}, kMost,
+               "Draw from this many of the likeliest tokens only; 0: from all");
+  group.Number("--seed", options.sampling.seed, std::uint64_t{0},
+               std::numeric_limits<std::uint64_t>::max(),
+               "Of the random numbers: the same seed gives the same text");
+  group.Number("--threads", options.threads, 0, 4096, "0: OMP_NUM_THREADS, or all processors");
+  AddHeadsFlag(app, options.source);
+  absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
+  if (!help.ok()) return help.status();
+  options.help = *std::move(help);
+  if (options.help.empty() && options.prompt.empty()) {
+    return absl::InvalidArgumentError(
+        "generate: --prompt is empty, and a text needs a first character to be continued");
+  }
+  return options;
+}
+
+// Scores of the token that follows `window`.
+std::vector<double> NextScores(Model& model, const std::vector<std::int64_t>& window,
+                               const at::Device& device) {
+  const at::Tensor all = model.Forward(at::tensor(window, at::kLong).unsqueeze(0).to(device));
+  const at::Tensor last = all.select(0, 0).select(0, -1).to(at::kCPU, at::kDouble).contiguous();
+  const auto* first = last.data_ptr<double>();
+  return std::vector<double>(first, first + last.numel());
+}
+
+absl::Status WriteText(const std::string& text, std::ostream& out) {
+  if (text.empty() || (out << text << std::flush)) return absl::OkStatus();
+  return absl::UnavailableError("generate: the text cannot be written to the standard output");
+}
+
+// Writes the prompt and what follows it. All of the window is computed for each token: once a text
+// is longer than the context every token's place changes with each step, and nothing of the step
+// before could be kept.
+absl::Status Continue(const GenerateOptions& options, Model& model, std::int64_t context,
+                      const at::Device& device, std::ostream& out) {
+  const at::NoGradGuard no_grad;
+  TokenSampler sampler(options.sampling);
+  Utf8Assembler characters;
+  std::vector<std::int64_t> window;  // the end of the text, as much as the model can take
+  const auto add = [&](std::int64_t token) {
+    window.push_back(token);
+    if (static_cast<std::int64_t>(window.size()) > context) window.erase(window.begin());
+  };
+  for (const char byte : options.prompt) add(static_cast<unsigned char>(byte));
+  absl::Status status = WriteText(options.prompt, out);
+  for (std::int64_t i = 0; i < options.tokens && status.ok(); ++i) {
+    const auto next = sampler.Next(NextScores(model, window, device));
+    if (!next) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("generate: the model of ", options.source.checkpoint,
+                       " computes scores that are not numbers: its training diverged"));
+    }
+    add(static_cast<std::int64_t>(*next));
+    status = WriteText(characters.Add(static_cast<char>(*next)), out);
+  }
+  if (status.ok()) status = WriteText(characters.Finish() + "\n", out);
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, std::ostream& out) {
+  const absl::StatusOr<GenerateOptions> options = ParseGenerate(argc, argv);
+  if (!options.ok()) return options.status();
+  if (!options->help.empty()) {
+    out << options->help;
+    return 0;
+  }
+  // A text that nobody reads any more ends, as that of any other filter.
+  std::signal(SIGPIPE, SIG_DFL);
+  SetThreads(options->threads > 0 ? options->threads : DefaultThreads(1));
+
+  const auto checkpoint = ModelFromCheckpoint(options->source);
+  if (!checkpoint.ok()) return checkpoint.status();
+  for (const std::string& warning : checkpoint->warnings) {
+    std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
+  }
+  // No data is read.
+  const absl::StatusOr<Options> trained = OptionsOf(checkpoint->flags, {"--dataset=generated"});
+  if (!trained.ok()) return trained.status();
+  const at::Device device = PickDevice();
+  const auto model = MakeEvaluationModel(*trained, device);
+  if (!model.ok()) return model.status();
+  absl::Status status = LoadParameters(*checkpoint, **model);
+  if (!status.ok()) return status;
+
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  status = Continue(*options, **model, trained->model.gpt.context, device, out);
+  if (!status.ok()) return status;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  std::cerr << absl::StrFormat("muster-train: %d tokens in %.1f s, %.0f tokens/s on %s\n",
+                               options->tokens, seconds,
+                               static_cast<double>(options->tokens) / seconds, device.str());
+  return 0;
+}
+
+}  // namespace muster::trainer

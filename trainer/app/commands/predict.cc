@@ -1,0 +1,162 @@
+#include "trainer/app/commands/predict.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "base/json.h"
+#include "trainer/app/commands/checkpoint_model.h"
+#include "trainer/app/commands/command_line.h"
+#include "trainer/app/options/flag_group.h"
+#include "trainer/app/training/strategy.h"
+#include "trainer/data/loading/batch_loader.h"
+#include "trainer/data/loading/global_order.h"
+#include "trainer/io/durable_file.h"
+#include "trainer/models/autocast.h"
+#include "trainer/worker/process_setup.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr std::int64_t kImagesAtOnce = 500;
+
+struct PredictOptions {
+  ModelSource source{.wanted = WantedModel::kImages};
+  bool train = false;  // the training images rather than the test images
+  std::int64_t top_k = 3;
+  std::string output;
+  std::vector<std::string> given;  // flags of muster-train
+  std::string help;
+};
+
+absl::StatusOr<PredictOptions> ParsePredict(int argc, const char* const* argv) {
+  PredictOptions options;
+  CLI::App app(
+      "Says for each image of a data set which classes a trained model finds likely: a line of "
+      "JSON each.\nFlags that are not listed here are those of muster-train: --dataset, --data, "
+      "--bf16, --threads, ...",
+      "muster-train predict");
+  app.allow_extras();
+  AddCheckpointFlag(app, options.source);
+  const FlagGroup group(app, "Options");
+  group.Choice("--split", options.train, {{"test", false}, {"train", true}},
+               "Which images of the data set");
+  group.Number("--top-k", options.top_k, 1, 1'000'000, "How many classes of each image");
+  group.Add(app.add_option("--output", options.output, "Where the lines are written")
+                ->type_name("PATH")
+                ->default_str("standard output"));
+  absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
+  if (!help.ok()) return help.status();
+  options.help = *std::move(help);
+  options.given = app.remaining();
+  return options;
+}
+
+using LineWriter = std::function<absl::Status(const std::string& lines)>;
+
+// The line of image `index`, of which `probabilities` (float64, a row) are those of its classes.
+std::string LineOf(std::int64_t index, std::int64_t label, const at::Tensor& probabilities,
+                   std::int64_t top_k) {
+  const auto [values, classes] =
+      probabilities.topk(std::min(top_k, probabilities.size(0)), /*dim=*/0);
+  base::Json line;
+  line["index"] = index;
+  line["label"] = label;
+  base::Json& top = line["top"] = base::Json::array();
+  for (std::int64_t i = 0; i < values.size(0); ++i) {
+    top.push_back(
+        {{"class", classes[i].item<std::int64_t>()}, {"probability", values[i].item<double>()}});
+  }
+  return base::JsonText(line) + "\n";
+}
+
+absl::Status WriteAll(const std::shared_ptr<const Dataset>& images, const Options& options,
+                      Model& model, const at::Device& device, std::int64_t top_k,
+                      const LineWriter& write) {
+  const at::NoGradGuard no_grad;
+  const GlobalOrder order(images->size(), /*seed=*/0, /*epoch=*/0, /*shuffle=*/false);
+  BatchLoader loader(images, order.From(0, kImagesAtOnce, /*rank=*/0, /*world_size=*/1),
+                     {.epoch = 0, .train = false, .threads = options.loader_threads});
+  for (;;) {
+    const absl::StatusOr<std::optional<LoadedBatch>> next = loader.Next();
+    if (!next.ok()) return next.status();
+    if (!next->has_value()) return absl::OkStatus();
+    const LoadedBatch& batch = **next;
+    const Batch moved = MovedTo(batch.data, device, options.dtype);
+    const Bf16Autocast autocast(options.bf16, device.is_cuda());
+    const at::Tensor probabilities =
+        model.Forward(moved.inputs).to(at::kCPU, at::kDouble).softmax(/*dim=*/-1);
+    std::string lines;
+    for (std::int64_t i = 0; i < probabilities.size(0); ++i) {
+      lines += LineOf(batch.plan.indices[static_cast<std::size_t>(i)],
+                      batch.data.targets[i].item<std::int64_t>(), probabilities[i], top_k);
+    }
+    const absl::Status written = write(lines);
+    if (!written.ok()) return written;
+  }
+}
+
+absl::Status Predict(const PredictOptions& asked, const LineWriter& write) {
+  const auto checkpoint = ModelFromCheckpoint(asked.source);
+  if (!checkpoint.ok()) return checkpoint.status();
+  for (const std::string& warning : checkpoint->warnings) {
+    std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
+  }
+  absl::StatusOr<Options> options = OptionsOf(checkpoint->flags, asked.given);
+  if (!options.ok()) return options.status();
+  SetThreads(options->threads > 0 ? options->threads : DefaultThreads(1));
+  const absl::StatusOr<Splits> data = OpenData(options->data);
+  if (!data.ok()) return data.status();
+  absl::Status status = FitModelToData(data->test->shape(), &options->model);
+  if (!status.ok()) return status;
+  const at::Device device = PickDevice();
+  const auto model = MakeEvaluationModel(*options, device);
+  if (!model.ok()) return model.status();
+  status = LoadParameters(*checkpoint, **model);
+  if (!status.ok()) return status;
+  return WriteAll(asked.train ? data->train : data->test, *options, **model, device, asked.top_k,
+                  write);
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunPredict(int argc, const char* const* argv, std::ostream& out) {
+  const absl::StatusOr<PredictOptions> asked = ParsePredict(argc, argv);
+  if (!asked.ok()) return asked.status();
+  if (!asked->help.empty()) {
+    out << asked->help;
+    return 0;
+  }
+  absl::Status status;
+  if (asked->output.empty()) {
+    // Lines that nobody reads any more end, as those of any other filter.
+    std::signal(SIGPIPE, SIG_DFL);
+    status = Predict(*asked, [&out](const std::string& lines) {
+      if (out << lines << std::flush) return absl::OkStatus();
+      return absl::UnavailableError("predict: the standard output cannot be written");
+    });
+  } else {
+    auto file = DurableFile::Create(asked->output);
+    if (!file.ok()) return file.status();
+    status = Predict(*asked, [&file](const std::string& lines) { return (*file)->Append(lines); });
+    if (status.ok()) status = (*file)->Commit();
+  }
+  if (!status.ok()) return status;
+  return 0;
+}
+
+}  // namespace muster::trainer
