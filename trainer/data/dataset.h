@@ -31,7 +31,8 @@ class Dataset {
   // are augmented as the data set's options say; the result depends only on the options' seed,
   // `epoch` and the sample's index, not on the batch, the rank or the thread. Runs no parallel
   // tensor operations, so it works on the calling thread alone. Throws std::out_of_range for an
-  // invalid index, and what LibTorch throws when memory runs out.
+  // invalid index, std::invalid_argument with one sentence for a sample that turns out to be
+  // invalid, and what LibTorch throws when memory runs out.
   virtual Batch Gather(const std::vector<std::int64_t>& indices, std::int64_t epoch,
                        bool train) const = 0;
 };

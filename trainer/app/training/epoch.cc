@@ -46,7 +46,7 @@ class EpochRun {
     LossSum mine;  // with the predictions of all ranks
   };
 
-  std::vector<RankBatch> Plans() const;
+  BatchPlan Plan() const;
   void TakeStep(const LoadedBatch& batch);
   bool Every(std::int64_t steps) const { return steps > 0 && s_.state.step % steps == 0; }
   // What ranks tell one another: whether any of them...
@@ -76,20 +76,19 @@ class EpochRun {
 };
 
 // This rank's part of each step that is left, until the limit.
-std::vector<RankBatch> EpochRun::Plans() const {
-  std::vector<RankBatch> plans =
+BatchPlan EpochRun::Plan() const {
+  BatchPlan plan =
       order_.From(s_.state.position, s_.state.batch_size, s_.env.rank, s_.env.world_size);
   if (s_.options.max_steps > 0) {
     const std::int64_t left = std::max<std::int64_t>(0, s_.options.max_steps - s_.state.step);
-    if (left < static_cast<std::int64_t>(plans.size()))
-      plans.resize(static_cast<std::size_t>(left));
+    plan.steps = std::min(plan.steps, left);
   }
-  return plans;
+  return plan;
 }
 
 absl::StatusOr<EpochEnd> EpochRun::Run() {
-  std::vector<RankBatch> plans = Plans();
-  planned_ = static_cast<std::int64_t>(plans.size());
+  BatchPlan plan = Plan();
+  planned_ = plan.steps;
   const std::int64_t epoch_steps =
       (s_.state.dataset_size + s_.state.batch_size - 1) / s_.state.batch_size;
   const std::int64_t report_every = s_.options.report.every_steps > 0
@@ -98,7 +97,7 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
   s_.model->SetTraining(true);
   if (began_at_ == 0) s_.state.epoch_loss = {};
   BatchLoader loader(
-      s_.data.train, std::move(plans),
+      s_.data.train, std::move(plan),
       {.epoch = s_.state.epoch, .train = true, .threads = s_.options.loader_threads});
 
   bool stop = false;

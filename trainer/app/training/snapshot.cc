@@ -10,7 +10,7 @@
 
 #include "trainer/app/training/optimizer_value.h"
 #include "trainer/app/training/option_changes.h"
-#include "trainer/data/loading/augmentation.h"
+#include "trainer/data/loading/mixed_bits.h"
 #include "trainer/io/rng_state.h"
 #include "trainer/io/state_dict.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "trainer/data/loading/augmentation.h"
+#include "trainer/data/loading/mixed_bits.h"
 
 namespace muster::trainer {
 

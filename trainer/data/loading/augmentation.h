@@ -29,7 +29,4 @@ struct ImageVariation {
 ImageVariation VariationOf(const AugmentationOptions& options, std::int64_t epoch,
                            std::int64_t index);
 
-// A pseudorandom number that depends only on the arguments, for other variations to draw from.
-std::uint64_t MixedBits(std::uint64_t seed, std::int64_t epoch, std::int64_t index);
-
 }  // namespace muster::trainer

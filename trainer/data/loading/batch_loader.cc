@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -19,10 +20,10 @@ namespace muster::trainer {
 // belongs to the thread that drew its ticket until it is filled, then to Next().
 class BatchLoader::Pipeline {
  public:
-  Pipeline(std::shared_ptr<const Dataset> dataset, std::vector<RankBatch> batches,
+  Pipeline(std::shared_ptr<const Dataset> dataset, BatchPlan plan,
            const BatchLoaderOptions& options)
       : dataset_(std::move(dataset)),
-        batches_(std::move(batches)),
+        plan_(std::move(plan)),
         options_(options),
         slots_(static_cast<std::size_t>(std::max(options.queue, 1))) {
     try {
@@ -37,7 +38,7 @@ class BatchLoader::Pipeline {
 
   absl::StatusOr<std::optional<LoadedBatch>> Next() {
     std::unique_lock lock(mutex_);
-    if (consumed_ == batches_.size()) return std::nullopt;
+    if (consumed_ == steps()) return std::nullopt;
     const std::size_t ticket = consumed_;
     if (threads_.empty()) {
       ++consumed_;
@@ -61,9 +62,9 @@ class BatchLoader::Pipeline {
     std::unique_lock lock(mutex_);
     for (;;) {
       room_.wait(lock, [&] {
-        return stopping_ || drawn_ == batches_.size() || drawn_ < consumed_ + slots_.size();
+        return stopping_ || drawn_ == steps() || drawn_ < consumed_ + slots_.size();
       });
-      if (stopping_ || drawn_ == batches_.size()) {
+      if (stopping_ || drawn_ == steps()) {
         // What woke this thread may have been meant for one that has the same to find out.
         room_.notify_one();
         return;
@@ -77,17 +78,21 @@ class BatchLoader::Pipeline {
     }
   }
 
-  // Touches nothing but its own entry of batches_, so no lock is needed.
-  absl::StatusOr<LoadedBatch> Gather(std::size_t ticket) {
+  std::size_t steps() const { return static_cast<std::size_t>(plan_.steps); }
+
+  // Changes nothing, so no lock is needed.
+  absl::StatusOr<LoadedBatch> Gather(std::size_t ticket) const {
     try {
       LoadedBatch batch;
-      batch.data = dataset_->Gather(batches_[ticket].indices, options_.epoch, options_.train);
-      batch.plan = std::move(batches_[ticket]);
+      batch.plan = plan_.at(static_cast<std::int64_t>(ticket));
+      batch.data = dataset_->Gather(batch.plan.indices, options_.epoch, options_.train);
       return batch;
+    } catch (const std::invalid_argument& error) {
+      return absl::InvalidArgumentError(OneLine(error));
     } catch (const std::exception& error) {
-      return absl::UnavailableError(absl::StrCat("gather batch ", ticket + 1, " of ",
-                                                 batches_.size(), " of epoch ", options_.epoch + 1,
-                                                 ": ", OneLine(error)));
+      return absl::UnavailableError(absl::StrCat("gather batch ", ticket + 1, " of ", steps(),
+                                                 " of epoch ", options_.epoch + 1, ": ",
+                                                 OneLine(error)));
     }
   }
 
@@ -101,7 +106,7 @@ class BatchLoader::Pipeline {
   }
 
   const std::shared_ptr<const Dataset> dataset_;
-  std::vector<RankBatch> batches_;
+  const BatchPlan plan_;
   const BatchLoaderOptions options_;
 
   std::mutex mutex_;
@@ -115,9 +120,9 @@ class BatchLoader::Pipeline {
   std::vector<std::thread> threads_;  // last, as it uses all the others
 };
 
-BatchLoader::BatchLoader(std::shared_ptr<const Dataset> dataset, std::vector<RankBatch> batches,
+BatchLoader::BatchLoader(std::shared_ptr<const Dataset> dataset, BatchPlan plan,
                          const BatchLoaderOptions& options)
-    : pipeline_(std::make_unique<Pipeline>(std::move(dataset), std::move(batches), options)) {}
+    : pipeline_(std::make_unique<Pipeline>(std::move(dataset), std::move(plan), options)) {}
 
 BatchLoader::~BatchLoader() = default;
 

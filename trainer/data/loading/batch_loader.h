@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -31,21 +30,23 @@ struct LoadedBatch {
 // Hands out one rank's batches of one epoch. Each batch has a ticket, its position in the epoch.
 // Threads draw tickets in order and store each batch under its ticket, so the order does not depend
 // on the number of threads. Nothing polls: threads block until there is room, and Next() until its
-// batch is ready. To resume in the middle of an epoch, pass only the remaining batches.
+// batch is ready. A batch is planned when its ticket is drawn, so memory does not depend on the
+// length of the epoch. To resume in the middle of an epoch, pass the plan of the remaining steps.
 //
 // Call Next() from one thread only. The destructor waits until each thread has finished its current
 // batch.
 class BatchLoader {
  public:
   // Starts gathering immediately. Throws std::system_error when a thread cannot be started.
-  BatchLoader(std::shared_ptr<const Dataset> dataset, std::vector<RankBatch> batches,
+  BatchLoader(std::shared_ptr<const Dataset> dataset, BatchPlan plan,
               const BatchLoaderOptions& options);
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
   // Returns the next batch, or nullopt after the last. kUnavailable, with the batch number and the
-  // cause, when that batch could not be gathered; later calls still return the following batches.
+  // cause, when that batch could not be gathered; kInvalidArgument, with the data set's own
+  // sentence, when one of its samples is invalid. Later calls still return the following batches.
   absl::StatusOr<std::optional<LoadedBatch>> Next();
 
  private:

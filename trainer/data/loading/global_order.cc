@@ -1,20 +1,29 @@
 #include "trainer/data/loading/global_order.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "trainer/data/loading/permutation.h"
 
 namespace muster::trainer {
 
 GlobalOrder::GlobalOrder(std::int64_t dataset_size, std::uint64_t seed, std::int64_t epoch,
-                         bool shuffle) {
-  if (shuffle) {
-    order_ = RandomPermutation(dataset_size, seed + static_cast<std::uint64_t>(epoch));
+                         bool shuffle)
+    : size_(dataset_size) {
+  if (!shuffle) return;
+  if (dataset_size > kLargestStoredOrder) {
+    order_ = KeyedPermutation(dataset_size, seed, epoch);
   } else {
-    order_.resize(static_cast<std::size_t>(dataset_size));
-    std::iota(order_.begin(), order_.end(), std::int64_t{0});
+    order_ = std::make_shared<const std::vector<std::int64_t>>(
+        RandomPermutation(dataset_size, seed + static_cast<std::uint64_t>(epoch)));
   }
+}
+
+std::int64_t GlobalOrder::Sample(std::int64_t place) const {
+  if (const auto* stored = std::get_if<Stored>(&order_)) {
+    return (**stored)[static_cast<std::size_t>(place)];
+  }
+  if (const auto* keyed = std::get_if<KeyedPermutation>(&order_)) return keyed->At(place);
+  return place;
 }
 
 std::int64_t GlobalOrder::StepsLeft(std::int64_t position, std::int64_t batch) const {
@@ -34,20 +43,17 @@ RankBatch GlobalOrder::At(std::int64_t position, std::int64_t batch, int rank,
     if (place < end) ++mine.own;
     // Places past the end start again from the beginning, as often as it takes: that is how
     // DistributedSampler fills up an epoch.
-    mine.indices.push_back(order_[static_cast<std::size_t>(place % size())]);
+    mine.indices.push_back(Sample(place % size()));
   }
   return mine;
 }
 
-std::vector<RankBatch> GlobalOrder::From(std::int64_t position, std::int64_t batch, int rank,
-                                         int world_size) const {
-  std::vector<RankBatch> steps;
-  steps.reserve(static_cast<std::size_t>(StepsLeft(position, batch)));
-  while (position < size()) {
-    steps.push_back(At(position, batch, rank, world_size));
-    position = steps.back().end_position;
-  }
-  return steps;
+BatchPlan GlobalOrder::From(std::int64_t position, std::int64_t batch, int rank,
+                            int world_size) const {
+  return {.steps = StepsLeft(position, batch),
+          .at = [order = *this, position, batch, rank, world_size](std::int64_t step) {
+            return order.At(position + step * batch, batch, rank, world_size);
+          }};
 }
 
 }  // namespace muster::trainer

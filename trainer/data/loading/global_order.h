@@ -2,7 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <variant>
 #include <vector>
+
+#include "trainer/data/loading/keyed_permutation.h"
 
 namespace muster::trainer {
 
@@ -26,7 +31,17 @@ struct RankBatch {
   }
 };
 
-// The global order of all samples in an epoch: the permutation drawn from seed + epoch. For any
+// One rank's parts of a run of steps, each made on demand.
+struct BatchPlan {
+  std::int64_t steps = 0;
+  // Returns the part in `step`, in [0, steps). May be called from any thread.
+  std::function<RankBatch(std::int64_t step)> at;
+};
+
+// Orders of more samples than this are not stored; one of this size takes half a gigabyte.
+inline constexpr std::int64_t kLargestStoredOrder = std::int64_t{1} << 26;
+
+// The global order of all samples in an epoch: a permutation drawn from seed and epoch. For any
 // world size, a step takes the next `batch` samples in that order, and rank r of W takes positions
 // r, r + W, r + 2W, ... of these. So the position in an epoch is a single number: how many samples
 // all ranks together have consumed. A run that resumes from it, even with another world size, takes
@@ -34,14 +49,17 @@ struct RankBatch {
 //
 // If W divides both the batch and the position, ranks get the same samples as from
 // torch.utils.data.DistributedSampler (torch 1.13 and 2.x), whose torch.randperm is MT19937 and a
-// Fisher-Yates shuffle (permutation.h). A plain value; const methods may be called from any thread.
+// Fisher-Yates shuffle (permutation.h). That takes 8 bytes per sample; above kLargestStoredOrder
+// samples the permutation is a different one, which takes no memory (keyed_permutation.h).
+//
+// A plain value, cheap to copy; const methods may be called from any thread.
 class GlobalOrder {
  public:
   // `dataset_size` must be at least 1. Without `shuffle` the order is 0, 1, 2, ...
   GlobalOrder(std::int64_t dataset_size, std::uint64_t seed, std::int64_t epoch,
               bool shuffle = true);
 
-  std::int64_t size() const { return static_cast<std::int64_t>(order_.size()); }
+  std::int64_t size() const { return size_; }
 
   // The number of steps of `batch` samples left from `position`.
   std::int64_t StepsLeft(std::int64_t position, std::int64_t batch) const;
@@ -50,12 +68,18 @@ class GlobalOrder {
   // The last step of an epoch may be smaller than `batch`.
   RankBatch At(std::int64_t position, std::int64_t batch, int rank, int world_size) const;
 
-  // At() for each step from `position` to the end of the epoch; empty when position == size().
-  std::vector<RankBatch> From(std::int64_t position, std::int64_t batch, int rank,
-                              int world_size) const;
+  // At() for each step from `position` to the end of the epoch; no steps when position == size().
+  BatchPlan From(std::int64_t position, std::int64_t batch, int rank, int world_size) const;
 
  private:
-  std::vector<std::int64_t> order_;
+  struct Unshuffled {};
+  using Stored = std::shared_ptr<const std::vector<std::int64_t>>;
+
+  // Returns the sample at position `place` of the order.
+  std::int64_t Sample(std::int64_t place) const;
+
+  std::int64_t size_;
+  std::variant<Unshuffled, Stored, KeyedPermutation> order_;
 };
 
 }  // namespace muster::trainer

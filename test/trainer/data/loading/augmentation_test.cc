@@ -30,13 +30,6 @@ TEST(AugmentationTest, FlippingDoesNotChangeHowImagesAreCut) {
   }
 }
 
-TEST(AugmentationTest, SeedEpochAndImageEachMatter) {
-  EXPECT_NE(MixedBits(1, 2, 3), MixedBits(2, 2, 3));
-  EXPECT_NE(MixedBits(1, 2, 3), MixedBits(1, 3, 3));
-  EXPECT_NE(MixedBits(1, 2, 3), MixedBits(1, 2, 4));
-  EXPECT_NE(MixedBits(1, 2, 3), MixedBits(1, 3, 2));
-}
-
 TEST(AugmentationTest, EveryShiftAndBothSidesComeUpAboutEquallyOften) {
   constexpr int kImages = 90000;
   std::map<int, int> down;

@@ -34,6 +34,7 @@ class FakeDataset : public Dataset {
     at::Tensor inputs = at::empty({static_cast<std::int64_t>(indices.size())}, at::kLong);
     for (std::size_t i = 0; i < indices.size(); ++i) {
       if (indices[i] == 13) throw std::runtime_error("bad sector\nand a stack trace");
+      if (indices[i] == 17) throw std::invalid_argument("read x: 17 is too much");
       inputs.data_ptr<std::int64_t>()[i] = indices[i];
     }
     return {inputs, at::full({1}, epoch * 2 + (train ? 1 : 0), at::kLong)};
@@ -64,12 +65,11 @@ class FakeDataset : public Dataset {
   bool open_ = true;
 };
 
-std::vector<RankBatch> Batches(std::int64_t count, std::int64_t first = 100) {
-  std::vector<RankBatch> batches;
-  for (std::int64_t i = 0; i < count; ++i) {
-    batches.push_back({.indices = {first + 2 * i, first + 2 * i + 1}, .own = i % 3, .global = 5});
-  }
-  return batches;
+BatchPlan Batches(std::int64_t count, std::int64_t first = 100) {
+  return {
+      .steps = count, .at = [first](std::int64_t i) {
+        return RankBatch{.indices = {first + 2 * i, first + 2 * i + 1}, .own = i % 3, .global = 5};
+      }};
 }
 
 // All batches of the loader, as the samples in them.
@@ -90,7 +90,7 @@ std::vector<std::vector<std::int64_t>> Drain(BatchLoader& loader) {
 TEST(BatchLoaderTest, OrderIsTheSameForAnyNumberOfThreads) {
   const auto dataset = std::make_shared<FakeDataset>();
   std::vector<std::vector<std::int64_t>> expected;
-  for (const RankBatch& batch : Batches(200)) expected.push_back(batch.indices);
+  for (std::int64_t i = 0; i < 200; ++i) expected.push_back(Batches(200).at(i).indices);
   for (const int threads : {0, 1, 2, 7}) {
     for (const int queue : {1, 2, 5, 1000}) {
       SCOPED_TRACE(testing::Message() << threads << " threads, queue of " << queue);
@@ -114,11 +114,13 @@ TEST(BatchLoaderTest, GoesOnInTheMiddleOfAnEpoch) {
   const auto dataset = std::make_shared<FakeDataset>();
   const GlobalOrder order(1000, /*seed=*/1, /*epoch=*/0);
   const auto from = [&](std::int64_t position) {
-    std::vector<RankBatch> batches = order.From(position, 32, /*rank=*/1, /*world_size=*/2);
-    for (RankBatch& batch : batches) {
+    BatchPlan plan = order.From(position, 32, /*rank=*/1, /*world_size=*/2);
+    plan.at = [at = plan.at](std::int64_t step) {
+      RankBatch batch = at(step);
       std::replace(batch.indices.begin(), batch.indices.end(), 13, 14);
-    }
-    BatchLoader loader(dataset, std::move(batches), {.threads = 2});
+      return batch;
+    };
+    BatchLoader loader(dataset, plan, {.threads = 2});
     std::vector<std::vector<std::int64_t>> all;
     for (auto next = loader.Next(); next.ok() && next->has_value(); next = loader.Next()) {
       all.push_back((*next)->plan.indices);
@@ -142,6 +144,25 @@ TEST(BatchLoaderTest, BatchThatCannotBeReadIsReportedInItsPlace) {
     EXPECT_EQ(failed.status().message(), "gather batch 3 of 6 of epoch 2: bad sector");
     EXPECT_EQ((*loader.Next())->plan.indices[0], 14);
   }
+}
+
+// A batch that holds a token outside of the vocabulary was "gather batch 1 of 1 ...", exit code 1,
+// though it is the user who has to change something.
+TEST(BatchLoaderTest, SamplesThatAreNotWhatTheyMustBeAreTheUsersMistake) {
+  const auto dataset = std::make_shared<FakeDataset>();
+  BatchLoader loader(dataset, Batches(1, /*first=*/17), {.threads = 1});
+  const auto failed = loader.Next();
+  EXPECT_EQ(failed.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(failed.status().message(), "read x: 17 is too much");
+}
+
+// The plan of a whole epoch was made before its first batch.
+TEST(BatchLoaderTest, TheLengthOfAnEpochCostsNothing) {
+  const auto dataset = std::make_shared<FakeDataset>();
+  BatchPlan plan = Batches(std::int64_t{1} << 60);
+  plan.at = [at = plan.at](std::int64_t step) { return at(step % 100); };
+  BatchLoader loader(dataset, plan, {.threads = 1, .queue = 1});
+  EXPECT_EQ((*loader.Next())->plan.indices[0], 100);
 }
 
 TEST(BatchLoaderTest, NoMoreIsPreparedThanTheQueueHolds) {

@@ -14,10 +14,11 @@ std::vector<std::multiset<std::int64_t>> Steps(const GlobalOrder& order, std::in
   std::vector<std::multiset<std::int64_t>> steps(
       static_cast<std::size_t>(order.StepsLeft(position, batch)));
   for (int rank = 0; rank < world_size; ++rank) {
-    const std::vector<RankBatch> mine = order.From(position, batch, rank, world_size);
-    EXPECT_EQ(mine.size(), steps.size());
-    for (std::size_t i = 0; i < mine.size(); ++i) {
-      steps[i].insert(mine[i].indices.begin(), mine[i].indices.begin() + mine[i].own);
+    const BatchPlan plan = order.From(position, batch, rank, world_size);
+    EXPECT_EQ(plan.steps, static_cast<std::int64_t>(steps.size()));
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const RankBatch mine = plan.at(static_cast<std::int64_t>(i));
+      steps[i].insert(mine.indices.begin(), mine.indices.begin() + mine.own);
     }
   }
   return steps;
@@ -27,7 +28,9 @@ std::vector<std::multiset<std::int64_t>> Steps(const GlobalOrder& order, std::in
 std::vector<std::int64_t> Dealt(const GlobalOrder& order, std::int64_t batch, int rank,
                                 int world_size) {
   std::vector<std::int64_t> indices;
-  for (const RankBatch& step : order.From(0, batch, rank, world_size)) {
+  const BatchPlan plan = order.From(0, batch, rank, world_size);
+  for (std::int64_t i = 0; i < plan.steps; ++i) {
+    const RankBatch step = plan.at(i);
     indices.insert(indices.end(), step.indices.begin(), step.indices.end());
   }
   return indices;
@@ -105,7 +108,7 @@ TEST(GlobalOrderTest, DealsWhatPythonDealsOfAWholeDataSet) {
 TEST(GlobalOrderTest, AnotherWorldSizeGoesOnExactlyWhereTheFirstStopped) {
   const GlobalOrder order(1003, /*seed=*/1, /*epoch=*/0);
   const auto undisturbed = Steps(order, 0, 24, 4);
-  const std::int64_t position = order.From(0, 24, 0, 4)[9].end_position;
+  const std::int64_t position = order.From(0, 24, 0, 4).at(9).end_position;
   EXPECT_EQ(position, 240);
   // 5 and 7 do not divide the batch of 24.
   for (const int world_size : {1, 2, 3, 5, 7, 8}) {
@@ -159,13 +162,47 @@ TEST(GlobalOrderTest, MoreRanksThanSamples) {
 TEST(GlobalOrderTest, NothingIsLeftAtTheEnd) {
   const GlobalOrder order(10, /*seed=*/0, /*epoch=*/0);
   EXPECT_EQ(order.StepsLeft(10, 4), 0);
-  EXPECT_TRUE(order.From(10, 4, 0, 1).empty());
+  EXPECT_EQ(order.From(10, 4, 0, 1).steps, 0);
   EXPECT_EQ(order.StepsLeft(9, 4), 1);
 }
 
 TEST(GlobalOrderTest, WithoutShufflingTheOrderIsThatOfTheData) {
   const GlobalOrder order(6, /*seed=*/5, /*epoch=*/5, /*shuffle=*/false);
   EXPECT_EQ(order.At(0, 6, 1, 2).indices, (std::vector<std::int64_t>{1, 3, 5}));
+}
+
+TEST(GlobalOrderTest, APlanOutlivesItsOrder) {
+  const BatchPlan plan = GlobalOrder(10, /*seed=*/0, /*epoch=*/0).From(0, 4, 0, 1);
+  // As DistributedSampler deals them, above.
+  EXPECT_EQ(plan.at(2).indices, (std::vector<std::int64_t>{6, 2}));
+  EXPECT_EQ(plan.at(0).indices, (std::vector<std::int64_t>{4, 1, 7, 5}));
+}
+
+// A billion windows took 8 GB for their order, and as much again for the plan of an epoch.
+TEST(GlobalOrderTest, ATrillionSamplesTakeNoMemory) {
+  constexpr std::int64_t kSize = 1'000'000'000'007;
+  const GlobalOrder order(kSize, /*seed=*/1, /*epoch=*/2);
+  const BatchPlan plan = order.From(/*position=*/4096, /*batch=*/4096, /*rank=*/1, 2);
+  EXPECT_EQ(plan.steps, (kSize + 4095) / 4096 - 1);
+  std::set<std::int64_t> seen;
+  for (const std::int64_t step : {std::int64_t{0}, plan.steps / 2, plan.steps - 1}) {
+    const RankBatch batch = plan.at(step);
+    for (const std::int64_t index : batch.indices) {
+      EXPECT_GE(index, 0);
+      EXPECT_LT(index, kSize);
+      EXPECT_TRUE(seen.insert(index).second);
+    }
+  }
+  EXPECT_EQ(plan.at(plan.steps - 1).end_position, kSize);
+}
+
+TEST(GlobalOrderTest, LargeDataSetsAreShuffledAnewInEachEpoch) {
+  const auto first = [](std::uint64_t seed, std::int64_t epoch) {
+    return GlobalOrder(kLargestStoredOrder + 1, seed, epoch).At(0, 64, 0, 1).indices;
+  };
+  EXPECT_EQ(first(3, 1), first(3, 1));
+  EXPECT_NE(first(3, 1), first(3, 2));
+  EXPECT_NE(first(3, 1), first(4, 1));
 }
 
 }  // namespace
