@@ -48,7 +48,8 @@ std::vector<ModelFlag> ModelFlags(const ModelOptions& options) {
       return {{"--width", absl::StrCat(options.gpt.width)},
               {"--layers", absl::StrCat(options.gpt.layers)},
               {"--heads", absl::StrCat(options.gpt.heads)},
-              {"--context", absl::StrCat(options.gpt.context)}};
+              {"--context", absl::StrCat(options.gpt.context)},
+              {"--vocabulary", absl::StrCat(options.gpt.vocabulary)}};
   }
   return {};
 }

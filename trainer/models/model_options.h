@@ -30,7 +30,7 @@ enum class ResNetStem {
 // The sizes of a GPT. The defaults give 0.8 million parameters, which two CPU cores train on a
 // megabyte of text in minutes.
 struct GptOptions {
-  std::int64_t vocabulary = 256;  // bytes
+  std::int64_t vocabulary = 256;  // different tokens; 256 for bytes
   std::int64_t context = 128;     // the longest sequence, in tokens
   std::int64_t layers = 4;
   std::int64_t heads = 4;  // must divide width

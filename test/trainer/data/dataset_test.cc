@@ -36,10 +36,13 @@ std::shared_ptr<const std::string> CountingText(std::size_t size) {
   return text;
 }
 
-TextDataset Windows(const std::shared_ptr<const std::string>& text, std::int64_t context) {
-  return TextDataset({text, reinterpret_cast<const std::uint8_t*>(text->data()),
-                      static_cast<std::int64_t>(text->size())},
-                     context, /*seed=*/1);
+TextDataset Windows(const std::shared_ptr<const std::string>& text, std::int64_t context,
+                    std::int64_t vocabulary = 256) {
+  const TokenRange range = {.owner = text,
+                            .begin = reinterpret_cast<const std::uint8_t*>(text->data()),
+                            .size = static_cast<std::int64_t>(text->size()),
+                            .source = "memory"};
+  return TextDataset(TokenWindows({range}, context, vocabulary, /*seed=*/1));
 }
 
 TEST(ImageDatasetTest, BatchIsBitForBitWhatTensorOperationsGive) {
@@ -105,10 +108,11 @@ TEST(TextDatasetTest, WindowsOfAnEpochMoveTogetherAndStayInside) {
   EXPECT_EQ(seen, std::vector<bool>(10, true));
 }
 
-TEST(TextDatasetTest, ShortestTextHasOneWindow) {
-  const TextDataset dataset = Windows(CountingText(20), 10);
-  EXPECT_EQ(dataset.size(), 1);
-  for (std::int64_t epoch = 0; epoch < 50; ++epoch) dataset.Gather({0}, epoch, /*train=*/true);
+TEST(TextDatasetTest, ATokenOutsideOfTheVocabularyIsThrown) {
+  const TextDataset dataset = Windows(CountingText(100), 10, /*vocabulary=*/50);
+  EXPECT_EQ(dataset.shape().classes, 50);
+  dataset.Gather({0, 3}, /*epoch=*/0, /*train=*/false);
+  EXPECT_THROW(dataset.Gather({4}, /*epoch=*/0, /*train=*/false), std::invalid_argument);
 }
 
 TEST(OpenDataTest, FashionMnistIsNormalizedByThePublishedNumbers) {
@@ -130,7 +134,7 @@ TEST(OpenDataTest, CifarIsOpened) {
                            "data_batch_5", "test_batch"}) {
     dir.Write(std::string(name) + ".bin", record);
   }
-  const auto splits = OpenData({.kind = DataKind::kCifar10, .path = dir.path()});
+  const auto splits = OpenData({.kind = DataKind::kCifar10, .paths = {dir.path()}});
   ASSERT_TRUE(splits.ok()) << splits.status();
   EXPECT_EQ(splits->train->size(), 5);
   EXPECT_EQ(splits->test->shape().channels, 3);
@@ -141,8 +145,10 @@ TEST(OpenDataTest, CifarIsOpened) {
 TEST(OpenDataTest, TextIsSplitWithoutOverlap) {
   const test::TempDir dir;
   const auto text = CountingText(250);
-  const auto splits = OpenData(
-      {.kind = DataKind::kText, .path = dir.Write("text", *text), .context = 10, .test_share = .2});
+  const auto splits = OpenData({.kind = DataKind::kText,
+                                .paths = {dir.Write("text", *text)},
+                                .context = 10,
+                                .test_share = .2});
   ASSERT_TRUE(splits.ok()) << splits.status();
   EXPECT_EQ(splits->train->size(), 19);  // of 200 bytes
   EXPECT_EQ(splits->test->size(), 4);    // of 50
@@ -151,9 +157,24 @@ TEST(OpenDataTest, TextIsSplitWithoutOverlap) {
   EXPECT_EQ(splits->train->shape().context, 10);
 }
 
+TEST(OpenDataTest, TokensAreInputsAndTargets) {
+  const test::TempDir dir;
+  std::string bytes;
+  for (int i = 0; i < 200; ++i) bytes += {static_cast<char>(i), '\x01'};
+  const auto splits = OpenData({.kind = DataKind::kTokens,
+                                .paths = {dir.Write("tokens.bin", bytes)},
+                                .context = 10,
+                                .vocabulary = 500});
+  ASSERT_TRUE(splits.ok()) << splits.status();
+  EXPECT_EQ(splits->train->shape().classes, 500);
+  const Batch batch = splits->test->Gather({0}, 0, false);
+  EXPECT_TRUE(batch.inputs[0].equal(at::arange(256 + 180, 256 + 190)));
+  EXPECT_TRUE(batch.targets[0].equal(at::arange(256 + 181, 256 + 191)));
+}
+
 TEST(OpenDataTest, GeneratedDataNeedsNoFile) {
   for (const DataKind kind : {DataKind::kGenerated, DataKind::kGeneratedText}) {
-    const auto splits = OpenData({.kind = kind, .path = "/nonexistent"});
+    const auto splits = OpenData({.kind = kind, .paths = {"/nonexistent"}});
     ASSERT_TRUE(splits.ok()) << splits.status();
     const Batch batch = splits->train->Gather({0, splits->train->size() - 1}, 0, true);
     EXPECT_EQ(batch.inputs.size(0), 2);
@@ -161,29 +182,18 @@ TEST(OpenDataTest, GeneratedDataNeedsNoFile) {
 }
 
 TEST(OpenDataTest, WhatCannotBeUsedIsRefusedInASentence) {
-  const test::TempDir dir;
   const auto refusal = [](const DataOptions& options) {
     const auto splits = OpenData(options);
     EXPECT_EQ(splits.status().code(), absl::StatusCode::kInvalidArgument) << splits.status();
     return std::string(splits.status().message());
   };
-  EXPECT_EQ(refusal({.path = "/nonexistent"}), "read data from /nonexistent: no such directory");
+  EXPECT_EQ(refusal({.paths = {"/nonexistent"}}), "read data from /nonexistent: no such directory");
   // It said that there was no such directory.
-  EXPECT_EQ(refusal({.path = "/etc/passwd"}),
+  EXPECT_EQ(refusal({.paths = {"/etc/passwd"}}),
             "read data from /etc/passwd: it is a file, and images are read from a directory; text "
             "is what --model gpt learns from");
-  const std::string path = dir.Write("short", std::string(100, 'a'));
-  DataOptions text{.kind = DataKind::kText, .path = path, .context = 10};
-  EXPECT_EQ(refusal(text), "read " + path +
-                               ": its 100 bytes are too few for windows of 10 bytes with a share "
-                               "of 0.1 kept for testing");
-  text.context = std::numeric_limits<std::int64_t>::max();
-  EXPECT_NE(refusal(text).find("too few"), std::string::npos);
-  text.context = 0;
-  EXPECT_EQ(refusal(text), "a context of 0 tokens: it must be at least 1");
-  text.context = 1;
-  text.test_share = 1;
-  EXPECT_EQ(refusal(text), "a test share of 1 of the text: it must be between 0 and 1");
+  EXPECT_EQ(refusal({.paths = {"a", "b"}}),
+            "--data names 2 paths, and images are read from one directory");
   EXPECT_EQ(refusal({.augmentation = {.crop_padding = -1}}),
             "a crop padding of -1 pixels: it must be from 0 to 64");
 }

@@ -23,6 +23,12 @@ TEST(ModelOptionsTest, VocabularyAndContextComeFromTheText) {
   EXPECT_EQ(options.gpt.context, 64);
 }
 
+// A GPT that learned through another tokenizer was refused for the shape of a tensor.
+TEST(ModelOptionsTest, TheVocabularyIsWhatMakesAGpt) {
+  const ModelOptions options{.kind = ModelKind::kGpt, .gpt = {.vocabulary = 50257}};
+  EXPECT_EQ(ModelFlags(options).back(), ModelFlag("--vocabulary", "50257"));
+}
+
 TEST(ModelOptionsTest, ModelForOtherDataIsRefused) {
   ModelOptions gpt{.kind = ModelKind::kGpt};
   const absl::Status images = FitModelToData({}, &gpt);

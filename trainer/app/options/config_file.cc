@@ -4,9 +4,13 @@
 
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 
 namespace muster::trainer {
 namespace {
@@ -38,11 +42,24 @@ class QuoteAwareFormat : public CLI::ConfigBase {
   }
 };
 
+std::optional<std::string> InFile(const std::string& value);
+
+// A value of several lines is a list.
+std::optional<std::string> ListInFile(const std::string& value) {
+  std::vector<std::string> items;
+  for (const absl::string_view line : absl::StrSplit(value, '\n')) {
+    std::optional<std::string> item = InFile(std::string(line));
+    if (!item) return std::nullopt;
+    items.push_back(*std::move(item));
+  }
+  return absl::StrCat("[", absl::StrJoin(items, ", "), "]");
+}
+
 // `value` as the file has it; nullopt when it has no form there.
 std::optional<std::string> InFile(const std::string& value) {
   double number = 0;
   if (value == "true" || value == "false" || absl::SimpleAtod(value, &number)) return value;
-  if (value.find('\n') != std::string::npos) return std::nullopt;
+  if (value.find('\n') != std::string::npos) return ListInFile(value);
   for (const char* quote : {"\"", "'"}) {
     if (value.find(quote) == std::string::npos) return absl::StrCat(quote, value, quote);
   }

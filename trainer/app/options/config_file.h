@@ -16,8 +16,9 @@ namespace muster::trainer {
 // Returns CLI11's reader for such files, except that a '#' in quotes does not begin a comment.
 std::shared_ptr<CLI::Config> ConfigFormat();
 
-// Returns a file with `settings`. A value that cannot be written in it, because it contains a line
-// break or both kinds of quotes, is left out, with a comment that says so.
+// Returns a file with `settings`. A value of several lines becomes a list of them. A value that
+// cannot be written in it, because it contains both kinds of quotes, is left out, with a comment
+// that says so.
 std::string ConfigText(const std::vector<Setting>& settings);
 
 }  // namespace muster::trainer

@@ -9,6 +9,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -56,6 +57,14 @@ class FlagGroup {
   // A file or directory that is not there unless it is asked for.
   void Path(const std::string& flag, std::string& value, const std::string& description) const {
     Text(flag, value, description)->type_name("PATH")->default_str("none");
+  }
+  // Any number of files and directories, after one flag or each after its own.
+  void Paths(const std::string& flag, std::vector<std::string>& value,
+             const std::string& description) const {
+    Add(app_.add_option(flag, value, description), [&value] { return SettingText(value); })
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name("PATH")
+        ->default_str(value.empty() ? "none" : value.front());
   }
   // A number from `low` to `high`, both included.
   template <typename Value, typename Bound>

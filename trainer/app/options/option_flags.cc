@@ -4,7 +4,9 @@
 
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -21,12 +23,25 @@ void AddDataFlags(CLI::App& app, Options& o, SettingSource& settings) {
                {{"idx", DataKind::kIdx},
                 {"cifar10", DataKind::kCifar10},
                 {"text", DataKind::kText},
+                {"tokens", DataKind::kTokens},
                 {"generated", DataKind::kGenerated}},
                "generated: made up, images or text as the model needs; else read --data. With "
                "--model gpt text, unless given");
-  group.Text("--data", o.data.path,
-             "Directory of (Fashion-)MNIST's four IDX files, plain or .gz; directory of CIFAR-10's "
-             "binary files; or any file, as text");
+  group.Paths(
+      "--data", o.data.paths,
+      "Directory of (Fashion-)MNIST's four IDX files, plain or .gz; directory of CIFAR-10's "
+      "binary files; or files, as text or tokens, and directories of them; may be repeated");
+  group.Paths("--test-data", o.data.test_paths,
+              "Files of text or tokens to measure on; else val.bin beside train.bin, else the last "
+              "tenth of --data");
+  group.Path("--tokenizer", o.data.tokenizer,
+             "A tokenizer.json (byte-level BPE) for text; without, a token is a byte");
+  group.Number("--vocabulary", o.data.vocabulary, std::int64_t{0}, std::int64_t{1} << 32,
+               "How many different tokens there are; 0: as many as --tokenizer has");
+  group.Choice(
+      "--token-type", o.data.token_type,
+      {{"auto", std::nullopt}, {"uint16", TokenType::kUint16}, {"uint32", TokenType::kUint32}},
+      "How --dataset tokens are written; auto: uint16 if the vocabulary allows it");
   group.Number("--loader-threads", o.loader_threads, 0, 256,
                "Threads that prepare batches ahead; 0: training does it itself");
   group.Switch("flip", o.data.augmentation.flip, "Mirror training images at random");
@@ -69,7 +84,7 @@ void AddModelFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource& se
                {{"imagenet", ResNetStem::kImageNet}, {"small", ResNetStem::kSmall}},
                "For resnet18: torchvision's own, or one for images of some 32 pixels");
   group.Number("--context", o.model.gpt.context, 1, 1 << 16,
-               "For gpt: length of the context, in bytes");
+               "For gpt: length of the context, in tokens");
   group.Number("--layers", o.model.gpt.layers, 1, 1000, "For gpt: transformer blocks");
   group.Number("--heads", o.model.gpt.heads, 1, 1000, "For gpt: attention heads of each block");
   group.Number("--width", o.model.gpt.width, 1, 1 << 16, "For gpt: size of an embedding");
@@ -169,9 +184,10 @@ void AddCheckpointFlags(CLI::App& app, Options& o, SettingSource& settings) {
   group.Number("--checkpoint-every", c.every_steps, std::int64_t{0}, kMany,
                "Steps between two checkpoints; 0: only after each epoch");
   group.Number("--keep", c.keep, 1, 1'000'000, "How many checkpoints to keep");
-  group.Text("--resume", c.resume,
-             "Where a job starts. auto: from the newest in --checkpoint-dir, if any; none: from the "
-             "beginning; or from this file. After a restart: from what the job has saved");
+  group.Text(
+      "--resume", c.resume,
+      "Where a job starts. auto: from the newest in --checkpoint-dir, if any; none: from the "
+      "beginning; or from this file. After a restart: from what the job has saved");
   group.Choice(
       "--on-resize", c.on_resize,
       {{"keep-batch", OnResize::kKeepBatch}, {"scale-batch", OnResize::kScaleBatch}},

@@ -24,13 +24,23 @@ absl::Status CheckTogether(const Options& options) {
   const auto mistake = [](const std::string& sentence) {
     return absl::InvalidArgumentError(sentence);
   };
-  const bool no_path = options.data.path == DataOptions().path;
+  const bool no_path = options.data.paths == DataOptions().paths;
   if (no_path && options.data.kind == DataKind::kCifar10) {
     return mistake("--dataset cifar10 needs --data, the directory of its files");
   }
   if (no_path && options.data.kind == DataKind::kText) {
     return mistake(
         "a text is needed: name a file with --data, or have one made up with --dataset generated");
+  }
+  if (no_path && options.data.kind == DataKind::kTokens) {
+    return mistake("--dataset tokens needs --data, its files");
+  }
+  const bool images = options.data.kind == DataKind::kIdx ||
+                      options.data.kind == DataKind::kCifar10 ||
+                      options.data.kind == DataKind::kGenerated;
+  if (images && (!options.data.tokenizer.empty() || options.data.vocabulary != 0 ||
+                 !options.data.test_paths.empty())) {
+    return mistake("--tokenizer, --vocabulary and --test-data are for text and tokens, not images");
   }
   if (options.checkpoint.resume.empty()) return mistake("--resume is empty");
   if (options.bf16 && options.dtype != c10::ScalarType::Float) {
@@ -97,6 +107,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
   options.data.seed = options.seed;
   options.data.augmentation.seed = options.seed;
   options.data.context = options.model.gpt.context;
+  if (options.data.vocabulary > 0) options.model.gpt.vocabulary = options.data.vocabulary;
   if (const absl::Status status = CheckTogether(options); !status.ok()) return status;
   return options;
 }

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "absl/strings/str_join.h"
+
 namespace muster::trainer {
 
 std::string SettingText(const std::string& value) {
@@ -18,6 +20,10 @@ std::string SettingText(double value) {
   std::array<char, 32> text;
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
   return std::string(text.data(), end);
+}
+
+std::string SettingText(const std::vector<std::string>& values) {
+  return absl::StrJoin(values, "\n");
 }
 
 void SettingSource::Add(std::string group, std::string flag, std::function<std::string()> read) {

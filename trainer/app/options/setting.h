@@ -19,6 +19,8 @@ struct Setting {
 std::string SettingText(const std::string& value);
 std::string SettingText(bool value);
 std::string SettingText(double value);
+// One item in each line.
+std::string SettingText(const std::vector<std::string>& values);
 template <typename Whole>
 std::string SettingText(Whole value) {
   return std::to_string(value);

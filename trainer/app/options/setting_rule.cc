@@ -34,6 +34,8 @@ const Rules& RulesOfFlags() {
       {"--algorithm", {Ranks::kSame, Resume::kSame}},
 
       {"--data", {Ranks::kFree, Resume::kSaid}},
+      {"--test-data", {Ranks::kFree, Resume::kSaid}},
+      {"--tokenizer", {Ranks::kGiven, Resume::kSaid}},
       {"--loader-threads", {Ranks::kFree, Resume::kFree}},
       {"--threads", {Ranks::kFree, Resume::kFree}},
       {"--eval", {Ranks::kSame, Resume::kFree}},

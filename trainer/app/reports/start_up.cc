@@ -6,13 +6,17 @@
 namespace muster::trainer {
 
 std::string DataName(const DataOptions& data) {
+  std::string paths = data.paths.empty() ? "" : data.paths.front();
+  if (data.paths.size() > 1) absl::StrAppend(&paths, " and ", data.paths.size() - 1, " more");
   switch (data.kind) {
     case DataKind::kIdx:
-      return absl::StrCat("idx (", data.path, ")");
+      return absl::StrCat("idx (", paths, ")");
     case DataKind::kCifar10:
-      return absl::StrCat("cifar10 (", data.path, ")");
+      return absl::StrCat("cifar10 (", paths, ")");
     case DataKind::kText:
-      return absl::StrCat("text (", data.path, ")");
+      return absl::StrCat("text (", paths, ")");
+    case DataKind::kTokens:
+      return absl::StrCat("tokens (", paths, ")");
     case DataKind::kGenerated:
       return "generated images";
     case DataKind::kGeneratedText:

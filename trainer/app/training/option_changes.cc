@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 
 #include "trainer/app/options/setting_rule.h"
 
@@ -38,7 +39,7 @@ absl::StatusOr<std::vector<std::string>> CompareModels(const Value& snapshot,
 }
 
 std::string OrNothing(const std::string& value) {
-  return value.empty() ? "not given" : value;
+  return value.empty() ? "not given" : absl::StrReplaceAll(value, {{"\n", " "}});
 }
 
 // Compares all options. Returns the changes that the user should know of.

@@ -1,39 +1,28 @@
-// Windows of text, as bytes.
+// Windows of text, as tokens.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <utility>
 #include <vector>
 
 #include "trainer/data/dataset.h"
+#include "trainer/data/tokens/token_windows.h"
 
 namespace muster::trainer {
 
-// The bytes [begin, begin + size), kept alive by `owner`: a mapped file or a string.
-struct TextRange {
-  std::shared_ptr<const void> owner;
-  const std::uint8_t* begin = nullptr;
-  std::int64_t size = 0;
-};
-
-// Consecutive windows of `context` bytes without overlap. A sample's targets are its inputs shifted
-// by one byte. In training, all windows of an epoch are shifted by 0 to context - 1 bytes, drawn
-// from (seed, epoch), so that over many epochs each byte is seen at every position of a window.
+// Windows of tokens as tensors. A token outside of the vocabulary is reported when its window is
+// gathered (TokenWindows).
 class TextDataset : public Dataset {
  public:
-  // `text` must have at least 2 * context bytes, and `context` must be at least 1.
-  TextDataset(TextRange text, std::int64_t context, std::uint64_t seed);
+  explicit TextDataset(TokenWindows windows) : windows_(std::move(windows)) {}
 
-  // (bytes - context) / context: leaves out the window that an epoch's shift may cut off.
-  std::int64_t size() const override;
+  std::int64_t size() const override { return windows_.size(); }
   DataShape shape() const override;
   Batch Gather(const std::vector<std::int64_t>& indices, std::int64_t epoch,
                bool train) const override;
 
  private:
-  const TextRange text_;
-  const std::int64_t context_;
-  const std::uint64_t seed_;
+  const TokenWindows windows_;
 };
 
 }  // namespace muster::trainer

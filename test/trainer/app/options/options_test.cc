@@ -20,7 +20,7 @@ absl::StatusOr<Options> Parse(std::vector<const char*> arguments) {
 TEST(OptionsTest, NothingGivenMeansTheDefaults) {
   const absl::StatusOr<Options> options = Parse({});
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->data.path, "/usr/share/datasets/fashion-mnist");
+  EXPECT_EQ(options->data.paths, std::vector<std::string>{"/usr/share/datasets/fashion-mnist"});
   EXPECT_EQ(options->checkpoint.final_path, "");
   EXPECT_EQ(options->data.kind, DataKind::kIdx);
   EXPECT_EQ(options->model.kind, ModelKind::kCnn);
@@ -41,7 +41,7 @@ TEST(OptionsTest, EachFlagReachesItsOption) {
                                                  "--comm",    "gloo",       "--timeout",
                                                  "9",         "--threads",  "2"});
   ASSERT_TRUE(options.ok()) << options.status();
-  EXPECT_EQ(options->data.path, "/d");
+  EXPECT_EQ(options->data.paths, std::vector<std::string>{"/d"});
   EXPECT_EQ(options->data.kind, DataKind::kGenerated);
   EXPECT_EQ(options->model.kind, ModelKind::kMlp);
   EXPECT_EQ(options->dtype, at::kDouble);
@@ -213,6 +213,7 @@ TEST_F(ConfigTest, TheFileThatARunLeavesGivesItsOptionsAgain) {
       {"--model", "mlp-large", "--no-channels-last", "--no-decay-vectors", "--resume", "none",
        "--checkpoint-dir", "a b, c #1 = d", "--loss-log", "it's", "--metrics", "[m]", "--trace",
        "say \"x\"", "--tensorboard", "true", "--export", "12"},
+      {"--dataset", "text", "--data", "a, b", "--data", "it's", "--test-data", "c"},
   };
   for (const std::vector<const char*>& line : lines) {
     const absl::StatusOr<Options> first = Parse(line);
@@ -243,7 +244,7 @@ TEST_F(ConfigTest, ACommentEndsALineUnlessItIsInQuotes) {
       {"--config", Write("# all\nlr = 0.5 # fast\ndata = \"a #1\" # it's the first\n").c_str()});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->schedule.learning_rate, 0.5);
-  EXPECT_EQ(options->data.path, "a #1");
+  EXPECT_EQ(options->data.paths, std::vector<std::string>{"a #1"});
 }
 
 TEST(OptionsTest, WhatDoesNotGoTogetherIsRefused) {
@@ -253,6 +254,7 @@ TEST(OptionsTest, WhatDoesNotGoTogetherIsRefused) {
       {"--parallel", "threads", "--accumulate", "2"},
       {"--parallel", "average", "--checkpoint-dir", "d"},
       {"--parallel", "average", "--sync-bn"},
+      {"--tokenizer", "tokenizer.json"},
   };
   for (const std::vector<const char*>& arguments : mistakes) {
     EXPECT_EQ(Parse(arguments).status().code(), absl::StatusCode::kInvalidArgument) << arguments[1];
@@ -280,6 +282,31 @@ TEST(OptionsTest, AGptReadsTextUnlessTheDatasetIsNamed) {
   EXPECT_EQ(Parse({"--model", "gpt"}).status().message(),
             "a text is needed: name a file with --data, or have one made up with --dataset "
             "generated");
+}
+
+// The last one won.
+TEST(OptionsTest, DataCanBeInSeveralFiles) {
+  const std::vector<std::string> both = {"a.txt", "b.txt"};
+  EXPECT_EQ(Parse({"--model", "gpt", "--data", "a.txt", "--data", "b.txt"})->data.paths, both);
+  EXPECT_EQ(Parse({"--data", "a.txt", "b.txt", "--model", "gpt"})->data.paths, both);
+  EXPECT_EQ(
+      Parse({"--model", "gpt", "--data", "x", "--test-data", "a.txt", "b.txt"})->data.test_paths,
+      both);
+}
+
+TEST(OptionsTest, TokensAreReadAsTheyAreWritten) {
+  const absl::StatusOr<Options> given =
+      Parse({"--model", "gpt", "--dataset", "tokens", "--data", "train.bin", "--vocabulary",
+             "50304", "--tokenizer", "tokenizer.json", "--token-type", "uint32"});
+  ASSERT_TRUE(given.ok()) << given.status();
+  EXPECT_EQ(given->data.kind, DataKind::kTokens);
+  EXPECT_EQ(given->data.vocabulary, 50304);
+  EXPECT_EQ(given->model.gpt.vocabulary, 50304);
+  EXPECT_EQ(given->data.tokenizer, "tokenizer.json");
+  EXPECT_EQ(given->data.token_type, TokenType::kUint32);
+  EXPECT_EQ(Parse({})->data.token_type, std::nullopt);
+  EXPECT_EQ(Parse({"--dataset", "tokens"}).status().message(),
+            "--dataset tokens needs --data, its files");
 }
 
 TEST(OptionsTest, TheRanksMustShareTheBatchEvenly) {

@@ -1,0 +1,22 @@
+// Opens the text or the tokens that the user asks for.
+#pragma once
+
+#include "absl/status/statusor.h"
+
+#include "trainer/data/data_options.h"
+#include "trainer/data/tokens/token_windows.h"
+
+namespace muster::trainer {
+
+// Both splits, with the same context and vocabulary, and at least one window in each.
+struct TokenSplits {
+  TokenWindows train;
+  TokenWindows test;
+};
+
+// Opens or generates the data for kText, kTokens and kGeneratedText. kInvalidArgument and one
+// sentence when a file is missing, damaged, of another kind or too small, or when an option is out
+// of range.
+absl::StatusOr<TokenSplits> OpenTokenSplits(const DataOptions& options);
+
+}  // namespace muster::trainer
