@@ -19,6 +19,7 @@
 #include "trainer/app/options/options.h"
 #include "trainer/app/reports/progress.h"
 #include "trainer/app/run.h"
+#include "trainer/app/tokenize.h"
 #include "trainer/comm/round_store.h"
 #include "trainer/worker/environment.h"
 #include "trainer/worker/error_file.h"
@@ -68,6 +69,10 @@ T OrFail(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
+absl::StatusOr<int> RunTokenize(int argc, const char* const* argv, std::ostream& out) {
+  return Tokenize(argc, argv, std::cin, out, isatty(STDOUT_FILENO) != 0);
+}
+
 // What the first word of the command line asks for. Without such a word: training.
 struct Command {
   std::string_view name;
@@ -79,6 +84,7 @@ constexpr Command kCommands[] = {
     {"eval", RunEval},
     {"generate", RunGenerate},
     {"predict", RunPredict},
+    {"tokenize", RunTokenize},
 };
 
 int Main(int argc, char** argv) {

@@ -258,6 +258,35 @@ TEST_F(ProgramTest, SaysHowManyTokensItTrainsOnAndHowMuchMemoryThatTakes) {
   EXPECT_FALSE(latest.contains("summary/peak_gpu_bytes"));
 }
 
+// From a text to a GPT over tokens, and every part of it by its command.
+TEST_F(ProgramTest, TrainsOnTokensThatItHasMade) {
+  std::string text;
+  while (text.size() < 30'000) text += "The trainer's training of the trained, and that of 2026.\n";
+  dir_.Write("a.txt", text);
+  const std::string tokenizer = "test/trainer/text/testdata/gpt2.json";
+  Ranks tokenize(MusterTrainWith({"tokenize", "--tokenizer", tokenizer, "--output",
+                                  dir_.Path("a.bin"), dir_.Path("a.txt")}),
+                 1);
+  EXPECT_EQ(tokenize.Wait(), std::vector<int>{0}) << tokenize.errors();
+  const auto train = [&](const std::vector<std::string>& data) {
+    std::vector<std::string> arguments = {"--model",      "gpt",
+                                          "--layers",     "1",
+                                          "--heads",      "2",
+                                          "--width",      "16",
+                                          "--context",    "16",
+                                          "--max-steps",  "5",
+                                          "--loss-log",   dir_.Path("losses"),
+                                          "--checkpoint", dir_.Path("model.pt")};
+    arguments.insert(arguments.end(), data.begin(), data.end());
+    TrainOk(arguments, 2);
+    return ReadAll(dir_.Path("losses"));
+  };
+  const std::string from_tokens =
+      train({"--dataset", "tokens", "--data", dir_.Path("a.bin"), "--tokenizer", tokenizer});
+  EXPECT_EQ(std::count(from_tokens.begin(), from_tokens.end(), '\n'), 5);
+  EXPECT_EQ(train({"--data", dir_.Path("a.txt"), "--tokenizer", tokenizer}), from_tokens);
+}
+
 // A user saw "another rank is gone" and nothing of where: the error file has the stack.
 TEST_F(ProgramTest, TheErrorFileOfALostPeerHasMessageAndStack) {
   BeatEar ear;

@@ -16,8 +16,10 @@ namespace {
 
 constexpr char kDescription[] =
     "Trains a network, alone or as one of the ranks that a launcher started.\n"
-    "With a trained network: `muster-train eval`, `generate` and `predict`; `muster-train compare` "
-    "compares\nways to share the work. Each has a --help of its own.";
+    "Other commands, each with a --help of its own: `muster-train eval`, `generate` and `predict` "
+    "use "
+    "a\ntrained network, `compare` compares ways to share the work, `tokenize` turns text into "
+    "tokens.";
 
 // What two flags say together.
 absl::Status CheckTogether(const Options& options) {
@@ -38,8 +40,11 @@ absl::Status CheckTogether(const Options& options) {
   const bool images = options.data.kind == DataKind::kIdx ||
                       options.data.kind == DataKind::kCifar10 ||
                       options.data.kind == DataKind::kGenerated;
-  if (images && (!options.data.tokenizer.empty() || options.data.vocabulary != 0 ||
-                 !options.data.test_paths.empty())) {
+  // That a gpt does not learn from images is said where the data is known.
+  const bool of_text = options.model.kind == ModelKind::kGpt;
+  if (images && !of_text &&
+      (!options.data.tokenizer.empty() || options.data.vocabulary != 0 ||
+       !options.data.test_paths.empty())) {
     return mistake("--tokenizer, --vocabulary and --test-data are for text and tokens, not images");
   }
   if (options.checkpoint.resume.empty()) return mistake("--resume is empty");
