@@ -1,6 +1,8 @@
 #include "trainer/optim/one_pass.h"
 
+#include <bit>
 #include <cmath>
+#include <type_traits>
 
 namespace muster::trainer {
 namespace {
@@ -68,6 +70,23 @@ void AdamWOnePass(const AdamWStep& step, std::int64_t count, T* parameters, cons
   }
 }
 
+// Integers, because sums of them may be taken in any order, and so several at once. An exponent of
+// ones stands for what is not finite; one more carries over into the sign.
+template <typename T>
+bool FiniteOnePass(std::int64_t count, const T* values) {
+  using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+  constexpr int kFraction = sizeof(T) == 4 ? 23 : 52;
+  constexpr Bits kSign = Bits{1} << (8 * sizeof(T) - 1);
+  constexpr Bits kOne = Bits{1} << kFraction;  // of the exponent
+  constexpr Bits kExponent = kSign - kOne;
+  Bits all = 0;
+  for (std::int64_t i = 0; i < count; ++i)
+    all |= (std::bit_cast<Bits>(values[i]) & kExponent) + kOne;
+  return (all & kSign) == 0;
+}
+
+template bool FiniteOnePass(std::int64_t, const float*);
+template bool FiniteOnePass(std::int64_t, const double*);
 template void SgdOnePass(const SgdStep&, std::int64_t, float*, const float*, float*);
 template void SgdOnePass(const SgdStep&, std::int64_t, double*, const double*, double*);
 template void AdamWOnePass(const AdamWStep&, std::int64_t, float*, const float*, float*, float*);

@@ -1,4 +1,4 @@
-// Optimizer updates as a single loop over raw arrays.
+// Optimizer updates, and a check of their numbers, as single loops over raw arrays.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,11 @@ template <typename T>
 void AdamWOnePass(const AdamWStep& step, std::int64_t count, T* parameters, const T* gradients,
                   T* means, T* squares);
 
-// Both functions are instantiated for float and double. Each array has `count` elements, and arrays
+// Whether no value is a NaN or an infinity.
+template <typename T>
+bool FiniteOnePass(std::int64_t count, const T* values);
+
+// All functions are instantiated for float and double. Each array has `count` elements, and arrays
 // must not overlap. The work is done on the calling thread; several threads may update different
 // parts of one parameter at once.
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace muster::trainer {
@@ -111,6 +112,26 @@ TYPED_TEST(OnePassTest, NothingIsTouchedWhenThereIsNothing) {
   using T = TypeParam;
   SgdOnePass<T>({.lr = 1, .momentum = 0.9}, 0, nullptr, nullptr, nullptr);
   AdamWOnePass<T>({.lr = 1}, 0, nullptr, nullptr, nullptr, nullptr);
+}
+
+TYPED_TEST(OnePassTest, FiniteIsWhatIsNeitherNanNorInfinite) {
+  using T = TypeParam;
+  using Limits = std::numeric_limits<T>;
+  std::vector<T> numbers = Numbers<T>(1);
+  for (const T extreme :
+       {Limits::max(), Limits::lowest(), Limits::min(), Limits::denorm_min(), T{}}) {
+    numbers[kCount / 2] = extreme;
+    EXPECT_TRUE(FiniteOnePass(kCount, numbers.data())) << extreme;
+  }
+  for (const T bad :
+       {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(), -Limits::signaling_NaN()}) {
+    for (const std::size_t place : {std::size_t{0}, kCount / 2, kCount - 1}) {
+      std::vector<T> broken = numbers;
+      broken[place] = bad;
+      EXPECT_FALSE(FiniteOnePass(kCount, broken.data())) << bad << " at " << place;
+    }
+  }
+  EXPECT_TRUE(FiniteOnePass<T>(0, nullptr));
 }
 
 }  // namespace

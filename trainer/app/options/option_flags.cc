@@ -141,6 +141,12 @@ void AddOptimizerFlags(CLI::App& app, Options& o, SettingSource& settings) {
                "With --schedule cosine: the final learning rate");
   group.Number("--clip", o.clip_norm, 0.0, 1e9,
                "Scale gradients down to this norm over all parameters; 0: never");
+  group.Choice("--on-nonfinite", o.on_nonfinite,
+               {{"stop", OnNonFinite::kStop},
+                {"skip", OnNonFinite::kSkip},
+                {"ignore", OnNonFinite::kIgnore}},
+               "When a loss or a gradient is NaN or infinite: end the training, skip the "
+               "optimizer's step, or go on");
 }
 
 void AddParallelFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource& settings) {

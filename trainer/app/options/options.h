@@ -34,6 +34,13 @@ enum class OnResize {
   kScaleBatch,  // the batch of each rank
 };
 
+// What is done when a loss, a gradient or a parameter is a NaN or an infinity.
+enum class OnNonFinite {
+  kStop,    // the training ends, and the newest checkpoint is from before
+  kSkip,    // the optimizer takes no step from a gradient that is not finite
+  kIgnore,  // nothing; but no checkpoint is made of parameters that are not finite
+};
+
 struct ParallelOptions {
   Parallel kind = Parallel::kDdp;
   DdpOptions ddp;
@@ -100,6 +107,7 @@ struct Options {
   OptimizerOptions optimizer;
   ScheduleOptions schedule;  // total_steps is set once the data is open
   double clip_norm = 0;      // 0: do not clip
+  OnNonFinite on_nonfinite = OnNonFinite::kStop;
   // For the initial parameters, the order of the samples and their augmentation.
   std::uint64_t seed = 0;
   // Draw different random numbers on each rank during training.

@@ -17,6 +17,10 @@ std::string FormatSummary(const Summary& summary) {
                         "train loss     %.4f (mean of the last epoch)\n",
                         summary.epochs, summary.steps, summary.batch_size, summary.unit,
                         summary.train_loss);
+  if (summary.skipped_steps > 0) {
+    absl::StrAppendFormat(&text, "skipped        %d steps, whose gradients were NaN or infinite\n",
+                          summary.skipped_steps);
+  }
   if (summary.test_loss) absl::StrAppendFormat(&text, "test loss      %.4f\n", *summary.test_loss);
   const std::string accuracy = summary.test_accuracy
                                    ? absl::StrFormat("%.2f %%", *summary.test_accuracy * 100)

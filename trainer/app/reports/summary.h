@@ -11,9 +11,10 @@ struct Summary {
   int world_size = 1;
   std::string comm;  // "gloo", "shm", "nccl"
   int restart_count = 0;
-  std::int64_t resumed_step = 0;  // 0: from the beginning
-  int epochs = 0;                 // begun
-  std::int64_t steps = 0;         // over all epochs
+  std::int64_t resumed_step = 0;   // 0: from the beginning
+  int epochs = 0;                  // begun
+  std::int64_t steps = 0;          // over all epochs
+  std::int64_t skipped_steps = 0;  // of this run's, with --on-nonfinite skip
   std::int64_t batch_size = 0;
   std::string unit = "images";  // what a sample is called
   double train_loss = 0;        // nats, mean over the last epoch

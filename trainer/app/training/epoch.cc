@@ -4,10 +4,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+
 #include "trainer/app/training/cadence.h"
+#include "trainer/app/training/finiteness.h"
 #include "trainer/app/training/saving.h"
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/data/loading/global_order.h"
@@ -36,26 +42,35 @@ class EpochRun {
         began_at_(session.state.position),
         steps_before_((began_at_ + session.state.batch_size - 1) / session.state.batch_size),
         start_(Clock::now()),
-        agreed_(start_) {}
+        agreed_(start_) {
+    if (skips()) guard_.emplace(session);
+  }
 
   absl::StatusOr<EpochEnd> Run();
 
  private:
-  struct StepLoss {
+  struct StepTaken {
     std::int64_t step;
-    LossSum mine;  // with the predictions of all ranks
+    LossSum mine;      // with the predictions of all ranks
+    std::string word;  // of this rank, on its loss
+    bool skipped = false;
   };
 
   BatchPlan Plan() const;
   void TakeStep(const LoadedBatch& batch);
   bool Every(std::int64_t steps) const { return steps > 0 && s_.state.step % steps == 0; }
+  bool stops() const { return s_.options.on_nonfinite == OnNonFinite::kStop; }
+  bool skips() const { return s_.options.on_nonfinite == OnNonFinite::kSkip; }
   // What ranks tell one another: whether any of them...
   struct Agreement {
     bool stop = false;         // was told to stop
     bool saving = false;       // is still writing a checkpoint
     bool save_failed = false;  // could not write one
   };
-  Agreement Agree();
+  // kInvalidArgument when a loss is not finite and the training is to end then; what came before it
+  // is counted.
+  absl::StatusOr<Agreement> Agree();
+  void SaySkipped(const std::vector<std::int64_t>& steps);
   void Show();
   void Report();
 
@@ -69,7 +84,8 @@ class EpochRun {
   std::int64_t planned_ = 0;
   bool save_due_ = false;
   double gradient_norm_ = 0;  // of the last step, when gradients are clipped
-  std::vector<StepLoss> since_agreed_;
+  std::optional<StepGuard> guard_;
+  std::vector<StepTaken> since_agreed_;
   Clock::time_point agreed_;
   Cadence cadence_;
   LossSum since_shown_;
@@ -114,20 +130,23 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
     if (!report && !save && static_cast<std::int64_t>(since_agreed_.size()) < cadence_.interval()) {
       continue;
     }
-    const Agreement agreed = Agree();
-    stop = agreed.stop;
-    if (s_.leads()) Show();
-    if (report) Report();
+    const absl::StatusOr<Agreement> agreed = Agree();
+    if (agreed.ok() && s_.leads()) Show();
+    if (agreed.ok() && report) Report();
     if (s_.leads()) {
       const absl::Status written = s_.reporter->Flush();
       if (!written.ok()) return written;
     }
-    if (agreed.save_failed) return FinishSaving(s_);
+    if (!agreed.ok()) return agreed.status();
+    stop = agreed->stop;
+    if (agreed->save_failed) return FinishSaving(s_);
     // A disk that is too slow makes checkpoints fewer, not steps slower. After the last step
     // another one follows, when the epoch has been evaluated.
-    if (save_due_ && !agreed.saving && !stop && !last) {
+    if (save_due_ && !agreed->saving && !stop && !last) {
       save_due_ = false;
-      const absl::Status saved = SaveCheckpoint(s_);
+      const absl::StatusOr<bool> fit = FitToKeep(s_);
+      if (!fit.ok()) return fit.status();
+      const absl::Status saved = *fit ? SaveCheckpoint(s_) : absl::OkStatus();
       if (!saved.ok()) return saved;
     }
   }
@@ -139,12 +158,15 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
 
 void EpochRun::TakeStep(const LoadedBatch& batch) {
   for (const NamedTensor& parameter : s_.parameters) parameter.tensor.mutable_grad().reset();
+  if (guard_) guard_->BeforeStep();
   const double loss = s_.strategy->ForwardBackward(batch);
+  const std::string word = stops() ? WordOnLoss(loss, s_.parameters) : "";
   s_.phases.Enter(Phase::kOptimizer);
   if (s_.options.clip_norm > 0) {
     gradient_norm_ = ClipGradientNorm(s_.parameters, s_.options.clip_norm);
   }
-  s_.optimizer->Step(LearningRateAt(s_.options.schedule, s_.state.step));
+  const bool skipped = guard_ && !guard_->Allows(gradient_norm_);
+  if (!skipped) s_.optimizer->Step(LearningRateAt(s_.options.schedule, s_.state.step));
   s_.strategy->AfterStep();
   s_.phases.Enter(Phase::kOther);
 
@@ -153,34 +175,57 @@ void EpochRun::TakeStep(const LoadedBatch& batch) {
   s_.state.position = batch.plan.end_position;
   s_.beats.Send(s_.state.step);
   const std::int64_t predictions = batch.plan.global * PredictionsPerSample(batch.data);
-  since_agreed_.push_back({s_.state.step, {loss, static_cast<double>(predictions)}});
+  since_agreed_.push_back({s_.state.step, {loss, static_cast<double>(predictions)}, word, skipped});
   if (s_.recorder && s_.state.step - s_.resumed_step == s_.options.report.trace_steps) {
     s_.recorder.reset();
     s_.phases.RecordTo(nullptr);
   }
 }
 
-EpochRun::Agreement EpochRun::Agree() {
+absl::StatusOr<EpochRun::Agreement> EpochRun::Agree() {
+  const std::vector<StepTaken> taken = std::exchange(since_agreed_, {});
   std::vector<double> values;
-  for (const StepLoss& step : since_agreed_) values.push_back(step.mine.loss);
+  for (const StepTaken& step : taken) values.push_back(step.mine.loss);
   values.push_back(StopSignal() != 0 ? 1 : 0);
   values.push_back(s_.writer && s_.writer->busy() ? 1 : 0);
   values.push_back(s_.writer && !s_.writer->status().ok() ? 1 : 0);
-  values.push_back(SecondsSince(agreed_) / static_cast<double>(since_agreed_.size()));
+  values.push_back(SecondsSince(agreed_) / static_cast<double>(taken.size()));
+  const std::size_t first_skip = values.size();
+  for (const StepTaken& step : taken) {
+    if (skips()) values.push_back(step.skipped ? 1 : 0);
+  }
   const std::vector<double> sums = s_.group.Sum(values);
   agreed_ = Clock::now();
+  cadence_.OnAgreed(sums[first_skip - 1] / s_.env.world_size);
 
   // Step by step, so that the sums do not depend on when the ranks agree.
-  for (std::size_t i = 0; i < since_agreed_.size(); ++i) {
-    const LossSum all = {sums[i], since_agreed_[i].mine.predictions};
+  std::vector<std::int64_t> skipped;
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    const LossSum all = {sums[i], taken[i].mine.predictions};
+    const bool finite = std::isfinite(all.loss);
+    if (s_.leads()) s_.reporter->StepLoss(taken[i].step, all.mean());
+    if (!finite && stops()) return NonFiniteLoss(s_, taken[i].step, taken[i].word);
+    if (skips() && sums[first_skip + i] > 0) skipped.push_back(taken[i].step);
+    // The mean of an epoch is one of steps that have a loss.
+    if (!finite && skips()) continue;
     s_.state.epoch_loss += all;
     s_.state.report_loss += all;
     since_shown_ += all;
-    if (s_.leads()) s_.reporter->StepLoss(since_agreed_[i].step, all.mean());
   }
-  const std::size_t steps = std::exchange(since_agreed_, {}).size();
-  cadence_.OnAgreed(sums.back() / s_.env.world_size);
-  return {sums[steps] > 0, sums[steps + 1] > 0, sums[steps + 2] > 0};
+  SaySkipped(skipped);
+  const double* const flags = &sums[taken.size()];
+  return Agreement{flags[0] > 0, flags[1] > 0, flags[2] > 0};
+}
+
+void EpochRun::SaySkipped(const std::vector<std::int64_t>& steps) {
+  if (steps.empty()) return;
+  s_.skipped_steps += static_cast<std::int64_t>(steps.size());
+  if (!s_.leads()) return;
+  s_.progress.Say(
+      steps.size() == 1
+          ? absl::StrCat("step ", steps[0], " is skipped: its gradient is NaN or infinite")
+          : absl::StrCat(steps.size(), " steps from ", steps.front(), " to ", steps.back(),
+                         " are skipped: their gradients are NaN or infinite"));
 }
 
 void EpochRun::Show() {
@@ -215,6 +260,9 @@ void EpochRun::Report() {
                                 samples_per_second * static_cast<double>(tokens));
   }
   if (s_.options.clip_norm > 0) scalars.values.emplace_back("train/gradient_norm", gradient_norm_);
+  if (skips()) {
+    scalars.values.emplace_back("train/skipped_steps", static_cast<double>(s_.skipped_steps));
+  }
   s_.reporter->Report(scalars);
 }
 

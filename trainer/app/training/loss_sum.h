@@ -8,7 +8,8 @@ struct LossSum {
   double loss = 0;         // nats
   double predictions = 0;  // images, or bytes of text
 
-  double mean() const { return predictions > 0 ? loss / predictions : 0; }
+  // NaN when there is nothing to take the mean of.
+  double mean() const { return loss / predictions; }
   LossSum& operator+=(const LossSum& other) {
     loss += other.loss;
     predictions += other.predictions;

@@ -79,6 +79,7 @@ struct Session {
   // Of this run, to compute the speed.
   double train_seconds = 0;
   std::int64_t trained_samples = 0;  // over all ranks
+  std::int64_t skipped_steps = 0;    // whose gradient was not finite
 
  private:
   absl::Status MakeParts();

@@ -15,6 +15,7 @@
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/epoch.h"
 #include "trainer/app/training/evaluation.h"
+#include "trainer/app/training/finiteness.h"
 #include "trainer/app/training/saving.h"
 #include "trainer/compat/gpu_memory.h"
 #include "trainer/io/safetensors.h"
@@ -73,6 +74,8 @@ absl::StatusOr<Outcome> TrainAll(Session& s) {
     const absl::StatusOr<EpochEnd> end = TrainEpoch(s);
     if (!end.ok()) return end.status();
     outcome.stopped = *end == EpochEnd::kStopped;
+    const absl::StatusOr<bool> fit = FitToKeep(s);
+    if (!fit.ok()) return fit.status();
     if (!outcome.stopped && s.options.evaluate) {
       const auto evaluation = Measure(s);
       if (!evaluation.ok()) return evaluation.status();
@@ -85,7 +88,7 @@ absl::StatusOr<Outcome> TrainAll(Session& s) {
       ++s.state.epoch;
       s.state.position = 0;
     }
-    const absl::Status saved = SaveCheckpoint(s);
+    const absl::Status saved = *fit ? SaveCheckpoint(s) : absl::OkStatus();
     if (!saved.ok()) return saved;
     if (outcome.stopped) return outcome;
   }
@@ -155,6 +158,7 @@ Summary Summarize(const Session& s, const Outcome& outcome) {
   summary.resumed_step = s.resumed_step;
   summary.epochs = static_cast<int>(s.state.epoch) + (s.state.position > 0 ? 1 : 0);
   summary.steps = s.state.step;
+  summary.skipped_steps = s.skipped_steps;
   summary.batch_size = s.state.batch_size;
   summary.unit = s.unit();
   summary.train_loss = s.state.epoch_loss.mean();
