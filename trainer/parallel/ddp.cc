@@ -158,10 +158,7 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
     if (sentence) throw UnusedParametersError(*sentence);
     throw;
   }
-  if (e.options.broadcast_buffers && e.forward_sync && !e.buffers.empty()) {
-    const at::NoGradGuard no_grad;
-    c10d::broadcast_coalesced(e.group.group(), e.buffers, kBroadcastBucketBytes, /*rank=*/0);
-  }
+  if (e.options.broadcast_buffers && e.forward_sync) BroadcastBuffers();
   std::vector<at::Tensor> outputs = forward();
   e.forward_sync = sync_;
   if (!sync_) return outputs;
@@ -177,6 +174,13 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
   }
   ++e.synced_steps;
   return outputs;
+}
+
+void DistributedDataParallel::BroadcastBuffers() {
+  Engine& e = *engine_;
+  if (e.buffers.empty()) return;
+  const at::NoGradGuard no_grad;
+  c10d::broadcast_coalesced(e.group.group(), e.buffers, kBroadcastBucketBytes, /*rank=*/0);
 }
 
 DdpTimings DistributedDataParallel::timings() const {

@@ -97,6 +97,10 @@ class DistributedDataParallel {
   // The same for several outputs.
   std::vector<at::Tensor> Forward(const std::function<std::vector<at::Tensor>()>& forward);
 
+  // Gives every rank the buffers of rank 0, even without options.broadcast_buffers. Afterwards every
+  // rank has the model that rank 0 would save. Every rank calls it, between steps.
+  void BroadcastBuffers();
+
   // While one exists, Forward() and backward() accumulate gradients on each rank without averaging
   // them. The first step after it averages the accumulated gradients.
   class NoSyncScope {

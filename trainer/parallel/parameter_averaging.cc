@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -25,6 +26,7 @@ ParameterAveraging::ParameterAveraging(const std::vector<NamedTensor>& parameter
                                        const std::vector<NamedTensor>& buffers, ProcessGroup& group,
                                        std::int64_t period)
     : parameters_(parameters),
+      buffers_(buffers),
       ranks_(group.size()),
       period_(std::max<std::int64_t>(1, period)),
       reducer_(std::make_unique<AllReducer>(group, TotalBytes(parameters))) {
@@ -39,17 +41,24 @@ ParameterAveraging::~ParameterAveraging() = default;
 
 bool ParameterAveraging::AfterStep() {
   ++steps_;
-  if (steps_ % period_ != 0) return false;
-  Average();
+  buffers_differ_ = true;
+  parameters_differ_ = steps_ % period_ != 0;
+  if (parameters_differ_) return false;
+  Average(parameters_);
   return true;
 }
 
-void ParameterAveraging::Average() {
+void ParameterAveraging::Finish() {
+  if (std::exchange(parameters_differ_, false)) Average(parameters_);
+  if (std::exchange(buffers_differ_, false)) Average(buffers_);
+}
+
+void ParameterAveraging::Average(const std::vector<NamedTensor>& named) {
   const at::NoGradGuard no_grad;
   // One exchange for each type instead of one for each tensor.
   std::map<at::ScalarType, std::vector<at::Tensor>> by_type;
-  for (const NamedTensor& parameter : parameters_) {
-    by_type[parameter.tensor.scalar_type()].push_back(parameter.tensor);
+  for (const NamedTensor& one : named) {
+    if (one.tensor.is_floating_point()) by_type[one.tensor.scalar_type()].push_back(one.tensor);
   }
   for (const auto& [type, tensors] : by_type) {
     std::vector<at::Tensor> flat;

@@ -29,17 +29,24 @@ class ParameterAveraging {
 
   // Call this after each step of the optimizer. Returns whether the parameters were averaged.
   bool AfterStep();
-  // Averages now. Call it before the parameters are evaluated or saved.
-  void Average();
+  // Makes the model the same on every rank. Call it before the model is evaluated or saved.
+  // Averages the parameters if they have changed since the last average, and the floating-point
+  // buffers, such as the running statistics of batch normalization. Other buffers stay as they are.
+  void Finish();
 
   // `steps` counts optimizer steps, so that bytes per step can be compared with DDP's.
   Traffic traffic() const;
 
  private:
+  void Average(const std::vector<NamedTensor>& named);
+
   const std::vector<NamedTensor> parameters_;
+  const std::vector<NamedTensor> buffers_;
   const int ranks_;
   const std::int64_t period_;
   std::int64_t steps_ = 0;
+  bool parameters_differ_ = false;  // between ranks
+  bool buffers_differ_ = false;
   std::int64_t formula_bytes_ = 0;
   const std::unique_ptr<AllReducer> reducer_;
 };

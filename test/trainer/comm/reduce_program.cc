@@ -169,9 +169,10 @@ void BatchNorm(ProcessGroup& group) {
 void Average(ProcessGroup& group) {
   const at::Tensor first = at::full({100}, group.rank(), at::kFloat).requires_grad_();
   const at::Tensor second = at::full({3, 4}, group.rank(), at::kDouble).requires_grad_();
-  const at::Tensor buffer = at::full({2}, group.rank());
-  ParameterAveraging averaging({{"first", first}, {"second", second}}, {{"buffer", buffer}}, group,
-                               2);
+  const at::Tensor buffer = at::full({2}, group.rank(), at::kFloat);
+  const at::Tensor count = at::full({}, group.rank(), at::kLong);
+  ParameterAveraging averaging({{"first", first}, {"second", second}},
+                               {{"buffer", buffer}, {"count", count}}, group, 2);
   Expect(first.eq(0).all().item<bool>() && second.eq(0).all().item<bool>() &&
              buffer.eq(0).all().item<bool>(),
          "all begin with rank 0's");
@@ -188,9 +189,20 @@ void Average(ProcessGroup& group) {
     Expect(Difference(first, at::full({100}, expected + step)) == 0, "the mean of floats");
     Expect(Difference(second, at::full({3, 4}, 2 * expected + step)) == 0, "of doubles");
   }
+  buffer.fill_(group.rank());
+  averaging.Finish();
+  Expect(Difference(buffer, at::full({2}, mean)) == 0,
+         "the mean of buffers, before it is looked at");
+  Expect(count.eq(0).all().item<bool>(), "a count is as it was");
+  Expect(Difference(first, at::full({100}, mean + 4)) == 0, "parameters were averaged already");
+  at::Tensor(buffer).fill_(group.rank());
+  averaging.Finish();
+  Expect(Difference(buffer, at::full({2}, group.rank())) == 0, "nothing has changed since");
   const Traffic traffic = averaging.traffic();
-  const std::int64_t formula = 2 * (RingBytes(group.size(), 400) + RingBytes(group.size(), 96));
-  Expect(traffic.steps == 4 && traffic.formula_bytes == formula, "two of four steps send");
+  const std::int64_t formula =
+      2 * (RingBytes(group.size(), 400) + RingBytes(group.size(), 96)) + RingBytes(group.size(), 8);
+  Expect(traffic.steps == 4 && traffic.formula_bytes == formula,
+         "two of four steps send, and the buffer once");
   Expect(traffic.counted_bytes.has_value() == Counts(group), "which is counted if it can be");
 }
 

@@ -40,7 +40,7 @@ class AveragingStrategy : public Strategy {
   }
 
   void AfterStep() override { averaging_.AfterStep(); }
-  void Finish() override { averaging_.Average(); }
+  void Finish() override { averaging_.Finish(); }
   Traffic traffic() const override { return averaging_.traffic(); }
 
  private:

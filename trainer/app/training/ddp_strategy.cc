@@ -69,6 +69,11 @@ class DdpStrategy : public Strategy {
     return own_loss;
   }
 
+  // Each rank's batch normalization has learned from its own part of the last batch.
+  void Finish() override {
+    if (ddp_) ddp_->BroadcastBuffers();
+  }
+
   Traffic traffic() const override { return ddp_ ? ddp_->traffic() : Traffic(); }
   std::optional<DdpTimings> timings() const override {
     return ddp_ ? std::optional(ddp_->timings()) : std::nullopt;

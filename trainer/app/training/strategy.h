@@ -30,7 +30,8 @@ class Strategy {
 
   // Call this after each step of the optimizer.
   virtual void AfterStep() {}
-  // Call this when the training is done, and before the parameters are evaluated.
+  // Makes the model the same on every rank, as rank 0 would save it. Call this when the training is
+  // done, and before the model is evaluated; training may continue afterwards.
   virtual void Finish() {}
 
   virtual Traffic traffic() const { return {}; }
