@@ -1,5 +1,6 @@
 // muster-train from outside: the files it writes on request, what it can start from, and what it
 // refuses.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -130,21 +131,34 @@ TEST_F(ProgramTest, WhatItExportsIsWhatItCanBeginWith) {
   }
 }
 
+// `--parallel average` passed the whole share of a rank through the model, whatever it was told.
 TEST_F(ProgramTest, AccumulatedPartsAreTheWholeBatch) {
-  const auto losses = [&](const std::string& name, const std::string& parts) {
-    TrainOk(Small({"--max-steps", "17", "--no-eval", "--dtype", "float64", "--accumulate", parts,
-                   "--loss-log", dir_.Path(name)}),
-            2);
-    std::ifstream log(dir_.Path(name));
-    std::vector<double> values;
-    for (double step, loss; log >> step >> loss;) values.push_back(loss);
-    return values;
-  };
-  const std::vector<double> whole = losses("whole", "1");
-  const std::vector<double> parts = losses("parts", "3");
-  ASSERT_EQ(whole.size(), 17u);
-  ASSERT_EQ(parts.size(), 17u);
-  for (std::size_t i = 0; i < 17; ++i) EXPECT_NEAR(whole[i], parts[i], 1e-8) << i;
+  for (const char* way : {"ddp", "average"}) {
+    SCOPED_TRACE(way);
+    const auto losses = [&](const std::string& name, const std::string& parts) {
+      TrainOk(Small({"--max-steps", "17", "--no-eval", "--dtype", "float64", "--accumulate", parts,
+                     "--parallel", way, "--loss-log", dir_.Path(name), "--trace",
+                     dir_.Path(name + ".json"), "--trace-steps", "2"}),
+              2);
+      std::ifstream log(dir_.Path(name));
+      std::vector<double> values;
+      for (double step, loss; log >> step >> loss;) values.push_back(loss);
+      return values;
+    };
+    // Of both ranks, in two steps.
+    const auto passes = [&](const std::string& name) {
+      const auto trace = nlohmann::json::parse(ReadAll(dir_.Path(name + ".json")), nullptr, false);
+      return std::count_if(trace.begin(), trace.end(),
+                           [](const auto& event) { return event["name"] == "forward"; });
+    };
+    const std::vector<double> whole = losses("whole", "1");
+    const std::vector<double> parts = losses("parts", "3");
+    ASSERT_EQ(whole.size(), 17u);
+    ASSERT_EQ(parts.size(), 17u);
+    for (std::size_t i = 0; i < 17; ++i) EXPECT_NEAR(whole[i], parts[i], 1e-8) << i;
+    EXPECT_EQ(passes("whole"), 4);
+    EXPECT_EQ(passes("parts"), 12);
+  }
 }
 
 TEST_F(ProgramTest, EveryModelTakesItsStep) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/app/training/micro_batch.h"
 #include "trainer/app/training/strategy.h"
 #include "trainer/models/autocast.h"
 #include "trainer/models/loss.h"
@@ -22,21 +23,16 @@ class AveragingStrategy : public Strategy {
                    parts.options.parallel.average_every) {}
 
   double ForwardBackward(const LoadedBatch& batch) override {
-    parts_.phases.Enter(Phase::kForward);
-    const at::Device& device = parts_.group.device();
-    const Batch moved = MovedTo(batch.data, device, parts_.options.dtype);
-    const std::int64_t own = batch.plan.own;
-    at::Tensor loss;
-    {
-      const Bf16Autocast autocast(parts_.options.bf16, device.is_cuda());
-      const at::Tensor scores = parts_.model.Forward(moved.inputs);
-      loss = CrossEntropySum(scores.narrow(0, 0, own), moved.targets.narrow(0, 0, own));
-    }
-    parts_.phases.Enter(Phase::kBackward);
     // A rank without samples of its own has nothing to learn from this step.
-    const auto predictions = static_cast<double>(own * PredictionsPerSample(batch.data));
-    if (own > 0) loss.div(predictions).backward();
-    return loss.item<double>();
+    if (batch.plan.own == 0) return 0;
+    const auto predictions = static_cast<double>(batch.plan.own * PredictionsPerSample(batch.data));
+    double loss = 0;
+    for (const MicroBatch& part : SplitUp(batch, parts_.options.accumulate)) {
+      loss += PassThrough(parts_, part, predictions, [this](const at::Tensor& inputs) {
+        return parts_.model.Forward(inputs);
+      });
+    }
+    return loss;
   }
 
   void AfterStep() override { averaging_.AfterStep(); }

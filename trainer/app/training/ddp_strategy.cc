@@ -1,13 +1,11 @@
 // Each rank has the whole model and a part of each batch; alone, the whole batch.
 #include <ATen/core/Tensor.h>
 
-#include <algorithm>
 #include <functional>
 #include <optional>
 
+#include "trainer/app/training/micro_batch.h"
 #include "trainer/app/training/strategy.h"
-#include "trainer/models/autocast.h"
-#include "trainer/models/loss.h"
 #include "trainer/parallel/sync_batch_norm.h"
 
 namespace muster::trainer {
@@ -22,12 +20,6 @@ BatchNormFunction SyncedBatchNorm(ProcessGroup& group) {
                                  {parts.weight, parts.bias, parts.running_mean, parts.running_var},
                                  parts.momentum, parts.epsilon, group);
   };
-}
-
-// The first `count` of the rows of `tensor`, or itself when it has no more: each operation that is
-// left out is one less on the way back, too.
-at::Tensor First(const at::Tensor& tensor, std::int64_t count) {
-  return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
 }
 
 class DdpStrategy : public Strategy {
@@ -48,22 +40,15 @@ class DdpStrategy : public Strategy {
   // ranks' gradients, which is what DDP computes, is the gradient of the mean loss over the whole
   // batch. Without this the loss curve would depend on the number of ranks.
   double ForwardBackward(const LoadedBatch& batch) override {
-    const auto samples = static_cast<std::int64_t>(batch.plan.indices.size());
-    const std::int64_t chunks = std::min(parts_.options.accumulate, samples);
     const double divisor = batch.plan.mean_own(parts_.group.size()) *
                            static_cast<double>(PredictionsPerSample(batch.data));
     double own_loss = 0;
-    for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-      const std::int64_t begin = samples * chunk / chunks;
-      const std::int64_t end = samples * (chunk + 1) / chunks;
-      const Batch part = {batch.data.inputs.narrow(0, begin, end - begin),
-                          batch.data.targets.narrow(0, begin, end - begin)};
-      const std::int64_t own = std::clamp<std::int64_t>(batch.plan.own - begin, 0, end - begin);
-      if (ddp_ && chunk + 1 < chunks) {
+    for (const MicroBatch& part : SplitUp(batch, parts_.options.accumulate)) {
+      if (ddp_ && !part.last) {
         const auto no_sync = ddp_->NoSync();
-        own_loss += ForwardBackwardPart(part, own, divisor);
+        own_loss += Pass(part, divisor);
       } else {
-        own_loss += ForwardBackwardPart(part, own, divisor);
+        own_loss += Pass(part, divisor);
       }
     }
     return own_loss;
@@ -80,21 +65,12 @@ class DdpStrategy : public Strategy {
   }
 
  private:
-  double ForwardBackwardPart(const Batch& part, std::int64_t own, double divisor) {
-    parts_.phases.Enter(Phase::kForward);
-    const at::Device& device = parts_.group.device();
-    const Batch moved = MovedTo(part, device, parts_.options.dtype);
-    at::Tensor loss;
-    {
-      const Bf16Autocast autocast(parts_.options.bf16, device.is_cuda());
-      const auto forward = [&] { return parts_.model.Forward(moved.inputs); };
-      const at::Tensor scores =
-          ddp_ ? ddp_->Forward(std::function<at::Tensor()>(forward)) : forward();
-      loss = CrossEntropySum(First(scores, own), First(moved.targets, own));
-    }
-    parts_.phases.Enter(Phase::kBackward);
-    loss.div(divisor).backward();
-    return loss.item<double>();
+  double Pass(const MicroBatch& part, double divisor) {
+    return PassThrough(parts_, part, divisor, [this](const at::Tensor& inputs) {
+      if (!ddp_) return parts_.model.Forward(inputs);
+      return ddp_->Forward(
+          std::function<at::Tensor()>([&] { return parts_.model.Forward(inputs); }));
+    });
   }
 
   const StrategyParts parts_;
