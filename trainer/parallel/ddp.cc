@@ -52,7 +52,8 @@ struct StaticGraphSink : torch::autograd::Function<StaticGraphSink> {
 struct DistributedDataParallel::Engine {
   ProcessGroup& group;
   const DdpOptions options;
-  std::vector<std::string> names;
+  std::vector<at::Tensor> params;
+  std::vector<std::string> names;  // of params
   std::vector<at::Tensor> buffers;
   std::int64_t step_bytes = 0;                // of what is averaged in one step
   std::shared_ptr<AllReducer> all_reducer{};  // with kShm
@@ -60,10 +61,14 @@ struct DistributedDataParallel::Engine {
   std::shared_ptr<c10d::Logger> logger{};  // the reducer reports to it, and has only a weak_ptr
   StaticGraphSink::Step first_step{};
 
+  std::vector<std::string> gradient_order{};  // of the buckets as they are; empty: not known
   std::int64_t synced_steps = 0;
   bool forward_sync = true;  // whether the step before averaged
 
   void RegisterHook();
+  void MakeBuckets(compat::ReducerParts* parts, const std::vector<std::string>& order);
+  // Makes buckets anew if the gradients of the step before have shown their order.
+  void RebuildBuckets();
 };
 
 void DistributedDataParallel::Engine::RegisterHook() {
@@ -78,10 +83,61 @@ void DistributedDataParallel::Engine::RegisterHook() {
   }
 }
 
+void DistributedDataParallel::Engine::MakeBuckets(compat::ReducerParts* parts,
+                                                  const std::vector<std::string>& order) {
+  const std::vector<std::size_t> caps = {static_cast<std::size_t>(parts->first_bucket_bytes_cap),
+                                         static_cast<std::size_t>(parts->bucket_bytes_cap)};
+  const std::vector<bool> sparse(parts->params.size(), false);
+  const bool never_rebuilt = options.find_unused_parameters && !options.static_graph;
+  if (!never_rebuilt &&
+      std::is_permutation(order.begin(), order.end(), names.begin(), names.end())) {
+    // As Reducer::rebuild_buckets does.
+    std::vector<at::Tensor> ordered;
+    std::vector<std::int64_t> places;
+    for (const std::string& name : order) {
+      places.push_back(std::find(names.begin(), names.end(), name) - names.begin());
+      ordered.push_back(parts->params[static_cast<std::size_t>(places.back())]);
+    }
+    std::tie(parts->bucket_indices, parts->per_bucket_size_limits) =
+        c10d::compute_bucket_assignment_by_size(ordered, caps, sparse, places);
+    gradient_order = order;
+    return;
+  }
+  // One bucket for the first step; in the second the reducer makes buckets in the order in which
+  // the gradients came. It cannot do so when steps may differ in the parameters they use. Until
+  // then the last parameters are taken to be the first to have gradients, hence reversed.
+  const std::vector<std::size_t> all = {std::numeric_limits<std::size_t>::max() / 2};
+  std::tie(parts->bucket_indices, parts->per_bucket_size_limits) =
+      c10d::compute_bucket_assignment_by_size(parts->params, never_rebuilt ? caps : all, sparse);
+  std::reverse(parts->bucket_indices.begin(), parts->bucket_indices.end());
+  std::reverse(parts->per_bucket_size_limits.begin(), parts->per_bucket_size_limits.end());
+}
+
+void DistributedDataParallel::Engine::RebuildBuckets() {
+  try {
+    if (!reducer->rebuild_buckets()) return;
+  } catch (const std::exception& error) {
+    const auto sentence =
+        UnusedParametersSentence(error.what(), names, group.rank(), options.find_unused_parameters);
+    if (sentence) throw UnusedParametersError(*sentence);
+    throw;
+  }
+  gradient_order.clear();
+  for (const c10d::GradBucket& bucket : reducer->get_grad_buckets(/*return_zero_tensors=*/false)) {
+    for (const at::Tensor& of_bucket : bucket.getParameters()) {
+      const auto place = std::find_if(params.begin(), params.end(), [&](const at::Tensor& param) {
+        return param.is_same(of_bucket);
+      });
+      gradient_order.push_back(names[static_cast<std::size_t>(place - params.begin())]);
+    }
+  }
+}
+
 // The order of the steps is that of DistributedDataParallel.__init__ and its _ddp_init_helper.
 DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>& parameters,
                                                  const std::vector<NamedTensor>& buffers,
-                                                 ProcessGroup& group, const DdpOptions& options)
+                                                 ProcessGroup& group, const DdpOptions& options,
+                                                 const std::vector<std::string>& gradient_order)
     : engine_(std::make_unique<Engine>(Engine{.group = group, .options = options})) {
   Engine& e = *engine_;
   compat::ReducerParts parts;
@@ -99,6 +155,7 @@ DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>&
         parameter.tensor.numel() *
         (narrow != 0 ? narrow : static_cast<std::int64_t>(parameter.tensor.element_size()));
   }
+  e.params = parts.params;
   for (const NamedTensor& buffer : buffers) e.buffers.push_back(buffer.tensor);
 
   compat::VerifyParametersAcrossRanks(parts.group, parts.params);
@@ -107,20 +164,7 @@ DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>&
   for (const at::Tensor& buffer : e.buffers) state.push_back(buffer.detach());
   c10d::broadcast_coalesced(parts.group, state, kBroadcastBucketBytes, /*rank=*/0);
 
-  // One bucket for the first step; in the second the reducer makes buckets in the order in which
-  // the gradients came. It cannot do so when steps may differ in the parameters they use. Until
-  // then the last parameters are taken to be the first to have gradients, hence reversed.
-  std::vector<std::size_t> limits = {std::numeric_limits<std::size_t>::max() / 2};
-  if (options.find_unused_parameters && !options.static_graph) {
-    limits = {static_cast<std::size_t>(parts.first_bucket_bytes_cap),
-              static_cast<std::size_t>(parts.bucket_bytes_cap)};
-  }
-  const std::vector<bool> sparse(parts.params.size(), false);
-  std::tie(parts.bucket_indices, parts.per_bucket_size_limits) =
-      c10d::compute_bucket_assignment_by_size(parts.params, limits, sparse);
-  std::reverse(parts.bucket_indices.begin(), parts.bucket_indices.end());
-  std::reverse(parts.per_bucket_size_limits.begin(), parts.per_bucket_size_limits.end());
-
+  e.MakeBuckets(&parts, gradient_order);
   e.reducer = compat::MakeReducer(std::move(parts));
   e.logger = std::make_shared<c10d::Logger>(e.reducer);
   e.reducer->set_logger(e.logger);
@@ -146,18 +190,11 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
   if (!at::GradMode::is_enabled()) return forward();
   Engine& e = *engine_;
   // The order is that of DistributedDataParallel.forward.
-  try {
-    if (sync_) {
-      e.logger->set_runtime_stats_and_log();
-      e.reducer->prepare_for_forward();
-    }
-    e.reducer->rebuild_buckets();
-  } catch (const std::exception& error) {
-    const auto sentence = UnusedParametersSentence(error.what(), e.names, e.group.rank(),
-                                                   e.options.find_unused_parameters);
-    if (sentence) throw UnusedParametersError(*sentence);
-    throw;
+  if (sync_) {
+    e.logger->set_runtime_stats_and_log();
+    e.reducer->prepare_for_forward();
   }
+  e.RebuildBuckets();
   if (e.options.broadcast_buffers && e.forward_sync) BroadcastBuffers();
   std::vector<at::Tensor> outputs = forward();
   e.forward_sync = sync_;
@@ -174,6 +211,12 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
   }
   ++e.synced_steps;
   return outputs;
+}
+
+std::vector<std::string> DistributedDataParallel::GradientOrder() {
+  // The next step would do it first thing.
+  engine_->RebuildBuckets();
+  return engine_->gradient_order;
 }
 
 void DistributedDataParallel::BroadcastBuffers() {

@@ -78,12 +78,15 @@ class UnusedParametersError : public std::invalid_argument {
 class DistributedDataParallel {
  public:
   // Checks that all ranks have parameters of the same shapes, and throws if not. Then copies rank
-  // 0's parameters and buffers to every rank. `parameters` are those that need gradients. Throws
+  // 0's parameters and buffers to every rank. `parameters` are those that need gradients.
+  // `gradient_order` is what GradientOrder() returned in the run that this one resumes, the same on
+  // every rank; it is ignored when it does not list exactly these parameters. Throws
   // std::runtime_error with one sentence when shared memory is not available. `group` must outlive
   // this object.
   DistributedDataParallel(const std::vector<NamedTensor>& parameters,
                           const std::vector<NamedTensor>& buffers, ProcessGroup& group,
-                          const DdpOptions& options = {});
+                          const DdpOptions& options = {},
+                          const std::vector<std::string>& gradient_order = {});
   ~DistributedDataParallel();
   DistributedDataParallel(const DistributedDataParallel&) = delete;
   DistributedDataParallel& operator=(const DistributedDataParallel&) = delete;
@@ -100,6 +103,15 @@ class DistributedDataParallel {
   // Gives every rank the buffers of rank 0, even without options.broadcast_buffers. Afterwards every
   // rank has the model that rank 0 would save. Every rank calls it, between steps.
   void BroadcastBuffers();
+
+  // The names of the parameters in the order in which their gradients arrive, which is the order of
+  // the buckets. Empty before the first step, with static_graph before the second, and always when
+  // buckets are never rebuilt (find_unused_parameters).
+  //
+  // With three ranks or more, how a sum is rounded depends on the place of the gradient in its
+  // bucket. A resumed run that gets this order starts with the same buckets, and so computes the
+  // same sums, bit for bit. Every rank calls it, between steps. Throws what Forward() throws.
+  std::vector<std::string> GradientOrder();
 
   // While one exists, Forward() and backward() accumulate gradients on each rank without averaging
   // them. The first step after it averages the accumulated gradients.

@@ -31,7 +31,7 @@ class DdpStrategy : public Strategy {
     // Alone there is nothing to average, and no reason to copy gradients into buckets.
     if (parts.group.size() == 1) return;
     ddp_.emplace(parts.model.Parameters(), parts.model.Buffers(), parts.group,
-                 parts.options.parallel.ddp);
+                 parts.options.parallel.ddp, parts.gradient_order);
   }
 
   // The last batch of an epoch may be smaller, and ranks may have filled their part of it up with
@@ -59,6 +59,9 @@ class DdpStrategy : public Strategy {
     if (ddp_) ddp_->BroadcastBuffers();
   }
 
+  std::vector<std::string> GradientOrder() override {
+    return ddp_ ? ddp_->GradientOrder() : std::vector<std::string>();
+  }
   Traffic traffic() const override { return ddp_ ? ddp_->traffic() : Traffic(); }
   std::optional<DdpTimings> timings() const override {
     return ddp_ ? std::optional(ddp_->timings()) : std::nullopt;

@@ -57,6 +57,7 @@ absl::Status SaveCheckpoint(Session& s) {
   if (!rng.ok()) return rng.status();
   ShareBuffers(s);
   s.saved_step = s.state.step;
+  s.state.gradient_order = s.strategy->GradientOrder();
   // Logs first: they may say more than the checkpoint knows, and never less.
   const absl::Status logged = s.leads() ? s.reporter->Flush() : absl::OkStatus();
   if (!logged.ok() || s.writer == nullptr) return logged;

@@ -104,7 +104,7 @@ absl::Status Session::MakeParts() {
   status = CheckSchedule(options.schedule);
   if (!status.ok()) return status;
 
-  strategy = MakeStrategy({options, *model, group, phases});
+  strategy = MakeStrategy({options, *model, group, phases, state.gradient_order});
   if (leads()) {
     auto opened = Reporter::Open(options.report, resumed_step);
     if (opened.ok()) reporter = *std::move(opened);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -34,6 +36,10 @@ class Strategy {
   // done, and before the model is evaluated; training may continue afterwards.
   virtual void Finish() {}
 
+  // The order in which gradients came, for the checkpoint (DistributedDataParallel::GradientOrder).
+  // Every rank calls it, between steps.
+  virtual std::vector<std::string> GradientOrder() { return {}; }
+
   virtual Traffic traffic() const { return {}; }
   virtual std::optional<DdpTimings> timings() const { return std::nullopt; }
 };
@@ -44,6 +50,7 @@ struct StrategyParts {
   Model& model;  // on the group's device; receives rank 0's parameters
   ProcessGroup& group;
   PhaseTracker& phases;
+  const std::vector<std::string>& gradient_order;  // of the run that this one resumes, or empty
 };
 
 // Creates the strategy for options.parallel.kind. Throws what the strategy's parts throw.

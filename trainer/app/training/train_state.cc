@@ -1,6 +1,8 @@
 #include "trainer/app/training/train_state.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -36,6 +38,22 @@ class Reader {
             Keep(entry->GetFloat("predictions")).value_or(0)};
   }
 
+  // Empty when there is no such entry: checkpoints did not always have it.
+  std::vector<std::string> Names(const std::string& key) {
+    const Value* entry = value_.Find(key);
+    std::vector<std::string> names;
+    if (entry == nullptr || entry->list() == nullptr) return names;
+    for (const Value& name : *entry->list()) {
+      if (name.string() == nullptr) {
+        Complain(
+            absl::InvalidArgumentError(absl::StrCat("'", key, "' has something else than names")));
+        return {};
+      }
+      names.push_back(*name.string());
+    }
+    return names;
+  }
+
   const absl::Status& status() const { return status_; }
 
  private:
@@ -68,6 +86,9 @@ Value TrainStateValue(const TrainState& state) {
   dict.Set("world_size", static_cast<std::int64_t>(state.world_size));
   dict.Set("asked_batch_size", state.asked_batch_size);
   dict.Set("asked_share", state.asked_share);
+  Value::List order;
+  for (const std::string& name : state.gradient_order) order.emplace_back(name);
+  dict.Set("gradient_order", std::move(order));
   return dict;
 }
 
@@ -87,6 +108,7 @@ absl::StatusOr<TrainState> ReadTrainState(const Value& value) {
     state.asked_batch_size = reader.Whole("asked_batch_size");
     state.asked_share = reader.Whole("asked_share");
   }
+  state.gradient_order = reader.Names("gradient_order");
   if (!reader.status().ok()) return reader.status();
   if (state.position > state.dataset_size || state.batch_size < 1 || state.world_size < 1) {
     return absl::InvalidArgumentError("its sampler's state contradicts itself");

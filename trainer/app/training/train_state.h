@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -31,6 +33,9 @@ struct TrainState {
   // of a version that did not save them.
   std::int64_t asked_batch_size = 0;
   std::int64_t asked_share = 0;
+
+  // The parameters by when their gradients came: what the buckets of DDP rest on. Empty: not known.
+  std::vector<std::string> gradient_order;
 };
 
 // Converts the state to an entry of a checkpoint, and back. kInvalidArgument and one sentence when

@@ -16,7 +16,8 @@ TrainState Some() {
           .batch_size = 128,
           .world_size = 2,
           .asked_batch_size = 192,
-          .asked_share = 64};
+          .asked_share = 64,
+          .gradient_order = {"2.bias", "2.weight"}};
 }
 
 TEST(TrainStateTest, ComesBackFromACheckpointAsItWas) {
@@ -33,6 +34,7 @@ TEST(TrainStateTest, ComesBackFromACheckpointAsItWas) {
   EXPECT_EQ(back->world_size, 2);
   EXPECT_EQ(back->asked_batch_size, 192);
   EXPECT_EQ(back->asked_share, 64);
+  EXPECT_EQ(back->gradient_order, (std::vector<std::string>{"2.bias", "2.weight"}));
 }
 
 TEST(TrainStateTest, AnOlderCheckpointDoesNotSayWhatBatchWasAskedFor) {
@@ -46,6 +48,17 @@ TEST(TrainStateTest, AnOlderCheckpointDoesNotSayWhatBatchWasAskedFor) {
   EXPECT_EQ(back->batch_size, 128);
   EXPECT_EQ(back->asked_batch_size, 0);
   EXPECT_EQ(back->asked_share, 0);
+}
+
+TEST(TrainStateTest, ACheckpointFromBeforeThereWasAGradientOrderIsRead) {
+  const Value now = TrainStateValue(Some());
+  Dict old;
+  for (const auto& [key, value] : *now.dict()) {
+    if (key != ValueKey("gradient_order")) old.Append(key, value);
+  }
+  const absl::StatusOr<TrainState> back = ReadTrainState(old);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_TRUE(back->gradient_order.empty());
 }
 
 TEST(TrainStateTest, WhatCannotBeIsRefused) {
@@ -62,6 +75,9 @@ TEST(TrainStateTest, WhatCannotBeIsRefused) {
   Dict typed = *TrainStateValue(Some()).dict();
   typed.Set("batch_size", "128");
   EXPECT_EQ(message(typed).rfind("'batch_size' is ", 0), 0u) << message(typed);
+  Dict nameless = *TrainStateValue(Some()).dict();
+  nameless.Set("gradient_order", Value::List{7});
+  EXPECT_EQ(message(nameless), "'gradient_order' has something else than names");
 }
 
 }  // namespace
