@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/comm/flight_recorder.h"
+#include "trainer/comm/recorded_group.h"
 #include "trainer/comm/shared_segment.h"
 #include "trainer/comm/shm_all_reduce.h"
 
@@ -77,6 +79,8 @@ struct AllReducer::Parts {
 
   // Makes `shm`.
   void Share(std::size_t largest_bytes, const ShmOptions& options);
+  // Sum() by `shm`; `type` is that of `tensor`.
+  void SumByShm(at::Tensor& tensor, ElementType type, double scale, Waiting waiting);
 
   ProcessGroup& group;
   Group leaders;                      // on leaders, when there are several hosts
@@ -108,7 +112,8 @@ AllReducer::AllReducer(ProcessGroup& group, std::size_t largest_bytes, const Shm
   const int number = made++;
   if (layout.hosts > 1 && layout.leads()) {
     parts_->leaders =
-        group.MakeGlooGroup(absl::StrCat("leaders/", number), layout.host, layout.hosts);
+        Recorded(group.MakeGlooGroup(absl::StrCat("leaders/", number), layout.host, layout.hosts),
+                 FlightGroup::kLeaders, *group.recorder());
   }
 }
 
@@ -123,24 +128,33 @@ void AllReducer::Sum(at::Tensor& tensor, double scale, Waiting waiting) {
     return;
   }
   const ElementType type = TypeOf(tensor);
+  FlightRecorder& recorder = *p.group.recorder();
+  const std::uint64_t ticket =
+      recorder.Enter(FlightGroup::kHost, Operation::kAllReduce, tensor.data_ptr(), tensor.nbytes());
+  p.SumByShm(tensor, type, scale, waiting);
+  recorder.Leave(ticket);
+}
+
+void AllReducer::Parts::SumByShm(at::Tensor& tensor, ElementType type, double scale,
+                                 Waiting waiting) {
   auto* const data = static_cast<std::byte*>(tensor.data_ptr());
   const auto count = static_cast<std::size_t>(tensor.numel());
-  if (p.group.layout().hosts == 1) {
-    if (auto status = p.shm->AllReduce(type, data, count, scale, waiting); !status.ok()) {
+  if (group.layout().hosts == 1) {
+    if (auto status = shm->AllReduce(type, data, count, scale, waiting); !status.ok()) {
       Throw(status);
     }
     return;
   }
-  if (auto status = p.shm->Reduce(type, data, count, scale); !status.ok()) Throw(status);
-  if (p.leaders) {
+  if (auto status = shm->Reduce(type, data, count, scale); !status.ok()) Throw(status);
+  if (leaders) {
     try {
-      SumOver(p.leaders, tensor);
+      SumOver(leaders, tensor);
     } catch (...) {
-      p.shm->Leave();  // the others of this host need not wait for the time to be over
+      shm->Leave();  // the others of this host need not wait for the time to be over
       throw;
     }
   }
-  if (auto status = p.shm->Broadcast(data, tensor.nbytes()); !status.ok()) Throw(status);
+  if (auto status = shm->Broadcast(data, tensor.nbytes()); !status.ok()) Throw(status);
 }
 
 std::optional<std::int64_t> AllReducer::counted_bytes() const {

@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 
 #include "trainer/comm/local_address.h"
+#include "trainer/comm/recorded_group.h"
 #include "trainer/comm/round_store.h"
 #include "trainer/comm/shared_segment.h"
 #include "trainer/compat/torch_compat.h"
@@ -138,14 +139,20 @@ absl::StatusOr<CommChoice> ProcessGroup::Choose(Comm asked, bool nccl) {
         absl::StrCat("NCCL: ", gpus, gpus == 1 ? " GPU is visible" : " GPUs are visible")};
   }
   layout_ = LayOutHosts(Gather(HostId(), kHostIdBytes), rank_);
-  std::string trouble;
-  if (asked == Comm::kShm || (asked == Comm::kAuto && layout_.smallest > 1)) {
-    // Only tried with the least there is; how much will be needed is known once there is a model.
-    const absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
-        layout_, 1, [this](const std::string& mine) { return Gather(mine, kSentenceBytes); });
-    trouble = std::string(segment.status().message());
+  // A little memory, which everybody can use; how much gradients need is known once there is a
+  // model.
+  absl::StatusOr<ShmSegment> segment =
+      MakeSharedSegment(layout_, FlightRecorder::SegmentBytes(layout_.local_ranks.size()),
+                        [this](const std::string& mine) { return Gather(mine, kSentenceBytes); });
+  if (segment.ok()) {
+    recorder_ = std::make_unique<FlightRecorder>(*std::move(segment), layout_);
+    joined_->group = Recorded(std::move(joined_->group), FlightGroup::kRanks, *recorder_);
   }
-  return PickComm(asked, layout_, trouble);
+  return PickComm(asked, layout_, std::string(segment.status().message()));
+}
+
+std::string ProcessGroup::WhereRanksAre() const {
+  return recorder_ ? recorder_->Explain() : "";
 }
 
 std::vector<double> ProcessGroup::Sum(const std::vector<double>& values) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 
 #include "trainer/comm/comm.h"
+#include "trainer/comm/flight_recorder.h"
 #include "trainer/comm/host_layout.h"
 #include "trainer/worker/environment.h"
 
@@ -64,6 +65,12 @@ class ProcessGroup {
   // Returns once every rank has called it.
   void Barrier();
 
+  // For error messages: in which operation each rank of this host is (see ExplainFlights). Empty
+  // when no rank is in one, and when they are not recorded. Thread-safe.
+  std::string WhereRanksAre() const;
+  // Records the operations of this rank; null with NCCL, and when a host cannot share memory.
+  FlightRecorder* recorder() { return recorder_.get(); }
+
   // The underlying c10d group, for code built on top of it. It uses Gloo with kGloo and kShm. Valid
   // as long as this object.
   const c10::intrusive_ptr<c10d::ProcessGroup>& group() const;
@@ -85,6 +92,7 @@ class ProcessGroup {
   const int size_;
   const std::chrono::milliseconds timeout_;
   const at::Device device_;
+  std::unique_ptr<FlightRecorder> recorder_;  // the group's threads write there until they end
   const std::unique_ptr<Joined> joined_;
 
   HostLayout layout_;

@@ -4,10 +4,13 @@
 #include <limits>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
+
+#include "absl/strings/str_cat.h"
 
 #include "trainer/comm/all_reducer.h"
 #include "trainer/compat/torch_compat.h"
@@ -66,10 +69,32 @@ struct DistributedDataParallel::Engine {
   bool forward_sync = true;  // whether the step before averaged
 
   void RegisterHook();
+  // The parameter's name.
+  const std::string& NameOf(const at::Tensor& param) const;
+  // For whoever reads what became of an exchange: each bucket is called by its first parameter.
+  void NameBuckets();
   void MakeBuckets(compat::ReducerParts* parts, const std::vector<std::string>& order);
   // Makes buckets anew if the gradients of the step before have shown their order.
   void RebuildBuckets();
 };
+
+const std::string& DistributedDataParallel::Engine::NameOf(const at::Tensor& param) const {
+  const auto place = std::find_if(params.begin(), params.end(),
+                                  [&](const at::Tensor& one) { return one.is_same(param); });
+  return names[static_cast<std::size_t>(place - params.begin())];
+}
+
+void DistributedDataParallel::Engine::NameBuckets() {
+  if (group.recorder() == nullptr) return;
+  std::unordered_map<const void*, std::string> buckets;
+  for (const c10d::GradBucket& bucket : reducer->get_grad_buckets(/*return_zero_tensors=*/false)) {
+    const std::vector<at::Tensor> held = bucket.getParameters();
+    const std::string& first = NameOf(held[0]);
+    buckets[bucket.getBuffer().data_ptr()] =
+        held.size() == 1 ? first : absl::StrCat(first, " and ", held.size() - 1, " more");
+  }
+  group.recorder()->NameBuffers(std::move(buckets));
+}
 
 void DistributedDataParallel::Engine::RegisterHook() {
   if (group.comm() == Comm::kShm) {
@@ -124,13 +149,9 @@ void DistributedDataParallel::Engine::RebuildBuckets() {
   }
   gradient_order.clear();
   for (const c10d::GradBucket& bucket : reducer->get_grad_buckets(/*return_zero_tensors=*/false)) {
-    for (const at::Tensor& of_bucket : bucket.getParameters()) {
-      const auto place = std::find_if(params.begin(), params.end(), [&](const at::Tensor& param) {
-        return param.is_same(of_bucket);
-      });
-      gradient_order.push_back(names[static_cast<std::size_t>(place - params.begin())]);
-    }
+    for (const at::Tensor& param : bucket.getParameters()) gradient_order.push_back(NameOf(param));
   }
+  NameBuckets();
 }
 
 // The order of the steps is that of DistributedDataParallel.__init__ and its _ddp_init_helper.
@@ -177,6 +198,7 @@ DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>&
   }
   e.first_step.reducer = e.reducer.get();
   e.RegisterHook();
+  e.NameBuckets();
 }
 
 DistributedDataParallel::~DistributedDataParallel() = default;

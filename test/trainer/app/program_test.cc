@@ -301,6 +301,27 @@ TEST_F(ProgramTest, TrainsOnTokensThatItHasMade) {
   EXPECT_EQ(train({"--data", dir_.Path("a.txt"), "--tokenizer", tokenizer}), from_tokens);
 }
 
+// A user saw that a rank had waited in vain, and not for whom, nor in what.
+TEST_F(ProgramTest, ATimeOutSaysWhereEachRankIs) {
+  for (const char* comm : {"gloo", "shm"}) {
+    SCOPED_TRACE(comm);
+    BeatEar ear;
+    Ranks ranks(MusterTrainWith(Small({"--epochs", "100000", "--comm", comm, "--timeout", "10"})),
+                2, {ear.variable()});
+    ASSERT_TRUE(ear.WaitForStep(5)) << ranks.errors();
+    ranks[1].Signal(SIGSTOP);
+    EXPECT_EQ(ranks[0].Wait(std::chrono::seconds(240)), 1);
+    const std::string errors = ranks.errors();
+    EXPECT_NE(errors.find(" in all-reduce "), std::string::npos) << errors;
+    // The other one was stopped outside of an operation, in an earlier one, or in the same.
+    const bool both = errors.find("rank 1 left ") != std::string::npos ||
+                      errors.find("rank 1 waits in ") != std::string::npos ||
+                      errors.find("ranks 0, 1 wait in ") != std::string::npos;
+    EXPECT_TRUE(both) << errors;
+    EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+  }
+}
+
 // A user saw "another rank is gone" and nothing of where: the error file has the stack.
 TEST_F(ProgramTest, TheErrorFileOfALostPeerHasMessageAndStack) {
   BeatEar ear;

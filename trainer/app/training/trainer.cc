@@ -248,7 +248,10 @@ absl::StatusOr<Summary> Train(Session& session) {
   } catch (const std::exception& error) {
     // Gloo's words for a connection that ended; they name an address that means nothing to anybody.
     const bool lost = absl::StrContains(error.what(), "by peer");
-    summary = FailureOf(absl::StrCat(attempt(), lost ? ": another rank is gone" : ""), error);
+    const std::string where = session.group.WhereRanksAre();
+    summary = FailureOf(absl::StrCat(attempt(), lost ? ": another rank is gone" : "",
+                                     where.empty() ? "" : "; ", where),
+                        error);
   }
   // What is being written when something fails is what the next run resumes from.
   if (session.writer) session.writer->Wait();
