@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kLatest[] = "latest";
+constexpr char kBest[] = "best";
 constexpr char kNone[] = "none";
 constexpr char kJob[] = "job ";  // ahead of it, on the second line of `latest`
 constexpr std::string_view kStart = "step-";
@@ -95,6 +96,18 @@ absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const V
   return file;
 }
 
+absl::Status CheckpointDirectory::MarkBest(std::int64_t step) const {
+  std::error_code ignored;
+  if (ReadBest() == step || !fs::exists(PathOf(step), ignored)) return absl::OkStatus();
+  const auto file = DurableFile::Create((fs::path(path_) / kBest).string());
+  if (!file.ok()) return file.status();
+  absl::Status written = (*file)->Append(NameOf(step) + "\n");
+  if (written.ok()) written = (*file)->Commit();
+  const std::optional<Latest> latest = ReadLatest();
+  if (written.ok() && latest && latest->step) RemoveOld(*latest->step);
+  return written;
+}
+
 absl::StatusOr<std::optional<CheckpointDirectory::Found>> CheckpointDirectory::FindNewest() const {
   std::vector<std::int64_t> steps = Steps();
   if (steps.empty()) return std::nullopt;
@@ -160,12 +173,20 @@ void CheckpointDirectory::RemoveSign(const std::string& sign) const {
   fs::remove(fs::path(path_) / sign, ignored);
 }
 
+std::optional<std::int64_t> CheckpointDirectory::ReadBest() const {
+  std::ifstream file(fs::path(path_) / kBest);
+  std::string name;
+  if (!std::getline(file, name)) return std::nullopt;
+  return StepOf(name);
+}
+
 void CheckpointDirectory::RemoveOld(std::int64_t newest) const {
   std::error_code ignored;
   std::vector<std::int64_t> steps = Steps();
   steps.erase(std::upper_bound(steps.begin(), steps.end(), newest), steps.end());
+  const std::optional<std::int64_t> best = ReadBest();
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < steps.size(); ++i) {
-    fs::remove(PathOf(steps[i]), ignored);
+    if (steps[i] != best) fs::remove(PathOf(steps[i]), ignored);
   }
   // What a run that was killed while it saved has left.
   for (fs::directory_iterator entry(path_, ignored), end; entry != end; entry.increment(ignored)) {

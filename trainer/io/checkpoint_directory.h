@@ -13,10 +13,11 @@
 
 namespace muster::trainer {
 
-// Contains files such as step-000000001200.pt, each a checkpoint that torch.load can read, and a
-// text file `latest` with the name of the one to resume from, or "none", and the job that last used
-// the directory. Each file appears complete or not at all, so a run may be killed, or the machine
-// lose power, at any time. Only one process at a time may save; any may load. Not thread-safe.
+// Contains files such as step-000000001200.pt, each a checkpoint that torch.load can read, a text
+// file `latest` with the name of the one to resume from, or "none", and the job that last used the
+// directory, and, after MarkBest, a text file `best` with the name of the best one. Each file
+// appears complete or not at all, so a run may be killed, or the machine lose power, at any time.
+// Only one process at a time may save; any may load. Not thread-safe.
 class CheckpointDirectory {
  public:
   // Creates the directory and its parents if needed. `keep`, at least 1, is the number of
@@ -36,14 +37,19 @@ class CheckpointDirectory {
   absl::Status WriteLatest(const Latest& latest) const;
 
   // Writes `value` as the checkpoint after step `step` (0 or more), syncs it to disk, and makes it
-  // the latest, of job `job`. Then removes all but the `keep` newest. Checkpoints of later steps,
-  // which exist if a run was restarted from an older one, are neither counted nor removed. Returns
-  // the path of the new file.
+  // the latest, of job `job`. Then removes all but the `keep` newest and the best. Checkpoints of
+  // later steps, which exist if a run was restarted from an older one, are neither counted nor
+  // removed. Returns the path of the new file.
   //
   // On an error (kUnavailable, for example on a full disk; kInvalidArgument when the user has to
   // change something) the checkpoints of other steps are untouched, and `latest` still names a
   // complete one if it did before. Failing to remove old files is not an error.
   absl::StatusOr<std::string> Save(std::int64_t step, const Value& value, const std::string& job);
+
+  // Makes the checkpoint of step `step` the best, which stays until another one is the best, and
+  // removes the former best one if it is old. Does nothing when there is no such checkpoint. Errors
+  // as Save().
+  absl::Status MarkBest(std::int64_t step) const;
 
   struct Found {
     std::int64_t step = 0;
@@ -72,6 +78,8 @@ class CheckpointDirectory {
 
  private:
   CheckpointDirectory(std::string path, int keep) : path_(std::move(path)), keep_(keep) {}
+  // The step that `best` names.
+  std::optional<std::int64_t> ReadBest() const;
   void RemoveOld(std::int64_t newest) const;
 
   std::string path_;

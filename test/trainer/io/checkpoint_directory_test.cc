@@ -61,6 +61,29 @@ TEST_F(CheckpointDirectoryTest, TheNewestAreKeptAndTheLatestIsFound) {
   EXPECT_TRUE((*found)->warnings.empty());
 }
 
+TEST_F(CheckpointDirectoryTest, TheBestIsKeptUntilThereIsABetterOne) {
+  CheckpointDirectory directory = Open(1);
+  const auto save = [&](std::int64_t step) {
+    return directory.Save(step, At(step), kJob).status();
+  };
+  ASSERT_TRUE(save(10).ok());
+  ASSERT_TRUE(directory.MarkBest(10).ok());
+  ASSERT_TRUE(save(20).ok());
+  ASSERT_TRUE(save(30).ok());
+  EXPECT_EQ(Files(), (std::vector<std::string>{"best", "latest", "step-000000000010.pt",
+                                               "step-000000000030.pt"}));
+  ASSERT_TRUE(directory.MarkBest(20).ok()) << "which is gone";
+  ASSERT_TRUE(Open(1).Save(40, At(40), kJob).ok()) << "another process";
+  EXPECT_EQ(Files(), (std::vector<std::string>{"best", "latest", "step-000000000010.pt",
+                                               "step-000000000040.pt"}));
+  ASSERT_TRUE(directory.MarkBest(40).ok());
+  EXPECT_EQ(Files(), (std::vector<std::string>{"best", "latest", "step-000000000040.pt"}));
+  ASSERT_TRUE(save(50).ok());
+  EXPECT_EQ(Files(), (std::vector<std::string>{"best", "latest", "step-000000000040.pt",
+                                               "step-000000000050.pt"}));
+  EXPECT_EQ((*directory.FindNewest())->step, 50);
+}
+
 TEST_F(CheckpointDirectoryTest, ATornCheckpointIsPassedOverAndTold) {
   CheckpointDirectory directory = Open();
   for (const std::int64_t step : {1, 2, 3}) ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());

@@ -190,6 +190,7 @@ void AddCheckpointFlags(CLI::App& app, Options& o, SettingSource& settings) {
   group.Number("--checkpoint-every", c.every_steps, std::int64_t{0}, kMany,
                "Steps between two checkpoints; 0: only after each epoch");
   group.Number("--keep", c.keep, 1, 1'000'000, "How many checkpoints to keep");
+  group.Switch("keep-best", c.keep_best, "Keep the checkpoint with the best test loss as well");
   group.Text(
       "--resume", c.resume,
       "Where a job starts. auto: from the newest in --checkpoint-dir, if any; none: from the "

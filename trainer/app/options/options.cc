@@ -48,6 +48,12 @@ absl::Status CheckTogether(const Options& options) {
     return mistake("--tokenizer, --vocabulary and --test-data are for text and tokens, not images");
   }
   if (options.checkpoint.resume.empty()) return mistake("--resume is empty");
+  if (options.checkpoint.keep_best && options.checkpoint.directory.empty()) {
+    return mistake("--keep-best needs --checkpoint-dir");
+  }
+  if (options.checkpoint.keep_best && !options.evaluate) {
+    return mistake("--keep-best needs a test after each epoch, without --no-eval");
+  }
   if (options.bf16 && options.dtype != c10::ScalarType::Float) {
     return mistake("--bf16 needs --dtype float32");
   }

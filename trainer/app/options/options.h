@@ -63,6 +63,7 @@ struct CheckpointOptions {
   std::string directory;
   std::int64_t every_steps = 100;  // and after each epoch; 0: only after each epoch
   int keep = 3;
+  bool keep_best = false;  // besides these, the one with the best test loss
   // "auto": resume from the newest checkpoint in `directory`, if any. "none": start from the
   // beginning. Otherwise the file to resume from.
   std::string resume = "auto";

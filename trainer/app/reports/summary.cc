@@ -22,6 +22,10 @@ std::string FormatSummary(const Summary& summary) {
                           summary.skipped_steps);
   }
   if (summary.test_loss) absl::StrAppendFormat(&text, "test loss      %.4f\n", *summary.test_loss);
+  if (summary.best_test_loss) {
+    absl::StrAppendFormat(&text, "best test loss %.4f (after step %d)\n", *summary.best_test_loss,
+                          summary.best_step);
+  }
   const std::string accuracy = summary.test_accuracy
                                    ? absl::StrFormat("%.2f %%", *summary.test_accuracy * 100)
                                    : "not measured";

@@ -21,8 +21,11 @@ struct Summary {
   // On the test samples; nullopt when not measured.
   std::optional<double> test_loss;      // nats
   std::optional<double> test_accuracy;  // in [0, 1]
-  double samples_per_second = 0;        // training only, all ranks together
-  double tokens_per_second = 0;         // the same in tokens of text; 0 for images
+  // Of an earlier test; nullopt when none was better than the last.
+  std::optional<double> best_test_loss;  // nats
+  std::int64_t best_step = 0;
+  double samples_per_second = 0;  // training only, all ranks together
+  double tokens_per_second = 0;   // the same in tokens of text; 0 for images
   // Sent by a rank to average gradients or parameters: predicted by the formula, and as counted
   // (nullopt where c10d sends, which does not count).
   double formula_bytes_per_step = 0;

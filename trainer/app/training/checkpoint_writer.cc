@@ -9,7 +9,8 @@ namespace muster::trainer {
 CheckpointWriter::CheckpointWriter(CheckpointDirectory directory, std::string job)
     : directory_(std::move(directory)), job_(std::move(job)) {}
 
-void CheckpointWriter::Start(std::int64_t step, const Value& snapshot) {
+void CheckpointWriter::Start(std::int64_t step, const Value& snapshot,
+                             std::optional<std::int64_t> best) {
   Wait();
   if (!status_.ok()) return;
   absl::StatusOr<Value> copy = copies_.Copy(snapshot);
@@ -17,8 +18,9 @@ void CheckpointWriter::Start(std::int64_t step, const Value& snapshot) {
     status_ = copy.status();
     return;
   }
-  writing_ = std::async(std::launch::async, [this, step, value = *std::move(copy)] {
-    return directory_.Save(step, value, job_).status();
+  writing_ = std::async(std::launch::async, [this, step, best, value = *std::move(copy)] {
+    const absl::Status saved = directory_.Save(step, value, job_).status();
+    return saved.ok() && best ? directory_.MarkBest(*best) : saved;
   });
 }
 

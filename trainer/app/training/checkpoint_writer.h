@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <future>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,8 +29,10 @@ class CheckpointWriter {
 
   // Begins to write `snapshot` as the checkpoint after step `step`, once the one before is written;
   // its tensors may change when this returns. Does nothing after a failure. Throws c10::Error when
-  // there is no memory for the copy.
-  void Start(std::int64_t step, const Value& snapshot);
+  // there is no memory for the copy. Then marks the checkpoint of step `best` as the best
+  // (CheckpointDirectory::MarkBest), if there is one.
+  void Start(std::int64_t step, const Value& snapshot,
+             std::optional<std::int64_t> best = std::nullopt);
 
   // Waits until nothing is being written, at most for `most`; says whether that is so.
   bool WaitFor(std::chrono::milliseconds most);

@@ -1,5 +1,6 @@
 #include "trainer/app/training/saving.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,8 +63,10 @@ absl::Status SaveCheckpoint(Session& s) {
   const absl::Status logged = s.leads() ? s.reporter->Flush() : absl::OkStatus();
   if (!logged.ok() || s.writer == nullptr) return logged;
   const double lr = LearningRateAt(s.options.schedule, s.state.step);
+  const auto best =
+      s.options.checkpoint.keep_best ? std::optional(s.state.best.step) : std::nullopt;
   s.writer->Start(s.state.step,
-                  TakeSnapshot({*s.model, *s.optimizer, s.state}, s.options, lr, *rng));
+                  TakeSnapshot({*s.model, *s.optimizer, s.state}, s.options, lr, *rng), best);
   s.beats.Send(s.state.step);
   return absl::OkStatus();
 }

@@ -21,13 +21,7 @@ class Reader {
  public:
   explicit Reader(const Value& value) : value_(value) {}
 
-  std::int64_t Whole(const std::string& key) {
-    const absl::StatusOr<std::int64_t> number = Keep(value_.GetInt(key));
-    if (number.ok() && *number < 0) {
-      Complain(absl::InvalidArgumentError(absl::StrCat("'", key, "' is ", *number)));
-    }
-    return number.value_or(0);
-  }
+  std::int64_t Whole(const std::string& key) { return WholeIn(value_, key); }
   LossSum Losses(const std::string& key) {
     const Value* entry = value_.Find(key);
     if (entry == nullptr) {
@@ -38,6 +32,10 @@ class Reader {
             Keep(entry->GetFloat("predictions")).value_or(0)};
   }
 
+  Best BestIn(const Value& entry) {
+    return {Keep(entry.GetFloat("loss")).value_or(0), WholeIn(entry, "step"),
+            WholeIn(entry, "tests_since")};
+  }
   // Empty when there is no such entry: checkpoints did not always have it.
   std::vector<std::string> Names(const std::string& key) {
     const Value* entry = value_.Find(key);
@@ -57,6 +55,13 @@ class Reader {
   const absl::Status& status() const { return status_; }
 
  private:
+  std::int64_t WholeIn(const Value& dict, const std::string& key) {
+    const absl::StatusOr<std::int64_t> number = Keep(dict.GetInt(key));
+    if (number.ok() && *number < 0) {
+      Complain(absl::InvalidArgumentError(absl::StrCat("'", key, "' is ", *number)));
+    }
+    return number.value_or(0);
+  }
   template <typename T>
   absl::StatusOr<T> Keep(absl::StatusOr<T> result) {
     if (!result.ok()) Complain(result.status());
@@ -86,6 +91,11 @@ Value TrainStateValue(const TrainState& state) {
   dict.Set("world_size", static_cast<std::int64_t>(state.world_size));
   dict.Set("asked_batch_size", state.asked_batch_size);
   dict.Set("asked_share", state.asked_share);
+  Dict best;
+  best.Set("loss", state.best.loss);
+  best.Set("step", state.best.step);
+  best.Set("tests_since", state.best.tests_since);
+  dict.Set("best", std::move(best));
   Value::List order;
   for (const std::string& name : state.gradient_order) order.emplace_back(name);
   dict.Set("gradient_order", std::move(order));
@@ -108,6 +118,7 @@ absl::StatusOr<TrainState> ReadTrainState(const Value& value) {
     state.asked_batch_size = reader.Whole("asked_batch_size");
     state.asked_share = reader.Whole("asked_share");
   }
+  if (const Value* best = value.Find("best")) state.best = reader.BestIn(*best);
   state.gradient_order = reader.Names("gradient_order");
   if (!reader.status().ok()) return reader.status();
   if (state.position > state.dataset_size || state.batch_size < 1 || state.world_size < 1) {

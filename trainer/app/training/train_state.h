@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "trainer/app/training/best.h"
 #include "trainer/app/training/loss_sum.h"
 #include "trainer/io/value.h"
 
@@ -33,6 +34,8 @@ struct TrainState {
   // of a version that did not save them.
   std::int64_t asked_batch_size = 0;
   std::int64_t asked_share = 0;
+
+  Best best;  // of the tests so far
 
   // The parameters by when their gradients came: what the buckets of DDP rest on. Empty: not known.
   std::vector<std::string> gradient_order;

@@ -80,7 +80,10 @@ absl::StatusOr<Outcome> TrainAll(Session& s) {
       const auto evaluation = Measure(s);
       if (!evaluation.ok()) return evaluation.status();
       outcome.stopped = !evaluation->has_value();
-      if (!outcome.stopped) outcome.evaluation = *evaluation;
+      if (!outcome.stopped) {
+        outcome.evaluation = *evaluation;
+        s.state.best.Add(s.state.step, outcome.evaluation->loss);
+      }
       measured = true;
     }
     // An epoch whose test was broken off is not over: the run that goes on measures it again.
@@ -165,6 +168,10 @@ Summary Summarize(const Session& s, const Outcome& outcome) {
   if (outcome.evaluation) {
     summary.test_loss = outcome.evaluation->loss;
     summary.test_accuracy = outcome.evaluation->accuracy;
+    if (s.state.best.step > 0 && s.state.best.step < s.state.step) {
+      summary.best_test_loss = s.state.best.loss;
+      summary.best_step = s.state.best.step;
+    }
   }
   if (s.train_seconds > 0) {
     summary.samples_per_second = static_cast<double>(s.trained_samples) / s.train_seconds;

@@ -1,4 +1,6 @@
 // What the test at the end of an epoch says of the model that is saved.
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -32,6 +34,36 @@ class EvaluationTest : public testing::Test {
     return arguments;
   }
 
+  // Trains the small network for `epochs` epochs of 17 steps and keeps one checkpoint, and the
+  // best.
+  std::vector<std::string> Epochs(int epochs, const std::vector<std::string>& more) const {
+    std::vector<std::string> arguments = {"--dataset",
+                                          "generated",
+                                          "--model",
+                                          "mlp",
+                                          "--comm",
+                                          "gloo",
+                                          "--checkpoint",
+                                          dir_.Path("model.pt"),
+                                          "--checkpoint-dir",
+                                          dir_.Path("kept"),
+                                          "--keep",
+                                          "1",
+                                          "--keep-best",
+                                          "--epochs",
+                                          std::to_string(epochs)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+  std::vector<std::string> Kept() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(dir_.Path("kept"))) {
+      if (entry.path().extension() == ".pt") names.push_back(entry.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
   // The last one that was measured.
   double TestLoss() const {
     double loss = -1;
@@ -59,6 +91,16 @@ TEST_F(EvaluationTest, WhatIsMeasuredIsWhatIsSaved) {
     TrainOk(Training(name, way), 1);
     EXPECT_NEAR(TestLoss(), measured, 1e-9);
   }
+}
+
+// With next to no learning the later tests are as good, which is not better.
+TEST_F(EvaluationTest, TheBestCheckpointIsKeptBesidesTheNewest) {
+  TrainOk(Epochs(2, {}), 2);
+  EXPECT_EQ(Kept(), std::vector<std::string>{"step-000000000034.pt"});
+  const std::string out = TrainOk(Epochs(4, {"--lr", "1e-30"}), 2);
+  EXPECT_NE(out.find(" (after step 34)\n"), std::string::npos) << out;
+  EXPECT_EQ(Kept(), (std::vector<std::string>{"step-000000000034.pt", "step-000000000068.pt"}));
+  EXPECT_EQ(test::ReadAll(dir_.Path("kept") + "/best"), "step-000000000034.pt\n");
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ TrainState Some() {
           .world_size = 2,
           .asked_batch_size = 192,
           .asked_share = 64,
+          .best = {.loss = 0.5, .step = 60, .tests_since = 1},
           .gradient_order = {"2.bias", "2.weight"}};
 }
 
@@ -34,6 +35,9 @@ TEST(TrainStateTest, ComesBackFromACheckpointAsItWas) {
   EXPECT_EQ(back->world_size, 2);
   EXPECT_EQ(back->asked_batch_size, 192);
   EXPECT_EQ(back->asked_share, 64);
+  EXPECT_EQ(back->best.loss, 0.5);
+  EXPECT_EQ(back->best.step, 60);
+  EXPECT_EQ(back->best.tests_since, 1);
   EXPECT_EQ(back->gradient_order, (std::vector<std::string>{"2.bias", "2.weight"}));
 }
 
@@ -50,15 +54,16 @@ TEST(TrainStateTest, AnOlderCheckpointDoesNotSayWhatBatchWasAskedFor) {
   EXPECT_EQ(back->asked_share, 0);
 }
 
-TEST(TrainStateTest, ACheckpointFromBeforeThereWasAGradientOrderIsRead) {
+TEST(TrainStateTest, AnOldCheckpointWithFewerEntriesIsRead) {
   const Value now = TrainStateValue(Some());
   Dict old;
   for (const auto& [key, value] : *now.dict()) {
-    if (key != ValueKey("gradient_order")) old.Append(key, value);
+    if (key != ValueKey("gradient_order") && key != ValueKey("best")) old.Append(key, value);
   }
   const absl::StatusOr<TrainState> back = ReadTrainState(old);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_TRUE(back->gradient_order.empty());
+  EXPECT_EQ(back->best.step, 0);
 }
 
 TEST(TrainStateTest, WhatCannotBeIsRefused) {
