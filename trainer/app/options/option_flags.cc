@@ -108,6 +108,8 @@ void AddTrainingFlags(CLI::App& app, Options& o, SettingSource& settings) {
   group.Add(app.add_flag("--eval,!--no-eval", o.evaluate,
                          "Measure on the test samples after each epoch [on]"),
             [&o] { return SettingText(o.evaluate); });
+  group.Number("--early-stop", o.early_stop, 0, 1'000'000,
+               "End when this many tests in a row have not improved the test loss; 0: never");
   group.Number("--threads", o.threads, 0, 4096,
                "Threads of each rank; 0: OMP_NUM_THREADS, or a share of the processors");
 }

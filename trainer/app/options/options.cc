@@ -51,8 +51,9 @@ absl::Status CheckTogether(const Options& options) {
   if (options.checkpoint.keep_best && options.checkpoint.directory.empty()) {
     return mistake("--keep-best needs --checkpoint-dir");
   }
-  if (options.checkpoint.keep_best && !options.evaluate) {
-    return mistake("--keep-best needs a test after each epoch, without --no-eval");
+  if (!options.evaluate && (options.checkpoint.keep_best || options.early_stop > 0)) {
+    return mistake(absl::StrCat(options.early_stop > 0 ? "--early-stop" : "--keep-best",
+                                " needs the tests that --no-eval leaves out"));
   }
   if (options.bf16 && options.dtype != c10::ScalarType::Float) {
     return mistake("--bf16 needs --dtype float32");

@@ -116,6 +116,8 @@ struct Options {
   // End the training after this many steps; 0: no limit.
   std::int64_t max_steps = 0;
   bool evaluate = true;
+  // End the training when this many tests in a row were not better than the best; 0: do not.
+  int early_stop = 0;
 
   ParallelOptions parallel;
   CheckpointOptions checkpoint;

@@ -51,6 +51,10 @@ struct Session {
   const char* unit() const;
   // Whether --max-steps is set and reached.
   bool limit_reached() const { return options.max_steps > 0 && state.step >= options.max_steps; }
+  // Whether --early-stop ends the training: no test has been better for long enough.
+  bool stalled() const {
+    return options.early_stop > 0 && state.best.tests_since >= options.early_stop;
+  }
 
   Options options;  // with the values that the data determines filled in
   const Environment env;

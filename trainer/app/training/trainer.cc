@@ -70,7 +70,7 @@ absl::StatusOr<Outcome> TrainAll(Session& s) {
   // Owners that lack what the others have resumed from.
   const absl::Status kept = SaveCheckpoint(s);
   if (!kept.ok()) return kept;
-  while (s.state.epoch < s.options.epochs && !s.limit_reached()) {
+  while (s.state.epoch < s.options.epochs && !s.limit_reached() && !s.stalled()) {
     const absl::StatusOr<EpochEnd> end = TrainEpoch(s);
     if (!end.ok()) return end.status();
     outcome.stopped = *end == EpochEnd::kStopped;
@@ -94,6 +94,11 @@ absl::StatusOr<Outcome> TrainAll(Session& s) {
     const absl::Status saved = *fit ? SaveCheckpoint(s) : absl::OkStatus();
     if (!saved.ok()) return saved;
     if (outcome.stopped) return outcome;
+  }
+  if (s.leads() && s.stalled() && s.state.epoch < s.options.epochs) {
+    s.progress.Say(absl::StrFormat(
+        "stopped early after epoch %d: no test in a row of %d was better than %.4f, after step %d",
+        s.state.epoch, s.state.best.tests_since, s.state.best.loss, s.state.best.step));
   }
   // A run that found nothing left to train still says how good its model is.
   if (s.options.evaluate && !measured) {

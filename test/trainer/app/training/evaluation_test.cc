@@ -103,5 +103,17 @@ TEST_F(EvaluationTest, TheBestCheckpointIsKeptBesidesTheNewest) {
   EXPECT_EQ(test::ReadAll(dir_.Path("kept") + "/best"), "step-000000000034.pt\n");
 }
 
+TEST_F(EvaluationTest, ATrainingThatNoLongerImprovesEndsEarlyAlsoWhenItResumes) {
+  TrainOk(Epochs(2, {"--early-stop", "2"}), 2);
+  TrainOk(Epochs(3, {"--early-stop", "2", "--lr", "1e-30"}), 2);
+  for (const char* run : {"one that goes on", "one that finds nothing left to do"}) {
+    const std::string out = TrainOk(Epochs(100, {"--early-stop", "2", "--lr", "1e-30"}), 2);
+    EXPECT_NE(out.find("stopped early after epoch 4: no test in a row of 2 was better than "),
+              std::string::npos)
+        << run << out;
+    EXPECT_NE(out.find("epochs         4 (68 steps of "), std::string::npos) << run << out;
+  }
+}
+
 }  // namespace
 }  // namespace muster::trainer
