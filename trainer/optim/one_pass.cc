@@ -70,6 +70,14 @@ void AdamWOnePass(const AdamWStep& step, std::int64_t count, T* parameters, cons
   }
 }
 
+template <typename T>
+void EmaOnePass(double decay, std::int64_t count, const T* parameters, T* averages) {
+  const auto rest = static_cast<T>(1 - decay);
+  const T* __restrict p = parameters;
+  T* __restrict a = averages;
+  for (std::int64_t i = 0; i < count; ++i) a[i] += rest * (p[i] - a[i]);
+}
+
 // Integers, because sums of them may be taken in any order, and so several at once. An exponent of
 // ones stands for what is not finite; one more carries over into the sign.
 template <typename T>
@@ -85,6 +93,8 @@ bool FiniteOnePass(std::int64_t count, const T* values) {
   return (all & kSign) == 0;
 }
 
+template void EmaOnePass(double, std::int64_t, const float*, float*);
+template void EmaOnePass(double, std::int64_t, const double*, double*);
 template bool FiniteOnePass(std::int64_t, const float*);
 template bool FiniteOnePass(std::int64_t, const double*);
 template void SgdOnePass(const SgdStep&, std::int64_t, float*, const float*, float*);

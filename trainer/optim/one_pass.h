@@ -31,6 +31,10 @@ template <typename T>
 void AdamWOnePass(const AdamWStep& step, std::int64_t count, T* parameters, const T* gradients,
                   T* means, T* squares);
 
+// A moving average: average += (1 - decay) * (parameter - average).
+template <typename T>
+void EmaOnePass(double decay, std::int64_t count, const T* parameters, T* averages);
+
 // Whether no value is a NaN or an infinity.
 template <typename T>
 bool FiniteOnePass(std::int64_t count, const T* values);

@@ -100,8 +100,8 @@ class DistributedDataParallel {
   // The same for several outputs.
   std::vector<at::Tensor> Forward(const std::function<std::vector<at::Tensor>()>& forward);
 
-  // Gives every rank the buffers of rank 0, even without options.broadcast_buffers. Afterwards every
-  // rank has the model that rank 0 would save. Every rank calls it, between steps.
+  // Gives every rank the buffers of rank 0, even without options.broadcast_buffers. Afterwards
+  // every rank has the model that rank 0 would save. Every rank calls it, between steps.
   void BroadcastBuffers();
 
   // The names of the parameters in the order in which their gradients arrive, which is the order of

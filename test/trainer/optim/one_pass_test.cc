@@ -114,6 +114,19 @@ TYPED_TEST(OnePassTest, NothingIsTouchedWhenThereIsNothing) {
   AdamWOnePass<T>({.lr = 1}, 0, nullptr, nullptr, nullptr, nullptr);
 }
 
+TYPED_TEST(OnePassTest, AverageFollowsEachNumberByItself) {
+  using T = TypeParam;
+  const std::vector<T> parameters = Numbers<T>(1);
+  const std::vector<T> before = Numbers<T>(2);
+  std::vector<T> averages = before;
+  EmaOnePass(0.75, kCount, parameters.data(), averages.data());
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const double expected =
+        0.75 * static_cast<double>(before[i]) + 0.25 * static_cast<double>(parameters[i]);
+    EXPECT_NEAR(static_cast<double>(averages[i]), expected, sizeof(T) == 4 ? 1e-6 : 1e-15);
+  }
+}
+
 TYPED_TEST(OnePassTest, FiniteIsWhatIsNeitherNanNorInfinite) {
   using T = TypeParam;
   using Limits = std::numeric_limits<T>;

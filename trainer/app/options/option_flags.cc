@@ -143,6 +143,9 @@ void AddOptimizerFlags(CLI::App& app, Options& o, SettingSource& settings) {
                "With --schedule cosine: the final learning rate");
   group.Number("--clip", o.clip_norm, 0.0, 1e9,
                "Scale gradients down to this norm over all parameters; 0: never");
+  group.Number("--ema", o.ema_decay, 0.0, 0.9999999,
+               "Decay of a moving average of the parameters, which is tested and written at the "
+               "end; 0: none");
   group.Choice("--on-nonfinite", o.on_nonfinite,
                {{"stop", OnNonFinite::kStop},
                 {"skip", OnNonFinite::kSkip},

@@ -65,6 +65,9 @@ absl::Status CheckTogether(const Options& options) {
     return mistake(
         "--checkpoint-dir needs --parallel ddp: the other ways are there to be compared");
   }
+  if (options.parallel.kind == Parallel::kAverage && options.ema_decay > 0) {
+    return mistake("--ema needs --parallel ddp: with average each rank has its own parameters");
+  }
   if (options.parallel.kind != Parallel::kDdp && options.parallel.sync_batch_norm) {
     return mistake("--sync-bn needs --parallel ddp");
   }

@@ -108,6 +108,7 @@ struct Options {
   OptimizerOptions optimizer;
   ScheduleOptions schedule;  // total_steps is set once the data is open
   double clip_norm = 0;      // 0: do not clip
+  double ema_decay = 0;      // of the parameters' moving average; 0: keep none
   OnNonFinite on_nonfinite = OnNonFinite::kStop;
   // For the initial parameters, the order of the samples and their augmentation.
   std::uint64_t seed = 0;

@@ -167,6 +167,7 @@ void EpochRun::TakeStep(const LoadedBatch& batch) {
   }
   const bool skipped = guard_ && !guard_->Allows(gradient_norm_);
   if (!skipped) s_.optimizer->Step(LearningRateAt(s_.options.schedule, s_.state.step));
+  if (s_.ema && !skipped) s_.ema->Update();
   s_.strategy->AfterStep();
   s_.phases.Enter(Phase::kOther);
 

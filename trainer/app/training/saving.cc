@@ -66,7 +66,8 @@ absl::Status SaveCheckpoint(Session& s) {
   const auto best =
       s.options.checkpoint.keep_best ? std::optional(s.state.best.step) : std::nullopt;
   s.writer->Start(s.state.step,
-                  TakeSnapshot({*s.model, *s.optimizer, s.state}, s.options, lr, *rng), best);
+                  TakeSnapshot({*s.model, *s.optimizer, s.state, s.ema.get()}, s.options, lr, *rng),
+                  best);
   s.beats.Send(s.state.step);
   return absl::OkStatus();
 }

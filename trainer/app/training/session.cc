@@ -93,6 +93,7 @@ absl::Status Session::MakeParts() {
   if (!made_optimizer.ok()) return made_optimizer.status();
   optimizer = *std::move(made_optimizer);
 
+  if (options.ema_decay > 0) ema = std::make_unique<Ema>(parameters, options.ema_decay);
   state.seed = options.seed;
   state.dataset_size = data.train->size();
   if (options.seed_per_rank) at::manual_seed(options.seed + static_cast<std::uint64_t>(env.rank));
@@ -105,6 +106,8 @@ absl::Status Session::MakeParts() {
   if (!status.ok()) return status;
 
   strategy = MakeStrategy({options, *model, group, phases, state.gradient_order});
+  // Until now only rank 0 had the parameters of --init-from.
+  if (ema && resumed_step == 0) ema->Restart();
   if (leads()) {
     auto opened = Reporter::Open(options.report, resumed_step);
     if (opened.ok()) reporter = *std::move(opened);
@@ -130,8 +133,8 @@ absl::Status Session::GoOnOrInit() {
   }
   if (point->checkpoint) {
     const Resumable& resumable = *point->checkpoint;
-    const auto sentences =
-        PutBack(resumable.snapshot, options, env.rank, env.world_size, {*model, *optimizer, state});
+    const auto sentences = PutBack(resumable.snapshot, options, env.rank, env.world_size,
+                                   {*model, *optimizer, state, ema.get()});
     if (!sentences.ok()) {
       return absl::Status(
           sentences.status().code(),

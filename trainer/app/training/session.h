@@ -18,6 +18,7 @@
 #include "trainer/comm/process_group.h"
 #include "trainer/data/dataset.h"
 #include "trainer/models/model.h"
+#include "trainer/optim/ema.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/telemetry/phase_tracker.h"
 #include "trainer/telemetry/trace_file.h"
@@ -70,6 +71,7 @@ struct Session {
   std::unique_ptr<Model> model;
   std::vector<NamedTensor> parameters;  // the model's
   std::unique_ptr<Optimizer> optimizer;
+  std::unique_ptr<Ema> ema;  // null without --ema
   std::unique_ptr<Strategy> strategy;
   TrainState state;
   std::int64_t resumed_step = 0;

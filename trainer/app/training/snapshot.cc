@@ -38,6 +38,14 @@ absl::Status PutBackRng(const Value* rng, int rank, const TrainState& before, in
   return SetCpuRngState(*(*rng->list())[place].tensor());
 }
 
+// An average that begins with this run begins with the parameters.
+absl::Status PutBackEma(const Value* averages, Ema* ema) {
+  if (ema == nullptr) return absl::OkStatus();
+  if (averages != nullptr) return LoadStateDict(*averages, ema->averages()).status();
+  ema->Restart();
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Value TakeSnapshot(const Trained& trained, const Options& options, double lr,
@@ -50,6 +58,7 @@ Value TakeSnapshot(const Trained& trained, const Options& options, double lr,
 
   Dict snapshot;
   snapshot.Set("model", StateDictValue(trained.model.StateDict()));
+  if (trained.ema != nullptr) snapshot.Set("ema", StateDictValue(trained.ema->averages()));
   snapshot.Set("optimizer", OptimizerStateValue(trained.optimizer.State(lr)));
   snapshot.Set("scheduler", std::move(scheduler));
   snapshot.Set("sampler", TrainStateValue(trained.state));
@@ -84,9 +93,11 @@ absl::StatusOr<std::vector<std::string>> PutBack(const Value& snapshot, const Op
   }
   const auto loaded = LoadStateDict(*parameters, trained.model.StateDict());
   if (!loaded.ok()) return loaded.status();
+  absl::Status status = PutBackEma(snapshot.Find("ema"), trained.ema);
+  if (!status.ok()) return status;
   const absl::StatusOr<OptimizerState> optimizer_state = ReadOptimizerState(*optimizer);
   if (!optimizer_state.ok()) return optimizer_state.status();
-  absl::Status status = trained.optimizer.Load(*optimizer_state);
+  status = trained.optimizer.Load(*optimizer_state);
   if (status.ok()) status = PutBackRng(snapshot.Find("rng"), rank, *before, world_size);
   if (!status.ok()) return status;
   trained.state = *before;

@@ -11,6 +11,7 @@
 #include "trainer/app/training/train_state.h"
 #include "trainer/io/value.h"
 #include "trainer/models/model.h"
+#include "trainer/optim/ema.h"
 #include "trainer/optim/optimizer.h"
 
 namespace muster::trainer {
@@ -20,10 +21,12 @@ struct Trained {
   Model& model;
   Optimizer& optimizer;
   TrainState& state;
+  Ema* ema = nullptr;  // null: none is kept
 };
 
 // The snapshot as a dict that Python's torch.load can read:
 //   model      the state dict
+//   ema        the averages of the parameters, with --ema
 //   optimizer  optimizer.state_dict()
 //   scheduler  {"last_epoch": steps, "_last_lr": [learning rate]}
 //   sampler    TrainState

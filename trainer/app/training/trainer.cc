@@ -36,6 +36,7 @@ struct Outcome {
 // Measures and tells. nullopt when a rank was told to stop meanwhile.
 absl::StatusOr<std::optional<Evaluation>> Measure(Session& s) {
   s.strategy->Finish();
+  const EmaInPlace averaged(s.ema.get());
   const auto on_batch = [&s] {
     s.beats.Send(s.state.step);  // no step, but progress
     return StopSignal() != 0;
@@ -112,6 +113,7 @@ absl::StatusOr<Outcome> TrainAll(Session& s) {
 
 // The parameters, where other programs find them. On rank 0.
 absl::Status WriteModel(const Session& s) {
+  const EmaInPlace averaged(s.ema.get());
   const std::vector<NamedTensor> tensors = s.model->StateDict();
   absl::Status status;
   if (!s.options.checkpoint.final_path.empty()) {

@@ -115,5 +115,27 @@ TEST_F(EvaluationTest, ATrainingThatNoLongerImprovesEndsEarlyAlsoWhenItResumes) 
   }
 }
 
+TEST_F(EvaluationTest, TheMovingAverageIsWrittenAndTheTrainingGoesOnWithoutIt) {
+  const std::vector<std::string> log = {"--loss-log", dir_.Path("loss")};
+  const auto train = [&](int epochs, const std::string& decay) {
+    std::vector<std::string> more = log;
+    if (!decay.empty()) more.insert(more.end(), {"--ema", decay});
+    TrainOk(Epochs(epochs, more), 2);
+    return test::ReadAll(dir_.Path("model.pt"));
+  };
+  const std::string plain = train(2, "");
+  const std::string plain_losses = test::ReadAll(dir_.Path("loss"));
+  std::filesystem::remove_all(dir_.Path("kept"));
+
+  const std::string first_average = train(1, "0.9");
+  const std::string average = train(2, "0.9");
+  EXPECT_EQ(test::ReadAll(dir_.Path("loss")), plain_losses);
+  EXPECT_TRUE(average != plain && average != first_average);
+  EXPECT_TRUE(train(2, "") == plain) << "the checkpoint has the parameters";
+  EXPECT_TRUE(train(2, "0.9") == average) << "and their average";
+  std::filesystem::remove_all(dir_.Path("kept"));
+  EXPECT_TRUE(train(2, "0.9") == average) << "a run that did not resume has the same";
+}
+
 }  // namespace
 }  // namespace muster::trainer
