@@ -80,11 +80,8 @@ struct Command {
 };
 
 constexpr Command kCommands[] = {
-    {"compare", Compare},
-    {"eval", RunEval},
-    {"generate", RunGenerate},
-    {"predict", RunPredict},
-    {"tokenize", RunTokenize},
+    {"compare", Compare},    {"eval", RunEval},         {"generate", RunGenerate},
+    {"predict", RunPredict}, {"tokenize", RunTokenize},
 };
 
 int Main(int argc, char** argv) {

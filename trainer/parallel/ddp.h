@@ -131,8 +131,8 @@ class DistributedDataParallel {
 
   DdpTimings timings() const;
   // This rank's gradient traffic. `steps` counts the Forward() calls outside of NoSync(), each of
-  // which leads to one averaged backward pass. With kShm `moved_bytes` is counted, otherwise it is
-  // what a ring sends (traffic.h).
+  // which leads to one averaged backward pass. With kShm the bytes are counted as well as predicted
+  // by the formula of a ring (traffic.h).
   Traffic traffic() const;
 
  private:
