@@ -15,7 +15,7 @@ case $target in
     executions=10000000
     name=tcpstore_codec
     sources=(rendezvous/fronts/tcpstore_{codec,service}.cc rendezvous/wire/tcpstore_dialect.cc
-      rendezvous/core/{barrier_list,key_queues,key_value_store,stored_number,wait_list}.cc)
+      rendezvous/core/{barrier_list,key_queues,key_value_store,meeting_list,stored_number,wait_list}.cc)
     packages=(absl_btree absl_flat_hash_map absl_statusor absl_strings)
     limits=(-max_len=512)
     ;;
