@@ -56,6 +56,8 @@ must_be_empty "trainer stands on itself, base and the names of worker/env_names.
   "(deps(//trainer/...) intersect $ours) except (//trainer/... + //base/... + //worker:env_names + //worker:env_names.h)"
 must_be_empty "tokenizers and tokens know nothing of LibTorch" \
   "deps(//trainer/text/... + //trainer/data/tokens/... + //trainer/data:token_splits) intersect //third_party/torch/..."
+must_be_empty "what is trained knows nothing of how" \
+  "(deps(//trainer/models/... + //trainer/recipe/...) intersect //trainer/...) except (//trainer/models/... + //trainer/recipe/... + //trainer/data/... + //trainer/text/... + //trainer/compat/... + //trainer:flag_set + //trainer:named_tensor)"
 must_be_empty "nothing but tests stands on launcher" \
   "(allpaths($ours, //launcher/...)) except (//launcher/... + //test/...)"
 must_be_empty "no product stands on test" \

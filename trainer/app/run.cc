@@ -63,12 +63,12 @@ absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& en
     const double gflops = MeasureMatmulGflops();
     progress.Say(StartLine(options, env, threads, gflops));
     if (const auto file = LoadedReferenceBlas()) {
-      std::cerr << absl::StrCat("muster-train: warning: ", ReferenceBlasWarning(*file, gflops),
+      std::cerr << absl::StrCat(options.program, ": warning: ", ReferenceBlasWarning(*file, gflops),
                                 "\n");
     }
   }
   SetThreads(threads);
-  return OpenData(options.data);
+  return options.data_set.open(options.data);
 }
 
 absl::StatusOr<int> RunRank(const Options& options, const Environment& env, Splits data,

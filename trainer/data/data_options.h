@@ -1,4 +1,4 @@
-// The data set that the user asks for.
+// What the user asks for in a data set.
 #pragma once
 
 #include <cstdint>
@@ -11,19 +11,9 @@
 
 namespace muster::trainer {
 
-enum class DataKind {
-  kIdx,            // MNIST's or Fashion-MNIST's four IDX files in a directory
-  kCifar10,        // CIFAR-10's binary files in a directory
-  kText,           // text files, as bytes or encoded by a tokenizer
-  kTokens,         // files of tokens
-  kGenerated,      // 2050 training and 500 test images, generated in memory
-  kGeneratedText,  // 256 KiB of text, generated in memory
-};
-
 struct DataOptions {
-  DataKind kind = DataKind::kIdx;
-  // One directory for images; files and directories of files for text and tokens.
-  std::vector<std::string> paths = {"/usr/share/datasets/fashion-mnist"};
+  // Of --data: one directory for images; files and directories of files for text and tokens.
+  std::vector<std::string> paths;
   AugmentationOptions augmentation;  // for training images
 
   // For text and tokens: the number of tokens in a sample, and the seed for each epoch's shift.

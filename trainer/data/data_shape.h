@@ -6,7 +6,11 @@
 namespace muster::trainer {
 
 struct DataShape {
-  enum class Kind { kImages, kText };
+  enum class Kind {
+    kImages,
+    kText,
+    kSamples,  // of a recipe's own data set: only its model knows what they are
+  };
   Kind kind = Kind::kImages;
 
   // For images.
@@ -18,5 +22,18 @@ struct DataShape {
   // For text: the number of tokens in a window.
   std::int64_t context = 0;
 };
+
+// What samples are called: "images", "windows", "samples".
+inline const char* SampleUnit(DataShape::Kind kind) {
+  switch (kind) {
+    case DataShape::Kind::kImages:
+      return "images";
+    case DataShape::Kind::kText:
+      return "windows";
+    case DataShape::Kind::kSamples:
+      return "samples";
+  }
+  return "";
+}
 
 }  // namespace muster::trainer

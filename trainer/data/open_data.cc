@@ -28,14 +28,14 @@ Splits ImageSplits(LabelledImages train, LabelledImages test, const DataOptions&
           std::make_shared<ImageDataset>(measure, norm, AugmentationOptions{})};
 }
 
-absl::StatusOr<Splits> OpenTokens(const DataOptions& options) {
-  absl::StatusOr<TokenSplits> splits = OpenTokenSplits(options);
+absl::StatusOr<Splits> OpenSplits(TokenSource source, const DataOptions& options) {
+  absl::StatusOr<TokenSplits> splits = OpenTokenSplits(source, options);
   if (!splits.ok()) return splits.status();
   return Splits{std::make_shared<TextDataset>(std::move(splits->train)),
                 std::make_shared<TextDataset>(std::move(splits->test))};
 }
 
-absl::Status CheckAugmentation(const AugmentationOptions& options) {
+absl::Status CheckCropPadding(const AugmentationOptions& options) {
   // More than any image's side would only ever show black.
   constexpr int kMaxPadding = 64;
   if (options.crop_padding >= 0 && options.crop_padding <= kMaxPadding) return absl::OkStatus();
@@ -44,7 +44,9 @@ absl::Status CheckAugmentation(const AugmentationOptions& options) {
 }
 
 // Images are read from one directory.
-absl::Status CheckImagePath(const DataOptions& options) {
+absl::Status CheckImageOptions(const DataOptions& options) {
+  const absl::Status padding = CheckCropPadding(options.augmentation);
+  if (!padding.ok()) return padding;
   if (options.paths.size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--data names ", options.paths.size(), " paths, and images are read from one directory"));
@@ -58,9 +60,11 @@ absl::Status CheckImagePath(const DataOptions& options) {
                    "learns from"));
 }
 
+}  // namespace
+
 absl::StatusOr<Splits> OpenIdx(const DataOptions& options) {
-  const absl::Status path = CheckImagePath(options);
-  if (!path.ok()) return path;
+  const absl::Status checked = CheckImageOptions(options);
+  if (!checked.ok()) return checked;
   absl::StatusOr<LabelledImages> train = ReadIdxImages(options.paths.front(), "train");
   if (!train.ok()) return train.status();
   absl::StatusOr<LabelledImages> test = ReadIdxImages(options.paths.front(), "t10k");
@@ -69,32 +73,30 @@ absl::StatusOr<Splits> OpenIdx(const DataOptions& options) {
 }
 
 absl::StatusOr<Splits> OpenCifar10(const DataOptions& options) {
-  const absl::Status path = CheckImagePath(options);
-  if (!path.ok()) return path;
+  const absl::Status checked = CheckImageOptions(options);
+  if (!checked.ok()) return checked;
   absl::StatusOr<CifarImages> images = ReadCifar10(options.paths.front());
   if (!images.ok()) return images.status();
   return ImageSplits(std::move(images->train), std::move(images->test), options);
 }
 
-}  // namespace
+absl::StatusOr<Splits> OpenGeneratedImages(const DataOptions& options) {
+  const absl::Status checked = CheckCropPadding(options.augmentation);
+  if (!checked.ok()) return checked;
+  return ImageSplits(GenerateImageSet(kGeneratedTrain, /*seed=*/1),
+                     GenerateImageSet(kGeneratedTest, /*seed=*/2), options);
+}
 
-absl::StatusOr<Splits> OpenData(const DataOptions& options) {
-  const absl::Status status = CheckAugmentation(options.augmentation);
-  if (!status.ok()) return status;
-  switch (options.kind) {
-    case DataKind::kIdx:
-      return OpenIdx(options);
-    case DataKind::kCifar10:
-      return OpenCifar10(options);
-    case DataKind::kGenerated:
-      return ImageSplits(GenerateImageSet(kGeneratedTrain, /*seed=*/1),
-                         GenerateImageSet(kGeneratedTest, /*seed=*/2), options);
-    case DataKind::kText:
-    case DataKind::kTokens:
-    case DataKind::kGeneratedText:
-      return OpenTokens(options);
-  }
-  return absl::InvalidArgumentError("no such kind of data");
+absl::StatusOr<Splits> OpenText(const DataOptions& options) {
+  return OpenSplits(TokenSource::kText, options);
+}
+
+absl::StatusOr<Splits> OpenTokens(const DataOptions& options) {
+  return OpenSplits(TokenSource::kTokens, options);
+}
+
+absl::StatusOr<Splits> OpenGeneratedText(const DataOptions& options) {
+  return OpenSplits(TokenSource::kGenerated, options);
 }
 
 }  // namespace muster::trainer

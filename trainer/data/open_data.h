@@ -1,4 +1,4 @@
-// Opens the data set that the user asks for.
+// Opens the data sets that come with muster-train.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -8,9 +8,21 @@
 
 namespace muster::trainer {
 
-// Opens or generates the data: both splits, of the same shape. Images are normalized with the mean
-// and standard deviation of the training split. kInvalidArgument and one sentence when a file is
-// missing, damaged, of another kind or too small, or when an option is out of range.
-absl::StatusOr<Splits> OpenData(const DataOptions& options);
+// Each opens or generates both splits of its data set, of the same shape. Images are normalized
+// with the mean and standard deviation of the training split. kInvalidArgument and one sentence
+// when a file is missing, damaged, of another kind or too small, or when an option is out of range.
+
+// MNIST's or Fashion-MNIST's four IDX files in a directory.
+absl::StatusOr<Splits> OpenIdx(const DataOptions& options);
+// CIFAR-10's binary files in a directory.
+absl::StatusOr<Splits> OpenCifar10(const DataOptions& options);
+// 2050 training and 500 test images, generated in memory.
+absl::StatusOr<Splits> OpenGeneratedImages(const DataOptions& options);
+// Text files, as bytes or encoded by a tokenizer.
+absl::StatusOr<Splits> OpenText(const DataOptions& options);
+// Files of tokens.
+absl::StatusOr<Splits> OpenTokens(const DataOptions& options);
+// 256 KiB of text, generated in memory.
+absl::StatusOr<Splits> OpenGeneratedText(const DataOptions& options);
 
 }  // namespace muster::trainer

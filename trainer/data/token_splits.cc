@@ -54,8 +54,8 @@ absl::StatusOr<Opened> OpenBoth(const TokenFiles& files, std::int64_t vocabulary
   return Opened{*std::move(train), *std::move(test), vocabulary};
 }
 
-absl::StatusOr<TokenFiles> FindFiles(const DataOptions& options) {
-  const bool tokens = options.kind == DataKind::kTokens;
+absl::StatusOr<TokenFiles> FindFiles(TokenSource source, const DataOptions& options) {
+  const bool tokens = source == TokenSource::kTokens;
   TokenFiles files;
   if (tokens) {
     absl::StatusOr<TokenFiles> found = ListTokenFiles(options.paths);
@@ -79,7 +79,7 @@ absl::StatusOr<Opened> OpenTokenFiles(const DataOptions& options, const Tokenize
   if (known == 0) {
     return Mistake("tokens need --vocabulary, how many different ones there are, or --tokenizer");
   }
-  const absl::StatusOr<TokenFiles> files = FindFiles(options);
+  const absl::StatusOr<TokenFiles> files = FindFiles(TokenSource::kTokens, options);
   if (!files.ok()) return files.status();
   const TokenType type = options.token_type.value_or(TypeFor(known));
   return OpenBoth(*files, known, [&](const std::vector<std::string>& paths) {
@@ -87,19 +87,19 @@ absl::StatusOr<Opened> OpenTokenFiles(const DataOptions& options, const Tokenize
   });
 }
 
-absl::StatusOr<Opened> OpenOrMake(const DataOptions& options) {
+absl::StatusOr<Opened> OpenOrMake(TokenSource source, const DataOptions& options) {
   std::shared_ptr<const Tokenizer> tokenizer;
   if (!options.tokenizer.empty()) {
     auto read = ReadTokenizer(options.tokenizer);
     if (!read.ok()) return read.status();
     tokenizer = *std::move(read);
   }
-  if (options.kind == DataKind::kTokens) return OpenTokenFiles(options, tokenizer.get());
+  if (source == TokenSource::kTokens) return OpenTokenFiles(options, tokenizer.get());
   const std::int64_t vocabulary = tokenizer ? tokenizer->vocabulary() : kByteVocabulary;
-  if (options.kind == DataKind::kGeneratedText) {
+  if (source == TokenSource::kGenerated) {
     return Opened{MakeText(tokenizer.get()), {}, vocabulary};
   }
-  const absl::StatusOr<TokenFiles> files = FindFiles(options);
+  const absl::StatusOr<TokenFiles> files = FindFiles(source, options);
   if (!files.ok()) return files.status();
   if (!tokenizer) return OpenBoth(*files, vocabulary, MapBytes);
   return OpenBoth(*files, vocabulary, [&](const std::vector<std::string>& paths) {
@@ -125,7 +125,7 @@ absl::Status TooFew(const Ranges& ranges, const DataOptions& options, const std:
 
 }  // namespace
 
-absl::StatusOr<TokenSplits> OpenTokenSplits(const DataOptions& options) {
+absl::StatusOr<TokenSplits> OpenTokenSplits(TokenSource source, const DataOptions& options) {
   if (options.context < 1) {
     return Mistake(
         absl::StrCat("a context of ", options.context, " tokens: it must be at least 1"));
@@ -134,7 +134,7 @@ absl::StatusOr<TokenSplits> OpenTokenSplits(const DataOptions& options) {
     return Mistake(absl::StrCat("a test share of ", options.test_share,
                                 " of the text: it must be between 0 and 1"));
   }
-  absl::StatusOr<Opened> opened = OpenOrMake(options);
+  absl::StatusOr<Opened> opened = OpenOrMake(source, options);
   if (!opened.ok()) return opened.status();
   if (options.vocabulary != 0 && options.vocabulary < opened->vocabulary) {
     return Mistake(absl::StrCat("--vocabulary ", options.vocabulary, " is less than the ",

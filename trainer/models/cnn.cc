@@ -9,6 +9,9 @@
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/pooling.h>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -22,25 +25,44 @@ nn::Conv2d Convolution(std::int64_t in, std::int64_t out) {
   return nn::Conv2d(nn::Conv2dOptions(in, out, /*kernel_size=*/3).padding(1));
 }
 
-}  // namespace
-
 // Layers are pushed one by one: as arguments of one constructor they would be made in an order of
 // the compiler's choice, and draw their initial values in that order.
 // Pooling before the ReLU gives the same numbers as after it, from a quarter of the elements.
-Network MakeCnn(const ModelOptions& options) {
+Network MakeCnn(const DataShape& images) {
   nn::Sequential net;
-  net->push_back(Convolution(options.channels, kFirst));
+  net->push_back(Convolution(images.channels, kFirst));
   net->push_back(nn::MaxPool2d(2));
   net->push_back(nn::ReLU());
   net->push_back(Convolution(kFirst, kSecond));
   net->push_back(nn::MaxPool2d(2));
   net->push_back(nn::ReLU());
   net->push_back(nn::Flatten());
-  net->push_back(nn::Linear(kSecond * (options.height / 4) * (options.width / 4), kHidden));
+  net->push_back(nn::Linear(kSecond * (images.height / 4) * (images.width / 4), kHidden));
   net->push_back(nn::ReLU());
-  net->push_back(nn::Linear(kHidden, options.classes));
+  net->push_back(nn::Linear(kHidden, images.classes));
   return {.module = net.ptr(),
-          .forward = [net](const at::Tensor& images) mutable { return net->forward(images); }};
+          .forward = [net](const at::Tensor& batch) mutable { return net->forward(batch); },
+          .takes_images = true};
+}
+
+}  // namespace
+
+ModelRecipe CnnRecipe() {
+  return {.name = "cnn",
+          .make = [](const DataShape& images) -> absl::StatusOr<Network> {
+            const absl::Status checked = CheckImageShape(images);
+            if (!checked.ok()) return checked;
+            if (images.height < 4 || images.width < 4) {
+              return absl::InvalidArgumentError(
+                  absl::StrCat("images of ", images.height, " x ", images.width,
+                               " pixels are too small to be halved twice"));
+            }
+            return MakeCnn(images);
+          },
+          .recognize = [](const TensorShapes& shapes) -> std::optional<std::vector<ModelFlag>> {
+            if (FindShape(shapes, "0.weight", 4) == nullptr) return std::nullopt;
+            return std::vector<ModelFlag>();
+          }};
 }
 
 }  // namespace muster::trainer

@@ -16,6 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -93,10 +96,10 @@ class Block : public nn::Module {
 
 class Gpt : public nn::Module {
  public:
-  explicit Gpt(const GptOptions& options) {
+  Gpt(const DataShape& text, const GptOptions& options) {
     const auto body = register_module("transformer", std::make_shared<nn::Module>());
-    wte_ = body->register_module("wte", nn::Embedding(options.vocabulary, options.width));
-    wpe_ = body->register_module("wpe", nn::Embedding(options.context, options.width));
+    wte_ = body->register_module("wte", nn::Embedding(text.classes, options.width));
+    wpe_ = body->register_module("wpe", nn::Embedding(text.context, options.width));
     const auto blocks = body->register_module("h", std::make_shared<nn::Module>());
     for (std::int64_t i = 0; i < options.layers; ++i) {
       blocks_.push_back(
@@ -105,7 +108,7 @@ class Gpt : public nn::Module {
     ln_f_ = body->register_module("ln_f", Norm(options));
     if (!options.tie_weights) {
       lm_head_ = register_module(
-          "lm_head", nn::Linear(nn::LinearOptions(options.width, options.vocabulary).bias(false)));
+          "lm_head", nn::Linear(nn::LinearOptions(options.width, text.classes).bias(false)));
     }
     DrawWeights(options);
   }
@@ -143,13 +146,51 @@ class Gpt : public nn::Module {
   nn::Linear lm_head_{nullptr};  // empty with tied weights
 };
 
+absl::StatusOr<Network> MakeGpt(const DataShape& text, const GptOptions& options) {
+  for (const std::int64_t size :
+       {text.classes, text.context, options.layers, options.heads, options.width}) {
+    if (size < 1) return absl::InvalidArgumentError("each of its sizes must be at least 1");
+  }
+  if (options.width % options.heads != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its width of ", options.width, " cannot be divided by its ", options.heads, " heads"));
+  }
+  const auto net = std::make_shared<Gpt>(text, options);
+  return Network{.module = net,
+                 .forward = [net](const at::Tensor& tokens) { return net->Forward(tokens); }};
+}
+
+std::optional<std::vector<ModelFlag>> RecognizeGpt(const TensorShapes& shapes) {
+  const auto* tokens = FindShape(shapes, "transformer.wte.weight", 2);
+  const auto* places = FindShape(shapes, "transformer.wpe.weight", 2);
+  if (tokens == nullptr || places == nullptr) return std::nullopt;
+  int layers = 0;
+  while (FindShape(shapes, absl::StrCat("transformer.h.", layers, ".ln_1.weight"), 1) != nullptr) {
+    ++layers;
+  }
+  return std::vector<ModelFlag>{{"--layers", absl::StrCat(layers)},
+                                {"--heads", ""},  // they leave no trace
+                                {"--width", absl::StrCat((*tokens)[1])},
+                                {"--context", absl::StrCat((*places)[0])},
+                                {"--vocabulary", absl::StrCat((*tokens)[0])}};
+}
+
 }  // namespace
 
-Network MakeGpt(const ModelOptions& options) {
-  const auto net = std::make_shared<Gpt>(options.gpt);
-  return {.module = net,
-          .forward = [net](const at::Tensor& tokens) { return net->Forward(tokens); },
-          .takes_images = false};
+ModelRecipe GptRecipe(const GptOptions& defaults) {
+  const auto options = std::make_shared<GptOptions>(defaults);
+  return {.name = "gpt",
+          .takes = DataShape::Kind::kText,
+          .add_flags =
+              [options](FlagSet& flags) {
+                flags.Number("--layers", options->layers, 1, 1000, "For gpt: transformer blocks");
+                flags.Number("--heads", options->heads, 1, 1000,
+                             "For gpt: attention heads of each block");
+                flags.Number("--width", options->width, 1, 1 << 16,
+                             "For gpt: size of an embedding");
+              },
+          .make = [options](const DataShape& text) { return MakeGpt(text, *options); },
+          .recognize = RecognizeGpt};
 }
 
 }  // namespace muster::trainer

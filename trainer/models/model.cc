@@ -5,10 +5,8 @@
 
 #include <utility>
 
-#include "trainer/models/cnn.h"
-#include "trainer/models/gpt.h"
-#include "trainer/models/mlp.h"
-#include "trainer/models/resnet.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 
 namespace muster::trainer {
 namespace {
@@ -27,18 +25,17 @@ at::Tensor ChannelsInnermost(const at::Tensor& images) {
   return images.reshape({images.size(0), images.size(2), images.size(3), 1}).permute({0, 3, 1, 2});
 }
 
-Network MakeNetwork(const ModelOptions& options) {
-  switch (options.kind) {
-    case ModelKind::kCnn:
-      return MakeCnn(options);
-    case ModelKind::kMlp:
-      return MakeMlp(options);
-    case ModelKind::kResNet18:
-      return MakeResNet18(options);
-    case ModelKind::kGpt:
-      return MakeGpt(options);
+// What a model takes, and what data are.
+const char* KindName(DataShape::Kind kind) {
+  switch (kind) {
+    case DataShape::Kind::kImages:
+      return "images";
+    case DataShape::Kind::kText:
+      return "text";
+    case DataShape::Kind::kSamples:
+      return "samples of its own";
   }
-  std::abort();  // not a ModelKind
+  return "";
 }
 
 }  // namespace
@@ -97,11 +94,19 @@ void Model::SetBatchNorm(BatchNormFunction function) {
   if (network_.batch_norm) *network_.batch_norm = std::move(function);
 }
 
-absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelOptions& options) {
-  const absl::Status checked = CheckModelOptions(options);
-  if (!checked.ok()) return checked;
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelRecipe& recipe, const DataShape& shape,
+                                                 const ModelOptions& options) {
+  const auto bad = [&recipe](const auto&... why) {
+    return absl::InvalidArgumentError(absl::StrCat("make model ", recipe.name, ": ", why...));
+  };
+  if (shape.kind != recipe.takes) {
+    return bad("it takes ", KindName(recipe.takes), ", and the data is ", KindName(shape.kind));
+  }
   at::manual_seed(options.seed);
-  return std::make_unique<Model>(MakeNetwork(options), options.channels_last);
+  absl::StatusOr<Network> network = recipe.make(shape);
+  if (absl::IsInvalidArgument(network.status())) return bad(network.status().message());
+  if (!network.ok()) return network.status();
+  return std::make_unique<Model>(*std::move(network), options.channels_last);
 }
 
 }  // namespace muster::trainer

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 
 #include "trainer/models/batch_norm.h"
-#include "trainer/models/model_options.h"
+#include "trainer/models/model_recipe.h"
 #include "trainer/models/network.h"
 #include "trainer/named_tensor.h"
 
@@ -57,9 +57,18 @@ class Model {
   const bool channels_last_;
 };
 
-// Creates the model on the CPU in float32. Seeds LibTorch's default generator with options.seed
-// before drawing the parameters, so they are the same on every rank. Errors are those of
-// CheckModelOptions.
-absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelOptions& options);
+struct ModelOptions {
+  std::uint64_t seed = 0;  // of the initial parameters
+  // For images: store them and the weights of convolutions with the channels innermost, which is
+  // faster on CPUs and GPUs. Same results up to rounding.
+  bool channels_last = false;
+};
+
+// Creates the recipe's model for data of `shape`, on the CPU in float32. Seeds LibTorch's default
+// generator before the parameters are drawn, so they are the same on every rank, and, bit for bit,
+// those of the same module created in Python after torch.manual_seed(seed). kInvalidArgument and
+// one sentence when the model is for another kind of data, or when there can be no such network.
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelRecipe& recipe, const DataShape& shape,
+                                                 const ModelOptions& options = {});
 
 }  // namespace muster::trainer

@@ -21,8 +21,8 @@ struct Network {
   std::function<at::Tensor(const at::Tensor& inputs)> forward;
   // The function that all batch normalization layers call; null when there are none.
   std::shared_ptr<BatchNormFunction> batch_norm;
-  // Whether the inputs are images, N x C x H x W.
-  bool takes_images = true;
+  // Whether the inputs are images, N x C x H x W, which --channels-last lays out anew.
+  bool takes_images = false;
 };
 
 }  // namespace muster::trainer

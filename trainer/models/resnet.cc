@@ -22,6 +22,10 @@ namespace {
 
 namespace nn = torch::nn;
 
+// The words of --stem.
+constexpr char kSmall[] = "small";
+constexpr char kImageNet[] = "imagenet";
+
 constexpr std::array<std::int64_t, 4> kWidths = {64, 128, 256, 512};
 constexpr int kBlocksPerLayer = 2;
 
@@ -97,17 +101,17 @@ class BasicBlock : public nn::Module {
 };
 
 // The first convolution. Only conv1 of the two stems has weights: the pooling has none.
-nn::Conv2d StemConvolution(const ModelOptions& options) {
-  return options.stem == ResNetStem::kImageNet
-             ? Convolution(options.channels, kWidths[0], /*kernel=*/7, /*stride=*/2)
-             : Convolution(options.channels, kWidths[0], /*kernel=*/3, /*stride=*/1);
+nn::Conv2d StemConvolution(std::int64_t channels, bool imagenet) {
+  return imagenet ? Convolution(channels, kWidths[0], /*kernel=*/7, /*stride=*/2)
+                  : Convolution(channels, kWidths[0], /*kernel=*/3, /*stride=*/1);
 }
 
 class ResNet18 : public nn::Module {
  public:
-  ResNet18(const ModelOptions& options, const std::shared_ptr<BatchNormFunction>& norm)
-      : pools_(options.stem == ResNetStem::kImageNet),
-        conv1_(register_module("conv1", StemConvolution(options))),
+  ResNet18(const DataShape& images, bool imagenet_stem,
+           const std::shared_ptr<BatchNormFunction>& norm)
+      : pools_(imagenet_stem),
+        conv1_(register_module("conv1", StemConvolution(images.channels, imagenet_stem))),
         bn1_(register_module("bn1", std::make_shared<BatchNorm>(kWidths[0], norm))) {
     std::int64_t in = kWidths[0];
     for (std::size_t i = 0; i < kWidths.size(); ++i) {
@@ -123,7 +127,7 @@ class ResNet18 : public nn::Module {
         in = out;
       }
     }
-    fc_ = register_module("fc", nn::Linear(in, options.classes));
+    fc_ = register_module("fc", nn::Linear(in, images.classes));
     // Only now, when all layers have drawn their first values.
     for (const auto& module : modules(/*include_self=*/false)) {
       if (auto* conv = module->as<nn::Conv2d>()) {
@@ -147,14 +151,42 @@ class ResNet18 : public nn::Module {
   nn::Linear fc_{nullptr};
 };
 
+Network MakeResNet18(const DataShape& images, bool imagenet_stem) {
+  const auto norm = std::make_shared<BatchNormFunction>(LocalBatchNorm);
+  const auto net = std::make_shared<ResNet18>(images, imagenet_stem, norm);
+  return {.module = net,
+          .forward = [net](const at::Tensor& batch) { return net->Forward(batch); },
+          .batch_norm = norm,
+          .takes_images = true};
+}
+
+// Of a model's tensors only the first convolution tells its stem.
+std::optional<std::vector<ModelFlag>> RecognizeResNet18(const TensorShapes& shapes) {
+  constexpr std::int64_t kSmallKernel = 3;
+  const auto* stem = FindShape(shapes, "conv1.weight", 4);
+  if (stem == nullptr || FindShape(shapes, "layer1.0.conv1.weight", 4) == nullptr) {
+    return std::nullopt;
+  }
+  return std::vector<ModelFlag>{{"--stem", (*stem)[2] == kSmallKernel ? kSmall : kImageNet}};
+}
+
 }  // namespace
 
-Network MakeResNet18(const ModelOptions& options) {
-  const auto norm = std::make_shared<BatchNormFunction>(LocalBatchNorm);
-  const auto net = std::make_shared<ResNet18>(options, norm);
-  return {.module = net,
-          .forward = [net](const at::Tensor& images) { return net->Forward(images); },
-          .batch_norm = norm};
+ModelRecipe ResNet18Recipe(const char* stem) {
+  const auto chosen = std::make_shared<std::string>(stem);
+  return {.name = "resnet18",
+          .add_flags =
+              [chosen](FlagSet& flags) {
+                flags.Choice(
+                    "--stem", *chosen, {kImageNet, kSmall},
+                    "For resnet18: torchvision's own, or one for images of some 32 pixels");
+              },
+          .make = [chosen](const DataShape& images) -> absl::StatusOr<Network> {
+            const absl::Status checked = CheckImageShape(images);
+            if (!checked.ok()) return checked;
+            return MakeResNet18(images, *chosen == kImageNet);
+          },
+          .recognize = RecognizeResNet18};
 }
 
 }  // namespace muster::trainer

@@ -117,7 +117,7 @@ TEST(TextDatasetTest, ATokenOutsideOfTheVocabularyIsThrown) {
 
 TEST(OpenDataTest, FashionMnistIsNormalizedByThePublishedNumbers) {
   if (!std::filesystem::exists(kFashionMnist)) GTEST_SKIP() << "needs dataset-fashion-mnist";
-  const auto splits = OpenData({});
+  const auto splits = OpenIdx({.paths = {kFashionMnist}});
   ASSERT_TRUE(splits.ok()) << splits.status();
   EXPECT_EQ(splits->train->size(), 60000);
   EXPECT_EQ(splits->test->size(), 10000);
@@ -134,7 +134,7 @@ TEST(OpenDataTest, CifarIsOpened) {
                            "data_batch_5", "test_batch"}) {
     dir.Write(std::string(name) + ".bin", record);
   }
-  const auto splits = OpenData({.kind = DataKind::kCifar10, .paths = {dir.path()}});
+  const auto splits = OpenCifar10({.paths = {dir.path()}});
   ASSERT_TRUE(splits.ok()) << splits.status();
   EXPECT_EQ(splits->train->size(), 5);
   EXPECT_EQ(splits->test->shape().channels, 3);
@@ -145,10 +145,8 @@ TEST(OpenDataTest, CifarIsOpened) {
 TEST(OpenDataTest, TextIsSplitWithoutOverlap) {
   const test::TempDir dir;
   const auto text = CountingText(250);
-  const auto splits = OpenData({.kind = DataKind::kText,
-                                .paths = {dir.Write("text", *text)},
-                                .context = 10,
-                                .test_share = .2});
+  const auto splits =
+      OpenText({.paths = {dir.Write("text", *text)}, .context = 10, .test_share = .2});
   ASSERT_TRUE(splits.ok()) << splits.status();
   EXPECT_EQ(splits->train->size(), 19);  // of 200 bytes
   EXPECT_EQ(splits->test->size(), 4);    // of 50
@@ -161,10 +159,8 @@ TEST(OpenDataTest, TokensAreInputsAndTargets) {
   const test::TempDir dir;
   std::string bytes;
   for (int i = 0; i < 200; ++i) bytes += {static_cast<char>(i), '\x01'};
-  const auto splits = OpenData({.kind = DataKind::kTokens,
-                                .paths = {dir.Write("tokens.bin", bytes)},
-                                .context = 10,
-                                .vocabulary = 500});
+  const auto splits =
+      OpenTokens({.paths = {dir.Write("tokens.bin", bytes)}, .context = 10, .vocabulary = 500});
   ASSERT_TRUE(splits.ok()) << splits.status();
   EXPECT_EQ(splits->train->shape().classes, 500);
   const Batch batch = splits->test->Gather({0}, 0, false);
@@ -173,8 +169,8 @@ TEST(OpenDataTest, TokensAreInputsAndTargets) {
 }
 
 TEST(OpenDataTest, GeneratedDataNeedsNoFile) {
-  for (const DataKind kind : {DataKind::kGenerated, DataKind::kGeneratedText}) {
-    const auto splits = OpenData({.kind = kind, .paths = {"/nonexistent"}});
+  for (const auto open : {OpenGeneratedImages, OpenGeneratedText}) {
+    const auto splits = open({.paths = {"/nonexistent"}});
     ASSERT_TRUE(splits.ok()) << splits.status();
     const Batch batch = splits->train->Gather({0, splits->train->size() - 1}, 0, true);
     EXPECT_EQ(batch.inputs.size(0), 2);
@@ -183,7 +179,7 @@ TEST(OpenDataTest, GeneratedDataNeedsNoFile) {
 
 TEST(OpenDataTest, WhatCannotBeUsedIsRefusedInASentence) {
   const auto refusal = [](const DataOptions& options) {
-    const auto splits = OpenData(options);
+    const auto splits = OpenIdx(options);
     EXPECT_EQ(splits.status().code(), absl::StatusCode::kInvalidArgument) << splits.status();
     return std::string(splits.status().message());
   };

@@ -6,7 +6,11 @@
 
 #include "test/trainer/models/python.h"
 #include "test/trainer/program.h"
+#include "trainer/models/cnn.h"
+#include "trainer/models/gpt.h"
+#include "trainer/models/mlp.h"
 #include "trainer/models/model.h"
+#include "trainer/models/resnet.h"
 
 namespace muster::trainer {
 namespace {
@@ -15,33 +19,26 @@ constexpr char kSeed[] = "4294967301";  // more than 32 bits
 
 struct Case {
   std::string name;  // in models.py
-  ModelOptions options;
+  ModelRecipe recipe;
+  DataShape shape = {};
 };
 
 std::vector<Case> Cases() {
-  ModelOptions cifar{.channels = 3, .height = 32, .width = 32};
-  ModelOptions cifar_resnet = cifar;
-  cifar_resnet.kind = ModelKind::kResNet18;
-  cifar_resnet.classes = 100;
+  const DataShape text = {.kind = DataShape::Kind::kText, .classes = 256, .context = 32};
   return {
-      {"cnn", {}},
-      {"cnn-cifar", cifar},
-      {"mlp", {.kind = ModelKind::kMlp}},
-      {"mlp-large", {.kind = ModelKind::kMlp, .hidden = {4096, 4096, 1024}}},
-      {"resnet18", {.kind = ModelKind::kResNet18}},
-      {"resnet18-cifar", cifar_resnet},
+      {"cnn", CnnRecipe()},
+      {"cnn-cifar", CnnRecipe(), {.channels = 3, .height = 32, .width = 32}},
+      {"mlp", MlpRecipe("mlp", {256, 256})},
+      {"mlp-large", MlpRecipe("mlp-large", {4096, 4096, 1024})},
+      {"resnet18", ResNet18Recipe()},
+      {"resnet18-cifar",
+       ResNet18Recipe(),
+       {.channels = 3, .height = 32, .width = 32, .classes = 100}},
       {"resnet18-imagenet",
-       {.kind = ModelKind::kResNet18,
-        .channels = 3,
-        .height = 64,
-        .width = 64,
-        .classes = 1000,
-        .stem = ResNetStem::kImageNet}},
-      {"gpt",
-       {.kind = ModelKind::kGpt, .gpt = {.context = 32, .layers = 3, .heads = 4, .width = 48}}},
-      {"gpt-tied",
-       {.kind = ModelKind::kGpt,
-        .gpt = {.context = 32, .layers = 2, .heads = 2, .width = 32, .tie_weights = true}}},
+       ResNet18Recipe("imagenet"),
+       {.channels = 3, .height = 64, .width = 64, .classes = 1000}},
+      {"gpt", GptRecipe({.layers = 3, .heads = 4, .width = 48}), text},
+      {"gpt-tied", GptRecipe({.layers = 2, .heads = 2, .width = 32, .tie_weights = true}), text},
   };
 }
 
@@ -67,9 +64,7 @@ TEST_P(ModelPythonTest, IsPythonsBitForBitAndComputesTheSame) {
   if (!PythonHasTorch()) GTEST_SKIP() << "needs Debian's python3-torch";
   const std::vector<NamedTensor> python = ReadTensors(TestFile("model-" + GetParam().name));
 
-  ModelOptions options = GetParam().options;
-  options.seed = std::stoull(kSeed);
-  auto made = MakeModel(options);
+  auto made = MakeModel(GetParam().recipe, GetParam().shape, {.seed = std::stoull(kSeed)});
   ASSERT_TRUE(made.ok()) << made.status();
   Model& model = **made;
 

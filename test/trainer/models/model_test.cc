@@ -10,19 +10,26 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "trainer/models/cnn.h"
+#include "trainer/models/gpt.h"
 #include "trainer/models/loss.h"
+#include "trainer/models/mlp.h"
+#include "trainer/models/resnet.h"
 
 namespace muster::trainer {
 namespace {
 
-std::unique_ptr<Model> Make(const ModelOptions& options) {
-  auto model = MakeModel(options);
+constexpr DataShape kText = {.kind = DataShape::Kind::kText, .classes = 256, .context = 16};
+
+std::unique_ptr<Model> Make(const ModelRecipe& recipe, const DataShape& shape = {},
+                            const ModelOptions& options = {}) {
+  auto model = MakeModel(recipe, shape, options);
   EXPECT_TRUE(model.ok()) << model.status();
   return *std::move(model);
 }
 
 TEST(ModelTest, MovingToDoubleKeepsCountersIntegers) {
-  const auto model = Make({.kind = ModelKind::kResNet18});
+  const auto model = Make(ResNet18Recipe());
   model->MoveTo(at::kCPU, at::kDouble);
   for (const NamedTensor& item : model->StateDict()) {
     const bool counter = item.name.find("num_batches_tracked") != std::string::npos;
@@ -31,7 +38,7 @@ TEST(ModelTest, MovingToDoubleKeepsCountersIntegers) {
 }
 
 TEST(ModelTest, TensorsKeepTheirIdentityInTraining) {
-  const auto model = Make({.kind = ModelKind::kResNet18});
+  const auto model = Make(ResNet18Recipe());
   const std::vector<NamedTensor> before = model->StateDict();
   model->Forward(at::ones({2, 1, 28, 28})).sum().backward();
   const std::vector<NamedTensor> after = model->StateDict();
@@ -43,48 +50,43 @@ TEST(ModelTest, TensorsKeepTheirIdentityInTraining) {
 }
 
 TEST(ModelTest, SizesAreTheKnownOnes) {
-  const auto count = [](const ModelOptions& options) {
+  const auto count = [](const ModelRecipe& recipe, const DataShape& shape = {}) {
     std::int64_t elements = 0;
-    for (const NamedTensor& parameter : Make(options)->Parameters()) {
+    for (const NamedTensor& parameter : Make(recipe, shape)->Parameters()) {
       elements += parameter.tensor.numel();
     }
     return elements;
   };
-  EXPECT_EQ(count({}), 206922);
-  EXPECT_EQ(count({.kind = ModelKind::kMlp}), 269322);
+  EXPECT_EQ(count(CnnRecipe()), 206922);
+  EXPECT_EQ(count(MlpRecipe("mlp", {256, 256})), 269322);
   // torchvision's resnet18 for the thousand classes of ImageNet.
-  EXPECT_EQ(count({.kind = ModelKind::kResNet18,
-                   .channels = 3,
-                   .classes = 1000,
-                   .stem = ResNetStem::kImageNet}),
-            11689512);
+  EXPECT_EQ(count(ResNet18Recipe("imagenet"), {.channels = 3, .classes = 1000}), 11689512);
   // Less its stem's 9408 for 576, and 513,000 for 5,130.
-  EXPECT_EQ(count({.kind = ModelKind::kResNet18}), 11172810);
+  EXPECT_EQ(count(ResNet18Recipe()), 11172810);
 }
 
 TEST(ModelTest, ChannelsLastChangesTheLayoutAndNotTheNumbers) {
-  for (const ModelKind kind : {ModelKind::kCnn, ModelKind::kResNet18}) {
+  for (const ModelRecipe& recipe : {CnnRecipe(), ResNet18Recipe()}) {
     for (const std::int64_t channels : {1, 3}) {
-      SCOPED_TRACE(ModelName(kind) + " of " + std::to_string(channels));
-      ModelOptions options{.kind = kind, .seed = 3, .channels = channels};
-      const auto plain = Make(options);
-      options.channels_last = true;
-      const auto last = Make(options);
+      SCOPED_TRACE(recipe.name + " of " + std::to_string(channels));
+      const DataShape images = {.channels = channels};
+      const auto plain = Make(recipe, images, {.seed = 3});
+      const auto last = Make(recipe, images, {.seed = 3, .channels_last = true});
       for (const NamedTensor& parameter : last->Parameters()) {
         if (parameter.tensor.dim() == 4) {
           EXPECT_TRUE(parameter.tensor.is_contiguous(at::MemoryFormat::ChannelsLast));
         }
       }
-      const at::Tensor images = at::randn({4, channels, 28, 28}, at::kDouble);
+      const at::Tensor inputs = at::randn({4, channels, 28, 28}, at::kDouble);
       plain->MoveTo(at::kCPU, at::kDouble);
       last->MoveTo(at::kCPU, at::kDouble);
-      EXPECT_TRUE(plain->Forward(images).allclose(last->Forward(images), 1e-9, 1e-9));
+      EXPECT_TRUE(plain->Forward(inputs).allclose(last->Forward(inputs), 1e-9, 1e-9));
     }
   }
 }
 
 TEST(ModelTest, EveryBatchNormLayerCallsTheFunctionGiven) {
-  const auto model = Make({.kind = ModelKind::kResNet18});
+  const auto model = Make(ResNet18Recipe());
   const at::Tensor images = at::randn({3, 1, 28, 28});
   const at::Tensor expected = model->Forward(images);
   int training = 0;
@@ -100,12 +102,11 @@ TEST(ModelTest, EveryBatchNormLayerCallsTheFunctionGiven) {
   model->Forward(images);
   EXPECT_EQ(evaluating, 20);
   // A model without such layers does not mind.
-  Make({})->SetBatchNorm(LocalBatchNorm);
+  Make(CnnRecipe())->SetBatchNorm(LocalBatchNorm);
 }
 
 TEST(ModelTest, GptDoesNotLookAhead) {
-  const auto model =
-      Make({.kind = ModelKind::kGpt, .gpt = {.context = 16, .layers = 2, .heads = 2, .width = 32}});
+  const auto model = Make(GptRecipe({.layers = 2, .heads = 2, .width = 32}), kText);
   at::Tensor tokens = at::randint(0, 256, {2, 16}, at::kLong);
   const at::Tensor scores = model->Forward(tokens);
   ASSERT_EQ(scores.sizes(), (std::vector<std::int64_t>{2, 16, 256}));
@@ -117,8 +118,7 @@ TEST(ModelTest, GptDoesNotLookAhead) {
 }
 
 TEST(ModelTest, GptTakesTextsShorterThanItsContext) {
-  const auto model =
-      Make({.kind = ModelKind::kGpt, .gpt = {.context = 16, .layers = 1, .heads = 2, .width = 32}});
+  const auto model = Make(GptRecipe({.layers = 1, .heads = 2, .width = 32}), kText);
   EXPECT_EQ(model->Forward(at::zeros({1, 1}, at::kLong)).size(1), 1);
   EXPECT_ANY_THROW(model->Forward(at::zeros({1, 17}, at::kLong)));
 }

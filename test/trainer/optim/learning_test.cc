@@ -7,6 +7,7 @@
 
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/data/open_data.h"
+#include "trainer/models/gpt.h"
 #include "trainer/models/loss.h"
 #include "trainer/models/model.h"
 #include "trainer/optim/clip.h"
@@ -20,11 +21,10 @@ constexpr std::int64_t kSteps = 80;
 constexpr std::int64_t kBatch = 16;
 
 TEST(LearningTest, GptLearnsWhichLettersFollowEachOther) {
-  const auto data = OpenData({.kind = DataKind::kGeneratedText, .context = 64});
+  const auto data = OpenGeneratedText({.context = 64});
   ASSERT_TRUE(data.ok()) << data.status();
-  ModelOptions options{.kind = ModelKind::kGpt, .gpt = {.layers = 2, .heads = 2, .width = 64}};
-  ASSERT_TRUE(FitModelToData(data->train->shape(), &options).ok());
-  const auto model = MakeModel(options);
+  const auto model =
+      MakeModel(GptRecipe({.layers = 2, .heads = 2, .width = 64}), data->train->shape());
   ASSERT_TRUE(model.ok()) << model.status();
   const auto optimizer =
       MakeOptimizer({.kind = OptimizerKind::kAdamW, .weight_decay = 0.1, .decay_vectors = false},

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
-#include "trainer/app/commands/state_dict_model.h"
+#include "trainer/app/training/chosen_model.h"
 #include "trainer/io/checkpoint_directory.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/state_dict.h"
@@ -19,6 +20,8 @@
 
 namespace muster::trainer {
 namespace {
+
+constexpr char kHeadsFlag[] = "--heads";
 
 // What a file holds.
 struct Contents {
@@ -70,52 +73,96 @@ bool HoldsDoubles(const Value& state) {
   return false;
 }
 
-absl::Status CheckWanted(ModelKind kind, WantedModel wanted) {
-  const bool text = kind == ModelKind::kGpt;
-  if (text && wanted == WantedModel::kImages) {
-    return absl::InvalidArgumentError("it is a text model (gpt); use `muster-train generate`");
-  }
-  if (!text && wanted == WantedModel::kText) {
+absl::Status CheckWanted(const ModelRecipe& model, WantedModel wanted) {
+  using Kind = DataShape::Kind;
+  if (model.takes == Kind::kText && wanted == WantedModel::kImages) {
     return absl::InvalidArgumentError(
-        absl::StrCat("it is an image model (", ModelName(kind), "); use `muster-train predict`"));
+        absl::StrCat("it is a text model (", model.name, "); use `muster-train generate`"));
+  }
+  if (model.takes == Kind::kImages && wanted == WantedModel::kText) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it is an image model (", model.name, "); use `muster-train predict`"));
   }
   return absl::OkStatus();
 }
 
-// The heads of a GPT: what the checkpoint says, or else what the user says.
-absl::StatusOr<std::int64_t> HeadsOf(const Value& checkpoint, std::int64_t given) {
-  const Value* flags = checkpoint.Find("model_flags");
-  const auto text =
-      flags != nullptr ? flags->GetString("--heads") : absl::StatusOr<std::string>("");
-  std::int64_t stored = 0;
-  const bool says = text.ok() && absl::SimpleAtoi(*text, &stored) && stored > 0;
-  if (!says && given == 0) {
-    return absl::InvalidArgumentError(
-        "neither the file nor its parameters say how many attention heads the model has; give the "
-        "--heads of the training");
+// Which model it is, and the flags that are known of it.
+struct Recognized {
+  ModelRecipe recipe;
+  std::vector<ModelFlag> flags;
+};
+
+// The recipe that the checkpoint names, or else the one that its tensors are of.
+absl::StatusOr<Recognized> Recognize(const Value& checkpoint, const TensorShapes& shapes,
+                                     const Registry& registry) {
+  const absl::StatusOr<std::string> name = checkpoint.GetString("model_name");
+  std::vector<std::string> names;
+  for (const ModelRecipe& recipe : registry.models) {
+    names.push_back(recipe.name);
+    if (name.ok() && *name != recipe.name) continue;
+    auto flags = recipe.recognize ? recipe.recognize(shapes) : std::vector<ModelFlag>();
+    if (flags) return Recognized{recipe, *std::move(flags)};
   }
-  if (says && given != 0 && given != stored) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("it was made with --heads ", stored, ", and --heads ", given, " was given"));
+  if (name.ok() && registry.FindModel(*name) == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its model is ", *name, ", and ", registry.program, " has ", absl::StrJoin(names, ", ")));
   }
-  return says ? stored : given;
+  return absl::InvalidArgumentError(absl::StrCat("its parameters are not those of a model that ",
+                                                 registry.program, " has (",
+                                                 absl::StrJoin(names, ", "), ")"));
 }
 
-std::vector<std::string> FlagsOf(const ModelOptions& model) {
-  std::vector<std::string> flags;
-  // Of an mlp the size is a part of the name, and so among the flags.
-  if (model.kind != ModelKind::kMlp) {
-    flags.push_back(absl::StrCat("--model=", ModelName(model.kind)));
+// Adds the flags that the checkpoint stores and its tensors did not tell.
+absl::Status AddStoredFlags(const Value& checkpoint, const ModelSource& source,
+                            std::vector<ModelFlag>& flags) {
+  std::map<std::string, std::string> stored;
+  const Value* const values = checkpoint.Find("model_flags");
+  if (values != nullptr && values->dict() != nullptr) {
+    for (const auto& [key, value] : *values->dict()) {
+      const auto* flag = std::get_if<std::string>(&key);
+      if (flag != nullptr && value.string() != nullptr) stored[*flag] = *value.string();
+    }
   }
-  for (const auto& [flag, value] : ModelFlags(model)) {
-    flags.push_back(absl::StrCat(flag, "=", value));
+  for (auto& [flag, value] : flags) {
+    const auto found = stored.find(flag);
+    const std::string says = found == stored.end() ? "" : found->second;
+    if (found != stored.end()) stored.erase(found);
+    if (!value.empty()) continue;
+    const std::string given =
+        flag == kHeadsFlag && source.heads > 0 ? absl::StrCat(source.heads) : "";
+    if (says.empty() && given.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("neither the file nor its parameters say how many attention heads the model "
+                       "has; give the ",
+                       flag, " of the training"));
+    }
+    if (!says.empty() && !given.empty() && says != given) {
+      return absl::InvalidArgumentError(absl::StrCat("it was made with ", flag, " ", says, ", and ",
+                                                     flag, " ", given, " was given"));
+    }
+    value = says.empty() ? given : says;
   }
-  return flags;
+  flags.insert(flags.end(), stored.begin(), stored.end());
+  return absl::OkStatus();
+}
+
+std::vector<std::string> AsArguments(const std::vector<ModelFlag>& flags) {
+  std::vector<std::string> arguments;
+  for (const auto& [flag, value] : flags) arguments.push_back(absl::StrCat(flag, "=", value));
+  return arguments;
+}
+
+// The value of each flag, "--width=128", that makes the model.
+std::vector<std::string> ModelArguments(const Options& options) {
+  std::vector<std::string> arguments = AsArguments(ModelFlags(options));
+  arguments.push_back(absl::StrCat("--model=", options.model.name));
+  return arguments;
 }
 
 }  // namespace
 
-absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source) {
+absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
+                                                    const Registry& registry) {
   absl::StatusOr<Contents> contents = ReadContents(source.checkpoint);
   if (!contents.ok()) return contents.status();
   const auto refused = [&](const absl::Status& status) {
@@ -125,20 +172,20 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source) {
   const Value& value = contents->value;
   const absl::StatusOr<const Value*> state = FindStateDict(value);
   if (!state.ok()) return refused(state.status());
-  absl::StatusOr<ModelOptions> model = ModelOfStateDict(ShapesOf(**state));
-  if (!model.ok()) return refused(model.status());
-  const absl::Status usable = CheckWanted(model->kind, source.wanted);
-  if (!usable.ok()) return refused(usable);
-  if (model->kind == ModelKind::kGpt) {
-    const absl::StatusOr<std::int64_t> found = HeadsOf(value, source.heads);
-    if (!found.ok()) return refused(found.status());
-    model->gpt.heads = *found;
-  }
+  absl::StatusOr<Recognized> known = Recognize(value, ShapesOf(**state), registry);
+  if (!known.ok()) return refused(known.status());
+  absl::Status status = CheckWanted(known->recipe, source.wanted);
+  if (status.ok()) status = AddStoredFlags(value, source, known->flags);
+  if (!status.ok()) return refused(status);
   CheckpointModel checkpoint{.path = contents->path,
-                             .flags = FlagsOf(*model),
+                             .model = known->recipe.name,
+                             .flags = AsArguments(known->flags),
                              .step = {},
                              .state = **state,
                              .warnings = std::move(contents->warnings)};
+  if (registry.models.size() > 1) {
+    checkpoint.flags.insert(checkpoint.flags.begin(), absl::StrCat("--model=", checkpoint.model));
+  }
   if (HoldsDoubles(checkpoint.state)) checkpoint.flags.push_back("--dtype=float64");
   if (const Value* sampler = value.Find("sampler"); sampler != nullptr) {
     const absl::StatusOr<std::int64_t> step = sampler->GetInt("step");
@@ -148,28 +195,28 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source) {
 }
 
 absl::StatusOr<Options> OptionsOf(const std::vector<std::string>& flags,
-                                  const std::vector<std::string>& given) {
-  std::vector<const char*> arguments = {"muster-train"};
+                                  const std::vector<std::string>& given, const Registry& registry) {
+  std::vector<const char*> arguments = {registry.program.c_str()};
   for (const std::string& flag : flags) arguments.push_back(flag.c_str());
   for (const std::string& flag : given) arguments.push_back(flag.c_str());
   absl::StatusOr<Options> options =
-      ParseOptions(static_cast<int>(arguments.size()), arguments.data());
+      ParseOptions(static_cast<int>(arguments.size()), arguments.data(), registry);
   if (!options.ok()) return options;
-  const std::vector<std::string> together = FlagsOf(options->model);
-  for (std::size_t i = 0; i < std::min(flags.size(), together.size()); ++i) {
-    if (together[i] == flags[i]) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("the model was made with ", flags[i], ", and ", together[i], " was given"));
+  for (const std::string& together : ModelArguments(*options)) {
+    const std::string flag = together.substr(0, together.find('=') + 1);
+    for (const std::string& made_with : flags) {
+      if (!absl::StartsWith(made_with, flag) || made_with == together) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("the model was made with ", made_with, ", and ", together, " was given"));
+    }
   }
   return options;
 }
 
 absl::StatusOr<std::unique_ptr<Model>> MakeEvaluationModel(const Options& options,
                                                            const at::Device& device) {
-  absl::StatusOr<std::unique_ptr<Model>> model = MakeModel(options.model);
-  if (!model.ok()) return model;
-  (*model)->MoveTo(device, options.dtype);
-  (*model)->SetTraining(false);
+  absl::StatusOr<std::unique_ptr<Model>> model = MakeChosenModel(options, device);
+  if (model.ok()) (*model)->SetTraining(false);
   return model;
 }
 

@@ -20,8 +20,9 @@
 namespace muster::trainer {
 
 struct CheckpointModel {
-  std::string path;  // of the file that was read
-  // The flags of muster-train that make such a model: {"--model=gpt", "--width=128", ...}.
+  std::string path;   // of the file that was read
+  std::string model;  // the name of its recipe
+  // The flags that make such a model: {"--model=gpt", "--width=128", ...}.
   std::vector<std::string> flags;
   std::optional<std::int64_t> step;  // after which it was written; a state dict does not say
   Value state;                       // the state dict
@@ -30,21 +31,22 @@ struct CheckpointModel {
 };
 
 // Reads the model of `source`: a checkpoint, a state dict, or safetensors; or, if it is a
-// directory, its newest checkpoint that is whole. What the model is made of is taken from the
-// tensors' names and shapes, which every kind of file has; only a GPT's heads are not among that:
-// they come from the checkpoint or, if it does not say, from the source. kInvalidArgument, one
-// sentence, when there is no such file, it is damaged, or it holds no model of muster-train's or
-// not the wanted one; kUnavailable when reading fails.
-absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source);
+// directory, its newest checkpoint that is whole. What the model is made of is what its recipe in
+// `registry` recognizes in the tensors' names and shapes, which every kind of file has; the rest,
+// such as a GPT's heads, is taken from the checkpoint or, if it does not say, from the source.
+// kInvalidArgument, one sentence, when there is no such file, it is damaged, or it holds no model
+// of the registry's or not the wanted one; kUnavailable when reading fails.
+absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
+                                                    const Registry& registry);
 
 // The options that `flags`, a CheckpointModel's, and those `given` on the command line make
 // together; without `flags`, what is given alone. kInvalidArgument for a mistake in `given`, and
 // when it names another model.
 absl::StatusOr<Options> OptionsOf(const std::vector<std::string>& flags,
-                                  const std::vector<std::string>& given);
+                                  const std::vector<std::string>& given, const Registry& registry);
 
-// A model as options.model and options.dtype say, on `device`, set for evaluation; with first
-// parameters of its own. kInvalidArgument as MakeModel.
+// A model as the options say, on `device`, set for evaluation; with first parameters of its own.
+// kInvalidArgument as MakeModel.
 absl::StatusOr<std::unique_ptr<Model>> MakeEvaluationModel(const Options& options,
                                                            const at::Device& device);
 

@@ -71,9 +71,10 @@ struct Measured {
 };
 
 // Rank 0's checkpoint: all of it on rank 0, the flags on all.
-absl::StatusOr<CheckpointModel> ReadOnRankZero(const ModelSource& source, ProcessGroup& group) {
+absl::StatusOr<CheckpointModel> ReadOnRankZero(const ModelSource& source, const Registry& registry,
+                                               ProcessGroup& group) {
   absl::StatusOr<CheckpointModel> mine = CheckpointModel();
-  if (group.rank() == 0) mine = ModelFromCheckpoint(source);
+  if (group.rank() == 0) mine = ModelFromCheckpoint(source, registry);
   const absl::string_view end("\0", 1);
   const absl::StatusOr<std::string> flags =
       FromRankZero(mine.ok() ? absl::StatusOr<std::string>(absl::StrJoin(mine->flags, end))
@@ -98,19 +99,18 @@ absl::Status ShareParameters(const CheckpointModel& checkpoint, const Model& mod
   return absl::OkStatus();
 }
 
-absl::StatusOr<Measured> Measure(const EvalOptions& asked, const Environment& env,
-                                 ProcessGroup& group) {
-  absl::StatusOr<CheckpointModel> checkpoint = ReadOnRankZero(asked.source, group);
+absl::StatusOr<Measured> Measure(const EvalOptions& asked, const Registry& registry,
+                                 const Environment& env, ProcessGroup& group) {
+  absl::StatusOr<CheckpointModel> checkpoint = ReadOnRankZero(asked.source, registry, group);
   if (!checkpoint.ok()) return checkpoint.status();
-  absl::StatusOr<Options> options = OptionsOf(checkpoint->flags, asked.given);
+  absl::StatusOr<Options> options = OptionsOf(checkpoint->flags, asked.given, registry);
   if (!options.ok()) return options.status();
-  const absl::StatusOr<Splits> data = OpenData(options->data);
+  const absl::StatusOr<Splits> data = options->data_set.open(options->data);
   if (!data.ok()) return data.status();
-  absl::Status status = FitModelToData(data->test->shape(), &options->model);
-  if (!status.ok()) return status;
+  options->shape = data->test->shape();
   const auto model = MakeEvaluationModel(*options, group.device());
   if (!model.ok()) return model.status();
-  status = ShareParameters(*checkpoint, **model, group);
+  const absl::Status status = ShareParameters(*checkpoint, **model, group);
   if (!status.ok()) return status;
 
   BeatSender beats(env.beat_socket, env.rank);
@@ -124,18 +124,18 @@ absl::StatusOr<Measured> Measure(const EvalOptions& asked, const Environment& en
 }
 
 bool IsText(const Measured& measured) {
-  return measured.options.model.kind == ModelKind::kGpt;
+  return measured.options.model.takes == DataShape::Kind::kText;
 }
 
 base::Json AsJson(const Measured& measured) {
   base::Json json;
   json["checkpoint"] = measured.checkpoint.path;
-  json["model"] = ModelName(measured.options.model.kind);
+  json["model"] = measured.options.model.name;
   if (measured.checkpoint.step) json["step"] = *measured.checkpoint.step;
-  json["data"] = DataName(measured.options.data);
+  json["data"] = DataName(measured.options);
   json["samples"] = measured.samples;
   json["loss"] = measured.evaluation.loss;
-  json["accuracy"] = measured.evaluation.accuracy;
+  for (const MetricValue& metric : measured.evaluation.metrics) json[metric.name] = *metric.value;
   if (IsText(measured)) {
     json["perplexity"] = std::exp(measured.evaluation.loss);
     json["bits_per_byte"] = measured.evaluation.loss / std::log(2.0);
@@ -149,21 +149,24 @@ std::string AsLines(const Measured& measured) {
       "checkpoint     %s (%s%s)\n"
       "data           %s, %d test %s\n"
       "test loss      %.4f\n",
-      measured.checkpoint.path, ModelName(measured.options.model.kind),
-      step ? absl::StrCat(", after step ", *step) : "", DataName(measured.options.data),
-      measured.samples, IsText(measured) ? "windows" : "images", measured.evaluation.loss);
+      measured.checkpoint.path, measured.options.model.name,
+      step ? absl::StrCat(", after step ", *step) : "", DataName(measured.options),
+      measured.samples, SampleUnit(measured.options.shape.kind), measured.evaluation.loss);
   if (IsText(measured)) {
     absl::StrAppendFormat(&text, "perplexity     %.4f\nbits per byte  %.4f\n",
                           std::exp(measured.evaluation.loss),
                           measured.evaluation.loss / std::log(2.0));
   }
-  absl::StrAppendFormat(&text, "test accuracy  %.2f %%\n", measured.evaluation.accuracy * 100);
+  for (const MetricValue& metric : measured.evaluation.metrics) {
+    absl::StrAppendFormat(&text, "%-15s%s\n", "test " + metric.name + " ", ValueText(metric));
+  }
   return text;
 }
 
 }  // namespace
 
-absl::StatusOr<int> RunEval(int argc, const char* const* argv, std::ostream& out) {
+absl::StatusOr<int> RunEval(int argc, const char* const* argv, const Registry& registry,
+                            std::ostream& out) {
   const absl::StatusOr<EvalOptions> asked = ParseEval(argc, argv);
   if (!asked.ok()) return asked.status();
   if (!asked->help.empty()) {
@@ -173,7 +176,7 @@ absl::StatusOr<int> RunEval(int argc, const char* const* argv, std::ostream& out
   const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
   if (!env.ok()) return env.status();
   // Without the model's flags, for what there is to know before ranks meet.
-  const absl::StatusOr<Options> options = OptionsOf({}, asked->given);
+  const absl::StatusOr<Options> options = OptionsOf({}, asked->given, registry);
   if (!options.ok()) return options.status();
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(env->local_world_size));
 
@@ -183,7 +186,7 @@ absl::StatusOr<int> RunEval(int argc, const char* const* argv, std::ostream& out
   ProcessGroup* group = joined->release();
   absl::StatusOr<Measured> measured = absl::UnknownError("");
   try {
-    measured = Measure(*asked, *env, *group);
+    measured = Measure(*asked, registry, *env, *group);
     if (!measured.ok()) return measured.status();
     // Rank 0, which may serve the store, leaves with the others.
     group->Barrier();

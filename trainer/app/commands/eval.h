@@ -5,6 +5,8 @@
 
 #include "absl/status/statusor.h"
 
+#include "trainer/recipe/registry.h"
+
 namespace muster::trainer {
 
 // Measures the model of a checkpoint as training does after an epoch, alone or as one of the ranks
@@ -13,6 +15,7 @@ namespace muster::trainer {
 // checkpoint. Returns the exit code. kInvalidArgument for a mistake in the flags, and when
 // checkpoint or data are missing, damaged, or do not fit together; kUnavailable when a rank is
 // lost.
-absl::StatusOr<int> RunEval(int argc, const char* const* argv, std::ostream& out);
+absl::StatusOr<int> RunEval(int argc, const char* const* argv, const Registry& registry,
+                            std::ostream& out);
 
 }  // namespace muster::trainer

@@ -110,7 +110,8 @@ absl::Status Continue(const GenerateOptions& options, Model& model, std::int64_t
 
 }  // namespace
 
-absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, std::ostream& out) {
+absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, const Registry& registry,
+                                std::ostream& out) {
   const absl::StatusOr<GenerateOptions> options = ParseGenerate(argc, argv);
   if (!options.ok()) return options.status();
   if (!options->help.empty()) {
@@ -121,13 +122,14 @@ absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, std::ostream&
   std::signal(SIGPIPE, SIG_DFL);
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(1));
 
-  const auto checkpoint = ModelFromCheckpoint(options->source);
+  const auto checkpoint = ModelFromCheckpoint(options->source, registry);
   if (!checkpoint.ok()) return checkpoint.status();
   for (const std::string& warning : checkpoint->warnings) {
     std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
   }
   // No data is read.
-  const absl::StatusOr<Options> trained = OptionsOf(checkpoint->flags, {"--dataset=generated"});
+  const absl::StatusOr<Options> trained =
+      OptionsOf(checkpoint->flags, {"--dataset=generated"}, registry);
   if (!trained.ok()) return trained.status();
   const at::Device device = PickDevice();
   const auto model = MakeEvaluationModel(*trained, device);
@@ -137,7 +139,7 @@ absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, std::ostream&
 
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
-  status = Continue(*options, **model, trained->model.gpt.context, device, out);
+  status = Continue(*options, **model, trained->shape.context, device, out);
   if (!status.ok()) return status;
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   std::cerr << absl::StrFormat("muster-train: %d tokens in %.1f s, %.0f tokens/s on %s\n",

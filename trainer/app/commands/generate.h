@@ -5,6 +5,8 @@
 
 #include "absl/status/statusor.h"
 
+#include "trainer/recipe/registry.h"
+
 namespace muster::trainer {
 
 // Continues a prompt with the GPT of a checkpoint, and writes both to `out`, each character as soon
@@ -12,6 +14,7 @@ namespace muster::trainer {
 // Returns the exit code. kInvalidArgument for a mistake in the flags, and when the checkpoint is
 // missing, damaged, or of another model; kUnavailable when the text cannot be written. Throws what
 // LibTorch throws.
-absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, std::ostream& out);
+absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, const Registry& registry,
+                                std::ostream& out);
 
 }  // namespace muster::trainer

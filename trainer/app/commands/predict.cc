@@ -110,23 +110,23 @@ absl::Status WriteAll(const std::shared_ptr<const Dataset>& images, const Option
   }
 }
 
-absl::Status Predict(const PredictOptions& asked, const LineWriter& write) {
-  const auto checkpoint = ModelFromCheckpoint(asked.source);
+absl::Status Predict(const PredictOptions& asked, const Registry& registry,
+                     const LineWriter& write) {
+  const auto checkpoint = ModelFromCheckpoint(asked.source, registry);
   if (!checkpoint.ok()) return checkpoint.status();
   for (const std::string& warning : checkpoint->warnings) {
     std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
   }
-  absl::StatusOr<Options> options = OptionsOf(checkpoint->flags, asked.given);
+  absl::StatusOr<Options> options = OptionsOf(checkpoint->flags, asked.given, registry);
   if (!options.ok()) return options.status();
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(1));
-  const absl::StatusOr<Splits> data = OpenData(options->data);
+  const absl::StatusOr<Splits> data = options->data_set.open(options->data);
   if (!data.ok()) return data.status();
-  absl::Status status = FitModelToData(data->test->shape(), &options->model);
-  if (!status.ok()) return status;
+  options->shape = data->test->shape();
   const at::Device device = PickDevice();
   const auto model = MakeEvaluationModel(*options, device);
   if (!model.ok()) return model.status();
-  status = LoadParameters(*checkpoint, **model);
+  const absl::Status status = LoadParameters(*checkpoint, **model);
   if (!status.ok()) return status;
   return WriteAll(asked.train ? data->train : data->test, *options, **model, device, asked.top_k,
                   write);
@@ -134,7 +134,8 @@ absl::Status Predict(const PredictOptions& asked, const LineWriter& write) {
 
 }  // namespace
 
-absl::StatusOr<int> RunPredict(int argc, const char* const* argv, std::ostream& out) {
+absl::StatusOr<int> RunPredict(int argc, const char* const* argv, const Registry& registry,
+                               std::ostream& out) {
   const absl::StatusOr<PredictOptions> asked = ParsePredict(argc, argv);
   if (!asked.ok()) return asked.status();
   if (!asked->help.empty()) {
@@ -145,14 +146,15 @@ absl::StatusOr<int> RunPredict(int argc, const char* const* argv, std::ostream& 
   if (asked->output.empty()) {
     // Lines that nobody reads any more end, as those of any other filter.
     std::signal(SIGPIPE, SIG_DFL);
-    status = Predict(*asked, [&out](const std::string& lines) {
+    status = Predict(*asked, registry, [&out](const std::string& lines) {
       if (out << lines << std::flush) return absl::OkStatus();
       return absl::UnavailableError("predict: the standard output cannot be written");
     });
   } else {
     auto file = DurableFile::Create(asked->output);
     if (!file.ok()) return file.status();
-    status = Predict(*asked, [&file](const std::string& lines) { return (*file)->Append(lines); });
+    status = Predict(*asked, registry,
+                     [&file](const std::string& lines) { return (*file)->Append(lines); });
     if (status.ok()) status = (*file)->Commit();
   }
   if (!status.ok()) return status;

@@ -5,6 +5,8 @@
 
 #include "absl/status/statusor.h"
 
+#include "trainer/recipe/registry.h"
+
 namespace muster::trainer {
 
 // Writes a line of JSON for each image, in the order of the data, to --output or else to `out`:
@@ -13,6 +15,7 @@ namespace muster::trainer {
 // those of muster-train. Returns the exit code. kInvalidArgument for a mistake in the flags, and
 // when checkpoint or data are missing, damaged, or do not fit together; kUnavailable when the lines
 // cannot be written. Throws what LibTorch throws.
-absl::StatusOr<int> RunPredict(int argc, const char* const* argv, std::ostream& out);
+absl::StatusOr<int> RunPredict(int argc, const char* const* argv, const Registry& registry,
+                               std::ostream& out);
 
 }  // namespace muster::trainer

@@ -17,77 +17,70 @@ namespace {
 
 constexpr auto kMany = std::numeric_limits<std::int64_t>::max();
 
-void AddDataFlags(CLI::App& app, Options& o, SettingSource& settings) {
-  const FlagGroup group(app, "Data", &settings);
-  group.Choice("--dataset", o.data.kind,
-               {{"idx", DataKind::kIdx},
-                {"cifar10", DataKind::kCifar10},
-                {"text", DataKind::kText},
-                {"tokens", DataKind::kTokens},
-                {"generated", DataKind::kGenerated}},
-               "generated: made up, images or text as the model needs; else read --data. With "
-               "--model gpt text, unless given");
-  group.Paths(
-      "--data", o.data.paths,
-      "Directory of (Fashion-)MNIST's four IDX files, plain or .gz; directory of CIFAR-10's "
-      "binary files; or files, as text or tokens, and directories of them; may be repeated");
-  group.Paths("--test-data", o.data.test_paths,
-              "Files of text or tokens to measure on; else val.bin beside train.bin, else the last "
-              "tenth of --data");
-  group.Path("--tokenizer", o.data.tokenizer,
+using Kind = DataShape::Kind;
+
+// One of the names of `recipes`.
+template <typename Recipes>
+void AddRecipeChoice(const FlagGroup& group, const std::string& flag, const Recipes& recipes,
+                     std::string& value, const std::string& description) {
+  std::map<std::string, std::string> names;
+  for (const auto& recipe : recipes) names[recipe.name] = recipe.name;
+  if (names.size() > 1) group.Choice(flag, value, names, description);
+}
+
+void AddTextFlags(const FlagGroup& group, DataOptions& data) {
+  group.Path("--tokenizer", data.tokenizer,
              "A tokenizer.json (byte-level BPE) for text; without, a token is a byte");
-  group.Number("--vocabulary", o.data.vocabulary, std::int64_t{0}, std::int64_t{1} << 32,
+  group.Number("--vocabulary", data.vocabulary, std::int64_t{0}, std::int64_t{1} << 32,
                "How many different tokens there are; 0: as many as --tokenizer has");
   group.Choice(
-      "--token-type", o.data.token_type,
+      "--token-type", data.token_type,
       {{"auto", std::nullopt}, {"uint16", TokenType::kUint16}, {"uint32", TokenType::kUint32}},
       "How --dataset tokens are written; auto: uint16 if the vocabulary allows it");
+  group.Number("--context", data.context, 1, 1 << 16, "Length of a window of text, in tokens");
+}
+
+void AddDataFlags(CLI::App& app, const Registry& registry, Options& o, RawOptions& raw,
+                  SettingSource& settings) {
+  const FlagGroup group(app, "Data", &settings);
+  const bool own = registry.data_sets.size() == 1;
+  AddRecipeChoice(group, "--dataset", registry.data_sets, raw.data_set,
+                  "generated: made up, images or text as the model needs; else read --data. With "
+                  "--model gpt text, unless given");
+  group.Paths(
+      "--data", o.data.paths,
+      own ? "Files or directories to learn from; may be repeated"
+          : "Directory of (Fashion-)MNIST's four IDX files, plain or .gz; directory of CIFAR-10's "
+            "binary files; or files, as text or tokens, and directories of them; may be repeated");
+  group.Paths(
+      "--test-data", o.data.test_paths,
+      own ? "Files or directories to measure on; may be repeated"
+          : "Files of text or tokens to measure on; else val.bin beside train.bin, else the "
+            "last tenth of --data");
+  if (registry.Takes(Kind::kText)) AddTextFlags(group, o.data);
   group.Number("--loader-threads", o.loader_threads, 0, 256,
                "Threads that prepare batches ahead; 0: training does it itself");
+  if (!registry.Takes(Kind::kImages)) return;
   group.Switch("flip", o.data.augmentation.flip, "Mirror training images at random");
   group.Number("--crop-padding", o.data.augmentation.crop_padding, 0, 16,
                "Shift training images at random by up to this many pixels");
 }
 
-void AddModelFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource& settings) {
+void AddModelFlags(CLI::App& app, const Registry& registry, Options& o, RawOptions& raw,
+                   SettingSource& settings) {
   const FlagGroup group(app, "Model", &settings);
-  // mlp-large is a size rather than a kind, hence by hand.
-  const std::string names = "cnn|gpt|mlp|mlp-large|resnet18";
-  static const std::map<std::string, ModelKind> kModels = {{"cnn", ModelKind::kCnn},
-                                                           {"gpt", ModelKind::kGpt},
-                                                           {"mlp", ModelKind::kMlp},
-                                                           {"mlp-large", ModelKind::kMlp},
-                                                           {"resnet18", ModelKind::kResNet18}};
-  group.Add(app.add_option_function<std::string>(
-                   "--model",
-                   [&o, &raw](const std::string& text) {
-                     o.model.kind = kModels.at(text);
-                     raw.large_mlp = text == "mlp-large";
-                   },
-                   "The network to train")
-                ->check(CLI::Validator(
-                    [names](const std::string& text) {
-                      return kModels.count(text) != 0
-                                 ? std::string()
-                                 : absl::StrCat(text, " is not one of ", names);
-                    },
-                    ""))
-                ->type_name(names)
-                ->default_str("cnn"),
-            [&o, &raw] { return raw.large_mlp ? "mlp-large" : ModelName(o.model.kind); });
+  AddRecipeChoice(group, "--model", registry.models, raw.model, "The network to train");
   group.Choice("--dtype", o.dtype,
                {{"float32", c10::ScalarType::Float}, {"float64", c10::ScalarType::Double}},
                "Type of the parameters");
   group.Switch("bf16", o.bf16, "Compute in bfloat16 what allows it (autocast)");
-  group.Switch("channels-last", o.model.channels_last, "Keep images with their channels innermost");
-  group.Choice("--stem", o.model.stem,
-               {{"imagenet", ResNetStem::kImageNet}, {"small", ResNetStem::kSmall}},
-               "For resnet18: torchvision's own, or one for images of some 32 pixels");
-  group.Number("--context", o.model.gpt.context, 1, 1 << 16,
-               "For gpt: length of the context, in tokens");
-  group.Number("--layers", o.model.gpt.layers, 1, 1000, "For gpt: transformer blocks");
-  group.Number("--heads", o.model.gpt.heads, 1, 1000, "For gpt: attention heads of each block");
-  group.Number("--width", o.model.gpt.width, 1, 1 << 16, "For gpt: size of an embedding");
+  if (registry.Takes(Kind::kImages)) {
+    group.Switch("channels-last", o.channels_last, "Keep images with their channels innermost");
+  }
+  for (const ModelRecipe& model : registry.models) {
+    GroupFlags flags(group, raw.model_flags[model.name]);
+    if (model.add_flags) model.add_flags(flags);
+  }
 }
 
 void AddTrainingFlags(CLI::App& app, Options& o, SettingSource& settings) {
@@ -232,9 +225,10 @@ void AddReportFlags(CLI::App& app, Options& o, SettingSource& settings) {
 
 }  // namespace
 
-void AddFlags(CLI::App& app, Options& options, RawOptions& raw, SettingSource& settings) {
-  AddDataFlags(app, options, settings);
-  AddModelFlags(app, options, raw, settings);
+void AddFlags(CLI::App& app, const Registry& registry, Options& options, RawOptions& raw,
+              SettingSource& settings) {
+  AddDataFlags(app, registry, options, raw, settings);
+  AddModelFlags(app, registry, options, raw, settings);
   AddTrainingFlags(app, options, settings);
   AddOptimizerFlags(app, options, settings);
   AddParallelFlags(app, options, raw, settings);

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
+#include "trainer/app/options/group_flags.h"
 #include "trainer/app/options/options.h"
 #include "trainer/app/options/setting.h"
 
@@ -15,11 +18,16 @@ namespace muster::trainer {
 // Values of flags that are not stored in Options as they are.
 struct RawOptions {
   std::int64_t timeout_seconds = 300;
-  bool large_mlp = false;  // --model mlp-large
+  std::string model;     // --model
+  std::string data_set;  // --dataset, or the first one
+  // The flags of each model, by its name.
+  std::map<std::string, FlagReaders> model_flags;
 };
 
 // Adds every flag with its default to `app`, group by group in the order of --help, and to
-// `settings`. Parsing writes to `options` and `raw`, which must outlive both.
-void AddFlags(CLI::App& app, Options& options, RawOptions& raw, SettingSource& settings);
+// `settings`. Parsing writes to `options`, to `raw` and to what the registry's models are made of;
+// all must outlive both.
+void AddFlags(CLI::App& app, const Registry& registry, Options& options, RawOptions& raw,
+              SettingSource& settings);
 
 }  // namespace muster::trainer

@@ -14,37 +14,40 @@
 namespace muster::trainer {
 namespace {
 
-constexpr char kDescription[] =
-    "Trains a network, alone or as one of the ranks that a launcher started.\n"
-    "Other commands, each with a --help of its own: `muster-train eval`, `generate` and `predict` "
-    "use "
-    "a\ntrained network, `compare` compares ways to share the work, `tokenize` turns text into "
-    "tokens.";
+std::string Description(const Registry& registry) {
+  const std::string use =
+      "Trains a network, alone or as one of the ranks that a launcher started.\n";
+  if (registry.models.size() == 1) {
+    return absl::StrCat(use, "`", registry.program, " eval` measures a trained one.");
+  }
+  return absl::StrCat(use, "Other commands, each with a --help of its own: `", registry.program,
+                      " eval`, `generate` and `predict` use a\ntrained network, `compare` compares "
+                      "ways to share the "
+                      "work, `tokenize` turns text into tokens.");
+}
+
+// The shape as far as flags determine it.
+DataShape ShapeFromFlags(const Options& options) {
+  if (options.model.takes != DataShape::Kind::kText) return {.kind = options.model.takes};
+  constexpr std::int64_t kBytes = 256;
+  return {.kind = DataShape::Kind::kText,
+          .classes = options.data.vocabulary > 0 ? options.data.vocabulary : kBytes,
+          .context = options.data.context};
+}
 
 // What two flags say together.
 absl::Status CheckTogether(const Options& options) {
   const auto mistake = [](const std::string& sentence) {
     return absl::InvalidArgumentError(sentence);
   };
-  const bool no_path = options.data.paths == DataOptions().paths;
-  if (no_path && options.data.kind == DataKind::kCifar10) {
-    return mistake("--dataset cifar10 needs --data, the directory of its files");
+  if (options.data.paths.empty() && !options.data_set.needs_data.empty()) {
+    return mistake(options.data_set.needs_data);
   }
-  if (no_path && options.data.kind == DataKind::kText) {
-    return mistake(
-        "a text is needed: name a file with --data, or have one made up with --dataset generated");
-  }
-  if (no_path && options.data.kind == DataKind::kTokens) {
-    return mistake("--dataset tokens needs --data, its files");
-  }
-  const bool images = options.data.kind == DataKind::kIdx ||
-                      options.data.kind == DataKind::kCifar10 ||
-                      options.data.kind == DataKind::kGenerated;
   // That a gpt does not learn from images is said where the data is known.
-  const bool of_text = options.model.kind == ModelKind::kGpt;
-  if (images && !of_text &&
-      (!options.data.tokenizer.empty() || options.data.vocabulary != 0 ||
-       !options.data.test_paths.empty())) {
+  const bool images = options.data_set.kind == DataShape::Kind::kImages &&
+                      options.model.takes == DataShape::Kind::kImages;
+  if (images && (!options.data.tokenizer.empty() || options.data.vocabulary != 0 ||
+                 !options.data.test_paths.empty())) {
     return mistake("--tokenizer, --vocabulary and --test-data are for text and tokens, not images");
   }
   if (options.checkpoint.resume.empty()) return mistake("--resume is empty");
@@ -79,15 +82,19 @@ absl::Status CheckTogether(const Options& options) {
 
 }  // namespace
 
-absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv, const Registry& registry) {
   Options options;
+  options.program = registry.program;
+  if (!registry.default_data.empty()) options.data.paths = {registry.default_data};
   RawOptions raw;
+  raw.model = registry.models.front().name;
+  raw.data_set = registry.data_sets.front().name;
   raw.timeout_seconds = options.parallel.timeout.count();
 
-  CLI::App app(kDescription, "muster-train");
+  CLI::App app(Description(registry), registry.program);
   app.get_formatter()->column_width(40);
   app.set_help_flag("-h,--help", "Print this text");
-  app.set_version_flag("--version", absl::StrCat("muster-train ", base::kVersion),
+  app.set_version_flag("--version", absl::StrCat(registry.program, " ", base::kVersion),
                        "Print the version");
   app.set_config("--config", "", "A file with a line flag=value for each (INI or TOML)")
       ->type_name("PATH");
@@ -96,7 +103,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
   app.config_formatter(ConfigFormat());
   app.allow_config_extras(CLI::config_extras_mode::error);
   SettingSource settings;
-  AddFlags(app, options, raw, settings);
+  AddFlags(app, registry, options, raw, settings);
 
   try {
     app.parse(argc, argv);
@@ -110,21 +117,29 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv) {
     return absl::InvalidArgumentError(absl::StrCat(error.what(), "; --help lists the flags"));
   }
   options.parallel.timeout = std::chrono::seconds(raw.timeout_seconds);
-  if (raw.large_mlp) options.model.hidden = {4096, 4096, 1024};
-  const bool reads_text = options.model.kind == ModelKind::kGpt;
-  if (reads_text && app.count("--dataset") == 0) options.data.kind = DataKind::kText;
-  // Here all flags stand at what is meant; from here on they become what no user would give.
+  options.model = *registry.FindModel(raw.model);
+  const bool named = registry.data_sets.size() > 1 && app.count("--dataset") > 0;
+  options.data_set = *registry.FindDataSet(named ? raw.data_set : "", options.model.takes);
+  raw.data_set = options.data_set.name;
   options.settings = settings.Read();
-  if (reads_text && options.data.kind == DataKind::kGenerated) {
-    options.data.kind = DataKind::kGeneratedText;
+  for (const auto& [flag, read] : raw.model_flags[raw.model]) {
+    options.own_model_flags.emplace_back(flag, read());
   }
-  options.model.seed = options.seed;
+  if (app.count("--data") == 0 && !options.data_set.needs_data.empty()) options.data.paths.clear();
   options.data.seed = options.seed;
   options.data.augmentation.seed = options.seed;
-  options.data.context = options.model.gpt.context;
-  if (options.data.vocabulary > 0) options.model.gpt.vocabulary = options.data.vocabulary;
+  options.shape = ShapeFromFlags(options);
   if (const absl::Status status = CheckTogether(options); !status.ok()) return status;
   return options;
+}
+
+std::vector<ModelFlag> ModelFlags(const Options& options) {
+  std::vector<ModelFlag> flags = options.own_model_flags;
+  if (options.shape.kind == DataShape::Kind::kText) {
+    flags.emplace_back("--context", absl::StrCat(options.shape.context));
+    flags.emplace_back("--vocabulary", absl::StrCat(options.shape.classes));
+  }
+  return flags;
 }
 
 absl::Status CheckBatchSize(std::int64_t batch_size, int world_size) {

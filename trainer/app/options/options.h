@@ -12,12 +12,12 @@
 
 #include "trainer/app/options/setting.h"
 #include "trainer/comm/comm.h"
-#include "trainer/data/open_data.h"
+#include "trainer/data/data_options.h"
 #include "trainer/io/state_dict.h"
-#include "trainer/models/model_options.h"
 #include "trainer/optim/optimizer_options.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/parallel/ddp.h"
+#include "trainer/recipe/registry.h"
 
 namespace muster::trainer {
 
@@ -87,11 +87,18 @@ struct ReportOptions {
 
 // The command line, checked as far as possible without the environment. The same on every rank.
 struct Options {
+  std::string program = "muster-train";  // the registry's
+  DataRecipe data_set;
   DataOptions data;
   int loader_threads = 1;
 
+  ModelRecipe model;
+  // The flags of the model alone.
+  std::vector<ModelFlag> own_model_flags;
+  // Of the data that the model is made for. Until the data is open, what flags say of it.
+  DataShape shape;
   // With the channels innermost, convolutions and pooling are about twice as fast on CPUs.
-  ModelOptions model = {.channels_last = true};
+  bool channels_last = true;
   // The type of parameters, gradients and losses. float64 takes twice the time, but makes rounding
   // negligible when loss curves are compared.
   c10::ScalarType dtype = c10::ScalarType::Float;
@@ -134,9 +141,16 @@ struct Options {
 };
 
 // Parses the command line, whose first word is the program's name, and the file given with
-// --config. The command line takes precedence over the file. kInvalidArgument and one sentence for
-// a mistake in either.
-absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv);
+// --config. The command line takes precedence over the file. Flags of the registry's models are
+// parsed into what the chosen model is made of. kInvalidArgument and one sentence for a mistake in
+// either.
+absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
+                                     const Registry& registry = BuiltInRecipes());
+
+// The flags that determine the model's parameters, as a user would give them: {"--width", "128"},
+// {"--context", "128"} and so on for a GPT. Two models with the same name and flags, fitted to the
+// same data, can load each other's parameters.
+std::vector<ModelFlag> ModelFlags(const Options& options);
 
 // kInvalidArgument unless `world_size` divides `batch_size`.
 absl::Status CheckBatchSize(std::int64_t batch_size, int world_size);

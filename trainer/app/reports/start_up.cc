@@ -5,31 +5,19 @@
 
 namespace muster::trainer {
 
-std::string DataName(const DataOptions& data) {
-  std::string paths = data.paths.empty() ? "" : data.paths.front();
-  if (data.paths.size() > 1) absl::StrAppend(&paths, " and ", data.paths.size() - 1, " more");
-  switch (data.kind) {
-    case DataKind::kIdx:
-      return absl::StrCat("idx (", paths, ")");
-    case DataKind::kCifar10:
-      return absl::StrCat("cifar10 (", paths, ")");
-    case DataKind::kText:
-      return absl::StrCat("text (", paths, ")");
-    case DataKind::kTokens:
-      return absl::StrCat("tokens (", paths, ")");
-    case DataKind::kGenerated:
-      return "generated images";
-    case DataKind::kGeneratedText:
-      return "generated text";
-  }
-  return "";
+std::string DataName(const Options& options) {
+  if (!options.data_set.title.empty()) return options.data_set.title;
+  const std::vector<std::string>& paths = options.data.paths;
+  std::string text = absl::StrCat(options.data_set.name, " (");
+  if (!paths.empty()) text += paths.front();
+  if (paths.size() > 1) absl::StrAppend(&text, " and ", paths.size() - 1, " more");
+  return text + ")";
 }
 
 std::string StartLine(const Options& options, const Environment& env, int threads, double gflops) {
-  return absl::StrFormat(
-      "muster-train: %s on %s, rank %d of %d, %d thread%s each, BLAS %.0f GFLOP/s",
-      ModelName(options.model.kind), DataName(options.data), env.rank, env.world_size, threads,
-      threads == 1 ? "" : "s", gflops);
+  return absl::StrFormat("%s: %s on %s, rank %d of %d, %d thread%s each, BLAS %.0f GFLOP/s",
+                         options.program, options.model.name, DataName(options), env.rank,
+                         env.world_size, threads, threads == 1 ? "" : "s", gflops);
 }
 
 std::string JoinedLine(const ProcessGroup& group) {

@@ -10,7 +10,7 @@
 namespace muster::trainer {
 
 // What the data is called: "idx (/usr/share/datasets/fashion-mnist)", "generated text".
-std::string DataName(const DataOptions& data);
+std::string DataName(const Options& options);
 
 // The first line, printed before anything slow: "muster-train: cnn on idx (/usr/share/...), rank 0
 // of 2, 1 thread each, BLAS 118 GFLOP/s".

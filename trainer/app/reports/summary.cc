@@ -26,10 +26,9 @@ std::string FormatSummary(const Summary& summary) {
     absl::StrAppendFormat(&text, "best test loss %.4f (after step %d)\n", *summary.best_test_loss,
                           summary.best_step);
   }
-  const std::string accuracy = summary.test_accuracy
-                                   ? absl::StrFormat("%.2f %%", *summary.test_accuracy * 100)
-                                   : "not measured";
-  absl::StrAppendFormat(&text, "test accuracy  %s\n", accuracy);
+  for (const MetricValue& metric : summary.test_metrics) {
+    absl::StrAppendFormat(&text, "%-15s%s\n", "test " + metric.name + " ", ValueText(metric));
+  }
   if (summary.steps > summary.resumed_step) {
     absl::StrAppendFormat(&text, "speed          %.0f %s/s", summary.samples_per_second,
                           summary.unit);

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "trainer/models/objective.h"
 
 namespace muster::trainer {
 
@@ -19,8 +22,8 @@ struct Summary {
   std::string unit = "images";  // what a sample is called
   double train_loss = 0;        // nats, mean over the last epoch
   // On the test samples; nullopt when not measured.
-  std::optional<double> test_loss;      // nats
-  std::optional<double> test_accuracy;  // in [0, 1]
+  std::optional<double> test_loss;  // nats, if it is the cross entropy
+  std::vector<MetricValue> test_metrics;
   // Of an earlier test; nullopt when none was better than the last.
   std::optional<double> best_test_loss;  // nats
   std::int64_t best_step = 0;

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "trainer/app/training/chosen_model.h"
 #include "trainer/app/training/micro_batch.h"
 #include "trainer/app/training/strategy.h"
 #include "trainer/models/autocast.h"
-#include "trainer/models/loss.h"
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/parallel/parameter_averaging.h"
 
@@ -54,14 +54,16 @@ class ThreadsStrategy : public Strategy {
     parts_.phases.Enter(Phase::kBackward);
     const Batch moved = MovedTo(batch.data, at::kCPU, parts_.options.dtype);
     const auto predictions = static_cast<double>(batch.plan.own * PredictionsPerSample(batch.data));
-    const double mean = data_parallel_.ForwardBackward(batch.plan.own, [&](int replica,
-                                                                           std::int64_t begin,
-                                                                           std::int64_t end) {
-      Model& model = replica == 0 ? parts_.model : *others_[static_cast<std::size_t>(replica) - 1];
-      const Bf16Autocast autocast(parts_.options.bf16, /*cuda=*/false);
-      const at::Tensor scores = model.Forward(moved.inputs.narrow(0, begin, end - begin));
-      return CrossEntropySum(scores, moved.targets.narrow(0, begin, end - begin)).div(predictions);
-    });
+    const double mean = data_parallel_.ForwardBackward(
+        batch.plan.own, [&](int replica, std::int64_t begin, std::int64_t end) {
+          Model& model =
+              replica == 0 ? parts_.model : *others_[static_cast<std::size_t>(replica) - 1];
+          const Bf16Autocast autocast(parts_.options.bf16, /*cuda=*/false);
+          const at::Tensor scores = model.Forward(moved.inputs.narrow(0, begin, end - begin));
+          return parts_.options.model.objective
+              .loss(scores, moved.targets.narrow(0, begin, end - begin))
+              .div(predictions);
+        });
     return mean * predictions;
   }
 
@@ -72,8 +74,7 @@ class ThreadsStrategy : public Strategy {
     std::vector<std::unique_ptr<Model>> models;
     for (int i = 1; i < parts.options.parallel.replicas; ++i) {
       // The same options made the first one.
-      models.push_back(MakeModel(parts.options.model).value());
-      models.back()->MoveTo(at::kCPU, parts.options.dtype);
+      models.push_back(MakeChosenModel(parts.options, at::kCPU).value());
     }
     return models;
   }

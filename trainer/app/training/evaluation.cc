@@ -15,7 +15,7 @@ namespace muster::trainer {
 namespace {
 
 // Of each rank at a time. What a text's scores take is many times what an image's do.
-constexpr std::int64_t kImages = 500;
+constexpr std::int64_t kSamples = 500;
 constexpr std::int64_t kWindows = 32;
 
 }  // namespace
@@ -27,12 +27,13 @@ absl::StatusOr<std::optional<Evaluation>> Evaluate(const std::shared_ptr<const D
   const at::NoGradGuard no_grad;
   model.SetTraining(false);
   const bool text = data->shape().kind == DataShape::Kind::kText;
-  const std::int64_t batch = (text ? kWindows : kImages) * group.size();
+  const std::int64_t batch = (text ? kWindows : kSamples) * group.size();
   const GlobalOrder order(data->size(), options.seed, /*epoch=*/0, /*shuffle=*/false);
   BatchLoader loader(data, order.From(0, batch, group.rank(), group.size()),
                      {.epoch = 0, .train = false, .threads = options.loader_threads});
 
-  std::vector<double> totals = {0, 0, 0};  // loss, right predictions, predictions
+  const Objective& objective = options.model.objective;
+  std::vector<double> totals(2 + objective.metrics.size(), 0);  // predictions, loss, metrics
   for (;;) {
     absl::StatusOr<std::optional<LoadedBatch>> next = loader.Next();
     if (!next.ok()) return next.status();
@@ -45,14 +46,20 @@ absl::StatusOr<std::optional<Evaluation>> Evaluate(const std::shared_ptr<const D
     const at::Tensor targets = moved.targets.narrow(0, 0, own);
     // Whether to stop is asked here, too: the samples of a large test take longer than a launcher
     // waits.
-    const std::vector<double> sums =
-        group.Sum({CrossEntropySum(scores, targets).item<double>(),
-                   static_cast<double>(CountCorrect(scores, targets)),
-                   static_cast<double>(CountPredictions(targets)), on_batch() ? 1.0 : 0.0});
-    if (sums[3] > 0) return std::nullopt;
+    std::vector<double> mine = {static_cast<double>(CountPredictions(targets)),
+                                objective.loss(scores, targets).item<double>()};
+    for (const Metric& metric : objective.metrics) mine.push_back(metric.sum(scores, targets));
+    mine.push_back(on_batch() ? 1.0 : 0.0);
+    const std::vector<double> sums = group.Sum(mine);
+    if (sums.back() > 0) return std::nullopt;
     for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += sums[i];
   }
-  return Evaluation{.loss = totals[0] / totals[2], .accuracy = totals[1] / totals[2]};
+  Evaluation evaluation = {.loss = totals[1] / totals[0]};
+  for (std::size_t i = 0; i < objective.metrics.size(); ++i) {
+    const Metric& metric = objective.metrics[i];
+    evaluation.metrics.push_back({metric.name, totals[2 + i] / totals[0], metric.is_share});
+  }
+  return evaluation;
 }
 
 }  // namespace muster::trainer

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -15,8 +16,8 @@
 namespace muster::trainer {
 
 struct Evaluation {
-  double loss = 0;      // mean over predictions, nats
-  double accuracy = 0;  // share of correct predictions, in [0, 1]
+  double loss = 0;                   // mean over predictions; nats, if it is the cross entropy
+  std::vector<MetricValue> metrics;  // those of the model's objective, in their order
 };
 
 // Evaluates `model` on all samples of `data`, each rank on its part, and leaves it in evaluation

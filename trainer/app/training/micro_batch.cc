@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "trainer/models/autocast.h"
-#include "trainer/models/loss.h"
 
 namespace muster::trainer {
 namespace {
@@ -42,7 +41,8 @@ double PassThrough(const StrategyParts& parts, const MicroBatch& part, double di
   {
     const Bf16Autocast autocast(parts.options.bf16, device.is_cuda());
     const at::Tensor scores = forward(moved.inputs);
-    loss = CrossEntropySum(First(scores, part.own), First(moved.targets, part.own));
+    loss =
+        parts.options.model.objective.loss(First(scores, part.own), First(moved.targets, part.own));
   }
   parts.phases.Enter(Phase::kBackward);
   loss.div(divisor).backward();

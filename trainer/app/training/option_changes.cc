@@ -21,13 +21,13 @@ absl::Status MadeWith(const std::string& flag, const std::string& before, const 
 
 // Compares the flags that determine the model. Returns those that the checkpoint does not contain.
 absl::StatusOr<std::vector<std::string>> CompareModels(const Value& snapshot,
-                                                       const ModelOptions& model) {
+                                                       const Options& options) {
   const absl::StatusOr<std::string> name = snapshot.GetString("model_name");
   if (!name.ok()) return name.status();
-  if (*name != ModelName(model.kind)) return MadeWith("--model", *name, ModelName(model.kind));
+  if (*name != options.model.name) return MadeWith("--model", *name, options.model.name);
   const Value* flags = snapshot.Find("model_flags");
   std::vector<std::string> unknown;
-  for (const auto& [flag, value] : ModelFlags(model)) {
+  for (const auto& [flag, value] : ModelFlags(options)) {
     const Value* before = flags == nullptr ? nullptr : flags->Find(flag);
     if (before == nullptr || before->string() == nullptr) {
       unknown.push_back(flag);
@@ -70,15 +70,15 @@ Value OptionsValue(const std::vector<Setting>& settings) {
   return options;
 }
 
-Value ModelFlagsValue(const ModelOptions& model) {
-  Dict flags;
-  for (const auto& [flag, value] : ModelFlags(model)) flags.Set(flag, value);
-  return flags;
+Value FlagsValue(const std::vector<ModelFlag>& flags) {
+  Dict values;
+  for (const auto& [flag, value] : flags) values.Set(flag, value);
+  return values;
 }
 
 absl::StatusOr<std::vector<std::string>> CompareOptions(const Value& snapshot,
                                                         const Options& options) {
-  const auto unknown = CompareModels(snapshot, options.model);
+  const auto unknown = CompareModels(snapshot, options);
   if (!unknown.ok()) return unknown.status();
   const Value* before = snapshot.Find("options");
   std::vector<std::string> sentences;

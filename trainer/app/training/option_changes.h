@@ -15,8 +15,8 @@ namespace muster::trainer {
 // run can be repeated. Paths that are not given are left out.
 Value OptionsValue(const std::vector<Setting>& settings);
 
-// Returns ModelFlags() in the same form.
-Value ModelFlagsValue(const ModelOptions& model);
+// Returns flags in the same form.
+Value FlagsValue(const std::vector<ModelFlag>& flags);
 
 // Compares the options in `snapshot`, a checkpoint, with those of a run that resumes from it.
 // Returns sentences for the user about options that have changed, and about what a checkpoint of an

@@ -27,8 +27,7 @@ constexpr std::size_t kMostHash = 24;
 std::string Samples(const Dataset& data) {
   std::string digits = std::to_string(data.size());
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  const bool text = data.shape().kind == DataShape::Kind::kText;
-  return absl::StrCat(digits, text ? " windows" : " images");
+  return absl::StrCat(digits, " ", SampleUnit(data.shape().kind));
 }
 
 std::string Pack(const RankFacts& facts) {

@@ -12,6 +12,7 @@
 #include "trainer/app/training/batch.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/checkpoint_owners.h"
+#include "trainer/app/training/chosen_model.h"
 #include "trainer/app/training/rank_comparison.h"
 #include "trainer/app/training/resume.h"
 #include "trainer/app/training/snapshot.h"
@@ -64,7 +65,7 @@ Session::Session(const Options& options, const Environment& env, Splits data, Pr
       trace(kMostTraceEvents) {}
 
 const char* Session::unit() const {
-  return data.train->shape().kind == DataShape::Kind::kText ? "windows" : "images";
+  return SampleUnit(data.train->shape().kind);
 }
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Make(const Options& options,
@@ -80,12 +81,10 @@ absl::Status Session::MakeParts() {
   beats.Send(0);
   absl::Status status = CheckRanksAlike(FactsOf(options.settings, data), group);
   if (!status.ok()) return status;
-  status = FitModelToData(data.train->shape(), &options.model);
-  if (!status.ok()) return status;
-  auto made = MakeModel(options.model);
+  options.shape = data.train->shape();
+  auto made = MakeChosenModel(options, group.device());
   if (!made.ok()) return made.status();
   model = *std::move(made);
-  model->MoveTo(group.device(), options.dtype);
   parameters = model->Parameters();
   options.optimizer.interpolate_mean = compat::kAdamWInterpolatesMean;
   options.optimizer.root_is_power = compat::kAdamWRootIsPower;

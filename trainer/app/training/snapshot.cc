@@ -63,8 +63,8 @@ Value TakeSnapshot(const Trained& trained, const Options& options, double lr,
   snapshot.Set("scheduler", std::move(scheduler));
   snapshot.Set("sampler", TrainStateValue(trained.state));
   snapshot.Set("rng", std::move(states));
-  snapshot.Set("model_name", ModelName(options.model.kind));
-  snapshot.Set("model_flags", ModelFlagsValue(options.model));
+  snapshot.Set("model_name", options.model.name);
+  snapshot.Set("model_flags", FlagsValue(ModelFlags(options)));
   snapshot.Set("options", OptionsValue(options.settings));
   return snapshot;
 }

@@ -31,7 +31,7 @@ struct Trained {
 //   scheduler  {"last_epoch": steps, "_last_lr": [learning rate]}
 //   sampler    TrainState
 //   rng        a list with each rank's torch.get_rng_state()
-//   model_name ModelName(): "cnn", "mlp", "resnet18" or "gpt"
+//   model_name "cnn", "gpt": the name of its recipe
 //   model_flags {"--width": "128", ...}: ModelFlags(), which determine the parameters
 //   options    {"--lr": "0.02", ...}: OptionsValue(), all flags
 // `rng` has an entry for each rank, the bytes of its CpuRngState(). `lr` is the learning rate of

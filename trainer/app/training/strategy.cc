@@ -17,13 +17,18 @@ std::unique_ptr<Strategy> MakeStrategy(const StrategyParts& parts) {
 }
 
 std::int64_t PredictionsPerSample(const Batch& batch) {
-  return batch.targets.dim() == 1 ? 1 : batch.targets.size(1);
+  std::int64_t predictions = 1;
+  for (std::int64_t dim = 1; dim < batch.targets.dim(); ++dim) {
+    predictions *= batch.targets.size(dim);
+  }
+  return predictions;
 }
 
 Batch MovedTo(const Batch& batch, const at::Device& device, c10::ScalarType dtype) {
-  const bool images = batch.inputs.is_floating_point();
-  return {images ? batch.inputs.to(device, dtype) : batch.inputs.to(device),
-          batch.targets.to(device)};
+  const auto moved = [&](const at::Tensor& tensor) {
+    return tensor.is_floating_point() ? tensor.to(device, dtype) : tensor.to(device);
+  };
+  return {moved(batch.inputs), moved(batch.targets)};
 }
 
 }  // namespace muster::trainer

@@ -61,10 +61,11 @@ std::unique_ptr<Strategy> MakeDdpStrategy(const StrategyParts& parts);
 std::unique_ptr<Strategy> MakeAveragingStrategy(const StrategyParts& parts);
 std::unique_ptr<Strategy> MakeThreadsStrategy(const StrategyParts& parts);
 
-// The number of predictions per sample: 1, or the number of tokens for text.
+// The number of predictions per sample: 1 for images, the number of tokens for text.
 std::int64_t PredictionsPerSample(const Batch& batch);
 
-// `batch` on `device`, as the model needs it: images converted to `dtype`, tokens unchanged.
+// `batch` on `device`, as the model needs it: real numbers converted to `dtype`, whole ones
+// unchanged.
 Batch MovedTo(const Batch& batch, const at::Device& device, c10::ScalarType dtype);
 
 }  // namespace muster::trainer

@@ -44,14 +44,17 @@ absl::StatusOr<std::optional<Evaluation>> Measure(Session& s) {
   const auto measured = Evaluate(s.data.test, s.options, *s.model, s.group, on_batch);
   if (!measured.ok() || !measured->has_value() || !s.leads()) return measured;
   const Evaluation& evaluation = **measured;
-  s.reporter->Report(
-      {.step = s.state.step,
-       .unix_seconds = UnixSeconds(),
-       .values = {{"test/loss", evaluation.loss}, {"test/accuracy", evaluation.accuracy}}});
+  Scalars scalars = {.step = s.state.step,
+                     .unix_seconds = UnixSeconds(),
+                     .values = {{"test/loss", evaluation.loss}}};
+  std::string line = absl::StrFormat("epoch %d/%d: ", s.state.epoch + 1, s.options.epochs);
+  for (const MetricValue& metric : evaluation.metrics) {
+    scalars.values.emplace_back(absl::StrCat("test/", metric.name), *metric.value);
+    absl::StrAppend(&line, "test ", metric.name, " ", ValueText(metric), ", ");
+  }
+  s.reporter->Report(scalars);
   if (s.options.epochs > 1) {
-    s.progress.Say(absl::StrFormat("epoch %d/%d: test accuracy %.2f %%, test loss %.4f",
-                                   s.state.epoch + 1, s.options.epochs, evaluation.accuracy * 100,
-                                   evaluation.loss));
+    s.progress.Say(absl::StrFormat("%stest loss %.4f", line, evaluation.loss));
   }
   return measured;
 }
@@ -172,9 +175,12 @@ Summary Summarize(const Session& s, const Outcome& outcome) {
   summary.batch_size = s.state.batch_size;
   summary.unit = s.unit();
   summary.train_loss = s.state.epoch_loss.mean();
+  for (const Metric& metric : s.options.model.objective.metrics) {
+    summary.test_metrics.push_back({metric.name, std::nullopt, metric.is_share});
+  }
   if (outcome.evaluation) {
     summary.test_loss = outcome.evaluation->loss;
-    summary.test_accuracy = outcome.evaluation->accuracy;
+    summary.test_metrics = outcome.evaluation->metrics;
     if (s.state.best.step > 0 && s.state.best.step < s.state.step) {
       summary.best_test_loss = s.state.best.loss;
       summary.best_step = s.state.best.step;

@@ -19,6 +19,7 @@
 #include "test/trainer/app/ranks.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/io/torch_file.h"
+#include "trainer/models/gpt.h"
 #include "trainer/models/model.h"
 
 namespace muster::trainer {
@@ -143,8 +144,8 @@ TEST_F(CommandsTest, TheSameSeedGivesTheSameText) {
 
 TEST_F(CommandsTest, WithoutTemperatureTheTextIsWhatTheModelFindsLikeliest) {
   const auto model =
-      MakeModel({.kind = ModelKind::kGpt,
-                 .gpt = {.context = kContext, .layers = 2, .heads = 2, .width = 32}});
+      MakeModel(GptRecipe({.layers = 2, .heads = 2, .width = 32}),
+                {.kind = DataShape::Kind::kText, .classes = 256, .context = kContext});
   ASSERT_TRUE(model.ok()) << model.status();
   const auto state = ReadTorchFile(Path("gpt.pt"));
   ASSERT_TRUE(state.ok()) << state.status();

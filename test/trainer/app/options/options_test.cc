@@ -22,8 +22,8 @@ TEST(OptionsTest, NothingGivenMeansTheDefaults) {
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->data.paths, std::vector<std::string>{"/usr/share/datasets/fashion-mnist"});
   EXPECT_EQ(options->checkpoint.final_path, "");
-  EXPECT_EQ(options->data.kind, DataKind::kIdx);
-  EXPECT_EQ(options->model.kind, ModelKind::kCnn);
+  EXPECT_EQ(options->data_set.name, "idx");
+  EXPECT_EQ(options->model.name, "cnn");
   EXPECT_EQ(options->parallel.comm, Comm::kAuto);
   EXPECT_TRUE(options->evaluate);
   EXPECT_TRUE(options->help.empty());
@@ -42,8 +42,8 @@ TEST(OptionsTest, EachFlagReachesItsOption) {
                                                  "9",         "--threads",  "2"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->data.paths, std::vector<std::string>{"/d"});
-  EXPECT_EQ(options->data.kind, DataKind::kGenerated);
-  EXPECT_EQ(options->model.kind, ModelKind::kMlp);
+  EXPECT_EQ(options->data_set.title, "generated images");
+  EXPECT_EQ(options->model.name, "mlp");
   EXPECT_EQ(options->dtype, at::kDouble);
   EXPECT_EQ(options->epochs, 3);
   EXPECT_EQ(options->schedule.learning_rate, 0.1);
@@ -172,7 +172,7 @@ TEST(OptionsTest, AFlagThatIsGivenTwiceMeansWhatWasSaidLast) {
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->epochs, 5);
   EXPECT_TRUE(options->evaluate);
-  EXPECT_EQ(options->model.kind, ModelKind::kCnn);
+  EXPECT_EQ(options->model.name, "cnn");
 }
 
 class ConfigTest : public testing::Test {
@@ -190,7 +190,7 @@ TEST_F(ConfigTest, AFileGivesWhatTheCommandLineDoesNot) {
   const absl::StatusOr<Options> options = Parse({"--config", path.c_str(), "--lr", "0.25"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_EQ(options->epochs, 3);
-  EXPECT_EQ(options->model.kind, ModelKind::kMlp);
+  EXPECT_EQ(options->model.name, "mlp");
   EXPECT_EQ(options->schedule.learning_rate, 0.25) << "the command line wins";
   EXPECT_FALSE(options->evaluate);
   EXPECT_EQ(options->checkpoint.directory, "here");
@@ -262,23 +262,21 @@ TEST(OptionsTest, WhatDoesNotGoTogetherIsRefused) {
 }
 
 TEST(OptionsTest, GeneratedDataAreWhatTheModelTakes) {
-  EXPECT_EQ(Parse({"--dataset", "generated"})->data.kind, DataKind::kGenerated);
+  EXPECT_EQ(Parse({"--dataset", "generated"})->data_set.title, "generated images");
   const absl::StatusOr<Options> gpt =
       Parse({"--model", "gpt", "--dataset", "generated", "--context", "64", "--seed", "9"});
   ASSERT_TRUE(gpt.ok()) << gpt.status();
-  EXPECT_EQ(gpt->data.kind, DataKind::kGeneratedText);
+  EXPECT_EQ(gpt->data_set.title, "generated text");
   EXPECT_EQ(gpt->data.context, 64);
-  EXPECT_EQ(gpt->model.seed, 9u);
-  EXPECT_EQ(Parse({"--model", "mlp-large"})->model.hidden,
-            (std::vector<std::int64_t>{4096, 4096, 1024}));
+  EXPECT_EQ(gpt->data.seed, 9u);
 }
 
 // `--model gpt --data my.txt` was "no such directory".
 TEST(OptionsTest, AGptReadsTextUnlessTheDatasetIsNamed) {
   const absl::StatusOr<Options> file = Parse({"--model", "gpt", "--data", "my.txt"});
   ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_EQ(file->data.kind, DataKind::kText);
-  EXPECT_EQ(Parse({"--model", "gpt", "--dataset", "idx"})->data.kind, DataKind::kIdx);
+  EXPECT_EQ(file->data_set.name, "text");
+  EXPECT_EQ(Parse({"--model", "gpt", "--dataset", "idx"})->data_set.name, "idx");
   EXPECT_EQ(Parse({"--model", "gpt"}).status().message(),
             "a text is needed: name a file with --data, or have one made up with --dataset "
             "generated");
@@ -299,9 +297,9 @@ TEST(OptionsTest, TokensAreReadAsTheyAreWritten) {
       Parse({"--model", "gpt", "--dataset", "tokens", "--data", "train.bin", "--vocabulary",
              "50304", "--tokenizer", "tokenizer.json", "--token-type", "uint32"});
   ASSERT_TRUE(given.ok()) << given.status();
-  EXPECT_EQ(given->data.kind, DataKind::kTokens);
+  EXPECT_EQ(given->data_set.name, "tokens");
   EXPECT_EQ(given->data.vocabulary, 50304);
-  EXPECT_EQ(given->model.gpt.vocabulary, 50304);
+  EXPECT_EQ(given->shape.classes, 50304);
   EXPECT_EQ(given->data.tokenizer, "tokenizer.json");
   EXPECT_EQ(given->data.token_type, TokenType::kUint32);
   EXPECT_EQ(Parse({})->data.token_type, std::nullopt);

@@ -19,8 +19,8 @@ Options Parsed(std::vector<const char*> arguments) {
 // What a checkpoint of a run with `options` says of them.
 Dict Written(const Options& options) {
   Dict snapshot;
-  snapshot.Set("model_name", ModelName(options.model.kind));
-  snapshot.Set("model_flags", ModelFlagsValue(options.model));
+  snapshot.Set("model_name", options.model.name);
+  snapshot.Set("model_flags", FlagsValue(ModelFlags(options)));
   snapshot.Set("options", OptionsValue(options.settings));
   return snapshot;
 }
@@ -96,9 +96,9 @@ TEST(OptionChangesTest, AnOlderCheckpointIsResumedWithAWarning) {
   older.Set("model_name", "gpt");
   EXPECT_EQ(Outcome(older, gpt),
             "warning: an older muster-train wrote this checkpoint and left out its options "
-            "(--width, --layers, --heads, --context, --vocabulary): make sure that they are what "
+            "(--layers, --heads, --width, --context, --vocabulary): make sure that they are what "
             "they were\n");
-  older.Set("model_flags", ModelFlagsValue(gpt.model));
+  older.Set("model_flags", FlagsValue(ModelFlags(gpt)));
   EXPECT_EQ(Outcome(older, gpt),
             "warning: an older muster-train wrote this checkpoint and left out its options: make "
             "sure that they are what they were\n");

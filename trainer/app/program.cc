@@ -1,0 +1,103 @@
+#include "trainer/app/program.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+#include "trainer/app/options/options.h"
+#include "trainer/app/reports/progress.h"
+#include "trainer/app/run.h"
+#include "trainer/comm/round_store.h"
+#include "trainer/worker/environment.h"
+#include "trainer/worker/error_file.h"
+#include "trainer/worker/failure.h"
+#include "trainer/worker/process_setup.h"
+#include "worker/env_names.h"
+
+namespace muster::trainer {
+namespace {
+
+// Tells the person and the launcher why this rank has failed.
+void TellFailure(const std::string& program, const absl::Status& status) {
+  int rank = 0;
+  const bool ranked = absl::SimpleAtoi(LookupInProcess(worker::env::kRank).value_or(""), &rank);
+  const std::string sentence =
+      absl::StrCat(ranked ? absl::StrCat("rank ", rank, ": ") : "", std::string(status.message()));
+  std::cerr << absl::StrCat(program, ": ", sentence, "\n") << std::flush;
+  const std::string error_file = LookupInProcess(worker::env::kErrorFile).value_or("");
+  const absl::Status written = WriteErrorFile(error_file, sentence, StackOf(status));
+  if (!written.ok()) std::cerr << absl::StrCat(program, ": ", written.message(), "\n");
+}
+
+// Ends the process at once: with 2 when the user has to change something, else with 1. Nothing is
+// destroyed: c10d's destructors wait for peers that may be gone.
+[[noreturn]] void End(const absl::Status& status) {
+  std::cout.flush();
+  std::_Exit(absl::IsInvalidArgument(status) ? 2 : 1);
+}
+
+[[noreturn]] void Fail(const std::string& program, const absl::Status& status) {
+  TellFailure(program, status);
+  End(status);
+}
+
+// The same for a rank that has not joined the others, which would wait for it.
+[[noreturn]] void FailBeforeJoining(const std::string& program, const absl::Status& status,
+                                    const Environment& env, std::chrono::milliseconds timeout) {
+  TellFailure(program, status);
+  TellUnfit(env, status, timeout);
+  End(status);
+}
+
+// The value in `result`; does not return without one.
+template <typename T>
+T OrFail(const std::string& program, absl::StatusOr<T> result) {
+  if (!result.ok()) Fail(program, result.status());
+  return *std::move(result);
+}
+
+int Run(int argc, char** argv, const Registry& registry, const std::vector<Command>& commands) {
+  SetUpProcess();
+  const std::string& program = registry.program;
+  for (const Command& command : commands) {
+    if (argc > 1 && argv[1] == command.name) {
+      return OrFail(program, command.run(argc - 1, argv + 1, registry, std::cout));
+    }
+  }
+  const absl::StatusOr<Options> options = ParseOptions(argc, argv, registry);
+  if (options.ok() && !options->help.empty()) {
+    std::cout << options->help;
+    return 0;
+  }
+  const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
+  if (!env.ok()) Fail(program, options.ok() ? env.status() : options.status());
+  if (!options.ok()) {
+    FailBeforeJoining(program, options.status(), *env, ParallelOptions().timeout);
+  }
+  Progress progress(std::cout, isatty(STDOUT_FILENO) != 0);
+  absl::StatusOr<Splits> data = PrepareRank(*options, *env, progress);
+  if (!data.ok()) FailBeforeJoining(program, data.status(), *env, options->parallel.timeout);
+  return OrFail(program, RunRank(*options, *env, *std::move(data), progress));
+}
+
+}  // namespace
+
+int RunProgram(int argc, char** argv, const Registry& registry,
+               const std::vector<Command>& commands) {
+  try {
+    return Run(argc, argv, registry, commands);
+  } catch (const std::exception& error) {
+    Fail(registry.program, FailureOf("", error));
+  }
+}
+
+}  // namespace muster::trainer

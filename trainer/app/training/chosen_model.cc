@@ -1,0 +1,13 @@
+#include "trainer/app/training/chosen_model.h"
+
+namespace muster::trainer {
+
+absl::StatusOr<std::unique_ptr<Model>> MakeChosenModel(const Options& options,
+                                                       const at::Device& device) {
+  absl::StatusOr<std::unique_ptr<Model>> model = MakeModel(
+      options.model, options.shape, {.seed = options.seed, .channels_last = options.channels_last});
+  if (model.ok()) (*model)->MoveTo(device, options.dtype);
+  return model;
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,38 @@
+// What a program can train, by name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "trainer/data/data_recipe.h"
+#include "trainer/models/model_recipe.h"
+#include "trainer/recipe/recipe.h"
+
+namespace muster::trainer {
+
+// Each has a choice by flag where there is more than one.
+struct Registry {
+  std::string program = "muster-train";  // what it calls itself
+  std::string default_data;              // the default of --data; empty: none
+  std::vector<ModelRecipe> models;       // of --model; the first is the default
+  // Of --dataset. Two may have one name if they are of different kinds. The first that is of the
+  // model's kind is the default.
+  std::vector<DataRecipe> data_sets;
+
+  // The model of that name; null if there is none.
+  const ModelRecipe* FindModel(const std::string& name) const;
+  // The data set of that name, preferably of that kind; null if there is none. With an empty name
+  // the default.
+  const DataRecipe* FindDataSet(const std::string& name, DataShape::Kind kind) const;
+  // Whether any model takes such data.
+  bool Takes(DataShape::Kind kind) const;
+};
+
+// The models and data sets that come with muster-train. Each call makes new ones, which share
+// nothing with those of another call.
+Registry BuiltInRecipes();
+
+// A registry of one model and one data set.
+Registry RegistryOf(const Recipe& recipe, const std::string& program);
+
+}  // namespace muster::trainer
