@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 """Counts the test cases of the last `bazel test //...` from the results that Bazel keeps.
 
+usage: count_tests.py ["N passed, M failed" ...]      of what ran outside of Bazel
+
 Prints each case that failed, then one line "N passed, M failed[, K skipped]". A target without a result
 (it did not build, or it never ran) is one failed case. Exits with 1 if any failed.
 """
 
 import pathlib
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -41,6 +44,13 @@ def main():
                     skipped += 1
                 elif case.get("status") != "notrun":
                     passed += 1
+    for outside in sys.argv[1:]:
+        counts = re.search(r"(\d+) passed, (\d+) failed", outside)
+        if counts is None:
+            failed.append(f"a run outside of Bazel that ended with '{outside}'")
+            continue
+        passed += int(counts[1])
+        failed += [outside] * int(counts[2])
     for name in failed:
         print(f"FAILED {name}")
     print(f"{passed} passed, {len(failed)} failed" + (f", {skipped} skipped" if skipped else ""))

@@ -13,6 +13,8 @@ built=$?
 echo "test: running"
 bazel test --keep_going "$@" "${targets[@]}"
 tested=$?
-scripts/count_tests.py
+echo "test: a model of one's own"
+own=$(scripts/own_model.sh | tee /dev/stderr | tail -n 1)
+scripts/count_tests.py "$own"
 counted=$?
 [ $built -eq 0 ] && [ $tested -eq 0 ] && [ $counted -eq 0 ]

@@ -22,7 +22,6 @@ namespace {
 
 using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
 
-constexpr std::size_t kLine = 64;
 // Below this a piece costs more waiting than copying.
 constexpr std::size_t kSmallestWindow = std::size_t{64} << 10;
 constexpr std::size_t kMessageBytes = 512;
@@ -64,10 +63,10 @@ void SumOver(const Group& group, at::Tensor& tensor) {
 // which others get half. When even the smallest does not fit, making the segment will say so.
 std::size_t WindowBytes(int members, std::size_t largest_bytes, const ShmOptions& options) {
   std::size_t window = std::max(kSmallestWindow, std::min(largest_bytes, options.piece_bytes));
-  window = (window + kLine - 1) / kLine * kLine;
+  window = (window + ShmAllReduce::kLine - 1) / ShmAllReduce::kLine * ShmAllReduce::kLine;
   while (window >= 2 * kSmallestWindow &&
          ShmAllReduce::SegmentBytes(members, window) > ShmSegment::Free() / 2) {
-    window = window / 2 / kLine * kLine;
+    window = window / 2 / ShmAllReduce::kLine * ShmAllReduce::kLine;
   }
   return window;
 }

@@ -9,9 +9,6 @@
 namespace muster::trainer {
 namespace {
 
-// Shares begin on cache lines, so that no two members write to the same one.
-constexpr std::size_t kLine = 64;
-
 // The barrier's part of the segment, up to a page.
 std::size_t BarrierBytes(int members) {
   return (ShmBarrier::Bytes(members) + 4095) / 4096 * 4096;

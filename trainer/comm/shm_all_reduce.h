@@ -30,7 +30,11 @@ namespace muster::trainer {
 // used any more.
 class ShmAllReduce {
  public:
-  // The size of a segment for `members` members with windows of `window_bytes`, a multiple of 64.
+  // Bytes of a cache line. Shares begin on one, so that no two members write to the same one.
+  static constexpr std::size_t kLine = 64;
+
+  // The size of a segment for `members` members with windows of `window_bytes`, a multiple of
+  // kLine.
   static std::size_t SegmentBytes(int members, std::size_t window_bytes);
 
   // Takes ownership of `segment`, whose size must be SegmentBytes() of some window. There are as
