@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
 #include "trainer/app/training/chosen_model.h"
@@ -159,6 +160,48 @@ std::vector<std::string> ModelArguments(const Options& options) {
   return arguments;
 }
 
+// "--width" of "--width=128", "--flip" of "--no-flip".
+std::string NameOfFlag(const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  return absl::StartsWith(name, "--no-") ? absl::StrCat("--", name.substr(5)) : name;
+}
+
+// Whether `argument` of the training says nothing any more when the flag `given` is given: other
+// data has other files, other files have no test files yet, and data that was made up had none.
+bool Replaces(const std::string& given, const std::string& argument) {
+  const std::string flag = NameOfFlag(argument);
+  const bool files = flag == "--data" || flag == "--test-data";
+  return given == flag || (given == "--dataset" && files) ||
+         (given == "--data" && (files || argument == "--dataset=generated"));
+}
+
+// What the checkpoint says of its data, and of the type that it was computed in.
+absl::StatusOr<std::vector<std::string>> DataFlags(const Value& checkpoint,
+                                                   const std::vector<ModelFlag>& known,
+                                                   const Registry& registry) {
+  std::vector<std::string> arguments;
+  const Value* const stored = checkpoint.Find("options");
+  if (stored == nullptr || stored->dict() == nullptr) return arguments;
+  // Parsed for what flags there are.
+  const char* const nothing[] = {registry.program.c_str()};
+  const absl::StatusOr<Options> options = ParseOptions(1, nothing, registry);
+  if (!options.ok()) return options.status();
+  for (const Setting& setting : options->settings) {
+    const bool of_data = setting.group == "Data" && setting.flag != "--loader-threads";
+    if (!of_data && setting.flag != "--bf16") continue;
+    const bool recognized = std::any_of(known.begin(), known.end(), [&](const ModelFlag& flag) {
+      return flag.first == setting.flag;
+    });
+    const absl::StatusOr<std::string> value = stored->GetString(setting.flag);
+    if (recognized || !value.ok()) continue;
+    // A list has a line for each.
+    for (const absl::string_view item : absl::StrSplit(*value, '\n')) {
+      arguments.push_back(absl::StrCat(setting.flag, "=", item));
+    }
+  }
+  return arguments;
+}
+
 }  // namespace
 
 absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
@@ -177,9 +220,12 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
   absl::Status status = CheckWanted(known->recipe, source.wanted);
   if (status.ok()) status = AddStoredFlags(value, source, known->flags);
   if (!status.ok()) return refused(status);
+  absl::StatusOr<std::vector<std::string>> data_flags = DataFlags(value, known->flags, registry);
+  if (!data_flags.ok()) return refused(data_flags.status());
   CheckpointModel checkpoint{.path = contents->path,
                              .model = known->recipe.name,
                              .flags = AsArguments(known->flags),
+                             .data_flags = *std::move(data_flags),
                              .step = {},
                              .state = **state,
                              .warnings = std::move(contents->warnings)};
@@ -194,18 +240,25 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
   return checkpoint;
 }
 
-absl::StatusOr<Options> OptionsOf(const std::vector<std::string>& flags,
+absl::StatusOr<Options> OptionsOf(const CheckpointModel& checkpoint,
                                   const std::vector<std::string>& given, const Registry& registry) {
-  std::vector<const char*> arguments = {registry.program.c_str()};
-  for (const std::string& flag : flags) arguments.push_back(flag.c_str());
-  for (const std::string& flag : given) arguments.push_back(flag.c_str());
+  std::vector<std::string> words = {registry.program};
+  for (const std::string& flag : checkpoint.data_flags) {
+    const bool overridden = std::any_of(given.begin(), given.end(), [&](const std::string& other) {
+      return Replaces(NameOfFlag(other), flag);
+    });
+    if (!overridden) words.push_back(flag);
+  }
+  words.insert(words.end(), checkpoint.flags.begin(), checkpoint.flags.end());
+  words.insert(words.end(), given.begin(), given.end());
+  std::vector<const char*> arguments;
+  for (const std::string& word : words) arguments.push_back(word.c_str());
   absl::StatusOr<Options> options =
       ParseOptions(static_cast<int>(arguments.size()), arguments.data(), registry);
   if (!options.ok()) return options;
   for (const std::string& together : ModelArguments(*options)) {
-    const std::string flag = together.substr(0, together.find('=') + 1);
-    for (const std::string& made_with : flags) {
-      if (!absl::StartsWith(made_with, flag) || made_with == together) continue;
+    for (const std::string& made_with : checkpoint.flags) {
+      if (NameOfFlag(made_with) != NameOfFlag(together) || made_with == together) continue;
       return absl::InvalidArgumentError(
           absl::StrCat("the model was made with ", made_with, ", and ", together, " was given"));
     }

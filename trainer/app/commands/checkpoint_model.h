@@ -24,6 +24,9 @@ struct CheckpointModel {
   std::string model;  // the name of its recipe
   // The flags that make such a model: {"--model=gpt", "--width=128", ...}.
   std::vector<std::string> flags;
+  // The other flags of the training that say what its data was: {"--data=my.txt", ...}. Empty if
+  // the file does not say.
+  std::vector<std::string> data_flags;
   std::optional<std::int64_t> step;  // after which it was written; a state dict does not say
   Value state;                       // the state dict
   // A sentence for each newer checkpoint that was passed over because it is not whole.
@@ -39,10 +42,10 @@ struct CheckpointModel {
 absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
                                                     const Registry& registry);
 
-// The options that `flags`, a CheckpointModel's, and those `given` on the command line make
-// together; without `flags`, what is given alone. kInvalidArgument for a mistake in `given`, and
-// when it names another model.
-absl::StatusOr<Options> OptionsOf(const std::vector<std::string>& flags,
+// The options that the flags of `checkpoint` and those `given` on the command line make together.
+// Where both say something of the data, the command line is right. kInvalidArgument for a mistake
+// in `given`, and when it names another model.
+absl::StatusOr<Options> OptionsOf(const CheckpointModel& checkpoint,
                                   const std::vector<std::string>& given, const Registry& registry);
 
 // A model as the options say, on `device`, set for evaluation; with first parameters of its own.

@@ -48,8 +48,8 @@ absl::StatusOr<EvalOptions> ParseEval(int argc, const char* const* argv) {
   EvalOptions options;
   CLI::App app(
       "Measures a trained model on the test samples, alone or as one of the ranks that a launcher "
-      "started.\nFlags that are not listed here are those of muster-train: --dataset, --data, "
-      "--bf16, --comm, --threads, ...",
+      "started.\nThe data is that of the training, unless flags say otherwise. Those that are not "
+      "listed here are muster-train's: --dataset, --data, --bf16, --comm, --threads, ...",
       "muster-train eval");
   app.allow_extras();
   AddCheckpointFlag(app, options.source);
@@ -75,13 +75,15 @@ absl::StatusOr<CheckpointModel> ReadOnRankZero(const ModelSource& source, const 
                                                ProcessGroup& group) {
   absl::StatusOr<CheckpointModel> mine = CheckpointModel();
   if (group.rank() == 0) mine = ModelFromCheckpoint(source, registry);
-  const absl::string_view end("\0", 1);
-  const absl::StatusOr<std::string> flags =
-      FromRankZero(mine.ok() ? absl::StatusOr<std::string>(absl::StrJoin(mine->flags, end))
-                             : absl::StatusOr<std::string>(mine.status()),
-                   group);
-  if (!flags.ok()) return flags.status();
-  if (group.rank() != 0) mine->flags = absl::StrSplit(*flags, end);
+  for (const auto flags : {&CheckpointModel::flags, &CheckpointModel::data_flags}) {
+    const absl::string_view end("\0", 1);
+    const absl::StatusOr<std::string> all =
+        FromRankZero(mine.ok() ? absl::StatusOr<std::string>(absl::StrJoin((*mine).*flags, end))
+                               : absl::StatusOr<std::string>(mine.status()),
+                     group);
+    if (!all.ok()) return all.status();
+    if (group.rank() != 0) (*mine).*flags = absl::StrSplit(*all, end, absl::SkipEmpty());
+  }
   return mine;
 }
 
@@ -103,7 +105,7 @@ absl::StatusOr<Measured> Measure(const EvalOptions& asked, const Registry& regis
                                  const Environment& env, ProcessGroup& group) {
   absl::StatusOr<CheckpointModel> checkpoint = ReadOnRankZero(asked.source, registry, group);
   if (!checkpoint.ok()) return checkpoint.status();
-  absl::StatusOr<Options> options = OptionsOf(checkpoint->flags, asked.given, registry);
+  absl::StatusOr<Options> options = OptionsOf(*checkpoint, asked.given, registry);
   if (!options.ok()) return options.status();
   const absl::StatusOr<Splits> data = options->data_set.open(options->data);
   if (!data.ok()) return data.status();
@@ -127,6 +129,14 @@ bool IsText(const Measured& measured) {
   return measured.options.model.takes == DataShape::Kind::kText;
 }
 
+// What a token of text is.
+const char* TokenName(const Measured& measured) {
+  constexpr std::int64_t kBytes = 256;
+  const bool bytes =
+      measured.options.data.tokenizer.empty() && measured.options.shape.classes == kBytes;
+  return bytes ? "byte" : "token";
+}
+
 base::Json AsJson(const Measured& measured) {
   base::Json json;
   json["checkpoint"] = measured.checkpoint.path;
@@ -138,7 +148,7 @@ base::Json AsJson(const Measured& measured) {
   for (const MetricValue& metric : measured.evaluation.metrics) json[metric.name] = *metric.value;
   if (IsText(measured)) {
     json["perplexity"] = std::exp(measured.evaluation.loss);
-    json["bits_per_byte"] = measured.evaluation.loss / std::log(2.0);
+    json[absl::StrCat("bits_per_", TokenName(measured))] = measured.evaluation.loss / std::log(2.0);
   }
   return json;
 }
@@ -153,9 +163,9 @@ std::string AsLines(const Measured& measured) {
       step ? absl::StrCat(", after step ", *step) : "", DataName(measured.options),
       measured.samples, SampleUnit(measured.options.shape.kind), measured.evaluation.loss);
   if (IsText(measured)) {
-    absl::StrAppendFormat(&text, "perplexity     %.4f\nbits per byte  %.4f\n",
-                          std::exp(measured.evaluation.loss),
-                          measured.evaluation.loss / std::log(2.0));
+    absl::StrAppendFormat(
+        &text, "perplexity     %.4f\n%-15s%.4f\n", std::exp(measured.evaluation.loss),
+        absl::StrCat("bits per ", TokenName(measured)), measured.evaluation.loss / std::log(2.0));
   }
   for (const MetricValue& metric : measured.evaluation.metrics) {
     absl::StrAppendFormat(&text, "%-15s%s\n", "test " + metric.name + " ", ValueText(metric));
@@ -176,7 +186,7 @@ absl::StatusOr<int> RunEval(int argc, const char* const* argv, const Registry& r
   const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
   if (!env.ok()) return env.status();
   // Without the model's flags, for what there is to know before ranks meet.
-  const absl::StatusOr<Options> options = OptionsOf({}, asked->given, registry);
+  const absl::StatusOr<Options> options = OptionsOf(CheckpointModel(), asked->given, registry);
   if (!options.ok()) return options.status();
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(env->local_world_size));
 

@@ -10,7 +10,9 @@
 #include <csignal>
 #include <iostream>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -22,6 +24,8 @@
 #include "trainer/app/commands/token_sampler.h"
 #include "trainer/app/commands/utf8_assembler.h"
 #include "trainer/app/options/flag_group.h"
+#include "trainer/text/text_encoder.h"
+#include "trainer/text/tokenizer_file.h"
 #include "trainer/worker/process_setup.h"
 
 namespace muster::trainer {
@@ -32,6 +36,7 @@ struct GenerateOptions {
   std::string prompt = "\n";
   std::int64_t tokens = 256;
   SamplingOptions sampling;
+  std::string tokenizer;
   int threads = 0;
   std::string help;
 };
@@ -45,7 +50,7 @@ absl::StatusOr<GenerateOptions> ParseGenerate(int argc, const char* const* argv)
   const FlagGroup group(app, "Options");
   group.Text("--prompt", options.prompt, "The text to continue")->default_str("a line break");
   group.Number("--tokens", options.tokens, std::int64_t{1}, kMost,
-               "How many to add; a token is a byte");
+               "How many to add; a token is a byte unless there is a tokenizer");
   group.Number("--temperature", options.sampling.temperature, 0.0, 1e6,
                "0: always the likeliest token; 1: as likely as the model says; above: bolder");
   group.Number("--top-k", options.sampling.top_k, std::int64_t{0}, kMost,
@@ -55,6 +60,10 @@ absl::StatusOr<GenerateOptions> ParseGenerate(int argc, const char* const* argv)
                "Of the random numbers: the same seed gives the same text");
   group.Number("--threads", options.threads, 0, 4096, "0: OMP_NUM_THREADS, or all processors");
   AddHeadsFlag(app, options.source);
+  group.Add(app.add_option("--tokenizer", options.tokenizer,
+                           "The tokenizer.json that the text was encoded with")
+                ->type_name("PATH")
+                ->default_str("that of the training"));
   absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
   if (!help.ok()) return help.status();
   options.help = *std::move(help);
@@ -79,11 +88,57 @@ absl::Status WriteText(const std::string& text, std::ostream& out) {
   return absl::UnavailableError("generate: the text cannot be written to the standard output");
 }
 
+// Text as the model's tokens, and back: those of a tokenizer, or bytes.
+class Alphabet {
+ public:
+  explicit Alphabet(std::shared_ptr<const Tokenizer> tokenizer)
+      : tokenizer_(std::move(tokenizer)) {}
+
+  std::vector<std::int64_t> TokensOf(const std::string& text) const {
+    std::vector<std::int64_t> tokens;
+    if (tokenizer_ == nullptr) {
+      for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+    } else {
+      for (const TokenId token : Encode(*tokenizer_, text)) tokens.push_back(token);
+    }
+    return tokens;
+  }
+  // Nothing for numbers that are no tokens: a model may know more, which makes its size rounder.
+  std::string BytesOf(std::size_t token) const {
+    if (tokenizer_ == nullptr) return std::string(1, static_cast<char>(token));
+    if (static_cast<std::int64_t>(token) >= tokenizer_->vocabulary()) return "";
+    return std::string(tokenizer_->BytesOf(static_cast<TokenId>(token)));
+  }
+
+ private:
+  const std::shared_ptr<const Tokenizer> tokenizer_;  // null: bytes
+};
+
+// The alphabet of a model that knows `vocabulary` tokens.
+absl::StatusOr<Alphabet> OpenAlphabet(const std::string& tokenizer, std::int64_t vocabulary) {
+  constexpr std::int64_t kBytes = 256;
+  if (tokenizer.empty()) {
+    if (vocabulary == kBytes) return Alphabet(nullptr);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "generate: the model knows ", vocabulary,
+        " tokens, which are not bytes; give the --tokenizer that its text was encoded with"));
+  }
+  auto read = ReadTokenizer(tokenizer);
+  if (!read.ok()) return read.status();
+  if ((*read)->vocabulary() > vocabulary) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("generate: tokenizer ", tokenizer, " has ", (*read)->vocabulary(),
+                     " tokens, and the model knows ", vocabulary,
+                     "; give the --tokenizer that its text was encoded with"));
+  }
+  return Alphabet(*std::move(read));
+}
+
 // Writes the prompt and what follows it. All of the window is computed for each token: once a text
 // is longer than the context every token's place changes with each step, and nothing of the step
 // before could be kept.
-absl::Status Continue(const GenerateOptions& options, Model& model, std::int64_t context,
-                      const at::Device& device, std::ostream& out) {
+absl::Status Continue(const GenerateOptions& options, Model& model, const Alphabet& alphabet,
+                      std::int64_t context, const at::Device& device, std::ostream& out) {
   const at::NoGradGuard no_grad;
   TokenSampler sampler(options.sampling);
   Utf8Assembler characters;
@@ -92,7 +147,7 @@ absl::Status Continue(const GenerateOptions& options, Model& model, std::int64_t
     window.push_back(token);
     if (static_cast<std::int64_t>(window.size()) > context) window.erase(window.begin());
   };
-  for (const char byte : options.prompt) add(static_cast<unsigned char>(byte));
+  for (const std::int64_t token : alphabet.TokensOf(options.prompt)) add(token);
   absl::Status status = WriteText(options.prompt, out);
   for (std::int64_t i = 0; i < options.tokens && status.ok(); ++i) {
     const auto next = sampler.Next(NextScores(model, window, device));
@@ -102,7 +157,9 @@ absl::Status Continue(const GenerateOptions& options, Model& model, std::int64_t
                        " computes scores that are not numbers: its training diverged"));
     }
     add(static_cast<std::int64_t>(*next));
-    status = WriteText(characters.Add(static_cast<char>(*next)), out);
+    std::string text;
+    for (const char byte : alphabet.BytesOf(*next)) text += characters.Add(byte);
+    status = WriteText(text, out);
   }
   if (status.ok()) status = WriteText(characters.Finish() + "\n", out);
   return status;
@@ -128,9 +185,12 @@ absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, const Registr
     std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
   }
   // No data is read.
-  const absl::StatusOr<Options> trained =
-      OptionsOf(checkpoint->flags, {"--dataset=generated"}, registry);
+  std::vector<std::string> given = {"--dataset=generated"};
+  if (!options->tokenizer.empty()) given.push_back("--tokenizer=" + options->tokenizer);
+  const absl::StatusOr<Options> trained = OptionsOf(*checkpoint, given, registry);
   if (!trained.ok()) return trained.status();
+  const auto alphabet = OpenAlphabet(trained->data.tokenizer, trained->shape.classes);
+  if (!alphabet.ok()) return alphabet.status();
   const at::Device device = PickDevice();
   const auto model = MakeEvaluationModel(*trained, device);
   if (!model.ok()) return model.status();
@@ -139,7 +199,7 @@ absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, const Registr
 
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
-  status = Continue(*options, **model, trained->shape.context, device, out);
+  status = Continue(*options, **model, *alphabet, trained->shape.context, device, out);
   if (!status.ok()) return status;
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   std::cerr << absl::StrFormat("muster-train: %d tokens in %.1f s, %.0f tokens/s on %s\n",

@@ -47,8 +47,9 @@ absl::StatusOr<PredictOptions> ParsePredict(int argc, const char* const* argv) {
   PredictOptions options;
   CLI::App app(
       "Says for each image of a data set which classes a trained model finds likely: a line of "
-      "JSON each.\nFlags that are not listed here are those of muster-train: --dataset, --data, "
-      "--bf16, --threads, ...",
+      "JSON each.\nThe data is that of the training, unless flags say otherwise. Those that are "
+      "not "
+      "listed here are muster-train's: --dataset, --data, --bf16, --threads, ...",
       "muster-train predict");
   app.allow_extras();
   AddCheckpointFlag(app, options.source);
@@ -117,7 +118,7 @@ absl::Status Predict(const PredictOptions& asked, const Registry& registry,
   for (const std::string& warning : checkpoint->warnings) {
     std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
   }
-  absl::StatusOr<Options> options = OptionsOf(checkpoint->flags, asked.given, registry);
+  absl::StatusOr<Options> options = OptionsOf(*checkpoint, asked.given, registry);
   if (!options.ok()) return options.status();
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(1));
   const absl::StatusOr<Splits> data = options->data_set.open(options->data);

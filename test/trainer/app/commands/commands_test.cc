@@ -228,6 +228,47 @@ TEST_F(CommandsTest, RanksMeasureTogetherWhatRankZeroReads) {
   EXPECT_EQ(both["samples"], 500);
 }
 
+// It asked for --data again, and measured on other data when --vocabulary or --dataset was
+// forgotten.
+TEST_F(CommandsTest, EvalMeasuresOnTheDataOfTheTraining) {
+  EXPECT_EQ(Eval({"--checkpoint", Path("mlp")}),
+            Eval({"--checkpoint", Path("mlp"), "--dataset", "generated"}));
+  const base::Json text = Eval({"--checkpoint", Path("gpt")});
+  EXPECT_EQ(text, Eval({"--checkpoint", Path("gpt"), "--dataset", "text", "--data", Path("text")}));
+  dir_->Write("other", ReadAll(Path("text")).substr(0, 20000));
+  const base::Json other = Eval({"--checkpoint", Path("gpt"), "--data", Path("other")});
+  EXPECT_LT(other["samples"], text["samples"]);
+}
+
+// A model that had learned through a tokenizer wrote the numbers of its tokens as bytes.
+TEST_F(CommandsTest, TokensOfATokenizerAreWrittenAsText) {
+  const std::string tokenizer = "test/trainer/text/testdata/gpt2.json";
+  TrainOk({"--model",          "gpt",       "--data",       Path("text"),
+           "--tokenizer",      tokenizer,   "--layers",     "1",
+           "--heads",          "2",         "--width",      "32",
+           "--context",        "16",        "--batch-size", "16",
+           "--algorithm",      "adamw",     "--lr",         "0.01",
+           "--max-steps",      "60",        "--vocabulary", "512",
+           "--checkpoint-dir", Path("bpe"), "--checkpoint", Path("bpe.pt")});
+  const Arguments more = {"--prompt", "Brot kostet ", "--tokens", "40", "--seed", "3"};
+  const std::string text = TrainOk(Arguments{"generate", "--checkpoint", Path("bpe")} + more);
+  EXPECT_EQ(text.rfind("Brot kostet ", 0), 0u) << text;
+  EXPECT_NE(text.find("€"), std::string::npos) << text;
+  EXPECT_GT(text.size(), 40u + 13u) << "a token is more than a byte";
+  EXPECT_EQ(TrainOk(Arguments{"generate", "--checkpoint", Path("bpe.pt"), "--heads", "2",
+                              "--tokenizer", tokenizer} +
+                    more),
+            text);
+  EXPECT_TRUE(Eval({"--checkpoint", Path("bpe")}).contains("bits_per_token"));
+  EXPECT_TRUE(Eval({"--checkpoint", Path("gpt")}).contains("bits_per_byte"));
+  EXPECT_NE(Refusal({"generate", "--checkpoint", Path("bpe.pt"), "--heads", "2"})
+                .find("the model knows 512 tokens, which are not bytes; give the --tokenizer"),
+            std::string::npos);
+  EXPECT_NE(Refusal({"generate", "--checkpoint", Path("gpt"), "--tokenizer", tokenizer})
+                .find("and the model knows 256"),
+            std::string::npos);
+}
+
 // Rank 0 cannot read it, and the other one does not wait for it.
 TEST_F(CommandsTest, RanksEndAlikeWithoutACheckpoint) {
   Ranks ranks(MusterTrainWith({"eval", "--checkpoint", Path("none.pt"), "--dataset", "generated"}),
@@ -302,7 +343,7 @@ TEST_F(CommandsTest, MistakesAreOneSentenceAndExitCodeTwo) {
       {{"generate", "--checkpoint", Path("gpt"), "--prompt", ""}, "--prompt is empty"},
       {{"generate", "--checkpoint", Path("gpt"), "--temperature", "-1"}, "--temperature"},
       {{"generate", "--checkpoint", Path("gpt"), "--epochs", "1"}, "--epochs"},
-      {{"eval", "--checkpoint", Path("gpt")}, "a text is needed"},
+      {{"eval", "--checkpoint", Path("gpt.safetensors"), "--heads", "2"}, "a text is needed"},
       {{"eval", "--checkpoint", Path("gpt"), "--data", Path("text"), "--context", "64"},
        "made with --context=32"},
       {{"eval", "--checkpoint", Path("gpt"), "--dataset", "idx"}, "gpt"},
