@@ -59,8 +59,9 @@ int main(int argc, char** argv) {
       },
       .model = [&units](const mt::DataShape&) -> absl::StatusOr<mt::Network> {
         const auto hills = std::make_shared<Hills>(units);
-        return mt::Network{.module = hills,
-                           .forward = [hills](const at::Tensor& x) { return hills->Forward(x); }};
+        return mt::Network{.module = hills, .stages = {{"hills", [hills](const at::Tensor& places) {
+                                                          return hills->Forward(places);
+                                                        }}}};
       },
       .loss = [](const at::Tensor& heights,
                  const at::Tensor& measured) { return (heights - measured).square().sum(); },

@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/models/layers.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -40,9 +42,7 @@ Network MakeCnn(const DataShape& images) {
   net->push_back(nn::Linear(kSecond * (images.height / 4) * (images.width / 4), kHidden));
   net->push_back(nn::ReLU());
   net->push_back(nn::Linear(kHidden, images.classes));
-  return {.module = net.ptr(),
-          .forward = [net](const at::Tensor& batch) mutable { return net->forward(batch); },
-          .takes_images = true};
+  return NetworkOf(net);
 }
 
 }  // namespace

@@ -35,9 +35,13 @@ class Attention : public nn::Module {
         c_attn_(register_module("c_attn", nn::Linear(options.width, 3 * options.width))),
         c_proj_(register_module("c_proj", nn::Linear(options.width, options.width))) {}
 
-  // x: B x T x width. `hidden`: bool T x T, true where a row's token must not look.
-  at::Tensor Forward(const at::Tensor& x, const at::Tensor& hidden) {
+  // x: B x T x width.
+  at::Tensor Forward(const at::Tensor& x) {
     const std::int64_t width = x.size(2);
+    const std::int64_t length = x.size(1);
+    // True where a row's token must not look.
+    const at::Tensor hidden =
+        at::ones({length, length}, x.options().dtype(at::kBool)).triu(/*diagonal=*/1);
     const std::int64_t head_width = width / heads_;
     const auto by_head = [&](const at::Tensor& all) {  // to B x heads x T x head_width
       return all.view({x.size(0), x.size(1), heads_, head_width}).transpose(1, 2);
@@ -82,8 +86,8 @@ class Block : public nn::Module {
         ln_2_(register_module("ln_2", Norm(options))),
         mlp_(register_module("mlp", std::make_shared<Mlp>(options))) {}
 
-  at::Tensor Forward(const at::Tensor& x, const at::Tensor& hidden) {
-    const at::Tensor y = x + attn_->Forward(ln_1_(x), hidden);
+  at::Tensor Forward(const at::Tensor& x) {
+    const at::Tensor y = x + attn_->Forward(ln_1_(x));
     return y + mlp_->Forward(ln_2_(y));
   }
 
@@ -113,16 +117,13 @@ class Gpt : public nn::Module {
     DrawWeights(options);
   }
 
-  at::Tensor Forward(const at::Tensor& tokens) {
-    const std::int64_t length = tokens.size(1);
-    const auto on_device = tokens.options();
-    const at::Tensor places = at::arange(length, on_device);
-    const at::Tensor hidden =
-        at::ones({length, length}, on_device.dtype(at::kBool)).triu(/*diagonal=*/1);
-    at::Tensor x = wte_(tokens) + wpe_(places);
-    for (const auto& block : blocks_) x = block->Forward(x, hidden);
-    x = ln_f_(x);
-    return lm_head_.is_empty() ? nn::functional::linear(x, wte_->weight) : lm_head_(x);
+  at::Tensor Embed(const at::Tensor& tokens) {
+    return wte_(tokens) + wpe_(at::arange(tokens.size(1), tokens.options()));
+  }
+  const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
+  at::Tensor Head(const at::Tensor& x) {
+    const at::Tensor normed = ln_f_(x);
+    return lm_head_.is_empty() ? nn::functional::linear(normed, wte_->weight) : lm_head_(normed);
   }
 
  private:
@@ -156,8 +157,17 @@ absl::StatusOr<Network> MakeGpt(const DataShape& text, const GptOptions& options
         "its width of ", options.width, " cannot be divided by its ", options.heads, " heads"));
   }
   const auto net = std::make_shared<Gpt>(text, options);
-  return Network{.module = net,
-                 .forward = [net](const at::Tensor& tokens) { return net->Forward(tokens); }};
+  Network network{.module = net, .draws_random_numbers = false};
+  network.stages.push_back(
+      {"transformer.wte", [net](const at::Tensor& x) { return net->Embed(x); }});
+  for (std::size_t i = 0; i < net->blocks().size(); ++i) {
+    network.stages.push_back(
+        {absl::StrCat("transformer.h.", i),
+         [block = net->blocks()[i]](const at::Tensor& x) { return block->Forward(x); }});
+  }
+  network.stages.push_back(
+      {"transformer.ln_f", [net](const at::Tensor& x) { return net->Head(x); }});
+  return network;
 }
 
 std::optional<std::vector<ModelFlag>> RecognizeGpt(const TensorShapes& shapes) {

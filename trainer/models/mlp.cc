@@ -12,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/models/layers.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -27,9 +29,7 @@ Network MakeMlp(const DataShape& images, const std::vector<std::int64_t>& hidden
     in = width;
   }
   net->push_back(nn::Linear(in, images.classes));
-  return {.module = net.ptr(),
-          .forward = [net](const at::Tensor& batch) mutable { return net->forward(batch); },
-          .takes_images = true};
+  return NetworkOf(net);
 }
 
 // The widths of all layers but the last: those are 1, 3, 5, ... with what lies between them.

@@ -8,6 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/data/loading/mixed_bits.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -61,7 +63,22 @@ void Model::MoveTo(const at::Device& device, at::ScalarType dtype) {
 }
 
 at::Tensor Model::Forward(const at::Tensor& inputs) {
-  return network_.forward(channels_last_ ? ChannelsInnermost(inputs) : inputs);
+  at::Tensor x = channels_last_ ? ChannelsInnermost(inputs) : inputs;
+  for (const Stage& stage : network_.stages) x = stage.forward(x);
+  return x;
+}
+
+at::Tensor Model::ForwardAt(const RandomPlace& place, const at::Tensor& inputs) {
+  if (!network_.draws_random_numbers) return Forward(inputs);
+  at::Tensor x = channels_last_ ? ChannelsInnermost(inputs) : inputs;
+  std::int64_t number = 0;
+  for (const Stage& stage : network_.stages) {
+    const std::uint64_t of_step = MixedBits(place.seed, place.step, place.micro_batch);
+    at::manual_seed(MixedBits(of_step, number, place.data_rank));
+    x = stage.forward(x);
+    ++number;
+  }
+  return x;
 }
 
 std::vector<NamedTensor> Model::Parameters() const {

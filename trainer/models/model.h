@@ -17,6 +17,14 @@
 
 namespace muster::trainer {
 
+// Where a training draws random numbers.
+struct RandomPlace {
+  std::uint64_t seed = 0;        // --seed
+  std::int64_t step = 0;         // before it
+  std::int64_t micro_batch = 0;  // of the step: with --accumulate there are several
+  std::int64_t data_rank = 0;    // whose samples they are
+};
+
 // A network with its parameters. These have the names and, before training, the values of the same
 // module in Python. Not copyable; one owner, one thread. Only MoveTo replaces the tensors' storage,
 // so after it a reducer and an optimizer may hold them.
@@ -35,6 +43,9 @@ class Model {
   // Text models: B x T int64 tokens, with T at most the context, to B x T x vocabulary. `inputs`
   // must be on the model's device. Throws what LibTorch throws.
   at::Tensor Forward(const at::Tensor& inputs);
+  // The same in training: random numbers that a stage draws depend on `place` and the stage, and on
+  // nothing else, so that a run that resumes, or computes a stage again, draws the same ones.
+  at::Tensor ForwardAt(const RandomPlace& place, const at::Tensor& inputs);
 
   // The parameters and the buffers, in the order and with the names of Python's named_parameters()
   // and named_buffers().

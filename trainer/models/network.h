@@ -1,8 +1,10 @@
-// A module and its forward function. Each model file creates one, and Model wraps it.
+// A module and the stages of its computation. Each model makes one, and Model wraps it.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -14,15 +16,24 @@ class Module;
 
 namespace muster::trainer {
 
+// A layer or a block of layers: what can be computed by itself when the stage before it is done.
+struct Stage {
+  std::string name;  // as that of its parameters begins, if it has any: "transformer.h.3"
+  // Keeps the parts of the module that it needs alive.
+  std::function<at::Tensor(const at::Tensor& inputs)> forward;
+};
+
 struct Network {
   // Holds parameters and buffers under Python's names, created in Python's order.
   std::shared_ptr<torch::nn::Module> module;
-  // Maps inputs to outputs. Keeps the parts of `module` that it needs alive.
-  std::function<at::Tensor(const at::Tensor& inputs)> forward;
+  // One after another they map inputs to outputs; at least one.
+  std::vector<Stage> stages;
   // The function that all batch normalization layers call; null when there are none.
   std::shared_ptr<BatchNormFunction> batch_norm;
   // Whether the inputs are images, N x C x H x W, which --channels-last lays out anew.
   bool takes_images = false;
+  // Whether the stages may draw random numbers in training, as dropout does.
+  bool draws_random_numbers = true;
 };
 
 }  // namespace muster::trainer

@@ -136,10 +136,12 @@ class ResNet18 : public nn::Module {
     }
   }
 
-  at::Tensor Forward(const at::Tensor& images) {
-    at::Tensor x = bn1_->Forward(conv1_(images)).relu_();
-    if (pools_) x = at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1);
-    for (const auto& block : blocks_) x = block->Forward(x);
+  at::Tensor Stem(const at::Tensor& images) {
+    const at::Tensor x = bn1_->Forward(conv1_(images)).relu_();
+    return pools_ ? at::max_pool2d(x, /*kernel_size=*/3, /*stride=*/2, /*padding=*/1) : x;
+  }
+  const std::vector<std::shared_ptr<BasicBlock>>& blocks() const { return blocks_; }
+  at::Tensor Head(const at::Tensor& x) {
     return fc_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
   }
 
@@ -154,10 +156,16 @@ class ResNet18 : public nn::Module {
 Network MakeResNet18(const DataShape& images, bool imagenet_stem) {
   const auto norm = std::make_shared<BatchNormFunction>(LocalBatchNorm);
   const auto net = std::make_shared<ResNet18>(images, imagenet_stem, norm);
-  return {.module = net,
-          .forward = [net](const at::Tensor& batch) { return net->Forward(batch); },
-          .batch_norm = norm,
-          .takes_images = true};
+  Network network{
+      .module = net, .batch_norm = norm, .takes_images = true, .draws_random_numbers = false};
+  network.stages.push_back({"conv1", [net](const at::Tensor& x) { return net->Stem(x); }});
+  for (std::size_t i = 0; i < net->blocks().size(); ++i) {
+    network.stages.push_back(
+        {absl::StrCat("layer", i / kBlocksPerLayer + 1, ".", i % kBlocksPerLayer),
+         [block = net->blocks()[i]](const at::Tensor& x) { return block->Forward(x); }});
+  }
+  network.stages.push_back({"fc", [net](const at::Tensor& x) { return net->Head(x); }});
+  return network;
 }
 
 // Of a model's tensors only the first convolution tells its stem.

@@ -9,6 +9,7 @@
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <torch/nn/module.h>
 
 #include "trainer/models/cnn.h"
 #include "trainer/models/gpt.h"
@@ -121,6 +122,27 @@ TEST(ModelTest, GptTakesTextsShorterThanItsContext) {
   const auto model = Make(GptRecipe({.layers = 1, .heads = 2, .width = 32}), kText);
   EXPECT_EQ(model->Forward(at::zeros({1, 1}, at::kLong)).size(1), 1);
   EXPECT_ANY_THROW(model->Forward(at::zeros({1, 17}, at::kLong)));
+}
+
+// Random numbers came from where the generator stood, which no checkpoint of another world had.
+TEST(ModelTest, RandomNumbersDependOnThePlaceInTheTraining) {
+  const auto noise = [](const at::Tensor& x) { return x + at::randn(x.sizes()); };
+  Model model(
+      {.module = std::make_shared<torch::nn::Module>(), .stages = {{"a", noise}, {"b", noise}}},
+      /*channels_last=*/false);
+  const at::Tensor x = at::zeros({4});
+  const RandomPlace place = {.seed = 7, .step = 3, .micro_batch = 1, .data_rank = 2};
+  const at::Tensor drawn = model.ForwardAt(place, x);
+  EXPECT_FALSE(model.Forward(x).equal(drawn));
+  EXPECT_TRUE(model.ForwardAt(place, x).equal(drawn));
+  for (const RandomPlace& other :
+       {RandomPlace{8, 3, 1, 2}, {7, 4, 1, 2}, {7, 3, 0, 2}, {7, 3, 1, 1}}) {
+    EXPECT_FALSE(model.ForwardAt(other, x).equal(drawn));
+  }
+  // Of each stage by itself: two of the same numbers would be twice the first one's.
+  Model first({.module = std::make_shared<torch::nn::Module>(), .stages = {{"a", noise}}},
+              /*channels_last=*/false);
+  EXPECT_FALSE((first.ForwardAt(place, x) * 2).allclose(drawn));
 }
 
 TEST(LossTest, IsTheSumOverEveryPrediction) {

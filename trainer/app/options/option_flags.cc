@@ -96,8 +96,6 @@ void AddTrainingFlags(CLI::App& app, Options& o, SettingSource& settings) {
                "End after this many steps; 0: no limit");
   group.Number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),
                "Seed of the parameters and of the order of the samples");
-  group.Switch("seed-per-rank", o.seed_per_rank,
-               "Let random numbers of the training (dropout) differ between ranks");
   group.Add(app.add_flag("--eval,!--no-eval", o.evaluate,
                          "Measure on the test samples after each epoch [on]"),
             [&o] { return SettingText(o.evaluate); });

@@ -117,10 +117,9 @@ struct Options {
   double clip_norm = 0;      // 0: do not clip
   double ema_decay = 0;      // of the parameters' moving average; 0: keep none
   OnNonFinite on_nonfinite = OnNonFinite::kStop;
-  // For the initial parameters, the order of the samples and their augmentation.
+  // For the initial parameters, the order of the samples, their augmentation, and the random
+  // numbers of the training (RandomPlace).
   std::uint64_t seed = 0;
-  // Draw different random numbers on each rank during training.
-  bool seed_per_rank = false;
   // End the training after this many steps; 0: no limit.
   std::int64_t max_steps = 0;
   bool evaluate = true;

@@ -22,14 +22,14 @@ class AveragingStrategy : public Strategy {
         averaging_(parts.model.Parameters(), parts.model.Buffers(), parts.group,
                    parts.options.parallel.average_every) {}
 
-  double ForwardBackward(const LoadedBatch& batch) override {
+  double ForwardBackward(const LoadedBatch& batch, std::int64_t step) override {
     // A rank without samples of its own has nothing to learn from this step.
     if (batch.plan.own == 0) return 0;
     const auto predictions = static_cast<double>(batch.plan.own * PredictionsPerSample(batch.data));
     double loss = 0;
     for (const MicroBatch& part : SplitUp(batch, parts_.options.accumulate)) {
-      loss += PassThrough(parts_, part, predictions, [this](const at::Tensor& inputs) {
-        return parts_.model.Forward(inputs);
+      loss += PassThrough(parts_, part, predictions, [&](const at::Tensor& inputs) {
+        return parts_.model.ForwardAt(PlaceOf(parts_, step, part), inputs);
       });
     }
     return loss;
@@ -49,7 +49,8 @@ class ThreadsStrategy : public Strategy {
   explicit ThreadsStrategy(const StrategyParts& parts)
       : parts_(parts), others_(MakeOthers(parts)), data_parallel_(Replicas()) {}
 
-  double ForwardBackward(const LoadedBatch& batch) override {
+  // The threads draw random numbers from one generator, in an order of their own.
+  double ForwardBackward(const LoadedBatch& batch, std::int64_t /*step*/) override {
     // Forward and backward cannot be told apart: each thread is where it is.
     parts_.phases.Enter(Phase::kBackward);
     const Batch moved = MovedTo(batch.data, at::kCPU, parts_.options.dtype);

@@ -39,16 +39,16 @@ class DdpStrategy : public Strategy {
   // is the sum over its own samples, divided by their mean number over ranks. So the mean of the
   // ranks' gradients, which is what DDP computes, is the gradient of the mean loss over the whole
   // batch. Without this the loss curve would depend on the number of ranks.
-  double ForwardBackward(const LoadedBatch& batch) override {
+  double ForwardBackward(const LoadedBatch& batch, std::int64_t step) override {
     const double divisor = batch.plan.mean_own(parts_.group.size()) *
                            static_cast<double>(PredictionsPerSample(batch.data));
     double own_loss = 0;
     for (const MicroBatch& part : SplitUp(batch, parts_.options.accumulate)) {
       if (ddp_ && !part.last) {
         const auto no_sync = ddp_->NoSync();
-        own_loss += Pass(part, divisor);
+        own_loss += Pass(part, step, divisor);
       } else {
-        own_loss += Pass(part, divisor);
+        own_loss += Pass(part, step, divisor);
       }
     }
     return own_loss;
@@ -68,11 +68,12 @@ class DdpStrategy : public Strategy {
   }
 
  private:
-  double Pass(const MicroBatch& part, double divisor) {
-    return PassThrough(parts_, part, divisor, [this](const at::Tensor& inputs) {
-      if (!ddp_) return parts_.model.Forward(inputs);
-      return ddp_->Forward(
-          std::function<at::Tensor()>([&] { return parts_.model.Forward(inputs); }));
+  double Pass(const MicroBatch& part, std::int64_t step, double divisor) {
+    return PassThrough(parts_, part, divisor, [&](const at::Tensor& inputs) {
+      const std::function<at::Tensor()> forward = [&] {
+        return parts_.model.ForwardAt(PlaceOf(parts_, step, part), inputs);
+      };
+      return ddp_ ? ddp_->Forward(forward) : forward();
     });
   }
 

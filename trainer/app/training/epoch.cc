@@ -159,7 +159,7 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
 void EpochRun::TakeStep(const LoadedBatch& batch) {
   for (const NamedTensor& parameter : s_.parameters) parameter.tensor.mutable_grad().reset();
   if (guard_) guard_->BeforeStep();
-  const double loss = s_.strategy->ForwardBackward(batch);
+  const double loss = s_.strategy->ForwardBackward(batch, s_.state.step);
   const std::string word = stops() ? WordOnLoss(loss, s_.parameters) : "";
   s_.phases.Enter(Phase::kOptimizer);
   if (s_.options.clip_norm > 0) {

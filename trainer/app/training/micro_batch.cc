@@ -27,9 +27,17 @@ std::vector<MicroBatch> SplitUp(const LoadedBatch& batch, std::int64_t parts) {
     split.push_back({.batch = {batch.data.inputs.narrow(0, begin, count),
                                batch.data.targets.narrow(0, begin, count)},
                      .own = std::clamp<std::int64_t>(batch.plan.own - begin, 0, count),
+                     .index = part,
                      .last = part + 1 == parts});
   }
   return split;
+}
+
+RandomPlace PlaceOf(const StrategyParts& parts, std::int64_t step, const MicroBatch& part) {
+  return {.seed = parts.options.seed,
+          .step = step,
+          .micro_batch = part.index,
+          .data_rank = parts.group.rank()};
 }
 
 double PassThrough(const StrategyParts& parts, const MicroBatch& part, double divisor,

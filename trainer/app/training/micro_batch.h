@@ -11,13 +11,17 @@
 namespace muster::trainer {
 
 struct MicroBatch {
-  Batch batch;           // shares memory with the whole
-  std::int64_t own = 0;  // how many of its samples count: the first ones
-  bool last = false;     // the last of its step
+  Batch batch;             // shares memory with the whole
+  std::int64_t own = 0;    // how many of its samples count: the first ones
+  std::int64_t index = 0;  // in its step
+  bool last = false;       // the last of its step
 };
 
 // Splits `batch` into `parts` of about the same size, or one for each sample if there are fewer.
 std::vector<MicroBatch> SplitUp(const LoadedBatch& batch, std::int64_t parts);
+
+// Where the numbers for `part` of a step are drawn, `step` being the number of steps before.
+RandomPlace PlaceOf(const StrategyParts& parts, std::int64_t step, const MicroBatch& part);
 
 // Runs `part` forward, by `forward`, and backward, with its loss divided by `divisor`, and so adds
 // to the gradients. Returns the sum of the losses of its own samples. Throws what LibTorch and c10d

@@ -9,12 +9,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/string_view.h"
-
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/snapshot.h"
-#include "trainer/io/rng_state.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/parallel/broadcast_bucket.h"
 
@@ -31,31 +27,12 @@ void ShareBuffers(Session& s) {
   c10d::broadcast_coalesced(s.group.group(), buffers, kBroadcastBucketBytes, /*rank=*/0);
 }
 
-// The state of each rank's random numbers, by rank.
-absl::StatusOr<std::vector<std::string>> GatherRng(ProcessGroup& group) {
-  const at::Tensor rng = CpuRngState();
-  // In base 64: what is gathered is text.
-  const std::string mine = absl::Base64Escape(absl::string_view(
-      static_cast<const char*>(rng.data_ptr()), static_cast<std::size_t>(rng.numel())));
-  std::vector<std::string> all = group.Gather(mine, mine.size());
-  for (std::string& state : all) {
-    std::string bytes;
-    if (!absl::Base64Unescape(state, &bytes)) {
-      return absl::InternalError("checkpoint: a rank's random numbers are not base 64");
-    }
-    state = std::move(bytes);
-  }
-  return all;
-}
-
 }  // namespace
 
 absl::Status SaveCheckpoint(Session& s) {
   if (s.owners.empty() || s.saved_step == s.state.step) return absl::OkStatus();
   const absl::Status before = FinishSaving(s);
   if (!before.ok()) return before;
-  const absl::StatusOr<std::vector<std::string>> rng = GatherRng(s.group);
-  if (!rng.ok()) return rng.status();
   ShareBuffers(s);
   s.saved_step = s.state.step;
   s.state.gradient_order = s.strategy->GradientOrder();
@@ -66,7 +43,7 @@ absl::Status SaveCheckpoint(Session& s) {
   const auto best =
       s.options.checkpoint.keep_best ? std::optional(s.state.best.step) : std::nullopt;
   s.writer->Start(s.state.step,
-                  TakeSnapshot({*s.model, *s.optimizer, s.state, s.ema.get()}, s.options, lr, *rng),
+                  TakeSnapshot({*s.model, *s.optimizer, s.state, s.ema.get()}, s.options, lr),
                   best);
   s.beats.Send(s.state.step);
   return absl::OkStatus();

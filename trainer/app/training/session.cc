@@ -95,7 +95,6 @@ absl::Status Session::MakeParts() {
   if (options.ema_decay > 0) ema = std::make_unique<Ema>(parameters, options.ema_decay);
   state.seed = options.seed;
   state.dataset_size = data.train->size();
-  if (options.seed_per_rank) at::manual_seed(options.seed + static_cast<std::uint64_t>(env.rank));
   status = GoOnOrInit();
   if (!status.ok()) return status;
   resumed_step = state.step;
@@ -132,8 +131,8 @@ absl::Status Session::GoOnOrInit() {
   }
   if (point->checkpoint) {
     const Resumable& resumable = *point->checkpoint;
-    const auto sentences = PutBack(resumable.snapshot, options, env.rank, env.world_size,
-                                   {*model, *optimizer, state, ema.get()});
+    const auto sentences =
+        PutBack(resumable.snapshot, options, {*model, *optimizer, state, ema.get()});
     if (!sentences.ok()) {
       return absl::Status(
           sentences.status().code(),

@@ -1,42 +1,15 @@
 #include "trainer/app/training/snapshot.h"
 
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
-
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 #include "trainer/app/training/optimizer_value.h"
 #include "trainer/app/training/option_changes.h"
-#include "trainer/data/loading/mixed_bits.h"
-#include "trainer/io/rng_state.h"
 #include "trainer/io/state_dict.h"
 
 namespace muster::trainer {
 namespace {
-
-at::Tensor BytesTensor(const std::string& bytes) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  std::memcpy(tensor.data_ptr(), bytes.data(), bytes.size());
-  return tensor;
-}
-
-absl::Status PutBackRng(const Value* rng, int rank, const TrainState& before, int world_size) {
-  if (before.world_size != world_size) {
-    // Random numbers of a rank that was not there cannot go on; these do not depend on chance.
-    at::manual_seed(MixedBits(before.seed, before.step, rank));
-    return absl::OkStatus();
-  }
-  const auto place = static_cast<std::size_t>(rank);
-  if (rng == nullptr || rng->list() == nullptr || rng->list()->size() <= place ||
-      (*rng->list())[place].tensor() == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("it has no state of rank ", rank, "'s random numbers"));
-  }
-  return SetCpuRngState(*(*rng->list())[place].tensor());
-}
 
 // An average that begins with this run begins with the parameters.
 absl::Status PutBackEma(const Value* averages, Ema* ema) {
@@ -48,13 +21,10 @@ absl::Status PutBackEma(const Value* averages, Ema* ema) {
 
 }  // namespace
 
-Value TakeSnapshot(const Trained& trained, const Options& options, double lr,
-                   const std::vector<std::string>& rng) {
+Value TakeSnapshot(const Trained& trained, const Options& options, double lr) {
   Dict scheduler;
   scheduler.Set("last_epoch", trained.state.step);
   scheduler.Set("_last_lr", Value::List{lr});
-  Value::List states;
-  for (const std::string& state : rng) states.emplace_back(BytesTensor(state));
 
   Dict snapshot;
   snapshot.Set("model", StateDictValue(trained.model.StateDict()));
@@ -62,7 +32,6 @@ Value TakeSnapshot(const Trained& trained, const Options& options, double lr,
   snapshot.Set("optimizer", OptimizerStateValue(trained.optimizer.State(lr)));
   snapshot.Set("scheduler", std::move(scheduler));
   snapshot.Set("sampler", TrainStateValue(trained.state));
-  snapshot.Set("rng", std::move(states));
   snapshot.Set("model_name", options.model.name);
   snapshot.Set("model_flags", FlagsValue(ModelFlags(options)));
   snapshot.Set("options", OptionsValue(options.settings));
@@ -70,7 +39,7 @@ Value TakeSnapshot(const Trained& trained, const Options& options, double lr,
 }
 
 absl::StatusOr<std::vector<std::string>> PutBack(const Value& snapshot, const Options& options,
-                                                 int rank, int world_size, const Trained& trained) {
+                                                 const Trained& trained) {
   const Value* parameters = snapshot.Find("model");
   const Value* optimizer = snapshot.Find("optimizer");
   const Value* sampler = snapshot.Find("sampler");
@@ -98,7 +67,6 @@ absl::StatusOr<std::vector<std::string>> PutBack(const Value& snapshot, const Op
   const absl::StatusOr<OptimizerState> optimizer_state = ReadOptimizerState(*optimizer);
   if (!optimizer_state.ok()) return optimizer_state.status();
   status = trained.optimizer.Load(*optimizer_state);
-  if (status.ok()) status = PutBackRng(snapshot.Find("rng"), rank, *before, world_size);
   if (!status.ok()) return status;
   trained.state = *before;
   return sentences;

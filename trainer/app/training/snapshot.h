@@ -30,23 +30,18 @@ struct Trained {
 //   optimizer  optimizer.state_dict()
 //   scheduler  {"last_epoch": steps, "_last_lr": [learning rate]}
 //   sampler    TrainState
-//   rng        a list with each rank's torch.get_rng_state()
 //   model_name "cnn", "gpt": the name of its recipe
 //   model_flags {"--width": "128", ...}: ModelFlags(), which determine the parameters
 //   options    {"--lr": "0.02", ...}: OptionsValue(), all flags
-// `rng` has an entry for each rank, the bytes of its CpuRngState(). `lr` is the learning rate of
-// the next step. The value shares the model's and the optimizer's tensors, so write it before the
-// next step.
-Value TakeSnapshot(const Trained& trained, const Options& options, double lr,
-                   const std::vector<std::string>& rng);
+// Of random numbers nothing is stored: see RandomPlace. `lr` is the learning rate of the next step.
+// The value shares the model's and the optimizer's tensors, so write it before the next step.
+Value TakeSnapshot(const Trained& trained, const Options& options, double lr);
 
-// Restores `snapshot` on rank `rank` of `world_size`. With the world size of the snapshot, this
-// rank's random numbers continue where they stopped; with another one, each rank starts a new
-// sequence seeded from the seed, its rank and the step. state.seed and state.dataset_size must be
-// those of this run. Returns the sentences of CompareOptions. kInvalidArgument and one sentence
-// when `snapshot` is not one, CompareOptions refuses it, or it has another seed or number of
-// samples; the parts may then be partly restored.
+// Restores `snapshot`. state.seed and state.dataset_size must be those of this run. Returns the
+// sentences of CompareOptions. kInvalidArgument and one sentence when `snapshot` is not one,
+// CompareOptions refuses it, or it has another seed or number of samples; the parts may then be
+// partly restored.
 absl::StatusOr<std::vector<std::string>> PutBack(const Value& snapshot, const Options& options,
-                                                 int rank, int world_size, const Trained& trained);
+                                                 const Trained& trained);
 
 }  // namespace muster::trainer

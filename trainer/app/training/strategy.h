@@ -26,9 +26,9 @@ class Strategy {
   virtual ~Strategy() = default;
 
   // Runs forward and backward on `batch`, and leaves the gradients for the optimizer in the model's
-  // parameters. The caller must have reset the gradients. Returns the sum of the losses of this
-  // rank's own samples.
-  virtual double ForwardBackward(const LoadedBatch& batch) = 0;
+  // parameters. The caller must have reset the gradients. `step` is the number of steps before, on
+  // which random numbers depend. Returns the sum of the losses of this rank's own samples.
+  virtual double ForwardBackward(const LoadedBatch& batch, std::int64_t step) = 0;
 
   // Call this after each step of the optimizer.
   virtual void AfterStep() {}
