@@ -12,7 +12,6 @@ namespace muster::trainer {
 //   Dict checkpoint;
 //   checkpoint.Set("model", StateDictValue(model.Parameters()));   // trainer/io/state_dict.h
 //   checkpoint.Set("step", std::int64_t{1200});
-//   checkpoint.Set("rng", CpuRngState());                          // trainer/io/rng_state.h
 //   WriteTorchFile(checkpoint, "run.pt");                          // trainer/io/torch_file.h
 using Value = BasicValue<at::Tensor>;
 using Dict = BasicDict<at::Tensor>;

@@ -4,7 +4,6 @@ interop.py write DIR      writes py_*.pt and py.safetensors, and prints what is 
 interop.py describe DIR   prints what torch.load finds in each ours_*.pt, and what is in ours.safetensors
 interop.py start DIR      trains a few steps, saves py_run.pt, trains on and saves the outcome, py_outcome.pt
 interop.py resume DIR     goes on from ours_run.pt and compares with py_outcome.pt
-interop.py rng DIR        draws with the state in ours_rng.pt and compares
 interop.py speed DIR      times torch.save and torch.load of 100 MB
 """
 import collections
@@ -216,10 +215,6 @@ def main(what, folder):
         torch.save(parts[0].state_dict(), f"{folder}/py_outcome.pt")
     elif what == "resume":
         resume(folder)
-    elif what == "rng":
-        saved = load(f"{folder}/ours_rng.pt")
-        torch.set_rng_state(saved["rng"])
-        print(torch.equal(torch.rand(5), saved["next"]))
     elif what == "speed":
         speed(folder)
 

@@ -14,7 +14,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/rand.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -22,7 +21,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-#include "trainer/io/rng_state.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/io/tensor_bytes.h"
@@ -120,16 +118,6 @@ Dict Values() {
   return dict;
 }
 
-Value RngThatPythonContinues() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  generator.set_current_seed(7);
-  at::rand({10});
-  Dict dict;
-  dict.Set("rng", CpuRngState());
-  dict.Set("next", at::rand({5}));
-  return dict;
-}
-
 }  // namespace
 
 std::string Describe(const Value& value) {
@@ -164,7 +152,6 @@ std::string WriteFilesForPython(const std::string& dir) {
   const std::map<std::string, Value> files = {
       {"ours_floats.pt", floats},
       {"ours_list.pt", Value::List{at::ones({2}), at::zeros({1})}},
-      {"ours_rng.pt", RngThatPythonContinues()},
       {"ours_state_dict.pt", StateDictValue(Tensors())},
       {"ours_tensor.pt", at::arange(3)},
       {"ours_values.pt", Values()},

@@ -36,10 +36,5 @@ TEST_F(InteropTest, PythonGoesOnExactlyFromACheckpointThatPassedThroughUs) {
   EXPECT_EQ(RunPython(kScript, {"resume", dir_}), "<All keys matched successfully>\nTrue\n");
 }
 
-TEST_F(InteropTest, PythonDrawsTheNumbersThatWeWouldHaveDrawn) {
-  WriteFilesForPython(dir_);
-  EXPECT_EQ(RunPython(kScript, {"rng", dir_}), "True\n");
-}
-
 }  // namespace
 }  // namespace muster::trainer

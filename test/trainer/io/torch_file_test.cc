@@ -14,12 +14,10 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/rand.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include "test/trainer/io/interop_files.h"
-#include "trainer/io/rng_state.h"
 #include "trainer/io/safetensors.h"
 
 namespace muster::trainer {
@@ -232,25 +230,6 @@ TEST(SafetensorsTest, WhatCannotBeWrittenOrReadGetsASentence) {
   fs::resize_file(path, fs::file_size(path) - 1);
   EXPECT_EQ(ReadSafetensors(path).status().message(),
             "read " + path + ": it is damaged: it is cut short or has more data");
-}
-
-TEST(RngStateTest, TheNumbersThatFollowedFollowAgain) {
-  const at::Tensor state = CpuRngState();
-  const at::Tensor first = at::rand({100});
-  ASSERT_TRUE(WriteTorchFile(state, PathFor("rng.pt")).ok());
-  ASSERT_TRUE(SetCpuRngState(*ReadTorchFile(PathFor("rng.pt"))->tensor()).ok());
-  EXPECT_TRUE(at::equal(at::rand({100}), first));
-}
-
-TEST(RngStateTest, WhatIsNoStateChangesNothing) {
-  const at::Tensor state = CpuRngState();
-  for (const at::Tensor& bad : {at::ones({10}, at::kByte), at::ones({5056}),
-                                at::full({5056}, 255, at::kByte), at::Tensor()}) {
-    const absl::Status status = SetCpuRngState(bad);
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_EQ(status.message().find('\n'), absl::string_view::npos);
-    EXPECT_TRUE(at::equal(CpuRngState(), state));
-  }
 }
 
 }  // namespace
