@@ -22,7 +22,8 @@ case $target in
   checkpoints)
     executions=3000000
     name=torch_file
-    sources=(base/failure.cc trainer/io/{byte_source,dtype,safetensors_header,torch_archive}.cc trainer/io/zip/zip_reader.cc
+    sources=(base/failure.cc trainer/io/{byte_source,dtype,file_facts,json_depth,safetensors_header,torch_archive}.cc
+      trainer/io/shards/{named_tree,shard_files,shard_index}.cc trainer/io/zip/zip_reader.cc
       trainer/io/pickle/{basic_value,pickle_machine,pickle_reader,pickle_writer}.cc)
     packages=(absl_statusor absl_strings absl_str_format libdeflate)
     limits=(-max_len=2048 -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=20)

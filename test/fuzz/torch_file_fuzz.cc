@@ -3,9 +3,11 @@
 //   'p'  the rest is the pickle of a file of torch.save
 //   'z'  the rest is such a file
 //   's'  the rest is a safetensors file
+//   'i'  the rest is the index of shards
+//   't'  the rest is the tree of such an index
 //
-// In addition to the sanitizers' checks: everything read must lie within the file, and a pickle
-// that was read can be written and reads back the same.
+// In addition to the sanitizers' checks: everything read must lie within the file, and a pickle, a
+// tree or an index that was read can be written and reads back the same.
 #include "test/fuzz/torch_file_fuzz.h"
 
 #include <cstdlib>
@@ -13,9 +15,14 @@
 #include <string_view>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "trainer/io/json_depth.h"
 #include "trainer/io/pickle/pickle_reader.h"
 #include "trainer/io/pickle/pickle_writer.h"
 #include "trainer/io/safetensors_header.h"
+#include "trainer/io/shards/named_tree.h"
+#include "trainer/io/shards/shard_index.h"
 #include "trainer/io/torch_archive.h"
 
 namespace muster::trainer {
@@ -89,6 +96,23 @@ void FeedSafetensors(std::string_view bytes) {
   Check(LayOutSafetensors(*header).ok());
 }
 
+void FeedIndex(std::string_view bytes) {
+  const auto index = ReadShardIndex(bytes);
+  if (!index.ok()) return;
+  const std::string written = ShardIndexText(*index);
+  Check(ShardIndexText(ReadShardIndex(written).value()) == written);
+}
+
+void FeedTree(std::string_view bytes) {
+  if (!IsShallow(bytes, 400)) return;
+  const auto json = nlohmann::json::parse(bytes, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return;
+  const auto tree = ReadTreeJson(json);
+  if (!tree.ok()) return;
+  const std::string written = TreeJson(*tree).dump();
+  Check(TreeJson(ReadTreeJson(nlohmann::json::parse(written)).value()).dump() == written);
+}
+
 }  // namespace
 }  // namespace muster::trainer
 
@@ -99,5 +123,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (data[0] == 'p') FeedPickle(bytes);
   if (data[0] == 'z') FeedArchive(bytes);
   if (data[0] == 's') FeedSafetensors(bytes);
+  if (data[0] == 'i') FeedIndex(bytes);
+  if (data[0] == 't') FeedTree(bytes);
   return 0;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -56,6 +57,11 @@ absl::StatusOr<SafetensorsContents> ReadSafetensors(const std::string& path) {
 }
 
 absl::Status WriteSafetensors(const SafetensorsContents& contents, const std::string& path) {
+  return WriteSafetensorsFile(contents, path).status();
+}
+
+absl::StatusOr<FileFacts> WriteSafetensorsFile(const SafetensorsContents& contents,
+                                               const std::string& path) {
   const auto refused = [&](const absl::Status& status) {
     return absl::InvalidArgumentError(absl::StrCat("write ", path, ": ", status.message()));
   };
@@ -83,16 +89,22 @@ absl::Status WriteSafetensors(const SafetensorsContents& contents, const std::st
 
   absl::StatusOr<std::unique_ptr<DurableFile>> file = DurableFile::Create(path);
   if (!file.ok()) return file.status();
-  if (absl::Status status = (*file)->Append(*beginning); !status.ok()) return status;
+  FileFacts facts;
+  const auto append = [&](std::string_view bytes) {
+    facts.Add(bytes);
+    return (*file)->Append(bytes);
+  };
+  if (absl::Status status = append(*beginning); !status.ok()) return status;
   try {
     for (const NamedTensor* named : tensors) {
       const at::Tensor dense = DenseOnCpu(named->tensor);
-      if (absl::Status status = (*file)->Append(BytesOf(dense)); !status.ok()) return status;
+      if (absl::Status status = append(BytesOf(dense)); !status.ok()) return status;
     }
   } catch (const std::exception& error) {  // a tensor cannot be copied to the CPU
     return absl::UnavailableError(absl::StrCat("write ", path, ": ", OneLine(error)));
   }
-  return (*file)->Commit();
+  if (absl::Status status = (*file)->Commit(); !status.ok()) return status;
+  return facts;
 }
 
 }  // namespace muster::trainer

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "trainer/io/file_facts.h"
 #include "trainer/named_tensor.h"
 
 namespace muster::trainer {
@@ -27,5 +28,8 @@ absl::StatusOr<SafetensorsContents> ReadSafetensors(const std::string& path);
 // lacks, or when the file cannot be created; kUnavailable when writing fails. An existing file is
 // then untouched (but see DurableFile::Commit).
 absl::Status WriteSafetensors(const SafetensorsContents& contents, const std::string& path);
+// The same, and says what the file holds.
+absl::StatusOr<FileFacts> WriteSafetensorsFile(const SafetensorsContents& contents,
+                                               const std::string& path);
 
 }  // namespace muster::trainer

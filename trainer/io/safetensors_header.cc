@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "trainer/io/json_depth.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -19,30 +21,10 @@ using nlohmann::json;
 constexpr char kMetadata[] = "__metadata__";
 constexpr std::uint64_t kLengthSize = 8;
 constexpr std::uint64_t kLargestHeader = 100'000'000;  // as safetensors' own reader allows
+constexpr int kDeepestHeader = 3;                      // the header, a tensor, its shape
 
 absl::Status Damaged(const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat("it is damaged: ", what));
-}
-
-// Whether brackets are within one another as deeply as a header needs and not more; each level
-// costs a parser far more memory than the one byte that it takes in the file.
-bool IsShallow(const std::string& text) {
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      if (c == '"') quoted = false;
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > 3) return false;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return true;
 }
 
 // The bytes that a tensor takes; nullopt when they are more than there can be.
@@ -121,7 +103,7 @@ absl::StatusOr<std::string> ReadText(const ByteSource& source) {
 absl::StatusOr<SafetensorsHeader> ReadSafetensorsHeader(const ByteSource& source) {
   absl::StatusOr<std::string> text = ReadText(source);
   if (!text.ok()) return text.status();
-  if (text->empty() || text->front() != '{' || !IsShallow(*text)) {
+  if (text->empty() || text->front() != '{' || !IsShallow(*text, kDeepestHeader)) {
     return absl::InvalidArgumentError("it is not a safetensors file");
   }
   const json parsed = json::parse(*text, nullptr, /*allow_exceptions=*/false);
