@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,9 @@
 #include "base/random_name.h"
 #include "base/unique_fd.h"
 #include "trainer/io/durable_file.h"
+#include "trainer/io/shards/checkpoint_file.h"
+#include "trainer/io/shards/shard_files.h"
+#include "trainer/io/shards/sharded_checkpoint.h"
 #include "trainer/io/torch_file.h"
 
 namespace muster::trainer {
@@ -28,17 +32,14 @@ constexpr char kBest[] = "best";
 constexpr char kNone[] = "none";
 constexpr char kJob[] = "job ";  // ahead of it, on the second line of `latest`
 constexpr std::string_view kStart = "step-";
-constexpr std::string_view kEnd = ".pt";
+constexpr std::string_view kEnd = ".pt";  // of a file; a directory of shards has no end
 constexpr char kSign[] = ".sign-";
 
-// The step of a checkpoint's file name; nullopt for other files, also unfinished ones.
+// The step of a checkpoint's name; nullopt for other names, also unfinished ones.
 std::optional<std::int64_t> StepOf(std::string_view name) {
-  if (name.size() <= kStart.size() + kEnd.size() || !name.starts_with(kStart) ||
-      !name.ends_with(kEnd)) {
-    return std::nullopt;
-  }
+  if (!name.starts_with(kStart)) return std::nullopt;
   name.remove_prefix(kStart.size());
-  name.remove_suffix(kEnd.size());
+  if (name.ends_with(kEnd)) name.remove_suffix(kEnd.size());
   std::int64_t step = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
   if (error != std::errc() || end != name.data() + name.size() || step < 0) return std::nullopt;
@@ -46,8 +47,12 @@ std::optional<std::int64_t> StepOf(std::string_view name) {
 }
 
 // Twelve digits, so that names sort as the steps do.
+std::string FolderName(std::int64_t step) {
+  return absl::StrFormat("step-%012d", step);
+}
+
 std::string NameOf(std::int64_t step) {
-  return absl::StrFormat("step-%012d.pt", step);
+  return FolderName(step) + std::string(kEnd);
 }
 
 }  // namespace
@@ -82,18 +87,44 @@ absl::Status CheckpointDirectory::WriteLatest(const Latest& latest) const {
       DurableFile::Create((fs::path(path_) / kLatest).string());
   if (!file.ok()) return file.status();
   const absl::Status written = (*file)->Append(
-      absl::StrCat(latest.step ? NameOf(*latest.step) : kNone, "\n", kJob, latest.job, "\n"));
+      absl::StrCat(latest.step ? StoredName(*latest.step) : kNone, "\n", kJob, latest.job, "\n"));
   return written.ok() ? (*file)->Commit() : written;
 }
 
 absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const Value& value,
                                                       const std::string& job) {
-  const std::string file = PathOf(step);
+  std::string file = FilePathOf(step);
   absl::Status status = WriteTorchFile(value, file);
-  if (status.ok()) status = WriteLatest({step, job});
+  if (!status.ok()) return status;
+  RemoveShards(ShardsPathOf(step));
+  status = WriteLatest({step, job});
   if (!status.ok()) return status;
   RemoveOld(step);
   return file;
+}
+
+absl::Status CheckpointDirectory::PrepareShards(std::int64_t step) const {
+  const std::string folder = ShardsPathOf(step);
+  std::error_code error;
+  fs::create_directory(folder, error);
+  if (!error) fs::remove(fs::path(folder) / kShardIndexName, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("make the directory ", folder, ": ", error.message()));
+}
+
+absl::StatusOr<std::string> CheckpointDirectory::SaveIndex(std::int64_t step,
+                                                           const ShardIndex& index,
+                                                           const std::string& job) {
+  std::string folder = ShardsPathOf(step);
+  absl::Status status = WriteShardIndex(folder, index);
+  if (!status.ok()) return status;
+  std::error_code ignored;
+  fs::remove(FilePathOf(step), ignored);
+  RemoveOtherShards(folder, static_cast<int>(index.files.size()));
+  status = WriteLatest({step, job});
+  if (!status.ok()) return status;
+  RemoveOld(step);
+  return folder;
 }
 
 absl::Status CheckpointDirectory::MarkBest(std::int64_t step) const {
@@ -101,7 +132,7 @@ absl::Status CheckpointDirectory::MarkBest(std::int64_t step) const {
   if (ReadBest() == step || !fs::exists(PathOf(step), ignored)) return absl::OkStatus();
   const auto file = DurableFile::Create((fs::path(path_) / kBest).string());
   if (!file.ok()) return file.status();
-  absl::Status written = (*file)->Append(NameOf(step) + "\n");
+  absl::Status written = (*file)->Append(StoredName(step) + "\n");
   if (written.ok()) written = (*file)->Commit();
   const std::optional<Latest> latest = ReadLatest();
   if (written.ok() && latest && latest->step) RemoveOld(*latest->step);
@@ -111,15 +142,22 @@ absl::Status CheckpointDirectory::MarkBest(std::int64_t step) const {
 absl::StatusOr<std::optional<CheckpointDirectory::Found>> CheckpointDirectory::FindNewest() const {
   std::vector<std::int64_t> steps = Steps();
   if (steps.empty()) return std::nullopt;
+  const std::vector<std::int64_t> unfinished = Unfinished();
   if (const std::optional<Latest> latest = ReadLatest(); latest && latest->step) {
     // If that file is gone, this says so, too.
     steps.erase(std::lower_bound(steps.begin(), steps.end(), *latest->step), steps.end());
     steps.push_back(*latest->step);
   }
   Found found;
+  for (auto step = unfinished.rbegin(); step != unfinished.rend(); ++step) {
+    if (*step <= steps.back()) break;
+    found.warnings.push_back(absl::StrCat("the checkpoint of step ", *step,
+                                          " is skipped: the run that wrote ", ShardsPathOf(*step),
+                                          " ended before it was whole"));
+  }
   std::string problem;  // of the newest
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const absl::Status whole = CheckTorchFile(PathOf(*step));
+    const absl::Status whole = CheckCheckpoint(PathOf(*step));
     if (whole.ok()) {
       found.step = *step;
       found.path = PathOf(*step);
@@ -137,20 +175,37 @@ absl::StatusOr<std::optional<CheckpointDirectory::Found>> CheckpointDirectory::F
       steps.size() == 1 ? ": " : "; the newest: ", problem));
 }
 
-std::vector<std::int64_t> CheckpointDirectory::Steps() const {
-  std::vector<std::int64_t> steps;
+std::vector<std::int64_t> CheckpointDirectory::StepsWhere(bool finished) const {
+  std::set<std::int64_t> steps;
   std::error_code ignored;
   for (fs::directory_iterator entry(path_, ignored), end; entry != end; entry.increment(ignored)) {
     const std::string name = entry->path().filename().string();
     const std::optional<std::int64_t> step = StepOf(name);
-    if (step && name == NameOf(*step)) steps.push_back(*step);
+    if (!step) continue;
+    const bool file = name == NameOf(*step);
+    const bool folder = name == FolderName(*step) && entry->is_directory(ignored);
+    if (!file && !folder) continue;
+    if (finished == (file || HasShardIndex(entry->path().string()))) steps.insert(*step);
   }
-  std::sort(steps.begin(), steps.end());
-  return steps;
+  return {steps.begin(), steps.end()};
+}
+
+std::string CheckpointDirectory::FilePathOf(std::int64_t step) const {
+  return (fs::path(path_) / NameOf(step)).string();
+}
+
+std::string CheckpointDirectory::ShardsPathOf(std::int64_t step) const {
+  return (fs::path(path_) / FolderName(step)).string();
 }
 
 std::string CheckpointDirectory::PathOf(std::int64_t step) const {
-  return (fs::path(path_) / NameOf(step)).string();
+  std::string folder = ShardsPathOf(step);
+  std::error_code ignored;
+  return HasShardIndex(folder) ? folder : FilePathOf(step);
+}
+
+std::string CheckpointDirectory::StoredName(std::int64_t step) const {
+  return fs::path(PathOf(step)).filename().string();
 }
 
 absl::StatusOr<std::string> CheckpointDirectory::LeaveSign() const {
@@ -186,12 +241,16 @@ void CheckpointDirectory::RemoveOld(std::int64_t newest) const {
   steps.erase(std::upper_bound(steps.begin(), steps.end(), newest), steps.end());
   const std::optional<std::int64_t> best = ReadBest();
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < steps.size(); ++i) {
-    if (steps[i] != best) fs::remove(PathOf(steps[i]), ignored);
+    if (steps[i] == best) continue;
+    fs::remove(FilePathOf(steps[i]), ignored);
+    RemoveShards(ShardsPathOf(steps[i]));
   }
   // What a run that was killed while it saved has left.
+  for (const std::int64_t step : Unfinished()) RemoveShards(ShardsPathOf(step));
   for (fs::directory_iterator entry(path_, ignored), end; entry != end; entry.increment(ignored)) {
     const fs::path& path = entry->path();
-    const bool half = path.extension() == ".tmp" && StepOf(path.stem().string());
+    const bool half = path.extension() == ".tmp" && path.stem().extension() == kEnd &&
+                      StepOf(path.stem().string());
     if (half || path.filename().string().starts_with(kSign)) fs::remove(path, ignored);
   }
 }

@@ -9,15 +9,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "trainer/io/shards/shard_index.h"
 #include "trainer/io/value.h"
 
 namespace muster::trainer {
 
-// Contains files such as step-000000001200.pt, each a checkpoint that torch.load can read, a text
+// Contains files such as step-000000001200.pt, each a checkpoint that torch.load can read, or
+// directories such as step-000000001200, each a checkpoint in shards (trainer/io/shards), a text
 // file `latest` with the name of the one to resume from, or "none", and the job that last used the
 // directory, and, after MarkBest, a text file `best` with the name of the best one. Each file
-// appears complete or not at all, so a run may be killed, or the machine lose power, at any time.
-// Only one process at a time may save; any may load. Not thread-safe.
+// appears complete or not at all, and shards count once their index is there, so a run may be
+// killed, or the machine lose power, at any time. Only one process at a time may save; any may
+// load, and any may write shards between PrepareShards and SaveIndex. Not thread-safe.
 class CheckpointDirectory {
  public:
   // Creates the directory and its parents if needed. `keep`, at least 1, is the number of
@@ -46,6 +49,14 @@ class CheckpointDirectory {
   // complete one if it did before. Failing to remove old files is not an error.
   absl::StatusOr<std::string> Save(std::int64_t step, const Value& value, const std::string& job);
 
+  // The same in shards. One process prepares, then any of them write their shards into
+  // ShardsPathOf(step), and when all are written one process saves the index, which makes it a
+  // checkpoint. What is there of an earlier checkpoint of that step, in either form, is given up.
+  // Errors as Save().
+  absl::Status PrepareShards(std::int64_t step) const;
+  absl::StatusOr<std::string> SaveIndex(std::int64_t step, const ShardIndex& index,
+                                        const std::string& job);
+
   // Makes the checkpoint of step `step` the best, which stays until another one is the best, and
   // removes the former best one if it is old. Does nothing when there is no such checkpoint. Errors
   // as Save().
@@ -53,8 +64,9 @@ class CheckpointDirectory {
 
   struct Found {
     std::int64_t step = 0;
-    std::string path;
-    // A sentence for each newer checkpoint that was skipped because it is damaged or missing.
+    std::string path;  // of a file, or of a directory with shards
+    // A sentence for each newer checkpoint that was skipped because it is damaged or missing, or
+    // shards without an index.
     std::vector<std::string> warnings;
   };
 
@@ -71,13 +83,23 @@ class CheckpointDirectory {
   bool HasSign(const std::string& sign) const;
   void RemoveSign(const std::string& sign) const;
 
-  // The steps that have a file, intact or not, in ascending order.
-  std::vector<std::int64_t> Steps() const;
+  // The steps that have a file or an index of shards, intact or not, in ascending order.
+  std::vector<std::int64_t> Steps() const { return StepsWhere(/*finished=*/true); }
+  // Where the checkpoint of `step` is: the directory of its shards if they have an index, else the
+  // file, there or not.
   std::string PathOf(std::int64_t step) const;
+  // The directory of its shards, there or not.
+  std::string ShardsPathOf(std::int64_t step) const;
   const std::string& path() const { return path_; }
 
  private:
   CheckpointDirectory(std::string path, int keep) : path_(std::move(path)), keep_(keep) {}
+  // The steps that have shards without an index.
+  std::vector<std::int64_t> Unfinished() const { return StepsWhere(/*finished=*/false); }
+  std::vector<std::int64_t> StepsWhere(bool finished) const;
+  std::string FilePathOf(std::int64_t step) const;
+  // The last part of PathOf.
+  std::string StoredName(std::int64_t step) const;
   // The step that `best` names.
   std::optional<std::int64_t> ReadBest() const;
   void RemoveOld(std::int64_t newest) const;

@@ -8,6 +8,9 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/full.h>
 
+#include "trainer/io/shards/checkpoint_file.h"
+#include "trainer/io/shards/shard_plan.h"
+#include "trainer/io/shards/sharded_checkpoint.h"
 #include "trainer/io/torch_file.h"
 
 namespace muster::trainer {
@@ -32,6 +35,21 @@ class CheckpointDirectoryTest : public testing::Test {
     dict.Set("step", step);
     dict.Set("w", at::full({1000}, static_cast<double>(step)));
     return dict;
+  }
+
+  // Writes the shards of a checkpoint and returns its index, which is not written.
+  static ShardIndex WriteTwoShards(const CheckpointDirectory& directory, std::int64_t step) {
+    EXPECT_TRUE(directory.PrepareShards(step).ok());
+    ShardPlan plan = PlanShards(At(step), 2).value();
+    for (const int shard : {0, 1}) {
+      const auto place = static_cast<std::size_t>(shard);
+      plan.index.files[place] =
+          WriteShard(directory.ShardsPathOf(step), shard, 2, plan.tensors[place]).value();
+    }
+    return plan.index;
+  }
+  static absl::StatusOr<std::string> SaveShards(CheckpointDirectory& directory, std::int64_t step) {
+    return directory.SaveIndex(step, WriteTwoShards(directory, step), kJob);
   }
 
   std::vector<std::string> Files() const {
@@ -103,6 +121,87 @@ TEST_F(CheckpointDirectoryTest, ATornCheckpointIsPassedOverAndTold) {
   EXPECT_EQ(none.message().find("load a checkpoint from " + path_ +
                                 ": all 3 checkpoints are damaged; the newest: "),
             0u);
+}
+
+TEST_F(CheckpointDirectoryTest, FilesAndShardsAreCountedAndFoundAlike) {
+  CheckpointDirectory directory = Open(2);
+  ASSERT_TRUE(directory.Save(10, At(10), kJob).ok());
+  EXPECT_EQ(SaveShards(directory, 20).value(), path_ + "/step-000000000020");
+  ASSERT_TRUE(directory.MarkBest(20).ok());
+  ASSERT_TRUE(directory.Save(30, At(30), kJob).ok());
+  ASSERT_TRUE(SaveShards(directory, 40).ok());
+  EXPECT_EQ(Files(), (std::vector<std::string>{"best", "latest", "step-000000000020",
+                                               "step-000000000030.pt", "step-000000000040"}));
+  EXPECT_EQ(Open().ReadLatest(), (CheckpointDirectory::Latest{40, kJob}));
+  const auto found = Open().FindNewest();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ((*found)->path, directory.PathOf(40));
+  EXPECT_EQ(ReadCheckpoint((*found)->path)->GetInt("step").value(), 40);
+  ASSERT_TRUE(directory.MarkBest(40).ok());
+  ASSERT_TRUE(SaveShards(directory, 50).ok());
+  EXPECT_EQ(Files(),
+            (std::vector<std::string>{"best", "latest", "step-000000000040", "step-000000000050"}));
+}
+
+TEST_F(CheckpointDirectoryTest, ACheckpointTakesThePlaceOfThatOfTheSameStepInTheOtherForm) {
+  CheckpointDirectory directory = Open();
+  ASSERT_TRUE(directory.Save(5, At(5), kJob).ok());
+  const ShardIndex index = WriteTwoShards(directory, 5);
+  EXPECT_EQ(directory.FindNewest().value()->path, path_ + "/step-000000000005.pt");
+  ASSERT_TRUE(directory.SaveIndex(5, index, kJob).ok());
+  EXPECT_EQ(Files(), (std::vector<std::string>{"latest", "step-000000000005"}));
+  EXPECT_EQ(directory.FindNewest().value()->path, path_ + "/step-000000000005");
+  ASSERT_TRUE(directory.Save(5, At(5), kJob).ok());
+  EXPECT_EQ(Files(), (std::vector<std::string>{"latest", "step-000000000005.pt"}));
+  EXPECT_EQ(directory.FindNewest().value()->path, path_ + "/step-000000000005.pt");
+}
+
+TEST_F(CheckpointDirectoryTest, ShardsWithoutAnIndexArePassedOverToldAndLaterRemoved) {
+  CheckpointDirectory directory = Open();
+  ASSERT_TRUE(SaveShards(directory, 4).ok());
+  WriteTwoShards(directory, 8);
+  const auto found = directory.FindNewest();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ((*found)->step, 4);
+  EXPECT_EQ((*found)->warnings,
+            std::vector<std::string>{"the checkpoint of step 8 is skipped: the run that wrote " +
+                                     path_ + "/step-000000000008 ended before it was whole"});
+  ASSERT_TRUE(directory.Save(6, At(6), kJob).ok());
+  EXPECT_EQ(Files(),
+            (std::vector<std::string>{"latest", "step-000000000004", "step-000000000006.pt"}));
+}
+
+TEST_F(CheckpointDirectoryTest, ShardsThatAreDamagedArePassedOverAndTold) {
+  CheckpointDirectory directory = Open();
+  for (const std::int64_t step : {4, 8, 12}) ASSERT_TRUE(SaveShards(directory, step).ok());
+  const std::string second = "/shard-00002-of-00002.safetensors";
+  fs::remove(directory.PathOf(12) + second);
+  fs::resize_file(directory.PathOf(8) + second, 10);
+  const auto found = directory.FindNewest();
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ((*found)->step, 4);
+  ASSERT_EQ((*found)->warnings.size(), 2u);
+  EXPECT_EQ((*found)->warnings[0], "the checkpoint of step 12 is skipped: read " +
+                                       directory.PathOf(12) + second +
+                                       ": No such file or directory");
+  EXPECT_EQ((*found)->warnings[1].find("the checkpoint of step 8 is skipped: read " +
+                                       directory.PathOf(8) + second +
+                                       ": it is damaged: it has 10 bytes, and the index says "),
+            0u);
+}
+
+// A run that was set back comes to the same step again, with fewer ranks.
+TEST_F(CheckpointDirectoryTest, ShardsThatAreWrittenAgainLeaveNoneOfBefore) {
+  CheckpointDirectory directory = Open();
+  ASSERT_TRUE(SaveShards(directory, 4).ok());
+  ASSERT_TRUE(directory.PrepareShards(4).ok());
+  EXPECT_EQ(directory.Steps(), std::vector<std::int64_t>());
+  ShardPlan plan = PlanShards(At(4), 1).value();
+  plan.index.files[0] = WriteShard(directory.ShardsPathOf(4), 0, 1, plan.tensors[0]).value();
+  ASSERT_TRUE(directory.SaveIndex(4, plan.index, kJob).ok());
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory.PathOf(4)), fs::directory_iterator()),
+            2);
+  EXPECT_EQ(directory.FindNewest().value()->step, 4);
 }
 
 TEST_F(CheckpointDirectoryTest, LatestIsFollowedWhenARunIsSetBack) {

@@ -16,8 +16,9 @@
 #include "trainer/app/training/chosen_model.h"
 #include "trainer/io/checkpoint_directory.h"
 #include "trainer/io/safetensors.h"
+#include "trainer/io/shards/checkpoint_file.h"
+#include "trainer/io/shards/shard_files.h"
 #include "trainer/io/state_dict.h"
-#include "trainer/io/torch_file.h"
 
 namespace muster::trainer {
 namespace {
@@ -40,20 +41,22 @@ absl::StatusOr<Contents> ReadDirectory(const std::string& path) {
     return absl::InvalidArgumentError(absl::StrCat(
         "read a checkpoint from ", path, ": the directory has none (step-000000000100.pt, ...)"));
   }
-  absl::StatusOr<Value> value = ReadTorchFile((*found)->path);
+  absl::StatusOr<Value> value = ReadCheckpoint((*found)->path);
   if (!value.ok()) return value.status();
   return Contents{(*found)->path, *std::move(value), std::move((*found)->warnings)};
 }
 
 absl::StatusOr<Contents> ReadContents(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return ReadDirectory(path);
+  if (std::filesystem::is_directory(path, ignored) && !HasShardIndex(path)) {
+    return ReadDirectory(path);
+  }
   if (absl::EndsWith(path, ".safetensors")) {
     const absl::StatusOr<SafetensorsContents> contents = ReadSafetensors(path);
     if (!contents.ok()) return contents.status();
     return Contents{path, StateDictValue(contents->tensors), {}};
   }
-  absl::StatusOr<Value> value = ReadTorchFile(path);
+  absl::StatusOr<Value> value = ReadCheckpoint(path);
   if (!value.ok()) return value.status();
   return Contents{path, *std::move(value), {}};
 }

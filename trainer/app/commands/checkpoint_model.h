@@ -20,7 +20,7 @@
 namespace muster::trainer {
 
 struct CheckpointModel {
-  std::string path;   // of the file that was read
+  std::string path;   // of what was read
   std::string model;  // the name of its recipe
   // The flags that make such a model: {"--model=gpt", "--width=128", ...}.
   std::vector<std::string> flags;
@@ -33,12 +33,12 @@ struct CheckpointModel {
   std::vector<std::string> warnings;
 };
 
-// Reads the model of `source`: a checkpoint, a state dict, or safetensors; or, if it is a
-// directory, its newest checkpoint that is whole. What the model is made of is what its recipe in
-// `registry` recognizes in the tensors' names and shapes, which every kind of file has; the rest,
-// such as a GPT's heads, is taken from the checkpoint or, if it does not say, from the source.
-// kInvalidArgument, one sentence, when there is no such file, it is damaged, or it holds no model
-// of the registry's or not the wanted one; kUnavailable when reading fails.
+// Reads the model of `source`: a checkpoint, as a file or in shards, a state dict, or safetensors;
+// or, if it is a directory of checkpoints, the newest that is whole. What the model is made of is
+// what its recipe in `registry` recognizes in the tensors' names and shapes, which every kind of
+// file has; the rest, such as a GPT's heads, is taken from the checkpoint or, if it does not say,
+// from the source. kInvalidArgument, one sentence, when there is no such file, it is damaged, or it
+// holds no model of the registry's or not the wanted one; kUnavailable when reading fails.
 absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
                                                     const Registry& registry);
 

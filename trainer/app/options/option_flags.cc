@@ -185,12 +185,16 @@ void AddCheckpointFlags(CLI::App& app, Options& o, SettingSource& settings) {
   group.Path("--checkpoint-dir", c.directory, "Directory of checkpoints to resume from");
   group.Number("--checkpoint-every", c.every_steps, std::int64_t{0}, kMany,
                "Steps between two checkpoints; 0: only after each epoch");
+  group.Choice("--checkpoint-format", c.format,
+               {{"whole", CheckpointFormat::kWhole}, {"shards", CheckpointFormat::kShards}},
+               "One file, written by one rank, or a directory in which each rank writes a part");
   group.Number("--keep", c.keep, 1, 1'000'000, "How many checkpoints to keep");
   group.Switch("keep-best", c.keep_best, "Keep the checkpoint with the best test loss as well");
   group.Text(
       "--resume", c.resume,
       "Where a job starts. auto: from the newest in --checkpoint-dir, if any; none: from the "
-      "beginning; or from this file. After a restart: from what the job has saved");
+      "beginning; or from this file or directory of shards. After a restart: from what the job has "
+      "saved");
   group.Choice(
       "--on-resize", c.on_resize,
       {{"keep-batch", OnResize::kKeepBatch}, {"scale-batch", OnResize::kScaleBatch}},

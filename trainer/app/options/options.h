@@ -53,6 +53,11 @@ struct ParallelOptions {
   std::chrono::seconds timeout{300};
 };
 
+enum class CheckpointFormat {
+  kWhole,   // one file of torch.save, written by one rank
+  kShards,  // a directory of safetensors with an index: each rank writes one
+};
+
 struct CheckpointOptions {
   // Where rank 0 writes the state dict at the end of the training; empty: nowhere.
   std::string final_path;
@@ -62,14 +67,16 @@ struct CheckpointOptions {
   // The directory where checkpoints are saved and found again; empty: save none.
   std::string directory;
   std::int64_t every_steps = 100;  // and after each epoch; 0: only after each epoch
+  CheckpointFormat format = CheckpointFormat::kWhole;
   int keep = 3;
   bool keep_best = false;  // besides these, the one with the best test loss
   // "auto": resume from the newest checkpoint in `directory`, if any. "none": start from the
-  // beginning. Otherwise the file to resume from.
+  // beginning. Otherwise the file, or directory of shards, to resume from.
   std::string resume = "auto";
   OnResize on_resize = OnResize::kKeepBatch;
 
-  // A state dict, checkpoint or safetensors file with the initial parameters; empty: none.
+  // A state dict, checkpoint or safetensors file, or a directory of shards, with the initial
+  // parameters; empty: none.
   std::string init_from;
   LoadStateDictOptions init;
 };

@@ -27,7 +27,8 @@ absl::StatusOr<std::optional<CheckpointDirectory>> OpenOwn(const CheckpointOptio
 
 absl::StatusOr<CheckpointOwners> FindCheckpointOwners(const CheckpointOptions& options,
                                                       int local_rank, ProcessGroup& group) {
-  auto directory = OpenOwn(options, local_rank == 0 || group.rank() == 0);
+  const bool all_write = options.format == CheckpointFormat::kShards;
+  auto directory = OpenOwn(options, all_write || local_rank == 0 || group.rank() == 0);
   absl::StatusOr<std::string> sign = std::string();
   if (!directory.ok()) sign = directory.status();
   if (directory.ok() && *directory) sign = (*directory)->LeaveSign();
@@ -46,10 +47,14 @@ absl::StatusOr<CheckpointOwners> FindCheckpointOwners(const CheckpointOptions& o
   if (!signs.ok()) return signs.status();
 
   CheckpointOwners owners;
+  const bool writes = lowest == group.rank() || (all_write && lowest >= 0);
   for (int rank = 0; rank < group.size(); ++rank) {
-    if (found[static_cast<std::size_t>(rank)] == absl::StrCat(rank)) owners.ranks.push_back(rank);
+    const std::string& owner = found[static_cast<std::size_t>(rank)];
+    if (owner == absl::StrCat(rank)) owners.ranks.push_back(rank);
+    const bool together = all_write ? owner == absl::StrCat(lowest) : rank == group.rank();
+    if (writes && together) owners.team.push_back(rank);
   }
-  if (lowest == group.rank()) owners.directory = *std::move(directory);
+  if (writes) owners.directory = *std::move(directory);
   return owners;
 }
 

@@ -2,7 +2,10 @@
 
 #include <utility>
 
-#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+
+#include "trainer/io/shards/shard_plan.h"
+#include "trainer/io/shards/sharded_checkpoint.h"
 
 namespace muster::trainer {
 
@@ -21,6 +24,50 @@ void CheckpointWriter::Start(std::int64_t step, const Value& snapshot,
   writing_ = std::async(std::launch::async, [this, step, best, value = *std::move(copy)] {
     const absl::Status saved = directory_.Save(step, value, job_).status();
     return saved.ok() && best ? directory_.MarkBest(*best) : saved;
+  });
+}
+
+void CheckpointWriter::StartShard(std::int64_t step, const Value& snapshot, const Share& share,
+                                  std::optional<std::int64_t> best) {
+  Wait();
+  if (!status_.ok()) return;
+  absl::StatusOr<ShardPlan> plan = PlanShards(snapshot, share.shards);
+  if (!plan.ok()) {
+    status_ = absl::Status(
+        plan.status().code(),
+        absl::StrCat("write ", directory_.ShardsPathOf(step), ": ", plan.status().message()));
+    return;
+  }
+  std::vector<NamedTensor> mine = std::move(plan->tensors[static_cast<std::size_t>(share.shard)]);
+  Value::List tensors;
+  for (const NamedTensor& named : mine) tensors.emplace_back(named.tensor);
+  const absl::StatusOr<Value> copies = copies_.Copy(Value(std::move(tensors)));
+  if (!copies.ok()) {
+    status_ = copies.status();
+    return;
+  }
+  for (std::size_t i = 0; i < mine.size(); ++i) mine[i].tensor = *(*copies->list())[i].tensor();
+  sharded_ = {step, best, std::move(plan->index), {}};
+  writing_ = std::async(std::launch::async, [this, share, tensors = std::move(mine)] {
+    const absl::StatusOr<FileFacts> written =
+        WriteShard(directory_.ShardsPathOf(sharded_.step), share.shard, share.shards, tensors);
+    if (written.ok()) sharded_.written = *written;
+    return written.status();
+  });
+}
+
+absl::StatusOr<FileFacts> CheckpointWriter::shard() const {
+  if (!status_.ok()) return status_;
+  return sharded_.written;
+}
+
+void CheckpointWriter::StartIndex(const std::vector<FileFacts>& files) {
+  Wait();
+  if (!status_.ok()) return;
+  sharded_.index.files = files;
+  writing_ = std::async(std::launch::async, [this] {
+    const auto saved = directory_.SaveIndex(sharded_.step, sharded_.index, job_).status();
+    return saved.ok() && sharded_.best ? directory_.MarkBest(*sharded_.best) : saved;
   });
 }
 

@@ -130,7 +130,7 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
     if (!report && !save && static_cast<std::int64_t>(since_agreed_.size()) < cadence_.interval()) {
       continue;
     }
-    const absl::StatusOr<Agreement> agreed = Agree();
+    absl::StatusOr<Agreement> agreed = Agree();
     if (agreed.ok() && s_.leads()) Show();
     if (agreed.ok() && report) Report();
     if (s_.leads()) {
@@ -140,6 +140,11 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
     if (!agreed.ok()) return agreed.status();
     stop = agreed->stop;
     if (agreed->save_failed) return FinishSaving(s_);
+    if (s_.shards_open && !agreed->saving) {
+      const absl::Status indexed = IndexShards(s_);
+      if (!indexed.ok()) return indexed;
+      agreed->saving = true;  // the index
+    }
     // A disk that is too slow makes checkpoints fewer, not steps slower. After the last step
     // another one follows, when the epoch has been evaluated.
     if (save_due_ && !agreed->saving && !stop && !last) {

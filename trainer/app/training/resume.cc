@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <ATen/core/Tensor.h>
@@ -19,6 +21,10 @@
 #include "trainer/app/training/resume_choice.h"
 #include "trainer/io/checkpoint_directory.h"
 #include "trainer/io/safetensors.h"
+#include "trainer/io/shards/checkpoint_file.h"
+#include "trainer/io/shards/shard_files.h"
+#include "trainer/io/shards/shard_index.h"
+#include "trainer/io/shards/sharded_checkpoint.h"
 #include "trainer/io/torch_file.h"
 
 namespace muster::trainer {
@@ -43,7 +49,7 @@ struct Survey {
 
 Survey LookInto(const CheckpointOwners& owners, int rank) {
   Survey survey;
-  if (!owners.directory) return survey;
+  if (owners.team.empty() || owners.team[0] != rank) return survey;
   const CheckpointDirectory& directory = *owners.directory;
   auto found = directory.FindNewest();
   if (!found.ok()) {
@@ -113,12 +119,41 @@ struct Source {
   std::string path;  // as that rank names it; empty: there is none
 };
 
-absl::StatusOr<Value> Fetch(const Source& source, ProcessGroup& group) {
+absl::StatusOr<Value> FetchFile(const Source& source, ProcessGroup& group) {
   const absl::StatusOr<at::Tensor> bytes = FileFromRank(source.rank, source.path, group);
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<Value> value = ReadTorchBytes(*bytes);
   if (value.ok()) return value;
   return Prefixed(absl::StrCat("read ", source.path, ": "), value.status());
+}
+
+// The same for a directory of shards with this index.
+absl::StatusOr<Value> FetchShards(const Source& source, const std::string& index_text,
+                                  ProcessGroup& group) {
+  const absl::StatusOr<ShardIndex> index = ReadShardIndex(index_text);
+  if (!index.ok()) {
+    return Prefixed(absl::StrCat("read ", source.path, "/", kShardIndexName, ": "), index.status());
+  }
+  const int shards = static_cast<int>(index->files.size());
+  std::vector<at::Tensor> files;
+  for (int shard = 0; shard < shards; ++shard) {
+    const std::string path = absl::StrCat(source.path, "/", ShardName(shard, shards));
+    const absl::StatusOr<at::Tensor> bytes = FileFromRank(source.rank, path, group);
+    if (!bytes.ok()) return bytes.status();
+    files.push_back(*bytes);
+  }
+  return AssembleShards(source.path, *index, files);
+}
+
+absl::StatusOr<Value> Fetch(const Source& source, ProcessGroup& group) {
+  absl::StatusOr<std::string> index_text = std::string();
+  std::error_code ignored;
+  if (group.rank() == source.rank && std::filesystem::is_directory(source.path, ignored)) {
+    index_text = ReadIndexText(source.path);
+  }
+  index_text = FromRank(source.rank, index_text, group);
+  if (!index_text.ok()) return index_text.status();
+  return index_text->empty() ? FetchFile(source, group) : FetchShards(source, *index_text, group);
 }
 
 // Chooses among what is in the owners' directories, and fills in `point` but for its checkpoint.
@@ -132,7 +167,7 @@ absl::StatusOr<Source> SearchDirectories(const CheckpointOptions& options, const
   point->job = choice.job;
   point->kept_everywhere = choice.rank && choice.holders.size() == owners.ranks.size();
   for (const int rank : choice.holders) {
-    if (rank == group.rank()) point->kept_step = choice.step;
+    if (!owners.team.empty() && rank == owners.team[0]) point->kept_step = choice.step;
   }
   for (const int rank : choice.passed_over) {
     point->warnings.push_back(absl::StrCat("rank ", rank, " has a checkpoint of a later step in ",
@@ -193,7 +228,7 @@ absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options, Model& mo
     if (!contents.ok()) return Prefixed("--init-from: ", contents.status());
     state = StateDictValue(contents->tensors);
   } else {
-    const absl::StatusOr<Value> file = ReadTorchFile(options.init_from);
+    const absl::StatusOr<Value> file = ReadCheckpoint(options.init_from);
     if (!file.ok()) return Prefixed("--init-from: ", file.status());
     const absl::StatusOr<const Value*> found = FindStateDict(*file);
     if (!found.ok()) return Prefixed(attempt, found.status());

@@ -19,7 +19,7 @@ namespace muster::trainer {
 
 // A checkpoint, and where it was found.
 struct Resumable {
-  std::string place;  // "run1/step-000000000100.pt", "run1/step-000000000100.pt of rank 2"
+  std::string place;  // "run1/step-000000000100.pt", "run1/step-000000000100 of rank 2"
   Value snapshot;
 };
 
@@ -27,7 +27,8 @@ struct Resumable {
 struct ResumePoint {
   std::optional<Resumable> checkpoint;  // nullopt: the beginning
   std::string job;                      // this job's name, for the checkpoints that it saves
-  // The step of that checkpoint if it is the newest in this rank's own directory; else nullopt.
+  // The step of that checkpoint if it is the newest in the directory that this rank writes into;
+  // else nullopt.
   std::optional<std::int64_t> kept_step;
   bool kept_everywhere = false;       // whether all owners have it there
   std::vector<std::string> warnings;  // sentences for the user; the same on every rank
@@ -43,10 +44,10 @@ absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
                                             const Environment& env, const CheckpointOwners& owners,
                                             ProcessGroup& group);
 
-// Loads options.init_from, a torch.save or safetensors file, into `model`. Call it on rank 0 only:
-// the others receive rank 0's parameters before the first step. Returns a sentence for the start-up
-// lines, empty when options.init_from is. kInvalidArgument when the file is missing, damaged or
-// does not fit, kUnavailable when reading fails.
+// Loads options.init_from, a torch.save or safetensors file or a directory of shards, into `model`.
+// Call it on rank 0 only: the others receive rank 0's parameters before the first step. Returns a
+// sentence for the start-up lines, empty when options.init_from is. kInvalidArgument when the file
+// is missing, damaged or does not fit, kUnavailable when reading fails.
 absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options, Model& model);
 
 }  // namespace muster::trainer

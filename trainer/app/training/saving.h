@@ -18,7 +18,11 @@ namespace muster::trainer {
 // on beside the training, and its failure is returned by the next call of either function.
 absl::Status SaveCheckpoint(Session& session);
 
-// Waits until nothing is being written on any rank.
+// Once nothing is being written on any rank: begins to write the index of the shards, if there are
+// some without one (session.shards_open).
+absl::Status IndexShards(Session& session);
+
+// Waits until nothing is being written on any rank, and shards have their index.
 absl::Status FinishSaving(Session& session);
 
 // Waits until something is done on every rank; beats go on meanwhile, and ranks stay in touch, so

@@ -160,12 +160,16 @@ absl::Status Session::GoOnOrInit() {
 // knows what is its own.
 absl::Status Session::TakeOverDirectory(CheckpointOwners from, const ResumePoint& point) {
   owners = std::move(from.ranks);
+  team = std::move(from.team);
+  kept_step = point.kept_step;
   if (!point.checkpoint || point.kept_everywhere) saved_step = state.step;
   absl::Status status;
-  if (from.directory) {
+  if (from.directory && team[0] == env.rank) {
     const CheckpointDirectory::Latest latest = {point.kept_step, point.job};
     if (from.directory->ReadLatest() != latest) status = from.directory->WriteLatest(latest);
     if (status.ok()) status = WriteConfig(options);
+  }
+  if (from.directory) {
     writer = std::make_unique<CheckpointWriter>(*std::move(from.directory), point.job);
   }
   return FirstFailure(status, group);

@@ -78,8 +78,11 @@ struct Session {
   std::int64_t total_steps = 0;  // at the end of the training
 
   std::vector<int> owners;                   // the ranks that save checkpoints
-  std::unique_ptr<CheckpointWriter> writer;  // if this rank is one of them
+  std::vector<int> team;                     // see CheckpointOwners
+  std::unique_ptr<CheckpointWriter> writer;  // if this rank writes any
   std::int64_t saved_step = -1;              // of the newest that all of them have or are writing
+  std::optional<std::int64_t> kept_step;     // of the one that this rank's team had at the start
+  bool shards_open = false;                  // shards are being written and have no index yet
   std::unique_ptr<Reporter> reporter;        // on rank 0
 
   // Of this run, to compute the speed.

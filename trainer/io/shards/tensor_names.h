@@ -15,7 +15,7 @@ namespace muster::trainer {
 //   ['model']['conv1.weight']                     conv1.weight
 //   ['ema']['conv1.weight']                       ema.conv1.weight
 //   ['optimizer']['state'][0]['momentum_buffer']  optimizer.momentum_buffer.conv1.weight
-//   ['rng'][1]                                    rng.1
+//   ['other'][1]                                  other.1
 // No two tensors have the same name: where these would, the later one in the tree gets a "_" at its
 // end.
 class TensorNames {
