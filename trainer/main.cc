@@ -4,6 +4,7 @@
 
 #include <iostream>
 
+#include "trainer/app/commands/consolidate.h"
 #include "trainer/app/commands/eval.h"
 #include "trainer/app/commands/generate.h"
 #include "trainer/app/commands/predict.h"
@@ -31,6 +32,7 @@ int main(int argc, char** argv) {
   namespace mt = muster::trainer;
   return mt::RunProgram(argc, argv, mt::BuiltInRecipes(),
                         {{"compare", mt::RunCompare},
+                         {"consolidate", mt::RunConsolidate},
                          {"eval", mt::RunEval},
                          {"generate", mt::RunGenerate},
                          {"predict", mt::RunPredict},

@@ -18,12 +18,15 @@ std::string Description(const Registry& registry) {
   const std::string use =
       "Trains a network, alone or as one of the ranks that a launcher started.\n";
   if (registry.models.size() == 1) {
-    return absl::StrCat(use, "`", registry.program, " eval` measures a trained one.");
+    return absl::StrCat(use, "`", registry.program, " eval` measures a trained one, `",
+                        registry.program,
+                        " consolidate` makes one file of a checkpoint in shards.");
   }
   return absl::StrCat(use, "Other commands, each with a --help of its own: `", registry.program,
                       " eval`, `generate` and `predict` use a\ntrained network, `compare` compares "
                       "ways to share the "
-                      "work, `tokenize` turns text into tokens.");
+                      "work, `tokenize` turns text into tokens,\n`consolidate` makes one file of a "
+                      "checkpoint in shards, and shards of a file.");
 }
 
 // The shape as far as flags determine it.
