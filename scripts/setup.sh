@@ -12,7 +12,8 @@ packages=(
   libabsl-dev libboost1.81-dev libcli11-dev libfmt-dev libgrpc++-dev libprotobuf-dev libspdlog-dev
   libsqlite3-dev libssl-dev nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc
   # muster-train. The reference BLAS that LibTorch would bring along is 25 times slower than OpenBLAS.
-  dataset-fashion-mnist libdeflate-dev libgloo-dev libopenblas0-pthread libtorch-dev zlib1g-dev
+  dataset-fashion-mnist libcsv-dev libdeflate-dev libgloo-dev libopenblas0-pthread libpng-dev libtorch-dev
+  libturbojpeg0-dev zlib1g-dev
 )
 # GoogleTest, real PyTorch workers, and what looks at processes from outside.
 test_packages=(

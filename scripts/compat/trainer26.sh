@@ -15,7 +15,7 @@ root=${1:-/var/tmp/muster-debian13}
 [ -e "$root/.complete" ] || { echo "trainer26.sh: $root is missing; scripts/compat/torch26.sh makes it" >&2; exit 2; }
 place=/opt/trainer26 # inside the folder
 packages="libtorch-dev libgloo-dev g++ cmake ninja-build libabsl-dev libcli11-dev nlohmann-json3-dev zlib1g-dev
-  libdeflate-dev libopenblas0-pthread dataset-fashion-mnist"
+  libdeflate-dev libcsv-dev libpng-dev libturbojpeg0-dev libopenblas0-pthread dataset-fashion-mnist"
 inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"; }
 
 case ${2:-start} in
