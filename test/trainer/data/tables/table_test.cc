@@ -1,0 +1,114 @@
+#include "trainer/data/tables/table.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "test/support/temp_dir.h"
+
+namespace muster::trainer {
+namespace {
+
+class TableTest : public testing::Test {
+ protected:
+  absl::StatusOr<TableSplits> Read(const std::string& text, const std::string& test = "",
+                                   const std::string& target = "kind") {
+    return ReadTable(dir_.Write("train.csv", text),
+                     test.empty() ? "" : dir_.Write("test.csv", test), target, .25, /*seed=*/0);
+  }
+
+  // Without "read .../train.csv: ".
+  std::string Refusal(const std::string& text, const std::string& test = "",
+                      const std::string& target = "kind") {
+    const auto table = Read(text, test, target);
+    EXPECT_EQ(table.status().code(), absl::StatusCode::kInvalidArgument) << table.status();
+    const std::string message(table.status().message());
+    const std::string start = "read " + dir_.path() + "/";
+    EXPECT_EQ(message.substr(0, start.size()), start);
+    return message.substr(std::min(start.size(), message.size()));
+  }
+
+  const test::TempDir dir_;
+};
+
+TEST_F(TableTest, NumbersAreStandardizedByTheRowsToTrainOn) {
+  const auto table =
+      Read("x,kind,y\n1,red,5\n3,blue,5\n5,red,5\n7,blue,5\n", "x,kind,y\n4,blue,5\n14,red,6\n");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->columns, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(table->classes, (std::vector<std::string>{"blue", "red"}));
+  EXPECT_EQ(table->train.labels, (std::vector<std::int64_t>{1, 0, 1, 0}));
+  EXPECT_EQ(table->test.labels, (std::vector<std::int64_t>{0, 1}));
+  // Of 1, 3, 5, 7 the mean is 4 and the variance 5; all of y are the same.
+  const auto root = static_cast<float>(std::sqrt(5.0));
+  const std::vector<float> train = {-3 / root, 0, -1 / root, 0, 1 / root, 0, 3 / root, 0};
+  ASSERT_EQ(table->train.values.size(), train.size());
+  for (std::size_t i = 0; i < train.size(); ++i) {
+    EXPECT_FLOAT_EQ(table->train.values[i], train[i]) << i;
+  }
+  EXPECT_FLOAT_EQ(table->test.values[0], 0);
+  EXPECT_FLOAT_EQ(table->test.values[2], 10 / root);
+  EXPECT_FLOAT_EQ(table->test.values[3], 1);
+}
+
+TEST_F(TableTest, WholeNumbersAreSortedAsNumbersAndNamesAsText) {
+  EXPECT_EQ(Read("x,kind\n1,10\n2,9\n3,-1\n4,9\n")->classes,
+            (std::vector<std::string>{"-1", "9", "10"}));
+  EXPECT_EQ(Read("x,kind\n1,10\n2,9\n3,none\n")->classes,
+            (std::vector<std::string>{"10", "9", "none"}));
+}
+
+TEST_F(TableTest, AShareOfTheRowsIsHeldOut) {
+  std::string text = "x,kind\n";
+  for (int i = 0; i < 40; ++i) absl::StrAppend(&text, i, ",", i < 20 ? "a" : "b", "\n");
+  const std::string path = dir_.Write("x.csv", text);
+  const auto table = ReadTable(path, "", "kind", .25, /*seed=*/1);
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->train.count(), 30);
+  EXPECT_EQ(table->test.count(), 10);
+  // Also of a file that is sorted by class, both classes are held out.
+  EXPECT_EQ(std::set<std::int64_t>(table->test.labels.begin(), table->test.labels.end()).size(),
+            2u);
+  EXPECT_EQ(ReadTable(path, "", "kind", .25, 1)->test.values, table->test.values);
+  EXPECT_NE(ReadTable(path, "", "kind", .25, 2)->test.values, table->test.values);
+}
+
+TEST_F(TableTest, MistakesNameFileLineAndColumn) {
+  EXPECT_EQ(Refusal("x,kind\n1,a\n\nhigh,b\n"),
+            "train.csv: line 4, column 'x': 'high' is not a finite number; leave the column out, "
+            "or write numbers for what it says");
+  EXPECT_NE(Refusal("x,kind\n1,a\nnan,b\n").find("'nan' is not a finite number"),
+            std::string::npos);
+  EXPECT_EQ(Refusal("x,kind\n1,a\n,b\n"),
+            "train.csv: line 3, column 'x': it is empty; fill it in, or leave the row out");
+  EXPECT_EQ(Refusal("x,kind\n1,a\n2,\n"),
+            "train.csv: line 3, column 'kind': it is empty; fill it in, or leave the row out");
+  EXPECT_EQ(Refusal("x,kind\n1,a\n1,2,b\n"),
+            "train.csv: line 3: it has 3 fields, and there are 2 columns");
+  EXPECT_EQ(Refusal("x,y\n1,a\n"),
+            "train.csv: line 1: there is no column 'kind' for --target; the columns are x, y");
+  EXPECT_EQ(Refusal("1,2\n3,4\n", "", "2"),
+            "train.csv: line 1: it has only numbers, and the first line must name the columns");
+  EXPECT_EQ(Refusal("x,x,kind\n1,2,a\n"), "train.csv: line 1: two columns are named 'x'");
+  EXPECT_EQ(Refusal(",kind\n1,a\n"),
+            "train.csv: line 1: column 1 has no name; name it or leave it out");
+  EXPECT_EQ(Refusal("kind\na\n"), "train.csv: line 1: there is no column besides that of --target");
+  EXPECT_EQ(Refusal("x,kind\n"), "train.csv: it has no rows below the names of its columns");
+  EXPECT_EQ(Refusal("x,kind\n1,a\n2,a\n"),
+            "train.csv: column 'kind' has only one class, 'a', and two are needed");
+  EXPECT_EQ(Refusal("kind,x\na,1e308\nb,-1e308\n", "kind,x\na,1\n"),
+            "train.csv: column 'x': its numbers are too large to be standardized");
+}
+
+TEST_F(TableTest, TheRowsToTestOnMustFit) {
+  const std::string train = "x,kind\n1,a\n2,b\n";
+  EXPECT_EQ(Refusal(train, "x,kind\n1,c\n"),
+            "test.csv: column 'kind': there is no class 'c' in " + dir_.Path("train.csv"));
+  EXPECT_EQ(Refusal(train, "y,kind\n1,a\n"),
+            "test.csv: its columns are not those of " + dir_.Path("train.csv"));
+}
+
+}  // namespace
+}  // namespace muster::trainer

@@ -1,0 +1,262 @@
+#include "trainer/data/tables/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+#include "trainer/data/datasets/unreadable.h"
+#include "trainer/data/loading/holdout.h"
+#include "trainer/data/tables/csv_file.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr std::size_t kMostClasses = 10'000;
+
+// A file as it is written.
+struct RawTable {
+  std::string path;
+  std::vector<std::string> names;             // of all columns
+  std::size_t target = 0;                     // which of them holds the classes
+  std::vector<double> values;                 // rows x (columns - 1)
+  std::vector<std::int64_t> labels;           // indices into `classes`
+  std::vector<std::string> classes;           // in the order of their first rows
+  std::map<std::string, std::int64_t> known;  // the same, by name
+
+  std::size_t width() const { return names.size() - 1; }
+};
+
+bool IsNumber(const std::string& text, double* number) {
+  return absl::SimpleAtod(text, number) && std::isfinite(*number);
+}
+
+bool IsWhole(const std::string& text) {
+  std::int64_t number = 0;
+  return absl::SimpleAtoi(text, &number);
+}
+
+absl::Status CheckNames(const RawTable& table, std::int64_t line) {
+  const std::vector<std::string>& names = table.names;
+  double ignored = 0;
+  if (std::all_of(names.begin(), names.end(),
+                  [&](const std::string& name) { return IsNumber(name, &ignored); })) {
+    return BadCsvLine(table.path, line,
+                      "it has only numbers, and the first line must name the columns");
+  }
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) {
+      return BadCsvLine(table.path, line,
+                        absl::StrCat("column ", i + 1, " has no name; name it or leave it out"));
+    }
+    if (!seen.insert(names[i]).second) {
+      return BadCsvLine(table.path, line, absl::StrCat("two columns are named '", names[i], "'"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeNames(CsvRow row, const std::string& target, RawTable* table) {
+  table->names = std::move(row.fields);
+  const absl::Status status = CheckNames(*table, row.line);
+  if (!status.ok()) return status;
+  const auto found = std::find(table->names.begin(), table->names.end(), target);
+  if (found == table->names.end()) {
+    return BadCsvLine(table->path, row.line,
+                      absl::StrCat("there is no column '", target,
+                                   "' for --target; the columns "
+                                   "are ",
+                                   absl::StrJoin(table->names, ", ")));
+  }
+  if (table->names.size() < 2) {
+    return BadCsvLine(table->path, row.line, "there is no column besides that of --target");
+  }
+  table->target = static_cast<std::size_t>(found - table->names.begin());
+  return absl::OkStatus();
+}
+
+absl::Status TakeRow(const CsvRow& row, RawTable* table) {
+  if (row.fields.size() != table->names.size()) {
+    return BadCsvLine(table->path, row.line,
+                      absl::StrCat("it has ", row.fields.size(), " fields, and there are ",
+                                   table->names.size(), " columns"));
+  }
+  for (std::size_t i = 0; i < row.fields.size(); ++i) {
+    const std::string& field = row.fields[i];
+    const auto refuse = [&](const std::string& why) {
+      return Unreadable(table->path,
+                        absl::StrCat("line ", row.line, ", column '", table->names[i], "': ", why));
+    };
+    if (field.empty()) return refuse("it is empty; fill it in, or leave the row out");
+    if (i == table->target) {
+      const auto [known, is_new] =
+          table->known.emplace(field, static_cast<std::int64_t>(table->classes.size()));
+      if (is_new) table->classes.push_back(field);
+      if (table->classes.size() > kMostClasses) {
+        return refuse(absl::StrCat("it is the target, and has more than ", kMostClasses,
+                                   " different values, too many for classes"));
+      }
+      table->labels.push_back(known->second);
+      continue;
+    }
+    double number = 0;
+    if (!IsNumber(field, &number)) {
+      return refuse(absl::StrCat("'", field.substr(0, 40),
+                                 "' is not a finite number; leave the "
+                                 "column out, or write numbers for what it says"));
+    }
+    table->values.push_back(number);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RawTable> ReadRaw(const std::string& path, const std::string& target) {
+  RawTable table;
+  table.path = path;
+  const absl::Status status = ReadCsv(path, [&](CsvRow row) {
+    return table.names.empty() ? TakeNames(std::move(row), target, &table) : TakeRow(row, &table);
+  });
+  if (!status.ok()) return status;
+  if (table.labels.empty())
+    return Unreadable(path, "it has no rows below the names of its columns");
+  return table;
+}
+
+// Gives `table` the classes `sorted`, by which its labels are from now on. The name of a class that
+// is not among them, if there is one.
+std::string Renumber(const std::vector<std::string>& sorted, RawTable* table) {
+  std::map<std::string, std::int64_t> places;
+  for (const std::string& name : sorted) {
+    places.emplace(name, static_cast<std::int64_t>(places.size()));
+  }
+  std::vector<std::int64_t> labels;
+  for (const std::string& name : table->classes) {
+    const auto place = places.find(name);
+    if (place == places.end()) return name;
+    labels.push_back(place->second);
+  }
+  for (std::int64_t& label : table->labels) label = labels[static_cast<std::size_t>(label)];
+  return "";
+}
+
+std::vector<std::string> SortedClasses(std::vector<std::string> classes) {
+  const bool whole = std::all_of(classes.begin(), classes.end(), IsWhole);
+  std::sort(classes.begin(), classes.end(), [&](const std::string& a, const std::string& b) {
+    std::int64_t x = 0;
+    std::int64_t y = 0;
+    if (whole && absl::SimpleAtoi(a, &x) && absl::SimpleAtoi(b, &y) && x != y) return x < y;
+    return a < b;
+  });
+  return classes;
+}
+
+// Appends row `row` of `from`, not standardized yet.
+void AppendRow(const RawTable& from, std::size_t row, RawTable* to) {
+  const auto begin = from.values.begin() + static_cast<std::ptrdiff_t>(row * from.width());
+  to->values.insert(to->values.end(), begin, begin + static_cast<std::ptrdiff_t>(from.width()));
+  to->labels.push_back(from.labels[row]);
+}
+
+// Mean and standard deviation of each column; a deviation of 0 becomes 1.
+struct Scale {
+  std::vector<double> mean;
+  std::vector<double> deviation;
+};
+
+Scale MeasureScale(const RawTable& table) {
+  const std::size_t width = table.width();
+  const auto rows = static_cast<double>(table.labels.size());
+  Scale scale{std::vector<double>(width), std::vector<double>(width)};
+  for (std::size_t i = 0; i < table.values.size(); ++i) {
+    scale.mean[i % width] += table.values[i] / rows;
+  }
+  for (std::size_t i = 0; i < table.values.size(); ++i) {
+    const double distance = table.values[i] - scale.mean[i % width];
+    scale.deviation[i % width] += distance * distance / rows;
+  }
+  for (double& deviation : scale.deviation) deviation = deviation > 0 ? std::sqrt(deviation) : 1;
+  return scale;
+}
+
+absl::StatusOr<TableRows> Standardized(const RawTable& table, const Scale& scale) {
+  TableRows rows;
+  rows.labels = table.labels;
+  rows.values.reserve(table.values.size());
+  for (std::size_t i = 0; i < table.values.size(); ++i) {
+    const std::size_t column = i % table.width();
+    const auto value =
+        static_cast<float>((table.values[i] - scale.mean[column]) / scale.deviation[column]);
+    if (!std::isfinite(value) || !std::isfinite(scale.deviation[column])) {
+      const std::size_t name = column < table.target ? column : column + 1;
+      return Unreadable(table.path,
+                        absl::StrCat("column '", table.names[name],
+                                     "': its numbers are too large to be standardized"));
+    }
+    rows.values.push_back(value);
+  }
+  return rows;
+}
+
+// Splits `all` into rows to train on and rows to test on.
+std::pair<RawTable, RawTable> HeldOutRows(const RawTable& all, double share, std::uint64_t seed) {
+  RawTable train{.path = all.path, .names = all.names, .target = all.target};
+  RawTable test = train;
+  const std::vector<bool> held_out =
+      HoldOut(static_cast<std::int64_t>(all.labels.size()), share, seed);
+  for (std::size_t row = 0; row < held_out.size(); ++row) {
+    AppendRow(all, row, held_out[row] ? &test : &train);
+  }
+  return {std::move(train), std::move(test)};
+}
+
+}  // namespace
+
+absl::StatusOr<TableSplits> ReadTable(const std::string& path, const std::string& test_path,
+                                      const std::string& target, double test_share,
+                                      std::uint64_t seed) {
+  absl::StatusOr<RawTable> train = ReadRaw(path, target);
+  if (!train.ok()) return train.status();
+  if (train->classes.size() < 2) {
+    return Unreadable(path, absl::StrCat("column '", target, "' has only one class, '",
+                                         train->classes.front(), "', and two are needed"));
+  }
+  TableSplits splits;
+  splits.classes = SortedClasses(train->classes);
+  Renumber(splits.classes, &*train);
+  RawTable test;
+  if (test_path.empty()) {
+    std::tie(*train, test) = HeldOutRows(*train, test_share, seed);
+  } else {
+    absl::StatusOr<RawTable> read = ReadRaw(test_path, target);
+    if (!read.ok()) return read.status();
+    if (read->names != train->names) {
+      return Unreadable(test_path, absl::StrCat("its columns are not those of ", path));
+    }
+    const std::string unknown = Renumber(splits.classes, &*read);
+    if (!unknown.empty()) {
+      return Unreadable(test_path, absl::StrCat("column '", target, "': there is no class '",
+                                                unknown, "' in ", path));
+    }
+    test = *std::move(read);
+  }
+  const Scale scale = MeasureScale(*train);
+  absl::StatusOr<TableRows> learned = Standardized(*train, scale);
+  if (!learned.ok()) return learned.status();
+  absl::StatusOr<TableRows> measured = Standardized(test, scale);
+  if (!measured.ok()) return measured.status();
+  splits.train = *std::move(learned);
+  splits.test = *std::move(measured);
+  splits.columns = train->names;
+  splits.columns.erase(splits.columns.begin() + static_cast<std::ptrdiff_t>(train->target));
+  return splits;
+}
+
+}  // namespace muster::trainer
