@@ -54,8 +54,8 @@ must_be_empty "the guard that is shipped and the one that is simulated are one" 
   "//worker/tree:dead_mans_switch except (deps(//worker/tree:orphan_guard) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "trainer stands on itself, base and the names of worker/env_names.h" \
   "(deps(//trainer/...) intersect $ours) except (//trainer/... + //base/... + //worker:env_names + //worker:env_names.h)"
-must_be_empty "tokenizers and tokens know nothing of LibTorch" \
-  "deps(//trainer/text/... + //trainer/data/tokens/... + //trainer/data:token_splits) intersect //third_party/torch/..."
+must_be_empty "tokenizers, tokens, image files and tables know nothing of LibTorch" \
+  "deps(//trainer/text/... + //trainer/data/tokens/... + //trainer/data/images/... + //trainer/data/tables/... + //trainer/data:token_splits) intersect //third_party/torch/..."
 must_be_empty "what is trained knows nothing of how" \
   "(deps(//trainer/models/... + //trainer/recipe/...) intersect //trainer/...) except (//trainer/models/... + //trainer/recipe/... + //trainer/data/... + //trainer/text/... + //trainer/compat/... + //trainer:flag_set + //trainer:named_tensor)"
 must_be_empty "nothing but tests stands on launcher" \

@@ -12,15 +12,21 @@
 namespace muster::trainer {
 
 struct DataOptions {
-  // Of --data: one directory for images; files and directories of files for text and tokens.
+  // Of --data: one directory for images; one file for a table; files and directories of files for
+  // text and tokens.
   std::vector<std::string> paths;
   AugmentationOptions augmentation;  // for training images
 
-  // For text and tokens: the number of tokens in a sample, and the seed for each epoch's shift.
+  std::int64_t image_size = 64;  // for folders of images: their height and width, in pixels
+  std::string target;            // for tables: the name of the column that holds the classes
+
+  // For text and tokens: the number of tokens in a sample.
   std::int64_t context = 128;
+  // For text and tokens: of each epoch's shift. For folders and tables: of the share to test on.
   std::uint64_t seed = 0;
   // The test split, named in the same way as `paths`. If empty: for tokens each val.bin beside a
-  // train.bin, and without one the share at the end of the data.
+  // train.bin, for a folder of images its val or test, and without one a share of the data: of text
+  // and tokens the end, else drawn with `seed`.
   std::vector<std::string> test_paths;
   double test_share = 0.1;
   // Path of a tokenizer.json; empty: none, and text is read as bytes.

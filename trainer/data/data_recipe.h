@@ -18,6 +18,8 @@ struct DataRecipe {
   std::string title;
   // What is said when --data is needed and not given; empty: it is not needed.
   std::string needs_data;
+  // Whether --test-data can name what to test on.
+  bool reads_test_data = false;
   // Opens both splits, of the same shape and of `kind`. kInvalidArgument and one sentence when a
   // file is missing, damaged, of another kind or too small, or when an option is out of range.
   // Called once, on the main thread of each rank.

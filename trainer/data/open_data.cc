@@ -11,6 +11,8 @@
 #include "trainer/data/datasets/idx_images.h"
 #include "trainer/data/datasets/image_dataset.h"
 #include "trainer/data/datasets/text_dataset.h"
+#include "trainer/data/open_csv.h"
+#include "trainer/data/open_image_folder.h"
 #include "trainer/data/token_splits.h"
 
 namespace muster::trainer {
@@ -60,6 +62,14 @@ absl::Status CheckImageOptions(const DataOptions& options) {
                    "learns from"));
 }
 
+// The path of --test-data, or "" if there is none.
+absl::StatusOr<std::string> OneTestPath(const DataOptions& options, const char* what) {
+  const std::vector<std::string>& paths = options.test_paths;
+  if (paths.size() <= 1) return paths.empty() ? std::string() : paths.front();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--test-data names ", paths.size(), " paths, and ", what));
+}
+
 }  // namespace
 
 absl::StatusOr<Splits> OpenIdx(const DataOptions& options) {
@@ -78,6 +88,34 @@ absl::StatusOr<Splits> OpenCifar10(const DataOptions& options) {
   absl::StatusOr<CifarImages> images = ReadCifar10(options.paths.front());
   if (!images.ok()) return images.status();
   return ImageSplits(std::move(images->train), std::move(images->test), options);
+}
+
+absl::StatusOr<Splits> OpenFolder(const DataOptions& options) {
+  const absl::Status checked = CheckImageOptions(options);
+  if (!checked.ok()) return checked;
+  absl::StatusOr<std::string> test = OneTestPath(options, "images are read from one directory");
+  if (!test.ok()) return test.status();
+  return OpenImageFolder({.directory = options.paths.front(),
+                          .test_directory = *std::move(test),
+                          .test_share = options.test_share,
+                          .seed = options.seed,
+                          .image_size = options.image_size,
+                          .augmentation = options.augmentation});
+}
+
+absl::StatusOr<Splits> OpenTable(const DataOptions& options) {
+  constexpr char kOneFile[] = "a table is read from one CSV file";
+  if (options.paths.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--data names ", options.paths.size(), " paths, and ", kOneFile));
+  }
+  absl::StatusOr<std::string> test = OneTestPath(options, kOneFile);
+  if (!test.ok()) return test.status();
+  return OpenCsv({.path = options.paths.front(),
+                  .test_path = *std::move(test),
+                  .test_share = options.test_share,
+                  .seed = options.seed,
+                  .target = options.target});
 }
 
 absl::StatusOr<Splits> OpenGeneratedImages(const DataOptions& options) {

@@ -9,13 +9,18 @@
 namespace muster::trainer {
 
 // Each opens or generates both splits of its data set, of the same shape. Images are normalized
-// with the mean and standard deviation of the training split. kInvalidArgument and one sentence
-// when a file is missing, damaged, of another kind or too small, or when an option is out of range.
+// with the mean and standard deviation of the training split, those of a folder with ImageNet's.
+// kInvalidArgument and one sentence when a file is missing, damaged, of another kind or too small,
+// or when an option is out of range.
 
 // MNIST's or Fashion-MNIST's four IDX files in a directory.
 absl::StatusOr<Splits> OpenIdx(const DataOptions& options);
 // CIFAR-10's binary files in a directory.
 absl::StatusOr<Splits> OpenCifar10(const DataOptions& options);
+// JPEG and PNG files, a folder for each class (OpenImageFolder).
+absl::StatusOr<Splits> OpenFolder(const DataOptions& options);
+// A CSV file of numbers, with a column of classes (OpenCsv).
+absl::StatusOr<Splits> OpenTable(const DataOptions& options);
 // 2050 training and 500 test images, generated in memory.
 absl::StatusOr<Splits> OpenGeneratedImages(const DataOptions& options);
 // Text files, as bytes or encoded by a tokenizer.

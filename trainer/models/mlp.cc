@@ -49,6 +49,7 @@ std::vector<std::int64_t> HiddenLayers(const TensorShapes& shapes) {
 ModelRecipe MlpRecipe(std::string name, std::vector<std::int64_t> hidden) {
   return {
       .name = std::move(name),
+      .takes_tables = true,
       .make = [hidden](const DataShape& images) -> absl::StatusOr<Network> {
         const absl::Status checked = CheckImageShape(images);
         if (!checked.ok()) return checked;

@@ -34,6 +34,8 @@ const char* KindName(DataShape::Kind kind) {
       return "images";
     case DataShape::Kind::kText:
       return "text";
+    case DataShape::Kind::kTable:
+      return "a table";
     case DataShape::Kind::kSamples:
       return "samples of its own";
   }
@@ -116,7 +118,8 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelRecipe& recipe, cons
   const auto bad = [&recipe](const auto&... why) {
     return absl::InvalidArgumentError(absl::StrCat("make model ", recipe.name, ": ", why...));
   };
-  if (shape.kind != recipe.takes) {
+  const bool row = shape.kind == DataShape::Kind::kTable && recipe.takes_tables;
+  if (shape.kind != recipe.takes && !row) {
     return bad("it takes ", KindName(recipe.takes), ", and the data is ", KindName(shape.kind));
   }
   at::manual_seed(options.seed);

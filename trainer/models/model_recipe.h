@@ -29,6 +29,8 @@ using TensorShapes = std::map<std::string, std::vector<std::int64_t>>;
 struct ModelRecipe {
   std::string name;  // of --model: "gpt"
   DataShape::Kind takes = DataShape::Kind::kImages;
+  // Of a model of images: whether it takes rows of a table as well, as images of one line.
+  bool takes_tables = false;
   // Adds the flags that, together with the data's shape, determine the parameters: two models with
   // the same flags, fitted to the same data, can load each other's. Null: there are none.
   std::function<void(FlagSet& flags)> add_flags;

@@ -26,6 +26,14 @@ const DataRecipe* Registry::FindDataSet(const std::string& name, DataShape::Kind
   return of_another_kind;
 }
 
+const ModelRecipe& Registry::DefaultModel(const std::string& data_set) const {
+  const DataRecipe* data = FindDataSet(data_set, DataShape::Kind::kTable);
+  if (data == nullptr || data->kind != DataShape::Kind::kTable) return models.front();
+  const auto found = std::find_if(models.begin(), models.end(),
+                                  [](const ModelRecipe& model) { return model.takes_tables; });
+  return found == models.end() ? models.front() : *found;
+}
+
 bool Registry::Takes(DataShape::Kind kind) const {
   return std::any_of(models.begin(), models.end(),
                      [kind](const ModelRecipe& model) { return model.takes == kind; });
@@ -43,15 +51,27 @@ Registry BuiltInRecipes() {
        .kind = Kind::kImages,
        .needs_data = "--dataset cifar10 needs --data, the directory of its files",
        .open = OpenCifar10},
+      {.name = "folder",
+       .kind = Kind::kImages,
+       .needs_data = "--dataset folder needs --data, a directory with a folder for each class",
+       .reads_test_data = true,
+       .open = OpenFolder},
+      {.name = "csv",
+       .kind = Kind::kTable,
+       .needs_data = "--dataset csv needs --data, its file",
+       .reads_test_data = true,
+       .open = OpenTable},
       {.name = "text",
        .kind = Kind::kText,
        .needs_data =
            "a text is needed: name a file with --data, or have one made up with --dataset "
            "generated",
+       .reads_test_data = true,
        .open = OpenText},
       {.name = "tokens",
        .kind = Kind::kText,
        .needs_data = "--dataset tokens needs --data, its files",
+       .reads_test_data = true,
        .open = OpenTokens},
       {.name = "generated",
        .kind = Kind::kImages,

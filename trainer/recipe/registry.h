@@ -14,7 +14,7 @@ namespace muster::trainer {
 struct Registry {
   std::string program = "muster-train";  // what it calls itself
   std::string default_data;              // the default of --data; empty: none
-  std::vector<ModelRecipe> models;       // of --model; the first is the default
+  std::vector<ModelRecipe> models;       // of --model; see DefaultModel
   // Of --dataset. Two may have one name if they are of different kinds. The first that is of the
   // model's kind is the default.
   std::vector<DataRecipe> data_sets;
@@ -24,6 +24,8 @@ struct Registry {
   // The data set of that name, preferably of that kind; null if there is none. With an empty name
   // the default.
   const DataRecipe* FindDataSet(const std::string& name, DataShape::Kind kind) const;
+  // The first model that takes tables, if the data set of that name is one; else the first model.
+  const ModelRecipe& DefaultModel(const std::string& data_set) const;
   // Whether any model takes such data.
   bool Takes(DataShape::Kind kind) const;
 };

@@ -170,11 +170,12 @@ std::string NameOfFlag(const std::string& argument) {
 }
 
 // Whether `argument` of the training says nothing any more when the flag `given` is given: other
-// data has other files, other files have no test files yet, and data that was made up had none.
+// data has other files and columns, other files have no test files yet, and data that was made up
+// had none.
 bool Replaces(const std::string& given, const std::string& argument) {
   const std::string flag = NameOfFlag(argument);
   const bool files = flag == "--data" || flag == "--test-data";
-  return given == flag || (given == "--dataset" && files) ||
+  return given == flag || (given == "--dataset" && (files || flag == "--target")) ||
          (given == "--data" && (files || argument == "--dataset=generated"));
 }
 
@@ -191,7 +192,8 @@ absl::StatusOr<std::vector<std::string>> DataFlags(const Value& checkpoint,
   if (!options.ok()) return options.status();
   for (const Setting& setting : options->settings) {
     const bool of_data = setting.group == "Data" && setting.flag != "--loader-threads";
-    if (!of_data && setting.flag != "--bf16") continue;
+    // A share of the data that was held out for the test was drawn with the seed.
+    if (!of_data && setting.flag != "--bf16" && setting.flag != "--seed") continue;
     const bool recognized = std::any_of(known.begin(), known.end(), [&](const ModelFlag& flag) {
       return flag.first == setting.flag;
     });

@@ -40,6 +40,14 @@ void AddTextFlags(const FlagGroup& group, DataOptions& data) {
   group.Number("--context", data.context, 1, 1 << 16, "Length of a window of text, in tokens");
 }
 
+void AddOwnDataFlags(const FlagGroup& group, DataOptions& data) {
+  group.Number("--image-size", data.image_size, std::int64_t{1}, std::int64_t{4096},
+               "For --dataset folder: height and width to which images are brought");
+  group.Text("--target", data.target, "For --dataset csv: the column that holds the classes")
+      ->type_name("COLUMN")
+      ->default_str("none");
+}
+
 void AddDataFlags(CLI::App& app, const Registry& registry, Options& o, RawOptions& raw,
                   SettingSource& settings) {
   const FlagGroup group(app, "Data", &settings);
@@ -51,12 +59,15 @@ void AddDataFlags(CLI::App& app, const Registry& registry, Options& o, RawOption
       "--data", o.data.paths,
       own ? "Files or directories to learn from; may be repeated"
           : "Directory of (Fashion-)MNIST's four IDX files, plain or .gz; directory of CIFAR-10's "
-            "binary files; or files, as text or tokens, and directories of them; may be repeated");
+            "binary files; directory of train/CLASS/ and val/CLASS/, or of CLASS/, with JPEG and "
+            "PNG files; a CSV file; or files, as text or tokens, and directories of them; may be "
+            "repeated");
   group.Paths(
       "--test-data", o.data.test_paths,
       own ? "Files or directories to measure on; may be repeated"
-          : "Files of text or tokens to measure on; else val.bin beside train.bin, else the "
-            "last tenth of --data");
+          : "What to measure on: files of text or tokens, a directory of CLASS/, a CSV file; "
+            "else val.bin beside train.bin or val/ beside train/, else a tenth of --data");
+  if (!own) AddOwnDataFlags(group, o.data);
   if (registry.Takes(Kind::kText)) AddTextFlags(group, o.data);
   group.Number("--loader-threads", o.loader_threads, 0, 256,
                "Threads that prepare batches ahead; 0: training does it itself");
@@ -69,7 +80,8 @@ void AddDataFlags(CLI::App& app, const Registry& registry, Options& o, RawOption
 void AddModelFlags(CLI::App& app, const Registry& registry, Options& o, RawOptions& raw,
                    SettingSource& settings) {
   const FlagGroup group(app, "Model", &settings);
-  AddRecipeChoice(group, "--model", registry.models, raw.model, "The network to train");
+  AddRecipeChoice(group, "--model", registry.models, raw.model,
+                  "The network to train. With --dataset csv mlp, unless given");
   group.Choice("--dtype", o.dtype,
                {{"float32", c10::ScalarType::Float}, {"float64", c10::ScalarType::Double}},
                "Type of the parameters");

@@ -46,11 +46,16 @@ absl::Status CheckTogether(const Options& options) {
   if (options.data.paths.empty() && !options.data_set.needs_data.empty()) {
     return mistake(options.data_set.needs_data);
   }
+  const bool table = options.data_set.kind == DataShape::Kind::kTable;
+  if (table == options.data.target.empty()) {
+    return mistake(table ? "--dataset csv needs --target, the column that holds the classes"
+                         : "--target is for --dataset csv");
+  }
   // That a gpt does not learn from images is said where the data is known.
   const bool images = options.data_set.kind == DataShape::Kind::kImages &&
                       options.model.takes == DataShape::Kind::kImages;
   if (images && (!options.data.tokenizer.empty() || options.data.vocabulary != 0 ||
-                 !options.data.test_paths.empty())) {
+                 (!options.data.test_paths.empty() && !options.data_set.reads_test_data))) {
     return mistake("--tokenizer, --vocabulary and --test-data are for text and tokens, not images");
   }
   if (options.checkpoint.resume.empty()) return mistake("--resume is empty");
@@ -120,8 +125,11 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv, const Re
     return absl::InvalidArgumentError(absl::StrCat(error.what(), "; --help lists the flags"));
   }
   options.parallel.timeout = std::chrono::seconds(raw.timeout_seconds);
-  options.model = *registry.FindModel(raw.model);
   const bool named = registry.data_sets.size() > 1 && app.count("--dataset") > 0;
+  if (named && registry.models.size() > 1 && app.count("--model") == 0) {
+    raw.model = registry.DefaultModel(raw.data_set).name;
+  }
+  options.model = *registry.FindModel(raw.model);
   options.data_set = *registry.FindDataSet(named ? raw.data_set : "", options.model.takes);
   raw.data_set = options.data_set.name;
   options.settings = settings.Read();

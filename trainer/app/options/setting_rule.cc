@@ -30,6 +30,7 @@ const Rules& RulesOfFlags() {
   static const Rules kRules = {
       // A checkpoint's position, parameters and optimizer state are of no use with others.
       {"--dataset", {Ranks::kSame, Resume::kSame}},
+      {"--target", {Ranks::kSame, Resume::kSame}},
       {"--dtype", {Ranks::kSame, Resume::kSame}},
       {"--algorithm", {Ranks::kSame, Resume::kSame}},
 

@@ -292,6 +292,30 @@ TEST(OptionsTest, DataCanBeInSeveralFiles) {
       both);
 }
 
+TEST(OptionsTest, ATableIsForTheMlpUnlessTheModelIsNamed) {
+  const absl::StatusOr<Options> table =
+      Parse({"--dataset", "csv", "--data", "a.csv", "--test-data", "b.csv", "--target", "kind"});
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->model.name, "mlp");
+  EXPECT_EQ(table->data.target, "kind");
+  EXPECT_EQ(Parse({"--dataset", "csv", "--data", "a.csv", "--target", "kind", "--model", "cnn"})
+                ->model.name,
+            "cnn");
+  EXPECT_EQ(Parse({"--dataset", "csv", "--data", "a.csv"}).status().message(),
+            "--dataset csv needs --target, the column that holds the classes");
+  EXPECT_EQ(Parse({"--target", "kind"}).status().message(), "--target is for --dataset csv");
+}
+
+TEST(OptionsTest, AFolderOfImagesCanHaveItsTestElsewhere) {
+  const absl::StatusOr<Options> folder =
+      Parse({"--dataset", "folder", "--data", "a", "--test-data", "b", "--image-size", "32"});
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(folder->model.name, "cnn");
+  EXPECT_EQ(folder->data.image_size, 32);
+  EXPECT_EQ(Parse({"--test-data", "b"}).status().message(),
+            "--tokenizer, --vocabulary and --test-data are for text and tokens, not images");
+}
+
 TEST(OptionsTest, TokensAreReadAsTheyAreWritten) {
   const absl::StatusOr<Options> given =
       Parse({"--model", "gpt", "--dataset", "tokens", "--data", "train.bin", "--vocabulary",

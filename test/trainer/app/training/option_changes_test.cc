@@ -62,7 +62,7 @@ TEST(OptionChangesTest, AnotherModelOrOtherDataAreRefused) {
 
 // Each flag is changed once: whatever is added to the options has to have its place here.
 TEST(OptionChangesTest, EachFlagIsRefusedOrSaidOrOfNoConsequence) {
-  const std::set<std::string> refused = {"--dataset", "--dtype", "--algorithm"};
+  const std::set<std::string> refused = {"--dataset", "--target", "--dtype", "--algorithm"};
   const std::set<std::string> silent = {"--loader-threads", "--threads",
                                         "--eval",           "--parallel",
                                         "--comm",           "--timeout",
