@@ -14,7 +14,7 @@ echo "test: running"
 bazel test --keep_going "$@" "${targets[@]}"
 tested=$?
 echo "test: a model of one's own"
-own=$(scripts/own_model.sh | tee /dev/stderr | tail -n 1)
+own=$(scripts/own_model.sh | tee >(cat >&2) | tail -n 1)
 scripts/count_tests.py "$own"
 counted=$?
 [ $built -eq 0 ] && [ $tested -eq 0 ] && [ $counted -eq 0 ]
