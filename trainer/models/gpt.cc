@@ -13,7 +13,9 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,21 +29,35 @@ namespace nn = torch::nn;
 constexpr double kDeviation = 0.02;
 constexpr std::int64_t kMlpFactor = 4;
 
+// Which tokens a token must not look at, for all blocks of a GPT: made again only for a text of
+// another length. One thread.
+class CausalMask {
+ public:
+  // For `x`, B x T x width: bool T x T on its device, true where a row's token must not look.
+  const at::Tensor& For(const at::Tensor& x) {
+    const std::int64_t length = x.size(1);
+    if (!mask_.defined() || mask_.size(0) != length || mask_.device() != x.device()) {
+      mask_ = at::ones({length, length}, x.options().dtype(at::kBool)).triu(/*diagonal=*/1);
+    }
+    return mask_;
+  }
+
+ private:
+  at::Tensor mask_;
+};
+
 // Every token looks at itself and those before it, `heads` times in parallel.
 class Attention : public nn::Module {
  public:
-  explicit Attention(const GptOptions& options)
+  Attention(const GptOptions& options, std::shared_ptr<CausalMask> mask)
       : heads_(options.heads),
+        mask_(std::move(mask)),
         c_attn_(register_module("c_attn", nn::Linear(options.width, 3 * options.width))),
         c_proj_(register_module("c_proj", nn::Linear(options.width, options.width))) {}
 
   // x: B x T x width.
   at::Tensor Forward(const at::Tensor& x) {
     const std::int64_t width = x.size(2);
-    const std::int64_t length = x.size(1);
-    // True where a row's token must not look.
-    const at::Tensor hidden =
-        at::ones({length, length}, x.options().dtype(at::kBool)).triu(/*diagonal=*/1);
     const std::int64_t head_width = width / heads_;
     const auto by_head = [&](const at::Tensor& all) {  // to B x heads x T x head_width
       return all.view({x.size(0), x.size(1), heads_, head_width}).transpose(1, 2);
@@ -49,7 +65,7 @@ class Attention : public nn::Module {
     const std::vector<at::Tensor> parts = c_attn_(x).split(width, /*dim=*/2);
     at::Tensor weights = by_head(parts[0]).matmul(by_head(parts[1]).transpose(-2, -1));
     weights = (weights * (1.0 / std::sqrt(static_cast<double>(head_width))))
-                  .masked_fill(hidden, -std::numeric_limits<double>::infinity())
+                  .masked_fill(mask_->For(x), -std::numeric_limits<double>::infinity())
                   .softmax(-1);
     const at::Tensor mixed = weights.matmul(by_head(parts[2])).transpose(1, 2);
     return c_proj_(mixed.reshape(x.sizes()));
@@ -57,6 +73,7 @@ class Attention : public nn::Module {
 
  private:
   const std::int64_t heads_;
+  const std::shared_ptr<CausalMask> mask_;
   nn::Linear c_attn_;  // queries, keys and values
   nn::Linear c_proj_;
 };
@@ -80,9 +97,9 @@ nn::LayerNorm Norm(const GptOptions& options) {
 
 class Block : public nn::Module {
  public:
-  explicit Block(const GptOptions& options)
+  Block(const GptOptions& options, const std::shared_ptr<CausalMask>& mask)
       : ln_1_(register_module("ln_1", Norm(options))),
-        attn_(register_module("attn", std::make_shared<Attention>(options))),
+        attn_(register_module("attn", std::make_shared<Attention>(options, mask))),
         ln_2_(register_module("ln_2", Norm(options))),
         mlp_(register_module("mlp", std::make_shared<Mlp>(options))) {}
 
@@ -104,10 +121,11 @@ class Gpt : public nn::Module {
     const auto body = register_module("transformer", std::make_shared<nn::Module>());
     wte_ = body->register_module("wte", nn::Embedding(text.classes, options.width));
     wpe_ = body->register_module("wpe", nn::Embedding(text.context, options.width));
+    const auto mask = std::make_shared<CausalMask>();
     const auto blocks = body->register_module("h", std::make_shared<nn::Module>());
     for (std::int64_t i = 0; i < options.layers; ++i) {
       blocks_.push_back(
-          blocks->register_module(std::to_string(i), std::make_shared<Block>(options)));
+          blocks->register_module(std::to_string(i), std::make_shared<Block>(options, mask)));
     }
     ln_f_ = body->register_module("ln_f", Norm(options));
     if (!options.tie_weights) {

@@ -65,20 +65,22 @@ void Model::MoveTo(const at::Device& device, at::ScalarType dtype) {
 }
 
 at::Tensor Model::Forward(const at::Tensor& inputs) {
-  at::Tensor x = channels_last_ ? ChannelsInnermost(inputs) : inputs;
-  for (const Stage& stage : network_.stages) x = stage.forward(x);
-  return x;
+  return RunStages(inputs, nullptr);
 }
 
 at::Tensor Model::ForwardAt(const RandomPlace& place, const at::Tensor& inputs) {
-  if (!network_.draws_random_numbers) return Forward(inputs);
+  return RunStages(inputs, network_.draws_random_numbers ? &place : nullptr);
+}
+
+at::Tensor Model::RunStages(const at::Tensor& inputs, const RandomPlace* place) {
+  const std::uint64_t of_step =
+      place == nullptr ? 0 : MixedBits(place->seed, place->step, place->micro_batch);
   at::Tensor x = channels_last_ ? ChannelsInnermost(inputs) : inputs;
-  std::int64_t number = 0;
-  for (const Stage& stage : network_.stages) {
-    const std::uint64_t of_step = MixedBits(place.seed, place.step, place.micro_batch);
-    at::manual_seed(MixedBits(of_step, number, place.data_rank));
-    x = stage.forward(x);
-    ++number;
+  for (std::size_t i = 0; i < network_.stages.size(); ++i) {
+    if (place != nullptr) {
+      at::manual_seed(MixedBits(of_step, static_cast<std::int64_t>(i), place->data_rank));
+    }
+    x = network_.stages[i].forward(x);
   }
   return x;
 }

@@ -64,6 +64,9 @@ class Model {
   void SetBatchNorm(BatchNormFunction function);
 
  private:
+  // Seeds the generator before each stage if there is a `place`.
+  at::Tensor RunStages(const at::Tensor& inputs, const RandomPlace* place);
+
   const Network network_;
   const bool channels_last_;
 };
