@@ -40,10 +40,10 @@ absl::Status CheckOutputs(const Options& options) {
 
 // The session, or why there is none; never throws.
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Options& options, const Environment& env,
-                                                     Splits data, ProcessGroup& group,
+                                                     Splits data, World& world,
                                                      Progress& progress) {
   try {
-    return Session::Make(options, env, std::move(data), group, progress);
+    return Session::Make(options, env, std::move(data), world, progress);
   } catch (const std::exception& error) {
     return FailureOf("give all ranks the same model", error);
   }
@@ -75,18 +75,18 @@ absl::StatusOr<int> RunRank(const Options& options, const Environment& env, Spli
                             Progress& progress) {
   const bool leads = env.rank == 0;
   // Left to the end of the process when something fails: see the header.
-  auto joined = ProcessGroup::Join(env, options.parallel.comm, options.parallel.timeout);
+  auto joined = World::Join(env, options.parallel.comm, options.parallel.timeout);
   if (!joined.ok()) return joined.status();
-  ProcessGroup* group = joined->release();
-  if (leads) progress.Say(JoinedLine(*group));
-  auto made = MakeSession(options, env, std::move(data), *group, progress);
+  World* world = joined->release();
+  if (leads) progress.Say(JoinedLine(*world));
+  auto made = MakeSession(options, env, std::move(data), *world, progress);
   if (!made.ok()) return made.status();
   Session* session = made->release();
   RememberStopSignals();
   const absl::StatusOr<Summary> summary = Train(*session);
   if (!summary.ok()) return summary.status();
   delete session;
-  delete group;
+  delete world;
 
   const bool stopped = summary->stop_signal != 0;
   if (leads && stopped) {

@@ -20,7 +20,7 @@
 namespace muster::trainer {
 namespace {
 
-using Group = c10::intrusive_ptr<c10d::ProcessGroup>;
+using Ranks = c10::intrusive_ptr<c10d::ProcessGroup>;
 
 // Below this a piece costs more waiting than copying.
 constexpr std::size_t kSmallestWindow = std::size_t{64} << 10;
@@ -50,12 +50,12 @@ ElementType TypeOf(const at::Tensor& tensor) {
   }
 }
 
-// Sums in place over the ranks of `group`. Gloo would add halves up in half precision, and some
+// Sums in place over `ranks`. Gloo would add halves up in half precision, and some
 // versions of it know no bfloat16, so those travel as float.
-void SumOver(const Group& group, at::Tensor& tensor) {
+void SumOver(const Ranks& ranks, at::Tensor& tensor) {
   const bool widen = tensor.is_cpu() && tensor.element_size() < 4;
   std::vector<at::Tensor> tensors = {widen ? tensor.to(at::kFloat) : tensor};
-  group->allreduce(tensors)->wait();
+  ranks->allreduce(tensors)->wait();
   if (widen) tensor.copy_(tensors[0]);
 }
 
@@ -74,15 +74,15 @@ std::size_t WindowBytes(int members, std::size_t largest_bytes, const ShmOptions
 }  // namespace
 
 struct AllReducer::Parts {
-  explicit Parts(ProcessGroup& group) : group(group) {}
+  explicit Parts(Group& group) : group(group) {}
 
   // Makes `shm`.
   void Share(std::size_t largest_bytes, const ShmOptions& options);
   // Sum() by `shm`; `type` is that of `tensor`.
   void SumByShm(at::Tensor& tensor, ElementType type, double scale, Waiting waiting);
 
-  ProcessGroup& group;
-  Group leaders;                      // on leaders, when there are several hosts
+  Group& group;
+  Ranks leaders;                      // on leaders, when there are several hosts
   std::unique_ptr<ShmAllReduce> shm;  // with kShm
 };
 
@@ -101,7 +101,7 @@ void AllReducer::Parts::Share(std::size_t largest_bytes, const ShmOptions& optio
                                                            .timeout = group.timeout() + advantage});
 }
 
-AllReducer::AllReducer(ProcessGroup& group, std::size_t largest_bytes, const ShmOptions& options)
+AllReducer::AllReducer(Group& group, std::size_t largest_bytes, const ShmOptions& options)
     : parts_(std::make_unique<Parts>(group)) {
   if (group.comm() != Comm::kShm) return;
   parts_->Share(largest_bytes, options);

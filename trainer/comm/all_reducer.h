@@ -1,4 +1,4 @@
-// Sums tensors over the ranks, with the transport that the process group picked.
+// Sums tensors over the ranks, with the transport that the group uses.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/group.h"
 #include "trainer/comm/shm_options.h"
 #include "trainer/comm/waiting.h"
 
@@ -19,14 +19,14 @@ namespace muster::trainer {
 // and pass the result to the other ranks through shared memory. Every rank gets the same bits.
 //
 // All ranks must create, call and destroy their AllReducers in the same order, each from one thread
-// at a time. Its operations may run concurrently with those of the ProcessGroup with kShm only.
+// at a time. Its operations may run concurrently with those of the Group with kShm only.
 class AllReducer {
  public:
   // `largest_bytes` is the expected size of the largest tensor, and determines the size of the
   // segment (larger tensors are summed in pieces). `group` must outlive this object. Throws
   // std::runtime_error with one sentence, on every rank, when one of them cannot get the memory,
   // and what c10d throws.
-  AllReducer(ProcessGroup& group, std::size_t largest_bytes, const ShmOptions& options = {});
+  AllReducer(Group& group, std::size_t largest_bytes, const ShmOptions& options = {});
   ~AllReducer();
   AllReducer(const AllReducer&) = delete;
   AllReducer& operator=(const AllReducer&) = delete;

@@ -110,7 +110,7 @@ class ThreadHook : public c10d::CommHookInterface {
 
 class BFloat16Hook : public c10d::CommHookInterface {
  public:
-  explicit BFloat16Hook(ProcessGroup& group) : group_(group.group()) {}
+  explicit BFloat16Hook(Group& group) : group_(group.group()) {}
 
   // Issued from the thread that runs backward(), so that all ranks keep one order of operations.
   Future runHook(c10d::GradBucket& bucket) override {
@@ -168,7 +168,7 @@ std::unique_ptr<c10d::CommHookInterface> MakeThreadHook(std::shared_ptr<AllReduc
   return std::make_unique<ThreadHook>(std::move(reducer), ranks, compression);
 }
 
-std::unique_ptr<c10d::CommHookInterface> MakeBFloat16Hook(ProcessGroup& group) {
+std::unique_ptr<c10d::CommHookInterface> MakeBFloat16Hook(Group& group) {
   return std::make_unique<BFloat16Hook>(group);
 }
 

@@ -21,6 +21,6 @@ std::unique_ptr<c10d::CommHookInterface> MakeThreadHook(std::shared_ptr<AllReduc
 
 // Sends buckets as bfloat16 through c10d. NCCL sums them as bfloat16. Gloo, which does not support
 // bfloat16 in all versions, gathers every rank's bucket as bytes, and each rank sums them in float.
-std::unique_ptr<c10d::CommHookInterface> MakeBFloat16Hook(ProcessGroup& group);
+std::unique_ptr<c10d::CommHookInterface> MakeBFloat16Hook(Group& group);
 
 }  // namespace muster::trainer

@@ -53,7 +53,7 @@ struct StaticGraphSink : torch::autograd::Function<StaticGraphSink> {
 
 // The reducer is before the logger, which looks at it when it goes; its hook's thread ends with it.
 struct DistributedDataParallel::Engine {
-  ProcessGroup& group;
+  Group& group;
   const DdpOptions options;
   std::vector<at::Tensor> params;
   std::vector<std::string> names;  // of params
@@ -157,7 +157,7 @@ void DistributedDataParallel::Engine::RebuildBuckets() {
 // The order of the steps is that of DistributedDataParallel.__init__ and its _ddp_init_helper.
 DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>& parameters,
                                                  const std::vector<NamedTensor>& buffers,
-                                                 ProcessGroup& group, const DdpOptions& options,
+                                                 Group& group, const DdpOptions& options,
                                                  const std::vector<std::string>& gradient_order)
     : engine_(std::make_unique<Engine>(Engine{.group = group, .options = options})) {
   Engine& e = *engine_;

@@ -10,7 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/group.h"
 #include "trainer/comm/shm_options.h"
 #include "trainer/named_tensor.h"
 #include "trainer/parallel/traffic.h"
@@ -84,7 +84,7 @@ class DistributedDataParallel {
   // std::runtime_error with one sentence when shared memory is not available. `group` must outlive
   // this object.
   DistributedDataParallel(const std::vector<NamedTensor>& parameters,
-                          const std::vector<NamedTensor>& buffers, ProcessGroup& group,
+                          const std::vector<NamedTensor>& buffers, Group& group,
                           const DdpOptions& options = {},
                           const std::vector<std::string>& gradient_order = {});
   ~DistributedDataParallel();

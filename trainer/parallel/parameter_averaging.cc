@@ -23,7 +23,7 @@ std::size_t TotalBytes(const std::vector<NamedTensor>& tensors) {
 }  // namespace
 
 ParameterAveraging::ParameterAveraging(const std::vector<NamedTensor>& parameters,
-                                       const std::vector<NamedTensor>& buffers, ProcessGroup& group,
+                                       const std::vector<NamedTensor>& buffers, Group& group,
                                        std::int64_t period)
     : parameters_(parameters),
       buffers_(buffers),

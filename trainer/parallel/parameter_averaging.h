@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/group.h"
 #include "trainer/named_tensor.h"
 #include "trainer/parallel/traffic.h"
 
@@ -21,8 +21,7 @@ class ParameterAveraging {
   // Copies rank 0's parameters and buffers to every rank. `group` must outlive this object. Throws
   // what AllReducer and c10d throw.
   ParameterAveraging(const std::vector<NamedTensor>& parameters,
-                     const std::vector<NamedTensor>& buffers, ProcessGroup& group,
-                     std::int64_t period);
+                     const std::vector<NamedTensor>& buffers, Group& group, std::int64_t period);
   ~ParameterAveraging();
   ParameterAveraging(const ParameterAveraging&) = delete;
   ParameterAveraging& operator=(const ParameterAveraging&) = delete;

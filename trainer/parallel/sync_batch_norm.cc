@@ -110,7 +110,7 @@ struct NormaliseFunction : torch::autograd::Function<NormaliseFunction> {
 }  // namespace
 
 at::Tensor SyncBatchNormTraining(const at::Tensor& input, BatchNormState state, double momentum,
-                                 double eps, ProcessGroup& group) {
+                                 double eps, Group& group) {
   const at::Tensor wide = Wide(input);
   Statistics all;
   at::Tensor inverse;

@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/group.h"
 
 namespace muster::trainer {
 
@@ -22,6 +22,6 @@ struct BatchNormState {
 // Python). Statistics of half and bfloat16 inputs are computed in float. Differentiable. All ranks
 // must call it, and run backward() through it, in the same order. Throws what c10d throws.
 at::Tensor SyncBatchNormTraining(const at::Tensor& input, BatchNormState state, double momentum,
-                                 double eps, ProcessGroup& group);
+                                 double eps, Group& group);
 
 }  // namespace muster::trainer

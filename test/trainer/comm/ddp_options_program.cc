@@ -17,7 +17,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <torch/utils.h>
 
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/world.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/worker/environment.h"
@@ -84,7 +84,7 @@ bool Close(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b, d
 
 class Checks {
  public:
-  explicit Checks(ProcessGroup& group) : group_(group) {}
+  explicit Checks(Group& group) : group_(group) {}
 
   // The same batch on every rank, another one each time.
   void NewBatch() {
@@ -287,7 +287,7 @@ class Checks {
   }
 
  private:
-  ProcessGroup& group_;
+  Group& group_;
   std::uint64_t batches_ = 0;
   at::Tensor x_;
   at::Tensor y_;
@@ -296,9 +296,10 @@ class Checks {
 int Main(const std::string& comm) {
   const Environment env = ReadEnvironment(LookupInProcess).value();
   const Comm asked = comm == "shm" ? Comm::kShm : Comm::kGloo;
-  const auto group = ProcessGroup::Join(env, asked, std::chrono::seconds(60)).value();
-  Expect(group->comm() == asked, "the group runs on what was asked for");
-  Checks checks(*group);
+  const auto world = World::Join(env, asked, std::chrono::seconds(60)).value();
+  Group& group = world->all();
+  Expect(group.comm() == asked, "the group runs on what was asked for");
+  Checks checks(group);
   checks.BucketsAndViews();
   checks.NoSync();
   checks.FindUnused();
@@ -306,7 +307,7 @@ int Main(const std::string& comm) {
   checks.StaticGraph();
   checks.SeveralOutputs();
   checks.Compression();
-  group->Barrier();
+  group.Barrier();
   return failures == 0 ? 0 : 1;
 }
 

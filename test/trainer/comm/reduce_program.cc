@@ -20,7 +20,7 @@
 #include <torch/utils.h>
 
 #include "trainer/comm/all_reducer.h"
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/world.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/parallel/parameter_averaging.h"
@@ -44,17 +44,17 @@ double Difference(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // What c10d sends nobody counts.
-bool Counts(const ProcessGroup& group) {
+bool Counts(const Group& group) {
   return group.comm() == Comm::kShm && group.layout().hosts == 1;
 }
 
-void GlooSum(ProcessGroup& group, at::Tensor& tensor) {
+void GlooSum(Group& group, at::Tensor& tensor) {
   std::vector<at::Tensor> tensors = {tensor};
   group.group()->allreduce(tensors)->wait();
 }
 
 // Every type and many sizes, against Gloo's own all-reduce.
-void Equal(ProcessGroup& group) {
+void Equal(Group& group) {
   AllReducer reducer(group, 300'000, {.piece_bytes = 100'000});
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
     for (const std::int64_t size : {1, 1000, 65536, 300'001}) {
@@ -102,7 +102,7 @@ void Equal(ProcessGroup& group) {
 
 // Three training steps over batches of other sizes on each rank, against one process that has them
 // all.
-void BatchNorm(ProcessGroup& group) {
+void BatchNorm(Group& group) {
   const std::array<std::int64_t, 4> sizes = {3, 5, 0, 2};  // rank 2 has none at all
   for (const at::ScalarType type : {at::kDouble, at::kFloat}) {
     for (const bool affine : {true, false}) {
@@ -166,7 +166,7 @@ void BatchNorm(ProcessGroup& group) {
   }
 }
 
-void Average(ProcessGroup& group) {
+void Average(Group& group) {
   const at::Tensor first = at::full({100}, group.rank(), at::kFloat).requires_grad_();
   const at::Tensor second = at::full({3, 4}, group.rank(), at::kDouble).requires_grad_();
   const at::Tensor buffer = at::full({2}, group.rank(), at::kFloat);
@@ -207,7 +207,7 @@ void Average(ProcessGroup& group) {
 }
 
 // Trains until something fails; then says what, and ends with 3.
-int ForEver(ProcessGroup& group) {
+int ForEver(Group& group) {
   const at::Tensor weight = at::ones({1000, 500}).requires_grad_();
   DistributedDataParallel ddp({{"weight", weight}}, {}, group);
   try {
@@ -226,7 +226,7 @@ int ForEver(ProcessGroup& group) {
 // Median microseconds of an all-reduce by Gloo and by what was asked for, in pieces of some sizes.
 // One round of each in turn, so that all meet the same load of the machine. Small ones are timed
 // many at once: the ranks do not leave a barrier in the same microsecond.
-void Bench(ProcessGroup& group) {
+void Bench(Group& group) {
   const std::vector<std::size_t> pieces = {256UL << 10, 1UL << 20, 4UL << 20, 32UL << 20};
   for (const std::int64_t bytes : {4L << 10, 1L << 20, 26L << 20}) {
     at::Tensor tensor = at::zeros({bytes / 4});
@@ -269,13 +269,13 @@ void Bench(ProcessGroup& group) {
 int Main(const std::string& comm, const std::vector<std::string>& modes) {
   const Environment env = ReadEnvironment(LookupInProcess).value();
   const Comm asked = comm == "shm" ? Comm::kShm : comm == "gloo" ? Comm::kGloo : Comm::kAuto;
-  auto joined = ProcessGroup::Join(env, asked, std::chrono::seconds(60));
+  auto joined = World::Join(env, asked, std::chrono::seconds(60));
   if (!joined.ok()) {
     std::fprintf(stderr, "%s\n", std::string(joined.status().message()).c_str());
     return 1;
   }
-  ProcessGroup& group = **joined;
-  if (group.rank() == 0) std::printf("%s\n", group.why_comm().c_str());
+  Group& group = (*joined)->all();
+  if (group.rank() == 0) std::printf("%s\n", (*joined)->why_comm().c_str());
   for (const std::string& mode : modes) {
     if (mode == "equal") {
       Equal(group);

@@ -12,7 +12,7 @@
 #include <ATen/ops/tanh.h>
 #include <torch/utils.h>
 
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/world.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/worker/environment.h"
@@ -58,9 +58,10 @@ void Step(const std::vector<NamedTensor>& parameters) {
 
 int Main() {
   const Environment env = ReadEnvironment(LookupInProcess).value();
-  const auto group = ProcessGroup::Join(env, Comm::kGloo, std::chrono::seconds(60)).value();
+  const auto world = World::Join(env, Comm::kGloo, std::chrono::seconds(60)).value();
+  Group& group = world->all();
 
-  const std::vector<double> sums = group->Sum({double(env.rank), 0.5});
+  const std::vector<double> sums = group.Sum({double(env.rank), 0.5});
   Expect(sums == std::vector<double>(
                      {env.world_size * (env.world_size - 1) / 2.0, 0.5 * env.world_size}),
          "Sum() is not the sum over the ranks");
@@ -69,7 +70,7 @@ int Main() {
   const std::vector<NamedTensor> mine = MakeParameters(100 + env.rank);
   const std::vector<NamedTensor> whole = MakeParameters(100);
   const NamedTensor buffer = {"mean", at::full({3}, double(env.rank + 7))};
-  DistributedDataParallel ddp(mine, {buffer}, *group);
+  DistributedDataParallel ddp(mine, {buffer}, group);
   for (std::size_t i = 0; i < mine.size(); ++i) {
     Expect(Difference(mine[i].tensor, whole[i].tensor) == 0, "parameters are not rank 0's");
   }
@@ -102,7 +103,7 @@ int Main() {
     const at::Tensor ones = at::ones({2});
     Expect(ddp.Forward([&] { return ones; }).equal(ones), "evaluation changes the output");
   }
-  group->Barrier();
+  group.Barrier();
   return failures == 0 ? 0 : 1;
 }
 

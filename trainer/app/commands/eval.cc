@@ -27,7 +27,7 @@
 #include "trainer/app/reports/start_up.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/evaluation.h"
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/world.h"
 #include "trainer/parallel/broadcast_bucket.h"
 #include "trainer/worker/beat.h"
 #include "trainer/worker/environment.h"
@@ -72,7 +72,7 @@ struct Measured {
 
 // Rank 0's checkpoint: all of it on rank 0, the flags on all.
 absl::StatusOr<CheckpointModel> ReadOnRankZero(const ModelSource& source, const Registry& registry,
-                                               ProcessGroup& group) {
+                                               Group& group) {
   absl::StatusOr<CheckpointModel> mine = CheckpointModel();
   if (group.rank() == 0) mine = ModelFromCheckpoint(source, registry);
   for (const auto flags : {&CheckpointModel::flags, &CheckpointModel::data_flags}) {
@@ -88,8 +88,7 @@ absl::StatusOr<CheckpointModel> ReadOnRankZero(const ModelSource& source, const 
 }
 
 // Gives all ranks the parameters and buffers that rank 0 has read.
-absl::Status ShareParameters(const CheckpointModel& checkpoint, const Model& model,
-                             ProcessGroup& group) {
+absl::Status ShareParameters(const CheckpointModel& checkpoint, const Model& model, Group& group) {
   const absl::Status mine =
       group.rank() == 0 ? LoadParameters(checkpoint, model) : absl::OkStatus();
   const absl::Status all =
@@ -102,7 +101,7 @@ absl::Status ShareParameters(const CheckpointModel& checkpoint, const Model& mod
 }
 
 absl::StatusOr<Measured> Measure(const EvalOptions& asked, const Registry& registry,
-                                 const Environment& env, ProcessGroup& group) {
+                                 const Environment& env, Group& group) {
   absl::StatusOr<CheckpointModel> checkpoint = ReadOnRankZero(asked.source, registry, group);
   if (!checkpoint.ok()) return checkpoint.status();
   absl::StatusOr<Options> options = OptionsOf(*checkpoint, asked.given, registry);
@@ -191,19 +190,19 @@ absl::StatusOr<int> RunEval(int argc, const char* const* argv, const Registry& r
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(env->local_world_size));
 
   // Left to the end of the process when something fails: c10d's destructors wait for peers.
-  auto joined = ProcessGroup::Join(*env, options->parallel.comm, options->parallel.timeout);
+  auto joined = World::Join(*env, options->parallel.comm, options->parallel.timeout);
   if (!joined.ok()) return joined.status();
-  ProcessGroup* group = joined->release();
+  World* world = joined->release();
   absl::StatusOr<Measured> measured = absl::UnknownError("");
   try {
-    measured = Measure(*asked, registry, *env, *group);
+    measured = Measure(*asked, registry, *env, world->all());
     if (!measured.ok()) return measured.status();
     // Rank 0, which may serve the store, leaves with the others.
-    group->Barrier();
+    world->all().Barrier();
   } catch (const std::exception& error) {
     return FailureOf("eval", error);
   }
-  delete group;
+  delete world;
   if (env->rank != 0) return 0;
   for (const std::string& warning : measured->checkpoint.warnings) {
     std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");

@@ -20,9 +20,9 @@ std::string StartLine(const Options& options, const Environment& env, int thread
                          env.world_size, threads, threads == 1 ? "" : "s", gflops);
 }
 
-std::string JoinedLine(const ProcessGroup& group) {
-  return absl::StrCat("joined: ", CommName(group.comm()), " on ", group.device().str(), " (",
-                      group.why_comm(), ")");
+std::string JoinedLine(const World& world) {
+  return absl::StrCat("joined: ", CommName(world.comm()), " on ", world.device().str(), " (",
+                      world.why_comm(), ")");
 }
 
 }  // namespace muster::trainer

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "trainer/app/options/options.h"
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/world.h"
 #include "trainer/worker/environment.h"
 
 namespace muster::trainer {
@@ -18,6 +18,6 @@ std::string StartLine(const Options& options, const Environment& env, int thread
 
 // The second line, printed once the ranks have met: "joined: shm on cpu (shared memory: 2 ranks on
 // one host)".
-std::string JoinedLine(const ProcessGroup& group);
+std::string JoinedLine(const World& world);
 
 }  // namespace muster::trainer

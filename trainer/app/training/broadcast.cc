@@ -35,7 +35,7 @@ absl::StatusOr<std::string> Decode(const std::string& encoded) {
 }
 
 // Fills `part`, bytes on the CPU, with those of rank `root`.
-void Broadcast(int root, const at::Tensor& part, ProcessGroup& group) {
+void Broadcast(int root, const at::Tensor& part, Group& group) {
   if (group.size() == 1) return;
   c10d::BroadcastOptions options;
   options.rootRank = root;
@@ -47,7 +47,7 @@ void Broadcast(int root, const at::Tensor& part, ProcessGroup& group) {
 }  // namespace
 
 absl::StatusOr<std::string> FromRank(int root, const absl::StatusOr<std::string>& found,
-                                     ProcessGroup& group) {
+                                     Group& group) {
   if (group.size() == 1) return found;
   const bool sends = group.rank() == root;
   const std::string size = sends && found.ok() ? absl::StrCat(found->size()) : "";
@@ -66,7 +66,7 @@ absl::StatusOr<std::string> FromRank(int root, const absl::StatusOr<std::string>
   return bytes;
 }
 
-absl::StatusOr<at::Tensor> FileFromRank(int root, const std::string& path, ProcessGroup& group) {
+absl::StatusOr<at::Tensor> FileFromRank(int root, const std::string& path, Group& group) {
   const bool sends = group.rank() == root;
   std::unique_ptr<FileSource> file;
   absl::StatusOr<std::string> size = std::string();
@@ -98,7 +98,7 @@ absl::StatusOr<at::Tensor> FileFromRank(int root, const std::string& path, Proce
 }
 
 absl::StatusOr<std::vector<std::string>> FromAll(const absl::StatusOr<std::string>& mine,
-                                                 std::size_t most, ProcessGroup& group) {
+                                                 std::size_t most, Group& group) {
   std::vector<std::string> all =
       group.Gather(Encode(mine.status(), mine.ok() ? *mine : ""), std::max(most, kMostWords) + 10);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -115,7 +115,7 @@ absl::StatusOr<std::vector<std::string>> FromAll(const absl::StatusOr<std::strin
   return all;
 }
 
-absl::Status FirstFailure(const absl::Status& mine, ProcessGroup& group) {
+absl::Status FirstFailure(const absl::Status& mine, Group& group) {
   return FromAll(mine.ok() ? absl::StatusOr<std::string>(std::string()) : mine, 0, group).status();
 }
 

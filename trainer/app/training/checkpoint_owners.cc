@@ -26,7 +26,7 @@ absl::StatusOr<std::optional<CheckpointDirectory>> OpenOwn(const CheckpointOptio
 }  // namespace
 
 absl::StatusOr<CheckpointOwners> FindCheckpointOwners(const CheckpointOptions& options,
-                                                      int local_rank, ProcessGroup& group) {
+                                                      int local_rank, Group& group) {
   const bool all_write = options.format == CheckpointFormat::kShards;
   auto directory = OpenOwn(options, all_write || local_rank == 0 || group.rank() == 0);
   absl::StatusOr<std::string> sign = std::string();

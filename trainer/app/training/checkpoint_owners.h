@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 
 #include "trainer/app/options/options.h"
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/group.h"
 #include "trainer/io/checkpoint_directory.h"
 
 namespace muster::trainer {
@@ -34,6 +34,6 @@ struct CheckpointOwners {
 // and kinds of file systems do not matter. Every rank must call it, and if a directory cannot be
 // made or written to on one rank, all return that error, kInvalidArgument. Throws what c10d throws.
 absl::StatusOr<CheckpointOwners> FindCheckpointOwners(const CheckpointOptions& options,
-                                                      int local_rank, ProcessGroup& group);
+                                                      int local_rank, Group& group);
 
 }  // namespace muster::trainer

@@ -12,7 +12,7 @@ namespace muster::trainer {
 namespace {
 
 // What replaces the model's batch normalization with --sync-bn.
-BatchNormFunction SyncedBatchNorm(ProcessGroup& group) {
+BatchNormFunction SyncedBatchNorm(Group& group) {
   return [&group](const at::Tensor& input, const BatchNormParts& parts) {
     if (!parts.training || group.size() == 1) return LocalBatchNorm(input, parts);
     parts.num_batches_tracked.add_(1);

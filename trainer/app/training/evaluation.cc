@@ -22,7 +22,7 @@ constexpr std::int64_t kWindows = 32;
 
 absl::StatusOr<std::optional<Evaluation>> Evaluate(const std::shared_ptr<const Dataset>& data,
                                                    const Options& options, Model& model,
-                                                   ProcessGroup& group,
+                                                   Group& group,
                                                    const std::function<bool()>& on_batch) {
   const at::NoGradGuard no_grad;
   model.SetTraining(false);

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 
 #include "trainer/app/options/options.h"
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/group.h"
 #include "trainer/data/dataset.h"
 #include "trainer/models/model.h"
 
@@ -26,7 +26,7 @@ struct Evaluation {
 // Throws what c10d throws.
 absl::StatusOr<std::optional<Evaluation>> Evaluate(const std::shared_ptr<const Dataset>& data,
                                                    const Options& options, Model& model,
-                                                   ProcessGroup& group,
+                                                   Group& group,
                                                    const std::function<bool()>& on_batch);
 
 }  // namespace muster::trainer

@@ -90,7 +90,7 @@ std::string FirstDifference(const std::vector<RankFacts>& facts) {
   return "";
 }
 
-absl::Status CheckRanksAlike(const RankFacts& mine, ProcessGroup& group) {
+absl::Status CheckRanksAlike(const RankFacts& mine, Group& group) {
   const std::string text = Pack(mine);
   const std::string hash = absl::StrCat(std::hash<std::string>()(text));
   const std::vector<std::string> hashes = group.Gather(hash, kMostHash);

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 
 #include "trainer/app/options/setting.h"
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/group.h"
 #include "trainer/data/dataset.h"
 
 namespace muster::trainer {
@@ -28,6 +28,6 @@ std::string FirstDifference(const std::vector<RankFacts>& facts);
 
 // Compares the ranks of `group`. kInvalidArgument, with the same sentence on all ranks, if one
 // differs. Every rank must call it; throws what c10d throws.
-absl::Status CheckRanksAlike(const RankFacts& mine, ProcessGroup& group);
+absl::Status CheckRanksAlike(const RankFacts& mine, Group& group);
 
 }  // namespace muster::trainer

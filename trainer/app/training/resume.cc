@@ -80,7 +80,7 @@ std::optional<std::int64_t> StepIn(const std::string& text) {
 // The reports of all ranks, by rank. Sentences of any rank are added to `warnings`, those of others
 // with their rank; where no rank's report came, but an error, that is the result.
 absl::StatusOr<std::vector<DirectoryReport>> GatherReports(const CheckpointOwners& owners,
-                                                           ProcessGroup& group,
+                                                           Group& group,
                                                            std::vector<std::string>* warnings) {
   Survey mine = LookInto(owners, group.rank());
   if (!mine.status.ok()) mine.warnings = {std::string(mine.status.message())};
@@ -119,7 +119,7 @@ struct Source {
   std::string path;  // as that rank names it; empty: there is none
 };
 
-absl::StatusOr<Value> FetchFile(const Source& source, ProcessGroup& group) {
+absl::StatusOr<Value> FetchFile(const Source& source, Group& group) {
   const absl::StatusOr<at::Tensor> bytes = FileFromRank(source.rank, source.path, group);
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<Value> value = ReadTorchBytes(*bytes);
@@ -129,7 +129,7 @@ absl::StatusOr<Value> FetchFile(const Source& source, ProcessGroup& group) {
 
 // The same for a directory of shards with this index.
 absl::StatusOr<Value> FetchShards(const Source& source, const std::string& index_text,
-                                  ProcessGroup& group) {
+                                  Group& group) {
   const absl::StatusOr<ShardIndex> index = ReadShardIndex(index_text);
   if (!index.ok()) {
     return Prefixed(absl::StrCat("read ", source.path, "/", kShardIndexName, ": "), index.status());
@@ -145,7 +145,7 @@ absl::StatusOr<Value> FetchShards(const Source& source, const std::string& index
   return AssembleShards(source.path, *index, files);
 }
 
-absl::StatusOr<Value> Fetch(const Source& source, ProcessGroup& group) {
+absl::StatusOr<Value> Fetch(const Source& source, Group& group) {
   absl::StatusOr<std::string> index_text = std::string();
   std::error_code ignored;
   if (group.rank() == source.rank && std::filesystem::is_directory(source.path, ignored)) {
@@ -158,7 +158,7 @@ absl::StatusOr<Value> Fetch(const Source& source, ProcessGroup& group) {
 
 // Chooses among what is in the owners' directories, and fills in `point` but for its checkpoint.
 absl::StatusOr<Source> SearchDirectories(const CheckpointOptions& options, const Environment& env,
-                                         const CheckpointOwners& owners, ProcessGroup& group,
+                                         const CheckpointOwners& owners, Group& group,
                                          ResumePoint* point) {
   const auto reports = GatherReports(owners, group, &point->warnings);
   if (!reports.ok()) return reports.status();
@@ -194,7 +194,7 @@ absl::StatusOr<Source> SearchDirectories(const CheckpointOptions& options, const
 
 absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
                                             const Environment& env, const CheckpointOwners& owners,
-                                            ProcessGroup& group) {
+                                            Group& group) {
   ResumePoint point;
   Source source;
   if (!owners.ranks.empty() && (options.resume == kAuto || env.restarted())) {

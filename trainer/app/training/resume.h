@@ -10,7 +10,7 @@
 
 #include "trainer/app/options/options.h"
 #include "trainer/app/training/checkpoint_owners.h"
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/group.h"
 #include "trainer/io/value.h"
 #include "trainer/models/model.h"
 #include "trainer/worker/environment.h"
@@ -42,7 +42,7 @@ struct ResumePoint {
 // what c10d throws.
 absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
                                             const Environment& env, const CheckpointOwners& owners,
-                                            ProcessGroup& group);
+                                            Group& group);
 
 // Loads options.init_from, a torch.save or safetensors file or a directory of shards, into `model`.
 // Call it on rank 0 only: the others receive rank 0's parameters before the first step. Returns a

@@ -54,12 +54,13 @@ std::int64_t TotalSteps(const Options& options, const TrainState& state) {
 
 }  // namespace
 
-Session::Session(const Options& options, const Environment& env, Splits data, ProcessGroup& group,
+Session::Session(const Options& options, const Environment& env, Splits data, World& world,
                  Progress& progress)
     : options(options),
       env(env),
       data(std::move(data)),
-      group(group),
+      world(world),
+      group(world.all()),
       progress(progress),
       beats(env.beat_socket, env.rank),
       trace(kMostTraceEvents) {}
@@ -70,8 +71,8 @@ const char* Session::unit() const {
 
 absl::StatusOr<std::unique_ptr<Session>> Session::Make(const Options& options,
                                                        const Environment& env, Splits data,
-                                                       ProcessGroup& group, Progress& progress) {
-  auto session = std::make_unique<Session>(options, env, std::move(data), group, progress);
+                                                       World& world, Progress& progress) {
+  auto session = std::make_unique<Session>(options, env, std::move(data), world, progress);
   absl::Status status = session->MakeParts();
   if (!status.ok()) return status;
   return session;

@@ -15,7 +15,8 @@
 #include "trainer/app/training/checkpoint_writer.h"
 #include "trainer/app/training/strategy.h"
 #include "trainer/app/training/train_state.h"
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/group.h"
+#include "trainer/comm/world.h"
 #include "trainer/data/dataset.h"
 #include "trainer/models/model.h"
 #include "trainer/optim/ema.h"
@@ -35,14 +36,14 @@ struct ResumePoint;
 // except for those that depend on its number and those that only some ranks have. One thread.
 struct Session {
   // Creates the model, the same on every rank, and restores a checkpoint if there is one to resume
-  // from. `group` and `progress` must outlive the session. kInvalidArgument when model, data and
+  // from. `world` and `progress` must outlive the session. kInvalidArgument when model, data and
   // checkpoint do not fit together, or, on rank 0 alone, when a file cannot be opened for writing.
   // kUnavailable when reading or writing a file fails. Throws what c10d throws.
   static absl::StatusOr<std::unique_ptr<Session>> Make(const Options& options,
                                                        const Environment& env, Splits data,
-                                                       ProcessGroup& group, Progress& progress);
+                                                       World& world, Progress& progress);
 
-  Session(const Options& options, const Environment& env, Splits data, ProcessGroup& group,
+  Session(const Options& options, const Environment& env, Splits data, World& world,
           Progress& progress);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -60,7 +61,8 @@ struct Session {
   Options options;  // with the values that the data determines filled in
   const Environment env;
   const Splits data;
-  ProcessGroup& group;
+  World& world;
+  Group& group;  // of all ranks
   Progress& progress;
   BeatSender beats;
 

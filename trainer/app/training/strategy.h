@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 
 #include "trainer/app/options/options.h"
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/group.h"
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/models/model.h"
 #include "trainer/parallel/ddp.h"
@@ -48,7 +48,7 @@ class Strategy {
 struct StrategyParts {
   const Options& options;
   Model& model;  // on the group's device; receives rank 0's parameters
-  ProcessGroup& group;
+  Group& group;
   PhaseTracker& phases;
   const std::vector<std::string>& gradient_order;  // of the run that this one resumes, or empty
 };

@@ -166,7 +166,7 @@ void SayProfile(Session& s) {
 Summary Summarize(const Session& s, const Outcome& outcome) {
   Summary summary;
   summary.world_size = s.env.world_size;
-  summary.comm = CommName(s.group.comm());
+  summary.comm = CommName(s.world.comm());
   summary.restart_count = s.env.restart_count;
   summary.resumed_step = s.resumed_step;
   summary.epochs = static_cast<int>(s.state.epoch) + (s.state.position > 0 ? 1 : 0);
@@ -192,7 +192,7 @@ Summary Summarize(const Session& s, const Outcome& outcome) {
   summary.tokens_per_second =
       summary.samples_per_second * static_cast<double>(s.data.train->shape().context);
   summary.peak_memory_bytes = PeakResidentBytes();
-  summary.peak_gpu_bytes = compat::PeakReservedBytes(s.group.device());
+  summary.peak_gpu_bytes = compat::PeakReservedBytes(s.world.device());
   const Traffic traffic = s.strategy->traffic();
   summary.formula_bytes_per_step = traffic.PerStep(traffic.formula_bytes);
   if (traffic.counted_bytes) {
@@ -268,7 +268,7 @@ absl::StatusOr<Summary> Train(Session& session) {
   } catch (const std::exception& error) {
     // Gloo's words for a connection that ended; they name an address that means nothing to anybody.
     const bool lost = absl::StrContains(error.what(), "by peer");
-    const std::string where = session.group.WhereRanksAre();
+    const std::string where = session.world.WhereRanksAre();
     summary = FailureOf(absl::StrCat(attempt(), lost ? ": another rank is gone" : "",
                                      where.empty() ? "" : "; ", where),
                         error);

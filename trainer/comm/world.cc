@@ -1,13 +1,10 @@
-#include "trainer/comm/process_group.h"
+#include "trainer/comm/world.h"
 
-#include <algorithm>
-#include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include <ATen/ops/empty_like.h>
-#include <ATen/ops/tensor.h>
-#include <ATen/ops/zeros.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/cuda.h>
 
@@ -51,25 +48,25 @@ std::string WhoIsMissing(const compat::Store& store, int size) {
 }  // namespace
 
 // The group is declared last: it goes first, while the store it uses is still there.
-struct ProcessGroup::Joined {
+struct World::Joined {
   compat::Store store;    // on rank 0 the one that all are served by
   std::string interface;  // what Gloo's sockets are bound to: this, or the address
   std::string address;
   compat::Group group;
 };
 
-ProcessGroup::ProcessGroup(const Environment& env, std::chrono::milliseconds timeout,
-                           const at::Device& device, std::unique_ptr<Joined> joined)
+World::World(const Environment& env, std::chrono::milliseconds timeout, const at::Device& device,
+             std::unique_ptr<Joined> joined)
     : rank_(env.rank),
       size_(env.world_size),
       timeout_(timeout),
       device_(device),
       joined_(std::move(joined)) {}
 
-ProcessGroup::~ProcessGroup() = default;
+World::~World() = default;
 
-absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Join(
-    const Environment& env, Comm asked, std::chrono::milliseconds timeout) {
+absl::StatusOr<std::unique_ptr<World>> World::Join(const Environment& env, Comm asked,
+                                                   std::chrono::milliseconds timeout) {
   const GpuFacts gpus = {.has_nccl = compat::kHasNccl,
                          .visible = static_cast<int>(torch::cuda::device_count()),
                          .local_rank = env.local_rank};
@@ -114,84 +111,67 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Join(
                                                env.master_addr, ":", env.master_port, ": ", missing,
                                                why));
   }
-  std::unique_ptr<ProcessGroup> group(new ProcessGroup(env, timeout, device, std::move(joined)));
+  std::unique_ptr<World> world(new World(env, timeout, device, std::move(joined)));
   try {
-    absl::StatusOr<CommChoice> choice = group->Choose(asked, *nccl);
-    if (!choice.ok()) return choice.status();
-    group->choice_ = *std::move(choice);
+    const absl::Status chosen = world->Choose(asked, *nccl);
+    if (!chosen.ok()) return chosen;
   } catch (const std::exception& error) {
     // A rank is gone again, and then the destructors of c10d may wait for it.
-    static_cast<void>(group.release());
+    static_cast<void>(world.release());
     return absl::UnavailableError(
         absl::StrCat("ask the ", env.world_size, " ranks where they are: ", OneLine(error)));
   }
-  return group;
+  return world;
 }
 
-absl::StatusOr<CommChoice> ProcessGroup::Choose(Comm asked, bool nccl) {
+GroupFacts World::FactsOfAll() {
+  GroupFacts facts = {.rank = rank_,
+                      .layout = layout_,
+                      .device = device_,
+                      .comm = choice_.comm,
+                      .timeout = timeout_,
+                      .recorder = recorder_.get()};
+  facts.members.resize(static_cast<std::size_t>(size_));
+  std::iota(facts.members.begin(), facts.members.end(), 0);
+  facts.meet = [this](const std::string& name, int place, int ranks) {
+    return compat::JoinGlooGroup(c10::make_intrusive<c10d::PrefixStore>(name, joined_->store),
+                                 place, ranks, timeout_, joined_->interface, joined_->address);
+  };
+  return facts;
+}
+
+absl::Status World::Choose(Comm asked, bool nccl) {
   if (nccl) {
     std::vector<std::string> hosts;
     for (int rank = 0; rank < size_; ++rank) hosts.push_back(absl::StrCat(rank));
     layout_ = LayOutHosts(hosts, rank_);
     const auto gpus = torch::cuda::device_count();
-    return CommChoice{
-        Comm::kNccl,
-        absl::StrCat("NCCL: ", gpus, gpus == 1 ? " GPU is visible" : " GPUs are visible")};
+    choice_ = {Comm::kNccl,
+               absl::StrCat("NCCL: ", gpus, gpus == 1 ? " GPU is visible" : " GPUs are visible")};
+    all_ = std::make_unique<Group>(FactsOfAll(), joined_->group);
+    return absl::OkStatus();
   }
-  layout_ = LayOutHosts(Gather(HostId(), kHostIdBytes), rank_);
+  Group met(FactsOfAll(), joined_->group);  // to ask with, before anything is chosen
+  layout_ = LayOutHosts(met.Gather(HostId(), kHostIdBytes), rank_);
   // A little memory, which everybody can use; how much gradients need is known once there is a
   // model.
   absl::StatusOr<ShmSegment> segment =
       MakeSharedSegment(layout_, FlightRecorder::SegmentBytes(layout_.local_ranks.size()),
-                        [this](const std::string& mine) { return Gather(mine, kSentenceBytes); });
+                        [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); });
   if (segment.ok()) {
     recorder_ = std::make_unique<FlightRecorder>(*std::move(segment), layout_);
     joined_->group = Recorded(std::move(joined_->group), FlightGroup::kRanks, *recorder_);
   }
-  return PickComm(asked, layout_, std::string(segment.status().message()));
+  absl::StatusOr<CommChoice> choice =
+      PickComm(asked, layout_, std::string(segment.status().message()));
+  if (!choice.ok()) return choice.status();
+  choice_ = *std::move(choice);
+  all_ = std::make_unique<Group>(FactsOfAll(), joined_->group);
+  return absl::OkStatus();
 }
 
-std::string ProcessGroup::WhereRanksAre() const {
+std::string World::WhereRanksAre() const {
   return recorder_ ? recorder_->Explain() : "";
-}
-
-std::vector<double> ProcessGroup::Sum(const std::vector<double>& values) {
-  std::vector<at::Tensor> tensors = {at::tensor(values, at::kDouble).to(device_)};
-  joined_->group->allreduce(tensors)->wait();
-  const at::Tensor sums = tensors[0].cpu();
-  const auto* first = sums.data_ptr<double>();
-  return std::vector<double>(first, first + sums.numel());
-}
-
-std::vector<std::string> ProcessGroup::Gather(const std::string& mine, std::size_t most) {
-  const auto width = static_cast<std::int64_t>(most);
-  const at::Tensor own = at::zeros({width}, at::kByte);
-  std::memcpy(own.data_ptr(), mine.data(), std::min(mine.size(), most));
-  std::vector<std::vector<at::Tensor>> all(1);
-  for (int rank = 0; rank < size_; ++rank) all[0].push_back(at::empty_like(own).to(device_));
-  std::vector<at::Tensor> input = {own.to(device_)};
-  joined_->group->allgather(all, input)->wait();
-  std::vector<std::string> texts;
-  for (const at::Tensor& text : all[0]) {
-    const at::Tensor here = text.cpu();
-    const auto* first = static_cast<const char*>(here.data_ptr());
-    texts.emplace_back(first, strnlen(first, most));
-  }
-  return texts;
-}
-
-void ProcessGroup::Barrier() {
-  Sum({0});
-}
-
-c10::intrusive_ptr<c10d::ProcessGroup> ProcessGroup::MakeGlooGroup(const std::string& name,
-                                                                   int place, int ranks) {
-  return compat::JoinGlooGroup(c10::make_intrusive<c10d::PrefixStore>(name, joined_->store), place,
-                               ranks, timeout_, joined_->interface, joined_->address);
-}
-
-const c10::intrusive_ptr<c10d::ProcessGroup>& ProcessGroup::group() const {
-  return joined_->group;
 }
 
 }  // namespace muster::trainer
