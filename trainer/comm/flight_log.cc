@@ -23,18 +23,6 @@ std::string Unpacked(const Name& name) {
 
 }  // namespace
 
-const char* OperationName(Operation operation) {
-  switch (operation) {
-    case Operation::kAllReduce:
-      return "all-reduce";
-    case Operation::kAllGather:
-      return "all-gather";
-    case Operation::kBroadcast:
-      return "broadcast";
-  }
-  return "operation";
-}
-
 std::int64_t FlightNow() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())

@@ -9,17 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer/comm/operation.h"
+
 namespace muster::trainer {
 
 // The ranks that take part in an operation: all of them, those of a host, or the hosts' leaders. A
 // later one is used inside operations of an earlier one.
 enum class FlightGroup : std::uint8_t { kRanks, kHost, kLeaders };
 inline constexpr std::size_t kFlightGroups = 3;
-
-enum class Operation : std::uint8_t { kAllReduce, kAllGather, kBroadcast };
-
-// "all-reduce", "all-gather", "broadcast".
-const char* OperationName(Operation operation);
 
 // One operation of one rank. Times are nanoseconds of CLOCK_MONOTONIC, which is one clock for all
 // processes of a host.

@@ -8,8 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "trainer/comm/traffic.h"
 #include "trainer/named_tensor.h"
-#include "trainer/parallel/traffic.h"
 
 namespace muster::trainer {
 

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 
 #include "trainer/comm/all_reducer.h"
+#include "trainer/comm/broadcast_bucket.h"
 #include "trainer/compat/torch_compat.h"
-#include "trainer/parallel/broadcast_bucket.h"
 #include "trainer/parallel/comm_hooks.h"
 #include "trainer/parallel/unused_parameters.h"
 

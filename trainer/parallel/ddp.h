@@ -12,8 +12,8 @@
 
 #include "trainer/comm/group.h"
 #include "trainer/comm/shm_options.h"
+#include "trainer/comm/traffic.h"
 #include "trainer/named_tensor.h"
-#include "trainer/parallel/traffic.h"
 
 namespace muster::trainer {
 

@@ -9,7 +9,7 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include "trainer/comm/all_reducer.h"
-#include "trainer/parallel/broadcast_bucket.h"
+#include "trainer/comm/broadcast_bucket.h"
 
 namespace muster::trainer {
 namespace {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "trainer/comm/group.h"
+#include "trainer/comm/traffic.h"
 #include "trainer/named_tensor.h"
-#include "trainer/parallel/traffic.h"
 
 namespace muster::trainer {
 

@@ -20,12 +20,12 @@
 #include <torch/utils.h>
 
 #include "trainer/comm/all_reducer.h"
+#include "trainer/comm/traffic.h"
 #include "trainer/comm/world.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/parallel/parameter_averaging.h"
 #include "trainer/parallel/sync_batch_norm.h"
-#include "trainer/parallel/traffic.h"
 #include "trainer/worker/environment.h"
 
 namespace muster::trainer {

@@ -1,4 +1,4 @@
-// Compares DataParallel with one model that sees the whole batch, and checks the traffic formulas.
+// Compares DataParallel with one model that sees the whole batch.
 #include "trainer/parallel/data_parallel.h"
 
 #include <ATen/TensorOperators.h>
@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "trainer/parallel/traffic.h"
+#include "trainer/comm/traffic.h"
 
 namespace muster::trainer {
 namespace {
@@ -80,18 +80,6 @@ TEST(DataParallelTest, AnErrorOfAThreadComesToTheCaller) {
                                           return at::ones({}).set_requires_grad(true) * 1;
                                         }),
                std::out_of_range);
-}
-
-TEST(TrafficTest, Formulas) {
-  EXPECT_EQ(CentralBytes(1, 1000), 0);
-  EXPECT_EQ(CentralBytes(4, 1000), 6000);
-  EXPECT_EQ(RingBytes(1, 1000), 0);
-  EXPECT_EQ(RingBytes(2, 1000), 1000);
-  EXPECT_EQ(RingBytes(4, 1000), 1500);
-  EXPECT_EQ(GatherBytes(1, 1000), 0);
-  EXPECT_EQ(GatherBytes(4, 1000), 3000);
-  EXPECT_EQ(Traffic().PerStep(10), 0);
-  EXPECT_EQ(Traffic{.steps = 4}.PerStep(10), 2.5);
 }
 
 }  // namespace

@@ -16,8 +16,8 @@
 
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/snapshot.h"
+#include "trainer/comm/broadcast_bucket.h"
 #include "trainer/optim/schedule.h"
-#include "trainer/parallel/broadcast_bucket.h"
 
 namespace muster::trainer {
 namespace {

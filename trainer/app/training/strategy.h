@@ -11,10 +11,10 @@
 
 #include "trainer/app/options/options.h"
 #include "trainer/comm/group.h"
+#include "trainer/comm/traffic.h"
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/models/model.h"
 #include "trainer/parallel/ddp.h"
-#include "trainer/parallel/traffic.h"
 #include "trainer/telemetry/phase_tracker.h"
 
 namespace muster::trainer {
