@@ -74,7 +74,8 @@ std::size_t WindowBytes(int members, std::size_t largest_bytes, const ShmOptions
 }  // namespace
 
 struct AllReducer::Parts {
-  explicit Parts(Group& group) : group(group) {}
+  explicit Parts(Group& group)
+      : group(group), flights(std::make_shared<GroupFlights>(group.recorder(), group.name())) {}
 
   // Makes `shm`.
   void Share(std::size_t largest_bytes, const ShmOptions& options);
@@ -82,6 +83,7 @@ struct AllReducer::Parts {
   void SumByShm(at::Tensor& tensor, ElementType type, double scale, Waiting waiting);
 
   Group& group;
+  const std::shared_ptr<GroupFlights> flights;
   Ranks leaders;                      // on leaders, when there are several hosts
   std::unique_ptr<ShmAllReduce> shm;  // with kShm
 };
@@ -112,7 +114,7 @@ AllReducer::AllReducer(Group& group, std::size_t largest_bytes, const ShmOptions
   if (layout.hosts > 1 && layout.leads()) {
     parts_->leaders =
         Recorded(group.MakeGlooGroup(absl::StrCat("leaders/", number), layout.host, layout.hosts),
-                 FlightGroup::kLeaders, *group.recorder());
+                 parts_->flights, FlightPart::kLeaders);
   }
 }
 
@@ -127,11 +129,10 @@ void AllReducer::Sum(at::Tensor& tensor, double scale, Waiting waiting) {
     return;
   }
   const ElementType type = TypeOf(tensor);
-  FlightRecorder& recorder = *p.group.recorder();
-  const std::uint64_t ticket =
-      recorder.Enter(FlightGroup::kHost, Operation::kAllReduce, tensor.data_ptr(), tensor.nbytes());
+  const std::uint64_t ticket = p.flights->Enter(FlightPart::kHost, Operation::kAllReduce,
+                                                tensor.data_ptr(), tensor.nbytes());
   p.SumByShm(tensor, type, scale, waiting);
-  recorder.Leave(ticket);
+  p.flights->Leave(ticket);
 }
 
 void AllReducer::Parts::SumByShm(at::Tensor& tensor, ElementType type, double scale,

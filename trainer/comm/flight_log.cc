@@ -7,19 +7,27 @@
 namespace muster::trainer {
 namespace {
 
-constexpr std::size_t kWords = FlightLog::kNameBytes / sizeof(std::uint64_t);
-using Name = std::array<std::uint64_t, kWords>;
+// Text of at most `bytes`, which is written and read word by word.
+template <std::size_t bytes>
+class SharedText {
+ public:
+  void Set(std::string_view text) {
+    Words words{};
+    std::memcpy(words.data(), text.data(), std::min(text.size(), bytes));
+    for (std::size_t i = 0; i < words.size(); ++i) words_[i] = words[i];
+  }
+  std::string Get() const {
+    Words words;
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = words_[i];
+    const auto* const text = reinterpret_cast<const char*>(words.data());
+    return std::string(text, strnlen(text, bytes));
+  }
 
-Name Packed(std::string_view text) {
-  Name name{};
-  std::memcpy(name.data(), text.data(), std::min(text.size(), FlightLog::kNameBytes));
-  return name;
-}
-
-std::string Unpacked(const Name& name) {
-  const auto* const text = reinterpret_cast<const char*>(name.data());
-  return std::string(text, strnlen(text, FlightLog::kNameBytes));
-}
+ private:
+  static constexpr std::size_t kWords = bytes / sizeof(std::uint64_t);
+  using Words = std::array<std::uint64_t, kWords>;
+  std::array<std::atomic<std::uint64_t>, kWords> words_;
+};
 
 }  // namespace
 
@@ -36,20 +44,20 @@ struct alignas(64) FlightLog::Slot {
   std::atomic<std::int64_t> entered_ns;
   std::atomic<std::int64_t> left_ns;
   std::atomic<std::uint32_t> number;
-  std::atomic<FlightGroup> group;
+  std::atomic<FlightPart> part;
   std::atomic<Operation> operation;
-  std::array<std::atomic<std::uint64_t>, kWords> name;
+  SharedText<kGroupBytes> group;
+  SharedText<kNameBytes> tensor;
 };
 
 struct alignas(64) FlightLog::Ring {
   std::atomic<std::uint64_t> last_ticket;
-  std::array<std::atomic<std::uint32_t>, kFlightGroups> numbers;
   std::array<Slot, kRecords> slots;
 };
 
 std::size_t FlightLog::Bytes() {
   static_assert(std::atomic<std::uint64_t>::is_always_lock_free &&
-                std::atomic<FlightGroup>::is_always_lock_free);
+                std::atomic<FlightPart>::is_always_lock_free);
   return sizeof(Ring);
 }
 
@@ -57,19 +65,18 @@ FlightLog::Slot& FlightLog::slot(std::uint64_t ticket) const {
   return ring_->slots[ticket % kRecords];
 }
 
-std::uint64_t FlightLog::Enter(FlightGroup group, Operation operation, std::string_view tensor,
-                               std::uint64_t bytes, std::int64_t now_ns) {
+std::uint64_t FlightLog::Enter(const FlightEntry& entry) {
   const std::uint64_t ticket = ++ring_->last_ticket;
   Slot& s = slot(ticket);
   s.ticket = 0;
-  s.group = group;
-  s.operation = operation;
-  s.number = ++ring_->numbers[static_cast<std::size_t>(group)];
-  s.bytes = bytes;
-  s.entered_ns = now_ns;
+  s.part = entry.part;
+  s.operation = entry.operation;
+  s.number = entry.number;
+  s.bytes = entry.bytes;
+  s.entered_ns = entry.now_ns;
   s.left_ns = 0;
-  const Name name = Packed(tensor);
-  for (std::size_t i = 0; i < kWords; ++i) s.name[i] = name[i];
+  s.group.Set(entry.group);
+  s.tensor.Set(entry.tensor);
   s.ticket = ticket;
   return ticket;
 }
@@ -85,16 +92,15 @@ std::vector<FlightRecord> FlightLog::Read() const {
   for (std::uint64_t ticket = last > kRecords ? last - kRecords + 1 : 1; ticket <= last; ++ticket) {
     const Slot& s = slot(ticket);
     if (s.ticket != ticket) continue;
-    FlightRecord record = {.group = s.group,
+    FlightRecord record = {.group = s.group.Get(),
+                           .part = s.part,
                            .operation = s.operation,
                            .number = s.number,
+                           .tensor = s.tensor.Get(),
                            .bytes = s.bytes,
                            .entered_ns = s.entered_ns,
                            .left_ns = s.left_ns};
-    Name name;
-    for (std::size_t i = 0; i < kWords; ++i) name[i] = s.name[i];
     if (s.ticket != ticket) continue;
-    record.tensor = Unpacked(name);
     records.push_back(std::move(record));
   }
   return records;

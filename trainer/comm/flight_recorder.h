@@ -1,9 +1,12 @@
 // Records the operations of this rank, and reads those of the other ranks on its host.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -32,8 +35,11 @@ class FlightRecorder {
     names_ = std::move(names);
   }
 
-  // This rank begins an operation on `bytes` at `data`. Returns a ticket for Leave().
-  std::uint64_t Enter(FlightGroup group, Operation operation, const void* data, std::size_t bytes);
+  // The name of the memory at `data`, empty when it has none.
+  std::string_view NameOf(const void* data) const;
+
+  // This rank begins an operation. Returns a ticket for Leave().
+  std::uint64_t Enter(const FlightEntry& entry) { return mine_.Enter(entry); }
   // The operation has succeeded.
   void Leave(std::uint64_t ticket);
 
@@ -47,6 +53,33 @@ class FlightRecorder {
   const std::vector<int> ranks_;
   FlightLog mine_;
   std::unordered_map<const void*, std::string> names_;
+};
+
+// Records the operations of one group, and numbers them. Thread-safe, as FlightRecorder.
+class GroupFlights {
+ public:
+  // `recorder` must outlive this object; nothing is recorded when it is null. `group` is a name for
+  // messages, empty for the group of all ranks.
+  GroupFlights(FlightRecorder* recorder, std::string group)
+      : recorder_(recorder), group_(std::move(group)) {}
+
+  bool recorded() const { return recorder_ != nullptr; }
+
+  // This rank begins an operation on `bytes` at `data`, in which the ranks of `part` take part; all
+  // of them must begin it in the same order. Returns a ticket for Leave().
+  std::uint64_t Enter(FlightPart part, Operation operation, const void* data, std::size_t bytes);
+  // This rank begins to send or receive `bytes`; `other` says to or from which rank.
+  std::uint64_t EnterPair(Operation operation, std::string_view other, std::size_t bytes);
+  // The operation has succeeded.
+  void Leave(std::uint64_t ticket);
+
+ private:
+  std::uint64_t Begin(FlightPart part, Operation operation, std::string_view tensor,
+                      std::size_t bytes);
+
+  FlightRecorder* const recorder_;
+  const std::string group_;
+  std::array<std::atomic<std::uint32_t>, kFlightParts> numbers_{};
 };
 
 }  // namespace muster::trainer

@@ -19,8 +19,9 @@ const FlightRecord* PlaceOf(const RankFlight& flight) {
     if (place == nullptr || (waits && place->left_ns != 0)) {
       place = &record;
     } else if (waits) {
-      // The first that it waits in, but those of a part of the ranks are inside those of all.
-      if (record.group > place->group) place = &record;
+      // The first that it waits in, but those of a part of the ranks are inside those of all. (A
+      // message between two may have been asked for long before it is needed.)
+      if (record.group == place->group && record.part > place->part) place = &record;
     } else if (place->left_ns != 0 && record.left_ns > place->left_ns) {
       place = &record;
     }
@@ -28,13 +29,19 @@ const FlightRecord* PlaceOf(const RankFlight& flight) {
   return place;
 }
 
-std::string What(const FlightRecord& record) {
-  const char* const where = record.group == FlightGroup::kHost      ? " in shared memory"
-                            : record.group == FlightGroup::kLeaders ? " between hosts"
-                                                                    : "";
-  return absl::StrCat(OperationName(record.operation), " ", record.number, where, " (",
-                      record.tensor.empty() ? base::Count(record.bytes, "byte") : record.tensor,
-                      ")");
+// Whose operation it is, where there are `several` groups.
+std::string OfGroup(const FlightRecord& record, bool several) {
+  if (!record.group.empty()) return absl::StrCat(" of ", record.group);
+  return several ? " of all ranks" : "";
+}
+
+std::string What(const FlightRecord& record, bool several) {
+  const char* const where = record.part == FlightPart::kHost      ? " in shared memory"
+                            : record.part == FlightPart::kLeaders ? " between hosts"
+                                                                  : "";
+  return absl::StrCat(
+      OperationName(record.operation), " ", record.number, OfGroup(record, several), where, " (",
+      record.tensor.empty() ? base::Count(record.bytes, "byte") : record.tensor, ")");
 }
 
 // Ranks at one place.
@@ -45,20 +52,23 @@ struct Place {
 
   bool IsOf(const FlightRecord* other) const {
     if (record == nullptr || other == nullptr) return record == other;
-    return record->group == other->group && record->number == other->number &&
+    if (record->part == FlightPart::kPair && record->tensor != other->tensor) return false;
+    return record->group == other->group && record->part == other->part &&
+           record->operation == other->operation && record->number == other->number &&
            (record->left_ns == 0) == (other->left_ns == 0);
   }
 };
 
-std::string Phrase(const Place& place, std::int64_t now_ns) {
+std::string Phrase(const Place& place, bool several, std::int64_t now_ns) {
   const bool one = place.ranks.size() == 1;
   const std::string who = absl::StrCat(one ? "rank " : "ranks ", absl::StrJoin(place.ranks, ", "));
   if (place.record == nullptr) return absl::StrCat(who, one ? " has" : " have", " begun nothing");
   const std::string time = base::Seconds(std::chrono::nanoseconds(now_ns - place.since_ns));
   if (place.record->left_ns != 0) {
-    return absl::StrCat(who, " left ", What(*place.record), " ", time, " ago");
+    return absl::StrCat(who, " left ", What(*place.record, several), " ", time, " ago");
   }
-  return absl::StrCat(who, one ? " waits" : " wait", " in ", What(*place.record), " for ", time);
+  return absl::StrCat(who, one ? " waits" : " wait", " in ", What(*place.record, several), " for ",
+                      time);
 }
 
 }  // namespace
@@ -82,8 +92,11 @@ std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t no
     return place.record != nullptr && place.record->left_ns == 0;
   });
   if (!some_wait) return "";
+  const bool several = std::any_of(places.begin(), places.end(), [](const Place& place) {
+    return place.record != nullptr && !place.record->group.empty();
+  });
   return absl::StrJoin(places, "; ", [&](std::string* text, const Place& place) {
-    text->append(Phrase(place, now_ns));
+    text->append(Phrase(place, several, now_ns));
   });
 }
 

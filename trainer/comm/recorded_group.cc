@@ -11,12 +11,12 @@ namespace {
 
 class RecordedGroup : public c10d::ProcessGroup {
  public:
-  RecordedGroup(c10::intrusive_ptr<c10d::ProcessGroup> inner, FlightGroup group,
-                FlightRecorder& recorder)
+  RecordedGroup(c10::intrusive_ptr<c10d::ProcessGroup> inner, std::shared_ptr<GroupFlights> flights,
+                FlightPart part)
       : c10d::ProcessGroup(inner->getRank(), inner->getSize()),
         inner_(std::move(inner)),
-        group_(group),
-        recorder_(recorder) {}
+        flights_(std::move(flights)),
+        part_(part) {}
 
   // Not "gloo": c10d::Logger takes whatever is called that for a ProcessGroupGloo.
   const std::string getBackendName() const override {
@@ -44,28 +44,29 @@ class RecordedGroup : public c10d::ProcessGroup {
 
  private:
   std::uint64_t Enter(Operation operation, const at::Tensor& tensor) const {
-    return recorder_.Enter(group_, operation, tensor.data_ptr(), tensor.nbytes());
+    return flights_->Enter(part_, operation, tensor.data_ptr(), tensor.nbytes());
   }
 
   // In c10d's thread, before anybody who waits is woken up.
   c10::intrusive_ptr<c10d::Work> LeftAtItsEnd(c10::intrusive_ptr<c10d::Work> work,
                                               std::uint64_t ticket) const {
-    work->getFuture()->addCallback([&recorder = recorder_, ticket](c10::ivalue::Future& future) {
-      if (!future.hasError()) recorder.Leave(ticket);
+    work->getFuture()->addCallback([flights = flights_, ticket](c10::ivalue::Future& future) {
+      if (!future.hasError()) flights->Leave(ticket);
     });
     return work;
   }
 
   const c10::intrusive_ptr<c10d::ProcessGroup> inner_;
-  const FlightGroup group_;
-  FlightRecorder& recorder_;
+  const std::shared_ptr<GroupFlights> flights_;
+  const FlightPart part_;
 };
 
 }  // namespace
 
 c10::intrusive_ptr<c10d::ProcessGroup> Recorded(c10::intrusive_ptr<c10d::ProcessGroup> inner,
-                                                FlightGroup group, FlightRecorder& recorder) {
-  return c10::make_intrusive<RecordedGroup>(std::move(inner), group, recorder);
+                                                std::shared_ptr<GroupFlights> flights,
+                                                FlightPart part) {
+  return c10::make_intrusive<RecordedGroup>(std::move(inner), std::move(flights), part);
 }
 
 }  // namespace muster::trainer

@@ -160,7 +160,9 @@ absl::Status World::Choose(Comm asked, bool nccl) {
                         [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); });
   if (segment.ok()) {
     recorder_ = std::make_unique<FlightRecorder>(*std::move(segment), layout_);
-    joined_->group = Recorded(std::move(joined_->group), FlightGroup::kRanks, *recorder_);
+    joined_->group =
+        Recorded(std::move(joined_->group), std::make_shared<GroupFlights>(recorder_.get(), ""),
+                 FlightPart::kAll);
   }
   absl::StatusOr<CommChoice> choice =
       PickComm(asked, layout_, std::string(segment.status().message()));

@@ -9,18 +9,18 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kNow = 1000 * kSecond;
 
 FlightRecord Left(std::uint32_t number, std::int64_t seconds_ago) {
-  return {FlightGroup::kRanks,         Operation::kAllReduce, number, "fc1.weight", 400, 1,
-          kNow - seconds_ago * kSecond};
+  return {.number = number,
+          .tensor = "fc1.weight",
+          .bytes = 400,
+          .entered_ns = 1,
+          .left_ns = kNow - seconds_ago * kSecond};
 }
 
 FlightRecord In(std::uint32_t number, std::int64_t seconds) {
-  return {FlightGroup::kRanks,
-          Operation::kAllReduce,
-          number,
-          "fc2.weight",
-          400,
-          kNow - seconds * kSecond,
-          0};
+  return {.number = number,
+          .tensor = "fc2.weight",
+          .bytes = 400,
+          .entered_ns = kNow - seconds * kSecond};
 }
 
 // A user saw "timed out after 300 s" from three ranks, and had to guess which of four was late.
@@ -41,13 +41,51 @@ TEST(FlightReportTest, OfSeveralItIsTheFirstThatHasNotEnded) {
 
 TEST(FlightReportTest, ALeaderWaitsForOtherHostsInsideOfWhatItsHostWaitsFor) {
   FlightRecord host = In(8, 4);
-  host.group = FlightGroup::kHost;
+  host.part = FlightPart::kHost;
   FlightRecord leaders = In(3, 2);
-  leaders.group = FlightGroup::kLeaders;
+  leaders.part = FlightPart::kLeaders;
   leaders.tensor.clear();
   EXPECT_EQ(ExplainFlights({{0, {host, leaders}}, {1, {host}}}, kNow),
             "rank 0 waits in all-reduce 3 between hosts (400 bytes) for 2 s; rank 1 waits in "
             "all-reduce 8 in shared memory (fc2.weight) for 4 s");
+}
+
+FlightRecord Of(const std::string& group, FlightRecord record) {
+  record.group = group;
+  return record;
+}
+
+TEST(FlightReportTest, SeveralGroupsAreNamed) {
+  EXPECT_EQ(ExplainFlights({{0, {Of("tp/0", In(812, 5))}},
+                            {1, {Of("tp/0", Left(811, 6)), In(812, 4)}},
+                            {2, {Of("tp/1", In(812, 5))}},
+                            {3, {Of("tp/1", In(812, 5))}}},
+                           kNow),
+            "rank 0 waits in all-reduce 812 of tp/0 (fc2.weight) for 5 s; rank 1 waits in "
+            "all-reduce 812 of all ranks (fc2.weight) for 4 s; ranks 2, 3 wait in all-reduce 812 "
+            "of tp/1 (fc2.weight) for 5 s");
+}
+
+TEST(FlightReportTest, WhatAnotherGroupIsInLaterIsNotInside) {
+  FlightRecord later = Of("tp/0", In(3, 2));
+  later.part = FlightPart::kHost;
+  EXPECT_EQ(ExplainFlights({{0, {Of("dp/0", In(8, 4)), later}}}, kNow),
+            "rank 0 waits in all-reduce 8 of dp/0 (fc2.weight) for 4 s");
+}
+
+TEST(FlightReportTest, MessagesSayWithWhom) {
+  const auto message = [](Operation operation, const std::string& other) {
+    FlightRecord record = Of("pp/0", In(1, 3));
+    record.part = FlightPart::kPair;
+    record.operation = operation;
+    record.tensor = other;
+    return record;
+  };
+  EXPECT_EQ(ExplainFlights({{0, {message(Operation::kReceive, "from rank 1, tag 7")}},
+                            {1, {message(Operation::kReceive, "from rank 0, tag 9")}}},
+                           kNow),
+            "rank 0 waits in receive 1 of pp/0 (from rank 1, tag 7) for 3 s; rank 1 waits in "
+            "receive 1 of pp/0 (from rank 0, tag 9) for 3 s");
 }
 
 TEST(FlightReportTest, SaysNothingWhenNobodyWaits) {
