@@ -1,43 +1,165 @@
 #include "trainer/comm/group.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+
+#include "absl/strings/str_cat.h"
+
+#include "trainer/comm/all_reducer.h"
+#include "trainer/comm/broadcast_bucket.h"
+#include "trainer/comm/recorded_group.h"
 
 namespace muster::trainer {
+namespace {
 
+constexpr std::size_t kMessageBytes = 512;
+
+}  // namespace
+
+// The reducer is last: it goes first.
 struct Group::Joined {
-  c10::intrusive_ptr<c10d::ProcessGroup> group;
+  std::shared_ptr<GroupMeter> meter;
+  std::array<c10::intrusive_ptr<c10d::ProcessGroup>, kUses> groups;  // by use
+  int prepared = 0;  // how often there was a new reducer
+  std::unique_ptr<AllReducer> reducer;
 };
 
-Group::Group(GroupFacts facts, c10::intrusive_ptr<c10d::ProcessGroup> ranks)
-    : facts_(std::move(facts)), joined_(new Joined{std::move(ranks)}) {}
+Group::Group(GroupFacts facts, const c10::intrusive_ptr<c10d::ProcessGroup>& ranks)
+    : facts_(std::move(facts)), joined_(std::make_unique<Joined>()) {
+  joined_->meter = std::make_shared<GroupMeter>(facts_);
+  for (std::size_t use = 0; use < kUses; ++use) {
+    joined_->groups[use] = Recorded(ranks, joined_->meter, FlightPart::kAll, static_cast<Use>(use));
+  }
+}
 
 Group::~Group() = default;
 
+const c10::intrusive_ptr<c10d::ProcessGroup>& Group::Backend(Use use) const {
+  return joined_->groups[static_cast<std::size_t>(use)];
+}
+
+Traffic Group::traffic(Use use) const {
+  return joined_->meter->traffic.Total(use, comm() == Comm::kShm && layout().hosts == 1);
+}
+
+void Group::PrepareAllReduce(std::size_t largest_bytes, const ShmOptions& options) {
+  if (comm() != Comm::kShm) return;
+  joined_->reducer.reset();
+  joined_->reducer = std::make_unique<AllReducer>(
+      facts_, joined_->meter,
+      [this](const std::string& mine) { return Gather(mine, kMessageBytes); },
+      absl::StrCat("leaders/", joined_->prepared++), largest_bytes, options);
+}
+
+void Group::AllReduce(at::Tensor& tensor, Use use, double scale, Waiting waiting) {
+  const at::NoGradGuard no_grad;
+  if (comm() == Comm::kShm && tensor.is_floating_point()) {
+    if (!joined_->reducer) PrepareAllReduce(tensor.nbytes());
+    joined_->reducer->Sum(tensor, scale, waiting, use);
+    return;
+  }
+  SumOver(*Backend(use), tensor);
+  if (scale != 1.0) tensor.mul_(scale);
+}
+
+PendingWork Group::AllReduceAsync(const at::Tensor& tensor, Use use) {
+  std::vector<at::Tensor> tensors = {tensor};
+  return Backend(use)->allreduce(tensors);
+}
+
+at::Tensor Group::ReduceScatter(const at::Tensor& whole, Use use) {
+  const at::NoGradGuard no_grad;
+  if (whole.dim() == 0 || whole.size(0) % size() != 0) {
+    throw std::invalid_argument(absl::StrCat("reduce-scatter: ", size(),
+                                             " ranks cannot share a tensor of ",
+                                             whole.dim() == 0 ? 1 : whole.size(0), " rows"));
+  }
+  if (size() == 1) return whole.clone();
+  // As bytes, of which some versions of Gloo move any type.
+  at::Tensor sent = whole.view({-1}).view(at::kByte);
+  at::Tensor received = at::empty_like(sent);
+  std::vector<std::int64_t> equal_splits;
+  Backend(use)->alltoall_base(received, sent, equal_splits, equal_splits)->wait();
+
+  const std::vector<at::Tensor> parts =
+      received.view(whole.scalar_type()).view(whole.sizes()).chunk(size());
+  const bool widen = whole.is_floating_point() && whole.element_size() < 4;
+  at::Tensor sum = widen ? parts[0].to(at::kFloat) : parts[0].clone();
+  for (std::size_t i = 1; i < parts.size(); ++i) sum.add_(parts[i]);
+  return sum.to(whole.scalar_type());
+}
+
+PendingGather Group::AllGatherAsync(const at::Tensor& mine, Use use) {
+  std::vector<std::vector<at::Tensor>> all(1);
+  for (int rank = 0; rank < size(); ++rank) all[0].push_back(at::empty_like(mine));
+  std::vector<at::Tensor> input = {mine};
+  PendingWork work = Backend(use)->allgather(all, input);
+  return {std::move(work), std::move(all[0])};
+}
+
+at::Tensor Group::AllGather(const at::Tensor& mine, Use use) {
+  const at::NoGradGuard no_grad;
+  const PendingGather gather = AllGatherAsync(mine, use);
+  gather.work->wait();
+  return at::cat(gather.tensors);
+}
+
+void Group::Broadcast(const at::Tensor& tensor, int root, Use use) {
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  std::vector<at::Tensor> tensors = {tensor};
+  Backend(use)->broadcast(tensors, options)->wait();
+}
+
+void Group::Broadcast(const std::vector<at::Tensor>& tensors, int root, Use use) {
+  const at::NoGradGuard no_grad;
+  c10d::broadcast_coalesced(Backend(use), tensors, kBroadcastBucketBytes, root);
+}
+
+PendingWork Group::SendAsync(const at::Tensor& tensor, int to, int tag, Use use) {
+  std::vector<at::Tensor> tensors = {tensor};
+  return Backend(use)->send(tensors, to, tag);
+}
+
+PendingWork Group::ReceiveAsync(const at::Tensor& tensor, int from, int tag, Use use) {
+  std::vector<at::Tensor> tensors = {tensor};
+  return Backend(use)->recv(tensors, from, tag);
+}
+
+void Group::Send(const at::Tensor& tensor, int to, int tag, Use use) {
+  SendAsync(tensor, to, tag, use)->wait();
+}
+
+void Group::Receive(const at::Tensor& tensor, int from, int tag, Use use) {
+  ReceiveAsync(tensor, from, tag, use)->wait();
+}
+
 std::vector<double> Group::Sum(const std::vector<double>& values) {
   std::vector<at::Tensor> tensors = {at::tensor(values, at::kDouble).to(device())};
-  joined_->group->allreduce(tensors)->wait();
+  Backend(Use::kOther)->allreduce(tensors)->wait();
   const at::Tensor sums = tensors[0].cpu();
   const auto* first = sums.data_ptr<double>();
   return std::vector<double>(first, first + sums.numel());
 }
 
 std::vector<std::string> Group::Gather(const std::string& mine, std::size_t most) {
-  const auto width = static_cast<std::int64_t>(most);
-  const at::Tensor own = at::zeros({width}, at::kByte);
+  const at::Tensor own = at::zeros({static_cast<std::int64_t>(most)}, at::kByte);
   std::memcpy(own.data_ptr(), mine.data(), std::min(mine.size(), most));
-  std::vector<std::vector<at::Tensor>> all(1);
-  for (int rank = 0; rank < size(); ++rank) all[0].push_back(at::empty_like(own).to(device()));
-  std::vector<at::Tensor> input = {own.to(device())};
-  joined_->group->allgather(all, input)->wait();
+  const PendingGather gather = AllGatherAsync(own.to(device()), Use::kOther);
+  gather.work->wait();
   std::vector<std::string> texts;
-  for (const at::Tensor& text : all[0]) {
+  for (const at::Tensor& text : gather.tensors) {
     const at::Tensor here = text.cpu();
     const auto* first = static_cast<const char*>(here.data_ptr());
     texts.emplace_back(first, strnlen(first, most));
@@ -47,15 +169,6 @@ std::vector<std::string> Group::Gather(const std::string& mine, std::size_t most
 
 void Group::Barrier() {
   Sum({0});
-}
-
-const c10::intrusive_ptr<c10d::ProcessGroup>& Group::group() const {
-  return joined_->group;
-}
-
-c10::intrusive_ptr<c10d::ProcessGroup> Group::MakeGlooGroup(const std::string& name, int place,
-                                                            int ranks) {
-  return facts_.meet(name, place, ranks);
 }
 
 }  // namespace muster::trainer

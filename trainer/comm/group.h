@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,41 +12,45 @@
 
 #include "trainer/comm/comm.h"
 #include "trainer/comm/flight_recorder.h"
+#include "trainer/comm/group_facts.h"
 #include "trainer/comm/host_layout.h"
+#include "trainer/comm/shm_options.h"
+#include "trainer/comm/traffic.h"
+#include "trainer/comm/waiting.h"
 
 namespace c10d {
 class ProcessGroup;
-}
+class Work;
+}  // namespace c10d
 
 namespace muster::trainer {
 
-// Connects the `ranks` processes that meet under `name` in the store; `place` is this one's index
-// among them. Throws what c10d throws.
-using MeetOverGloo = std::function<c10::intrusive_ptr<c10d::ProcessGroup>(const std::string& name,
-                                                                          int place, int ranks)>;
+// An operation under way. wait() returns when it is done, and throws when it has failed; until then
+// its tensors must be left alone. (It keeps them alive itself.)
+using PendingWork = c10::intrusive_ptr<c10d::Work>;
 
-// Who is in a group, where they are, and how they reach one another.
-struct GroupFacts {
-  std::string name;          // for messages; empty for the group of all ranks
-  std::vector<int> members;  // their ranks in the world
-  int rank = 0;              // this process's index in `members`
-  HostLayout layout;         // of the members, by their indices
-  at::Device device = at::kCPU;
-  Comm comm = Comm::kGloo;               // kGloo, kNccl or kShm
-  std::chrono::milliseconds timeout{0};  // of each operation
-  FlightRecorder* recorder = nullptr;    // null where operations are not recorded
-  MeetOverGloo meet;                     // for the hosts' leaders
+// An all-gather under way: each member's tensor, by index, once `work` is done.
+struct PendingGather {
+  PendingWork work;
+  std::vector<at::Tensor> tensors;
 };
 
-// Ranks that exchange tensors, over c10d and, with Comm::kShm, through shared memory. The group of
-// all ranks is part of the World; others are made with World::MakeGroup(). All members must call
-// its methods in the same order, from one thread each. Methods throw what c10d throws when a peer
-// is lost or the timeout expires. After that the group cannot be used, and its destructor may
-// block: exit without destroying it.
+// Ranks that exchange tensors, and the one count of what they send. The group of all ranks is part
+// of the World.
+//
+// All members must call its operations in the same order, with tensors of the same shapes and types
+// that are contiguous and on the group's device; messages between two concern only these two. Call
+// them from one thread each, but AllReduce() may run on a second one beside the others with
+// Comm::kShm. They block until they are done, but for those called Async. Operations throw what
+// c10d throws when a peer is lost or the timeout expires. After that the group cannot be used, and
+// its destructor may block: exit without destroying it.
+//
+// With Comm::kShm, AllReduce() of real numbers goes through shared memory within a host and over
+// Gloo between hosts; all else is Gloo's. `use` says for what an operation's bytes are counted.
 class Group {
  public:
   // For World. `ranks` connects the members.
-  Group(GroupFacts facts, c10::intrusive_ptr<c10d::ProcessGroup> ranks);
+  Group(GroupFacts facts, const c10::intrusive_ptr<c10d::ProcessGroup>& ranks);
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -68,6 +71,46 @@ class Group {
   // its own.
   const HostLayout& layout() const { return facts_.layout; }
 
+  // Replaces `tensor` with `scale` times its sum over the members. Half and bfloat16 on the CPU are
+  // summed in float. Every member gets the same bits. When a peer on this host is gone, throws
+  // std::runtime_error that names its rank and pid.
+  void AllReduce(at::Tensor& tensor, Use use, double scale = 1.0,
+                 Waiting waiting = Waiting::kSleep);
+  // Prepares AllReduce() for tensors of up to `largest_bytes`, which with kShm needs memory; larger
+  // ones pass through it in pieces. Without this call the first AllReduce() does so, which must
+  // then not run beside other operations. Throws std::runtime_error with one sentence, on every
+  // member, when one of them cannot get the memory.
+  void PrepareAllReduce(std::size_t largest_bytes, const ShmOptions& options = {});
+  // The sum over the members, always by c10d; not for bfloat16 on the CPU.
+  PendingWork AllReduceAsync(const at::Tensor& tensor, Use use);
+
+  // The sum over the members of each one's `whole`, of which this one gets its size()-th along
+  // dimension 0, which size() must divide. Half and bfloat16 on the CPU are summed in float.
+  //
+  // Gloo has no reduce-scatter before LibTorch 2: members exchange their parts (alltoall) and each
+  // adds up its own, in the order of the members. Of what there is that sends least, (N-1)K/N, and
+  // is faster than an all-reduce of which a part is kept: by group_program's bench, 2 processes on
+  // two loaded cores, 0.28 against 0.46 ms for 64 KB, 1.2 against 3.3 for 1 MB, 15 against 29 for
+  // 16 MB; 4 processes, 42 against 64 ms for 16 MB.
+  at::Tensor ReduceScatter(const at::Tensor& whole, Use use);
+
+  // The members' `mine`, one after the other along dimension 0.
+  at::Tensor AllGather(const at::Tensor& mine, Use use);
+  PendingGather AllGatherAsync(const at::Tensor& mine, Use use);
+
+  // Replaces each `tensor` with that of member `root`. Several tensors travel together.
+  void Broadcast(const at::Tensor& tensor, int root, Use use);
+  void Broadcast(const std::vector<at::Tensor>& tensors, int root, Use use);
+
+  // Sends `tensor` to member `to`, which must receive one of the same size and type with the same
+  // `tag`. Of messages between two members with one tag, the first sent is the first received; NCCL
+  // knows no tags. Nothing moves before both sides have begun, so two members that send to each
+  // other must not wait for the one before they begin the other: begin receiving first.
+  void Send(const at::Tensor& tensor, int to, int tag, Use use);
+  void Receive(const at::Tensor& tensor, int from, int tag, Use use);
+  PendingWork SendAsync(const at::Tensor& tensor, int to, int tag, Use use);
+  PendingWork ReceiveAsync(const at::Tensor& tensor, int from, int tag, Use use);
+
   // The element-wise sums of `values` over the members. Each must pass the same number of values.
   std::vector<double> Sum(const std::vector<double>& values);
 
@@ -78,21 +121,19 @@ class Group {
   // Returns once every member has called it.
   void Barrier();
 
+  // What this rank has sent for `use` in this group, by whichever way. Bytes are counted in shared
+  // memory on one host, and for messages; Gloo and NCCL do not count. Thread-safe.
+  Traffic traffic(Use use) const;
+
   // Records the operations of this rank; null with NCCL, and when a host cannot share memory.
   FlightRecorder* recorder() { return facts_.recorder; }
 
-  // The underlying c10d group, for code built on top of it. It uses Gloo with kGloo and kShm. Valid
-  // as long as this object.
-  const c10::intrusive_ptr<c10d::ProcessGroup>& group() const;
-
-  // Creates a Gloo group of `ranks` members, which meet in the store under `name`; use a new name
-  // for each group. Only the members call this. `place` is this rank's index among them. Throws
-  // what c10d throws.
-  c10::intrusive_ptr<c10d::ProcessGroup> MakeGlooGroup(const std::string& name, int place,
-                                                       int ranks);
+  // The underlying c10d group, for code built on top of it, which counts for `use`. It uses Gloo
+  // with kGloo and kShm. Valid as long as this object.
+  const c10::intrusive_ptr<c10d::ProcessGroup>& Backend(Use use) const;
 
  private:
-  struct Joined;  // the c10d group, defined in the .cc
+  struct Joined;  // the c10d groups, defined in the .cc
   const GroupFacts facts_;
   const std::unique_ptr<Joined> joined_;
 };

@@ -6,67 +6,140 @@
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
+#include "absl/strings/str_cat.h"
+
 namespace muster::trainer {
 namespace {
 
+using Pending = c10::intrusive_ptr<c10d::Work>;
+
+// A message on its way, whose end is recorded when somebody has waited for it: those of Gloo have
+// no future that would tell of it.
+class RecordedMessage : public c10d::Work {
+ public:
+  RecordedMessage(Pending inner, std::shared_ptr<GroupMeter> meter, std::uint64_t ticket)
+      : inner_(std::move(inner)), meter_(std::move(meter)), ticket_(ticket) {}
+
+  bool isCompleted() override { return inner_->isCompleted(); }
+  bool isSuccess() const override { return inner_->isSuccess(); }
+  std::exception_ptr exception() const override { return inner_->exception(); }
+  void synchronize() override { inner_->synchronize(); }
+  bool wait(std::chrono::milliseconds timeout) override {
+    const bool done = inner_->wait(timeout);
+    if (done) meter_->flights.Leave(ticket_);
+    return done;
+  }
+  void abort() override { inner_->abort(); }
+
+ private:
+  const Pending inner_;
+  const std::shared_ptr<GroupMeter> meter_;
+  const std::uint64_t ticket_;
+};
+
 class RecordedGroup : public c10d::ProcessGroup {
  public:
-  RecordedGroup(c10::intrusive_ptr<c10d::ProcessGroup> inner, std::shared_ptr<GroupFlights> flights,
-                FlightPart part)
+  RecordedGroup(c10::intrusive_ptr<c10d::ProcessGroup> inner, std::shared_ptr<GroupMeter> meter,
+                FlightPart part, std::optional<Use> use)
       : c10d::ProcessGroup(inner->getRank(), inner->getSize()),
         inner_(std::move(inner)),
-        flights_(std::move(flights)),
-        part_(part) {}
+        meter_(std::move(meter)),
+        part_(part),
+        use_(use) {}
 
   // Not "gloo": c10d::Logger takes whatever is called that for a ProcessGroupGloo.
   const std::string getBackendName() const override {
     return "recorded " + inner_->getBackendName();
   }
 
-  c10::intrusive_ptr<c10d::Work> broadcast(std::vector<at::Tensor>& tensors,
-                                           const c10d::BroadcastOptions& options) override {
+  Pending broadcast(std::vector<at::Tensor>& tensors,
+                    const c10d::BroadcastOptions& options) override {
     const std::uint64_t ticket = Enter(Operation::kBroadcast, tensors[0]);
     return LeftAtItsEnd(inner_->broadcast(tensors, options), ticket);
   }
 
-  c10::intrusive_ptr<c10d::Work> allreduce(std::vector<at::Tensor>& tensors,
-                                           const c10d::AllreduceOptions& options) override {
+  Pending allreduce(std::vector<at::Tensor>& tensors,
+                    const c10d::AllreduceOptions& options) override {
     const std::uint64_t ticket = Enter(Operation::kAllReduce, tensors[0]);
     return LeftAtItsEnd(inner_->allreduce(tensors, options), ticket);
   }
 
-  c10::intrusive_ptr<c10d::Work> allgather(std::vector<std::vector<at::Tensor>>& outputs,
-                                           std::vector<at::Tensor>& inputs,
-                                           const c10d::AllgatherOptions& options) override {
+  Pending allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
+                    const c10d::AllgatherOptions& options) override {
     const std::uint64_t ticket = Enter(Operation::kAllGather, inputs[0]);
     return LeftAtItsEnd(inner_->allgather(outputs, inputs, options), ticket);
   }
 
+  Pending alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& to,
+                        std::vector<std::int64_t>& from,
+                        const c10d::AllToAllOptions& options) override {
+    const std::uint64_t ticket = Enter(Operation::kReduceScatter, input);
+    return LeftAtItsEnd(inner_->alltoall_base(output, input, to, from, options), ticket);
+  }
+
+  Pending send(std::vector<at::Tensor>& tensors, int to, int tag) override {
+    const std::uint64_t ticket = meter_->flights.EnterPair(
+        Operation::kSend, absl::StrCat("to rank ", InWorld(to), ", tag ", tag),
+        tensors[0].nbytes());
+    // What is handed over is what is sent.
+    Count(Operation::kSend, tensors[0], static_cast<std::int64_t>(tensors[0].nbytes()));
+    return c10::make_intrusive<RecordedMessage>(inner_->send(tensors, to, tag), meter_, ticket);
+  }
+
+  Pending recv(std::vector<at::Tensor>& tensors, int from, int tag) override {
+    const std::uint64_t ticket = meter_->flights.EnterPair(
+        Operation::kReceive, absl::StrCat("from rank ", InWorld(from), ", tag ", tag),
+        tensors[0].nbytes());
+    Count(Operation::kReceive, tensors[0], 0);
+    return c10::make_intrusive<RecordedMessage>(inner_->recv(tensors, from, tag), meter_, ticket);
+  }
+
  private:
+  int InWorld(int rank) const { return meter_->members[static_cast<std::size_t>(rank)]; }
+
   std::uint64_t Enter(Operation operation, const at::Tensor& tensor) const {
-    return flights_->Enter(part_, operation, tensor.data_ptr(), tensor.nbytes());
+    Count(operation, tensor, std::nullopt);
+    return meter_->flights.Enter(part_, operation, tensor.data_ptr(), tensor.nbytes());
+  }
+
+  void Count(Operation operation, const at::Tensor& tensor,
+             std::optional<std::int64_t> counted) const {
+    if (!use_) return;
+    // Gradients are real numbers, which may travel as bytes; the rest is the Reducer's talk.
+    const bool talk = *use_ == Use::kGradients && tensor.scalar_type() != at::kByte &&
+                      !tensor.is_floating_point();
+    meter_->traffic.Add(talk ? Use::kOther : *use_, operation,
+                        static_cast<std::int64_t>(tensor.nbytes()), counted);
   }
 
   // In c10d's thread, before anybody who waits is woken up.
-  c10::intrusive_ptr<c10d::Work> LeftAtItsEnd(c10::intrusive_ptr<c10d::Work> work,
-                                              std::uint64_t ticket) const {
-    work->getFuture()->addCallback([flights = flights_, ticket](c10::ivalue::Future& future) {
-      if (!future.hasError()) flights->Leave(ticket);
+  Pending LeftAtItsEnd(Pending work, std::uint64_t ticket) const {
+    if (!meter_->flights.recorded()) return work;
+    work->getFuture()->addCallback([meter = meter_, ticket](c10::ivalue::Future& future) {
+      if (!future.hasError()) meter->flights.Leave(ticket);
     });
     return work;
   }
 
   const c10::intrusive_ptr<c10d::ProcessGroup> inner_;
-  const std::shared_ptr<GroupFlights> flights_;
+  const std::shared_ptr<GroupMeter> meter_;
   const FlightPart part_;
+  const std::optional<Use> use_;
 };
 
 }  // namespace
 
 c10::intrusive_ptr<c10d::ProcessGroup> Recorded(c10::intrusive_ptr<c10d::ProcessGroup> inner,
-                                                std::shared_ptr<GroupFlights> flights,
-                                                FlightPart part) {
-  return c10::make_intrusive<RecordedGroup>(std::move(inner), std::move(flights), part);
+                                                std::shared_ptr<GroupMeter> meter, FlightPart part,
+                                                std::optional<Use> use) {
+  return c10::make_intrusive<RecordedGroup>(std::move(inner), std::move(meter), part, use);
+}
+
+void SumOver(c10d::ProcessGroup& group, at::Tensor& tensor) {
+  const bool widen = tensor.is_cpu() && tensor.is_floating_point() && tensor.element_size() < 4;
+  std::vector<at::Tensor> tensors = {widen ? tensor.to(at::kFloat) : tensor};
+  group.allreduce(tensors)->wait();
+  if (widen) tensor.copy_(tensors[0]);
 }
 
 }  // namespace muster::trainer

@@ -4,7 +4,8 @@
 
 namespace muster::trainer {
 
-absl::StatusOr<ShmSegment> MakeSharedSegment(const HostLayout& layout, std::size_t bytes,
+absl::StatusOr<ShmSegment> MakeSharedSegment(const HostLayout& layout,
+                                             const std::vector<int>& members, std::size_t bytes,
                                              const GatherText& gather) {
   absl::StatusOr<ShmSegment> segment = absl::UnavailableError("");
   if (layout.leads()) segment = ShmSegment::Create(bytes);
@@ -16,7 +17,7 @@ absl::StatusOr<ShmSegment> MakeSharedSegment(const HostLayout& layout, std::size
   const std::vector<std::string> troubles = gather(std::string(segment.status().message()));
   for (std::size_t rank = 0; rank < troubles.size(); ++rank) {
     if (troubles[rank].empty()) continue;
-    return absl::UnavailableError(absl::StrCat("rank ", rank, ": ", troubles[rank]));
+    return absl::UnavailableError(absl::StrCat("rank ", members[rank], ": ", troubles[rank]));
   }
   segment->Withdraw();
   return segment;

@@ -18,8 +18,10 @@ using GatherText = std::function<std::vector<std::string>(const std::string& min
 
 // On each host, the leader creates a zeroed segment of its `bytes` and the other ranks open it;
 // then the segment is withdrawn, so that no other process can open it. All ranks call it together.
-// kUnavailable on every rank, with the message of the first one that failed.
-absl::StatusOr<ShmSegment> MakeSharedSegment(const HostLayout& layout, std::size_t bytes,
+// kUnavailable on every rank, with the message of the first one that failed, whose rank in the
+// world is `members`[its rank in `layout`].
+absl::StatusOr<ShmSegment> MakeSharedSegment(const HostLayout& layout,
+                                             const std::vector<int>& members, std::size_t bytes,
                                              const GatherText& gather);
 
 }  // namespace muster::trainer

@@ -14,7 +14,6 @@
 #include "absl/strings/str_join.h"
 
 #include "trainer/comm/local_address.h"
-#include "trainer/comm/recorded_group.h"
 #include "trainer/comm/round_store.h"
 #include "trainer/comm/shared_segment.h"
 #include "trainer/compat/torch_compat.h"
@@ -29,12 +28,12 @@ std::string ArrivalKey(int rank) {
   return absl::StrCat("arrived/", rank);
 }
 
-// The ranks that never reached `store`, as a phrase; empty when there are none or the store does
-// not answer.
-std::string WhoIsMissing(const compat::Store& store, int size) {
+// Those of `ranks` that never reached `store`, as a phrase; empty when there are none or the store
+// does not answer.
+std::string WhoIsMissing(const compat::Store& store, const std::vector<int>& ranks) {
   std::vector<int> missing;
   try {
-    for (int rank = 0; rank < size; ++rank) {
+    for (const int rank : ranks) {
       if (!store->check({ArrivalKey(rank)})) missing.push_back(rank);
     }
   } catch (const std::exception&) {
@@ -43,6 +42,12 @@ std::string WhoIsMissing(const compat::Store& store, int size) {
   if (missing.empty()) return "";
   return absl::StrCat(missing.size() == 1 ? "rank " : "ranks ", absl::StrJoin(missing, ", "),
                       " did not arrive; ");
+}
+
+std::vector<int> UpTo(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 }  // namespace
@@ -106,7 +111,8 @@ absl::StatusOr<std::unique_ptr<World>> World::Join(const Environment& env, Comm 
       return absl::UnavailableError(absl::StrCat("serve the store at ", env.master_addr, ":",
                                                  env.master_port, ": address already in use"));
     }
-    const std::string missing = joined->store ? WhoIsMissing(joined->store, env.world_size) : "";
+    const std::string missing =
+        joined->store ? WhoIsMissing(joined->store, UpTo(env.world_size)) : "";
     return absl::UnavailableError(absl::StrCat("join the process group of ", env.world_size, " at ",
                                                env.master_addr, ":", env.master_port, ": ", missing,
                                                why));
@@ -124,6 +130,14 @@ absl::StatusOr<std::unique_ptr<World>> World::Join(const Environment& env, Comm 
   return world;
 }
 
+MeetOverGloo World::MeetAt(const std::string& meeting) {
+  return [this, meeting](const std::string& name, int place, int ranks) {
+    return compat::JoinGlooGroup(
+        c10::make_intrusive<c10d::PrefixStore>(absl::StrCat(meeting, name), joined_->store), place,
+        ranks, timeout_, joined_->interface, joined_->address);
+  };
+}
+
 GroupFacts World::FactsOfAll() {
   GroupFacts facts = {.rank = rank_,
                       .layout = layout_,
@@ -131,12 +145,8 @@ GroupFacts World::FactsOfAll() {
                       .comm = choice_.comm,
                       .timeout = timeout_,
                       .recorder = recorder_.get()};
-  facts.members.resize(static_cast<std::size_t>(size_));
-  std::iota(facts.members.begin(), facts.members.end(), 0);
-  facts.meet = [this](const std::string& name, int place, int ranks) {
-    return compat::JoinGlooGroup(c10::make_intrusive<c10d::PrefixStore>(name, joined_->store),
-                                 place, ranks, timeout_, joined_->interface, joined_->address);
-  };
+  facts.members = UpTo(size_);
+  facts.meet = MeetAt("");
   return facts;
 }
 
@@ -155,15 +165,10 @@ absl::Status World::Choose(Comm asked, bool nccl) {
   layout_ = LayOutHosts(met.Gather(HostId(), kHostIdBytes), rank_);
   // A little memory, which everybody can use; how much gradients need is known once there is a
   // model.
-  absl::StatusOr<ShmSegment> segment =
-      MakeSharedSegment(layout_, FlightRecorder::SegmentBytes(layout_.local_ranks.size()),
-                        [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); });
-  if (segment.ok()) {
-    recorder_ = std::make_unique<FlightRecorder>(*std::move(segment), layout_);
-    joined_->group =
-        Recorded(std::move(joined_->group), std::make_shared<GroupFlights>(recorder_.get(), ""),
-                 FlightPart::kAll);
-  }
+  absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
+      layout_, met.members(), FlightRecorder::SegmentBytes(layout_.local_ranks.size()),
+      [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); });
+  if (segment.ok()) recorder_ = std::make_unique<FlightRecorder>(*std::move(segment), layout_);
   absl::StatusOr<CommChoice> choice =
       PickComm(asked, layout_, std::string(segment.status().message()));
   if (!choice.ok()) return choice.status();

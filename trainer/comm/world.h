@@ -60,8 +60,10 @@ class World {
         std::unique_ptr<Joined> joined);
   // Determines the layout of the ranks, picks the transport, and makes the group of all.
   absl::Status Choose(Comm asked, bool nccl);
-  // What a group of all ranks is, whose layout and transport are as they are known.
+  // The group of all ranks as far as it is known.
   GroupFacts FactsOfAll();
+  // Connects processes over Gloo that meet at `meeting` in the store.
+  MeetOverGloo MeetAt(const std::string& meeting);
 
   const int rank_;
   const int size_;

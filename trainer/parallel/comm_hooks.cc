@@ -11,7 +11,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/ivalue.h>
 #include <ATen/core/jit_type.h>
-#include <ATen/ops/empty_like.h>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 
 namespace muster::trainer {
@@ -21,9 +20,9 @@ using Future = c10::intrusive_ptr<c10::ivalue::Future>;
 
 class ThreadHook : public c10d::CommHookInterface {
  public:
-  ThreadHook(std::shared_ptr<AllReducer> reducer, int ranks, CommHook compression)
-      : reducer_(std::move(reducer)),
-        scale_(1.0 / ranks),
+  ThreadHook(Group& group, CommHook compression)
+      : group_(group),
+        scale_(1.0 / group.size()),
         compression_(compression),
         thread_([this] { Work(); }) {}
 
@@ -89,13 +88,16 @@ class ThreadHook : public c10d::CommHookInterface {
 
   void Average(at::Tensor& bucket, Waiting waiting) {
     const at::NoGradGuard no_grad;
-    if (compression_ == CommHook::kNone) return reducer_->Sum(bucket, scale_, waiting);
+    if (compression_ == CommHook::kNone) {
+      group_.AllReduce(bucket, Use::kGradients, scale_, waiting);
+      return;
+    }
     at::Tensor narrow = bucket.to(compression_ == CommHook::kFloat16 ? at::kHalf : at::kBFloat16);
-    reducer_->Sum(narrow, scale_, waiting);
+    group_.AllReduce(narrow, Use::kGradients, scale_, waiting);
     bucket.copy_(narrow);
   }
 
-  const std::shared_ptr<AllReducer> reducer_;
+  Group& group_;
   const double scale_;
   const CommHook compression_;
 
@@ -110,7 +112,7 @@ class ThreadHook : public c10d::CommHookInterface {
 
 class BFloat16Hook : public c10d::CommHookInterface {
  public:
-  explicit BFloat16Hook(Group& group) : group_(group.group()) {}
+  explicit BFloat16Hook(Group& group) : group_(group) {}
 
   // Issued from the thread that runs backward(), so that all ranks keep one order of operations.
   Future runHook(c10d::GradBucket& bucket) override {
@@ -123,28 +125,23 @@ class BFloat16Hook : public c10d::CommHookInterface {
 
  private:
   Future AddUpHere(const at::Tensor& buffer) const {
-    std::vector<at::Tensor> mine = {buffer.to(at::kBFloat16).view(at::kByte)};
-    std::vector<std::vector<at::Tensor>> all(1);
-    for (int rank = 0; rank < group_->getSize(); ++rank) {
-      all[0].push_back(at::empty_like(mine[0]));
-    }
-    const auto work = group_->allgather(all, mine);
-    return Then(work, [all, buffer] {
-      at::Tensor sum = all[0][0].view(at::kBFloat16).to(at::kFloat);
-      for (std::size_t rank = 1; rank < all[0].size(); ++rank) {
-        sum.add_(all[0][rank].view(at::kBFloat16));
+    const PendingGather gather =
+        group_.AllGatherAsync(buffer.to(at::kBFloat16).view(at::kByte), Use::kGradients);
+    return Then(gather.work, [all = gather.tensors, buffer] {
+      at::Tensor sum = all[0].view(at::kBFloat16).to(at::kFloat);
+      for (std::size_t rank = 1; rank < all.size(); ++rank) {
+        sum.add_(all[rank].view(at::kBFloat16));
       }
-      buffer.copy_(sum.div_(static_cast<double>(all[0].size())));
+      buffer.copy_(sum.div_(static_cast<double>(all.size())));
       return buffer;
     });
   }
 
   Future AddUpThere(const at::Tensor& buffer) const {
     // Divided first, as c10d's float16 hook does, which keeps the sum in range.
-    std::vector<at::Tensor> tensors = {
-        buffer.to(at::kBFloat16).div_(static_cast<double>(group_->getSize()))};
-    const auto work = group_->allreduce(tensors);
-    return Then(work, [sum = tensors[0], buffer] { return buffer.copy_(sum); });
+    const at::Tensor sum = buffer.to(at::kBFloat16).div_(static_cast<double>(group_.size()));
+    const PendingWork work = group_.AllReduceAsync(sum, Use::kGradients);
+    return Then(work, [sum, buffer] { return buffer.copy_(sum); });
   }
 
   template <typename Work, typename Finish>
@@ -158,14 +155,13 @@ class BFloat16Hook : public c10d::CommHookInterface {
         c10::TensorType::get());
   }
 
-  const c10::intrusive_ptr<c10d::ProcessGroup> group_;
+  Group& group_;
 };
 
 }  // namespace
 
-std::unique_ptr<c10d::CommHookInterface> MakeThreadHook(std::shared_ptr<AllReducer> reducer,
-                                                        int ranks, CommHook compression) {
-  return std::make_unique<ThreadHook>(std::move(reducer), ranks, compression);
+std::unique_ptr<c10d::CommHookInterface> MakeThreadHook(Group& group, CommHook compression) {
+  return std::make_unique<ThreadHook>(group, compression);
 }
 
 std::unique_ptr<c10d::CommHookInterface> MakeBFloat16Hook(Group& group) {

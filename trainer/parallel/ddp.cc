@@ -12,8 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/comm/all_reducer.h"
-#include "trainer/comm/broadcast_bucket.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/comm_hooks.h"
 #include "trainer/parallel/unused_parameters.h"
@@ -58,8 +56,8 @@ struct DistributedDataParallel::Engine {
   std::vector<at::Tensor> params;
   std::vector<std::string> names;  // of params
   std::vector<at::Tensor> buffers;
-  std::int64_t step_bytes = 0;                // of what is averaged in one step
-  std::shared_ptr<AllReducer> all_reducer{};  // with kShm
+  std::int64_t step_bytes = 0;  // of what is averaged in one step
+  Traffic before{};             // what the group had counted when this was made
   std::shared_ptr<c10d::Reducer> reducer{};
   std::shared_ptr<c10d::Logger> logger{};  // the reducer reports to it, and has only a weak_ptr
   StaticGraphSink::Step first_step{};
@@ -98,9 +96,8 @@ void DistributedDataParallel::Engine::NameBuckets() {
 
 void DistributedDataParallel::Engine::RegisterHook() {
   if (group.comm() == Comm::kShm) {
-    all_reducer =
-        std::make_shared<AllReducer>(group, static_cast<std::size_t>(step_bytes), options.shm);
-    reducer->register_comm_hook(MakeThreadHook(all_reducer, group.size(), options.comm_hook));
+    group.PrepareAllReduce(static_cast<std::size_t>(step_bytes), options.shm);
+    reducer->register_comm_hook(MakeThreadHook(group, options.comm_hook));
   } else if (options.comm_hook == CommHook::kFloat16) {
     reducer->register_builtin_comm_hook(c10d::BuiltinCommHookType::FP16_COMPRESS);
   } else if (options.comm_hook == CommHook::kBFloat16) {
@@ -162,7 +159,8 @@ DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>&
     : engine_(std::make_unique<Engine>(Engine{.group = group, .options = options})) {
   Engine& e = *engine_;
   compat::ReducerParts parts;
-  parts.group = group.group();
+  parts.group = group.Backend(Use::kGradients);
+  e.before = group.traffic(Use::kGradients);
   parts.bucket_bytes_cap = Bytes(options.bucket_cap_mb);
   parts.first_bucket_bytes_cap = Bytes(options.first_bucket_mb);
   parts.find_unused_parameters = options.find_unused_parameters;
@@ -179,11 +177,11 @@ DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>&
   e.params = parts.params;
   for (const NamedTensor& buffer : buffers) e.buffers.push_back(buffer.tensor);
 
-  compat::VerifyParametersAcrossRanks(parts.group, parts.params);
+  compat::VerifyParametersAcrossRanks(group.Backend(Use::kOther), parts.params);
   std::vector<at::Tensor> state;
   for (const at::Tensor& parameter : parts.params) state.push_back(parameter.detach());
   for (const at::Tensor& buffer : e.buffers) state.push_back(buffer.detach());
-  c10d::broadcast_coalesced(parts.group, state, kBroadcastBucketBytes, /*rank=*/0);
+  group.Broadcast(state, /*root=*/0, Use::kOther);
 
   e.MakeBuckets(&parts, gradient_order);
   e.reducer = compat::MakeReducer(std::move(parts));
@@ -244,8 +242,7 @@ std::vector<std::string> DistributedDataParallel::GradientOrder() {
 void DistributedDataParallel::BroadcastBuffers() {
   Engine& e = *engine_;
   if (e.buffers.empty()) return;
-  const at::NoGradGuard no_grad;
-  c10d::broadcast_coalesced(e.group.group(), e.buffers, kBroadcastBucketBytes, /*rank=*/0);
+  e.group.Broadcast(e.buffers, /*root=*/0, Use::kOther);
 }
 
 DdpTimings DistributedDataParallel::timings() const {
@@ -263,12 +260,9 @@ DdpTimings DistributedDataParallel::timings() const {
 
 Traffic DistributedDataParallel::traffic() const {
   const Engine& e = *engine_;
-  const bool gathers = e.group.comm() == Comm::kGloo && e.options.comm_hook == CommHook::kBFloat16;
-  const std::int64_t step_bytes =
-      gathers ? GatherBytes(e.group.size(), e.step_bytes) : RingBytes(e.group.size(), e.step_bytes);
-  return {.steps = e.synced_steps,
-          .formula_bytes = e.synced_steps * step_bytes,
-          .counted_bytes = e.all_reducer ? e.all_reducer->counted_bytes() : std::nullopt};
+  Traffic traffic = e.group.traffic(Use::kGradients).Since(e.before);
+  traffic.steps = e.synced_steps;
+  return traffic;
 }
 
 }  // namespace muster::trainer

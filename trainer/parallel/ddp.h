@@ -131,8 +131,8 @@ class DistributedDataParallel {
 
   DdpTimings timings() const;
   // This rank's gradient traffic. `steps` counts the Forward() calls outside of NoSync(), each of
-  // which leads to one averaged backward pass. With kShm the bytes are counted as well as predicted
-  // by the formula of a ring (traffic.h).
+  // which leads to one averaged backward pass. The bytes are those that `group` has counted for
+  // Use::kGradients since this object was made.
   Traffic traffic() const;
 
  private:

@@ -6,10 +6,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <torch/csrc/distributed/c10d/comm.hpp>
-
-#include "trainer/comm/all_reducer.h"
-#include "trainer/comm/broadcast_bucket.h"
 
 namespace muster::trainer {
 namespace {
@@ -27,17 +23,16 @@ ParameterAveraging::ParameterAveraging(const std::vector<NamedTensor>& parameter
                                        std::int64_t period)
     : parameters_(parameters),
       buffers_(buffers),
-      ranks_(group.size()),
-      period_(std::max<std::int64_t>(1, period)),
-      reducer_(std::make_unique<AllReducer>(group, TotalBytes(parameters))) {
+      group_(group),
+      before_(group.traffic(Use::kParameters)),
+      period_(std::max<std::int64_t>(1, period)) {
+  group.PrepareAllReduce(TotalBytes(parameters));
   std::vector<at::Tensor> state;
   for (const auto* tensors : {&parameters, &buffers}) {
     for (const NamedTensor& named : *tensors) state.push_back(named.tensor.detach());
   }
-  c10d::broadcast_coalesced(group.group(), state, kBroadcastBucketBytes, /*rank=*/0);
+  group.Broadcast(state, /*root=*/0, Use::kOther);
 }
-
-ParameterAveraging::~ParameterAveraging() = default;
 
 bool ParameterAveraging::AfterStep() {
   ++steps_;
@@ -64,8 +59,7 @@ void ParameterAveraging::Average(const std::vector<NamedTensor>& named) {
     std::vector<at::Tensor> flat;
     for (const at::Tensor& tensor : tensors) flat.push_back(tensor.reshape({-1}));
     at::Tensor all = at::cat(flat);
-    reducer_->Sum(all, 1.0 / ranks_);
-    formula_bytes_ += RingBytes(ranks_, static_cast<std::int64_t>(all.nbytes()));
+    group_.AllReduce(all, Use::kParameters, 1.0 / group_.size());
     std::int64_t at = 0;
     for (at::Tensor tensor : tensors) {
       tensor.copy_(all.narrow(0, at, tensor.numel()).view(tensor.sizes()));
@@ -75,8 +69,9 @@ void ParameterAveraging::Average(const std::vector<NamedTensor>& named) {
 }
 
 Traffic ParameterAveraging::traffic() const {
-  return {
-      .steps = steps_, .formula_bytes = formula_bytes_, .counted_bytes = reducer_->counted_bytes()};
+  Traffic traffic = group_.traffic(Use::kParameters).Since(before_);
+  traffic.steps = steps_;
+  return traffic;
 }
 
 }  // namespace muster::trainer

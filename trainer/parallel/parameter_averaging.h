@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "trainer/comm/group.h"
@@ -11,18 +10,15 @@
 
 namespace muster::trainer {
 
-class AllReducer;
-
 // Local SGD: every rank takes optimizer steps on its own part of the data, and after every `period`
 // steps all parameters are replaced by their mean over the ranks. The optimizer's state is not
 // averaged. One thread; every rank must make the same calls.
 class ParameterAveraging {
  public:
   // Copies rank 0's parameters and buffers to every rank. `group` must outlive this object. Throws
-  // what AllReducer and c10d throw.
+  // what its operations throw.
   ParameterAveraging(const std::vector<NamedTensor>& parameters,
                      const std::vector<NamedTensor>& buffers, Group& group, std::int64_t period);
-  ~ParameterAveraging();
   ParameterAveraging(const ParameterAveraging&) = delete;
   ParameterAveraging& operator=(const ParameterAveraging&) = delete;
 
@@ -33,7 +29,8 @@ class ParameterAveraging {
   // buffers, such as the running statistics of batch normalization. Other buffers stay as they are.
   void Finish();
 
-  // `steps` counts optimizer steps, so that bytes per step can be compared with DDP's.
+  // What `group` has counted for Use::kParameters. `steps` counts optimizer steps, so that bytes
+  // per step can be compared with DDP's.
   Traffic traffic() const;
 
  private:
@@ -41,13 +38,12 @@ class ParameterAveraging {
 
   const std::vector<NamedTensor> parameters_;
   const std::vector<NamedTensor> buffers_;
-  const int ranks_;
+  Group& group_;
+  const Traffic before_;  // what the group had counted when this was made
   const std::int64_t period_;
   std::int64_t steps_ = 0;
   bool parameters_differ_ = false;  // between ranks
   bool buffers_differ_ = false;
-  std::int64_t formula_bytes_ = 0;
-  const std::unique_ptr<AllReducer> reducer_;
 };
 
 }  // namespace muster::trainer

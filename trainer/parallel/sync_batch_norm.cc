@@ -5,11 +5,9 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/custom_function.h>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 namespace muster::trainer {
 namespace {
@@ -47,21 +45,16 @@ struct Statistics {
 
 // Over all ranks. Each gives its mean and its sum of squared distances from that, which are put
 // together without the cancellation of E[x^2] - E[x]^2 (Chan, Golub and LeVeque, 1979).
-Statistics OverRanks(const at::Tensor& input, c10d::ProcessGroup& group) {
+Statistics OverRanks(const at::Tensor& input, Group& group) {
   const std::int64_t channels = input.size(1);
   const double own = static_cast<double>(input.numel()) / static_cast<double>(channels);
   const std::vector<std::int64_t> reduced = Reduced(input);
   // A rank without images has the weight 0, but 0/0 would stay.
   const at::Tensor mean = input.sum(reduced).div_(std::max(own, 1.0));
   const at::Tensor squares = (input - PerChannel(mean, input)).square_().sum(reduced);
-  std::vector<at::Tensor> mine = {at::cat({mean, squares, at::full({1}, own, mean.options())})};
-  std::vector<std::vector<at::Tensor>> gathered(1);
-  for (int rank = 0; rank < group.getSize(); ++rank) {
-    gathered[0].push_back(at::empty_like(mine[0]));
-  }
-  group.allgather(gathered, mine)->wait();
-
-  const at::Tensor all = at::stack(gathered[0]);  // ranks x (2 C + 1)
+  const at::Tensor mine = at::cat({mean, squares, at::full({1}, own, mean.options())});
+  const at::Tensor all =
+      group.AllGather(mine.unsqueeze(0), Use::kActivations);  // ranks x (2 C + 1)
   const at::Tensor counts = all.narrow(1, 2 * channels, 1);
   const double count = counts.sum().item<double>();
   const at::Tensor means = all.narrow(1, 0, channels);
@@ -94,14 +87,14 @@ struct NormaliseFunction : torch::autograd::Function<NormaliseFunction> {
     const at::Tensor& gradient = gradients[0];
     const std::int64_t channels = normal.size(1);
     const std::vector<std::int64_t> reduced = Reduced(normal);
-    std::vector<at::Tensor> sums = {
-        at::cat({gradient.sum(reduced), (gradient * normal).sum(reduced)})};
-    auto* const group = reinterpret_cast<c10d::ProcessGroup*>(context->saved_data["group"].toInt());
-    group->allreduce(sums)->wait();
+    const at::Tensor sums = at::cat({gradient.sum(reduced), (gradient * normal).sum(reduced)});
+    auto* const group = reinterpret_cast<Group*>(context->saved_data["group"].toInt());
+    // Not in shared memory, where another thread may be averaging gradients meanwhile.
+    group->AllReduceAsync(sums, Use::kActivations)->wait();
 
-    sums[0].div_(context->saved_data["count"].toDouble());
-    const at::Tensor mean = PerChannel(sums[0].narrow(0, 0, channels), normal);
-    const at::Tensor slope = PerChannel(sums[0].narrow(0, channels, channels), normal);
+    sums.div_(context->saved_data["count"].toDouble());
+    const at::Tensor mean = PerChannel(sums.narrow(0, 0, channels), normal);
+    const at::Tensor slope = PerChannel(sums.narrow(0, channels, channels), normal);
     const at::Tensor input = (gradient - mean - normal * slope) * PerChannel(saved[1], normal);
     return {input, at::Tensor(), at::Tensor(), at::Tensor(), at::Tensor()};
   }
@@ -116,7 +109,7 @@ at::Tensor SyncBatchNormTraining(const at::Tensor& input, BatchNormState state, 
   at::Tensor inverse;
   {
     const at::NoGradGuard no_grad;
-    all = OverRanks(wide, *group.group());
+    all = OverRanks(wide, group);
     inverse = (all.variance + eps).rsqrt_();
     if (state.running_mean.defined()) {
       const double unbiased = all.count > 1 ? all.count / (all.count - 1) : 1.0;
@@ -125,7 +118,7 @@ at::Tensor SyncBatchNormTraining(const at::Tensor& input, BatchNormState state, 
     }
   }
   at::Tensor output = NormaliseFunction::apply(wide, all.mean, inverse, all.count,
-                                               reinterpret_cast<std::int64_t>(group.group().get()));
+                                               reinterpret_cast<std::int64_t>(&group));
   // These are each rank's own: DDP averages the gradients of weight and bias with all others.
   if (state.weight.defined()) output = output * PerChannel(state.weight, output);
   if (state.bias.defined()) output = output + PerChannel(state.bias, output);

@@ -1,5 +1,5 @@
-// One rank of comm_test and of the all-reduce benchmark: tests what uses AllReducer and the process
-// group besides DDP. Exits with 0 if all is right; prints what is not to stderr.
+// One rank of comm_test and of the all-reduce benchmark: tests all-reduce against Gloo's own, and
+// what uses groups besides DDP. Exits with 0 if all is right; prints what is not to stderr.
 //
 // usage: reduce_program auto|gloo|shm MODE...      equal, batch-norm, average, for-ever or bench
 #include <algorithm>
@@ -18,8 +18,8 @@
 #include <ATen/ops/zeros.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/utils.h>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
-#include "trainer/comm/all_reducer.h"
 #include "trainer/comm/traffic.h"
 #include "trainer/comm/world.h"
 #include "trainer/compat/torch_compat.h"
@@ -49,19 +49,18 @@ bool Counts(const Group& group) {
 }
 
 void GlooSum(Group& group, at::Tensor& tensor) {
-  std::vector<at::Tensor> tensors = {tensor};
-  group.group()->allreduce(tensors)->wait();
+  group.AllReduceAsync(tensor, Use::kOther)->wait();
 }
 
 // Every type and many sizes, against Gloo's own all-reduce.
 void Equal(Group& group) {
-  AllReducer reducer(group, 300'000, {.piece_bytes = 100'000});
+  group.PrepareAllReduce(300'000, {.piece_bytes = 100'000});
   for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16}) {
     for (const std::int64_t size : {1, 1000, 65536, 300'001}) {
       torch::manual_seed(1000 + group.rank());
       const at::Tensor mine = at::randn({size}).to(type);
       at::Tensor ours = mine.clone();
-      reducer.Sum(ours);
+      group.AllReduce(ours, Use::kGradients);
       // Gloo 1.13 knows no bfloat16, and adds halves up in half precision.
       const bool wide = type == at::kBFloat16 || (type == at::kHalf && group.size() > 2);
       at::Tensor expected = wide ? mine.to(at::kFloat) : mine.clone();
@@ -78,26 +77,18 @@ void Equal(Group& group) {
         Expect(Difference(ours, expected) <= 8 * last_place, what + ": the sum is Gloo's");
       }
       // Rank 0's bits, which all have to have.
-      std::vector<at::Tensor> first = {ours.clone().view(at::kByte)};
-      group.group()->broadcast(first)->wait();
-      Expect(first[0].equal(ours.view(at::kByte)), what + ": all ranks have the same bits");
+      const at::Tensor first = ours.clone().view(at::kByte);
+      group.Broadcast(first, /*root=*/0, Use::kOther);
+      Expect(first.equal(ours.view(at::kByte)), what + ": all ranks have the same bits");
 
       at::Tensor mean = mine.clone();
-      reducer.Sum(mean, 1.0 / group.size());
+      group.AllReduce(mean, Use::kGradients, 1.0 / group.size());
       Expect(Difference(mean, ours.to(at::kDouble) / group.size()) <= 2e-2, what + ": mean");
     }
   }
-  const auto counted = reducer.counted_bytes();
+  const auto counted = group.traffic(Use::kGradients).counted_bytes;
   Expect(counted.has_value() == Counts(group), "bytes are counted where that can be done");
   Expect(!counted || (*counted > 0) == (group.size() > 1), "they come from others");
-  bool refused = false;
-  at::Tensor integers = at::ones({3}, at::kLong);
-  try {
-    if (group.comm() == Comm::kShm) reducer.Sum(integers);
-  } catch (const std::runtime_error&) {
-    refused = true;
-  }
-  Expect(refused == (group.comm() == Comm::kShm), "integers are refused");
 }
 
 // Three training steps over batches of other sizes on each rank, against one process that has them
@@ -230,23 +221,22 @@ void Bench(Group& group) {
   const std::vector<std::size_t> pieces = {256UL << 10, 1UL << 20, 4UL << 20, 32UL << 20};
   for (const std::int64_t bytes : {4L << 10, 1L << 20, 26L << 20}) {
     at::Tensor tensor = at::zeros({bytes / 4});
-    std::vector<std::unique_ptr<AllReducer>> reducers;
-    for (const std::size_t piece : pieces) {
-      reducers.push_back(std::make_unique<AllReducer>(group, static_cast<std::size_t>(bytes),
-                                                      ShmOptions{.piece_bytes = piece}));
-    }
     std::vector<std::vector<double>> times(1 + pieces.size());
     const int count = bytes > (4 << 20) ? 21 : 51;
     const int at_once = bytes > (4 << 20) ? 1 : bytes > (64 << 10) ? 5 : 50;
     for (int i = -3; i < count; ++i) {
       for (std::size_t k = 0; k < times.size(); ++k) {
+        if (k > 0) {
+          group.PrepareAllReduce(static_cast<std::size_t>(bytes), {.piece_bytes = pieces[k - 1]});
+          group.AllReduce(tensor, Use::kOther);  // its memory is new
+        }
         group.Barrier();
         const auto start = std::chrono::steady_clock::now();
         for (int n = 0; n < at_once; ++n) {
           if (k == 0) {
             GlooSum(group, tensor);
           } else {
-            reducers[k - 1]->Sum(tensor);
+            group.AllReduce(tensor, Use::kOther);
           }
         }
         const std::chrono::duration<double, std::micro> time =

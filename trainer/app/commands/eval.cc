@@ -1,7 +1,6 @@
 #include "trainer/app/commands/eval.h"
 
 #include <ATen/core/Tensor.h>
-#include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -27,7 +26,6 @@
 #include "trainer/app/reports/start_up.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/evaluation.h"
-#include "trainer/comm/broadcast_bucket.h"
 #include "trainer/comm/world.h"
 #include "trainer/worker/beat.h"
 #include "trainer/worker/environment.h"
@@ -96,7 +94,7 @@ absl::Status ShareParameters(const CheckpointModel& checkpoint, const Model& mod
   if (!all.ok() || group.size() == 1) return all;
   std::vector<at::Tensor> state;
   for (const NamedTensor& named : model.StateDict()) state.push_back(named.tensor.detach());
-  c10d::broadcast_coalesced(group.group(), state, kBroadcastBucketBytes, /*rank=*/0);
+  group.Broadcast(state, /*root=*/0, Use::kOther);
   return absl::OkStatus();
 }
 

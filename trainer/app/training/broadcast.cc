@@ -6,7 +6,6 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
-#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -37,11 +36,9 @@ absl::StatusOr<std::string> Decode(const std::string& encoded) {
 // Fills `part`, bytes on the CPU, with those of rank `root`.
 void Broadcast(int root, const at::Tensor& part, Group& group) {
   if (group.size() == 1) return;
-  c10d::BroadcastOptions options;
-  options.rootRank = root;
-  std::vector<at::Tensor> moved = {part.to(group.device())};
-  group.group()->broadcast(moved, options)->wait();
-  part.copy_(moved[0]);
+  const at::Tensor moved = part.to(group.device());
+  group.Broadcast(moved, root, Use::kOther);
+  part.copy_(moved);
 }
 
 }  // namespace

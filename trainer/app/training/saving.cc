@@ -8,7 +8,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <torch/csrc/distributed/c10d/comm.hpp>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -16,7 +15,6 @@
 
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/snapshot.h"
-#include "trainer/comm/broadcast_bucket.h"
 #include "trainer/optim/schedule.h"
 
 namespace muster::trainer {
@@ -67,7 +65,7 @@ void ShareBuffers(Session& s) {
   const bool others_save = s.owners.back() > 0 || (InShards(s) && s.group.size() > 1);
   if (buffers.empty() || !others_save) return;
   const at::NoGradGuard no_grad;
-  c10d::broadcast_coalesced(s.group.group(), buffers, kBroadcastBucketBytes, /*rank=*/0);
+  s.group.Broadcast(buffers, /*root=*/0, Use::kOther);
 }
 
 }  // namespace
