@@ -36,7 +36,7 @@ struct PendingGather {
 };
 
 // Ranks that exchange tensors, and the one count of what they send. The group of all ranks is part
-// of the World.
+// of the World; others are made with World::MakeGroup().
 //
 // All members must call its operations in the same order, with tensors of the same shapes and types
 // that are contiguous and on the group's device; messages between two concern only these two. Call

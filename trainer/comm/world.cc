@@ -1,6 +1,8 @@
 #include "trainer/comm/world.h"
 
+#include <algorithm>
 #include <numeric>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -151,10 +153,10 @@ GroupFacts World::FactsOfAll() {
 }
 
 absl::Status World::Choose(Comm asked, bool nccl) {
+  asked_ = asked;
   if (nccl) {
-    std::vector<std::string> hosts;
-    for (int rank = 0; rank < size_; ++rank) hosts.push_back(absl::StrCat(rank));
-    layout_ = LayOutHosts(hosts, rank_);
+    for (int rank = 0; rank < size_; ++rank) hosts_.push_back(absl::StrCat(rank));
+    layout_ = LayOutHosts(hosts_, rank_);
     const auto gpus = torch::cuda::device_count();
     choice_ = {Comm::kNccl,
                absl::StrCat("NCCL: ", gpus, gpus == 1 ? " GPU is visible" : " GPUs are visible")};
@@ -162,19 +164,71 @@ absl::Status World::Choose(Comm asked, bool nccl) {
     return absl::OkStatus();
   }
   Group met(FactsOfAll(), joined_->group);  // to ask with, before anything is chosen
-  layout_ = LayOutHosts(met.Gather(HostId(), kHostIdBytes), rank_);
+  hosts_ = met.Gather(HostId(), kHostIdBytes);
+  layout_ = LayOutHosts(hosts_, rank_);
   // A little memory, which everybody can use; how much gradients need is known once there is a
   // model.
   absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
       layout_, met.members(), FlightRecorder::SegmentBytes(layout_.local_ranks.size()),
       [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); });
+  shm_trouble_ = std::string(segment.status().message());
   if (segment.ok()) recorder_ = std::make_unique<FlightRecorder>(*std::move(segment), layout_);
-  absl::StatusOr<CommChoice> choice =
-      PickComm(asked, layout_, std::string(segment.status().message()));
+  absl::StatusOr<CommChoice> choice = PickComm(asked, layout_, shm_trouble_);
   if (!choice.ok()) return choice.status();
   choice_ = *std::move(choice);
   all_ = std::make_unique<Group>(FactsOfAll(), joined_->group);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Group>> World::MakeGroup(const std::string& name,
+                                                        const std::vector<int>& members) {
+  const std::string ranks = absl::StrJoin(members, ", ");
+  const std::string attempt = absl::StrCat("make the group ", name, " of ranks ", ranks);
+  const std::set<int> distinct(members.begin(), members.end());
+  if (name.empty() || distinct.size() != members.size() || !distinct.contains(rank_) ||
+      *distinct.begin() < 0 || *distinct.rbegin() >= size_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(attempt, " on rank ", rank_, ": a group needs a name, and different ranks of ",
+                     "0 to ", size_ - 1, " with the one that makes it among them"));
+  }
+  // A new place to meet each time, at which all of the members have met as often.
+  const std::string meeting = absl::StrCat("group/", name, "/", absl::StrJoin(members, ","), "/");
+  const std::string now = absl::StrCat(meeting, meetings_[meeting]++, "/");
+  const compat::Store store = c10::make_intrusive<c10d::PrefixStore>(now, joined_->store);
+  try {
+    store->set(ArrivalKey(rank_), std::vector<std::uint8_t>{1});
+    std::vector<std::string> arrivals;
+    for (const int member : members) arrivals.push_back(ArrivalKey(member));
+    store->wait(arrivals, timeout_);
+    return Connect(name, members, now);
+  } catch (const std::exception& error) {
+    return absl::UnavailableError(
+        absl::StrCat(attempt, ": ", WhoIsMissing(store, members), OneLine(error)));
+  }
+}
+
+std::unique_ptr<Group> World::Connect(const std::string& name, const std::vector<int>& members,
+                                      const std::string& meeting) {
+  GroupFacts facts = FactsOfAll();
+  facts.name = name;
+  facts.members = members;
+  facts.rank = static_cast<int>(std::find(members.begin(), members.end(), rank_) - members.begin());
+  facts.meet = MeetAt(meeting);
+  std::vector<std::string> hosts;
+  for (const int member : members) hosts.push_back(hosts_[static_cast<std::size_t>(member)]);
+  facts.layout = LayOutHosts(hosts, facts.rank);
+  const int count = static_cast<int>(members.size());
+  if (comm() == Comm::kNccl) {
+    const auto store = c10::make_intrusive<c10d::PrefixStore>(meeting, joined_->store);
+    return std::make_unique<Group>(
+        std::move(facts),
+        compat::JoinNcclGroup(store, facts.rank, count, timeout_, device_.index()));
+  }
+  // Who asked for shared memory means whoever can use it: a group may have a host's only member.
+  const Comm asked = asked_ == Comm::kShm ? Comm::kAuto : asked_;
+  facts.comm = PickComm(asked, facts.layout, shm_trouble_).value().comm;
+  auto ranks = facts.meet("ranks", facts.rank, count);
+  return std::make_unique<Group>(std::move(facts), std::move(ranks));
 }
 
 std::string World::WhereRanksAre() const {

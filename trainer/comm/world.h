@@ -2,8 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -50,6 +52,21 @@ class World {
   // The group of all ranks, in which each has its own number. Valid as long as this object.
   Group& all() { return *all_; }
 
+  // Makes a group of the ranks `members`, in which they are numbered by their places in that list.
+  // Its members alone call this, with the same arguments, and meet under `name` in the store. A
+  // rank makes one group after the other, so all must follow one order of those groups that have
+  // members in common, or they wait for one another in a circle. Groups without a common member may
+  // have the same name, but messages could not tell them apart. Blocks until all members have come,
+  // for at most the timeout. The group must not outlive this object. It has NCCL where the world
+  // has; else shared memory when each member shares its host with another member, unless --comm
+  // gloo was asked for.
+  //
+  // kInvalidArgument when `name` is empty, or when `members` does not list this rank and each rank
+  // at most once. kUnavailable, with the name of the group and of the ranks that are missing, when
+  // a member does not come in time. Throws nothing.
+  absl::StatusOr<std::unique_ptr<Group>> MakeGroup(const std::string& name,
+                                                   const std::vector<int>& members);
+
   // For error messages: in which operation each rank of this host is (see ExplainFlights). Empty
   // when no rank is in one, and when they are not recorded. Thread-safe.
   std::string WhereRanksAre() const;
@@ -62,6 +79,9 @@ class World {
   absl::Status Choose(Comm asked, bool nccl);
   // The group of all ranks as far as it is known.
   GroupFacts FactsOfAll();
+  // Connects `members`, who meet at `meeting` in the store. Throws what c10d throws.
+  std::unique_ptr<Group> Connect(const std::string& name, const std::vector<int>& members,
+                                 const std::string& meeting);
   // Connects processes over Gloo that meet at `meeting` in the store.
   MeetOverGloo MeetAt(const std::string& meeting);
 
@@ -73,7 +93,11 @@ class World {
   const std::unique_ptr<Joined> joined_;
 
   HostLayout layout_;
+  std::vector<std::string> hosts_;  // of the ranks
+  Comm asked_ = Comm::kAuto;
+  std::string shm_trouble_;  // why the ranks cannot share memory; empty when they can
   CommChoice choice_;
+  std::map<std::string, int> meetings_;  // how often there was one of that name and members
   std::unique_ptr<Group> all_;
 };
 

@@ -2,8 +2,13 @@
 // all is right; prints what is not to stderr.
 //
 // usage: group_program gloo|shm SECONDS MODE...
-//        operations, counts or bench; SECONDS is the
+//        operations, counts, groups, lost-member, lost-in-operation or bench; SECONDS is the
 //        timeout
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -164,6 +169,110 @@ void Counts(Group& group) {
   Expect(barrier.formula_bytes == 2 * (n - 1) * 8 / n, "barrier: a sum");
 }
 
+std::unique_ptr<Group> Made(World& world, const std::string& name,
+                            const std::vector<int>& members) {
+  absl::StatusOr<std::unique_ptr<Group>> group = world.MakeGroup(name, members);
+  if (group.ok()) return *std::move(group);
+  std::fprintf(stderr, "%s\n", std::string(group.status().message()).c_str());
+  std::exit(1);
+}
+
+// The sum of the members' ranks in the world, by their group.
+int SumOfRanks(World& world, Group& group) {
+  at::Tensor rank = at::full({1000}, world.rank(), at::kFloat);
+  group.AllReduce(rank, Use::kOther);
+  return rank.eq(rank[0]).all().item<bool>() ? static_cast<int>(rank[0].item<float>()) : -1;
+}
+
+// For four ranks.
+void Groups(World& world) {
+  const int r = world.rank();
+  // Two groups at once; and ranks 0 and 2 make the group of four after theirs, 1 and 3 before.
+  const std::vector<int> half = r % 2 == 0 ? std::vector<int>{0, 2} : std::vector<int>{3, 1};
+  const std::string half_name = r % 2 == 0 ? "even" : "odd";
+  std::unique_ptr<Group> mine;
+  if (r % 2 == 0) mine = Made(world, half_name, half);
+  const std::unique_ptr<Group> four = Made(world, "four", {2, 3, 0, 1});
+  if (r % 2 == 1) mine = Made(world, half_name, half);
+  Expect(mine->name() == half_name && mine->members() == half && mine->size() == 2, "a half");
+  Expect(mine->members()[static_cast<std::size_t>(mine->rank())] == r, "this rank's place in it");
+  Expect(four->rank() == (r + 2) % 4, "members are numbered as they are listed");
+  const bool shared = world.comm() == Comm::kShm;
+  Expect(mine->comm() == world.comm() && four->comm() == world.comm(),
+         "groups on one host have the world's transport");
+  for (int round = 0; round < 50; ++round) {
+    Expect(SumOfRanks(world, *mine) == (r % 2 == 0 ? 2 : 4), "halves add up their own, at once");
+    Expect(SumOfRanks(world, *four) == 6, "all four");
+    Expect(SumOfRanks(world, world.all()) == 6, "the world");
+  }
+  Operations(*mine);
+  Operations(*four);
+  Counts(*mine);
+  Expect(!shared || world.all().traffic(Use::kGradients).counted_bytes == 0,
+         "each group counts its own");
+
+  // One that is not in a group does nothing while the others make and use it: rank 3 is told when.
+  const at::Tensor told = at::zeros({1});
+  if (r == 3) {
+    world.all().Receive(told, 0, 1, Use::kOther);
+  } else {
+    const std::unique_ptr<Group> three = Made(world, "three", {0, 1, 2});
+    Expect(SumOfRanks(world, *three) == 3, "three of four");
+    Operations(*three);
+    if (r == 0) world.all().Send(at::ones({1}), 3, 1, Use::kOther);
+  }
+  Expect(told.item<float>() == (r == 3 ? 1 : 0), "rank 3 was told afterwards");
+
+  // The same name again is another group; alone is a group, too.
+  const std::unique_ptr<Group> again = Made(world, half_name, half);
+  Expect(SumOfRanks(world, *again) == (r % 2 == 0 ? 2 : 4), "a half anew");
+  const std::unique_ptr<Group> alone = Made(world, "alone", {r});
+  Expect(SumOfRanks(world, *alone) == r && alone->comm() == Comm::kGloo, "alone");
+  Operations(*alone);
+
+  for (const std::vector<int>& wrong :
+       {std::vector<int>{}, std::vector<int>{(r + 1) % 4}, std::vector<int>{r, r},
+        std::vector<int>{r, 4}, std::vector<int>{-1, r}}) {
+    Expect(world.MakeGroup("wrong", wrong).status().code() == absl::StatusCode::kInvalidArgument,
+           "a list of members that cannot be");
+  }
+  Expect(world.MakeGroup("", {r}).status().code() == absl::StatusCode::kInvalidArgument, "a name");
+}
+
+// Rank 1 is killed by the test while it makes a group, rank 2 comes when that is done. Ends the
+// process: c10d's destructors wait for peers.
+void LostMember(World& world) {
+  const std::string pid = world.all().Gather(std::to_string(getpid()), 20)[1];
+  if (world.rank() == 1) {
+    std::printf("making\n");
+    std::fflush(stdout);
+  }
+  if (world.rank() == 2) {
+    const int process = static_cast<int>(syscall(SYS_pidfd_open, std::atoi(pid.c_str()), 0));
+    pollfd ended = {process, POLLIN, 0};
+    if (process >= 0) poll(&ended, 1, -1);
+  }
+  const absl::Status status = world.MakeGroup("half", {0, 1, 2}).status();
+  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  std::fflush(stderr);
+  _exit(status.code() == absl::StatusCode::kUnavailable ? 0 : 1);
+}
+
+// Rank 1 leaves where rank 0 waits for it.
+void LostInOperation(World& world) {
+  const std::unique_ptr<Group> pair = Made(world, "tp/0", {0, 1});
+  pair->Barrier();
+  if (world.rank() == 1) _exit(0);
+  try {
+    pair->AllReduceAsync(at::ones({100}), Use::kOther)->wait();
+    std::fprintf(stderr, "nobody is missing\n");
+  } catch (const std::exception&) {
+    std::fprintf(stderr, "%s\n", world.WhereRanksAre().c_str());
+  }
+  std::fflush(stderr);
+  _exit(0);
+}
+
 // Medians of microseconds of an exchange of 2 KB to 16 MB as a reduce-scatter, and as an all-reduce
 // of which a part is kept, one after the other.
 void Bench(Group& group) {
@@ -207,6 +316,12 @@ int Main(const std::string& comm, int seconds, const std::vector<std::string>& m
       Operations(world.all());
     } else if (mode == "counts") {
       Counts(world.all());
+    } else if (mode == "groups") {
+      Groups(world);
+    } else if (mode == "lost-member") {
+      LostMember(world);
+    } else if (mode == "lost-in-operation") {
+      LostInOperation(world);
     } else if (mode == "bench") {
       Bench(world.all());
     } else {

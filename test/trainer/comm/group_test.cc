@@ -1,7 +1,9 @@
 // Groups of real ranks: their operations against values computed by hand, over Gloo and in shared
-// memory. The checks are in group_program.cc.
+// memory, several groups at once, and groups whose members are lost. The checks are in
+// group_program.cc.
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -53,6 +55,37 @@ TEST_P(GroupTest, OperationsAreWhatTheyAreByHand) {
 
 TEST_P(GroupTest, CountsTheBytesOfEachOperation) {
   RunAll({kProgram, comm_, "60", "counts"}, size_);
+}
+
+class SeveralGroupsTest : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(All, SeveralGroupsTest, testing::Values("gloo", "shm"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(SeveralGroupsTest, AreMadeAndUsedByTheirMembersAlone) {
+  RunAll({kProgram, GetParam(), "60", "groups"}, 4);
+}
+
+TEST(LostMemberTest, OthersAreToldOfWhichGroup) {
+  std::vector<Command> ranks = Start({kProgram, "gloo", "4", "lost-member"}, 3);
+  ASSERT_TRUE(ranks[1].WaitForOut("making")) << ranks[1].err();
+  ranks[1].Signal(SIGKILL);
+  EXPECT_EQ(ranks[1].Wait(kDeadline), -SIGKILL);
+  for (const std::size_t other : {0UL, 2UL}) {
+    EXPECT_EQ(ranks[other].Wait(kDeadline), 0);
+    EXPECT_NE(ranks[other].err().find("make the group half of ranks 0, 1, 2: "), std::string::npos)
+        << ranks[other].err();
+  }
+}
+
+// "With four groups on each rank, all-reduce 812 could have been anybody's."
+TEST(LostMemberTest, IsReportedWithTheGroupInWhichOthersWait) {
+  std::vector<Command> ranks = Start({kProgram, "gloo", "60", "lost-in-operation"}, 2);
+  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kDeadline), 0) << rank.err();
+  EXPECT_NE(ranks[0].err().find("rank 0 waits in all-reduce 2 of tp/0 (400 bytes) for "),
+            std::string::npos)
+      << ranks[0].err();
+  EXPECT_NE(ranks[0].err().find("rank 1 left all-reduce 1 of tp/0 (8 bytes) "), std::string::npos)
+      << ranks[0].err();
 }
 
 }  // namespace
