@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-#include "trainer/app/training/chosen_model.h"
+#include "trainer/app/strategies/chosen_model.h"
 #include "trainer/io/checkpoint_directory.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/shards/checkpoint_file.h"

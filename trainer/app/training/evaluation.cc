@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "trainer/app/training/strategy.h"
+#include "trainer/app/strategies/strategy.h"
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/data/loading/global_order.h"
 #include "trainer/models/autocast.h"

@@ -12,7 +12,7 @@
 #include "trainer/app/training/batch.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/checkpoint_owners.h"
-#include "trainer/app/training/chosen_model.h"
+#include "trainer/app/strategies/chosen_model.h"
 #include "trainer/app/training/rank_comparison.h"
 #include "trainer/app/training/resume.h"
 #include "trainer/app/training/snapshot.h"

@@ -13,7 +13,7 @@
 #include "trainer/app/reports/progress.h"
 #include "trainer/app/reports/reporter.h"
 #include "trainer/app/training/checkpoint_writer.h"
-#include "trainer/app/training/strategy.h"
+#include "trainer/app/strategies/strategy.h"
 #include "trainer/app/training/train_state.h"
 #include "trainer/comm/group.h"
 #include "trainer/comm/world.h"

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-#include "trainer/app/training/optimizer_value.h"
+#include "trainer/app/strategies/optimizer_value.h"
 #include "trainer/app/training/option_changes.h"
 #include "trainer/io/state_dict.h"
 

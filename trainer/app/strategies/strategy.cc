@@ -1,4 +1,4 @@
-#include "trainer/app/training/strategy.h"
+#include "trainer/app/strategies/strategy.h"
 
 #include <ATen/core/Tensor.h>
 

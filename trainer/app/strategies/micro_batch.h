@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "trainer/app/training/strategy.h"
+#include "trainer/app/strategies/strategy.h"
 #include "trainer/data/loading/batch_loader.h"
 
 namespace muster::trainer {

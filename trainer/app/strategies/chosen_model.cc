@@ -1,4 +1,4 @@
-#include "trainer/app/training/chosen_model.h"
+#include "trainer/app/strategies/chosen_model.h"
 
 namespace muster::trainer {
 

@@ -1,4 +1,4 @@
-#include "trainer/app/training/optimizer_value.h"
+#include "trainer/app/strategies/optimizer_value.h"
 
 #include <map>
 #include <string>

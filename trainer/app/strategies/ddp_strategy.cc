@@ -4,8 +4,8 @@
 #include <functional>
 #include <optional>
 
-#include "trainer/app/training/micro_batch.h"
-#include "trainer/app/training/strategy.h"
+#include "trainer/app/strategies/micro_batch.h"
+#include "trainer/app/strategies/strategy.h"
 #include "trainer/parallel/sync_batch_norm.h"
 
 namespace muster::trainer {

@@ -1,4 +1,4 @@
-#include "trainer/app/training/micro_batch.h"
+#include "trainer/app/strategies/micro_batch.h"
 
 #include <ATen/core/Tensor.h>
 

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "trainer/app/training/chosen_model.h"
-#include "trainer/app/training/micro_batch.h"
-#include "trainer/app/training/strategy.h"
+#include "trainer/app/strategies/chosen_model.h"
+#include "trainer/app/strategies/micro_batch.h"
+#include "trainer/app/strategies/strategy.h"
 #include "trainer/models/autocast.h"
 #include "trainer/parallel/data_parallel.h"
 #include "trainer/parallel/parameter_averaging.h"
