@@ -1,5 +1,6 @@
 #include "trainer/app/run.h"
 
+#include <algorithm>
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -11,7 +12,12 @@
 #include "base/signal_names.h"
 
 #include "trainer/app/reports/start_up.h"
-#include "trainer/app/training/session.h"
+#include "trainer/app/strategies/chosen_model.h"
+#include "trainer/app/strategies/strategy.h"
+#include "trainer/app/training/broadcast.h"
+#include "trainer/app/training/loop.h"
+#include "trainer/app/training/rank_comparison.h"
+#include "trainer/app/training/start.h"
 #include "trainer/app/training/trainer.h"
 #include "trainer/io/durable_file.h"
 #include "trainer/worker/blas_probe.h"
@@ -38,14 +44,13 @@ absl::Status CheckOutputs(const Options& options) {
   return absl::OkStatus();
 }
 
-// The session, or why there is none; never throws.
-absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Options& options, const Environment& env,
-                                                     Splits data, World& world,
-                                                     Progress& progress) {
+// What `make` returns, or what it throws as a status: "`attempt`: ...".
+template <typename Make>
+auto Attempt(const char* attempt, const Make& make) -> decltype(make()) {
   try {
-    return Session::Make(options, env, std::move(data), world, progress);
+    return make();
   } catch (const std::exception& error) {
-    return FailureOf("give all ranks the same model", error);
+    return FailureOf(attempt, error);
   }
 }
 
@@ -71,21 +76,71 @@ absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& en
   return options.data_set.open(options.data);
 }
 
-absl::StatusOr<int> RunRank(const Options& options, const Environment& env, Splits data,
+absl::StatusOr<int> RunRank(const Options& given, const Environment& env, Splits data,
                             Progress& progress) {
   const bool leads = env.rank == 0;
-  // Left to the end of the process when something fails: see the header.
+  Options options = given;
+  options.shape = data.train->shape();
+
+  // World and strategy are left to the end of the process when something fails: see the header.
   auto joined = World::Join(env, options.parallel.comm, options.parallel.timeout);
   if (!joined.ok()) return joined.status();
-  World* world = joined->release();
+  World* const world = joined->release();
   if (leads) progress.Say(JoinedLine(*world));
-  auto made = MakeSession(options, env, std::move(data), *world, progress);
+  BeatSender beats(env.beat_socket, env.rank);
+  beats.Send(0);
+  absl::Status status = Attempt("compare the ranks", [&] {
+    return CheckRanksAlike(FactsOf(options.settings, data), world->all());
+  });
+  if (!status.ok()) return status;
+
+  auto model = Attempt("make the model", [&] { return MakeChosenModel(options, world->device()); });
+  if (!model.ok()) return model.status();
+  StepTrace trace;
+  auto made = Attempt("share the model", [&] {
+    return MakeStrategy(options, *std::move(model), world->all(), trace.phases());
+  });
   if (!made.ok()) return made.status();
-  Session* session = made->release();
+  Strategy* const strategy = made->release();
+
+  const Job job = {options, env, data, *world, progress, beats};
+  auto start = Attempt("find where to start", [&] { return FindStart(job, *strategy); });
+  if (!start.ok()) return start.status();
+  const TrainState state = start->state;
+  options.schedule.total_steps = std::max<std::int64_t>(1, TotalSteps(options, state));
+  status = CheckSchedule(options.schedule);
+  if (!status.ok()) return status;
+  status = Attempt("give all ranks the same model", [&] {
+    strategy->Begin();
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+
+  std::unique_ptr<Reporter> reporter;
+  status = Attempt("open the log files", [&] {
+    absl::Status mine;
+    if (leads) {
+      auto opened = Reporter::Open(options.report, state.step);
+      mine = opened.status();
+      if (opened.ok()) reporter = *std::move(opened);
+    }
+    return FirstFailure(mine, world->all());
+  });
+  if (!status.ok()) return status;
+  Saver saver(job, *std::move(start));
+  if (!options.report.trace.empty()) trace.Record(options.report.trace_steps);
   RememberStopSignals();
-  const absl::StatusOr<Summary> summary = Train(*session);
+  Loop loop = {.job = job,
+               .strategy = *strategy,
+               .saver = saver,
+               .reporter = reporter.get(),
+               .trace = trace,
+               .resumed_step = state.step,
+               .schedule = options.schedule,
+               .state = state};
+  const absl::StatusOr<Summary> summary = Train(loop);
   if (!summary.ok()) return summary.status();
-  delete session;
+  delete strategy;
   delete world;
 
   const bool stopped = summary->stop_signal != 0;

@@ -24,6 +24,7 @@
 #include "trainer/app/commands/checkpoint_model.h"
 #include "trainer/app/commands/command_line.h"
 #include "trainer/app/reports/start_up.h"
+#include "trainer/app/strategies/batch_sums.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/evaluation.h"
 #include "trainer/comm/world.h"
@@ -117,7 +118,11 @@ absl::StatusOr<Measured> Measure(const EvalOptions& asked, const Registry& regis
     beats.Send(0);  // no step, but progress
     return false;
   };
-  const auto evaluation = Evaluate(data->test, *options, **model, group, on_batch);
+  const auto measure = [&](const LoadedBatch& batch) {
+    return MeasureBatch(batch, *options, group.device(), **model);
+  };
+  const auto evaluation =
+      Evaluate(data->test, *options, {group.rank(), group.size()}, group, measure, on_batch);
   if (!evaluation.ok()) return evaluation.status();
   return Measured{*std::move(checkpoint), *std::move(options), data->test->size(), **evaluation};
 }

@@ -22,7 +22,7 @@
 #include "trainer/app/commands/checkpoint_model.h"
 #include "trainer/app/commands/command_line.h"
 #include "trainer/app/options/flag_group.h"
-#include "trainer/app/strategies/strategy.h"
+#include "trainer/app/strategies/batch_sums.h"
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/data/loading/global_order.h"
 #include "trainer/io/durable_file.h"

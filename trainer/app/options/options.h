@@ -162,7 +162,7 @@ std::vector<ModelFlag> ModelFlags(const Options& options);
 absl::Status CheckBatchSize(std::int64_t batch_size, int world_size);
 
 // kInvalidArgument when the options cannot be used with this world size. With a checkpoint
-// directory it leaves the batch size to Session, which knows whether the run resumes.
+// directory it leaves the batch size to FindStart(), which knows whether the run resumes.
 absl::Status CheckWorld(const Options& options, int world_size);
 
 }  // namespace muster::trainer

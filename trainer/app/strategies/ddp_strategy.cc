@@ -1,11 +1,10 @@
 // Each rank has the whole model and a part of each batch; alone, the whole batch.
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <optional>
+#include <utility>
 
-#include "trainer/app/strategies/micro_batch.h"
-#include "trainer/app/strategies/strategy.h"
+#include "trainer/app/strategies/replica_strategy.h"
 #include "trainer/parallel/sync_batch_norm.h"
 
 namespace muster::trainer {
@@ -22,16 +21,26 @@ BatchNormFunction SyncedBatchNorm(Group& group) {
   };
 }
 
-class DdpStrategy : public Strategy {
+class DdpStrategy : public ReplicaStrategy {
  public:
-  explicit DdpStrategy(const StrategyParts& parts) : parts_(parts) {
-    if (parts.options.parallel.sync_batch_norm) {
-      parts.model.SetBatchNorm(SyncedBatchNorm(parts.group));
-    }
-    // Alone there is nothing to average, and no reason to copy gradients into buckets.
-    if (parts.group.size() == 1) return;
-    ddp_.emplace(parts.model.Parameters(), parts.model.Buffers(), parts.group,
-                 parts.options.parallel.ddp, parts.gradient_order);
+  explicit DdpStrategy(StrategyParts parts) : ReplicaStrategy(std::move(parts)) {
+    if (options().parallel.sync_batch_norm) model().SetBatchNorm(SyncedBatchNorm(group()));
+  }
+
+  // Each rank's batch normalization has learned from its own part of the last batch.
+  void Settle() override {
+    if (ddp_) ddp_->BroadcastBuffers();
+  }
+  Traffic traffic() const override { return ddp_ ? ddp_->traffic() : Traffic(); }
+  std::optional<DdpTimings> timings() const override {
+    return ddp_ ? std::optional(ddp_->timings()) : std::nullopt;
+  }
+
+ protected:
+  // Alone there is nothing to average, and no reason to copy gradients into buckets.
+  void Connect(const std::vector<std::string>& gradient_order) override {
+    if (group().size() == 1) return;
+    ddp_.emplace(parameters(), model().Buffers(), group(), options().parallel.ddp, gradient_order);
   }
 
   // The last batch of an epoch may be smaller, and ranks may have filled their part of it up with
@@ -39,52 +48,34 @@ class DdpStrategy : public Strategy {
   // is the sum over its own samples, divided by their mean number over ranks. So the mean of the
   // ranks' gradients, which is what DDP computes, is the gradient of the mean loss over the whole
   // batch. Without this the loss curve would depend on the number of ranks.
-  double ForwardBackward(const LoadedBatch& batch, std::int64_t step) override {
-    const double divisor = batch.plan.mean_own(parts_.group.size()) *
-                           static_cast<double>(PredictionsPerSample(batch.data));
+  double ComputeGradients(const LoadedBatch& batch, std::int64_t step) override {
+    const double divisor =
+        batch.plan.mean_own(group().size()) * static_cast<double>(PredictionsPerSample(batch.data));
+    const auto forward = [this](const Forward& run) { return ddp_ ? ddp_->Forward(run) : run(); };
     double own_loss = 0;
-    for (const MicroBatch& part : SplitUp(batch, parts_.options.accumulate)) {
+    for (const MicroBatch& part : SplitUp(batch, options().accumulate)) {
       if (ddp_ && !part.last) {
         const auto no_sync = ddp_->NoSync();
-        own_loss += Pass(part, step, divisor);
+        own_loss += PassThrough(part, step, divisor, forward);
       } else {
-        own_loss += Pass(part, step, divisor);
+        own_loss += PassThrough(part, step, divisor, forward);
       }
     }
     return own_loss;
   }
 
-  // Each rank's batch normalization has learned from its own part of the last batch.
-  void Finish() override {
-    if (ddp_) ddp_->BroadcastBuffers();
-  }
-
   std::vector<std::string> GradientOrder() override {
     return ddp_ ? ddp_->GradientOrder() : std::vector<std::string>();
   }
-  Traffic traffic() const override { return ddp_ ? ddp_->traffic() : Traffic(); }
-  std::optional<DdpTimings> timings() const override {
-    return ddp_ ? std::optional(ddp_->timings()) : std::nullopt;
-  }
 
  private:
-  double Pass(const MicroBatch& part, std::int64_t step, double divisor) {
-    return PassThrough(parts_, part, divisor, [&](const at::Tensor& inputs) {
-      const std::function<at::Tensor()> forward = [&] {
-        return parts_.model.ForwardAt(PlaceOf(parts_, step, part), inputs);
-      };
-      return ddp_ ? ddp_->Forward(forward) : forward();
-    });
-  }
-
-  const StrategyParts parts_;
   std::optional<DistributedDataParallel> ddp_;
 };
 
 }  // namespace
 
-std::unique_ptr<Strategy> MakeDdpStrategy(const StrategyParts& parts) {
-  return std::make_unique<DdpStrategy>(parts);
+std::unique_ptr<Strategy> MakeDdpStrategy(StrategyParts parts) {
+  return std::make_unique<DdpStrategy>(std::move(parts));
 }
 
 }  // namespace muster::trainer

@@ -1,34 +1,30 @@
 #include "trainer/app/strategies/strategy.h"
 
-#include <ATen/core/Tensor.h>
+#include <utility>
+
+#include "trainer/app/strategies/replica_strategy.h"
+#include "trainer/compat/torch_version.h"
 
 namespace muster::trainer {
 
-std::unique_ptr<Strategy> MakeStrategy(const StrategyParts& parts) {
-  switch (parts.options.parallel.kind) {
+absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& options,
+                                                       std::unique_ptr<Model> model, Group& group,
+                                                       PhaseTracker& phases) {
+  OptimizerOptions optimizer_options = options.optimizer;
+  optimizer_options.interpolate_mean = compat::kAdamWInterpolatesMean;
+  optimizer_options.root_is_power = compat::kAdamWRootIsPower;
+  auto optimizer = MakeOptimizer(optimizer_options, model->Parameters());
+  if (!optimizer.ok()) return optimizer.status();
+  StrategyParts parts = {options, std::move(model), *std::move(optimizer), group, phases};
+  switch (options.parallel.kind) {
     case Parallel::kAverage:
-      return MakeAveragingStrategy(parts);
+      return MakeAveragingStrategy(std::move(parts));
     case Parallel::kThreads:
-      return MakeThreadsStrategy(parts);
+      return MakeThreadsStrategy(std::move(parts));
     case Parallel::kDdp:
       break;
   }
-  return MakeDdpStrategy(parts);
-}
-
-std::int64_t PredictionsPerSample(const Batch& batch) {
-  std::int64_t predictions = 1;
-  for (std::int64_t dim = 1; dim < batch.targets.dim(); ++dim) {
-    predictions *= batch.targets.size(dim);
-  }
-  return predictions;
-}
-
-Batch MovedTo(const Batch& batch, const at::Device& device, c10::ScalarType dtype) {
-  const auto moved = [&](const at::Tensor& tensor) {
-    return tensor.is_floating_point() ? tensor.to(device, dtype) : tensor.to(device);
-  };
-  return {moved(batch.inputs), moved(batch.targets)};
+  return MakeDdpStrategy(std::move(parts));
 }
 
 }  // namespace muster::trainer

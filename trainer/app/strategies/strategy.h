@@ -1,4 +1,4 @@
-// How ranks or threads share the work of a step.
+// How ranks or threads share the work of a training.
 #pragma once
 
 #include <cstdint>
@@ -7,65 +7,96 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "trainer/app/options/options.h"
+#include "trainer/app/strategies/batch_sums.h"
 #include "trainer/comm/group.h"
 #include "trainer/comm/traffic.h"
 #include "trainer/data/loading/batch_loader.h"
+#include "trainer/io/value.h"
 #include "trainer/models/model.h"
+#include "trainer/named_tensor.h"
+#include "trainer/optim/ema.h"
 #include "trainer/parallel/ddp.h"
 #include "trainer/telemetry/phase_tracker.h"
 
 namespace muster::trainer {
 
-// Computes gradients and keeps the ranks in sync. Every rank must make the same calls, from one
-// thread each. Methods throw what c10d throws when a peer is lost. Destroy it before the group.
+// Whose samples a rank takes: part `part` of the `parts` that each batch is cut into.
+struct DataPlace {
+  int part = 0;
+  int parts = 1;
+};
+
+// What a step came to on one rank. Each sample counts on one rank alone, so the sums over all ranks
+// are those of the batch.
+struct StepResult {
+  double loss = 0;               // the sum over this rank's own samples, before the update
+  std::int64_t predictions = 0;  // of the whole batch: what the sum of the losses is divided by
+  double gradient_norm = 0;      // before it was clipped; 0 without --clip
+  // The gradient was not finite, and nothing has changed (--on-nonfinite skip).
+  bool skipped = false;
+  // With --on-nonfinite stop, when the loss is not finite: the first parameter that was not finite
+  // before the update; empty if all were.
+  std::string not_finite;
+};
+
+// Holds a model with its optimizer, and trains it: computes gradients, clips them, updates the
+// parameters, and keeps the ranks in sync. Made by MakeStrategy(); then Load() or not, Begin(), and
+// steps. Every rank must make the same calls, from one thread each. Methods throw what c10d throws
+// when a peer is lost. Destroy it before the group.
 class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  // Runs forward and backward on `batch`, and leaves the gradients for the optimizer in the model's
-  // parameters. The caller must have reset the gradients. `step` is the number of steps before, on
-  // which random numbers depend. Returns the sum of the losses of this rank's own samples.
-  virtual double ForwardBackward(const LoadedBatch& batch, std::int64_t step) = 0;
+  // Restores what Save() has returned, in this run or in another with any number of ranks. An
+  // average that begins with this run begins with the parameters. kInvalidArgument and one sentence
+  // when it does not fit; the state may then be partly restored.
+  virtual absl::Status Load(const Value& saved) = 0;
+  // Gives all ranks what rank 0 has, and makes ready for the first step. Call it once. Throws
+  // std::runtime_error when the ranks' models differ.
+  virtual void Begin() = 0;
 
-  // Call this after each step of the optimizer.
-  virtual void AfterStep() {}
+  virtual DataPlace place() const = 0;
+
+  // Takes one step with learning rate `lr` on this rank's part of a batch. `step` is the number of
+  // steps before, on which random numbers depend.
+  virtual StepResult Step(const LoadedBatch& batch, std::int64_t step, double lr) = 0;
+  // This rank's sums over its part of a batch of test samples. Needs no other rank.
+  virtual BatchSums Evaluate(const LoadedBatch& batch) = 0;
+
   // Makes the model the same on every rank, as rank 0 would save it. Call this when the training is
   // done, and before the model is evaluated; training may continue afterwards.
-  virtual void Finish() {}
+  virtual void Settle() = 0;
+  // For as long as the result lives, the model has the averages of --ema for parameters.
+  virtual EmaInPlace Averaged() = 0;
 
-  // The order in which gradients came, for the checkpoint (DistributedDataParallel::GradientOrder).
-  // Every rank calls it, between steps.
-  virtual std::vector<std::string> GradientOrder() { return {}; }
+  // The parameters and buffers that this rank holds, and the bytes of the model's parameters.
+  virtual std::vector<NamedTensor> StateDict() const = 0;
+  virtual std::int64_t parameter_bytes() const = 0;
+
+  // What a checkpoint holds of the model:
+  //   model           the state dict
+  //   ema             the averages of the parameters, with --ema
+  //   optimizer       optimizer.state_dict()
+  //   gradient_order  names: DistributedDataParallel::GradientOrder(), which a resumed run needs to
+  //                   round as this one
+  // `lr` is the learning rate of the next step. With `everywhere` it is the same on every rank, and
+  // otherwise what rank 0 has is to be saved. The value shares tensors with the model and the
+  // optimizer, so write it before the next step. Every rank calls it, between steps.
+  virtual absl::StatusOr<Dict> Save(double lr, bool everywhere) = 0;
 
   virtual Traffic traffic() const { return {}; }
   virtual std::optional<DdpTimings> timings() const { return std::nullopt; }
 };
 
-// What a strategy works with. All parts must outlive it.
-struct StrategyParts {
-  const Options& options;
-  Model& model;  // on the group's device; receives rank 0's parameters
-  Group& group;
-  PhaseTracker& phases;
-  const std::vector<std::string>& gradient_order;  // of the run that this one resumes, or empty
-};
-
-// Creates the strategy for options.parallel.kind. Throws what the strategy's parts throw.
-std::unique_ptr<Strategy> MakeStrategy(const StrategyParts& parts);
-
-// For MakeStrategy() only.
-std::unique_ptr<Strategy> MakeDdpStrategy(const StrategyParts& parts);
-std::unique_ptr<Strategy> MakeAveragingStrategy(const StrategyParts& parts);
-std::unique_ptr<Strategy> MakeThreadsStrategy(const StrategyParts& parts);
-
-// The number of predictions per sample: 1 for images, the number of tokens for text.
-std::int64_t PredictionsPerSample(const Batch& batch);
-
-// `batch` on `device`, as the model needs it: real numbers converted to `dtype`, whole ones
-// unchanged.
-Batch MovedTo(const Batch& batch, const at::Device& device, c10::ScalarType dtype);
+// Makes the strategy for options.parallel.kind, with an optimizer for `model`, which is on the
+// group's device. `group` and `phases` must outlive it. kInvalidArgument and one sentence when the
+// options do not suit each other, the model or the device.
+absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& options,
+                                                       std::unique_ptr<Model> model, Group& group,
+                                                       PhaseTracker& phases);
 
 }  // namespace muster::trainer

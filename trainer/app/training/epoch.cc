@@ -1,7 +1,5 @@
 #include "trainer/app/training/epoch.h"
 
-#include <ATen/core/Tensor.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,10 +12,8 @@
 
 #include "trainer/app/training/cadence.h"
 #include "trainer/app/training/finiteness.h"
-#include "trainer/app/training/saving.h"
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/data/loading/global_order.h"
-#include "trainer/optim/clip.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/worker/stop_signal.h"
 
@@ -36,15 +32,15 @@ double SecondsSince(Clock::time_point start) {
 // of them, and only then is anything shown, written or decided.
 class EpochRun {
  public:
-  explicit EpochRun(Session& session)
-      : s_(session),
-        order_(session.state.dataset_size, session.options.seed, session.state.epoch),
-        began_at_(session.state.position),
-        steps_before_((began_at_ + session.state.batch_size - 1) / session.state.batch_size),
+  explicit EpochRun(Loop& loop)
+      : loop_(loop),
+        job_(loop.job),
+        state_(loop.state),
+        order_(state_.dataset_size, job_.options.seed, state_.epoch),
+        began_at_(state_.position),
+        steps_before_((began_at_ + state_.batch_size - 1) / state_.batch_size),
         start_(Clock::now()),
-        agreed_(start_) {
-    if (skips()) guard_.emplace(session);
-  }
+        agreed_(start_) {}
 
   absl::StatusOr<EpochEnd> Run();
 
@@ -58,9 +54,9 @@ class EpochRun {
 
   BatchPlan Plan() const;
   void TakeStep(const LoadedBatch& batch);
-  bool Every(std::int64_t steps) const { return steps > 0 && s_.state.step % steps == 0; }
-  bool stops() const { return s_.options.on_nonfinite == OnNonFinite::kStop; }
-  bool skips() const { return s_.options.on_nonfinite == OnNonFinite::kSkip; }
+  bool Every(std::int64_t steps) const { return steps > 0 && state_.step % steps == 0; }
+  bool stops() const { return job_.options.on_nonfinite == OnNonFinite::kStop; }
+  bool skips() const { return job_.options.on_nonfinite == OnNonFinite::kSkip; }
   // What ranks tell one another: whether any of them...
   struct Agreement {
     bool stop = false;         // was told to stop
@@ -74,7 +70,9 @@ class EpochRun {
   void Show();
   void Report();
 
-  Session& s_;
+  Loop& loop_;
+  const Job& job_;
+  TrainState& state_;
   const GlobalOrder order_;
   const std::int64_t began_at_;      // position
   const std::int64_t steps_before_;  // of this epoch, in earlier runs
@@ -84,7 +82,6 @@ class EpochRun {
   std::int64_t planned_ = 0;
   bool save_due_ = false;
   double gradient_norm_ = 0;  // of the last step, when gradients are clipped
-  std::optional<StepGuard> guard_;
   std::vector<StepTaken> since_agreed_;
   Clock::time_point agreed_;
   Cadence cadence_;
@@ -94,9 +91,9 @@ class EpochRun {
 // This rank's part of each step that is left, until the limit.
 BatchPlan EpochRun::Plan() const {
   BatchPlan plan =
-      order_.From(s_.state.position, s_.state.batch_size, s_.env.rank, s_.env.world_size);
-  if (s_.options.max_steps > 0) {
-    const std::int64_t left = std::max<std::int64_t>(0, s_.options.max_steps - s_.state.step);
+      order_.From(state_.position, state_.batch_size, job_.env.rank, job_.env.world_size);
+  if (job_.options.max_steps > 0) {
+    const std::int64_t left = std::max<std::int64_t>(0, job_.options.max_steps - state_.step);
     plan.steps = std::min(plan.steps, left);
   }
   return plan;
@@ -106,42 +103,41 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
   BatchPlan plan = Plan();
   planned_ = plan.steps;
   const std::int64_t epoch_steps =
-      (s_.state.dataset_size + s_.state.batch_size - 1) / s_.state.batch_size;
-  const std::int64_t report_every = s_.options.report.every_steps > 0
-                                        ? s_.options.report.every_steps
+      (state_.dataset_size + state_.batch_size - 1) / state_.batch_size;
+  const std::int64_t report_every = job_.options.report.every_steps > 0
+                                        ? job_.options.report.every_steps
                                         : std::max<std::int64_t>(1, epoch_steps / kReportsPerEpoch);
-  s_.model->SetTraining(true);
-  if (began_at_ == 0) s_.state.epoch_loss = {};
+  if (began_at_ == 0) state_.epoch_loss = {};
   BatchLoader loader(
-      s_.data.train, std::move(plan),
-      {.epoch = s_.state.epoch, .train = true, .threads = s_.options.loader_threads});
+      job_.data.train, std::move(plan),
+      {.epoch = state_.epoch, .train = true, .threads = job_.options.loader_threads});
 
   bool stop = false;
   while (!stop && steps_ < planned_) {
-    s_.phases.Enter(Phase::kData);
+    loop_.trace.phases().Enter(Phase::kData);
     absl::StatusOr<std::optional<LoadedBatch>> batch = loader.Next();
     if (!batch.ok()) return batch.status();
     TakeStep(**batch);
 
     const bool last = steps_ == planned_;
     const bool report = Every(report_every) || last;
-    const bool save = !s_.owners.empty() && Every(s_.options.checkpoint.every_steps);
+    const bool save = loop_.saver.saves() && Every(job_.options.checkpoint.every_steps);
     save_due_ |= save;
     if (!report && !save && static_cast<std::int64_t>(since_agreed_.size()) < cadence_.interval()) {
       continue;
     }
     absl::StatusOr<Agreement> agreed = Agree();
-    if (agreed.ok() && s_.leads()) Show();
+    if (agreed.ok() && job_.leads()) Show();
     if (agreed.ok() && report) Report();
-    if (s_.leads()) {
-      const absl::Status written = s_.reporter->Flush();
+    if (job_.leads()) {
+      const absl::Status written = loop_.reporter->Flush();
       if (!written.ok()) return written;
     }
     if (!agreed.ok()) return agreed.status();
     stop = agreed->stop;
-    if (agreed->save_failed) return FinishSaving(s_);
-    if (s_.shards_open && !agreed->saving) {
-      const absl::Status indexed = IndexShards(s_);
+    if (agreed->save_failed) return loop_.saver.Finish(state_.step);
+    if (loop_.saver.needs_index() && !agreed->saving) {
+      const absl::Status indexed = loop_.saver.Index();
       if (!indexed.ok()) return indexed;
       agreed->saving = true;  // the index
     }
@@ -149,43 +145,30 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
     // another one follows, when the epoch has been evaluated.
     if (save_due_ && !agreed->saving && !stop && !last) {
       save_due_ = false;
-      const absl::StatusOr<bool> fit = FitToKeep(s_);
+      const absl::StatusOr<bool> fit = FitToKeep(loop_);
       if (!fit.ok()) return fit.status();
-      const absl::Status saved = *fit ? SaveCheckpoint(s_) : absl::OkStatus();
+      const absl::Status saved = *fit ? SaveCheckpoint(loop_) : absl::OkStatus();
       if (!saved.ok()) return saved;
     }
   }
-  s_.train_seconds += SecondsSince(start_);
-  s_.trained_samples += s_.state.position - began_at_;
+  loop_.totals.seconds += SecondsSince(start_);
+  loop_.totals.samples += state_.position - began_at_;
   if (stop) return EpochEnd::kStopped;
-  return s_.state.position == s_.state.dataset_size ? EpochEnd::kWhole : EpochEnd::kLimit;
+  return state_.position == state_.dataset_size ? EpochEnd::kWhole : EpochEnd::kLimit;
 }
 
 void EpochRun::TakeStep(const LoadedBatch& batch) {
-  for (const NamedTensor& parameter : s_.parameters) parameter.tensor.mutable_grad().reset();
-  if (guard_) guard_->BeforeStep();
-  const double loss = s_.strategy->ForwardBackward(batch, s_.state.step);
-  const std::string word = stops() ? WordOnLoss(loss, s_.parameters) : "";
-  s_.phases.Enter(Phase::kOptimizer);
-  if (s_.options.clip_norm > 0) {
-    gradient_norm_ = ClipGradientNorm(s_.parameters, s_.options.clip_norm);
-  }
-  const bool skipped = guard_ && !guard_->Allows(gradient_norm_);
-  if (!skipped) s_.optimizer->Step(LearningRateAt(s_.options.schedule, s_.state.step));
-  if (s_.ema && !skipped) s_.ema->Update();
-  s_.strategy->AfterStep();
-  s_.phases.Enter(Phase::kOther);
-
+  const StepResult result = loop_.strategy.Step(batch, state_.step, loop_.learning_rate());
+  gradient_norm_ = result.gradient_norm;
   ++steps_;
-  ++s_.state.step;
-  s_.state.position = batch.plan.end_position;
-  s_.beats.Send(s_.state.step);
-  const std::int64_t predictions = batch.plan.global * PredictionsPerSample(batch.data);
-  since_agreed_.push_back({s_.state.step, {loss, static_cast<double>(predictions)}, word, skipped});
-  if (s_.recorder && s_.state.step - s_.resumed_step == s_.options.report.trace_steps) {
-    s_.recorder.reset();
-    s_.phases.RecordTo(nullptr);
-  }
+  ++state_.step;
+  state_.position = batch.plan.end_position;
+  job_.beats.Send(state_.step);
+  since_agreed_.push_back({state_.step,
+                           {result.loss, static_cast<double>(result.predictions)},
+                           stops() ? WordOnLoss(result) : "",
+                           result.skipped});
+  loop_.trace.OnStep();
 }
 
 absl::StatusOr<EpochRun::Agreement> EpochRun::Agree() {
@@ -193,29 +176,29 @@ absl::StatusOr<EpochRun::Agreement> EpochRun::Agree() {
   std::vector<double> values;
   for (const StepTaken& step : taken) values.push_back(step.mine.loss);
   values.push_back(StopSignal() != 0 ? 1 : 0);
-  values.push_back(s_.writer && s_.writer->busy() ? 1 : 0);
-  values.push_back(s_.writer && !s_.writer->status().ok() ? 1 : 0);
+  values.push_back(loop_.saver.busy() ? 1 : 0);
+  values.push_back(loop_.saver.failed() ? 1 : 0);
   values.push_back(SecondsSince(agreed_) / static_cast<double>(taken.size()));
   const std::size_t first_skip = values.size();
   for (const StepTaken& step : taken) {
     if (skips()) values.push_back(step.skipped ? 1 : 0);
   }
-  const std::vector<double> sums = s_.group.Sum(values);
+  const std::vector<double> sums = job_.group().Sum(values);
   agreed_ = Clock::now();
-  cadence_.OnAgreed(sums[first_skip - 1] / s_.env.world_size);
+  cadence_.OnAgreed(sums[first_skip - 1] / job_.env.world_size);
 
   // Step by step, so that the sums do not depend on when the ranks agree.
   std::vector<std::int64_t> skipped;
   for (std::size_t i = 0; i < taken.size(); ++i) {
     const LossSum all = {sums[i], taken[i].mine.predictions};
     const bool finite = std::isfinite(all.loss);
-    if (s_.leads()) s_.reporter->StepLoss(taken[i].step, all.mean());
-    if (!finite && stops()) return NonFiniteLoss(s_, taken[i].step, taken[i].word);
+    if (job_.leads()) loop_.reporter->StepLoss(taken[i].step, all.mean());
+    if (!finite && stops()) return NonFiniteLoss(loop_, taken[i].step, taken[i].word);
     if (skips() && sums[first_skip + i] > 0) skipped.push_back(taken[i].step);
     // The mean of an epoch is one of steps that have a loss.
     if (!finite && skips()) continue;
-    s_.state.epoch_loss += all;
-    s_.state.report_loss += all;
+    state_.epoch_loss += all;
+    state_.report_loss += all;
     since_shown_ += all;
   }
   SaySkipped(skipped);
@@ -225,9 +208,9 @@ absl::StatusOr<EpochRun::Agreement> EpochRun::Agree() {
 
 void EpochRun::SaySkipped(const std::vector<std::int64_t>& steps) {
   if (steps.empty()) return;
-  s_.skipped_steps += static_cast<std::int64_t>(steps.size());
-  if (!s_.leads()) return;
-  s_.progress.Say(
+  loop_.totals.skipped_steps += static_cast<std::int64_t>(steps.size());
+  if (!job_.leads()) return;
+  job_.progress.Say(
       steps.size() == 1
           ? absl::StrCat("step ", steps[0], " is skipped: its gradient is NaN or infinite")
           : absl::StrCat(steps.size(), " steps from ", steps.front(), " to ", steps.back(),
@@ -236,46 +219,48 @@ void EpochRun::SaySkipped(const std::vector<std::int64_t>& steps) {
 
 void EpochRun::Show() {
   const double seconds = SecondsSince(start_);
-  const bool shown = s_.progress.Show(
-      {.epoch = static_cast<int>(s_.state.epoch) + 1,
-       .epochs = s_.options.epochs,
+  const bool shown = job_.progress.Show(
+      {.epoch = static_cast<int>(state_.epoch) + 1,
+       .epochs = job_.options.epochs,
        .step = steps_before_ + steps_,
        .steps = steps_before_ + planned_,
        .loss = since_shown_.mean(),
-       .samples_per_second = static_cast<double>(s_.state.position - began_at_) / seconds,
-       .unit = s_.unit(),
+       .samples_per_second = static_cast<double>(state_.position - began_at_) / seconds,
+       .unit = job_.unit(),
        .seconds_left = seconds / static_cast<double>(steps_) *
-                       static_cast<double>(s_.total_steps - s_.state.step)});
+                       static_cast<double>(loop_.schedule.total_steps - state_.step)});
   if (shown) since_shown_ = {};
 }
 
 void EpochRun::Report() {
-  const LossSum loss = std::exchange(s_.state.report_loss, {});
-  if (!s_.leads()) return;
+  const LossSum loss = std::exchange(state_.report_loss, {});
+  if (!job_.leads()) return;
   const double samples_per_second =
-      static_cast<double>(s_.state.position - began_at_) / SecondsSince(start_);
-  Scalars scalars = {.step = s_.state.step, .unix_seconds = UnixSeconds(), .values = {}};
+      static_cast<double>(state_.position - began_at_) / SecondsSince(start_);
+  Scalars scalars = {.step = state_.step, .unix_seconds = UnixSeconds(), .values = {}};
   scalars.values = {
-      {"epoch", static_cast<double>(s_.state.epoch) +
-                    static_cast<double>(s_.state.position) / static_cast<double>(order_.size())},
+      {"epoch", static_cast<double>(state_.epoch) +
+                    static_cast<double>(state_.position) / static_cast<double>(order_.size())},
       {"train/loss", loss.mean()},
-      {"train/learning_rate", LearningRateAt(s_.options.schedule, s_.state.step - 1)},
+      {"train/learning_rate", LearningRateAt(loop_.schedule, state_.step - 1)},
       {"train/samples_per_second", samples_per_second}};
-  if (const std::int64_t tokens = s_.data.train->shape().context; tokens > 0) {
+  if (const std::int64_t tokens = job_.data.train->shape().context; tokens > 0) {
     scalars.values.emplace_back("train/tokens_per_second",
                                 samples_per_second * static_cast<double>(tokens));
   }
-  if (s_.options.clip_norm > 0) scalars.values.emplace_back("train/gradient_norm", gradient_norm_);
+  if (job_.options.clip_norm > 0)
+    scalars.values.emplace_back("train/gradient_norm", gradient_norm_);
   if (skips()) {
-    scalars.values.emplace_back("train/skipped_steps", static_cast<double>(s_.skipped_steps));
+    scalars.values.emplace_back("train/skipped_steps",
+                                static_cast<double>(loop_.totals.skipped_steps));
   }
-  s_.reporter->Report(scalars);
+  loop_.reporter->Report(scalars);
 }
 
 }  // namespace
 
-absl::StatusOr<EpochEnd> TrainEpoch(Session& session) {
-  return EpochRun(session).Run();
+absl::StatusOr<EpochEnd> TrainEpoch(Loop& loop) {
+  return EpochRun(loop).Run();
 }
 
 }  // namespace muster::trainer

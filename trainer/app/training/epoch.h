@@ -3,7 +3,7 @@
 
 #include "absl/status/statusor.h"
 
-#include "trainer/app/training/session.h"
+#include "trainer/app/training/loop.h"
 
 namespace muster::trainer {
 
@@ -13,9 +13,9 @@ enum class EpochEnd {
   kStopped,  // a rank was told to stop
 };
 
-// Trains from session.state to the end of the epoch or an earlier stop, and updates the state. All
+// Trains from loop.state to the end of the epoch or an earlier stop, and updates the state. All
 // ranks return the same EpochEnd. On the way rank 0 reports progress, and checkpoints are saved.
 // kUnavailable when data cannot be read or a file cannot be written. Throws what c10d throws.
-absl::StatusOr<EpochEnd> TrainEpoch(Session& session);
+absl::StatusOr<EpochEnd> TrainEpoch(Loop& loop);
 
 }  // namespace muster::trainer

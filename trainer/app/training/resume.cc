@@ -219,7 +219,8 @@ absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
   return point;
 }
 
-absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options, Model& model) {
+absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options,
+                                     const std::vector<NamedTensor>& parameters) {
   if (options.init_from.empty()) return std::string();
   const std::string attempt = absl::StrCat("take parameters from ", options.init_from, ": ");
   Value state;
@@ -234,7 +235,7 @@ absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options, Model& mo
     if (!found.ok()) return Prefixed(attempt, found.status());
     state = **found;
   }
-  const auto report = LoadStateDict(state, model.StateDict(), options.init);
+  const auto report = LoadStateDict(state, parameters, options.init);
   if (!report.ok()) return Prefixed(attempt, report.status());
   return absl::StrCat("parameters from ", options.init_from, ": ", report->Sentence());
 }

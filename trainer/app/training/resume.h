@@ -12,7 +12,7 @@
 #include "trainer/app/training/checkpoint_owners.h"
 #include "trainer/comm/group.h"
 #include "trainer/io/value.h"
-#include "trainer/models/model.h"
+#include "trainer/named_tensor.h"
 #include "trainer/worker/environment.h"
 
 namespace muster::trainer {
@@ -44,10 +44,12 @@ absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
                                             const Environment& env, const CheckpointOwners& owners,
                                             Group& group);
 
-// Loads options.init_from, a torch.save or safetensors file or a directory of shards, into `model`.
-// Call it on rank 0 only: the others receive rank 0's parameters before the first step. Returns a
-// sentence for the start-up lines, empty when options.init_from is. kInvalidArgument when the file
-// is missing, damaged or does not fit, kUnavailable when reading fails.
-absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options, Model& model);
+// Loads options.init_from, a torch.save or safetensors file or a directory of shards, into
+// `parameters` (and buffers). Call it on rank 0 only: the others receive rank 0's parameters before
+// the first step. Returns a sentence for the start-up lines, empty when options.init_from is.
+// kInvalidArgument when the file is missing, damaged or does not fit, kUnavailable when reading
+// fails.
+absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options,
+                                     const std::vector<NamedTensor>& parameters);
 
 }  // namespace muster::trainer

@@ -2,7 +2,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -36,22 +35,6 @@ class Reader {
     return {Keep(entry.GetFloat("loss")).value_or(0), WholeIn(entry, "step"),
             WholeIn(entry, "tests_since")};
   }
-  // Empty when there is no such entry: checkpoints did not always have it.
-  std::vector<std::string> Names(const std::string& key) {
-    const Value* entry = value_.Find(key);
-    std::vector<std::string> names;
-    if (entry == nullptr || entry->list() == nullptr) return names;
-    for (const Value& name : *entry->list()) {
-      if (name.string() == nullptr) {
-        Complain(
-            absl::InvalidArgumentError(absl::StrCat("'", key, "' has something else than names")));
-        return {};
-      }
-      names.push_back(*name.string());
-    }
-    return names;
-  }
-
   const absl::Status& status() const { return status_; }
 
  private:
@@ -96,9 +79,6 @@ Value TrainStateValue(const TrainState& state) {
   best.Set("step", state.best.step);
   best.Set("tests_since", state.best.tests_since);
   dict.Set("best", std::move(best));
-  Value::List order;
-  for (const std::string& name : state.gradient_order) order.emplace_back(name);
-  dict.Set("gradient_order", std::move(order));
   return dict;
 }
 
@@ -119,7 +99,6 @@ absl::StatusOr<TrainState> ReadTrainState(const Value& value) {
     state.asked_share = reader.Whole("asked_share");
   }
   if (const Value* best = value.Find("best")) state.best = reader.BestIn(*best);
-  state.gradient_order = reader.Names("gradient_order");
   if (!reader.status().ok()) return reader.status();
   if (state.position > state.dataset_size || state.batch_size < 1 || state.world_size < 1) {
     return absl::InvalidArgumentError("its sampler's state contradicts itself");

@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -36,9 +34,6 @@ struct TrainState {
   std::int64_t asked_share = 0;
 
   Best best;  // of the tests so far
-
-  // The parameters by when their gradients came: what the buckets of DDP rest on. Empty: not known.
-  std::vector<std::string> gradient_order;
 };
 
 // Converts the state to an entry of a checkpoint, and back. kInvalidArgument and one sentence when

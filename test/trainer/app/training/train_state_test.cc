@@ -17,8 +17,7 @@ TrainState Some() {
           .world_size = 2,
           .asked_batch_size = 192,
           .asked_share = 64,
-          .best = {.loss = 0.5, .step = 60, .tests_since = 1},
-          .gradient_order = {"2.bias", "2.weight"}};
+          .best = {.loss = 0.5, .step = 60, .tests_since = 1}};
 }
 
 TEST(TrainStateTest, ComesBackFromACheckpointAsItWas) {
@@ -38,7 +37,6 @@ TEST(TrainStateTest, ComesBackFromACheckpointAsItWas) {
   EXPECT_EQ(back->best.loss, 0.5);
   EXPECT_EQ(back->best.step, 60);
   EXPECT_EQ(back->best.tests_since, 1);
-  EXPECT_EQ(back->gradient_order, (std::vector<std::string>{"2.bias", "2.weight"}));
 }
 
 TEST(TrainStateTest, AnOlderCheckpointDoesNotSayWhatBatchWasAskedFor) {
@@ -58,11 +56,10 @@ TEST(TrainStateTest, AnOldCheckpointWithFewerEntriesIsRead) {
   const Value now = TrainStateValue(Some());
   Dict old;
   for (const auto& [key, value] : *now.dict()) {
-    if (key != ValueKey("gradient_order") && key != ValueKey("best")) old.Append(key, value);
+    if (key != ValueKey("best")) old.Append(key, value);
   }
   const absl::StatusOr<TrainState> back = ReadTrainState(old);
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_TRUE(back->gradient_order.empty());
   EXPECT_EQ(back->best.step, 0);
 }
 
@@ -80,9 +77,6 @@ TEST(TrainStateTest, WhatCannotBeIsRefused) {
   Dict typed = *TrainStateValue(Some()).dict();
   typed.Set("batch_size", "128");
   EXPECT_EQ(message(typed).rfind("'batch_size' is ", 0), 0u) << message(typed);
-  Dict nameless = *TrainStateValue(Some()).dict();
-  nameless.Set("gradient_order", Value::List{7});
-  EXPECT_EQ(message(nameless), "'gradient_order' has something else than names");
 }
 
 }  // namespace

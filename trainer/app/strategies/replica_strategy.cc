@@ -1,0 +1,188 @@
+#include "trainer/app/strategies/replica_strategy.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
+
+#include <cmath>
+#include <utility>
+
+#include "trainer/app/strategies/names_value.h"
+#include "trainer/app/strategies/optimizer_value.h"
+#include "trainer/io/state_dict.h"
+#include "trainer/models/autocast.h"
+#include "trainer/optim/clip.h"
+#include "trainer/optim/finite.h"
+
+namespace muster::trainer {
+namespace {
+
+// The first `count` of the rows of `tensor`, or itself when it has no more: each operation that is
+// left out is one less on the way back, too.
+at::Tensor First(const at::Tensor& tensor, std::int64_t count) {
+  return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
+}
+
+std::vector<at::Tensor> TensorsOf(const std::vector<NamedTensor>& named) {
+  std::vector<at::Tensor> tensors;
+  for (const NamedTensor& one : named) tensors.push_back(one.tensor);
+  return tensors;
+}
+
+std::vector<at::Tensor> GradientsOf(const std::vector<NamedTensor>& parameters) {
+  std::vector<at::Tensor> gradients;
+  for (const NamedTensor& parameter : parameters) gradients.push_back(parameter.tensor.grad());
+  return gradients;
+}
+
+}  // namespace
+
+ReplicaStrategy::ReplicaStrategy(StrategyParts parts)
+    : parts_(std::move(parts)), parameters_(model().Parameters()), buffers_(model().Buffers()) {
+  if (options().ema_decay > 0) ema_ = std::make_unique<Ema>(parameters_, options().ema_decay);
+}
+
+absl::Status ReplicaStrategy::Load(const Value& saved) {
+  const Value* parameters = saved.Find("model");
+  const Value* optimizer = saved.Find("optimizer");
+  if (parameters == nullptr || optimizer == nullptr) {
+    return absl::InvalidArgumentError("it has no model with an optimizer");
+  }
+  absl::Status status = LoadStateDict(*parameters, StateDict()).status();
+  if (!status.ok()) return status;
+  if (const Value* averages = saved.Find("ema"); ema_ && averages != nullptr) {
+    status = LoadStateDict(*averages, ema_->averages()).status();
+  } else if (ema_) {
+    ema_->Restart();
+  }
+  if (!status.ok()) return status;
+  const absl::StatusOr<OptimizerState> state = ReadOptimizerState(*optimizer);
+  if (!state.ok()) return state.status();
+  status = parts_.optimizer->Load(*state);
+  if (!status.ok()) return status;
+  // Checkpoints did not always have it.
+  if (const Value* order = saved.Find("gradient_order")) {
+    absl::StatusOr<std::vector<std::string>> names = ReadNames(*order);
+    if (!names.ok()) return names.status();
+    gradient_order_ = *std::move(names);
+  }
+  loaded_ = true;
+  return absl::OkStatus();
+}
+
+void ReplicaStrategy::Begin() {
+  Connect(gradient_order_);
+  // Until now only rank 0 had the parameters of --init-from.
+  if (ema_ && !loaded_) ema_->Restart();
+}
+
+StepResult ReplicaStrategy::Step(const LoadedBatch& batch, std::int64_t step, double lr) {
+  const bool skips = options().on_nonfinite == OnNonFinite::kSkip;
+  SetTraining(true);
+  for (const NamedTensor& parameter : parameters_) parameter.tensor.mutable_grad().reset();
+  if (skips) KeepBuffers();
+
+  StepResult result;
+  result.loss = ComputeGradients(batch, step);
+  result.predictions = batch.plan.global * PredictionsPerSample(batch.data);
+  if (options().on_nonfinite == OnNonFinite::kStop && !std::isfinite(result.loss)) {
+    result.not_finite = FirstNotFinite(parameters_);
+  }
+  phases().Enter(Phase::kOptimizer);
+  if (options().clip_norm > 0) {
+    result.gradient_norm = ClipGradientNorm(parameters_, options().clip_norm);
+  }
+  // DDP leaves the same gradients on every rank, so all ranks decide alike without asking each
+  // other. With averaged parameters each rank decides about its own step.
+  if (skips) {
+    result.skipped = options().clip_norm > 0 ? !std::isfinite(result.gradient_norm)
+                                             : !AllFinite(GradientsOf(parameters_));
+  }
+  if (result.skipped) {
+    PutBackBuffers();
+  } else {
+    parts_.optimizer->Step(lr);
+    if (ema_) ema_->Update();
+  }
+  AfterUpdate();
+  phases().Enter(Phase::kOther);
+  return result;
+}
+
+BatchSums ReplicaStrategy::Evaluate(const LoadedBatch& batch) {
+  SetTraining(false);
+  return MeasureBatch(batch, options(), group().device(), model());
+}
+
+std::int64_t ReplicaStrategy::parameter_bytes() const {
+  std::int64_t bytes = 0;
+  for (const NamedTensor& parameter : parameters_) bytes += parameter.tensor.nbytes();
+  return bytes;
+}
+
+absl::StatusOr<Dict> ReplicaStrategy::Save(double lr, bool everywhere) {
+  if (everywhere) ShareBuffers();
+  Dict saved;
+  saved.Set("model", StateDictValue(StateDict()));
+  if (ema_) saved.Set("ema", StateDictValue(ema_->averages()));
+  saved.Set("optimizer", OptimizerStateValue(parts_.optimizer->State(lr)));
+  saved.Set("gradient_order", NamesValue(GradientOrder()));
+  return saved;
+}
+
+double ReplicaStrategy::PassThrough(const MicroBatch& part, std::int64_t step, double divisor,
+                                    const std::function<at::Tensor(const Forward&)>& forward) {
+  phases().Enter(Phase::kForward);
+  const at::Device& device = group().device();
+  const Batch moved = MovedTo(part.batch, device, options().dtype);
+  const RandomPlace place = {.seed = options().seed,
+                             .step = step,
+                             .micro_batch = part.index,
+                             .data_rank = this->place().part};
+  at::Tensor loss;
+  {
+    const Bf16Autocast autocast(options().bf16, device.is_cuda());
+    const at::Tensor scores = forward([&] { return model().ForwardAt(place, moved.inputs); });
+    loss = options().model.objective.loss(First(scores, part.own), First(moved.targets, part.own));
+  }
+  phases().Enter(Phase::kBackward);
+  loss.div(divisor).backward();
+  return loss.item<double>();
+}
+
+void ReplicaStrategy::SetTraining(bool training) {
+  if (std::exchange(training_, training) != training) model().SetTraining(training);
+}
+
+// A step that is skipped must leave no trace, and the forward pass changes buffers.
+void ReplicaStrategy::KeepBuffers() {
+  const at::NoGradGuard no_grad;
+  if (kept_buffers_.empty()) {
+    for (const NamedTensor& buffer : buffers_)
+      kept_buffers_.push_back(at::empty_like(buffer.tensor));
+  }
+  for (std::size_t i = 0; i < buffers_.size(); ++i) kept_buffers_[i].copy_(buffers_[i].tensor);
+}
+
+void ReplicaStrategy::PutBackBuffers() {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < buffers_.size(); ++i) buffers_[i].tensor.copy_(kept_buffers_[i]);
+}
+
+// Gives all ranks rank 0's buffers: all have the same parameters, but each has its own statistics
+// of batch normalization. A run that resumes has rank 0's, too.
+void ReplicaStrategy::ShareBuffers() {
+  if (buffers_.empty() || group().size() == 1) return;
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> buffers = TensorsOf(buffers_);
+  group().Broadcast(buffers, /*root=*/0, Use::kOther);
+}
+
+std::int64_t PredictionsPerSample(const Batch& batch) {
+  std::int64_t predictions = 1;
+  for (std::int64_t dim = 1; dim < batch.targets.dim(); ++dim) {
+    predictions *= batch.targets.size(dim);
+  }
+  return predictions;
+}
+
+}  // namespace muster::trainer

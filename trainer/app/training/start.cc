@@ -1,0 +1,109 @@
+#include "trainer/app/training/start.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "trainer/app/options/config_file.h"
+#include "trainer/app/training/batch.h"
+#include "trainer/app/training/broadcast.h"
+#include "trainer/app/training/resume.h"
+#include "trainer/app/training/snapshot.h"
+#include "trainer/io/durable_file.h"
+
+namespace muster::trainer {
+namespace {
+
+BatchRequest BatchWanted(const Job& job) {
+  return {job.options.batch_size, job.env.world_size, job.options.checkpoint.on_resize};
+}
+
+// Writes the options beside the checkpoints, for whoever wants such a run again.
+absl::Status WriteConfig(const Options& options) {
+  const auto file = DurableFile::Create(absl::StrCat(options.checkpoint.directory, "/config.toml"));
+  if (!file.ok()) return file.status();
+  const absl::Status written = (*file)->Append(ConfigText(options.settings));
+  return written.ok() ? (*file)->Commit() : written;
+}
+
+absl::Status MarkDirectory(const Job& job, const StartPoint& start) {
+  const std::optional<CheckpointDirectory>& directory = start.owners.directory;
+  if (!directory || start.owners.team[0] != job.env.rank) return absl::OkStatus();
+  const CheckpointDirectory::Latest latest = {start.kept_step, start.job};
+  if (directory->ReadLatest() != latest) {
+    const absl::Status marked = directory->WriteLatest(latest);
+    if (!marked.ok()) return marked;
+  }
+  return WriteConfig(job.options);
+}
+
+absl::Status GoOn(const Job& job, const Resumable& resumable, Strategy& strategy,
+                  TrainState& state) {
+  const auto sentences = PutBack(resumable.snapshot, job.options, strategy, state);
+  if (!sentences.ok()) {
+    return absl::Status(
+        sentences.status().code(),
+        absl::StrCat("resume from ", resumable.place, ": ", sentences.status().message()));
+  }
+  if (job.leads()) {
+    job.progress.Say(absl::StrCat("resuming from ", resumable.place, ": step ", state.step,
+                                  ", epoch ", state.epoch + 1, ", ", state.position, " of ",
+                                  state.dataset_size, " ", job.unit()));
+    for (const std::string& sentence : *sentences) job.progress.Say(sentence);
+  }
+  job.beats.Send(state.step);
+  return absl::OkStatus();
+}
+
+absl::Status Initialize(const Job& job, Strategy& strategy) {
+  absl::StatusOr<std::string> mine = std::string();
+  if (job.leads()) mine = InitFrom(job.options.checkpoint, strategy.StateDict());
+  const auto loaded = FromRankZero(mine, job.group());
+  if (!loaded.ok()) return loaded.status();
+  if (job.leads() && !loaded->empty()) job.progress.Say(*loaded);
+  return absl::OkStatus();
+}
+
+absl::Status GoOnWithBatch(const Job& job, TrainState& state) {
+  const TrainState before = state;
+  const absl::Status status = ResumeBatch(BatchWanted(job), &state);
+  if (!status.ok() || !job.leads()) return status;
+  if (before.world_size != job.env.world_size) {
+    job.progress.Say(absl::StrCat("the world had ", before.world_size, " ranks and has ",
+                                  job.env.world_size, ": steps of ", state.batch_size, " ",
+                                  job.unit()));
+  } else if (state.batch_size != job.options.batch_size) {
+    job.progress.Say(absl::StrCat("steps of ", state.batch_size, " ", job.unit(),
+                                  ", as in the checkpoint, not of --batch-size ",
+                                  job.options.batch_size));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<StartPoint> FindStart(const Job& job, Strategy& strategy) {
+  const CheckpointOptions& options = job.options.checkpoint;
+  auto owners = FindCheckpointOwners(options, job.env.local_rank, job.group());
+  if (!owners.ok()) return owners.status();
+  const auto point = FindResumePoint(options, job.env, *owners, job.group());
+  if (!point.ok()) return point.status();
+  for (const std::string& warning : point->warnings) {
+    if (job.leads()) job.progress.Say(absl::StrCat("warning: ", warning));
+  }
+  StartPoint start = {.state = {.seed = job.options.seed, .dataset_size = job.data.train->size()},
+                      .owners = *std::move(owners),
+                      .job = point->job,
+                      .kept_step = point->kept_step,
+                      .kept_everywhere = !point->checkpoint || point->kept_everywhere};
+  absl::Status status = point->checkpoint ? GoOn(job, *point->checkpoint, strategy, start.state)
+                                          : Initialize(job, strategy);
+  if (status.ok()) status = FirstFailure(MarkDirectory(job, start), job.group());
+  if (!status.ok()) return status;
+  status = point->checkpoint ? GoOnWithBatch(job, start.state)
+                             : BeginBatch(BatchWanted(job), &start.state);
+  if (!status.ok()) return status;
+  return start;
+}
+
+}  // namespace muster::trainer
