@@ -52,8 +52,10 @@ must_be_empty "the stop ladder that is shipped and the one that is simulated are
   "//worker/group:group_life except (deps(//worker/group:worker_group) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "the guard that is shipped and the one that is simulated are one" \
   "//worker/tree:dead_mans_switch except (deps(//worker/tree:orphan_guard) intersect deps(//test/rendezvous/cluster:cluster))"
-must_be_empty "trainer stands on itself, base and the names of worker/env_names.h" \
-  "(deps(//trainer/...) intersect $ours) except (//trainer/... + //base/... + //worker:env_names + //worker:env_names.h)"
+must_be_empty "trainer stands on itself, base, worker/flight and the names of worker/env_names.h" \
+  "(deps(//trainer/...) intersect $ours) except (//trainer/... + //base/... + //worker/flight/... + //worker:env_names + //worker:env_names.h)"
+must_be_empty "flight logs are for any program: worker/flight stands on itself and base" \
+  "(deps(//worker/flight/...) intersect $ours) except (//worker/flight/... + //base/...)"
 must_be_empty "tokenizers, tokens, image files and tables know nothing of LibTorch" \
   "deps(//trainer/text/... + //trainer/data/tokens/... + //trainer/data/images/... + //trainer/data/tables/... + //trainer/data:token_splits) intersect //third_party/torch/..."
 must_be_empty "what is trained knows nothing of how" \

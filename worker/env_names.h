@@ -46,6 +46,11 @@ inline constexpr char kTimerFile[] = "TORCHELASTIC_TIMER_FILE";
 // The Unix datagram socket to which a worker may report progress (beat.h); set only where one is in
 // use.
 inline constexpr char kBeatSocket[] = "MUSTER_BEAT_SOCKET";
+// Where a worker may keep a log of its last operations (flight/flight_layout.h): the file, which is
+// the same for all workers of a node, and the place of this worker's log in it, in bytes. Not set
+// where the launcher has no memory for it.
+inline constexpr char kFlightLog[] = "MUSTER_FLIGHT_LOG";
+inline constexpr char kFlightOffset[] = "MUSTER_FLIGHT_OFFSET";
 
 // Inherited when set; the agent fills in a default otherwise.
 inline constexpr char kNcclAsyncErrorHandling[] = "TORCH_NCCL_ASYNC_ERROR_HANDLING";

@@ -100,8 +100,8 @@ void AllReducer::Sum(at::Tensor& tensor, double scale, Waiting waiting, Use use)
   Parts& p = *parts_;
   const ElementType type = TypeOf(tensor);
   const std::int64_t moved = p.shm->moved_bytes();
-  const std::uint64_t ticket = p.meter->flights.Enter(FlightPart::kHost, Operation::kAllReduce,
-                                                      tensor.data_ptr(), tensor.nbytes());
+  const FlightTicket ticket = p.meter->flights.Enter(FlightPart::kHost, Operation::kAllReduce,
+                                                     tensor.data_ptr(), tensor.nbytes());
   p.SumByShm(tensor, type, scale, waiting);
   p.meter->flights.Leave(ticket);
   p.meter->traffic.Add(use, Operation::kAllReduce, static_cast<std::int64_t>(tensor.nbytes()),

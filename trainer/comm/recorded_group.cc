@@ -17,7 +17,7 @@ using Pending = c10::intrusive_ptr<c10d::Work>;
 // no future that would tell of it.
 class RecordedMessage : public c10d::Work {
  public:
-  RecordedMessage(Pending inner, std::shared_ptr<GroupMeter> meter, std::uint64_t ticket)
+  RecordedMessage(Pending inner, std::shared_ptr<GroupMeter> meter, FlightTicket ticket)
       : inner_(std::move(inner)), meter_(std::move(meter)), ticket_(ticket) {}
 
   bool isCompleted() override { return inner_->isCompleted(); }
@@ -34,7 +34,7 @@ class RecordedMessage : public c10d::Work {
  private:
   const Pending inner_;
   const std::shared_ptr<GroupMeter> meter_;
-  const std::uint64_t ticket_;
+  const FlightTicket ticket_;
 };
 
 class RecordedGroup : public c10d::ProcessGroup {
@@ -54,31 +54,31 @@ class RecordedGroup : public c10d::ProcessGroup {
 
   Pending broadcast(std::vector<at::Tensor>& tensors,
                     const c10d::BroadcastOptions& options) override {
-    const std::uint64_t ticket = Enter(Operation::kBroadcast, tensors[0]);
+    const FlightTicket ticket = Enter(Operation::kBroadcast, tensors[0]);
     return LeftAtItsEnd(inner_->broadcast(tensors, options), ticket);
   }
 
   Pending allreduce(std::vector<at::Tensor>& tensors,
                     const c10d::AllreduceOptions& options) override {
-    const std::uint64_t ticket = Enter(Operation::kAllReduce, tensors[0]);
+    const FlightTicket ticket = Enter(Operation::kAllReduce, tensors[0]);
     return LeftAtItsEnd(inner_->allreduce(tensors, options), ticket);
   }
 
   Pending allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
                     const c10d::AllgatherOptions& options) override {
-    const std::uint64_t ticket = Enter(Operation::kAllGather, inputs[0]);
+    const FlightTicket ticket = Enter(Operation::kAllGather, inputs[0]);
     return LeftAtItsEnd(inner_->allgather(outputs, inputs, options), ticket);
   }
 
   Pending alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& to,
                         std::vector<std::int64_t>& from,
                         const c10d::AllToAllOptions& options) override {
-    const std::uint64_t ticket = Enter(Operation::kReduceScatter, input);
+    const FlightTicket ticket = Enter(Operation::kReduceScatter, input);
     return LeftAtItsEnd(inner_->alltoall_base(output, input, to, from, options), ticket);
   }
 
   Pending send(std::vector<at::Tensor>& tensors, int to, int tag) override {
-    const std::uint64_t ticket = meter_->flights.EnterPair(
+    const FlightTicket ticket = meter_->flights.EnterPair(
         Operation::kSend, absl::StrCat("to rank ", InWorld(to), ", tag ", tag),
         tensors[0].nbytes());
     // What is handed over is what is sent.
@@ -87,7 +87,7 @@ class RecordedGroup : public c10d::ProcessGroup {
   }
 
   Pending recv(std::vector<at::Tensor>& tensors, int from, int tag) override {
-    const std::uint64_t ticket = meter_->flights.EnterPair(
+    const FlightTicket ticket = meter_->flights.EnterPair(
         Operation::kReceive, absl::StrCat("from rank ", InWorld(from), ", tag ", tag),
         tensors[0].nbytes());
     Count(Operation::kReceive, tensors[0], 0);
@@ -97,7 +97,7 @@ class RecordedGroup : public c10d::ProcessGroup {
  private:
   int InWorld(int rank) const { return meter_->members[static_cast<std::size_t>(rank)]; }
 
-  std::uint64_t Enter(Operation operation, const at::Tensor& tensor) const {
+  FlightTicket Enter(Operation operation, const at::Tensor& tensor) const {
     Count(operation, tensor, std::nullopt);
     return meter_->flights.Enter(part_, operation, tensor.data_ptr(), tensor.nbytes());
   }
@@ -113,7 +113,7 @@ class RecordedGroup : public c10d::ProcessGroup {
   }
 
   // In c10d's thread, before anybody who waits is woken up.
-  Pending LeftAtItsEnd(Pending work, std::uint64_t ticket) const {
+  Pending LeftAtItsEnd(Pending work, FlightTicket ticket) const {
     if (!meter_->flights.recorded()) return work;
     work->getFuture()->addCallback([meter = meter_, ticket](c10::ivalue::Future& future) {
       if (!future.hasError()) meter->flights.Leave(ticket);

@@ -46,6 +46,15 @@ std::string WhoIsMissing(const compat::Store& store, const std::vector<int>& ran
                       " did not arrive; ");
 }
 
+// Done without where it cannot be had: the ranks' own messages do not depend on it.
+std::optional<worker::FlightMemory> OpenLaunchersLog(const Environment& env) {
+  if (env.flight_log.empty()) return std::nullopt;
+  absl::StatusOr<worker::FlightMemory> log =
+      worker::FlightMemory::Open(env.flight_log, static_cast<std::size_t>(env.flight_offset));
+  if (!log.ok()) return std::nullopt;
+  return *std::move(log);
+}
+
 std::vector<int> UpTo(int ranks) {
   std::vector<int> all(static_cast<std::size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
@@ -68,6 +77,7 @@ World::World(const Environment& env, std::chrono::milliseconds timeout, const at
       size_(env.world_size),
       timeout_(timeout),
       device_(device),
+      launchers_log_(OpenLaunchersLog(env)),
       joined_(std::move(joined)) {}
 
 World::~World() = default;
@@ -152,6 +162,14 @@ GroupFacts World::FactsOfAll() {
   return facts;
 }
 
+void World::MakeRecorder(absl::StatusOr<ShmSegment> segment, const HostLayout& layout) {
+  if (!segment.ok() && !launchers_log_) return;
+  std::optional<ShmSegment> shared;
+  if (segment.ok()) shared = *std::move(segment);
+  recorder_ = std::make_unique<FlightRecorder>(std::move(shared), layout, rank_,
+                                               std::exchange(launchers_log_, std::nullopt));
+}
+
 absl::Status World::Choose(Comm asked, bool nccl) {
   asked_ = asked;
   if (nccl) {
@@ -172,7 +190,7 @@ absl::Status World::Choose(Comm asked, bool nccl) {
       layout_, met.members(), FlightRecorder::SegmentBytes(layout_.local_ranks.size()),
       [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); });
   shm_trouble_ = std::string(segment.status().message());
-  if (segment.ok()) recorder_ = std::make_unique<FlightRecorder>(*std::move(segment), layout_);
+  MakeRecorder(std::move(segment), layout_);
   absl::StatusOr<CommChoice> choice = PickComm(asked, layout_, shm_trouble_);
   if (!choice.ok()) return choice.status();
   choice_ = *std::move(choice);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -67,8 +68,8 @@ class World {
   absl::StatusOr<std::unique_ptr<Group>> MakeGroup(const std::string& name,
                                                    const std::vector<int>& members);
 
-  // For error messages: in which operation each rank of this host is (see ExplainFlights). Empty
-  // when no rank is in one, and when they are not recorded. Thread-safe.
+  // For error messages: in which operation each rank of this host is (see worker::ExplainFlights).
+  // Empty when no rank is in one, and when they are not recorded. Thread-safe.
   std::string WhereRanksAre() const;
 
  private:
@@ -77,6 +78,9 @@ class World {
         std::unique_ptr<Joined> joined);
   // Determines the layout of the ranks, picks the transport, and makes the group of all.
   absl::Status Choose(Comm asked, bool nccl);
+  // Records operations in the memory that the ranks of this host share, if they do, and for the
+  // launcher, if it wants that.
+  void MakeRecorder(absl::StatusOr<ShmSegment> segment, const HostLayout& layout);
   // The group of all ranks as far as it is known.
   GroupFacts FactsOfAll();
   // Connects `members`, who meet at `meeting` in the store. Throws what c10d throws.
@@ -89,6 +93,7 @@ class World {
   const int size_;
   const std::chrono::milliseconds timeout_;
   const at::Device device_;
+  std::optional<worker::FlightMemory> launchers_log_;  // until there is a recorder
   std::unique_ptr<FlightRecorder> recorder_;  // the groups' threads write there until they end
   const std::unique_ptr<Joined> joined_;
 

@@ -74,6 +74,11 @@ absl::StatusOr<Environment> ReadEnvironment(const Lookup& lookup) {
   env.agent_store = text(worker::env::kUseAgentStore) == "True";
   env.run_id = text(worker::env::kRunId);
   env.beat_socket = text(worker::env::kBeatSocket);
+  env.flight_log = text(worker::env::kFlightLog);
+  // Not worth a complaint: nothing depends on it, and what is not at the right place is not used.
+  if (!absl::SimpleAtoi(text(worker::env::kFlightOffset), &env.flight_offset)) {
+    env.flight_log.clear();
+  }
   env.gloo_interface = text(worker::env::kGlooSocketIfname);
 
   if (env.rank < 0) {

@@ -30,6 +30,10 @@ struct Environment {
   std::string run_id;
   // The socket on which the launcher receives beats (see beat.h); empty when there is none.
   std::string beat_socket;
+  // Where the launcher reads the last operations of this rank: a file and the place in it (see
+  // worker/flight/flight_memory.h); empty when it does not.
+  std::string flight_log;
+  std::int64_t flight_offset = 0;
   // The network interface for Gloo (GLOO_SOCKET_IFNAME); empty: the one that leads to master_addr.
   std::string gloo_interface;
 

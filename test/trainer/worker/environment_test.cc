@@ -63,6 +63,18 @@ TEST(EnvironmentTest, LearnsWhereBeatsGo) {
   EXPECT_EQ(env->beat_socket, "/run/job/beats");
 }
 
+TEST(EnvironmentTest, LearnsWhereTheLauncherReadsItsOperations) {
+  absl::StatusOr<Environment> env =
+      Read({{"MUSTER_FLIGHT_LOG", "/proc/7/fd/9"}, {"MUSTER_FLIGHT_OFFSET", "32768"}});
+  ASSERT_TRUE(env.ok()) << env.status();
+  EXPECT_EQ(env->flight_log, "/proc/7/fd/9");
+  EXPECT_EQ(env->flight_offset, 32768);
+  // Training does not end for its sake.
+  env = Read({{"MUSTER_FLIGHT_LOG", "/proc/7/fd/9"}, {"MUSTER_FLIGHT_OFFSET", "x"}});
+  ASSERT_TRUE(env.ok()) << env.status();
+  EXPECT_EQ(env->flight_log, "");
+}
+
 TEST(EnvironmentTest, OnlyPythonsTrueMeansTheAgentServesTheStore) {
   for (const char* text : {"False", "true", "1", ""}) {
     const absl::StatusOr<Environment> env = Read({{"TORCHELASTIC_USE_AGENT_STORE", text}});

@@ -1,13 +1,14 @@
-// Where each rank is, in words, for error messages.
+// Where each rank is, in words, for error messages and reports.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "trainer/comm/flight_log.h"
+#include "worker/flight/flight_record.h"
 
-namespace muster::trainer {
+namespace muster::worker {
 
 // The log of one rank.
 struct RankFlight {
@@ -18,6 +19,11 @@ struct RankFlight {
 // One phrase for all ranks at the same place, joined by "; ": "ranks 0, 2 wait in all-reduce 812
 // (h.2.c_proj.weight) for 300 s; rank 1 left all-reduce 811 (h.3.c_fc.weight) 301 s ago". The ranks
 // with the lowest number are those that the others wait for. Empty when no rank is in an operation.
+// The ranks beyond the first kShownPlaces places are only counted.
 std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t now_ns);
+inline constexpr std::size_t kShownPlaces = 64;
 
-}  // namespace muster::trainer
+// For how long the rank that has waited longest is in its operation; 0 when no rank is in one.
+std::chrono::nanoseconds LongestWait(const std::vector<RankFlight>& ranks, std::int64_t now_ns);
+
+}  // namespace muster::worker

@@ -1,15 +1,16 @@
-#include "trainer/comm/flight_report.h"
+#include "worker/flight/flight_report.h"
 
 #include <gtest/gtest.h>
 
-namespace muster::trainer {
+namespace muster::worker {
 namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kNow = 1000 * kSecond;
 
 FlightRecord Left(std::uint32_t number, std::int64_t seconds_ago) {
-  return {.number = number,
+  return {.operation = "all-reduce",
+          .number = number,
           .tensor = "fc1.weight",
           .bytes = 400,
           .entered_ns = 1,
@@ -17,7 +18,8 @@ FlightRecord Left(std::uint32_t number, std::int64_t seconds_ago) {
 }
 
 FlightRecord In(std::uint32_t number, std::int64_t seconds) {
-  return {.number = number,
+  return {.operation = "all-reduce",
+          .number = number,
           .tensor = "fc2.weight",
           .bytes = 400,
           .entered_ns = kNow - seconds * kSecond};
@@ -74,15 +76,15 @@ TEST(FlightReportTest, WhatAnotherGroupIsInLaterIsNotInside) {
 }
 
 TEST(FlightReportTest, MessagesSayWithWhom) {
-  const auto message = [](Operation operation, const std::string& other) {
+  const auto message = [](const std::string& operation, const std::string& other) {
     FlightRecord record = Of("pp/0", In(1, 3));
     record.part = FlightPart::kPair;
     record.operation = operation;
     record.tensor = other;
     return record;
   };
-  EXPECT_EQ(ExplainFlights({{0, {message(Operation::kReceive, "from rank 1, tag 7")}},
-                            {1, {message(Operation::kReceive, "from rank 0, tag 9")}}},
+  EXPECT_EQ(ExplainFlights({{0, {message("receive", "from rank 1, tag 7")}},
+                            {1, {message("receive", "from rank 0, tag 9")}}},
                            kNow),
             "rank 0 waits in receive 1 of pp/0 (from rank 1, tag 7) for 3 s; rank 1 waits in "
             "receive 1 of pp/0 (from rank 0, tag 9) for 3 s");
@@ -93,5 +95,21 @@ TEST(FlightReportTest, SaysNothingWhenNobodyWaits) {
   EXPECT_EQ(ExplainFlights({{0, {Left(811, 1)}}, {1, {Left(810, 1)}}}, kNow), "");
 }
 
+TEST(FlightReportTest, CountsRanksWhereThereAreTooManyPlaces) {
+  std::vector<RankFlight> ranks;
+  for (int rank = 0; rank < static_cast<int>(kShownPlaces) + 2; ++rank) {
+    ranks.push_back({rank, {In(static_cast<std::uint32_t>(rank) + 1, 1)}});
+  }
+  const std::string told = ExplainFlights(ranks, kNow);
+  EXPECT_NE(told.find("rank 63 waits in all-reduce 64 "), std::string::npos) << told;
+  EXPECT_NE(told.find("for 1 s; 2 more ranks are elsewhere"), std::string::npos) << told;
+}
+
+TEST(FlightReportTest, TheLongestWaitIsThatOfWhoIsStillInAnOperation) {
+  EXPECT_EQ(LongestWait({{0, {Left(1, 100)}}, {1, {In(2, 5)}}, {2, {In(2, 7)}}}, kNow),
+            std::chrono::seconds(7));
+  EXPECT_EQ(LongestWait({{0, {Left(1, 100)}}, {1, {}}}, kNow), std::chrono::seconds(0));
+}
+
 }  // namespace
-}  // namespace muster::trainer
+}  // namespace muster::worker

@@ -1,4 +1,4 @@
-#include "trainer/comm/flight_report.h"
+#include "worker/flight/flight_report.h"
 
 #include <algorithm>
 #include <chrono>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/phrases.h"
 
-namespace muster::trainer {
+namespace muster::worker {
 namespace {
 
 // The record that says where a rank is; null when it has none.
@@ -39,9 +39,9 @@ std::string What(const FlightRecord& record, bool several) {
   const char* const where = record.part == FlightPart::kHost      ? " in shared memory"
                             : record.part == FlightPart::kLeaders ? " between hosts"
                                                                   : "";
-  return absl::StrCat(
-      OperationName(record.operation), " ", record.number, OfGroup(record, several), where, " (",
-      record.tensor.empty() ? base::Count(record.bytes, "byte") : record.tensor, ")");
+  return absl::StrCat(record.operation, " ", record.number, OfGroup(record, several), where, " (",
+                      record.tensor.empty() ? base::Count(record.bytes, "byte") : record.tensor,
+                      ")");
 }
 
 // Ranks at one place.
@@ -75,13 +75,16 @@ std::string Phrase(const Place& place, bool several, std::int64_t now_ns) {
 
 std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t now_ns) {
   std::vector<Place> places;
+  std::size_t elsewhere = 0;
   for (const RankFlight& flight : ranks) {
     const FlightRecord* const record = PlaceOf(flight);
     const std::int64_t since_ns =
         record == nullptr ? 0 : (record->left_ns != 0 ? record->left_ns : record->entered_ns);
     const auto place = std::find_if(places.begin(), places.end(),
                                     [&](const Place& other) { return other.IsOf(record); });
-    if (place == places.end()) {
+    if (place == places.end() && places.size() == kShownPlaces) {
+      ++elsewhere;
+    } else if (place == places.end()) {
       places.push_back({.ranks = {flight.rank}, .record = record, .since_ns = since_ns});
     } else {
       place->ranks.push_back(flight.rank);
@@ -95,9 +98,22 @@ std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t no
   const bool several = std::any_of(places.begin(), places.end(), [](const Place& place) {
     return place.record != nullptr && !place.record->group.empty();
   });
-  return absl::StrJoin(places, "; ", [&](std::string* text, const Place& place) {
+  const std::string told = absl::StrJoin(places, "; ", [&](std::string* text, const Place& place) {
     text->append(Phrase(place, several, now_ns));
   });
+  return elsewhere == 0 ? told
+                        : absl::StrCat(told, "; ", base::Count(elsewhere, "more rank"),
+                                       elsewhere == 1 ? " is" : " are", " elsewhere");
 }
 
-}  // namespace muster::trainer
+std::chrono::nanoseconds LongestWait(const std::vector<RankFlight>& ranks, std::int64_t now_ns) {
+  std::int64_t longest = 0;
+  for (const RankFlight& flight : ranks) {
+    const FlightRecord* const record = PlaceOf(flight);
+    if (record == nullptr || record->left_ns != 0) continue;
+    longest = std::max(longest, now_ns - record->entered_ns);
+  }
+  return std::chrono::nanoseconds(longest);
+}
+
+}  // namespace muster::worker
