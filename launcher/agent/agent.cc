@@ -11,6 +11,8 @@
 #include "launcher/agent/rank_layout.h"
 #include "launcher/report/error_file.h"
 #include "launcher/report/failure_report.h"
+#include "worker/flight/flight_log.h"
+#include "worker/flight/flight_report.h"
 
 namespace muster::launcher {
 namespace {
@@ -20,6 +22,9 @@ Fitness::HealthCheck HealthCheckOf(const LaunchConfig& config) {
   return config.health.command.empty() ? Fitness::HealthCheck::kNone
                                        : Fitness::HealthCheck::kBeforeEachJoin;
 }
+
+// A collective operation that takes longer hangs, or is worth a line all the same.
+constexpr std::chrono::seconds kSuspiciousWait(1);
 
 // For the guard of the workers.
 std::optional<worker::DeathNotice> DeathNoticeOf(const rendezvous::RendezvousClient& client) {
@@ -85,6 +90,20 @@ void Agent::OnEvidence(const worker::Evidence& evidence) {
   TellWorker(AgentEventKind::kEvidence, evidence.rank, 0, evidence.file);
 }
 
+std::vector<worker::RankFlight> Agent::Operations() const {
+  if (!flights_.has_value()) return {};
+  return flights_->Read(first_rank_);
+}
+
+std::string Agent::TellOperations() {
+  const std::string sentence = worker::ExplainFlights(Operations(), worker::FlightNow());
+  if (sentence.empty()) return "";
+  told_operations_ = true;
+  spdlog::warn("{}", sentence);
+  TellRound(AgentEventKind::kOperations, sentence);
+  return sentence;
+}
+
 void Agent::TellWorker(AgentEventKind kind, int rank, int pid, std::string cause) {
   observer_.on_event(
       {.kind = kind, .round = core_.round(), .rank = rank, .pid = pid, .cause = std::move(cause)});
@@ -95,6 +114,12 @@ void Agent::TellRound(AgentEventKind kind, std::string cause) {
 }
 
 void Agent::OnDirective(const rendezvous::Directive& directive) {
+  // Why ranks of other nodes have waited in vain may be seen only here.
+  if (std::holds_alternative<rendezvous::Stop>(directive) && workers_ != nullptr &&
+      !told_operations_ &&
+      worker::LongestWait(Operations(), worker::FlightNow()) >= kSuspiciousWait) {
+    TellOperations();
+  }
   Do(core_.OnDirective(directive, std::chrono::steady_clock::now()));
 }
 
@@ -168,7 +193,7 @@ void Agent::Do(const GuardWorkers& guard) {
 
 void Agent::Do(const StartWorkers& start) {
   const rendezvous::Assignment& assignment = start.assignment;
-  const absl::StatusOr<AttemptLogs> logs = parts_.logs.BeginAttempt(
+  absl::StatusOr<AttemptLogs> logs = parts_.logs.BeginAttempt(
       assignment.restart_count, assignment.round, parts_.config.nproc_per_node);
   if (!logs.ok()) return Do(core_.OnCannotStart(logs.status()));
   spdlog::info("round {}: group rank {} of {}, ranks {} to {} of {}, master {}:{}",
@@ -178,6 +203,22 @@ void Agent::Do(const StartWorkers& start) {
   if (const absl::Status status = store_.BeginRound(assignment); !status.ok()) {
     return Do(core_.OnCannotStart(status));
   }
+
+  // New for each round, as no rank is any more where those before were.
+  auto flights = worker::FlightFile::Create(parts_.config.nproc_per_node);
+  flights_.reset();
+  if (flights.ok()) {
+    flights_.emplace(*std::move(flights));
+    logs->flight_log = flights_->path();
+    for (int local_rank = 0; local_rank < parts_.config.nproc_per_node; ++local_rank) {
+      logs->flight_offsets.push_back(flights_->OffsetOf(local_rank));
+    }
+  } else {
+    spdlog::info("failures are reported without the workers' operations: {}",
+                 std::string(flights.status().message()));
+  }
+  first_rank_ = assignment.base_rank;
+  told_operations_ = false;
 
   observer_.on_round(assignment);
   other_failures_.clear();
@@ -215,7 +256,15 @@ void Agent::OnWorkersStarted(const std::string& logs) {
 
 void Agent::OnFirstFailure(const worker::FailureRecord& record) {
   StopWatching();
-  Do(record.lost_touch ? core_.OnLostTouch() : core_.OnFirstFailure(ToReport(record)));
+  if (record.lost_touch) return Do(core_.OnLostTouch());
+  rendezvous::WorkerFailure failure = ToReport(record);
+  // The others still run.
+  failure.operations = worker::ExplainFlights(Operations(), worker::FlightNow());
+  Do(core_.OnFirstFailure(failure));
+  if (failure.operations.empty()) return;
+  TellRound(AgentEventKind::kOperations, failure.operations);
+  // Of a hang it was said already, and the report says it again.
+  if (!told_operations_) spdlog::warn("{}", failure.operations);
 }
 
 void Agent::StopWatching() {

@@ -21,6 +21,7 @@
 #include "launcher/report/agent_event.h"
 #include "launcher/report/run_result.h"
 #include "rendezvous/client/rendezvous_client.h"
+#include "worker/flight/flight_file.h"
 #include "worker/group/health_check.h"
 #include "worker/group/worker_group.h"
 #include "worker/output/console.h"
@@ -78,6 +79,9 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   void OnFirstBeat(int rank);
   void OnHang(int rank, const std::string& what);
   void OnEvidence(const worker::Evidence& evidence);
+  // Tells the user and the event log in which operations the workers are, if they log them and one
+  // is in one. Returns the sentence, or "".
+  std::string TellOperations();
 
   // Workers that failed by themselves after the first one, in the round that ended last.
   const std::vector<rendezvous::WorkerFailure>& other_failures() const { return other_failures_; }
@@ -114,6 +118,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   rendezvous::WorkerFailure ToReport(const worker::FailureRecord& record) const;
   void OnWorkersStarted(const std::string& logs);
   void OnFirstFailure(const worker::FailureRecord& record);
+  // In which operations the workers of the round that began last are, or were when they died.
+  std::vector<worker::RankFlight> Operations() const;
   // The workers are ending, so hangs no longer matter.
   void StopWatching();
   void OnWorkersDone(const worker::GroupResult& result);
@@ -130,6 +136,9 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   AgentCore core_;
   std::function<void(const RunResult&)> finished_;
   std::unique_ptr<rendezvous::RendezvousClient> client_;
+  std::optional<worker::FlightFile> flights_;  // of the round that began last, from `first_rank_`
+  int first_rank_ = 0;
+  bool told_operations_ = false;  // in this round
   std::unique_ptr<worker::WorkerGroup> workers_;
   std::unique_ptr<worker::HealthCheck> health_check_;
   std::vector<rendezvous::WorkerFailure> other_failures_;

@@ -132,15 +132,17 @@ void HangMonitor::Look() {
 }
 
 void HangMonitor::Collect(const std::vector<worker::Silence>& late) {
+  const std::string where = callbacks_.where_ranks_are ? callbacks_.where_ranks_are() : "";
   std::vector<worker::EvidenceTarget> targets;
   for (const worker::RunningWorker& worker : group_->RunningWorkers()) {
     const auto silence = std::find_if(late.begin(), late.end(), [&](const worker::Silence& one) {
       return one.rank == worker.rank;
     });
-    targets.push_back({.rank = worker.rank,
-                       .pid = worker.pid,
-                       .why = silence == late.end() ? "ran beside a rank that hangs"
-                                                    : worker::Describe(*silence)});
+    targets.push_back(
+        {.rank = worker.rank,
+         .pid = worker.pid,
+         .why = silence == late.end() ? "ran beside a rank that hangs" : worker::Describe(*silence),
+         .where = where});
   }
   worker::EvidenceOptions options{.directory = evidence_directory_,
                                   .on_command = [this](pid_t pid) { group_->AddStranger(pid); }};

@@ -35,6 +35,9 @@ class HangMonitor {
     std::function<void(int rank)> on_first_beat;
     // A rank is late: a phrase that follows "rank 3", "gave no sign of life for 60 s".
     std::function<void(int rank, const std::string& what)> on_hang;
+    // A rank is late: in which operations all ranks that run here are, one sentence; empty: it is
+    // not known. Asked once before the evidence is collected.
+    std::function<std::string()> where_ranks_are;
     // What was found about a rank.
     std::function<void(const worker::Evidence&)> on_evidence;
     // What else the user should know, one sentence.

@@ -7,6 +7,7 @@
 // directory of its own, so nodes may share a log directory. No file is ever deleted.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct AttemptLogs {
   // Where --duplicate-*-filters copy to; empty when logs are off.
   std::string filtered_stdout_log;
   std::string filtered_stderr_log;
+  // Where workers log their operations: a file, and the places in it by local rank (see
+  // worker::FlightFile). Empty: nowhere.
+  std::string flight_log;
+  std::vector<std::size_t> flight_offsets;
 };
 
 // The names within an attempt's directory; nothing is created.

@@ -19,7 +19,7 @@ namespace env = worker::env;
 
 // What all workers of the node have in common.
 Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assignment& assignment,
-                            const NodeBase& base) {
+                            const NodeBase& base, const AttemptLogs& logs) {
   Environment result = base.environment;
   result[env::kGroupRank] = absl::StrCat(assignment.group_rank);
   result[env::kGroupWorldSize] = absl::StrCat(assignment.group_world_size);
@@ -45,12 +45,15 @@ Environment NodeEnvironment(const LaunchConfig& config, const rendezvous::Assign
       [](std::string* out, int signal) { absl::StrAppend(out, base::SignalName(signal)); });
   if (!base.timer_file.empty()) result[env::kTimerFile] = base.timer_file;
   if (!base.beat_socket.empty()) result[env::kBeatSocket] = base.beat_socket;
+  result.erase(env::kFlightLog);
+  if (!logs.flight_log.empty()) result[env::kFlightLog] = logs.flight_log;
   return result;
 }
 
 // The names that LayOutRanks sets for each worker, and the one that the WorkerGroup adds to.
-constexpr const char* kOwnNames[] = {env::kRank,      env::kLocalRank,          env::kRoleRank,
-                                     env::kErrorFile, env::kCudaVisibleDevices, env::kAgentId};
+constexpr const char* kOwnNames[] = {env::kRank,        env::kLocalRank,          env::kRoleRank,
+                                     env::kErrorFile,   env::kCudaVisibleDevices, env::kAgentId,
+                                     env::kFlightOffset};
 
 std::vector<std::string> ExpandMacros(const std::vector<std::string>& argv, int local_rank) {
   const std::string digits = absl::StrCat(local_rank);
@@ -96,11 +99,12 @@ constexpr char kDefaultTemplate[] = "[${role_name}${local_rank}]:";
 std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
                                             const rendezvous::Assignment& assignment,
                                             const NodeBase& base, const AttemptLogs& logs) {
-  Environment common = NodeEnvironment(config, assignment, base);
+  Environment common = NodeEnvironment(config, assignment, base, logs);
   Environment own;
   for (const char* const name : kOwnNames) {
     if (auto entry = common.extract(name)) own.insert(std::move(entry));
   }
+  own.erase(env::kFlightOffset);
   const auto common_env = std::make_shared<const std::vector<std::string>>(ToBlock(common));
   const std::string prefix_template =
       config.prefix_template.empty() ? kDefaultTemplate : config.prefix_template;
@@ -123,6 +127,9 @@ std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
     own[env::kLocalRank] = absl::StrCat(config.virtual_local_rank ? 0 : local_rank);
     own[env::kRoleRank] = absl::StrCat(assignment.role_base_rank + local_rank);
     own[env::kErrorFile] = files.error_file;
+    if (!logs.flight_log.empty()) {
+      own[env::kFlightOffset] = absl::StrCat(logs.flight_offsets.at(index));
+    }
     if (config.virtual_local_rank) {
       own[env::kCudaVisibleDevices] = DeviceOfRank(local_rank, base.environment).value();
     }

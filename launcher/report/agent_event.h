@@ -16,6 +16,7 @@ enum class AgentEventKind {
   kWorkerStopped,    // SIGSTOP or the like; `rank`, `pid`, and `cause` is what stopped it
   kWorkerContinued,  // it continues; `rank`, `pid`
   kHang,             // a worker gives no sign of life; `rank`, and `cause` is for how long
+  kOperations,       // where the workers are; `cause` is a sentence of worker::ExplainFlights
   kEvidence,         // what it was doing was written down; `rank`, and `cause` is the file
   kUnfit,            // the health check failed; `cause` says how
   kWorkerFailed,     // the first failure here; `rank`, `pid`, and `cause` says how it ended

@@ -29,6 +29,8 @@ const char* Name(AgentEventKind kind) {
       return "worker_continued";
     case AgentEventKind::kHang:
       return "hang_detected";
+    case AgentEventKind::kOperations:
+      return "operations";
     case AgentEventKind::kEvidence:
       return "evidence";
     case AgentEventKind::kUnfit:

@@ -90,6 +90,7 @@ void AppendFailure(const rendezvous::WorkerFailure& failure, const ReportContext
   AppendField("rank", absl::StrCat(failure.rank, " (local_rank: ", failure.local_rank, ")"), out);
   AppendField("exitcode", ExitText(failure), out);
   AppendField("reason", Printable(failure.what), out);
+  if (!failure.operations.empty()) AppendField("operations", Printable(failure.operations), out);
   AppendField("error_file", failure.error_file.empty() ? "<N/A>" : failure.error_file, out);
   if (!failure.log_path.empty()) AppendField("log", failure.log_path, out);
   if (!failure.error_message.empty()) {

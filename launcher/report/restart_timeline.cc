@@ -48,6 +48,7 @@ void RestartTimeline::On(const AgentEvent& event, Time time) {
     case AgentEventKind::kWorkerStopped:
     case AgentEventKind::kWorkerContinued:
     case AgentEventKind::kHang:
+    case AgentEventKind::kOperations:
     case AgentEventKind::kEvidence:
     case AgentEventKind::kUnfit:
     case AgentEventKind::kWaiting:

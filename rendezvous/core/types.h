@@ -205,6 +205,10 @@ struct WorkerFailure {
   std::string error_message;
   std::string error_traceback;
   std::int64_t error_time = 0;
+  // In which operations the workers of its node were then, one sentence: "rank 0 waits in
+  // all-reduce 812 (fc.weight) for 30 s; rank 1 left all-reduce 811 (fc.bias) 30 s ago". Empty: not
+  // known.
+  std::string operations;
   // It had not reported any progress yet, in a run where workers do.
   bool before_first_beat = false;
   // The user said that such a failure must not be followed by a restart.

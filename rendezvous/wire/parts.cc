@@ -153,6 +153,7 @@ void ToWire(const WorkerFailure& failure, v1::WorkerFailure* wire) {
   wire->set_error_time(failure.error_time);
   wire->set_before_first_beat(failure.before_first_beat);
   wire->set_final(failure.final);
+  wire->set_operations(Line(failure.operations));
 }
 
 WorkerFailure FromWire(const v1::WorkerFailure& wire) {
@@ -170,6 +171,7 @@ WorkerFailure FromWire(const v1::WorkerFailure& wire) {
           .error_message = Line(wire.error_message()),
           .error_traceback = Text(wire.error_traceback(), kMaxTraceback),
           .error_time = wire.error_time(),
+          .operations = Line(wire.operations()),
           .before_first_beat = wire.before_first_beat(),
           .final = wire.final()};
 }

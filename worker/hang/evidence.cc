@@ -67,7 +67,8 @@ void EvidenceRun::ReadProcesses(const EvidenceTarget& target) {
   auto job = std::make_unique<Job>();
   job->evidence.rank = target.rank;
   std::string& text = job->evidence.text;
-  text = absl::StrCat("rank ", target.rank, " ", target.why, "\n\n");
+  text = absl::StrCat("rank ", target.rank, " ", target.why, "\n",
+                      target.where.empty() ? "" : target.where + "\n", "\n");
   const std::vector<pid_t> tree = TreeOf(target.pid);
   for (const pid_t pid : tree) {
     if (const auto process = ReadEvidence(pid)) text += Format(*process);

@@ -52,6 +52,8 @@ struct EvidenceTarget {
   pid_t pid = 0;
   // Why it is examined, a phrase that follows "rank 3"; the first line of its evidence.
   std::string why;
+  // In which operations the ranks of this node are, the line below it; empty: none.
+  std::string where;
 };
 
 struct Evidence {

@@ -101,6 +101,24 @@ TEST(RankLayoutTest, RendezvousIsNamedWhereItHasAPort) {
   EXPECT_EQ(named["MUSTER_ROUND"], "2");
 }
 
+// An inherited one is that of the worker in which this run was started.
+TEST(RankLayoutTest, EachWorkerHasAFlightLogOfItsOwnOrNone) {
+  const NodeBase base{
+      .environment = {{"MUSTER_FLIGHT_LOG", "/proc/1/fd/1"}, {"MUSTER_FLIGHT_OFFSET", "16384"}}};
+  AttemptLogs logs = LogsFor(2);
+  for (const worker::WorkerSpec& spec : LayOutRanks(ConfigFor(2), {}, base, logs)) {
+    EXPECT_FALSE(EnvOf(spec).contains("MUSTER_FLIGHT_LOG"));
+    EXPECT_FALSE(EnvOf(spec).contains("MUSTER_FLIGHT_OFFSET"));
+  }
+  logs.flight_log = "/proc/7/fd/9";
+  logs.flight_offsets = {0, 65536};
+  const auto specs = LayOutRanks(ConfigFor(2), {}, base, logs);
+  EXPECT_EQ(EnvOf(specs[0])["MUSTER_FLIGHT_LOG"], "/proc/7/fd/9");
+  EXPECT_EQ(EnvOf(specs[0])["MUSTER_FLIGHT_OFFSET"], "0");
+  EXPECT_EQ(EnvOf(specs[1])["MUSTER_FLIGHT_LOG"], "/proc/7/fd/9");
+  EXPECT_EQ(EnvOf(specs[1])["MUSTER_FLIGHT_OFFSET"], "65536");
+}
+
 TEST(RankLayoutTest, SecondOfTwoNodesCountsOnFromTheFirst) {
   const Assignment assignment{.run_id = "job1",
                               .round = 4,

@@ -78,6 +78,7 @@ TEST(ReportTest, WorkerThatWasKilledOnAnotherNodeIsShownWithTheSignalsName) {
   failure.what = "was killed by SIGSEGV (core dumped)";
   failure.stderr_tail = "";
   failure.log_path = "";
+  failure.operations = "rank 0 waits in all-reduce 8 (fc)\x1b[2J for 3 s; rank 1 left all-reduce 7";
   EXPECT_EQ(FormatReport(Failed(failure), Context()),
             R"(============================================================
 train.py FAILED
@@ -93,6 +94,7 @@ Root Cause (first observed failure):
   rank      : 1 (local_rank: 1)
   exitcode  : -11 (pid: 18678)
   reason    : was killed by SIGSEGV (core dumped)
+  operations: rank 0 waits in all-reduce 8 (fc) for 3 s; rank 1 left all-reduce 7
   error_file: <N/A>
 ============================================================
 )");

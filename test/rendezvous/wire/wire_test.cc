@@ -83,7 +83,8 @@ WorkerFailure SomeFailure() {
           .error_file = "/logs/3/error.json",
           .error_message = "ValueError: no such layer",
           .error_traceback = "Traceback:\n  line 3\n",
-          .error_time = 1'700'000'000};
+          .error_time = 1'700'000'000,
+          .operations = "rank 3 waits in all-reduce 812 (h.2.c_proj) for 30 s"};
 }
 
 JoinRequest SomeRequest() {
