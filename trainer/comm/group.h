@@ -125,8 +125,8 @@ class Group {
   // memory on one host, and for messages; Gloo and NCCL do not count. Thread-safe.
   Traffic traffic(Use use) const;
 
-  // Records the operations of this rank; null with NCCL, and when a host cannot share memory
-  // and its launcher has given none.
+  // Records the operations of this rank; null when its host cannot share memory and its launcher
+  // has given none.
   FlightRecorder* recorder() { return facts_.recorder; }
 
   // The underlying c10d group, for code built on top of it, which counts for `use`. It uses Gloo

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -55,26 +56,26 @@ class RecordedGroup : public c10d::ProcessGroup {
   Pending broadcast(std::vector<at::Tensor>& tensors,
                     const c10d::BroadcastOptions& options) override {
     const FlightTicket ticket = Enter(Operation::kBroadcast, tensors[0]);
-    return LeftAtItsEnd(inner_->broadcast(tensors, options), ticket);
+    return LeftAtItsEnd(inner_->broadcast(tensors, options), ticket, tensors[0]);
   }
 
   Pending allreduce(std::vector<at::Tensor>& tensors,
                     const c10d::AllreduceOptions& options) override {
     const FlightTicket ticket = Enter(Operation::kAllReduce, tensors[0]);
-    return LeftAtItsEnd(inner_->allreduce(tensors, options), ticket);
+    return LeftAtItsEnd(inner_->allreduce(tensors, options), ticket, tensors[0]);
   }
 
   Pending allgather(std::vector<std::vector<at::Tensor>>& outputs, std::vector<at::Tensor>& inputs,
                     const c10d::AllgatherOptions& options) override {
     const FlightTicket ticket = Enter(Operation::kAllGather, inputs[0]);
-    return LeftAtItsEnd(inner_->allgather(outputs, inputs, options), ticket);
+    return LeftAtItsEnd(inner_->allgather(outputs, inputs, options), ticket, inputs[0]);
   }
 
   Pending alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& to,
                         std::vector<std::int64_t>& from,
                         const c10d::AllToAllOptions& options) override {
     const FlightTicket ticket = Enter(Operation::kReduceScatter, input);
-    return LeftAtItsEnd(inner_->alltoall_base(output, input, to, from, options), ticket);
+    return LeftAtItsEnd(inner_->alltoall_base(output, input, to, from, options), ticket, input);
   }
 
   Pending send(std::vector<at::Tensor>& tensors, int to, int tag) override {
@@ -83,7 +84,7 @@ class RecordedGroup : public c10d::ProcessGroup {
         tensors[0].nbytes());
     // What is handed over is what is sent.
     Count(Operation::kSend, tensors[0], static_cast<std::int64_t>(tensors[0].nbytes()));
-    return c10::make_intrusive<RecordedMessage>(inner_->send(tensors, to, tag), meter_, ticket);
+    return Message(inner_->send(tensors, to, tag), ticket, tensors[0]);
   }
 
   Pending recv(std::vector<at::Tensor>& tensors, int from, int tag) override {
@@ -91,7 +92,7 @@ class RecordedGroup : public c10d::ProcessGroup {
         Operation::kReceive, absl::StrCat("from rank ", InWorld(from), ", tag ", tag),
         tensors[0].nbytes());
     Count(Operation::kReceive, tensors[0], 0);
-    return c10::make_intrusive<RecordedMessage>(inner_->recv(tensors, from, tag), meter_, ticket);
+    return Message(inner_->recv(tensors, from, tag), ticket, tensors[0]);
   }
 
  private:
@@ -112,13 +113,38 @@ class RecordedGroup : public c10d::ProcessGroup {
                         static_cast<std::int64_t>(tensor.nbytes()), counted);
   }
 
-  // In c10d's thread, before anybody who waits is woken up.
-  Pending LeftAtItsEnd(Pending work, FlightTicket ticket) const {
+  Pending Message(Pending work, FlightTicket ticket, const at::Tensor& tensor) const {
+    if (tensor.is_cpu()) {
+      return c10::make_intrusive<RecordedMessage>(std::move(work), meter_, ticket);
+    }
+    AskUntilItsEnd(work, ticket, tensor.device());
+    return work;
+  }
+
+  // The future of work on the CPU tells of its end, in c10d's thread, before anybody who waits is
+  // woken up. That of work on a GPU is complete as soon as the work has been put on a stream
+  // (ProcessGroupNCCL.cpp, "markCompleted"), and wait() waits no longer either: when it is done, by
+  // the events of the stream, is known to whoever asks.
+  Pending LeftAtItsEnd(Pending work, FlightTicket ticket, const at::Tensor& tensor) const {
     if (!meter_->flights.recorded()) return work;
+    if (!tensor.is_cpu()) {
+      AskUntilItsEnd(work, ticket, tensor.device());
+      return work;
+    }
     work->getFuture()->addCallback([meter = meter_, ticket](c10::ivalue::Future& future) {
       if (!future.hasError()) meter->flights.Leave(ticket);
     });
     return work;
+  }
+
+  // Keeps the work, and so its tensors, until it was seen to be done: for 50 ms after that at most.
+  void AskUntilItsEnd(const Pending& work, FlightTicket ticket, const at::Device& device) const {
+    meter_->flights.Watch(ticket, [work, device] {
+      // Left to itself, a thread that talks to CUDA takes memory on the first GPU.
+      c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
+      if (!work->isCompleted()) return FlightState::kUnderWay;
+      return work->exception() ? FlightState::kFailed : FlightState::kDone;
+    });
   }
 
   const c10::intrusive_ptr<c10d::ProcessGroup> inner_;

@@ -172,8 +172,21 @@ void World::MakeRecorder(absl::StatusOr<ShmSegment> segment, const HostLayout& l
 
 absl::Status World::Choose(Comm asked, bool nccl) {
   asked_ = asked;
+  Group met(FactsOfAll(), joined_->group);  // to ask with, before anything is chosen
+  hosts_ = met.Gather(HostId(), kHostIdBytes);
+  const HostLayout layout = LayOutHosts(hosts_, rank_);
+  // A little memory, which everybody can use; how much gradients need is known once there is a
+  // model.
+  absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
+      layout, met.members(), FlightRecorder::SegmentBytes(layout.local_ranks.size()),
+      [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); });
+  shm_trouble_ = std::string(segment.status().message());
+  MakeRecorder(std::move(segment), layout);
   if (nccl) {
-    for (int rank = 0; rank < size_; ++rank) hosts_.push_back(absl::StrCat(rank));
+    // Where the ranks are is NCCL's affair.
+    for (int rank = 0; rank < size_; ++rank) {
+      hosts_[static_cast<std::size_t>(rank)] = absl::StrCat(rank);
+    }
     layout_ = LayOutHosts(hosts_, rank_);
     const auto gpus = torch::cuda::device_count();
     choice_ = {Comm::kNccl,
@@ -181,16 +194,7 @@ absl::Status World::Choose(Comm asked, bool nccl) {
     all_ = std::make_unique<Group>(FactsOfAll(), joined_->group);
     return absl::OkStatus();
   }
-  Group met(FactsOfAll(), joined_->group);  // to ask with, before anything is chosen
-  hosts_ = met.Gather(HostId(), kHostIdBytes);
-  layout_ = LayOutHosts(hosts_, rank_);
-  // A little memory, which everybody can use; how much gradients need is known once there is a
-  // model.
-  absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
-      layout_, met.members(), FlightRecorder::SegmentBytes(layout_.local_ranks.size()),
-      [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); });
-  shm_trouble_ = std::string(segment.status().message());
-  MakeRecorder(std::move(segment), layout_);
+  layout_ = layout;
   absl::StatusOr<CommChoice> choice = PickComm(asked, layout_, shm_trouble_);
   if (!choice.ok()) return choice.status();
   choice_ = *std::move(choice);
