@@ -4,13 +4,13 @@
 
 namespace muster::trainer {
 
-Bf16Autocast::Bf16Autocast(bool enabled, bool cuda) : enabled_(enabled), cuda_(cuda) {
-  if (enabled_) compat::SetBf16Autocast(cuda_ ? at::kCUDA : at::kCPU, true);
+Autocast::Autocast(std::optional<c10::ScalarType> type, bool cuda) : type_(type), cuda_(cuda) {
+  if (type_) compat::SetAutocast(cuda_ ? at::kCUDA : at::kCPU, *type_, true);
 }
 
-Bf16Autocast::~Bf16Autocast() {
-  if (!enabled_) return;
-  compat::SetBf16Autocast(cuda_ ? at::kCUDA : at::kCPU, false);
+Autocast::~Autocast() {
+  if (!type_) return;
+  compat::SetAutocast(cuda_ ? at::kCUDA : at::kCPU, *type_, false);
   at::autocast::clear_cache();
 }
 

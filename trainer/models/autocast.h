@@ -1,22 +1,27 @@
-// Mixed precision: bfloat16 where it is enough.
+// Mixed precision: bfloat16 or float16 where it is enough.
 #pragma once
+
+#include <optional>
+
+#include <c10/core/ScalarType.h>
 
 namespace muster::trainer {
 
 // While one exists, operators on this thread that benefit (convolutions, matrix products) compute
-// in bfloat16 on the CPU or the GPU, and the others in float32, as under torch.autocast with
-// dtype=torch.bfloat16. Parameters and gradients stay float32. Cast weights are cached until the
-// scope ends, so it must cover one forward pass and its loss, but not the optimizer's step.
-class Bf16Autocast {
+// in `type` on the CPU or the GPU, and the others in float32, as under torch.autocast with that
+// dtype. Parameters and gradients stay float32. Cast weights are cached until the scope ends, so it
+// must cover one forward pass and its loss, but not the optimizer's step.
+class Autocast {
  public:
-  // Does nothing unless `enabled`. `cuda`: whether the tensors are on a GPU.
-  Bf16Autocast(bool enabled, bool cuda);
-  ~Bf16Autocast();
-  Bf16Autocast(const Bf16Autocast&) = delete;
-  Bf16Autocast& operator=(const Bf16Autocast&) = delete;
+  // Does nothing without a `type`, which is bfloat16 or, on a GPU, float16. `cuda`: whether the
+  // tensors are on a GPU.
+  Autocast(std::optional<c10::ScalarType> type, bool cuda);
+  ~Autocast();
+  Autocast(const Autocast&) = delete;
+  Autocast& operator=(const Autocast&) = delete;
 
  private:
-  const bool enabled_;
+  const std::optional<c10::ScalarType> type_;
   const bool cuda_;
 };
 

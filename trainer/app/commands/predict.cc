@@ -98,7 +98,7 @@ absl::Status WriteAll(const std::shared_ptr<const Dataset>& images, const Option
     if (!next->has_value()) return absl::OkStatus();
     const LoadedBatch& batch = **next;
     const Batch moved = MovedTo(batch.data, device, options.dtype);
-    const Bf16Autocast autocast(options.bf16, device.is_cuda());
+    const Autocast autocast(options.autocast_type(), device.is_cuda());
     const at::Tensor probabilities =
         model.Forward(moved.inputs).to(at::kCPU, at::kDouble).softmax(/*dim=*/-1);
     std::string lines;

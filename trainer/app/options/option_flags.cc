@@ -86,6 +86,7 @@ void AddModelFlags(CLI::App& app, const Registry& registry, Options& o, RawOptio
                {{"float32", c10::ScalarType::Float}, {"float64", c10::ScalarType::Double}},
                "Type of the parameters");
   group.Switch("bf16", o.bf16, "Compute in bfloat16 what allows it (autocast)");
+  group.Switch("fp16", o.fp16, "The same in float16, on a GPU; scales losses");
   if (registry.Takes(Kind::kImages)) {
     group.Switch("channels-last", o.channels_last, "Keep images with their channels innermost");
   }
@@ -149,6 +150,12 @@ void AddOptimizerFlags(CLI::App& app, Options& o, SettingSource& settings) {
   group.Number("--ema", o.ema_decay, 0.0, 0.9999999,
                "Decay of a moving average of the parameters, which is tested and written at the "
                "end; 0: none");
+  group.Number(
+      "--loss-scale", o.loss_scale, 0.0, 0x1p127,
+      "Multiply losses by this for the backward pass: halved when a gradient overflows; 0: "
+      "65536 with --fp16, else not");
+  group.Number("--loss-scale-window", o.loss_scale_window, std::int64_t{1}, kMany,
+               "Steps without an overflow after which the scale is doubled");
   group.Choice("--on-nonfinite", o.on_nonfinite,
                {{"stop", OnNonFinite::kStop},
                 {"skip", OnNonFinite::kSkip},

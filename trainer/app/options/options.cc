@@ -66,8 +66,12 @@ absl::Status CheckTogether(const Options& options) {
     return mistake(absl::StrCat(options.early_stop > 0 ? "--early-stop" : "--keep-best",
                                 " needs the tests that --no-eval leaves out"));
   }
-  if (options.bf16 && options.dtype != c10::ScalarType::Float) {
-    return mistake("--bf16 needs --dtype float32");
+  if (options.bf16 && options.fp16) return mistake("--bf16 and --fp16 are two types: choose one");
+  if (options.autocast_type() && options.dtype != c10::ScalarType::Float) {
+    return mistake(absl::StrCat(options.bf16 ? "--bf16" : "--fp16", " needs --dtype float32"));
+  }
+  if (options.scales_losses() && options.parallel.kind == Parallel::kThreads) {
+    return mistake("--loss-scale and --fp16 need ranks: --parallel threads does not scale losses");
   }
   if (options.parallel.kind == Parallel::kThreads && options.accumulate > 1) {
     return mistake("--parallel threads has no --accumulate");
@@ -89,6 +93,12 @@ absl::Status CheckTogether(const Options& options) {
 }
 
 }  // namespace
+
+std::optional<c10::ScalarType> Options::autocast_type() const {
+  if (bf16) return c10::ScalarType::BFloat16;
+  if (fp16) return c10::ScalarType::Half;
+  return std::nullopt;
+}
 
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv, const Registry& registry) {
   Options options;

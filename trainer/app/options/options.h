@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,15 @@ struct Options {
   // negligible when loss curves are compared.
   c10::ScalarType dtype = c10::ScalarType::Float;
   bool bf16 = false;  // autocast
+  bool fp16 = false;  // the same, on GPUs alone
+  // What losses are multiplied by at first, so that small gradients do not vanish in float16; 0:
+  // 65536 with `fp16`, else they are not scaled.
+  double loss_scale = 0;
+  std::int64_t loss_scale_window = 2000;  // see LossScaler
+
+  // The type that autocast computes in; nullopt: there is none.
+  std::optional<c10::ScalarType> autocast_type() const;
+  bool scales_losses() const { return fp16 || loss_scale > 0; }
 
   int epochs = 1;
   // Samples in one step, over all ranks together. Must be divisible by the number of ranks, except

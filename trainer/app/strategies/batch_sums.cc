@@ -11,7 +11,7 @@ BatchSums MeasureBatch(const LoadedBatch& batch, const Options& options, const a
                        Model& model) {
   const at::NoGradGuard no_grad;
   const Batch moved = MovedTo(batch.data, device, options.dtype);
-  const Bf16Autocast autocast(options.bf16, device.is_cuda());
+  const Autocast autocast(options.autocast_type(), device.is_cuda());
   const at::Tensor scores = model.Forward(moved.inputs).narrow(0, 0, batch.plan.own);
   const at::Tensor targets = moved.targets.narrow(0, 0, batch.plan.own);
   const Objective& objective = options.model.objective;

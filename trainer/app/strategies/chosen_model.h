@@ -13,7 +13,7 @@
 namespace muster::trainer {
 
 // Makes options.model for options.shape, on `device` and of type options.dtype. Errors as
-// MakeModel.
+// MakeModel; kInvalidArgument, too, when the device does not compute in the type asked for.
 absl::StatusOr<std::unique_ptr<Model>> MakeChosenModel(const Options& options,
                                                        const at::Device& device);
 

@@ -16,6 +16,27 @@
 namespace muster::trainer {
 namespace {
 
+constexpr double kFirstScale = 65536;  // torch.cuda.amp.GradScaler's
+
+Value ScalerValue(const LossScaler& scaler) {
+  Dict dict;
+  dict.Set("scale", scaler.scale());
+  dict.Set("growth_factor", 2.0);
+  dict.Set("backoff_factor", 0.5);
+  dict.Set("growth_interval", scaler.window());
+  dict.Set("_growth_tracker", scaler.state().steps_since);
+  return dict;
+}
+
+absl::StatusOr<LossScaler::State> ReadScaler(const Value& value) {
+  const absl::StatusOr<double> scale = value.GetFloat("scale");
+  const absl::StatusOr<std::int64_t> steps = value.GetInt("_growth_tracker");
+  if (!scale.ok() || !steps.ok() || !(*scale > 0) || std::isinf(*scale) || *steps < 0) {
+    return absl::InvalidArgumentError("its state of the loss scaler makes no sense");
+  }
+  return LossScaler::State{*scale, *steps};
+}
+
 // The first `count` of the rows of `tensor`, or itself when it has no more: each operation that is
 // left out is one less on the way back, too.
 at::Tensor First(const at::Tensor& tensor, std::int64_t count) {
@@ -38,6 +59,10 @@ std::vector<at::Tensor> GradientsOf(const std::vector<NamedTensor>& parameters) 
 
 ReplicaStrategy::ReplicaStrategy(StrategyParts parts)
     : parts_(std::move(parts)), parameters_(model().Parameters()), buffers_(model().Buffers()) {
+  if (options().scales_losses()) {
+    const double scale = options().loss_scale > 0 ? options().loss_scale : kFirstScale;
+    scaler_.emplace(scale, options().loss_scale_window);
+  }
   if (options().ema_decay > 0) ema_ = std::make_unique<Ema>(parameters_, options().ema_decay);
 }
 
@@ -59,6 +84,11 @@ absl::Status ReplicaStrategy::Load(const Value& saved) {
   if (!state.ok()) return state.status();
   status = parts_.optimizer->Load(*state);
   if (!status.ok()) return status;
+  if (const Value* scaler = saved.Find("scaler"); scaler_ && scaler != nullptr) {
+    const absl::StatusOr<LossScaler::State> scale = ReadScaler(*scaler);
+    if (!scale.ok()) return scale.status();
+    scaler_->Load(*scale);
+  }
   // Checkpoints did not always have it.
   if (const Value* order = saved.Find("gradient_order")) {
     absl::StatusOr<std::vector<std::string>> names = ReadNames(*order);
@@ -88,18 +118,23 @@ StepResult ReplicaStrategy::Step(const LoadedBatch& batch, std::int64_t step, do
     result.not_finite = FirstNotFinite(parameters_);
   }
   phases().Enter(Phase::kOptimizer);
+  if (scaler_) {
+    result.loss_scale = scaler_->scale();
+    const bool overflow = !UnscaleGradients();
+    result.skipped = overflow && scaler_->blames_scale();
+    scaler_->Update(!overflow);
+  }
   if (options().clip_norm > 0) {
     result.gradient_norm = ClipGradientNorm(parameters_, options().clip_norm);
   }
   // DDP leaves the same gradients on every rank, so all ranks decide alike without asking each
   // other. With averaged parameters each rank decides about its own step.
-  if (skips) {
+  if (skips && !result.skipped) {
     result.skipped = options().clip_norm > 0 ? !std::isfinite(result.gradient_norm)
                                              : !AllFinite(GradientsOf(parameters_));
   }
-  if (result.skipped) {
-    PutBackBuffers();
-  } else {
+  if (result.skipped && skips) PutBackBuffers();
+  if (!result.skipped) {
     parts_.optimizer->Step(lr);
     if (ema_) ema_->Update();
   }
@@ -125,6 +160,7 @@ absl::StatusOr<Dict> ReplicaStrategy::Save(double lr, bool everywhere) {
   saved.Set("model", StateDictValue(StateDict()));
   if (ema_) saved.Set("ema", StateDictValue(ema_->averages()));
   saved.Set("optimizer", OptimizerStateValue(parts_.optimizer->State(lr)));
+  if (scaler_) saved.Set("scaler", ScalerValue(*scaler_));
   saved.Set("gradient_order", NamesValue(GradientOrder()));
   return saved;
 }
@@ -140,17 +176,29 @@ double ReplicaStrategy::PassThrough(const MicroBatch& part, std::int64_t step, d
                              .data_rank = this->place().part};
   at::Tensor loss;
   {
-    const Bf16Autocast autocast(options().bf16, device.is_cuda());
+    const Autocast autocast(options().autocast_type(), device.is_cuda());
     const at::Tensor scores = forward([&] { return model().ForwardAt(place, moved.inputs); });
     loss = options().model.objective.loss(First(scores, part.own), First(moved.targets, part.own));
   }
   phases().Enter(Phase::kBackward);
-  loss.div(divisor).backward();
+  loss.div(scaler_ ? divisor / scaler_->scale() : divisor).backward();
   return loss.item<double>();
 }
 
 void ReplicaStrategy::SetTraining(bool training) {
   if (std::exchange(training_, training) != training) model().SetTraining(training);
+}
+
+// Whether all gradients are finite, which then are what they would be of losses that are not
+// scaled.
+bool ReplicaStrategy::UnscaleGradients() {
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> gradients = GradientsOf(parameters_);
+  if (!AllFinite(gradients)) return false;
+  for (const at::Tensor& gradient : gradients) {
+    if (gradient.defined()) gradient.mul_(1 / scaler_->scale());
+  }
+  return true;
 }
 
 // A step that is skipped must leave no trace, and the forward pass changes buffers.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 
 #include "trainer/app/strategies/micro_batch.h"
 #include "trainer/app/strategies/strategy.h"
+#include "trainer/optim/loss_scaler.h"
 #include "trainer/optim/optimizer.h"
 
 namespace muster::trainer {
@@ -66,6 +68,7 @@ class ReplicaStrategy : public Strategy {
 
  private:
   void SetTraining(bool training);
+  bool UnscaleGradients();
   void KeepBuffers();
   void PutBackBuffers();
   void ShareBuffers();
@@ -74,6 +77,7 @@ class ReplicaStrategy : public Strategy {
   const std::vector<NamedTensor> parameters_;
   const std::vector<NamedTensor> buffers_;
   std::unique_ptr<Ema> ema_;                 // null without --ema
+  std::optional<LossScaler> scaler_;         // if losses are scaled
   std::vector<at::Tensor> kept_buffers_;     // with --on-nonfinite skip: as before the step
   std::vector<std::string> gradient_order_;  // of the run that this one resumes
   bool loaded_ = false;

@@ -36,7 +36,9 @@ struct StepResult {
   double loss = 0;               // the sum over this rank's own samples, before the update
   std::int64_t predictions = 0;  // of the whole batch: what the sum of the losses is divided by
   double gradient_norm = 0;      // before it was clipped; 0 without --clip
-  // The gradient was not finite, and nothing has changed (--on-nonfinite skip).
+  double loss_scale = 1;         // see LossScaler
+  // The gradient was not finite, and no parameter has changed: with --on-nonfinite skip, or as the
+  // scale of the losses was too large.
   bool skipped = false;
   // With --on-nonfinite stop, when the loss is not finite: the first parameter that was not finite
   // before the update; empty if all were.
@@ -81,6 +83,7 @@ class Strategy {
   //   model           the state dict
   //   ema             the averages of the parameters, with --ema
   //   optimizer       optimizer.state_dict()
+  //   scaler          torch.cuda.amp.GradScaler.state_dict(), if losses are scaled
   //   gradient_order  names: DistributedDataParallel::GradientOrder(), which a resumed run needs to
   //                   round as this one
   // `lr` is the learning rate of the next step. With `everywhere` it is the same on every rank, and

@@ -35,7 +35,7 @@ class ThreadsStrategy : public ReplicaStrategy {
     const double mean = data_parallel_.ForwardBackward(
         batch.plan.own, [&](int replica, std::int64_t begin, std::int64_t end) {
           Model& mine = replica == 0 ? model() : *others_[static_cast<std::size_t>(replica) - 1];
-          const Bf16Autocast autocast(options().bf16, /*cuda=*/false);
+          const Autocast autocast(options().autocast_type(), /*cuda=*/false);
           const at::Tensor scores = mine.Forward(moved.inputs.narrow(0, begin, end - begin));
           return options()
               .model.objective.loss(scores, moved.targets.narrow(0, begin, end - begin))

@@ -57,6 +57,7 @@ class EpochRun {
   bool Every(std::int64_t steps) const { return steps > 0 && state_.step % steps == 0; }
   bool stops() const { return job_.options.on_nonfinite == OnNonFinite::kStop; }
   bool skips() const { return job_.options.on_nonfinite == OnNonFinite::kSkip; }
+  bool may_skip() const { return skips() || job_.options.scales_losses(); }
   // What ranks tell one another: whether any of them...
   struct Agreement {
     bool stop = false;         // was told to stop
@@ -82,6 +83,7 @@ class EpochRun {
   std::int64_t planned_ = 0;
   bool save_due_ = false;
   double gradient_norm_ = 0;  // of the last step, when gradients are clipped
+  double loss_scale_ = 1;     // of the last step
   std::vector<StepTaken> since_agreed_;
   Clock::time_point agreed_;
   Cadence cadence_;
@@ -160,6 +162,7 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
 void EpochRun::TakeStep(const LoadedBatch& batch) {
   const StepResult result = loop_.strategy.Step(batch, state_.step, loop_.learning_rate());
   gradient_norm_ = result.gradient_norm;
+  loss_scale_ = result.loss_scale;
   ++steps_;
   ++state_.step;
   state_.position = batch.plan.end_position;
@@ -181,7 +184,7 @@ absl::StatusOr<EpochRun::Agreement> EpochRun::Agree() {
   values.push_back(SecondsSince(agreed_) / static_cast<double>(taken.size()));
   const std::size_t first_skip = values.size();
   for (const StepTaken& step : taken) {
-    if (skips()) values.push_back(step.skipped ? 1 : 0);
+    if (may_skip()) values.push_back(step.skipped ? 1 : 0);
   }
   const std::vector<double> sums = job_.group().Sum(values);
   agreed_ = Clock::now();
@@ -194,7 +197,7 @@ absl::StatusOr<EpochRun::Agreement> EpochRun::Agree() {
     const bool finite = std::isfinite(all.loss);
     if (job_.leads()) loop_.reporter->StepLoss(taken[i].step, all.mean());
     if (!finite && stops()) return NonFiniteLoss(loop_, taken[i].step, taken[i].word);
-    if (skips() && sums[first_skip + i] > 0) skipped.push_back(taken[i].step);
+    if (may_skip() && sums[first_skip + i] > 0) skipped.push_back(taken[i].step);
     // The mean of an epoch is one of steps that have a loss.
     if (!finite && skips()) continue;
     state_.epoch_loss += all;
@@ -250,7 +253,8 @@ void EpochRun::Report() {
   }
   if (job_.options.clip_norm > 0)
     scalars.values.emplace_back("train/gradient_norm", gradient_norm_);
-  if (skips()) {
+  if (job_.options.scales_losses()) scalars.values.emplace_back("train/loss_scale", loss_scale_);
+  if (may_skip()) {
     scalars.values.emplace_back("train/skipped_steps",
                                 static_cast<double>(loop_.totals.skipped_steps));
   }

@@ -250,6 +250,9 @@ TEST_F(ConfigTest, ACommentEndsALineUnlessItIsInQuotes) {
 TEST(OptionsTest, WhatDoesNotGoTogetherIsRefused) {
   const std::vector<std::vector<const char*>> mistakes = {
       {"--bf16", "--dtype", "float64"},
+      {"--fp16", "--dtype", "float64"},
+      {"--fp16", "--bf16"},
+      {"--loss-scale", "2", "--parallel", "threads"},
       {"--dataset", "text"},
       {"--parallel", "threads", "--accumulate", "2"},
       {"--parallel", "average", "--checkpoint-dir", "d"},
