@@ -84,7 +84,7 @@ std::optional<CheckpointDirectory::Latest> CheckpointDirectory::ReadLatest() con
 
 absl::Status CheckpointDirectory::WriteLatest(const Latest& latest) const {
   const absl::StatusOr<std::unique_ptr<DurableFile>> file =
-      DurableFile::Create((fs::path(path_) / kLatest).string());
+      DurableFile::Create((fs::path(path_) / kLatest).string(), Folder::kOfCheckpoints);
   if (!file.ok()) return file.status();
   const absl::Status written = (*file)->Append(
       absl::StrCat(latest.step ? StoredName(*latest.step) : kNone, "\n", kJob, latest.job, "\n"));
@@ -94,7 +94,7 @@ absl::Status CheckpointDirectory::WriteLatest(const Latest& latest) const {
 absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const Value& value,
                                                       const std::string& job) {
   std::string file = FilePathOf(step);
-  absl::Status status = WriteTorchFile(value, file);
+  absl::Status status = WriteTorchFile(value, file, Folder::kOfCheckpoints);
   if (!status.ok()) return status;
   RemoveShards(ShardsPathOf(step));
   status = WriteLatest({step, job});
@@ -130,7 +130,7 @@ absl::StatusOr<std::string> CheckpointDirectory::SaveIndex(std::int64_t step,
 absl::Status CheckpointDirectory::MarkBest(std::int64_t step) const {
   std::error_code ignored;
   if (ReadBest() == step || !fs::exists(PathOf(step), ignored)) return absl::OkStatus();
-  const auto file = DurableFile::Create((fs::path(path_) / kBest).string());
+  const auto file = DurableFile::Create((fs::path(path_) / kBest).string(), Folder::kOfCheckpoints);
   if (!file.ok()) return file.status();
   absl::Status written = (*file)->Append(StoredName(step) + "\n");
   if (written.ok()) written = (*file)->Commit();

@@ -6,36 +6,104 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/failure.h"
 
 namespace muster::trainer {
 
-absl::StatusOr<std::unique_ptr<DurableFile>> DurableFile::Create(const std::string& path) {
-  std::error_code ignored;
-  // Opening the temporary file would work, and the rename at the very end would not.
-  if (std::filesystem::is_directory(path, ignored)) {
-    return absl::InvalidArgumentError(absl::StrCat("write ", path, ": is a directory"));
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostLinks = 40;   // as Linux follows
+constexpr int kMostNames = 100;  // that are tried
+
+// What `path` leads to through symbolic links, whether there is such a file yet or not. Stops at an
+// open file of a process (/dev/stdout leads to one), which has no path of its own.
+fs::path Followed(fs::path path) {
+  std::error_code error;
+  for (int links = 0; links < kMostLinks; ++links) {
+    const fs::path next = fs::read_symlink(path, error);
+    const bool open_file =
+        fs::weakly_canonical(path.parent_path(), error).string().starts_with("/proc/");
+    if (next.empty() || open_file) break;
+    path = path.parent_path() / next;
   }
-  std::string temporary = path + ".tmp";
-  const int fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) {
-    return base::SystemFailure(absl::StatusCode::kInvalidArgument, "write", path);
-  }
-  return std::unique_ptr<DurableFile>(new DurableFile(path, std::move(temporary), fd));
+  return path;
 }
 
-DurableFile::DurableFile(std::string path, std::string temporary, int fd)
-    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+// Whether bytes for `target` go there at once, because a rename could not put them there.
+bool IsWrittenStraight(const fs::path& target) {
+  std::error_code ignored;
+  return fs::is_symlink(fs::symlink_status(target, ignored)) ||
+         fs::is_other(fs::status(target, ignored));
+}
+
+// Opens a file beside `target` under a name that was free, and returns the name; -1 in `fd`, with
+// errno, when that fails.
+std::string OpenUnderFreeName(const std::string& target, int& fd) {
+  std::random_device random;
+  std::string name;
+  for (int i = 0; i < kMostNames; ++i) {
+    name = absl::StrFormat("%s.%08x.tmp", target, random());
+    fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) break;
+  }
+  return name;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DurableFile>> DurableFile::Create(const std::string& path,
+                                                                 Folder folder) {
+  std::error_code ignored;
+  // Opening the temporary file would work, and the rename at the very end would not.
+  if (fs::is_directory(path, ignored)) {
+    return absl::InvalidArgumentError(absl::StrCat("write ", path, ": is a directory"));
+  }
+  std::string target = Followed(path).string();
+  std::string temporary;
+  int fd = -1;
+  bool writable = false;
+  if (IsWrittenStraight(target)) {
+    writable = access(target.c_str(), W_OK) == 0;
+  } else if (folder == Folder::kOfCheckpoints) {
+    temporary = target + ".tmp";
+    fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    writable = fd >= 0;
+  } else {
+    temporary = OpenUnderFreeName(target, fd);
+    writable = fd >= 0;
+  }
+  if (!writable) return base::SystemFailure(absl::StatusCode::kInvalidArgument, "write", path);
+  return std::unique_ptr<DurableFile>(
+      new DurableFile(path, std::move(target), std::move(temporary), fd));
+}
+
+DurableFile::DurableFile(std::string path, std::string target, std::string temporary, int fd)
+    : path_(std::move(path)),
+      target_(std::move(target)),
+      temporary_(std::move(temporary)),
+      fd_(fd) {}
 
 DurableFile::~DurableFile() {
   if (fd_ >= 0) close(fd_);
-  if (!committed_) unlink(temporary_.c_str());
+  if (!committed_ && !temporary_.empty()) unlink(temporary_.c_str());
+}
+
+absl::Status DurableFile::OpenStraight() {
+  if (!temporary_.empty() || fd_ >= 0) return absl::OkStatus();
+  // Appending: behind /dev/stdout there may be a file with something in it.
+  fd_ = open(target_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  return fd_ >= 0 ? absl::OkStatus() : Failure("open");
 }
 
 absl::Status DurableFile::Append(std::string_view bytes) {
+  if (const absl::Status opened = OpenStraight(); !opened.ok()) return opened;
   while (!bytes.empty()) {
     const ssize_t written = write(fd_, bytes.data(), bytes.size());
     if (written < 0) {
@@ -48,12 +116,18 @@ absl::Status DurableFile::Append(std::string_view bytes) {
 }
 
 absl::Status DurableFile::Commit() {
-  if (fsync(fd_) != 0) return Failure("fsync");
+  if (const absl::Status opened = OpenStraight(); !opened.ok()) return opened;
+  const bool straight = temporary_.empty();
+  // Pipes and terminals are on no disk, and say so.
+  if (fsync(fd_) != 0 && !(straight && (errno == EINVAL || errno == EROFS))) {
+    return Failure("fsync");
+  }
   if (close(std::exchange(fd_, -1)) != 0) return Failure("close");
-  if (std::rename(temporary_.c_str(), path_.c_str()) != 0) return Failure("rename to");
+  if (straight) return absl::OkStatus();
+  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) return Failure("rename to");
   committed_ = true;
   // The new name is data of the directory, which has to reach the disk too.
-  const std::string directory = std::filesystem::path(path_).parent_path().string();
+  const std::string directory = fs::path(target_).parent_path().string();
   const int dir_fd =
       open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir_fd < 0) return Failure("open the directory of");

@@ -10,20 +10,35 @@
 
 namespace muster::trainer {
 
+// Whose folder a file is written to.
+enum class Folder {
+  // A user's. The temporary file has a name that no file had, `path`.1a2b3c4d.tmp.
+  kOfUser,
+  // A checkpoint directory. The temporary file is `path`.tmp, and replaces such a file: under that
+  // name the directory finds what a run that was killed has left.
+  kOfCheckpoints,
+};
+
 // Writes to a temporary file next to the target and renames it at the end, so that no crash of the
-// process or the machine leaves a half-written file at the target path. Not thread-safe.
+// process or the machine leaves a half-written file at the target path. Where the path is a
+// symbolic link, the target is the file that it leads to, and the link stays. What is no file that
+// could be replaced, a pipe, a terminal, /dev/null or /dev/stdout, is written straight: it gets
+// each byte as it comes. Not thread-safe.
 class DurableFile {
  public:
   // Starts a file that Commit() moves to `path`. kInvalidArgument, with nothing changed, when
-  // `path` is a directory or the temporary file, `path`.tmp, cannot be created.
-  static absl::StatusOr<std::unique_ptr<DurableFile>> Create(const std::string& path);
+  // `path` is a directory or the temporary file cannot be created. What is written straight is not
+  // opened before the first byte, so that its reader sees nothing of a file that is abandoned.
+  static absl::StatusOr<std::unique_ptr<DurableFile>> Create(const std::string& path,
+                                                             Folder folder = Folder::kOfUser);
 
   // Removes the temporary file unless it was committed. Does not touch the file at `path`.
   ~DurableFile();
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
 
-  // Appends `bytes`. After an error (kUnavailable), only destroy the object.
+  // Appends `bytes`. After an error (kUnavailable), only destroy the object. Opening a named pipe
+  // waits for its reader.
   absl::Status Append(std::string_view bytes);
 
   // Syncs the data to disk, renames the file to `path`, and syncs the directory. Call it once,
@@ -32,12 +47,14 @@ class DurableFile {
   absl::Status Commit();
 
  private:
-  DurableFile(std::string path, std::string temporary, int fd);
+  DurableFile(std::string path, std::string target, std::string temporary, int fd);
+  absl::Status OpenStraight();
   absl::Status Failure(const char* attempt) const;  // with errno's text
 
-  const std::string path_;
-  const std::string temporary_;
-  int fd_;  // -1 once closed
+  const std::string path_;       // as it was given, for messages
+  const std::string target_;     // the file that is replaced
+  const std::string temporary_;  // empty: written straight
+  int fd_;                       // -1 before it is opened, and once closed
   bool committed_ = false;
 };
 

@@ -61,7 +61,7 @@ absl::Status WriteSafetensors(const SafetensorsContents& contents, const std::st
 }
 
 absl::StatusOr<FileFacts> WriteSafetensorsFile(const SafetensorsContents& contents,
-                                               const std::string& path) {
+                                               const std::string& path, Folder folder) {
   const auto refused = [&](const absl::Status& status) {
     return absl::InvalidArgumentError(absl::StrCat("write ", path, ": ", status.message()));
   };
@@ -87,7 +87,7 @@ absl::StatusOr<FileFacts> WriteSafetensorsFile(const SafetensorsContents& conten
   absl::StatusOr<std::string> beginning = LayOutSafetensors(header);
   if (!beginning.ok()) return refused(beginning.status());
 
-  absl::StatusOr<std::unique_ptr<DurableFile>> file = DurableFile::Create(path);
+  absl::StatusOr<std::unique_ptr<DurableFile>> file = DurableFile::Create(path, folder);
   if (!file.ok()) return file.status();
   FileFacts facts;
   const auto append = [&](std::string_view bytes) {

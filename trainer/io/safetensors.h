@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "trainer/io/durable_file.h"
 #include "trainer/io/file_facts.h"
 #include "trainer/named_tensor.h"
 
@@ -30,6 +31,7 @@ absl::StatusOr<SafetensorsContents> ReadSafetensors(const std::string& path);
 absl::Status WriteSafetensors(const SafetensorsContents& contents, const std::string& path);
 // The same, and says what the file holds.
 absl::StatusOr<FileFacts> WriteSafetensorsFile(const SafetensorsContents& contents,
-                                               const std::string& path);
+                                               const std::string& path,
+                                               Folder folder = Folder::kOfUser);
 
 }  // namespace muster::trainer

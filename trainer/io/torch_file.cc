@@ -169,7 +169,7 @@ absl::Status CheckTorchFile(const std::string& path) {
   return Named(path, archive.ok() ? archive->CheckStorages() : archive.status());
 }
 
-absl::Status WriteTorchFile(const Value& value, const std::string& path) {
+absl::Status WriteTorchFile(const Value& value, const std::string& path, Folder folder) {
   Collector collector;
   absl::StatusOr<StoredValue> stored = MapTensors<StoredTensor>(value, collector, "");
   absl::StatusOr<std::string> pickle = stored.ok() ? WritePickle(*stored, collector.storages())
@@ -178,7 +178,7 @@ absl::Status WriteTorchFile(const Value& value, const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat("write ", path, ": ", pickle.status().message()));
   }
-  absl::StatusOr<std::unique_ptr<DurableFile>> file = DurableFile::Create(path);
+  absl::StatusOr<std::unique_ptr<DurableFile>> file = DurableFile::Create(path, folder);
   if (!file.ok()) return file.status();
   try {
     const absl::Status written = WriteRecords(*pickle, collector, **file);

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "trainer/io/durable_file.h"
 #include "trainer/io/value.h"
 
 namespace muster::trainer {
@@ -39,6 +40,7 @@ absl::Status CheckTorchFile(const std::string& path);
 // kInvalidArgument when a tensor is not dense or has a dtype that Dtype lacks (with its name), when
 // the tree is deeper than 100, or when the file cannot be created; kUnavailable when writing fails.
 // An existing file is then untouched (but see DurableFile::Commit).
-absl::Status WriteTorchFile(const Value& value, const std::string& path);
+absl::Status WriteTorchFile(const Value& value, const std::string& path,
+                            Folder folder = Folder::kOfUser);
 
 }  // namespace muster::trainer

@@ -1,5 +1,9 @@
 #include "trainer/io/durable_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -19,6 +23,14 @@ class DurableFileTest : public testing::Test {
         path_((dir_ / "file").string()) {
     fs::remove_all(dir_);
     fs::create_directories(dir_);
+  }
+
+  // What is written when one file is made of `bytes`.
+  static absl::Status Write(const std::string& path, const char* bytes) {
+    const auto file = DurableFile::Create(path);
+    if (!file.ok()) return file.status();
+    const absl::Status written = (*file)->Append(bytes);
+    return written.ok() ? (*file)->Commit() : written;
   }
 
   std::string Content() const {
@@ -84,6 +96,95 @@ TEST_F(DurableFileTest, SaysThatTheDirectoryIsGoneWhenItCommits) {
   const absl::Status status = (*file)->Commit();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(status.message(), "rename to " + path_ + ": No such file or directory");
+}
+
+// A user's file of that name was truncated and removed.
+TEST_F(DurableFileTest, AUsersFileThatIsCalledTmpStays) {
+  const std::string users = path_ + ".tmp";
+  std::ofstream(users) << "mine";
+  ASSERT_TRUE(Write(path_, "new").ok());
+  { ASSERT_TRUE(DurableFile::Create(path_).ok()); }
+  EXPECT_EQ(Content(), "new");
+  std::string word;
+  std::ifstream(users) >> word;
+  EXPECT_EQ(word, "mine");
+  EXPECT_EQ(FilesInDirectory(), 2);
+}
+
+// Where it is known whose they are, what a killed run has left is found by its name.
+TEST_F(DurableFileTest, InACheckpointDirectoryTheTemporaryFileIsCalledTmp) {
+  const auto file = DurableFile::Create(path_, Folder::kOfCheckpoints);
+  EXPECT_TRUE(fs::exists(path_ + ".tmp"));
+}
+
+// The link was replaced by a file, and what it led to stayed as it was.
+TEST_F(DurableFileTest, ALinkStaysAndItsTargetIsReplaced) {
+  fs::create_directory(dir_ / "inner");
+  std::ofstream(dir_ / "inner" / "target") << "old";
+  fs::create_symlink("inner/second", path_);
+  fs::create_symlink("target", dir_ / "inner" / "second");
+  ASSERT_TRUE(Write(path_, "new").ok());
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_TRUE(fs::is_symlink(dir_ / "inner" / "second"));
+  EXPECT_FALSE(fs::is_symlink(dir_ / "inner" / "target"));
+  EXPECT_EQ(Content(), "new");
+}
+
+TEST_F(DurableFileTest, ALinkThatLeadsToNoFileYetMakesIt) {
+  fs::create_symlink("target", path_);
+  ASSERT_TRUE(Write(path_, "new").ok());
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_TRUE(fs::is_regular_file(dir_ / "target"));
+  EXPECT_EQ(Content(), "new");
+}
+
+TEST_F(DurableFileTest, ALinkToItselfIsAMistake) {
+  fs::create_symlink("file", path_);
+  EXPECT_EQ(DurableFile::Create(path_).status().message(),
+            "write " + path_ + ": Too many levels of symbolic links");
+  EXPECT_TRUE(fs::is_symlink(path_));
+}
+
+// The pipe was replaced by a file, and its reader waited for ever.
+TEST_F(DurableFileTest, APipeGetsTheBytesAndStaysAPipe) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0666), 0);
+  // As nobody reads yet, opening it would wait.
+  { ASSERT_TRUE(DurableFile::Create(path_).ok()); }
+  ASSERT_TRUE(fs::is_fifo(path_));
+  const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  const absl::Status written = Write(path_, "new");
+  EXPECT_TRUE(written.ok()) << written;
+  std::string bytes(10, '\0');
+  bytes.resize(static_cast<std::size_t>(read(reader, bytes.data(), bytes.size())));
+  EXPECT_EQ(bytes, "new");
+  EXPECT_EQ(read(reader, bytes.data(), bytes.size()), 0) << "its end";
+  close(reader);
+  EXPECT_TRUE(fs::is_fifo(path_));
+  EXPECT_EQ(FilesInDirectory(), 1);
+}
+
+TEST_F(DurableFileTest, ADeviceIsWrittenStraight) {
+  fs::create_symlink("/dev/null", path_);
+  EXPECT_TRUE(Write(path_, "new").ok());
+  EXPECT_TRUE(fs::is_symlink(path_));
+  fs::remove(path_);
+  fs::create_symlink("/dev/full", path_);
+  EXPECT_EQ(Write(path_, "new").message(), "write " + path_ + ": No space left on device");
+  EXPECT_TRUE(fs::is_symlink(path_));
+  EXPECT_EQ(FilesInDirectory(), 1);
+}
+
+// As /dev/stdout, which leads to an open file: a rename would take it away from who opened it.
+TEST_F(DurableFileTest, AnOpenFileIsAddedTo) {
+  const int fd = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  ASSERT_EQ(write(fd, "old ", 4), 4);
+  ASSERT_TRUE(Write("/proc/self/fd/" + std::to_string(fd), "new").ok());
+  std::string bytes(10, '\0');
+  bytes.resize(static_cast<std::size_t>(pread(fd, bytes.data(), bytes.size(), 0)));
+  EXPECT_EQ(bytes, "old new");
+  close(fd);
+  EXPECT_EQ(FilesInDirectory(), 1);
 }
 
 }  // namespace

@@ -48,7 +48,9 @@ TEST(TorchFileTest, WhatIsWrittenIsRead) {
   const absl::StatusOr<Value> read = ReadTorchFile(path);
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(Describe(*read), Describe(Checkpoint()));
-  EXPECT_FALSE(fs::exists(path + ".tmp"));
+  for (const auto& entry : fs::directory_iterator(fs::path(path).parent_path())) {
+    EXPECT_FALSE(entry.path().string().starts_with(path + ".")) << entry.path();
+  }
 }
 
 TEST(TorchFileTest, EqualValuesGiveEqualFiles) {
@@ -102,7 +104,7 @@ TEST(TorchFileTest, AFullDiskIsAnErrorAndLeavesTheOldFile) {
   const std::string path = PathFor("full.pt");
   ASSERT_TRUE(WriteTorchFile(at::ones({2}), path).ok());
   fs::create_symlink("/dev/full", path + ".tmp");  // a device that is always full
-  const absl::Status status = WriteTorchFile(at::ones({1 << 20}), path);
+  const absl::Status status = WriteTorchFile(at::ones({1 << 20}), path, Folder::kOfCheckpoints);
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(status.message(), "write " + path + ": No space left on device");
   EXPECT_TRUE(ReadTorchFile(path).ok());

@@ -20,7 +20,8 @@ BatchRequest BatchWanted(const Job& job) {
 
 // Writes the options beside the checkpoints, for whoever wants such a run again.
 absl::Status WriteConfig(const Options& options) {
-  const auto file = DurableFile::Create(absl::StrCat(options.checkpoint.directory, "/config.toml"));
+  const auto file = DurableFile::Create(absl::StrCat(options.checkpoint.directory, "/config.toml"),
+                                        Folder::kOfCheckpoints);
   if (!file.ok()) return file.status();
   const absl::Status written = (*file)->Append(ConfigText(options.settings));
   return written.ok() ? (*file)->Commit() : written;

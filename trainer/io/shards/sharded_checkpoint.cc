@@ -147,11 +147,11 @@ absl::StatusOr<at::Tensor> ReadBytes(const std::string& path) {
 absl::StatusOr<FileFacts> WriteShard(const std::string& directory, int shard, int shards,
                                      const std::vector<NamedTensor>& tensors) {
   return WriteSafetensorsFile({.tensors = tensors, .metadata = {{"format", "pt"}}},
-                              PathIn(directory, ShardName(shard, shards)));
+                              PathIn(directory, ShardName(shard, shards)), Folder::kOfCheckpoints);
 }
 
 absl::Status WriteShardIndex(const std::string& directory, const ShardIndex& index) {
-  const auto file = DurableFile::Create(PathIn(directory, kShardIndexName));
+  const auto file = DurableFile::Create(PathIn(directory, kShardIndexName), Folder::kOfCheckpoints);
   if (!file.ok()) return file.status();
   const absl::Status written = (*file)->Append(ShardIndexText(index));
   return written.ok() ? (*file)->Commit() : written;
