@@ -27,6 +27,7 @@
 #include "trainer/app/strategies/batch_sums.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/evaluation.h"
+#include "trainer/app/training/rank_comparison.h"
 #include "trainer/comm/world.h"
 #include "trainer/worker/beat.h"
 #include "trainer/worker/environment.h"
@@ -59,6 +60,14 @@ absl::StatusOr<EvalOptions> ParseEval(int argc, const char* const* argv) {
   options.help = *std::move(help);
   options.given = app.remaining();
   return options;
+}
+
+// The options that the flags on the command line make, without those of the checkpoint.
+absl::StatusOr<Options> GivenAlone(const std::vector<std::string>& given,
+                                   const Registry& registry) {
+  std::vector<const char*> arguments = {registry.program.c_str()};
+  for (const std::string& word : given) arguments.push_back(word.c_str());
+  return ParseFlags(static_cast<int>(arguments.size()), arguments.data(), registry);
 }
 
 // What is measured, and what came out.
@@ -99,14 +108,26 @@ absl::Status ShareParameters(const CheckpointModel& checkpoint, const Model& mod
   return absl::OkStatus();
 }
 
+// The data that the options name; never throws.
+absl::StatusOr<Splits> OpenData(const absl::StatusOr<Options>& options) {
+  if (!options.ok()) return options.status();
+  try {
+    return options->data_set.open(options->data);
+  } catch (const std::exception& error) {
+    return FailureOf("open the data", error);
+  }
+}
+
 absl::StatusOr<Measured> Measure(const EvalOptions& asked, const Registry& registry,
                                  const Environment& env, Group& group) {
   absl::StatusOr<CheckpointModel> checkpoint = ReadOnRankZero(asked.source, registry, group);
   if (!checkpoint.ok()) return checkpoint.status();
   absl::StatusOr<Options> options = OptionsOf(*checkpoint, asked.given, registry);
-  if (!options.ok()) return options.status();
-  const absl::StatusOr<Splits> data = options->data_set.open(options->data);
-  if (!data.ok()) return data.status();
+  const absl::StatusOr<Splits> data = OpenData(options);
+  const absl::Status opened = FirstFailure(data.status(), group);
+  if (!opened.ok()) return opened;
+  const absl::Status alike = CheckRanksAlike(FactsOf(options->settings, *data), group);
+  if (!alike.ok()) return alike;
   options->shape = data->test->shape();
   const auto model = MakeEvaluationModel(*options, group.device());
   if (!model.ok()) return model.status();
@@ -187,8 +208,8 @@ absl::StatusOr<int> RunEval(int argc, const char* const* argv, const Registry& r
   }
   const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
   if (!env.ok()) return env.status();
-  // Without the model's flags, for what there is to know before ranks meet.
-  const absl::StatusOr<Options> options = OptionsOf(CheckpointModel(), asked->given, registry);
+  // For what there is to know before ranks meet.
+  const absl::StatusOr<Options> options = GivenAlone(asked->given, registry);
   if (!options.ok()) return options.status();
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(env->local_world_size));
 

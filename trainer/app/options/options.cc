@@ -101,6 +101,13 @@ std::optional<c10::ScalarType> Options::autocast_type() const {
 }
 
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv, const Registry& registry) {
+  absl::StatusOr<Options> options = ParseFlags(argc, argv, registry);
+  if (!options.ok() || !options->help.empty()) return options;
+  if (const absl::Status status = CheckTogether(*options); !status.ok()) return status;
+  return options;
+}
+
+absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Registry& registry) {
   Options options;
   options.program = registry.program;
   if (!registry.default_data.empty()) options.data.paths = {registry.default_data};
@@ -150,7 +157,6 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv, const Re
   options.data.seed = options.seed;
   options.data.augmentation.seed = options.seed;
   options.shape = ShapeFromFlags(options);
-  if (const absl::Status status = CheckTogether(options); !status.ok()) return status;
   return options;
 }
 

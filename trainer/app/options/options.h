@@ -163,6 +163,10 @@ struct Options {
 absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv,
                                      const Registry& registry = BuiltInRecipes());
 
+// The same for flags that more are still to be added to: each is checked by itself, and not what
+// several say together.
+absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Registry& registry);
+
 // The flags that determine the model's parameters, as a user would give them: {"--width", "128"},
 // {"--context", "128"} and so on for a GPT. Two models with the same name and flags, fitted to the
 // same data, can load each other's parameters.
