@@ -248,13 +248,19 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
 absl::StatusOr<Options> OptionsOf(const CheckpointModel& checkpoint,
                                   const std::vector<std::string>& given, const Registry& registry) {
   std::vector<std::string> words = {registry.program};
+  const auto add = [&words](const std::string& flag) {
+    // Of "--note=" with nothing behind it CLI11 would take the next word as the value.
+    const std::size_t equals = flag.find('=');
+    words.push_back(equals + 1 == flag.size() ? flag.substr(0, equals) : flag);
+    if (equals + 1 == flag.size()) words.emplace_back();
+  };
   for (const std::string& flag : checkpoint.data_flags) {
     const bool overridden = std::any_of(given.begin(), given.end(), [&](const std::string& other) {
       return Replaces(NameOfFlag(other), flag);
     });
-    if (!overridden) words.push_back(flag);
+    if (!overridden) add(flag);
   }
-  words.insert(words.end(), checkpoint.flags.begin(), checkpoint.flags.end());
+  for (const std::string& flag : checkpoint.flags) add(flag);
   words.insert(words.end(), given.begin(), given.end());
   std::vector<const char*> arguments;
   for (const std::string& word : words) arguments.push_back(word.c_str());
