@@ -2,11 +2,11 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -47,14 +47,9 @@ void TellFailure(const std::string& program, const absl::Status& status) {
 
 [[noreturn]] void Fail(const std::string& program, const absl::Status& status) {
   TellFailure(program, status);
-  End(status);
-}
-
-// The same for a rank that has not joined the others, which would wait for it.
-[[noreturn]] void FailBeforeJoining(const std::string& program, const absl::Status& status,
-                                    const Environment& env, std::chrono::milliseconds timeout) {
-  TellFailure(program, status);
-  TellUnfit(env, status, timeout);
+  const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
+  const auto timeout = TimeToTell(status);
+  if (timeout && env.ok()) TellUnfit(*env, status, *timeout);
   End(status);
 }
 
@@ -65,6 +60,16 @@ T OrFail(const std::string& program, absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
+// What `make` returns, or why it does not: code of a recipe may throw.
+template <typename Make>
+std::invoke_result_t<Make> Caught(Make make) {
+  try {
+    return make();
+  } catch (const std::exception& error) {
+    return FailureOf("", error);
+  }
+}
+
 int Run(int argc, char** argv, const Registry& registry, const std::vector<Command>& commands) {
   SetUpProcess();
   const std::string& program = registry.program;
@@ -73,19 +78,18 @@ int Run(int argc, char** argv, const Registry& registry, const std::vector<Comma
       return OrFail(program, command.run(argc - 1, argv + 1, registry, std::cout));
     }
   }
-  const absl::StatusOr<Options> options = ParseOptions(argc, argv, registry);
+  const absl::StatusOr<Options> options =
+      Caught([&] { return ParseOptions(argc, argv, registry); });
   if (options.ok() && !options->help.empty()) {
     std::cout << options->help;
     return 0;
   }
   const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
-  if (!env.ok()) Fail(program, options.ok() ? env.status() : options.status());
-  if (!options.ok()) {
-    FailBeforeJoining(program, options.status(), *env, ParallelOptions().timeout);
-  }
+  if (!options.ok()) Fail(program, BeforeJoining(options.status(), ParallelOptions().timeout));
+  if (!env.ok()) Fail(program, env.status());
   Progress progress(std::cout, isatty(STDOUT_FILENO) != 0);
-  absl::StatusOr<Splits> data = PrepareRank(*options, *env, progress);
-  if (!data.ok()) FailBeforeJoining(program, data.status(), *env, options->parallel.timeout);
+  absl::StatusOr<Splits> data = Caught([&] { return PrepareRank(*options, *env, progress); });
+  if (!data.ok()) Fail(program, BeforeJoining(data.status(), options->parallel.timeout));
   return OrFail(program, RunRank(*options, *env, *std::move(data), progress));
 }
 

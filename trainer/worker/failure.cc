@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 #include "trainer/worker/one_line.h"
@@ -18,8 +19,9 @@
 namespace muster::trainer {
 namespace {
 
-// The key of the payload.
+// The keys of the payloads.
 constexpr char kStack[] = "muster/stack";
+constexpr char kTimeToTell[] = "muster/time_to_tell";  // in milliseconds
 
 std::string Demangled(const char* name) {
   int status = 0;
@@ -52,6 +54,18 @@ absl::Status FailureOf(const std::string& attempt, const std::exception& error) 
 std::string StackOf(const absl::Status& status) {
   const auto stack = status.GetPayload(kStack);
   return stack ? std::string(*stack) : "";
+}
+
+absl::Status BeforeJoining(absl::Status status, std::chrono::milliseconds timeout) {
+  status.SetPayload(kTimeToTell, absl::Cord(absl::StrCat(timeout.count())));
+  return status;
+}
+
+std::optional<std::chrono::milliseconds> TimeToTell(const absl::Status& status) {
+  const auto payload = status.GetPayload(kTimeToTell);
+  std::int64_t milliseconds = 0;
+  if (!payload || !absl::SimpleAtoi(std::string(*payload), &milliseconds)) return std::nullopt;
+  return std::chrono::milliseconds(milliseconds);
 }
 
 std::string CurrentStack() {

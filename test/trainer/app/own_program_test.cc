@@ -45,11 +45,58 @@ class OwnProgramTest : public testing::Test {
   static inline std::unique_ptr<test::TempDir> dir_;
 };
 
+// Expects all of `ranks` to end with `code`: rank `unfit` with `sentence`, and the others with that
+// it cannot take part because of it.
+void ExpectUnfit(Ranks& ranks, int unfit, const std::string& sentence, int code) {
+  EXPECT_EQ(ranks.Wait(), (std::vector<int>{code, code})) << ranks.errors();
+  for (const int rank : {0, 1}) {
+    std::string begin = "own_program: rank " + std::to_string(rank) + ": ";
+    if (rank != unfit) begin += "rank " + std::to_string(unfit) + " cannot take part: ";
+    const std::string error = ranks[rank].err();
+    EXPECT_EQ(error.rfind(begin, 0), 0u) << error;
+    EXPECT_NE(error.find(sentence), std::string::npos) << error;
+    EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
+  }
+}
+
 // "The model was made with --units=3, and --units=1 was given": the empty --note took --units=3 for
 // its value.
 TEST_F(OwnProgramTest, EvalTakesAnEmptyTextFromTheCheckpoint) {
   Ranks ranks(Eval(), 1);
   EXPECT_EQ(ranks.Wait(), std::vector<int>{0}) << ranks.errors();
+}
+
+// The other rank waited until --timeout.
+TEST_F(OwnProgramTest, ARecipeThatThrowsOnOneRankEndsAllAtOnce) {
+  for (const char* where : {"data", "flags"}) {
+    for (const int unfit : {0, 1}) {
+      Ranks ranks(Training(), 2, {"OWN_TROUBLE=" + std::to_string(unfit) + " " + where});
+      ExpectUnfit(ranks, unfit, std::string("the ") + where + " are in trouble", 1);
+    }
+  }
+}
+
+TEST_F(OwnProgramTest, AMistakeOnOneRankOfEvalEndsAllAtOnce) {
+  for (const int unfit : {0, 1}) {
+    std::vector<Arguments> arguments(2, Eval());
+    for (const Arguments& mistake : {Arguments{"--bogus"}, Arguments{"--checkpoint"}}) {
+      std::vector<Arguments> with = arguments;
+      Arguments& own = with[static_cast<std::size_t>(unfit)];
+      own.insert(own.end(), mistake.begin(), mistake.end());
+      Ranks ranks(with);
+      ExpectUnfit(ranks, unfit, mistake[0], 2);
+    }
+    Ranks ranks(arguments, {"OWN_TROUBLE=" + std::to_string(unfit) + " flags"});
+    ExpectUnfit(ranks, unfit, "the flags are in trouble", 1);
+  }
+}
+
+// The other rank said that a connection was reset.
+TEST_F(OwnProgramTest, DataThatThrowOnOneRankOfEvalAreNamedByAll) {
+  Ranks ranks(Eval(), 2, {"OWN_TROUBLE=1 data"});
+  EXPECT_EQ(ranks.Wait(), (std::vector<int>{1, 1})) << ranks.errors();
+  EXPECT_EQ(ranks[0].err(),
+            "own_program: rank 0: on rank 1: open the data: the data are in trouble\n");
 }
 
 }  // namespace

@@ -70,6 +70,22 @@ absl::StatusOr<Options> GivenAlone(const std::vector<std::string>& given,
   return ParseFlags(static_cast<int>(arguments.size()), arguments.data(), registry);
 }
 
+// What there is to know before ranks meet: from the flags on the command line alone. Never throws,
+// which a recipe's flags may; failures are to be told to the other ranks.
+absl::StatusOr<Options> Prepare(const absl::StatusOr<EvalOptions>& asked,
+                                const Registry& registry) {
+  absl::Status failure = asked.status();
+  try {
+    absl::StatusOr<Options> options =
+        asked.ok() ? GivenAlone(asked->given, registry) : absl::StatusOr<Options>(failure);
+    if (options.ok()) return options;
+    failure = options.status();
+  } catch (const std::exception& error) {
+    failure = FailureOf("", error);
+  }
+  return BeforeJoining(failure, ParallelOptions().timeout);
+}
+
 // What is measured, and what came out.
 struct Measured {
   CheckpointModel checkpoint;  // whole on rank 0; elsewhere only its flags
@@ -201,16 +217,14 @@ std::string AsLines(const Measured& measured) {
 absl::StatusOr<int> RunEval(int argc, const char* const* argv, const Registry& registry,
                             std::ostream& out) {
   const absl::StatusOr<EvalOptions> asked = ParseEval(argc, argv);
-  if (!asked.ok()) return asked.status();
-  if (!asked->help.empty()) {
+  if (asked.ok() && !asked->help.empty()) {
     out << asked->help;
     return 0;
   }
+  const absl::StatusOr<Options> options = Prepare(asked, registry);
+  if (!options.ok()) return options.status();
   const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
   if (!env.ok()) return env.status();
-  // For what there is to know before ranks meet.
-  const absl::StatusOr<Options> options = GivenAlone(asked->given, registry);
-  if (!options.ok()) return options.status();
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(env->local_world_size));
 
   // Left to the end of the process when something fails: c10d's destructors wait for peers.
