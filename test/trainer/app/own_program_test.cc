@@ -99,5 +99,28 @@ TEST_F(OwnProgramTest, DataThatThrowOnOneRankOfEvalAreNamedByAll) {
             "own_program: rank 0: on rank 1: open the data: the data are in trouble\n");
 }
 
+// What came behind the first 16 KB of the options, or behind a line break, was not compared.
+TEST_F(OwnProgramTest, OptionsAreComparedHoweverLongTheyAre) {
+  const std::string advice = ": give all ranks the same options\n";
+  const std::string another = "rank 1 has another --note than rank 0" + advice;
+  const std::string text(20'000, 'a');
+  const struct {
+    Arguments first, second;
+    std::string sentence;
+  } cases[] = {
+      {{"--note", text + "b"}, {"--note", text + "c"}, another},
+      {{"--note", "one\ntwo"}, {"--note", "one\nthree"}, another},
+      {{"--note", text, "--lr", "0.1"},
+       {"--note", text, "--lr", "0.2"},
+       "rank 1 has --lr 0.2, and rank 0 has 0.1" + advice},
+  };
+  for (const auto& [first, second, sentence] : cases) {
+    Ranks ranks({Training(first), Training(second)});
+    EXPECT_EQ(ranks.Wait(), (std::vector<int>{2, 2})) << ranks.errors();
+    EXPECT_EQ(ranks[0].err(), "own_program: rank 0: " + sentence);
+    EXPECT_EQ(ranks[1].err(), "own_program: rank 1: " + sentence);
+  }
+}
+
 }  // namespace
 }  // namespace muster::trainer

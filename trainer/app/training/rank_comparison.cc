@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -20,8 +23,8 @@ constexpr char kTrainSamples[] = "data set";
 constexpr char kTestSamples[] = "test set";
 constexpr char kGiven[] = "given";
 
-constexpr std::size_t kMostFacts = 16'384;  // bytes; a few kilobytes, but for a long path
-constexpr std::size_t kMostHash = 24;
+constexpr std::size_t kMostDigits = 24;
+constexpr std::size_t kMostToShow = 200;  // bytes of a value in a sentence
 
 // "60,000 images".
 std::string Samples(const Dataset& data) {
@@ -30,19 +33,28 @@ std::string Samples(const Dataset& data) {
   return absl::StrCat(digits, " ", SampleUnit(data.shape().kind));
 }
 
+// A line for each fact. A value may have line breaks of its own, and any other byte.
 std::string Pack(const RankFacts& facts) {
   std::string text;
-  for (const auto& [name, value] : facts) absl::StrAppend(&text, name, "\t", value, "\n");
+  for (const auto& [name, value] : facts) {
+    absl::StrAppend(&text, name, "\t", absl::CEscape(value), "\n");
+  }
   return text;
 }
 
 RankFacts Unpack(const std::string& text) {
   RankFacts facts;
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
-    const std::pair<std::string, std::string> fact = absl::StrSplit(line, absl::MaxSplits('\t', 1));
-    facts.push_back(fact);
+    std::pair<std::string, std::string> fact = absl::StrSplit(line, absl::MaxSplits('\t', 1));
+    std::string value;
+    if (absl::CUnescape(fact.second, &value)) fact.second = std::move(value);
+    facts.push_back(std::move(fact));
   }
   return facts;
+}
+
+bool FitsASentence(const std::string& value) {
+  return value.size() <= kMostToShow && value.find('\n') == std::string::npos;
 }
 
 std::string Sentence(const std::string& name, int rank, const std::string& value,
@@ -58,7 +70,12 @@ std::string Sentence(const std::string& name, int rank, const std::string& value
   }
   const std::string advice = ": give all ranks the same options";
   if (value.empty()) return absl::StrCat(one, " has no ", name, ", and rank 0 has one", advice);
-  if (of_zero.empty()) return absl::StrCat(one, " has ", name, ", and rank 0 has none", advice);
+  if (of_zero.empty() && FitsASentence(value)) {
+    return absl::StrCat(one, " has ", name, ", and rank 0 has none", advice);
+  }
+  if (!FitsASentence(value) || !FitsASentence(of_zero)) {
+    return absl::StrCat(one, " has another ", name, " than rank 0", advice);
+  }
   return absl::StrCat(one, " has ", name, " ", value, ", and rank 0 has ", of_zero, advice);
 }
 
@@ -93,11 +110,16 @@ std::string FirstDifference(const std::vector<RankFacts>& facts) {
 absl::Status CheckRanksAlike(const RankFacts& mine, Group& group) {
   const std::string text = Pack(mine);
   const std::string hash = absl::StrCat(std::hash<std::string>()(text));
-  const std::vector<std::string> hashes = group.Gather(hash, kMostHash);
+  const std::vector<std::string> hashes = group.Gather(hash, kMostDigits);
   if (std::count(hashes.begin(), hashes.end(), hash) == group.size()) return absl::OkStatus();
 
+  std::size_t most = 0;
+  for (const std::string& digits : group.Gather(absl::StrCat(text.size()), kMostDigits)) {
+    std::size_t size = 0;
+    if (absl::SimpleAtoi(digits, &size)) most = std::max(most, size);
+  }
   std::vector<RankFacts> facts;
-  for (const std::string& packed : group.Gather(text, kMostFacts)) facts.push_back(Unpack(packed));
+  for (const std::string& packed : group.Gather(text, most)) facts.push_back(Unpack(packed));
   const std::string difference = FirstDifference(facts);
   return difference.empty() ? absl::OkStatus() : absl::InvalidArgumentError(difference);
 }
