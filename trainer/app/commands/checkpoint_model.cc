@@ -199,7 +199,10 @@ absl::StatusOr<std::vector<std::string>> DataFlags(const Value& checkpoint,
     });
     const absl::StatusOr<std::string> value = stored->GetString(setting.flag);
     if (recognized || !value.ok()) continue;
-    // A list has a line for each.
+    if (!setting.list) {
+      arguments.push_back(absl::StrCat(setting.flag, "=", *value));
+      continue;
+    }
     for (const absl::string_view item : absl::StrSplit(*value, '\n')) {
       arguments.push_back(absl::StrCat(setting.flag, "=", item));
     }

@@ -2,12 +2,15 @@
 
 #include <CLI/CLI.hpp>
 
-#include <optional>
+#include <algorithm>
+#include <cctype>
 #include <sstream>
-#include <utility>
+#include <string_view>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -15,20 +18,87 @@
 namespace muster::trainer {
 namespace {
 
-// `line` up to a '#' that is not in quotes. A quote that is never closed is an apostrophe.
-std::string WithoutComment(const std::string& line) {
+// Stands for a string in quotes while CLI11 reads the file, whose reader would split and cut it.
+constexpr char kMark = '\x01';
+
+bool BeginsValue(const std::string& line, std::size_t at) {
+  return at == 0 || absl::StrContains(" \t=[,", line.substr(at - 1, 1));
+}
+
+bool EndsValue(const std::string& line, std::size_t after) {
+  return after == line.size() || absl::StrContains(" \t\r,]#", line.substr(after, 1));
+}
+
+// The place of the quote that closes the string which begins at `open`; npos if it is not closed.
+std::size_t Closing(const std::string& line, std::size_t open) {
+  const char quote = line[open];
+  for (std::size_t i = open + 1; i < line.size(); ++i) {
+    if (line[i] == '\\' && quote == '"') {
+      ++i;
+    } else if (line[i] == quote && EndsValue(line, i + 1)) {
+      return i;
+    }
+  }
+  return std::string::npos;
+}
+
+// What a TOML string means, which `text` has with its quotes: in double quotes \n and the like
+// stand for what cannot be written.
+std::string Meaning(const std::string& text) {
+  const std::string inner = text.substr(1, text.size() - 2);
+  std::string meaning;
+  for (std::size_t i = 0; i < inner.size(); ++i) {
+    constexpr std::string_view kLetters = "\"\\ntrbf";
+    constexpr std::string_view kBytes = "\"\\\n\t\r\b\f";
+    const bool escaped = inner[i] == '\\' && text[0] == '"' && i + 1 < inner.size();
+    const std::size_t letter = escaped ? kLetters.find(inner[i + 1]) : std::string_view::npos;
+    int code = 0;
+    if (letter != std::string_view::npos) {
+      meaning += kBytes[letter];
+      ++i;
+    } else if (escaped && inner[i + 1] == 'u' &&
+               absl::SimpleHexAtoi(inner.substr(i + 2, 4), &code) && code < 0x80) {
+      meaning += static_cast<char>(code);
+      i += 5;
+    } else {
+      meaning += inner[i];
+    }
+  }
+  return meaning;
+}
+
+// `line` up to a '#' that is not in quotes, with a mark for each string, which is added to
+// `strings`. A quote that is never closed is an apostrophe.
+std::string WithMarks(const std::string& line, std::vector<std::string>& strings) {
+  std::string marked;
   char quote = '\0';
   for (std::size_t i = 0; i < line.size(); ++i) {
     const char c = line[i];
     if (quote != '\0') {
       if (c == quote) quote = '\0';
     } else if (c == '#') {
-      return line.substr(0, i);
-    } else if ((c == '"' || c == '\'') && line.find(c, i + 1) != std::string::npos) {
-      quote = c;
+      break;
+    } else if (c == '"' || c == '\'') {
+      const std::size_t end = BeginsValue(line, i) ? Closing(line, i) : std::string::npos;
+      if (end != std::string::npos) {
+        absl::StrAppend(&marked, std::string(1, kMark), strings.size());
+        strings.push_back(Meaning(line.substr(i, end + 1 - i)));
+        i = end;
+        continue;
+      }
+      if (line.find(c, i + 1) != std::string::npos) quote = c;
     }
+    marked += c;
   }
-  return line;
+  return marked;
+}
+
+// The string that `mark` stands for, or `mark` itself.
+std::string Unmarked(const std::string& mark, const std::vector<std::string>& strings) {
+  std::size_t number = 0;
+  const bool known = !mark.empty() && mark[0] == kMark &&
+                     absl::SimpleAtoi(mark.substr(1), &number) && number < strings.size();
+  return known ? strings[number] : mark;
 }
 
 class QuoteAwareFormat : public CLI::ConfigBase {
@@ -37,33 +107,61 @@ class QuoteAwareFormat : public CLI::ConfigBase {
 
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
     std::stringstream lines;
-    for (std::string line; std::getline(input, line);) lines << WithoutComment(line) << '\n';
-    return CLI::ConfigBase::from_config(lines);
+    std::vector<std::string> strings;
+    for (std::string line; std::getline(input, line);) lines << WithMarks(line, strings) << '\n';
+    std::vector<CLI::ConfigItem> items = CLI::ConfigBase::from_config(lines);
+    for (CLI::ConfigItem& item : items) {
+      item.name = Unmarked(item.name, strings);
+      for (std::string& text : item.inputs) text = Unmarked(text, strings);
+    }
+    return items;
   }
 };
 
-std::optional<std::string> InFile(const std::string& value);
-
-// A value of several lines is a list.
-std::optional<std::string> ListInFile(const std::string& value) {
-  std::vector<std::string> items;
-  for (const absl::string_view line : absl::StrSplit(value, '\n')) {
-    std::optional<std::string> item = InFile(std::string(line));
-    if (!item) return std::nullopt;
-    items.push_back(*std::move(item));
-  }
-  return absl::StrCat("[", absl::StrJoin(items, ", "), "]");
+bool IsNumber(const std::string& value) {
+  double number = 0;
+  const auto plain = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
+  };
+  return std::all_of(value.begin(), value.end(), plain) && absl::SimpleAtod(value, &number);
 }
 
-// `value` as the file has it; nullopt when it has no form there.
-std::optional<std::string> InFile(const std::string& value) {
-  double number = 0;
-  if (value == "true" || value == "false" || absl::SimpleAtod(value, &number)) return value;
-  if (value.find('\n') != std::string::npos) return ListInFile(value);
-  for (const char* quote : {"\"", "'"}) {
-    if (value.find(quote) == std::string::npos) return absl::StrCat(quote, value, quote);
+// `value` in double quotes.
+std::string Escaped(const std::string& value) {
+  std::string text;
+  for (const char c : value) {
+    const auto code = static_cast<unsigned char>(c);
+    if (c == '\n') {
+      text += "\\n";
+    } else if (code < 0x20 || code == 0x7f) {
+      absl::StrAppendFormat(&text, "\\u%04x", static_cast<int>(code));
+    } else {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c;
+    }
   }
-  return std::nullopt;
+  return absl::StrCat("\"", text, "\"");
+}
+
+// `value` as the file has it.
+std::string InFile(const std::string& value) {
+  if (value == "true" || value == "false" || IsNumber(value)) return value;
+  const std::string escaped = Escaped(value);
+  // Without escapes, where that can be, because it is easier to read.
+  const bool plain = escaped.size() == value.size() + 2;
+  const bool has_control = std::any_of(value.begin(), value.end(),
+                                       [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (plain || has_control || absl::StrContains(value, "'")) return escaped;
+  return absl::StrCat("'", value, "'");
+}
+
+std::string InFile(const Setting& setting) {
+  if (!setting.list || !absl::StrContains(setting.value, '\n')) return InFile(setting.value);
+  std::vector<std::string> items;
+  for (const absl::string_view line : absl::StrSplit(setting.value, '\n')) {
+    items.push_back(InFile(std::string(line)));
+  }
+  return absl::StrCat("[", absl::StrJoin(items, ", "), "]");
 }
 
 }  // namespace
@@ -76,15 +174,11 @@ std::string ConfigText(const std::vector<Setting>& settings) {
   std::string text = "# The options of a run of muster-train, for --config.\n";
   std::string group;
   for (const Setting& setting : settings) {
-    if (setting.value.empty()) continue;
+    if (setting.value.empty() && setting.standard.empty()) continue;
     if (setting.group != group) absl::StrAppend(&text, "\n# ", setting.group, "\n");
     group = setting.group;
     const std::string name = setting.flag.substr(2);  // without the dashes
-    if (const auto value = InFile(setting.value)) {
-      absl::StrAppend(&text, name, " = ", *value, "\n");
-    } else {
-      absl::StrAppend(&text, "# ", name, ": its value cannot be written here\n");
-    }
+    absl::StrAppend(&text, name, " = ", InFile(setting), "\n");
   }
   return text;
 }

@@ -13,12 +13,13 @@ class Config;
 
 namespace muster::trainer {
 
-// Returns CLI11's reader for such files, except that a '#' in quotes does not begin a comment.
+// Returns CLI11's reader for such files, except that strings in quotes are TOML's: they may hold
+// '#', ',' and quotes, and in double quotes \n, \t, \r, \b, \f, \", \\ and \u00XX stand for what
+// cannot be written. Other backslashes stand for themselves.
 std::shared_ptr<CLI::Config> ConfigFormat();
 
-// Returns a file with `settings`. A value of several lines becomes a list of them. A value that
-// cannot be written in it, because it contains both kinds of quotes, is left out, with a comment
-// that says so.
+// Returns a file with `settings`, which ConfigFormat reads back with the same values. What is empty
+// by default and still is has no line.
 std::string ConfigText(const std::vector<Setting>& settings);
 
 }  // namespace muster::trainer

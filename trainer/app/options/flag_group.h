@@ -40,10 +40,12 @@ class FlagGroup {
   FlagGroup(CLI::App& app, std::string name, SettingSource* settings = nullptr)
       : app_(app), name_(std::move(name)), settings_(settings) {}
 
-  // Puts `option` into the group. `read` returns its value as a user would give it, for settings.
-  CLI::Option* Add(CLI::Option* option, std::function<std::string()> read = nullptr) const {
+  // Puts `option` into the group. `read` returns its value as a user would give it, for settings,
+  // where each line of a `list` is a value.
+  CLI::Option* Add(CLI::Option* option, std::function<std::string()> read = nullptr,
+                   bool list = false) const {
     if (settings_ != nullptr && read) {
-      settings_->Add(name_, absl::StrCat("--", option->get_single_name()), std::move(read));
+      settings_->Add(name_, absl::StrCat("--", option->get_single_name()), std::move(read), list);
     }
     return option->group(name_);
   }
@@ -61,7 +63,9 @@ class FlagGroup {
   // Any number of files and directories, after one flag or each after its own.
   void Paths(const std::string& flag, std::vector<std::string>& value,
              const std::string& description) const {
-    Add(app_.add_option(flag, value, description), [&value] { return SettingText(value); })
+    Add(
+        app_.add_option(flag, value, description), [&value] { return SettingText(value); },
+        /*list=*/true)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->type_name("PATH")
         ->default_str(value.empty() ? "none" : value.front());

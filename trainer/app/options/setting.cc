@@ -26,8 +26,10 @@ std::string SettingText(const std::vector<std::string>& values) {
   return absl::StrJoin(values, "\n");
 }
 
-void SettingSource::Add(std::string group, std::string flag, std::function<std::string()> read) {
-  Setting setting{.group = std::move(group), .flag = std::move(flag), .value = read()};
+void SettingSource::Add(std::string group, std::string flag, std::function<std::string()> read,
+                        bool list) {
+  Setting setting{
+      .group = std::move(group), .flag = std::move(flag), .value = read(), .list = list};
   setting.standard = setting.value;
   entries_.push_back({std::move(setting), std::move(read)});
 }

@@ -12,6 +12,7 @@ struct Setting {
   std::string flag;      // "--lr"
   std::string value;     // as a user would give it: "0.02"; empty: a path that is not given
   std::string standard;  // the default
+  bool list = false;     // each line of the value is a value of its own
 };
 
 // Formats a value as a user would give it: "0.02", "128", "true". Doubles get the fewest digits
@@ -30,8 +31,10 @@ std::string SettingText(Whole value) {
 // they must outlive it.
 class SettingSource {
  public:
-  // Adds a flag; `read` returns its value, which must be the default at this time.
-  void Add(std::string group, std::string flag, std::function<std::string()> read);
+  // Adds a flag; `read` returns its value, which must be the default at this time. `list` says
+  // whether its lines are values of their own.
+  void Add(std::string group, std::string flag, std::function<std::string()> read,
+           bool list = false);
 
   // Returns all flags with their present values, in the order in which they were added.
   std::vector<Setting> Read() const;

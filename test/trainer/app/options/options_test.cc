@@ -228,15 +228,107 @@ TEST_F(ConfigTest, TheFileThatARunLeavesGivesItsOptionsAgain) {
   }
 }
 
-TEST_F(ConfigTest, WhatCannotBeWrittenIsLeftOutAndSaid) {
-  const std::string text = ConfigText({{"Data", "--data", "it's \"it\"", ""},
+TEST_F(ConfigTest, AValueIsWrittenAsItIsEasiestToRead) {
+  const std::string text = ConfigText({{"Data", "--data", "a\nb c", "", /*list=*/true},
                                        {"Data", "--flip", "false", "false"},
+                                       {"Model", "--note", "it's \"it\"", ""},
+                                       {"Model", "--path", "C:\\d", ""},
                                        {"Reports", "--trace", "", ""},
+                                       {"Reports", "--loss-log", "", "there"},
                                        {"Reports", "--profile", "true", "false"}});
   EXPECT_EQ(text,
             "# The options of a run of muster-train, for --config.\n"
-            "\n# Data\n# data: its value cannot be written here\nflip = false\n"
-            "\n# Reports\nprofile = true\n");
+            "\n# Data\ndata = [\"a\", \"b c\"]\nflip = false\n"
+            "\n# Model\nnote = \"it's \\\"it\\\"\"\npath = 'C:\\d'\n"
+            "\n# Reports\nloss-log = \"\"\nprofile = true\n");
+}
+
+// An empty text, one with both kinds of quotes and one of several lines were lost.
+TEST_F(ConfigTest, AnyTextIsReadAsItWasWritten) {
+  std::string note;
+  Recipe recipe;
+  recipe.flags = [&note](FlagSet& flags) {
+    note = "not empty";
+    flags.Text("--note", note, "Any text");
+  };
+  const Registry registry = RegistryOf(recipe, "own");
+  std::vector<std::string> texts = {"",
+                                    " ",
+                                    " a ",
+                                    "it's",
+                                    "\"",
+                                    "'",
+                                    "''",
+                                    "\"\"",
+                                    "it's \"",
+                                    "'\" '",
+                                    "\\",
+                                    "\\\\",
+                                    "a\\",
+                                    "a\\'",
+                                    "a\\\"'",
+                                    "\\n",
+                                    "\n",
+                                    "a\nb",
+                                    "\na\n",
+                                    "a\r\nb",
+                                    "\t",
+                                    "#",
+                                    "a #b",
+                                    "\"a\" # 'b'",
+                                    "[",
+                                    "]",
+                                    "[a, b]",
+                                    "[\"a\"]",
+                                    "a, b",
+                                    ",",
+                                    "a=b",
+                                    "=",
+                                    ";",
+                                    "; a",
+                                    "true",
+                                    " true",
+                                    "12",
+                                    " 12",
+                                    "1e5",
+                                    "nan",
+                                    "0x10",
+                                    "{}",
+                                    "%%",
+                                    "Käse € 😀",
+                                    "\x01",
+                                    "\x01"
+                                    "0",
+                                    "\x7f",
+                                    "\\u0041",
+                                    "--help",
+                                    "a' # b",
+                                    "a\", 'b",
+                                    "'a', 'b'",
+                                    "[a]\n[b]",
+                                    "\xff\xfe",
+                                    "`a b`",
+                                    "a' 'b"};
+  // All short texts of what is hard to read.
+  const std::string letters = "'\"\\#,\n";
+  for (const char a : letters) {
+    for (const char b : letters) {
+      for (const char c : letters) texts.push_back({a, b, c});
+    }
+  }
+  for (const std::string& text : texts) {
+    const char* given[] = {"own", "--note", text.c_str()};
+    const absl::StatusOr<Options> first = ParseOptions(3, given, registry);
+    ASSERT_TRUE(first.ok()) << first.status();
+    ASSERT_EQ(note, text);
+    const std::string file = ConfigText(first->settings);
+    const std::string path = Write(file);
+    const char* read[] = {"own", "--config", path.c_str()};
+    const absl::StatusOr<Options> again = ParseOptions(3, read, registry);
+    ASSERT_TRUE(again.ok()) << again.status() << file;
+    EXPECT_EQ(note, text) << file;
+    EXPECT_EQ(ValueOf(*again, "--note"), text) << file;
+  }
 }
 
 TEST_F(ConfigTest, ACommentEndsALineUnlessItIsInQuotes) {
