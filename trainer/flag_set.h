@@ -9,7 +9,8 @@ namespace muster::trainer {
 
 // Adds flags to a command line. Each flag writes to `value` when the command line is parsed, so
 // `value` must outlive that; what it holds before is the default that --help shows. `flag` begins
-// with two dashes, except for Switch. A value that does not fit ends the program with one sentence
+// with two dashes, except for Switch, and is none that the program has already; any other ends the
+// program with one sentence. A value that does not fit ends the program with one sentence
 // before any rank has joined. Each value becomes part of the checkpoint, and a run that resumes
 // with another one is refused.
 class FlagSet {

@@ -50,6 +50,9 @@ class FlagGroup {
     return option->group(name_);
   }
 
+  // Whether there is such a flag, in any group.
+  bool Has(const std::string& flag) const { return app_.get_option_no_throw(flag) != nullptr; }
+
   // Any text, or whatever else `value` can be read from.
   template <typename Value>
   CLI::Option* Text(const std::string& flag, Value& value, const std::string& description) const {

@@ -1,11 +1,20 @@
 // The flags of a recipe, in a group of --help.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 #include "trainer/app/options/flag_group.h"
 #include "trainer/app/options/setting.h"
@@ -16,31 +25,48 @@ namespace muster::trainer {
 // Flags with functions that return their values as a user would give them.
 using FlagReaders = std::vector<std::pair<std::string, std::function<std::string()>>>;
 
-// Adds each flag to `group` and to `readers`, which must outlive this object.
+// Adds each flag to `group` and to `readers`, which must outlive this object. All other flags of
+// the command line must be there already.
 class GroupFlags : public FlagSet {
  public:
-  GroupFlags(const FlagGroup& group, FlagReaders& readers) : group_(group), readers_(readers) {}
+  // `program` is what the program calls itself.
+  GroupFlags(const FlagGroup& group, FlagReaders& readers, std::string program)
+      : group_(group), readers_(readers), program_(std::move(program)) {}
+
+  // OK unless a flag has a name that cannot be: without dashes, or one that is there already. Such
+  // flags are not added.
+  const absl::Status& status() const { return status_; }
 
   void Number(const std::string& flag, std::int64_t& value, std::int64_t low, std::int64_t high,
               const std::string& description) override {
+    if (!Check(flag)) return;
     group_.Number(flag, value, low, high, description);
     Remember(flag, value);
   }
   void Number(const std::string& flag, double& value, double low, double high,
               const std::string& description) override {
+    if (!Check(flag)) return;
     group_.Number(flag, value, low, high, description);
     Remember(flag, value);
   }
   void Text(const std::string& flag, std::string& value, const std::string& description) override {
+    if (!Check(flag)) return;
     group_.Text(flag, value, description);
     Remember(flag, value);
   }
   void Switch(const std::string& flag, bool& value, const std::string& description) override {
+    if (absl::StartsWith(flag, "-")) {
+      Refuse(absl::StrCat("switch ", flag, " is given without dashes, as ",
+                          flag.substr(std::min(flag.find_first_not_of('-'), flag.size()))));
+      return;
+    }
+    if (!Check("--" + flag) || !Check("--no-" + flag)) return;
     group_.Switch(flag, value, description);
     Remember("--" + flag, value);
   }
   void Choice(const std::string& flag, std::string& value, const std::vector<std::string>& words,
               const std::string& description) override {
+    if (!Check(flag)) return;
     std::map<std::string, std::string> meanings;
     for (const std::string& word : words) meanings[word] = word;
     group_.Choice(flag, value, meanings, description);
@@ -53,8 +79,35 @@ class GroupFlags : public FlagSet {
     readers_.emplace_back(flag, [&value] { return SettingText(value); });
   }
 
+  // Whether a flag can have this name.
+  bool Check(const std::string& flag) {
+    const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+    const auto fits = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
+    if (name.empty() || !std::all_of(name.begin(), name.end(), fits)) {
+      Refuse(absl::StrCat("flag '", flag,
+                          "' has no name: two dashes, and letters, digits and dashes behind them"));
+    } else if (flag != "--" + name) {
+      Refuse(absl::StrCat("flag ", flag, " begins with two dashes, as --", name));
+    } else if (group_.Has(flag) || absl::c_linear_search(kOfCommands, flag)) {
+      Refuse(absl::StrCat("flag ", flag, " is one that ", program_,
+                          " has already; give it another name"));
+    } else {
+      return true;
+    }
+    return false;
+  }
+  // Remembers the first mistake.
+  void Refuse(const std::string& sentence) {
+    if (status_.ok()) status_ = absl::InvalidArgumentError(absl::StrCat("the recipe's ", sentence));
+  }
+
+  // Flags that some programs do not have, or only behind a command, and that mean something.
+  static constexpr std::array<std::string_view, 3> kOfCommands = {"--model", "--dataset", "--json"};
+
   const FlagGroup& group_;
   FlagReaders& readers_;
+  const std::string program_;
+  absl::Status status_;
 };
 
 }  // namespace muster::trainer

@@ -90,10 +90,18 @@ void AddModelFlags(CLI::App& app, const Registry& registry, Options& o, RawOptio
   if (registry.Takes(Kind::kImages)) {
     group.Switch("channels-last", o.channels_last, "Keep images with their channels innermost");
   }
+}
+
+// The flags of the registry's models.
+absl::Status AddRecipeFlags(CLI::App& app, const Registry& registry, RawOptions& raw,
+                            SettingSource& settings) {
+  const FlagGroup group(app, "Model", &settings);
   for (const ModelRecipe& model : registry.models) {
-    GroupFlags flags(group, raw.model_flags[model.name]);
+    GroupFlags flags(group, raw.model_flags[model.name], registry.program);
     if (model.add_flags) model.add_flags(flags);
+    if (!flags.status().ok()) return flags.status();
   }
+  return absl::OkStatus();
 }
 
 void AddTrainingFlags(CLI::App& app, Options& o, SettingSource& settings) {
@@ -246,8 +254,8 @@ void AddReportFlags(CLI::App& app, Options& o, SettingSource& settings) {
 
 }  // namespace
 
-void AddFlags(CLI::App& app, const Registry& registry, Options& options, RawOptions& raw,
-              SettingSource& settings) {
+absl::Status AddFlags(CLI::App& app, const Registry& registry, Options& options, RawOptions& raw,
+                      SettingSource& settings) {
   AddDataFlags(app, registry, options, raw, settings);
   AddModelFlags(app, registry, options, raw, settings);
   AddTrainingFlags(app, options, settings);
@@ -255,6 +263,7 @@ void AddFlags(CLI::App& app, const Registry& registry, Options& options, RawOpti
   AddParallelFlags(app, options, raw, settings);
   AddCheckpointFlags(app, options, settings);
   AddReportFlags(app, options, settings);
+  return AddRecipeFlags(app, registry, raw, settings);
 }
 
 }  // namespace muster::trainer

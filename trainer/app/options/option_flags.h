@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "absl/status/status.h"
+
 #include "trainer/app/options/group_flags.h"
 #include "trainer/app/options/options.h"
 #include "trainer/app/options/setting.h"
@@ -26,8 +28,8 @@ struct RawOptions {
 
 // Adds every flag with its default to `app`, group by group in the order of --help, and to
 // `settings`. Parsing writes to `options`, to `raw` and to what the registry's models are made of;
-// all must outlive both.
-void AddFlags(CLI::App& app, const Registry& registry, Options& options, RawOptions& raw,
-              SettingSource& settings);
+// all must outlive both. kInvalidArgument when a model has a flag that cannot be.
+absl::Status AddFlags(CLI::App& app, const Registry& registry, Options& options, RawOptions& raw,
+                      SettingSource& settings);
 
 }  // namespace muster::trainer

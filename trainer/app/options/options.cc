@@ -128,7 +128,8 @@ absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Regi
   app.config_formatter(ConfigFormat());
   app.allow_config_extras(CLI::config_extras_mode::error);
   SettingSource settings;
-  AddFlags(app, registry, options, raw, settings);
+  const absl::Status added = AddFlags(app, registry, options, raw, settings);
+  if (!added.ok()) return added;
 
   try {
     app.parse(argc, argv);

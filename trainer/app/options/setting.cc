@@ -1,5 +1,6 @@
 #include "trainer/app/options/setting.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <utility>
@@ -31,7 +32,12 @@ void SettingSource::Add(std::string group, std::string flag, std::function<std::
   Setting setting{
       .group = std::move(group), .flag = std::move(flag), .value = read(), .list = list};
   setting.standard = setting.value;
-  entries_.push_back({std::move(setting), std::move(read)});
+  const auto same = [&setting](const Entry& entry) {
+    return entry.at_first.group == setting.group;
+  };
+  const auto last = std::find_if(entries_.rbegin(), entries_.rend(), same);
+  entries_.insert(last == entries_.rend() ? entries_.end() : last.base(),
+                  {std::move(setting), std::move(read)});
 }
 
 std::vector<Setting> SettingSource::Read() const {

@@ -36,7 +36,8 @@ class SettingSource {
   void Add(std::string group, std::string flag, std::function<std::string()> read,
            bool list = false);
 
-  // Returns all flags with their present values, in the order in which they were added.
+  // Returns all flags with their present values, in the order in which they were added, those of a
+  // group together.
   std::vector<Setting> Read() const;
 
  private:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -446,6 +447,44 @@ TEST(OptionsTest, ARunWithCheckpointsMayHaveChangedItsWorld) {
   const absl::StatusOr<Options> options = Parse({"--batch-size", "9", "--checkpoint-dir", "d"});
   ASSERT_TRUE(options.ok()) << options.status();
   EXPECT_TRUE(CheckWorld(*options, 2).ok());
+}
+
+// CLI11's words, or none: --model was shadowed, and checkpoints could not be read.
+TEST(OptionsTest, AFlagOfARecipeThatCannotBeIsOneSentence) {
+  const auto mistake = [](const std::function<void(FlagSet & flags)>& add) {
+    Recipe recipe;
+    recipe.flags = add;
+    const char* const arguments[] = {"own"};
+    return std::string(ParseOptions(1, arguments, RegistryOf(recipe, "own")).status().message());
+  };
+  double number = 1;
+  bool on = false;
+  std::string text;
+  for (const char* flag : {"--epochs", "--model", "--dataset", "--help", "--config", "--checkpoint",
+                           "--no-eval", "--json", "--dtype"}) {
+    EXPECT_EQ(mistake([&](FlagSet& flags) { flags.Number(flag, number, 0.0, 2.0, ""); }),
+              std::string("the recipe's flag ") + flag +
+                  " is one that own has already; give it another name");
+  }
+  EXPECT_EQ(mistake([&](FlagSet& flags) { flags.Switch("eval", on, ""); }),
+            "the recipe's flag --eval is one that own has already; give it another name");
+  EXPECT_EQ(mistake([&](FlagSet& flags) {
+              flags.Text("--note", text, "");
+              flags.Choice("--note", text, {""}, "");
+            }),
+            "the recipe's flag --note is one that own has already; give it another name");
+  EXPECT_EQ(mistake([&](FlagSet& flags) { flags.Text("note", text, ""); }),
+            "the recipe's flag note begins with two dashes, as --note");
+  EXPECT_EQ(mistake([&](FlagSet& flags) { flags.Text("-n", text, ""); }),
+            "the recipe's flag -n begins with two dashes, as --n");
+  EXPECT_EQ(mistake([&](FlagSet& flags) { flags.Switch("--fast", on, ""); }),
+            "the recipe's switch --fast is given without dashes, as fast");
+  for (const char* flag : {"", "--", "--a,--b", "--a b", "--a=b"}) {
+    EXPECT_EQ(mistake([&](FlagSet& flags) { flags.Text(flag, text, ""); }),
+              std::string("the recipe's flag '") + flag +
+                  "' has no name: two dashes, and letters, digits and dashes behind them");
+  }
+  EXPECT_EQ(mistake([&](FlagSet& flags) { flags.Text("--my_note-2", text, ""); }), "");
 }
 
 }  // namespace
