@@ -1,6 +1,7 @@
 // A program with a model of its own, from outside: what it says when its recipe or its user makes a
 // mistake, alone and as ranks.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "test/support/temp_dir.h"
 #include "test/trainer/app/ranks.h"
+#include "trainer/io/torch_file.h"
 
 namespace muster::trainer {
 namespace {
@@ -119,6 +121,33 @@ TEST_F(OwnProgramTest, OptionsAreComparedHoweverLongTheyAre) {
     EXPECT_EQ(ranks.Wait(), (std::vector<int>{2, 2})) << ranks.errors();
     EXPECT_EQ(ranks[0].err(), "own_program: rank 0: " + sentence);
     EXPECT_EQ(ranks[1].err(), "own_program: rank 1: " + sentence);
+  }
+}
+
+// What a checkpoint calls the flags of its model came to the command line unseen.
+TEST_F(OwnProgramTest, ACheckpointGivesNoFlagsButThoseOfItsModel) {
+  const auto whole = ReadTorchFile(dir_->Path("run/step-000000000002.pt"));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const std::string forged = dir_->Path("forged.pt");
+  const auto end = "', and line has no such flag: it was made by another program, or is damaged\n";
+  const std::string begin = "own_program: take the model from " + forged + ": it";
+  for (const auto& [flag, value, sentence] : std::vector<std::array<std::string, 3>>{
+           {"--config", dir_->Path("no"), begin + " gives the model the flag '--config" + end},
+           {"--help", "", begin + " gives the model the flag '--help" + end},
+           {"--checkpoint", "x", begin + " gives the model the flag '--checkpoint" + end},
+           {"--lr", "1", begin + " gives the model the flag '--lr" + end},
+           {"", "x", begin + " gives the model the flag '" + end},
+           {"--note", std::string("a\0--help", 8),
+            begin + "s value of --note holds a zero byte: the file is damaged\n"}}) {
+    Value::Dict checkpoint = *whole->dict();
+    Value::Dict flags = *checkpoint.Find("model_flags")->dict();
+    flags.Set(flag, value);
+    checkpoint.Set("model_flags", flags);
+    ASSERT_TRUE(WriteTorchFile(checkpoint, forged).ok());
+    Ranks ranks(Own({"eval", "--checkpoint", forged}), 1);
+    EXPECT_EQ(ranks.Wait(), std::vector<int>{2});
+    EXPECT_EQ(ranks[0].out(), "");
+    EXPECT_EQ(ranks[0].err(), sentence);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -116,8 +117,37 @@ absl::StatusOr<Recognized> Recognize(const Value& checkpoint, const TensorShapes
                                                  absl::StrJoin(names, ", "), ")"));
 }
 
+// The options of `model` without any other flag.
+absl::StatusOr<Options> PlainOptions(const ModelRecipe& model, const Registry& registry) {
+  const std::string chosen = absl::StrCat("--model=", model.name);
+  const char* const words[] = {registry.program.c_str(), chosen.c_str()};
+  return ParseFlags(registry.models.size() > 1 ? 2 : 1, words, registry);
+}
+
+// A file from who knows where must not give the program flags of its own choice.
+absl::Status CheckStored(const std::map<std::string, std::string>& stored, const ModelRecipe& model,
+                         const Registry& registry) {
+  const absl::StatusOr<Options> plain = PlainOptions(model, registry);
+  if (!plain.ok()) return plain.status();
+  const std::vector<ModelFlag> own = ModelFlags(*plain);
+  for (const auto& [flag, value] : stored) {
+    const auto same = [&flag = flag](const ModelFlag& known) { return known.first == flag; };
+    if (std::none_of(own.begin(), own.end(), same)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("it gives the model the flag '", absl::CEscape(flag), "', and ", model.name,
+                       " has no such flag: it was made by another program, or is damaged"));
+    }
+    if (absl::StrContains(value, '\0')) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its value of ", flag, " holds a zero byte: the file is damaged"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Adds the flags that the checkpoint stores and its tensors did not tell.
 absl::Status AddStoredFlags(const Value& checkpoint, const ModelSource& source,
+                            const ModelRecipe& model, const Registry& registry,
                             std::vector<ModelFlag>& flags) {
   std::map<std::string, std::string> stored;
   const Value* const values = checkpoint.Find("model_flags");
@@ -127,6 +157,8 @@ absl::Status AddStoredFlags(const Value& checkpoint, const ModelSource& source,
       if (flag != nullptr && value.string() != nullptr) stored[*flag] = *value.string();
     }
   }
+  const absl::Status ours = CheckStored(stored, model, registry);
+  if (!ours.ok()) return ours;
   for (auto& [flag, value] : flags) {
     const auto found = stored.find(flag);
     const std::string says = found == stored.end() ? "" : found->second;
@@ -199,6 +231,10 @@ absl::StatusOr<std::vector<std::string>> DataFlags(const Value& checkpoint,
     });
     const absl::StatusOr<std::string> value = stored->GetString(setting.flag);
     if (recognized || !value.ok()) continue;
+    if (absl::StrContains(*value, '\0')) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its value of ", setting.flag, " holds a zero byte: the file is damaged"));
+    }
     if (!setting.list) {
       arguments.push_back(absl::StrCat(setting.flag, "=", *value));
       continue;
@@ -226,7 +262,7 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
   absl::StatusOr<Recognized> known = Recognize(value, ShapesOf(**state), registry);
   if (!known.ok()) return refused(known.status());
   absl::Status status = CheckWanted(known->recipe, source.wanted);
-  if (status.ok()) status = AddStoredFlags(value, source, known->flags);
+  if (status.ok()) status = AddStoredFlags(value, source, known->recipe, registry, known->flags);
   if (!status.ok()) return refused(status);
   absl::StatusOr<std::vector<std::string>> data_flags = DataFlags(value, known->flags, registry);
   if (!data_flags.ok()) return refused(data_flags.status());
