@@ -2,6 +2,8 @@
 // mistake, alone and as ranks.
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -148,6 +150,32 @@ TEST_F(OwnProgramTest, ACheckpointGivesNoFlagsButThoseOfItsModel) {
     EXPECT_EQ(ranks.Wait(), std::vector<int>{2});
     EXPECT_EQ(ranks[0].out(), "");
     EXPECT_EQ(ranks[0].err(), sentence);
+  }
+}
+
+// It spoke of muster-train, which whoever runs it may not have, and of the heads of a gpt.
+TEST_F(OwnProgramTest, ItCallsItselfByItsOwnName) {
+  for (const Arguments& words :
+       {Arguments{"--help"}, Arguments{"eval", "--help"}, Arguments{"consolidate", "--help"}}) {
+    Ranks ranks(Own(words), 1);
+    EXPECT_EQ(ranks.Wait(), std::vector<int>{0}) << ranks.errors();
+    EXPECT_NE(ranks[0].out().find("own_program"), std::string::npos) << ranks[0].out();
+    for (const char* other : {"muster-train", "gpt", "--dataset"}) {
+      EXPECT_EQ(ranks[0].out().find(other), std::string::npos) << ranks[0].out();
+    }
+  }
+  const std::string config = test::ReadAll(dir_->Path("run/config.toml"));
+  EXPECT_EQ(config.rfind("# The options of a run of own_program, ", 0), 0u) << config;
+  const std::string torn = dir_->Path("torn");
+  std::filesystem::create_directory(torn);
+  std::filesystem::copy(dir_->Path("run"), torn, std::filesystem::copy_options::recursive);
+  std::ofstream(torn + "/step-000000000003.pt") << "torn";
+  std::filesystem::remove(torn + "/latest");
+  for (const Arguments& words : {Arguments{"eval", "--checkpoint", torn},
+                                 Arguments{"consolidate", torn, "--out", dir_->Path("one.pt")}}) {
+    Ranks ranks(Own(words), 1);
+    EXPECT_EQ(ranks.Wait(), std::vector<int>{0}) << ranks.errors();
+    EXPECT_EQ(ranks[0].err().rfind("own_program: warning: ", 0), 0u) << ranks[0].err();
   }
 }
 

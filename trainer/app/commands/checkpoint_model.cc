@@ -78,15 +78,15 @@ bool HoldsDoubles(const Value& state) {
   return false;
 }
 
-absl::Status CheckWanted(const ModelRecipe& model, WantedModel wanted) {
+absl::Status CheckWanted(const ModelRecipe& model, WantedModel wanted, const std::string& program) {
   using Kind = DataShape::Kind;
   if (model.takes == Kind::kText && wanted == WantedModel::kImages) {
     return absl::InvalidArgumentError(
-        absl::StrCat("it is a text model (", model.name, "); use `muster-train generate`"));
+        absl::StrCat("it is a text model (", model.name, "); use `", program, " generate`"));
   }
   if (model.takes == Kind::kImages && wanted == WantedModel::kText) {
     return absl::InvalidArgumentError(
-        absl::StrCat("it is an image model (", model.name, "); use `muster-train predict`"));
+        absl::StrCat("it is an image model (", model.name, "); use `", program, " predict`"));
   }
   return absl::OkStatus();
 }
@@ -261,7 +261,7 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
   if (!state.ok()) return refused(state.status());
   absl::StatusOr<Recognized> known = Recognize(value, ShapesOf(**state), registry);
   if (!known.ok()) return refused(known.status());
-  absl::Status status = CheckWanted(known->recipe, source.wanted);
+  absl::Status status = CheckWanted(known->recipe, source.wanted, registry.program);
   if (status.ok()) status = AddStoredFlags(value, source, known->recipe, registry, known->flags);
   if (!status.ok()) return refused(status);
   absl::StatusOr<std::vector<std::string>> data_flags = DataFlags(value, known->flags, registry);

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <iostream>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
@@ -9,10 +11,11 @@
 
 namespace muster::trainer {
 
-void AddCheckpointFlag(CLI::App& app, ModelSource& source) {
+void AddCheckpointFlag(CLI::App& app, ModelSource& source, const std::string& program) {
   app.add_option("--checkpoint", source.checkpoint,
-                 "What muster-train wrote with --checkpoint, --export or --checkpoint-dir; of a "
-                 "directory, its newest checkpoint")
+                 absl::StrCat("What ", program,
+                              " wrote with --checkpoint, --export or --checkpoint-dir; of a "
+                              "directory, its newest checkpoint"))
       ->type_name("FILE|DIR")
       ->required();
 }
@@ -36,6 +39,12 @@ absl::StatusOr<std::string> ParseCommand(CLI::App& app, int argc, const char* co
         absl::StrCat(argv[0], ": ", error.what(), "; --help lists the flags"));
   }
   return std::string();
+}
+
+void SayWarnings(const std::string& program, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    std::cerr << absl::StrCat(program, ": warning: ", warning, "\n");
+  }
 }
 
 }  // namespace muster::trainer

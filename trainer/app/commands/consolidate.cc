@@ -76,7 +76,7 @@ void SayLarge(const char* verb, const std::string& name, std::uint64_t bytes, in
 }
 
 // The path of the checkpoint that `path` means.
-absl::StatusOr<std::string> FindIn(const std::string& path) {
+absl::StatusOr<std::string> FindIn(const std::string& path, const std::string& program) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored) || HasShardIndex(path)) return path;
   const auto directory = CheckpointDirectory::Open(path, /*keep=*/1);
@@ -88,9 +88,7 @@ absl::StatusOr<std::string> FindIn(const std::string& path) {
         absl::StrCat("read a checkpoint from ", path, ": it has neither an ", kShardIndexName,
                      " nor checkpoints (step-000000000100, step-000000000100.pt, ...)"));
   }
-  for (const std::string& warning : (*found)->warnings) {
-    std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
-  }
+  SayWarnings(program, (*found)->warnings);
   return (*found)->path;
 }
 
@@ -153,7 +151,7 @@ absl::StatusOr<int> RunConsolidate(int argc, const char* const* argv, const Regi
     out << options->help;
     return 0;
   }
-  const absl::StatusOr<std::string> path = FindIn(options->from);
+  const absl::StatusOr<std::string> path = FindIn(options->from, registry.program);
   if (!path.ok()) return path.status();
   const absl::StatusOr<Value> value = ReadEither(*path, out);
   if (!value.ok()) return value.status();

@@ -6,9 +6,9 @@
 
 #include <cmath>
 #include <exception>
-#include <iostream>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,16 +44,19 @@ struct EvalOptions {
   std::string help;
 };
 
-absl::StatusOr<EvalOptions> ParseEval(int argc, const char* const* argv) {
+absl::StatusOr<EvalOptions> ParseEval(int argc, const char* const* argv, const Registry& registry) {
   EvalOptions options;
   CLI::App app(
-      "Measures a trained model on the test samples, alone or as one of the ranks that a launcher "
-      "started.\nThe data is that of the training, unless flags say otherwise. Those that are not "
-      "listed here are muster-train's: --dataset, --data, --bf16, --comm, --threads, ...",
-      "muster-train eval");
+      absl::StrCat(
+          "Measures a trained model on the test samples, alone or as one of the ranks that a "
+          "launcher started.\nThe data is that of the training, unless flags say otherwise. Those "
+          "that are not listed here are ",
+          registry.program, "'s: ", registry.data_sets.size() > 1 ? "--dataset, " : "",
+          "--data, --bf16, --comm, --threads, ..."),
+      absl::StrCat(registry.program, " eval"));
   app.allow_extras();
-  AddCheckpointFlag(app, options.source);
-  AddHeadsFlag(app, options.source);
+  AddCheckpointFlag(app, options.source, registry.program);
+  if (registry.FindModel("gpt") != nullptr) AddHeadsFlag(app, options.source);
   app.add_flag("--json", options.json, "Write one JSON object");
   absl::StatusOr<std::string> help = ParseCommand(app, argc, argv);
   if (!help.ok()) return help.status();
@@ -216,7 +219,7 @@ std::string AsLines(const Measured& measured) {
 
 absl::StatusOr<int> RunEval(int argc, const char* const* argv, const Registry& registry,
                             std::ostream& out) {
-  const absl::StatusOr<EvalOptions> asked = ParseEval(argc, argv);
+  const absl::StatusOr<EvalOptions> asked = ParseEval(argc, argv, registry);
   if (asked.ok() && !asked->help.empty()) {
     out << asked->help;
     return 0;
@@ -242,9 +245,7 @@ absl::StatusOr<int> RunEval(int argc, const char* const* argv, const Registry& r
   }
   delete world;
   if (env->rank != 0) return 0;
-  for (const std::string& warning : measured->checkpoint.warnings) {
-    std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
-  }
+  SayWarnings(registry.program, measured->checkpoint.warnings);
   out << (asked->json ? base::JsonText(AsJson(*measured)) + "\n" : AsLines(*measured));
   return 0;
 }

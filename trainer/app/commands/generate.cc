@@ -41,12 +41,13 @@ struct GenerateOptions {
   std::string help;
 };
 
-absl::StatusOr<GenerateOptions> ParseGenerate(int argc, const char* const* argv) {
+absl::StatusOr<GenerateOptions> ParseGenerate(int argc, const char* const* argv,
+                                              const std::string& program) {
   constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
   GenerateOptions options;
-  CLI::App app("Continues a text with a GPT that muster-train has trained.",
-               "muster-train generate");
-  AddCheckpointFlag(app, options.source);
+  CLI::App app(absl::StrCat("Continues a text with a GPT that ", program, " has trained."),
+               absl::StrCat(program, " generate"));
+  AddCheckpointFlag(app, options.source, program);
   const FlagGroup group(app, "Options");
   group.Text("--prompt", options.prompt, "The text to continue")->default_str("a line break");
   group.Number("--tokens", options.tokens, std::int64_t{1}, kMost,
@@ -169,7 +170,7 @@ absl::Status Continue(const GenerateOptions& options, Model& model, const Alphab
 
 absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, const Registry& registry,
                                 std::ostream& out) {
-  const absl::StatusOr<GenerateOptions> options = ParseGenerate(argc, argv);
+  const absl::StatusOr<GenerateOptions> options = ParseGenerate(argc, argv, registry.program);
   if (!options.ok()) return options.status();
   if (!options->help.empty()) {
     out << options->help;
@@ -181,9 +182,7 @@ absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, const Registr
 
   const auto checkpoint = ModelFromCheckpoint(options->source, registry);
   if (!checkpoint.ok()) return checkpoint.status();
-  for (const std::string& warning : checkpoint->warnings) {
-    std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
-  }
+  SayWarnings(registry.program, checkpoint->warnings);
   // No data is read.
   std::vector<std::string> given = {"--dataset=generated"};
   if (!options->tokenizer.empty()) given.push_back("--tokenizer=" + options->tokenizer);
@@ -202,7 +201,7 @@ absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, const Registr
   status = Continue(*options, **model, *alphabet, trained->shape.context, device, out);
   if (!status.ok()) return status;
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  std::cerr << absl::StrFormat("muster-train: %d tokens in %.1f s, %.0f tokens/s on %s\n",
+  std::cerr << absl::StrFormat("%s: %d tokens in %.1f s, %.0f tokens/s on %s\n", registry.program,
                                options->tokens, seconds,
                                static_cast<double>(options->tokens) / seconds, device.str());
   return 0;

@@ -43,16 +43,19 @@ struct PredictOptions {
   std::string help;
 };
 
-absl::StatusOr<PredictOptions> ParsePredict(int argc, const char* const* argv) {
+absl::StatusOr<PredictOptions> ParsePredict(int argc, const char* const* argv,
+                                            const std::string& program) {
   PredictOptions options;
   CLI::App app(
-      "Says for each image of a data set which classes a trained model finds likely: a line of "
-      "JSON each.\nThe data is that of the training, unless flags say otherwise. Those that are "
-      "not "
-      "listed here are muster-train's: --dataset, --data, --bf16, --threads, ...",
-      "muster-train predict");
+      absl::StrCat(
+          "Says for each image of a data set which classes a trained model finds likely: a line of "
+          "JSON each.\nThe data is that of the training, unless flags say otherwise. Those that "
+          "are "
+          "not listed here are ",
+          program, "'s: --dataset, --data, --bf16, --threads, ..."),
+      absl::StrCat(program, " predict"));
   app.allow_extras();
-  AddCheckpointFlag(app, options.source);
+  AddCheckpointFlag(app, options.source, program);
   const FlagGroup group(app, "Options");
   group.Choice("--split", options.train, {{"test", false}, {"train", true}},
                "Which images of the data set");
@@ -115,9 +118,7 @@ absl::Status Predict(const PredictOptions& asked, const Registry& registry,
                      const LineWriter& write) {
   const auto checkpoint = ModelFromCheckpoint(asked.source, registry);
   if (!checkpoint.ok()) return checkpoint.status();
-  for (const std::string& warning : checkpoint->warnings) {
-    std::cerr << absl::StrCat("muster-train: warning: ", warning, "\n");
-  }
+  SayWarnings(registry.program, checkpoint->warnings);
   absl::StatusOr<Options> options = OptionsOf(*checkpoint, asked.given, registry);
   if (!options.ok()) return options.status();
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(1));
@@ -137,7 +138,7 @@ absl::Status Predict(const PredictOptions& asked, const Registry& registry,
 
 absl::StatusOr<int> RunPredict(int argc, const char* const* argv, const Registry& registry,
                                std::ostream& out) {
-  const absl::StatusOr<PredictOptions> asked = ParsePredict(argc, argv);
+  const absl::StatusOr<PredictOptions> asked = ParsePredict(argc, argv, registry.program);
   if (!asked.ok()) return asked.status();
   if (!asked->help.empty()) {
     out << asked->help;

@@ -170,8 +170,8 @@ std::shared_ptr<CLI::Config> ConfigFormat() {
   return std::make_shared<QuoteAwareFormat>();
 }
 
-std::string ConfigText(const std::vector<Setting>& settings) {
-  std::string text = "# The options of a run of muster-train, for --config.\n";
+std::string ConfigText(const std::vector<Setting>& settings, const std::string& program) {
+  std::string text = absl::StrCat("# The options of a run of ", program, ", for --config.\n");
   std::string group;
   for (const Setting& setting : settings) {
     if (setting.value.empty() && setting.standard.empty()) continue;

@@ -18,8 +18,8 @@ namespace muster::trainer {
 // cannot be written. Other backslashes stand for themselves.
 std::shared_ptr<CLI::Config> ConfigFormat();
 
-// Returns a file with `settings`, which ConfigFormat reads back with the same values. What is empty
-// by default and still is has no line.
-std::string ConfigText(const std::vector<Setting>& settings);
+// Returns a file with `settings` of a run of `program`, which ConfigFormat reads back with the same
+// values. What is empty by default and still is has no line.
+std::string ConfigText(const std::vector<Setting>& settings, const std::string& program);
 
 }  // namespace muster::trainer

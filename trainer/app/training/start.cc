@@ -23,7 +23,7 @@ absl::Status WriteConfig(const Options& options) {
   const auto file = DurableFile::Create(absl::StrCat(options.checkpoint.directory, "/config.toml"),
                                         Folder::kOfCheckpoints);
   if (!file.ok()) return file.status();
-  const absl::Status written = (*file)->Append(ConfigText(options.settings));
+  const absl::Status written = (*file)->Append(ConfigText(options.settings, options.program));
   return written.ok() ? (*file)->Commit() : written;
 }
 

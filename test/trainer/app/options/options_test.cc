@@ -219,7 +219,7 @@ TEST_F(ConfigTest, TheFileThatARunLeavesGivesItsOptionsAgain) {
   for (const std::vector<const char*>& line : lines) {
     const absl::StatusOr<Options> first = Parse(line);
     ASSERT_TRUE(first.ok()) << first.status();
-    const std::string path = Write(ConfigText(first->settings));
+    const std::string path = Write(ConfigText(first->settings, first->program));
     const absl::StatusOr<Options> again = Parse({"--config", path.c_str()});
     ASSERT_TRUE(again.ok()) << again.status();
     ASSERT_EQ(again->settings.size(), first->settings.size());
@@ -236,7 +236,8 @@ TEST_F(ConfigTest, AValueIsWrittenAsItIsEasiestToRead) {
                                        {"Model", "--path", "C:\\d", ""},
                                        {"Reports", "--trace", "", ""},
                                        {"Reports", "--loss-log", "", "there"},
-                                       {"Reports", "--profile", "true", "false"}});
+                                       {"Reports", "--profile", "true", "false"}},
+                                      "muster-train");
   EXPECT_EQ(text,
             "# The options of a run of muster-train, for --config.\n"
             "\n# Data\ndata = [\"a\", \"b c\"]\nflip = false\n"
@@ -322,7 +323,7 @@ TEST_F(ConfigTest, AnyTextIsReadAsItWasWritten) {
     const absl::StatusOr<Options> first = ParseOptions(3, given, registry);
     ASSERT_TRUE(first.ok()) << first.status();
     ASSERT_EQ(note, text);
-    const std::string file = ConfigText(first->settings);
+    const std::string file = ConfigText(first->settings, first->program);
     const std::string path = Write(file);
     const char* read[] = {"own", "--config", path.c_str()};
     const absl::StatusOr<Options> again = ParseOptions(3, read, registry);
