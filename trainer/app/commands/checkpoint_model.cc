@@ -267,14 +267,13 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
   absl::StatusOr<std::vector<std::string>> data_flags = DataFlags(value, known->flags, registry);
   if (!data_flags.ok()) return refused(data_flags.status());
   CheckpointModel checkpoint{.path = contents->path,
-                             .model = known->recipe.name,
                              .flags = AsArguments(known->flags),
                              .data_flags = *std::move(data_flags),
                              .step = {},
                              .state = **state,
                              .warnings = std::move(contents->warnings)};
   if (registry.models.size() > 1) {
-    checkpoint.flags.insert(checkpoint.flags.begin(), absl::StrCat("--model=", checkpoint.model));
+    checkpoint.flags.insert(checkpoint.flags.begin(), absl::StrCat("--model=", known->recipe.name));
   }
   if (HoldsDoubles(checkpoint.state)) checkpoint.flags.push_back("--dtype=float64");
   if (const Value* sampler = value.Find("sampler"); sampler != nullptr) {

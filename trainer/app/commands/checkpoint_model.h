@@ -20,8 +20,7 @@
 namespace muster::trainer {
 
 struct CheckpointModel {
-  std::string path;   // of what was read
-  std::string model;  // the name of its recipe
+  std::string path;  // of what was read
   // The flags that make such a model: {"--model=gpt", "--width=128", ...}.
   std::vector<std::string> flags;
   // The other flags of the training that say what its data was: {"--data=my.txt", ...}. Empty if
