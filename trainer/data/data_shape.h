@@ -5,6 +5,9 @@
 
 namespace muster::trainer {
 
+// The number of different tokens where a token is a byte.
+inline constexpr std::int64_t kByteVocabulary = 256;
+
 struct DataShape {
   enum class Kind {
     kImages,
@@ -18,8 +21,8 @@ struct DataShape {
   std::int64_t channels = 1;
   std::int64_t height = 28;
   std::int64_t width = 28;
-  // For images and tables: the number of classes. For text: the number of different tokens, 256 for
-  // bytes.
+  // For images and tables: the number of classes. For text: the number of different tokens,
+  // kByteVocabulary for bytes.
   std::int64_t classes = 10;
   // For text: the number of tokens in a window.
   std::int64_t context = 0;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/data/data_shape.h"
 #include "trainer/data/datasets/generated_text.h"
 #include "trainer/data/tokens/data_files.h"
 #include "trainer/data/tokens/token_files.h"
@@ -16,7 +17,6 @@
 namespace muster::trainer {
 namespace {
 
-constexpr std::int64_t kByteVocabulary = 256;
 constexpr std::int64_t kGeneratedTextBytes = std::int64_t{256} << 10;
 
 using Ranges = std::vector<TokenRange>;

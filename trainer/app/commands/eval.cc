@@ -173,9 +173,8 @@ bool IsText(const Measured& measured) {
 
 // What a token of text is.
 const char* TokenName(const Measured& measured) {
-  constexpr std::int64_t kBytes = 256;
   const bool bytes =
-      measured.options.data.tokenizer.empty() && measured.options.shape.classes == kBytes;
+      measured.options.data.tokenizer.empty() && measured.options.shape.classes == kByteVocabulary;
   return bytes ? "byte" : "token";
 }
 

@@ -117,9 +117,8 @@ class Alphabet {
 
 // The alphabet of a model that knows `vocabulary` tokens.
 absl::StatusOr<Alphabet> OpenAlphabet(const std::string& tokenizer, std::int64_t vocabulary) {
-  constexpr std::int64_t kBytes = 256;
   if (tokenizer.empty()) {
-    if (vocabulary == kBytes) return Alphabet(nullptr);
+    if (vocabulary == kByteVocabulary) return Alphabet(nullptr);
     return absl::InvalidArgumentError(absl::StrCat(
         "generate: the model knows ", vocabulary,
         " tokens, which are not bytes; give the --tokenizer that its text was encoded with"));

@@ -32,9 +32,8 @@ std::string Description(const Registry& registry) {
 // The shape as far as flags determine it.
 DataShape ShapeFromFlags(const Options& options) {
   if (options.model.takes != DataShape::Kind::kText) return {.kind = options.model.takes};
-  constexpr std::int64_t kBytes = 256;
   return {.kind = DataShape::Kind::kText,
-          .classes = options.data.vocabulary > 0 ? options.data.vocabulary : kBytes,
+          .classes = options.data.vocabulary > 0 ? options.data.vocabulary : kByteVocabulary,
           .context = options.data.context};
 }
 
