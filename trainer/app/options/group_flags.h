@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,21 +16,17 @@
 #include "absl/strings/str_cat.h"
 
 #include "trainer/app/options/flag_group.h"
-#include "trainer/app/options/setting.h"
 #include "trainer/flag_set.h"
 
 namespace muster::trainer {
 
-// Flags with functions that return their values as a user would give them.
-using FlagReaders = std::vector<std::pair<std::string, std::function<std::string()>>>;
-
-// Adds each flag to `group` and to `readers`, which must outlive this object. All other flags of
-// the command line must be there already.
+// Adds each flag to `group`, and its name to `names`; both must outlive this object. All other
+// flags of the command line must be there already.
 class GroupFlags : public FlagSet {
  public:
   // `program` is what the program calls itself.
-  GroupFlags(const FlagGroup& group, FlagReaders& readers, std::string program)
-      : group_(group), readers_(readers), program_(std::move(program)) {}
+  GroupFlags(const FlagGroup& group, std::vector<std::string>& names, std::string program)
+      : group_(group), names_(names), program_(std::move(program)) {}
 
   // OK unless a flag has a name that cannot be: without dashes, or one that is there already. Such
   // flags are not added.
@@ -41,18 +36,18 @@ class GroupFlags : public FlagSet {
               const std::string& description) override {
     if (!Check(flag)) return;
     group_.Number(flag, value, low, high, description);
-    Remember(flag, value);
+    names_.push_back(flag);
   }
   void Number(const std::string& flag, double& value, double low, double high,
               const std::string& description) override {
     if (!Check(flag)) return;
     group_.Number(flag, value, low, high, description);
-    Remember(flag, value);
+    names_.push_back(flag);
   }
   void Text(const std::string& flag, std::string& value, const std::string& description) override {
     if (!Check(flag)) return;
     group_.Text(flag, value, description);
-    Remember(flag, value);
+    names_.push_back(flag);
   }
   void Switch(const std::string& flag, bool& value, const std::string& description) override {
     if (absl::StartsWith(flag, "-")) {
@@ -62,7 +57,7 @@ class GroupFlags : public FlagSet {
     }
     if (!Check("--" + flag) || !Check("--no-" + flag)) return;
     group_.Switch(flag, value, description);
-    Remember("--" + flag, value);
+    names_.push_back("--" + flag);
   }
   void Choice(const std::string& flag, std::string& value, const std::vector<std::string>& words,
               const std::string& description) override {
@@ -70,15 +65,10 @@ class GroupFlags : public FlagSet {
     std::map<std::string, std::string> meanings;
     for (const std::string& word : words) meanings[word] = word;
     group_.Choice(flag, value, meanings, description);
-    Remember(flag, value);
+    names_.push_back(flag);
   }
 
  private:
-  template <typename Value>
-  void Remember(const std::string& flag, Value& value) {
-    readers_.emplace_back(flag, [&value] { return SettingText(value); });
-  }
-
   // Whether a flag can have this name.
   bool Check(const std::string& flag) {
     const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
@@ -105,7 +95,7 @@ class GroupFlags : public FlagSet {
   static constexpr std::array<std::string_view, 3> kOfCommands = {"--model", "--dataset", "--json"};
 
   const FlagGroup& group_;
-  FlagReaders& readers_;
+  std::vector<std::string>& names_;
   const std::string program_;
   absl::Status status_;
 };

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "trainer/app/options/flag_group.h"
+#include "trainer/app/options/group_flags.h"
 
 namespace muster::trainer {
 namespace {

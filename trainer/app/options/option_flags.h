@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 
-#include "trainer/app/options/group_flags.h"
 #include "trainer/app/options/options.h"
 #include "trainer/app/options/setting.h"
 
@@ -22,8 +22,8 @@ struct RawOptions {
   std::int64_t timeout_seconds = 300;
   std::string model;     // --model
   std::string data_set;  // --dataset, or the first one
-  // The flags of each model, by its name.
-  std::map<std::string, FlagReaders> model_flags;
+  // The names of each model's flags, by its own.
+  std::map<std::string, std::vector<std::string>> model_flags;
 };
 
 // Adds every flag with its default to `app`, group by group in the order of --help, and to

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
@@ -150,8 +151,10 @@ absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Regi
   options.data_set = *registry.FindDataSet(named ? raw.data_set : "", options.model.takes);
   raw.data_set = options.data_set.name;
   options.settings = settings.Read();
-  for (const auto& [flag, read] : raw.model_flags[raw.model]) {
-    options.own_model_flags.emplace_back(flag, read());
+  for (const Setting& setting : options.settings) {
+    if (absl::c_linear_search(raw.model_flags[raw.model], setting.flag)) {
+      options.own_model_flags.emplace_back(setting.flag, setting.value);
+    }
   }
   if (app.count("--data") == 0 && !options.data_set.needs_data.empty()) options.data.paths.clear();
   options.data.seed = options.seed;
