@@ -1,6 +1,7 @@
 #include "trainer/io/durable_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -88,7 +89,12 @@ DurableFile::DurableFile(std::string path, std::string target, std::string tempo
     : path_(std::move(path)),
       target_(std::move(target)),
       temporary_(std::move(temporary)),
-      fd_(fd) {}
+      fd_(fd) {
+  struct stat status = {};
+  if (fd_ >= 0 && fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
+    output_ = std::make_unique<LargeOutput>(fd_);
+  }
+}
 
 DurableFile::~DurableFile() {
   if (fd_ >= 0) close(fd_);
@@ -104,6 +110,7 @@ absl::Status DurableFile::OpenStraight() {
 
 absl::Status DurableFile::Append(std::string_view bytes) {
   if (const absl::Status opened = OpenStraight(); !opened.ok()) return opened;
+  if (output_) return output_->Append(bytes) ? absl::OkStatus() : Failure("write");
   while (!bytes.empty()) {
     const ssize_t written = write(fd_, bytes.data(), bytes.size());
     if (written < 0) {
@@ -118,6 +125,7 @@ absl::Status DurableFile::Append(std::string_view bytes) {
 absl::Status DurableFile::Commit() {
   if (const absl::Status opened = OpenStraight(); !opened.ok()) return opened;
   const bool straight = temporary_.empty();
+  if (output_ && !output_->Finish()) return Failure("write");
   // Pipes and terminals are on no disk, and say so.
   if (fsync(fd_) != 0 && !(straight && (errno == EINVAL || errno == EROFS))) {
     return Failure("fsync");

@@ -8,6 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "trainer/io/large_output.h"
+
 namespace muster::trainer {
 
 // Whose folder a file is written to.
@@ -51,10 +53,11 @@ class DurableFile {
   absl::Status OpenStraight();
   absl::Status Failure(const char* attempt) const;  // with errno's text
 
-  const std::string path_;       // as it was given, for messages
-  const std::string target_;     // the file that is replaced
-  const std::string temporary_;  // empty: written straight
-  int fd_;                       // -1 before it is opened, and once closed
+  const std::string path_;               // as it was given, for messages
+  const std::string target_;             // the file that is replaced
+  const std::string temporary_;          // empty: written straight
+  int fd_;                               // -1 before it is opened, and once closed
+  std::unique_ptr<LargeOutput> output_;  // of a file that is on a disk
   bool committed_ = false;
 };
 
