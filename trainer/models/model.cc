@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <torch/nn/module.h>
 
+#include <unordered_set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -17,6 +18,15 @@ namespace {
 template <typename Items>
 void Append(const Items& items, const std::string& prefix, std::vector<NamedTensor>* named) {
   for (const auto& item : items) named->push_back({prefix + item.key(), item.value()});
+}
+
+// `named` without tensors that have come before under another name.
+std::vector<NamedTensor> EachOnce(std::vector<NamedTensor> named) {
+  std::unordered_set<const void*> seen;
+  std::erase_if(named, [&](const NamedTensor& one) {
+    return !seen.insert(one.tensor.unsafeGetTensorImpl()).second;
+  });
+  return named;
 }
 
 // `images` with the channels innermost. A single channel is described anew rather than copied: both
@@ -48,9 +58,10 @@ Model::Model(Network network, bool channels_last)
     : network_(std::move(network)), channels_last_(channels_last && network_.takes_images) {
   if (!channels_last_) return;
   // What Python's module.to(memory_format=torch.channels_last) does.
-  for (at::Tensor& parameter : network_.module->parameters()) {
-    if (parameter.dim() != 4) continue;
-    parameter.set_data(parameter.detach().contiguous(at::MemoryFormat::ChannelsLast));
+  for (NamedTensor& parameter : Parameters()) {
+    at::Tensor& tensor = parameter.tensor;
+    if (tensor.dim() != 4) continue;
+    tensor.set_data(tensor.detach().contiguous(at::MemoryFormat::ChannelsLast));
   }
 }
 
@@ -60,8 +71,8 @@ void Model::MoveTo(const at::Device& device, at::ScalarType dtype) {
     tensor.set_data(
         tensor.detach().to(device, tensor.is_floating_point() ? dtype : tensor.scalar_type()));
   };
-  for (at::Tensor& parameter : network_.module->parameters()) move(parameter);
-  for (at::Tensor& buffer : network_.module->buffers()) move(buffer);
+  for (NamedTensor& parameter : Parameters()) move(parameter.tensor);
+  for (NamedTensor& buffer : Buffers()) move(buffer.tensor);
 }
 
 at::Tensor Model::Forward(const at::Tensor& inputs) {
@@ -88,13 +99,13 @@ at::Tensor Model::RunStages(const at::Tensor& inputs, const RandomPlace* place) 
 std::vector<NamedTensor> Model::Parameters() const {
   std::vector<NamedTensor> named;
   Append(network_.module->named_parameters(), "", &named);
-  return named;
+  return EachOnce(std::move(named));
 }
 
 std::vector<NamedTensor> Model::Buffers() const {
   std::vector<NamedTensor> named;
   Append(network_.module->named_buffers(), "", &named);
-  return named;
+  return EachOnce(std::move(named));
 }
 
 std::vector<NamedTensor> Model::StateDict() const {

@@ -48,10 +48,11 @@ class Model {
   at::Tensor ForwardAt(const RandomPlace& place, const at::Tensor& inputs);
 
   // The parameters and the buffers, in the order and with the names of Python's named_parameters()
-  // and named_buffers().
+  // and named_buffers(): a tensor that modules share is there once, under its first name.
   std::vector<NamedTensor> Parameters() const;
   std::vector<NamedTensor> Buffers() const;
-  // Both, in the order of Python's state_dict(): module by module.
+  // Both, in the order of Python's state_dict(): module by module. A shared tensor has all of its
+  // names there.
   std::vector<NamedTensor> StateDict() const;
 
   // Switches layers such as batch normalization between training (the default) and evaluation.
