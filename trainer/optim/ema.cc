@@ -39,6 +39,7 @@ void Ema::Update() {
   for (std::size_t i = 0; i < averages_.size(); ++i) {
     const at::Tensor& parameter = parameters_[i].tensor;
     const at::Tensor& average = averages_[i].tensor;
+    if (!parameter.requires_grad()) continue;  // it stays as it is, and may be of integers
     const bool plain = parameter.device().is_cpu() && parameter.is_non_overlapping_and_dense() &&
                        parameter.strides() == average.strides();
     if (plain && parameter.scalar_type() == at::kFloat) {

@@ -1,5 +1,6 @@
 #include "trainer/optim/optimizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,13 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions&
                                                          std::vector<NamedTensor> parameters) {
   const absl::Status checked = Check(options);
   if (!checked.ok()) return checked;
+  if (std::none_of(parameters.begin(), parameters.end(),
+                   [](const NamedTensor& one) { return one.tensor.requires_grad(); })) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "make the optimizer: none of the model's ", parameters.size(),
+        " parameters requires a gradient, so there is nothing to learn; register parameters, or "
+        "leave some of them unfrozen (requires_grad)"));
+  }
   if (options.kind == OptimizerKind::kSgd) {
     return std::make_unique<Sgd>(options, std::move(parameters));
   }

@@ -43,8 +43,9 @@ class Optimizer {
   virtual absl::Status Load(const OptimizerState& state) = 0;
 };
 
-// Creates the optimizer for `parameters`, given in Python's order (Model::Parameters).
-// kInvalidArgument and one sentence when the options contradict each other.
+// Creates the optimizer for `parameters`, given in Python's order (Model::Parameters). Frozen ones
+// are numbered, as in Python, and never have a gradient. kInvalidArgument and one sentence when the
+// options contradict each other, or when no parameter requires a gradient.
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options,
                                                          std::vector<NamedTensor> parameters);
 

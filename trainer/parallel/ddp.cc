@@ -53,7 +53,7 @@ struct StaticGraphSink : torch::autograd::Function<StaticGraphSink> {
 struct DistributedDataParallel::Engine {
   Group& group;
   const DdpOptions options;
-  std::vector<at::Tensor> params;
+  std::vector<at::Tensor> params;  // those that require a gradient
   std::vector<std::string> names;  // of params
   std::vector<at::Tensor> buffers;
   std::int64_t step_bytes = 0;  // of what is averaged in one step
@@ -166,7 +166,11 @@ DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>&
   parts.find_unused_parameters = options.find_unused_parameters;
   parts.gradient_as_bucket_view = options.gradient_as_bucket_view;
   const std::int64_t narrow = options.comm_hook == CommHook::kNone ? 0 : 2;
+  std::vector<at::Tensor> state;
   for (const NamedTensor& parameter : parameters) {
+    state.push_back(parameter.tensor.detach());
+    // The Reducer waits for a gradient of each that it knows.
+    if (!parameter.tensor.requires_grad()) continue;
     parts.param_names[parts.params.size()] = parameter.name;
     parts.params.push_back(parameter.tensor);
     e.names.push_back(parameter.name);
@@ -178,8 +182,6 @@ DistributedDataParallel::DistributedDataParallel(const std::vector<NamedTensor>&
   for (const NamedTensor& buffer : buffers) e.buffers.push_back(buffer.tensor);
 
   compat::VerifyParametersAcrossRanks(group.Backend(Use::kOther), parts.params);
-  std::vector<at::Tensor> state;
-  for (const at::Tensor& parameter : parts.params) state.push_back(parameter.detach());
   for (const at::Tensor& buffer : e.buffers) state.push_back(buffer.detach());
   group.Broadcast(state, /*root=*/0, Use::kOther);
 

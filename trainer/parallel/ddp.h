@@ -78,9 +78,10 @@ class UnusedParametersError : public std::invalid_argument {
 class DistributedDataParallel {
  public:
   // Checks that all ranks have parameters of the same shapes, and throws if not. Then copies rank
-  // 0's parameters and buffers to every rank. `parameters` are those that need gradients.
+  // 0's parameters and buffers to every rank. Of `parameters` at least one must require a gradient;
+  // those that do not stay as they are from then on, and are no part of any exchange.
   // `gradient_order` is what GradientOrder() returned in the run that this one resumes, the same on
-  // every rank; it is ignored when it does not list exactly these parameters. Throws
+  // every rank; it is ignored when it does not list exactly those that require one. Throws
   // std::runtime_error with one sentence when shared memory is not available. `group` must outlive
   // this object.
   DistributedDataParallel(const std::vector<NamedTensor>& parameters,

@@ -16,17 +16,23 @@ std::size_t TotalBytes(const std::vector<NamedTensor>& tensors) {
   return bytes;
 }
 
+// Those that learn: a mean of equal numbers may be rounded, and others must stay as they are.
+std::vector<NamedTensor> Learning(std::vector<NamedTensor> parameters) {
+  std::erase_if(parameters, [](const NamedTensor& one) { return !one.tensor.requires_grad(); });
+  return parameters;
+}
+
 }  // namespace
 
 ParameterAveraging::ParameterAveraging(const std::vector<NamedTensor>& parameters,
                                        const std::vector<NamedTensor>& buffers, Group& group,
                                        std::int64_t period)
-    : parameters_(parameters),
+    : parameters_(Learning(parameters)),
       buffers_(buffers),
       group_(group),
       before_(group.traffic(Use::kParameters)),
       period_(std::max<std::int64_t>(1, period)) {
-  group.PrepareAllReduce(TotalBytes(parameters));
+  group.PrepareAllReduce(TotalBytes(parameters_));
   std::vector<at::Tensor> state;
   for (const auto* tensors : {&parameters, &buffers}) {
     for (const NamedTensor& named : *tensors) state.push_back(named.tensor.detach());

@@ -11,8 +11,8 @@
 namespace muster::trainer {
 
 // Local SGD: every rank takes optimizer steps on its own part of the data, and after every `period`
-// steps all parameters are replaced by their mean over the ranks. The optimizer's state is not
-// averaged. One thread; every rank must make the same calls.
+// steps all parameters that require a gradient are replaced by their mean over the ranks. The
+// optimizer's state is not averaged. One thread; every rank must make the same calls.
 class ParameterAveraging {
  public:
   // Copies rank 0's parameters and buffers to every rank. `group` must outlive this object. Throws
