@@ -45,18 +45,10 @@ void TellFailure(const std::string& program, const absl::Status& status) {
   std::_Exit(absl::IsInvalidArgument(status) ? 2 : 1);
 }
 
-[[noreturn]] void Fail(const std::string& program, const absl::Status& status) {
-  TellFailure(program, status);
-  const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
-  const auto timeout = TimeToTell(status);
-  if (timeout && env.ok()) TellUnfit(*env, status, *timeout);
-  End(status);
-}
-
 // The value in `result`; does not return without one.
 template <typename T>
 T OrFail(const std::string& program, absl::StatusOr<T> result) {
-  if (!result.ok()) Fail(program, result.status());
+  if (!result.ok()) FailProgram(program, result.status());
   return *std::move(result);
 }
 
@@ -65,8 +57,8 @@ template <typename Make>
 std::invoke_result_t<Make> Caught(Make make) {
   try {
     return make();
-  } catch (const std::exception& error) {
-    return FailureOf("", error);
+  } catch (...) {
+    return FailureNow("");
   }
 }
 
@@ -85,22 +77,33 @@ int Run(int argc, char** argv, const Registry& registry, const std::vector<Comma
     return 0;
   }
   const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
-  if (!options.ok()) Fail(program, BeforeJoining(options.status(), ParallelOptions().timeout));
-  if (!env.ok()) Fail(program, env.status());
+  if (!options.ok()) FailProgram(program, BeforeJoining(options.status(), ParallelOptions().timeout));
+  if (!env.ok()) FailProgram(program, env.status());
   Progress progress(std::cout, isatty(STDOUT_FILENO) != 0);
   absl::StatusOr<Splits> data = Caught([&] { return PrepareRank(*options, *env, progress); });
-  if (!data.ok()) Fail(program, BeforeJoining(data.status(), options->parallel.timeout));
+  if (!data.ok()) FailProgram(program, BeforeJoining(data.status(), options->parallel.timeout));
   return OrFail(program, RunRank(*options, *env, *std::move(data), progress));
 }
 
 }  // namespace
 
+void FailProgram(const std::string& program, const absl::Status& failure) {
+  TellFailure(program, failure);
+  const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
+  const auto timeout = TimeToTell(failure);
+  if (timeout && env.ok()) TellUnfit(*env, failure, *timeout);
+  End(failure);
+}
+
 int RunProgram(int argc, char** argv, const Registry& registry,
                const std::vector<Command>& commands) {
+  // Whoever starts a program without its name gives no argument at all.
+  std::string name = registry.program;
+  char* nameless[] = {name.data(), nullptr};
   try {
-    return Run(argc, argv, registry, commands);
-  } catch (const std::exception& error) {
-    Fail(registry.program, FailureOf("", error));
+    return argc > 0 ? Run(argc, argv, registry, commands) : Run(1, nameless, registry, commands);
+  } catch (...) {
+    FailProgram(registry.program, FailureNow(""));
   }
 }
 

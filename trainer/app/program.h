@@ -2,9 +2,11 @@
 #pragma once
 
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "trainer/recipe/registry.h"
@@ -24,5 +26,8 @@ struct Command {
 // process at once: with 2 when the user has to change something, else with 1.
 int RunProgram(int argc, char** argv, const Registry& registry,
                const std::vector<Command>& commands);
+
+// Ends the process in the same way because of `failure`: for what fails before there is a registry.
+[[noreturn]] void FailProgram(const std::string& program, const absl::Status& failure);
 
 }  // namespace muster::trainer

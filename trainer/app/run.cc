@@ -1,7 +1,6 @@
 #include "trainer/app/run.h"
 
 #include <algorithm>
-#include <exception>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -19,6 +18,7 @@
 #include "trainer/app/training/rank_comparison.h"
 #include "trainer/app/training/start.h"
 #include "trainer/app/training/trainer.h"
+#include "trainer/data/data_recipe.h"
 #include "trainer/io/durable_file.h"
 #include "trainer/worker/blas_probe.h"
 #include "trainer/worker/failure.h"
@@ -49,8 +49,8 @@ template <typename Make>
 auto Attempt(const char* attempt, const Make& make) -> decltype(make()) {
   try {
     return make();
-  } catch (const std::exception& error) {
-    return FailureOf(attempt, error);
+  } catch (...) {
+    return FailureNow(attempt);
   }
 }
 
@@ -73,7 +73,11 @@ absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& en
     }
   }
   SetThreads(threads);
-  return options.data_set.open(options.data);
+  try {
+    return OpenData(options.data_set, options.data);
+  } catch (...) {
+    return FailureNow("");
+  }
 }
 
 absl::StatusOr<int> RunRank(const Options& given, const Environment& env, Splits data,

@@ -26,4 +26,8 @@ struct DataRecipe {
   std::function<absl::StatusOr<Splits>(const DataOptions&)> open;
 };
 
+// Opens the recipe's data set. Returns what recipe.open does; kInvalidArgument and one sentence
+// when a split is missing or has no samples. Throws what recipe.open and the data set throw.
+absl::StatusOr<Splits> OpenData(const DataRecipe& recipe, const DataOptions& options);
+
 }  // namespace muster::trainer

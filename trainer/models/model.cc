@@ -1,8 +1,10 @@
 #include "trainer/models/model.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <stdexcept>
 #include <unordered_set>
 #include <utility>
 
@@ -80,7 +82,13 @@ at::Tensor Model::Forward(const at::Tensor& inputs) {
 }
 
 at::Tensor Model::ForwardAt(const RandomPlace& place, const at::Tensor& inputs) {
-  return RunStages(inputs, network_.draws_random_numbers ? &place : nullptr);
+  at::Tensor outputs = RunStages(inputs, network_.draws_random_numbers ? &place : nullptr);
+  if (at::GradMode::is_enabled() && !outputs.requires_grad()) {
+    throw std::invalid_argument(
+        "what the model returns does not depend on any parameter that requires a gradient: look "
+        "for what is detached, or computed without gradients");
+  }
+  return outputs;
 }
 
 at::Tensor Model::RunStages(const at::Tensor& inputs, const RandomPlace* place) {
@@ -92,6 +100,15 @@ at::Tensor Model::RunStages(const at::Tensor& inputs, const RandomPlace* place) 
       at::manual_seed(MixedBits(of_step, static_cast<std::int64_t>(i), place->data_rank));
     }
     x = network_.stages[i].forward(x);
+    if (!x.defined()) {
+      throw std::invalid_argument(
+          absl::StrCat("stage '", network_.stages[i].name, "' of the model returned no tensor"));
+    }
+  }
+  if (x.dim() == 0 || x.size(0) != inputs.size(0)) {
+    throw std::invalid_argument(absl::StrCat(
+        "the model has to return a row for each sample, and for ", inputs.size(0), " it returned ",
+        x.dim() == 0 ? "a single number" : absl::StrCat(x.size(0), " rows")));
   }
   return x;
 }
@@ -139,6 +156,11 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelRecipe& recipe, cons
   absl::StatusOr<Network> network = recipe.make(shape);
   if (absl::IsInvalidArgument(network.status())) return bad(network.status().message());
   if (!network.ok()) return network.status();
+  if (network->module == nullptr) return bad("the network has no module (Network::module is null)");
+  if (network->stages.empty()) return bad("the network has no stages (Network::stages is empty)");
+  for (const Stage& stage : network->stages) {
+    if (!stage.forward) return bad("stage '", stage.name, "' has no function (Stage::forward)");
+  }
   return std::make_unique<Model>(*std::move(network), options.channels_last);
 }
 

@@ -41,10 +41,13 @@ class Model {
 
   // Returns the scores (logits). Image models: B x C x H x W floating-point images to B x classes.
   // Text models: B x T int64 tokens, with T at most the context, to B x T x vocabulary. `inputs`
-  // must be on the model's device. Throws what LibTorch throws.
+  // must be on the model's device. Throws what LibTorch throws, and std::invalid_argument with one
+  // sentence when a stage returns nothing, or the last one other than a row for each input.
   at::Tensor Forward(const at::Tensor& inputs);
   // The same in training: random numbers that a stage draws depend on `place` and the stage, and on
   // nothing else, so that a run that resumes, or computes a stage again, draws the same ones.
+  // Throws std::invalid_argument, too, when the result depends on no parameter that requires a
+  // gradient.
   at::Tensor ForwardAt(const RandomPlace& place, const at::Tensor& inputs);
 
   // The parameters and the buffers, in the order and with the names of Python's named_parameters()
@@ -82,7 +85,8 @@ struct ModelOptions {
 // Creates the recipe's model for data of `shape`, on the CPU in float32. Seeds LibTorch's default
 // generator before the parameters are drawn, so they are the same on every rank, and, bit for bit,
 // those of the same module created in Python after torch.manual_seed(seed). kInvalidArgument and
-// one sentence when the model is for another kind of data, or when there can be no such network.
+// one sentence when the model is for another kind of data, when there can be no such network, or
+// when it lacks its module, its stages or their functions.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelRecipe& recipe, const DataShape& shape,
                                                  const ModelOptions& options = {});
 

@@ -28,7 +28,8 @@ struct Recipe {
   // The loss, summed; by default the cross entropy of classes, in nats.
   std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)> loss =
       Objective().loss;
-  // By default the share of right classes.
+  // By default the share of right classes. Each has a name of its own, and not one that reports
+  // have anyway, such as "loss" or "step".
   std::vector<Metric> metrics = Objective().metrics;
   // Adds flags of the model; null: it has none.
   std::function<void(FlagSet& flags)> flags;

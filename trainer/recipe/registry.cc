@@ -7,6 +7,7 @@
 #include "trainer/models/gpt.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/resnet.h"
+#include "trainer/recipe/guarded.h"
 
 namespace muster::trainer {
 
@@ -84,17 +85,20 @@ Registry BuiltInRecipes() {
   return registry;
 }
 
-Registry RegistryOf(const Recipe& recipe, const std::string& program) {
-  return {.program = program,
-          .models = {{.name = recipe.name,
-                      .takes = recipe.kind,
-                      .add_flags = recipe.flags,
-                      .make = recipe.model,
-                      .objective = {recipe.loss, recipe.metrics}}},
-          .data_sets = {{.name = recipe.name,
-                         .kind = recipe.kind,
-                         .title = "data of its own",
-                         .open = recipe.data}}};
+absl::StatusOr<Registry> RegistryOf(const Recipe& plain, const std::string& program) {
+  const absl::Status complete = CheckRecipe(plain);
+  if (!complete.ok()) return complete;
+  const Recipe recipe = Guarded(plain);
+  return Registry{.program = program,
+                  .models = {{.name = recipe.name,
+                              .takes = recipe.kind,
+                              .add_flags = recipe.flags,
+                              .make = recipe.model,
+                              .objective = {recipe.loss, recipe.metrics}}},
+                  .data_sets = {{.name = recipe.name,
+                                 .kind = recipe.kind,
+                                 .title = "data of its own",
+                                 .open = recipe.data}}};
 }
 
 }  // namespace muster::trainer

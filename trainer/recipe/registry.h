@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+
 #include "trainer/data/data_recipe.h"
 #include "trainer/models/model_recipe.h"
 #include "trainer/recipe/recipe.h"
@@ -34,7 +36,8 @@ struct Registry {
 // nothing with those of another call.
 Registry BuiltInRecipes();
 
-// A registry of one model and one data set.
-Registry RegistryOf(const Recipe& recipe, const std::string& program);
+// A registry of one model and one data set, with functions that say whose they are when they fail
+// (Guarded). kInvalidArgument and one sentence when the recipe is not complete (CheckRecipe).
+absl::StatusOr<Registry> RegistryOf(const Recipe& recipe, const std::string& program);
 
 }  // namespace muster::trainer

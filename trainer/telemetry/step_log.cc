@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/failure.h"
+#include "base/json.h"
 
 namespace muster::trainer {
 namespace {
@@ -87,7 +88,7 @@ std::string JsonLine(const Scalars& scalars) {
   std::string json =
       absl::StrFormat("{\"step\":%d,\"time\":%.3f", scalars.step, scalars.unix_seconds);
   for (const auto& [name, value] : scalars.values) {
-    absl::StrAppend(&json, ",\"", name, "\":");
+    absl::StrAppend(&json, ",", base::JsonText(name), ":");
     json += std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null";
   }
   return json + "}";

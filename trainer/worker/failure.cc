@@ -10,6 +10,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string_view>
+#include <typeinfo>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -49,6 +50,19 @@ absl::Status FailureOf(const std::string& attempt, const std::exception& error) 
   const std::string carried = CarriedStack(error);
   status.SetPayload(kStack, absl::Cord(carried.empty() ? CurrentStack() : carried));
   return status;
+}
+
+absl::Status FailureNow(const std::string& attempt) {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    return FailureOf(attempt, error);
+  } catch (...) {
+    const std::type_info* const type = abi::__cxa_current_exception_type();
+    return FailureOf(attempt, std::runtime_error(absl::StrCat(
+                                  "something of type ", type ? Demangled(type->name()) : "unknown",
+                                  " was thrown, which is no std::exception")));
+  }
 }
 
 std::string StackOf(const absl::Status& status) {

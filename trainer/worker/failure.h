@@ -16,6 +16,9 @@ namespace muster::trainer {
 // throws when the user has to change something, and otherwise kUnavailable.
 absl::Status FailureOf(const std::string& attempt, const std::exception& error);
 
+// The same of the exception that is being handled, whatever it is: for catch (...).
+absl::Status FailureNow(const std::string& attempt);
+
 // The stack that `status` carries, one frame per line, innermost first; empty when it has none.
 std::string StackOf(const absl::Status& status);
 

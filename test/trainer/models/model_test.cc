@@ -130,7 +130,7 @@ TEST(ModelTest, RandomNumbersDependOnThePlaceInTheTraining) {
   Model model(
       {.module = std::make_shared<torch::nn::Module>(), .stages = {{"a", noise}, {"b", noise}}},
       /*channels_last=*/false);
-  const at::Tensor x = at::zeros({4});
+  const at::Tensor x = at::zeros({4}).requires_grad_();
   const RandomPlace place = {.seed = 7, .step = 3, .micro_batch = 1, .data_rank = 2};
   const at::Tensor drawn = model.ForwardAt(place, x);
   EXPECT_FALSE(model.Forward(x).equal(drawn));

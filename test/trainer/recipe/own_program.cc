@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "trainer/train_main.h"
@@ -115,6 +117,63 @@ Recipe Plain(const std::string& name) {
                        }}}};
 }
 
+std::shared_ptr<const Dataset> Places(std::int64_t count) {
+  return std::make_shared<Survey>(count);
+}
+
+bool OfRankOne() {
+  const char* const rank = std::getenv("RANK");
+  return rank != nullptr && rank == std::string("1");
+}
+
+// Places whose batches are changed.
+class Changed : public Survey {
+ public:
+  using Change = void (*)(Batch& batch);
+  Changed(std::int64_t count, Change change) : Survey(count), change_(change) {}
+
+  Batch Gather(const std::vector<std::int64_t>& indices, std::int64_t epoch,
+               bool train) const override {
+    Batch batch = Survey::Gather(indices, epoch, train);
+    change_(batch);
+    return batch;
+  }
+
+ private:
+  const Change change_;
+};
+
+void MoreRows(Batch& batch) {
+  batch.inputs = torch::cat({batch.inputs, batch.inputs});
+  batch.targets = torch::cat({batch.targets, batch.targets});
+}
+void FewerTargets(Batch& batch) {
+  batch.targets = batch.targets.narrow(0, 0, batch.targets.size(0) - 1);
+}
+void NoTargets(Batch& batch) {
+  batch.targets = batch.targets.narrow(1, 0, 0);
+}
+void Undefined(Batch& batch) {
+  batch.inputs = at::Tensor();
+}
+void Throw(Batch& /*batch*/) {
+  throw 42;
+}
+
+void ChangeBatches(Recipe& recipe, Changed::Change change) {
+  recipe.data = [change](const DataOptions&) {
+    return Splits{std::make_shared<Changed>(96, change), Places(32)};
+  };
+}
+
+void ChangeNetwork(Recipe& recipe, void (*change)(Network& network)) {
+  recipe.model = [make = recipe.model, change](const DataShape& shape) {
+    absl::StatusOr<Network> network = make(shape);
+    if (network.ok()) change(*network);
+    return network;
+  };
+}
+
 // What is done to the plain recipe in each case.
 using Change = void (*)(Recipe& recipe);
 
@@ -133,6 +192,135 @@ const std::map<std::string, Change>& Cases() {
                           .stages = {{"tanh", [](const at::Tensor& x) { return x.tanh(); }}}};
          };
        }},
+      {"metric-loss", [](Recipe& recipe) { recipe.metrics[0].name = "loss"; }},
+      {"metric-samples", [](Recipe& recipe) { recipe.metrics[0].name = "samples"; }},
+      {"metric-twice", [](Recipe& recipe) { recipe.metrics.push_back(recipe.metrics[0]); }},
+      {"metric-escape", [](Recipe& recipe) { recipe.metrics[0].name = "\x1b[2Jx"; }},
+      {"metric-null", [](Recipe& recipe) { recipe.metrics[0].sum = nullptr; }},
+      {"metric-quote", [](Recipe& recipe) { recipe.metrics[0].name = "a \"b\\"; }},
+      {"name-newline", [](Recipe& recipe) { recipe.name = "a\nb"; }},
+      {"no-data", [](Recipe& recipe) { recipe.data = nullptr; }},
+      {"no-model", [](Recipe& recipe) { recipe.model = nullptr; }},
+      {"no-loss", [](Recipe& recipe) { recipe.loss = nullptr; }},
+      {"no-train",
+       [](Recipe& recipe) {
+         recipe.data = [](const DataOptions&) { return Splits{nullptr, Places(32)}; };
+       }},
+      {"no-test",
+       [](Recipe& recipe) {
+         recipe.data = [](const DataOptions&) { return Splits{Places(96), nullptr}; };
+       }},
+      {"empty-train",
+       [](Recipe& recipe) {
+         recipe.data = [](const DataOptions&) { return Splits{Places(0), Places(32)}; };
+       }},
+      {"empty-test",
+       [](Recipe& recipe) {
+         recipe.data = [](const DataOptions&) { return Splits{Places(96), Places(0)}; };
+       }},
+      {"negative",
+       [](Recipe& recipe) {
+         recipe.data = [](const DataOptions&) { return Splits{Places(-5), Places(32)}; };
+       }},
+      {"no-module",
+       [](Recipe& recipe) {
+         ChangeNetwork(recipe, [](Network& network) { network.module = nullptr; });
+       }},
+      {"no-stages",
+       [](Recipe& recipe) {
+         ChangeNetwork(recipe, [](Network& network) { network.stages.clear(); });
+       }},
+      {"no-forward",
+       [](Recipe& recipe) {
+         ChangeNetwork(recipe, [](Network& network) { network.stages[0].forward = nullptr; });
+       }},
+      {"more-rows", [](Recipe& recipe) { ChangeBatches(recipe, MoreRows); }},
+      {"fewer-targets", [](Recipe& recipe) { ChangeBatches(recipe, FewerTargets); }},
+      {"no-targets", [](Recipe& recipe) { ChangeBatches(recipe, NoTargets); }},
+      {"undefined", [](Recipe& recipe) { ChangeBatches(recipe, Undefined); }},
+      {"throw-gather", [](Recipe& recipe) { ChangeBatches(recipe, Throw); }},
+      {"throw-data",
+       [](Recipe& recipe) {
+         recipe.data = [](const DataOptions&) -> absl::StatusOr<Splits> { throw 42; };
+       }},
+      {"throw-data-of-1",
+       [](Recipe& recipe) {
+         recipe.data = [open = recipe.data](const DataOptions& options) {
+           if (OfRankOne()) throw std::runtime_error("no such survey");
+           return open(options);
+         };
+       }},
+      {"throw-model", [](Recipe& recipe) { ChangeNetwork(recipe, [](Network&) { throw 42; }); }},
+      {"throw-model-of-1",
+       [](Recipe& recipe) {
+         ChangeNetwork(recipe, [](Network&) {
+           if (OfRankOne()) throw std::runtime_error("no such network");
+         });
+       }},
+      {"other-model-of-1",
+       [](Recipe& recipe) {
+         ChangeNetwork(recipe, [](Network& network) {
+           if (OfRankOne()) network.module->register_parameter("more", at::zeros({2, 3}));
+         });
+       }},
+      {"throw-forward",
+       [](Recipe& recipe) {
+         ChangeNetwork(recipe, [](Network& network) {
+           network.stages[0].forward = [](const at::Tensor&) -> at::Tensor { throw 42; };
+         });
+       }},
+      {"misfit",
+       [](Recipe& recipe) {
+         ChangeNetwork(recipe, [](Network& network) {
+           network.stages[0].forward = [](const at::Tensor& x) { return x.mm(x); };
+         });
+       }},
+      {"flat",
+       [](Recipe& recipe) {
+         ChangeNetwork(recipe, [](Network& network) {
+           network.stages[0].forward = [forward = network.stages[0].forward](const at::Tensor& x) {
+             return torch::cat({forward(x), forward(x)});
+           };
+         });
+       }},
+      {"detached",
+       [](Recipe& recipe) {
+         ChangeNetwork(recipe, [](Network& network) {
+           network.stages[0].forward = [forward = network.stages[0].forward](const at::Tensor& x) {
+             return forward(x).detach();
+           };
+         });
+       }},
+      {"throw-loss",
+       [](Recipe& recipe) {
+         recipe.loss = [](const at::Tensor&, const at::Tensor&) -> at::Tensor { throw 42; };
+       }},
+      {"mean-loss",
+       [](Recipe& recipe) {
+         recipe.loss = [](const at::Tensor& a, const at::Tensor& b) { return (a - b).square(); };
+       }},
+      {"detached-loss",
+       [](Recipe& recipe) {
+         recipe.loss = [](const at::Tensor& a, const at::Tensor& b) {
+           return (a - b).square().sum().detach();
+         };
+       }},
+      {"throw-backward",
+       [](Recipe& recipe) {
+         recipe.loss = [](const at::Tensor& a, const at::Tensor& b) {
+           at::Tensor sum = (a - b).square().sum();
+           sum.register_hook([](const at::Tensor& gradient) -> at::Tensor {
+             if (gradient.defined()) throw 42;
+             return gradient;
+           });
+           return sum;
+         };
+       }},
+      {"throw-metric",
+       [](Recipe& recipe) {
+         recipe.metrics[0].sum = [](const at::Tensor&, const at::Tensor&) -> double { throw 42; };
+       }},
+      {"throw-flags", [](Recipe& recipe) { recipe.flags = [](FlagSet&) { throw 42; }; }},
   };
   return *cases;
 }
@@ -150,6 +338,8 @@ int main(int argc, char** argv) {
   }
   mt::Recipe recipe = mt::Plain(name);
   found->second(recipe);
+  // Some programs are started without so much as their own name.
+  if (name == "plain" && argc == 2) return mt::TrainMain(0, argv + 2, recipe);
   argv[1] = argv[0];
   return mt::TrainMain(argc - 1, argv + 1, recipe);
 }

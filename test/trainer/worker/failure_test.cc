@@ -26,6 +26,25 @@ TEST(FailureTest, AnyOtherErrorHasTheStackOfWhoCaughtIt) {
   EXPECT_NE(StackOf(status).find("failure_test"), std::string::npos) << StackOf(status);
 }
 
+// "terminate called after throwing an instance of 'int'".
+TEST(FailureTest, WhateverIsThrownIsASentence) {
+  try {
+    throw 42;
+  } catch (...) {
+    const absl::Status status = FailureNow("train");
+    EXPECT_EQ(status.message(),
+              "train: something of type int was thrown, which is no std::exception");
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  }
+  try {
+    throw std::invalid_argument("set the flag");
+  } catch (...) {
+    const absl::Status status = FailureNow("");
+    EXPECT_EQ(status.message(), "set the flag");
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
 TEST(FailureTest, AnInvalidArgumentIsTheUsersToMend) {
   EXPECT_EQ(FailureOf("", std::invalid_argument("set the flag")).code(),
             absl::StatusCode::kInvalidArgument);

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 
 #include <cmath>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -29,6 +28,7 @@
 #include "trainer/app/training/evaluation.h"
 #include "trainer/app/training/rank_comparison.h"
 #include "trainer/comm/world.h"
+#include "trainer/data/data_recipe.h"
 #include "trainer/worker/beat.h"
 #include "trainer/worker/environment.h"
 #include "trainer/worker/failure.h"
@@ -128,12 +128,12 @@ absl::Status ShareParameters(const CheckpointModel& checkpoint, const Model& mod
 }
 
 // The data that the options name; never throws.
-absl::StatusOr<Splits> OpenData(const absl::StatusOr<Options>& options) {
+absl::StatusOr<Splits> DataOf(const absl::StatusOr<Options>& options) {
   if (!options.ok()) return options.status();
   try {
-    return options->data_set.open(options->data);
-  } catch (const std::exception& error) {
-    return FailureOf("open the data", error);
+    return OpenData(options->data_set, options->data);
+  } catch (...) {
+    return FailureNow("open the data");
   }
 }
 
@@ -142,7 +142,7 @@ absl::StatusOr<Measured> Measure(const EvalOptions& asked, const Registry& regis
   absl::StatusOr<CheckpointModel> checkpoint = ReadOnRankZero(asked.source, registry, group);
   if (!checkpoint.ok()) return checkpoint.status();
   absl::StatusOr<Options> options = OptionsOf(*checkpoint, asked.given, registry);
-  const absl::StatusOr<Splits> data = OpenData(options);
+  const absl::StatusOr<Splits> data = DataOf(options);
   const absl::Status opened = FirstFailure(data.status(), group);
   if (!opened.ok()) return opened;
   const absl::Status alike = CheckRanksAlike(FactsOf(options->settings, *data), group);
@@ -239,8 +239,8 @@ absl::StatusOr<int> RunEval(int argc, const char* const* argv, const Registry& r
     if (!measured.ok()) return measured.status();
     // Rank 0, which may serve the store, leaves with the others.
     world->all().Barrier();
-  } catch (const std::exception& error) {
-    return FailureOf("eval", error);
+  } catch (...) {
+    return FailureNow("eval");
   }
   delete world;
   if (env->rank != 0) return 0;

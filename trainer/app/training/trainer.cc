@@ -257,6 +257,8 @@ absl::StatusOr<Summary> Train(Loop& loop) {
     summary = FailureOf(absl::StrCat(attempt(), lost ? ": another rank is gone" : "",
                                      where.empty() ? "" : "; ", where),
                         error);
+  } catch (...) {
+    summary = FailureNow(attempt());
   }
   // What is being written when something fails is what the next run resumes from.
   loop.saver.Wait();

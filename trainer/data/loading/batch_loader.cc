@@ -14,6 +14,29 @@
 #include "trainer/worker/one_line.h"
 
 namespace muster::trainer {
+namespace {
+
+std::string RowsOf(const at::Tensor& tensor) {
+  if (!tensor.defined()) return "none";
+  return tensor.dim() == 0 ? "a single number" : absl::StrCat(tensor.size(0), " rows");
+}
+
+// kInvalidArgument unless there is a row for each sample that was asked for.
+absl::Status CheckRows(const Batch& batch, std::size_t samples) {
+  const std::string wanted = absl::StrCat(samples, " rows");
+  const std::string inputs = RowsOf(batch.inputs);
+  const std::string targets = RowsOf(batch.targets);
+  if (inputs != wanted || targets != wanted) {
+    return absl::InvalidArgumentError(absl::StrCat("the data set was asked for ", samples,
+                                                   " samples, and returned inputs: ", inputs,
+                                                   ", targets: ", targets));
+  }
+  if (batch.targets.numel() > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the data set returned targets without elements, so there is nothing to predict");
+}
+
+}  // namespace
 
 // The state that Next() and the threads share. Three tickets say where it stands: consumed_ (the
 // batch Next() gives next) <= drawn_ (the one a thread takes next) <= consumed_ + queue. A slot
@@ -86,6 +109,8 @@ class BatchLoader::Pipeline {
       LoadedBatch batch;
       batch.plan = plan_.at(static_cast<std::int64_t>(ticket));
       batch.data = dataset_->Gather(batch.plan.indices, options_.epoch, options_.train);
+      const absl::Status fits = CheckRows(batch.data, batch.plan.indices.size());
+      if (!fits.ok()) return fits;
       return batch;
     } catch (const std::invalid_argument& error) {
       return absl::InvalidArgumentError(OneLine(error));

@@ -46,7 +46,8 @@ class BatchLoader {
 
   // Returns the next batch, or nullopt after the last. kUnavailable, with the batch number and the
   // cause, when that batch could not be gathered; kInvalidArgument, with the data set's own
-  // sentence, when one of its samples is invalid. Later calls still return the following batches.
+  // sentence, when one of its samples is invalid, or when it has other than a row for each sample.
+  // Later calls still return the following batches.
   absl::StatusOr<std::optional<LoadedBatch>> Next();
 
  private:

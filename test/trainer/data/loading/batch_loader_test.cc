@@ -37,7 +37,7 @@ class FakeDataset : public Dataset {
       if (indices[i] == 17) throw std::invalid_argument("read x: 17 is too much");
       inputs.data_ptr<std::int64_t>()[i] = indices[i];
     }
-    return {inputs, at::full({1}, epoch * 2 + (train ? 1 : 0), at::kLong)};
+    return {inputs, at::full(inputs.sizes(), epoch * 2 + (train ? 1 : 0), at::kLong)};
   }
 
   void Close() { Set(false); }
@@ -106,7 +106,7 @@ TEST(BatchLoaderTest, EpochAndPurposeReachTheDataSet) {
   const auto dataset = std::make_shared<FakeDataset>();
   for (const int threads : {0, 1}) {
     BatchLoader loader(dataset, Batches(1), {.epoch = 3, .train = false, .threads = threads});
-    EXPECT_EQ((*loader.Next())->data.targets.item<std::int64_t>(), 6);
+    EXPECT_EQ((*loader.Next())->data.targets[0].item<std::int64_t>(), 6);
   }
 }
 
