@@ -1,12 +1,14 @@
 #include "trainer/app/run.h"
 
 #include <algorithm>
+#include <exception>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/signal_names.h"
 
@@ -49,6 +51,10 @@ template <typename Make>
 auto Attempt(const char* attempt, const Make& make) -> decltype(make()) {
   try {
     return make();
+  } catch (const std::exception& error) {
+    // Gloo's words for a connection that ended.
+    const bool lost = absl::StrContains(error.what(), "by peer");
+    return FailureOf(absl::StrCat(attempt, lost ? ": another rank is gone" : ""), error);
   } catch (...) {
     return FailureNow(attempt);
   }
@@ -99,9 +105,10 @@ absl::StatusOr<int> RunRank(const Options& given, const Environment& env, Splits
   if (!status.ok()) return status;
 
   auto model = Attempt("make the model", [&] { return MakeChosenModel(options, world->device()); });
-  if (!model.ok()) return model.status();
+  status = Attempt("compare the models", [&] { return CheckModelsAlike(model, world->all()); });
+  if (!status.ok()) return status;
   StepTrace trace;
-  auto made = Attempt("share the model", [&] {
+  auto made = Attempt("prepare the training", [&] {
     return MakeStrategy(options, *std::move(model), world->all(), trace.phases());
   });
   if (!made.ok()) return made.status();
@@ -114,7 +121,7 @@ absl::StatusOr<int> RunRank(const Options& given, const Environment& env, Splits
   options.schedule.total_steps = std::max<std::int64_t>(1, TotalSteps(options, state));
   status = CheckSchedule(options.schedule);
   if (!status.ok()) return status;
-  status = Attempt("give all ranks the same model", [&] {
+  status = Attempt("share the parameters", [&] {
     strategy->Begin();
     return absl::OkStatus();
   });

@@ -113,6 +113,28 @@ TEST_F(OwnMistakesTest, WhoseMistakeItIsIsSaid) {
                  {"detached-loss", 2, "the loss of hills: it does not depend on the outputs"}});
 }
 
+// The others had Gloo's words for it, behind "give all ranks the same model".
+TEST_F(OwnMistakesTest, ARankThatFailsIsNamedByAllOthers) {
+  const Mistake mistakes[] = {
+      {"throw-data-of-1", 1, "the data function of hills: no such survey"},
+      {"throw-model-of-1", 1, "make the model: the model function of hills: no such network"},
+      {"other-model-of-1", 2,
+       "tensor 1 of the model is more of [2, 3] Float, and on rank 0 it is inner.weight of [8, 2] "
+       "Float: give all ranks the same model"}};
+  for (const auto& [name, code, sentence] : mistakes) {
+    SCOPED_TRACE(name);
+    Ranks ranks(Program(name), 3);
+    EXPECT_EQ(ranks.Wait(), std::vector<int>(3, code));
+    EXPECT_EQ(ranks[1].err(), "own_program: rank 1: " + sentence + "\n");
+    for (const int other : {0, 2}) {
+      const std::string error = ranks[other].err();
+      EXPECT_NE(error.find("rank 1"), std::string::npos) << error;
+      EXPECT_NE(error.find(sentence + "\n"), std::string::npos) << error;
+      EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
+    }
+  }
+}
+
 TEST_F(OwnMistakesTest, AProgramNeedsNoName) {
   Ranks program({"test/trainer/recipe/own_program", "plain"}, 1);
   // 96 samples make one step of the default batch.

@@ -4,14 +4,18 @@
 #include <functional>
 #include <utility>
 
+#include <ATen/core/Tensor.h>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
 #include "base/version.h"
 #include "trainer/app/options/setting_rule.h"
+#include "trainer/app/training/broadcast.h"
 #include "trainer/compat/torch_version.h"
 
 namespace muster::trainer {
@@ -79,6 +83,31 @@ std::string Sentence(const std::string& name, int rank, const std::string& value
   return absl::StrCat(one, " has ", name, " ", value, ", and rank 0 has ", of_zero, advice);
 }
 
+// The parameters and buffers, a line each.
+std::string TensorsText(const Model& model) {
+  std::string text;
+  for (const NamedTensor& named : model.StateDict()) {
+    absl::StrAppend(&text, named.name, " of [", absl::StrJoin(named.tensor.sizes().vec(), ", "),
+                    "] ", at::toString(named.tensor.scalar_type()),
+                    named.tensor.requires_grad() ? "" : " without a gradient", "\n");
+  }
+  return text;
+}
+
+// kInvalidArgument at the first line in which they differ.
+absl::Status CompareTensors(const std::string& mine, const std::string& of_zero) {
+  if (mine == of_zero) return absl::OkStatus();
+  const std::vector<std::string> here = absl::StrSplit(mine, '\n');
+  const std::vector<std::string> there = absl::StrSplit(of_zero, '\n');
+  // The last line of each is empty: where one of them ends, they differ.
+  std::size_t at = 0;
+  while (at + 1 < std::min(here.size(), there.size()) && here[at] == there[at]) ++at;
+  return absl::InvalidArgumentError(
+      absl::StrCat("tensor ", at + 1, " of the model is ", here[at].empty() ? "missing" : here[at],
+                   ", and on rank 0 it is ", there[at].empty() ? "missing" : there[at],
+                   ": give all ranks the same model"));
+}
+
 }  // namespace
 
 RankFacts FactsOf(const std::vector<Setting>& settings, const Splits& data) {
@@ -122,6 +151,15 @@ absl::Status CheckRanksAlike(const RankFacts& mine, Group& group) {
   for (const std::string& packed : group.Gather(text, most)) facts.push_back(Unpack(packed));
   const std::string difference = FirstDifference(facts);
   return difference.empty() ? absl::OkStatus() : absl::InvalidArgumentError(difference);
+}
+
+absl::Status CheckModelsAlike(const absl::StatusOr<std::unique_ptr<Model>>& mine, Group& group) {
+  const absl::Status made = FirstFailure(mine.status(), group);
+  if (!made.ok()) return made;
+  const std::string text = TensorsText(**mine);
+  const absl::StatusOr<std::string> of_zero = FromRankZero(text, group);
+  if (!of_zero.ok()) return of_zero.status();
+  return FirstFailure(CompareTensors(text, *of_zero), group);
 }
 
 }  // namespace muster::trainer

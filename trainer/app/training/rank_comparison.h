@@ -2,15 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 #include "trainer/app/options/setting.h"
 #include "trainer/comm/group.h"
 #include "trainer/data/dataset.h"
+#include "trainer/models/model.h"
 
 namespace muster::trainer {
 
@@ -29,5 +32,11 @@ std::string FirstDifference(const std::vector<RankFacts>& facts);
 // Compares the ranks of `group`. kInvalidArgument, with the same sentence on all ranks, if one
 // differs. Every rank must call it; throws what c10d throws.
 absl::Status CheckRanksAlike(const RankFacts& mine, Group& group);
+
+// Compares the models that the ranks have made. If a rank has none, returns on every rank why not;
+// kInvalidArgument if the names, sizes or types of parameters and buffers are not rank 0's, or not
+// the same ones are frozen. The others say in it which rank that is. Every rank must call it;
+// throws what c10d throws.
+absl::Status CheckModelsAlike(const absl::StatusOr<std::unique_ptr<Model>>& mine, Group& group);
 
 }  // namespace muster::trainer
