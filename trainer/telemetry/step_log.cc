@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
@@ -20,8 +21,10 @@ namespace {
 
 constexpr std::string_view kJsonStart = "{\"step\":";
 
-// How many bytes of the file at `path` are whole lines of steps up to `last_step`.
-std::int64_t BytesUpTo(const std::string& path, std::int64_t last_step) {
+// How many bytes of the file at `path` are whole lines of steps up to `last_step`. Those of that
+// step itself are added to `of_last`.
+std::int64_t BytesUpTo(const std::string& path, std::int64_t last_step,
+                       std::vector<std::string>* of_last) {
   std::ifstream file(path, std::ios::binary);
   std::int64_t bytes = 0;
   // A line without an end was being written when the run was killed. getline() then meets the end
@@ -30,8 +33,14 @@ std::int64_t BytesUpTo(const std::string& path, std::int64_t last_step) {
     const std::optional<std::int64_t> step = StepOfLine(line);
     if (!step || *step > last_step) break;
     bytes += static_cast<std::int64_t>(line.size()) + 1;
+    if (*step == last_step) of_last->push_back(line);
   }
   return bytes;
+}
+
+// How a value's name stands in a line of JSON.
+std::string NameInLine(const std::string& name) {
+  return absl::StrCat(",", base::JsonText(name), ":");
 }
 
 }  // namespace
@@ -41,7 +50,8 @@ absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::string& path,
   const auto failure = [&path] {
     return base::SystemFailure(absl::StatusCode::kInvalidArgument, "write", path);
   };
-  const std::int64_t kept = resumed_step > 0 ? BytesUpTo(path, resumed_step) : 0;
+  std::vector<std::string> of_last;
+  const std::int64_t kept = resumed_step > 0 ? BytesUpTo(path, resumed_step, &of_last) : 0;
   const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (fd < 0) return failure();
   // Pipes and terminals have no length to set, and nothing to cut.
@@ -53,13 +63,23 @@ absl::StatusOr<std::unique_ptr<StepLog>> StepLog::Open(const std::string& path,
     close(fd);
     return status;
   }
-  return std::unique_ptr<StepLog>(new StepLog(path, file));
+  return std::unique_ptr<StepLog>(new StepLog(path, file, std::move(of_last)));
 }
 
-StepLog::StepLog(std::string path, std::FILE* file) : path_(std::move(path)), file_(file) {}
+StepLog::StepLog(std::string path, std::FILE* file, std::vector<std::string> kept)
+    : path_(std::move(path)), file_(file), kept_(std::move(kept)) {}
 
 StepLog::~StepLog() {
   std::fclose(file_);
+}
+
+bool StepLog::Kept(const Scalars& scalars) const {
+  return std::any_of(kept_.begin(), kept_.end(), [&](const std::string& line) {
+    return StepOfLine(line) == scalars.step &&
+           std::all_of(scalars.values.begin(), scalars.values.end(), [&](const auto& value) {
+             return line.find(NameInLine(value.first)) != std::string::npos;
+           });
+  });
 }
 
 void StepLog::Append(std::string_view line) {
@@ -88,7 +108,7 @@ std::string JsonLine(const Scalars& scalars) {
   std::string json =
       absl::StrFormat("{\"step\":%d,\"time\":%.3f", scalars.step, scalars.unix_seconds);
   for (const auto& [name, value] : scalars.values) {
-    absl::StrAppend(&json, ",", base::JsonText(name), ":");
+    json += NameInLine(name);
     json += std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null";
   }
   return json + "}";

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,6 +31,10 @@ class StepLog {
   StepLog(const StepLog&) = delete;
   StepLog& operator=(const StepLog&) = delete;
 
+  // Whether a line that Open() has kept reports of the same step, the one that was resumed, all the
+  // names that `scalars` has. A run that finds nothing left to do reports again what it is.
+  bool Kept(const Scalars& scalars) const;
+
   // Appends `line`, which must not contain a line break. Errors are reported by Flush().
   void Append(std::string_view line);
 
@@ -38,11 +43,12 @@ class StepLog {
   absl::Status Flush();
 
  private:
-  StepLog(std::string path, std::FILE* file);
+  StepLog(std::string path, std::FILE* file, std::vector<std::string> kept);
 
   const std::string path_;
   std::FILE* const file_;
-  int error_ = 0;  // errno of the first write that failed
+  const std::vector<std::string> kept_;  // lines of the step that was resumed
+  int error_ = 0;                        // errno of the first write that failed
 };
 
 // The step at the beginning of `line`; nullopt when there is none.

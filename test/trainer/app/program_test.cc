@@ -1,6 +1,7 @@
 // muster-train from outside: the files it writes on request, what it can start from, and what it
 // refuses.
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -17,6 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::ReadAll;
+using Words = std::vector<std::string>;
 
 class ProgramTest : public testing::Test {
  protected:
@@ -73,6 +75,38 @@ TEST_F(ProgramTest, WritesMetricsEventsTraceAndProfile) {
   for (const char* text : {"phase         ms/step   share\n", "DDP, ms of a step: forward "}) {
     EXPECT_NE(out.find(text), std::string::npos) << out;
   }
+}
+
+// The metrics of a run that was stopped ended as if it were over; and a run that was over, started
+// again, had two tests and two ends.
+TEST_F(ProgramTest, TheMetricsEndWhenTheRunDoesAndOnce) {
+  const auto with = [&](const std::string& name, Words more) {
+    more.insert(more.end(), {"--checkpoint-dir", dir_.Path(name), "--metrics",
+                             dir_.Path(name + ".jsonl"), "--report-every", "1"});
+    return Small(more);
+  };
+  BeatEar ear;
+  Ranks ranks(MusterTrainWith(with("stopped", {"--epochs", "100000"})), 1, {ear.variable()});
+  ASSERT_TRUE(ear.WaitForStep(5)) << ranks.errors();
+  ranks[0].Signal(SIGTERM);
+  EXPECT_EQ(ranks.Wait(), std::vector<int>{143});
+  const std::string stopped = ReadAll(dir_.Path("stopped.jsonl"));
+  EXPECT_NE(stopped.find("train/loss"), std::string::npos);
+  EXPECT_EQ(stopped.find("summary/"), std::string::npos) << stopped;
+
+  for (const Words& length : {Words{"--max-steps", "3"}, Words{"--epochs", "1"}}) {
+    const Words arguments = with(length[0], length);
+    TrainOk(arguments, 2);
+    const std::string once = ReadAll(dir_.Path(length[0] + ".jsonl"));
+    EXPECT_NE(once.find("summary/"), std::string::npos);
+    TrainOk(arguments, 2);
+    EXPECT_EQ(ReadAll(dir_.Path(length[0] + ".jsonl")), once);
+  }
+  // What it says again it says to who has not heard it.
+  Words elsewhere = with("--epochs", {"--epochs", "1"});
+  *std::find(elsewhere.begin(), elsewhere.end(), dir_.Path("--epochs.jsonl")) = dir_.Path("new");
+  TrainOk(elsewhere, 2);
+  EXPECT_NE(ReadAll(dir_.Path("new")).find("test/loss"), std::string::npos);
 }
 
 // Whoever tried it out found a muster-train.pt where they stood.

@@ -58,6 +58,19 @@ TEST_F(StepLogTest, ResumingWithoutTheOldFileBeginsANewOne) {
   EXPECT_EQ(Content(), "");
 }
 
+TEST_F(StepLogTest, KnowsWhatItHasOfTheStepThatWasResumed) {
+  Write(
+      "{\"step\":9,\"time\":1,\"test/loss\":3}\n"
+      "{\"step\":10,\"time\":2,\"test/loss\":3,\"test/right\":1}\n");
+  auto log = StepLog::Open(path_, 10);
+  ASSERT_TRUE(log.ok()) << log.status();
+  EXPECT_TRUE((*log)->Kept({10, 5, {{"test/loss", 4}}}));
+  EXPECT_TRUE((*log)->Kept({10, 5, {{"test/right", 1}, {"test/loss", 4}}}));
+  EXPECT_FALSE((*log)->Kept({10, 5, {{"test/loss", 4}, {"right", 1}}}));
+  EXPECT_FALSE((*log)->Kept({9, 5, {{"test/loss", 3}}}));
+  EXPECT_FALSE((*log)->Kept({11, 5, {{"test/loss", 3}}}));
+}
+
 TEST_F(StepLogTest, AFullDiskIsToldAndNotForgotten) {
   auto log = StepLog::Open("/dev/full", 0);
   ASSERT_TRUE(log.ok()) << log.status();

@@ -37,7 +37,7 @@ void Reporter::StepLoss(std::int64_t step, double loss) {
 }
 
 void Reporter::Report(const Scalars& scalars) {
-  if (metrics_) metrics_->Append(JsonLine(scalars));
+  if (metrics_ && !metrics_->Kept(scalars)) metrics_->Append(JsonLine(scalars));
   if (tensorboard_) status_.Update(tensorboard_->Write(scalars));
 }
 

@@ -27,6 +27,8 @@ class Reporter {
 
   // Adds the mean loss of step `step` to the loss log. Errors are reported by Flush().
   void StepLoss(std::int64_t step, double loss);
+  // Adds `scalars` to the metrics, unless they say the same of the step that was resumed, and to
+  // TensorBoard's events.
   void Report(const Scalars& scalars);
 
   // Hands everything to the kernel. kUnavailable when that or an earlier write failed.

@@ -223,7 +223,8 @@ absl::StatusOr<Summary> TrainAndWrite(Loop& loop) {
   if (!job.options.report.trace.empty()) status = loop.trace.Write(job);
   if (status.ok() && job.leads()) {
     if (job.options.report.profile) SayProfile(loop);
-    status = ReportSummary(loop, summary);
+    // A run that was stopped is not over.
+    status = outcome->stopped ? loop.reporter->Flush() : ReportSummary(loop, summary);
   }
   if (!status.ok()) return status;
   std::future<absl::Status> writing;
