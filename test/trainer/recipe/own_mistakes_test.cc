@@ -113,6 +113,12 @@ TEST_F(OwnMistakesTest, WhoseMistakeItIsIsSaid) {
                  {"detached-loss", 2, "the loss of hills: it does not depend on the outputs"}});
 }
 
+// "bad optional access": a name that ranks use among themselves for something else.
+TEST_F(OwnMistakesTest, AParameterMayHaveAnyName) {
+  ExpectRefused(
+      {{"nan-parameter", 2, "training stopped in epoch 1: step 8 made ? NaN or infinite"}});
+}
+
 // The others had Gloo's words for it, behind "give all ranks the same model".
 TEST_F(OwnMistakesTest, ARankThatFailsIsNamedByAllOthers) {
   const Mistake mistakes[] = {

@@ -3,6 +3,7 @@
 //   own_program CASE [FLAGS]     the flags are those of muster-train
 #include <torch/torch.h>
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -319,6 +320,12 @@ const std::map<std::string, Change>& Cases() {
       {"throw-metric",
        [](Recipe& recipe) {
          recipe.metrics[0].sum = [](const at::Tensor&, const at::Tensor&) -> double { throw 42; };
+       }},
+      {"nan-parameter",
+       [](Recipe& recipe) {
+         ChangeNetwork(recipe, [](Network& network) {
+           network.module->register_parameter("?", at::full({2}, NAN));
+         });
        }},
       {"throw-flags", [](Recipe& recipe) { recipe.flags = [](FlagSet&) { throw 42; }; }},
   };

@@ -194,7 +194,7 @@ absl::StatusOr<EpochRun::Agreement> EpochRun::Agree() {
   std::vector<std::int64_t> skipped;
   for (std::size_t i = 0; i < taken.size(); ++i) {
     const LossSum all = {sums[i], taken[i].mine.predictions};
-    const bool finite = std::isfinite(all.loss);
+    const bool finite = std::isfinite(all.mean());
     if (job_.leads()) loop_.reporter->StepLoss(taken[i].step, all.mean());
     if (!finite && stops()) return NonFiniteLoss(loop_, taken[i].step, taken[i].word);
     if (may_skip() && sums[first_skip + i] > 0) skipped.push_back(taken[i].step);

@@ -13,8 +13,9 @@ namespace muster::trainer {
 namespace {
 
 // A rank's word: that its loss is not finite though its parameters are. Otherwise the name of a
-// parameter, which is never this.
+// parameter, which may be anything, behind a sign of its own.
 constexpr char kLossAlone[] = "?";
+constexpr char kParameter = '=';
 constexpr std::size_t kMostBytesOfWord = 200;
 
 // Which of `ranks` ranks have said something: "", " on rank 1", " on ranks 1 and 3".
@@ -34,6 +35,10 @@ absl::Status Stopped(const Loop& loop, const std::string& why) {
                        : ""));
 }
 
+std::string WordOnParameter(const std::string& broken) {
+  return broken.empty() ? "" : kParameter + broken;
+}
+
 // A parameter that is not finite, and where.
 struct Broken {
   std::string name;
@@ -43,10 +48,12 @@ struct Broken {
 std::optional<Broken> FindBroken(const std::vector<std::string>& words) {
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < words.size(); ++rank) {
-    if (!words[rank].empty() && words[rank] != kLossAlone) ranks.push_back(static_cast<int>(rank));
+    if (!words[rank].empty() && words[rank][0] == kParameter) {
+      ranks.push_back(static_cast<int>(rank));
+    }
   }
   if (ranks.empty()) return std::nullopt;
-  return Broken{words[static_cast<std::size_t>(ranks[0])], OnRanks(ranks, words.size())};
+  return Broken{words[static_cast<std::size_t>(ranks[0])].substr(1), OnRanks(ranks, words.size())};
 }
 
 absl::Status BrokenBy(const Loop& loop, std::int64_t step, const Broken& broken) {
@@ -62,7 +69,7 @@ absl::Status BrokenBy(const Loop& loop, std::int64_t step, const Broken& broken)
 
 std::string WordOnLoss(const StepResult& result) {
   if (std::isfinite(result.loss)) return "";
-  return result.not_finite.empty() ? kLossAlone : result.not_finite;
+  return result.not_finite.empty() ? kLossAlone : WordOnParameter(result.not_finite);
 }
 
 absl::Status NonFiniteLoss(const Loop& loop, std::int64_t step, const std::string& mine) {
@@ -82,7 +89,7 @@ absl::Status NonFiniteLoss(const Loop& loop, std::int64_t step, const std::strin
 absl::StatusOr<bool> FitToKeep(const Loop& loop) {
   const bool ignore = loop.job.options.on_nonfinite == OnNonFinite::kIgnore;
   if (ignore && loop.job.options.checkpoint.directory.empty()) return true;
-  const std::string mine = FirstNotFinite(loop.strategy.StateDict());
+  const std::string mine = WordOnParameter(FirstNotFinite(loop.strategy.StateDict()));
   if (loop.job.group().Sum({mine.empty() ? 0.0 : 1.0})[0] == 0) return true;
   const Broken broken = FindBroken(loop.job.group().Gather(mine, kMostBytesOfWord)).value();
   if (!ignore) return BrokenBy(loop, loop.state.step, broken);
