@@ -20,6 +20,7 @@
 #include "trainer/worker/environment.h"
 #include "trainer/worker/error_file.h"
 #include "trainer/worker/failure.h"
+#include "trainer/worker/printable.h"
 #include "trainer/worker/process_setup.h"
 #include "worker/env_names.h"
 
@@ -30,8 +31,8 @@ namespace {
 void TellFailure(const std::string& program, const absl::Status& status) {
   int rank = 0;
   const bool ranked = absl::SimpleAtoi(LookupInProcess(worker::env::kRank).value_or(""), &rank);
-  const std::string sentence =
-      absl::StrCat(ranked ? absl::StrCat("rank ", rank, ": ") : "", std::string(status.message()));
+  const std::string sentence = Printable(
+      absl::StrCat(ranked ? absl::StrCat("rank ", rank, ": ") : "", std::string(status.message())));
   std::cerr << absl::StrCat(program, ": ", sentence, "\n") << std::flush;
   const std::string error_file = LookupInProcess(worker::env::kErrorFile).value_or("");
   const absl::Status written = WriteErrorFile(error_file, sentence, StackOf(status));

@@ -109,6 +109,15 @@ TEST_F(ProgramTest, TheMetricsEndWhenTheRunDoesAndOnce) {
   EXPECT_NE(ReadAll(dir_.Path("new")).find("test/loss"), std::string::npos);
 }
 
+// A file's name cleared the terminal of whoever read the message.
+TEST_F(ProgramTest, ControlCharactersOfNamesAreNotPrinted) {
+  Ranks ranks(MusterTrainWith(Small({"--init-from", dir_.Path("a\x1b[2Jb\nc.pt")})), 1);
+  EXPECT_EQ(ranks.Wait(), std::vector<int>{2});
+  const std::string errors = ranks.errors();
+  EXPECT_NE(errors.find("a?[2Jb?c.pt"), std::string::npos) << errors;
+  EXPECT_EQ(std::count(errors.begin(), errors.end(), '\n'), 1) << errors;
+}
+
 // Whoever tried it out found a muster-train.pt where they stood.
 TEST_F(ProgramTest, LeavesNothingWhereNothingIsAskedFor) {
   test::Command program({"/bin/sh", "-c", "cd \"$0\" && exec \"$@\"", dir_.path(),

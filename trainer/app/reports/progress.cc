@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_format.h"
 
+#include "trainer/worker/printable.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -51,7 +53,7 @@ bool Progress::Show(const Standing& standing) {
 void Progress::Say(const std::string& line) {
   if (bar_open_) out_ << '\n';
   bar_open_ = false;
-  out_ << line << '\n';
+  out_ << Printable(line, /*lines=*/true) << '\n';
   out_.flush();
 }
 

@@ -33,7 +33,8 @@ class Progress {
   // step of an epoch is always shown.
   bool Show(const Standing& standing);
 
-  // Prints `line` on a line of its own, below an unfinished bar.
+  // Prints `line` on a line of its own, below an unfinished bar. Control characters in it, but for
+  // line feeds, are shown as '?'.
   void Say(const std::string& line);
 
  private:
