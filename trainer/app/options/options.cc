@@ -51,6 +51,9 @@ absl::Status CheckTogether(const Options& options) {
     return mistake(table ? "--dataset csv needs --target, the column that holds the classes"
                          : "--target is for --dataset csv");
   }
+  if (table && (!options.data.tokenizer.empty() || options.data.vocabulary != 0)) {
+    return mistake("--tokenizer and --vocabulary are for text and tokens, not tables");
+  }
   // That a gpt does not learn from images is said where the data is known.
   const bool images = options.data_set.kind == DataShape::Kind::kImages &&
                       options.model.takes == DataShape::Kind::kImages;

@@ -401,6 +401,11 @@ TEST(OptionsTest, ATableIsForTheMlpUnlessTheModelIsNamed) {
   EXPECT_EQ(Parse({"--dataset", "csv", "--data", "a.csv"}).status().message(),
             "--dataset csv needs --target, the column that holds the classes");
   EXPECT_EQ(Parse({"--target", "kind"}).status().message(), "--target is for --dataset csv");
+  for (const char* flag : {"--tokenizer=t.json", "--vocabulary=300"}) {
+    EXPECT_EQ(
+        Parse({"--dataset", "csv", "--data", "x.csv", "--target", "kind", flag}).status().message(),
+        "--tokenizer and --vocabulary are for text and tokens, not tables");
+  }
 }
 
 TEST(OptionsTest, AFolderOfImagesCanHaveItsTestElsewhere) {
