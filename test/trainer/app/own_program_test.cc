@@ -100,7 +100,7 @@ TEST_F(OwnProgramTest, DataThatThrowOnOneRankOfEvalAreNamedByAll) {
   Ranks ranks(Eval(), 2, {"OWN_TROUBLE=1 data"});
   EXPECT_EQ(ranks.Wait(), (std::vector<int>{1, 1})) << ranks.errors();
   EXPECT_EQ(ranks[0].err(),
-            "own_program: rank 0: on rank 1: open the data: the data are in trouble\n");
+            "own_program: rank 0: on rank 1: the data function of line: the data are in trouble\n");
 }
 
 // What came behind the first 16 KB of the options, or behind a line break, was not compared.

@@ -133,7 +133,7 @@ absl::StatusOr<Splits> DataOf(const absl::StatusOr<Options>& options) {
   try {
     return OpenData(options->data_set, options->data);
   } catch (...) {
-    return FailureNow("open the data");
+    return FailureNow("");
   }
 }
 

@@ -18,6 +18,15 @@ absl::StatusOr<Options> Parse(std::vector<const char*> arguments) {
   return ParseOptions(static_cast<int>(arguments.size()), arguments.data());
 }
 
+// A program of a recipe whose flags `add` adds. Nothing here opens its data or makes its model.
+Registry OwnRegistry(const std::function<void(FlagSet& flags)>& add) {
+  Recipe recipe;
+  recipe.data = [](const DataOptions&) { return absl::UnimplementedError("no data"); };
+  recipe.model = [](const DataShape&) { return absl::UnimplementedError("no model"); };
+  recipe.flags = add;
+  return RegistryOf(recipe, "own").value();
+}
+
 TEST(OptionsTest, NothingGivenMeansTheDefaults) {
   const absl::StatusOr<Options> options = Parse({});
   ASSERT_TRUE(options.ok()) << options.status();
@@ -248,12 +257,10 @@ TEST_F(ConfigTest, AValueIsWrittenAsItIsEasiestToRead) {
 // An empty text, one with both kinds of quotes and one of several lines were lost.
 TEST_F(ConfigTest, AnyTextIsReadAsItWasWritten) {
   std::string note;
-  Recipe recipe;
-  recipe.flags = [&note](FlagSet& flags) {
+  const Registry registry = OwnRegistry([&note](FlagSet& flags) {
     note = "not empty";
     flags.Text("--note", note, "Any text");
-  };
-  const Registry registry = RegistryOf(recipe, "own");
+  });
   std::vector<std::string> texts = {"",
                                     " ",
                                     " a ",
@@ -458,10 +465,8 @@ TEST(OptionsTest, ARunWithCheckpointsMayHaveChangedItsWorld) {
 // CLI11's words, or none: --model was shadowed, and checkpoints could not be read.
 TEST(OptionsTest, AFlagOfARecipeThatCannotBeIsOneSentence) {
   const auto mistake = [](const std::function<void(FlagSet & flags)>& add) {
-    Recipe recipe;
-    recipe.flags = add;
     const char* const arguments[] = {"own"};
-    return std::string(ParseOptions(1, arguments, RegistryOf(recipe, "own")).status().message());
+    return std::string(ParseOptions(1, arguments, OwnRegistry(add)).status().message());
   };
   double number = 1;
   bool on = false;
