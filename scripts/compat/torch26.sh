@@ -53,9 +53,10 @@ inside python3 -c 'import torch; print("torch", torch.__version__)'
 failed=0
 # run_pair SCRIPT WORKER_STORE PYTHONPATH: two agents with two workers each.
 run_pair() {
-  local port=$((20000 + RANDOM % 10000)) rc=0 one
+  local port=$((20000 + RANDOM % 10000)) rc=0 one arguments=()
+  if [ "$1" = ddp_survival.py ]; then arguments=("/tmp/store-of-$2.pt" 20); fi
   set -- "$1" "$2" PYTHONPATH="$3" /opt/muster/muster run --nnodes=2 --nproc-per-node=2 --max-restarts=1 \
-    --worker-store="$2" --rdzv-endpoint=127.0.0.1:$port "/opt/muster/$1"
+    --worker-store="$2" --rdzv-endpoint=127.0.0.1:$port "/opt/muster/$1" "${arguments[@]}"
   inside "${@:3}" >"$root/tmp/one.log" 2>&1 &
   one=$!
   inside "${@:3}" >"$root/tmp/two.log" 2>&1 || rc=$?
