@@ -176,7 +176,8 @@ TEST_F(ShardsTest, KilledBetweenShardsAndIndexTheRunGoesOnFromTheOneBefore) {
     ASSERT_TRUE(ear.WaitForStep(10)) << ranks.errors();
     const int fd = open(fifo.c_str(), O_RDONLY | O_CLOEXEC);
     for (const int rank : {0, 1}) ranks[rank].Signal(SIGKILL);
-    EXPECT_EQ(ranks.Wait(), (std::vector<int>{-SIGKILL, -SIGKILL}));
+    // The second may see that the first is gone, and end by itself.
+    for (const int code : ranks.Wait()) EXPECT_NE(code, 0);
     close(fd);
   }
   for (const char* shard :
