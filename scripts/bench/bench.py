@@ -13,7 +13,7 @@ import machine
 import report
 import tools
 
-NAMES = ("launch", "rendezvous", "store", "failure", "logs", "daemon", "training")
+NAMES = ("launch", "rendezvous", "store", "failure", "logs", "daemon", "training", "checkpoints")
 DOCS = Path("docs/benchmarks.md")
 
 

@@ -1,13 +1,15 @@
 """One rank of a training of muster-train's networks under Python's DistributedDataParallel, written to be fast.
 
-usage: training_ddp.py MODEL BATCH_SIZE STEPS REPORT_EVERY DATA_DIR
+usage: training_ddp.py MODEL BATCH_SIZE STEPS REPORT_EVERY DATA_DIR [SAVE_EVERY CHECKPOINT]
 
 As one of the ranks that torchrun started. The networks, the samples in their order, the optimizer and the batch (over
 all ranks together) are muster-train's, so the losses are, too. Rank 0 prints a JSON object: "reports", a list of
-[step, Unix time, mean loss of the steps since the report before], and "phases", milliseconds of a step.
+[step, Unix time, mean loss of the steps since the report before], and "phases", milliseconds of a step. Behind
+every SAVE_EVERY-th step rank 0 saves model and optimizer in CHECKPOINT and syncs it; the others wait for its gradients.
 """
 import gzip
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -47,7 +49,16 @@ class Phases:
         return {phase: seconds * 1e3 / steps for phase, seconds in self.seconds.items() if phase}
 
 
-def train(model: str, batch_size: int, steps: int, report_every: int, data_dir: str) -> None:
+def save(net: nn.Module, optimizer: torch.optim.Optimizer, step: int, path: str) -> None:
+    with open(path + ".new", "wb") as file:
+        torch.save({"model": net.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + ".new", path)
+
+
+def train(model: str, batch_size: int, steps: int, report_every: int, data_dir: str, save_every: int = 0,
+          checkpoint: str = "") -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank, world_size = dist.get_rank(), dist.get_world_size()
@@ -88,6 +99,8 @@ def train(model: str, batch_size: int, steps: int, report_every: int, data_dir: 
                 dist.all_reduce(sums)
                 reports.append([step, time.time(), (sums[0] / sums[1]).item()])
                 loss_sum, samples = 0.0, 0
+            if save_every and step % save_every == 0 and rank == 0:
+                save(net, optimizer, step, checkpoint)
             if step == steps:
                 break
     if rank == 0:
@@ -95,4 +108,5 @@ def train(model: str, batch_size: int, steps: int, report_every: int, data_dir: 
     dist.barrier()
 
 
-train(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])
+train(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5],
+      *([int(sys.argv[6]), sys.argv[7]] if len(sys.argv) > 6 else []))
