@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "trainer/data/data_facts.h"
 #include "trainer/data/loading/augmentation.h"
 #include "trainer/data/tokens/token_range.h"
 
@@ -35,6 +36,10 @@ struct DataOptions {
   std::int64_t vocabulary = 0;
   // How files of tokens are written. nullopt: uint16 if the vocabulary fits, else uint32.
   std::optional<TokenType> token_type;
+
+  // Of the data that a model was trained with which is to see this data, too: it is read in the
+  // same way. Empty for a training, and of a model whose file does not say.
+  DataFacts known;
 };
 
 }  // namespace muster::trainer

@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "trainer/data/data_facts.h"
 #include "trainer/data/data_shape.h"
 
 namespace muster::trainer {
@@ -42,6 +43,7 @@ class Dataset {
 struct Splits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
+  DataFacts facts = {};  // how both are read, so that other data can be read in the same way
 };
 
 }  // namespace muster::trainer

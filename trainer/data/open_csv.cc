@@ -7,14 +7,14 @@
 
 namespace muster::trainer {
 
-absl::StatusOr<Splits> OpenCsv(const CsvOptions& options) {
-  auto table =
-      ReadTable(options.path, options.test_path, options.target, options.test_share, options.seed);
+absl::StatusOr<Splits> OpenCsv(const TableOptions& options) {
+  auto table = ReadTable(options);
   if (!table.ok()) return table.status();
-  const auto columns = static_cast<std::int64_t>(table->columns.size());
+  const auto columns = static_cast<std::int64_t>(table->facts.columns.size());
   const auto classes = static_cast<std::int64_t>(table->classes.size());
   return Splits{std::make_shared<TableDataset>(std::move(table->train), columns, classes),
-                std::make_shared<TableDataset>(std::move(table->test), columns, classes)};
+                std::make_shared<TableDataset>(std::move(table->test), columns, classes),
+                std::move(table->facts)};
 }
 
 }  // namespace muster::trainer

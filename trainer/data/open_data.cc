@@ -22,12 +22,18 @@ namespace {
 constexpr std::int64_t kGeneratedTrain = 2050;
 constexpr std::int64_t kGeneratedTest = 500;
 
-Splits ImageSplits(LabelledImages train, LabelledImages test, const DataOptions& options) {
+// Images of the same shape, normalized as `options` know it, else as the training images are.
+absl::StatusOr<Splits> ImageSplits(LabelledImages train, LabelledImages test,
+                                   const DataOptions& options) {
+  const absl::Status fits = CheckChannels(options.known.normalization, train.channels);
+  if (!fits.ok()) return fits;
   const auto learn = std::make_shared<const LabelledImages>(std::move(train));
   const auto measure = std::make_shared<const LabelledImages>(std::move(test));
-  const Normalization norm = MeasureNormalization(*learn);
-  return {std::make_shared<ImageDataset>(learn, norm, options.augmentation),
-          std::make_shared<ImageDataset>(measure, norm, AugmentationOptions{})};
+  const Normalization& known = options.known.normalization;
+  const Normalization norm = known.empty() ? MeasureNormalization(*learn) : known;
+  return Splits{std::make_shared<ImageDataset>(learn, norm, options.augmentation),
+                std::make_shared<ImageDataset>(measure, norm, AugmentationOptions{}),
+                {.normalization = norm}};
 }
 
 absl::StatusOr<Splits> OpenSplits(TokenSource source, const DataOptions& options) {
@@ -100,6 +106,7 @@ absl::StatusOr<Splits> OpenFolder(const DataOptions& options) {
                           .test_share = options.test_share,
                           .seed = options.seed,
                           .image_size = options.image_size,
+                          .normalization = options.known.normalization,
                           .augmentation = options.augmentation});
 }
 
@@ -115,7 +122,8 @@ absl::StatusOr<Splits> OpenTable(const DataOptions& options) {
                   .test_path = *std::move(test),
                   .test_share = options.test_share,
                   .seed = options.seed,
-                  .target = options.target});
+                  .target = options.target,
+                  .known = options.known});
 }
 
 absl::StatusOr<Splits> OpenGeneratedImages(const DataOptions& options) {

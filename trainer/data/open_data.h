@@ -9,7 +9,8 @@
 namespace muster::trainer {
 
 // Each opens or generates both splits of its data set, of the same shape. Images are normalized
-// with the mean and standard deviation of the training split, those of a folder with ImageNet's.
+// with the mean and standard deviation of the training split, those of a folder with ImageNet's;
+// what is to be shown to a model that is trained already, with what `known` says of it.
 // kInvalidArgument and one sentence when a file is missing, damaged, of another kind or too small,
 // or when an option is out of range.
 

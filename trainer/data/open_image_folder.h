@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+#include "trainer/data/data_facts.h"
 #include "trainer/data/dataset.h"
 #include "trainer/data/loading/augmentation.h"
 
@@ -17,14 +19,20 @@ struct ImageFolderOptions {
   double test_share = 0.1;
   std::uint64_t seed = 0;  // for the share
   std::int64_t image_size = 64;
+  Normalization normalization;       // of 3 channels; empty: ImageNet's
   AugmentationOptions augmentation;  // of training images
 };
 
 // Lists the files (ListImageFolder), all of which are read later, when a batch needs them. Images
-// have 3 channels and are normalized with ImageNet's mean (0.485, 0.456, 0.406) and standard
-// deviation (0.229, 0.224, 0.225), whatever is in them: nothing has to be read beforehand, all
-// ranks agree, and it is what published parameters expect. kInvalidArgument and one sentence as
-// ListImageFolder, and for an image size outside of 1 to 4096.
+// have 3 channels and are normalized, unless the options say otherwise, with ImageNet's mean
+// (0.485, 0.456, 0.406) and standard deviation (0.229, 0.224, 0.225), whatever is in them: nothing
+// has to be read beforehand, all ranks agree, and it is what published parameters expect.
+// kInvalidArgument and one sentence as ListImageFolder, for an image size outside of 1 to 4096, and
+// for a normalization of another number of channels.
 absl::StatusOr<Splits> OpenImageFolder(const ImageFolderOptions& options);
+
+// kInvalidArgument and one sentence when `known`, which a model was trained with, is not empty and
+// not of `channels` channels.
+absl::Status CheckChannels(const Normalization& known, std::int64_t channels);
 
 }  // namespace muster::trainer

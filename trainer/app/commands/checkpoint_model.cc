@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 
 #include "trainer/app/strategies/chosen_model.h"
+#include "trainer/app/training/facts_value.h"
 #include "trainer/io/checkpoint_directory.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/shards/checkpoint_file.h"
@@ -266,9 +267,12 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
   if (!status.ok()) return refused(status);
   absl::StatusOr<std::vector<std::string>> data_flags = DataFlags(value, known->flags, registry);
   if (!data_flags.ok()) return refused(data_flags.status());
+  absl::StatusOr<DataFacts> facts = ReadFacts(value);
+  if (!facts.ok()) return refused(facts.status());
   CheckpointModel checkpoint{.path = contents->path,
                              .flags = AsArguments(known->flags),
                              .data_flags = *std::move(data_flags),
+                             .facts = *std::move(facts),
                              .step = {},
                              .state = **state,
                              .warnings = std::move(contents->warnings)};
@@ -305,6 +309,7 @@ absl::StatusOr<Options> OptionsOf(const CheckpointModel& checkpoint,
   absl::StatusOr<Options> options =
       ParseOptions(static_cast<int>(arguments.size()), arguments.data(), registry);
   if (!options.ok()) return options;
+  options->data.known = checkpoint.facts;
   for (const std::string& together : ModelArguments(*options)) {
     for (const std::string& made_with : checkpoint.flags) {
       if (NameOfFlag(made_with) != NameOfFlag(together) || made_with == together) continue;

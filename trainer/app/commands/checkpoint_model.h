@@ -14,6 +14,7 @@
 
 #include "trainer/app/commands/command_line.h"
 #include "trainer/app/options/options.h"
+#include "trainer/data/data_facts.h"
 #include "trainer/io/value.h"
 #include "trainer/models/model.h"
 
@@ -26,6 +27,7 @@ struct CheckpointModel {
   // The other flags of the training that say what its data was: {"--data=my.txt", ...}. Empty if
   // the file does not say.
   std::vector<std::string> data_flags;
+  DataFacts facts;                   // of the data of the training
   std::optional<std::int64_t> step;  // after which it was written; a state dict does not say
   Value state;                       // the state dict
   // A sentence for each newer checkpoint that was passed over because it is not whole.
@@ -43,7 +45,7 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
 
 // The options that the flags of `checkpoint` and those `given` on the command line make together.
 // Where both say something of the data, the command line is right. kInvalidArgument for a mistake
-// in `given`, and when it names another model.
+// in `given`, and when it names another model. The data is to be read as that of the training was.
 absl::StatusOr<Options> OptionsOf(const CheckpointModel& checkpoint,
                                   const std::vector<std::string>& given, const Registry& registry);
 

@@ -26,6 +26,7 @@
 #include "trainer/app/strategies/batch_sums.h"
 #include "trainer/app/training/broadcast.h"
 #include "trainer/app/training/evaluation.h"
+#include "trainer/app/training/facts_value.h"
 #include "trainer/app/training/rank_comparison.h"
 #include "trainer/comm/world.h"
 #include "trainer/data/data_recipe.h"
@@ -97,7 +98,7 @@ struct Measured {
   Evaluation evaluation;
 };
 
-// Rank 0's checkpoint: all of it on rank 0, the flags on all.
+// Rank 0's checkpoint: all of it on rank 0, the flags and the facts of the data on all.
 absl::StatusOr<CheckpointModel> ReadOnRankZero(const ModelSource& source, const Registry& registry,
                                                Group& group) {
   absl::StatusOr<CheckpointModel> mine = CheckpointModel();
@@ -111,6 +112,9 @@ absl::StatusOr<CheckpointModel> ReadOnRankZero(const ModelSource& source, const 
     if (!all.ok()) return all.status();
     if (group.rank() != 0) (*mine).*flags = absl::StrSplit(*all, end, absl::SkipEmpty());
   }
+  const absl::StatusOr<std::string> facts = FromRankZero(PackFacts(mine->facts), group);
+  if (!facts.ok()) return facts.status();
+  if (group.rank() != 0) mine->facts = UnpackFacts(*facts);
   return mine;
 }
 

@@ -77,7 +77,7 @@ absl::Status Saver::Save(Strategy& strategy, const TrainState& state, double lr)
   if (!writer_) return absl::OkStatus();
   const auto best =
       job_.options.checkpoint.keep_best ? std::optional(state.best.step) : std::nullopt;
-  const Value snapshot = TakeSnapshot(*std::move(model), state, job_.options, lr);
+  const Value snapshot = TakeSnapshot(*std::move(model), state, job_.options, job_.data.facts, lr);
   if (!in_shards_) {
     writer_->Start(state.step, snapshot, best);
   } else if (WritesShard(state.step)) {

@@ -4,11 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "trainer/app/training/facts_value.h"
 #include "trainer/app/training/option_changes.h"
 
 namespace muster::trainer {
 
-Value TakeSnapshot(Dict model, const TrainState& state, const Options& options, double lr) {
+Value TakeSnapshot(Dict model, const TrainState& state, const Options& options,
+                   const DataFacts& facts, double lr) {
   Dict scheduler;
   scheduler.Set("last_epoch", state.step);
   scheduler.Set("_last_lr", Value::List{lr});
@@ -19,6 +21,7 @@ Value TakeSnapshot(Dict model, const TrainState& state, const Options& options, 
   snapshot.Set("model_name", options.model.name);
   snapshot.Set("model_flags", FlagsValue(ModelFlags(options)));
   snapshot.Set("options", OptionsValue(options.settings));
+  SetFacts(facts, snapshot);
   return snapshot;
 }
 

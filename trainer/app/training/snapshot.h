@@ -9,6 +9,7 @@
 #include "trainer/app/options/options.h"
 #include "trainer/app/strategies/strategy.h"
 #include "trainer/app/training/train_state.h"
+#include "trainer/data/data_facts.h"
 #include "trainer/io/value.h"
 
 namespace muster::trainer {
@@ -20,9 +21,10 @@ namespace muster::trainer {
 //   model_name "cnn", "gpt": the name of its recipe
 //   model_flags {"--width": "128", ...}: ModelFlags(), which determine the parameters
 //   options    {"--lr": "0.02", ...}: OptionsValue(), all flags
-// Of random numbers nothing is stored: see RandomPlace. `model` is what Strategy::Save() returned,
-// `lr` the learning rate of the next step.
-Value TakeSnapshot(Dict model, const TrainState& state, const Options& options, double lr);
+// and what SetFacts() says of the data. Of random numbers nothing is stored: see RandomPlace.
+// `model` is what Strategy::Save() returned, `lr` the learning rate of the next step.
+Value TakeSnapshot(Dict model, const TrainState& state, const Options& options,
+                   const DataFacts& facts, double lr);
 
 // Restores `snapshot`. The seed and the size of the data set in `state` must be those of this run.
 // Returns the sentences of CompareOptions. kInvalidArgument and one sentence when `snapshot` is not

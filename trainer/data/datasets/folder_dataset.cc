@@ -12,11 +12,6 @@
 #include "trainer/data/images/resize.h"
 
 namespace muster::trainer {
-namespace {
-
-constexpr std::int64_t kRgb = 3;
-
-}  // namespace
 
 FolderDataset::FolderDataset(std::vector<ImageFile> files, std::int64_t classes, std::int64_t side,
                              const Normalization& norm, const AugmentationOptions& augmentation)
@@ -28,7 +23,7 @@ FolderDataset::FolderDataset(std::vector<ImageFile> files, std::int64_t classes,
 
 DataShape FolderDataset::shape() const {
   return {.kind = DataShape::Kind::kImages,
-          .channels = kRgb,
+          .channels = kChannels,
           .height = side_,
           .width = side_,
           .classes = classes_};
@@ -37,10 +32,11 @@ DataShape FolderDataset::shape() const {
 Batch FolderDataset::Gather(const std::vector<std::int64_t>& indices, std::int64_t epoch,
                             bool train) const {
   const auto count = static_cast<std::int64_t>(indices.size());
-  Batch batch{at::empty({count, kRgb, side_, side_}, at::kFloat), at::empty({count}, at::kLong)};
+  Batch batch{at::empty({count, kChannels, side_, side_}, at::kFloat),
+              at::empty({count}, at::kLong)};
   auto* pixels = batch.inputs.data_ptr<float>();
   auto* labels = batch.targets.data_ptr<std::int64_t>();
-  LabelledImages one{.channels = kRgb, .height = side_, .width = side_, .classes = classes_};
+  LabelledImages one{.channels = kChannels, .height = side_, .width = side_, .classes = classes_};
   for (const std::int64_t index : indices) {
     if (index < 0 || index >= size()) {
       throw std::out_of_range("no image " + std::to_string(index) + " among " +
@@ -54,7 +50,7 @@ Batch FolderDataset::Gather(const std::vector<std::int64_t>& indices, std::int64
         train ? VariationOf(augmentation_, epoch, index) : ImageVariation{};
     GatherImage(one, table_, /*index=*/0, variation, pixels);
     *labels++ = file.label;
-    pixels += kRgb * side_ * side_;
+    pixels += kChannels * side_ * side_;
   }
   return batch;
 }

@@ -5,16 +5,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "trainer/data/data_facts.h"
 #include "trainer/data/datasets/labelled_images.h"
 #include "trainer/data/loading/augmentation.h"
 
 namespace muster::trainer {
-
-// The mean and standard deviation of each channel, for pixels in [0, 1].
-struct Normalization {
-  std::vector<double> mean;
-  std::vector<double> deviation;
-};
 
 // Mean and standard deviation of each channel over all `images`, rounded to four decimals: the
 // published values for MNIST (0.1307, 0.3081), Fashion-MNIST (0.2860, 0.3530) and CIFAR-10. A

@@ -165,16 +165,52 @@ void AppendRow(const RawTable& from, std::size_t row, RawTable* to) {
   to->labels.push_back(from.labels[row]);
 }
 
-// Mean and standard deviation of each column; a deviation of 0 becomes 1.
-struct Scale {
-  std::vector<double> mean;
-  std::vector<double> deviation;
-};
+std::vector<std::string> NumberColumns(const RawTable& table) {
+  std::vector<std::string> names = table.names;
+  names.erase(names.begin() + static_cast<std::ptrdiff_t>(table.target));
+  return names;
+}
 
-Scale MeasureScale(const RawTable& table) {
+// Puts the columns of numbers in the order in which the model that is to see them knows them.
+absl::Status PutInOrder(const std::vector<std::string>& known, RawTable* table) {
+  const std::vector<std::string> here = NumberColumns(*table);
+  if (here == known) return absl::OkStatus();
+  const auto differs = [&](const std::vector<std::string>& of, const std::vector<std::string>& in) {
+    return std::find_if(of.begin(), of.end(), [&](const std::string& name) {
+      return std::find(in.begin(), in.end(), name) == in.end();
+    });
+  };
+  if (const auto missing = differs(known, here); missing != known.end()) {
+    return Unreadable(table->path, absl::StrCat("there is no column '", *missing,
+                                                "', and the model was trained with one"));
+  }
+  if (const auto extra = differs(here, known); extra != here.end()) {
+    return Unreadable(table->path, absl::StrCat("the model was trained without a column '", *extra,
+                                                "'; leave the column out"));
+  }
+  std::vector<std::size_t> from;
+  for (const std::string& name : known) {
+    from.push_back(
+        static_cast<std::size_t>(std::find(here.begin(), here.end(), name) - here.begin()));
+  }
+  std::vector<double> values;
+  values.reserve(table->values.size());
+  for (std::size_t row = 0; row < table->values.size(); row += table->width()) {
+    for (const std::size_t column : from) values.push_back(table->values[row + column]);
+  }
+  table->values = std::move(values);
+  const std::string target = table->names[table->target];
+  table->names = known;
+  table->target = known.size();
+  table->names.push_back(target);
+  return absl::OkStatus();
+}
+
+// Mean and standard deviation of each column; a deviation of 0 becomes 1.
+Normalization MeasureScale(const RawTable& table) {
   const std::size_t width = table.width();
   const auto rows = static_cast<double>(table.labels.size());
-  Scale scale{std::vector<double>(width), std::vector<double>(width)};
+  Normalization scale{std::vector<double>(width), std::vector<double>(width)};
   for (std::size_t i = 0; i < table.values.size(); ++i) {
     scale.mean[i % width] += table.values[i] / rows;
   }
@@ -186,7 +222,7 @@ Scale MeasureScale(const RawTable& table) {
   return scale;
 }
 
-absl::StatusOr<TableRows> Standardized(const RawTable& table, const Scale& scale) {
+absl::StatusOr<TableRows> Standardized(const RawTable& table, const Normalization& scale) {
   TableRows rows;
   rows.labels = table.labels;
   rows.values.reserve(table.values.size());
@@ -205,6 +241,19 @@ absl::StatusOr<TableRows> Standardized(const RawTable& table, const Scale& scale
   return rows;
 }
 
+// The file at `path`, for a model that was trained with `known`.
+absl::StatusOr<RawTable> ReadFor(const DataFacts& known, const std::string& path,
+                                 const std::string& target) {
+  absl::StatusOr<RawTable> table = ReadRaw(path, target);
+  if (!table.ok() || known.normalization.empty()) return table;
+  if (known.columns.empty()) {
+    return Unreadable(path, "it is a table, and the model was trained on images");
+  }
+  const absl::Status status = PutInOrder(known.columns, &*table);
+  if (!status.ok()) return status;
+  return table;
+}
+
 // Splits `all` into rows to train on and rows to test on.
 std::pair<RawTable, RawTable> HeldOutRows(const RawTable& all, double share, std::uint64_t seed) {
   RawTable train{.path = all.path, .names = all.names, .target = all.target};
@@ -219,10 +268,11 @@ std::pair<RawTable, RawTable> HeldOutRows(const RawTable& all, double share, std
 
 }  // namespace
 
-absl::StatusOr<TableSplits> ReadTable(const std::string& path, const std::string& test_path,
-                                      const std::string& target, double test_share,
-                                      std::uint64_t seed) {
-  absl::StatusOr<RawTable> train = ReadRaw(path, target);
+absl::StatusOr<TableSplits> ReadTable(const TableOptions& options) {
+  const std::string& path = options.path;
+  const std::string& target = options.target;
+  const DataFacts& known = options.known;
+  absl::StatusOr<RawTable> train = ReadFor(known, path, target);
   if (!train.ok()) return train.status();
   if (train->classes.size() < 2) {
     return Unreadable(path, absl::StrCat("column '", target, "' has only one class, '",
@@ -232,30 +282,31 @@ absl::StatusOr<TableSplits> ReadTable(const std::string& path, const std::string
   splits.classes = SortedClasses(train->classes);
   Renumber(splits.classes, &*train);
   RawTable test;
-  if (test_path.empty()) {
-    std::tie(*train, test) = HeldOutRows(*train, test_share, seed);
+  if (options.test_path.empty()) {
+    std::tie(*train, test) = HeldOutRows(*train, options.test_share, options.seed);
   } else {
-    absl::StatusOr<RawTable> read = ReadRaw(test_path, target);
+    absl::StatusOr<RawTable> read = ReadFor(known, options.test_path, target);
     if (!read.ok()) return read.status();
-    if (read->names != train->names) {
-      return Unreadable(test_path, absl::StrCat("its columns are not those of ", path));
+    if (NumberColumns(*read) != NumberColumns(*train)) {
+      return Unreadable(options.test_path, absl::StrCat("its columns are not those of ", path));
     }
     const std::string unknown = Renumber(splits.classes, &*read);
     if (!unknown.empty()) {
-      return Unreadable(test_path, absl::StrCat("column '", target, "': there is no class '",
-                                                unknown, "' in ", path));
+      return Unreadable(
+          options.test_path,
+          absl::StrCat("column '", target, "': there is no class '", unknown, "' in ", path));
     }
     test = *std::move(read);
   }
-  const Scale scale = MeasureScale(*train);
+  const Normalization scale =
+      known.normalization.empty() ? MeasureScale(*train) : known.normalization;
   absl::StatusOr<TableRows> learned = Standardized(*train, scale);
   if (!learned.ok()) return learned.status();
   absl::StatusOr<TableRows> measured = Standardized(test, scale);
   if (!measured.ok()) return measured.status();
   splits.train = *std::move(learned);
   splits.test = *std::move(measured);
-  splits.columns = train->names;
-  splits.columns.erase(splits.columns.begin() + static_cast<std::ptrdiff_t>(train->target));
+  splits.facts = {.normalization = scale, .columns = NumberColumns(*train)};
   return splits;
 }
 

@@ -7,6 +7,8 @@
 
 #include "absl/status/statusor.h"
 
+#include "trainer/data/data_facts.h"
+
 namespace muster::trainer {
 
 // Rows of a table: their numbers, row by row, and their classes.
@@ -17,8 +19,17 @@ struct TableRows {
   std::int64_t count() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
+struct TableOptions {
+  std::string path;
+  std::string test_path;  // empty: a share of the rows
+  double test_share = 0.1;
+  std::uint64_t seed = 0;  // for the share
+  std::string target;      // the name of the column that holds the classes
+  DataFacts known;         // of the data that a model was trained with; empty: there is none
+};
+
 struct TableSplits {
-  std::vector<std::string> columns;  // of the numbers, in the order of the file
+  DataFacts facts;                   // the columns in the order of the numbers
   std::vector<std::string> classes;  // at least two; sorted
   TableRows train;                   // neither is empty
   TableRows test;
@@ -32,14 +43,14 @@ struct TableSplits {
 // the rows, at least one, is held out: which, depends on their number and on `seed` alone.
 //
 // Each column is standardized: less its mean, divided by its standard deviation, both taken over
-// the rows to train on. A column whose numbers are all the same becomes 0.
+// the rows to train on. A column whose numbers are all the same becomes 0. With `known`, both are
+// those of the training, and columns, which must have the names that they had there, stand in any
+// order.
 //
 // kInvalidArgument and one sentence, with file, line and column, when a file cannot be read, the
 // names of the columns are missing or not unique, there is no such target, a row has another number
 // of fields, a field is empty, not a number, or not finite, or there are fewer than two classes or
 // rows.
-absl::StatusOr<TableSplits> ReadTable(const std::string& path, const std::string& test_path,
-                                      const std::string& target, double test_share,
-                                      std::uint64_t seed);
+absl::StatusOr<TableSplits> ReadTable(const TableOptions& options);
 
 }  // namespace muster::trainer

@@ -15,8 +15,11 @@ class TableTest : public testing::Test {
  protected:
   absl::StatusOr<TableSplits> Read(const std::string& text, const std::string& test = "",
                                    const std::string& target = "kind") {
-    return ReadTable(dir_.Write("train.csv", text),
-                     test.empty() ? "" : dir_.Write("test.csv", test), target, .25, /*seed=*/0);
+    return ReadTable({.path = dir_.Write("train.csv", text),
+                      .test_path = test.empty() ? "" : dir_.Write("test.csv", test),
+                      .test_share = .25,
+                      .target = target,
+                      .known = known_});
   }
 
   // Without "read .../train.csv: ".
@@ -31,13 +34,14 @@ class TableTest : public testing::Test {
   }
 
   const test::TempDir dir_;
+  DataFacts known_;  // of the model that is to see the table
 };
 
 TEST_F(TableTest, NumbersAreStandardizedByTheRowsToTrainOn) {
   const auto table =
       Read("x,kind,y\n1,red,5\n3,blue,5\n5,red,5\n7,blue,5\n", "x,kind,y\n4,blue,5\n14,red,6\n");
   ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_EQ(table->columns, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(table->facts.columns, (std::vector<std::string>{"x", "y"}));
   EXPECT_EQ(table->classes, (std::vector<std::string>{"blue", "red"}));
   EXPECT_EQ(table->train.labels, (std::vector<std::int64_t>{1, 0, 1, 0}));
   EXPECT_EQ(table->test.labels, (std::vector<std::int64_t>{0, 1}));
@@ -64,15 +68,18 @@ TEST_F(TableTest, AShareOfTheRowsIsHeldOut) {
   std::string text = "x,kind\n";
   for (int i = 0; i < 40; ++i) absl::StrAppend(&text, i, ",", i < 20 ? "a" : "b", "\n");
   const std::string path = dir_.Write("x.csv", text);
-  const auto table = ReadTable(path, "", "kind", .25, /*seed=*/1);
+  const auto read = [&](std::uint64_t seed) {
+    return ReadTable({.path = path, .test_share = .25, .seed = seed, .target = "kind"});
+  };
+  const auto table = read(1);
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->train.count(), 30);
   EXPECT_EQ(table->test.count(), 10);
   // Also of a file that is sorted by class, both classes are held out.
   EXPECT_EQ(std::set<std::int64_t>(table->test.labels.begin(), table->test.labels.end()).size(),
             2u);
-  EXPECT_EQ(ReadTable(path, "", "kind", .25, 1)->test.values, table->test.values);
-  EXPECT_NE(ReadTable(path, "", "kind", .25, 2)->test.values, table->test.values);
+  EXPECT_EQ(read(1)->test.values, table->test.values);
+  EXPECT_NE(read(2)->test.values, table->test.values);
 }
 
 TEST_F(TableTest, MistakesNameFileLineAndColumn) {
@@ -100,6 +107,30 @@ TEST_F(TableTest, MistakesNameFileLineAndColumn) {
             "train.csv: column 'kind' has only one class, 'a', and two are needed");
   EXPECT_EQ(Refusal("kind,x\na,1e308\nb,-1e308\n", "kind,x\na,1\n"),
             "train.csv: column 'x': its numbers are too large to be standardized");
+}
+
+// Another file was standardized by its own rows, so that a model saw other numbers for the same
+// things; and its columns were taken for those of the training by their places.
+TEST_F(TableTest, AModelSeesNumbersAsInItsTraining) {
+  const auto trained =
+      Read("x,kind,y\n1,red,5\n3,blue,5\n5,red,5\n7,blue,5\n", "x,kind,y\n4,red,5\n");
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  known_ = trained->facts;
+  EXPECT_EQ(known_.normalization.mean, (std::vector<double>{4, 5}));
+  const auto other = Read("y,x,kind\n6,14,red\n6,14,blue\n", "kind,y,x\nblue,4,4\n");
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->facts, known_);
+  const auto root = static_cast<float>(std::sqrt(5.0));
+  EXPECT_FLOAT_EQ(other->train.values[0], 10 / root);
+  EXPECT_FLOAT_EQ(other->train.values[1], 1);
+  EXPECT_EQ(other->test.values, (std::vector<float>{0, -1}));
+  EXPECT_EQ(Refusal("x,kind\n1,a\n2,b\n"),
+            "train.csv: there is no column 'y', and the model was trained with one");
+  EXPECT_EQ(Refusal("x,y,z,kind\n1,1,1,a\n2,2,2,b\n"),
+            "train.csv: the model was trained without a column 'z'; leave the column out");
+  known_ = {.normalization = {{0.5}, {0.25}}};
+  EXPECT_EQ(Refusal("x,kind\n1,a\n2,b\n"),
+            "train.csv: it is a table, and the model was trained on images");
 }
 
 TEST_F(TableTest, TheRowsToTestOnMustFit) {
