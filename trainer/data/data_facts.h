@@ -21,6 +21,8 @@ struct Normalization {
 struct DataFacts {
   Normalization normalization;       // of the inputs
   std::vector<std::string> columns;  // of a table's numbers, in the order of the inputs
+  // The names of folders, or the values of a table's target, by the numbers of their classes.
+  std::vector<std::string> classes;
 
   bool operator==(const DataFacts&) const = default;
 };

@@ -40,6 +40,11 @@ struct DataOptions {
   // Of the data that a model was trained with which is to see this data, too: it is read in the
   // same way. Empty for a training, and of a model whose file does not say.
   DataFacts known;
+  // With the classes of `known`: whether each sample needs one of them. If not, a sample of another
+  // class has a number behind theirs, and a table may lack the column of its target.
+  bool labels_needed = true;
+  // No share is held out: without a test split of its own, all samples of the data are both splits.
+  bool undivided = false;
 };
 
 }  // namespace muster::trainer

@@ -16,6 +16,8 @@ namespace muster::trainer {
 //   images: inputs float32 B x C x H x W, normalized; targets int64 B, the classes
 //   tables: inputs float32 B x 1 x 1 x columns, standardized; targets int64 B, the classes
 //   text:   inputs int64 B x T; targets int64 B x T, the token that follows each input
+// Where DataOptions say that labels are not needed, a target is -1 if there is none, and
+// shape().classes or more for a class that the model does not know.
 struct Batch {
   at::Tensor inputs;
   at::Tensor targets;
@@ -43,7 +45,9 @@ class Dataset {
 struct Splits {
   std::shared_ptr<const Dataset> train;
   std::shared_ptr<const Dataset> test;
-  DataFacts facts = {};  // how both are read, so that other data can be read in the same way
+  // How both are read, so that other data can be read in the same way. Of the names of classes,
+  // those that the model knows come first.
+  DataFacts facts = {};
 };
 
 }  // namespace muster::trainer

@@ -101,10 +101,13 @@ absl::StatusOr<Splits> OpenFolder(const DataOptions& options) {
   if (!checked.ok()) return checked;
   absl::StatusOr<std::string> test = OneTestPath(options, "images are read from one directory");
   if (!test.ok()) return test.status();
-  return OpenImageFolder({.directory = options.paths.front(),
-                          .test_directory = *std::move(test),
-                          .test_share = options.test_share,
-                          .seed = options.seed,
+  return OpenImageFolder({.list = {.directory = options.paths.front(),
+                                   .test_directory = *std::move(test),
+                                   .test_share = options.test_share,
+                                   .seed = options.seed,
+                                   .known_classes = options.known.classes,
+                                   .labels_needed = options.labels_needed,
+                                   .undivided = options.undivided},
                           .image_size = options.image_size,
                           .normalization = options.known.normalization,
                           .augmentation = options.augmentation});
@@ -123,7 +126,9 @@ absl::StatusOr<Splits> OpenTable(const DataOptions& options) {
                   .test_share = options.test_share,
                   .seed = options.seed,
                   .target = options.target,
-                  .known = options.known});
+                  .known = options.known,
+                  .labels_needed = options.labels_needed,
+                  .undivided = options.undivided});
 }
 
 absl::StatusOr<Splits> OpenGeneratedImages(const DataOptions& options) {

@@ -1,7 +1,9 @@
 #include "trainer/data/open_image_folder.h"
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -18,19 +20,26 @@ absl::StatusOr<Splits> OpenImageFolder(const ImageFolderOptions& options) {
   }
   const absl::Status fits = CheckChannels(options.normalization, FolderDataset::kChannels);
   if (!fits.ok()) return fits;
-  auto folder =
-      ListImageFolder(options.directory, options.test_directory, options.test_share, options.seed);
+  auto folder = ListImageFolder(options.list);
   if (!folder.ok()) return folder.status();
-  const auto classes = static_cast<std::int64_t>(folder->classes.size());
+  const std::vector<std::string>& known = options.list.known_classes;
+  const auto classes =
+      static_cast<std::int64_t>(known.empty() ? folder->classes.size() : known.size());
   const Normalization norm =
       options.normalization.empty()
           ? Normalization{.mean = {0.485, 0.456, 0.406}, .deviation = {0.229, 0.224, 0.225}}
           : options.normalization;
-  return Splits{std::make_shared<FolderDataset>(std::move(folder->train), classes,
-                                                options.image_size, norm, options.augmentation),
-                std::make_shared<FolderDataset>(std::move(folder->test), classes,
-                                                options.image_size, norm, AugmentationOptions{}),
-                {.normalization = norm}};
+  const auto images =
+      [&](std::vector<ImageFile> files,
+          const AugmentationOptions& augmentation) -> std::shared_ptr<const Dataset> {
+    return std::make_shared<FolderDataset>(std::move(files), classes, options.image_size, norm,
+                                           augmentation);
+  };
+  const bool divided = !folder->test.empty();
+  Splits splits{.train = images(std::move(folder->train), options.augmentation),
+                .facts = {.normalization = norm, .classes = std::move(folder->classes)}};
+  splits.test = divided ? images(std::move(folder->test), AugmentationOptions{}) : splits.train;
+  return splits;
 }
 
 absl::Status CheckChannels(const Normalization& known, std::int64_t channels) {

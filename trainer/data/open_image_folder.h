@@ -2,22 +2,19 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "trainer/data/data_facts.h"
 #include "trainer/data/dataset.h"
+#include "trainer/data/images/image_folder.h"
 #include "trainer/data/loading/augmentation.h"
 
 namespace muster::trainer {
 
 struct ImageFolderOptions {
-  std::string directory;
-  std::string test_directory;  // empty: val/ or test/ in `directory`, else a share of the images
-  double test_share = 0.1;
-  std::uint64_t seed = 0;  // for the share
+  ImageListOptions list;
   std::int64_t image_size = 64;
   Normalization normalization;       // of 3 channels; empty: ImageNet's
   AugmentationOptions augmentation;  // of training images

@@ -34,9 +34,11 @@ namespace {
 
 constexpr std::int64_t kImagesAtOnce = 500;
 
+enum class Split { kTest, kTrain, kAll };
+
 struct PredictOptions {
   ModelSource source{.wanted = WantedModel::kImages};
-  bool train = false;  // the training images rather than the test images
+  Split split = Split::kTest;
   std::int64_t top_k = 3;
   std::string output;
   std::vector<std::string> given;  // flags of muster-train
@@ -48,17 +50,17 @@ absl::StatusOr<PredictOptions> ParsePredict(int argc, const char* const* argv,
   PredictOptions options;
   CLI::App app(
       absl::StrCat(
-          "Says for each image of a data set which classes a trained model finds likely: a line of "
-          "JSON each.\nThe data is that of the training, unless flags say otherwise. Those that "
-          "are "
-          "not listed here are ",
+          "Says for each image or row of a data set which classes a trained model finds likely: a "
+          "line of JSON each.\nThe data is that of the training, unless flags say otherwise. Those "
+          "that are not listed here are ",
           program, "'s: --dataset, --data, --bf16, --threads, ..."),
       absl::StrCat(program, " predict"));
   app.allow_extras();
   AddCheckpointFlag(app, options.source, program);
   const FlagGroup group(app, "Options");
-  group.Choice("--split", options.train, {{"test", false}, {"train", true}},
-               "Which images of the data set");
+  group.Choice("--split", options.split,
+               {{"test", Split::kTest}, {"train", Split::kTrain}, {"all", Split::kAll}},
+               "Which images or rows of the data set; all: nothing is held out");
   group.Number("--top-k", options.top_k, 1, 1'000'000, "How many classes of each image");
   group.Add(app.add_option("--output", options.output, "Where the lines are written")
                 ->type_name("PATH")
@@ -72,25 +74,43 @@ absl::StatusOr<PredictOptions> ParsePredict(int argc, const char* const* argv,
 
 using LineWriter = std::function<absl::Status(const std::string& lines)>;
 
+// What classes are called, by their numbers; empty: they have no names.
+struct ClassNames {
+  std::vector<std::string> of_model;
+  std::vector<std::string> of_data;  // the same, and behind them those that the model does not know
+};
+
+// null for what has no name.
+base::Json NameOf(std::int64_t number, const std::vector<std::string>& names) {
+  const auto at = static_cast<std::size_t>(number);
+  return number >= 0 && at < names.size() ? base::Json(names[at]) : base::Json();
+}
+
 // The line of image `index`, of which `probabilities` (float64, a row) are those of its classes.
 std::string LineOf(std::int64_t index, std::int64_t label, const at::Tensor& probabilities,
-                   std::int64_t top_k) {
+                   std::int64_t top_k, const ClassNames& names) {
   const auto [values, classes] =
       probabilities.topk(std::min(top_k, probabilities.size(0)), /*dim=*/0);
   base::Json line;
   line["index"] = index;
-  line["label"] = label;
+  const bool known = label >= 0 && label < probabilities.size(0);
+  line["label"] = known ? base::Json(label) : base::Json();
+  if (!names.of_data.empty()) line["label_name"] = NameOf(label, names.of_data);
   base::Json& top = line["top"] = base::Json::array();
   for (std::int64_t i = 0; i < values.size(0); ++i) {
-    top.push_back(
-        {{"class", classes[i].item<std::int64_t>()}, {"probability", values[i].item<double>()}});
+    const auto number = classes[i].item<std::int64_t>();
+    base::Json& entry = top.emplace_back();
+    entry["class"] = number;
+    if (!names.of_model.empty()) entry["name"] = NameOf(number, names.of_model);
+    entry["probability"] = values[i].item<double>();
   }
   return base::JsonText(line) + "\n";
 }
 
-absl::Status WriteAll(const std::shared_ptr<const Dataset>& images, const Options& options,
-                      Model& model, const at::Device& device, std::int64_t top_k,
-                      const LineWriter& write) {
+// Writes the lines of `images`, numbered from `first`.
+absl::Status WriteAll(const std::shared_ptr<const Dataset>& images, std::int64_t first,
+                      const ClassNames& names, const Options& options, Model& model,
+                      const at::Device& device, std::int64_t top_k, const LineWriter& write) {
   const at::NoGradGuard no_grad;
   const GlobalOrder order(images->size(), /*seed=*/0, /*epoch=*/0, /*shuffle=*/false);
   BatchLoader loader(images, order.From(0, kImagesAtOnce, /*rank=*/0, /*world_size=*/1),
@@ -106,8 +126,8 @@ absl::Status WriteAll(const std::shared_ptr<const Dataset>& images, const Option
         model.Forward(moved.inputs).to(at::kCPU, at::kDouble).softmax(/*dim=*/-1);
     std::string lines;
     for (std::int64_t i = 0; i < probabilities.size(0); ++i) {
-      lines += LineOf(batch.plan.indices[static_cast<std::size_t>(i)],
-                      batch.data.targets[i].item<std::int64_t>(), probabilities[i], top_k);
+      lines += LineOf(first + batch.plan.indices[static_cast<std::size_t>(i)],
+                      batch.data.targets[i].item<std::int64_t>(), probabilities[i], top_k, names);
     }
     const absl::Status written = write(lines);
     if (!written.ok()) return written;
@@ -122,6 +142,8 @@ absl::Status Predict(const PredictOptions& asked, const Registry& registry,
   absl::StatusOr<Options> options = OptionsOf(*checkpoint, asked.given, registry);
   if (!options.ok()) return options.status();
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(1));
+  options->data.labels_needed = false;
+  options->data.undivided = asked.split == Split::kAll;
   const absl::StatusOr<Splits> data = options->data_set.open(options->data);
   if (!data.ok()) return data.status();
   options->shape = data->test->shape();
@@ -130,8 +152,21 @@ absl::Status Predict(const PredictOptions& asked, const Registry& registry,
   if (!model.ok()) return model.status();
   const absl::Status status = LoadParameters(*checkpoint, **model);
   if (!status.ok()) return status;
-  return WriteAll(asked.train ? data->train : data->test, *options, **model, device, asked.top_k,
-                  write);
+  ClassNames names{.of_model = checkpoint->facts.classes, .of_data = data->facts.classes};
+  if (names.of_model.empty()) names.of_model = names.of_data;
+  std::vector<std::shared_ptr<const Dataset>> splits;
+  if (asked.split != Split::kTest) splits.push_back(data->train);
+  if (asked.split == Split::kTest || (asked.split == Split::kAll && data->test != data->train)) {
+    splits.push_back(data->test);
+  }
+  std::int64_t first = 0;
+  for (const std::shared_ptr<const Dataset>& split : splits) {
+    const absl::Status written =
+        WriteAll(split, first, names, *options, **model, device, asked.top_k, write);
+    if (!written.ok()) return written;
+    first += split->size();
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "trainer/app/training/facts_value.h"
 
 #include <cmath>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@ constexpr char kNormalization[] = "normalization";
 constexpr char kMean[] = "mean";
 constexpr char kDeviation[] = "deviation";
 constexpr char kColumns[] = "columns";
+constexpr char kClasses[] = "classes";
 
 template <typename T>
 Value ListOf(const std::vector<T>& items) {
@@ -59,6 +61,7 @@ absl::Status CheckNumbers(const DataFacts& facts) {
 }  // namespace
 
 void SetFacts(const DataFacts& facts, Dict& checkpoint) {
+  if (!facts.classes.empty()) checkpoint.Set(kClasses, ListOf(facts.classes));
   if (facts.normalization.empty()) return;
   Dict normalization;
   normalization.Set(kMean, ListOf(facts.normalization.mean));
@@ -69,8 +72,17 @@ void SetFacts(const DataFacts& facts, Dict& checkpoint) {
 
 absl::StatusOr<DataFacts> ReadFacts(const Value& checkpoint) {
   DataFacts facts;
+  // A state dict may have parameters of these names.
+  const Value* const names = checkpoint.Find(kClasses);
+  if (names != nullptr && names->list() != nullptr) {
+    auto classes = Items(checkpoint, kClasses, "names", &Value::string);
+    if (!classes.ok()) return classes.status();
+    if (std::set<std::string>(classes->begin(), classes->end()).size() != classes->size()) {
+      return absl::InvalidArgumentError("'classes' has the same name twice");
+    }
+    facts.classes = *std::move(classes);
+  }
   const Value* const normalization = checkpoint.Find(kNormalization);
-  // A state dict may have a parameter of that name.
   if (normalization == nullptr || normalization->dict() == nullptr) return facts;
   auto mean = Items(*normalization, kMean, "numbers", &Value::floating);
   if (!mean.ok()) return mean.status();
@@ -90,6 +102,7 @@ std::string PackFacts(const DataFacts& facts) {
   json[kMean] = facts.normalization.mean;
   json[kDeviation] = facts.normalization.deviation;
   json[kColumns] = facts.columns;
+  json[kClasses] = facts.classes;
   return base::JsonText(json);
 }
 
@@ -99,6 +112,7 @@ DataFacts UnpackFacts(const std::string& text) {
   json.at(kMean).get_to(facts.normalization.mean);
   json.at(kDeviation).get_to(facts.normalization.deviation);
   json.at(kColumns).get_to(facts.columns);
+  json.at(kClasses).get_to(facts.classes);
   return facts;
 }
 

@@ -12,6 +12,7 @@ namespace muster::trainer {
 
 // Adds to `checkpoint` what `facts` has:
 //   normalization {"mean": [...], "deviation": [...], "columns": [...]}, the last one of tables
+//   classes       ["cat", "dog"], the names by their numbers
 void SetFacts(const DataFacts& facts, Dict& checkpoint);
 
 // The inverse. What an older checkpoint, or a state dict, does not have is empty. kInvalidArgument,

@@ -19,8 +19,7 @@ class FolderDataset : public Dataset {
  public:
   static constexpr std::int64_t kChannels = 3;
 
-  // Each label of `files` is in [0, classes). Images become `side` x `side` pixels, and `norm` has
-  // three channels.
+  // Images become `side` x `side` pixels, and `norm` has three channels.
   FolderDataset(std::vector<ImageFile> files, std::int64_t classes, std::int64_t side,
                 const Normalization& norm, const AugmentationOptions& augmentation);
 

@@ -14,7 +14,7 @@ namespace muster::trainer {
 // augment.
 class TableDataset : public Dataset {
  public:
-  // Each label of `rows` is in [0, classes), and each row has `columns` numbers.
+  // Each row of `rows` has `columns` numbers.
   TableDataset(TableRows rows, std::int64_t columns, std::int64_t classes)
       : rows_(std::move(rows)), columns_(columns), classes_(classes) {}
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/data/class_names.h"
 #include "trainer/data/datasets/unreadable.h"
 #include "trainer/data/loading/holdout.h"
 
@@ -66,26 +68,35 @@ absl::StatusOr<std::vector<std::string>> ListImages(const fs::path& folder) {
   return paths;
 }
 
-// The images of the folders in `directory`, whose names must be among `classes`.
+// The images of the folders in `directory`, whose names are added to `classes`.
 absl::StatusOr<std::vector<ImageFile>> ListSplit(const fs::path& directory,
-                                                 const std::vector<std::string>& classes) {
-  const auto names = ListClasses(directory);
-  if (!names.ok()) return names.status();
-  if (names->empty()) {
+                                                 std::vector<std::string>& classes) {
+  const auto folders = ListClasses(directory);
+  if (!folders.ok()) return folders.status();
+  if (folders->empty()) {
     return Unreadable(directory.native(), "it has no folders, and each class is one");
   }
+  std::vector<std::string> names;
+  for (const std::string& folder : *folders) names.push_back(ReadableName(folder));
+  AddClasses(names, classes);
+  const std::map<std::string, std::int64_t> numbers = NumbersOf(classes);
   std::vector<ImageFile> files;
-  for (const std::string& name : *names) {
-    const auto found = std::lower_bound(classes.begin(), classes.end(), name);
-    if (found == classes.end() || *found != name) {
-      return Unreadable((directory / name).native(),
-                        "a class that the images to train on do not have");
-    }
-    absl::StatusOr<std::vector<std::string>> paths = ListImages(directory / name);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    absl::StatusOr<std::vector<std::string>> paths = ListImages(directory / (*folders)[i]);
     if (!paths.ok()) return paths.status();
-    for (std::string& path : *paths) files.push_back({std::move(path), found - classes.begin()});
+    for (std::string& path : *paths) files.push_back({std::move(path), numbers.at(names[i])});
   }
   return files;
+}
+
+// kInvalidArgument when a class of `directory` that is needed is not known.
+absl::Status CheckKnown(const ImageListOptions& options, const std::string& directory,
+                        const std::vector<std::string>& classes) {
+  const std::string unknown = UnknownClass(options.known_classes, classes);
+  if (options.known_classes.empty() || !options.labels_needed || unknown.empty()) {
+    return absl::OkStatus();
+  }
+  return Unreadable(directory, absl::StrCat(unknown, "; leave its folder out"));
 }
 
 // Where the classes to test on lie; empty: nowhere.
@@ -100,34 +111,46 @@ fs::path TestFolder(const fs::path& directory, const std::string& test_directory
 
 }  // namespace
 
-absl::StatusOr<ImageFolder> ListImageFolder(const std::string& directory,
-                                            const std::string& test_directory, double test_share,
-                                            std::uint64_t seed) {
-  const fs::path root(directory);
+absl::StatusOr<ImageFolder> ListImageFolder(const ImageListOptions& options) {
+  const fs::path root(options.directory);
   if (!IsFolder(root)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("read data from ", directory, ": no such directory"));
+        absl::StrCat("read data from ", options.directory, ": no such directory"));
   }
   const fs::path train = IsFolder(root / "train") ? root / "train" : root;
-  absl::StatusOr<std::vector<std::string>> classes = ListClasses(train);
-  if (!classes.ok()) return classes.status();
-  if (classes->size() < 2) {
+  const bool known = !options.known_classes.empty();
+  if (const auto found = ListClasses(train); !found.ok()) {
+    return found.status();
+  } else if (!known && found->size() < 2) {
     return Unreadable(train.native(),
-                      absl::StrCat("it has ", classes->empty() ? "no folders" : "one folder",
+                      absl::StrCat("it has ", found->empty() ? "no folders" : "one folder",
                                    ", and a folder for each of two or more classes is needed"));
   }
-  ImageFolder folder{.classes = *std::move(classes), .train = {}, .test = {}};
+  ImageFolder folder{.classes = options.known_classes, .train = {}, .test = {}};
   absl::StatusOr<std::vector<ImageFile>> files = ListSplit(train, folder.classes);
   if (!files.ok()) return files.status();
-  if (const fs::path apart = TestFolder(root, test_directory); !apart.empty()) {
+  absl::Status checked = CheckKnown(options, train.native(), folder.classes);
+  if (!checked.ok()) return checked;
+  if (const fs::path apart = TestFolder(root, options.test_directory); !apart.empty()) {
     folder.train = *std::move(files);
+    const std::size_t of_train = folder.classes.size();
     files = ListSplit(apart, folder.classes);
     if (!files.ok()) return files.status();
+    if (!known && folder.classes.size() > of_train) {
+      return Unreadable((apart / folder.classes[of_train]).native(),
+                        "a class that the images to train on do not have");
+    }
+    checked = CheckKnown(options, apart.native(), folder.classes);
+    if (!checked.ok()) return checked;
     folder.test = *std::move(files);
     return folder;
   }
+  if (options.undivided) {
+    folder.train = *std::move(files);
+    return folder;
+  }
   const std::vector<bool> held_out =
-      HoldOut(static_cast<std::int64_t>(files->size()), test_share, seed);
+      HoldOut(static_cast<std::int64_t>(files->size()), options.test_share, options.seed);
   for (std::size_t i = 0; i < files->size(); ++i) {
     (held_out[i] ? folder.test : folder.train).push_back(std::move((*files)[i]));
   }

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "trainer/data/class_names.h"
 #include "trainer/data/datasets/unreadable.h"
 #include "trainer/data/loading/holdout.h"
 #include "trainer/data/tables/csv_file.h"
@@ -25,13 +26,14 @@ constexpr std::size_t kMostClasses = 10'000;
 struct RawTable {
   std::string path;
   std::vector<std::string> names;             // of all columns
-  std::size_t target = 0;                     // which of them holds the classes
+  std::size_t target = 0;                     // which of them holds the classes; behind all: none
   std::vector<double> values;                 // rows x (columns - 1)
-  std::vector<std::int64_t> labels;           // indices into `classes`
+  std::vector<std::int64_t> labels;           // indices into `classes`; -1 without a target
   std::vector<std::string> classes;           // in the order of their first rows
-  std::map<std::string, std::int64_t> known;  // the same, by name
+  std::map<std::string, std::int64_t> known;  // the same, by what the file says
 
-  std::size_t width() const { return names.size() - 1; }
+  bool has_target() const { return target < names.size(); }
+  std::size_t width() const { return names.size() - (has_target() ? 1 : 0); }
 };
 
 bool IsNumber(const std::string& text, double* number) {
@@ -64,22 +66,23 @@ absl::Status CheckNames(const RawTable& table, std::int64_t line) {
   return absl::OkStatus();
 }
 
-absl::Status TakeNames(CsvRow row, const std::string& target, RawTable* table) {
+absl::Status TakeNames(CsvRow row, const std::string& target, bool needed, RawTable* table) {
   table->names = std::move(row.fields);
   const absl::Status status = CheckNames(*table, row.line);
   if (!status.ok()) return status;
   const auto found = std::find(table->names.begin(), table->names.end(), target);
-  if (found == table->names.end()) {
+  if (found == table->names.end() && needed) {
     return BadCsvLine(table->path, row.line,
                       absl::StrCat("there is no column '", target,
                                    "' for --target; the columns "
                                    "are ",
                                    absl::StrJoin(table->names, ", ")));
   }
-  if (table->names.size() < 2) {
+  table->target = static_cast<std::size_t>(found - table->names.begin());
+  if (table->width() < 1) {
     return BadCsvLine(table->path, row.line, "there is no column besides that of --target");
   }
-  table->target = static_cast<std::size_t>(found - table->names.begin());
+  for (std::string& name : table->names) name = ReadableName(name);
   return absl::OkStatus();
 }
 
@@ -99,7 +102,7 @@ absl::Status TakeRow(const CsvRow& row, RawTable* table) {
     if (i == table->target) {
       const auto [known, is_new] =
           table->known.emplace(field, static_cast<std::int64_t>(table->classes.size()));
-      if (is_new) table->classes.push_back(field);
+      if (is_new) table->classes.push_back(ReadableName(field));
       if (table->classes.size() > kMostClasses) {
         return refuse(absl::StrCat("it is the target, and has more than ", kMostClasses,
                                    " different values, too many for classes"));
@@ -115,14 +118,16 @@ absl::Status TakeRow(const CsvRow& row, RawTable* table) {
     }
     table->values.push_back(number);
   }
+  if (!table->has_target()) table->labels.push_back(-1);
   return absl::OkStatus();
 }
 
-absl::StatusOr<RawTable> ReadRaw(const std::string& path, const std::string& target) {
+absl::StatusOr<RawTable> ReadRaw(const std::string& path, const std::string& target, bool needed) {
   RawTable table;
   table.path = path;
   const absl::Status status = ReadCsv(path, [&](CsvRow row) {
-    return table.names.empty() ? TakeNames(std::move(row), target, &table) : TakeRow(row, &table);
+    return table.names.empty() ? TakeNames(std::move(row), target, needed, &table)
+                               : TakeRow(row, &table);
   });
   if (!status.ok()) return status;
   if (table.labels.empty())
@@ -130,21 +135,14 @@ absl::StatusOr<RawTable> ReadRaw(const std::string& path, const std::string& tar
   return table;
 }
 
-// Gives `table` the classes `sorted`, by which its labels are from now on. The name of a class that
-// is not among them, if there is one.
-std::string Renumber(const std::vector<std::string>& sorted, RawTable* table) {
-  std::map<std::string, std::int64_t> places;
-  for (const std::string& name : sorted) {
-    places.emplace(name, static_cast<std::int64_t>(places.size()));
-  }
+// Gives `table` the classes `all`, by which its labels are from now on.
+void Renumber(const std::vector<std::string>& all, RawTable* table) {
+  const std::map<std::string, std::int64_t> numbers = NumbersOf(all);
   std::vector<std::int64_t> labels;
-  for (const std::string& name : table->classes) {
-    const auto place = places.find(name);
-    if (place == places.end()) return name;
-    labels.push_back(place->second);
+  for (const std::string& name : table->classes) labels.push_back(numbers.at(name));
+  for (std::int64_t& label : table->labels) {
+    if (label >= 0) label = labels[static_cast<std::size_t>(label)];
   }
-  for (std::int64_t& label : table->labels) label = labels[static_cast<std::size_t>(label)];
-  return "";
 }
 
 std::vector<std::string> SortedClasses(std::vector<std::string> classes) {
@@ -167,7 +165,7 @@ void AppendRow(const RawTable& from, std::size_t row, RawTable* to) {
 
 std::vector<std::string> NumberColumns(const RawTable& table) {
   std::vector<std::string> names = table.names;
-  names.erase(names.begin() + static_cast<std::ptrdiff_t>(table.target));
+  if (table.has_target()) names.erase(names.begin() + static_cast<std::ptrdiff_t>(table.target));
   return names;
 }
 
@@ -199,10 +197,13 @@ absl::Status PutInOrder(const std::vector<std::string>& known, RawTable* table) 
     for (const std::size_t column : from) values.push_back(table->values[row + column]);
   }
   table->values = std::move(values);
-  const std::string target = table->names[table->target];
-  table->names = known;
-  table->target = known.size();
-  table->names.push_back(target);
+  if (table->has_target()) {
+    std::rotate(table->names.begin() + static_cast<std::ptrdiff_t>(table->target),
+                table->names.begin() + static_cast<std::ptrdiff_t>(table->target) + 1,
+                table->names.end());
+    table->target = known.size();
+  }
+  std::copy(known.begin(), known.end(), table->names.begin());
   return absl::OkStatus();
 }
 
@@ -241,16 +242,27 @@ absl::StatusOr<TableRows> Standardized(const RawTable& table, const Normalizatio
   return rows;
 }
 
-// The file at `path`, for a model that was trained with `known`.
-absl::StatusOr<RawTable> ReadFor(const DataFacts& known, const std::string& path,
-                                 const std::string& target) {
-  absl::StatusOr<RawTable> table = ReadRaw(path, target);
-  if (!table.ok() || known.normalization.empty()) return table;
-  if (known.columns.empty()) {
-    return Unreadable(path, "it is a table, and the model was trained on images");
+// The file at `path`, as the options say. Adds its classes to `classes`.
+absl::StatusOr<RawTable> ReadFor(const TableOptions& options, const std::string& path,
+                                 std::vector<std::string>& classes) {
+  const DataFacts& known = options.known;
+  const bool needed = options.labels_needed || known.classes.empty();
+  absl::StatusOr<RawTable> table = ReadRaw(path, options.target, needed);
+  if (!table.ok()) return table;
+  if (!known.normalization.empty()) {
+    if (known.columns.empty()) {
+      return Unreadable(path, "it is a table, and the model was trained on images");
+    }
+    const absl::Status status = PutInOrder(known.columns, &*table);
+    if (!status.ok()) return status;
   }
-  const absl::Status status = PutInOrder(known.columns, &*table);
-  if (!status.ok()) return status;
+  AddClasses(SortedClasses(table->classes), classes);
+  if (const std::string unknown = UnknownClass(known.classes, classes);
+      needed && !known.classes.empty() && !unknown.empty()) {
+    return Unreadable(
+        path, absl::StrCat("column '", options.target, "': ", unknown, "; leave such rows out"));
+  }
+  Renumber(classes, &*table);
   return table;
 }
 
@@ -269,45 +281,45 @@ std::pair<RawTable, RawTable> HeldOutRows(const RawTable& all, double share, std
 }  // namespace
 
 absl::StatusOr<TableSplits> ReadTable(const TableOptions& options) {
-  const std::string& path = options.path;
-  const std::string& target = options.target;
   const DataFacts& known = options.known;
-  absl::StatusOr<RawTable> train = ReadFor(known, path, target);
+  std::vector<std::string> classes = known.classes;
+  absl::StatusOr<RawTable> train = ReadFor(options, options.path, classes);
   if (!train.ok()) return train.status();
-  if (train->classes.size() < 2) {
-    return Unreadable(path, absl::StrCat("column '", target, "' has only one class, '",
-                                         train->classes.front(), "', and two are needed"));
+  const std::size_t of_train = classes.size();
+  if (of_train < 2) {
+    return Unreadable(options.path,
+                      absl::StrCat("column '", options.target, "' has only one class, '",
+                                   classes.front(), "', and two are needed"));
   }
-  TableSplits splits;
-  splits.classes = SortedClasses(train->classes);
-  Renumber(splits.classes, &*train);
   RawTable test;
-  if (options.test_path.empty()) {
-    std::tie(*train, test) = HeldOutRows(*train, options.test_share, options.seed);
-  } else {
-    absl::StatusOr<RawTable> read = ReadFor(known, options.test_path, target);
+  if (!options.test_path.empty()) {
+    absl::StatusOr<RawTable> read = ReadFor(options, options.test_path, classes);
     if (!read.ok()) return read.status();
     if (NumberColumns(*read) != NumberColumns(*train)) {
-      return Unreadable(options.test_path, absl::StrCat("its columns are not those of ", path));
+      return Unreadable(options.test_path,
+                        absl::StrCat("its columns are not those of ", options.path));
     }
-    const std::string unknown = Renumber(splits.classes, &*read);
-    if (!unknown.empty()) {
-      return Unreadable(
-          options.test_path,
-          absl::StrCat("column '", target, "': there is no class '", unknown, "' in ", path));
+    if (known.classes.empty() && classes.size() > of_train) {
+      return Unreadable(options.test_path,
+                        absl::StrCat("column '", options.target, "': there is no class '",
+                                     classes[of_train], "' in ", options.path));
     }
     test = *std::move(read);
+  } else if (train->has_target() && !options.undivided) {
+    std::tie(*train, test) = HeldOutRows(*train, options.test_share, options.seed);
   }
   const Normalization scale =
       known.normalization.empty() ? MeasureScale(*train) : known.normalization;
   absl::StatusOr<TableRows> learned = Standardized(*train, scale);
   if (!learned.ok()) return learned.status();
-  absl::StatusOr<TableRows> measured = Standardized(test, scale);
+  absl::StatusOr<TableRows> measured = TableRows();
+  if (!test.labels.empty()) measured = Standardized(test, scale);
   if (!measured.ok()) return measured.status();
-  splits.train = *std::move(learned);
-  splits.test = *std::move(measured);
-  splits.facts = {.normalization = scale, .columns = NumberColumns(*train)};
-  return splits;
+  return TableSplits{.facts = {.normalization = scale,
+                               .columns = NumberColumns(*train),
+                               .classes = std::move(classes)},
+                     .train = *std::move(learned),
+                     .test = *std::move(measured)};
 }
 
 }  // namespace muster::trainer

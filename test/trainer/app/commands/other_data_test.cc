@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "test/support/temp_dir.h"
 #include "test/trainer/app/ranks.h"
+#include "test/trainer/data/images/encoded.h"
 #include "trainer/io/torch_file.h"
 
 namespace muster::trainer {
@@ -36,6 +37,13 @@ std::string Table(double scale) {
                     scale * ((small ? 5 : 2) + i % 5), "\n");
   }
   return text;
+}
+
+std::vector<base::Json> LinesOfJson(const std::string& text) {
+  std::vector<base::Json> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(base::ParseJson(line));
+  return lines;
 }
 
 // A number of an IDX file.
@@ -122,8 +130,88 @@ TEST_F(OtherDataTest, ImagesAreNormalizedAsThoseOfTheTraining) {
   EXPECT_EQ(Predict("run", {"--data", Path("other")}), Predict("run", {}));
 }
 
+// Classes were numbers, and one had to know which folder or which value stood for each.
+TEST_F(OtherDataTest, PredictSaysTheNamesOfClasses) {
+  dir_.Write("train.csv", Table(1));
+  TrainOnTable("train.csv", "run", {});
+  const std::vector<base::Json> lines = LinesOfJson(Predict("run", {"--split", "all"}));
+  ASSERT_EQ(lines.size(), 60u);
+  const std::vector<std::string> names = {"large", "small"};
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(lines[i]["index"], i);
+    EXPECT_EQ(lines[i]["label_name"], i % 2 == 0 ? "small" : "large");
+    for (const base::Json& entry : lines[i]["top"]) {
+      EXPECT_EQ(entry["name"], names[entry["class"].get<std::size_t>()]);
+    }
+  }
+  const auto held_out = LinesOfJson(Predict("run", {}));
+  const auto learned = LinesOfJson(Predict("run", {"--split", "train"}));
+  EXPECT_EQ(held_out.size(), 6u);
+  EXPECT_EQ(learned.size(), 54u);
+}
+
+// A file with one of the classes alone was refused, and one with others counted wrong classes.
+TEST_F(OtherDataTest, ClassesOfOtherDataAreFoundByTheirNames) {
+  dir_.Write("train.csv", Table(1));
+  TrainOnTable("train.csv", "run", {});
+  dir_.Write("small.csv", "x,kind,y\n11,small,7\n12,small,8\n");
+  const Arguments eval = {"eval", "--json", "--checkpoint", Path("run"), "--data"};
+  const base::Json measured = base::ParseJson(TrainOk(eval + Arguments{Path("small.csv")}));
+  EXPECT_EQ(measured["accuracy"], 1);
+
+  dir_.Write("new.csv", "x,kind,y\n11,huge,7\n12,small,8\n31,large,3\n");
+  Ranks refused(MusterTrainWith(eval + Arguments{Path("new.csv")}), 1);
+  EXPECT_EQ(refused.Wait(), std::vector<int>{2});
+  EXPECT_NE(refused.errors().find("the model does not know the class 'huge', only large, small"),
+            std::string::npos)
+      << refused.errors();
+  const auto lines = LinesOfJson(Predict("run", {"--data", Path("new.csv"), "--split", "all"}));
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_TRUE(lines[0]["label"].is_null()) << lines[0];
+  EXPECT_EQ(lines[0]["label_name"], "huge");
+  EXPECT_EQ(lines[0]["top"].size(), 2u);
+  EXPECT_EQ(lines[1]["label"], 1);
+  EXPECT_EQ(lines[2]["label"], 0);
+  EXPECT_EQ(lines[2]["top"][0]["name"], "large");
+}
+
+// What a model is asked about has no classes yet, and a file without them was refused.
+TEST_F(OtherDataTest, ATableWithoutClassesIsPredicted) {
+  dir_.Write("train.csv", Table(1));
+  TrainOnTable("train.csv", "run", {"--checkpoint-format", "shards"});
+  TrainOk({"consolidate", Path("run"), "--out", Path("one.pt")});
+  dir_.Write("new.csv", "y,x\n7,11\n3,31\n");
+  const std::string out = Predict("run", {"--data", Path("new.csv")});
+  const auto lines = LinesOfJson(out);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_TRUE(lines[0]["label"].is_null());
+  EXPECT_TRUE(lines[0]["label_name"].is_null());
+  EXPECT_EQ(lines[0]["top"][0]["name"], "small");
+  EXPECT_EQ(lines[1]["top"][0]["name"], "large");
+  EXPECT_EQ(Predict("one.pt", {"--data", Path("new.csv")}), out);
+}
+
+// The same of folders, whose names are those of the classes.
+TEST_F(OtherDataTest, FoldersAreClassesByTheirNames) {
+  for (const std::string image : {"old/bright", "old/dark", "old/grey", "new/dark", "new/pink"}) {
+    fs::create_directories(Path(image));
+    const auto level = static_cast<std::uint8_t>(image.ends_with("dark") ? 10 : 200);
+    const std::string file = EncodePng(PlainImage(8, 8, level, level, level));
+    for (const char* name : {"/1.png", "/2.png"}) dir_.Write(image + name, file);
+  }
+  TrainOk({"--dataset", "folder", "--data", Path("old"), "--image-size", "8", "--model", "mlp",
+           "--batch-size", "2", "--epochs", "3", "--checkpoint-dir", Path("run")});
+  const auto lines = LinesOfJson(Predict("run", {"--data", Path("new"), "--split", "all"}));
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0]["label"], 1);
+  EXPECT_EQ(lines[0]["label_name"], "dark");
+  EXPECT_TRUE(lines[2]["label"].is_null());
+  EXPECT_EQ(lines[2]["label_name"], "pink");
+  EXPECT_EQ(lines[2]["top"].size(), 3u);
+}
+
 // A checkpoint says, to Python as well, how to read data for its model.
-TEST_F(OtherDataTest, TheCheckpointHoldsMeanAndDeviation) {
+TEST_F(OtherDataTest, TheCheckpointHoldsMeanDeviationAndClasses) {
   dir_.Write("train.csv", "x,kind,y\n1,red,5\n3,blue,5\n5,red,5\n7,blue,5\n");
   TrainOk({"--dataset", "csv", "--data", Path("train.csv"), "--test-data", Path("train.csv"),
            "--target", "kind", "--batch-size", "2", "--checkpoint-dir", Path("run")});
@@ -136,6 +224,8 @@ TEST_F(OtherDataTest, TheCheckpointHoldsMeanAndDeviation) {
   EXPECT_DOUBLE_EQ(*(*normalization->Find("deviation")->list())[0].floating(), std::sqrt(5.0));
   EXPECT_EQ(*(*normalization->Find("deviation")->list())[1].floating(), 1);
   EXPECT_EQ(*(*normalization->Find("columns")->list())[1].string(), "y");
+  ASSERT_NE(checkpoint->Find("classes"), nullptr);
+  EXPECT_EQ(*(*checkpoint->Find("classes")->list())[1].string(), "red");
 }
 
 }  // namespace

@@ -6,7 +6,8 @@ namespace muster::trainer {
 namespace {
 
 const DataFacts kFacts = {.normalization = {{0.1, -2e9}, {1.0 / 3, 4e-7}},
-                          .columns = {"größe", "a,b"}};
+                          .columns = {"größe", "a,b"},
+                          .classes = {"2", "10"}};
 
 TEST(FactsValueTest, WhatIsSetIsReadToTheLastDigit) {
   Dict checkpoint;
@@ -41,6 +42,7 @@ TEST(FactsValueTest, WhatCannotBeUsedIsRefused) {
   normalization.Set("mean", "high");
   Dict checkpoint;
   checkpoint.Set("normalization", normalization);
+  EXPECT_EQ(refusal({.classes = {"a", "b", "a"}}), "'classes' has the same name twice");
   EXPECT_EQ(ReadFacts(checkpoint).status().message(), "'mean' is not a list of numbers");
 }
 

@@ -18,7 +18,12 @@ class ImageFolderTest : public testing::Test {
   }
 
   absl::StatusOr<ImageFolder> List(std::uint64_t seed = 0, const std::string& test = "") {
-    return ListImageFolder(dir_.path(), test, 0.25, seed);
+    return ListImageFolder({.directory = dir_.path(),
+                            .test_directory = test,
+                            .test_share = 0.25,
+                            .seed = seed,
+                            .known_classes = known_,
+                            .labels_needed = labels_needed_});
   }
 
   std::string Refusal(const std::string& test = "") {
@@ -40,6 +45,8 @@ class ImageFolderTest : public testing::Test {
   }
 
   const test::TempDir dir_;
+  std::vector<std::string> known_;  // to the model that is to see the images
+  bool labels_needed_ = true;
 };
 
 TEST_F(ImageFolderTest, TrainAndValAreTheSplits) {
@@ -77,8 +84,42 @@ TEST_F(ImageFolderTest, WithoutSplitsTheSeedChoosesAShare) {
   EXPECT_NE(Names(List(6)->test, *folder), Names(folder->test, *folder));
 }
 
+// In a folder with fewer classes, or with others, each had another number than in the training.
+TEST_F(ImageFolderTest, ClassesKeepTheNumbersOfTheTraining) {
+  known_ = {"cat", "cow", "dog"};
+  Add("train/dog/a.jpg");
+  Add("val/cat/b.jpg");
+  const auto folder = List();
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(folder->classes, known_);
+  ASSERT_EQ(folder->train.size(), 1u);
+  EXPECT_EQ(folder->train[0].label, 2);
+  ASSERT_EQ(folder->test.size(), 1u);
+  EXPECT_EQ(folder->test[0].label, 0);
+  Add("train/ant/c.jpg");
+  Add("val/bee/d.jpg");
+  EXPECT_EQ(Refusal(), "read " + dir_.Path("train") +
+                           ": the model does not know the class 'ant', only cat, cow, dog; leave "
+                           "its folder out");
+  labels_needed_ = false;
+  const auto asked = List();
+  ASSERT_TRUE(asked.ok()) << asked.status();
+  EXPECT_EQ(asked->classes, (std::vector<std::string>{"cat", "cow", "dog", "ant", "bee"}));
+  EXPECT_EQ(Names(asked->train, *asked), "ant:c.jpg dog:a.jpg");
+  EXPECT_EQ(Names(asked->test, *asked), "bee:d.jpg cat:b.jpg");
+}
+
+TEST_F(ImageFolderTest, AnUndividedFolderHoldsNoImageOut) {
+  Add("a/1.jpg");
+  Add("b/2.jpg");
+  const auto folder = ListImageFolder({.directory = dir_.path(), .undivided = true});
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(Names(folder->train, *folder), "a:1.jpg b:2.jpg");
+  EXPECT_TRUE(folder->test.empty());
+}
+
 TEST_F(ImageFolderTest, WhatCannotBeTrainedOnIsRefusedInASentence) {
-  EXPECT_EQ(ListImageFolder("/nonexistent", "", .1, 0).status().message(),
+  EXPECT_EQ(ListImageFolder({.directory = "/nonexistent"}).status().message(),
             "read data from /nonexistent: no such directory");
   EXPECT_EQ(Refusal(), "read " + dir_.path() +
                            ": it has no folders, and a folder for each of two or more classes is "

@@ -19,7 +19,8 @@ class TableTest : public testing::Test {
                       .test_path = test.empty() ? "" : dir_.Write("test.csv", test),
                       .test_share = .25,
                       .target = target,
-                      .known = known_});
+                      .known = known_,
+                      .labels_needed = labels_needed_});
   }
 
   // Without "read .../train.csv: ".
@@ -35,6 +36,7 @@ class TableTest : public testing::Test {
 
   const test::TempDir dir_;
   DataFacts known_;  // of the model that is to see the table
+  bool labels_needed_ = true;
 };
 
 TEST_F(TableTest, NumbersAreStandardizedByTheRowsToTrainOn) {
@@ -42,7 +44,7 @@ TEST_F(TableTest, NumbersAreStandardizedByTheRowsToTrainOn) {
       Read("x,kind,y\n1,red,5\n3,blue,5\n5,red,5\n7,blue,5\n", "x,kind,y\n4,blue,5\n14,red,6\n");
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->facts.columns, (std::vector<std::string>{"x", "y"}));
-  EXPECT_EQ(table->classes, (std::vector<std::string>{"blue", "red"}));
+  EXPECT_EQ(table->facts.classes, (std::vector<std::string>{"blue", "red"}));
   EXPECT_EQ(table->train.labels, (std::vector<std::int64_t>{1, 0, 1, 0}));
   EXPECT_EQ(table->test.labels, (std::vector<std::int64_t>{0, 1}));
   // Of 1, 3, 5, 7 the mean is 4 and the variance 5; all of y are the same.
@@ -58,9 +60,9 @@ TEST_F(TableTest, NumbersAreStandardizedByTheRowsToTrainOn) {
 }
 
 TEST_F(TableTest, WholeNumbersAreSortedAsNumbersAndNamesAsText) {
-  EXPECT_EQ(Read("x,kind\n1,10\n2,9\n3,-1\n4,9\n")->classes,
+  EXPECT_EQ(Read("x,kind\n1,10\n2,9\n3,-1\n4,9\n")->facts.classes,
             (std::vector<std::string>{"-1", "9", "10"}));
-  EXPECT_EQ(Read("x,kind\n1,10\n2,9\n3,none\n")->classes,
+  EXPECT_EQ(Read("x,kind\n1,10\n2,9\n3,none\n")->facts.classes,
             (std::vector<std::string>{"10", "9", "none"}));
 }
 
@@ -131,6 +133,65 @@ TEST_F(TableTest, AModelSeesNumbersAsInItsTraining) {
   known_ = {.normalization = {{0.5}, {0.25}}};
   EXPECT_EQ(Refusal("x,kind\n1,a\n2,b\n"),
             "train.csv: it is a table, and the model was trained on images");
+}
+
+// In a file with fewer classes each had another number than in the training, so that right answers
+// were counted as wrong ones.
+TEST_F(TableTest, ClassesKeepTheNumbersOfTheTraining) {
+  known_ = {.classes = {"a", "b", "c"}};
+  const auto other = Read("x,kind\n1,c\n2,c\n3,b\n", "x,kind\n1,c\n");
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->train.labels, (std::vector<std::int64_t>{2, 2, 1}));
+  EXPECT_EQ(other->test.labels, (std::vector<std::int64_t>{2}));
+  EXPECT_EQ(other->facts.classes, known_.classes);
+  EXPECT_TRUE(Read("x,kind\n1,c\n2,c\n").ok()) << "one class is enough to measure";
+  EXPECT_EQ(Refusal("x,kind\n1,a\n2,d\n"),
+            "train.csv: column 'kind': the model does not know the class 'd', only a, b, c; leave "
+            "such rows out");
+  EXPECT_EQ(Refusal("x,kind\n1,a\n2,b\n", "x,kind\n1,0\n"),
+            "test.csv: column 'kind': the model does not know the class '0', only a, b, c; leave "
+            "such rows out");
+}
+
+// Rows whose class nobody knows yet are what a model is asked about.
+TEST_F(TableTest, RowsMayLackALabelWhenNoneIsNeeded) {
+  known_ = {.normalization = {{0, 0}, {1, 1}}, .columns = {"x", "y"}, .classes = {"a", "b"}};
+  labels_needed_ = false;
+  const auto unknown = Read("x,kind,y\n1,b,2\n3,e,4\n5,d,6\n", "y,x,kind\n1,2,f\n");
+  ASSERT_TRUE(unknown.ok()) << unknown.status();
+  EXPECT_EQ(unknown->facts.classes, (std::vector<std::string>{"a", "b", "d", "e", "f"}));
+  EXPECT_EQ(unknown->train.labels, (std::vector<std::int64_t>{1, 3, 2}));
+  EXPECT_EQ(unknown->test.labels, (std::vector<std::int64_t>{4}));
+  const auto none = Read("y,x\n2,1\n4,3\n");
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->train.values, (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(none->train.labels, (std::vector<std::int64_t>{-1, -1}));
+  EXPECT_EQ(none->test.count(), 0) << "no row is held out";
+  labels_needed_ = true;
+  EXPECT_EQ(Refusal("y,x\n2,1\n4,3\n"),
+            "train.csv: line 1: there is no column 'kind' for --target; the columns are y, x");
+}
+
+TEST_F(TableTest, AnUndividedTableHoldsNoRowOut) {
+  const auto table = ReadTable({.path = dir_.Write("x.csv", "x,kind\n3,b\n1,a\n2,a\n"),
+                                .target = "kind",
+                                .undivided = true});
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->train.labels, (std::vector<std::int64_t>{1, 0, 0}));
+  EXPECT_EQ(table->test.count(), 0);
+}
+
+// Checkpoints and JSON hold text alone, and a file from elsewhere may be in Latin-1.
+TEST_F(TableTest, NamesThatAreNoTextAreEscaped) {
+  const auto table = Read(
+      "gr\xf6\xdf"
+      "e,kind\n1,\xe9t\xe9\n2,\u00e9t\u00e9\n",
+      "gr\xf6\xdf"
+      "e,kind\n1,\xe9t\xe9\n");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->facts.columns, (std::vector<std::string>{"gr\\xf6\\xdfe"}));
+  EXPECT_EQ(table->facts.classes, (std::vector<std::string>{"\\xe9t\\xe9", "\u00e9t\u00e9"}));
+  EXPECT_EQ(table->test.labels, (std::vector<std::int64_t>{0}));
 }
 
 TEST_F(TableTest, TheRowsToTestOnMustFit) {
