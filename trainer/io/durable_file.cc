@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <utility>
 
@@ -38,23 +39,39 @@ fs::path Followed(fs::path path) {
 }
 
 // Whether bytes for `target` go there at once, because a rename could not put them there.
-bool IsWrittenStraight(const fs::path& target) {
+bool HasToBeWrittenStraight(const fs::path& target) {
   std::error_code ignored;
   return fs::is_symlink(fs::symlink_status(target, ignored)) ||
          fs::is_other(fs::status(target, ignored));
 }
 
-// Opens a file beside `target` under a name that was free, and returns the name; -1 in `fd`, with
-// errno, when that fails.
-std::string OpenUnderFreeName(const std::string& target, int& fd) {
+// Calls `take` with names beside `target` until one was free: it takes that name and returns 0 or
+// more, or fails with EEXIST. Returns what the last call did, and leaves its name in `name`.
+int TakeFreeName(const std::string& target, std::string& name,
+                 const std::function<int(const char*)>& take) {
   std::random_device random;
-  std::string name;
+  int taken = -1;
   for (int i = 0; i < kMostNames; ++i) {
     name = absl::StrFormat("%s.%08x.tmp", target, random());
-    fd = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EEXIST) break;
+    taken = take(name.c_str());
+    if (taken >= 0 || errno != EEXIST) break;
   }
-  return name;
+  return taken;
+}
+
+std::string FolderOf(const std::string& target) {
+  const fs::path folder = fs::path(target).parent_path();
+  return folder.empty() ? "." : folder.string();
+}
+
+// Opens a file in the folder of `target` that has no name yet, so that nothing is left of it when
+// the process is killed; -1 where the kernel or the file system cannot do that.
+int OpenNameless(const std::string& target) {
+  constexpr std::size_t kLongestName = 255 - sizeof(".1a2b3c4d.tmp");
+  std::error_code ignored;
+  const bool name_will_fit = fs::path(target).filename().native().size() <= kLongestName;
+  if (!name_will_fit || !fs::exists("/proc/self/fd", ignored)) return -1;
+  return open(FolderOf(target).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
 }
 
 }  // namespace
@@ -70,25 +87,33 @@ absl::StatusOr<std::unique_ptr<DurableFile>> DurableFile::Create(const std::stri
   std::string temporary;
   int fd = -1;
   bool writable = false;
-  if (IsWrittenStraight(target)) {
+  const bool straight = HasToBeWrittenStraight(target);
+  if (straight) {
     writable = access(target.c_str(), W_OK) == 0;
   } else if (folder == Folder::kOfCheckpoints) {
     temporary = target + ".tmp";
     fd = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     writable = fd >= 0;
   } else {
-    temporary = OpenUnderFreeName(target, fd);
+    fd = OpenNameless(target);
+    if (fd < 0) {
+      fd = TakeFreeName(target, temporary, [](const char* name) {
+        return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      });
+    }
     writable = fd >= 0;
   }
   if (!writable) return base::SystemFailure(absl::StatusCode::kInvalidArgument, "write", path);
   return std::unique_ptr<DurableFile>(
-      new DurableFile(path, std::move(target), std::move(temporary), fd));
+      new DurableFile(path, std::move(target), std::move(temporary), straight, fd));
 }
 
-DurableFile::DurableFile(std::string path, std::string target, std::string temporary, int fd)
+DurableFile::DurableFile(std::string path, std::string target, std::string temporary, bool straight,
+                         int fd)
     : path_(std::move(path)),
       target_(std::move(target)),
       temporary_(std::move(temporary)),
+      straight_(straight),
       fd_(fd) {
   struct stat status = {};
   if (fd_ >= 0 && fstat(fd_, &status) == 0 && S_ISREG(status.st_mode)) {
@@ -102,7 +127,7 @@ DurableFile::~DurableFile() {
 }
 
 absl::Status DurableFile::OpenStraight() {
-  if (!temporary_.empty() || fd_ >= 0) return absl::OkStatus();
+  if (!straight_ || fd_ >= 0) return absl::OkStatus();
   // Appending: behind /dev/stdout there may be a file with something in it.
   fd_ = open(target_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   return fd_ >= 0 ? absl::OkStatus() : Failure("open");
@@ -124,25 +149,34 @@ absl::Status DurableFile::Append(std::string_view bytes) {
 
 absl::Status DurableFile::Commit() {
   if (const absl::Status opened = OpenStraight(); !opened.ok()) return opened;
-  const bool straight = temporary_.empty();
   if (output_ && !output_->Finish()) return Failure("write");
   // Pipes and terminals are on no disk, and say so.
-  if (fsync(fd_) != 0 && !(straight && (errno == EINVAL || errno == EROFS))) {
+  if (fsync(fd_) != 0 && !(straight_ && (errno == EINVAL || errno == EROFS))) {
     return Failure("fsync");
   }
+  if (!straight_ && temporary_.empty() && !GiveName()) return Failure("write");
   if (close(std::exchange(fd_, -1)) != 0) return Failure("close");
-  if (straight) return absl::OkStatus();
+  if (straight_) return absl::OkStatus();
   if (std::rename(temporary_.c_str(), target_.c_str()) != 0) return Failure("rename to");
   committed_ = true;
   // The new name is data of the directory, which has to reach the disk too.
-  const std::string directory = fs::path(target_).parent_path().string();
-  const int dir_fd =
-      open(directory.empty() ? "." : directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const int dir_fd = open(FolderOf(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir_fd < 0) return Failure("open the directory of");
   const bool synced = fsync(dir_fd) == 0;
   const absl::Status status = synced ? absl::OkStatus() : Failure("fsync the directory of");
   close(dir_fd);
   return status;
+}
+
+bool DurableFile::GiveName() {
+  const std::string open_file = absl::StrCat("/proc/self/fd/", fd_);
+  std::string name;
+  const int given = TakeFreeName(target_, name, [&](const char* free) {
+    return linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, free, AT_SYMLINK_FOLLOW);
+  });
+  if (given < 0) return false;
+  temporary_ = name;
+  return true;
 }
 
 absl::Status DurableFile::Failure(const char* attempt) const {

@@ -14,7 +14,8 @@ namespace muster::trainer {
 
 // Whose folder a file is written to.
 enum class Folder {
-  // A user's. The temporary file has a name that no file had, `path`.1a2b3c4d.tmp.
+  // A user's. The temporary file has no name, and is gone with the process, where the file system
+  // can do that (O_TMPFILE); elsewhere it has one that no file had, `path`.1a2b3c4d.tmp.
   kOfUser,
   // A checkpoint directory. The temporary file is `path`.tmp, and replaces such a file: under that
   // name the directory finds what a run that was killed has left.
@@ -49,13 +50,15 @@ class DurableFile {
   absl::Status Commit();
 
  private:
-  DurableFile(std::string path, std::string target, std::string temporary, int fd);
+  DurableFile(std::string path, std::string target, std::string temporary, bool straight, int fd);
   absl::Status OpenStraight();
+  bool GiveName();  // to the temporary file; false, with errno, when that fails
   absl::Status Failure(const char* attempt) const;  // with errno's text
 
   const std::string path_;               // as it was given, for messages
   const std::string target_;             // the file that is replaced
-  const std::string temporary_;          // empty: written straight
+  std::string temporary_;                // empty while it has no name, and where there is none
+  const bool straight_;                  // there is no temporary file
   int fd_;                               // -1 before it is opened, and once closed
   std::unique_ptr<LargeOutput> output_;  // of a file that is on a disk
   bool committed_ = false;

@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -95,7 +97,26 @@ TEST_F(DurableFileTest, SaysThatTheDirectoryIsGoneWhenItCommits) {
   fs::remove_all(dir_);
   const absl::Status status = (*file)->Commit();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_EQ(status.message(), "rename to " + path_ + ": No such file or directory");
+  EXPECT_EQ(status.message(), "write " + path_ + ": No such file or directory");
+}
+
+// A run that was killed, or whose machine stopped, left 200 MB as model.pt.1a2b3c4d.tmp each time.
+TEST_F(DurableFileTest, NothingIsLeftOfAProcessThatWasKilled) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto file = DurableFile::Create(path_);
+    if (file.ok() && (*file)->Append(std::string(5 << 20, 'x')).ok()) raise(SIGKILL);
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(FilesInDirectory(), 0);
+}
+
+TEST_F(DurableFileTest, ANameThatIsTooLongIsRefusedAtOnce) {
+  const std::string path = (dir_ / std::string(250, 'x')).string();
+  EXPECT_EQ(DurableFile::Create(path).status().message(), "write " + path + ": File name too long");
 }
 
 // A user's file of that name was truncated and removed.
