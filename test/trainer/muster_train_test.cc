@@ -151,7 +151,7 @@ TEST_F(MusterTrainTest, SaysWhoDidNotArrive) {
 
 // A user stopped a job that still waited for a node, and its ranks took no notice for five minutes.
 TEST_F(MusterTrainTest, EndsAtOnceWhenItIsStoppedWhileItJoins) {
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
     const HeldPort store;  // it takes calls and never answers
     Program::Variables variables = RankVariables(1, 2, store.number());
     variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <csignal>
-#include <initializer_list>
 
 namespace muster::trainer {
 namespace {
@@ -36,7 +35,7 @@ void OnStop(int signal, siginfo_t* info, void*) {
 }  // namespace
 
 void EndOnStopSignals() {
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : kStopSignals) {
     struct sigaction action = {};
     if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) continue;
     action = {};

@@ -1,15 +1,20 @@
-// SIGTERM and SIGINT (Ctrl-C) as a request that the training loop checks.
+// SIGTERM, SIGINT (Ctrl-C) and SIGHUP (the terminal is closed) as a request that the training loop
+// checks.
 #pragma once
+
+#include <csignal>
 
 namespace muster::trainer {
 
-// From now on either signal ends the process at once, with StopExitCode(): before the training
-// there is nothing to save, and LibTorch goes on waiting for other ranks after a signal. A signal
-// that was ignored when the process started (nohup, or `&` in a script) stays ignored. Call it
-// once.
+inline constexpr int kStopSignals[] = {SIGTERM, SIGINT, SIGHUP};
+
+// From now on each of these signals ends the process at once, with StopExitCode(): before the
+// training there is nothing to save, and LibTorch goes on waiting for other ranks after a signal. A
+// signal that was ignored when the process started (nohup, or `&` in a script) stays ignored. Call
+// it once.
 void EndOnStopSignals();
 
-// From now on the first of the two signals is only remembered, so that the training can finish its
+// From now on the first of these signals is only remembered, so that the training can finish its
 // step and save a checkpoint. Call it after EndOnStopSignals().
 //
 // One request may arrive twice: on Ctrl-C the terminal sends SIGINT to its whole foreground, and a
@@ -21,7 +26,7 @@ void RememberStopSignals();
 int StopSignal();
 
 // The exit code of a process that `signal` ended, as shells report it: 143 for SIGTERM, 130 for
-// SIGINT.
+// SIGINT, 129 for SIGHUP.
 constexpr int StopExitCode(int signal) {
   return 128 + signal;
 }

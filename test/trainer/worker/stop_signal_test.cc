@@ -25,7 +25,7 @@ void TakeOne() {
 void Remember() {
   sigset_t stops;
   sigemptyset(&stops);
-  for (const int signal : {SIGTERM, SIGINT}) {
+  for (const int signal : kStopSignals) {
     std::signal(signal, SIG_DFL);  // whoever started the test may ignore it
     sigaddset(&stops, signal);
   }
@@ -48,9 +48,10 @@ void TypeCtrlC(int keyboard) {
   EXPECT_EQ(write(keyboard, "\x03", 1), 1);
 }
 
-// A user pressed Ctrl-C, and all that was trained since the last checkpoint was lost.
-TEST(StopSignalTest, EitherIsRememberedAndTheSecondEndsTheProcess) {
-  for (const int signal : {SIGTERM, SIGINT}) {
+// A user pressed Ctrl-C, or lost the connection to the terminal, and all that was trained since the
+// last checkpoint was lost.
+TEST(StopSignalTest, EachIsRememberedAndTheSecondEndsTheProcess) {
+  for (const int signal : kStopSignals) {
     ForkedMembers process(1, [signal](int, const Say& say) {
       Remember();
       if (StopSignal() != 0) return 1;
@@ -67,8 +68,8 @@ TEST(StopSignalTest, EitherIsRememberedAndTheSecondEndsTheProcess) {
   }
 }
 
-TEST(StopSignalTest, UntilTheyAreToBeRememberedEitherEndsTheProcess) {
-  for (const int signal : {SIGTERM, SIGINT}) {
+TEST(StopSignalTest, UntilTheyAreToBeRememberedEachEndsTheProcess) {
+  for (const int signal : kStopSignals) {
     ForkedMembers process(1, [signal](int, const Say&) {
       std::signal(signal, SIG_DFL);
       EndOnStopSignals();

@@ -1,7 +1,7 @@
 #include "trainer/app/training/trainer.h"
 
+#include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <exception>
 #include <future>
 #include <optional>
@@ -64,10 +64,12 @@ absl::StatusOr<std::optional<Evaluation>> Measure(Loop& loop) {
 
 // The signal that the ranks stop for: some may not have got one, and some another one.
 int SharedStopSignal(Loop& loop) {
-  const int mine = StopSignal();
-  const std::vector<double> heard =
-      loop.job.group().Sum({mine == SIGTERM ? 1.0 : 0.0, mine == SIGINT ? 1.0 : 0.0});
-  return heard[0] > 0 ? SIGTERM : SIGINT;
+  std::vector<double> mine;
+  for (const int signal : kStopSignals) mine.push_back(StopSignal() == signal ? 1.0 : 0.0);
+  const std::vector<double> heard = loop.job.group().Sum(mine);
+  const auto first =
+      std::find_if(heard.begin(), heard.end(), [](double ranks) { return ranks > 0; });
+  return kStopSignals[first - heard.begin()];
 }
 
 // All epochs that are left.

@@ -162,15 +162,19 @@ TEST_F(ResumeTest, SigtermEndsAllRanksAfterAStepAndTheNextRunGoesOn) {
   EXPECT_TRUE(Weights("told") == Weights("calm")) << "the files differ";
 }
 
-// A user pressed Ctrl-C, and what was trained since the last checkpoint was lost.
-TEST_F(ResumeTest, CtrlCEndsTheRunAfterAStepWithACheckpoint) {
-  BeatEar ear;
-  Ranks alone(Resumable("told", {"--checkpoint-every", "0"}), 1, {ear.variable()});
-  ASSERT_TRUE(ear.WaitForStep(3)) << alone.errors();
-  alone[0].Signal(SIGINT);
-  EXPECT_EQ(alone.Wait(), std::vector<int>{130}) << alone.errors();
-  EXPECT_NE(alone[0].out().find("stopped by SIGINT after step "), std::string::npos);
-  EXPECT_NE(alone[0].out().find("; checkpoint " + dir_.Path("told.ckpt")), std::string::npos);
+// A user pressed Ctrl-C, or closed the terminal, and what was trained since the last checkpoint was
+// lost.
+TEST_F(ResumeTest, CtrlCAndAClosedTerminalEndTheRunAfterAStepWithACheckpoint) {
+  for (const int signal : {SIGINT, SIGHUP}) {
+    const std::string name = signal == SIGINT ? "SIGINT" : "SIGHUP";
+    BeatEar ear;
+    Ranks alone(Resumable(name, {"--checkpoint-every", "0"}), 1, {ear.variable()});
+    ASSERT_TRUE(ear.WaitForStep(3)) << alone.errors();
+    alone[0].Signal(signal);
+    EXPECT_EQ(alone.Wait(), std::vector<int>{128 + signal}) << alone.errors();
+    EXPECT_NE(alone[0].out().find("stopped by " + name + " after step "), std::string::npos);
+    EXPECT_NE(alone[0].out().find("; checkpoint " + dir_.Path(name + ".ckpt")), std::string::npos);
+  }
 }
 
 // In float64 the losses of one rank are those that two would have had.
