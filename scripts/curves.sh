@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 models=("$@")
 [ ${#models[@]} -gt 0 ] || models=(cnn resnet18 gpt)
-dpkg-query -W python3-matplotlib > /dev/null || {
+/usr/bin/python3 -c 'import matplotlib' 2> /dev/null || {
   echo "curves: drawing needs python3-matplotlib; install it with apt-get" >&2
   exit 1
 }
