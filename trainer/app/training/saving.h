@@ -28,6 +28,7 @@ class Saver {
 
   // Whether any rank writes checkpoints.
   bool saves() const { return !owners_.empty(); }
+  bool in_shards() const { return in_shards_; }
 
   // Saves a checkpoint of `strategy` after `state`, in the directory of each owner, unless there
   // are none or they have it. `lr` is the learning rate of the next step. Waits, as Finish() does,

@@ -87,6 +87,10 @@ absl::StatusOr<Outcome> TrainAll(Loop& loop) {
     const absl::StatusOr<bool> fit = FitToKeep(loop);
     if (!fit.ok()) return fit.status();
     if (!outcome.stopped && job.options.evaluate) {
+      // A test takes long, and shards are no checkpoint before they have an index.
+      const absl::Status indexed =
+          loop.saver.in_shards() ? loop.saver.Finish(loop.state.step) : absl::OkStatus();
+      if (!indexed.ok()) return indexed;
       const auto evaluation = Measure(loop);
       if (!evaluation.ok()) return evaluation.status();
       outcome.stopped = !evaluation->has_value();

@@ -197,6 +197,23 @@ TEST_F(ShardsTest, KilledBetweenShardsAndIndexTheRunGoesOnFromTheOneBefore) {
   EXPECT_FALSE(fs::exists(StepPath("struck", "08"))) << "with --keep 2";
 }
 
+// A test after an epoch can take long. A run that was killed in it lost the checkpoint of the
+// epoch's last steps, whose shards were there and whose index was not.
+TEST_F(ShardsTest, ATestThatFailsLeavesTheCheckpointBeforeIt) {
+  Words words = {"test/trainer/recipe/own_program",
+                 "throw-metric",
+                 "--batch-size=12",
+                 "--epochs=1",
+                 "--checkpoint-dir=" + dir_.Path("run"),
+                 "--checkpoint-every=7"};
+  words.insert(words.end(), kInShards.begin(), kInShards.end());
+  Ranks ranks(words, 2);
+  for (const int code : ranks.Wait()) EXPECT_NE(code, 0);
+  EXPECT_NE(ranks.errors().find("it threw what is no std::exception"), std::string::npos)
+      << ranks.errors();
+  EXPECT_EQ(FilesIn(StepPath("run", "07")), 3) << "with the index";
+}
+
 // Two nodes of two ranks each, without a common file system.
 TEST_F(ShardsTest, TheRanksOfEachNodeWriteTheirOwnAndANewNodeGetsOneAtOnce) {
   const auto on_nodes = [&](const Words& more) {
