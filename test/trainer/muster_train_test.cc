@@ -121,6 +121,13 @@ TEST_F(MusterTrainTest, RefusesMistakesInOneSentenceWithExitCodeTwo) {
       {{"--checkpoint", "/no/such/dir/m.pt"}, {}, "write /no/such/dir/m.pt: No such file"},
       {{"--loss-log", "/no/such/dir/l"}, {}, "write /no/such/dir/l"},
       {{"--dataset", "generated", "--comm", "nccl"}, {}, "--comm nccl: "},
+      // Both were written, the second over the first, with exit code 0.
+      {{"--checkpoint", Path("x.pt"), "--export", dir_.string() + "/./x.pt"},
+       {},
+       "/./x.pt: --checkpoint and --export name the same file"},
+      {{"--loss-log", Path("y"), "--metrics", Path("y")},
+       {},
+       "y: --loss-log and --metrics name the same file"},
   };
   for (const Case& mistake : cases) {
     SCOPED_TRACE(mistake.sentence);

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <memory>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -30,8 +34,33 @@
 namespace muster::trainer {
 namespace {
 
+// Two results in one file would be none.
+absl::Status CheckDistinct(const Options& options) {
+  const std::pair<const char*, std::string> outputs[] = {
+      {"--checkpoint", options.checkpoint.final_path},
+      {"--export", options.checkpoint.export_path},
+      {"--loss-log", options.report.loss_log},
+      {"--metrics", options.report.metrics},
+      {"--trace", options.report.trace},
+  };
+  std::map<std::string, const char*> flags;  // by where their paths lead
+  for (const auto& [flag, path] : outputs) {
+    std::error_code error;
+    const std::filesystem::path place = std::filesystem::weakly_canonical(path, error);
+    if (path.empty() || error || std::filesystem::is_other(place, error)) continue;
+    const auto [other, is_new] = flags.emplace(place.string(), flag);
+    if (is_new) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("write ", path, ": ", other->second, " and ", flag,
+                     " name the same file; give each a path of its own"));
+  }
+  return absl::OkStatus();
+}
+
 // Finds out before the training rather than after it that its results could not be written.
 absl::Status CheckOutputs(const Options& options) {
+  const absl::Status distinct = CheckDistinct(options);
+  if (!distinct.ok()) return distinct;
   for (const std::string& path : {options.checkpoint.final_path, options.checkpoint.export_path}) {
     if (path.empty()) continue;
     const auto file = DurableFile::Create(path);

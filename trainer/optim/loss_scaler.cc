@@ -16,7 +16,7 @@ LossScaler::LossScaler(double scale, std::int64_t window)
 void LossScaler::Update(bool finite) {
   if (!finite) {
     state_ = {.scale = std::max(state_.scale / 2, least_)};
-  } else if (++state_.steps_since == window_) {
+  } else if (++state_.steps_since >= window_) {
     state_ = {.scale = std::min(state_.scale * 2, kMostScale)};
   }
 }

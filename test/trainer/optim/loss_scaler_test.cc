@@ -21,6 +21,14 @@ TEST(LossScalerTest, IsHalvedByAnOverflowAndDoubledAfterAWindowWithoutOne) {
   EXPECT_EQ(scaler.state(), (State{512, 0}));
 }
 
+// A run that resumed with a shorter window than it had, and was past it, never grew again.
+TEST(LossScalerTest, AWindowThatIsOverIsOver) {
+  LossScaler scaler(1024, /*window=*/10);
+  scaler.Load({1024, 15});
+  scaler.Update(true);
+  EXPECT_EQ(scaler.state(), (State{2048, 0}));
+}
+
 // A gradient that is not finite by itself would halve it for ever, and every step be skipped.
 TEST(LossScalerTest, DoesNotFallBelowOneOrWhatItBeganWith) {
   LossScaler scaler(4, /*window=*/100);

@@ -40,6 +40,8 @@ const Rules& RulesOfFlags() {
       {"--loader-threads", {Ranks::kFree, Resume::kFree}},
       {"--threads", {Ranks::kFree, Resume::kFree}},
       {"--eval", {Ranks::kSame, Resume::kFree}},
+      // A run that resumes goes on with the scale of its checkpoint.
+      {"--loss-scale", {Ranks::kSame, Resume::kFree}},
 
       {"--timeout", {Ranks::kFree, Resume::kFree}},
       {"--sync-bn", {Ranks::kSame, Resume::kSaid}},

@@ -1,5 +1,6 @@
 #include "trainer/app/training/train_state.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -7,6 +8,9 @@
 
 namespace muster::trainer {
 namespace {
+
+// Far more than anything trains with, and no sum of a few overflows.
+constexpr std::int64_t kLargestBatch = std::int64_t{1} << 48;
 
 Value LossSumValue(const LossSum& sum) {
   Dict dict;
@@ -100,7 +104,8 @@ absl::StatusOr<TrainState> ReadTrainState(const Value& value) {
   }
   if (const Value* best = value.Find("best")) state.best = reader.BestIn(*best);
   if (!reader.status().ok()) return reader.status();
-  if (state.position > state.dataset_size || state.batch_size < 1 || state.world_size < 1) {
+  if (state.position > state.dataset_size || state.batch_size < 1 ||
+      state.batch_size > kLargestBatch || state.world_size < 1 || std::isnan(state.best.loss)) {
     return absl::InvalidArgumentError("its sampler's state contradicts itself");
   }
   return state;

@@ -63,12 +63,19 @@ TEST(OptionChangesTest, AnotherModelOrOtherDataAreRefused) {
 // Each flag is changed once: whatever is added to the options has to have its place here.
 TEST(OptionChangesTest, EachFlagIsRefusedOrSaidOrOfNoConsequence) {
   const std::set<std::string> refused = {"--dataset", "--target", "--dtype", "--algorithm"};
-  const std::set<std::string> silent = {"--loader-threads", "--threads",
-                                        "--eval",           "--parallel",
-                                        "--comm",           "--timeout",
-                                        "--bucket-mb",      "--first-bucket-mb",
-                                        "--bucket-view",    "--find-unused-parameters",
-                                        "--static-graph",   "--average-every",
+  const std::set<std::string> silent = {"--loader-threads",
+                                        "--threads",
+                                        "--eval",
+                                        "--loss-scale",
+                                        "--parallel",
+                                        "--comm",
+                                        "--timeout",
+                                        "--bucket-mb",
+                                        "--first-bucket-mb",
+                                        "--bucket-view",
+                                        "--find-unused-parameters",
+                                        "--static-graph",
+                                        "--average-every",
                                         "--replicas"};
   const Options options = Parsed({});
   for (const Setting& setting : options.settings) {

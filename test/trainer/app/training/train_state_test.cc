@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
+
 namespace muster::trainer {
 namespace {
 
@@ -50,6 +53,18 @@ TEST(TrainStateTest, AnOlderCheckpointDoesNotSayWhatBatchWasAskedFor) {
   EXPECT_EQ(back->batch_size, 128);
   EXPECT_EQ(back->asked_batch_size, 0);
   EXPECT_EQ(back->asked_share, 0);
+}
+
+// A training with such a batch made no progress, and no test was better than such a best one.
+TEST(TrainStateTest, WhatNoTrainingHasIsRefused) {
+  TrainState large = Some();
+  large.batch_size = std::numeric_limits<std::int64_t>::max();
+  TrainState unknown = Some();
+  unknown.best.loss = std::numeric_limits<double>::quiet_NaN();
+  for (const TrainState& state : {large, unknown}) {
+    EXPECT_EQ(ReadTrainState(TrainStateValue(state)).status().message(),
+              "its sampler's state contradicts itself");
+  }
 }
 
 TEST(TrainStateTest, AnOldCheckpointWithFewerEntriesIsRead) {
