@@ -71,6 +71,10 @@ struct AllReducer::Parts {
   Ranks leaders{};  // on leaders, when there are several hosts
 };
 
+std::size_t AllReducer::LeastBytes(std::size_t members) {
+  return ShmAllReduce::SegmentBytes(static_cast<int>(members), kSmallestWindow);
+}
+
 AllReducer::AllReducer(const GroupFacts& facts, std::shared_ptr<GroupMeter> meter,
                        const GatherText& gather, const std::string& name, std::size_t largest_bytes,
                        const ShmOptions& options)

@@ -22,6 +22,9 @@ namespace muster::trainer {
 // from one thread at a time. Its operations may run concurrently with those of c10d's group.
 class AllReducer {
  public:
+  // The shared memory that it takes at the least, with `members` ranks on a host.
+  static std::size_t LeastBytes(std::size_t members);
+
   // `largest_bytes` is the expected size of the largest tensor, and determines the size of the
   // segment (larger tensors are summed in pieces). `gather` asks the members; `name` is new to the
   // group, for its leaders to meet under. Throws std::runtime_error with one sentence, on every

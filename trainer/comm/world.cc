@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "trainer/comm/all_reducer.h"
 #include "trainer/comm/local_address.h"
 #include "trainer/comm/round_store.h"
 #include "trainer/comm/shared_segment.h"
@@ -177,11 +178,19 @@ absl::Status World::Choose(Comm asked, bool nccl) {
   const HostLayout layout = LayOutHosts(hosts_, rank_);
   // A little memory, which everybody can use; how much gradients need is known once there is a
   // model.
+  const auto gather = [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); };
   absl::StatusOr<ShmSegment> segment = MakeSharedSegment(
-      layout, met.members(), FlightRecorder::SegmentBytes(layout.local_ranks.size()),
-      [&](const std::string& mine) { return met.Gather(mine, kSentenceBytes); });
+      layout, met.members(), FlightRecorder::SegmentBytes(layout.local_ranks.size()), gather);
   shm_trouble_ = std::string(segment.status().message());
   MakeRecorder(std::move(segment), layout);
+  if (shm_trouble_.empty() && asked == Comm::kAuto && !nccl) {
+    // It is given back at once: this asks whether there will be enough for gradients.
+    shm_trouble_ =
+        std::string(MakeSharedSegment(layout, met.members(),
+                                      AllReducer::LeastBytes(layout.local_ranks.size()), gather)
+                        .status()
+                        .message());
+  }
   if (nccl) {
     // Where the ranks are is NCCL's affair.
     for (int rank = 0; rank < size_; ++rank) {

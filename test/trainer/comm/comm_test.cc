@@ -109,5 +109,18 @@ TEST(TwoHostsTest, SharedMemoryInsideAndGlooBetween) {
   EXPECT_EQ(ddp.Wait(kDeadline), 0) << ddp.err();
 }
 
+// The start-up line said "joined: shm", and then there was no memory for the gradients.
+TEST(SmallShmTest, WhatIsTooSmallForGradientsIsNotChosen) {
+  Command allowed({"unshare", "--map-root-user", "--net", "--mount", "mount", "-t", "tmpfs", "none",
+                   "/dev/shm"});
+  if (allowed.Wait() != 0) {
+    GTEST_SKIP() << "this machine does not let us mount in a namespace (unshare --mount)";
+  }
+  Command ranks({"unshare", "--map-root-user", "--net", "--mount", "sh",
+                 "test/trainer/comm/small_shm.sh", "192k", kReduce, "auto", "equal", "average"});
+  EXPECT_EQ(ranks.Wait(kDeadline), 0) << ranks.err();
+  EXPECT_NE(ranks.out().find("no shared memory: "), std::string::npos) << ranks.out();
+}
+
 }  // namespace
 }  // namespace muster::trainer
