@@ -92,14 +92,14 @@ absl::Status CheckpointDirectory::WriteLatest(const Latest& latest) const {
 }
 
 absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const Value& value,
-                                                      const std::string& job) {
+                                                      const std::string& job,
+                                                      std::optional<std::int64_t> best) {
   std::string file = FilePathOf(step);
   absl::Status status = WriteTorchFile(value, file, Folder::kOfCheckpoints);
   if (!status.ok()) return status;
   RemoveShards(ShardsPathOf(step));
-  status = WriteLatest({step, job});
+  status = Enter(step, job, best);
   if (!status.ok()) return status;
-  RemoveOld(step);
   return file;
 }
 
@@ -114,26 +114,21 @@ absl::Status CheckpointDirectory::PrepareShards(std::int64_t step) const {
 
 absl::StatusOr<std::string> CheckpointDirectory::SaveIndex(std::int64_t step,
                                                            const ShardIndex& index,
-                                                           const std::string& job) {
+                                                           const std::string& job,
+                                                           std::optional<std::int64_t> best) {
   std::string folder = ShardsPathOf(step);
   absl::Status status = WriteShardIndex(folder, index);
   if (!status.ok()) return status;
   std::error_code ignored;
   fs::remove(FilePathOf(step), ignored);
   RemoveOtherShards(folder, static_cast<int>(index.files.size()));
-  status = WriteLatest({step, job});
+  status = Enter(step, job, best);
   if (!status.ok()) return status;
-  RemoveOld(step);
   return folder;
 }
 
 absl::Status CheckpointDirectory::MarkBest(std::int64_t step) const {
-  std::error_code ignored;
-  if (ReadBest() == step || !fs::exists(PathOf(step), ignored)) return absl::OkStatus();
-  const auto file = DurableFile::Create((fs::path(path_) / kBest).string(), Folder::kOfCheckpoints);
-  if (!file.ok()) return file.status();
-  absl::Status written = (*file)->Append(StoredName(step) + "\n");
-  if (written.ok()) written = (*file)->Commit();
+  const absl::Status written = WriteBest(step);
   const std::optional<Latest> latest = ReadLatest();
   if (written.ok() && latest && latest->step) RemoveOld(*latest->step);
   return written;
@@ -235,6 +230,23 @@ std::optional<std::int64_t> CheckpointDirectory::ReadBest() const {
   return StepOf(name);
 }
 
+absl::Status CheckpointDirectory::WriteBest(std::int64_t step) const {
+  std::error_code ignored;
+  if (ReadBest() == step || !fs::exists(PathOf(step), ignored)) return absl::OkStatus();
+  const auto file = DurableFile::Create((fs::path(path_) / kBest).string(), Folder::kOfCheckpoints);
+  if (!file.ok()) return file.status();
+  const absl::Status written = (*file)->Append(StoredName(step) + "\n");
+  return written.ok() ? (*file)->Commit() : written;
+}
+
+absl::Status CheckpointDirectory::Enter(std::int64_t step, const std::string& job,
+                                        std::optional<std::int64_t> best) const {
+  absl::Status status = WriteLatest({step, job});
+  if (status.ok() && best) status = WriteBest(*best);
+  if (status.ok()) RemoveOld(step);
+  return status;
+}
+
 void CheckpointDirectory::RemoveOld(std::int64_t newest) const {
   std::error_code ignored;
   std::vector<std::int64_t> steps = Steps();
@@ -245,13 +257,26 @@ void CheckpointDirectory::RemoveOld(std::int64_t newest) const {
     fs::remove(FilePathOf(steps[i]), ignored);
     RemoveShards(ShardsPathOf(steps[i]));
   }
-  // What a run that was killed while it saved has left.
+  RemoveHalves();
+}
+
+void CheckpointDirectory::RemoveHalves() const {
   for (const std::int64_t step : Unfinished()) RemoveShards(ShardsPathOf(step));
+  std::error_code ignored;
   for (fs::directory_iterator entry(path_, ignored), end; entry != end; entry.increment(ignored)) {
     const fs::path& path = entry->path();
     const bool half = path.extension() == ".tmp" && path.stem().extension() == kEnd &&
-                      StepOf(path.stem().string());
-    if (half || path.filename().string().starts_with(kSign)) fs::remove(path, ignored);
+                      StepOf(path.stem().string()) &&
+                      fs::is_regular_file(entry->symlink_status(ignored));
+    if (half) fs::remove(path, ignored);
+  }
+}
+
+void CheckpointDirectory::RemoveRemains() const {
+  RemoveHalves();
+  std::error_code ignored;
+  for (fs::directory_iterator entry(path_, ignored), end; entry != end; entry.increment(ignored)) {
+    if (entry->path().filename().string().starts_with(kSign)) fs::remove(entry->path(), ignored);
   }
 }
 

@@ -40,14 +40,16 @@ class CheckpointDirectory {
   absl::Status WriteLatest(const Latest& latest) const;
 
   // Writes `value` as the checkpoint after step `step` (0 or more), syncs it to disk, and makes it
-  // the latest, of job `job`. Then removes all but the `keep` newest and the best. Checkpoints of
+  // the latest, of job `job`. Marks the checkpoint of step `best` as the best, if one is given and
+  // there, and only then removes all but the `keep` newest and the best. Checkpoints of
   // later steps, which exist if a run was restarted from an older one, are neither counted nor
   // removed. Returns the path of the new file.
   //
   // On an error (kUnavailable, for example on a full disk; kInvalidArgument when the user has to
   // change something) the checkpoints of other steps are untouched, and `latest` still names a
   // complete one if it did before. Failing to remove old files is not an error.
-  absl::StatusOr<std::string> Save(std::int64_t step, const Value& value, const std::string& job);
+  absl::StatusOr<std::string> Save(std::int64_t step, const Value& value, const std::string& job,
+                                   std::optional<std::int64_t> best = std::nullopt);
 
   // The same in shards. One process prepares, then any of them write their shards into
   // ShardsPathOf(step), and when all are written one process saves the index, which makes it a
@@ -55,12 +57,17 @@ class CheckpointDirectory {
   // Errors as Save().
   absl::Status PrepareShards(std::int64_t step) const;
   absl::StatusOr<std::string> SaveIndex(std::int64_t step, const ShardIndex& index,
-                                        const std::string& job);
+                                        const std::string& job,
+                                        std::optional<std::int64_t> best = std::nullopt);
 
   // Makes the checkpoint of step `step` the best, which stays until another one is the best, and
   // removes the former best one if it is old. Does nothing when there is no such checkpoint. Errors
   // as Save().
   absl::Status MarkBest(std::int64_t step) const;
+
+  // Removes what runs that were killed while they saved have left: half-written files, shards
+  // without an index, and signs. Only while nobody saves or looks for signs.
+  void RemoveRemains() const;
 
   struct Found {
     std::int64_t step = 0;
@@ -102,7 +109,13 @@ class CheckpointDirectory {
   std::string StoredName(std::int64_t step) const;
   // The step that `best` names.
   std::optional<std::int64_t> ReadBest() const;
+  // Does nothing when there is no checkpoint of `step`, or it is the best already.
+  absl::Status WriteBest(std::int64_t step) const;
+  // Makes the new checkpoint of `step` the latest, and gives up older ones.
+  absl::Status Enter(std::int64_t step, const std::string& job,
+                     std::optional<std::int64_t> best) const;
   void RemoveOld(std::int64_t newest) const;
+  void RemoveHalves() const;
 
   std::string path_;
   int keep_;

@@ -102,6 +102,19 @@ TEST_F(CheckpointDirectoryTest, TheBestIsKeptUntilThereIsABetterOne) {
   EXPECT_EQ((*directory.FindNewest())->step, 50);
 }
 
+// The new best one was marked only when the older ones were gone, and it was one of them.
+TEST_F(CheckpointDirectoryTest, TheBestIsMarkedBeforeOldOnesAreRemoved) {
+  CheckpointDirectory directory = Open(1);
+  ASSERT_TRUE(directory.Save(10, At(10), kJob).ok());
+  ASSERT_TRUE(directory.Save(20, At(20), kJob, 10).ok());
+  EXPECT_EQ(Files(), (std::vector<std::string>{"best", "latest", "step-000000000010.pt",
+                                               "step-000000000020.pt"}));
+  ASSERT_TRUE(directory.PrepareShards(30).ok());
+  ASSERT_TRUE(directory.SaveIndex(30, WriteTwoShards(directory, 30), kJob, 20).ok());
+  EXPECT_EQ(Files(), (std::vector<std::string>{"best", "latest", "step-000000000020.pt",
+                                               "step-000000000030"}));
+}
+
 TEST_F(CheckpointDirectoryTest, ATornCheckpointIsPassedOverAndTold) {
   CheckpointDirectory directory = Open();
   for (const std::int64_t step : {1, 2, 3}) ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
@@ -268,10 +281,15 @@ TEST_F(CheckpointDirectoryTest, AFullDiskLeavesTheOlderCheckpoints) {
 TEST_F(CheckpointDirectoryTest, WhatARunThatWasKilledLeftIsRemovedAndOtherFilesStay) {
   CheckpointDirectory directory = Open(1);
   std::ofstream(directory.PathOf(5) + ".tmp") << "half";
-  ASSERT_TRUE(directory.LeaveSign().ok());
+  const std::string sign = directory.LeaveSign().value();
   std::ofstream(path_ + "/notes.tmp") << "mine";
   std::ofstream(path_ + "/step-7.pt") << "mine";
   ASSERT_TRUE(directory.Save(6, At(6), kJob).ok());
+  EXPECT_FALSE(fs::exists(directory.PathOf(5) + ".tmp"));
+  EXPECT_TRUE(directory.HasSign(sign)) << "another run may be looking for it";
+  std::ofstream(directory.PathOf(7) + ".tmp") << "half";
+  ASSERT_TRUE(directory.PrepareShards(8).ok());
+  directory.RemoveRemains();
   EXPECT_EQ(Files(),
             (std::vector<std::string>{"latest", "notes.tmp", "step-000000000006.pt", "step-7.pt"}));
 }

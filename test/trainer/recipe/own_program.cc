@@ -4,6 +4,7 @@
 #include <torch/torch.h>
 
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -320,6 +321,15 @@ const std::map<std::string, Change>& Cases() {
       {"throw-metric",
        [](Recipe& recipe) {
          recipe.metrics[0].sum = [](const at::Tensor&, const at::Tensor&) -> double { throw 42; };
+       }},
+      // While the environment says so, the first test is when somebody stops the program.
+      {"stop-in-test",
+       [](Recipe& recipe) {
+         recipe.metrics[0].sum = [sum = recipe.metrics[0].sum](const at::Tensor& predictions,
+                                                               const at::Tensor& targets) {
+           if (std::getenv("STOP_IN_TEST") != nullptr) std::raise(SIGTERM);
+           return sum(predictions, targets);
+         };
        }},
       {"nan-parameter",
        [](Recipe& recipe) {

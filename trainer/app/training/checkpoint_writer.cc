@@ -22,8 +22,7 @@ void CheckpointWriter::Start(std::int64_t step, const Value& snapshot,
     return;
   }
   writing_ = std::async(std::launch::async, [this, step, best, value = *std::move(copy)] {
-    const absl::Status saved = directory_.Save(step, value, job_).status();
-    return saved.ok() && best ? directory_.MarkBest(*best) : saved;
+    return directory_.Save(step, value, job_, best).status();
   });
 }
 
@@ -66,9 +65,14 @@ void CheckpointWriter::StartIndex(const std::vector<FileFacts>& files) {
   if (!status_.ok()) return;
   sharded_.index.files = files;
   writing_ = std::async(std::launch::async, [this] {
-    const auto saved = directory_.SaveIndex(sharded_.step, sharded_.index, job_).status();
-    return saved.ok() && sharded_.best ? directory_.MarkBest(*sharded_.best) : saved;
+    return directory_.SaveIndex(sharded_.step, sharded_.index, job_, sharded_.best).status();
   });
+}
+
+void CheckpointWriter::StartBest(std::int64_t step) {
+  Wait();
+  if (!status_.ok()) return;
+  writing_ = std::async(std::launch::async, [this, step] { return directory_.MarkBest(step); });
 }
 
 bool CheckpointWriter::WaitFor(std::chrono::milliseconds most) {

@@ -39,8 +39,7 @@ class CheckpointWriter {
 
   // Begins to write `snapshot` as the checkpoint after step `step`, once the one before is written;
   // its tensors may change when this returns. Does nothing after a failure. Throws c10::Error when
-  // there is no memory for the copy. Then marks the checkpoint of step `best` as the best
-  // (CheckpointDirectory::MarkBest), if there is one.
+  // there is no memory for the copy. `best` as in CheckpointDirectory::Save.
   void Start(std::int64_t step, const Value& snapshot,
              std::optional<std::int64_t> best = std::nullopt);
 
@@ -54,6 +53,10 @@ class CheckpointWriter {
   absl::StatusOr<FileFacts> shard() const;
   // Then one begins to write the index, from what the ranks have written, in the order of shards.
   void StartIndex(const std::vector<FileFacts>& files);
+
+  // Begins to mark the checkpoint of step `step`, once it is written, as the best
+  // (CheckpointDirectory::MarkBest).
+  void StartBest(std::int64_t step);
 
   // Waits until nothing is being written, at most for `most`; says whether that is so.
   bool WaitFor(std::chrono::milliseconds most);

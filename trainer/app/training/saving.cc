@@ -37,7 +37,8 @@ Saver::Saver(const Job& job, StartPoint&& start)
       in_shards_(job.options.checkpoint.format == CheckpointFormat::kShards),
       owners_(std::move(start.owners.ranks)),
       team_(std::move(start.owners.team)),
-      kept_step_(start.kept_step) {
+      kept_step_(start.kept_step),
+      lock_(std::move(start.lock)) {
   if (start.owners.directory) {
     writer_.emplace(*std::move(start.owners.directory), std::move(start.job));
   }
@@ -50,8 +51,12 @@ bool Saver::WritesShard(std::int64_t step) const {
   return writer_ && kept_step_ != step;
 }
 
+bool Saver::IsOwner() const {
+  return writer_ && team_[0] == job_.env.rank;
+}
+
 bool Saver::WritesIndex(std::int64_t step) const {
-  return WritesShard(step) && team_[0] == job_.env.rank;
+  return WritesShard(step) && IsOwner();
 }
 
 Share Saver::OwnShare() const {
@@ -60,7 +65,14 @@ Share Saver::OwnShare() const {
 }
 
 absl::Status Saver::Save(Strategy& strategy, const TrainState& state, double lr) {
-  if (!saves() || saved_step_ == state.step) return absl::OkStatus();
+  if (!saves()) return absl::OkStatus();
+  if (saved_step_ == state.step) {
+    if (!job_.options.checkpoint.keep_best) return absl::OkStatus();
+    // A test since then may have found that it is the best.
+    const absl::Status written = Finish(state.step);
+    if (written.ok() && IsOwner()) writer_->StartBest(state.best.step);
+    return written;
+  }
   const absl::Status before = Finish(state.step);
   if (!before.ok()) return before;
   if (in_shards_) {

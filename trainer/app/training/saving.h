@@ -54,6 +54,7 @@ class Saver {
   std::string PathOf(std::int64_t step) const;
 
  private:
+  bool IsOwner() const;  // of a directory: the first of its team
   bool WritesShard(std::int64_t step) const;
   bool WritesIndex(std::int64_t step) const;
   Share OwnShare() const;
@@ -63,6 +64,7 @@ class Saver {
   const std::vector<int> owners_;
   const std::vector<int> team_;                  // see CheckpointOwners
   const std::optional<std::int64_t> kept_step_;  // of the one that this team had at the start
+  std::optional<DirectoryLock> lock_;            // of the directory, on its owner
   std::optional<CheckpointWriter> writer_;       // if this rank writes any
   std::int64_t saved_step_ = -1;  // of the newest that all owners have or are writing
   bool shards_open_ = false;      // shards are being written and have no index yet

@@ -27,9 +27,32 @@ absl::Status WriteConfig(const Options& options) {
   return written.ok() ? (*file)->Commit() : written;
 }
 
+bool IsOwner(const Job& job, const CheckpointOwners& owners) {
+  return owners.directory && owners.team[0] == job.env.rank;
+}
+
+// Of this rank's directory; nullopt unless it is the owner.
+absl::StatusOr<std::optional<DirectoryLock>> TakeLock(const Job& job,
+                                                      const CheckpointOwners& owners) {
+  std::optional<DirectoryLock> lock;
+  absl::Status status;
+  if (IsOwner(job, owners)) {
+    absl::StatusOr<DirectoryLock> taken = DirectoryLock::Take(owners.directory->path());
+    status = taken.status();
+    if (taken.ok()) lock = *std::move(taken);
+  }
+  status = FirstFailure(status, job.group());
+  if (!status.ok()) return status;
+  if (lock && !lock->warning().empty()) {
+    job.progress.Say(absl::StrCat("warning: ", lock->warning()));
+  }
+  return lock;
+}
+
 absl::Status MarkDirectory(const Job& job, const StartPoint& start) {
   const std::optional<CheckpointDirectory>& directory = start.owners.directory;
-  if (!directory || start.owners.team[0] != job.env.rank) return absl::OkStatus();
+  if (!IsOwner(job, start.owners)) return absl::OkStatus();
+  if (start.lock->held()) directory->RemoveRemains();
   const CheckpointDirectory::Latest latest = {start.kept_step, start.job};
   if (directory->ReadLatest() != latest) {
     const absl::Status marked = directory->WriteLatest(latest);
@@ -87,6 +110,8 @@ absl::StatusOr<StartPoint> FindStart(const Job& job, Strategy& strategy) {
   const CheckpointOptions& options = job.options.checkpoint;
   auto owners = FindCheckpointOwners(options, job.env.local_rank, job.group());
   if (!owners.ok()) return owners.status();
+  auto lock = TakeLock(job, *owners);
+  if (!lock.ok()) return lock.status();
   const auto point = FindResumePoint(options, job.env, *owners, job.group());
   if (!point.ok()) return point.status();
   for (const std::string& warning : point->warnings) {
@@ -96,7 +121,8 @@ absl::StatusOr<StartPoint> FindStart(const Job& job, Strategy& strategy) {
                       .owners = *std::move(owners),
                       .job = point->job,
                       .kept_step = point->kept_step,
-                      .kept_everywhere = !point->checkpoint || point->kept_everywhere};
+                      .kept_everywhere = !point->checkpoint || point->kept_everywhere,
+                      .lock = *std::move(lock)};
   absl::Status status = point->checkpoint ? GoOn(job, *point->checkpoint, strategy, start.state)
                                           : Initialize(job, strategy);
   if (status.ok()) status = FirstFailure(MarkDirectory(job, start), job.group());

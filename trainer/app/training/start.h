@@ -11,6 +11,7 @@
 #include "trainer/app/training/checkpoint_owners.h"
 #include "trainer/app/training/job.h"
 #include "trainer/app/training/train_state.h"
+#include "trainer/io/directory_lock.h"
 
 namespace muster::trainer {
 
@@ -21,6 +22,8 @@ struct StartPoint {
   // The step of the checkpoint that this rank's team has, if the run starts from it.
   std::optional<std::int64_t> kept_step;
   bool kept_everywhere = false;  // whether all owners have what the run starts from
+  // Of the directory, on its owner. Whoever saves into the directory keeps it.
+  std::optional<DirectoryLock> lock;
 };
 
 // Puts the state of a checkpoint into `strategy`, or else the first parameters that were asked for,

@@ -50,7 +50,9 @@ absl::StatusOr<std::optional<Evaluation>> Measure(Loop& loop) {
   Scalars scalars = {.step = loop.state.step,
                      .unix_seconds = UnixSeconds(),
                      .values = {{"test/loss", evaluation.loss}}};
-  std::string line = absl::StrFormat("epoch %d/%d: ", loop.state.epoch + 1, job.options.epochs);
+  std::string line = absl::StrFormat(
+      "epoch %d/%d: ", std::min<std::int64_t>(loop.state.epoch + 1, job.options.epochs),
+      job.options.epochs);
   for (const MetricValue& metric : evaluation.metrics) {
     scalars.values.emplace_back(absl::StrCat("test/", metric.name), *metric.value);
     absl::StrAppend(&line, "test ", metric.name, " ", ValueText(metric), ", ");

@@ -62,7 +62,9 @@ void RemoveShards(const std::string& directory) {
   // Without it the rest is what a killed run leaves, whatever happens from here on.
   fs::remove(fs::path(directory) / kShardIndexName, ignored);
   for (const fs::path& file : FilesIn(directory)) {
-    if (IsOurs(file.filename().string())) fs::remove(file, ignored);
+    const bool ours =
+        IsOurs(file.filename().string()) && fs::is_regular_file(fs::symlink_status(file, ignored));
+    if (ours) fs::remove(file, ignored);
   }
   fs::remove(directory, ignored);
 }

@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,28 @@ TEST_F(SavingTest, ACheckpointIsWrittenToItsEndWhenAnotherRankIsKilled) {
   EXPECT_EQ(written.substr(written.size() - 22, 4), "PK\x05\x06") << "the end of a zip file";
   EXPECT_EQ(ranks[0].Wait(), 1);
   EXPECT_NE(ranks[0].err().find("another rank is gone"), std::string::npos) << ranks[0].err();
+}
+
+// A second run with the same directory ended the first, or put its weights in their place; and what
+// a killed run had left filled the disk until a checkpoint was written, for which there was no
+// room.
+TEST_F(SavingTest, ADirectoryIsCleanedAtTheStartAndUsedByOneRun) {
+  const std::string left = dir_.Path("run") + "/step-000000000007.pt.tmp";
+  std::ofstream(left) << "half";
+  BeatEar ear;
+  Ranks first(Training({"--checkpoint-every", "0", "--epochs", "100000"}), 2, {ear.variable()});
+  ASSERT_TRUE(ear.WaitForStep(3)) << first.errors();
+  EXPECT_FALSE(std::filesystem::exists(left));
+  Ranks second(Training({"--checkpoint-every", "0"}), 2);
+  EXPECT_EQ(second.Wait(), (std::vector<int>{2, 2}));
+  EXPECT_NE(second[0].err().find("use the checkpoint directory " + dir_.Path("run") + ": process "),
+            std::string::npos)
+      << second.errors();
+  first[0].Signal(SIGTERM);
+  EXPECT_EQ(first.Wait(), (std::vector<int>{143, 143})) << first.errors();
+  Ranks third(Training({"--checkpoint-every", "0", "--max-steps", "3"}), 2);
+  EXPECT_EQ(third.Wait(), (std::vector<int>{0, 0})) << third.errors();
+  EXPECT_NE(third[0].out().find("resuming from " + dir_.Path("run")), std::string::npos);
 }
 
 }  // namespace
