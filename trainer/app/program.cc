@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <iostream>
@@ -13,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "base/failure.h"
 #include "trainer/app/options/options.h"
 #include "trainer/app/reports/progress.h"
 #include "trainer/app/run.h"
@@ -53,6 +56,16 @@ T OrFail(const std::string& program, absl::StatusOr<T> result) {
   return *std::move(result);
 }
 
+// `code`; does not return when what was said on stdout, which is what was asked for, is lost.
+int Delivered(const std::string& program, int code) {
+  errno = 0;
+  std::cout.flush();
+  if (std::cout && std::fflush(stdout) == 0) return code;
+  // Why an earlier write failed is not known any more.
+  const std::string cause = errno != 0 ? base::SystemCause() : "not all of the answer arrived";
+  FailProgram(program, base::Failure(absl::StatusCode::kUnavailable, "write", "to stdout", cause));
+}
+
 // What `make` returns, or why it does not: code of a recipe may throw.
 template <typename Make>
 std::invoke_result_t<Make> Caught(Make make) {
@@ -68,17 +81,19 @@ int Run(int argc, char** argv, const Registry& registry, const std::vector<Comma
   const std::string& program = registry.program;
   for (const Command& command : commands) {
     if (argc > 1 && argv[1] == command.name) {
-      return OrFail(program, command.run(argc - 1, argv + 1, registry, std::cout));
+      const int code = OrFail(program, command.run(argc - 1, argv + 1, registry, std::cout));
+      return Delivered(program, code);
     }
   }
   const absl::StatusOr<Options> options =
       Caught([&] { return ParseOptions(argc, argv, registry); });
   if (options.ok() && !options->help.empty()) {
     std::cout << options->help;
-    return 0;
+    return Delivered(program, 0);
   }
   const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
-  if (!options.ok()) FailProgram(program, BeforeJoining(options.status(), ParallelOptions().timeout));
+  if (!options.ok())
+    FailProgram(program, BeforeJoining(options.status(), ParallelOptions().timeout));
   if (!env.ok()) FailProgram(program, env.status());
   Progress progress(std::cout, isatty(STDOUT_FILENO) != 0);
   absl::StatusOr<Splits> data = Caught([&] { return PrepareRank(*options, *env, progress); });

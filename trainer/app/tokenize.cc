@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,6 +21,7 @@
 #include "base/failure.h"
 #include "trainer/app/reports/progress.h"
 #include "trainer/data/tokens/token_writer.h"
+#include "trainer/io/same_file.h"
 #include "trainer/text/text_encoder.h"
 #include "trainer/text/tokenizer_file.h"
 
@@ -150,12 +153,25 @@ absl::Status EncodeStream(std::istream& text, const std::string& name, TextEncod
     if (!written.ok()) return written;
     advance.Add(size);
   }
-  if (text.bad()) {
+  // The standard input's errors are known to C alone.
+  if (text.bad() || (&text == &std::cin && std::ferror(stdin) != 0)) {
     return base::SystemFailure(absl::StatusCode::kInvalidArgument, "read", name);
   }
   tokens.clear();
   encoder.Finish(&tokens);
   return writer.Append(tokens);
+}
+
+// kInvalidArgument when the output would take the place of something that is read.
+absl::Status CheckApart(const TokenizeOptions& options) {
+  std::vector<std::string> inputs = options.files;
+  inputs.push_back(options.tokenizer);
+  for (const std::string& input : inputs) {
+    if (!IsSameFile(options.output, input)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "tokenize: --output ", options.output, " would overwrite ", input, "; name another file"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status EncodeFiles(const TokenizeOptions& options, std::istream& in,
@@ -203,16 +219,19 @@ absl::StatusOr<int> Tokenize(int argc, const char* const* argv, std::istream& in
                                                      " has no such added token"));
     }
   }
+  const absl::Status apart = CheckApart(*options);
+  if (!apart.ok()) return apart;
+  std::ostream& said = IsStdout(options->output) ? std::cerr : out;
   const auto writer = TokenWriter::Create(options->output, type);
   if (!writer.ok()) return writer.status();
-  Advance advance(TotalBytes(options->files), out, terminal);
+  Advance advance(TotalBytes(options->files), said, terminal);
   absl::Status status = EncodeFiles(*options, in, **tokenizer, end, **writer, advance);
   advance.End();
   const double speed = advance.bytes_per_second();
   if (status.ok()) status = (*writer)->Commit();
   if (!status.ok()) return status;
   const std::int64_t tokens = (*writer)->count();
-  out << absl::StrFormat(
+  said << absl::StrFormat(
       "%s: %d %s tokens of a vocabulary of %d, from %d bytes: %.2f bytes a "
       "token, %.1f MB/s\n",
       options->output, tokens, NameOf(type), vocabulary, advance.done(),

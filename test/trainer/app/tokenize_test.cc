@@ -96,6 +96,8 @@ TEST_F(TokenizeTest, AMistakeIsOneSentenceAndLeavesNothing) {
       {{a, dir_.path()}, "read " + dir_.path() + ": Is a directory"},
       {{a, "--tokenizer", a}, "read tokenizer " + a + ": it is no tokenizer.json"},
       {{a, "--output", "/no/such/out.bin"}, "/no/such/out.bin"},
+      // The text was gone, and its tokens in its place.
+      {{a, "--output", a}, "tokenize: --output " + a + " would overwrite " + a},
   };
   for (const auto& [arguments, sentence] : mistakes) {
     const auto run = Run(arguments);

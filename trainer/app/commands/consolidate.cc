@@ -19,6 +19,7 @@
 #include "trainer/app/commands/command_line.h"
 #include "trainer/app/options/flag_group.h"
 #include "trainer/io/checkpoint_directory.h"
+#include "trainer/io/same_file.h"
 #include "trainer/io/shards/shard_files.h"
 #include "trainer/io/shards/shard_plan.h"
 #include "trainer/io/shards/sharded_checkpoint.h"
@@ -153,14 +154,20 @@ absl::StatusOr<int> RunConsolidate(int argc, const char* const* argv, const Regi
   }
   const absl::StatusOr<std::string> path = FindIn(options->from, registry.program);
   if (!path.ok()) return path.status();
-  const absl::StatusOr<Value> value = ReadEither(*path, out);
+  if (IsSameFile(options->to, *path) ||
+      IsSameFile(fs::path(options->to).parent_path().string(), *path)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "consolidate: --out ", options->to, " would overwrite ", *path, "; name another place"));
+  }
+  std::ostream& said = IsStdout(options->to) ? std::cerr : out;
+  const absl::StatusOr<Value> value = ReadEither(*path, said);
   if (!value.ok()) return value.status();
   if (options->shards == 0) {
     const absl::Status written = WriteTorchFile(*value, options->to);
     if (!written.ok()) return written;
     std::error_code ignored;
-    out << absl::StrCat(options->to, ": ", Megabytes(fs::file_size(options->to, ignored)), ", of ",
-                        *path, "\n");
+    said << absl::StrCat(options->to, ": ", Megabytes(fs::file_size(options->to, ignored)), ", of ",
+                         *path, "\n");
     return 0;
   }
   const auto bytes = WriteAllShards(*value, options->to, options->shards, out);

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -20,6 +22,8 @@ namespace {
 
 // Stands for a string in quotes while CLI11 reads the file, whose reader would split and cut it.
 constexpr char kMark = '\x01';
+
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 bool BeginsValue(const std::string& line, std::size_t at) {
   return at == 0 || absl::StrContains(" \t=[,", line.substr(at - 1, 1));
@@ -103,19 +107,35 @@ std::string Unmarked(const std::string& mark, const std::vector<std::string>& st
 
 class QuoteAwareFormat : public CLI::ConfigBase {
  public:
-  QuoteAwareFormat() { comment('\0'); }
+  explicit QuoteAwareFormat(std::set<std::string> lists) : lists_(std::move(lists)) {
+    comment('\0');
+  }
 
   std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
     std::stringstream lines;
     std::vector<std::string> strings;
-    for (std::string line; std::getline(input, line);) lines << WithMarks(line, strings) << '\n';
+    for (std::string line; std::getline(input, line);) {
+      if (strings.empty() && lines.tellp() == 0 && line.starts_with(kByteOrderMark)) {
+        line.erase(0, kByteOrderMark.size());
+      }
+      lines << WithMarks(line, strings) << '\n';
+    }
     std::vector<CLI::ConfigItem> items = CLI::ConfigBase::from_config(lines);
     for (CLI::ConfigItem& item : items) {
       item.name = Unmarked(item.name, strings);
       for (std::string& text : item.inputs) text = Unmarked(text, strings);
+      if (item.inputs.size() > 1 && !lists_.contains(item.name)) {
+        // CLI11 would take the last one: 1 of 0,001.
+        throw CLI::ConversionError(absl::StrCat("--config: ", item.name, " takes one value, not ",
+                                                absl::StrJoin(item.inputs, " and "),
+                                                "; a number has a point, and text quotes"));
+      }
     }
     return items;
   }
+
+ private:
+  const std::set<std::string> lists_;
 };
 
 bool IsNumber(const std::string& value) {
@@ -166,8 +186,8 @@ std::string InFile(const Setting& setting) {
 
 }  // namespace
 
-std::shared_ptr<CLI::Config> ConfigFormat() {
-  return std::make_shared<QuoteAwareFormat>();
+std::shared_ptr<CLI::Config> ConfigFormat(std::set<std::string> lists) {
+  return std::make_shared<QuoteAwareFormat>(std::move(lists));
 }
 
 std::string ConfigText(const std::vector<Setting>& settings, const std::string& program) {

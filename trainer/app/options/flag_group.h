@@ -3,10 +3,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include <charconv>
 #include <functional>
 #include <limits>
 #include <map>
 #include <string>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -28,6 +30,21 @@ std::string Wanted(Value low, Value high) {
                       high == std::numeric_limits<Value>::max()
                           ? absl::StrCat(" of at least ", text(low))
                           : absl::StrCat(" from ", text(low), " to ", text(high)));
+}
+
+// Reads a decimal number, and leaves in `text` how CLI11 writes it, which takes 010 for 8 and -1
+// for the largest number without a sign. False when it is none, or does not fit.
+template <typename Value>
+bool ReadNumber(std::string& text, Value& number) {
+  if constexpr (std::is_integral_v<Value>) {
+    const char* const end = text.data() + text.size();
+    const auto [read, error] = std::from_chars(text.data(), end, number);
+    if (error != std::errc() || read != end) return false;
+    text = std::to_string(number);
+    return true;
+  } else {
+    return CLI::detail::lexical_cast(text, number);
+  }
 }
 
 // Adds flags to one group of --help. Each writes to `value` when `app` parses, so both must outlive
@@ -78,15 +95,13 @@ class FlagGroup {
   void Number(const std::string& flag, Value& value, Bound low, Bound high,
               const std::string& description) const {
     const auto check = [low = static_cast<Value>(low),
-                        high = static_cast<Value>(high)](const std::string& text) {
+                        high = static_cast<Value>(high)](std::string& text) {
       Value number = low;
-      if (CLI::detail::lexical_cast(text, number) && number >= low && number <= high) {
-        return std::string();
-      }
+      if (ReadNumber(text, number) && number >= low && number <= high) return std::string();
       return absl::StrCat("'", text, "' is not ", Wanted(low, high));
     };
     // Without a description of the check: in --help it would hide what matters.
-    Text(flag, value, description)->check(CLI::Validator(check, ""))->type_name("N");
+    Text(flag, value, description)->transform(CLI::Validator(check, ""))->type_name("N");
   }
   // --flag and --no-flag; `flag` is given without dashes.
   void Switch(const std::string& flag, bool& value, const std::string& description) const {

@@ -39,6 +39,8 @@ DataShape ShapeFromFlags(const Options& options) {
 }
 
 // What two flags say together.
+constexpr double kLeastScale = 1e-30;
+
 absl::Status CheckTogether(const Options& options) {
   const auto mistake = [](const std::string& sentence) {
     return absl::InvalidArgumentError(sentence);
@@ -72,6 +74,10 @@ absl::Status CheckTogether(const Options& options) {
   if (options.bf16 && options.fp16) return mistake("--bf16 and --fp16 are two types: choose one");
   if (options.autocast_type() && options.dtype != c10::ScalarType::Float) {
     return mistake(absl::StrCat(options.bf16 ? "--bf16" : "--fp16", " needs --dtype float32"));
+  }
+  if (options.loss_scale > 0 && options.loss_scale < kLeastScale) {
+    return mistake(
+        "--loss-scale is 0 or at least 1e-30: gradients divided by less would be infinite");
   }
   if (options.scales_losses() && options.parallel.kind == Parallel::kThreads) {
     return mistake("--loss-scale and --fp16 need ranks: --parallel threads does not scale losses");
@@ -128,7 +134,7 @@ absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Regi
       ->type_name("PATH");
   // A flag that is given twice, by a script and by a person, means what was said last.
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  app.config_formatter(ConfigFormat());
+  app.config_formatter(ConfigFormat({"data", "test-data"}));
   app.allow_config_extras(CLI::config_extras_mode::error);
   SettingSource settings;
   const absl::Status added = AddFlags(app, registry, options, raw, settings);

@@ -9,6 +9,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -25,6 +26,9 @@ constexpr char kProgram[] = "muster-train";
 constexpr char kLibrary[] = "LibTorch";
 constexpr char kTrainSamples[] = "data set";
 constexpr char kTestSamples[] = "test set";
+constexpr char kColumns[] = "columns";
+constexpr char kClasses[] = "classes";
+constexpr char kScale[] = "mean or deviation";
 constexpr char kGiven[] = "given";
 
 constexpr std::size_t kMostDigits = 24;
@@ -35,6 +39,15 @@ std::string Samples(const Dataset& data) {
   std::string digits = std::to_string(data.size());
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
   return absl::StrCat(digits, " ", SampleUnit(data.shape().kind));
+}
+
+// All digits.
+std::string ScaleText(const Normalization& scale) {
+  std::string text;
+  for (const auto* numbers : {&scale.mean, &scale.deviation}) {
+    for (const double number : *numbers) absl::StrAppendFormat(&text, "%a ", number);
+  }
+  return text;
 }
 
 // A line for each fact. A value may have line breaks of its own, and any other byte.
@@ -70,6 +83,10 @@ std::string Sentence(const std::string& name, int rank, const std::string& value
   }
   if (name == kTrainSamples || name == kTestSamples) {
     return absl::StrCat(one, "'s ", name, " has ", value, ", and rank 0's ", of_zero,
+                        ": give all ranks the same data");
+  }
+  if (name == kColumns || name == kClasses || name == kScale) {
+    return absl::StrCat(one, "'s data has other ", name, " than rank 0's",
                         ": give all ranks the same data");
   }
   const std::string advice = ": give all ranks the same options";
@@ -114,7 +131,10 @@ RankFacts FactsOf(const std::vector<Setting>& settings, const Splits& data) {
   RankFacts facts = {{kProgram, base::kVersion},
                      {kLibrary, compat::kTorchVersion},
                      {kTrainSamples, Samples(*data.train)},
-                     {kTestSamples, Samples(*data.test)}};
+                     {kTestSamples, Samples(*data.test)},
+                     {kColumns, absl::StrJoin(data.facts.columns, "\n")},
+                     {kClasses, absl::StrJoin(data.facts.classes, "\n")},
+                     {kScale, ScaleText(data.facts.normalization)}};
   for (const Setting& setting : settings) {
     const SettingRule::Ranks rule = RuleOf(setting).ranks;
     if (rule == SettingRule::Ranks::kFree) continue;

@@ -20,8 +20,8 @@ namespace muster::trainer {
 // What has to be the same on all ranks, as names with values.
 using RankFacts = std::vector<std::pair<std::string, std::string>>;
 
-// Returns the versions of muster-train and LibTorch, the numbers of samples, and the options that
-// all ranks must have in common.
+// Returns the versions of muster-train and LibTorch, the numbers of samples, the names and scale of
+// the data, and the options that all ranks must have in common.
 RankFacts FactsOf(const std::vector<Setting>& settings, const Splits& data);
 
 // Returns how the first rank that differs from rank 0 does so, in one sentence: "rank 1 has --lr

@@ -207,7 +207,16 @@ absl::Status PutInOrder(const std::vector<std::string>& known, RawTable* table) 
   return absl::OkStatus();
 }
 
-// Mean and standard deviation of each column; a deviation of 0 becomes 1.
+bool IsConstant(const RawTable& table, std::size_t column) {
+  for (std::size_t i = column; i < table.values.size(); i += table.width()) {
+    if (table.values[i] != table.values[column]) return false;
+  }
+  return !table.labels.empty();
+}
+
+// Mean and standard deviation of each column. A column that is the same in all rows is measured
+// exactly, as rounding would give it a tiny deviation, by which other data would be divided; such a
+// deviation of 0 becomes 1.
 Normalization MeasureScale(const RawTable& table) {
   const std::size_t width = table.width();
   const auto rows = static_cast<double>(table.labels.size());
@@ -219,7 +228,14 @@ Normalization MeasureScale(const RawTable& table) {
     const double distance = table.values[i] - scale.mean[i % width];
     scale.deviation[i % width] += distance * distance / rows;
   }
-  for (double& deviation : scale.deviation) deviation = deviation > 0 ? std::sqrt(deviation) : 1;
+  for (std::size_t column = 0; column < width; ++column) {
+    double& deviation = scale.deviation[column];
+    deviation = deviation > 0 ? std::sqrt(deviation) : 1;
+    if (IsConstant(table, column)) {
+      scale.mean[column] = table.values[column];
+      deviation = 1;
+    }
+  }
   return scale;
 }
 

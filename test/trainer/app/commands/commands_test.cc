@@ -370,5 +370,45 @@ TEST_F(CommandsTest, EachCommandExplainsItself) {
   }
 }
 
+// Runs `line` in a shell where $0 is the program under test.
+int Shell(const std::string& line, std::string* errors) {
+  Ranks shell(Arguments{"sh", "-c", line} + MusterTrainWith({}), 1);
+  const int code = shell.Wait()[0];
+  *errors = shell.errors();
+  return code;
+}
+
+// A result that did not arrive was no failure: the disk was full, and the script went on.
+TEST(StdoutTest, AnAnswerThatCannotBeWrittenIsAFailure) {
+  std::string errors;
+  EXPECT_EQ(Shell("\"$0\" --help > /dev/full", &errors), 1);
+  EXPECT_NE(errors.find("muster-train: write to stdout: "), std::string::npos) << errors;
+}
+
+constexpr char kTokenize[] = "\"$0\" tokenize --tokenizer test/trainer/text/testdata/gpt2.json ";
+
+// The text ended where it could not be read, and the tokens looked complete.
+TEST(StdinTest, AnErrorIsNoEndOfTheText) {
+  const test::TempDir dir;
+  std::string errors;
+  EXPECT_EQ(Shell(kTokenize + ("--output " + dir.Path("out.bin") + " - < ."), &errors), 2);
+  EXPECT_NE(errors.find("read -: Is a directory"), std::string::npos) << errors;
+  EXPECT_FALSE(fs::exists(dir.Path("out.bin")));
+}
+
+// The summary stood among the tokens.
+TEST(StdoutTest, TokensOnStdoutAreNothingButTokens) {
+  const test::TempDir dir;
+  const std::string text = dir.Write("a.txt", "some text");
+  std::string errors;
+  ASSERT_EQ(Shell(kTokenize + ("--output " + dir.Path("file.bin ") + text), &errors), 0) << errors;
+  const std::string to_stdout = std::string(kTokenize) + "--output /dev/stdout " + text;
+  ASSERT_EQ(Shell(to_stdout + " > " + dir.Path("redirected.bin"), &errors), 0) << errors;
+  EXPECT_NE(errors.find(" tokens of a vocabulary of "), std::string::npos) << errors;
+  ASSERT_EQ(Shell(to_stdout + " | cat > " + dir.Path("piped.bin"), &errors), 0) << errors;
+  EXPECT_EQ(ReadAll(dir.Path("redirected.bin")), ReadAll(dir.Path("file.bin")));
+  EXPECT_EQ(ReadAll(dir.Path("piped.bin")), ReadAll(dir.Path("file.bin")));
+}
+
 }  // namespace
 }  // namespace muster::trainer

@@ -107,6 +107,10 @@ TEST_F(ConsolidateTest, MistakesAreAnsweredInASentence) {
             begin + "write " + dir_.Path("empty") + ": is a directory\n");
   EXPECT_NE(Do({"consolidate", shards_}, 2).find("consolidate: --out is required"),
             std::string::npos);
+  // The only checkpoint was damaged by it.
+  EXPECT_EQ(Do({"consolidate", shards_, "--out", shards_ + "/index.json"}, 2),
+            begin + "consolidate: --out " + shards_ + "/index.json would overwrite " + shards_ +
+                "; name another place\n");
   const std::string second = shards_ + "/shard-00002-of-00002.safetensors";
   fs::resize_file(second, 100);
   EXPECT_EQ(Do({"consolidate", shards_, "--out", file}, 2)

@@ -214,6 +214,22 @@ TEST_F(ConfigTest, AMistakeInTheFileIsOneSentence) {
   }
 }
 
+// A decimal comma became 1 of 0,001, and of two values the last was taken.
+TEST_F(ConfigTest, AFlagThatTakesOneValueIsNotGivenTwo) {
+  for (const char* text : {"lr = 0,001\n", "lr = 0.1 0.2\n", "lr = [0.1, 0.2]\n"}) {
+    const absl::Status status = Parse({"--config", Write(text).c_str()}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_NE(status.message().find("--config: lr takes one value, not 0"), absl::string_view::npos)
+        << status;
+  }
+}
+
+TEST_F(ConfigTest, AByteOrderMarkIsNoPartOfTheFirstFlag) {
+  const auto options = Parse({"--config", Write("\xef\xbb\xbflr = 0.5\n").c_str()});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->schedule.learning_rate, 0.5);
+}
+
 // Of all flags, those that the line gives and those it does not; with paths that are hard to quote.
 TEST_F(ConfigTest, TheFileThatARunLeavesGivesItsOptionsAgain) {
   const std::vector<std::vector<const char*>> lines = {
@@ -348,12 +364,31 @@ TEST_F(ConfigTest, ACommentEndsALineUnlessItIsInQuotes) {
   EXPECT_EQ(options->data.paths, std::vector<std::string>{"a #1"});
 }
 
+// 0100 was 64, and -1 the largest seed there is.
+TEST(OptionsTest, WholeNumbersAreDecimal) {
+  EXPECT_EQ(Parse({"--batch-size", "0100"})->batch_size, 100);
+  EXPECT_EQ(Parse({"--max-steps", "08"})->max_steps, 8);
+  for (const std::vector<const char*>& arguments :
+       std::vector<std::vector<const char*>>{{"--seed", "-1"},
+                                             {"--seed", "99999999999999999999"},
+                                             {"--max-steps", "99999999999999999999"},
+                                             {"--max-steps", "1e3"},
+                                             {"--epochs", "2.5"},
+                                             {"--epochs", " 2"},
+                                             {"--epochs", "0x10"}}) {
+    const absl::Status status = Parse(arguments).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << arguments[1];
+    EXPECT_NE(status.message().find("is not a whole number"), absl::string_view::npos) << status;
+  }
+}
+
 TEST(OptionsTest, WhatDoesNotGoTogetherIsRefused) {
   const std::vector<std::vector<const char*>> mistakes = {
       {"--bf16", "--dtype", "float64"},
       {"--fp16", "--dtype", "float64"},
       {"--fp16", "--bf16"},
       {"--loss-scale", "2", "--parallel", "threads"},
+      {"--loss-scale", "1e-40"},
       {"--dataset", "text"},
       {"--parallel", "threads", "--accumulate", "2"},
       {"--parallel", "average", "--checkpoint-dir", "d"},

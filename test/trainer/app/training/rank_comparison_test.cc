@@ -58,6 +58,29 @@ TEST(RankComparisonTest, DataIsComparedByItsSize) {
             "data");
 }
 
+// A node had an older copy of the table, with other columns or classes, and the ranks trained on.
+TEST(RankComparisonTest, DataIsComparedByItsNamesAndItsScale) {
+  const auto with = [](const DataFacts& facts) {
+    return FactsOf({}, {std::make_shared<Samples>(9), std::make_shared<Samples>(9), facts});
+  };
+  const DataFacts facts = {
+      .normalization = {{0.5}, {1}}, .columns = {"x", "y"}, .classes = {"cat", "dog"}};
+  EXPECT_EQ(FirstDifference({with(facts), with(facts)}), "");
+  DataFacts columns = facts;
+  columns.columns = {"y", "x"};
+  EXPECT_EQ(FirstDifference({with(facts), with(columns)}),
+            "rank 1's data has other columns than rank 0's: give all ranks the same data");
+  DataFacts classes = facts;
+  classes.classes = {"cat", "cow"};
+  EXPECT_EQ(FirstDifference({with(facts), with(classes)}),
+            "rank 1's data has other classes than rank 0's: give all ranks the same data");
+  DataFacts scale = facts;
+  scale.normalization.mean = {0.5000000000000001};
+  EXPECT_EQ(
+      FirstDifference({with(facts), with(scale)}),
+      "rank 1's data has other mean or deviation than rank 0's: give all ranks the same data");
+}
+
 // Programs of two versions may not even know the same options, so that comes first.
 TEST(RankComparisonTest, TheVersionComesFirst) {
   RankFacts other = Rank({"--lr", "0.2"});

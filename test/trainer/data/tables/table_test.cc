@@ -59,6 +59,19 @@ TEST_F(TableTest, NumbersAreStandardizedByTheRowsToTrainOn) {
   EXPECT_FLOAT_EQ(table->test.values[3], 1);
 }
 
+// The rounding of a sum gave a column of 0.1 a deviation of 1e-16, and a model that saw 0.2 there
+// was wrong about everything.
+TEST_F(TableTest, AColumnThatIsTheSameInAllRowsHasNoScale) {
+  std::string text = "x,kind,flag\n";
+  for (int row = 0; row < 171; ++row) absl::StrAppend(&text, row, row % 2 ? ",a" : ",b", ",0.1\n");
+  const auto table = Read(text, "x,kind,flag\n1,a,0.2\n");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->facts.normalization.mean[1], 0.1);
+  EXPECT_EQ(table->facts.normalization.deviation[1], 1);
+  EXPECT_EQ(table->train.values[1], 0);
+  EXPECT_FLOAT_EQ(table->test.values[1], 0.1f);
+}
+
 TEST_F(TableTest, WholeNumbersAreSortedAsNumbersAndNamesAsText) {
   EXPECT_EQ(Read("x,kind\n1,10\n2,9\n3,-1\n4,9\n")->facts.classes,
             (std::vector<std::string>{"-1", "9", "10"}));
