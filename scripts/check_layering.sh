@@ -56,6 +56,10 @@ must_be_empty "trainer stands on itself, base, worker/flight and the names of wo
   "(deps(//trainer/...) intersect $ours) except (//trainer/... + //base/... + //worker/flight/... + //worker:env_names + //worker:env_names.h)"
 must_be_empty "flight logs are for any program: worker/flight stands on itself and base" \
   "(deps(//worker/flight/...) intersect $ours) except (//worker/flight/... + //base/...)"
+must_be_empty "schedules of a pipeline are arithmetic: trainer/pipeline stands on itself and base" \
+  "(deps(//trainer/pipeline/...) intersect $ours) except (//trainer/pipeline/... + //base/...)"
+must_be_empty "schedules of a pipeline link no library but Abseil" \
+  "(deps(//trainer/pipeline/...) intersect //third_party/...) except //third_party/system:absl"
 must_be_empty "tokenizers, tokens, image files and tables know nothing of LibTorch" \
   "deps(//trainer/text/... + //trainer/data/tokens/... + //trainer/data/images/... + //trainer/data/tables/... + //trainer/data:token_splits) intersect //third_party/torch/..."
 must_be_empty "what is trained knows nothing of how" \
