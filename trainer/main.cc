@@ -1,5 +1,6 @@
 // muster-train: trains a network, alone or as one of the ranks that a launcher started, and puts it
 // to use.
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <iostream>
@@ -8,6 +9,7 @@
 #include "trainer/app/commands/eval.h"
 #include "trainer/app/commands/generate.h"
 #include "trainer/app/commands/predict.h"
+#include "trainer/app/commands/schedule.h"
 #include "trainer/app/compare.h"
 #include "trainer/app/program.h"
 #include "trainer/app/tokenize.h"
@@ -15,9 +17,19 @@
 namespace muster::trainer {
 namespace {
 
+// Of lines for a file or a pipe, in columns.
+constexpr int kPageWidth = 120;
+
 absl::StatusOr<int> RunCompare(int argc, const char* const* argv, const Registry& /*registry*/,
                                std::ostream& out) {
   return Compare(argc, argv, out);
+}
+
+absl::StatusOr<int> RunScheduleHere(int argc, const char* const* argv, const Registry& /*registry*/,
+                                    std::ostream& out) {
+  winsize size = {};
+  const bool terminal = ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return RunSchedule(argc, argv, terminal ? size.ws_col : kPageWidth, out);
 }
 
 absl::StatusOr<int> RunTokenize(int argc, const char* const* argv, const Registry& /*registry*/,
@@ -36,5 +48,6 @@ int main(int argc, char** argv) {
                          {"eval", mt::RunEval},
                          {"generate", mt::RunGenerate},
                          {"predict", mt::RunPredict},
+                         {"schedule", mt::RunScheduleHere},
                          {"tokenize", mt::RunTokenize}});
 }

@@ -27,7 +27,8 @@ std::string Description(const Registry& registry) {
                       " eval`, `generate` and `predict` use a\ntrained network, `compare` compares "
                       "ways to share the "
                       "work, `tokenize` turns text into tokens,\n`consolidate` makes one file of a "
-                      "checkpoint in shards, and shards of a file.");
+                      "checkpoint in shards, and shards of a file,\n`schedule` shows how the "
+                      "ranks of a pipeline take turns.");
 }
 
 // The shape as far as flags determine it.
