@@ -34,6 +34,12 @@ GroupActions GroupLife::WorkerExited(std::size_t worker, WorkerEnd end) {
   return actions;
 }
 
+GroupActions GroupLife::WorkerKilled(std::size_t worker) {
+  if (state_ != State::kRunning || end_ == GroupEnd::kFailed) return {};
+  end_ = GroupEnd::kFailed;
+  return {TellFirstFailure{worker}};
+}
+
 GroupActions GroupLife::FailureTold(TimePoint now) {
   GroupActions actions;
   if (state_ == State::kRunning) BeginStop(ladder_, now, actions);

@@ -34,7 +34,8 @@ namespace muster::worker {
 
 // Every worker has been started.
 struct TellStarted {};
-// The first worker failed; nullopt: one could not be started. Answered with FailureTold().
+// The first worker failed, or is about to; nullopt: one could not be started. Answered with
+// FailureTold().
 struct TellFirstFailure {
   std::optional<std::size_t> worker;
 };
@@ -102,6 +103,9 @@ class GroupLife {
   // A worker could not be started, and no more will be.
   GroupActions StartFailed();
   GroupActions WorkerExited(std::size_t worker, WorkerEnd end);
+  // A worker is about to end of a SIGKILL of ours, which is a failure unless the group is stopping
+  // already. Its exit is told as kStopped.
+  GroupActions WorkerKilled(std::size_t worker);
   // The first failure has been reported; Stop() may have been called meanwhile.
   GroupActions FailureTold(TimePoint now);
   // Something that came from a worker has ended.

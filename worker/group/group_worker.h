@@ -27,6 +27,8 @@ struct GroupWorker {
   std::unique_ptr<Process> process;
   std::optional<ExitStatus> status{};
   bool stopped_by_group = false;
+  // We killed it, and that was told as the group's failure: its exit is no further one.
+  bool end_is_told = false;
   // As in WorkerExit.
   std::string stuck{};
   // Why we killed it, or a process that came from it (WorkerGroup::KillFor).

@@ -1,6 +1,7 @@
 #include "worker/group/worker_group.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <utility>
 #include <variant>
@@ -147,13 +148,16 @@ void WorkerGroup::OnExit(std::size_t index, const ExitStatus& status) {
   worker.err->Drain();
   // One that failed may have left a process behind that is about to write why.
   if (status.Succeeded() && !worker.spec.directory.empty()) RemoveIfEmpty(worker.spec.directory);
-  Do(life_.WorkerExited(index, worker.stopped_by_group ? WorkerEnd::kStopped
-                               : status.Succeeded()    ? WorkerEnd::kSucceeded
-                                                       : WorkerEnd::kFailed));
+  const bool expected = worker.stopped_by_group || worker.end_is_told;
+  Do(life_.WorkerExited(index, expected             ? WorkerEnd::kStopped
+                               : status.Succeeded() ? WorkerEnd::kSucceeded
+                                                    : WorkerEnd::kFailed));
 }
 
 FailureRecord WorkerGroup::RecordFailure(const GroupWorker& worker) {
-  return FailedWith(worker.spec, worker.pid(), *worker.status, worker.err->Tail(),
+  // One that we have killed may take its time to die.
+  const ExitStatus status = worker.status.value_or(ExitStatus{.signal = SIGKILL});
+  return FailedWith(worker.spec, worker.pid(), status, worker.err->Tail(),
                     {.kill_reason = worker.kill_reason,
                      .guard_has_struck = guard_ && guard_->has_struck(),
                      .oom = *oom_});
@@ -210,7 +214,8 @@ void WorkerGroup::Do(const KeepFailure& failure) {
 void WorkerGroup::Do(const Halt&) {
   starts_.Drop();
   for (const auto& worker : workers_) {
-    worker->stopped_by_group = !worker->status.has_value() && !worker->process->HasEnded();
+    worker->stopped_by_group =
+        !worker->status.has_value() && !worker->end_is_told && !worker->process->HasEnded();
   }
 }
 
@@ -290,9 +295,29 @@ bool WorkerGroup::KillFor(pid_t pid, int signal, const std::string& reason) {
   if (!tree_.has_value()) return false;
   const std::optional<ProcessInfo> process = ReadProcess(pid);
   const std::optional<ProcessInfo> root = tree_->RootOf(pid);
-  if (!process.has_value() || !root.has_value() || !SignalProcess(*process, signal)) return false;
-  if (GroupWorker* const worker = FindByPid(root->pid)) worker->kill_reason = reason;
+  if (!process.has_value() || !root.has_value()) return false;
+  GroupWorker* const worker = FindByPid(root->pid);
+  const bool runs = worker != nullptr && !worker->status && !worker->process->HasEnded();
+  if (!SignalProcess(*process, signal)) return false;
+  if (worker == nullptr) return true;
+  worker->kill_reason = reason;
+  // Others may fail of its end, and their ends be seen before it.
+  if (runs && signal == SIGKILL && pid == root->pid) {
+    const auto found = std::find_if(workers_.begin(), workers_.end(),
+                                    [worker](const auto& one) { return one.get() == worker; });
+    const auto index = static_cast<std::size_t>(found - workers_.begin());
+    boost::asio::post(io_, lifetime_.Guard([this, index] { OnKilled(index); }));
+  }
   return true;
+}
+
+void WorkerGroup::OnKilled(std::size_t index) {
+  GroupWorker& worker = *workers_[index];
+  if (worker.status.has_value()) return;
+  const GroupActions actions = life_.WorkerKilled(index);
+  worker.end_is_told = !actions.empty();
+  worker.err->Drain();
+  Do(actions);
 }
 
 GroupWorker* WorkerGroup::FindByPid(pid_t pid) const {

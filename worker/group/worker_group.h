@@ -119,8 +119,9 @@ class WorkerGroup {
   void ForwardSignal(int signal);
 
   // Sends `signal` to one process: a worker, or something that came from one. If its worker fails,
-  // `reason` says why: "its watchdog timer 'step' expired". False, and no signal is sent, when
-  // `pid` has nothing to do with this group.
+  // `reason` says why: "its watchdog timer 'step' expired". SIGKILL to a worker is its failure, and
+  // is told (from the loop) before any other that it may cause, even if the worker takes long to
+  // die. False, and no signal is sent, when `pid` has nothing to do with this group.
   bool KillFor(pid_t pid, int signal, const std::string& reason);
 
   // A child of this program that leads a session but does not belong to the workers, such as a
@@ -153,6 +154,7 @@ class WorkerGroup {
   void WatchStops();
   GroupWorker* FindByPid(pid_t pid) const;
   void OnExit(std::size_t worker, const ExitStatus& status);
+  void OnKilled(std::size_t worker);
   void OnLogLoss(int rank, const std::string& what);
 
   // Does what the life asks for, and calls it again when its deadline comes.

@@ -91,6 +91,18 @@ TEST_F(GroupLifeTest, FirstFailureIsToldBeforeTheOthersAreStopped) {
   EXPECT_EQ(life_.end(), GroupEnd::kFailed);
 }
 
+TEST_F(GroupLifeTest, WhoIsKilledHasFailedBeforeItHasEnded) {
+  Run(3);
+  EXPECT_EQ(Of(life_.WorkerKilled(1)), "first failure: worker 1");
+  EXPECT_EQ(Of(life_.FailureTold(At(seconds(10)))), "halt; SIGTERM");
+  EXPECT_EQ(Of(life_.WorkerKilled(2)), "") << "it was stopping";
+  EXPECT_EQ(Of(life_.WorkerExited(0, WorkerEnd::kFailed)), "another failure: worker 0");
+  EXPECT_EQ(Of(life_.WorkerExited(2, WorkerEnd::kStopped)), "");
+  EXPECT_EQ(Of(life_.WorkerExited(1, WorkerEnd::kStopped)), "look");
+  EXPECT_EQ(Of(life_.LeftoversSeen(false, At(seconds(11)))), "finish");
+  EXPECT_EQ(life_.end(), GroupEnd::kFailed);
+}
+
 TEST_F(GroupLifeTest, WhoeverHearsOfTheFailureMayStopTheGroupItsOwnWay) {
   Run(2);
   EXPECT_EQ(Of(life_.WorkerExited(0, WorkerEnd::kFailed)), "first failure: worker 0");

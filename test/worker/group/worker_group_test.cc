@@ -1,9 +1,6 @@
 // How a worker group ends: real processes, real signals, and no process left behind.
 #include "worker/group/worker_group.h"
 
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-
 #include <csignal>
 #include <filesystem>
 
@@ -360,70 +357,6 @@ TEST_F(WorkerGroupTest, WorkersRunOnTheirCpus) {
   spec.cpus = {0};
   Start({spec});
   EXPECT_TRUE(RunUntilOut("Cpus_allowed_list:\t0\n"));
-}
-
-// A process that cannot be waited for although it is dead, as one that hangs in the kernel cannot:
-// a debugger that is attached to it does not let it go.
-class WorkerGroupDebuggerTest : public WorkerGroupTest {
- protected:
-  ~WorkerGroupDebuggerTest() override { EndDebugger(); }
-
-  // False where the system does not allow it.
-  bool AttachDebugger(pid_t worker) {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return false;
-    const base::UniqueFd read_end(ends[0]);
-    const base::UniqueFd write_end(ends[1]);
-    debugger_ = ::fork();
-    if (debugger_ == 0) {
-      const char attached = ::ptrace(PTRACE_SEIZE, worker, nullptr, nullptr) == 0 ? 'y' : 'n';
-      [[maybe_unused]] const ssize_t written = ::write(write_end.get(), &attached, 1);
-      for (;;) ::pause();
-    }
-    char attached = 'n';
-    return ::read(read_end.get(), &attached, 1) == 1 && attached == 'y';
-  }
-
-  void EndDebugger() {
-    if (debugger_ <= 0) return;
-    ::kill(debugger_, SIGKILL);
-    ::waitpid(debugger_, nullptr, 0);
-    debugger_ = 0;
-  }
-
-  pid_t debugger_ = 0;
-};
-
-TEST_F(WorkerGroupDebuggerTest, WorkerThatCannotBeEndedIsGivenUp) {
-  Start({Sleeper(0), Sleeper(1)});
-  const pid_t held = group_->pids()[0];
-  if (!AttachDebugger(held)) GTEST_SKIP() << "ptrace is not allowed here";
-  const std::string debugger = std::to_string(debugger_);
-  group_->Stop({.first_signal = SIGKILL, .give_up = kShort});
-  ASSERT_TRUE(RunUntilDone());
-  EXPECT_FALSE(results_[0].exits[0].status.has_value());
-  EXPECT_EQ(results_[0].exits[1].status->signal, SIGKILL);
-  EXPECT_EQ(warnings_, std::vector<std::string>{
-                           "rank 0: process " + std::to_string(held) +
-                           " did not end 50 ms after SIGKILL and is left behind; it is in "
-                           "state Z (dead, not waited for), traced by process " +
-                           debugger});
-  group_.reset();
-  EndDebugger();
-  ::waitpid(held, nullptr, 0);
-}
-
-TEST_F(WorkerGroupDebuggerTest, WorkerIsGoneWhenTheDebuggerLetsGo) {
-  Start({Sleeper(0), Sleeper(1)});
-  const pid_t held = group_->pids()[0];
-  if (!AttachDebugger(held)) GTEST_SKIP() << "ptrace is not allowed here";
-  group_->Stop({.first_signal = SIGKILL, .give_up = kNever});
-  ASSERT_TRUE(test::RunUntil(io_, [&] { return group_->running() == 1 && !IsAlive(held); }));
-  io_.poll();
-  EXPECT_TRUE(results_.empty()) << "its exit status is not ours yet";
-  EndDebugger();
-  ASSERT_TRUE(RunUntilDone());
-  EXPECT_EQ(results_[0].exits[0].status->signal, SIGKILL);
 }
 
 }  // namespace
