@@ -68,13 +68,16 @@ std::vector<FlightRecord> ReadFlightLog(int file, std::size_t offset) {
   std::vector<FlightSlot> again(kFlightRecords);
   const std::size_t bytes = kFlightRecords * sizeof(FlightSlot);
   if (!ReadAll(file, slots.data(), bytes, offset + sizeof header) ||
-      !ReadAll(file, again.data(), bytes, offset + sizeof header)) {
+      !ReadAll(file, again.data(), bytes, offset + sizeof header) ||
+      !ReadAll(file, &header, sizeof header, offset)) {
     return {};
   }
   // A ticket is 0 while its record is written: one that was read half old and half new does not
-  // come out the same twice.
+  // come out the same twice. A program that is started again in the place of another one may count
+  // its tickets from 1: higher ones than its last are not its own.
   for (std::size_t i = 0; i < kFlightRecords; ++i) {
-    if (std::memcmp(&slots[i], &again[i], sizeof slots[i]) != 0) slots[i].ticket = 0;
+    const bool whole = std::memcmp(&slots[i], &again[i], sizeof slots[i]) == 0;
+    if (!whole || slots[i].ticket > header.last_ticket) slots[i].ticket = 0;
   }
   return FlightsIn(slots);
 }

@@ -7,8 +7,8 @@
 
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
+#include "worker/flight/flight_place.h"
 #include "worker/flight/flight_record.h"
-#include "worker/flight/flight_report.h"
 
 namespace muster::worker {
 
@@ -42,7 +42,8 @@ class FlightFile {
 
 // The operations in the log at `offset` of an open file; none when there is no log that can be
 // read, whatever is there instead. Does not wait for anything, and does not move the file's
-// position. Records that change while they are read are left out.
+// position. Records that change while they are read are left out, and so are those of a program
+// that has had the log before the one that has it now.
 std::vector<FlightRecord> ReadFlightLog(int file, std::size_t offset);
 
 }  // namespace muster::worker

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,7 +41,10 @@ absl::StatusOr<FlightMemory> FlightMemory::Open(const std::string& path, std::si
   void* const mapping =
       mmap(nullptr, kFlightLogBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), start);
   if (mapping == MAP_FAILED) return failed(base::SystemCause());
-  return FlightMemory(static_cast<std::byte*>(mapping));
+  auto* const memory = static_cast<std::byte*>(mapping);
+  std::memset(memory + offsetof(FlightHeader, last_ticket), 0,
+              kFlightLogBytes - offsetof(FlightHeader, last_ticket));
+  return FlightMemory(memory);
 }
 
 FlightMemory::FlightMemory(FlightMemory&& other) noexcept

@@ -11,24 +11,6 @@
 namespace muster::worker {
 namespace {
 
-// The record that says where a rank is; null when it has none.
-const FlightRecord* PlaceOf(const RankFlight& flight) {
-  const FlightRecord* place = nullptr;
-  for (const FlightRecord& record : flight.records) {
-    const bool waits = record.left_ns == 0;
-    if (place == nullptr || (waits && place->left_ns != 0)) {
-      place = &record;
-    } else if (waits) {
-      // The first that it waits in, but those of a part of the ranks are inside those of all. (A
-      // message between two may have been asked for long before it is needed.)
-      if (record.group == place->group && record.part > place->part) place = &record;
-    } else if (place->left_ns != 0 && record.left_ns > place->left_ns) {
-      place = &record;
-    }
-  }
-  return place;
-}
-
 // Whose operation it is, where there are `several` groups.
 std::string OfGroup(const FlightRecord& record, bool several) {
   if (!record.group.empty()) return absl::StrCat(" of ", record.group);
@@ -55,7 +37,7 @@ struct Place {
     if (record->part == FlightPart::kPair && record->tensor != other->tensor) return false;
     return record->group == other->group && record->part == other->part &&
            record->operation == other->operation && record->number == other->number &&
-           (record->left_ns == 0) == (other->left_ns == 0);
+           Waits(*record) == Waits(*other);
   }
 };
 
@@ -64,7 +46,7 @@ std::string Phrase(const Place& place, bool several, std::int64_t now_ns) {
   const std::string who = absl::StrCat(one ? "rank " : "ranks ", absl::StrJoin(place.ranks, ", "));
   if (place.record == nullptr) return absl::StrCat(who, one ? " has" : " have", " begun nothing");
   const std::string time = base::Seconds(std::chrono::nanoseconds(now_ns - place.since_ns));
-  if (place.record->left_ns != 0) {
+  if (!Waits(*place.record)) {
     return absl::StrCat(who, " left ", What(*place.record, several), " ", time, " ago");
   }
   return absl::StrCat(who, one ? " waits" : " wait", " in ", What(*place.record, several), " for ",
@@ -78,8 +60,7 @@ std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t no
   std::size_t elsewhere = 0;
   for (const RankFlight& flight : ranks) {
     const FlightRecord* const record = PlaceOf(flight);
-    const std::int64_t since_ns =
-        record == nullptr ? 0 : (record->left_ns != 0 ? record->left_ns : record->entered_ns);
+    const std::int64_t since_ns = record == nullptr ? 0 : SinceNs(*record);
     const auto place = std::find_if(places.begin(), places.end(),
                                     [&](const Place& other) { return other.IsOf(record); });
     if (place == places.end() && places.size() == kShownPlaces) {
@@ -92,7 +73,7 @@ std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t no
     }
   }
   const bool some_wait = std::any_of(places.begin(), places.end(), [](const Place& place) {
-    return place.record != nullptr && place.record->left_ns == 0;
+    return place.record != nullptr && Waits(*place.record);
   });
   if (!some_wait) return "";
   const bool several = std::any_of(places.begin(), places.end(), [](const Place& place) {
@@ -110,7 +91,7 @@ std::chrono::nanoseconds LongestWait(const std::vector<RankFlight>& ranks, std::
   std::int64_t longest = 0;
   for (const RankFlight& flight : ranks) {
     const FlightRecord* const record = PlaceOf(flight);
-    if (record == nullptr || record->left_ns != 0) continue;
+    if (record == nullptr || !Waits(*record)) continue;
     longest = std::max(longest, now_ns - record->entered_ns);
   }
   return std::chrono::nanoseconds(longest);

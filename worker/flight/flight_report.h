@@ -6,15 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "worker/flight/flight_record.h"
+#include "worker/flight/flight_place.h"
 
 namespace muster::worker {
-
-// The log of one rank.
-struct RankFlight {
-  int rank = 0;
-  std::vector<FlightRecord> records;  // oldest first
-};
 
 // One phrase for all ranks at the same place, joined by "; ": "ranks 0, 2 wait in all-reduce 812
 // (h.2.c_proj.weight) for 300 s; rank 1 left all-reduce 811 (h.3.c_fc.weight) 301 s ago". The ranks

@@ -3,6 +3,7 @@
 #include "worker/flight/flight_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -20,6 +21,7 @@
 #include "test/support/temp_dir.h"
 #include "worker/flight/flight_log.h"
 #include "worker/flight/flight_memory.h"
+#include "worker/flight/flight_report.h"
 
 namespace muster::worker {
 namespace {
@@ -57,6 +59,49 @@ TEST(FlightFileTest, WhatKilledWorkersWereInIsRead) {
   EXPECT_NE(told.find("; rank 6 waits in all-reduce 812 (h.2.c_proj) for "), std::string::npos);
 }
 
+// A wrapper started its program again, which hung in all-reduce 6: "rank 0 waits in all-reduce 31",
+// in which the one before had died.
+TEST(FlightFileTest, AProgramThatIsStartedAgainBeginsAnEmptyLog) {
+  const FlightFile file = FlightFile::Create(2).value();
+  AsWorker(file, 1, [](FlightLog& log) {
+    log.Enter({"", FlightPart::kAll, "all-reduce", 7, "beside", 8, FlightNow()});
+  });
+  AsWorker(file, 0, [](FlightLog& log) {
+    log.Enter({"", FlightPart::kAll, "all-reduce", 31, "old", 8, FlightNow()});
+  });
+  AsWorker(file, 0, [](FlightLog& log) {
+    log.Enter({"", FlightPart::kAll, "all-reduce", 6, "new", 8, FlightNow()});
+  });
+  const std::vector<RankFlight> flights = file.Read(0);
+  ASSERT_EQ(flights[0].records.size(), 1u);
+  EXPECT_EQ(flights[0].records[0].tensor, "new");
+  ASSERT_EQ(flights[1].records.size(), 1u) << "it is another rank's";
+}
+
+// As the lines of Python in docs/hangs.md did.
+TEST(FlightFileTest, TicketsOfAProgramThatCountsThemAnewEndTheOlderOnes) {
+  const FlightFile file = FlightFile::Create(1).value();
+  AsWorker(file, 0, [](FlightLog& log) {
+    for (std::uint32_t i = 1; i <= 31; ++i) {
+      log.Enter({"", FlightPart::kAll, "all-reduce", i, "old", 8, FlightNow()});
+    }
+  });
+  const base::UniqueFd worker(open(file.path().c_str(), O_RDWR | O_CLOEXEC));
+  const std::uint64_t last_ticket = 0;
+  ASSERT_EQ(
+      pwrite(worker.get(), &last_ticket, sizeof last_ticket, offsetof(FlightHeader, last_ticket)),
+      static_cast<ssize_t>(sizeof last_ticket));
+  void* const memory =
+      mmap(nullptr, kFlightLogBytes, PROT_READ | PROT_WRITE, MAP_SHARED, worker.get(), 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  FlightLog(static_cast<std::byte*>(memory))
+      .Enter({"", FlightPart::kAll, "all-reduce", 1, "new", 8, FlightNow()});
+  munmap(memory, kFlightLogBytes);
+  const std::vector<RankFlight> flights = file.Read(0);
+  ASSERT_EQ(flights[0].records.size(), 1u);
+  EXPECT_EQ(flights[0].records[0].tensor, "new");
+}
+
 TEST(FlightFileTest, NobodyCanChangeItsSize) {
   const FlightFile file = FlightFile::Create(1).value();
   const base::UniqueFd worker(open(file.path().c_str(), O_RDWR | O_CLOEXEC));
@@ -83,7 +128,7 @@ class ForeignFileTest : public testing::Test {
     return ReadFlightLog(file.get(), offset);
   }
 
-  // A log with as many operations as there is room for.
+  // A log with as many operations as there is room for, the last of them not finished.
   static std::string FullLog() {
     alignas(64) static std::byte memory[kFlightLogBytes];
     std::memset(memory, 0, sizeof memory);
@@ -91,7 +136,8 @@ class ForeignFileTest : public testing::Test {
     std::memcpy(memory, &header, sizeof header);
     FlightLog log(memory);
     for (std::uint32_t i = 1; i <= kFlightRecords + 5; ++i) {
-      log.Leave(log.Enter({"tp/0", FlightPart::kAll, "all-reduce", i, "h.2", 8, i}), i + 1);
+      const auto ticket = log.Enter({"tp/0", FlightPart::kAll, "all-reduce", i, "h.2", 8, i});
+      if (i <= kFlightRecords) log.Leave(ticket, i + 1);
     }
     return std::string(reinterpret_cast<const char*>(memory), sizeof memory);
   }

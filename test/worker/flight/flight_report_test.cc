@@ -90,6 +90,31 @@ TEST(FlightReportTest, MessagesSayWithWhom) {
             "receive 1 of pp/0 (from rank 0, tag 9) for 3 s");
 }
 
+// A program caught the time-out of a first all-reduce and went on: "rank 0 waits in all-reduce 1",
+// it said of each hang from then on.
+TEST(FlightReportTest, WhatHasFailedIsOverOnceALaterOneIsFinished) {
+  EXPECT_EQ(ExplainFlights({{0, {In(1, 60), Left(2, 9), In(3, 8)}}}, kNow),
+            "rank 0 waits in all-reduce 3 (fc2.weight) for 8 s");
+  EXPECT_EQ(ExplainFlights({{0, {In(1, 60), Of("tp/0", Left(2, 9))}}}, kNow),
+            "rank 0 waits in all-reduce 1 (fc2.weight) for 60 s")
+      << "another group may be ahead";
+}
+
+TEST(FlightReportTest, AMessageMayBeFinishedBeforeAnEarlierOne) {
+  FlightRecord early = In(1, 5);
+  early.part = FlightPart::kPair;
+  early.operation = "receive";
+  early.tensor = "from rank 1";
+  FlightRecord late = Left(2, 3);
+  late.part = FlightPart::kPair;
+  late.operation = "receive";
+  late.tensor = "from rank 2";
+  EXPECT_EQ(ExplainFlights({{0, {early, late}}}, kNow),
+            "rank 0 waits in receive 1 (from rank 1) for 5 s");
+  late.tensor = early.tensor;
+  EXPECT_EQ(ExplainFlights({{0, {early, late}}}, kNow), "") << "this one was behind it";
+}
+
 TEST(FlightReportTest, SaysNothingWhenNobodyWaits) {
   EXPECT_EQ(ExplainFlights({}, kNow), "");
   EXPECT_EQ(ExplainFlights({{0, {Left(811, 1)}}, {1, {Left(810, 1)}}}, kNow), "");
