@@ -54,23 +54,31 @@ FlightFile::FlightFile(base::UniqueFd file, int workers, std::size_t stride)
 std::vector<RankFlight> FlightFile::Read(int first_rank) const {
   std::vector<RankFlight> flights;
   for (int worker = 0; worker < workers_; ++worker) {
-    flights.push_back({first_rank + worker, ReadFlightLog(file_.get(), OffsetOf(worker))});
+    std::optional<std::vector<FlightRecord>> records = ReadFlightLog(file_.get(), OffsetOf(worker));
+    const bool kept = records.has_value();
+    flights.push_back(
+        {first_rank + worker, std::move(records).value_or(std::vector<FlightRecord>()), kept});
   }
   return flights;
 }
 
-std::vector<FlightRecord> ReadFlightLog(int file, std::size_t offset) {
+std::optional<std::vector<FlightRecord>> ReadFlightLog(int file, std::size_t offset) {
   FlightHeader header;
-  if (!ReadAll(file, &header, sizeof header, offset) || !IsKnown(header)) return {};
-  // Most programs write none, and then nothing more needs to be read.
-  if (header.last_ticket == 0) return {};
+  if (!ReadAll(file, &header, sizeof header, offset) || !IsKnown(header)) {
+    return std::nullopt;
+  }
+  // Most programs write none, and then nothing more needs to be read. Not all that do say so before
+  // their first operation.
+  if (header.last_ticket == 0) {
+    return header.opened == 0 ? std::nullopt : std::make_optional<std::vector<FlightRecord>>();
+  }
   std::vector<FlightSlot> slots(kFlightRecords);
   std::vector<FlightSlot> again(kFlightRecords);
   const std::size_t bytes = kFlightRecords * sizeof(FlightSlot);
   if (!ReadAll(file, slots.data(), bytes, offset + sizeof header) ||
       !ReadAll(file, again.data(), bytes, offset + sizeof header) ||
       !ReadAll(file, &header, sizeof header, offset)) {
-    return {};
+    return std::nullopt;
   }
   // A ticket is 0 while its record is written: one that was read half old and half new does not
   // come out the same twice. A program that is started again in the place of another one may count

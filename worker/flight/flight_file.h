@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,10 +41,10 @@ class FlightFile {
   std::string path_;
 };
 
-// The operations in the log at `offset` of an open file; none when there is no log that can be
-// read, whatever is there instead. Does not wait for anything, and does not move the file's
-// position. Records that change while they are read are left out, and so are those of a program
-// that has had the log before the one that has it now.
-std::vector<FlightRecord> ReadFlightLog(int file, std::size_t offset);
+// The operations in the log at `offset` of an open file; nullopt when no worker keeps a log there
+// that can be read, whatever is there instead. Does not wait for anything, and does not move the
+// file's position. Records that change while they are read are left out, and so are those of a
+// program that has had the log before the one that has it now.
+std::optional<std::vector<FlightRecord>> ReadFlightLog(int file, std::size_t offset);
 
 }  // namespace muster::worker

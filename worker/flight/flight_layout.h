@@ -19,11 +19,13 @@ struct FlightHeader {
   std::uint32_t version;       // kFlightVersion
   std::uint32_t records;       // kFlightRecords
   std::uint32_t record_bytes;  // sizeof(FlightSlot)
-  std::uint32_t unused[11];
+  std::uint32_t opened;        // 1 as soon as a worker keeps the log
+  std::uint32_t unused[10];
   std::uint64_t last_ticket;  // of the operation that was begun last; 0: none was
   std::uint64_t unused_too[23];
 };
-static_assert(sizeof(FlightHeader) == 256 && offsetof(FlightHeader, last_ticket) == 64);
+static_assert(sizeof(FlightHeader) == 256 && offsetof(FlightHeader, opened) == 20 &&
+              offsetof(FlightHeader, last_ticket) == 64);
 
 // One operation. That with ticket n is the (n mod kFlightRecords)-th after the header. Texts end at
 // their first zero byte or where there is no more room. Times are of CLOCK_MONOTONIC.

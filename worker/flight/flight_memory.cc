@@ -44,6 +44,8 @@ absl::StatusOr<FlightMemory> FlightMemory::Open(const std::string& path, std::si
   auto* const memory = static_cast<std::byte*>(mapping);
   std::memset(memory + offsetof(FlightHeader, last_ticket), 0,
               kFlightLogBytes - offsetof(FlightHeader, last_ticket));
+  const std::uint32_t opened = 1;
+  std::memcpy(memory + offsetof(FlightHeader, opened), &opened, sizeof opened);
   return FlightMemory(memory);
 }
 

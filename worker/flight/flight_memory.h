@@ -13,10 +13,11 @@ namespace muster::worker {
 class FlightMemory {
  public:
   // Maps the log at `offset` of the file `path`, which MUSTER_FLIGHT_OFFSET and MUSTER_FLIGHT_LOG
-  // say, and empties it: whoever has had it before in the same rank, until a wrapper has started
-  // this program in its place, is no longer there. Nothing is written to a file that has no log.
-  // kUnavailable with one sentence when there is none that can be written: in a container of its
-  // own, for instance, a worker does not see its launcher's processes.
+  // say, says in it that it is kept, and empties it: whoever has had it before in the same rank,
+  // until a wrapper has started this program in its place, is no longer there. Nothing is written
+  // to a file that has no log. kUnavailable with one sentence when there is none that can be
+  // written: in a container of its own, for instance, a worker does not see its launcher's
+  // processes.
   static absl::StatusOr<FlightMemory> Open(const std::string& path, std::size_t offset);
 
   FlightMemory(FlightMemory&& other) noexcept;

@@ -12,6 +12,7 @@ namespace muster::worker {
 struct RankFlight {
   int rank = 0;
   std::vector<FlightRecord> records;  // oldest first
+  bool kept = true;                   // false: it has opened no log, so nothing is known of it
 };
 
 // The record of where the rank is: of the operations that it is in the one that it waits in first,

@@ -30,9 +30,11 @@ std::string What(const FlightRecord& record, bool several) {
 struct Place {
   std::vector<int> ranks;
   const FlightRecord* record;  // of the first of them; null: nowhere yet
+  bool kept = true;            // false: they have no log
   std::int64_t since_ns = 0;   // of whoever has been there longest
 
-  bool IsOf(const FlightRecord* other) const {
+  bool IsOf(const FlightRecord* other, bool others_is_kept) const {
+    if (kept != others_is_kept) return false;
     if (record == nullptr || other == nullptr) return record == other;
     if (record->part == FlightPart::kPair && record->tensor != other->tensor) return false;
     return record->group == other->group && record->part == other->part &&
@@ -44,6 +46,7 @@ struct Place {
 std::string Phrase(const Place& place, bool several, std::int64_t now_ns) {
   const bool one = place.ranks.size() == 1;
   const std::string who = absl::StrCat(one ? "rank " : "ranks ", absl::StrJoin(place.ranks, ", "));
+  if (!place.kept) return absl::StrCat(who, one ? " keeps" : " keep", " no log");
   if (place.record == nullptr) return absl::StrCat(who, one ? " has" : " have", " begun nothing");
   const std::string time = base::Seconds(std::chrono::nanoseconds(now_ns - place.since_ns));
   if (!Waits(*place.record)) {
@@ -61,12 +64,14 @@ std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t no
   for (const RankFlight& flight : ranks) {
     const FlightRecord* const record = PlaceOf(flight);
     const std::int64_t since_ns = record == nullptr ? 0 : SinceNs(*record);
-    const auto place = std::find_if(places.begin(), places.end(),
-                                    [&](const Place& other) { return other.IsOf(record); });
+    const auto place = std::find_if(places.begin(), places.end(), [&](const Place& other) {
+      return other.IsOf(record, flight.kept);
+    });
     if (place == places.end() && places.size() == kShownPlaces) {
       ++elsewhere;
     } else if (place == places.end()) {
-      places.push_back({.ranks = {flight.rank}, .record = record, .since_ns = since_ns});
+      places.push_back(
+          {.ranks = {flight.rank}, .record = record, .kept = flight.kept, .since_ns = since_ns});
     } else {
       place->ranks.push_back(flight.rank);
       place->since_ns = std::min(place->since_ns, since_ns);

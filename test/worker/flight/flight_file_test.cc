@@ -102,6 +102,15 @@ TEST(FlightFileTest, TicketsOfAProgramThatCountsThemAnewEndTheOlderOnes) {
   EXPECT_EQ(flights[0].records[0].tensor, "new");
 }
 
+TEST(FlightFileTest, WhoKeepsALogIsKnownBeforeTheFirstOperation) {
+  const FlightFile file = FlightFile::Create(2).value();
+  AsWorker(file, 1, [](FlightLog&) {});
+  const std::vector<RankFlight> flights = file.Read(0);
+  EXPECT_FALSE(flights[0].kept);
+  EXPECT_TRUE(flights[1].kept);
+  EXPECT_TRUE(flights[1].records.empty());
+}
+
 TEST(FlightFileTest, NobodyCanChangeItsSize) {
   const FlightFile file = FlightFile::Create(1).value();
   const base::UniqueFd worker(open(file.path().c_str(), O_RDWR | O_CLOEXEC));
@@ -125,7 +134,7 @@ class ForeignFileTest : public testing::Test {
   // Opened for reading, as a launcher would that had been given the name.
   static std::vector<FlightRecord> ReadAt(const std::string& path, std::size_t offset = 0) {
     const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    return ReadFlightLog(file.get(), offset);
+    return ReadFlightLog(file.get(), offset).value_or(std::vector<FlightRecord>());
   }
 
   // A log with as many operations as there is room for, the last of them not finished.
@@ -208,7 +217,8 @@ TEST_F(ForeignFileTest, RandomBytesBecomeAtWorstAWrongSentence) {
     ASSERT_EQ(pwrite(file.get(), bytes.data(), bytes.size(), 0),
               static_cast<ssize_t>(bytes.size()));
 
-    const std::vector<FlightRecord> records = ReadFlightLog(file.get(), 0);
+    const std::vector<FlightRecord> records =
+        ReadFlightLog(file.get(), 0).value_or(std::vector<FlightRecord>());
     ASSERT_LE(records.size(), kFlightRecords);
     for (const std::int64_t now : {std::int64_t{0}, FlightNow()}) {
       const std::string text = ExplainFlights({{0, records}, {1, {}}}, now);

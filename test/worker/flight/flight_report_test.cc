@@ -36,6 +36,17 @@ TEST(FlightReportTest, NamesWhoWaitsAndWhoIsElsewhere) {
             "(fc1.weight) 302 s ago; rank 3 has begun nothing");
 }
 
+// "Rank 1 has begun nothing", it said of a rank of another user, which could not open its log.
+TEST(FlightReportTest, OfARankWithoutALogNothingIsSaid) {
+  EXPECT_EQ(ExplainFlights({{0, {In(812, 300)}},
+                            {.rank = 1, .records = {}, .kept = false},
+                            {2, {}},
+                            {.rank = 3, .records = {}, .kept = false}},
+                           kNow),
+            "rank 0 waits in all-reduce 812 (fc2.weight) for 300 s; ranks 1, 3 keep no log; rank 2 "
+            "has begun nothing");
+}
+
 TEST(FlightReportTest, OfSeveralItIsTheFirstThatHasNotEnded) {
   EXPECT_EQ(ExplainFlights({{5, {Left(7, 9), In(8, 2), In(9, 1)}}}, kNow),
             "rank 5 waits in all-reduce 8 (fc2.weight) for 2 s");
