@@ -75,6 +75,9 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   // process: one that does not belong to a worker is left alone.
   void KillOverdue(pid_t pid, const std::string& scope, int signal);
 
+  // In which operations the workers of the round that began last are, or were when they died.
+  std::vector<worker::RankFlight> Operations() const;
+
   // What the HangMonitor finds.
   void OnFirstBeat(int rank);
   void OnHang(int rank, const std::string& what);
@@ -118,8 +121,6 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   rendezvous::WorkerFailure ToReport(const worker::FailureRecord& record) const;
   void OnWorkersStarted(const std::string& logs);
   void OnFirstFailure(const worker::FailureRecord& record);
-  // In which operations the workers of the round that began last are, or were when they died.
-  std::vector<worker::RankFlight> Operations() const;
   // The workers are ending, so hangs no longer matter.
   void StopWatching();
   void OnWorkersDone(const worker::GroupResult& result);

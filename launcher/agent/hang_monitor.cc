@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
+#include "worker/hang/culprit.h"
+#include "worker/hang/process_evidence.h"
 
 namespace muster::launcher {
 namespace {
@@ -88,6 +90,7 @@ void HangMonitor::EndRound() {
   timer_.cancel();
   timer_runs_ = false;
   evidence_.reset();
+  to_judge_ = false;
 }
 
 void HangMonitor::OnBeat(int rank, std::optional<std::int64_t> step) {
@@ -112,8 +115,7 @@ void HangMonitor::AwaitNext() {
   }));
 }
 
-void HangMonitor::Look() {
-  // What has arrived, and what was written, counts before anybody is judged.
+void HangMonitor::Update() {
   socket_->Drain();
   const std::vector<worker::RunningWorker> running = group_->RunningWorkers();
   for (const int rank : watch_.ranks()) {
@@ -122,12 +124,20 @@ void HangMonitor::Look() {
     if (!runs) watch_.OnExited(rank);
     if (const auto at = group_->LastOutput(rank)) watch_.OnOutput(rank, *at);
   }
+}
+
+void HangMonitor::Look() {
+  Update();
   const std::vector<worker::Silence> late = watch_.Overdue(Clock::now());
   for (const worker::Silence& silence : late) {
     callbacks_.on_hang(silence.rank, worker::Describe(silence));
   }
   if (group_ == nullptr) return;
-  if (!late.empty() && evidence_ == nullptr) Collect(late);
+  if (to_judge_) {
+    Judge();
+  } else if (!late.empty() && evidence_ == nullptr) {
+    Collect(late);
+  }
   AwaitNext();
 }
 
@@ -152,20 +162,47 @@ void HangMonitor::Collect(const std::vector<worker::Silence>& late) {
   }
   evidence_ = std::make_unique<worker::EvidenceRun>(
       io_, std::move(options), std::move(targets),
-      [this, first = late.front()](std::vector<worker::Evidence> evidence) {
-        OnEvidence(first, std::move(evidence));
-      });
+      [this](std::vector<worker::Evidence> evidence) { OnEvidence(std::move(evidence)); });
 }
 
-void HangMonitor::OnEvidence(const worker::Silence& first, std::vector<worker::Evidence> evidence) {
+void HangMonitor::OnEvidence(std::vector<worker::Evidence> evidence) {
   evidence_.reset();
   for (const worker::Evidence& one : evidence) callbacks_.on_evidence(one);
   if (policy_.action == HangAction::kReport || group_ == nullptr) return;
-  for (const worker::RunningWorker& worker : group_->RunningWorkers()) {
-    if (worker.rank != first.rank) continue;
-    killed_ = worker.rank;
-    group_->KillFor(worker.pid, SIGKILL, absl::StrCat("it ", worker::Describe(first)));
+  to_judge_ = true;
+  Judge();
+}
+
+void HangMonitor::Judge() {
+  Update();
+  const std::optional<std::vector<worker::Silence>> silent = watch_.Suspects();
+  if (!silent.has_value()) return;
+  to_judge_ = false;
+  if (silent->empty()) {
+    callbacks_.on_warning("the ranks that gave no sign of life go on; none is killed");
+    return;
   }
+  std::vector<worker::HangSuspect> suspects;
+  for (const worker::Silence& one : *silent) {
+    suspects.push_back({.rank = one.rank, .stopped = worker::AnyStopped(PidOf(one.rank))});
+  }
+  const worker::Culprit culprit = worker::PickCulprit(suspects, callbacks_.flights());
+  Kill(*std::find_if(silent->begin(), silent->end(),
+                     [&](const worker::Silence& one) { return one.rank == culprit.rank; }));
+}
+
+void HangMonitor::Kill(const worker::Silence& silence) {
+  const pid_t pid = PidOf(silence.rank);
+  if (pid == 0) return;
+  killed_ = silence.rank;
+  group_->KillFor(pid, SIGKILL, absl::StrCat("it ", worker::Describe(silence)));
+}
+
+pid_t HangMonitor::PidOf(int rank) const {
+  for (const worker::RunningWorker& worker : group_->RunningWorkers()) {
+    if (worker.rank == rank) return worker.pid;
+  }
+  return 0;
 }
 
 }  // namespace muster::launcher

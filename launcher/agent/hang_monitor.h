@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "base/lifetime.h"
 #include "launcher/config/launch_config.h"
+#include "worker/flight/flight_place.h"
 #include "worker/group/worker_group.h"
 #include "worker/hang/beat_socket.h"
 #include "worker/hang/evidence.h"
@@ -25,9 +26,9 @@ namespace muster::launcher {
 // Lives as long as the agent, on its thread: the socket remains while rounds come and go. HangWatch
 // is asked who is late only when the next rank may be, never in between.
 //
-// When a rank is late, evidence is first collected from all ranks that run here. Then the rank that
-// was late first is killed, as the others are usually just waiting for it; what follows is the same
-// as for any failure.
+// When a rank is late, evidence is first collected from all ranks that run here. Then one of those
+// that fell silent at about the same time is killed, the one that is to blame (culprit.h), as the
+// others just wait for it; what follows is the same as for any failure.
 class HangMonitor {
  public:
   struct Callbacks {
@@ -38,6 +39,8 @@ class HangMonitor {
     // A rank is late: in which operations all ranks that run here are, one sentence; empty: it is
     // not known. Asked once before the evidence is collected.
     std::function<std::string()> where_ranks_are;
+    // The logs of all ranks that run here.
+    std::function<std::vector<worker::RankFlight>()> flights;
     // What was found about a rank.
     std::function<void(const worker::Evidence&)> on_evidence;
     // What else the user should know, one sentence.
@@ -76,8 +79,15 @@ class HangMonitor {
   void OnBeat(int rank, std::optional<std::int64_t> step);
   void AwaitNext();
   void Look();
+  // What has arrived, and what was written, counts before anybody is judged.
+  void Update();
   void Collect(const std::vector<worker::Silence>& late);
-  void OnEvidence(const worker::Silence& first, std::vector<worker::Evidence> evidence);
+  void OnEvidence(std::vector<worker::Evidence> evidence);
+  // Kills the rank that is to blame, once it is known who comes into question.
+  void Judge();
+  void Kill(const worker::Silence& silence);
+  // Of a worker that runs; 0: it does not.
+  pid_t PidOf(int rank) const;
 
   boost::asio::io_context& io_;
   const HangPolicy policy_;
@@ -91,6 +101,7 @@ class HangMonitor {
   worker::WorkerGroup* group_ = nullptr;  // between BeginRound and EndRound
   std::string evidence_directory_;
   std::unique_ptr<worker::EvidenceRun> evidence_;
+  bool to_judge_ = false;  // there is evidence of a hang, and nobody was killed for it yet
   std::optional<int> killed_;
   const base::Lifetime lifetime_;
 };

@@ -127,6 +127,7 @@ class Run {
           {.on_first_beat = [this](int rank) { agent_->OnFirstBeat(rank); },
            .on_hang = [this](int rank, const std::string& what) { agent_->OnHang(rank, what); },
            .where_ranks_are = [this] { return agent_->TellOperations(); },
+           .flights = [this] { return agent_->Operations(); },
            .on_evidence = [this](const worker::Evidence& found) { agent_->OnEvidence(found); },
            .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
       if (!hang.ok()) return Fail(hang.status(), kExitNodeFailed);

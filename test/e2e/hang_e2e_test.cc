@@ -42,6 +42,22 @@ TEST_F(HangTest, HungWorkerLeavesEvidenceAndTheJobIsRestarted) {
   }
 }
 
+// "Rank 2 was stopped, and the report said that rank 0 was to blame." All beat at the same time.
+TEST_F(HangTest, OfRanksThatFallSilentTogetherTheOneThatIsStoppedIsToBlame) {
+  const std::string beats =
+      "python3 -c 'import os, socket\n"
+      "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+      "for rank in range(3): s.sendto(b\"beat %d 7\" % rank, "
+      "os.environ[\"MUSTER_BEAT_SOCKET\"])'; ";
+  Command agent =
+      StartAgent({"--nproc-per-node=3", "--hang-timeout=0.5", "--stack-command=true {pid}"},
+                 "if test $RANK = 2; then touch " + Path("ready") +
+                     "; kill -STOP $$; fi; if test $RANK = 0; " + "then until test -e " +
+                     Path("ready") + "; do sleep 0.02; done; " + beats + "fi; " + "sleep 10000");
+  EXPECT_EQ(agent.Wait(), 1) << agent.err();
+  EXPECT_TRUE(Contains(ReportField(agent.err(), "rank"), "2 (local_rank: 2)")) << agent.err();
+}
+
 TEST_F(HangTest, HungWorkerEndsTheJobWhereTheUserSaysSo) {
   Command agent = StartAgent(
       {"--hang-timeout=0.3", "--hang-action=end", "--max-restarts=5", "--stack-command=true {pid}"},

@@ -33,4 +33,10 @@ inline std::int64_t SinceNs(const FlightRecord& record) {
   return Waits(record) ? record.entered_ns : record.left_ns;
 }
 
+// The ranks that others of `ranks` wait for, as far as their logs tell: those that are in no
+// operation while others are; if all are in operations, those that have begun fewer of the same
+// part of the same group than another one that waits in it, and wait for nobody themselves. Empty
+// when the logs do not tell: nobody waits, or all are in the same operation, or in messages.
+std::vector<int> AwaitedRanks(const std::vector<RankFlight>& ranks);
+
 }  // namespace muster::worker

@@ -65,21 +65,44 @@ std::vector<Silence> HangWatch::Overdue(Time now) {
   const std::optional<Time> due = NextDeadline();
   if (!due.has_value() || now < *due) return {};
   if (now - *due > kHalt) {
-    for (auto& [rank, watched] : ranks_) watched.last = std::max(watched.last, now);
+    for (auto& [rank, watched] : ranks_) {
+      if (!watched.told) watched.last = std::max(watched.last, now);
+    }
     return {};
   }
   std::vector<Silence> overdue;
   for (auto& [rank, watched] : ranks_) {
     const std::optional<Time> deadline = DeadlineOf(watched);
     if (!deadline.has_value() || now < *deadline) continue;
-    watched.told = true;
-    overdue.push_back(
-        {.rank = rank,
-         .silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - watched.last),
-         .before_first_sign = !watched.had_sign,
-         .last_step = watched.step});
+    watched.told =
+        Silence{.rank = rank,
+                .silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - watched.last),
+                .before_first_sign = !watched.had_sign,
+                .last_step = watched.step};
+    overdue.push_back(*watched.told);
   }
   return overdue;
+}
+
+std::optional<std::vector<Silence>> HangWatch::Suspects() const {
+  std::optional<Time> first;
+  for (const auto& [rank, watched] : ranks_) {
+    if (watched.told) first = base::Earliest(first, LimitOf(watched));
+  }
+  if (!first.has_value()) return std::vector<Silence>();
+  std::vector<const Watched*> found;
+  for (const auto& [rank, watched] : ranks_) {
+    const std::optional<Time> limit = LimitOf(watched);
+    if (!limit.has_value() || *limit > *first + options_.timeout / 10) continue;
+    if (!watched.told) return std::nullopt;
+    found.push_back(&watched);
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Watched* one, const Watched* other) {
+    return one->last < other->last;
+  });
+  std::vector<Silence> suspects;
+  for (const Watched* watched : found) suspects.push_back(*watched->told);
+  return suspects;
 }
 
 std::vector<int> HangWatch::ranks() const {
@@ -101,11 +124,15 @@ HangWatch::Watched* HangWatch::FindRunning(int rank) {
 void HangWatch::OnSign(Watched& watched, Time at) {
   watched.last = std::max(watched.last, at);
   watched.had_sign = true;
-  watched.told = false;
+  watched.told.reset();
 }
 
 std::optional<HangWatch::Time> HangWatch::DeadlineOf(const Watched& watched) const {
-  if (watched.told || watched.exited) return std::nullopt;
+  return watched.told ? std::nullopt : LimitOf(watched);
+}
+
+std::optional<HangWatch::Time> HangWatch::LimitOf(const Watched& watched) const {
+  if (watched.exited) return std::nullopt;
   if (watched.had_sign) return watched.last + options_.timeout;
   if (options_.first_beat_timeout <= options_.first_beat_timeout.zero()) return std::nullopt;
   return watched.last + options_.first_beat_timeout;

@@ -67,6 +67,14 @@ class HangWatch {
   // then none is late, and every rank's time starts afresh.
   std::vector<Silence> Overdue(Time now);
 
+  // Those of which one is to blame for the hang, as Overdue has told them: the rank that was late
+  // first, and all that were late at most a tenth of the timeout after it, as ranks that wait for
+  // one another fall silent at about the same time, in whatever order. The one that fell silent
+  // first comes first. Who has given a sign of life again, or has exited, is not among them; empty
+  // when nobody is left. nullopt as long as another one may still become one of them: ask again
+  // after NextDeadline.
+  std::optional<std::vector<Silence>> Suspects() const;
+
   // The ranks that were given to Start().
   std::vector<int> ranks() const;
   // The rank has beaten since Start().
@@ -83,7 +91,7 @@ class HangWatch {
     // The last sign of life; the start, before the first.
     Time last;
     bool had_sign = false;
-    bool told = false;
+    std::optional<Silence> told{};  // by Overdue, since the last sign of life
     bool exited = false;
     // At least one sign of life was a beat, and the last beat named this step.
     bool had_beat = false;
@@ -92,6 +100,8 @@ class HangWatch {
 
   Watched* FindRunning(int rank);
   void OnSign(Watched& watched, Time at);
+  // When it becomes late, or did; nullopt when it cannot.
+  std::optional<Time> LimitOf(const Watched& watched) const;
   // When it becomes late; nullopt when it cannot, or was already reported.
   std::optional<Time> DeadlineOf(const Watched& watched) const;
 

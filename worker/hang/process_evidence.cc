@@ -97,4 +97,12 @@ std::vector<pid_t> TreeOf(pid_t root) {
   return tree;
 }
 
+bool AnyStopped(pid_t root) {
+  const std::vector<pid_t> tree = TreeOf(root);
+  return std::any_of(tree.begin(), tree.end(), [](pid_t pid) {
+    const std::optional<TaskState> state = ReadState(pid);
+    return state.has_value() && state->state == 'T';
+  });
+}
+
 }  // namespace muster::worker

@@ -37,4 +37,7 @@ std::string Format(const ProcessEvidence& process);
 // gone.
 std::vector<pid_t> TreeOf(pid_t root);
 
+// Whether one of TreeOf(root) is stopped (SIGSTOP); one that a debugger holds is not.
+bool AnyStopped(pid_t root);
+
 }  // namespace muster::worker

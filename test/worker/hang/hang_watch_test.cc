@@ -13,6 +13,17 @@ class HangWatchTest : public testing::Test {
  protected:
   static HangWatch::Time At(milliseconds time) { return HangWatch::Time(seconds(1000) + time); }
 
+  // Who is to blame: "1, 0", "nobody", or "not yet".
+  static std::string Suspects(const HangWatch& watch) {
+    const auto suspects = watch.Suspects();
+    if (!suspects) return "not yet";
+    std::string text;
+    for (const Silence& one : *suspects) {
+      text += (text.empty() ? "" : ", ") + std::to_string(one.rank);
+    }
+    return text.empty() ? "nobody" : text;
+  }
+
   // Everybody who is overdue: "1 after 10000" for a silence of ten seconds of rank 1.
   static std::string Overdue(HangWatch& watch, milliseconds now) {
     std::string text;
@@ -39,6 +50,49 @@ TEST_F(HangWatchTest, ARankThatStopsBeatingIsToldOnce) {
   EXPECT_EQ(Overdue(watch, seconds(12)), "1 after 10000 at step 1");
   EXPECT_EQ(Overdue(watch, seconds(12)), "");
   EXPECT_EQ(watch.NextDeadline(), At(seconds(15))) << "the other one's";
+}
+
+// The last beat of the rank that hung came 2 ms after those of the others, which were late first,
+// and one of them was killed.
+TEST_F(HangWatchTest, RanksThatFellSilentAtTheSameTimeAreJudgedTogether) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0, 1, 2, 3}, At(seconds(0)));
+  EXPECT_EQ(Suspects(watch), "nobody");
+  watch.OnBeat(2, 1, At(milliseconds(1000)));
+  watch.OnBeat(0, 1, At(milliseconds(1001)));
+  watch.OnBeat(1, 1, At(milliseconds(1002)));
+  watch.OnBeat(3, 1, At(milliseconds(2500)));
+  EXPECT_EQ(Suspects(watch), "nobody") << "nobody is late";
+  EXPECT_EQ(Overdue(watch, milliseconds(11'001)),
+            "0 after 10000 at step 1, 2 after 10001 at step 1");
+  EXPECT_EQ(Suspects(watch), "not yet") << "1 will be late in a moment";
+  EXPECT_EQ(Overdue(watch, milliseconds(11'002)), "1 after 10000 at step 1");
+  EXPECT_EQ(Suspects(watch), "2, 0, 1") << "3 was still alive for more than a second";
+  Overdue(watch, milliseconds(12'500));
+  EXPECT_EQ(Suspects(watch), "2, 0, 1") << "nor does it matter when it is asked";
+}
+
+TEST_F(HangWatchTest, WhoGoesOnIsNotToBlame) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0, 1, 2}, At(seconds(0)));
+  for (const int rank : {0, 1, 2}) watch.OnBeat(rank, 1, At(milliseconds(1000 + rank)));
+  Overdue(watch, milliseconds(11'001));
+  watch.OnBeat(2, 2, At(milliseconds(11'001)));
+  EXPECT_EQ(Suspects(watch), "0, 1");
+  watch.OnExited(0);
+  EXPECT_EQ(Suspects(watch), "1");
+  watch.OnBeat(1, 2, At(milliseconds(11'003)));
+  EXPECT_EQ(Suspects(watch), "nobody");
+}
+
+TEST_F(HangWatchTest, AHaltAfterAHangLeavesItsSuspects) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0, 1}, At(seconds(0)));
+  watch.OnBeat(0, 1, At(milliseconds(1000)));
+  watch.OnBeat(1, 1, At(milliseconds(1500)));
+  EXPECT_EQ(Overdue(watch, seconds(11)), "0 after 10000 at step 1");
+  EXPECT_EQ(Overdue(watch, seconds(20)), "");
+  EXPECT_EQ(Suspects(watch), "0") << "the time of 1 starts afresh";
 }
 
 TEST_F(HangWatchTest, ANewSilenceIsToldAgain) {
