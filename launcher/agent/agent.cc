@@ -23,9 +23,6 @@ Fitness::HealthCheck HealthCheckOf(const LaunchConfig& config) {
                                        : Fitness::HealthCheck::kBeforeEachJoin;
 }
 
-// A collective operation that takes longer hangs, or is worth a line all the same.
-constexpr std::chrono::seconds kSuspiciousWait(1);
-
 // For the guard of the workers.
 std::optional<worker::DeathNotice> DeathNoticeOf(const rendezvous::RendezvousClient& client) {
   const auto notice = client.death_notice();
@@ -95,10 +92,14 @@ std::vector<worker::RankFlight> Agent::Operations() const {
   return flights_->Read(first_rank_);
 }
 
+bool Agent::OperationsAreNews() const {
+  return worker::LastMove(Operations()) > told_operations_at_;
+}
+
 std::string Agent::TellOperations() {
   const std::string sentence = worker::ExplainFlights(Operations(), worker::FlightNow());
   if (sentence.empty()) return "";
-  told_operations_ = true;
+  told_operations_at_ = worker::FlightNow();
   spdlog::warn("{}", sentence);
   TellRound(AgentEventKind::kOperations, sentence);
   return sentence;
@@ -116,8 +117,8 @@ void Agent::TellRound(AgentEventKind kind, std::string cause) {
 void Agent::OnDirective(const rendezvous::Directive& directive) {
   // Why ranks of other nodes have waited in vain may be seen only here.
   if (std::holds_alternative<rendezvous::Stop>(directive) && workers_ != nullptr &&
-      !told_operations_ &&
-      worker::LongestWait(Operations(), worker::FlightNow()) >= kSuspiciousWait) {
+      OperationsAreNews() &&
+      worker::LongestStay(Operations(), worker::FlightNow()) >= worker::kLongStay) {
     TellOperations();
   }
   Do(core_.OnDirective(directive, std::chrono::steady_clock::now()));
@@ -218,7 +219,7 @@ void Agent::Do(const StartWorkers& start) {
                  std::string(flights.status().message()));
   }
   first_rank_ = assignment.base_rank;
-  told_operations_ = false;
+  told_operations_at_ = 0;
 
   observer_.on_round(assignment);
   other_failures_.clear();
@@ -233,7 +234,9 @@ void Agent::Do(const StartWorkers& start) {
           .on_first_failure =
               [this](const worker::FailureRecord& record) { OnFirstFailure(record); },
           .on_done = [this](const worker::GroupResult& result) { OnWorkersDone(result); },
-          .on_started = [this, directory = logs->directory] { OnWorkersStarted(directory); },
+          .on_started = [this, directory = logs->directory,
+                         nodes =
+                             assignment.group_world_size] { OnWorkersStarted(directory, nodes); },
           .on_stopped =
               [this](int rank, pid_t pid, const std::string& what) {
                 spdlog::warn("rank {} (pid {}) {}", rank, pid, what);
@@ -249,8 +252,8 @@ void Agent::Do(const StartWorkers& start) {
   workers_->Start(LayOutRanks(parts_.config, assignment, parts_.base, *logs));
 }
 
-void Agent::OnWorkersStarted(const std::string& logs) {
-  if (parts_.hang != nullptr) parts_.hang->BeginRound(*workers_, logs);
+void Agent::OnWorkersStarted(const std::string& logs, int nodes) {
+  if (parts_.hang != nullptr) parts_.hang->BeginRound(*workers_, logs, nodes);
   Do(core_.OnWorkersStarted());
 }
 
@@ -264,7 +267,7 @@ void Agent::OnFirstFailure(const worker::FailureRecord& record) {
   if (failure.operations.empty()) return;
   TellRound(AgentEventKind::kOperations, failure.operations);
   // Of a hang it was said already, and the report says it again.
-  if (!told_operations_) spdlog::warn("{}", failure.operations);
+  if (OperationsAreNews()) spdlog::warn("{}", failure.operations);
 }
 
 void Agent::StopWatching() {

@@ -1,6 +1,7 @@
 // One node's part in a job, from the first Join to the goodbye.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -119,8 +120,10 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
 
   rendezvous::JobSettings Settings() const;
   rendezvous::WorkerFailure ToReport(const worker::FailureRecord& record) const;
-  void OnWorkersStarted(const std::string& logs);
+  void OnWorkersStarted(const std::string& logs, int nodes);
   void OnFirstFailure(const worker::FailureRecord& record);
+  // A worker has moved since the operations were told last.
+  bool OperationsAreNews() const;
   // The workers are ending, so hangs no longer matter.
   void StopWatching();
   void OnWorkersDone(const worker::GroupResult& result);
@@ -139,7 +142,7 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   std::unique_ptr<rendezvous::RendezvousClient> client_;
   std::optional<worker::FlightFile> flights_;  // of the round that began last, from `first_rank_`
   int first_rank_ = 0;
-  bool told_operations_ = false;  // in this round
+  std::int64_t told_operations_at_ = 0;  // in this round; as FlightRecord has times
   std::unique_ptr<worker::WorkerGroup> workers_;
   std::unique_ptr<worker::HealthCheck> health_check_;
   std::vector<rendezvous::WorkerFailure> other_failures_;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
+#include "base/phrases.h"
 #include "worker/hang/culprit.h"
 #include "worker/hang/process_evidence.h"
 
@@ -31,6 +32,10 @@ worker::HangWatchOptions WatchOptions(const HangPolicy& policy) {
           .first_beat_timeout = from_start ? policy.timeout : policy.first_beat_timeout,
           .output_counts = policy.output_counts};
 }
+
+// As long as the stacks of all ranks of a node may take: nodes begin with that at about the same
+// time, and kill a rank when they are done.
+constexpr std::chrono::seconds kTimeForOthers(30);
 
 }  // namespace
 
@@ -67,15 +72,17 @@ HangMonitor::HangMonitor(boost::asio::io_context& io, const HangPolicy& policy,
       directory_(std::move(directory)),
       callbacks_(std::move(callbacks)),
       watch_(WatchOptions(policy)),
-      timer_(io) {}
+      timer_(io),
+      others_timer_(io) {}
 
 HangMonitor::~HangMonitor() {
-  EndRound();
+  Forget();
   socket_.reset();
   rmdir(directory_.c_str());
 }
 
-void HangMonitor::BeginRound(worker::WorkerGroup& group, const std::string& directory) {
+void HangMonitor::BeginRound(worker::WorkerGroup& group, const std::string& directory, int nodes) {
+  has_other_nodes_ = nodes > 1;
   group_ = &group;
   evidence_directory_ = directory;
   killed_.reset();
@@ -86,7 +93,29 @@ void HangMonitor::BeginRound(worker::WorkerGroup& group, const std::string& dire
 }
 
 void HangMonitor::EndRound() {
+  if (group_ != nullptr) ReportEvidenceAtOnce();
+  Forget();
+}
+
+void HangMonitor::ReportEvidenceAtOnce() {
+  if (evidence_ == nullptr) {
+    Update();
+    const std::vector<worker::Silence> nearly = watch_.NearlyOverdue(Clock::now());
+    const auto suspects = watch_.Suspects();
+    // Of a hang that was noticed there is evidence.
+    const bool noticed = !suspects.has_value() || !suspects->empty();
+    if (noticed || nearly.empty()) return;
+    Collect(nearly);
+  }
+  const std::vector<worker::Evidence> found =
+      std::exchange(evidence_, nullptr)->FinishNow("the workers were about to be stopped");
+  for (const worker::Evidence& one : found) callbacks_.on_evidence(one);
+}
+
+void HangMonitor::Forget() {
   group_ = nullptr;
+  others_until_.reset();
+  others_timer_.cancel();
   timer_.cancel();
   timer_runs_ = false;
   evidence_.reset();
@@ -174,9 +203,12 @@ void HangMonitor::OnEvidence(std::vector<worker::Evidence> evidence) {
 }
 
 void HangMonitor::Judge() {
+  if (others_until_.has_value() && Clock::now() < *others_until_) return;
   Update();
   const std::optional<std::vector<worker::Silence>> silent = watch_.Suspects();
   if (!silent.has_value()) return;
+  const bool others_had_time = !has_other_nodes_ || others_until_.has_value();
+  others_until_.reset();
   to_judge_ = false;
   if (silent->empty()) {
     callbacks_.on_warning("the ranks that gave no sign of life go on; none is killed");
@@ -187,8 +219,22 @@ void HangMonitor::Judge() {
     suspects.push_back({.rank = one.rank, .stopped = worker::AnyStopped(PidOf(one.rank))});
   }
   const worker::Culprit culprit = worker::PickCulprit(suspects, callbacks_.flights());
+  if (culprit.only_waits && !others_had_time) return LetOthersGoFirst();
   Kill(*std::find_if(silent->begin(), silent->end(),
                      [&](const worker::Silence& one) { return one.rank == culprit.rank; }));
+}
+
+void HangMonitor::LetOthersGoFirst() {
+  const auto time = std::min<std::chrono::milliseconds>(policy_.timeout, kTimeForOthers);
+  callbacks_.on_warning(
+      absl::StrCat("the silent ranks of this node wait in operations; other nodes have ",
+                   base::Seconds(time), " to find the rank that they wait for"));
+  to_judge_ = true;
+  others_until_ = Clock::now() + time;
+  others_timer_.expires_at(*others_until_);
+  others_timer_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
+    if (!error && to_judge_) Judge();
+  }));
 }
 
 void HangMonitor::Kill(const worker::Silence& silence) {

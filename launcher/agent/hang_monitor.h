@@ -28,7 +28,9 @@ namespace muster::launcher {
 //
 // When a rank is late, evidence is first collected from all ranks that run here. Then one of those
 // that fell silent at about the same time is killed, the one that is to blame (culprit.h), as the
-// others just wait for it; what follows is the same as for any failure.
+// others just wait for it; what follows is the same as for any failure. Where all of
+// them wait in operations and there are other nodes, the rank to blame is likely to be on one of
+// those: they are given some time to find it first.
 class HangMonitor {
  public:
   struct Callbacks {
@@ -62,9 +64,11 @@ class HangMonitor {
   const std::string& socket_path() const { return socket_->path(); }
 
   // Every worker of `group` is running; the group must exist until EndRound. Evidence goes into
-  // `directory`; when that is empty, it is only reported.
-  void BeginRound(worker::WorkerGroup& group, const std::string& directory);
-  // The workers are ending: they are no longer watched.
+  // `directory`; when that is empty, it is only reported. `nodes` take part in the round.
+  void BeginRound(worker::WorkerGroup& group, const std::string& directory, int nodes);
+  // The workers are about to end: they are no longer watched. Evidence that is being collected is
+  // reported as far as it is there; if ranks are silent for about as long as the timeout, as those
+  // of another node that ends the round for that, it is collected from all at once, without stacks.
   void EndRound();
 
   // In the round that began last.
@@ -82,9 +86,12 @@ class HangMonitor {
   // What has arrived, and what was written, counts before anybody is judged.
   void Update();
   void Collect(const std::vector<worker::Silence>& late);
+  void ReportEvidenceAtOnce();
+  void Forget();
   void OnEvidence(std::vector<worker::Evidence> evidence);
   // Kills the rank that is to blame, once it is known who comes into question.
   void Judge();
+  void LetOthersGoFirst();
   void Kill(const worker::Silence& silence);
   // Of a worker that runs; 0: it does not.
   pid_t PidOf(int rank) const;
@@ -102,6 +109,10 @@ class HangMonitor {
   std::string evidence_directory_;
   std::unique_ptr<worker::EvidenceRun> evidence_;
   bool to_judge_ = false;  // there is evidence of a hang, and nobody was killed for it yet
+  bool has_other_nodes_ = false;
+  // Until then other nodes may find the rank that is to blame.
+  std::optional<std::chrono::steady_clock::time_point> others_until_;
+  boost::asio::steady_timer others_timer_;
   std::optional<int> killed_;
   const base::Lifetime lifetime_;
 };

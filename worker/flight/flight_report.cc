@@ -80,7 +80,7 @@ std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t no
   const bool some_wait = std::any_of(places.begin(), places.end(), [](const Place& place) {
     return place.record != nullptr && Waits(*place.record);
   });
-  if (!some_wait) return "";
+  if (!some_wait && LongestStay(ranks, now_ns) < kLongStay) return "";
   const bool several = std::any_of(places.begin(), places.end(), [](const Place& place) {
     return place.record != nullptr && !place.record->group.empty();
   });
@@ -92,14 +92,22 @@ std::string ExplainFlights(const std::vector<RankFlight>& ranks, std::int64_t no
                                        elsewhere == 1 ? " is" : " are", " elsewhere");
 }
 
-std::chrono::nanoseconds LongestWait(const std::vector<RankFlight>& ranks, std::int64_t now_ns) {
+std::chrono::nanoseconds LongestStay(const std::vector<RankFlight>& ranks, std::int64_t now_ns) {
   std::int64_t longest = 0;
   for (const RankFlight& flight : ranks) {
     const FlightRecord* const record = PlaceOf(flight);
-    if (record == nullptr || !Waits(*record)) continue;
-    longest = std::max(longest, now_ns - record->entered_ns);
+    if (record != nullptr) longest = std::max(longest, now_ns - SinceNs(*record));
   }
   return std::chrono::nanoseconds(longest);
+}
+
+std::int64_t LastMove(const std::vector<RankFlight>& ranks) {
+  std::int64_t last = 0;
+  for (const RankFlight& flight : ranks) {
+    const FlightRecord* const record = PlaceOf(flight);
+    if (record != nullptr) last = std::max(last, SinceNs(*record));
+  }
+  return last;
 }
 
 }  // namespace muster::worker

@@ -150,6 +150,20 @@ void EvidenceRun::Write(Evidence& evidence) const {
   if (evidence.problem.empty()) evidence.file = path;
 }
 
+std::vector<Evidence> EvidenceRun::FinishNow(const std::string& why) {
+  lifetime_.End();
+  std::vector<Evidence> all;
+  for (const auto& job : jobs_) {
+    if (!job->done) {
+      job->command.reset();
+      absl::StrAppend(&job->evidence.text, "(stacks that are missing were not taken: ", why, ")\n");
+      Write(job->evidence);
+    }
+    all.push_back(std::move(job->evidence));
+  }
+  return all;
+}
+
 void EvidenceRun::Finish() {
   std::vector<Evidence> all;
   for (const auto& job : jobs_) all.push_back(std::move(job->evidence));

@@ -78,6 +78,10 @@ class EvidenceRun {
               std::vector<EvidenceTarget> targets, DoneCallback on_done);
   // Kills the commands that are running. No callback runs.
   ~EvidenceRun();
+  // Ends the run with what was found so far, written as usual: commands that are running are
+  // killed, stacks that are missing are said to be `why`, "the workers are being stopped". No
+  // callback runs, neither now nor later. Must not be called after `on_done`.
+  std::vector<Evidence> FinishNow(const std::string& why);
   EvidenceRun(const EvidenceRun&) = delete;
   EvidenceRun& operator=(const EvidenceRun&) = delete;
 

@@ -74,11 +74,7 @@ std::vector<Silence> HangWatch::Overdue(Time now) {
   for (auto& [rank, watched] : ranks_) {
     const std::optional<Time> deadline = DeadlineOf(watched);
     if (!deadline.has_value() || now < *deadline) continue;
-    watched.told =
-        Silence{.rank = rank,
-                .silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - watched.last),
-                .before_first_sign = !watched.had_sign,
-                .last_step = watched.step};
+    watched.told = SilenceOf(rank, watched, now);
     overdue.push_back(*watched.told);
   }
   return overdue;
@@ -103,6 +99,23 @@ std::optional<std::vector<Silence>> HangWatch::Suspects() const {
   std::vector<Silence> suspects;
   for (const Watched* watched : found) suspects.push_back(*watched->told);
   return suspects;
+}
+
+std::vector<Silence> HangWatch::NearlyOverdue(Time now) const {
+  std::vector<Silence> nearly;
+  for (const auto& [rank, watched] : ranks_) {
+    const std::optional<Time> deadline = DeadlineOf(watched);
+    if (!deadline.has_value() || *deadline > now + options_.timeout / 10) continue;
+    nearly.push_back(SilenceOf(rank, watched, now));
+  }
+  return nearly;
+}
+
+Silence HangWatch::SilenceOf(int rank, const Watched& watched, Time now) const {
+  return {.rank = rank,
+          .silent = std::chrono::duration_cast<std::chrono::milliseconds>(now - watched.last),
+          .before_first_sign = !watched.had_sign,
+          .last_step = watched.step};
 }
 
 std::vector<int> HangWatch::ranks() const {

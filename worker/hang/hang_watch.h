@@ -75,6 +75,10 @@ class HangWatch {
   // after NextDeadline.
   std::optional<std::vector<Silence>> Suspects() const;
 
+  // The ranks that Overdue would tell a tenth of the timeout after `now`, if they stayed silent:
+  // when a hang of several nodes ends the round, those that took part in it.
+  std::vector<Silence> NearlyOverdue(Time now) const;
+
   // The ranks that were given to Start().
   std::vector<int> ranks() const;
   // The rank has beaten since Start().
@@ -100,6 +104,8 @@ class HangWatch {
 
   Watched* FindRunning(int rank);
   void OnSign(Watched& watched, Time at);
+  // How silent it is at `now`.
+  Silence SilenceOf(int rank, const Watched& watched, Time now) const;
   // When it becomes late, or did; nullopt when it cannot.
   std::optional<Time> LimitOf(const Watched& watched) const;
   // When it becomes late; nullopt when it cannot, or was already reported.

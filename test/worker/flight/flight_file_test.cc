@@ -227,7 +227,7 @@ TEST_F(ForeignFileTest, RandomBytesBecomeAtWorstAWrongSentence) {
       ASSERT_TRUE(
           std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; }))
           << "iteration " << i;
-      LongestWait({{0, records}}, now);
+      LongestStay({{0, records}}, now);
     }
   }
   EXPECT_GT(told, 100u) << "most of it never came as far as the sentence";

@@ -123,12 +123,21 @@ TEST(FlightReportTest, AMessageMayBeFinishedBeforeAnEarlierOne) {
   EXPECT_EQ(ExplainFlights({{0, {early, late}}}, kNow),
             "rank 0 waits in receive 1 (from rank 1) for 5 s");
   late.tensor = early.tensor;
-  EXPECT_EQ(ExplainFlights({{0, {early, late}}}, kNow), "") << "this one was behind it";
+  EXPECT_EQ(ExplainFlights({{0, {early, late}}}, kNow),
+            "rank 0 left receive 2 (from rank 1) 3 s ago")
+      << "this one was behind it";
 }
 
 TEST(FlightReportTest, SaysNothingWhenNobodyWaits) {
   EXPECT_EQ(ExplainFlights({}, kNow), "");
-  EXPECT_EQ(ExplainFlights({{0, {Left(811, 1)}}, {1, {Left(810, 1)}}}, kNow), "");
+  EXPECT_EQ(ExplainFlights({{0, {Left(811, 0)}}, {1, {Left(810, 0)}}}, kNow), "");
+}
+
+// The rank that hung was alone on its node, and nothing was said of it, as nobody waited there.
+TEST(FlightReportTest, NamesWhoIsInNoOperationForLongWhereNobodyWaits) {
+  EXPECT_EQ(ExplainFlights({{1, {Left(29, 60)}}, {2, {}}}, kNow),
+            "rank 1 left all-reduce 29 (fc1.weight) 60 s ago; rank 2 has begun nothing");
+  EXPECT_EQ(ExplainFlights({{1, {}}, {2, {}}}, kNow), "");
 }
 
 TEST(FlightReportTest, CountsRanksWhereThereAreTooManyPlaces) {
@@ -141,10 +150,18 @@ TEST(FlightReportTest, CountsRanksWhereThereAreTooManyPlaces) {
   EXPECT_NE(told.find("for 1 s; 2 more ranks are elsewhere"), std::string::npos) << told;
 }
 
-TEST(FlightReportTest, TheLongestWaitIsThatOfWhoIsStillInAnOperation) {
-  EXPECT_EQ(LongestWait({{0, {Left(1, 100)}}, {1, {In(2, 5)}}, {2, {In(2, 7)}}}, kNow),
+TEST(FlightReportTest, TheLongestStayIsInAnOperationOrBehindOne) {
+  EXPECT_EQ(LongestStay({{0, {Left(1, 3)}}, {1, {In(2, 5)}}, {2, {In(2, 7)}}}, kNow),
             std::chrono::seconds(7));
-  EXPECT_EQ(LongestWait({{0, {Left(1, 100)}}, {1, {}}}, kNow), std::chrono::seconds(0));
+  EXPECT_EQ(LongestStay({{0, {Left(1, 100)}}, {1, {}}}, kNow), std::chrono::seconds(100));
+  EXPECT_EQ(LongestStay({{0, {}}}, kNow), std::chrono::seconds(0));
+}
+
+// After a hang that was only reported, what a later stop had to say was held to be told already.
+TEST(FlightReportTest, TheLastMoveTellsWhetherASentenceStillHolds) {
+  EXPECT_EQ(LastMove({{0, {Left(811, 9), In(812, 8)}}, {1, {Left(811, 7)}}}), kNow - 7 * kSecond);
+  EXPECT_EQ(LastMove({{0, {Left(811, 9), In(812, 2)}}, {1, {Left(811, 7)}}}), kNow - 2 * kSecond);
+  EXPECT_EQ(LastMove({{0, {}}}), 0);
 }
 
 }  // namespace

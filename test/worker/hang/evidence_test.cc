@@ -211,6 +211,26 @@ TEST_F(EvidenceTest, MayBeGivenUp) {
   EXPECT_FALSE(done_);
 }
 
+// The workers were stopped while gdb was at work, and nothing of what was known was written.
+TEST_F(EvidenceTest, MayBeFinishedAtOnceWithWhatIsThere) {
+  Start({Sleeper(0), Sleeper(1)});
+  Collect({.directory = dir_.path(),
+           .command = Command("sh -c 'sleep 10000 # {pid}'"),
+           .ranks_at_a_time = 1});
+  ASSERT_TRUE(test::RunUntil(io_, [this] { return commands_.size() == 1; }));
+  const std::vector<Evidence> found = run_->FinishNow("the workers are being stopped");
+  run_.reset();
+  ASSERT_EQ(found.size(), 2u);
+  for (const Evidence& one : found) {
+    const std::string text = ReadAll(one.file);
+    EXPECT_TRUE(StrContains(text, "gave no sign of life")) << text;
+    EXPECT_TRUE(StrContains(text, "(sleep), child of ")) << text;
+    EXPECT_TRUE(StrContains(text, "were not taken: the workers are being stopped")) << text;
+  }
+  EXPECT_TRUE(RunUntilDead(commands_[0]));
+  EXPECT_FALSE(done_);
+}
+
 TEST_F(EvidenceTest, TheGroupMayEndMeanwhile) {
   Start({Sleeper(0)});
   Collect({.command = Command("sh -c 'echo begun; exec sleep 10000' {pid}"),

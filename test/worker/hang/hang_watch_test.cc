@@ -95,6 +95,22 @@ TEST_F(HangWatchTest, AHaltAfterAHangLeavesItsSuspects) {
   EXPECT_EQ(Suspects(watch), "0") << "the time of 1 starts afresh";
 }
 
+// The node with the rank that hung was told to stop a moment before that rank was late, as a rank
+// of another node was late first; it left no evidence.
+TEST_F(HangWatchTest, WhoIsLateInAMomentTakesPartInTheHang) {
+  HangWatch watch({.timeout = seconds(10)});
+  watch.Start({0, 1, 2}, At(seconds(0)));
+  watch.OnBeat(0, 1, At(milliseconds(1000)));
+  watch.OnBeat(1, 1, At(milliseconds(1500)));
+  EXPECT_TRUE(watch.NearlyOverdue(At(milliseconds(9'999))).empty());
+  const auto nearly = watch.NearlyOverdue(At(milliseconds(10'000)));
+  ASSERT_EQ(nearly.size(), 1u) << "2 is not watched";
+  EXPECT_EQ(nearly[0],
+            (Silence{.rank = 0, .silent = seconds(9), .before_first_sign = false, .last_step = 1}));
+  Overdue(watch, seconds(11));
+  EXPECT_EQ(watch.NearlyOverdue(At(seconds(11))).size(), 1u) << "0 was told";
+}
+
 TEST_F(HangWatchTest, ANewSilenceIsToldAgain) {
   HangWatch watch({.timeout = seconds(10)});
   watch.Start({0}, At(seconds(0)));
