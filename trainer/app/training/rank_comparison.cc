@@ -26,9 +26,9 @@ constexpr char kProgram[] = "muster-train";
 constexpr char kLibrary[] = "LibTorch";
 constexpr char kTrainSamples[] = "data set";
 constexpr char kTestSamples[] = "test set";
-constexpr char kColumns[] = "columns";
-constexpr char kClasses[] = "classes";
-constexpr char kScale[] = "mean or deviation";
+constexpr char kDataColumns[] = "columns";
+constexpr char kDataClasses[] = "classes";
+constexpr char kDataScale[] = "mean or deviation";
 constexpr char kGiven[] = "given";
 
 constexpr std::size_t kMostDigits = 24;
@@ -85,7 +85,7 @@ std::string Sentence(const std::string& name, int rank, const std::string& value
     return absl::StrCat(one, "'s ", name, " has ", value, ", and rank 0's ", of_zero,
                         ": give all ranks the same data");
   }
-  if (name == kColumns || name == kClasses || name == kScale) {
+  if (name == kDataColumns || name == kDataClasses || name == kDataScale) {
     return absl::StrCat(one, "'s data has other ", name, " than rank 0's",
                         ": give all ranks the same data");
   }
@@ -132,9 +132,9 @@ RankFacts FactsOf(const std::vector<Setting>& settings, const Splits& data) {
                      {kLibrary, compat::kTorchVersion},
                      {kTrainSamples, Samples(*data.train)},
                      {kTestSamples, Samples(*data.test)},
-                     {kColumns, absl::StrJoin(data.facts.columns, "\n")},
-                     {kClasses, absl::StrJoin(data.facts.classes, "\n")},
-                     {kScale, ScaleText(data.facts.normalization)}};
+                     {kDataColumns, absl::StrJoin(data.facts.columns, "\n")},
+                     {kDataClasses, absl::StrJoin(data.facts.classes, "\n")},
+                     {kDataScale, ScaleText(data.facts.normalization)}};
   for (const Setting& setting : settings) {
     const SettingRule::Ranks rule = RuleOf(setting).ranks;
     if (rule == SettingRule::Ranks::kFree) continue;
