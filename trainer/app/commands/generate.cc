@@ -8,6 +8,8 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <cstdlib>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -24,12 +26,15 @@
 #include "trainer/app/commands/token_sampler.h"
 #include "trainer/app/commands/utf8_assembler.h"
 #include "trainer/app/options/flag_group.h"
+#include "trainer/models/model.h"
 #include "trainer/text/text_encoder.h"
 #include "trainer/text/tokenizer_file.h"
 #include "trainer/worker/process_setup.h"
 
 namespace muster::trainer {
 namespace {
+
+constexpr std::size_t kManageable = 200'000'000;  // bytes of parameters
 
 struct GenerateOptions {
   ModelSource source{.wanted = WantedModel::kText};
@@ -59,7 +64,8 @@ absl::StatusOr<GenerateOptions> ParseGenerate(int argc, const char* const* argv,
   group.Number("--seed", options.sampling.seed, std::uint64_t{0},
                std::numeric_limits<std::uint64_t>::max(),
                "Of the random numbers: the same seed gives the same text");
-  group.Number("--threads", options.threads, 0, 4096, "0: OMP_NUM_THREADS, or all processors");
+  group.Number("--threads", options.threads, 0, 4096,
+               "0: OMP_NUM_THREADS, or one for a model of less than 200 MB, or all processors");
   AddHeadsFlag(app, options.source);
   group.Add(app.add_option("--tokenizer", options.tokenizer,
                            "The tokenizer.json that the text was encoded with")
@@ -165,6 +171,16 @@ absl::Status Continue(const GenerateOptions& options, Model& model, const Alphab
   return status;
 }
 
+// Threads meet dozens of times for each token, and wait in vain for one that has no processor: two
+// were 30 times as slow as one beside another job, so a model that one can manage gets one.
+int ThreadsFor(const GenerateOptions& options, const Model& model) {
+  if (options.threads > 0) return options.threads;
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) return DefaultThreads(1);
+  std::size_t bytes = 0;
+  for (const NamedTensor& parameter : model.Parameters()) bytes += parameter.tensor.nbytes();
+  return bytes < kManageable ? 1 : DefaultThreads(1);
+}
+
 }  // namespace
 
 absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, const Registry& registry,
@@ -177,7 +193,7 @@ absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, const Registr
   }
   // A text that nobody reads any more ends, as that of any other filter.
   std::signal(SIGPIPE, SIG_DFL);
-  SetThreads(options->threads > 0 ? options->threads : DefaultThreads(1));
+  SetThreads(1);  // until it is known how large the model is
 
   const auto checkpoint = ModelFromCheckpoint(options->source, registry);
   if (!checkpoint.ok()) return checkpoint.status();
@@ -194,6 +210,7 @@ absl::StatusOr<int> RunGenerate(int argc, const char* const* argv, const Registr
   if (!model.ok()) return model.status();
   absl::Status status = LoadParameters(*checkpoint, **model);
   if (!status.ok()) return status;
+  SetThreads(ThreadsFor(*options, **model));
 
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
