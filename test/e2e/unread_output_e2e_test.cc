@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,18 @@ TEST_F(UnreadOutputTest, WithoutASignalAReaderWhoComesLateGetsEverything) {
   EXPECT_EQ(Lines(text).size(), 40000u);
   EXPECT_EQ(agent.Wait(), 1);
   EXPECT_EQ(agent.err().find("nobody has read"), std::string::npos) << agent.err();
+}
+
+// "muster run ... 2>&1 | head" never ended, and its workers stayed as zombies: the line that says
+// that the terminal has gone was written from within the writing of another.
+TEST_F(UnreadOutputTest, ARunWhoseReaderHasGoneEndsAsItsWorkersDid) {
+  Command failing({"sh", "-c", "{ \"$@\"; echo $? >\"$0\"; } 2>&1 | true", Path("code"),
+                   MusterPath(), "run", "--standalone", "--no-python", "sh", "-c", "exit 3"},
+                  Environment());
+  EXPECT_EQ(failing.Wait(), 0);
+  int code = -1;
+  std::ifstream(Path("code")) >> code;
+  EXPECT_EQ(code, 1);
 }
 
 }  // namespace
