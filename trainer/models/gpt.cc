@@ -176,15 +176,18 @@ absl::StatusOr<Network> MakeGpt(const DataShape& text, const GptOptions& options
   }
   const auto net = std::make_shared<Gpt>(text, options);
   Network network{.module = net, .draws_random_numbers = false};
-  network.stages.push_back(
-      {"transformer.wte", [net](const at::Tensor& x) { return net->Embed(x); }});
+  network.stages.push_back({"transformer.wte",
+                            [net](const at::Tensor& x) { return net->Embed(x); },
+                            {"transformer.wte", "transformer.wpe"}});
   for (std::size_t i = 0; i < net->blocks().size(); ++i) {
     network.stages.push_back(
         {absl::StrCat("transformer.h.", i),
          [block = net->blocks()[i]](const at::Tensor& x) { return block->Forward(x); }});
   }
   network.stages.push_back(
-      {"transformer.ln_f", [net](const at::Tensor& x) { return net->Head(x); }});
+      {"transformer.ln_f",
+       [net](const at::Tensor& x) { return net->Head(x); },
+       {"transformer.ln_f", options.tie_weights ? "transformer.wte" : "lm_head"}});
   return network;
 }
 

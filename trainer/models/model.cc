@@ -8,7 +8,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "trainer/data/loading/mixed_bits.h"
@@ -37,6 +39,14 @@ std::vector<NamedTensor> EachOnce(std::vector<NamedTensor> named) {
 at::Tensor ChannelsInnermost(const at::Tensor& images) {
   if (images.size(1) != 1) return images.contiguous(at::MemoryFormat::ChannelsLast);
   return images.reshape({images.size(0), images.size(2), images.size(3), 1}).permute({0, 3, 1, 2});
+}
+
+// Whether a parameter or buffer called `name` belongs to a module that `stage` uses.
+bool Uses(const Stage& stage, const std::string& name) {
+  const auto in = [&name](const std::string& module) {
+    return absl::StartsWith(name, absl::StrCat(module, "."));
+  };
+  return stage.uses.empty() ? in(stage.name) : absl::c_any_of(stage.uses, in);
 }
 
 // What a model takes, and what data are.
@@ -78,11 +88,12 @@ void Model::MoveTo(const at::Device& device, at::ScalarType dtype) {
 }
 
 at::Tensor Model::Forward(const at::Tensor& inputs) {
-  return RunStages(inputs, nullptr);
+  return RunStages(all_stages(), inputs, nullptr);
 }
 
 at::Tensor Model::ForwardAt(const RandomPlace& place, const at::Tensor& inputs) {
-  at::Tensor outputs = RunStages(inputs, network_.draws_random_numbers ? &place : nullptr);
+  at::Tensor outputs =
+      RunStages(all_stages(), inputs, network_.draws_random_numbers ? &place : nullptr);
   if (at::GradMode::is_enabled() && !outputs.requires_grad()) {
     throw std::invalid_argument(
         "what the model returns does not depend on any parameter that requires a gradient: look "
@@ -91,11 +102,17 @@ at::Tensor Model::ForwardAt(const RandomPlace& place, const at::Tensor& inputs) 
   return outputs;
 }
 
-at::Tensor Model::RunStages(const at::Tensor& inputs, const RandomPlace* place) {
+at::Tensor Model::ForwardPart(const RandomPlace& place, const StageRange& range,
+                              const at::Tensor& inputs) {
+  return RunStages(range, inputs, network_.draws_random_numbers ? &place : nullptr);
+}
+
+at::Tensor Model::RunStages(const StageRange& range, const at::Tensor& inputs,
+                            const RandomPlace* place) {
   const std::uint64_t of_step =
       place == nullptr ? 0 : MixedBits(place->seed, place->step, place->micro_batch);
-  at::Tensor x = channels_last_ ? ChannelsInnermost(inputs) : inputs;
-  for (std::size_t i = 0; i < network_.stages.size(); ++i) {
+  at::Tensor x = channels_last_ && range.begin == 0 ? ChannelsInnermost(inputs) : inputs;
+  for (std::size_t i = range.begin; i < range.end; ++i) {
     if (place != nullptr) {
       at::manual_seed(MixedBits(of_step, static_cast<std::int64_t>(i), place->data_rank));
     }
@@ -111,6 +128,17 @@ at::Tensor Model::RunStages(const at::Tensor& inputs, const RandomPlace* place) 
         x.dim() == 0 ? "a single number" : absl::StrCat(x.size(0), " rows")));
   }
   return x;
+}
+
+std::vector<NamedTensor> Model::ParametersOf(const StageRange& range) const {
+  std::vector<NamedTensor> named = Parameters();
+  std::erase_if(named, [&](const NamedTensor& parameter) {
+    for (std::size_t i = range.begin; i < range.end; ++i) {
+      if (Uses(network_.stages[i], parameter.name)) return false;
+    }
+    return true;
+  });
+  return named;
 }
 
 std::vector<NamedTensor> Model::Parameters() const {

@@ -50,6 +50,18 @@ class Model {
   // gradient.
   at::Tensor ForwardAt(const RandomPlace& place, const at::Tensor& inputs);
 
+  // The stages, in their order.
+  const std::vector<Stage>& stages() const { return network_.stages; }
+  // The same as ForwardAt() for the stages of `range` alone: from the outputs of the stage before
+  // `range` (the model's inputs, when there is none) to those of its last one. One after another,
+  // ranges that cover all stages give ForwardAt()'s result, bit for bit. Does not check what the
+  // result depends on.
+  at::Tensor ForwardPart(const RandomPlace& place, const StageRange& range,
+                         const at::Tensor& inputs);
+  // The parameters that stages of `range` use, as Parameters() has them and in its order. A
+  // parameter that two stages use, such as tied embeddings, is in both.
+  std::vector<NamedTensor> ParametersOf(const StageRange& range) const;
+
   // The parameters and the buffers, in the order and with the names of Python's named_parameters()
   // and named_buffers(): a tensor that modules share is there once, under its first name.
   std::vector<NamedTensor> Parameters() const;
@@ -68,8 +80,9 @@ class Model {
   void SetBatchNorm(BatchNormFunction function);
 
  private:
+  StageRange all_stages() const { return {0, network_.stages.size()}; }
   // Seeds the generator before each stage if there is a `place`.
-  at::Tensor RunStages(const at::Tensor& inputs, const RandomPlace* place);
+  at::Tensor RunStages(const StageRange& range, const at::Tensor& inputs, const RandomPlace* place);
 
   const Network network_;
   const bool channels_last_;

@@ -1,6 +1,7 @@
 // A module and the stages of its computation. Each model makes one, and Model wraps it.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -21,6 +22,18 @@ struct Stage {
   std::string name;  // as that of its parameters begins, if it has any: "transformer.h.3"
   // Keeps the parts of the module that it needs alive.
   std::function<at::Tensor(const at::Tensor& inputs)> forward;
+  // The modules whose parameters and buffers it uses, by their names in Network::module; empty:
+  // the one called `name`. Ranks that have some stages only keep what these name.
+  std::vector<std::string> uses = {};
+};
+
+// Some stages that follow one another, by their indices: from `begin`, before `end`.
+struct StageRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  std::size_t size() const { return end - begin; }
+  friend bool operator==(const StageRange&, const StageRange&) = default;
 };
 
 struct Network {

@@ -158,7 +158,8 @@ Network MakeResNet18(const DataShape& images, bool imagenet_stem) {
   const auto net = std::make_shared<ResNet18>(images, imagenet_stem, norm);
   Network network{
       .module = net, .batch_norm = norm, .takes_images = true, .draws_random_numbers = false};
-  network.stages.push_back({"conv1", [net](const at::Tensor& x) { return net->Stem(x); }});
+  network.stages.push_back(
+      {"conv1", [net](const at::Tensor& x) { return net->Stem(x); }, {"conv1", "bn1"}});
   for (std::size_t i = 0; i < net->blocks().size(); ++i) {
     network.stages.push_back(
         {absl::StrCat("layer", i / kBlocksPerLayer + 1, ".", i % kBlocksPerLayer),

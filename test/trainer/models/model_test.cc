@@ -50,6 +50,38 @@ TEST(ModelTest, TensorsKeepTheirIdentityInTraining) {
   EXPECT_EQ(before[5].tensor.item<std::int64_t>(), 1);
 }
 
+TEST(ModelTest, PartsOneAfterAnotherAreTheWhole) {
+  const auto check = [](const ModelRecipe& recipe, const DataShape& shape, const at::Tensor& x) {
+    SCOPED_TRACE(recipe.name);
+    const auto model = Make(recipe, shape, {.channels_last = true});
+    const std::size_t stages = model->stages().size();
+    for (std::size_t cut = 1; cut < stages; ++cut) {
+      const at::Tensor between = model->ForwardPart({}, {0, cut}, x);
+      EXPECT_TRUE(model->ForwardPart({}, {cut, stages}, between).equal(model->Forward(x))) << cut;
+    }
+    // Each parameter is some stage's, and none is left out.
+    std::size_t parameters = 0;
+    for (std::size_t i = 0; i < stages; ++i) {
+      parameters += model->ParametersOf({i, i + 1}).size();
+    }
+    EXPECT_EQ(parameters, model->Parameters().size());
+  };
+  const DataShape images = {.channels = 3, .height = 28, .width = 28, .classes = 10};
+  const at::Tensor pictures = at::randn({2, 3, 28, 28});
+  check(MlpRecipe("mlp", {16, 16}), images, pictures);
+  check(CnnRecipe(), images, pictures);
+  check(GptRecipe({.layers = 2, .heads = 2, .width = 16}), kText,
+        at::randint(256, {2, 16}, at::kLong));
+}
+
+TEST(ModelTest, StagesThatShareAParameterBothHaveIt) {
+  const auto model =
+      Make(GptRecipe({.layers = 1, .heads = 2, .width = 16, .tie_weights = true}), kText);
+  EXPECT_EQ(model->ParametersOf({0, 1})[0].name, "transformer.wte.weight");
+  EXPECT_EQ(model->ParametersOf({2, 3})[0].name, "transformer.wte.weight");
+  EXPECT_EQ(model->ParametersOf({2, 3}).size(), 3u);
+}
+
 TEST(ModelTest, SizesAreTheKnownOnes) {
   const auto count = [](const ModelRecipe& recipe, const DataShape& shape = {}) {
     std::int64_t elements = 0;
