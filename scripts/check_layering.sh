@@ -60,6 +60,10 @@ must_be_empty "schedules of a pipeline are arithmetic: trainer/pipeline stands o
   "(deps(//trainer/pipeline/...) intersect $ours) except (//trainer/pipeline/... + //base/...)"
 must_be_empty "schedules of a pipeline link no library but Abseil" \
   "(deps(//trainer/pipeline/...) intersect //third_party/...) except //third_party/system:absl"
+must_be_empty "a mesh is arithmetic: trainer/mesh stands on itself" \
+  "(deps(//trainer/mesh/...) intersect $ours) except //trainer/mesh/..."
+must_be_empty "a mesh links no library but Abseil" \
+  "(deps(//trainer/mesh/...) intersect //third_party/...) except //third_party/system:absl"
 must_be_empty "tokenizers, tokens, image files and tables know nothing of LibTorch" \
   "deps(//trainer/text/... + //trainer/data/tokens/... + //trainer/data/images/... + //trainer/data/tables/... + //trainer/data:token_splits) intersect //third_party/torch/..."
 must_be_empty "what is trained knows nothing of how" \
