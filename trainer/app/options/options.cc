@@ -182,10 +182,12 @@ std::vector<ModelFlag> ModelFlags(const Options& options) {
   return flags;
 }
 
-absl::Status CheckBatchSize(std::int64_t batch_size, int world_size) {
-  if (batch_size % world_size == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--batch-size ", batch_size, " cannot be shared evenly by ", world_size, " ranks"));
+absl::Status CheckBatchSize(std::int64_t batch_size, int parts) {
+  if (batch_size % parts == 0) return absl::OkStatus();
+  const std::int64_t less = batch_size / parts * parts;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--batch-size ", batch_size, " cannot be shared evenly by ", parts,
+                   " ranks; take ", less > 0 ? absl::StrCat(less, " or ") : "", less + parts));
 }
 
 absl::Status CheckWorld(const Options& options, int world_size) {

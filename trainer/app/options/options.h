@@ -172,8 +172,8 @@ absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Regi
 // same data, can load each other's parameters.
 std::vector<ModelFlag> ModelFlags(const Options& options);
 
-// kInvalidArgument unless `world_size` divides `batch_size`.
-absl::Status CheckBatchSize(std::int64_t batch_size, int world_size);
+// kInvalidArgument unless `batch_size` can be cut into `parts` of the same size.
+absl::Status CheckBatchSize(std::int64_t batch_size, int parts);
 
 // kInvalidArgument when the options cannot be used with this world size. With a checkpoint
 // directory it leaves the batch size to FindStart(), which knows whether the run resumes.

@@ -13,7 +13,7 @@ namespace muster::trainer {
 // What a run asks for when it starts.
 struct BatchRequest {
   std::int64_t batch_size = 0;  // --batch-size
-  int world_size = 1;
+  int parts = 1;                // in which ranks take it: DataPlace::parts
   OnResize on_resize = OnResize::kKeepBatch;
 };
 

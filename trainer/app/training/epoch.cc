@@ -92,8 +92,8 @@ class EpochRun {
 
 // This rank's part of each step that is left, until the limit.
 BatchPlan EpochRun::Plan() const {
-  BatchPlan plan =
-      order_.From(state_.position, state_.batch_size, job_.env.rank, job_.env.world_size);
+  const DataPlace place = loop_.strategy.place();
+  BatchPlan plan = order_.From(state_.position, state_.batch_size, place.part, place.parts);
   if (job_.options.max_steps > 0) {
     const std::int64_t left = std::max<std::int64_t>(0, job_.options.max_steps - state_.step);
     plan.steps = std::min(plan.steps, left);

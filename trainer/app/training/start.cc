@@ -14,8 +14,8 @@
 namespace muster::trainer {
 namespace {
 
-BatchRequest BatchWanted(const Job& job) {
-  return {job.options.batch_size, job.env.world_size, job.options.checkpoint.on_resize};
+BatchRequest BatchWanted(const Job& job, const Strategy& strategy) {
+  return {job.options.batch_size, strategy.place().parts, job.options.checkpoint.on_resize};
 }
 
 // Writes the options beside the checkpoints, for whoever wants such a run again.
@@ -88,14 +88,16 @@ absl::Status Initialize(const Job& job, Strategy& strategy) {
   return absl::OkStatus();
 }
 
-absl::Status GoOnWithBatch(const Job& job, TrainState& state) {
+absl::Status GoOnWithBatch(const Job& job, const BatchRequest& wanted, TrainState& state) {
   const TrainState before = state;
-  const absl::Status status = ResumeBatch(BatchWanted(job), &state);
+  const absl::Status status = ResumeBatch(wanted, &state);
   if (!status.ok() || !job.leads()) return status;
-  if (before.world_size != job.env.world_size) {
-    job.progress.Say(absl::StrCat("the world had ", before.world_size, " ranks and has ",
-                                  job.env.world_size, ": steps of ", state.batch_size, " ",
-                                  job.unit()));
+  if (before.parts != state.parts) {
+    job.progress.Say(absl::StrCat(
+        state.parts == job.env.world_size
+            ? absl::StrCat("the world had ", before.parts, " ranks and has ", state.parts)
+            : absl::StrCat("a batch had ", before.parts, " parts and has ", state.parts),
+        ": steps of ", state.batch_size, " ", job.unit()));
   } else if (state.batch_size != job.options.batch_size) {
     job.progress.Say(absl::StrCat("steps of ", state.batch_size, " ", job.unit(),
                                   ", as in the checkpoint, not of --batch-size ",
@@ -127,8 +129,9 @@ absl::StatusOr<StartPoint> FindStart(const Job& job, Strategy& strategy) {
                                           : Initialize(job, strategy);
   if (status.ok()) status = FirstFailure(MarkDirectory(job, start), job.group());
   if (!status.ok()) return status;
-  status = point->checkpoint ? GoOnWithBatch(job, start.state)
-                             : BeginBatch(BatchWanted(job), &start.state);
+  const BatchRequest wanted = BatchWanted(job, strategy);
+  status = point->checkpoint ? GoOnWithBatch(job, wanted, start.state)
+                             : BeginBatch(wanted, &start.state);
   if (!status.ok()) return status;
   return start;
 }

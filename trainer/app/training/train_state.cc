@@ -75,7 +75,7 @@ Value TrainStateValue(const TrainState& state) {
   dict.Set("seed", static_cast<std::int64_t>(state.seed));
   dict.Set("dataset_size", state.dataset_size);
   dict.Set("batch_size", state.batch_size);
-  dict.Set("world_size", static_cast<std::int64_t>(state.world_size));
+  dict.Set("world_size", static_cast<std::int64_t>(state.parts));
   dict.Set("asked_batch_size", state.asked_batch_size);
   dict.Set("asked_share", state.asked_share);
   Dict best;
@@ -97,7 +97,7 @@ absl::StatusOr<TrainState> ReadTrainState(const Value& value) {
   state.seed = static_cast<std::uint64_t>(value.GetInt("seed").value_or(0));
   state.dataset_size = reader.Whole("dataset_size");
   state.batch_size = reader.Whole("batch_size");
-  state.world_size = static_cast<int>(reader.Whole("world_size"));
+  state.parts = static_cast<int>(reader.Whole("world_size"));
   if (value.Find("asked_share") != nullptr) {
     state.asked_batch_size = reader.Whole("asked_batch_size");
     state.asked_share = reader.Whole("asked_share");
@@ -105,7 +105,7 @@ absl::StatusOr<TrainState> ReadTrainState(const Value& value) {
   if (const Value* best = value.Find("best")) state.best = reader.BestIn(*best);
   if (!reader.status().ok()) return reader.status();
   if (state.position > state.dataset_size || state.batch_size < 1 ||
-      state.batch_size > kLargestBatch || state.world_size < 1 || std::isnan(state.best.loss)) {
+      state.batch_size > kLargestBatch || state.parts < 1 || std::isnan(state.best.loss)) {
     return absl::InvalidArgumentError("its sampler's state contradicts itself");
   }
   return state;

@@ -26,7 +26,7 @@ struct TrainState {
   std::int64_t dataset_size = 0;
   // Those in use when the state was saved.
   std::int64_t batch_size = 0;
-  int world_size = 1;
+  int parts = 1;  // in which ranks took a batch: as many as ranks, where each has the whole model
   // The --batch-size of the run, and the share of it that each rank had when it was set. They stay
   // the same when the number of ranks changes, which --on-resize relies on. 0 if the checkpoint is
   // of a version that did not save them.

@@ -479,7 +479,7 @@ TEST(OptionsTest, TheRanksMustShareTheBatchEvenly) {
   EXPECT_TRUE(CheckBatchSize(250, 1).ok());
   EXPECT_TRUE(CheckBatchSize(250, 5).ok());
   EXPECT_EQ(CheckBatchSize(250, 4).message(),
-            "--batch-size 250 cannot be shared evenly by 4 ranks");
+            "--batch-size 250 cannot be shared evenly by 4 ranks; take 248 or 252");
 }
 
 TEST(OptionsTest, ThreadsOfOneProcessAreAWorldOfOne) {

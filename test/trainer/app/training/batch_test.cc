@@ -14,7 +14,7 @@ class BatchTest : public testing::Test {
   // The batch of the next run.
   std::int64_t Resume(std::int64_t batch_size, int world_size, OnResize on_resize) {
     EXPECT_TRUE(ResumeBatch({batch_size, world_size, on_resize}, &state_).ok());
-    EXPECT_EQ(state_.world_size, world_size);
+    EXPECT_EQ(state_.parts, world_size);
     return state_.batch_size;
   }
 
@@ -53,12 +53,12 @@ TEST_F(BatchTest, AnotherBatchSizeCountsFromThenOn) {
   EXPECT_EQ(Resume(96, 1, OnResize::kScaleBatch), 48);
   EXPECT_EQ(Resume(96, 2, OnResize::kScaleBatch), 96);
   const absl::Status uneven = ResumeBatch({97, 2, OnResize::kKeepBatch}, &state_);
-  EXPECT_EQ(uneven.message(), "--batch-size 97 cannot be shared evenly by 2 ranks");
+  EXPECT_EQ(uneven.message(), "--batch-size 97 cannot be shared evenly by 2 ranks; take 96 or 98");
   EXPECT_EQ(state_.batch_size, 96);
 }
 
 TEST_F(BatchTest, AnOlderCheckpointGoesByTheBatchItHad) {
-  state_ = {.batch_size = 64, .world_size = 1};
+  state_ = {.batch_size = 64, .parts = 1};
   EXPECT_EQ(Resume(128, 1, OnResize::kScaleBatch), 64);
   EXPECT_EQ(Resume(128, 2, OnResize::kScaleBatch), 128);
 }
@@ -66,7 +66,7 @@ TEST_F(BatchTest, AnOlderCheckpointGoesByTheBatchItHad) {
 TEST_F(BatchTest, ABatchBeginsWithEvenShares) {
   TrainState state;
   EXPECT_EQ(BeginBatch({99, 2, OnResize::kKeepBatch}, &state).message(),
-            "--batch-size 99 cannot be shared evenly by 2 ranks");
+            "--batch-size 99 cannot be shared evenly by 2 ranks; take 98 or 100");
   EXPECT_EQ(state.batch_size, 0);
 }
 

@@ -17,7 +17,7 @@ TrainState Some() {
           .seed = 0xFFFFFFFFFFFFFFFF,
           .dataset_size = 2050,
           .batch_size = 128,
-          .world_size = 2,
+          .parts = 2,
           .asked_batch_size = 192,
           .asked_share = 64,
           .best = {.loss = 0.5, .step = 60, .tests_since = 1}};
@@ -34,7 +34,7 @@ TEST(TrainStateTest, ComesBackFromACheckpointAsItWas) {
   EXPECT_EQ(back->seed, 0xFFFFFFFFFFFFFFFF);
   EXPECT_EQ(back->dataset_size, 2050);
   EXPECT_EQ(back->batch_size, 128);
-  EXPECT_EQ(back->world_size, 2);
+  EXPECT_EQ(back->parts, 2);
   EXPECT_EQ(back->asked_batch_size, 192);
   EXPECT_EQ(back->asked_share, 64);
   EXPECT_EQ(back->best.loss, 0.5);
