@@ -1,6 +1,7 @@
 #include "trainer/comm/all_reducer.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -62,6 +63,9 @@ std::size_t WindowBytes(int members, std::size_t largest_bytes, const ShmOptions
 }  // namespace
 
 struct AllReducer::Parts {
+  // Records and counts what `work` does with `tensor`, which is of the size that traffic.h says.
+  void Do(Operation operation, const at::Tensor& tensor, Use use,
+          const std::function<void()>& work);
   // Sum() without what is kept of it; `type` is that of `tensor`.
   void SumByShm(at::Tensor& tensor, ElementType type, double scale, Waiting waiting);
 
@@ -103,13 +107,39 @@ void AllReducer::Sum(at::Tensor& tensor, double scale, Waiting waiting, Use use)
   const at::NoGradGuard no_grad;
   Parts& p = *parts_;
   const ElementType type = TypeOf(tensor);
-  const std::int64_t moved = p.shm->moved_bytes();
-  const FlightTicket ticket = p.meter->flights.Enter(FlightPart::kHost, Operation::kAllReduce,
-                                                     tensor.data_ptr(), tensor.nbytes());
-  p.SumByShm(tensor, type, scale, waiting);
-  p.meter->flights.Leave(ticket);
-  p.meter->traffic.Add(use, Operation::kAllReduce, static_cast<std::int64_t>(tensor.nbytes()),
-                       p.hosts > 1 ? std::nullopt : std::optional(p.shm->moved_bytes() - moved));
+  p.Do(Operation::kAllReduce, tensor, use, [&] { p.SumByShm(tensor, type, scale, waiting); });
+}
+
+void AllReducer::ReduceScatter(const at::Tensor& whole, at::Tensor& mine, Use use) {
+  Parts& p = *parts_;
+  const ElementType type = TypeOf(whole);
+  p.Do(Operation::kReduceScatter, whole, use, [&] {
+    const absl::Status status = p.shm->ReduceScatter(
+        type, static_cast<const std::byte*>(whole.data_ptr()),
+        static_cast<std::size_t>(whole.numel()), static_cast<std::byte*>(mine.data_ptr()));
+    if (!status.ok()) Throw(status);
+  });
+}
+
+void AllReducer::AllGather(const at::Tensor& mine, at::Tensor& whole, Use use) {
+  Parts& p = *parts_;
+  p.Do(Operation::kAllGather, mine, use, [&] {
+    const absl::Status status =
+        p.shm->AllGather(static_cast<const std::byte*>(mine.data_ptr()), mine.nbytes(),
+                         static_cast<std::byte*>(whole.data_ptr()));
+    if (!status.ok()) Throw(status);
+  });
+}
+
+void AllReducer::Parts::Do(Operation operation, const at::Tensor& tensor, Use use,
+                           const std::function<void()>& work) {
+  const std::int64_t moved = shm->moved_bytes();
+  const FlightTicket ticket =
+      meter->flights.Enter(FlightPart::kHost, operation, tensor.data_ptr(), tensor.nbytes());
+  work();
+  meter->flights.Leave(ticket);
+  meter->traffic.Add(use, operation, static_cast<std::int64_t>(tensor.nbytes()),
+                     hosts > 1 ? std::nullopt : std::optional(shm->moved_bytes() - moved));
 }
 
 void AllReducer::Parts::SumByShm(at::Tensor& tensor, ElementType type, double scale,

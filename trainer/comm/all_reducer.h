@@ -42,6 +42,12 @@ class AllReducer {
   // its rank and pid; also throws what c10d throws. The object cannot be used after that.
   void Sum(at::Tensor& tensor, double scale, Waiting waiting, Use use);
 
+  // The two halves of it, where all ranks are on one host; see Group. `mine` has a size()-th of the
+  // rows of `whole`, and both are contiguous and of the same type, which for the sum is one of
+  // Sum()'s. Errors as Sum().
+  void ReduceScatter(const at::Tensor& whole, at::Tensor& mine, Use use);
+  void AllGather(const at::Tensor& mine, at::Tensor& whole, Use use);
+
  private:
   struct Parts;
   const std::unique_ptr<Parts> parts_;

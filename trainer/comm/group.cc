@@ -8,6 +8,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
@@ -50,7 +51,7 @@ const c10::intrusive_ptr<c10d::ProcessGroup>& Group::Backend(Use use) const {
 }
 
 Traffic Group::traffic(Use use) const {
-  return joined_->meter->traffic.Total(use, comm() == Comm::kShm && layout().hosts == 1);
+  return joined_->meter->traffic.Total(use, SharesMemory());
 }
 
 void Group::PrepareAllReduce(std::size_t largest_bytes, const ShmOptions& options) {
@@ -62,11 +63,19 @@ void Group::PrepareAllReduce(std::size_t largest_bytes, const ShmOptions& option
       absl::StrCat("leaders/", joined_->prepared++), largest_bytes, options);
 }
 
+bool Group::SharesMemory() const {
+  return comm() == Comm::kShm && layout().hosts == 1;
+}
+
+AllReducer& Group::Reducer(std::size_t bytes) {
+  if (!joined_->reducer) PrepareAllReduce(bytes);
+  return *joined_->reducer;
+}
+
 void Group::AllReduce(at::Tensor& tensor, Use use, double scale, Waiting waiting) {
   const at::NoGradGuard no_grad;
   if (comm() == Comm::kShm && tensor.is_floating_point()) {
-    if (!joined_->reducer) PrepareAllReduce(tensor.nbytes());
-    joined_->reducer->Sum(tensor, scale, waiting, use);
+    Reducer(tensor.nbytes()).Sum(tensor, scale, waiting, use);
     return;
   }
   SumOver(*Backend(use), tensor);
@@ -86,6 +95,11 @@ at::Tensor Group::ReduceScatter(const at::Tensor& whole, Use use) {
                                              whole.dim() == 0 ? 1 : whole.size(0), " rows"));
   }
   if (size() == 1) return whole.clone();
+  if (SharesMemory() && whole.is_floating_point()) {
+    at::Tensor mine = at::empty_like(whole.narrow(0, 0, whole.size(0) / size()));
+    Reducer(whole.nbytes()).ReduceScatter(whole, mine, use);
+    return mine;
+  }
   // As bytes, of which some versions of Gloo move any type.
   at::Tensor sent = whole.view({-1}).view(at::kByte);
   at::Tensor received = at::empty_like(sent);
@@ -110,6 +124,13 @@ PendingGather Group::AllGatherAsync(const at::Tensor& mine, Use use) {
 
 at::Tensor Group::AllGather(const at::Tensor& mine, Use use) {
   const at::NoGradGuard no_grad;
+  if (SharesMemory() && mine.dim() > 0) {
+    std::vector<std::int64_t> sizes = mine.sizes().vec();
+    sizes[0] *= size();
+    at::Tensor whole = at::empty(sizes, mine.options());
+    Reducer(whole.nbytes()).AllGather(mine, whole, use);
+    return whole;
+  }
   const PendingGather gather = AllGatherAsync(mine, use);
   gather.work->wait();
   return at::cat(gather.tensors);

@@ -25,6 +25,8 @@ class Work;
 
 namespace muster::trainer {
 
+class AllReducer;
+
 // An operation under way. wait() returns when it is done, and throws when it has failed; until then
 // its tensors must be left alone. (It keeps them alive itself.)
 using PendingWork = c10::intrusive_ptr<c10d::Work>;
@@ -46,7 +48,9 @@ struct PendingGather {
 // its destructor may block: exit without destroying it.
 //
 // With Comm::kShm, AllReduce() of real numbers goes through shared memory within a host and over
-// Gloo between hosts; all else is Gloo's. `use` says for what an operation's bytes are counted.
+// Gloo between hosts. So do ReduceScatter() of real numbers and AllGather(), its two halves, where
+// all members are on one host; those three are then for the same thread. All else is Gloo's. `use`
+// says for what an operation's bytes are counted.
 class Group {
  public:
   // For World. `ranks` connects the members.
@@ -90,8 +94,8 @@ class Group {
   // Gloo has no reduce-scatter before LibTorch 2: members exchange their parts (alltoall) and each
   // adds up its own, in the order of the members. Of what there is that sends least, (N-1)K/N, and
   // is faster than an all-reduce of which a part is kept: by group_program's bench, 2 processes on
-  // two loaded cores, 0.28 against 0.46 ms for 64 KB, 1.2 against 3.3 for 1 MB, 15 against 29 for
-  // 16 MB; 4 processes, 42 against 64 ms for 16 MB.
+  // two cores, 0.23 against 0.39 ms for 64 KB, 0.49 against 0.85 for 1 MB, 8.4 against 17 for 16 MB.
+  // Through shared memory 0.09, 0.37 and 3.1 ms.
   at::Tensor ReduceScatter(const at::Tensor& whole, Use use);
 
   // The members' `mine`, one after the other along dimension 0.
@@ -135,6 +139,11 @@ class Group {
 
  private:
   struct Joined;  // the c10d groups, defined in the .cc
+  // Whether all members are on one host and use shared memory.
+  bool SharesMemory() const;
+  // Prepared for tensors of `bytes`, unless it was before.
+  AllReducer& Reducer(std::size_t bytes);
+
   const GroupFacts facts_;
   const std::unique_ptr<Joined> joined_;
 };

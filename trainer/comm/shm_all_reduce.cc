@@ -114,6 +114,48 @@ absl::Status ShmAllReduce::ReduceTo(To to, ElementType type, std::byte* data, st
   return absl::OkStatus();
 }
 
+absl::Status ShmAllReduce::ReduceScatter(ElementType type, const std::byte* whole,
+                                         std::size_t count, std::byte* mine) {
+  const auto members = static_cast<std::size_t>(members_);
+  const std::size_t size = ElementBytes(type);
+  const std::size_t part = count / members * size;
+  // A window has a slot for each member's part, of whole cache lines.
+  const std::size_t slot = window_bytes_ / members / kLine * kLine;
+  const auto own = static_cast<std::size_t>(member_);
+  std::vector<const std::byte*> sources(members);
+  for (std::size_t done = 0; done < part; done += slot) {
+    const std::size_t length = std::min(slot, part - done);
+    for (std::size_t member = 0; member < members; ++member) {
+      if (member == own) continue;
+      std::memcpy(Window(member_) + member * slot, whole + member * part + done, length);
+    }
+    if (absl::Status status = barrier_.Arrive(); !status.ok()) return status;
+    for (std::size_t member = 0; member < members; ++member) {
+      sources[member] =
+          member == own ? whole + own * part + done : Window(static_cast<int>(member)) + own * slot;
+    }
+    ScaledSum(type, sources, length / size, 1.0, mine + done);
+    moved_bytes_ += static_cast<std::int64_t>(length * (members - 1));
+    turn_ = 1 - turn_;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ShmAllReduce::AllGather(const std::byte* mine, std::size_t bytes, std::byte* whole) {
+  for (std::size_t done = 0; done < bytes; done += window_bytes_) {
+    const std::size_t length = std::min(window_bytes_, bytes - done);
+    std::memcpy(Window(member_), mine + done, length);
+    if (absl::Status status = barrier_.Arrive(); !status.ok()) return status;
+    for (int member = 0; member < members_; ++member) {
+      std::memcpy(whole + static_cast<std::size_t>(member) * bytes + done,
+                  member == member_ ? mine + done : Window(member), length);
+    }
+    moved_bytes_ += static_cast<std::int64_t>(length) * (members_ - 1);
+    turn_ = 1 - turn_;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ShmAllReduce::Broadcast(std::byte* data, std::size_t bytes) {
   for (std::size_t done = 0; done < bytes; done += window_bytes_) {
     const std::size_t length = std::min(window_bytes_, bytes - done);

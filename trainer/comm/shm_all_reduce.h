@@ -47,6 +47,13 @@ class ShmAllReduce {
                          Waiting waiting = Waiting::kSleep);
   // The same, but only member 0 gets the result; the others' `data` is undefined afterwards.
   absl::Status Reduce(ElementType type, std::byte* data, std::size_t count, double scale);
+  // The first half of an all-reduce: `whole` is `count` elements, a part for each member, one after
+  // the other and of the same size. Puts the sum over the members of this one's part into `mine`,
+  // in the order of the members. `count` is a multiple of the members; `mine` may not overlap.
+  absl::Status ReduceScatter(ElementType type, const std::byte* whole, std::size_t count,
+                             std::byte* mine);
+  // The second half: the members' `mine`, `bytes` long each, one after the other in `whole`.
+  absl::Status AllGather(const std::byte* mine, std::size_t bytes, std::byte* whole);
   // Copies member 0's `data`, `bytes` long, to all members.
   absl::Status Broadcast(std::byte* data, std::size_t bytes);
   // Makes the others' operations fail, as destroying this object does. Call it from the owner's

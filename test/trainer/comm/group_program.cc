@@ -146,9 +146,6 @@ void Counts(Group& group) {
 
   collective("asynchronous all-reduce", ring,
              [&] { group.AllReduceAsync(sum, Use::kParameters)->wait(); });
-  collective("reduce-scatter", (n - 1) * bytes / n,
-             [&] { group.ReduceScatter(tensor, Use::kParameters); });
-  collective("all-gather", (n - 1) * bytes, [&] { group.AllGather(tensor, Use::kParameters); });
   collective("broadcast", (n - 1) * bytes / n, [&] { group.Broadcast(sum, 0, Use::kParameters); });
   if (n > 1) {
     const int r = group.rank();
@@ -161,6 +158,15 @@ void Counts(Group& group) {
     });
     Expect(sent.formula_bytes == bytes && sent.counted_bytes == bytes, "a message: all of it");
   }
+  const auto half = [&](const char* name, std::int64_t formula, const auto& run) {
+    const Traffic traffic = Counted(group, Use::kActivations, run);
+    Expect(traffic.formula_bytes == formula, std::string(name) + ": the formula");
+    Expect(traffic.counted_bytes == (shared ? std::optional(formula) : std::nullopt),
+           std::string(name) + ": as counted");
+  };
+  half("reduce-scatter", (n - 1) * bytes / n,
+       [&] { group.ReduceScatter(tensor, Use::kActivations); });
+  half("all-gather", (n - 1) * bytes, [&] { group.AllGather(tensor, Use::kActivations); });
   const Traffic values = Counted(group, Use::kOther, [&] { group.Sum({1, 2, 3}); });
   Expect(values.formula_bytes == 2 * (n - 1) * 24 / n, "sum: its eight bytes for each value");
   const Traffic texts = Counted(group, Use::kOther, [&] { group.Gather("text", 100); });
@@ -273,18 +279,21 @@ void LostInOperation(World& world) {
   _exit(0);
 }
 
-// Medians of microseconds of an exchange of 2 KB to 16 MB as a reduce-scatter, and as an all-reduce
-// of which a part is kept, one after the other.
+// Medians of microseconds of an exchange of 2 KB to 16 MB as a reduce-scatter, as an all-reduce of
+// which a part is kept, and as the all-gather of what the reduce-scatter has left.
 void Bench(Group& group) {
   for (const std::int64_t bytes : {2L << 10, 64L << 10, 1L << 20, 16L << 20}) {
     const at::Tensor whole = at::ones({bytes / 4});
-    std::vector<double> times[2];
+    std::vector<double> times[3];
+    const at::Tensor part = whole.chunk(group.size())[0];
     for (int i = -3; i < 31; ++i) {
-      for (int way = 0; way < 2; ++way) {
+      for (int way = 0; way < 3; ++way) {
         group.Barrier();
         const auto start = std::chrono::steady_clock::now();
         if (way == 0) {
           group.ReduceScatter(whole, Use::kOther);
+        } else if (way == 2) {
+          group.AllGather(part, Use::kOther);
         } else {
           const at::Tensor sum = whole.clone();
           group.AllReduceAsync(sum, Use::kOther)->wait();
@@ -297,8 +306,10 @@ void Bench(Group& group) {
     }
     for (std::vector<double>& way : times) std::sort(way.begin(), way.end());
     if (group.rank() != 0) continue;
-    std::printf("%9ld bytes  reduce-scatter %8.0f us  all-reduce and a part %8.0f us\n", bytes,
-                times[0][15], times[1][15]);
+    std::printf(
+        "%9ld bytes  reduce-scatter %8.0f us  all-reduce and a part %8.0f us  all-gather %8.0f "
+        "us\n",
+        bytes, times[0][15], times[1][15], times[2][15]);
   }
 }
 

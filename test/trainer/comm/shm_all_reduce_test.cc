@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <cstring>
@@ -88,6 +89,33 @@ TEST_P(ShmAllReduceTest, AddsUpTensorsOfAnySize) {
   EXPECT_TRUE(processes.AllSucceed());
 }
 
+TEST_P(ShmAllReduceTest, HalvesMakeAWhole) {
+  const int members = GetParam();
+  const ShmSegment segment = SegmentFor(members);
+  ForkedMembers processes(members, [&](int member, const ForkedMembers::Say& say) {
+    ShmAllReduce all = Join(segment, MemberOptions(member, members));
+    const auto n = static_cast<std::size_t>(members);
+    for (const std::size_t part : {0, 1, 5, 100, 255, 256, 257, 1024, 5000}) {
+      std::vector<float> data = Values(member, part * n, static_cast<int>(part));
+      const std::vector<float> sums = Sums(members, part * n, static_cast<int>(part));
+      std::vector<float> mine(part);
+      const std::int64_t moved = all.moved_bytes();
+      bool right = all.ReduceScatter(ElementType::kFloat, Bytes(data), part * n, Bytes(mine)).ok();
+      const auto own = sums.begin() + static_cast<std::ptrdiff_t>(part) * member;
+      right = right && std::equal(mine.begin(), mine.end(), own);
+      std::vector<float> whole(part * n);
+      right = right && all.AllGather(Bytes(mine), part * sizeof(float), Bytes(whole)).ok();
+      if (!right || whole != sums ||
+          all.moved_bytes() - moved != static_cast<std::int64_t>(2 * (n - 1) * part * 4)) {
+        say(absl::StrCat("parts of ", part));
+        return 1;
+      }
+    }
+    return 0;
+  });
+  EXPECT_TRUE(processes.AllSucceed());
+}
+
 TEST_P(ShmAllReduceTest, OperationsFollowOneAnotherWithoutMixingUp) {
   const int members = GetParam();
   const ShmSegment segment = SegmentFor(members);
@@ -97,7 +125,15 @@ TEST_P(ShmAllReduceTest, OperationsFollowOneAnotherWithoutMixingUp) {
       const std::size_t count = static_cast<std::size_t>(round) * 37 % 3000 + 1;
       std::vector<float> data = Values(member, count, round);
       bool right = true;
-      if (round % 3 == 0) {
+      if (round % 5 == 4) {
+        std::vector<float> whole(count * static_cast<std::size_t>(members));
+        right = all.AllGather(Bytes(data), count * sizeof(float), Bytes(whole)).ok();
+        for (int other = 0; other < members; ++other) {
+          const std::vector<float> theirs = Values(other, count, round);
+          right = right && std::equal(theirs.begin(), theirs.end(),
+                                      whole.begin() + static_cast<std::ptrdiff_t>(count) * other);
+        }
+      } else if (round % 3 == 0) {
         const Waiting waiting = round % 2 == 0 ? Waiting::kSpin : Waiting::kSleep;
         right = all.AllReduce(ElementType::kFloat, Bytes(data), count, 1, waiting).ok() &&
                 data == Sums(members, count, round);
