@@ -1,17 +1,14 @@
 #include "trainer/comm/shm_barrier.h"
 
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <climits>
-#include <ctime>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+
+#include "trainer/comm/futex.h"
 
 namespace muster::trainer {
 namespace {
@@ -31,16 +28,6 @@ constexpr milliseconds kMostCredit(2 * kLookEvery);
 
 // What can be wrong with a member. In the segment, so the numbers are the same for all builds.
 enum Trouble : std::uint32_t { kGone = 1, kStopped = 2, kLeft = 3, kLate = 4 };
-
-// The futex is shared between processes: no FUTEX_PRIVATE_FLAG.
-void Sleep(std::atomic<std::uint32_t>& word, std::uint32_t while_it_is, milliseconds most) {
-  const timespec timeout{.tv_sec = most.count() / 1000, .tv_nsec = (most.count() % 1000) * 1000000};
-  syscall(SYS_futex, &word, FUTEX_WAIT, while_it_is, &timeout, nullptr, 0);
-}
-
-void WakeAll(std::atomic<std::uint32_t>& word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
-}
 
 // Whether a counter that goes round is at `target` or past it.
 bool Reached(std::uint32_t count, std::uint32_t target) {
@@ -152,7 +139,7 @@ absl::Status ShmBarrier::WaitFor(int peer, std::uint32_t arrivals, Waiting waiti
       status = Fail(peer, kLeft);
       break;
     }
-    Sleep(its.arrivals, seen, kLookEvery);
+    SleepOn(its.arrivals, seen, kLookEvery);
     const auto since = std::chrono::floor<milliseconds>(Clock::now() - looked);
     if (since < kLookEvery) continue;
     looked += since;
