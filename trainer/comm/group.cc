@@ -19,6 +19,7 @@
 
 #include "trainer/comm/all_reducer.h"
 #include "trainer/comm/broadcast_bucket.h"
+#include "trainer/comm/host_messages.h"
 #include "trainer/comm/recorded_group.h"
 
 namespace muster::trainer {
@@ -34,6 +35,7 @@ struct Group::Joined {
   std::array<c10::intrusive_ptr<c10d::ProcessGroup>, kUses> groups;  // by use
   int prepared = 0;  // how often there was a new reducer
   std::unique_ptr<AllReducer> reducer;
+  std::unique_ptr<HostMessages> messages;  // once they are prepared
 };
 
 Group::Group(GroupFacts facts, const c10::intrusive_ptr<c10d::ProcessGroup>& ranks)
@@ -148,12 +150,25 @@ void Group::Broadcast(const std::vector<at::Tensor>& tensors, int root, Use use)
   c10d::broadcast_coalesced(Backend(use), tensors, kBroadcastBucketBytes, root);
 }
 
+void Group::PrepareMessages() {
+  if (!SharesMemory() || size() > HostMessages::kMostRanks) return;
+  joined_->messages = std::make_unique<HostMessages>(
+      facts_, joined_->meter,
+      [this](const std::string& mine) { return Gather(mine, kMessageBytes); });
+}
+
 PendingWork Group::SendAsync(const at::Tensor& tensor, int to, int tag, Use use) {
+  if (joined_->messages && joined_->messages->Carries(tensor.nbytes())) {
+    return joined_->messages->Send(tensor, to, tag, use);
+  }
   std::vector<at::Tensor> tensors = {tensor};
   return Backend(use)->send(tensors, to, tag);
 }
 
 PendingWork Group::ReceiveAsync(const at::Tensor& tensor, int from, int tag, Use use) {
+  if (joined_->messages && joined_->messages->Carries(tensor.nbytes())) {
+    return joined_->messages->Receive(tensor, from, tag, use);
+  }
   std::vector<at::Tensor> tensors = {tensor};
   return Backend(use)->recv(tensors, from, tag);
 }

@@ -94,8 +94,8 @@ class Group {
   // Gloo has no reduce-scatter before LibTorch 2: members exchange their parts (alltoall) and each
   // adds up its own, in the order of the members. Of what there is that sends least, (N-1)K/N, and
   // is faster than an all-reduce of which a part is kept: by group_program's bench, 2 processes on
-  // two cores, 0.23 against 0.39 ms for 64 KB, 0.49 against 0.85 for 1 MB, 8.4 against 17 for 16 MB.
-  // Through shared memory 0.09, 0.37 and 3.1 ms.
+  // two cores, 0.23 against 0.39 ms for 64 KB, 0.49 against 0.85 for 1 MB, 8.4 against 17 for 16
+  // MB. Through shared memory 0.09, 0.37 and 3.1 ms.
   at::Tensor ReduceScatter(const at::Tensor& whole, Use use);
 
   // The members' `mine`, one after the other along dimension 0.
@@ -106,6 +106,12 @@ class Group {
   void Broadcast(const at::Tensor& tensor, int root, Use use);
   void Broadcast(const std::vector<at::Tensor>& tensors, int root, Use use);
 
+  // Prepares messages of up to half a megabyte or so to go through shared memory, where all members
+  // are on one host, use it, and are few; no effect elsewhere. Without this call, all go over Gloo
+  // or NCCL. Every member calls it, and sends and receives from one thread from then on. Those
+  // messages move only while both sides are in some call of Send, Receive or a wait for one. Throws
+  // std::runtime_error with one sentence, on every member, when one of them cannot get the memory.
+  void PrepareMessages();
   // Sends `tensor` to member `to`, which must receive one of the same size and type with the same
   // `tag`. Of messages between two members with one tag, the first sent is the first received; NCCL
   // knows no tags. Nothing moves before both sides have begun, so two members that send to each
