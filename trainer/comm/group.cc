@@ -124,13 +124,28 @@ PendingGather Group::AllGatherAsync(const at::Tensor& mine, Use use) {
   return {std::move(work), std::move(all[0])};
 }
 
+PendingWork Group::AllGatherInto(at::Tensor& whole, const at::Tensor& mine, Use use) {
+  const at::NoGradGuard no_grad;
+  if (size() == 1) {
+    if (whole.data_ptr() != mine.data_ptr()) whole.copy_(mine);
+    return {};
+  }
+  if (SharesMemory()) {
+    Reducer(whole.nbytes()).AllGather(mine, whole, use);
+    return {};
+  }
+  std::vector<std::vector<at::Tensor>> all = {whole.chunk(size())};
+  std::vector<at::Tensor> input = {mine};
+  return Backend(use)->allgather(all, input);
+}
+
 at::Tensor Group::AllGather(const at::Tensor& mine, Use use) {
   const at::NoGradGuard no_grad;
   if (SharesMemory() && mine.dim() > 0) {
     std::vector<std::int64_t> sizes = mine.sizes().vec();
     sizes[0] *= size();
     at::Tensor whole = at::empty(sizes, mine.options());
-    Reducer(whole.nbytes()).AllGather(mine, whole, use);
+    AllGatherInto(whole, mine, use);
     return whole;
   }
   const PendingGather gather = AllGatherAsync(mine, use);

@@ -101,6 +101,9 @@ class Group {
   // The members' `mine`, one after the other along dimension 0.
   at::Tensor AllGather(const at::Tensor& mine, Use use);
   PendingGather AllGatherAsync(const at::Tensor& mine, Use use);
+  // The same into `whole`, which is as large as all of them, contiguous, and may have `mine` in its
+  // place. Null when it is done at once, as in shared memory.
+  PendingWork AllGatherInto(at::Tensor& whole, const at::Tensor& mine, Use use);
 
   // Replaces each `tensor` with that of member `root`. Several tensors travel together.
   void Broadcast(const at::Tensor& tensor, int root, Use use);

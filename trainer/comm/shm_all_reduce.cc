@@ -147,8 +147,9 @@ absl::Status ShmAllReduce::AllGather(const std::byte* mine, std::size_t bytes, s
     std::memcpy(Window(member_), mine + done, length);
     if (absl::Status status = barrier_.Arrive(); !status.ok()) return status;
     for (int member = 0; member < members_; ++member) {
-      std::memcpy(whole + static_cast<std::size_t>(member) * bytes + done,
-                  member == member_ ? mine + done : Window(member), length);
+      std::byte* const into = whole + static_cast<std::size_t>(member) * bytes + done;
+      const std::byte* const from = member == member_ ? mine + done : Window(member);
+      if (into != from) std::memcpy(into, from, length);
     }
     moved_bytes_ += static_cast<std::int64_t>(length) * (members_ - 1);
     turn_ = 1 - turn_;

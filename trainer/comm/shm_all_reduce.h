@@ -52,7 +52,8 @@ class ShmAllReduce {
   // in the order of the members. `count` is a multiple of the members; `mine` may not overlap.
   absl::Status ReduceScatter(ElementType type, const std::byte* whole, std::size_t count,
                              std::byte* mine);
-  // The second half: the members' `mine`, `bytes` long each, one after the other in `whole`.
+  // The second half: the members' `mine`, `bytes` long each, one after the other in `whole`, where
+  // `mine` may have its place already.
   absl::Status AllGather(const std::byte* mine, std::size_t bytes, std::byte* whole);
   // Copies member 0's `data`, `bytes` long, to all members.
   absl::Status Broadcast(std::byte* data, std::size_t bytes);

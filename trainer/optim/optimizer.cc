@@ -50,6 +50,11 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions&
         " parameters requires a gradient, so there is nothing to learn; register parameters, or "
         "leave some of them unfrozen (requires_grad)"));
   }
+  return MakePartOptimizer(options, std::move(parameters));
+}
+
+std::unique_ptr<Optimizer> MakePartOptimizer(const OptimizerOptions& options,
+                                             std::vector<NamedTensor> parameters) {
   if (options.kind == OptimizerKind::kSgd) {
     return std::make_unique<Sgd>(options, std::move(parameters));
   }

@@ -49,4 +49,9 @@ class Optimizer {
 absl::StatusOr<std::unique_ptr<Optimizer>> MakeOptimizer(const OptimizerOptions& options,
                                                          std::vector<NamedTensor> parameters);
 
+// The same for the part of the parameters, perhaps none, that one of several ranks updates. With
+// options that MakeOptimizer() has accepted for the whole.
+std::unique_ptr<Optimizer> MakePartOptimizer(const OptimizerOptions& options,
+                                             std::vector<NamedTensor> parameters);
+
 }  // namespace muster::trainer
