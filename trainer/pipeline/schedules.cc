@@ -81,4 +81,15 @@ RankActions ZeroBubbleActions(const PipelineShape& shape, int rank) {
   return actions;
 }
 
+RankActions ForwardActions(const PipelineShape& shape) {
+  RankActions actions;
+  for (int first = 0; first < shape.micro_batches; first += shape.stages) {
+    const int end = std::min(first + shape.stages, shape.micro_batches);
+    for (int chunk = 0; chunk < shape.chunks; ++chunk) {
+      for (int i = first; i < end; ++i) actions.push_back({ActionKind::kForward, chunk, i});
+    }
+  }
+  return actions;
+}
+
 }  // namespace muster::trainer

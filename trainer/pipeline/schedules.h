@@ -29,4 +29,8 @@ RankActions InterleavedActions(const PipelineShape& shape, int rank);
 // travel back sooner, and weights fill the end of the step, where 1F1B waits. One chunk.
 RankActions ZeroBubbleActions(const PipelineShape& shape, int rank);
 
+// Forwards alone, to measure a model: the same on every rank. Micro-batches go through a chunk in
+// groups of `stages`, then through the next, so that no rank waits for the end of all of them.
+RankActions ForwardActions(const PipelineShape& shape);
+
 }  // namespace muster::trainer
