@@ -1,0 +1,251 @@
+// One rank of pipeline_test: trains a model in a pipeline, and beside it, in each rank, the same
+// model as a whole. Exits with 0 if they agree; prints what does not to stderr.
+//
+// usage: pipeline_program gloo|shm SECONDS MODE SCHEDULE CHUNKS [MODEL]
+//        MODE is train, forever or bench; SECONDS is the timeout
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/utils.h>
+
+#include "absl/strings/str_cat.h"
+
+#include "trainer/comm/world.h"
+#include "trainer/models/gpt.h"
+#include "trainer/models/mlp.h"
+#include "trainer/models/model.h"
+#include "trainer/parallel/pipeline_engine.h"
+#include "trainer/pipeline/make_schedule.h"
+#include "trainer/pipeline/partition.h"
+#include "trainer/pipeline/theory.h"
+#include "trainer/worker/environment.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr int kMicroBatches = 8;
+constexpr int kSteps = 8;
+constexpr double kRate = 0.1;
+constexpr double kTolerance = 1e-12;
+
+int failures = 0;
+
+void Expect(bool condition, const std::string& what) {
+  if (condition) return;
+  std::fprintf(stderr, "not so: %s\n", what.c_str());
+  ++failures;
+}
+
+double Difference(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
+
+std::unique_ptr<Model> Made(const std::string& name) {
+  const DataShape text = {.kind = DataShape::Kind::kText, .classes = 23, .context = 6};
+  const DataShape images = {.channels = 1, .height = 4, .width = 4, .classes = 5};
+  absl::StatusOr<std::unique_ptr<Model>> model =
+      name == "gpt" ? MakeModel(GptRecipe({.layers = 6, .heads = 2, .width = 8}), text)
+                    : MakeModel(MlpRecipe("mlp", {12, 10, 8, 7}), images);
+  (*model)->MoveTo(at::kCPU, at::kDouble);
+  return *std::move(model);
+}
+
+// Samples of what a model learns from.
+struct Samples {
+  at::Tensor inputs;
+  at::Tensor targets;
+};
+
+Samples SamplesFor(const std::string& name, std::int64_t count, int step) {
+  torch::manual_seed(1000 + step);
+  if (name != "gpt") {
+    return {at::randn({count, 1, 4, 4}, at::kDouble), at::randint(5, {count}, at::kLong)};
+  }
+  return {at::randint(23, {count, 6}, at::kLong), at::randint(23, {count, 6}, at::kLong)};
+}
+
+// The sum over predictions.
+at::Tensor SumOfLosses(const at::Tensor& scores, const at::Tensor& targets) {
+  return at::cross_entropy_loss(scores.reshape({-1, scores.size(-1)}), targets.reshape({-1}), {},
+                                at::Reduction::Sum);
+}
+
+void Descend(const std::vector<NamedTensor>& parameters) {
+  const at::NoGradGuard no_grad;
+  for (const NamedTensor& parameter : parameters) {
+    at::Tensor tensor = parameter.tensor;
+    if (tensor.grad().defined()) tensor.sub_(tensor.grad(), kRate);
+    tensor.mutable_grad().reset();
+  }
+}
+
+// A model in a pipeline.
+class Pipelined {
+ public:
+  Pipelined(Group& group, const std::string& schedule, int chunks, const std::string& model)
+      : group_(group),
+        name_(model),
+        model_(Made(model)),
+        engine_(group, MakeSchedule(schedule, {group.size(), chunks, kMicroBatches}).value()) {
+    const std::vector<double> costs(model_->stages().size(), 1.0);
+    std::vector<std::size_t> begins = CutEvenly(costs, engine_.shape().parts()).value();
+    begins.push_back(costs.size());
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      const auto part = static_cast<std::size_t>(engine_.shape().PartOf(group.rank(), chunk));
+      ranges_.push_back({begins[part], begins[part + 1]});
+      for (const NamedTensor& one : model_->ParametersOf(ranges_.back())) mine_.push_back(one);
+    }
+  }
+
+  // `count` samples; this rank's sum of losses.
+  double Run(const Samples& samples, int step, bool training) {
+    const std::int64_t count = samples.inputs.size(0);
+    const auto begin = [&](int i) { return count * i / kMicroBatches; };
+    const auto rows = [&](const at::Tensor& tensor, int i) {
+      return tensor.narrow(0, begin(i), begin(i + 1) - begin(i));
+    };
+    double sum = 0;
+    PipelineStep work;
+    for (int i = 0; i < kMicroBatches; ++i) {
+      work.input_sizes.push_back(rows(samples.inputs, i).sizes().vec());
+    }
+    work.inputs = [&](int i) { return rows(samples.inputs, i); };
+    work.forward = [&](int chunk, int i, const at::Tensor& x) {
+      return model_->ForwardPart({.step = step, .micro_batch = i},
+                                 ranges_[static_cast<std::size_t>(chunk)], x);
+    };
+    work.loss = [&](int i, const at::Tensor& scores) {
+      const at::Tensor loss = SumOfLosses(scores, rows(samples.targets, i));
+      sum += loss.item<double>();
+      return loss.div(static_cast<double>(samples.targets.numel()));
+    };
+    training ? engine_.Train(work) : engine_.Evaluate(work);
+    return sum;
+  }
+
+  // What this rank should send: a message for each micro-batch with samples, of its rows.
+  std::int64_t ExpectedBytes(std::int64_t count, bool training) const {
+    const PipelineShape one = {engine_.shape().stages, engine_.shape().chunks, 1};
+    std::int64_t messages = TheoryOfMessages(one, group_.rank());
+    if (!training) {
+      messages = 0;
+      for (int chunk = 0; chunk < one.chunks && one.stages > 1; ++chunk) {
+        messages += one.PartOf(group_.rank(), chunk) + 1 < one.parts() ? 1 : 0;
+      }
+    }
+    return messages * count * 6 * 8 * 8;  // of gpt: T x width x float64
+  }
+
+  std::int64_t sent() const { return group_.traffic(Use::kActivations).formula_bytes; }
+  const std::string& name() const { return name_; }
+  const std::vector<NamedTensor>& mine() const { return mine_; }
+  PipelineEngine& engine() { return engine_; }
+
+ private:
+  Group& group_;
+  const std::string name_;
+  const std::unique_ptr<Model> model_;
+  PipelineEngine engine_;
+  std::vector<StageRange> ranges_;  // of this rank's chunks
+  std::vector<NamedTensor> mine_;
+};
+
+// Eight steps. The third has fewer samples than there are micro-batches, the others have numbers
+// that eight does not divide.
+void Train(Group& group, Pipelined& pipelined) {
+  const std::unique_ptr<Model> whole = Made(pipelined.name());
+  const auto in_whole = [&](const std::string& name) {
+    for (const NamedTensor& one : whole->Parameters()) {
+      if (one.name == name) return one.tensor;
+    }
+    return at::Tensor();
+  };
+  for (int step = 0; step < kSteps; ++step) {
+    const std::int64_t count = step == 2 ? 5 : step == 7 ? 19 : 21;
+    const Samples samples = SamplesFor(pipelined.name(), count, step);
+    const std::int64_t before = pipelined.sent();
+    const double sum = group.Sum({pipelined.Run(samples, step, /*training=*/true)})[0];
+    if (pipelined.name() == "gpt") {
+      Expect(pipelined.sent() - before == pipelined.ExpectedBytes(count, true),
+             "a step sends what the formula says");
+    }
+    const at::Tensor loss = SumOfLosses(whole->Forward(samples.inputs), samples.targets);
+    Expect(std::abs(sum - loss.item<double>()) < 1e-10, "the loss is that of one process");
+    loss.div(static_cast<double>(samples.targets.numel())).backward();
+    for (const NamedTensor& one : pipelined.mine()) {
+      Expect(one.tensor.grad().defined() &&
+                 Difference(one.tensor.grad(), in_whole(one.name).grad()) < kTolerance,
+             absl::StrCat("step ", step, ": the gradient of ", one.name));
+    }
+    Descend(pipelined.mine());
+    Descend(whole->Parameters());
+  }
+  for (const NamedTensor& one : pipelined.mine()) {
+    Expect(Difference(one.tensor, in_whole(one.name)) < kTolerance,
+           "the weights of " + one.name + " after all steps");
+  }
+  const Samples tests = SamplesFor(pipelined.name(), 29, 99);
+  const std::int64_t before = pipelined.sent();
+  const double sum = group.Sum({pipelined.Run(tests, 0, /*training=*/false)})[0];
+  if (pipelined.name() == "gpt") {
+    Expect(pipelined.sent() - before == pipelined.ExpectedBytes(29, false),
+           "an evaluation sends what the formula says");
+  }
+  const at::NoGradGuard no_grad;
+  Expect(std::abs(sum - SumOfLosses(whole->Forward(tests.inputs), tests.targets).item<double>()) <
+             1e-10,
+         "the test loss is that of one process");
+}
+
+// Until another rank is lost. Ends the process: c10d's destructors wait for peers.
+[[noreturn]] void TrainForever(Group& group, Pipelined& pipelined) {
+  try {
+    for (int step = 0;; ++step) {
+      pipelined.Run(SamplesFor(pipelined.name(), 21, step), step, /*training=*/true);
+      if (step != 2 || group.rank() != 0) continue;
+      std::printf("training\n");
+      std::fflush(stdout);
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "lost: %s\n", error.what());
+    std::fflush(stderr);
+  }
+  _exit(3);
+}
+
+int Main(int argc, char** argv) {
+  const Environment env = ReadEnvironment(LookupInProcess).value();
+  auto joined = World::Join(env, std::string(argv[1]) == "shm" ? Comm::kShm : Comm::kGloo,
+                            std::chrono::seconds(std::atoi(argv[2])));
+  if (!joined.ok()) {
+    std::fprintf(stderr, "%s\n", std::string(joined.status().message()).c_str());
+    return 1;
+  }
+  Group& group = (*joined)->all();
+  Pipelined pipelined(group, argv[4], std::atoi(argv[5]), argc > 6 ? argv[6] : "gpt");
+  const std::string mode = argv[3];
+  if (mode == "train") Train(group, pipelined);
+  if (mode == "forever") TrainForever(group, pipelined);
+  group.Barrier();
+  return failures == 0 ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace muster::trainer
+
+int main(int argc, char** argv) {
+  return argc < 6 ? 2 : muster::trainer::Main(argc, argv);
+}

@@ -1,0 +1,71 @@
+// Training in a pipeline of real ranks against training in one process. The comparison is in
+// pipeline_program.cc.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "test/support/command.h"
+#include "test/trainer/program.h"
+
+namespace muster::trainer {
+namespace {
+
+using test::Command;
+
+constexpr std::chrono::seconds kDeadline(120);
+const std::string kProgram = "test/trainer/parallel/pipeline_program";
+
+using Case =
+    std::tuple<int, std::string, std::string, std::string>;  // ranks, schedule, chunks, model
+
+class PipelineTest : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(
+    All, PipelineTest,
+    testing::Values(Case{1, "1f1b", "1", "gpt"}, Case{1, "interleaved", "2", "gpt"},
+                    Case{2, "gpipe", "1", "gpt"}, Case{2, "1f1b", "1", "mlp"},
+                    Case{2, "interleaved", "2", "gpt"}, Case{2, "zero-bubble", "1", "gpt"},
+                    Case{4, "gpipe", "1", "mlp"}, Case{4, "1f1b", "1", "gpt"},
+                    Case{4, "interleaved", "2", "gpt"}, Case{4, "interleaved", "2", "mlp"},
+                    Case{4, "zero-bubble", "1", "gpt"}, Case{4, "zero-bubble", "1", "mlp"}),
+    [](const auto& info) {
+      std::string name = std::get<1>(info.param) + std::get<3>(info.param) +
+                         std::to_string(std::get<0>(info.param));
+      std::erase(name, '-');
+      return name;
+    });
+
+TEST_P(PipelineTest, EqualsOneProcess) {
+  const auto& [ranks, schedule, chunks, model] = GetParam();
+  RunRanks({kProgram, "gloo", "60", "train", schedule, chunks, model}, ranks, kDeadline);
+}
+
+TEST(PipelineCommTest, SharedMemoryBesideIt) {
+  RunRanks({kProgram, "shm", "60", "train", "1f1b", "1", "gpt"}, 2, kDeadline);
+}
+
+TEST(PipelineLossTest, OthersEndWhenARankIsKilledInAStep) {
+  for (const std::size_t victim : {0UL, 2UL, 3UL}) {
+    const int port = FreePort();
+    std::vector<Command> ranks;
+    for (int rank = 0; rank < 4; ++rank) {
+      std::vector<std::string> environment = {"GLOG_minloglevel=2"};
+      for (const auto& [name, value] : RankVariables(rank, 4, port)) {
+        environment.push_back(name + "=" + value);
+      }
+      ranks.emplace_back(std::vector<std::string>{kProgram, "gloo", "20", "forever", "1f1b", "1"},
+                         environment);
+    }
+    ASSERT_TRUE(ranks[0].WaitForOut("training")) << ranks[0].err();
+    ranks[victim].Signal(SIGKILL);
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      EXPECT_EQ(ranks[rank].Wait(kDeadline), rank == victim ? -SIGKILL : 3) << ranks[rank].err();
+      EXPECT_EQ(ranks[rank].err().find("lost: ") != std::string::npos, rank != victim);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::trainer
