@@ -2,6 +2,8 @@
 // for it includes every operator.
 #pragma once
 
+#include <optional>
+
 #include <ATen/autocast_mode.h>
 
 #include "trainer/compat/torch_version.h"
@@ -22,6 +24,18 @@ inline void SetAutocast(at::DeviceType device, at::ScalarType type, bool on) {
     at::autocast::set_autocast_cpu_dtype(type);
     at::autocast::set_cpu_enabled(on);
   }
+#endif
+}
+
+// The type to which it is turned on; nullopt when it is off.
+inline std::optional<at::ScalarType> AutocastType(at::DeviceType device) {
+#if MUSTER_TORCH_VERSION >= 204
+  if (!at::autocast::is_autocast_enabled(device)) return std::nullopt;
+  return at::autocast::get_autocast_dtype(device);
+#else
+  const bool cuda = device == at::kCUDA;
+  if (!(cuda ? at::autocast::is_enabled() : at::autocast::is_cpu_enabled())) return std::nullopt;
+  return cuda ? at::autocast::get_autocast_gpu_dtype() : at::autocast::get_autocast_cpu_dtype();
 #endif
 }
 

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "trainer/data/loading/mixed_bits.h"
+#include "trainer/models/recompute.h"
 
 namespace muster::trainer {
 namespace {
@@ -66,8 +67,18 @@ const char* KindName(DataShape::Kind kind) {
 
 }  // namespace
 
-Model::Model(Network network, bool channels_last)
+Model::Model(Network network, bool channels_last, bool recompute)
     : network_(std::move(network)), channels_last_(channels_last && network_.takes_images) {
+  for (std::size_t i = 0; recompute && i < network_.stages.size(); ++i) {
+    StageState state;
+    for (const NamedTensor& buffer : Buffers()) {
+      if (Uses(network_.stages[i], buffer.name)) state.buffers.push_back(buffer.tensor);
+    }
+    state.has_parameters = absl::c_any_of(ParametersOf({i, i + 1}), [](const NamedTensor& one) {
+      return one.tensor.requires_grad();
+    });
+    recomputed_.push_back(std::move(state));
+  }
   if (!channels_last_) return;
   // What Python's module.to(memory_format=torch.channels_last) does.
   for (NamedTensor& parameter : Parameters()) {
@@ -88,12 +99,11 @@ void Model::MoveTo(const at::Device& device, at::ScalarType dtype) {
 }
 
 at::Tensor Model::Forward(const at::Tensor& inputs) {
-  return RunStages(all_stages(), inputs, nullptr);
+  return RunStages(all_stages(), inputs, std::nullopt);
 }
 
 at::Tensor Model::ForwardAt(const RandomPlace& place, const at::Tensor& inputs) {
-  at::Tensor outputs =
-      RunStages(all_stages(), inputs, network_.draws_random_numbers ? &place : nullptr);
+  at::Tensor outputs = RunStages(all_stages(), inputs, WhereItMatters(place));
   if (at::GradMode::is_enabled() && !outputs.requires_grad()) {
     throw std::invalid_argument(
         "what the model returns does not depend on any parameter that requires a gradient: look "
@@ -104,22 +114,39 @@ at::Tensor Model::ForwardAt(const RandomPlace& place, const at::Tensor& inputs) 
 
 at::Tensor Model::ForwardPart(const RandomPlace& place, const StageRange& range,
                               const at::Tensor& inputs) {
-  return RunStages(range, inputs, network_.draws_random_numbers ? &place : nullptr);
+  return RunStages(range, inputs, WhereItMatters(place));
+}
+
+std::optional<RandomPlace> Model::WhereItMatters(const RandomPlace& place) const {
+  return network_.draws_random_numbers ? std::optional(place) : std::nullopt;
+}
+
+at::Tensor Model::RunStage(std::size_t index, const at::Tensor& inputs,
+                           const std::optional<RandomPlace>& place) const {
+  if (place) {
+    at::manual_seed(MixedBits(MixedBits(place->seed, place->step, place->micro_batch),
+                              static_cast<std::int64_t>(index), place->data_rank));
+  }
+  const Stage& stage = network_.stages[index];
+  at::Tensor outputs = stage.forward(inputs);
+  if (!outputs.defined()) {
+    throw std::invalid_argument(
+        absl::StrCat("stage '", stage.name, "' of the model returned no tensor"));
+  }
+  return outputs;
 }
 
 at::Tensor Model::RunStages(const StageRange& range, const at::Tensor& inputs,
-                            const RandomPlace* place) {
-  const std::uint64_t of_step =
-      place == nullptr ? 0 : MixedBits(place->seed, place->step, place->micro_batch);
+                            const std::optional<RandomPlace>& place) {
+  const bool repeatable = place || !network_.draws_random_numbers;
   at::Tensor x = channels_last_ && range.begin == 0 ? ChannelsInnermost(inputs) : inputs;
   for (std::size_t i = range.begin; i < range.end; ++i) {
-    if (place != nullptr) {
-      at::manual_seed(MixedBits(of_step, static_cast<std::int64_t>(i), place->data_rank));
-    }
-    x = network_.stages[i].forward(x);
-    if (!x.defined()) {
-      throw std::invalid_argument(
-          absl::StrCat("stage '", network_.stages[i].name, "' of the model returned no tensor"));
+    const auto run = [this, i, place](const at::Tensor& into) { return RunStage(i, into, place); };
+    const bool last = i + 1 == network_.stages.size();
+    if (recomputed_.empty() || last || !repeatable) {
+      x = run(x);
+    } else {
+      x = Recomputed(x, {run, recomputed_[i].buffers, recomputed_[i].has_parameters});
     }
   }
   if (x.dim() == 0 || x.size(0) != inputs.size(0)) {
@@ -189,7 +216,7 @@ absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelRecipe& recipe, cons
   for (const Stage& stage : network->stages) {
     if (!stage.forward) return bad("stage '", stage.name, "' has no function (Stage::forward)");
   }
-  return std::make_unique<Model>(*std::move(network), options.channels_last);
+  return std::make_unique<Model>(*std::move(network), options.channels_last, options.recompute);
 }
 
 }  // namespace muster::trainer

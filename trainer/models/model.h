@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +32,7 @@ struct RandomPlace {
 class Model {
  public:
   // Use MakeModel.
-  Model(Network network, bool channels_last);
+  Model(Network network, bool channels_last, bool recompute = false);
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
@@ -41,14 +42,19 @@ class Model {
 
   // Returns the scores (logits). Image models: B x C x H x W floating-point images to B x classes.
   // Text models: B x T int64 tokens, with T at most the context, to B x T x vocabulary. `inputs`
-  // must be on the model's device. Throws what LibTorch throws, and std::invalid_argument with one
-  // sentence when a stage returns nothing, or the last one other than a row for each input.
+  // must be on the model's device. The model must outlive the backward pass. Throws what LibTorch
+  // throws, and std::invalid_argument with one sentence when a stage returns nothing, or the last
+  // one other than a row for each input.
   at::Tensor Forward(const at::Tensor& inputs);
   // The same in training: random numbers that a stage draws depend on `place` and the stage, and on
   // nothing else, so that a run that resumes, or computes a stage again, draws the same ones.
   // Throws std::invalid_argument, too, when the result depends on no parameter that requires a
   // gradient.
   at::Tensor ForwardAt(const RandomPlace& place, const at::Tensor& inputs);
+
+  // Whether stages may draw random numbers in training. Those of Forward() are not the same in a
+  // second pass, so it recomputes nothing then.
+  bool draws_random_numbers() const { return network_.draws_random_numbers; }
 
   // The stages, in their order.
   const std::vector<Stage>& stages() const { return network_.stages; }
@@ -81,11 +87,22 @@ class Model {
 
  private:
   StageRange all_stages() const { return {0, network_.stages.size()}; }
-  // Seeds the generator before each stage if there is a `place`.
-  at::Tensor RunStages(const StageRange& range, const at::Tensor& inputs, const RandomPlace* place);
+  // Runs stage number `index`, with random numbers that depend on the place if there is one.
+  at::Tensor RunStage(std::size_t index, const at::Tensor& inputs,
+                      const std::optional<RandomPlace>& place) const;
+  at::Tensor RunStages(const StageRange& range, const at::Tensor& inputs,
+                       const std::optional<RandomPlace>& place);
+  std::optional<RandomPlace> WhereItMatters(const RandomPlace& place) const;
+
+  // What Recomputed() has to know of a stage.
+  struct StageState {
+    std::vector<at::Tensor> buffers;
+    bool has_parameters = false;
+  };
 
   const Network network_;
   const bool channels_last_;
+  std::vector<StageState> recomputed_;  // for each stage; empty: none is computed again
 };
 
 struct ModelOptions {
@@ -93,6 +110,10 @@ struct ModelOptions {
   // For images: store them and the weights of convolutions with the channels innermost, which is
   // faster on CPUs and GPUs. Same results up to rounding.
   bool channels_last = false;
+  // Keep of each stage's forward pass its inputs alone, and compute the rest again when its turn
+  // comes in the backward pass. Same results, bit for bit. Of the last stage all is kept: it would
+  // be needed again at once. A first stage's activations can be as large as any, so they are not.
+  bool recompute = false;
 };
 
 // Creates the recipe's model for data of `shape`, on the CPU in float32. Seeds LibTorch's default

@@ -114,6 +114,8 @@ void AddTrainingFlags(CLI::App& app, Options& o, SettingSource& settings) {
       "--accumulate", o.accumulate, 1, 1'000'000,
       "Parts in which a rank computes its share of a batch, to save memory. Batch norm sees one "
       "part at a time");
+  group.Switch("recompute", o.recompute,
+               "Compute a stage's activations again in the backward pass instead of keeping them");
   group.Number("--max-steps", o.max_steps, std::int64_t{0}, kMany,
                "End after this many steps; 0: no limit");
   group.Number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),

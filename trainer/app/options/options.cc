@@ -86,6 +86,12 @@ absl::Status CheckTogether(const Options& options) {
   if (options.parallel.kind == Parallel::kThreads && options.accumulate > 1) {
     return mistake("--parallel threads has no --accumulate");
   }
+  const DdpOptions& ddp = options.parallel.ddp;
+  if (options.recompute && (ddp.find_unused_parameters || ddp.static_graph)) {
+    return mistake(absl::StrCat("--recompute runs backward within the backward pass, which ",
+                                ddp.static_graph ? "--static-graph" : "--find-unused-parameters",
+                                " cannot follow"));
+  }
   if (options.parallel.kind != Parallel::kDdp && !options.checkpoint.directory.empty()) {
     return mistake(
         "--checkpoint-dir needs --parallel ddp: the other ways are there to be compared");

@@ -129,6 +129,8 @@ struct Options {
   // the gradient of the whole share, apart from rounding, unless the model has batch norm, which
   // normalizes each part separately.
   std::int64_t accumulate = 1;
+  // Compute activations again in the backward pass rather than keep them (ModelOptions).
+  bool recompute = false;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;  // total_steps is set once the data is open
   double clip_norm = 0;      // 0: do not clip

@@ -40,6 +40,7 @@ const Rules& RulesOfFlags() {
       {"--loader-threads", {Ranks::kFree, Resume::kFree}},
       {"--threads", {Ranks::kFree, Resume::kFree}},
       {"--eval", {Ranks::kSame, Resume::kFree}},
+      {"--recompute", {Ranks::kSame, Resume::kFree}},
       // A run that resumes goes on with the scale of its checkpoint.
       {"--loss-scale", {Ranks::kSame, Resume::kFree}},
 

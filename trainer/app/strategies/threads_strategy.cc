@@ -61,6 +61,11 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeThreadsStrategy(StrategyParts part
   if (!parts.group.device().is_cpu()) {
     return absl::InvalidArgumentError("--parallel threads runs on the CPU; add --comm gloo");
   }
+  if (parts.options.recompute && parts.model->draws_random_numbers()) {
+    return absl::InvalidArgumentError(
+        "--recompute with --parallel threads needs a model that draws no random numbers: threads "
+        "share one generator, and could not draw the same ones again");
+  }
   Models others;
   for (int i = 1; i < parts.options.parallel.replicas; ++i) {
     auto made = MakeChosenModel(parts.options, at::kCPU);
