@@ -139,11 +139,12 @@ at::Tensor Model::RunStage(std::size_t index, const at::Tensor& inputs,
 at::Tensor Model::RunStages(const StageRange& range, const at::Tensor& inputs,
                             const std::optional<RandomPlace>& place) {
   const bool repeatable = place || !network_.draws_random_numbers;
+  const bool recomputes = !recomputed_.empty() && repeatable && network_.module->is_training();
   at::Tensor x = channels_last_ && range.begin == 0 ? ChannelsInnermost(inputs) : inputs;
   for (std::size_t i = range.begin; i < range.end; ++i) {
     const auto run = [this, i, place](const at::Tensor& into) { return RunStage(i, into, place); };
     const bool last = i + 1 == network_.stages.size();
-    if (recomputed_.empty() || last || !repeatable) {
+    if (!recomputes || last) {
       x = run(x);
     } else {
       x = Recomputed(x, {run, recomputed_[i].buffers, recomputed_[i].has_parameters});

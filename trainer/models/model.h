@@ -110,9 +110,10 @@ struct ModelOptions {
   // For images: store them and the weights of convolutions with the channels innermost, which is
   // faster on CPUs and GPUs. Same results up to rounding.
   bool channels_last = false;
-  // Keep of each stage's forward pass its inputs alone, and compute the rest again when its turn
-  // comes in the backward pass. Same results, bit for bit. Of the last stage all is kept: it would
-  // be needed again at once. A first stage's activations can be as large as any, so they are not.
+  // In training, keep of each stage's forward pass its inputs alone, and compute the rest again
+  // when its turn comes in the backward pass. Same results, bit for bit. Of the last stage all is
+  // kept: it would be needed again at once. A first stage's activations can be as large as any, so
+  // they are not.
   bool recompute = false;
 };
 

@@ -5,12 +5,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
-#include <c10/core/CPUAllocator.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
+#include <cstdio>
 
+#include "test/trainer/models/counting_allocator.h"
 #include "test/trainer/models/dropping_network.h"
 #include "trainer/models/autocast.h"
 #include "trainer/models/gpt.h"
@@ -137,30 +136,6 @@ TEST(RecomputeTest, WhatNobodyLearnsFromIsNotComputedAgain) {
   EXPECT_EQ(calls, 3);
 }
 
-// LibTorch's allocator, counting the bytes in use.
-class CountingAllocator : public c10::Allocator {
- public:
-  c10::DataPtr allocate(std::size_t bytes) const override {
-    auto* block = static_cast<std::size_t*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64));
-    *block = bytes;
-    in_use += static_cast<std::int64_t>(bytes);
-    void* data = reinterpret_cast<char*>(block) + 64;
-    return {data, data, Free, at::Device(at::kCPU)};
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return Free; }
-
-  static std::atomic<std::int64_t> in_use;
-
- private:
-  static void Free(void* data) {
-    if (data == nullptr) return;
-    auto* block = reinterpret_cast<std::size_t*>(static_cast<char*>(data) - 64);
-    in_use -= static_cast<std::int64_t>(*block);
-    std::free(block);
-  }
-};
-std::atomic<std::int64_t> CountingAllocator::in_use = 0;
-
 TEST(RecomputeTest, KeepsTheInputsOfStagesAlone) {
   constexpr std::int64_t kRowsOfData = 512;
   constexpr std::int64_t kWidth = 256;
@@ -168,16 +143,13 @@ TEST(RecomputeTest, KeepsTheInputsOfStagesAlone) {
   const auto kept_after_forward = [](bool recompute) {
     const auto model = Make(DroppingRecipe(kBlocks, kWidth), kRows, recompute);
     const at::Tensor rows = at::randn({kRowsOfData, kWidth});
-    const std::int64_t before = CountingAllocator::in_use;
+    const std::int64_t before = BytesOfTensors();
     const at::Tensor outputs = model->ForwardAt({}, rows);
-    return CountingAllocator::in_use - before;
+    return BytesOfTensors() - before;
   };
-  static CountingAllocator counting;
-  c10::Allocator* const standard = c10::GetAllocator(at::kCPU);
-  c10::SetAllocator(at::kCPU, &counting, /*priority=*/1);
+  CountTensors();
   const std::int64_t all = kept_after_forward(false);
   const std::int64_t inputs = kept_after_forward(true);
-  c10::SetAllocator(at::kCPU, standard, /*priority=*/1);
   std::printf("kept after forward: %.1f MB, recomputed %.1f MB\n", static_cast<double>(all) / 1e6,
               static_cast<double>(inputs) / 1e6);
   // Each block's outputs are the next stage's inputs; the rows themselves were there before.
