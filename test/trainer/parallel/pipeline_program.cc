@@ -2,32 +2,33 @@
 // model as a whole. Exits with 0 if they agree; prints what does not to stderr.
 //
 // usage: pipeline_program gloo|shm SECONDS MODE SCHEDULE CHUNKS [MODEL]
-//        MODE is train, forever or bench; SECONDS is the timeout
+//        MODE is train or forever; SECONDS is the timeout
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
-#include <ATen/ops/zeros.h>
-#include <torch/csrc/autograd/custom_function.h>
 #include <torch/utils.h>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "trainer/comm/world.h"
+#include "trainer/models/cnn.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/mlp.h"
 #include "trainer/models/model.h"
 #include "trainer/parallel/pipeline_engine.h"
+#include "trainer/parallel/shared_parameters.h"
+#include "trainer/parallel/stage_costs.h"
 #include "trainer/pipeline/make_schedule.h"
 #include "trainer/pipeline/partition.h"
 #include "trainer/pipeline/theory.h"
@@ -53,14 +54,21 @@ double Difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-std::unique_ptr<Model> Made(const std::string& name) {
+// "gpt", "gpt-tied", "mlp" or "cnn", whose activations are images with their channels innermost. Of
+// "gpt-recomputed" activations are computed again when there is a pipeline, and never as a whole.
+std::unique_ptr<Model> Made(const std::string& name, bool whole) {
   const DataShape text = {.kind = DataShape::Kind::kText, .classes = 23, .context = 6};
   const DataShape images = {.channels = 1, .height = 4, .width = 4, .classes = 5};
-  absl::StatusOr<std::unique_ptr<Model>> model =
-      name == "gpt" ? MakeModel(GptRecipe({.layers = 6, .heads = 2, .width = 8}), text)
-                    : MakeModel(MlpRecipe("mlp", {12, 10, 8, 7}), images);
-  (*model)->MoveTo(at::kCPU, at::kDouble);
-  return *std::move(model);
+  const bool gpt = absl::StartsWith(name, "gpt");
+  const ModelRecipe recipe =
+      gpt ? GptRecipe({.layers = 6, .heads = 2, .width = 8, .tie_weights = name == "gpt-tied"})
+      : name == "cnn" ? CnnRecipe()
+                      : MlpRecipe("mlp", {12, 10, 8, 7});
+  const ModelOptions options = {.channels_last = true,
+                                .recompute = name == "gpt-recomputed" && !whole};
+  std::unique_ptr<Model> model = MakeModel(recipe, gpt ? text : images, options).value();
+  model->MoveTo(at::kCPU, at::kDouble);
+  return model;
 }
 
 // Samples of what a model learns from.
@@ -71,7 +79,7 @@ struct Samples {
 
 Samples SamplesFor(const std::string& name, std::int64_t count, int step) {
   torch::manual_seed(1000 + step);
-  if (name != "gpt") {
+  if (!absl::StartsWith(name, "gpt")) {
     return {at::randn({count, 1, 4, 4}, at::kDouble), at::randint(5, {count}, at::kLong)};
   }
   return {at::randint(23, {count, 6}, at::kLong), at::randint(23, {count, 6}, at::kLong)};
@@ -95,18 +103,26 @@ void Descend(const std::vector<NamedTensor>& parameters) {
 // A model in a pipeline.
 class Pipelined {
  public:
-  Pipelined(Group& group, const std::string& schedule, int chunks, const std::string& model)
-      : group_(group),
+  Pipelined(World& world, const std::string& schedule, int chunks, const std::string& model)
+      : group_(world.all()),
         name_(model),
-        model_(Made(model)),
-        engine_(group, MakeSchedule(schedule, {group.size(), chunks, kMicroBatches}).value()) {
-    const std::vector<double> costs(model_->stages().size(), 1.0);
-    std::vector<std::size_t> begins = CutEvenly(costs, engine_.shape().parts()).value();
-    begins.push_back(costs.size());
+        model_(Made(model, /*whole=*/false)),
+        engine_(group_, MakeSchedule(schedule, {group_.size(), chunks, kMicroBatches}).value()) {
+    const Samples one = SamplesFor(model, 1, 0);
+    const std::vector<double> costs = StageCosts(*model_, one.inputs);
+    const std::vector<StageRange> parts =
+        RangesOf(CutEvenly(costs, engine_.shape().parts()).value(), costs.size());
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      const auto part = static_cast<std::size_t>(engine_.shape().PartOf(group.rank(), chunk));
-      ranges_.push_back({begins[part], begins[part + 1]});
-      for (const NamedTensor& one : model_->ParametersOf(ranges_.back())) mine_.push_back(one);
+      const auto part = static_cast<std::size_t>(engine_.shape().PartOf(group_.rank(), chunk));
+      ranges_.push_back(parts[part]);
+      for (const NamedTensor& own : model_->ParametersOf(ranges_.back())) mine_.push_back(own);
+    }
+    for (const SharedParameters& shared : FindShared(*model_, engine_.shape(), parts)) {
+      if (!absl::c_linear_search(shared.ranks, group_.rank())) continue;
+      pair_ = world.MakeGroup("shared", shared.ranks).value();
+      for (const NamedTensor& own : mine_) {
+        if (absl::c_linear_search(shared.names, own.name)) shared_.push_back(own);
+      }
     }
   }
 
@@ -133,6 +149,7 @@ class Pipelined {
       return loss.div(static_cast<double>(samples.targets.numel()));
     };
     training ? engine_.Train(work) : engine_.Evaluate(work);
+    if (training && pair_) SumSharedGradients(shared_, *pair_);
     return sum;
   }
 
@@ -161,12 +178,14 @@ class Pipelined {
   PipelineEngine engine_;
   std::vector<StageRange> ranges_;  // of this rank's chunks
   std::vector<NamedTensor> mine_;
+  std::unique_ptr<Group> pair_;  // of the ranks that share parameters, if this is one
+  std::vector<NamedTensor> shared_;
 };
 
 // Eight steps. The third has fewer samples than there are micro-batches, the others have numbers
 // that eight does not divide.
 void Train(Group& group, Pipelined& pipelined) {
-  const std::unique_ptr<Model> whole = Made(pipelined.name());
+  const std::unique_ptr<Model> whole = Made(pipelined.name(), /*whole=*/true);
   const auto in_whole = [&](const std::string& name) {
     for (const NamedTensor& one : whole->Parameters()) {
       if (one.name == name) return one.tensor;
@@ -178,7 +197,7 @@ void Train(Group& group, Pipelined& pipelined) {
     const Samples samples = SamplesFor(pipelined.name(), count, step);
     const std::int64_t before = pipelined.sent();
     const double sum = group.Sum({pipelined.Run(samples, step, /*training=*/true)})[0];
-    if (pipelined.name() == "gpt") {
+    if (absl::StartsWith(pipelined.name(), "gpt")) {
       Expect(pipelined.sent() - before == pipelined.ExpectedBytes(count, true),
              "a step sends what the formula says");
     }
@@ -200,7 +219,7 @@ void Train(Group& group, Pipelined& pipelined) {
   const Samples tests = SamplesFor(pipelined.name(), 29, 99);
   const std::int64_t before = pipelined.sent();
   const double sum = group.Sum({pipelined.Run(tests, 0, /*training=*/false)})[0];
-  if (pipelined.name() == "gpt") {
+  if (absl::StartsWith(pipelined.name(), "gpt")) {
     Expect(pipelined.sent() - before == pipelined.ExpectedBytes(29, false),
            "an evaluation sends what the formula says");
   }
@@ -235,7 +254,7 @@ int Main(int argc, char** argv) {
     return 1;
   }
   Group& group = (*joined)->all();
-  Pipelined pipelined(group, argv[4], std::atoi(argv[5]), argc > 6 ? argv[6] : "gpt");
+  Pipelined pipelined(**joined, argv[4], std::atoi(argv[5]), argc > 6 ? argv[6] : "gpt");
   const std::string mode = argv[3];
   if (mode == "train") Train(group, pipelined);
   if (mode == "forever") TrainForever(group, pipelined);

@@ -29,7 +29,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{2, "interleaved", "2", "gpt"}, Case{2, "zero-bubble", "1", "gpt"},
                     Case{4, "gpipe", "1", "mlp"}, Case{4, "1f1b", "1", "gpt"},
                     Case{4, "interleaved", "2", "gpt"}, Case{4, "interleaved", "2", "mlp"},
-                    Case{4, "zero-bubble", "1", "gpt"}, Case{4, "zero-bubble", "1", "mlp"}),
+                    Case{4, "zero-bubble", "1", "gpt"}, Case{4, "zero-bubble", "1", "mlp"},
+                    Case{2, "1f1b", "1", "cnn"}, Case{2, "zero-bubble", "1", "cnn"},
+                    Case{2, "interleaved", "2", "gpt-tied"}, Case{4, "1f1b", "1", "gpt-tied"},
+                    Case{4, "zero-bubble", "1", "gpt-tied"}, Case{4, "1f1b", "1", "gpt-recomputed"},
+                    Case{2, "zero-bubble", "1", "gpt-recomputed"}),
     [](const auto& info) {
       std::string name = std::get<1>(info.param) + std::get<3>(info.param) +
                          std::to_string(std::get<0>(info.param));
