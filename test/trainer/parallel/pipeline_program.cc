@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "trainer/comm/world.h"
+#include "trainer/models/autocast.h"
 #include "trainer/models/cnn.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/mlp.h"
@@ -40,7 +42,6 @@ namespace {
 constexpr int kMicroBatches = 8;
 constexpr int kSteps = 8;
 constexpr double kRate = 0.1;
-constexpr double kTolerance = 1e-12;
 
 int failures = 0;
 
@@ -54,8 +55,13 @@ double Difference(const at::Tensor& a, const at::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
 
-// "gpt", "gpt-tied", "mlp" or "cnn", whose activations are images with their channels innermost. Of
-// "gpt-recomputed" activations are computed again when there is a pipeline, and never as a whole.
+std::optional<at::ScalarType> AutocastFor(const std::string& name) {
+  return name == "mlp-bf16" ? std::optional(at::kBFloat16) : std::nullopt;
+}
+
+// "gpt", "gpt-tied", "mlp", "mlp-bf16" (float32 with autocast) or "cnn", whose activations are
+// images with their channels innermost. Of "gpt-recomputed" activations are computed again when
+// there is a pipeline, and never as a whole.
 std::unique_ptr<Model> Made(const std::string& name, bool whole) {
   const DataShape text = {.kind = DataShape::Kind::kText, .classes = 23, .context = 6};
   const DataShape images = {.channels = 1, .height = 4, .width = 4, .classes = 5};
@@ -67,7 +73,7 @@ std::unique_ptr<Model> Made(const std::string& name, bool whole) {
   const ModelOptions options = {.channels_last = true,
                                 .recompute = name == "gpt-recomputed" && !whole};
   std::unique_ptr<Model> model = MakeModel(recipe, gpt ? text : images, options).value();
-  model->MoveTo(at::kCPU, at::kDouble);
+  model->MoveTo(at::kCPU, AutocastFor(name) ? at::kFloat : at::kDouble);
   return model;
 }
 
@@ -80,15 +86,16 @@ struct Samples {
 Samples SamplesFor(const std::string& name, std::int64_t count, int step) {
   torch::manual_seed(1000 + step);
   if (!absl::StartsWith(name, "gpt")) {
-    return {at::randn({count, 1, 4, 4}, at::kDouble), at::randint(5, {count}, at::kLong)};
+    return {at::randn({count, 1, 4, 4}, AutocastFor(name) ? at::kFloat : at::kDouble),
+            at::randint(5, {count}, at::kLong)};
   }
   return {at::randint(23, {count, 6}, at::kLong), at::randint(23, {count, 6}, at::kLong)};
 }
 
 // The sum over predictions.
 at::Tensor SumOfLosses(const at::Tensor& scores, const at::Tensor& targets) {
-  return at::cross_entropy_loss(scores.reshape({-1, scores.size(-1)}), targets.reshape({-1}), {},
-                                at::Reduction::Sum);
+  return at::cross_entropy_loss(scores.reshape({-1, scores.size(-1)}).to(at::kDouble),
+                                targets.reshape({-1}), {}, at::Reduction::Sum);
 }
 
 void Descend(const std::vector<NamedTensor>& parameters) {
@@ -140,8 +147,11 @@ class Pipelined {
     }
     work.inputs = [&](int i) { return rows(samples.inputs, i); };
     work.forward = [&](int chunk, int i, const at::Tensor& x) {
-      return model_->ForwardPart({.step = step, .micro_batch = i},
-                                 ranges_[static_cast<std::size_t>(chunk)], x);
+      const Autocast autocast(AutocastFor(name_), /*cuda=*/false);
+      const StageRange& range = ranges_[static_cast<std::size_t>(chunk)];
+      at::Tensor y = model_->ForwardPart({.step = step, .micro_batch = i}, range, x);
+      Expect(y.scalar_type() == AutocastFor(name_).value_or(at::kDouble), "the outputs' type");
+      return y;
     };
     work.loss = [&](int i, const at::Tensor& scores) {
       const at::Tensor loss = SumOfLosses(scores, rows(samples.targets, i));
@@ -192,6 +202,8 @@ void Train(Group& group, Pipelined& pipelined) {
     }
     return at::Tensor();
   };
+  // bfloat16 has 8 bits, and gradients of micro-batches are rounded before they are added up.
+  const double tolerance = AutocastFor(pipelined.name()) ? 1e-2 : 1e-12;
   for (int step = 0; step < kSteps; ++step) {
     const std::int64_t count = step == 2 ? 5 : step == 7 ? 19 : 21;
     const Samples samples = SamplesFor(pipelined.name(), count, step);
@@ -201,19 +213,25 @@ void Train(Group& group, Pipelined& pipelined) {
       Expect(pipelined.sent() - before == pipelined.ExpectedBytes(count, true),
              "a step sends what the formula says");
     }
-    const at::Tensor loss = SumOfLosses(whole->Forward(samples.inputs), samples.targets);
-    Expect(std::abs(sum - loss.item<double>()) < 1e-10, "the loss is that of one process");
+    at::Tensor scores;
+    {
+      const Autocast autocast(AutocastFor(pipelined.name()), /*cuda=*/false);
+      scores = whole->Forward(samples.inputs);
+    }
+    const at::Tensor loss = SumOfLosses(scores, samples.targets);
+    Expect(std::abs(sum - loss.item<double>()) < 100 * tolerance,
+           "the loss is that of one process");
     loss.div(static_cast<double>(samples.targets.numel())).backward();
     for (const NamedTensor& one : pipelined.mine()) {
       Expect(one.tensor.grad().defined() &&
-                 Difference(one.tensor.grad(), in_whole(one.name).grad()) < kTolerance,
+                 Difference(one.tensor.grad(), in_whole(one.name).grad()) < tolerance,
              absl::StrCat("step ", step, ": the gradient of ", one.name));
     }
     Descend(pipelined.mine());
     Descend(whole->Parameters());
   }
   for (const NamedTensor& one : pipelined.mine()) {
-    Expect(Difference(one.tensor, in_whole(one.name)) < kTolerance,
+    Expect(Difference(one.tensor, in_whole(one.name)) < tolerance,
            "the weights of " + one.name + " after all steps");
   }
   const Samples tests = SamplesFor(pipelined.name(), 29, 99);
@@ -224,8 +242,9 @@ void Train(Group& group, Pipelined& pipelined) {
            "an evaluation sends what the formula says");
   }
   const at::NoGradGuard no_grad;
+  const Autocast autocast(AutocastFor(pipelined.name()), /*cuda=*/false);
   Expect(std::abs(sum - SumOfLosses(whole->Forward(tests.inputs), tests.targets).item<double>()) <
-             1e-10,
+             100 * tolerance,
          "the test loss is that of one process");
 }
 

@@ -30,9 +30,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{4, "gpipe", "1", "mlp"}, Case{4, "1f1b", "1", "gpt"},
                     Case{4, "interleaved", "2", "gpt"}, Case{4, "interleaved", "2", "mlp"},
                     Case{4, "zero-bubble", "1", "gpt"}, Case{4, "zero-bubble", "1", "mlp"},
-                    Case{2, "1f1b", "1", "cnn"}, Case{2, "zero-bubble", "1", "cnn"},
-                    Case{2, "interleaved", "2", "gpt-tied"}, Case{4, "1f1b", "1", "gpt-tied"},
-                    Case{4, "zero-bubble", "1", "gpt-tied"}, Case{4, "1f1b", "1", "gpt-recomputed"},
+                    Case{4, "1f1b", "1", "mlp-bf16"}, Case{2, "1f1b", "1", "cnn"},
+                    Case{2, "zero-bubble", "1", "cnn"}, Case{2, "interleaved", "2", "gpt-tied"},
+                    Case{4, "1f1b", "1", "gpt-tied"}, Case{4, "zero-bubble", "1", "gpt-tied"},
+                    Case{4, "1f1b", "1", "gpt-recomputed"},
                     Case{2, "zero-bubble", "1", "gpt-recomputed"}),
     [](const auto& info) {
       std::string name = std::get<1>(info.param) + std::get<3>(info.param) +
@@ -48,6 +49,12 @@ TEST_P(PipelineTest, EqualsOneProcess) {
 
 TEST(PipelineCommTest, SharedMemoryBesideIt) {
   RunRanks({kProgram, "shm", "60", "train", "1f1b", "1", "gpt"}, 2, kDeadline);
+}
+
+TEST(PipelineMemoryTest, KeepsLiveMicroBatchesAndNoMoreMessagesForMoreOfThem) {
+  for (const int ranks : {2, 4}) {
+    RunRanks({"test/trainer/parallel/pipeline_load_program", "memory"}, ranks, kDeadline);
+  }
 }
 
 TEST(PipelineLossTest, OthersEndWhenARankIsKilledInAStep) {
