@@ -57,6 +57,14 @@ class BuffersBefore {
   std::vector<at::Tensor> now_;
 };
 
+at::Tensor BackwardInOne(const at::Tensor& outputs, const at::Tensor& gradient,
+                         const at::Tensor& inputs) {
+  torch::autograd::backward({outputs}, {gradient});
+  return inputs.grad();
+}
+
+thread_local const StageBackward* stage_backward = nullptr;
+
 class Recompute : public torch::autograd::Function<Recompute> {
  public:
   // `anchor` requires a gradient, so that the result does even when the inputs do not.
@@ -89,13 +97,24 @@ class Recompute : public torch::autograd::Function<Recompute> {
       const Autocast autocast(first->autocast, inputs.device().is_cuda());
       outputs = first->stage.forward(inputs);
     }
-    // Nobody asked for the gradient of what the stage has detached.
-    if (outputs.requires_grad()) torch::autograd::backward({outputs}, {gradients[0]});
-    return {inputs.grad(), at::Tensor(), at::Tensor()};
+    at::Tensor of_inputs;
+    if (outputs.requires_grad()) {  // the stage has not detached them
+      of_inputs = stage_backward != nullptr ? (*stage_backward)(outputs, gradients[0], inputs)
+                                            : BackwardInOne(outputs, gradients[0], inputs);
+    }
+    return {of_inputs, at::Tensor(), at::Tensor()};
   }
 };
 
 }  // namespace
+
+StageBackwardScope::StageBackwardScope(const StageBackward& run) {
+  stage_backward = &run;
+}
+
+StageBackwardScope::~StageBackwardScope() {
+  stage_backward = nullptr;
+}
 
 at::Tensor Recomputed(const at::Tensor& inputs, RecomputedStage stage) {
   const bool wanted = inputs.requires_grad() || stage.has_parameters;

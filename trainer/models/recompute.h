@@ -30,4 +30,19 @@ struct RecomputedStage {
 // added to grad() within the backward pass.
 at::Tensor Recomputed(const at::Tensor& inputs, RecomputedStage stage);
 
+// How a recomputed stage goes backward, instead of by backward(): from `outputs` with `gradient` to
+// the gradient of `inputs`, which is returned, and which is not defined when nobody needs it.
+using StageBackward = std::function<at::Tensor(
+    const at::Tensor& outputs, const at::Tensor& gradient, const at::Tensor& inputs)>;
+
+// While one exists, stages that go backward on this thread do so by `run`; it must outlive this.
+// On a GPU, where LibTorch has threads of its own for that, it has no effect.
+class StageBackwardScope {
+ public:
+  explicit StageBackwardScope(const StageBackward& run);
+  ~StageBackwardScope();
+  StageBackwardScope(const StageBackwardScope&) = delete;
+  StageBackwardScope& operator=(const StageBackwardScope&) = delete;
+};
+
 }  // namespace muster::trainer

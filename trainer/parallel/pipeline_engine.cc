@@ -10,6 +10,7 @@
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "trainer/models/recompute.h"
 #include "trainer/parallel/activation_layout.h"
 #include "trainer/parallel/pipeline_mail.h"
 #include "trainer/parallel/split_backward.h"
@@ -70,7 +71,7 @@ class PipelineEngine::Run {
           break;
         case ActionKind::kBackwardWeight:
           const auto later = weights_.extract(KeyOf(actions[i]));
-          later.mapped()();
+          for (const auto& weights : later.mapped()) weights();
           break;
       }
     }
@@ -81,6 +82,7 @@ class PipelineEngine::Run {
 
  private:
   using Key = std::pair<int, int>;  // chunk, micro-batch
+  using Weights = std::vector<std::function<void()>>;
   // What is kept of a forward for its backward.
   struct Pass {
     at::Tensor inputs;
@@ -135,12 +137,8 @@ class PipelineEngine::Run {
     const at::Tensor gradient = IsLast(part) ? at::ones_like(pass.outputs)
                                              : mail_.Take({true, part + 1, action.micro_batch});
     at::Tensor of_inputs;
-    const bool split = action.kind == ActionKind::kBackwardInput;
-    if (split) weights_[key] = [] {};
-    if (pass.outputs.requires_grad() && split) {
-      SplitBackward halves = BackwardOfInputs(pass.outputs, gradient, pass.inputs);
-      of_inputs = std::move(halves.input_gradient);
-      weights_[key] = std::move(halves.weights);
+    if (action.kind == ActionKind::kBackwardInput) {
+      of_inputs = FirstHalf(pass, gradient, weights_[key]);
     } else if (pass.outputs.requires_grad()) {
       torch::autograd::backward({pass.outputs}, {gradient});
       of_inputs = pass.inputs.grad();
@@ -151,6 +149,20 @@ class PipelineEngine::Run {
     mail_.SendGradient({true, part, action.micro_batch}, of_inputs, LayoutOf(pass.inputs));
   }
 
+  // The gradient of the inputs, after which `weights` are left to be run. A stage that is
+  // recomputed leaves its own.
+  static at::Tensor FirstHalf(const Pass& pass, const at::Tensor& gradient, Weights& weights) {
+    if (!pass.outputs.requires_grad()) return {};
+    const StageBackward halve = [&weights](const at::Tensor& outputs, const at::Tensor& of_outputs,
+                                           const at::Tensor& inputs) {
+      SplitBackward halves = BackwardOfInputs(outputs, of_outputs, inputs);
+      weights.push_back(std::move(halves.weights));
+      return std::move(halves.input_gradient);
+    };
+    const StageBackwardScope recomputed(halve);
+    return halve(pass.outputs, gradient, pass.inputs);
+  }
+
   const int rank_;
   const PipelineSchedule schedule_;
   const PipelineStep& step_;
@@ -158,7 +170,7 @@ class PipelineEngine::Run {
 
   PipelineMail mail_;
   std::map<Key, Pass> passes_;
-  std::map<Key, std::function<void()>> weights_;
+  std::map<Key, Weights> weights_;
 };
 
 PipelineEngine::PipelineEngine(Group& group, PipelineSchedule schedule)

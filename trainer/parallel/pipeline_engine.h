@@ -54,6 +54,9 @@ struct PipelineTimes {
 // message is its elements alone (for Use::kActivations), and a step sends TheoryOfMessages() of
 // them.
 //
+// Not over NCCL, which carries out the messages of two ranks in one order and would wait forever
+// for those that are received ahead.
+//
 // One thread. All members make the same calls. Methods throw what c10d throws when a peer is lost,
 // within the group's timeout: exit then, and destroy neither this object nor the group. They throw
 // what the functions of the step throw, and std::invalid_argument with one sentence when an output

@@ -6,6 +6,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <cstdio>
 
@@ -134,6 +135,29 @@ TEST(RecomputeTest, WhatNobodyLearnsFromIsNotComputedAgain) {
   Recomputed(x, {twice, {}, /*has_parameters=*/false}).sum().backward();
   EXPECT_TRUE(x.grad().equal(at::full({2}, 2.0)));
   EXPECT_EQ(calls, 3);
+}
+
+TEST(RecomputeTest, StagesGoBackwardAsTheScopeSays) {
+  const at::Tensor w = at::randn({3}).requires_grad_();
+  const at::Tensor x = at::randn({3}).requires_grad_();
+  const auto times_w = [&](const at::Tensor& inputs) { return inputs * w; };
+  at::Tensor kept;
+  const StageBackward run = [&](const at::Tensor& outputs, const at::Tensor& gradient,
+                                const at::Tensor& inputs) {
+    kept = outputs;
+    return torch::autograd::grad({outputs}, {inputs}, {gradient}, /*retain_graph=*/true)[0];
+  };
+  const at::Tensor y = Recomputed(x, {times_w, {}});
+  {
+    const StageBackwardScope scope(run);
+    y.sum().backward();
+  }
+  EXPECT_TRUE(x.grad().equal(w));
+  EXPECT_FALSE(w.grad().defined()) << "left to whoever runs the rest";
+  kept.sum().backward();
+  EXPECT_TRUE(w.grad().equal(x));
+  Recomputed(x, {times_w, {}}).sum().backward();
+  EXPECT_TRUE(w.grad().equal(2 * x));
 }
 
 TEST(RecomputeTest, KeepsTheInputsOfStagesAlone) {

@@ -2,7 +2,7 @@
 // model as a whole. Exits with 0 if they agree; prints what does not to stderr.
 //
 // usage: pipeline_program gloo|shm SECONDS MODE SCHEDULE CHUNKS [MODEL]
-//        MODE is train or forever; SECONDS is the timeout
+//        MODE is train, change or forever; SECONDS is the timeout
 #include <unistd.h>
 
 #include <chrono>
@@ -136,13 +136,15 @@ class Pipelined {
   // `count` samples; this rank's sum of losses.
   double Run(const Samples& samples, int step, bool training) {
     const std::int64_t count = samples.inputs.size(0);
-    const auto begin = [&](int i) { return count * i / kMicroBatches; };
+    // Evaluations have as many micro-batches as they like.
+    const int parts = training ? kMicroBatches : 37;
+    const auto begin = [&](int i) { return count * i / parts; };
     const auto rows = [&](const at::Tensor& tensor, int i) {
       return tensor.narrow(0, begin(i), begin(i + 1) - begin(i));
     };
     double sum = 0;
     PipelineStep work;
-    for (int i = 0; i < kMicroBatches; ++i) {
+    for (int i = 0; i < parts; ++i) {
       work.input_sizes.push_back(rows(samples.inputs, i).sizes().vec());
     }
     work.inputs = [&](int i) { return rows(samples.inputs, i); };
@@ -234,11 +236,11 @@ void Train(Group& group, Pipelined& pipelined) {
     Expect(Difference(one.tensor, in_whole(one.name)) < tolerance,
            "the weights of " + one.name + " after all steps");
   }
-  const Samples tests = SamplesFor(pipelined.name(), 29, 99);
+  const Samples tests = SamplesFor(pipelined.name(), 59, 99);
   const std::int64_t before = pipelined.sent();
   const double sum = group.Sum({pipelined.Run(tests, 0, /*training=*/false)})[0];
   if (absl::StartsWith(pipelined.name(), "gpt")) {
-    Expect(pipelined.sent() - before == pipelined.ExpectedBytes(29, false),
+    Expect(pipelined.sent() - before == pipelined.ExpectedBytes(59, false),
            "an evaluation sends what the formula says");
   }
   const at::NoGradGuard no_grad;
@@ -264,6 +266,29 @@ void Train(Group& group, Pipelined& pipelined) {
   _exit(3);
 }
 
+// The first part returns another number of columns than in the step before, of the same inputs.
+// Ends the process: c10d's destructors wait for peers.
+[[noreturn]] void ChangeSizes(Group& group) {
+  PipelineEngine engine(group, MakeSchedule("1f1b", {group.size(), 1, 2}).value());
+  PipelineStep step;
+  step.input_sizes = {{2, 3}, {2, 3}};
+  step.inputs = [](int /*micro_batch*/) { return at::ones({2, 3}); };
+  std::int64_t columns = 3;
+  step.forward = [&](int /*chunk*/, int /*micro_batch*/, const at::Tensor& x) {
+    return x.narrow(1, 0, columns) * 2;
+  };
+  step.loss = [](int /*micro_batch*/, const at::Tensor& y) { return y.sum(); };
+  try {
+    engine.Train(step);
+    columns = 2;
+    engine.Train(step);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "lost: %s\n", error.what());
+    std::fflush(stderr);
+  }
+  _exit(3);
+}
+
 int Main(int argc, char** argv) {
   const Environment env = ReadEnvironment(LookupInProcess).value();
   auto joined = World::Join(env, std::string(argv[1]) == "shm" ? Comm::kShm : Comm::kGloo,
@@ -273,8 +298,9 @@ int Main(int argc, char** argv) {
     return 1;
   }
   Group& group = (*joined)->all();
-  Pipelined pipelined(**joined, argv[4], std::atoi(argv[5]), argc > 6 ? argv[6] : "gpt");
   const std::string mode = argv[3];
+  if (mode == "change") ChangeSizes(group);
+  Pipelined pipelined(**joined, argv[4], std::atoi(argv[5]), argc > 6 ? argv[6] : "gpt");
   if (mode == "train") Train(group, pipelined);
   if (mode == "forever") TrainForever(group, pipelined);
   group.Barrier();

@@ -57,18 +57,22 @@ TEST(PipelineMemoryTest, KeepsLiveMicroBatchesAndNoMoreMessagesForMoreOfThem) {
   }
 }
 
+std::vector<Command> Start(const std::vector<std::string>& arguments, int world_size) {
+  const int port = FreePort();
+  std::vector<Command> ranks;
+  for (int rank = 0; rank < world_size; ++rank) {
+    std::vector<std::string> environment = {"GLOG_minloglevel=2"};
+    for (const auto& [name, value] : RankVariables(rank, world_size, port)) {
+      environment.push_back(name + "=" + value);
+    }
+    ranks.emplace_back(arguments, environment);
+  }
+  return ranks;
+}
+
 TEST(PipelineLossTest, OthersEndWhenARankIsKilledInAStep) {
   for (const std::size_t victim : {0UL, 2UL, 3UL}) {
-    const int port = FreePort();
-    std::vector<Command> ranks;
-    for (int rank = 0; rank < 4; ++rank) {
-      std::vector<std::string> environment = {"GLOG_minloglevel=2"};
-      for (const auto& [name, value] : RankVariables(rank, 4, port)) {
-        environment.push_back(name + "=" + value);
-      }
-      ranks.emplace_back(std::vector<std::string>{kProgram, "gloo", "20", "forever", "1f1b", "1"},
-                         environment);
-    }
+    std::vector<Command> ranks = Start({kProgram, "gloo", "20", "forever", "1f1b", "1"}, 4);
     ASSERT_TRUE(ranks[0].WaitForOut("training")) << ranks[0].err();
     ranks[victim].Signal(SIGKILL);
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -76,6 +80,16 @@ TEST(PipelineLossTest, OthersEndWhenARankIsKilledInAStep) {
       EXPECT_EQ(ranks[rank].err().find("lost: ") != std::string::npos, rank != victim);
     }
   }
+}
+
+TEST(PipelineLossTest, OutputsThatChangeTheirSizesAreOneSentence) {
+  std::vector<Command> ranks = Start({kProgram, "gloo", "20", "change", "1f1b", "1"}, 2);
+  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kDeadline), 3) << rank.err();
+  EXPECT_NE(ranks[0].err().find("part 0 returned 2 x 2 Float, and 2 x 3 Float for other inputs of "
+                                "the same sizes"),
+            std::string::npos)
+      << ranks[0].err();
+  EXPECT_NE(ranks[1].err().find("lost: "), std::string::npos);
 }
 
 }  // namespace

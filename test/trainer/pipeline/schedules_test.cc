@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 
 #include "trainer/pipeline/make_schedule.h"
+#include "trainer/pipeline/schedules.h"
 
 namespace muster::trainer {
 namespace {
@@ -118,6 +119,12 @@ TEST(SchedulesTest, ShapesThatDoNotFitAreRefused) {
   EXPECT_EQ(RefusalOf("gpipe", {.stages = 0, .micro_batches = -1}),
             "make the schedule gpipe: stages, chunks and micro-batches must be 1 or more, and are "
             "0, 1 and -1");
+}
+
+TEST(SchedulesTest, AnEvaluationGoesForwardInGroups) {
+  EXPECT_EQ(Read(ForwardActions({.stages = 4, .micro_batches = 5}), 1), "F0 F1 F2 F3 F4");
+  EXPECT_EQ(Read(ForwardActions({.stages = 2, .chunks = 2, .micro_batches = 3}), 2),
+            "F0.0 F1.0 F0.1 F1.1 F2.0 F2.1");
 }
 
 }  // namespace
