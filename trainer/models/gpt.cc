@@ -13,6 +13,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,6 +21,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+
+#include "trainer/models/tensor_layers.h"
+#include "trainer/models/tensor_split.h"
 
 namespace muster::trainer {
 namespace {
@@ -46,47 +50,63 @@ class CausalMask {
   at::Tensor mask_;
 };
 
+// What all layers of a GPT share.
+struct GptContext {
+  CausalMask mask;
+  std::shared_ptr<TensorLinks> links;  // null unless each rank has a part of the layers
+};
+
 // Every token looks at itself and those before it, `heads` times in parallel.
 class Attention : public nn::Module {
  public:
-  Attention(const GptOptions& options, std::shared_ptr<CausalMask> mask)
+  Attention(const GptOptions& options, std::shared_ptr<GptContext> context)
       : heads_(options.heads),
-        mask_(std::move(mask)),
+        context_(std::move(context)),
         c_attn_(register_module("c_attn", nn::Linear(options.width, 3 * options.width))),
         c_proj_(register_module("c_proj", nn::Linear(options.width, options.width))) {}
 
   // x: B x T x width.
   at::Tensor Forward(const at::Tensor& x) {
-    const std::int64_t width = x.size(2);
-    const std::int64_t head_width = width / heads_;
+    TensorLinks* const links = context_->links.get();
+    const std::int64_t head_width = x.size(2) / heads_;
+    const std::int64_t heads = links == nullptr ? heads_ : heads_ / links->parts();
+    const std::int64_t width = heads * head_width;
     const auto by_head = [&](const at::Tensor& all) {  // to B x heads x T x head_width
-      return all.view({x.size(0), x.size(1), heads_, head_width}).transpose(1, 2);
+      return all.view({x.size(0), x.size(1), heads, head_width}).transpose(1, 2);
     };
-    const std::vector<at::Tensor> parts = c_attn_(x).split(width, /*dim=*/2);
+    const std::vector<at::Tensor> parts =
+        ColumnLinear(x, c_attn_->weight, c_attn_->bias, links).split(width, /*dim=*/2);
     at::Tensor weights = by_head(parts[0]).matmul(by_head(parts[1]).transpose(-2, -1));
     weights = (weights * (1.0 / std::sqrt(static_cast<double>(head_width))))
-                  .masked_fill(mask_->For(x), -std::numeric_limits<double>::infinity())
+                  .masked_fill(context_->mask.For(x), -std::numeric_limits<double>::infinity())
                   .softmax(-1);
     const at::Tensor mixed = weights.matmul(by_head(parts[2])).transpose(1, 2);
-    return c_proj_(mixed.reshape(x.sizes()));
+    return RowLinear(mixed.reshape({x.size(0), x.size(1), width}), c_proj_->weight, c_proj_->bias,
+                     links);
   }
 
  private:
-  const std::int64_t heads_;
-  const std::shared_ptr<CausalMask> mask_;
+  const std::int64_t heads_;  // of all ranks
+  const std::shared_ptr<GptContext> context_;
   nn::Linear c_attn_;  // queries, keys and values
   nn::Linear c_proj_;
 };
 
 class Mlp : public nn::Module {
  public:
-  explicit Mlp(const GptOptions& options)
-      : c_fc_(register_module("c_fc", nn::Linear(options.width, kMlpFactor * options.width))),
+  Mlp(const GptOptions& options, std::shared_ptr<GptContext> context)
+      : context_(std::move(context)),
+        c_fc_(register_module("c_fc", nn::Linear(options.width, kMlpFactor * options.width))),
         c_proj_(register_module("c_proj", nn::Linear(kMlpFactor * options.width, options.width))) {}
 
-  at::Tensor Forward(const at::Tensor& x) { return c_proj_(at::gelu(c_fc_(x))); }
+  at::Tensor Forward(const at::Tensor& x) {
+    TensorLinks* const links = context_->links.get();
+    const at::Tensor wide = at::gelu(ColumnLinear(x, c_fc_->weight, c_fc_->bias, links));
+    return RowLinear(wide, c_proj_->weight, c_proj_->bias, links);
+  }
 
  private:
+  const std::shared_ptr<GptContext> context_;
   nn::Linear c_fc_;
   nn::Linear c_proj_;
 };
@@ -97,11 +117,11 @@ nn::LayerNorm Norm(const GptOptions& options) {
 
 class Block : public nn::Module {
  public:
-  Block(const GptOptions& options, const std::shared_ptr<CausalMask>& mask)
+  Block(const GptOptions& options, const std::shared_ptr<GptContext>& context)
       : ln_1_(register_module("ln_1", Norm(options))),
-        attn_(register_module("attn", std::make_shared<Attention>(options, mask))),
+        attn_(register_module("attn", std::make_shared<Attention>(options, context))),
         ln_2_(register_module("ln_2", Norm(options))),
-        mlp_(register_module("mlp", std::make_shared<Mlp>(options))) {}
+        mlp_(register_module("mlp", std::make_shared<Mlp>(options, context))) {}
 
   at::Tensor Forward(const at::Tensor& x) {
     const at::Tensor y = x + attn_->Forward(ln_1_(x));
@@ -117,15 +137,14 @@ class Block : public nn::Module {
 
 class Gpt : public nn::Module {
  public:
-  Gpt(const DataShape& text, const GptOptions& options) {
+  Gpt(const DataShape& text, const GptOptions& options) : vocabulary_(text.classes) {
     const auto body = register_module("transformer", std::make_shared<nn::Module>());
     wte_ = body->register_module("wte", nn::Embedding(text.classes, options.width));
     wpe_ = body->register_module("wpe", nn::Embedding(text.context, options.width));
-    const auto mask = std::make_shared<CausalMask>();
     const auto blocks = body->register_module("h", std::make_shared<nn::Module>());
     for (std::int64_t i = 0; i < options.layers; ++i) {
       blocks_.push_back(
-          blocks->register_module(std::to_string(i), std::make_shared<Block>(options, mask)));
+          blocks->register_module(std::to_string(i), std::make_shared<Block>(options, context_)));
     }
     ln_f_ = body->register_module("ln_f", Norm(options));
     if (!options.tie_weights) {
@@ -136,12 +155,31 @@ class Gpt : public nn::Module {
   }
 
   at::Tensor Embed(const at::Tensor& tokens) {
-    return wte_(tokens) + wpe_(at::arange(tokens.size(1), tokens.options()));
+    return VocabularyEmbedding(tokens, wte_->weight, vocabulary_, context_->links.get()) +
+           wpe_(at::arange(tokens.size(1), tokens.options()));
   }
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
   at::Tensor Head(const at::Tensor& x) {
-    const at::Tensor normed = ln_f_(x);
-    return lm_head_.is_empty() ? nn::functional::linear(normed, wte_->weight) : lm_head_(normed);
+    const at::Tensor& weight = lm_head_.is_empty() ? wte_->weight : lm_head_->weight;
+    return VocabularyScores(ln_f_(x), weight, vocabulary_, context_->links.get());
+  }
+
+  void UseLinks(std::shared_ptr<TensorLinks> links) { context_->links = std::move(links); }
+  // As in Megatron-LM: attention by heads, the MLP by its inner outputs, the tokens.
+  std::map<std::string, TensorSplit> Splits() const {
+    std::map<std::string, TensorSplit> splits = {
+        {"transformer.wte.weight", TensorSplit::kVocabulary}};
+    if (!lm_head_.is_empty()) splits["lm_head.weight"] = TensorSplit::kVocabulary;
+    for (std::size_t i = 0; i < blocks_.size(); ++i) {
+      const std::string block = absl::StrCat("transformer.h.", i);
+      splits[block + ".attn.c_attn.weight"] = TensorSplit::kRowsOfThree;
+      splits[block + ".attn.c_attn.bias"] = TensorSplit::kRowsOfThree;
+      splits[block + ".attn.c_proj.weight"] = TensorSplit::kColumns;
+      splits[block + ".mlp.c_fc.weight"] = TensorSplit::kRows;
+      splits[block + ".mlp.c_fc.bias"] = TensorSplit::kRows;
+      splits[block + ".mlp.c_proj.weight"] = TensorSplit::kColumns;
+    }
+    return splits;
   }
 
  private:
@@ -158,6 +196,8 @@ class Gpt : public nn::Module {
     }
   }
 
+  const std::int64_t vocabulary_;
+  const std::shared_ptr<GptContext> context_ = std::make_shared<GptContext>();
   nn::Embedding wte_{nullptr};
   nn::Embedding wpe_{nullptr};
   std::vector<std::shared_ptr<Block>> blocks_;
@@ -175,7 +215,13 @@ absl::StatusOr<Network> MakeGpt(const DataShape& text, const GptOptions& options
         "its width of ", options.width, " cannot be divided by its ", options.heads, " heads"));
   }
   const auto net = std::make_shared<Gpt>(text, options);
-  Network network{.module = net, .draws_random_numbers = false};
+  Network network{.module = net,
+                  .draws_random_numbers = false,
+                  .use_links = [net](auto links) { net->UseLinks(std::move(links)); },
+                  .tensor_divides = static_cast<int>(options.heads),
+                  .tensor_divides_what = "attention heads",
+                  .splits = net->Splits(),
+                  .split_scores = text.classes};
   network.stages.push_back({"transformer.wte",
                             [net](const at::Tensor& x) { return net->Embed(x); },
                             {"transformer.wte", "transformer.wpe"}});

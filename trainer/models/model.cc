@@ -12,9 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include "trainer/data/loading/mixed_bits.h"
 #include "trainer/models/recompute.h"
+#include "trainer/models/tensor_objective.h"
 
 namespace muster::trainer {
 namespace {
@@ -48,6 +50,23 @@ bool Uses(const Stage& stage, const std::string& name) {
     return absl::StartsWith(name, absl::StrCat(module, "."));
   };
   return stage.uses.empty() ? in(stage.name) : absl::c_any_of(stage.uses, in);
+}
+
+// The numbers of ranks that can share `total`: "1, 2 or 4".
+std::string Divisors(int total) {
+  std::vector<std::string> divisors;
+  for (int ranks = 1; ranks <= total; ++ranks) {
+    if (total % ranks == 0) divisors.push_back(absl::StrCat(ranks));
+  }
+  if (divisors.size() == 1) return divisors[0];
+  const std::string last = std::move(divisors.back());
+  divisors.pop_back();
+  return absl::StrCat(absl::StrJoin(divisors, ", "), " or ", last);
+}
+
+TensorSplit Marked(const std::map<std::string, TensorSplit>& splits, const std::string& name) {
+  const auto found = splits.find(name);
+  return found == splits.end() ? TensorSplit::kWhole : found->second;
 }
 
 // What a model takes, and what data are.
@@ -197,6 +216,58 @@ void Model::SetTraining(bool training) {
 
 void Model::SetBatchNorm(BatchNormFunction function) {
   if (network_.batch_norm) *network_.batch_norm = std::move(function);
+}
+
+absl::Status Model::SplitOver(std::shared_ptr<TensorLinks> links) {
+  const int parts = links->parts();
+  if (parts == 1) return absl::OkStatus();
+  const auto bad = [parts](const auto&... why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("split the layers of the model over ", parts, " ranks: ", why...));
+  };
+  if (!network_.use_links) return bad("those of this model cannot be split");
+  if (network_.tensor_divides % parts != 0) {
+    return bad("its ", network_.tensor_divides, " ", network_.tensor_divides_what,
+               " can be shared equally by ", Divisors(network_.tensor_divides), " ranks");
+  }
+  std::vector<NamedTensor> parameters = Parameters();
+  for (const NamedTensor& parameter : parameters) {
+    const std::int64_t size =
+        SizeToDivide(parameter.tensor, Marked(network_.splits, parameter.name));
+    if (size % parts == 0) continue;
+    return bad("the ", size, " rows or columns of ", parameter.name, " cannot be shared equally");
+  }
+  links_ = std::move(links);
+  for (NamedTensor& parameter : parameters) {
+    const TensorSplit split = SplitOf(parameter.name);
+    if (split == TensorSplit::kWhole) continue;
+    rows_[parameter.name] = parameter.tensor.size(0);
+    parameter.tensor.set_data(CutOf(parameter.tensor.detach(), split, links_->part(), parts));
+  }
+  network_.use_links(links_);
+  return absl::OkStatus();
+}
+
+TensorSplit Model::SplitOf(const std::string& name) const {
+  return links_ == nullptr ? TensorSplit::kWhole : Marked(network_.splits, name);
+}
+
+at::Tensor Model::Whole(const std::string& name, const at::Tensor& part) const {
+  const TensorSplit split = SplitOf(name);
+  if (split == TensorSplit::kWhole) return part;
+  const at::Tensor all = links_->Gather(part.detach().unsqueeze(0), 0);
+  return Join(all.unbind(0), split, rows_.at(name));
+}
+
+at::Tensor Model::Part(const std::string& name, const at::Tensor& whole) const {
+  const TensorSplit split = SplitOf(name);
+  if (split == TensorSplit::kWhole) return whole;
+  return CutOf(whole.detach(), split, links_->part(), links_->parts());
+}
+
+Objective Model::ObjectiveOf(const Objective& objective) const {
+  if (links_ == nullptr || network_.split_scores == 0) return objective;
+  return ObjectiveOfParts(objective, network_.split_scores, links_);
 }
 
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const ModelRecipe& recipe, const DataShape& shape,

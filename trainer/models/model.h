@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,11 +10,15 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 #include "trainer/models/batch_norm.h"
 #include "trainer/models/model_recipe.h"
 #include "trainer/models/network.h"
+#include "trainer/models/objective.h"
+#include "trainer/models/tensor_links.h"
+#include "trainer/models/tensor_split.h"
 #include "trainer/named_tensor.h"
 
 namespace muster::trainer {
@@ -27,8 +32,8 @@ struct RandomPlace {
 };
 
 // A network with its parameters. These have the names and, before training, the values of the same
-// module in Python. Not copyable; one owner, one thread. Only MoveTo replaces the tensors' storage,
-// so after it a reducer and an optimizer may hold them.
+// module in Python. Not copyable; one owner, one thread. Only MoveTo and SplitOver replace the
+// tensors' storage, so after them a reducer and an optimizer may hold them.
 class Model {
  public:
   // Use MakeModel.
@@ -85,6 +90,28 @@ class Model {
   // layers.
   void SetBatchNorm(BatchNormFunction function);
 
+  // Tensor parallelism. What the number of ranks must divide, and what that is, in plain English;
+  // 1 when this model cannot be split.
+  int tensor_divides() const { return network_.use_links ? network_.tensor_divides : 1; }
+  const char* tensor_divides_what() const { return network_.tensor_divides_what; }
+  // Leaves this rank its part of each parameter, cut from what it is now, so make models with the
+  // same seed on all ranks. From now on forward and backward passes use `links`, and every rank of
+  // it must make the same ones, on the same inputs; gradients of parameters that stay whole are the
+  // same on all. Call this once, before anything else holds a tensor of this model. One part leaves
+  // the model as it is. kInvalidArgument and one sentence, with nothing changed, when it cannot be
+  // split like that.
+  absl::Status SplitOver(std::shared_ptr<TensorLinks> links);
+  // How the parameter `name` is cut; kWhole unless the model has been split.
+  TensorSplit SplitOf(const std::string& name) const;
+  // From what has the shape of this rank's part of parameter `name`, such as its gradient or an
+  // average of that, to the whole and back. All ranks must call Whole(), which exchanges parts, in
+  // the same order; Part() needs nobody. Tensors of other names, and all if the model has not been
+  // split, are returned as they are.
+  at::Tensor Whole(const std::string& name, const at::Tensor& part) const;
+  at::Tensor Part(const std::string& name, const at::Tensor& whole) const;
+  // What computes `objective` from what Forward() returns: once split, from a part of the scores.
+  Objective ObjectiveOf(const Objective& objective) const;
+
  private:
   StageRange all_stages() const { return {0, network_.stages.size()}; }
   // Runs stage number `index`, with random numbers that depend on the place if there is one.
@@ -103,6 +130,8 @@ class Model {
   const Network network_;
   const bool channels_last_;
   std::vector<StageState> recomputed_;  // for each stage; empty: none is computed again
+  std::shared_ptr<TensorLinks> links_;        // null unless it has been split
+  std::map<std::string, std::int64_t> rows_;  // of each whole parameter that has been cut
 };
 
 struct ModelOptions {

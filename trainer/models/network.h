@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,6 +12,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "trainer/models/batch_norm.h"
+#include "trainer/models/tensor_links.h"
+#include "trainer/models/tensor_split.h"
 
 namespace torch::nn {
 class Module;
@@ -47,6 +51,19 @@ struct Network {
   bool takes_images = false;
   // Whether the stages may draw random numbers in training, as dropout does.
   bool draws_random_numbers = true;
+
+  // Tensor parallelism: how the layers can be split over ranks. Makes the stages compute with this
+  // rank's parts of the parameters in `splits`, and exchange the rest over `links`; null when they
+  // cannot be split.
+  std::function<void(std::shared_ptr<TensorLinks> links)> use_links = nullptr;
+  // What the number of ranks must divide, and what that is: 4 "attention heads".
+  int tensor_divides = 1;
+  const char* tensor_divides_what = "";
+  // How parameters are cut, by their names in `module`; all others stay whole.
+  std::map<std::string, TensorSplit> splits = {};
+  // With links, the last dimension of the outputs is this rank's part of so many scores, padded at
+  // the end with -infinity to equal parts; 0 if outputs are whole all the same.
+  std::int64_t split_scores = 0;
 };
 
 }  // namespace muster::trainer

@@ -40,10 +40,7 @@ struct Objective {
   // does.
   std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)> loss =
       CrossEntropySum;
-  std::vector<Metric> metrics = {
-      {"accuracy", [](const at::Tensor& outputs, const at::Tensor& targets) {
-         return static_cast<double>(CountCorrect(outputs, targets));
-       }}};
+  std::vector<Metric> metrics = {{"accuracy", CountCorrect}};
 };
 
 }  // namespace muster::trainer
