@@ -21,7 +21,7 @@ using MailClock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 // A waiter sleeps after this many looks.
-constexpr int kLooks = 100;
+constexpr int kMailboxLooks = 100;
 // How often a waiter looks its peers up, and the most time that this counts for: after more, this
 // process was stopped itself.
 constexpr milliseconds kPeersEvery(50);
@@ -283,7 +283,7 @@ bool ShmMailbox::Done(Ticket ticket) {
 }
 
 absl::Status ShmMailbox::Wait(Ticket ticket) {
-  for (int i = 0; i < kLooks; ++i) {
+  for (int i = 0; i < kMailboxLooks; ++i) {
     if (!failed_.ok()) return failed_;
     if (Done(ticket)) return absl::OkStatus();
   }
