@@ -10,8 +10,10 @@
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -271,6 +273,47 @@ void Corners(TensorLinks& links) {
   }
 }
 
+// Values and gradients of what the layers exchange, by hand: rank r has r + 1.
+void Exchanges(TensorLinks& links) {
+  const int n = links.parts();
+  const int r = links.part();
+  const double sum = n * (n + 1) / 2.0;
+  const auto filled = [](double value) { return at::full({2, 3}, value, at::kDouble); };
+  const at::Tensor x = filled(r + 1).requires_grad_();
+  const at::Tensor same = at::arange(6, at::kDouble).view({2, 3});
+
+  const at::Tensor reduced = links.Reduce(x);
+  reduced.backward(same);
+  Expect(reduced.equal(filled(sum)) && x.grad().equal(same),
+         "Reduce: a sum, the gradient as it is");
+  Expect(x.equal(filled(r + 1)), "Reduce leaves what it is given alone");
+
+  // An addition gives both sides the same tensor as their gradient.
+  const at::Tensor y = at::ones({2, 3}, at::kDouble).requires_grad_();
+  const at::Tensor z = at::ones({2, 3}, at::kDouble).requires_grad_();
+  const at::Tensor gradient = filled(r + 1);
+  (links.Copy(y) + links.Copy(z)).backward(gradient);
+  Expect(y.grad().equal(filled(sum)) && z.grad().equal(filled(sum)), "Copy: a sum of gradients");
+  Expect(gradient.equal(filled(r + 1)), "Copy leaves gradients alone");
+
+  for (const std::int64_t dimension : {0, 1, -1}) {
+    const at::Tensor part = filled(r + 1).requires_grad_();
+    const at::Tensor all = links.Gather(part, dimension);
+    std::vector<at::Tensor> expected;
+    for (int i = 0; i < n; ++i) expected.push_back(filled(i + 1));
+    Expect(all.equal(at::cat(expected, dimension)), "Gather, in the order of ranks");
+    const at::Tensor slope = at::arange(6 * n, at::kDouble).view(all.sizes());
+    all.backward(slope);
+    Expect(part.grad().equal(slope.chunk(n, dimension)[static_cast<std::size_t>(r)]),
+           "Gather: a part's own gradient");
+  }
+  at::Tensor most = filled(r == n / 2 ? 7 : -r);
+  links.Max(most);
+  at::Tensor total = filled(r + 1);
+  links.Sum(total);
+  Expect(most.equal(filled(7)) && total.equal(filled(sum)), "maximum and sum");
+}
+
 int Main(const std::string& comm) {
   const Environment env = ReadEnvironment(LookupInProcess).value();
   const auto world =
@@ -290,6 +333,7 @@ int Main(const std::string& comm) {
     }
   }
   Corners(*links);
+  Exchanges(*links);
   group.Barrier();
   return failures == 0 ? 0 : 1;
 }
