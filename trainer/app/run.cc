@@ -138,7 +138,7 @@ absl::StatusOr<int> RunRank(const Options& given, const Environment& env, Splits
   if (!status.ok()) return status;
   StepTrace trace;
   auto made = Attempt("prepare the training", [&] {
-    return MakeStrategy(options, *std::move(model), world->all(), trace.phases());
+    return MakeStrategy(options, *std::move(model), *world, trace.phases());
   });
   if (!made.ok()) return made.status();
   Strategy* const strategy = made->release();
@@ -155,6 +155,10 @@ absl::StatusOr<int> RunRank(const Options& given, const Environment& env, Splits
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
+
+  for (const std::string& line : strategy->StartLines()) {
+    if (leads) progress.Say(line);
+  }
 
   std::unique_ptr<Reporter> reporter;
   status = Attempt("open the log files", [&] {

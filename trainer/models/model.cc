@@ -44,14 +44,6 @@ at::Tensor ChannelsInnermost(const at::Tensor& images) {
   return images.reshape({images.size(0), images.size(2), images.size(3), 1}).permute({0, 3, 1, 2});
 }
 
-// Whether a parameter or buffer called `name` belongs to a module that `stage` uses.
-bool Uses(const Stage& stage, const std::string& name) {
-  const auto in = [&name](const std::string& module) {
-    return absl::StartsWith(name, absl::StrCat(module, "."));
-  };
-  return stage.uses.empty() ? in(stage.name) : absl::c_any_of(stage.uses, in);
-}
-
 // The numbers of ranks that can share `total`: "1, 2 or 4".
 std::string Divisors(int total) {
   std::vector<std::string> divisors;
@@ -86,12 +78,19 @@ const char* KindName(DataShape::Kind kind) {
 
 }  // namespace
 
+bool UsesTensor(const Stage& stage, const std::string& name) {
+  const auto in = [&name](const std::string& module) {
+    return absl::StartsWith(name, absl::StrCat(module, "."));
+  };
+  return stage.uses.empty() ? in(stage.name) : absl::c_any_of(stage.uses, in);
+}
+
 Model::Model(Network network, bool channels_last, bool recompute)
     : network_(std::move(network)), channels_last_(channels_last && network_.takes_images) {
   for (std::size_t i = 0; recompute && i < network_.stages.size(); ++i) {
     StageState state;
     for (const NamedTensor& buffer : Buffers()) {
-      if (Uses(network_.stages[i], buffer.name)) state.buffers.push_back(buffer.tensor);
+      if (UsesTensor(network_.stages[i], buffer.name)) state.buffers.push_back(buffer.tensor);
     }
     state.has_parameters = absl::c_any_of(ParametersOf({i, i + 1}), [](const NamedTensor& one) {
       return one.tensor.requires_grad();
@@ -181,7 +180,7 @@ std::vector<NamedTensor> Model::ParametersOf(const StageRange& range) const {
   std::vector<NamedTensor> named = Parameters();
   std::erase_if(named, [&](const NamedTensor& parameter) {
     for (std::size_t i = range.begin; i < range.end; ++i) {
-      if (Uses(network_.stages[i], parameter.name)) return false;
+      if (UsesTensor(network_.stages[i], parameter.name)) return false;
     }
     return true;
   });

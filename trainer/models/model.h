@@ -134,6 +134,9 @@ class Model {
   std::map<std::string, std::int64_t> rows_;  // of each whole parameter that has been cut
 };
 
+// Whether the parameter or buffer called `name` belongs to a module that `stage` uses.
+bool UsesTensor(const Stage& stage, const std::string& name);
+
 struct ModelOptions {
   std::uint64_t seed = 0;  // of the initial parameters
   // For images: store them and the weights of convolutions with the channels innermost, which is

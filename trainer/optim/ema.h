@@ -1,6 +1,8 @@
 // The exponential moving average of a model's parameters.
 #pragma once
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -38,17 +40,24 @@ class Ema {
 // Exchanges the parameters with their averages for as long as it lives. Does nothing without `ema`.
 class EmaInPlace {
  public:
-  explicit EmaInPlace(Ema* ema) : ema_(ema) {
-    if (ema_ != nullptr) ema_->Swap();
+  // Calls `exchanged`, if there is one, after each exchange; it must not throw.
+  explicit EmaInPlace(Ema* ema, std::function<void()> exchanged = nullptr)
+      : ema_(ema), exchanged_(std::move(exchanged)) {
+    Exchange();
   }
-  ~EmaInPlace() {
-    if (ema_ != nullptr) ema_->Swap();
-  }
+  ~EmaInPlace() { Exchange(); }
   EmaInPlace(const EmaInPlace&) = delete;
   EmaInPlace& operator=(const EmaInPlace&) = delete;
 
  private:
+  void Exchange() {
+    if (ema_ == nullptr) return;
+    ema_->Swap();
+    if (exchanged_) exchanged_();
+  }
+
   Ema* const ema_;
+  const std::function<void()> exchanged_;
 };
 
 }  // namespace muster::trainer

@@ -12,6 +12,7 @@
 
 #include "trainer/app/options/flag_group.h"
 #include "trainer/app/options/group_flags.h"
+#include "trainer/pipeline/make_schedule.h"
 
 namespace muster::trainer {
 namespace {
@@ -207,6 +208,38 @@ void AddParallelFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource&
   group.Number("--replicas", p.replicas, 1, 1024, "With --parallel threads: how many");
 }
 
+// How ranks share one model.
+void AddMeshFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource& settings) {
+  const FlagGroup group(app, "Mesh", &settings);
+  MeshOptions& m = o.parallel.mesh;
+  group
+      .Text("--mesh", raw.mesh,
+            "Ranks that share a model, as pp=2,dp=2,tp=2: pipeline x data x tensor; what is left "
+            "out is 1, and dp what is left. auto: what memory allows. Else each rank has the "
+            "whole model")
+      ->type_name("SIZES")
+      ->default_str("none");
+  group.Number("--zero", o.parallel.zero, 0, 3,
+               "What data ranks share out in place of each keeping all. 1: the optimizer's state; "
+               "2: gradients as well; 3: parameters as well; 0: nothing, or with --mesh as 1");
+  std::map<std::string, std::string> schedules;
+  for (const std::string& name : ScheduleNames()) schedules[name] = name;
+  group.Choice("--pipeline-schedule", m.schedule, schedules,
+               "Who takes its turn when, in a pipeline: `schedule` shows it");
+  group.Number("--micro-batches", m.micro_batches, 0, 1 << 16,
+               "Parts in which a share of a batch goes through a pipeline; 0: four for each rank "
+               "of it");
+  group.Number("--pipeline-chunks", m.chunks, 0, 256,
+               "Parts of the model that each rank of a pipeline has; 0: 2 with --pipeline-schedule "
+               "interleaved, else 1");
+  group
+      .Text("--pipeline-cuts", raw.cuts,
+            "Stages with which the parts of a pipeline begin, but the first, as "
+            "transformer.h.2,transformer.h.4; else parts of about the same cost")
+      ->type_name("STAGES")
+      ->default_str("by cost");
+}
+
 void AddCheckpointFlags(CLI::App& app, Options& o, SettingSource& settings) {
   const FlagGroup group(app, "Checkpoints", &settings);
   CheckpointOptions& c = o.checkpoint;
@@ -264,6 +297,7 @@ absl::Status AddFlags(CLI::App& app, const Registry& registry, Options& options,
   AddTrainingFlags(app, options, settings);
   AddOptimizerFlags(app, options, settings);
   AddParallelFlags(app, options, raw, settings);
+  AddMeshFlags(app, options, raw, settings);
   AddCheckpointFlags(app, options, settings);
   AddReportFlags(app, options, settings);
   return AddRecipeFlags(app, registry, raw, settings);

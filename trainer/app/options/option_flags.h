@@ -21,6 +21,8 @@ namespace muster::trainer {
 struct RawOptions {
   std::int64_t timeout_seconds = 300;
   std::string model;     // --model
+  std::string mesh;      // --mesh, or empty
+  std::string cuts;      // --pipeline-cuts
   std::string data_set;  // --dataset, or the first one
   // The names of each model's flags, by its own.
   std::map<std::string, std::vector<std::string>> model_flags;

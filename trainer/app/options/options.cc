@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 #include "base/version.h"
 #include "trainer/app/options/config_file.h"
@@ -41,6 +42,39 @@ DataShape ShapeFromFlags(const Options& options) {
 
 // What two flags say together.
 constexpr double kLeastScale = 1e-30;
+
+// What the flags of the mesh say together, and with others.
+absl::Status CheckMeshFlags(const Options& options) {
+  const auto mistake = [](const auto&... sentence) {
+    return absl::InvalidArgumentError(absl::StrCat(sentence...));
+  };
+  const ParallelOptions& parallel = options.parallel;
+  const MeshOptions& mesh = parallel.mesh;
+  if (!mesh.request) {
+    const char* const needless = mesh.micro_batches > 0    ? "--micro-batches"
+                                 : mesh.chunks > 0         ? "--pipeline-chunks"
+                                 : !mesh.cuts.empty()      ? "--pipeline-cuts"
+                                 : mesh.schedule != "1f1b" ? "--pipeline-schedule"
+                                                           : nullptr;
+    if (needless != nullptr) {
+      return mistake(needless,
+                     " is for ranks that share a model: add --mesh pp=2, or another size");
+    }
+  }
+  if (!parallel.shares_model()) return absl::OkStatus();
+  const char* const flag = mesh.request ? "--mesh" : "--zero";
+  if (parallel.kind != Parallel::kDdp) return mistake(flag, " needs --parallel ddp");
+  if (parallel.sync_batch_norm) {
+    return mistake("--sync-bn and ", flag, " do not go together: leave one out");
+  }
+  if (parallel.ddp.comm_hook != CommHook::kNone) {
+    return mistake("--comm-hook and ", flag, " do not go together: leave one out");
+  }
+  if (options.scales_losses()) {
+    return mistake(flag, " does not scale losses: leave --fp16 and --loss-scale out");
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckTogether(const Options& options) {
   const auto mistake = [](const std::string& sentence) {
@@ -102,6 +136,8 @@ absl::Status CheckTogether(const Options& options) {
   if (options.parallel.kind != Parallel::kDdp && options.parallel.sync_batch_norm) {
     return mistake("--sync-bn needs --parallel ddp");
   }
+  const absl::Status mesh = CheckMeshFlags(options);
+  if (!mesh.ok()) return mesh;
   absl::Status schedule = CheckSchedule(options.schedule);
   // The cosine's length is not known yet, and what is there is a default.
   if (options.schedule.kind == ScheduleKind::kCosine) schedule = absl::OkStatus();
@@ -163,6 +199,12 @@ absl::StatusOr<Options> ParseFlags(int argc, const char* const* argv, const Regi
   if (named && registry.models.size() > 1 && app.count("--model") == 0) {
     raw.model = registry.DefaultModel(raw.data_set).name;
   }
+  if (!raw.mesh.empty()) {
+    const absl::StatusOr<MeshRequest> request = ParseMeshRequest(raw.mesh);
+    if (!request.ok()) return request.status();
+    options.parallel.mesh.request = *request;
+  }
+  if (!raw.cuts.empty()) options.parallel.mesh.cuts = absl::StrSplit(raw.cuts, ',');
   options.model = *registry.FindModel(raw.model);
   options.data_set = *registry.FindDataSet(named ? raw.data_set : "", options.model.takes);
   raw.data_set = options.data_set.name;
@@ -204,6 +246,8 @@ absl::Status CheckWorld(const Options& options, int world_size) {
   // A run that goes on may have another world than the one it was begun in; whether this one does
   // is found out later.
   if (!options.checkpoint.directory.empty()) return absl::OkStatus();
+  // How many ranks share a batch is known when the mesh is made.
+  if (options.parallel.mesh.request) return absl::OkStatus();
   return CheckBatchSize(options.batch_size, world_size);
 }
 

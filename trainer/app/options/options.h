@@ -15,6 +15,7 @@
 #include "trainer/comm/comm.h"
 #include "trainer/data/data_options.h"
 #include "trainer/io/state_dict.h"
+#include "trainer/mesh/mesh_request.h"
 #include "trainer/optim/optimizer_options.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/parallel/ddp.h"
@@ -42,8 +43,25 @@ enum class OnNonFinite {
   kIgnore,  // nothing; but no checkpoint is made of parameters that are not finite
 };
 
+// How a mesh works, besides its sizes.
+struct MeshOptions {
+  // nullopt: there is none, and each rank has the whole model.
+  std::optional<MeshRequest> request;
+  // With a pipeline: MakeSchedule()'s name, the parts of the model that each rank has, and the
+  // parts of a rank's share of a batch; 0: what is usual for the schedule and the ranks.
+  std::string schedule = "1f1b";
+  int chunks = 0;
+  int micro_batches = 0;
+  // The stages where a part begins, but the first; empty: parts of about the same cost.
+  std::vector<std::string> cuts;
+};
+
 struct ParallelOptions {
   Parallel kind = Parallel::kDdp;
+  MeshOptions mesh;
+  // What data ranks share out instead of each keeping all: 1 the optimizer's state, 2 gradients as
+  // well, 3 parameters as well; 0: nothing, or with a mesh of other dimensions the first.
+  int zero = 0;
   DdpOptions ddp;
   bool sync_batch_norm = false;
   // For kAverage: the number of steps between averages.
@@ -52,6 +70,9 @@ struct ParallelOptions {
   int replicas = 2;
   Comm comm = Comm::kAuto;
   std::chrono::seconds timeout{300};
+
+  // Whether some rank has less than a whole replica of what is trained.
+  bool shares_model() const { return mesh.request || zero > 0; }
 };
 
 enum class CheckpointFormat {

@@ -18,6 +18,8 @@ const Rules& RulesOfGroups() {
       {"Optimizer", {Ranks::kSame, Resume::kSaid}},
       // How gradients are exchanged only changes their rounding.
       {"Ranks", {Ranks::kSame, Resume::kFree}},
+      // How a model is shared only changes rounding, and checkpoints are of the whole.
+      {"Mesh", {Ranks::kSame, Resume::kFree}},
       // Ranks take part in each checkpoint.
       {"Checkpoints", {Ranks::kSame, Resume::kFree}},
       // Only rank 0 writes reports.

@@ -1,5 +1,7 @@
 #include "trainer/app/reports/summary.h"
 
+#include <utility>
+
 #include "absl/strings/str_format.h"
 
 namespace muster::trainer {
@@ -42,9 +44,15 @@ std::string FormatSummary(const Summary& summary) {
   }
   if (summary.formula_bytes_per_step > 0) {
     const std::optional<double>& counted = summary.counted_bytes_per_step;
-    absl::StrAppendFormat(&text, "traffic        %.3f MB sent by each rank in a step%s\n",
+    absl::StrAppendFormat(&text, "traffic        %.3f MB sent by each rank in a step%s",
                           counted.value_or(summary.formula_bytes_per_step) / 1e6,
                           counted ? "" : ", by its formula: LibTorch does not count");
+    const char* between = ": ";
+    for (const auto& [dimension, bytes] : summary.bytes_by_dimension) {
+      absl::StrAppendFormat(&text, "%s%s %.3f", std::exchange(between, ", "), dimension,
+                            bytes / 1e6);
+    }
+    text += "\n";
   }
   if (summary.peak_memory_bytes > 0) {
     absl::StrAppendFormat(&text, "peak memory    %.0f MB",

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trainer/models/objective.h"
@@ -29,10 +30,12 @@ struct Summary {
   std::int64_t best_step = 0;
   double samples_per_second = 0;  // training only, all ranks together
   double tokens_per_second = 0;   // the same in tokens of text; 0 for images
-  // Sent by a rank to average gradients or parameters: predicted by the formula, and as counted
-  // (nullopt where c10d sends, which does not count).
+  // Sent by a rank to average gradients or parameters, or to share a model: predicted by the
+  // formula, and as counted (nullopt where c10d sends, which does not count).
   double formula_bytes_per_step = 0;
   std::optional<double> counted_bytes_per_step;
+  // Of these, what each dimension of a mesh sends; empty without one.
+  std::vector<std::pair<std::string, double>> bytes_by_dimension;
   std::int64_t peak_memory_bytes = 0;  // of rank 0's process; 0: unknown
   std::int64_t peak_gpu_bytes = 0;     // reserved on rank 0's GPU; 0 without one
   // Where the result is. For a run that was stopped: where it can resume, or empty.

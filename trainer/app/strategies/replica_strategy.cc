@@ -43,6 +43,21 @@ at::Tensor First(const at::Tensor& tensor, std::int64_t count) {
   return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
 }
 
+// `state` with the averages of `parameters` instead of them, under whichever names they have.
+std::vector<NamedTensor> WithAverages(std::vector<NamedTensor> state,
+                                      const std::vector<NamedTensor>& parameters,
+                                      const std::vector<NamedTensor>& averages) {
+  for (NamedTensor& one : state) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (one.tensor.is_same(parameters[i].tensor)) {
+        one.tensor = averages[i].tensor;
+        break;
+      }
+    }
+  }
+  return state;
+}
+
 std::vector<at::Tensor> TensorsOf(const std::vector<NamedTensor>& named) {
   std::vector<at::Tensor> tensors;
   for (const NamedTensor& one : named) tensors.push_back(one.tensor);
@@ -146,6 +161,10 @@ StepResult ReplicaStrategy::Step(const LoadedBatch& batch, std::int64_t step, do
 BatchSums ReplicaStrategy::Evaluate(const LoadedBatch& batch) {
   SetTraining(false);
   return MeasureBatch(batch, options(), group().device(), model());
+}
+
+std::vector<NamedTensor> ReplicaStrategy::Whole() {
+  return ema_ ? WithAverages(StateDict(), parameters_, ema_->averages()) : StateDict();
 }
 
 std::int64_t ReplicaStrategy::parameter_bytes() const {

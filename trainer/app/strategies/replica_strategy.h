@@ -40,6 +40,7 @@ class ReplicaStrategy : public Strategy {
   void Settle() override {}
   EmaInPlace Averaged() override { return EmaInPlace(ema_.get()); }
   std::vector<NamedTensor> StateDict() const override { return model().StateDict(); }
+  std::vector<NamedTensor> Whole() override;
   std::int64_t parameter_bytes() const override;
   absl::StatusOr<Dict> Save(double lr, bool everywhere) override;
 

@@ -2,20 +2,24 @@
 
 #include <utility>
 
+#include "trainer/app/strategies/mesh_strategy.h"
 #include "trainer/app/strategies/replica_strategy.h"
 #include "trainer/compat/torch_version.h"
 
 namespace muster::trainer {
 
 absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& options,
-                                                       std::unique_ptr<Model> model, Group& group,
+                                                       std::unique_ptr<Model> model, World& world,
                                                        PhaseTracker& phases) {
+  if (options.parallel.shares_model()) {
+    return MakeMeshStrategy(options, std::move(model), world, phases);
+  }
   OptimizerOptions optimizer_options = options.optimizer;
   optimizer_options.interpolate_mean = compat::kAdamWInterpolatesMean;
   optimizer_options.root_is_power = compat::kAdamWRootIsPower;
   auto optimizer = MakeOptimizer(optimizer_options, model->Parameters());
   if (!optimizer.ok()) return optimizer.status();
-  StrategyParts parts = {options, std::move(model), *std::move(optimizer), group, phases};
+  StrategyParts parts = {options, std::move(model), *std::move(optimizer), world.all(), phases};
   switch (options.parallel.kind) {
     case Parallel::kAverage:
       return MakeAveragingStrategy(std::move(parts));

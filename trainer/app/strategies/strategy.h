@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +15,7 @@
 #include "trainer/app/strategies/batch_sums.h"
 #include "trainer/comm/group.h"
 #include "trainer/comm/traffic.h"
+#include "trainer/comm/world.h"
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/io/value.h"
 #include "trainer/models/model.h"
@@ -66,7 +68,8 @@ class Strategy {
   // Takes one step with learning rate `lr` on this rank's part of a batch. `step` is the number of
   // steps before, on which random numbers depend.
   virtual StepResult Step(const LoadedBatch& batch, std::int64_t step, double lr) = 0;
-  // This rank's sums over its part of a batch of test samples. Needs no other rank.
+  // This rank's sums over its part of a batch of test samples. Ranks that share a model call it
+  // alike, and each sample counts on one of them.
   virtual BatchSums Evaluate(const LoadedBatch& batch) = 0;
 
   // Makes the model the same on every rank, as rank 0 would save it. Call this when the training is
@@ -75,8 +78,12 @@ class Strategy {
   // For as long as the result lives, the model has the averages of --ema for parameters.
   virtual EmaInPlace Averaged() = 0;
 
-  // The parameters and buffers that this rank holds, and the bytes of the model's parameters.
+  // The parameters and buffers that this rank holds: before Begin() those of the whole model.
   virtual std::vector<NamedTensor> StateDict() const = 0;
+  // The state dict of the whole model, with the averages of --ema for parameters. Every rank calls
+  // it, after Settle(); what rank 0 has is to be written. Shares tensors as Save() does.
+  virtual std::vector<NamedTensor> Whole() = 0;
+  // Of the parameters of the whole model.
   virtual std::int64_t parameter_bytes() const = 0;
 
   // What a checkpoint holds of the model:
@@ -91,15 +98,20 @@ class Strategy {
   // optimizer, so write it before the next step. Every rank calls it, between steps.
   virtual absl::StatusOr<Dict> Save(double lr, bool everywhere) = 0;
 
+  // What the user is told before the first step, a line each; empty without a mesh.
+  virtual std::vector<std::string> StartLines() const { return {}; }
   virtual Traffic traffic() const { return {}; }
+  // The same by dimension of a mesh, those of one rank left out: {"tensor", ...}.
+  virtual std::vector<std::pair<std::string, Traffic>> TrafficByDimension() const { return {}; }
   virtual std::optional<DdpTimings> timings() const { return std::nullopt; }
 };
 
-// Makes the strategy for options.parallel.kind, with an optimizer for `model`, which is on the
-// group's device. `group` and `phases` must outlive it. kInvalidArgument and one sentence when the
-// options do not suit each other, the model or the device.
+// Makes the strategy that options.parallel says, with an optimizer for `model`, which is on the
+// world's device. `world` and `phases` must outlive it. Every rank calls it. kInvalidArgument and
+// one sentence when the options do not suit each other, the model, the ranks or the device;
+// kUnavailable when ranks do not come. Throws what c10d throws.
 absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& options,
-                                                       std::unique_ptr<Model> model, Group& group,
+                                                       std::unique_ptr<Model> model, World& world,
                                                        PhaseTracker& phases);
 
 }  // namespace muster::trainer

@@ -127,10 +127,7 @@ absl::StatusOr<Outcome> TrainAll(Loop& loop) {
 }
 
 // The parameters, where other programs find them. On rank 0.
-absl::Status WriteModel(const Loop& loop) {
-  const Job& job = loop.job;
-  const EmaInPlace averaged = loop.strategy.Averaged();
-  const std::vector<NamedTensor> tensors = loop.strategy.StateDict();
+absl::Status WriteModel(const Job& job, const std::vector<NamedTensor>& tensors) {
   absl::Status status;
   if (!job.options.checkpoint.final_path.empty()) {
     status = WriteTorchFile(StateDictValue(tensors), job.options.checkpoint.final_path);
@@ -140,6 +137,13 @@ absl::Status WriteModel(const Loop& loop) {
                               job.options.checkpoint.export_path);
   }
   return status;
+}
+
+// Whether rank 0 does, whose paths the others do not know.
+bool WritesModel(const Job& job) {
+  const CheckpointOptions& options = job.options.checkpoint;
+  const bool writes = !options.final_path.empty() || !options.export_path.empty();
+  return job.group().Sum({job.leads() && writes ? 1.0 : 0.0})[0] > 0;
 }
 
 void SayProfile(Loop& loop) {
@@ -192,6 +196,10 @@ Summary Summarize(const Loop& loop, const Outcome& outcome) {
   if (traffic.counted_bytes) {
     summary.counted_bytes_per_step = traffic.PerStep(*traffic.counted_bytes);
   }
+  for (const auto& [dimension, sent] : loop.strategy.TrafficByDimension()) {
+    summary.bytes_by_dimension.emplace_back(
+        dimension, sent.PerStep(sent.counted_bytes.value_or(sent.formula_bytes)));
+  }
   summary.checkpoint = job.options.checkpoint.final_path;
   if (outcome.stopped) {
     summary.checkpoint = loop.saver.PathOf(loop.state.step);
@@ -206,6 +214,9 @@ absl::Status ReportSummary(Loop& loop, const Summary& summary) {
                     {"summary/samples_per_second", summary.samples_per_second},
                     {"summary/formula_bytes_per_step", summary.formula_bytes_per_step},
                     {"summary/model_bytes", static_cast<double>(loop.strategy.parameter_bytes())}};
+  for (const auto& [dimension, bytes] : summary.bytes_by_dimension) {
+    scalars.values.emplace_back(absl::StrCat("summary/", dimension, "_bytes_per_step"), bytes);
+  }
   if (summary.counted_bytes_per_step) {
     scalars.values.emplace_back("summary/counted_bytes_per_step", *summary.counted_bytes_per_step);
   }
@@ -235,9 +246,11 @@ absl::StatusOr<Summary> TrainAndWrite(Loop& loop) {
     status = outcome->stopped ? loop.reporter->Flush() : ReportSummary(loop, summary);
   }
   if (!status.ok()) return status;
+  std::vector<NamedTensor> whole;
+  if (WritesModel(job) && !outcome->stopped) whole = loop.strategy.Whole();
   std::future<absl::Status> writing;
   if (job.leads() && !outcome->stopped) {
-    writing = std::async(std::launch::async, [&loop] { return WriteModel(loop); });
+    writing = std::async(std::launch::async, [&] { return WriteModel(job, whole); });
   }
   AwaitAll(job, loop.state.step, [&writing](std::chrono::milliseconds most) {
     return !writing.valid() || writing.wait_for(most) == std::future_status::ready;

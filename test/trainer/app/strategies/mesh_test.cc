@@ -1,0 +1,215 @@
+// Ranks that share a model train it as one process does: the same losses, and the same weights to
+// 1e-12 in float64, whichever way it is shared; and checkpoints go from any mesh to any other.
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include "test/support/temp_dir.h"
+#include "test/trainer/app/ranks.h"
+#include "trainer/io/torch_file.h"
+#include "trainer/io/value.h"
+
+namespace muster::trainer {
+namespace {
+
+using test::ReadAll;
+using Words = std::vector<std::string>;
+
+Words SplitWords(const std::string& text) {
+  return absl::StrSplit(text, ' ', absl::SkipEmpty());
+}
+
+class MeshTest : public testing::Test {
+ protected:
+  // A training with whatever has a state: a schedule, clipping, averages, decay of some parameters.
+  Words Training(const std::string& name, const std::string& flags, int steps = 8) const {
+    Words words = SplitWords(
+        "--dataset generated --model gpt --layers 4 --heads 4 --width 16 --context 8 "
+        "--vocabulary 257 --dtype float64 --threads 1 --batch-size 16 --algorithm adamw --lr 1e-3 "
+        "--clip 0.5 --ema 0.9 --weight-decay 0.1 --no-decay-vectors --schedule cosine "
+        "--warmup-steps 2");
+    const Words own = {"--max-steps", absl::StrCat(steps), "--loss-log",
+                       Loss(name),    "--checkpoint",      Weights(name)};
+    words.insert(words.end(), own.begin(), own.end());
+    const Words more = SplitWords(flags);
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  std::string Resumable(const std::string& name) const {
+    return absl::StrCat(" --checkpoint-every 4 --checkpoint-dir ", dir_.Path(name + ".ckpt"));
+  }
+  std::string Loss(const std::string& name) const { return dir_.Path(name + ".loss"); }
+  std::string Weights(const std::string& name) const { return dir_.Path(name + ".pt"); }
+
+  // The largest difference of any weight.
+  double Difference(const std::string& a, const std::string& b) const {
+    const Value first = ReadTorchFile(Weights(a)).value();
+    const Value second = ReadTorchFile(Weights(b)).value();
+    double most = 0;
+    for (const auto& [key, value] : *first.dict()) {
+      const auto& name = std::get<std::string>(key);
+      const Value* const found = second.Find(name);
+      if (found == nullptr || found->tensor()->sizes() != value.tensor()->sizes()) {
+        ADD_FAILURE() << name;
+        continue;
+      }
+      most = std::max(most, (*value.tensor() - *found->tensor()).abs().max().item<double>());
+    }
+    EXPECT_EQ(first.dict()->size(), second.dict()->size());
+    return most;
+  }
+
+  // Trains as `ranks` ranks with `flags`, and compares with one process.
+  void SameAsAlone(int ranks, const std::string& flags) {
+    SCOPED_TRACE(absl::StrCat(ranks, " ranks ", flags));
+    const std::string out = TrainOk(Training("shared", flags), ranks);
+    EXPECT_EQ(ReadAll(Loss("shared")), ReadAll(Loss("alone")));
+    EXPECT_LT(Difference("shared", "alone"), 1e-12);
+    EXPECT_NE(out.find(alone_accuracy_), std::string::npos) << out;
+  }
+
+  void TrainAlone() {
+    const std::string out = TrainOk(Training("alone", ""));
+    const std::size_t at = out.find("test accuracy");
+    ASSERT_NE(at, std::string::npos);
+    alone_accuracy_ = out.substr(at, out.find('\n', at) - at);
+  }
+
+  const test::TempDir dir_;
+  std::string alone_accuracy_;
+};
+
+TEST_F(MeshTest, EachDimensionAlone) {
+  TrainAlone();
+  for (const char* flags :
+       {"--zero 1", "--zero 2 --accumulate 2", "--zero 3 --recompute", "--mesh tp=2",
+        "--mesh tp=2 --recompute --accumulate 2", "--mesh dp=2", "--mesh pp=2",
+        "--mesh pp=2 --recompute", "--mesh pp=2 --pipeline-schedule gpipe --micro-batches 5",
+        "--mesh pp=2 --pipeline-schedule interleaved",
+        "--mesh pp=2 --pipeline-schedule zero-bubble",
+        "--mesh pp=2 --pipeline-cuts transformer.h.3"}) {
+    SameAsAlone(2, flags);
+  }
+}
+
+TEST_F(MeshTest, EveryPairAndAllThree) {
+  TrainAlone();
+  for (const char* flags :
+       {"--mesh pp=2,tp=2 --pipeline-schedule zero-bubble", "--mesh pp=2,dp=2",
+        "--mesh dp=2,tp=2 --zero 1 --comm gloo", "--mesh dp=2,tp=2 --zero 2",
+        "--mesh dp=2,tp=2 --zero 3 --recompute", "--mesh tp=4 --zero 3", "--mesh pp=4"}) {
+    SameAsAlone(4, flags);
+  }
+  for (const char* flags : {"--mesh pp=2,dp=2,tp=2",
+                            "--mesh pp=2,dp=2,tp=2 --recompute --pipeline-schedule interleaved",
+                            "--mesh dp=4,tp=2 --zero 3"}) {
+    SameAsAlone(8, flags);
+  }
+}
+
+// The batch is smaller at the end of an epoch, and no rank may wait for a micro-batch that is not
+// there.
+TEST_F(MeshTest, UnevenBatchesAtTheEndOfAnEpoch) {
+  const std::string uneven =
+      "--batch-size 60 --epochs 2 --max-steps 10000 --model mlp --no-eval "
+      "--dataset generated --no-channels-last ";
+  const auto train = [&](const std::string& name, const std::string& flags, int ranks) {
+    Words words = SplitWords(uneven + flags);
+    const Words own = {"--loss-log", Loss(name), "--checkpoint", Weights(name),
+                       "--dtype",    "float64",  "--threads",    "1"};
+    words.insert(words.end(), own.begin(), own.end());
+    TrainOk(words, ranks);
+  };
+  train("alone", "", 1);
+  for (const char* flags : {"--mesh pp=2 --micro-batches 7", "--zero 3", "--mesh pp=2,dp=2"}) {
+    SCOPED_TRACE(flags);
+    train("shared", flags, std::string(flags).find("dp") == std::string::npos ? 2 : 4);
+    EXPECT_EQ(ReadAll(Loss("shared")), ReadAll(Loss("alone")));
+    EXPECT_LT(Difference("shared", "alone"), 1e-12);
+  }
+}
+
+TEST_F(MeshTest, CheckpointsGoFromAnyMeshToAnyOther) {
+  // The cosine would end with each of these runs.
+  const std::string constant = " --schedule constant";
+  TrainOk(Training("alone", constant, 16));
+  const struct {
+    int ranks;
+    const char* flags;
+  } kMeshes[] = {{4, "--mesh pp=2,tp=2 --checkpoint-format shards"},
+                 {1, ""},
+                 {2, "--zero 3"},
+                 {4, "--mesh dp=2,tp=2 --checkpoint-format shards"}};
+  int steps = 0;
+  for (const auto& [ranks, flags] : kMeshes) {
+    SCOPED_TRACE(flags);
+    steps += 4;
+    TrainOk(Training("moved", flags + constant + Resumable("moved"), steps), ranks);
+  }
+  EXPECT_EQ(ReadAll(Loss("moved")), ReadAll(Loss("alone")));
+  EXPECT_LT(Difference("moved", "alone"), 1e-12);
+}
+
+TEST_F(MeshTest, ARunThatResumesOnItsMeshHasTheSameBits) {
+  const std::string flags = "--mesh pp=2,tp=2 --schedule constant";
+  TrainOk(Training("calm", flags, 12), 4);
+  TrainOk(Training("broken", flags + Resumable("broken"), 8), 4);
+  TrainOk(Training("broken", flags + Resumable("broken"), 12), 4);
+  EXPECT_EQ(ReadAll(Loss("broken")), ReadAll(Loss("calm")));
+  EXPECT_EQ(Difference("broken", "calm"), 0);
+}
+
+// A rank that is killed in any dimension ends the others, which say that somebody is gone.
+TEST_F(MeshTest, NobodyWaitsForARankThatWasKilled) {
+  for (const char* mesh : {"--mesh pp=2,tp=2", "--mesh dp=2,tp=2 --zero 3", "--mesh pp=2,dp=2"}) {
+    for (const int victim : {0, 3}) {
+      SCOPED_TRACE(absl::StrCat(mesh, ", rank ", victim));
+      BeatEar ear;
+      Ranks ranks(MusterTrainWith(Training(
+                      "killed", std::string(mesh) + " --timeout 20 --epochs 1000", 100'000)),
+                  4, {ear.variable()});
+      ASSERT_TRUE(ear.WaitForStep(3));
+      ranks[victim].Signal(SIGKILL);
+      const std::vector<int> codes = ranks.Wait();
+      for (int rank = 0; rank < 4; ++rank) {
+        const int code = codes[static_cast<std::size_t>(rank)];
+        EXPECT_TRUE(rank == victim ? code == -SIGKILL : code > 0) << rank << " ended with " << code;
+      }
+    }
+  }
+}
+
+TEST_F(MeshTest, AMistakeIsOneSentenceThatSaysWhatWouldFit) {
+  const struct {
+    int ranks;
+    const char* flags;
+    const char* sentence;
+  } kMistakes[] = {
+      {2, "--mesh tp=3", "--mesh: pp=1 times tp=3 is 3, which does not divide the 2 ranks"},
+      {3, "--mesh tp=3",
+       "the 4 attention heads of gpt cannot be shared evenly by 3 ranks; take tp=1, 2 or 4"},
+      {2, "--mesh pp=2 --accumulate 2", "a pipeline has --micro-batches in place of --accumulate"},
+      {2, "--mesh pp=2 --zero 2", "take --zero 1"},
+      {2, "--mesh pp=2 --pipeline-schedule interleaved --micro-batches 3", "micro-batches"},
+      {2, "--mesh pp=2 --pipeline-cuts transformer.h.9", "transformer.h.9"},
+      {2, "--mesh tp=2 --micro-batches 4", "are for a pipeline of several ranks"},
+      {2, "--mesh dp=2 --batch-size 15", "--batch-size 15 cannot be shared evenly by 2 ranks"},
+  };
+  for (const auto& [ranks, flags, sentence] : kMistakes) {
+    SCOPED_TRACE(flags);
+    Ranks all(MusterTrainWith(Training("wrong", flags)), ranks);
+    for (const int code : all.Wait()) EXPECT_EQ(code, 2);
+    EXPECT_NE(all.errors().find(sentence), std::string::npos) << all.errors();
+  }
+}
+
+}  // namespace
+}  // namespace muster::trainer

@@ -1,0 +1,341 @@
+#include "trainer/app/strategies/mesh_part.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+#include "trainer/parallel/stage_costs.h"
+#include "trainer/parallel/tensor_group_links.h"
+#include "trainer/pipeline/partition.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr std::size_t kMostKeptNames = 256;
+constexpr char kStepName[] = "step";  // the one number that an optimizer keeps
+
+// Some inputs of the model, of any value; not defined when only a recipe knows how they look.
+at::Tensor SomeInputs(const Options& options, const at::TensorOptions& type) {
+  const DataShape& shape = options.shape;
+  switch (shape.kind) {
+    case DataShape::Kind::kText:
+      return at::zeros({1, shape.context}, type.dtype(at::kLong));
+    case DataShape::Kind::kImages:
+    case DataShape::Kind::kTable:
+      return at::zeros({1, shape.channels, shape.height, shape.width}, type);
+    case DataShape::Kind::kSamples:
+      break;
+  }
+  return {};
+}
+
+// What each stage costs, or where that cannot be found out without samples, its parameters.
+std::vector<double> CostsOf(const Options& options, Model& model) {
+  const at::Tensor inputs = SomeInputs(options, model.Parameters().front().tensor.options());
+  if (inputs.defined()) return StageCosts(model, inputs);
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < model.stages().size(); ++i) {
+    costs.push_back(0);
+    for (const NamedTensor& parameter : model.ParametersOf({i, i + 1})) {
+      costs.back() += static_cast<double>(parameter.tensor.numel());
+    }
+  }
+  return costs;
+}
+
+// OK when each parameter belongs to one part.
+absl::Status CheckOwners(Model& model, const std::vector<StageRange>& parts) {
+  std::map<std::string, std::size_t> owners;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    for (const NamedTensor& parameter : model.ParametersOf(parts[part])) {
+      const auto [owner, is_new] = owners.emplace(parameter.name, part);
+      if (is_new) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("cut the model for --mesh: parts ", owner->second + 1, " and ", part + 1,
+                       " of the pipeline share the parameter ", parameter.name,
+                       ", which one rank must have; take pp=1"));
+    }
+  }
+  for (const NamedTensor& parameter : model.Parameters()) {
+    if (owners.contains(parameter.name)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("cut the model for --mesh: no stage says that it uses the parameter ",
+                     parameter.name, "; name its module in that stage's Stage::uses"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> NamesOf(const std::vector<Stage>& stages) {
+  std::vector<std::string> names;
+  for (const Stage& stage : stages) names.push_back(stage.name);
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& model,
+                                                 const Mesh& mesh, int chunks) {
+  const std::size_t count = static_cast<std::size_t>(mesh.pipeline * chunks);
+  const std::vector<std::string>& cuts = options.parallel.mesh.cuts;
+  absl::StatusOr<std::vector<std::size_t>> begins;
+  if (cuts.empty()) {
+    begins = count == 1 ? std::vector<std::size_t>{0}
+                        : CutEvenly(CostsOf(options, model), static_cast<int>(count));
+  } else if (cuts.size() + 1 == count) {
+    begins = CutAt(NamesOf(model.stages()), cuts);
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pipeline-cuts names ", cuts.size(), " stages, and a pipeline of ", count,
+                     " parts needs ", count - 1, ": those with which all but the first begin"));
+  }
+  if (!begins.ok()) return begins.status();
+  std::vector<StageRange> parts = RangesOf(*begins, model.stages().size());
+  const absl::Status owners = CheckOwners(model, parts);
+  if (!owners.ok()) return owners;
+  return parts;
+}
+
+// A tensor of the state dict.
+struct MeshPart::Whole {
+  std::string name;
+  std::string first_name;  // of the same tensor
+  std::vector<std::int64_t> sizes;
+  int owner = 0;  // in the pipeline
+};
+
+MeshPart::MeshPart(std::unique_ptr<Model> model, std::vector<StageRange> parts,
+                   const MeshGroups& groups)
+    : model_(std::move(model)), parts_(std::move(parts)), groups_(groups) {
+  std::unordered_map<const void*, std::string> first_names;
+  for (const NamedTensor& parameter : model_->Parameters()) {
+    const at::Tensor& tensor = parameter.tensor;
+    parameter_bytes_ += static_cast<std::int64_t>(tensor.nbytes());
+    at::Tensor shape = at::zeros({1}, tensor.options().requires_grad(false));
+    shape = shape.view(std::vector<std::int64_t>(static_cast<std::size_t>(tensor.dim()), 1))
+                .expand(tensor.sizes());
+    shapes_.push_back({parameter.name, shape.set_requires_grad(tensor.requires_grad())});
+  }
+  for (const NamedTensor& one : model_->StateDict()) {
+    const std::string& first =
+        first_names.emplace(one.tensor.unsafeGetTensorImpl(), one.name).first->second;
+    state_.push_back({one.name, first, one.tensor.sizes().vec(), OwnerOf(first)});
+  }
+}
+
+MeshPart::~MeshPart() = default;
+
+// The pipeline rank with the part that uses the parameter or buffer.
+int MeshPart::OwnerOf(const std::string& name) const {
+  for (std::size_t part = 0; part < parts_.size(); ++part) {
+    for (std::size_t i = parts_[part].begin; i < parts_[part].end; ++i) {
+      if (UsesTensor(model_->stages()[i], name)) {
+        return static_cast<int>(part) % groups_.mesh.pipeline;
+      }
+    }
+  }
+  return 0;  // of a buffer that no stage names: the same on all ranks
+}
+
+absl::Status MeshPart::Take(Shard shard, Group& world) {
+  std::vector<at::Tensor> all;
+  for (const NamedTensor& one : model_->Parameters()) all.push_back(one.tensor.detach());
+  for (const NamedTensor& one : model_->Buffers()) all.push_back(one.tensor);
+  if (world.size() > 1) world.Broadcast(all, /*root=*/0, Use::kOther);
+  all.clear();
+  if (groups_.mesh.tensor > 1) {
+    const absl::Status split =
+        model_->SplitOver(std::make_shared<TensorGroupLinks>(*groups_.tensor));
+    if (!split.ok()) return split;
+  }
+
+  std::vector<std::vector<NamedTensor>> units;
+  std::set<std::string> seen;
+  std::string shared;
+  for (std::size_t part = static_cast<std::size_t>(groups_.place.pipeline); part < parts_.size();
+       part += static_cast<std::size_t>(groups_.mesh.pipeline)) {
+    std::vector<std::size_t>& of_chunk = units_.emplace_back();
+    for (std::size_t i = parts_[part].begin; i < parts_[part].end; ++i) {
+      of_chunk.push_back(units.size());
+      std::vector<NamedTensor> unit = model_->ParametersOf({i, i + 1});
+      // What does not change is kept by every rank; what two stages use is in the first's unit.
+      std::erase_if(unit, [&](const NamedTensor& parameter) {
+        if (!parameter.tensor.requires_grad()) return true;
+        if (seen.insert(parameter.name).second) return false;
+        shared = parameter.name;
+        return true;
+      });
+      units.push_back(std::move(unit));
+    }
+  }
+  if (shard == Shard::kParameters && !shared.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--zero 3 frees the parameters of a stage when it is done, and two stages ",
+                     "share ", shared, "; take --zero 2"));
+  }
+  for (const NamedTensor& parameter : model_->Parameters()) {
+    at::Tensor tensor = parameter.tensor;
+    if (OwnerOf(parameter.name) != groups_.place.pipeline) {
+      tensor.set_data(at::empty({0}, tensor.options()));  // another rank has it
+    } else if (!tensor.requires_grad()) {
+      buffers_.push_back(parameter);
+    }
+  }
+  for (const NamedTensor& buffer : model_->Buffers()) {
+    if (OwnerOf(buffer.name) == groups_.place.pipeline) buffers_.push_back(buffer);
+  }
+  sharded_ = std::make_unique<ShardedParameters>(std::move(units), shard, *groups_.data);
+  return absl::OkStatus();
+}
+
+at::Tensor MeshPart::Forward(const RandomPlace& place, int chunk, const at::Tensor& inputs) {
+  const auto index = static_cast<std::size_t>(chunk);
+  const std::size_t part = index * static_cast<std::size_t>(groups_.mesh.pipeline) +
+                           static_cast<std::size_t>(groups_.place.pipeline);
+  at::Tensor x = inputs;
+  for (std::size_t i = 0; i < parts_[part].size(); ++i) {
+    const StageRange stage = {parts_[part].begin + i, parts_[part].begin + i + 1};
+    x = sharded_->Run(units_[index][i], [&] { return model_->ForwardPart(place, stage, x); });
+  }
+  return x;
+}
+
+std::vector<NamedTensor> MeshPart::OwnState() const {
+  std::vector<NamedTensor> own = sharded_->shards();
+  own.insert(own.end(), buffers_.begin(), buffers_.end());
+  return own;
+}
+
+double MeshPart::SquaredNorm() const {
+  double sum = 0;
+  for (const NamedTensor& shard : sharded_->shards()) {
+    const bool whole = model_->SplitOf(shard.name) == TensorSplit::kWhole;
+    const at::Tensor& gradient = shard.tensor.grad();
+    if (!gradient.defined() || (whole && groups_.place.tensor > 0)) continue;
+    sum += gradient.to(at::kDouble).square().sum().item<double>();
+  }
+  return sum;
+}
+
+at::Tensor MeshPart::FromOwner(const std::string& name, const at::Tensor& mine,
+                               const std::vector<std::int64_t>& sizes) {
+  const int owner = OwnerOf(name);
+  if (groups_.mesh.pipeline == 1) return mine;
+  at::Tensor tensor = owner == groups_.place.pipeline
+                          ? mine.detach().contiguous()
+                          : at::empty(sizes, mine.options().requires_grad(false));
+  groups_.pipeline->Broadcast(tensor, owner, Use::kOther);
+  return tensor;
+}
+
+std::vector<NamedTensor> MeshPart::WholeState(const std::vector<NamedTensor>& of_shards) {
+  const at::NoGradGuard no_grad;
+  std::map<std::string, at::Tensor> own;
+  for (const NamedTensor& one : sharded_->Whole(of_shards)) own[one.name] = one.tensor;
+  for (const NamedTensor& one : buffers_) {
+    const at::Tensor buffer = one.tensor.detach().clone();
+    if (groups_.mesh.data > 1) groups_.data->Broadcast(buffer, /*root=*/0, Use::kOther);
+    own[one.name] = buffer;
+  }
+  std::map<std::string, at::Tensor> by_name;
+  for (const NamedTensor& one : model_->StateDict()) by_name[one.name] = one.tensor;
+  std::map<std::string, at::Tensor> done;
+  std::vector<NamedTensor> whole;
+  for (const Whole& entry : state_) {
+    at::Tensor& tensor = done[entry.first_name];
+    if (!tensor.defined()) {
+      at::Tensor mine = by_name[entry.first_name].detach();  // at least of the right type
+      if (entry.owner == groups_.place.pipeline) {
+        mine = model_->Whole(entry.first_name, own.at(entry.first_name));
+      }
+      tensor = FromOwner(entry.first_name, mine, entry.sizes);
+    }
+    whole.push_back({entry.name, tensor});
+  }
+  return whole;
+}
+
+std::vector<NamedTensor> MeshPart::WholeParameters(const std::vector<NamedTensor>& of_shards) {
+  std::map<std::string, at::Tensor> state;
+  for (const NamedTensor& one : WholeState(of_shards)) state[one.name] = one.tensor;
+  std::vector<NamedTensor> whole;
+  for (const NamedTensor& shape : shapes_) whole.push_back({shape.name, state.at(shape.name)});
+  return whole;
+}
+
+std::vector<ParameterState> MeshPart::WholeOptimizer(const std::vector<ParameterState>& mine) {
+  const at::NoGradGuard no_grad;
+  std::map<std::string, std::map<std::string, at::Tensor>> own;
+  std::string names;
+  for (const ParameterState& state : sharded_->WholeState(mine)) {
+    for (const NamedTensor& tensor : state.tensors)
+      own[state.parameter][tensor.name] = tensor.tensor;
+    names = absl::StrJoin(state.tensors, ",", [](std::string* text, const NamedTensor& tensor) {
+      absl::StrAppend(text, tensor.name);
+    });
+  }
+  // A rank whose stages have no parameters does not know what there is.
+  for (const std::string& others : groups_.pipeline->Gather(names, kMostKeptNames)) {
+    if (names.empty()) names = others;
+  }
+  if (names.empty()) return {};
+  std::vector<ParameterState> whole;
+  for (const NamedTensor& shape : shapes_) {
+    if (!shape.tensor.requires_grad()) continue;
+    ParameterState state{.parameter = shape.name};
+    for (const absl::string_view word : absl::StrSplit(names, ',')) {
+      const std::string name(word);
+      const bool number = name == kStepName;
+      at::Tensor tensor =
+          number ? at::zeros({}, at::kFloat) : at::empty({0}, shape.tensor.options());
+      if (OwnerOf(shape.name) == groups_.place.pipeline) {
+        tensor = own[shape.name][name];
+        if (!number) tensor = model_->Whole(shape.name, tensor);
+      }
+      const std::vector<std::int64_t> sizes =
+          number ? std::vector<std::int64_t>() : shape.tensor.sizes().vec();
+      state.tensors.push_back({name, FromOwner(shape.name, tensor, sizes)});
+    }
+    whole.push_back(std::move(state));
+  }
+  return whole;
+}
+
+std::vector<ParameterState> MeshPart::OwnOptimizer(const std::vector<ParameterState>& whole) const {
+  std::vector<ParameterState> own;
+  for (const ParameterState& state : whole) {
+    if (OwnerOf(state.parameter) != groups_.place.pipeline) continue;
+    ParameterState mine{.parameter = state.parameter};
+    for (const NamedTensor& tensor : state.tensors) {
+      mine.tensors.push_back({tensor.name, tensor.name == kStepName
+                                               ? tensor.tensor
+                                               : model_->Part(state.parameter, tensor.tensor)});
+    }
+    own.push_back(std::move(mine));
+  }
+  return sharded_->PartOfState(own);
+}
+
+void MeshPart::TakePart(const std::vector<NamedTensor>& whole,
+                        const std::vector<NamedTensor>& of_shards) const {
+  std::vector<NamedTensor> own;
+  for (const NamedTensor& one : whole) {
+    if (OwnerOf(one.name) == groups_.place.pipeline) {
+      own.push_back({one.name, model_->Part(one.name, one.tensor)});
+    }
+  }
+  sharded_->TakePart(own, of_shards);
+}
+
+}  // namespace muster::trainer

@@ -1,0 +1,97 @@
+// What a rank of a mesh has of a model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+#include "trainer/app/options/options.h"
+#include "trainer/app/strategies/mesh_groups.h"
+#include "trainer/models/model.h"
+#include "trainer/models/objective.h"
+#include "trainer/named_tensor.h"
+#include "trainer/optim/optimizer_state.h"
+#include "trainer/sharding/sharded_parameters.h"
+
+namespace muster::trainer {
+
+// Where a model is cut for a pipeline: the stages of each part, in their order. The same on all
+// ranks. kInvalidArgument and one sentence when the model cannot
+// be cut like that, or when two parts would share a parameter.
+absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& model,
+                                                 const Mesh& mesh, int chunks);
+
+// A rank's part of a model: its stages, its part of each of their layers, and its share of what is
+// kept of each parameter. First the model is whole, as it was drawn or loaded; Take() leaves this
+// rank its part. One thread. Methods that exchange something are called by all ranks, and throw
+// what c10d throws. The groups must outlive it.
+class MeshPart {
+ public:
+  // `parts` is what CutModel() says.
+  MeshPart(std::unique_ptr<Model> model, std::vector<StageRange> parts, const MeshGroups& groups);
+  ~MeshPart();
+  MeshPart(const MeshPart&) = delete;
+  MeshPart& operator=(const MeshPart&) = delete;
+
+  Model& model() { return *model_; }
+  const Model& model() const { return *model_; }
+
+  // Gives all ranks what rank 0 of `world` has, and leaves each its part. Call it once.
+  // kInvalidArgument when layers cannot be split like that.
+  absl::Status Take(Shard shard, Group& world);
+  // From here on after Take().
+
+  ShardedParameters& sharded() { return *sharded_; }
+  const ShardedParameters& sharded() const { return *sharded_; }
+  // Runs a chunk of this rank.
+  at::Tensor Forward(const RandomPlace& place, int chunk, const at::Tensor& inputs);
+
+  // The parts that this rank owns, and all buffers of its stages.
+  std::vector<NamedTensor> OwnState() const;
+  // The squared norm of the gradients of what this rank owns, each of them counted on one rank.
+  double SquaredNorm() const;
+
+  // The whole model's state dict: of tensors for each of sharded().shards(), such as averages, and
+  // of the buffers that the first data ranks have. Every rank gets all of it.
+  std::vector<NamedTensor> WholeState(const std::vector<NamedTensor>& of_shards);
+  // The same of the parameters alone, each under its first name.
+  std::vector<NamedTensor> WholeParameters(const std::vector<NamedTensor>& of_shards);
+  // What optimizers keep, of the whole model: see ShardedParameters::WholeState().
+  std::vector<ParameterState> WholeOptimizer(const std::vector<ParameterState>& mine);
+  // This rank's part of it.
+  std::vector<ParameterState> OwnOptimizer(const std::vector<ParameterState>& whole) const;
+  // Copies this rank's part of whole parameters to tensors for each of sharded().shards().
+  void TakePart(const std::vector<NamedTensor>& whole,
+                const std::vector<NamedTensor>& of_shards) const;
+
+  // Of all parameters of the whole model, in Python's order: tensors that have the sizes, but no
+  // memory.
+  const std::vector<NamedTensor>& shapes() const { return shapes_; }
+  std::int64_t parameter_bytes() const { return parameter_bytes_; }
+
+ private:
+  struct Whole;  // a tensor of the state dict
+
+  int OwnerOf(const std::string& name) const;
+  // Brings a tensor from the pipeline rank that has it to all; `mine` where this is that rank.
+  at::Tensor FromOwner(const std::string& name, const at::Tensor& mine,
+                       const std::vector<std::int64_t>& sizes);
+
+  const std::unique_ptr<Model> model_;
+  const std::vector<StageRange> parts_;
+  const MeshGroups& groups_;
+  std::vector<NamedTensor> shapes_;
+  std::vector<Whole> state_;  // in the order of the state dict
+  std::int64_t parameter_bytes_ = 0;
+  std::vector<std::vector<std::size_t>> units_;  // of each chunk, by stage
+  std::vector<NamedTensor> buffers_;             // of this rank's stages
+  std::unique_ptr<ShardedParameters> sharded_;
+};
+
+}  // namespace muster::trainer

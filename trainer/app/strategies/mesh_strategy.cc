@@ -1,0 +1,464 @@
+#include "trainer/app/strategies/mesh_strategy.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+#include "trainer/app/strategies/batch_sums.h"
+#include "trainer/app/strategies/mesh_groups.h"
+#include "trainer/app/strategies/mesh_part.h"
+#include "trainer/app/strategies/micro_batch.h"
+#include "trainer/app/strategies/optimizer_value.h"
+#include "trainer/io/state_dict.h"
+#include "trainer/mesh/mesh_table.h"
+#include "trainer/models/autocast.h"
+#include "trainer/optim/finite.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/parallel/pipeline_engine.h"
+#include "trainer/pipeline/make_schedule.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr double kAgainstDivisionByZero = 1e-6;  // as in Python's clip_grad_norm_
+constexpr int kMicroBatchesPerRank = 4;
+constexpr int kUsualChunks = 2;
+
+// What is to be made of a whole checkpoint once this rank has its part.
+struct LoadedState {
+  std::vector<ParameterState> optimizer;
+  std::vector<NamedTensor> averages;  // empty: they begin with the parameters
+};
+
+struct MeshParts {
+  Options options;
+  MeshGroups groups;
+  std::vector<StageRange> cuts;
+  std::optional<PipelineSchedule> schedule;  // of a pipeline of several ranks
+  World& world;
+  PhaseTracker& phases;
+};
+
+// A batch on its way through the model, in parts; what comes out on the last rank of a pipeline.
+struct Passing {
+  std::vector<MicroBatch> parts;
+  std::vector<Batch> moved;  // on the device
+};
+
+std::optional<std::int64_t> Added(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return a && b ? std::optional(*a + *b) : std::nullopt;
+}
+
+class MeshStrategy : public Strategy {
+ public:
+  MeshStrategy(MeshParts parts, std::unique_ptr<Model> model, std::unique_ptr<Optimizer> whole)
+      : parts_(std::move(parts)),
+        part_(std::move(model), parts_.cuts, parts_.groups),
+        whole_optimizer_(std::move(whole)) {
+    if (parts_.schedule) engine_.emplace(*parts_.groups.pipeline, *parts_.schedule);
+  }
+
+  absl::Status Load(const Value& saved) override;
+  void Begin() override;
+  DataPlace place() const override { return {mesh_place().data, mesh().data}; }
+  StepResult Step(const LoadedBatch& batch, std::int64_t step, double lr) override;
+  BatchSums Evaluate(const LoadedBatch& batch) override;
+  void Settle() override {}
+  EmaInPlace Averaged() override {
+    return EmaInPlace(ema_.get(), [this] { part_.sharded().Changed(); });
+  }
+  std::vector<NamedTensor> StateDict() const override {
+    return begun_ ? part_.OwnState() : part_.model().StateDict();
+  }
+  std::vector<NamedTensor> Whole() override {
+    return part_.WholeState(ema_ ? ema_->averages() : part_.sharded().shards());
+  }
+  std::int64_t parameter_bytes() const override { return part_.parameter_bytes(); }
+  absl::StatusOr<Dict> Save(double lr, bool everywhere) override;
+  std::vector<std::string> StartLines() const override;
+  Traffic traffic() const override;
+  std::vector<std::pair<std::string, Traffic>> TrafficByDimension() const override;
+
+ private:
+  const Options& options() const { return parts_.options; }
+  const Mesh& mesh() const { return parts_.groups.mesh; }
+  const MeshPlace& mesh_place() const { return parts_.groups.place; }
+  Group& world() const { return parts_.world.all(); }
+  bool has_outputs() const { return mesh_place().pipeline + 1 == mesh().pipeline; }
+  // Of the ranks that compute a loss, the one that it counts on.
+  bool counts() const { return has_outputs() && mesh_place().tensor == 0; }
+
+  Traffic SentIn(Dimension dimension) const;
+  Traffic TrafficOf(Dimension dimension) const;
+  void Measure(const LoadedBatch& batch, BatchSums& sums);
+  Passing Prepare(const LoadedBatch& batch, std::int64_t most) const;
+  void SetTraining(bool training);
+  double Train(const Passing& passing, std::int64_t step, double divisor);
+  at::Tensor LossOf(const Passing& passing, int micro_batch, const at::Tensor& outputs) const;
+  // Scales the gradients if their norm is too large, and returns it. The same on all ranks.
+  double Clip();
+  bool GradientsFinite();
+  PipelineStep StepOf(const Passing& passing,
+                      std::function<at::Tensor(int, int, const at::Tensor&)> forward,
+                      std::function<at::Tensor(int, const at::Tensor&)> loss) const;
+
+  const MeshParts parts_;
+  MeshPart part_;
+  Objective objective_;                         // for what the model returns here
+  std::unique_ptr<Optimizer> whole_optimizer_;  // of the whole model, until Begin()
+  std::unique_ptr<Optimizer> optimizer_;        // of what this rank owns
+  std::unique_ptr<Optimizer> groups_;           // says which groups the whole has
+  std::unique_ptr<Ema> ema_;
+  std::optional<PipelineEngine> engine_;  // of a pipeline of several ranks
+  std::optional<LoadedState> loaded_;
+  std::int64_t steps_ = 0;             // of this run
+  std::array<Traffic, 3> in_tests_{};  // what was sent in no step, by Dimension
+  bool begun_ = false;
+  bool training_ = true;
+};
+
+absl::Status MeshStrategy::Load(const Value& saved) {
+  const Value* parameters = saved.Find("model");
+  const Value* optimizer = saved.Find("optimizer");
+  if (parameters == nullptr || optimizer == nullptr) {
+    return absl::InvalidArgumentError("it has no model with an optimizer");
+  }
+  absl::Status status = LoadStateDict(*parameters, StateDict()).status();
+  if (!status.ok()) return status;
+  LoadedState loaded;
+  if (const Value* averages = saved.Find("ema"); options().ema_decay > 0 && averages != nullptr) {
+    for (const NamedTensor& parameter : part_.model().Parameters()) {
+      loaded.averages.push_back({parameter.name, parameter.tensor.detach().clone()});
+    }
+    status = LoadStateDict(*averages, loaded.averages).status();
+    if (!status.ok()) return status;
+  }
+  const absl::StatusOr<OptimizerState> state = ReadOptimizerState(*optimizer);
+  if (!state.ok()) return state.status();
+  status = whole_optimizer_->Load(*state);
+  if (!status.ok()) return status;
+  loaded.optimizer = whole_optimizer_->State(/*lr=*/0).parameters;
+  loaded_ = std::move(loaded);
+  return absl::OkStatus();
+}
+
+void MeshStrategy::Begin() {
+  whole_optimizer_.reset();
+  const int zero = options().parallel.zero;
+  const absl::Status taken = part_.Take(static_cast<Shard>(std::max(zero, 1)), world());
+  if (!taken.ok()) throw std::runtime_error(std::string(taken.message()));
+  begun_ = true;
+  objective_ = part_.model().ObjectiveOf(options().model.objective);
+  ShardedParameters& sharded = part_.sharded();
+  optimizer_ = MakePartOptimizer(options().optimizer, sharded.shards());
+  groups_ = MakePartOptimizer(options().optimizer, part_.shapes());
+  if (options().ema_decay > 0) ema_ = std::make_unique<Ema>(sharded.shards(), options().ema_decay);
+  if (loaded_) {
+    const absl::Status loaded =
+        optimizer_->Load({.parameters = part_.OwnOptimizer(loaded_->optimizer)});
+    if (!loaded.ok()) throw std::runtime_error(std::string(loaded.message()));
+    if (ema_ && !loaded_->averages.empty()) part_.TakePart(loaded_->averages, ema_->averages());
+    loaded_.reset();
+  }
+  parts_.groups.pipeline->PrepareMessages();
+}
+
+void MeshStrategy::SetTraining(bool training) {
+  if (std::exchange(training_, training) != training) part_.model().SetTraining(training);
+}
+
+Passing MeshStrategy::Prepare(const LoadedBatch& batch, std::int64_t most) const {
+  Passing passing = {.parts = SplitUp(batch, most)};
+  for (const MicroBatch& part : passing.parts) {
+    passing.moved.push_back(MovedTo(part.batch, parts_.world.device(), options().dtype));
+  }
+  return passing;
+}
+
+at::Tensor MeshStrategy::LossOf(const Passing& passing, int micro_batch,
+                                const at::Tensor& outputs) const {
+  const auto index = static_cast<std::size_t>(micro_batch);
+  const std::int64_t own = passing.parts[index].own;
+  const Autocast autocast(options().autocast_type(), parts_.world.device().is_cuda());
+  return objective_.loss(outputs.narrow(0, 0, own), passing.moved[index].targets.narrow(0, 0, own));
+}
+
+PipelineStep MeshStrategy::StepOf(const Passing& passing,
+                                  std::function<at::Tensor(int, int, const at::Tensor&)> forward,
+                                  std::function<at::Tensor(int, const at::Tensor&)> loss) const {
+  PipelineStep step;
+  for (const Batch& batch : passing.moved) step.input_sizes.push_back(batch.inputs.sizes().vec());
+  step.inputs = [&passing](int micro_batch) {
+    return passing.moved[static_cast<std::size_t>(micro_batch)].inputs;
+  };
+  step.forward = std::move(forward);
+  step.loss = std::move(loss);
+  return step;
+}
+
+// Adds up gradients of the micro-batches. Returns the sum of the losses of this rank's own samples,
+// 0 where they do not count.
+double MeshStrategy::Train(const Passing& passing, std::int64_t step, double divisor) {
+  ShardedParameters& sharded = part_.sharded();
+  double sum = 0;
+  const auto forward = [&](int chunk, int micro_batch, const at::Tensor& inputs) {
+    const Autocast autocast(options().autocast_type(), parts_.world.device().is_cuda());
+    return part_.Forward({.seed = options().seed,
+                          .step = step,
+                          .micro_batch = micro_batch,
+                          .data_rank = mesh_place().data},
+                         chunk, inputs);
+  };
+  const auto loss = [&](int micro_batch, const at::Tensor& outputs) {
+    const at::Tensor loss = LossOf(passing, micro_batch, outputs);
+    if (counts()) sum += loss.item<double>();
+    return loss.div(divisor);
+  };
+  if (engine_) {
+    parts_.phases.Enter(Phase::kForward);
+    engine_->Train(StepOf(passing, forward, loss));
+    sharded.EndBackward();
+    return sum;
+  }
+  for (std::size_t i = 0; i < passing.parts.size(); ++i) {
+    const int micro_batch = static_cast<int>(i);
+    parts_.phases.Enter(Phase::kForward);
+    const at::Tensor divided =
+        loss(micro_batch, forward(/*chunk=*/0, micro_batch, passing.moved[i].inputs));
+    parts_.phases.Enter(Phase::kBackward);
+    divided.backward();
+    sharded.EndBackward();
+  }
+  return sum;
+}
+
+StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, double lr) {
+  SetTraining(true);
+  const std::int64_t micro_batches =
+      parts_.schedule ? parts_.schedule->shape.micro_batches : options().accumulate;
+  const Passing passing = Prepare(batch, micro_batches);
+  std::int64_t predictions = 1;
+  for (std::int64_t dim = 1; dim < batch.data.targets.dim(); ++dim) {
+    predictions *= batch.data.targets.size(dim);
+  }
+
+  StepResult result;
+  result.predictions = batch.plan.global * predictions;
+  result.loss =
+      Train(passing, step, batch.plan.mean_own(mesh().data) * static_cast<double>(predictions));
+  if (options().on_nonfinite == OnNonFinite::kStop && !std::isfinite(result.loss)) {
+    result.not_finite = FirstNotFinite(part_.OwnState());
+  }
+  part_.sharded().Finish();
+  parts_.phases.Enter(Phase::kOptimizer);
+  const bool clips = options().clip_norm > 0;
+  if (clips) result.gradient_norm = Clip();
+  if (options().on_nonfinite == OnNonFinite::kSkip) {
+    result.skipped = clips ? !std::isfinite(result.gradient_norm) : !GradientsFinite();
+  }
+  if (!result.skipped) {
+    optimizer_->Step(lr);
+    if (ema_) ema_->Update();
+  }
+  part_.sharded().Changed();
+  ++steps_;
+  parts_.phases.Enter(Phase::kOther);
+  return result;
+}
+
+double MeshStrategy::Clip() {
+  const double norm = std::sqrt(world().Sum({part_.SquaredNorm()})[0]);
+  const double scale = std::min(options().clip_norm / (norm + kAgainstDivisionByZero), 1.0);
+  for (const NamedTensor& shard : part_.sharded().shards()) {
+    at::Tensor gradient = shard.tensor.grad();
+    if (gradient.defined()) gradient.mul_(scale);
+  }
+  return norm;
+}
+
+bool MeshStrategy::GradientsFinite() {
+  std::vector<at::Tensor> gradients;
+  for (const NamedTensor& shard : part_.sharded().shards())
+    gradients.push_back(shard.tensor.grad());
+  return world().Sum({AllFinite(gradients) ? 0.0 : 1.0})[0] == 0;
+}
+
+BatchSums MeshStrategy::Evaluate(const LoadedBatch& batch) {
+  const at::NoGradGuard no_grad;
+  SetTraining(false);
+  // The next step would do it otherwise.
+  if (options().parallel.zero < static_cast<int>(Shard::kParameters)) part_.sharded().GatherAll();
+  std::array<Traffic, 3> before;
+  for (const Dimension dimension : kDimensions) {
+    before[static_cast<std::size_t>(dimension)] = SentIn(dimension);
+  }
+  BatchSums sums = {.metrics = std::vector<double>(objective_.metrics.size())};
+  Measure(batch, sums);
+  for (const Dimension dimension : kDimensions) {
+    Traffic& tests = in_tests_[static_cast<std::size_t>(dimension)];
+    const Traffic sent = SentIn(dimension).Since(before[static_cast<std::size_t>(dimension)]);
+    tests.formula_bytes += sent.formula_bytes;
+    tests.counted_bytes = tests.counted_bytes.value_or(0) + sent.counted_bytes.value_or(0);
+  }
+  return sums;
+}
+
+void MeshStrategy::Measure(const LoadedBatch& batch, BatchSums& sums) {
+  const Passing passing =
+      Prepare(batch, parts_.schedule ? parts_.schedule->shape.micro_batches : 1);
+  const std::vector<Metric>& metrics = objective_.metrics;
+  const auto forward = [&](int chunk, int, const at::Tensor& inputs) {
+    const Autocast autocast(options().autocast_type(), parts_.world.device().is_cuda());
+    return part_.Forward({}, chunk, inputs);
+  };
+  const auto measure = [&](int micro_batch, const at::Tensor& outputs) {
+    const auto index = static_cast<std::size_t>(micro_batch);
+    const std::int64_t own = passing.parts[index].own;
+    const at::Tensor loss = LossOf(passing, micro_batch, outputs);
+    const at::Tensor targets = passing.moved[index].targets.narrow(0, 0, own);
+    for (std::size_t i = 0; i < metrics.size(); ++i) {
+      const double value = metrics[i].sum(outputs.narrow(0, 0, own), targets);
+      if (counts()) sums.metrics[i] += value;
+    }
+    if (counts()) {
+      sums.loss += loss.item<double>();
+      sums.predictions += static_cast<double>(targets.numel());
+    }
+    return loss;
+  };
+  if (engine_) {
+    engine_->Evaluate(StepOf(passing, forward, measure));
+  } else {
+    for (std::size_t i = 0; i < passing.parts.size(); ++i) {
+      measure(static_cast<int>(i), forward(0, static_cast<int>(i), passing.moved[i].inputs));
+    }
+  }
+}
+
+absl::StatusOr<Dict> MeshStrategy::Save(double lr, bool /*everywhere*/) {
+  Dict saved;
+  saved.Set("model", StateDictValue(part_.WholeState(part_.sharded().shards())));
+  if (ema_) saved.Set("ema", StateDictValue(part_.WholeParameters(ema_->averages())));
+  OptimizerState state = groups_->State(lr);
+  state.parameters = part_.WholeOptimizer(optimizer_->State(lr).parameters);
+  saved.Set("optimizer", OptimizerStateValue(state));
+  return saved;
+}
+
+// Of steps and all else so far.
+Traffic MeshStrategy::SentIn(Dimension dimension) const {
+  const Group& group = parts_.groups.of(dimension);
+  Traffic total = {.counted_bytes = 0};
+  for (const Use use : {Use::kGradients, Use::kParameters, Use::kActivations}) {
+    const Traffic one = group.traffic(use);
+    total.formula_bytes += one.formula_bytes;
+    // What was not used at all need not be counted.
+    if (one.formula_bytes > 0) total.counted_bytes = Added(total.counted_bytes, one.counted_bytes);
+  }
+  return total;
+}
+
+Traffic MeshStrategy::TrafficOf(Dimension dimension) const {
+  Traffic total = SentIn(dimension);
+  const Traffic& tests = in_tests_[static_cast<std::size_t>(dimension)];
+  total.steps = steps_;
+  total.formula_bytes -= tests.formula_bytes;
+  if (total.counted_bytes) *total.counted_bytes -= tests.counted_bytes.value_or(0);
+  return total;
+}
+
+Traffic MeshStrategy::traffic() const {
+  Traffic total = {.steps = steps_, .counted_bytes = 0};
+  for (const Dimension dimension : kDimensions) {
+    const Traffic one = TrafficOf(dimension);
+    total.formula_bytes += one.formula_bytes;
+    total.counted_bytes = Added(total.counted_bytes, one.counted_bytes);
+  }
+  return total;
+}
+
+std::vector<std::pair<std::string, Traffic>> MeshStrategy::TrafficByDimension() const {
+  std::vector<std::pair<std::string, Traffic>> all;
+  for (const Dimension dimension : kDimensions) {
+    if (mesh().Of(dimension) > 1) all.emplace_back(LongName(dimension), TrafficOf(dimension));
+  }
+  return all;
+}
+
+std::vector<std::string> MeshStrategy::StartLines() const {
+  DimensionBytes bytes = {};
+  bytes[static_cast<std::size_t>(Dimension::kData)] = part_.sharded().FormulaBytes();
+  std::vector<std::string> lines = {MeshTable(mesh(), parts_.groups.hosts, bytes)};
+  for (const std::string& warning : MeshWarnings(mesh(), parts_.groups.hosts, bytes)) {
+    lines.push_back(absl::StrCat("warning: ", warning));
+  }
+  if (!parts_.schedule) return lines;
+  std::string cuts;
+  for (const StageRange& part : parts_.cuts) {
+    absl::StrAppend(&cuts, cuts.empty() ? "" : ", ", part_.model().stages()[part.begin].name);
+  }
+  lines.push_back(absl::StrCat("pipeline: ", options().parallel.mesh.schedule, ", ",
+                               parts_.schedule->shape.micro_batches,
+                               " micro-batches; parts begin with ", cuts));
+  return lines;
+}
+
+absl::Status CheckTogether(const Options& options, const Mesh& mesh) {
+  const auto mistake = [&mesh](const auto&... words) {
+    return absl::InvalidArgumentError(absl::StrCat("--mesh ", mesh.Text(), ": ", words...));
+  };
+  const MeshOptions& flags = options.parallel.mesh;
+  if (mesh.pipeline > 1 && options.parallel.zero > 1) {
+    return mistake("--zero ", options.parallel.zero,
+                   " under a pipeline would exchange gradients after each micro-batch, (m + 1)/2 "
+                   "times what --zero 1 sends for m of them; take --zero 1");
+  }
+  if (mesh.pipeline > 1 && options.accumulate > 1) {
+    return mistake("a pipeline has --micro-batches in place of --accumulate");
+  }
+  if (mesh.pipeline == 1 && (flags.micro_batches > 0 || !flags.cuts.empty() || flags.chunks > 0)) {
+    return mistake(
+        "--micro-batches, --pipeline-chunks and --pipeline-cuts are for a pipeline of "
+        "several ranks: take pp=2 or more, or leave them out");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Strategy>> MakeMeshStrategy(const Options& options,
+                                                           std::unique_ptr<Model> model,
+                                                           World& world, PhaseTracker& phases) {
+  absl::StatusOr<MeshGroups> groups = ConnectMesh(options, *model, world);
+  if (!groups.ok()) return groups.status();
+  const Mesh& mesh = groups->mesh;
+  const absl::Status together = CheckTogether(options, mesh);
+  if (!together.ok()) return together;
+  const MeshOptions& flags = options.parallel.mesh;
+  const int chunks = flags.chunks > 0                  ? flags.chunks
+                     : flags.schedule == "interleaved" ? kUsualChunks
+                                                       : 1;
+  std::optional<PipelineSchedule> schedule;
+  if (mesh.pipeline > 1) {
+    const int micro_batches =
+        flags.micro_batches > 0 ? flags.micro_batches : kMicroBatchesPerRank * mesh.pipeline;
+    auto made = MakeSchedule(flags.schedule, {mesh.pipeline, chunks, micro_batches});
+    if (!made.ok()) return made.status();
+    schedule = *std::move(made);
+  }
+  auto cuts = CutModel(options, *model, mesh, mesh.pipeline > 1 ? chunks : 1);
+  if (!cuts.ok()) return cuts.status();
+  auto whole = MakeOptimizer(options.optimizer, model->Parameters());
+  if (!whole.ok()) return whole.status();
+  MeshParts parts = {options, *std::move(groups), *std::move(cuts), std::move(schedule), world,
+                     phases};
+  return std::make_unique<MeshStrategy>(std::move(parts), std::move(model), *std::move(whole));
+}
+
+}  // namespace muster::trainer
