@@ -31,6 +31,78 @@ struct CompareOptions {
   std::string help;
 };
 
+// A way to train on several ranks.
+struct Method {
+  const char* name;
+  const char* description;
+  // The flags that make it so.
+  std::vector<std::string> (*flags)(int ranks);
+  int ranks_divide_by = 1;  // what the number of ranks must be a multiple of
+};
+
+const std::vector<Method>& Methods() {
+  using Flags = std::vector<std::string>;
+  static const std::vector<Method> kMethods = {
+      {"single", "one process",
+       [](int) {
+         return Flags{"--parallel", "ddp"};
+       }},
+      {"threads", "replicas in one process (DataParallel)",
+       [](int ranks) {
+         return Flags{"--parallel", "threads", "--replicas", absl::StrCat(ranks)};
+       }},
+      {"average", "of parameters",
+       [](int) {
+         return Flags{"--parallel", "average"};
+       }},
+      {"ddp", "of gradients",
+       [](int) {
+         return Flags{"--parallel", "ddp"};
+       }},
+      {"zero1", "ddp with the optimizer's state shared",
+       [](int) {
+         return Flags{"--zero", "1"};
+       }},
+      {"zero2", "and gradients",
+       [](int) {
+         return Flags{"--zero", "2"};
+       }},
+      {"zero3", "and parameters",
+       [](int) {
+         return Flags{"--zero", "3"};
+       }},
+      {"tp", "layers split over ranks",
+       [](int ranks) {
+         return Flags{"--mesh", absl::StrCat("tp=", ranks)};
+       }},
+      {"pp", "a pipeline of ranks",
+       [](int ranks) {
+         return Flags{"--mesh", absl::StrCat("pp=", ranks)};
+       }},
+      {"3d", "pipeline and layers over 2 each, the rest data ranks",
+       [](int) {
+         return Flags{"--mesh", "pp=2,tp=2"};
+       },
+       4},
+  };
+  return kMethods;
+}
+
+const Method* FindMethod(const std::string& name) {
+  for (const Method& method : Methods()) {
+    if (method.name == name) return &method;
+  }
+  return nullptr;
+}
+
+std::string MethodsText() {
+  std::string text;
+  for (const Method& method : Methods()) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", method.name, ": ", method.description);
+  }
+  return text;
+}
+
 absl::StatusOr<CompareOptions> ParseCompare(int argc, const char* const* argv) {
   CompareOptions options;
   CLI::App app(
@@ -39,15 +111,14 @@ absl::StatusOr<CompareOptions> ParseCompare(int argc, const char* const* argv) {
       "training.",
       "muster-train compare");
   app.allow_extras();
-  app.add_option("--ranks", options.ranks, "Ranks of ddp and average, replicas of threads")
+  app.add_option("--ranks", options.ranks, "Ranks of each method but single; replicas of threads")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option(
-         "--methods", options.methods,
-         "single: one process; threads: replicas in one process (DataParallel); average: of "
-         "parameters; ddp: of gradients")
+  std::vector<std::string> names;
+  for (const Method& method : Methods()) names.emplace_back(method.name);
+  app.add_option("--methods", options.methods, MethodsText())
       ->delimiter(',')
-      ->check(CLI::IsMember({"single", "threads", "average", "ddp"}))
+      ->check(CLI::IsMember(names))
       ->default_str("single,threads,average,ddp");
   app.add_option("--launcher", options.launcher,
                  "The muster that starts the ranks (default: the one beside muster-train, or in "
@@ -103,26 +174,26 @@ double Number(const base::Json& values, const char* name) {
                                                      : std::numeric_limits<double>::quiet_NaN();
 }
 
-absl::StatusOr<MethodResult> RunMethod(const std::string& method, const std::string& launcher,
+absl::StatusOr<MethodResult> RunMethod(const Method& method, const std::string& launcher,
                                        const CompareOptions& compare, const Options& options,
                                        const ScratchDir& scratch) {
-  const std::string metrics = scratch.Path(method + ".jsonl");
+  const std::string metrics = scratch.Path(absl::StrCat(method.name, ".jsonl"));
   std::vector<std::string> arguments = compare.training;
   const auto add = [&arguments](const std::string& flag, const std::string& value) {
     arguments.insert(arguments.end(), {flag, value});
   };
-  add("--parallel", method == "single" ? "ddp" : method);
+  for (const std::string& word : method.flags(compare.ranks)) arguments.push_back(word);
   add("--metrics", metrics);
-  if (method == "threads") add("--replicas", absl::StrCat(compare.ranks));
   // Every worker, rank or replica, has the same share of the processors.
   if (options.threads == 0) add("--threads", absl::StrCat(DefaultThreads(compare.ranks)));
-  const bool alone = method == "single" || method == "threads";
+  const std::string name = method.name;
+  const bool alone = name == "single" || name == "threads";
   const absl::Status run = RunByMuster(launcher, arguments, alone ? 1 : compare.ranks);
-  if (!run.ok()) return absl::UnavailableError(absl::StrCat(method, ": ", run.message()));
+  if (!run.ok()) return absl::UnavailableError(absl::StrCat(name, ": ", run.message()));
 
   const base::Json values = LatestValues(metrics);
   MethodResult result;
-  result.name = method;
+  result.name = name;
   result.samples_per_second = Number(values, "summary/samples_per_second");
   result.counted_bytes = Number(values, "summary/counted_bytes_per_step");
   result.formula_bytes = Number(values, "summary/formula_bytes_per_step");
@@ -173,10 +244,18 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
   const ScratchDir scratch;
   if (!scratch.made()) return absl::UnavailableError("compare: no directory for temporary files");
 
+  for (const std::string& name : compare->methods) {
+    const int divides = FindMethod(name)->ranks_divide_by;
+    if (compare->ranks % divides == 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("compare: ", name, " needs a multiple of ",
+                                                   divides, " ranks, and --ranks is ",
+                                                   compare->ranks, "; take --ranks ", divides));
+  }
+
   std::vector<MethodResult> results;
-  for (const std::string& method : compare->methods) {
-    out << "running " << method << "\n" << std::flush;
-    const auto result = RunMethod(method, *launcher, *compare, *options, scratch);
+  for (const std::string& name : compare->methods) {
+    out << "running " << name << "\n" << std::flush;
+    const auto result = RunMethod(*FindMethod(name), *launcher, *compare, *options, scratch);
     if (!result.ok()) return result.status();
     results.push_back(*result);
   }
@@ -184,7 +263,8 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
       << "MB/step: sent by each rank, or in the whole process with threads, as counted; Gloo and "
          "NCCL do not count.\nformula: what is sent for K bytes among N = "
       << compare->ranks
-      << ": 2(N-1)K/N by each rank, (N-1)K as bfloat16 over Gloo, 2(N-1)K with threads.\n";
+      << ": 2(N-1)K/N by each rank, (N-1)K as bfloat16 over Gloo, 2(N-1)K with threads, 3(N-1)K/N "
+         "with zero3; with tp, pp and 3d what the operations send.\n";
   return 0;
 }
 
