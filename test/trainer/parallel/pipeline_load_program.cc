@@ -1,7 +1,7 @@
 // One rank of pipelines whose stages stand for those of a model: what a step keeps in memory, how
 // long ranks wait, and what it costs to split a backward pass.
 //
-// usage: pipeline_load_program memory|bubble|split
+// usage: pipeline_load_program memory|bubble|split [shm]
 //        memory exits with 0 if a step keeps what its schedule says, for up to 4 ranks; the others
 //        print what they measure: bubble for the stages of all ranks, split of one rank alone
 #include <algorithm>
@@ -201,14 +201,16 @@ void Split() {
   std::printf("  two passes of grad(): inputs %.1f, weights %.1f\n", best[4], best[5]);
 }
 
-int Main(const std::string& mode) {
+int Main(const std::string& mode, bool shm) {
   at::set_num_threads(1);
   if (mode == "split") {
     Split();
     return 0;
   }
   const Environment env = ReadEnvironment(LookupInProcess).value();
-  const auto world = World::Join(env, Comm::kGloo, std::chrono::seconds(60)).value();
+  const auto world =
+      World::Join(env, shm ? Comm::kShm : Comm::kGloo, std::chrono::seconds(60)).value();
+  world->all().PrepareMessages();
   mode == "memory" ? Memory(world->all()) : Bubble(world->all());
   world->all().Barrier();
   return failures == 0 ? 0 : 1;
@@ -218,5 +220,5 @@ int Main(const std::string& mode) {
 }  // namespace muster::trainer
 
 int main(int argc, char** argv) {
-  return argc < 2 ? 2 : muster::trainer::Main(argv[1]);
+  return argc < 2 ? 2 : muster::trainer::Main(argv[1], argc > 2);
 }

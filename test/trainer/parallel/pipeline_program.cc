@@ -298,6 +298,7 @@ int Main(int argc, char** argv) {
     return 1;
   }
   Group& group = (*joined)->all();
+  group.PrepareMessages();
   const std::string mode = argv[3];
   if (mode == "change") ChangeSizes(group);
   Pipelined pipelined(**joined, argv[4], std::atoi(argv[5]), argc > 6 ? argv[6] : "gpt");

@@ -47,8 +47,10 @@ TEST_P(PipelineTest, EqualsOneProcess) {
   RunRanks({kProgram, "gloo", "60", "train", schedule, chunks, model}, ranks, kDeadline);
 }
 
-TEST(PipelineCommTest, SharedMemoryBesideIt) {
+TEST(PipelineCommTest, MessagesMayGoThroughSharedMemory) {
   RunRanks({kProgram, "shm", "60", "train", "1f1b", "1", "gpt"}, 2, kDeadline);
+  RunRanks({kProgram, "shm", "60", "train", "interleaved", "2", "cnn"}, 4, kDeadline);
+  RunRanks({kProgram, "shm", "60", "train", "zero-bubble", "1", "gpt-tied"}, 4, kDeadline);
 }
 
 TEST(PipelineMemoryTest, KeepsLiveMicroBatchesAndNoMoreMessagesForMoreOfThem) {

@@ -22,6 +22,7 @@
 #include "absl/strings/match.h"
 
 #include "trainer/comm/world.h"
+#include "trainer/models/autocast.h"
 #include "trainer/models/gpt.h"
 #include "trainer/models/model.h"
 #include "trainer/models/tensor_objective.h"
@@ -52,13 +53,13 @@ double Difference(const at::Tensor& a, const at::Tensor& b) {
                                 : std::numeric_limits<double>::infinity();
 }
 
-std::unique_ptr<Model> Gpt(std::int64_t vocabulary, bool tied) {
+std::unique_ptr<Model> Gpt(std::int64_t vocabulary, bool tied, at::ScalarType type = at::kDouble) {
   GptOptions options = kSizes;
   options.tie_weights = tied;
   auto model = MakeModel(
       GptRecipe(options),
       {.kind = DataShape::Kind::kText, .classes = vocabulary, .context = kContext}, {.seed = 5});
-  model.value()->MoveTo(at::kCPU, at::kDouble);
+  model.value()->MoveTo(at::kCPU, type);
   return *std::move(model);
 }
 
@@ -206,6 +207,41 @@ void Training(Group& group, const std::shared_ptr<TensorLinks>& links, std::int6
   Expect(refused, in + ": a token that there is not, though a row may stand for it");
 }
 
+// With autocast, layers compute in bfloat16; everything has the types that it has in one process.
+void HalfPrecision(const std::shared_ptr<TensorLinks>& links) {
+  const std::unique_ptr<Model> whole = Gpt(50, /*tied=*/true, at::kFloat);
+  const std::unique_ptr<Model> split = Gpt(50, /*tied=*/true, at::kFloat);
+  const bool done = split->SplitOver(links).ok();
+  torch::manual_seed(3);
+  const at::Tensor x = at::randint(50, {kBatch, kContext}, at::kLong);
+  const auto first = [&](Model& model) {  // the stages before the head
+    return model.ForwardPart({}, {0, model.stages().size() - 1}, x);
+  };
+  const auto loss_of = [&](Model& model) {
+    const Autocast autocast(at::kBFloat16, /*cuda=*/false);
+    Expect(first(model).scalar_type() == first(*whole).scalar_type(), "bfloat16: the blocks' type");
+    const at::Tensor scores = model.Forward(x);
+    Expect(scores.scalar_type() == at::kBFloat16, "bfloat16: the scores' type");
+    return model.ObjectiveOf({}).loss(scores, x);
+  };
+  const at::Tensor expected = loss_of(*whole);
+  const at::Tensor loss = loss_of(*split);
+  Expect(done && loss.scalar_type() == at::kFloat &&
+             Difference(loss, expected) < 0.01 * expected.item<double>(),
+         "bfloat16: the loss");
+  expected.backward();
+  loss.backward();
+  for (const NamedTensor& parameter : whole->Parameters()) {
+    const at::Tensor& gradient = parameter.tensor.grad();
+    for (const NamedTensor& part : split->Parameters()) {
+      if (part.name != parameter.name) continue;
+      const at::Tensor own = split->Whole(part.name, part.tensor.grad());
+      Expect((own - gradient).norm().item<double>() < 0.05 * gradient.norm().item<double>(),
+             "bfloat16: the gradient of " + part.name);
+    }
+  }
+}
+
 // The parts of scores as the head returns them.
 at::Tensor PartOf(const at::Tensor& scores, const TensorLinks& links) {
   const std::int64_t missing = (links.parts() - scores.size(-1) % links.parts()) % links.parts();
@@ -331,6 +367,7 @@ int Main(const std::string& comm) {
     for (const std::int64_t vocabulary : {50, 257}) {
       for (const bool tied : {false, true}) Training(group, links, vocabulary, tied);
     }
+    HalfPrecision(links);
   }
   Corners(*links);
   Exchanges(*links);
