@@ -32,7 +32,7 @@ std::tuple<int, int> Order(const Mesh& mesh) {
   return {mesh.pipeline * mesh.tensor, mesh.pipeline};
 }
 
-std::string Megabytes(std::int64_t bytes) {
+std::string StateMegabytes(std::int64_t bytes) {
   return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / 1e6);
 }
 
@@ -63,11 +63,11 @@ absl::StatusOr<Mesh> ChooseMesh(const MeshNeeds& needs, const MeshLimits& limits
     if (!best || Order(mesh) < Order(*best)) best = mesh;
   }
   if (best) return *best;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--mesh auto: parameters, gradients and optimizer of ", limits.model, " take ",
-                   Megabytes(needs.state_bytes), ", on ", ranks, " ranks at least ",
-                   Megabytes(least), " each, and a rank has ", Megabytes(needs.memory_bytes),
-                   "; start more ranks, on more hosts, or give --mesh to try it anyway"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--mesh auto: parameters, gradients and optimizer of ", limits.model, " take ",
+      StateMegabytes(needs.state_bytes), ", on ", ranks, " ranks at least ", StateMegabytes(least),
+      " each, and a rank has ", StateMegabytes(needs.memory_bytes),
+      "; start more ranks, on more hosts, or give --mesh to try it anyway"));
 }
 
 }  // namespace muster::trainer

@@ -33,6 +33,7 @@ std::string Place(const MeshPlace& place) {
 std::size_t HostsSpanned(const Mesh& mesh, const Hosts& host_of_rank, Dimension dimension) {
   std::size_t most = 1;
   for (int rank = 0; rank < mesh.ranks(); ++rank) {
+    if (mesh.PlaceOf(rank).Of(dimension) > 0) continue;  // of a group that was looked at
     std::set<std::string> hosts;
     for (const int member : mesh.MembersOf(rank, dimension)) {
       hosts.insert(host_of_rank[static_cast<std::size_t>(member)]);
