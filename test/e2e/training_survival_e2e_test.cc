@@ -81,6 +81,35 @@ class TrainingSurvivalTest : public E2eTest {
     EXPECT_EQ(kill.Wait(), 0) << kill.err();
   }
 
+  // The same to the rank-th of several workers on one node.
+  void KillRankWith(const std::string& argument, int rank, int ranks) {
+    Command kill({"sh", "-c",
+                  "kill -KILL $(pgrep -f -- '" + argument + "$' | tail -n " +
+                      std::to_string(ranks) + " | sed -n " + std::to_string(rank + 1) + "p)"});
+    EXPECT_EQ(kill.Wait(), 0) << kill.err();
+  }
+  // 150 steps of a GPT whose model ranks share as `mesh` says.
+  std::vector<std::string> Shared(const std::string& name, const std::vector<std::string>& mesh) {
+    std::filesystem::create_directory(Path(name));
+    std::vector<std::string> words = {"--no-python",
+                                      "trainer/muster-train",
+                                      "--model=gpt",
+                                      "--dataset=generated",
+                                      "--layers=4",
+                                      "--width=16",
+                                      "--context=8",
+                                      "--dtype=float64",
+                                      "--batch-size=16",
+                                      "--max-steps=150",
+                                      "--no-eval",
+                                      "--loss-log=" + Path(name + "/loss"),
+                                      "--checkpoint-dir=" + Path(name + "/steps"),
+                                      "--checkpoint-every=10"};
+    words.insert(words.end(), mesh.begin(), mesh.end());
+    words.push_back("--checkpoint=" + Path(name + "/weights.pt"));
+    return words;
+  }
+
   static std::string LossIn(const std::string& out) {
     const std::size_t at = out.find("final ");
     return at == std::string::npos ? "" : out.substr(at + 6, out.find(" restarts", at) - at - 6);
@@ -176,6 +205,74 @@ TEST_F(TrainingSurvivalTest, MusterTrainEndsWithTheSameWeightsWhoeverIsKilled) {
     KillDaemon();
     EXPECT_TRUE(finish(a, b, "daemon") == calm);
     EXPECT_FALSE(Contains(a.out() + b.out(), "/daemon/steps/step-")) << "no worker was restarted";
+  }
+}
+
+// In whichever dimension of a mesh a rank is killed, the job is made again and ends as if nothing
+// had been.
+TEST_F(TrainingSurvivalTest, AMeshLosesARankOfAnyDimension) {
+  const auto start = [this](const std::string& name, const std::vector<std::string>& mesh) {
+    std::vector<std::string> words = {"--standalone", "--nproc-per-node=4", "--max-restarts=3"};
+    const std::vector<std::string> program = Shared(name, mesh);
+    words.insert(words.end(), program.begin(), program.end());
+    return StartMuster(words, {"OMP_NUM_THREADS=1"});
+  };
+  const struct {
+    std::vector<std::string> mesh;
+    std::vector<int> victims;
+  } kMeshes[] = {{{"--mesh=pp=2,tp=2"}, {1, 2}}, {{"--mesh=dp=2,tp=2", "--zero=3"}, {3}}};
+  int number = 0;
+  for (const auto& [mesh, victims] : kMeshes) {
+    const std::string calm = "calm" + std::to_string(++number);
+    Command undisturbed = start(calm, mesh);
+    ASSERT_EQ(undisturbed.Wait(kDeadline), 0) << undisturbed.err();
+    for (const int victim : victims) {
+      SCOPED_TRACE(mesh[0] + ", rank " + std::to_string(victim));
+      const std::string name = "killed" + std::to_string(++number);
+      Command job = start(name, mesh);
+      WaitForLines(name + "/loss", 40);
+      KillRankWith(Path(name + "/weights.pt"), victim, 4);
+      EXPECT_EQ(job.Wait(kDeadline), 0) << job.err();
+      EXPECT_TRUE(Contains(job.err(), "(restart 1 of 3)")) << job.err();
+      EXPECT_EQ(ReadAll(Path(name + "/loss")), ReadAll(Path(calm + "/loss")));
+      EXPECT_TRUE(ReadAll(Path(name + "/weights.pt")) == ReadAll(Path(calm + "/weights.pt")));
+    }
+  }
+}
+
+// A job that loses one of its two nodes goes on by itself with the mesh that is left, from the last
+// checkpoint; the losses are those of one rank.
+TEST_F(TrainingSurvivalTest, AMeshThatLosesANodeGoesOnWithWhatIsLeft) {
+  StartDaemonOn("state");
+  std::vector<std::string> alone = {"--standalone"};
+  const std::vector<std::string> program = Shared("alone", {});
+  alone.insert(alone.end(), program.begin(), program.end());
+  Command one = StartMuster(alone, {"OMP_NUM_THREADS=1"});
+  ASSERT_EQ(one.Wait(kDeadline), 0) << one.err();
+  const std::pair<const char*, const char*> kMeshes[] = {
+      {"tensor", "--mesh=tp=2"}, {"pipeline", "--mesh=pp=2"}, {"chosen", "--mesh=auto"}};
+  for (const auto& [job, mesh] : kMeshes) {
+    SCOPED_TRACE(mesh);
+    const std::string name = job;
+    const auto start = [&] {
+      std::vector<std::string> words = {"--nnodes=1:2",
+                                        "--nproc-per-node=2",
+                                        "--rdzv-id=" + name,
+                                        "--max-restarts=3",
+                                        "--rdzv-conf=is_host=0,last_call_timeout=60",
+                                        "--rdzv-endpoint=" + port_.endpoint()};
+      const std::vector<std::string> training = Shared(name, {mesh});
+      words.insert(words.end(), training.begin(), training.end());
+      return StartMuster(words, {"OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=lo"});
+    };
+    Command stays = start();
+    Command goes = start();
+    WaitForLines(name + "/loss", 40);
+    goes.Signal(SIGKILL);
+    EXPECT_EQ(goes.Wait(), -SIGKILL);
+    EXPECT_EQ(stays.Wait(kDeadline), 0) << stays.err();
+    EXPECT_TRUE(Contains(stays.out() + stays.err(), "/steps/step-")) << "where it went on from";
+    EXPECT_EQ(ReadAll(Path(name + "/loss")), ReadAll(Path("alone/loss")));
   }
 }
 
