@@ -16,6 +16,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
+#include "trainer/parallel/shared_parameters.h"
 #include "trainer/parallel/stage_costs.h"
 #include "trainer/parallel/tensor_group_links.h"
 #include "trainer/pipeline/partition.h"
@@ -55,21 +56,11 @@ std::vector<double> CostsOf(const Options& options, Model& model) {
   return costs;
 }
 
-// OK when each parameter belongs to one part.
-absl::Status CheckOwners(Model& model, const std::vector<StageRange>& parts) {
-  std::map<std::string, std::size_t> owners;
-  for (std::size_t part = 0; part < parts.size(); ++part) {
-    for (const NamedTensor& parameter : model.ParametersOf(parts[part])) {
-      const auto [owner, is_new] = owners.emplace(parameter.name, part);
-      if (is_new) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("cut the model for --mesh: parts ", owner->second + 1, " and ", part + 1,
-                       " of the pipeline share the parameter ", parameter.name,
-                       ", which one rank must have; take pp=1"));
-    }
-  }
+// OK when each parameter belongs to a stage.
+absl::Status CheckUsers(const Model& model) {
   for (const NamedTensor& parameter : model.Parameters()) {
-    if (owners.contains(parameter.name)) continue;
+    const auto uses = [&](const Stage& stage) { return UsesTensor(stage, parameter.name); };
+    if (std::any_of(model.stages().begin(), model.stages().end(), uses)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("cut the model for --mesh: no stage says that it uses the parameter ",
                      parameter.name, "; name its module in that stage's Stage::uses"));
@@ -102,8 +93,8 @@ absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& 
   }
   if (!begins.ok()) return begins.status();
   std::vector<StageRange> parts = RangesOf(*begins, model.stages().size());
-  const absl::Status owners = CheckOwners(model, parts);
-  if (!owners.ok()) return owners;
+  const absl::Status used = CheckUsers(model);
+  if (!used.ok()) return used;
   return parts;
 }
 
@@ -136,7 +127,12 @@ MeshPart::MeshPart(std::unique_ptr<Model> model, std::vector<StageRange> parts,
 
 MeshPart::~MeshPart() = default;
 
-// The pipeline rank with the part that uses the parameter or buffer.
+bool MeshPart::Has(const std::string& name) const {
+  return std::any_of(stages_.begin(), stages_.end(),
+                     [&](std::size_t stage) { return UsesTensor(model_->stages()[stage], name); });
+}
+
+// The first pipeline rank with a part that uses the parameter or buffer.
 int MeshPart::OwnerOf(const std::string& name) const {
   for (std::size_t part = 0; part < parts_.size(); ++part) {
     for (std::size_t i = parts_[part].begin; i < parts_[part].end; ++i) {
@@ -148,11 +144,11 @@ int MeshPart::OwnerOf(const std::string& name) const {
   return 0;  // of a buffer that no stage names: the same on all ranks
 }
 
-absl::Status MeshPart::Take(Shard shard, Group& world) {
+absl::Status MeshPart::Take(Shard shard, World& world) {
   std::vector<at::Tensor> all;
   for (const NamedTensor& one : model_->Parameters()) all.push_back(one.tensor.detach());
   for (const NamedTensor& one : model_->Buffers()) all.push_back(one.tensor);
-  if (world.size() > 1) world.Broadcast(all, /*root=*/0, Use::kOther);
+  if (world.size() > 1) world.all().Broadcast(all, /*root=*/0, Use::kOther);
   all.clear();
   if (groups_.mesh.tensor > 1) {
     const absl::Status split =
@@ -168,6 +164,7 @@ absl::Status MeshPart::Take(Shard shard, Group& world) {
     std::vector<std::size_t>& of_chunk = units_.emplace_back();
     for (std::size_t i = parts_[part].begin; i < parts_[part].end; ++i) {
       of_chunk.push_back(units.size());
+      stages_.push_back(i);
       std::vector<NamedTensor> unit = model_->ParametersOf({i, i + 1});
       // What does not change is kept by every rank; what two stages use is in the first's unit.
       std::erase_if(unit, [&](const NamedTensor& parameter) {
@@ -186,7 +183,7 @@ absl::Status MeshPart::Take(Shard shard, Group& world) {
   }
   for (const NamedTensor& parameter : model_->Parameters()) {
     at::Tensor tensor = parameter.tensor;
-    if (OwnerOf(parameter.name) != groups_.place.pipeline) {
+    if (!Has(parameter.name)) {
       tensor.set_data(at::empty({0}, tensor.options()));  // another rank has it
     } else if (!tensor.requires_grad()) {
       buffers_.push_back(parameter);
@@ -195,8 +192,39 @@ absl::Status MeshPart::Take(Shard shard, Group& world) {
   for (const NamedTensor& buffer : model_->Buffers()) {
     if (OwnerOf(buffer.name) == groups_.place.pipeline) buffers_.push_back(buffer);
   }
+  const absl::Status shares = MeetSharers(world);
+  if (!shares.ok()) return shares;
   sharded_ = std::make_unique<ShardedParameters>(std::move(units), shard, *groups_.data);
   return absl::OkStatus();
+}
+
+absl::Status MeshPart::MeetSharers(World& world) {
+  const int stages = groups_.mesh.pipeline;
+  const PipelineShape shape = {stages, static_cast<int>(parts_.size()) / stages};
+  for (const SharedParameters& one : FindShared(*model_, shape, parts_)) {
+    if (std::find(one.ranks.begin(), one.ranks.end(), groups_.place.pipeline) == one.ranks.end()) {
+      continue;
+    }
+    std::vector<int> members;
+    for (const int rank : one.ranks) {
+      members.push_back(groups_.mesh.RankOf({rank, groups_.place.data, groups_.place.tensor}));
+    }
+    auto group = world.MakeGroup(absl::StrCat("mesh/shared/", one.names[0]), members);
+    if (!group.ok()) return group.status();
+    shared_.push_back({{}, *std::move(group)});
+    for (const NamedTensor& parameter : model_->Parameters()) {
+      const bool theirs =
+          std::find(one.names.begin(), one.names.end(), parameter.name) != one.names.end();
+      if (theirs && parameter.tensor.requires_grad()) {
+        shared_.back().parameters.push_back(parameter);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+void MeshPart::SumShared() {
+  for (const Shared& one : shared_) SumSharedGradients(one.parameters, *one.group);
 }
 
 at::Tensor MeshPart::Forward(const RandomPlace& place, int chunk, const at::Tensor& inputs) {
@@ -222,7 +250,8 @@ double MeshPart::SquaredNorm() const {
   for (const NamedTensor& shard : sharded_->shards()) {
     const bool whole = model_->SplitOf(shard.name) == TensorSplit::kWhole;
     const at::Tensor& gradient = shard.tensor.grad();
-    if (!gradient.defined() || (whole && groups_.place.tensor > 0)) continue;
+    const bool elsewhere = OwnerOf(shard.name) != groups_.place.pipeline;
+    if (!gradient.defined() || elsewhere || (whole && groups_.place.tensor > 0)) continue;
     sum += gradient.to(at::kDouble).square().sum().item<double>();
   }
   return sum;
@@ -315,7 +344,7 @@ std::vector<ParameterState> MeshPart::WholeOptimizer(const std::vector<Parameter
 std::vector<ParameterState> MeshPart::OwnOptimizer(const std::vector<ParameterState>& whole) const {
   std::vector<ParameterState> own;
   for (const ParameterState& state : whole) {
-    if (OwnerOf(state.parameter) != groups_.place.pipeline) continue;
+    if (!Has(state.parameter)) continue;
     ParameterState mine{.parameter = state.parameter};
     for (const NamedTensor& tensor : state.tensors) {
       mine.tensors.push_back({tensor.name, tensor.name == kStepName
@@ -331,7 +360,7 @@ void MeshPart::TakePart(const std::vector<NamedTensor>& whole,
                         const std::vector<NamedTensor>& of_shards) const {
   std::vector<NamedTensor> own;
   for (const NamedTensor& one : whole) {
-    if (OwnerOf(one.name) == groups_.place.pipeline) {
+    if (Has(one.name)) {
       own.push_back({one.name, model_->Part(one.name, one.tensor)});
     }
   }

@@ -13,6 +13,7 @@
 
 #include "trainer/app/options/options.h"
 #include "trainer/app/strategies/mesh_groups.h"
+#include "trainer/comm/world.h"
 #include "trainer/models/model.h"
 #include "trainer/models/objective.h"
 #include "trainer/named_tensor.h"
@@ -22,8 +23,7 @@
 namespace muster::trainer {
 
 // Where a model is cut for a pipeline: the stages of each part, in their order. The same on all
-// ranks. kInvalidArgument and one sentence when the model cannot
-// be cut like that, or when two parts would share a parameter.
+// ranks. kInvalidArgument and one sentence when the model cannot be cut like that.
 absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& model,
                                                  const Mesh& mesh, int chunks);
 
@@ -43,8 +43,9 @@ class MeshPart {
   const Model& model() const { return *model_; }
 
   // Gives all ranks what rank 0 of `world` has, and leaves each its part. Call it once.
-  // kInvalidArgument when layers cannot be split like that.
-  absl::Status Take(Shard shard, Group& world);
+  // kInvalidArgument when layers cannot be split like that, or a parameter not freed that two
+  // stages share; kUnavailable when ranks do not come.
+  absl::Status Take(Shard shard, World& world);
   // From here on after Take().
 
   ShardedParameters& sharded() { return *sharded_; }
@@ -52,8 +53,13 @@ class MeshPart {
   // Runs a chunk of this rank.
   at::Tensor Forward(const RandomPlace& place, int chunk, const at::Tensor& inputs);
 
+  // After the backward passes of a step: adds up the gradients of parameters, such as tied
+  // embeddings, that several ranks of the pipeline have. So these stay equal.
+  void SumShared();
   // The parts that this rank owns, and all buffers of its stages.
   std::vector<NamedTensor> OwnState() const;
+  // The latter alone, and what else does not change by gradients.
+  const std::vector<NamedTensor>& buffers() const { return buffers_; }
   // The squared norm of the gradients of what this rank owns, each of them counted on one rank.
   double SquaredNorm() const;
 
@@ -77,7 +83,15 @@ class MeshPart {
 
  private:
   struct Whole;  // a tensor of the state dict
+  // Parameters that other ranks of the pipeline have as well, with a group of all that do.
+  struct Shared {
+    std::vector<NamedTensor> parameters;
+    std::unique_ptr<Group> group;
+  };
 
+  absl::Status MeetSharers(World& world);
+  // Whether a stage of this rank uses it.
+  bool Has(const std::string& name) const;
   int OwnerOf(const std::string& name) const;
   // Brings a tensor from the pipeline rank that has it to all; `mine` where this is that rank.
   at::Tensor FromOwner(const std::string& name, const at::Tensor& mine,
@@ -90,7 +104,9 @@ class MeshPart {
   std::vector<Whole> state_;  // in the order of the state dict
   std::int64_t parameter_bytes_ = 0;
   std::vector<std::vector<std::size_t>> units_;  // of each chunk, by stage
+  std::vector<std::size_t> stages_;              // of this rank, by their indices in the model
   std::vector<NamedTensor> buffers_;             // of this rank's stages
+  std::vector<Shared> shared_;
   std::unique_ptr<ShardedParameters> sharded_;
 };
 

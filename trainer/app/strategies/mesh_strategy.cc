@@ -151,7 +151,7 @@ absl::Status MeshStrategy::Load(const Value& saved) {
 void MeshStrategy::Begin() {
   whole_optimizer_.reset();
   const int zero = options().parallel.zero;
-  const absl::Status taken = part_.Take(static_cast<Shard>(std::max(zero, 1)), world());
+  const absl::Status taken = part_.Take(static_cast<Shard>(std::max(zero, 1)), parts_.world);
   if (!taken.ok()) throw std::runtime_error(std::string(taken.message()));
   begun_ = true;
   objective_ = part_.model().ObjectiveOf(options().model.objective);
@@ -223,6 +223,7 @@ double MeshStrategy::Train(const Passing& passing, std::int64_t step, double div
   if (engine_) {
     parts_.phases.Enter(Phase::kForward);
     engine_->Train(StepOf(passing, forward, loss));
+    part_.SumShared();
     sharded.EndBackward();
     return sum;
   }
@@ -248,6 +249,12 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
     predictions *= batch.data.targets.size(dim);
   }
 
+  const bool skips = options().on_nonfinite == OnNonFinite::kSkip;
+  // A step that is skipped must leave no trace, and the forward pass changes buffers.
+  std::vector<at::Tensor> kept;
+  for (const NamedTensor& buffer : part_.buffers()) {
+    if (skips) kept.push_back(buffer.tensor.detach().clone());
+  }
   StepResult result;
   result.predictions = batch.plan.global * predictions;
   result.loss =
@@ -259,10 +266,15 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
   parts_.phases.Enter(Phase::kOptimizer);
   const bool clips = options().clip_norm > 0;
   if (clips) result.gradient_norm = Clip();
-  if (options().on_nonfinite == OnNonFinite::kSkip) {
+  if (skips) {
     result.skipped = clips ? !std::isfinite(result.gradient_norm) : !GradientsFinite();
   }
-  if (!result.skipped) {
+  if (result.skipped) {
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      at::Tensor buffer = part_.buffers()[i].tensor.detach();
+      buffer.copy_(kept[i]);
+    }
+  } else {
     optimizer_->Step(lr);
     if (ema_) ema_->Update();
   }
@@ -409,7 +421,7 @@ std::vector<std::string> MeshStrategy::StartLines() const {
   return lines;
 }
 
-absl::Status CheckTogether(const Options& options, const Mesh& mesh) {
+absl::Status CheckMeshTogether(const Options& options, const Mesh& mesh, Comm comm) {
   const auto mistake = [&mesh](const auto&... words) {
     return absl::InvalidArgumentError(absl::StrCat("--mesh ", mesh.Text(), ": ", words...));
   };
@@ -418,6 +430,11 @@ absl::Status CheckTogether(const Options& options, const Mesh& mesh) {
     return mistake("--zero ", options.parallel.zero,
                    " under a pipeline would exchange gradients after each micro-batch, (m + 1)/2 "
                    "times what --zero 1 sends for m of them; take --zero 1");
+  }
+  if (mesh.pipeline > 1 && comm == Comm::kNccl) {
+    return mistake(
+        "a pipeline does not run over NCCL, which cannot begin to receive ahead; take "
+        "pp=1, or --comm gloo on CPUs");
   }
   if (mesh.pipeline > 1 && options.accumulate > 1) {
     return mistake("a pipeline has --micro-batches in place of --accumulate");
@@ -438,7 +455,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeMeshStrategy(const Options& option
   absl::StatusOr<MeshGroups> groups = ConnectMesh(options, *model, world);
   if (!groups.ok()) return groups.status();
   const Mesh& mesh = groups->mesh;
-  const absl::Status together = CheckTogether(options, mesh);
+  const absl::Status together = CheckMeshTogether(options, mesh, world.comm());
   if (!together.ok()) return together;
   const MeshOptions& flags = options.parallel.mesh;
   const int chunks = flags.chunks > 0                  ? flags.chunks

@@ -115,6 +115,43 @@ TEST_F(MeshTest, EveryPairAndAllThree) {
   }
 }
 
+// Tied embeddings are on the first and the last rank of a pipeline. The loss is the recipe's own,
+// so tensor ranks gather the scores for it.
+TEST_F(MeshTest, RanksThatShareAParameterKeepItEqual) {
+  const auto train = [this](const std::string& name, int ranks, const std::string& flags) {
+    Words words = SplitWords(
+        "test/trainer/app/strategies/tied_program --context 8 --dtype float64 --threads 1 "
+        "--batch-size 16 --algorithm adamw --lr 1e-3 --clip 0.5 --max-steps 8 --ema 0.9 ");
+    const Words own = {"--loss-log", Loss(name), "--checkpoint", Weights(name)};
+    words.insert(words.end(), own.begin(), own.end());
+    const Words more = SplitWords(flags);
+    words.insert(words.end(), more.begin(), more.end());
+    Ranks all(words, ranks);
+    EXPECT_EQ(all.Wait(), std::vector<int>(static_cast<std::size_t>(ranks))) << all.errors();
+  };
+  train("alone", 1, "");
+  const struct {
+    int ranks;
+    const char* flags;
+  } kMeshes[] = {{2, "--mesh pp=2"},
+                 {2, "--mesh tp=2"},
+                 {4, "--mesh pp=2,tp=2 --pipeline-schedule zero-bubble"},
+                 {4, "--mesh pp=2,dp=2 --recompute"},
+                 {2, "--zero 2"}};
+  for (const auto& [ranks, flags] : kMeshes) {
+    SCOPED_TRACE(flags);
+    train("shared", ranks, flags);
+    EXPECT_EQ(ReadAll(Loss("shared")), ReadAll(Loss("alone")));
+    EXPECT_LT(Difference("shared", "alone"), 1e-12);
+  }
+  Words words = {"test/trainer/app/strategies/tied_program", "--zero", "3", "--max-steps", "1"};
+  Ranks refused(words, 2);
+  for (const int code : refused.Wait()) EXPECT_NE(code, 0);
+  EXPECT_NE(refused.errors().find("two stages share transformer.wte.weight; take --zero 2"),
+            std::string::npos)
+      << refused.errors();
+}
+
 // The batch is smaller at the end of an epoch, and no rank may wait for a micro-batch that is not
 // there.
 TEST_F(MeshTest, UnevenBatchesAtTheEndOfAnEpoch) {
