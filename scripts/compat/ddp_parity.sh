@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Trains muster-train's convnet for an epoch of Fashion-MNIST with 2 ranks, once with muster-train and once with
-# Python's DistributedDataParallel, and compares every weight: the difference has to be 0.0. By SGD, then by AdamW;
-# takes a few minutes.
+# Python's DistributedDataParallel, and compares every weight: the difference has to be 0.0. By SGD, then by AdamW,
+# and both again with the optimizer's state shared (--zero 1, ZeroRedundancyOptimizer); takes several minutes.
 #
 # usage: scripts/compat/ddp_parity.sh [STEPS]      default: the whole epoch
 #
@@ -44,4 +44,7 @@ parity() {
 }
 parity --algorithm sgd --lr 0.02 --momentum 0.9
 parity --algorithm adamw --lr 0.001 --weight-decay 0.01
+# The same with the optimizer's state shared: ZeroRedundancyOptimizer.
+parity --algorithm sgd --lr 0.02 --momentum 0.9 --zero 1
+parity --algorithm adamw --lr 0.001 --weight-decay 0.01 --zero 1
 exit $failed

@@ -53,6 +53,11 @@ TEST_F(ParityTest, HundredStepsOfAdamWGivePythonsWeightsBitForBit) {
                            "--lr", "0.001", "--weight-decay", "0.01"});
 }
 
+TEST_F(ParityTest, SharedOptimizerStateGivesThoseOfZeroRedundancyOptimizer) {
+  ExpectWeightsArePythons({"--algorithm", "adamw", "--max-steps", "100", "--batch-size", "128",
+                           "--lr", "0.001", "--weight-decay", "0.01", "--zero", "1"});
+}
+
 // With torch 2.6, weights in double precision were no longer Python's after the 1270th step: from
 // 2.5 on Python takes AdamW's root as a power, whose last bit differs there.
 TEST_F(ParityTest, ThousandStepsOfAdamWInDoublePrecisionGiveThemToo) {

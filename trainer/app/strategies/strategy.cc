@@ -8,16 +8,16 @@
 
 namespace muster::trainer {
 
-absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& options,
+absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& given,
                                                        std::unique_ptr<Model> model, World& world,
                                                        PhaseTracker& phases) {
+  Options options = given;
+  options.optimizer.interpolate_mean = compat::kAdamWInterpolatesMean;
+  options.optimizer.root_is_power = compat::kAdamWRootIsPower;
   if (options.parallel.shares_model()) {
     return MakeMeshStrategy(options, std::move(model), world, phases);
   }
-  OptimizerOptions optimizer_options = options.optimizer;
-  optimizer_options.interpolate_mean = compat::kAdamWInterpolatesMean;
-  optimizer_options.root_is_power = compat::kAdamWRootIsPower;
-  auto optimizer = MakeOptimizer(optimizer_options, model->Parameters());
+  auto optimizer = MakeOptimizer(options.optimizer, model->Parameters());
   if (!optimizer.ok()) return optimizer.status();
   StrategyParts parts = {options, std::move(model), *std::move(optimizer), world.all(), phases};
   switch (options.parallel.kind) {

@@ -1,4 +1,5 @@
-"""muster-train's convnet under Python's DistributedDataParallel, and the comparison of two state dicts.
+"""muster-train's convnet under Python's DistributedDataParallel, with --zero 1 under ZeroRedundancyOptimizer, and the
+comparison of two state dicts.
 
 usage: ddp_parity.py train --data DIR --checkpoint OUT.pt [FLAGS]
            one epoch, as one of the ranks that a launcher, or RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, describe;
@@ -35,12 +36,19 @@ def parse(arguments):
     parser.add_argument("--lr", type=float, default=0.02)
     parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--weight-decay", type=float, default=0.0)
+    parser.add_argument("--zero", type=int, choices=[0, 1], default=0)
     parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args(arguments)
 
 
 def make_optimizer(flags, parameters):
+    if flags.zero:
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+        adamw = flags.algorithm == "adamw"
+        own = {} if adamw else {"momentum": flags.momentum}
+        kind = torch.optim.AdamW if adamw else torch.optim.SGD
+        return ZeroRedundancyOptimizer(parameters, kind, lr=flags.lr, weight_decay=flags.weight_decay, **own)
     if flags.algorithm == "adamw":
         return torch.optim.AdamW(parameters, flags.lr, weight_decay=flags.weight_decay)
     return torch.optim.SGD(parameters, flags.lr, flags.momentum, weight_decay=flags.weight_decay)
