@@ -63,20 +63,11 @@ TEST(OptionChangesTest, AnotherModelOrOtherDataAreRefused) {
 // Each flag is changed once: whatever is added to the options has to have its place here.
 TEST(OptionChangesTest, EachFlagIsRefusedOrSaidOrOfNoConsequence) {
   const std::set<std::string> refused = {"--dataset", "--target", "--dtype", "--algorithm"};
-  const std::set<std::string> silent = {"--loader-threads",
-                                        "--threads",
-                                        "--eval",
-                                        "--loss-scale",
-                                        "--parallel",
-                                        "--comm",
-                                        "--timeout",
-                                        "--bucket-mb",
-                                        "--first-bucket-mb",
-                                        "--bucket-view",
-                                        "--find-unused-parameters",
-                                        "--static-graph",
-                                        "--average-every",
-                                        "--replicas"};
+  const std::set<std::string> silent = {
+      "--loader-threads", "--threads",         "--recompute",   "--eval",
+      "--loss-scale",     "--parallel",        "--comm",        "--timeout",
+      "--bucket-mb",      "--first-bucket-mb", "--bucket-view", "--find-unused-parameters",
+      "--static-graph",   "--average-every",   "--replicas"};
   const Options options = Parsed({});
   for (const Setting& setting : options.settings) {
     Dict flags = *OptionsValue(options.settings).dict();
@@ -84,11 +75,12 @@ TEST(OptionChangesTest, EachFlagIsRefusedOrSaidOrOfNoConsequence) {
     Dict snapshot = Written(options);
     snapshot.Set("options", flags);
     const std::string outcome = Outcome(snapshot, options);
-    const bool reports = setting.group == "Checkpoints" || setting.group == "Reports";
+    const bool free =
+        setting.group == "Mesh" || setting.group == "Checkpoints" || setting.group == "Reports";
     if (refused.count(setting.flag) != 0) {
       EXPECT_EQ(outcome,
                 "it was made with " + setting.flag + " other, and this run has " + setting.value);
-    } else if (silent.count(setting.flag) != 0 || reports) {
+    } else if (silent.count(setting.flag) != 0 || free) {
       EXPECT_EQ(outcome, "") << setting.flag;
     } else {
       const std::string now = setting.value.empty() ? "not given" : setting.value;
