@@ -53,8 +53,11 @@ Statistics OverRanks(const at::Tensor& input, Group& group) {
   const at::Tensor mean = input.sum(reduced).div_(std::max(own, 1.0));
   const at::Tensor squares = (input - PerChannel(mean, input)).square_().sum(reduced);
   const at::Tensor mine = at::cat({mean, squares, at::full({1}, own, mean.options())});
-  const at::Tensor all =
-      group.AllGather(mine.unsqueeze(0), Use::kActivations);  // ranks x (2 C + 1)
+  // Not in shared memory: when this pass is a repetition within the backward pass (recompute.h),
+  // another thread may be averaging gradients there meanwhile. So it is below.
+  const PendingGather gather = group.AllGatherAsync(mine.unsqueeze(0), Use::kActivations);
+  gather.work->wait();
+  const at::Tensor all = at::cat(gather.tensors);  // ranks x (2 C + 1)
   const at::Tensor counts = all.narrow(1, 2 * channels, 1);
   const double count = counts.sum().item<double>();
   const at::Tensor means = all.narrow(1, 0, channels);
@@ -89,7 +92,6 @@ struct NormaliseFunction : torch::autograd::Function<NormaliseFunction> {
     const std::vector<std::int64_t> reduced = Reduced(normal);
     const at::Tensor sums = at::cat({gradient.sum(reduced), (gradient * normal).sum(reduced)});
     auto* const group = reinterpret_cast<Group*>(context->saved_data["group"].toInt());
-    // Not in shared memory, where another thread may be averaging gradients meanwhile.
     group->AllReduceAsync(sums, Use::kActivations)->wait();
 
     sums.div_(context->saved_data["count"].toDouble());
