@@ -118,10 +118,16 @@ at::Tensor Group::ReduceScatter(const at::Tensor& whole, Use use) {
 
 PendingGather Group::AllGatherAsync(const at::Tensor& mine, Use use) {
   std::vector<std::vector<at::Tensor>> all(1);
-  for (int rank = 0; rank < size(); ++rank) all[0].push_back(at::empty_like(mine));
-  std::vector<at::Tensor> input = {mine};
+  std::vector<at::Tensor> tensors;
+  // As bytes, since Gloo knows no bfloat16.
+  const auto bytes = [](const at::Tensor& tensor) { return tensor.view({-1}).view(at::kByte); };
+  for (int rank = 0; rank < size(); ++rank) {
+    tensors.push_back(at::empty(mine.sizes(), mine.options()));
+    all[0].push_back(bytes(tensors.back()));
+  }
+  std::vector<at::Tensor> input = {bytes(mine)};
   PendingWork work = Backend(use)->allgather(all, input);
-  return {std::move(work), std::move(all[0])};
+  return {std::move(work), std::move(tensors)};
 }
 
 PendingWork Group::AllGatherInto(at::Tensor& whole, const at::Tensor& mine, Use use) {

@@ -74,6 +74,8 @@ class Group {
   // Which members share a host, by their indices. Not determined with NCCL: each then has a host of
   // its own.
   const HostLayout& layout() const { return facts_.layout; }
+  // Whether all members are on one host and use shared memory.
+  bool SharesMemory() const;
 
   // Replaces `tensor` with `scale` times its sum over the members. Half and bfloat16 on the CPU are
   // summed in float. Every member gets the same bits. When a peer on this host is gone, throws
@@ -148,8 +150,6 @@ class Group {
 
  private:
   struct Joined;  // the c10d groups, defined in the .cc
-  // Whether all members are on one host and use shared memory.
-  bool SharesMemory() const;
   // Prepared for tensors of `bytes`, unless it was before.
   AllReducer& Reducer(std::size_t bytes);
 

@@ -2,7 +2,6 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/ones.h>
 #include <torch/nn/init.h>
@@ -65,24 +64,24 @@ class Attention : public nn::Module {
         c_attn_(register_module("c_attn", nn::Linear(options.width, 3 * options.width))),
         c_proj_(register_module("c_proj", nn::Linear(options.width, options.width))) {}
 
-  // x: B x T x width.
+  // x: B x T x width, or this rank's part of the sequence.
   at::Tensor Forward(const at::Tensor& x) {
     TensorLinks* const links = context_->links.get();
     const std::int64_t head_width = x.size(2) / heads_;
     const std::int64_t heads = links == nullptr ? heads_ : heads_ / links->parts();
     const std::int64_t width = heads * head_width;
-    const auto by_head = [&](const at::Tensor& all) {  // to B x heads x T x head_width
-      return all.view({x.size(0), x.size(1), heads, head_width}).transpose(1, 2);
+    const at::Tensor all = ColumnLinear(x, c_attn_->weight, c_attn_->bias, links);  // of all T
+    const auto by_head = [&](const at::Tensor& part) {  // to B x heads x T x head_width
+      return part.view({all.size(0), all.size(1), heads, head_width}).transpose(1, 2);
     };
-    const std::vector<at::Tensor> parts =
-        ColumnLinear(x, c_attn_->weight, c_attn_->bias, links).split(width, /*dim=*/2);
+    const std::vector<at::Tensor> parts = all.split(width, /*dim=*/2);
     at::Tensor weights = by_head(parts[0]).matmul(by_head(parts[1]).transpose(-2, -1));
     weights = (weights * (1.0 / std::sqrt(static_cast<double>(head_width))))
-                  .masked_fill(context_->mask.For(x), -std::numeric_limits<double>::infinity())
+                  .masked_fill(context_->mask.For(all), -std::numeric_limits<double>::infinity())
                   .softmax(-1);
     const at::Tensor mixed = weights.matmul(by_head(parts[2])).transpose(1, 2);
-    return RowLinear(mixed.reshape({x.size(0), x.size(1), width}), c_proj_->weight, c_proj_->bias,
-                     links);
+    return RowLinear(mixed.reshape({all.size(0), all.size(1), width}), c_proj_->weight,
+                     c_proj_->bias, links);
   }
 
  private:
@@ -155,8 +154,9 @@ class Gpt : public nn::Module {
   }
 
   at::Tensor Embed(const at::Tensor& tokens) {
-    return VocabularyEmbedding(tokens, wte_->weight, vocabulary_, context_->links.get()) +
-           wpe_(at::arange(tokens.size(1), tokens.options()));
+    TensorLinks* const links = context_->links.get();
+    return VocabularyEmbedding(tokens, wte_->weight, vocabulary_, links) +
+           wpe_(OwnPositions(tokens.size(1), tokens.options(), links));
   }
   const std::vector<std::shared_ptr<Block>>& blocks() const { return blocks_; }
   at::Tensor Head(const at::Tensor& x) {
@@ -221,6 +221,7 @@ absl::StatusOr<Network> MakeGpt(const DataShape& text, const GptOptions& options
                   .tensor_divides = static_cast<int>(options.heads),
                   .tensor_divides_what = "attention heads",
                   .splits = net->Splits(),
+                  .splits_sequence = true,
                   .split_scores = text.classes};
   network.stages.push_back({"transformer.wte",
                             [net](const at::Tensor& x) { return net->Embed(x); },

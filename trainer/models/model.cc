@@ -225,6 +225,9 @@ absl::Status Model::SplitOver(std::shared_ptr<TensorLinks> links) {
         absl::StrCat("split the layers of the model over ", parts, " ranks: ", why...));
   };
   if (!network_.use_links) return bad("those of this model cannot be split");
+  if (links->splits_sequence() && !network_.splits_sequence) {
+    return bad("this model cannot split the sequence");
+  }
   if (network_.tensor_divides % parts != 0) {
     return bad("its ", network_.tensor_divides, " ", network_.tensor_divides_what,
                " can be shared equally by ", Divisors(network_.tensor_divides), " ranks");

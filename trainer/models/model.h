@@ -94,12 +94,14 @@ class Model {
   // 1 when this model cannot be split.
   int tensor_divides() const { return network_.use_links ? network_.tensor_divides : 1; }
   const char* tensor_divides_what() const { return network_.tensor_divides_what; }
+  // Whether it can work with links that split the sequence.
+  bool splits_sequence() const { return network_.splits_sequence; }
   // Leaves this rank its part of each parameter, cut from what it is now, so make models with the
   // same seed on all ranks. From now on forward and backward passes use `links`, and every rank of
   // it must make the same ones, on the same inputs; gradients of parameters that stay whole are the
-  // same on all. Call this once, before anything else holds a tensor of this model. One part leaves
-  // the model as it is. kInvalidArgument and one sentence, with nothing changed, when it cannot be
-  // split like that.
+  // same on all, or with links that split the sequence are to be added up over the ranks. Call this
+  // once, before anything else holds a tensor of this model. One part leaves the model as it is.
+  // kInvalidArgument and one sentence, with nothing changed, when it cannot be split like that.
   absl::Status SplitOver(std::shared_ptr<TensorLinks> links);
   // How the parameter `name` is cut; kWhole unless the model has been split.
   TensorSplit SplitOf(const std::string& name) const;
@@ -129,7 +131,7 @@ class Model {
 
   const Network network_;
   const bool channels_last_;
-  std::vector<StageState> recomputed_;  // for each stage; empty: none is computed again
+  std::vector<StageState> recomputed_;        // for each stage; empty: none is computed again
   std::shared_ptr<TensorLinks> links_;        // null unless it has been split
   std::map<std::string, std::int64_t> rows_;  // of each whole parameter that has been cut
 };

@@ -61,6 +61,9 @@ struct Network {
   const char* tensor_divides_what = "";
   // How parameters are cut, by their names in `module`; all others stay whole.
   std::map<std::string, TensorSplit> splits = {};
+  // Whether the stages can work with links that split the sequence. All parameters that stay whole
+  // then see a part of it each, so that their gradients are to be added up over the ranks.
+  bool splits_sequence = false;
   // With links, the last dimension of the outputs is this rank's part of so many scores, padded at
   // the end with -infinity to equal parts; 0 if outputs are whole all the same.
   std::int64_t split_scores = 0;

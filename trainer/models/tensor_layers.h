@@ -1,4 +1,6 @@
 // Layers of which each rank has a part. Without links they are the ordinary layers, bit for bit.
+// What is "the same on all ranks" is each rank's part of the sequence where they split that, as
+// TensorLinks says: B x T / ranks x ..., and everything else is of all T.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +13,7 @@ namespace muster::trainer {
 
 // A linear layer of whose outputs each rank has a part. `x`: ... x in, the same on all ranks;
 // `weight` and `bias`: this rank's rows (TensorSplit::kRows or kRowsOfThree). Returns its outputs.
+// Backward, where links run aside, the weight's gradient is computed while that of `x` is summed.
 at::Tensor ColumnLinear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                         TensorLinks* links);
 
@@ -25,6 +28,10 @@ at::Tensor RowLinear(const at::Tensor& x, const at::Tensor& weight, const at::Te
 // one sentence when, on the CPU, one is none of them.
 at::Tensor VocabularyEmbedding(const at::Tensor& tokens, const at::Tensor& weight,
                                std::int64_t vocabulary, TensorLinks* links);
+
+// The positions of this rank's part of a sequence of `length`, from 0: all, unless they split it.
+at::Tensor OwnPositions(std::int64_t length, const at::TensorOptions& type,
+                        const TensorLinks* links);
 
 // This rank's part of the scores (logits) of all tokens for `x`, ... x width and the same on all
 // ranks: ... x rows of `weight`, which is split as above. What stands for none of the `vocabulary`

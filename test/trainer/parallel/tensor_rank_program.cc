@@ -76,6 +76,17 @@ bool SameEverywhere(const at::Tensor& tensor, Group& group) {
   return same;
 }
 
+// Where each rank has a part of the sequence, it knows a part of the gradients of what stays whole.
+void SumOverSequence(const Model& split, const TensorLinks& links, Group& group) {
+  if (!links.splits_sequence()) return;
+  for (NamedTensor& parameter : split.Parameters()) {
+    if (split.SplitOf(parameter.name) != TensorSplit::kWhole) continue;
+    at::Tensor& gradient = parameter.tensor.mutable_grad();
+    gradient = gradient.contiguous();
+    group.AllReduce(gradient, Use::kOther);
+  }
+}
+
 void ExpectGradients(const Model& whole, const Model& split, Group& group, const std::string& in) {
   const std::vector<NamedTensor> expected = whole.Parameters();
   const std::vector<NamedTensor> parts = split.Parameters();
@@ -106,8 +117,8 @@ double Range(const at::Tensor& scores, const at::Tensor&) {
 }
 
 // Through the same weights, one pass with a loss and a metric of a recipe's own.
-void OwnObjective(Model& whole, Model& split, Group& group, const at::Tensor& x,
-                  const at::Tensor& y, const std::string& in) {
+void OwnObjective(Model& whole, Model& split, const TensorLinks& links, Group& group,
+                  const at::Tensor& x, const at::Tensor& y, const std::string& in) {
   const Objective own = {.loss = SumOfSquares, .metrics = {{"range", Range, /*is_share=*/false}}};
   const Objective of_parts = split.ObjectiveOf(own);
   const at::Tensor expected = own.loss(whole.Forward(x), y);
@@ -115,6 +126,7 @@ void OwnObjective(Model& whole, Model& split, Group& group, const at::Tensor& x,
   Expect(Difference(loss, expected) < 1e3 * kTolerance, in + ": a loss of one's own");
   expected.backward();
   loss.backward();
+  SumOverSequence(split, links, group);
   ExpectGradients(whole, split, group, in + ", a loss of one's own");
   const at::NoGradGuard no_grad;
   Expect(std::abs(of_parts.metrics[0].sum(split.Forward(x), y) -
@@ -126,7 +138,8 @@ void OwnObjective(Model& whole, Model& split, Group& group, const at::Tensor& x,
 
 void Training(Group& group, const std::shared_ptr<TensorLinks>& links, std::int64_t vocabulary,
               bool tied) {
-  const std::string in = "vocabulary of " + std::to_string(vocabulary) + (tied ? ", tied" : "");
+  const std::string in = "vocabulary of " + std::to_string(vocabulary) + (tied ? ", tied" : "") +
+                         (links->splits_sequence() ? ", parts of the sequence" : "");
   const std::unique_ptr<Model> whole = Gpt(vocabulary, tied);
   const std::unique_ptr<Model> split = Gpt(vocabulary, tied);
   Expect(split->tensor_divides() == kSizes.heads, in + ": heads are what ranks share");
@@ -157,7 +170,8 @@ void Training(Group& group, const std::shared_ptr<TensorLinks>& links, std::int6
                                          .width = kSizes.width,
                                          .tokens = kBatch * kContext,
                                          .bytes = 8,
-                                         .loss_bytes = 8});
+                                         .loss_bytes = 8,
+                                         .splits_sequence = links->splits_sequence()});
   for (int step = 0; step < kSteps; ++step) {
     torch::manual_seed(step);  // the same batch on every rank
     const at::Tensor x = at::randint(vocabulary, {kBatch, kContext}, at::kLong);
@@ -175,6 +189,7 @@ void Training(Group& group, const std::shared_ptr<TensorLinks>& links, std::int6
 
     Expect(Difference(loss, expected) < y.numel() * kTolerance, in + ": the loss");
     Expect(SameEverywhere(loss.detach(), group), in + ": the loss is the same on all ranks");
+    SumOverSequence(*split, *links, group);
     ExpectGradients(*whole, *split, group, in);
     whole_optimizer->Step(0.01);
     split_optimizer->Step(0.01);
@@ -196,7 +211,7 @@ void Training(Group& group, const std::shared_ptr<TensorLinks>& links, std::int6
            in + ": the weights of " + name + " at the end");
   }
   const at::Tensor x = at::randint(vocabulary, {kBatch, kContext}, at::kLong);
-  OwnObjective(*whole, *split, group, x, x.flip(1), in);
+  OwnObjective(*whole, *split, *links, group, x, x.flip(1), in);
 
   bool refused = false;
   try {
@@ -208,7 +223,7 @@ void Training(Group& group, const std::shared_ptr<TensorLinks>& links, std::int6
 }
 
 // With autocast, layers compute in bfloat16; everything has the types that it has in one process.
-void HalfPrecision(const std::shared_ptr<TensorLinks>& links) {
+void HalfPrecision(const std::shared_ptr<TensorLinks>& links, Group& group) {
   const std::unique_ptr<Model> whole = Gpt(50, /*tied=*/true, at::kFloat);
   const std::unique_ptr<Model> split = Gpt(50, /*tied=*/true, at::kFloat);
   const bool done = split->SplitOver(links).ok();
@@ -231,6 +246,7 @@ void HalfPrecision(const std::shared_ptr<TensorLinks>& links) {
          "bfloat16: the loss");
   expected.backward();
   loss.backward();
+  SumOverSequence(*split, *links, group);
   for (const NamedTensor& parameter : whole->Parameters()) {
     const at::Tensor& gradient = parameter.tensor.grad();
     for (const NamedTensor& part : split->Parameters()) {
@@ -356,6 +372,7 @@ int Main(const std::string& comm) {
       World::Join(env, comm == "shm" ? Comm::kShm : Comm::kGloo, std::chrono::seconds(60)).value();
   Group& group = world->all();
   const auto links = std::make_shared<TensorGroupLinks>(group);
+  const auto of_sequences = std::make_shared<TensorGroupLinks>(group, /*splits_sequence=*/true);
   if (group.size() == 3) {
     const std::unique_ptr<Model> model = Gpt(50, false);
     const absl::Status status = model->SplitOver(links);
@@ -365,9 +382,13 @@ int Main(const std::string& comm) {
            "a model that cannot be split stays as it is");
   } else {
     for (const std::int64_t vocabulary : {50, 257}) {
-      for (const bool tied : {false, true}) Training(group, links, vocabulary, tied);
+      for (const bool tied : {false, true}) {
+        Training(group, links, vocabulary, tied);
+        Training(group, of_sequences, vocabulary, tied);
+      }
     }
-    HalfPrecision(links);
+    HalfPrecision(links, group);
+    HalfPrecision(of_sequences, group);
   }
   Corners(*links);
   Exchanges(*links);

@@ -238,6 +238,9 @@ void AddMeshFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource& set
             "transformer.h.2,transformer.h.4; else parts of about the same cost")
       ->type_name("STAGES")
       ->default_str("by cost");
+  group.Switch("sequence-parallel", m.splits_sequence,
+               "Between the layers that tensor ranks share, each has a part of the sequence: less "
+               "memory");
 }
 
 void AddCheckpointFlags(CLI::App& app, Options& o, SettingSource& settings) {

@@ -55,10 +55,11 @@ absl::Status CheckMeshFlags(const Options& options) {
                                  : mesh.chunks > 0         ? "--pipeline-chunks"
                                  : !mesh.cuts.empty()      ? "--pipeline-cuts"
                                  : mesh.schedule != "1f1b" ? "--pipeline-schedule"
+                                 : mesh.splits_sequence    ? "--sequence-parallel"
                                                            : nullptr;
     if (needless != nullptr) {
-      return mistake(needless,
-                     " is for ranks that share a model: add --mesh pp=2, or another size");
+      return mistake(needless, " is for ranks that share a model: add --mesh ",
+                     mesh.splits_sequence ? "tp=2" : "pp=2", ", or another size");
     }
   }
   if (!parallel.shares_model()) return absl::OkStatus();

@@ -54,6 +54,8 @@ struct MeshOptions {
   int micro_batches = 0;
   // The stages where a part begins, but the first; empty: parts of about the same cost.
   std::vector<std::string> cuts;
+  // Whether tensor ranks share out the sequence as well, where the layers are not split.
+  bool splits_sequence = false;
 };
 
 struct ParallelOptions {

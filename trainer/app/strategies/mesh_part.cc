@@ -1,6 +1,7 @@
 #include "trainer/app/strategies/mesh_part.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -144,15 +145,16 @@ int MeshPart::OwnerOf(const std::string& name) const {
   return 0;  // of a buffer that no stage names: the same on all ranks
 }
 
-absl::Status MeshPart::Take(Shard shard, World& world) {
+absl::Status MeshPart::Take(Shard shard, bool splits_sequence, World& world) {
   std::vector<at::Tensor> all;
   for (const NamedTensor& one : model_->Parameters()) all.push_back(one.tensor.detach());
   for (const NamedTensor& one : model_->Buffers()) all.push_back(one.tensor);
   if (world.size() > 1) world.all().Broadcast(all, /*root=*/0, Use::kOther);
   all.clear();
   if (groups_.mesh.tensor > 1) {
+    splits_sequence_ = splits_sequence;
     const absl::Status split =
-        model_->SplitOver(std::make_shared<TensorGroupLinks>(*groups_.tensor));
+        model_->SplitOver(std::make_shared<TensorGroupLinks>(*groups_.tensor, splits_sequence));
     if (!split.ok()) return split;
   }
 
@@ -225,6 +227,25 @@ absl::Status MeshPart::MeetSharers(World& world) {
 
 void MeshPart::SumShared() {
   for (const Shared& one : shared_) SumSharedGradients(one.parameters, *one.group);
+}
+
+void MeshPart::SumOverSequence() {
+  if (!splits_sequence_) return;
+  std::vector<at::Tensor> gradients;
+  std::vector<at::Tensor> flat;
+  for (const NamedTensor& shard : sharded_->shards()) {
+    if (model_->SplitOf(shard.name) != TensorSplit::kWhole) continue;
+    gradients.push_back(shard.tensor.grad());
+    flat.push_back(gradients.back().flatten());
+  }
+  if (flat.empty()) return;
+  at::Tensor sums = at::cat(flat);
+  groups_.tensor->AllReduce(sums, Use::kGradients);
+  std::int64_t begin = 0;
+  for (at::Tensor& gradient : gradients) {
+    gradient.copy_(sums.narrow(0, begin, gradient.numel()).view_as(gradient));
+    begin += gradient.numel();
+  }
 }
 
 at::Tensor MeshPart::Forward(const RandomPlace& place, int chunk, const at::Tensor& inputs) {

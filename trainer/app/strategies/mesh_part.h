@@ -45,7 +45,7 @@ class MeshPart {
   // Gives all ranks what rank 0 of `world` has, and leaves each its part. Call it once.
   // kInvalidArgument when layers cannot be split like that, or a parameter not freed that two
   // stages share; kUnavailable when ranks do not come.
-  absl::Status Take(Shard shard, World& world);
+  absl::Status Take(Shard shard, bool splits_sequence, World& world);
   // From here on after Take().
 
   ShardedParameters& sharded() { return *sharded_; }
@@ -56,6 +56,9 @@ class MeshPart {
   // After the backward passes of a step: adds up the gradients of parameters, such as tied
   // embeddings, that several ranks of the pipeline have. So these stay equal.
   void SumShared();
+  // After Finish() of sharded(), where tensor ranks split the sequence: adds up the gradients of
+  // parameters that stay whole, of which each rank has seen a part of the sequence.
+  void SumOverSequence();
   // The parts that this rank owns, and all buffers of its stages.
   std::vector<NamedTensor> OwnState() const;
   // The latter alone, and what else does not change by gradients.
@@ -103,6 +106,7 @@ class MeshPart {
   std::vector<NamedTensor> shapes_;
   std::vector<Whole> state_;  // in the order of the state dict
   std::int64_t parameter_bytes_ = 0;
+  bool splits_sequence_ = false;
   std::vector<std::vector<std::size_t>> units_;  // of each chunk, by stage
   std::vector<std::size_t> stages_;              // of this rank, by their indices in the model
   std::vector<NamedTensor> buffers_;             // of this rank's stages

@@ -151,7 +151,8 @@ absl::Status MeshStrategy::Load(const Value& saved) {
 void MeshStrategy::Begin() {
   whole_optimizer_.reset();
   const int zero = options().parallel.zero;
-  const absl::Status taken = part_.Take(static_cast<Shard>(std::max(zero, 1)), parts_.world);
+  const absl::Status taken = part_.Take(static_cast<Shard>(std::max(zero, 1)),
+                                        options().parallel.mesh.splits_sequence, parts_.world);
   if (!taken.ok()) throw std::runtime_error(std::string(taken.message()));
   begun_ = true;
   objective_ = part_.model().ObjectiveOf(options().model.objective);
@@ -263,6 +264,7 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
     result.not_finite = FirstNotFinite(part_.OwnState());
   }
   part_.sharded().Finish();
+  part_.SumOverSequence();
   parts_.phases.Enter(Phase::kOptimizer);
   const bool clips = options().clip_norm > 0;
   if (clips) result.gradient_norm = Clip();
@@ -421,7 +423,8 @@ std::vector<std::string> MeshStrategy::StartLines() const {
   return lines;
 }
 
-absl::Status CheckMeshTogether(const Options& options, const Mesh& mesh, Comm comm) {
+absl::Status CheckMeshTogether(const Options& options, const Model& model, const Mesh& mesh,
+                               Comm comm) {
   const auto mistake = [&mesh](const auto&... words) {
     return absl::InvalidArgumentError(absl::StrCat("--mesh ", mesh.Text(), ": ", words...));
   };
@@ -444,6 +447,20 @@ absl::Status CheckMeshTogether(const Options& options, const Mesh& mesh, Comm co
         "--micro-batches, --pipeline-chunks and --pipeline-cuts are for a pipeline of "
         "several ranks: take pp=2 or more, or leave them out");
   }
+  if (!flags.splits_sequence || mesh.tensor == 1) {
+    // A mesh that is chosen anew after a node is lost may have no tensor ranks left.
+    if (!flags.splits_sequence || flags.request->choose) return absl::OkStatus();
+    return mistake("--sequence-parallel is for tensor ranks: take tp=2 or more, or leave it out");
+  }
+  if (!model.splits_sequence() || options.shape.kind != DataShape::Kind::kText) {
+    return mistake("--sequence-parallel is for models of sequences, as gpt, and ",
+                   options.model.name, " cannot split one: leave it out");
+  }
+  if (options.shape.context % mesh.tensor != 0) {
+    return mistake("--sequence-parallel cuts a sequence of ", options.shape.context, " over ",
+                   mesh.tensor, " tensor ranks, and the parts would not be equal: take --context ",
+                   (options.shape.context / mesh.tensor + 1) * mesh.tensor);
+  }
   return absl::OkStatus();
 }
 
@@ -455,7 +472,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeMeshStrategy(const Options& option
   absl::StatusOr<MeshGroups> groups = ConnectMesh(options, *model, world);
   if (!groups.ok()) return groups.status();
   const Mesh& mesh = groups->mesh;
-  const absl::Status together = CheckMeshTogether(options, mesh, world.comm());
+  const absl::Status together = CheckMeshTogether(options, *model, mesh, world.comm());
   if (!together.ok()) return together;
   const MeshOptions& flags = options.parallel.mesh;
   const int chunks = flags.chunks > 0                  ? flags.chunks

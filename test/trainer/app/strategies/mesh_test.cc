@@ -95,7 +95,7 @@ TEST_F(MeshTest, EachDimensionAlone) {
         "--mesh pp=2 --recompute", "--mesh pp=2 --pipeline-schedule gpipe --micro-batches 5",
         "--mesh pp=2 --pipeline-schedule interleaved",
         "--mesh pp=2 --pipeline-schedule zero-bubble",
-        "--mesh pp=2 --pipeline-cuts transformer.h.3"}) {
+        "--mesh pp=2 --pipeline-cuts transformer.h.3", "--mesh tp=2 --sequence-parallel"}) {
     SameAsAlone(2, flags);
   }
 }
@@ -105,7 +105,9 @@ TEST_F(MeshTest, EveryPairAndAllThree) {
   for (const char* flags :
        {"--mesh pp=2,tp=2 --pipeline-schedule zero-bubble", "--mesh pp=2,dp=2",
         "--mesh dp=2,tp=2 --zero 1 --comm gloo", "--mesh dp=2,tp=2 --zero 2",
-        "--mesh dp=2,tp=2 --zero 3 --recompute", "--mesh tp=4 --zero 3", "--mesh pp=4"}) {
+        "--mesh dp=2,tp=2 --zero 3 --recompute", "--mesh tp=4 --zero 3", "--mesh pp=4",
+        "--mesh dp=2,tp=2 --zero 3 --sequence-parallel --comm gloo",
+        "--mesh pp=2,tp=2 --sequence-parallel --recompute"}) {
     SameAsAlone(4, flags);
   }
   for (const char* flags : {"--mesh pp=2,dp=2,tp=2",
@@ -238,6 +240,8 @@ TEST_F(MeshTest, AMistakeIsOneSentenceThatSaysWhatWouldFit) {
       {2, "--mesh pp=2 --pipeline-schedule interleaved --micro-batches 3", "micro-batches"},
       {2, "--mesh pp=2 --pipeline-cuts transformer.h.9", "transformer.h.9"},
       {2, "--mesh tp=2 --micro-batches 4", "are for a pipeline of several ranks"},
+      {2, "--mesh dp=2 --sequence-parallel", "is for tensor ranks: take tp=2 or more"},
+      {2, "--sequence-parallel", "is for ranks that share a model: add --mesh tp=2"},
       {2, "--mesh dp=2 --batch-size 15", "--batch-size 15 cannot be shared evenly by 2 ranks"},
   };
   for (const auto& [ranks, flags, sentence] : kMistakes) {
