@@ -1,9 +1,12 @@
 // The links of a split model's layers over a group of ranks.
 #pragma once
 
+#include <memory>
+
 #include <ATen/core/Tensor.h>
 
 #include "trainer/comm/group.h"
+#include "trainer/comm/traffic.h"
 #include "trainer/models/tensor_links.h"
 
 namespace muster::trainer {
@@ -29,8 +32,31 @@ class TensorGroupLinks : public TensorLinks {
   Pending BeginScatter(const at::Tensor& x) override;
 
  private:
+  friend class Rehearsing;
+  // Whether nothing is to be exchanged; if so, counts what would be.
+  bool Rehearses(Operation operation, const at::Tensor& x);
+
   Group& group_;
   const bool splits_sequence_;
+  TrafficCount* rehearsal_ = nullptr;
+};
+
+// While one exists, `links` exchange nothing, and no other rank is needed: tensors of the right
+// shapes come of what a rank has itself. Counts what would be sent.
+class Rehearsing {
+ public:
+  explicit Rehearsing(TensorGroupLinks& links) : links_(links), count_(links.parts()) {
+    links_.rehearsal_ = &count_;
+  }
+  ~Rehearsing() { links_.rehearsal_ = nullptr; }
+  Rehearsing(const Rehearsing&) = delete;
+  Rehearsing& operator=(const Rehearsing&) = delete;
+
+  std::int64_t bytes() const { return count_.Total(Use::kActivations, true).formula_bytes; }
+
+ private:
+  TensorGroupLinks& links_;
+  TrafficCount count_;
 };
 
 }  // namespace muster::trainer

@@ -17,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
+#include "trainer/comm/traffic.h"
 #include "trainer/parallel/shared_parameters.h"
 #include "trainer/parallel/stage_costs.h"
 #include "trainer/parallel/tensor_group_links.h"
@@ -28,24 +29,9 @@ namespace {
 constexpr std::size_t kMostKeptNames = 256;
 constexpr char kStepName[] = "step";  // the one number that an optimizer keeps
 
-// Some inputs of the model, of any value; not defined when only a recipe knows how they look.
-at::Tensor SomeInputs(const Options& options, const at::TensorOptions& type) {
-  const DataShape& shape = options.shape;
-  switch (shape.kind) {
-    case DataShape::Kind::kText:
-      return at::zeros({1, shape.context}, type.dtype(at::kLong));
-    case DataShape::Kind::kImages:
-    case DataShape::Kind::kTable:
-      return at::zeros({1, shape.channels, shape.height, shape.width}, type);
-    case DataShape::Kind::kSamples:
-      break;
-  }
-  return {};
-}
-
 // What each stage costs, or where that cannot be found out without samples, its parameters.
 std::vector<double> CostsOf(const Options& options, Model& model) {
-  const at::Tensor inputs = SomeInputs(options, model.Parameters().front().tensor.options());
+  const at::Tensor inputs = SomeInputs(options, model);
   if (inputs.defined()) return StageCosts(model, inputs);
   std::vector<double> costs;
   for (std::size_t i = 0; i < model.stages().size(); ++i) {
@@ -108,8 +94,11 @@ struct MeshPart::Whole {
 };
 
 MeshPart::MeshPart(std::unique_ptr<Model> model, std::vector<StageRange> parts,
-                   const MeshGroups& groups)
-    : model_(std::move(model)), parts_(std::move(parts)), groups_(groups) {
+                   const MeshGroups& groups, std::optional<MeshRehearsal> rehearsal)
+    : model_(std::move(model)),
+      parts_(std::move(parts)),
+      groups_(groups),
+      rehearsal_(std::move(rehearsal)) {
   std::unordered_map<const void*, std::string> first_names;
   for (const NamedTensor& parameter : model_->Parameters()) {
     const at::Tensor& tensor = parameter.tensor;
@@ -153,10 +142,16 @@ absl::Status MeshPart::Take(Shard shard, bool splits_sequence, World& world) {
   all.clear();
   if (groups_.mesh.tensor > 1) {
     splits_sequence_ = splits_sequence;
-    const absl::Status split =
-        model_->SplitOver(std::make_shared<TensorGroupLinks>(*groups_.tensor, splits_sequence));
+    const auto links = std::make_shared<TensorGroupLinks>(*groups_.tensor, splits_sequence);
+    const absl::Status split = model_->SplitOver(links);
     if (!split.ok()) return split;
+    RehearseParts(*links);
+  } else if (rehearsal_) {
+    sample_bytes_.tensor = 0;
   }
+
+  CountPipelineBytes();
+  rehearsal_.reset();
 
   std::vector<std::vector<NamedTensor>> units;
   std::set<std::string> seen;
@@ -200,6 +195,30 @@ absl::Status MeshPart::Take(Shard shard, bool splits_sequence, World& world) {
   return absl::OkStatus();
 }
 
+void MeshPart::RehearseParts(TensorGroupLinks& links) {
+  if (!rehearsal_) return;
+  sample_bytes_.tensor = 0;
+  for (std::size_t part = static_cast<std::size_t>(groups_.place.pipeline);
+       part < parts_.size() && sample_bytes_.tensor;
+       part += static_cast<std::size_t>(groups_.mesh.pipeline)) {
+    const auto bytes = rehearsal_->BytesBetweenParts(*model_, parts_[part], links);
+    sample_bytes_.tensor = bytes ? std::optional(*sample_bytes_.tensor + *bytes) : std::nullopt;
+  }
+}
+
+void MeshPart::CountPipelineBytes() {
+  if (!rehearsal_) return;
+  const int shares = splits_sequence_ ? groups_.mesh.tensor : 1;
+  std::int64_t bytes = 0;
+  for (std::size_t part = static_cast<std::size_t>(groups_.place.pipeline);
+       groups_.mesh.pipeline > 1 && part < parts_.size();
+       part += static_cast<std::size_t>(groups_.mesh.pipeline)) {
+    if (part > 0) bytes += rehearsal_->BytesInto(parts_[part].begin, shares);
+    if (part + 1 < parts_.size()) bytes += rehearsal_->BytesInto(parts_[part].end, shares);
+  }
+  sample_bytes_.pipeline = bytes;
+}
+
 absl::Status MeshPart::MeetSharers(World& world) {
   const int stages = groups_.mesh.pipeline;
   const PipelineShape shape = {stages, static_cast<int>(parts_.size()) / stages};
@@ -227,6 +246,15 @@ absl::Status MeshPart::MeetSharers(World& world) {
 
 void MeshPart::SumShared() {
   for (const Shared& one : shared_) SumSharedGradients(one.parameters, *one.group);
+}
+
+std::int64_t MeshPart::BytesOverSequence() const {
+  std::int64_t bytes = 0;
+  for (const NamedTensor& shard : sharded_->shards()) {
+    const bool partial = splits_sequence_ && model_->SplitOf(shard.name) == TensorSplit::kWhole;
+    if (partial) bytes += static_cast<std::int64_t>(shard.tensor.nbytes());
+  }
+  return RingBytes(groups_.mesh.tensor, bytes);
 }
 
 void MeshPart::SumOverSequence() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 
 #include "trainer/app/options/options.h"
 #include "trainer/app/strategies/mesh_groups.h"
+#include "trainer/app/strategies/mesh_rehearsal.h"
 #include "trainer/comm/world.h"
 #include "trainer/models/model.h"
 #include "trainer/models/objective.h"
@@ -33,8 +35,9 @@ absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& 
 // what c10d throws. The groups must outlive it.
 class MeshPart {
  public:
-  // `parts` is what CutModel() says.
-  MeshPart(std::unique_ptr<Model> model, std::vector<StageRange> parts, const MeshGroups& groups);
+  // `parts` is what CutModel() says, `rehearsal` one of the model.
+  MeshPart(std::unique_ptr<Model> model, std::vector<StageRange> parts, const MeshGroups& groups,
+           std::optional<MeshRehearsal> rehearsal);
   ~MeshPart();
   MeshPart(const MeshPart&) = delete;
   MeshPart& operator=(const MeshPart&) = delete;
@@ -48,6 +51,12 @@ class MeshPart {
   absl::Status Take(Shard shard, bool splits_sequence, World& world);
   // From here on after Take().
 
+  // What this rank sends for a sample in a step; nullopt where it is not known.
+  struct SampleBytes {
+    std::optional<std::int64_t> pipeline;
+    std::optional<std::int64_t> tensor;
+  };
+  const SampleBytes& sample_bytes() const { return sample_bytes_; }
   ShardedParameters& sharded() { return *sharded_; }
   const ShardedParameters& sharded() const { return *sharded_; }
   // Runs a chunk of this rank.
@@ -59,6 +68,8 @@ class MeshPart {
   // After Finish() of sharded(), where tensor ranks split the sequence: adds up the gradients of
   // parameters that stay whole, of which each rank has seen a part of the sequence.
   void SumOverSequence();
+  // What that sends, by formula.
+  std::int64_t BytesOverSequence() const;
   // The parts that this rank owns, and all buffers of its stages.
   std::vector<NamedTensor> OwnState() const;
   // The latter alone, and what else does not change by gradients.
@@ -93,6 +104,8 @@ class MeshPart {
   };
 
   absl::Status MeetSharers(World& world);
+  void RehearseParts(TensorGroupLinks& links);
+  void CountPipelineBytes();
   // Whether a stage of this rank uses it.
   bool Has(const std::string& name) const;
   int OwnerOf(const std::string& name) const;
@@ -103,6 +116,8 @@ class MeshPart {
   const std::unique_ptr<Model> model_;
   const std::vector<StageRange> parts_;
   const MeshGroups& groups_;
+  std::optional<MeshRehearsal> rehearsal_;  // until Take()
+  SampleBytes sample_bytes_;
   std::vector<NamedTensor> shapes_;
   std::vector<Whole> state_;  // in the order of the state dict
   std::int64_t parameter_bytes_ = 0;

@@ -57,9 +57,10 @@ std::optional<std::int64_t> Added(std::optional<std::int64_t> a, std::optional<s
 
 class MeshStrategy : public Strategy {
  public:
-  MeshStrategy(MeshParts parts, std::unique_ptr<Model> model, std::unique_ptr<Optimizer> whole)
+  MeshStrategy(MeshParts parts, std::unique_ptr<Model> model, std::unique_ptr<Optimizer> whole,
+               std::optional<MeshRehearsal> rehearsal)
       : parts_(std::move(parts)),
-        part_(std::move(model), parts_.cuts, parts_.groups),
+        part_(std::move(model), parts_.cuts, parts_.groups, std::move(rehearsal)),
         whole_optimizer_(std::move(whole)) {
     if (parts_.schedule) engine_.emplace(*parts_.groups.pipeline, *parts_.schedule);
   }
@@ -94,6 +95,8 @@ class MeshStrategy : public Strategy {
   // Of the ranks that compute a loss, the one that it counts on.
   bool counts() const { return has_outputs() && mesh_place().tensor == 0; }
 
+  // What each dimension is going to send in a step.
+  DimensionBytes Foretell();
   Traffic SentIn(Dimension dimension) const;
   Traffic TrafficOf(Dimension dimension) const;
   void Measure(const LoadedBatch& batch, BatchSums& sums);
@@ -117,6 +120,7 @@ class MeshStrategy : public Strategy {
   std::unique_ptr<Ema> ema_;
   std::optional<PipelineEngine> engine_;  // of a pipeline of several ranks
   std::optional<LoadedState> loaded_;
+  DimensionBytes foretold_ = {};
   std::int64_t steps_ = 0;             // of this run
   std::array<Traffic, 3> in_tests_{};  // what was sent in no step, by Dimension
   bool begun_ = false;
@@ -168,6 +172,24 @@ void MeshStrategy::Begin() {
     loaded_.reset();
   }
   parts_.groups.pipeline->PrepareMessages();
+  foretold_ = Foretell();
+}
+
+DimensionBytes MeshStrategy::Foretell() {
+  const MeshPart::SampleBytes& sample = part_.sample_bytes();
+  const std::int64_t samples = options().batch_size / mesh().data;
+  const auto of_step = [samples](const std::optional<std::int64_t>& bytes) {
+    return bytes ? static_cast<double>(*bytes * samples) : std::nan("");
+  };
+  // As the mean of all ranks, and unknown if one does not know it.
+  const std::vector<double> sums =
+      world().Sum({of_step(sample.pipeline), static_cast<double>(part_.sharded().FormulaBytes()),
+                   of_step(sample.tensor) + static_cast<double>(part_.BytesOverSequence())});
+  DimensionBytes bytes = {};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (!std::isnan(sums[i])) bytes[i] = std::llround(sums[i] / world().size());
+  }
+  return bytes;
 }
 
 void MeshStrategy::SetTraining(bool training) {
@@ -406,10 +428,8 @@ std::vector<std::pair<std::string, Traffic>> MeshStrategy::TrafficByDimension() 
 }
 
 std::vector<std::string> MeshStrategy::StartLines() const {
-  DimensionBytes bytes = {};
-  bytes[static_cast<std::size_t>(Dimension::kData)] = part_.sharded().FormulaBytes();
-  std::vector<std::string> lines = {MeshTable(mesh(), parts_.groups.hosts, bytes)};
-  for (const std::string& warning : MeshWarnings(mesh(), parts_.groups.hosts, bytes)) {
+  std::vector<std::string> lines = {MeshTable(mesh(), parts_.groups.hosts, foretold_)};
+  for (const std::string& warning : MeshWarnings(mesh(), parts_.groups.hosts, foretold_)) {
     lines.push_back(absl::StrCat("warning: ", warning));
   }
   if (!parts_.schedule) return lines;
@@ -490,9 +510,11 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeMeshStrategy(const Options& option
   if (!cuts.ok()) return cuts.status();
   auto whole = MakeOptimizer(options.optimizer, model->Parameters());
   if (!whole.ok()) return whole.status();
+  std::optional<MeshRehearsal> rehearsal = MeshRehearsal::Of(options, *model);
   MeshParts parts = {options, *std::move(groups), *std::move(cuts), std::move(schedule), world,
                      phases};
-  return std::make_unique<MeshStrategy>(std::move(parts), std::move(model), *std::move(whole));
+  return std::make_unique<MeshStrategy>(std::move(parts), std::move(model), *std::move(whole),
+                                        std::move(rehearsal));
 }
 
 }  // namespace muster::trainer

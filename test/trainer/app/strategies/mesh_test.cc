@@ -117,6 +117,40 @@ TEST_F(MeshTest, EveryPairAndAllThree) {
   }
 }
 
+// The number in `text` behind `label`, in MB.
+double MegabytesAfter(const std::string& text, const std::string& label) {
+  const std::size_t at = text.find(label);
+  if (at == std::string::npos) return -1;
+  std::size_t length = 0;
+  const double number = std::stod(text.substr(at + label.size()), &length);
+  return text.compare(at + label.size() + length, 3, " kB") == 0 ? number / 1000 : number;
+}
+
+TEST_F(MeshTest, TheTableAtTheStartForetellsWhatIsSent) {
+  const struct {
+    int ranks;
+    const char* flags;
+  } kMeshes[] = {{2, "--mesh tp=2"},
+                 {2, "--mesh tp=2 --sequence-parallel --recompute --comm gloo"},
+                 {2, "--mesh pp=2 --pipeline-schedule interleaved"},
+                 {4, "--mesh dp=2,tp=2 --zero 3 --sequence-parallel"},
+                 {2, "--zero 3 --mesh dp=2"}};
+  for (const auto& [ranks, flags] : kMeshes) {
+    SCOPED_TRACE(flags);
+    // Without clipping and averages nothing else is exchanged in a step.
+    const std::string out = TrainOk(Training("told", std::string(flags) + " --no-eval", 4), ranks);
+    const std::string summary = out.substr(out.find("traffic"));
+    int found = 0;
+    for (const std::string name : {"pipeline", "data", "tensor"}) {
+      const std::string row = absl::StrCat(name, ": groups of 2 ranks on one host, ");
+      if (out.find(row) == std::string::npos) continue;
+      ++found;
+      EXPECT_NEAR(MegabytesAfter(out, row), MegabytesAfter(summary, name + " "), 0.001) << out;
+    }
+    EXPECT_EQ(found, ranks / 2) << out;
+  }
+}
+
 // Tied embeddings are on the first and the last rank of a pipeline. The loss is the recipe's own,
 // so tensor ranks gather the scores for it.
 TEST_F(MeshTest, RanksThatShareAParameterKeepItEqual) {
