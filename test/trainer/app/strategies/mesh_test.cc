@@ -117,6 +117,40 @@ TEST_F(MeshTest, EveryPairAndAllThree) {
   }
 }
 
+// The losses in a --loss-log, in the order of the steps.
+std::vector<double> LossesIn(const std::string& path) {
+  std::vector<double> losses;
+  std::ifstream file(path);
+  double step = 0;
+  for (double loss = 0; file >> step >> loss;) losses.push_back(loss);
+  return losses;
+}
+
+// Rounding grows from step to step, but within 40 of them nobody could see it in a curve.
+TEST_F(MeshTest, CurvesInFloat32StayTogether) {
+  const auto train = [this](const std::string& name, const std::string& flags, int ranks) {
+    TrainOk(SplitWords(absl::StrCat(
+                "--dataset generated --model gpt --layers 2 --heads 2 --width 32 --context 16 "
+                "--vocabulary 257 --threads 1 --batch-size 16 --algorithm adamw --lr 1e-3 "
+                "--max-steps 40 --no-eval --loss-log ",
+                Loss(name), " ", flags)),
+            ranks);
+    return LossesIn(Loss(name));
+  };
+  const std::vector<double> alone = train("alone", "", 1);
+  ASSERT_EQ(alone.size(), 40u);
+  EXPECT_LT(alone.back(), 0.9 * alone.front());
+  for (const char* flags : {"--mesh pp=2,tp=2 --sequence-parallel", "--mesh dp=2,tp=2 --zero 3",
+                            "--mesh pp=2,dp=2 --pipeline-schedule zero-bubble"}) {
+    SCOPED_TRACE(flags);
+    const std::vector<double> shared = train("shared", flags, 4);
+    ASSERT_EQ(shared.size(), alone.size());
+    for (std::size_t i = 0; i < alone.size(); ++i) {
+      EXPECT_NEAR(shared[i], alone[i], 1e-4) << "step " << i + 1;
+    }
+  }
+}
+
 // The number in `text` behind `label`, in MB.
 double MegabytesAfter(const std::string& text, const std::string& label) {
   const std::size_t at = text.find(label);
