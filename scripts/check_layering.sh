@@ -64,6 +64,8 @@ must_be_empty "a mesh is arithmetic: trainer/mesh stands on itself" \
   "(deps(//trainer/mesh/...) intersect $ours) except //trainer/mesh/..."
 must_be_empty "a mesh links no library but Abseil" \
   "(deps(//trainer/mesh/...) intersect //third_party/...) except //third_party/system:absl"
+must_be_empty "quant knows models and groups, and nothing of the program" \
+  "(deps(//trainer/quant/...) intersect //trainer/...) except (//trainer/quant/... + //trainer/models/... + //trainer/comm/... + //trainer/worker/... + //trainer/compat/... + //trainer/data/... + //trainer:named_tensor + //trainer:flag_set)"
 must_be_empty "sharding knows groups and optimizers, and no models" \
   "(deps(//trainer/sharding/...) intersect //trainer/...) except (//trainer/sharding/... + //trainer/comm/... + //trainer/optim/... + //trainer/worker/... + //trainer/compat/... + //trainer:named_tensor)"
 must_be_empty "tokenizers, tokens, image files and tables know nothing of LibTorch" \

@@ -2,6 +2,7 @@
 # Trains the models of docs/trainer.md's "How well it learns", on two ranks of this machine, and
 # draws their curves into docs/trainer/:
 #   scripts/curves.sh [cnn] [resnet18] [gpt]      (default: all; the ResNet takes the longest)
+#   scripts/curves.sh qat      trains cnn and mlp with --qat and without, for "Weights and activations of 8 bits"
 # Prints the final line of each. BINARIES names the folder of binaries (a bazel-bin) to run instead
 # of building; RESULTS where the metrics files go (else a temporary folder that is removed).
 set -euo pipefail
@@ -30,16 +31,25 @@ train() {
   rm -f "$RESULTS/$name.jsonl"
   "$BINARIES/launcher/muster" run --standalone --nproc-per-node 2 --no-python \
     "$BINARIES/trainer/muster-train" "$@" --metrics "$RESULTS/$name.jsonl" --checkpoint "$RESULTS/$name.pt"
-  /usr/bin/python3 scripts/curves.py "$name" "$RESULTS/$name.jsonl" docs/trainer
+}
+draw() {
+  train "$@"
+  /usr/bin/python3 scripts/curves.py "$1" "$RESULTS/$1.jsonl" docs/trainer
 }
 
 for model in "${models[@]}"; do
   case $model in
+    qat)
+      for net in cnn mlp; do
+        train "$net-float" "${fashion[@]}" --model "$net" --epochs 5
+        train "$net-qat" "${fashion[@]}" --model "$net" --epochs 5 --qat --profile
+      done
+      ;;
     cnn)
-      train cnn "${fashion[@]}" --model cnn --epochs 1
+      draw cnn "${fashion[@]}" --model cnn --epochs 1
       ;;
     resnet18)
-      train resnet18 "${fashion[@]}" --model resnet18 --stem imagenet --epochs 2 --channels-last \
+      draw resnet18 "${fashion[@]}" --model resnet18 --stem imagenet --epochs 2 --channels-last \
         --lr 0.05 --schedule cosine --warmup-steps 100
       ;;
     gpt)
@@ -47,7 +57,7 @@ for model in "${models[@]}"; do
       find /usr/include/torch/csrc/api/include/torch /usr/include/c10 -name '*.h' -print0 |
         LC_ALL=C sort -z | xargs -0 cat > "$RESULTS/headers"
       head -c 1000000 "$RESULTS/headers" > "$RESULTS/text"
-      train gpt --dataset text --data "$RESULTS/text" --model gpt --algorithm adamw --lr 0.002 \
+      draw gpt --dataset text --data "$RESULTS/text" --model gpt --algorithm adamw --lr 0.002 \
         --schedule cosine --warmup-steps 50 --batch-size 32 --epochs 2 --clip 1
       ;;
     *)

@@ -49,6 +49,7 @@ Network MakeCnn(const DataShape& images) {
 
 ModelRecipe CnnRecipe() {
   return {.name = "cnn",
+          .can_be_quantized = true,
           .make = [](const DataShape& images) -> absl::StatusOr<Network> {
             const absl::Status checked = CheckImageShape(images);
             if (!checked.ok()) return checked;

@@ -50,6 +50,7 @@ ModelRecipe MlpRecipe(std::string name, std::vector<std::int64_t> hidden) {
   return {
       .name = std::move(name),
       .takes_tables = true,
+      .can_be_quantized = true,
       .make = [hidden](const DataShape& images) -> absl::StatusOr<Network> {
         const absl::Status checked = CheckImageShape(images);
         if (!checked.ok()) return checked;

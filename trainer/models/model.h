@@ -61,6 +61,9 @@ class Model {
   // second pass, so it recomputes nothing then.
   bool draws_random_numbers() const { return network_.draws_random_numbers; }
 
+  // What holds the parameters and buffers.
+  const std::shared_ptr<torch::nn::Module>& module() const { return network_.module; }
+
   // The stages, in their order.
   const std::vector<Stage>& stages() const { return network_.stages; }
   // The same as ForwardAt() for the stages of `range` alone: from the outputs of the stage before

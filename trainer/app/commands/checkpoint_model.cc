@@ -21,6 +21,7 @@
 #include "trainer/io/shards/checkpoint_file.h"
 #include "trainer/io/shards/shard_files.h"
 #include "trainer/io/state_dict.h"
+#include "trainer/quant/qat_names.h"
 
 namespace muster::trainer {
 namespace {
@@ -75,6 +76,14 @@ TensorShapes ShapesOf(const Value& state) {
 bool HoldsDoubles(const Value& state) {
   for (const auto& [key, value] : *state.dict()) {
     if (value.tensor()->scalar_type() == at::kDouble) return true;
+  }
+  return false;
+}
+
+// Whether it was trained with --qat.
+bool HoldsRanges(const Value& state) {
+  for (const auto& [key, value] : *state.dict()) {
+    if (IsOfFakeQuantize(std::get<std::string>(key))) return true;
   }
   return false;
 }
@@ -280,6 +289,7 @@ absl::StatusOr<CheckpointModel> ModelFromCheckpoint(const ModelSource& source,
     checkpoint.flags.insert(checkpoint.flags.begin(), absl::StrCat("--model=", known->recipe.name));
   }
   if (HoldsDoubles(checkpoint.state)) checkpoint.flags.push_back("--dtype=float64");
+  if (HoldsRanges(checkpoint.state)) checkpoint.flags.push_back("--qat=true");
   if (const Value* sampler = value.Find("sampler"); sampler != nullptr) {
     const absl::StatusOr<std::int64_t> step = sampler->GetInt("step");
     if (step.ok()) checkpoint.step = *step;

@@ -117,6 +117,12 @@ void AddTrainingFlags(CLI::App& app, Options& o, SettingSource& settings) {
       "part at a time");
   group.Switch("recompute", o.recompute,
                "Compute a stage's activations again in the backward pass instead of keeping them");
+  group.Switch("qat", o.qat.on,
+               "Train for weights and activations of 8 bits, and measure the model in them");
+  group.Number("--qat-observe-epochs", o.qat.observe_epochs, std::int64_t{0}, kMany,
+               "With --qat: first epochs, which observe ranges and round nothing");
+  group.Number("--qat-freeze-epoch", o.qat.freeze_epoch, std::int64_t{0}, kMany,
+               "With --qat: epochs after which ranges stay as they are; 0: two thirds of all");
   group.Number("--max-steps", o.max_steps, std::int64_t{0}, kMany,
                "End after this many steps; 0: no limit");
   group.Number("--seed", o.seed, std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max(),

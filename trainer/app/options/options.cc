@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 #include "base/version.h"
@@ -75,6 +76,36 @@ absl::Status CheckMeshFlags(const Options& options) {
     return mistake(flag, " does not scale losses: leave --fp16 and --loss-scale out");
   }
   return absl::OkStatus();
+}
+
+// What --qat says together with other flags.
+absl::Status CheckQatFlags(const Options& options, const Registry& registry) {
+  if (!options.qat.on) return absl::OkStatus();
+  if (!options.model.can_be_quantized) {
+    std::vector<std::string> can;
+    for (const ModelRecipe& model : registry.models) {
+      if (model.can_be_quantized) can.push_back(model.name);
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("--qat cannot quantize ", options.model.name, "; ",
+                     can.empty() ? absl::StrCat("no model of ", registry.program, " can be")
+                                 : absl::StrCat("it can quantize ", absl::StrJoin(can, ", "))));
+  }
+  const ParallelOptions& parallel = options.parallel;
+  const char* const other = parallel.kind != Parallel::kDdp ? "--parallel average or threads"
+                            : parallel.mesh.request         ? "--mesh"
+                            : parallel.zero > 0             ? "--zero"
+                            : parallel.sync_batch_norm      ? "--sync-bn"
+                            : options.bf16                  ? "--bf16"
+                            : options.fp16                  ? "--fp16"
+                            : options.scales_losses()       ? "--loss-scale"
+                            : options.ema_decay > 0         ? "--ema"
+                            : options.recompute             ? "--recompute"
+                            : options.dtype != c10::ScalarType::Float ? "--dtype float64"
+                                                                      : nullptr;
+  if (other == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--qat and ", other, " do not go together: leave one out"));
 }
 
 absl::Status CheckTogether(const Options& options) {
@@ -157,6 +188,7 @@ absl::StatusOr<Options> ParseOptions(int argc, const char* const* argv, const Re
   absl::StatusOr<Options> options = ParseFlags(argc, argv, registry);
   if (!options.ok() || !options->help.empty()) return options;
   if (const absl::Status status = CheckTogether(*options); !status.ok()) return status;
+  if (const absl::Status status = CheckQatFlags(*options, registry); !status.ok()) return status;
   return options;
 }
 

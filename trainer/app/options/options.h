@@ -19,6 +19,7 @@
 #include "trainer/optim/optimizer_options.h"
 #include "trainer/optim/schedule.h"
 #include "trainer/parallel/ddp.h"
+#include "trainer/quant/qat_options.h"
 #include "trainer/recipe/registry.h"
 
 namespace muster::trainer {
@@ -154,6 +155,7 @@ struct Options {
   std::int64_t accumulate = 1;
   // Compute activations again in the backward pass rather than keep them (ModelOptions).
   bool recompute = false;
+  QatOptions qat;
   OptimizerOptions optimizer;
   ScheduleOptions schedule;  // total_steps is set once the data is open
   double clip_norm = 0;      // 0: do not clip

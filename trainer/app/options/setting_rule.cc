@@ -35,6 +35,7 @@ const Rules& RulesOfFlags() {
       {"--target", {Ranks::kSame, Resume::kSame}},
       {"--dtype", {Ranks::kSame, Resume::kSame}},
       {"--algorithm", {Ranks::kSame, Resume::kSame}},
+      {"--qat", {Ranks::kSame, Resume::kSame}},
 
       {"--data", {Ranks::kFree, Resume::kSaid}},
       {"--test-data", {Ranks::kFree, Resume::kSaid}},

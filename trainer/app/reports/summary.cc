@@ -29,7 +29,11 @@ std::string FormatSummary(const Summary& summary) {
                           summary.best_step);
   }
   for (const MetricValue& metric : summary.test_metrics) {
-    absl::StrAppendFormat(&text, "%-15s%s\n", "test " + metric.name + " ", ValueText(metric));
+    absl::StrAppendFormat(&text, "%-15s%s%s\n", "test " + metric.name + " ", ValueText(metric),
+                          summary.int8_metrics.empty() ? "" : " (fake-quantized)");
+  }
+  for (const MetricValue& metric : summary.int8_metrics) {
+    absl::StrAppendFormat(&text, "%-15s%s\n", "int8 " + metric.name + " ", ValueText(metric));
   }
   if (summary.steps > summary.resumed_step) {
     absl::StrAppendFormat(&text, "speed          %.0f %s/s", summary.samples_per_second,

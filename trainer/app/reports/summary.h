@@ -25,6 +25,7 @@ struct Summary {
   // On the test samples; nullopt when not measured.
   std::optional<double> test_loss;  // nats, if it is the cross entropy
   std::vector<MetricValue> test_metrics;
+  std::vector<MetricValue> int8_metrics;  // with --qat: of the network of 8-bit numbers
   // Of an earlier test; nullopt when none was better than the last.
   std::optional<double> best_test_loss;  // nats
   std::int64_t best_step = 0;

@@ -1,6 +1,7 @@
 // Measures a model on a batch.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -22,6 +23,10 @@ struct BatchSums {
 // The sums of `batch`. `model` is on `device`, and in evaluation mode. Throws what LibTorch throws.
 BatchSums MeasureBatch(const LoadedBatch& batch, const Options& options, const at::Device& device,
                        Model& model);
+
+// The same of whatever computes scores of inputs.
+BatchSums MeasureScores(const LoadedBatch& batch, const Options& options, const at::Device& device,
+                        const std::function<at::Tensor(const at::Tensor& inputs)>& compute);
 
 // `batch` on `device`, as the model needs it: real numbers converted to `dtype`, whole ones
 // unchanged.

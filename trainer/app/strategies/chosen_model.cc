@@ -1,5 +1,7 @@
 #include "trainer/app/strategies/chosen_model.h"
 
+#include "trainer/quant/qat_network.h"
+
 namespace muster::trainer {
 
 absl::StatusOr<std::unique_ptr<Model>> MakeChosenModel(const Options& options,
@@ -8,10 +10,11 @@ absl::StatusOr<std::unique_ptr<Model>> MakeChosenModel(const Options& options,
     return absl::InvalidArgumentError(
         "--fp16 computes on a GPU, and there is none: use --bf16, or neither");
   }
-  absl::StatusOr<std::unique_ptr<Model>> model = MakeModel(options.model, options.shape,
-                                                           {.seed = options.seed,
-                                                            .channels_last = options.channels_last,
-                                                            .recompute = options.recompute});
+  absl::StatusOr<std::unique_ptr<Model>> model =
+      MakeModel(options.qat.on ? QatRecipe(options.model) : options.model, options.shape,
+                {.seed = options.seed,
+                 .channels_last = options.channels_last,
+                 .recompute = options.recompute});
   if (model.ok()) (*model)->MoveTo(device, options.dtype);
   return model;
 }

@@ -1,11 +1,14 @@
 // Each rank has the whole model and a part of each batch; alone, the whole batch.
 #include <ATen/core/Tensor.h>
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "trainer/app/strategies/replica_strategy.h"
 #include "trainer/parallel/sync_batch_norm.h"
+#include "trainer/quant/qat_run.h"
 
 namespace muster::trainer {
 namespace {
@@ -25,11 +28,32 @@ class DdpStrategy : public ReplicaStrategy {
  public:
   explicit DdpStrategy(StrategyParts parts) : ReplicaStrategy(std::move(parts)) {
     if (options().parallel.sync_batch_norm) model().SetBatchNorm(SyncedBatchNorm(group()));
+    if (options().qat.on) {
+      qat_.emplace(model().module(), options().qat, options().epochs, group());
+    }
+  }
+
+  void BeginEpoch(std::int64_t epoch) override {
+    if (qat_) qat_->BeginEpoch(epoch);
+  }
+  std::function<BatchSums(const LoadedBatch& batch)> Converted() override {
+    const std::shared_ptr<const Int8Network> int8 = qat_ ? qat_->Convert() : nullptr;
+    if (!int8) return nullptr;
+    return [this, int8](const LoadedBatch& batch) {
+      return MeasureScores(batch, options(), group().device(),
+                           [&int8](const at::Tensor& inputs) { return int8->Forward(inputs); });
+    };
   }
 
   // Each rank's batch normalization has learned from its own part of the last batch.
   void Settle() override {
     if (ddp_) ddp_->BroadcastBuffers();
+  }
+  std::vector<std::string> ProfileLines() override {
+    const std::unique_ptr<const Int8Network> int8 = qat_ ? qat_->Convert() : nullptr;
+    if (!int8) return {};
+    const DataShape& shape = options().shape;
+    return {CompareInference(qat_->network(), *int8, {shape.channels, shape.height, shape.width})};
   }
   Traffic traffic() const override { return ddp_ ? ddp_->traffic() : Traffic(); }
   std::optional<DdpTimings> timings() const override {
@@ -40,7 +64,13 @@ class DdpStrategy : public ReplicaStrategy {
   // Alone there is nothing to average, and no reason to copy gradients into buckets.
   void Connect(const std::vector<std::string>& gradient_order) override {
     if (group().size() == 1) return;
-    ddp_.emplace(parameters(), model().Buffers(), group(), options().parallel.ddp, gradient_order);
+    DdpOptions ddp = options().parallel.ddp;
+    // What each rank observes counts; rank 0's alone would, if all got it before each step.
+    if (qat_) ddp.broadcast_buffers = false;
+    ddp_.emplace(parameters(), model().Buffers(), group(), ddp, gradient_order);
+  }
+  void AfterUpdate() override {
+    if (qat_) qat_->AfterStep();
   }
 
   // The last batch of an epoch may be smaller, and ranks may have filled their part of it up with
@@ -69,6 +99,7 @@ class DdpStrategy : public ReplicaStrategy {
   }
 
  private:
+  std::optional<QatRun> qat_;
   std::optional<DistributedDataParallel> ddp_;
 };
 

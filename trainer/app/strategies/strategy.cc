@@ -17,6 +17,9 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeStrategy(const Options& given,
   if (options.parallel.shares_model()) {
     return MakeMeshStrategy(options, std::move(model), world, phases);
   }
+  if (options.qat.on && !world.device().is_cpu()) {
+    return absl::InvalidArgumentError("--qat runs on the CPU; add --comm gloo");
+  }
   auto optimizer = MakeOptimizer(options.optimizer, model->Parameters());
   if (!optimizer.ok()) return optimizer.status();
   StrategyParts parts = {options, std::move(model), *std::move(optimizer), world.all(), phases};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,12 +66,17 @@ class Strategy {
 
   virtual DataPlace place() const = 0;
 
+  // Call it before the first step of an epoch, counted from 0, or of the rest of one.
+  virtual void BeginEpoch(std::int64_t /*epoch*/) {}
   // Takes one step with learning rate `lr` on this rank's part of a batch. `step` is the number of
   // steps before, on which random numbers depend.
   virtual StepResult Step(const LoadedBatch& batch, std::int64_t step, double lr) = 0;
   // This rank's sums over its part of a batch of test samples. Ranks that share a model call it
   // alike, and each sample counts on one of them.
   virtual BatchSums Evaluate(const LoadedBatch& batch) = 0;
+  // Evaluate() of what the model converts to at this moment, which is a network of 8-bit numbers
+  // with --qat; null when there is no such. Valid as long as the strategy.
+  virtual std::function<BatchSums(const LoadedBatch& batch)> Converted() { return nullptr; }
 
   // Makes the model the same on every rank, as rank 0 would save it. Call this when the training is
   // done, and before the model is evaluated; training may continue afterwards.
@@ -100,6 +106,8 @@ class Strategy {
 
   // What the user is told before the first step, a line each; empty without a mesh.
   virtual std::vector<std::string> StartLines() const { return {}; }
+  // What rank 0 tells the user of --profile at the end, a line each. Only that rank calls it.
+  virtual std::vector<std::string> ProfileLines() { return {}; }
   virtual Traffic traffic() const { return {}; }
   // The same by dimension of a mesh, those of one rank left out: {"tensor", ...}.
   virtual std::vector<std::pair<std::string, Traffic>> TrafficByDimension() const { return {}; }

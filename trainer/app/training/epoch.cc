@@ -264,6 +264,7 @@ void EpochRun::Report() {
 }  // namespace
 
 absl::StatusOr<EpochEnd> TrainEpoch(Loop& loop) {
+  loop.strategy.BeginEpoch(loop.state.epoch);
   return EpochRun(loop).Run();
 }
 

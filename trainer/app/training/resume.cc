@@ -26,6 +26,7 @@
 #include "trainer/io/shards/shard_index.h"
 #include "trainer/io/shards/sharded_checkpoint.h"
 #include "trainer/io/torch_file.h"
+#include "trainer/quant/qat_names.h"
 
 namespace muster::trainer {
 namespace {
@@ -219,6 +220,22 @@ absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
   return point;
 }
 
+namespace {
+
+// Those of `parameters` that `state` is to have: not what --qat observes, where it knows nothing of
+// it. That is then observed from the beginning.
+std::vector<NamedTensor> TargetsIn(const Value& state, std::vector<NamedTensor> parameters) {
+  if (state.dict() == nullptr) return parameters;
+  for (const auto& [key, value] : *state.dict()) {
+    const auto* name = std::get_if<std::string>(&key);
+    if (name != nullptr && IsOfFakeQuantize(*name)) return parameters;
+  }
+  std::erase_if(parameters, [](const NamedTensor& one) { return IsOfFakeQuantize(one.name); });
+  return parameters;
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options,
                                      const std::vector<NamedTensor>& parameters) {
   if (options.init_from.empty()) return std::string();
@@ -235,7 +252,7 @@ absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options,
     if (!found.ok()) return Prefixed(attempt, found.status());
     state = **found;
   }
-  const auto report = LoadStateDict(state, parameters, options.init);
+  const auto report = LoadStateDict(state, TargetsIn(state, parameters), options.init);
   if (!report.ok()) return Prefixed(attempt, report.status());
   return absl::StrCat("parameters from ", options.init_from, ": ", report->Sentence());
 }

@@ -62,7 +62,8 @@ TEST(OptionChangesTest, AnotherModelOrOtherDataAreRefused) {
 
 // Each flag is changed once: whatever is added to the options has to have its place here.
 TEST(OptionChangesTest, EachFlagIsRefusedOrSaidOrOfNoConsequence) {
-  const std::set<std::string> refused = {"--dataset", "--target", "--dtype", "--algorithm"};
+  const std::set<std::string> refused = {"--dataset", "--target", "--dtype", "--algorithm",
+                                         "--qat"};
   const std::set<std::string> silent = {
       "--loader-threads", "--threads",         "--recompute",   "--eval",
       "--loss-scale",     "--parallel",        "--comm",        "--timeout",

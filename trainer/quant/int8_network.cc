@@ -1,0 +1,128 @@
+#include "trainer/quant/int8_network.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/List.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/native/quantized/PackedParams.h>
+#include <ATen/ops/quantize_per_channel.h>
+#include <ATen/ops/quantize_per_tensor.h>
+
+#include <optional>
+
+#include "absl/algorithm/container.h"
+
+#include "trainer/quant/padding.h"
+
+namespace muster::trainer {
+namespace {
+
+using PackedLinear = c10::intrusive_ptr<LinearPackedParamsBase>;
+using PackedConvolution = c10::intrusive_ptr<ConvPackedParamsBase<2>>;
+using Sizes = c10::List<std::int64_t>;
+
+template <typename Signature>
+auto Operator(const char* name, const char* overload = "") {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload).typed<Signature>();
+}
+
+// Which kind weights are packed for. oneDNN's layers take activations from 0 to 255; others would
+// have to be given half of that.
+void ChooseEngine() {
+  if (absl::c_linear_search(at::globalContext().supportedQEngines(), at::QEngine::ONEDNN)) {
+    at::globalContext().setQEngine(at::QEngine::ONEDNN);
+  }
+}
+
+Sizes ListOf(at::IntArrayRef sizes) {
+  Sizes list;
+  for (const std::int64_t size : sizes) list.push_back(size);
+  return list;
+}
+
+c10::optional<at::Tensor> BiasOf(const QatLayer& layer) {
+  if (!layer.bias().defined()) return c10::nullopt;
+  return layer.bias().detach();
+}
+
+at::Tensor Int8Weight(const QatLayer& layer) {
+  const WeightFakeQuantize& rounding = *layer.weight_rounding;
+  return at::quantize_per_channel(layer.weight().detach().contiguous(),
+                                  rounding.scale().to(at::kDouble),
+                                  rounding.zero_point().to(at::kLong), /*axis=*/0, at::kQInt8);
+}
+
+PackedConvolution PackConvolution(const QatLayer& layer) {
+  const auto& options = layer.convolution->options;
+  return Operator<PackedConvolution(at::Tensor, c10::optional<at::Tensor>, Sizes, Sizes, Sizes,
+                                    std::int64_t)>("quantized::conv2d_prepack")
+      .call(Int8Weight(layer), BiasOf(layer), ListOf(options.stride()), ListOf(*PaddingOf(options)),
+            ListOf(options.dilation()), options.groups());
+}
+
+}  // namespace
+
+// One of the two, or neither: Flatten.
+struct Int8Network::Layer {
+  PackedLinear linear;
+  PackedConvolution convolution;
+  std::vector<std::shared_ptr<torch::nn::MaxPool2dImpl>> pools;
+  bool relu = false;
+  double scale = 1;
+  std::int64_t zero_point = 0;
+
+  at::Tensor Run(const at::Tensor& x) const {
+    if (linear) {
+      return Operator<at::Tensor(at::Tensor, const PackedLinear&, double, std::int64_t)>(
+                 relu ? "quantized::linear_relu" : "quantized::linear")
+          .call(x, linear, scale, zero_point);
+    }
+    if (!convolution) return x.flatten(1);
+    at::Tensor y = Operator<at::Tensor(at::Tensor, const PackedConvolution&, double, std::int64_t)>(
+                       relu ? "quantized::conv2d_relu" : "quantized::conv2d", "new")
+                       .call(x, convolution, scale, zero_point);
+    for (const auto& pool : pools) y = pool->forward(y);
+    return y;
+  }
+};
+
+Int8Network::Int8Network(const QatNetwork& network)
+    : scale_(network.input_rounding().scale().item<double>()),
+      zero_point_(network.input_rounding().zero_point().item<std::int64_t>()) {
+  const at::NoGradGuard no_grad;
+  ChooseEngine();
+  for (const QatLayer& layer : network.layers()) {
+    Layer& own = layers_.emplace_back();
+    if (!layer.output_rounding) continue;
+    if (layer.linear) {
+      own.linear =
+          Operator<PackedLinear(at::Tensor, c10::optional<at::Tensor>)>("quantized::linear_prepack")
+              .call(Int8Weight(layer), BiasOf(layer));
+    } else {
+      own.convolution = PackConvolution(layer);
+      own.pools = layer.pools;
+    }
+    own.relu = layer.relu;
+    own.scale = layer.output_rounding->scale().item<double>();
+    own.zero_point = layer.output_rounding->zero_point().item<std::int64_t>();
+  }
+}
+
+Int8Network::~Int8Network() = default;
+
+at::Tensor Int8Network::Forward(const at::Tensor& inputs) const {
+  const at::NoGradGuard no_grad;
+  at::Tensor x = at::quantize_per_tensor(inputs, scale_, zero_point_, at::kQUInt8);
+  for (const Layer& layer : layers_) x = layer.Run(x);
+  return x.dequantize();
+}
+
+double Int8Network::output_step() const {
+  double step = scale_;
+  for (const Layer& layer : layers_) {
+    if (layer.linear || layer.convolution) step = layer.scale;
+  }
+  return step;
+}
+
+}  // namespace muster::trainer
