@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -25,6 +26,7 @@ namespace fs = std::filesystem;
 
 struct CompareOptions {
   int ranks = 2;
+  int scaling = 0;  // the most ranks of the table over ranks; 0: there is none
   std::vector<std::string> methods = {"single", "threads", "average", "ddp"};
   std::string launcher;
   std::vector<std::string> training;  // flags of muster-train
@@ -120,6 +122,11 @@ absl::StatusOr<CompareOptions> ParseCompare(int argc, const char* const* argv) {
       ->delimiter(',')
       ->check(CLI::IsMember(names))
       ->default_str("single,threads,average,ddp");
+  app.add_option("--scaling", options.scaling,
+                 "Also train with ddp and threads on 1 to N ranks, and show what is sent beside "
+                 "2(N-1)K/N and 2(N-1)K; 1 to N must divide --batch-size")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64));
   app.add_option("--launcher", options.launcher,
                  "The muster that starts the ranks (default: the one beside muster-train, or in "
                  "PATH)")
@@ -197,6 +204,11 @@ absl::StatusOr<MethodResult> RunMethod(const Method& method, const std::string& 
   result.samples_per_second = Number(values, "summary/samples_per_second");
   result.counted_bytes = Number(values, "summary/counted_bytes_per_step");
   result.formula_bytes = Number(values, "summary/formula_bytes_per_step");
+  result.model_bytes = Number(values, "summary/model_bytes");
+  result.state_bytes = Number(values, "summary/state_bytes");
+  result.state_formula = Number(values, "summary/state_formula_bytes");
+  result.bubble = Number(values, "summary/bubble");
+  result.bubble_theory = Number(values, "summary/bubble_theory");
   result.train_loss = Number(values, "summary/train_loss");
   result.test_loss = Number(values, "test/loss");
   result.test_accuracy = Number(values, "test/accuracy");
@@ -207,20 +219,76 @@ std::string OrDash(double value, const std::string& text) {
   return std::isnan(value) ? "-" : text;
 }
 
+std::string InMegabytes(double bytes) {
+  return OrDash(bytes, absl::StrFormat("%.3f", bytes / 1e6));
+}
+
+std::string Percent(double share, int digits) {
+  return OrDash(share, absl::StrFormat("%.*f %%", digits, share * 100));
+}
+
+// OK when each number of ranks of --scaling can share a batch.
+absl::Status CheckScaling(int most, std::int64_t batch_size) {
+  std::int64_t fits = 1;
+  for (int ranks = 1; ranks <= most; ++ranks) fits = std::lcm(fits, std::int64_t{ranks});
+  if (batch_size % fits == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("compare: --scaling ", most, " trains on 1 to ",
+                                                 most,
+                                                 " ranks, which cannot all share --batch-size ",
+                                                 batch_size, " evenly; take a multiple of ", fits));
+}
+
+absl::StatusOr<std::vector<ScalingRow>> RunScaling(const std::string& launcher,
+                                                   const CompareOptions& compare,
+                                                   const Options& options,
+                                                   const ScratchDir& scratch, std::ostream& out) {
+  std::vector<ScalingRow> rows;
+  for (int ranks = 1; ranks <= compare.scaling; ++ranks) {
+    out << "running ddp and threads on " << ranks << "\n" << std::flush;
+    CompareOptions with = compare;
+    with.ranks = ranks;
+    ScalingRow row;
+    row.ranks = ranks;
+    for (MethodResult* const result : {&row.ddp, &row.threads}) {
+      const char* const name = result == &row.ddp ? "ddp" : "threads";
+      auto run = RunMethod(*FindMethod(name), launcher, with, options, scratch);
+      if (!run.ok()) return run.status();
+      *result = *std::move(run);
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::string FormatComparison(const std::vector<MethodResult>& results) {
   std::string table =
-      absl::StrFormat("%-8s %11s %8s %12s %12s %10s %9s %9s\n", "method", "samples/s", "speed-up",
-                      "MB/step", "formula", "train loss", "test loss", "accuracy");
+      absl::StrFormat("%-8s %11s %8s %12s %12s %9s %9s %7s %7s %10s %9s %9s\n", "method",
+                      "samples/s", "speed-up", "MB/step", "formula", "state MB", "formula",
+                      "bubble", "theory", "train loss", "test loss", "accuracy");
   for (const MethodResult& r : results) {
     absl::StrAppendFormat(
-        &table, "%-8s %11.0f %8.2f %12s %12.3f %10.4f %9s %9s\n", r.name, r.samples_per_second,
-        r.samples_per_second / results.front().samples_per_second,
-        OrDash(r.counted_bytes, absl::StrFormat("%.3f", r.counted_bytes / 1e6)),
-        r.formula_bytes / 1e6, r.train_loss,
-        OrDash(r.test_loss, absl::StrFormat("%.4f", r.test_loss)),
-        OrDash(r.test_accuracy, absl::StrFormat("%.2f %%", r.test_accuracy * 100)));
+        &table, "%-8s %11.0f %8.2f %12s %12.3f %9s %9s %7s %7s %10.4f %9s %9s\n", r.name,
+        r.samples_per_second, r.samples_per_second / results.front().samples_per_second,
+        InMegabytes(r.counted_bytes), r.formula_bytes / 1e6, InMegabytes(r.state_bytes),
+        InMegabytes(r.state_formula), Percent(r.bubble, 1), Percent(r.bubble_theory, 1),
+        r.train_loss, OrDash(r.test_loss, absl::StrFormat("%.4f", r.test_loss)),
+        Percent(r.test_accuracy, 2));
+  }
+  return table;
+}
+
+std::string FormatScaling(const std::vector<ScalingRow>& rows) {
+  std::string table =
+      absl::StrFormat("%5s %13s %10s %11s %17s %10s %11s\n", "ranks", "ddp samples/s", "MB/step",
+                      "2(N-1)K/N", "threads samples/s", "MB/step", "2(N-1)K");
+  for (const ScalingRow& row : rows) {
+    const double whole = 2.0 * (row.ranks - 1) * row.ddp.model_bytes;
+    absl::StrAppendFormat(&table, "%5d %13.0f %10s %11s %17.0f %10s %11s\n", row.ranks,
+                          row.ddp.samples_per_second, InMegabytes(row.ddp.counted_bytes),
+                          InMegabytes(whole / row.ranks), row.threads.samples_per_second,
+                          InMegabytes(row.threads.counted_bytes), InMegabytes(whole));
   }
   return table;
 }
@@ -238,6 +306,9 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
   const auto options = ParseOptions(static_cast<int>(training.size()), training.data());
   if (!options.ok()) return options.status();
   absl::Status shared = CheckBatchSize(options->batch_size, compare->ranks);
+  if (shared.ok() && compare->scaling > 0) {
+    shared = CheckScaling(compare->scaling, options->batch_size);
+  }
   if (!shared.ok()) return shared;
   const absl::StatusOr<std::string> launcher = FindLauncher(compare->launcher);
   if (!launcher.ok()) return launcher.status();
@@ -264,7 +335,16 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
          "NCCL do not count.\nformula: what is sent for K bytes among N = "
       << compare->ranks
       << ": 2(N-1)K/N by each rank, (N-1)K as bfloat16 over Gloo, 2(N-1)K with threads, 3(N-1)K/N "
-         "with zero3; with tp, pp and 3d what the operations send.\n";
+         "with zero3; with tp, pp and 3d what the operations send.\n"
+         "state: parameters, gradients and the optimizer's numbers on the rank that keeps most, "
+         "with batches that wait, by the allocator; and by formula, without those.\n"
+         "bubble: the share of a step that ranks of a pipeline wait, and what it is when each has "
+         "a processor and equal work.\n";
+  if (compare->scaling > 0) {
+    const auto rows = RunScaling(*launcher, *compare, *options, scratch, out);
+    if (!rows.ok()) return rows.status();
+    out << FormatScaling(*rows);
+  }
   return 0;
 }
 

@@ -24,6 +24,7 @@
 #include "trainer/app/training/rank_comparison.h"
 #include "trainer/app/training/start.h"
 #include "trainer/app/training/trainer.h"
+#include "trainer/compat/tensor_memory.h"
 #include "trainer/data/data_recipe.h"
 #include "trainer/io/durable_file.h"
 #include "trainer/worker/blas_probe.h"
@@ -94,6 +95,7 @@ auto Attempt(const char* attempt, const Make& make) -> decltype(make()) {
 absl::StatusOr<Splits> PrepareRank(const Options& options, const Environment& env,
                                    Progress& progress) {
   EndOnStopSignals();
+  compat::CountTensorMemory();
   const absl::Status suited = CheckWorld(options, env.world_size);
   if (!suited.ok()) return suited;
   const int threads = options.threads > 0 ? options.threads : DefaultThreads(env.local_world_size);

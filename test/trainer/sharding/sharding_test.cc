@@ -19,5 +19,11 @@ TEST_P(ShardingTest, TrainsAsOneProcessDoes) {
   RunRanks({"test/trainer/sharding/sharding_program", comm}, ranks, kDeadline);
 }
 
+TEST(StateMemoryTest, IsTheFormulasByTheAllocator) {
+  for (const int ranks : {1, 2, 4}) {
+    RunRanks({"test/trainer/sharding/state_memory_program"}, ranks, kDeadline);
+  }
+}
+
 }  // namespace
 }  // namespace muster::trainer

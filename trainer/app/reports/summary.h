@@ -37,6 +37,13 @@ struct Summary {
   std::optional<double> counted_bytes_per_step;
   // Of these, what each dimension of a mesh sends; empty without one.
   std::vector<std::pair<std::string, double>> bytes_by_dimension;
+  // Of parameters, gradients and the optimizer on the rank that keeps most, as counted and by
+  // formula; 0: unknown.
+  std::int64_t state_bytes = 0;
+  std::int64_t state_formula_bytes = 0;
+  // The share of their time that ranks of a pipeline have waited, and should have waited.
+  std::optional<double> bubble;
+  std::optional<double> bubble_theory;
   std::int64_t peak_memory_bytes = 0;  // of rank 0's process; 0: unknown
   std::int64_t peak_gpu_bytes = 0;     // reserved on rank 0's GPU; 0 without one
   // Where the result is. For a run that was stopped: where it can resume, or empty.

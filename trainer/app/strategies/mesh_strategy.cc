@@ -22,6 +22,8 @@
 #include "trainer/optim/optimizer.h"
 #include "trainer/parallel/pipeline_engine.h"
 #include "trainer/pipeline/make_schedule.h"
+#include "trainer/pipeline/theory.h"
+#include "trainer/sharding/state_bytes.h"
 
 namespace muster::trainer {
 namespace {
@@ -43,6 +45,7 @@ struct MeshParts {
   std::optional<PipelineSchedule> schedule;  // of a pipeline of several ranks
   World& world;
   PhaseTracker& phases;
+  StateMeter state;  // made before anything but the model
 };
 
 // A batch on its way through the model, in parts; what comes out on the last rank of a pipeline.
@@ -61,7 +64,8 @@ class MeshStrategy : public Strategy {
                std::optional<MeshRehearsal> rehearsal)
       : parts_(std::move(parts)),
         part_(std::move(model), parts_.cuts, parts_.groups, std::move(rehearsal)),
-        whole_optimizer_(std::move(whole)) {
+        whole_optimizer_(std::move(whole)),
+        state_(parts_.state) {
     if (parts_.schedule) engine_.emplace(*parts_.groups.pipeline, *parts_.schedule);
   }
 
@@ -83,6 +87,8 @@ class MeshStrategy : public Strategy {
   std::int64_t parameter_bytes() const override { return part_.parameter_bytes(); }
   absl::StatusOr<Dict> Save(double lr, bool everywhere) override;
   std::vector<std::string> StartLines() const override;
+  StateMemory state_memory() const override;
+  std::optional<PipelineWait> pipeline_wait() const override;
   Traffic traffic() const override;
   std::vector<std::pair<std::string, Traffic>> TrafficByDimension() const override;
 
@@ -116,7 +122,9 @@ class MeshStrategy : public Strategy {
   Objective objective_;                         // for what the model returns here
   std::unique_ptr<Optimizer> whole_optimizer_;  // of the whole model, until Begin()
   std::unique_ptr<Optimizer> optimizer_;        // of what this rank owns
-  std::unique_ptr<Optimizer> groups_;           // says which groups the whole has
+  StateMeter state_;
+  PipelineWait wait_;
+  std::unique_ptr<Optimizer> groups_;  // says which groups the whole has
   std::unique_ptr<Ema> ema_;
   std::optional<PipelineEngine> engine_;  // of a pipeline of several ranks
   std::optional<LoadedState> loaded_;
@@ -248,6 +256,10 @@ double MeshStrategy::Train(const Passing& passing, std::int64_t step, double div
     engine_->Train(StepOf(passing, forward, loss));
     part_.SumShared();
     sharded.EndBackward();
+    if (steps_ > 0) {
+      wait_.step_ms += engine_->times().step.count();
+      wait_.waited_ms += engine_->times().waited.count();
+    }
     return sum;
   }
   for (std::size_t i = 0; i < passing.parts.size(); ++i) {
@@ -285,6 +297,7 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
   if (options().on_nonfinite == OnNonFinite::kStop && !std::isfinite(result.loss)) {
     result.not_finite = FirstNotFinite(part_.OwnState());
   }
+  state_.Measure();
   part_.sharded().Finish();
   part_.SumOverSequence();
   parts_.phases.Enter(Phase::kOptimizer);
@@ -385,6 +398,20 @@ absl::StatusOr<Dict> MeshStrategy::Save(double lr, bool /*everywhere*/) {
   state.parameters = part_.WholeOptimizer(optimizer_->State(lr).parameters);
   saved.Set("optimizer", OptimizerStateValue(state));
   return saved;
+}
+
+StateMemory MeshStrategy::state_memory() const {
+  if (!parts_.world.device().is_cpu()) return {};
+  return {state_.bytes(),
+          StateBytes(std::max(options().parallel.zero, 1), mesh().data,
+                     part_.sharded().parameter_bytes(), KeptNumbers(options().optimizer))};
+}
+
+std::optional<Strategy::PipelineWait> MeshStrategy::pipeline_wait() const {
+  if (!parts_.schedule) return std::nullopt;
+  PipelineWait wait = wait_;
+  wait.theory = TheoryOfBubble(parts_.schedule->kind, parts_.schedule->shape, {}).share;
+  return wait;
 }
 
 // Of steps and all else so far.
@@ -489,6 +516,11 @@ absl::Status CheckMeshTogether(const Options& options, const Model& model, const
 absl::StatusOr<std::unique_ptr<Strategy>> MakeMeshStrategy(const Options& options,
                                                            std::unique_ptr<Model> model,
                                                            World& world, PhaseTracker& phases) {
+  std::int64_t parameter_bytes = 0;
+  for (const NamedTensor& parameter : model->Parameters()) {
+    parameter_bytes += static_cast<std::int64_t>(parameter.tensor.nbytes());
+  }
+  const StateMeter state(parameter_bytes);
   absl::StatusOr<MeshGroups> groups = ConnectMesh(options, *model, world);
   if (!groups.ok()) return groups.status();
   const Mesh& mesh = groups->mesh;
@@ -511,8 +543,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeMeshStrategy(const Options& option
   auto whole = MakeOptimizer(options.optimizer, model->Parameters());
   if (!whole.ok()) return whole.status();
   std::optional<MeshRehearsal> rehearsal = MeshRehearsal::Of(options, *model);
-  MeshParts parts = {options, *std::move(groups), *std::move(cuts), std::move(schedule), world,
-                     phases};
+  MeshParts parts = {
+      options, *std::move(groups), *std::move(cuts), std::move(schedule), world, phases, state};
   return std::make_unique<MeshStrategy>(std::move(parts), std::move(model), *std::move(whole),
                                         std::move(rehearsal));
 }

@@ -12,6 +12,7 @@
 #include "trainer/models/autocast.h"
 #include "trainer/optim/clip.h"
 #include "trainer/optim/finite.h"
+#include "trainer/sharding/state_bytes.h"
 
 namespace muster::trainer {
 namespace {
@@ -73,7 +74,10 @@ std::vector<at::Tensor> GradientsOf(const std::vector<NamedTensor>& parameters) 
 }  // namespace
 
 ReplicaStrategy::ReplicaStrategy(StrategyParts parts)
-    : parts_(std::move(parts)), parameters_(model().Parameters()), buffers_(model().Buffers()) {
+    : parts_(std::move(parts)),
+      parameters_(model().Parameters()),
+      buffers_(model().Buffers()),
+      state_(parameter_bytes()) {
   if (options().scales_losses()) {
     const double scale = options().loss_scale > 0 ? options().loss_scale : kFirstScale;
     scaler_.emplace(scale, options().loss_scale_window);
@@ -132,6 +136,7 @@ StepResult ReplicaStrategy::Step(const LoadedBatch& batch, std::int64_t step, do
   if (options().on_nonfinite == OnNonFinite::kStop && !std::isfinite(result.loss)) {
     result.not_finite = FirstNotFinite(parameters_);
   }
+  state_.Measure();
   phases().Enter(Phase::kOptimizer);
   if (scaler_) {
     result.loss_scale = scaler_->scale();
@@ -165,6 +170,12 @@ BatchSums ReplicaStrategy::Evaluate(const LoadedBatch& batch) {
 
 std::vector<NamedTensor> ReplicaStrategy::Whole() {
   return ema_ ? WithAverages(StateDict(), parameters_, ema_->averages()) : StateDict();
+}
+
+StateMemory ReplicaStrategy::state_memory() const {
+  if (!group().device().is_cpu()) return {};
+  return {state_.bytes(), StateBytes(/*stage=*/0, /*ranks=*/1, parameter_bytes(),
+                                     KeptNumbers(options().optimizer))};
 }
 
 std::int64_t ReplicaStrategy::parameter_bytes() const {

@@ -42,6 +42,7 @@ class ReplicaStrategy : public Strategy {
   std::vector<NamedTensor> StateDict() const override { return model().StateDict(); }
   std::vector<NamedTensor> Whole() override;
   std::int64_t parameter_bytes() const override;
+  StateMemory state_memory() const override;
   absl::StatusOr<Dict> Save(double lr, bool everywhere) override;
 
  protected:
@@ -77,6 +78,7 @@ class ReplicaStrategy : public Strategy {
   const StrategyParts parts_;
   const std::vector<NamedTensor> parameters_;
   const std::vector<NamedTensor> buffers_;
+  StateMeter state_;
   std::unique_ptr<Ema> ema_;                 // null without --ema
   std::optional<LossScaler> scaler_;         // if losses are scaled
   std::vector<at::Tensor> kept_buffers_;     // with --on-nonfinite skip: as before the step

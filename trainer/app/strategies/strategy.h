@@ -14,6 +14,7 @@
 
 #include "trainer/app/options/options.h"
 #include "trainer/app/strategies/batch_sums.h"
+#include "trainer/app/strategies/state_memory.h"
 #include "trainer/comm/group.h"
 #include "trainer/comm/traffic.h"
 #include "trainer/comm/world.h"
@@ -112,6 +113,16 @@ class Strategy {
   // The same by dimension of a mesh, those of one rank left out: {"tensor", ...}.
   virtual std::vector<std::pair<std::string, Traffic>> TrafficByDimension() const { return {}; }
   virtual std::optional<DdpTimings> timings() const { return std::nullopt; }
+  // In the last step of this run.
+  virtual StateMemory state_memory() const { return {}; }
+  // Of a pipeline's steps but the first, in which ranks get to know each other: how long this rank
+  // has taken and waited, and the share that it should have waited. nullopt without a pipeline.
+  struct PipelineWait {
+    double step_ms = 0;
+    double waited_ms = 0;
+    std::optional<double> theory;
+  };
+  virtual std::optional<PipelineWait> pipeline_wait() const { return std::nullopt; }
 };
 
 // Makes the strategy that options.parallel says, with an optimizer for `model`, which is on the

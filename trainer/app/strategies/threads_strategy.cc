@@ -21,6 +21,15 @@ class ThreadsStrategy : public ReplicaStrategy {
       : ReplicaStrategy(std::move(parts)), others_(std::move(others)), data_parallel_(Replicas()) {}
 
   Traffic traffic() const override { return data_parallel_.traffic(); }
+  // Of all replicas together; the first has the optimizer, and at the end of a backward pass all
+  // gradients.
+  StateMemory state_memory() const override {
+    StateMemory memory = ReplicaStrategy::state_memory();
+    const std::int64_t copies = static_cast<std::int64_t>(others_.size()) * parameter_bytes();
+    memory.counted += copies;  // which were there before the meter
+    memory.formula += copies;
+    return memory;
+  }
 
  protected:
   // Each step begins with copies of the first replica.

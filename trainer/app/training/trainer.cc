@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 
 #include "trainer/app/reports/peak_memory.h"
 #include "trainer/app/training/broadcast.h"
@@ -29,6 +31,8 @@
 
 namespace muster::trainer {
 namespace {
+
+constexpr std::size_t kMostStateDigits = 48;  // of two numbers
 
 // What the model is measured to be.
 struct Measured {
@@ -254,6 +258,29 @@ Summary Summarize(const Loop& loop, const Outcome& outcome) {
   return summary;
 }
 
+// What only all ranks together know. Every rank calls it.
+void AddFromAllRanks(Loop& loop, Summary& summary) {
+  Group& group = loop.job.group();
+  const StateMemory mine = loop.strategy.state_memory();
+  for (const std::string& text :
+       group.Gather(absl::StrCat(mine.counted, " ", mine.formula), kMostStateDigits)) {
+    const std::vector<std::string> words = absl::StrSplit(text, ' ');
+    std::int64_t counted = 0;
+    std::int64_t formula = 0;
+    if (words.size() != 2 || !absl::SimpleAtoi(words[0], &counted) ||
+        !absl::SimpleAtoi(words[1], &formula) || counted <= summary.state_bytes) {
+      continue;
+    }
+    summary.state_bytes = counted;
+    summary.state_formula_bytes = formula;
+  }
+  const auto wait = loop.strategy.pipeline_wait();
+  if (!wait) return;  // on all ranks
+  const std::vector<double> sums = group.Sum({wait->waited_ms, wait->step_ms});
+  if (sums[1] > 0) summary.bubble = sums[0] / sums[1];
+  summary.bubble_theory = wait->theory;
+}
+
 // The last line of the metrics: what whoever compares runs reads.
 absl::Status ReportSummary(Loop& loop, const Summary& summary) {
   Scalars scalars = {.step = loop.state.step, .unix_seconds = UnixSeconds(), .values = {}};
@@ -273,6 +300,10 @@ absl::Status ReportSummary(Loop& loop, const Summary& summary) {
   add_known("summary/tokens_per_second", summary.tokens_per_second);
   add_known("summary/peak_memory_bytes", static_cast<double>(summary.peak_memory_bytes));
   add_known("summary/peak_gpu_bytes", static_cast<double>(summary.peak_gpu_bytes));
+  add_known("summary/state_bytes", static_cast<double>(summary.state_bytes));
+  add_known("summary/state_formula_bytes", static_cast<double>(summary.state_formula_bytes));
+  add_known("summary/bubble", summary.bubble.value_or(0));
+  add_known("summary/bubble_theory", summary.bubble_theory.value_or(0));
   loop.reporter->Report(scalars);
   return loop.reporter->Flush();
 }
@@ -286,6 +317,7 @@ absl::StatusOr<Summary> TrainAndWrite(Loop& loop) {
   if (!outcome->stopped) loop.strategy.Settle();
   Summary summary = Summarize(loop, *outcome);
   if (outcome->stopped) summary.stop_signal = SharedStopSignal(loop);
+  if (!outcome->stopped) AddFromAllRanks(loop, summary);
   if (!job.options.report.trace.empty()) status = loop.trace.Write(job);
   if (status.ok() && job.leads()) {
     if (job.options.report.profile) SayProfile(loop);

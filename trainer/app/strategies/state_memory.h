@@ -1,0 +1,39 @@
+// What a rank keeps from step to step, measured beside the formula.
+#pragma once
+
+#include <cstdint>
+
+#include "trainer/compat/tensor_memory.h"
+#include "trainer/optim/optimizer_options.h"
+
+namespace muster::trainer {
+
+// Bytes of parameters, gradients and the optimizer's state; 0 where nothing is known.
+struct StateMemory {
+  std::int64_t counted = 0;  // by the allocator of tensors, with whatever else came with training
+  std::int64_t formula = 0;  // StateBytes()
+};
+
+// The numbers that an optimizer keeps for each parameter.
+inline int KeptNumbers(const OptimizerOptions& optimizer) {
+  if (optimizer.kind == OptimizerKind::kAdamW) return 2;
+  return optimizer.momentum > 0 ? 1 : 0;
+}
+
+// Counts what has come since it was made, and the parameters of `parameter_bytes` that were there
+// already. On the CPU alone. One thread.
+class StateMeter {
+ public:
+  explicit StateMeter(std::int64_t parameter_bytes)
+      : others_(compat::TensorBytes() - parameter_bytes) {}
+
+  // Call it when a backward pass has ended and activations are gone.
+  void Measure() { bytes_ = compat::TensorBytes() - others_; }
+  std::int64_t bytes() const { return bytes_; }
+
+ private:
+  std::int64_t others_;
+  std::int64_t bytes_ = 0;  // when it was last measured
+};
+
+}  // namespace muster::trainer
