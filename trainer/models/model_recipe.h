@@ -31,8 +31,8 @@ struct ModelRecipe {
   DataShape::Kind takes = DataShape::Kind::kImages;
   // Of a model of images: whether it takes rows of a table as well, as images of one line.
   bool takes_tables = false;
-  // Whether its network is a torch::nn::Sequential of layers that --qat can quantize: Linear,
-  // Conv2d, ReLU, MaxPool2d and Flatten.
+  // Whether --qat can quantize its network, whose module must be a torch::nn::Sequential or a
+  // LayerChain for that: PrepareQat() says of which layers.
   bool can_be_quantized = false;
   // Adds the flags that, together with the data's shape, determine the parameters: two models with
   // the same flags, fitted to the same data, can load each other's. Null: there are none.

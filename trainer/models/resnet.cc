@@ -4,18 +4,20 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/adaptive_avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/scalar_tensor.h>
-#include <ATen/ops/zeros.h>
 #include <torch/nn/init.h>
 #include <torch/nn/module.h>
+#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/pooling.h>
 
 #include <array>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "trainer/models/batch_norm_layer.h"
+#include "trainer/models/layer_chain.h"
 
 namespace muster::trainer {
 namespace {
@@ -28,29 +30,6 @@ constexpr char kImageNet[] = "imagenet";
 
 constexpr std::array<std::int64_t, 4> kWidths = {64, 128, 256, 512};
 constexpr int kBlocksPerLayer = 2;
-
-// torch.nn.BatchNorm2d, with the computing left to what `function` holds at the time.
-class BatchNorm : public nn::Module {
- public:
-  BatchNorm(std::int64_t channels, std::shared_ptr<const BatchNormFunction> function)
-      : function_(std::move(function)) {
-    parts_.weight = register_parameter("weight", at::ones({channels}));
-    parts_.bias = register_parameter("bias", at::zeros({channels}));
-    parts_.running_mean = register_buffer("running_mean", at::zeros({channels}));
-    parts_.running_var = register_buffer("running_var", at::ones({channels}));
-    parts_.num_batches_tracked =
-        register_buffer("num_batches_tracked", at::scalar_tensor(0, at::kLong));
-  }
-
-  at::Tensor Forward(const at::Tensor& x) {
-    parts_.training = is_training();
-    return (*function_)(x, parts_);
-  }
-
- private:
-  const std::shared_ptr<const BatchNormFunction> function_;
-  BatchNormParts parts_;
-};
 
 nn::Conv2d Convolution(std::int64_t in, std::int64_t out, int kernel, int stride) {
   return nn::Conv2d(
@@ -66,13 +45,16 @@ class Shortcut : public nn::Module {
         norm_(register_module("1", std::make_shared<BatchNorm>(out, norm))) {}
 
   at::Tensor Forward(const at::Tensor& x) { return norm_->Forward(conv_(x)); }
+  std::vector<NamedLayer> layers() const {
+    return {{"downsample.0", conv_.ptr()}, {"downsample.1", norm_}};
+  }
 
  private:
   nn::Conv2d conv_;
   const std::shared_ptr<BatchNorm> norm_;
 };
 
-class BasicBlock : public nn::Module {
+class BasicBlock : public nn::Module, public ResidualBlock {
  public:
   // `shortcut` was made before this block, as torchvision does, but is registered after its layers.
   BasicBlock(std::int64_t in, std::int64_t out, int stride, std::shared_ptr<Shortcut> shortcut,
@@ -92,6 +74,17 @@ class BasicBlock : public nn::Module {
     return y.relu_();
   }
 
+  std::vector<NamedLayer> body() const override {
+    return {{"conv1", conv1_.ptr()},
+            {"bn1", bn1_},
+            {"", std::make_shared<nn::ReLUImpl>()},
+            {"conv2", conv2_.ptr()},
+            {"bn2", bn2_}};
+  }
+  std::vector<NamedLayer> shortcut() const override {
+    return shortcut_ ? shortcut_->layers() : std::vector<NamedLayer>();
+  }
+
  private:
   nn::Conv2d conv1_;
   const std::shared_ptr<BatchNorm> bn1_;
@@ -106,7 +99,12 @@ nn::Conv2d StemConvolution(std::int64_t channels, bool imagenet) {
                   : Convolution(channels, kWidths[0], /*kernel=*/3, /*stride=*/1);
 }
 
-class ResNet18 : public nn::Module {
+// Of all layers' blocks, counted from 0.
+std::string BlockName(std::size_t index) {
+  return absl::StrCat("layer", index / kBlocksPerLayer + 1, ".", index % kBlocksPerLayer);
+}
+
+class ResNet18 : public nn::Module, public LayerChain {
  public:
   ResNet18(const DataShape& images, bool imagenet_stem,
            const std::shared_ptr<BatchNormFunction>& norm)
@@ -145,6 +143,19 @@ class ResNet18 : public nn::Module {
     return fc_(at::adaptive_avg_pool2d(x, {1, 1}).flatten(1));
   }
 
+  std::vector<NamedLayer> layers() const override {
+    std::vector<NamedLayer> all = {
+        {"conv1", conv1_.ptr()}, {"bn1", bn1_}, {"", std::make_shared<nn::ReLUImpl>()}};
+    if (pools_) {
+      all.push_back({"", nn::MaxPool2d(nn::MaxPool2dOptions(3).stride(2).padding(1)).ptr()});
+    }
+    for (std::size_t i = 0; i < blocks_.size(); ++i) all.push_back({BlockName(i), blocks_[i]});
+    all.push_back({"", nn::AdaptiveAvgPool2d(1).ptr()});
+    all.push_back({"", nn::Flatten().ptr()});
+    all.push_back({"fc", fc_.ptr()});
+    return all;
+  }
+
  private:
   const bool pools_;
   nn::Conv2d conv1_;
@@ -161,9 +172,9 @@ Network MakeResNet18(const DataShape& images, bool imagenet_stem) {
   network.stages.push_back(
       {"conv1", [net](const at::Tensor& x) { return net->Stem(x); }, {"conv1", "bn1"}});
   for (std::size_t i = 0; i < net->blocks().size(); ++i) {
-    network.stages.push_back(
-        {absl::StrCat("layer", i / kBlocksPerLayer + 1, ".", i % kBlocksPerLayer),
-         [block = net->blocks()[i]](const at::Tensor& x) { return block->Forward(x); }});
+    network.stages.push_back({BlockName(i), [block = net->blocks()[i]](const at::Tensor& x) {
+                                return block->Forward(x);
+                              }});
   }
   network.stages.push_back({"fc", [net](const at::Tensor& x) { return net->Head(x); }});
   return network;
@@ -184,6 +195,7 @@ std::optional<std::vector<ModelFlag>> RecognizeResNet18(const TensorShapes& shap
 ModelRecipe ResNet18Recipe(const char* stem) {
   const auto chosen = std::make_shared<std::string>(stem);
   return {.name = "resnet18",
+          .can_be_quantized = true,
           .add_flags =
               [chosen](FlagSet& flags) {
                 flags.Choice(

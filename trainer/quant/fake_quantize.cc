@@ -63,6 +63,10 @@ at::Tensor ActivationFakeQuantize::Apply(const at::Tensor& x) {
         x, observer_enabled_, fake_quant_enabled_, min_val_, max_val_, scale_, zero_point_,
         kAveraging, kLeastActivation, kGreatestActivation, /*ch_axis=*/-1);
   }
+  return Round(x);
+}
+
+at::Tensor ActivationFakeQuantize::Round(const at::Tensor& x) const {
   if (!rounds()) return x;
   return at::fake_quantize_per_tensor_affine(x, scale_, zero_point_, kLeastActivation,
                                              kGreatestActivation);

@@ -59,6 +59,9 @@ class ActivationFakeQuantize : public FakeQuantize {
 
   at::Tensor Apply(const at::Tensor& x);
 
+  // Rounds `x` where Apply() would, and observes nothing: for what has the range of another tensor.
+  at::Tensor Round(const at::Tensor& x) const;
+
   // Takes `least` and `greatest` (of type float32, each one number) for the range, and derives
   // scale and zero point.
   void SetRange(const at::Tensor& least, const at::Tensor& greatest);

@@ -13,6 +13,7 @@
 #include "absl/algorithm/container.h"
 
 #include "trainer/quant/padding.h"
+#include "trainer/quant/qat_layer.h"
 
 namespace muster::trainer {
 namespace {
@@ -41,13 +42,14 @@ Sizes ListOf(at::IntArrayRef sizes) {
 }
 
 c10::optional<at::Tensor> BiasOf(const QatLayer& layer) {
-  if (!layer.bias().defined()) return c10::nullopt;
-  return layer.bias().detach();
+  const at::Tensor bias = layer.FoldedBias();
+  if (!bias.defined()) return c10::nullopt;
+  return bias;
 }
 
 at::Tensor Int8Weight(const QatLayer& layer) {
   const WeightFakeQuantize& rounding = *layer.weight_rounding;
-  return at::quantize_per_channel(layer.weight().detach().contiguous(),
+  return at::quantize_per_channel(layer.FoldedWeight().contiguous(),
                                   rounding.scale().to(at::kDouble),
                                   rounding.zero_point().to(at::kLong), /*axis=*/0, at::kQInt8);
 }
@@ -62,14 +64,29 @@ PackedConvolution PackConvolution(const QatLayer& layer) {
 
 }  // namespace
 
-// One of the two, or neither: Flatten.
+// One of the three, or none: Flatten.
 struct Int8Network::Layer {
   PackedLinear linear;
   PackedConvolution convolution;
+  std::shared_ptr<torch::nn::AdaptiveAvgPool2dImpl> average;
   std::vector<std::shared_ptr<torch::nn::MaxPool2dImpl>> pools;
   bool relu = false;
   double scale = 1;
   std::int64_t zero_point = 0;
+
+  explicit Layer(const QatLayer& layer)
+      : average(layer.average), pools(layer.pools), relu(layer.relu) {
+    if (!layer.output_rounding) return;
+    if (layer.linear) {
+      linear =
+          Operator<PackedLinear(at::Tensor, c10::optional<at::Tensor>)>("quantized::linear_prepack")
+              .call(Int8Weight(layer), BiasOf(layer));
+    } else {
+      convolution = PackConvolution(layer);
+    }
+    scale = layer.output_rounding->scale().item<double>();
+    zero_point = layer.output_rounding->zero_point().item<std::int64_t>();
+  }
 
   at::Tensor Run(const at::Tensor& x) const {
     if (linear) {
@@ -77,6 +94,7 @@ struct Int8Network::Layer {
                  relu ? "quantized::linear_relu" : "quantized::linear")
           .call(x, linear, scale, zero_point);
     }
+    if (average) return average->forward(x);
     if (!convolution) return x.flatten(1);
     at::Tensor y = Operator<at::Tensor(at::Tensor, const PackedConvolution&, double, std::int64_t)>(
                        relu ? "quantized::conv2d_relu" : "quantized::conv2d", "new")
@@ -86,26 +104,39 @@ struct Int8Network::Layer {
   }
 };
 
+struct Int8Network::Block {
+  std::vector<Layer> body;
+  std::vector<Layer> shortcut;
+  bool adds = false;
+  double scale = 1;
+  std::int64_t zero_point = 0;
+
+  explicit Block(const QatBlock& block)
+      : body(block.body.begin(), block.body.end()),
+        shortcut(block.shortcut.begin(), block.shortcut.end()),
+        adds(block.sum_rounding != nullptr) {
+    if (!adds) return;
+    scale = block.sum_rounding->scale().item<double>();
+    zero_point = block.sum_rounding->zero_point().item<std::int64_t>();
+  }
+
+  at::Tensor Run(const at::Tensor& inputs) const {
+    at::Tensor x = inputs;
+    for (const Layer& layer : body) x = layer.Run(x);
+    if (!adds) return x;
+    at::Tensor other = inputs;
+    for (const Layer& layer : shortcut) other = layer.Run(other);
+    return Operator<at::Tensor(at::Tensor, at::Tensor, double, std::int64_t)>("quantized::add_relu")
+        .call(x, other, scale, zero_point);
+  }
+};
+
 Int8Network::Int8Network(const QatNetwork& network)
     : scale_(network.input_rounding().scale().item<double>()),
       zero_point_(network.input_rounding().zero_point().item<std::int64_t>()) {
   const at::NoGradGuard no_grad;
   ChooseEngine();
-  for (const QatLayer& layer : network.layers()) {
-    Layer& own = layers_.emplace_back();
-    if (!layer.output_rounding) continue;
-    if (layer.linear) {
-      own.linear =
-          Operator<PackedLinear(at::Tensor, c10::optional<at::Tensor>)>("quantized::linear_prepack")
-              .call(Int8Weight(layer), BiasOf(layer));
-    } else {
-      own.convolution = PackConvolution(layer);
-      own.pools = layer.pools;
-    }
-    own.relu = layer.relu;
-    own.scale = layer.output_rounding->scale().item<double>();
-    own.zero_point = layer.output_rounding->zero_point().item<std::int64_t>();
-  }
+  for (const QatBlock& block : network.blocks()) blocks_.emplace_back(block);
 }
 
 Int8Network::~Int8Network() = default;
@@ -113,14 +144,17 @@ Int8Network::~Int8Network() = default;
 at::Tensor Int8Network::Forward(const at::Tensor& inputs) const {
   const at::NoGradGuard no_grad;
   at::Tensor x = at::quantize_per_tensor(inputs, scale_, zero_point_, at::kQUInt8);
-  for (const Layer& layer : layers_) x = layer.Run(x);
+  for (const Block& block : blocks_) x = block.Run(x);
   return x.dequantize();
 }
 
 double Int8Network::output_step() const {
   double step = scale_;
-  for (const Layer& layer : layers_) {
-    if (layer.linear || layer.convolution) step = layer.scale;
+  for (const Block& block : blocks_) {
+    for (const Layer& layer : block.body) {
+      if (layer.linear || layer.convolution) step = layer.scale;
+    }
+    if (block.adds) step = block.scale;
   }
   return step;
 }

@@ -31,9 +31,10 @@ class Int8Network {
 
  private:
   struct Layer;
+  struct Block;
   double scale_ = 1;
   std::int64_t zero_point_ = 0;
-  std::vector<Layer> layers_;
+  std::vector<Block> blocks_;
 };
 
 }  // namespace muster::trainer

@@ -1,170 +1,216 @@
 #include "trainer/quant/qat_network.h"
 
-#include <ATen/ops/conv2d.h>
-#include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
-#include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
 
+#include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
-#include "trainer/quant/padding.h"
+#include "trainer/models/layer_chain.h"
 
 namespace muster::trainer {
 namespace {
 
 namespace nn = torch::nn;
 
-// A layer under its name in the state dict, as Python's nn.qat.Linear has it.
-struct LayerModule : nn::Module {
-  explicit LayerModule(const QatLayer& layer) {
-    register_parameter("weight", layer.weight());
-    if (layer.bias().defined()) register_parameter("bias", layer.bias());
-    register_module("weight_fake_quant", layer.weight_rounding);
-    register_module("activation_post_process", layer.output_rounding);
-  }
-};
+// A module that has names below it and nothing of its own, as Python's "layer1.0" has.
+struct NameModule : nn::Module {};
 
-// The stub that the input goes through in Python.
+// What an activation goes through beside layers: Python's QuantStub and FloatFunctional.
 struct StubModule : nn::Module {
   explicit StubModule(std::shared_ptr<ActivationFakeQuantize> rounding) {
     register_module("activation_post_process", std::move(rounding));
   }
 };
 
-at::Tensor Compute(const QatLayer& layer, const at::Tensor& weight, const at::Tensor& inputs) {
-  at::Tensor x;
-  if (layer.linear) {
-    x = at::linear(inputs, weight, layer.bias());
-  } else if (layer.convolution) {
-    const auto& options = layer.convolution->options;
-    x = at::conv2d(inputs, weight, layer.bias(), options.stride(), *PaddingOf(options),
-                   options.dilation(), options.groups());
-  } else {
-    return inputs.flatten(1);
+// Registers `module` in `root` as `name`, whose parts are separated by dots.
+void Register(nn::Module& root, const std::string& name, std::shared_ptr<nn::Module> module) {
+  const std::size_t dot = name.find('.');
+  if (dot == std::string::npos) {
+    root.register_module(name, std::move(module));
+    return;
   }
-  for (const auto& pool : layer.pools) x = pool->forward(x);
-  return layer.relu ? at::relu(x) : x;
+  const std::string first = name.substr(0, dot);
+  const auto children = root.named_children();
+  const auto* known = children.find(first);
+  Register(known ? **known : *root.register_module(first, std::make_shared<NameModule>()),
+           name.substr(dot + 1), std::move(module));
 }
 
-absl::Status CannotQuantize(const std::string& name, const std::string& why) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--qat cannot quantize layer ", name, ", ", why,
-      "; it needs a torch::nn::Sequential of Linear, Conv2d, ReLU, MaxPool2d and Flatten"));
+using Rounding = std::shared_ptr<ActivationFakeQuantize>;
+
+// Tells averages the rounding of what comes in; `inputs` is that of the first layer's. Returns that
+// of the last one's outputs.
+Rounding LinkRoundings(std::vector<QatLayer>& layers, Rounding inputs) {
+  for (QatLayer& layer : layers) {
+    if (layer.average) layer.input_rounding = inputs;
+    if (layer.output_rounding) inputs = layer.output_rounding;
+  }
+  return inputs;
 }
 
-// Adds `module` to `layers`: as the next one, or to the one that it follows.
-absl::Status AddLayer(const std::string& name, const std::shared_ptr<nn::Module>& module,
-                      std::vector<QatLayer>& layers) {
-  QatLayer layer{.name = name};
-  layer.linear = std::dynamic_pointer_cast<nn::LinearImpl>(module);
-  layer.convolution = std::dynamic_pointer_cast<nn::Conv2dImpl>(module);
-  if (layer.linear || layer.convolution) {
-    if (layer.convolution && !PaddingOf(layer.convolution->options)) {
-      return CannotQuantize(name, "whose padding is not a number of zeros");
+template <typename Run>
+at::Tensor RunAll(const std::vector<QatLayer>& layers, at::Tensor x, const Run& run) {
+  for (const QatLayer& layer : layers) x = run(layer, x);
+  return x;
+}
+
+std::string Joined(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : absl::StrCat(prefix, ".", name);
+}
+
+// The layers of a chain; nullopt when `module` is none.
+std::optional<std::vector<NamedLayer>> LayersIn(const nn::Module& module) {
+  if (const auto* chain = dynamic_cast<const LayerChain*>(&module)) return chain->layers();
+  if (module.as<nn::SequentialImpl>() == nullptr) return std::nullopt;
+  std::vector<NamedLayer> layers;
+  for (const auto& child : module.named_children()) layers.push_back({child.key(), child.value()});
+  return layers;
+}
+
+// Adds `chain` to `layers`, or the layers of other chains in it.
+absl::Status AddLayers(const std::string& prefix, const std::vector<NamedLayer>& chain,
+                       std::vector<QatLayer>& layers) {
+  for (const auto& [name, module] : chain) {
+    const std::string whole = Joined(prefix, name);
+    const auto inner = LayersIn(*module);
+    const absl::Status added =
+        inner ? AddLayers(whole, *inner, layers) : AddQatLayer(whole, module, layers);
+    if (!added.ok()) return added;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AddBlocks(const std::string& prefix, const std::vector<NamedLayer>& chain,
+                       std::vector<QatBlock>& blocks) {
+  for (const auto& [name, module] : chain) {
+    const std::string whole = Joined(prefix, name);
+    absl::Status added;
+    if (const auto* residual = dynamic_cast<const ResidualBlock*>(module.get())) {
+      QatBlock& block = blocks.emplace_back(QatBlock{.name = whole});
+      block.sum_rounding = std::make_shared<ActivationFakeQuantize>();
+      added = AddLayers(whole, residual->body(), block.body);
+      if (added.ok()) added = AddLayers(whole, residual->shortcut(), block.shortcut);
+    } else if (const auto inner = LayersIn(*module)) {
+      added = AddBlocks(whole, *inner, blocks);
+    } else {
+      if (blocks.empty() || blocks.back().sum_rounding) blocks.push_back({.name = whole});
+      added = AddQatLayer(whole, module, blocks.back().body);
     }
-    layer.weight_rounding = std::make_shared<WeightFakeQuantize>(layer.weight().size(0));
-    layer.output_rounding = std::make_shared<ActivationFakeQuantize>();
-    layers.push_back(std::move(layer));
-    return absl::OkStatus();
+    if (!added.ok()) return added;
   }
-  if (const auto* flatten = module->as<nn::FlattenImpl>()) {
-    if (flatten->options.start_dim() != 1 || flatten->options.end_dim() != -1) {
-      return CannotQuantize(name, "which does not make a vector of each sample");
-    }
-    layers.push_back(std::move(layer));
-    return absl::OkStatus();
-  }
-  const bool follows = !layers.empty() && layers.back().output_rounding != nullptr;
-  if (module->as<nn::ReLUImpl>() != nullptr) {
-    if (!follows) return CannotQuantize(name, "a ReLU that follows no layer with weights");
-    layers.back().relu = true;
-    return absl::OkStatus();
-  }
-  if (auto pool = std::dynamic_pointer_cast<nn::MaxPool2dImpl>(module)) {
-    if (!follows) return CannotQuantize(name, "a pooling that follows no layer with weights");
-    layers.back().pools.push_back(std::move(pool));
-    return absl::OkStatus();
-  }
-  return CannotQuantize(name, absl::StrCat("a ", module->name()));
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-QatNetwork::QatNetwork(std::vector<QatLayer> layers) : layers_(std::move(layers)) {
+QatNetwork::QatNetwork(std::vector<QatBlock> blocks) : blocks_(std::move(blocks)) {
   input_ = std::make_shared<ActivationFakeQuantize>();
   register_module("quant", std::make_shared<StubModule>(input_));
   activations_.push_back(input_);
-  for (const QatLayer& layer : layers_) {
-    if (!layer.output_rounding) continue;
-    register_module(layer.name, std::make_shared<LayerModule>(layer));
-    activations_.push_back(layer.output_rounding);
+  const auto add = [this](const std::vector<QatLayer>& layers) {
+    for (const QatLayer& layer : layers) {
+      if (!layer.output_rounding) continue;
+      Register(*this, layer.name, ModuleOf(layer));
+      activations_.push_back(layer.output_rounding);
+    }
+  };
+  Rounding inputs = input_;
+  for (QatBlock& block : blocks_) {
+    const Rounding outputs = LinkRoundings(block.body, inputs);
+    LinkRoundings(block.shortcut, inputs);
+    inputs = block.sum_rounding ? block.sum_rounding : outputs;
+    add(block.body);
+    add(block.shortcut);
+    if (!block.sum_rounding) continue;
+    Register(*this, Joined(block.name, "add_relu"),
+             std::make_shared<StubModule>(block.sum_rounding));
+    activations_.push_back(block.sum_rounding);
   }
+}
+
+std::vector<const QatLayer*> QatNetwork::layers() const {
+  std::vector<const QatLayer*> all;
+  for (const QatBlock& block : blocks_) {
+    for (const QatLayer& layer : block.body) all.push_back(&layer);
+    for (const QatLayer& layer : block.shortcut) all.push_back(&layer);
+  }
+  return all;
 }
 
 void QatNetwork::SetPhase(QatPhase phase) {
   for (const auto& activation : activations_) activation->SetPhase(phase);
-  for (const QatLayer& layer : layers_) {
-    if (layer.weight_rounding) layer.weight_rounding->SetPhase(phase);
+  for (const QatLayer* layer : layers()) {
+    if (layer->weight_rounding) layer->weight_rounding->SetPhase(phase);
   }
 }
 
 bool QatNetwork::observed() const {
   return absl::c_all_of(activations_, [](const auto& one) { return one->observed(); }) &&
-         absl::c_all_of(layers_, [](const QatLayer& layer) {
-           return !layer.weight_rounding || layer.weight_rounding->observed();
+         absl::c_all_of(layers(), [](const QatLayer* layer) {
+           return !layer->weight_rounding || layer->weight_rounding->observed();
          });
 }
 
-at::Tensor QatNetwork::RunLayer(std::size_t index, const at::Tensor& inputs) {
-  const QatLayer& layer = layers_[index];
-  if (!layer.output_rounding) return Compute(layer, {}, inputs);
-  const at::Tensor weight = layer.weight_rounding->Apply(layer.weight());
-  return layer.output_rounding->Apply(Compute(layer, weight, inputs));
+bool QatNetwork::normalizes() const {
+  return absl::c_any_of(layers(),
+                        [](const QatLayer* layer) { return layer->norm.module != nullptr; });
+}
+
+at::Tensor QatNetwork::RunBlock(std::size_t index, const at::Tensor& inputs) const {
+  const QatBlock& block = blocks_[index];
+  const auto run = [](const QatLayer& layer, const at::Tensor& x) { return layer.Run(x); };
+  const at::Tensor x = RunAll(block.body, inputs, run);
+  if (!block.sum_rounding) return x;
+  return block.sum_rounding->Apply(at::relu(x + RunAll(block.shortcut, inputs, run)));
 }
 
 at::Tensor QatNetwork::FloatForward(const at::Tensor& inputs) const {
+  const auto run = [](const QatLayer& layer, const at::Tensor& x) { return layer.FloatRun(x); };
   at::Tensor x = inputs;
-  for (const QatLayer& layer : layers_) {
-    x = Compute(layer, layer.output_rounding ? layer.weight() : at::Tensor(), x);
+  for (const QatBlock& block : blocks_) {
+    const at::Tensor sum = RunAll(block.body, x, run);
+    x = block.sum_rounding ? at::relu(sum + RunAll(block.shortcut, x, run)) : sum;
   }
   return x;
 }
 
 std::int64_t QatNetwork::float_bytes() const {
   std::int64_t bytes = 0;
-  for (const QatLayer& layer : layers_) {
-    if (layer.output_rounding) bytes += static_cast<std::int64_t>(layer.weight().nbytes());
+  for (const QatLayer* layer : layers()) {
+    if (layer->output_rounding) bytes += static_cast<std::int64_t>(layer->weight().nbytes());
   }
   return bytes;
 }
 
 absl::StatusOr<Network> PrepareQat(const Network& network) {
-  const auto* chain = network.module->as<nn::SequentialImpl>();
-  if (chain == nullptr) {
+  const auto chain = LayersIn(*network.module);
+  if (!chain) {
     return absl::InvalidArgumentError(
-        "--qat needs a torch::nn::Sequential of Linear, Conv2d, ReLU, MaxPool2d and Flatten, and "
-        "this network is none");
+        absl::StrCat("--qat needs a torch::nn::Sequential of layers that it can quantize, or a "
+                     "LayerChain, and this network's module, a ",
+                     network.module->name(), ", is neither"));
   }
-  std::vector<QatLayer> layers;
-  for (const auto& child : chain->named_children()) {
-    const absl::Status added = AddLayer(child.key(), child.value(), layers);
-    if (!added.ok()) return added;
-  }
-  const auto module = std::make_shared<QatNetwork>(std::move(layers));
+  std::vector<QatBlock> blocks;
+  const absl::Status added = AddBlocks("", *chain, blocks);
+  if (!added.ok()) return added;
+  const auto module = std::make_shared<QatNetwork>(std::move(blocks));
   Network prepared{.module = module,
+                   .batch_norm = network.batch_norm,
                    .takes_images = network.takes_images,
                    .draws_random_numbers = network.draws_random_numbers};
   prepared.stages.push_back(
       {"quant", [module](const at::Tensor& inputs) { return module->RoundInput(inputs); }});
-  for (std::size_t i = 0; i < module->layers().size(); ++i) {
-    prepared.stages.push_back({module->layers()[i].name, [module, i](const at::Tensor& inputs) {
-                                 return module->RunLayer(i, inputs);
-                               }});
+  for (std::size_t i = 0; i < module->blocks().size(); ++i) {
+    const QatBlock& block = module->blocks()[i];
+    Stage& stage = prepared.stages.emplace_back(Stage{
+        block.name, [module, i](const at::Tensor& inputs) { return module->RunBlock(i, inputs); }});
+    if (block.sum_rounding) continue;  // its name is that of all in it
+    for (const QatLayer& layer : block.body) stage.uses.push_back(layer.name);
   }
   return prepared;
 }

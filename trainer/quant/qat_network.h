@@ -8,45 +8,36 @@
 
 #include <ATen/core/Tensor.h>
 #include <torch/nn/module.h>
-#include <torch/nn/modules/conv.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/nn/modules/pooling.h>
 
 #include "absl/status/statusor.h"
 
 #include "trainer/models/model_recipe.h"
 #include "trainer/models/network.h"
 #include "trainer/quant/fake_quantize.h"
+#include "trainer/quant/qat_layer.h"
 
 namespace muster::trainer {
 
-// A layer with what follows it and is computed with it: pooling, ReLU, and the rounding of what
-// comes out. Pooling and ReLU may come in any order: both keep the order of numbers, so the result
-// is the same, and so is that of rounding before or after them.
-struct QatLayer {
-  std::string name;  // "1": of the layer in the network
-  // One of them, or neither: then it makes vectors of images (Flatten).
-  std::shared_ptr<torch::nn::LinearImpl> linear;
-  std::shared_ptr<torch::nn::Conv2dImpl> convolution;
-  std::vector<std::shared_ptr<torch::nn::MaxPool2dImpl>> pools;
-  bool relu = false;
-  // Null for Flatten.
-  std::shared_ptr<WeightFakeQuantize> weight_rounding;
-  std::shared_ptr<ActivationFakeQuantize> output_rounding;
-
-  const at::Tensor& weight() const { return linear ? linear->weight : convolution->weight; }
-  const at::Tensor& bias() const { return linear ? linear->bias : convolution->bias; }
+// Layers that follow one another, or a ResidualBlock of such.
+struct QatBlock {
+  std::string name;  // "layer1.0"; of the first layer if nothing is added
+  std::vector<QatLayer> body;
+  // Of a residual block: what is added to the body's result, before a ReLU; empty: the inputs.
+  std::vector<QatLayer> shortcut;
+  // Of the sum; null when nothing is added.
+  std::shared_ptr<ActivationFakeQuantize> sum_rounding;
 };
 
-// The module. Its state dict has the parameters' names of the network that it is made of, and those
-// buffers that Python's torch.ao.quantization.prepare_qat adds when each layer is fused with its
-// ReLU and a QuantStub called `quant` comes first: "quant.activation_post_process.scale",
-// "1.weight_fake_quant.scale", "1.activation_post_process.activation_post_process.min_val".
+// The module. Its state dict has the names of Python's torch.ao.quantization.prepare_qat when each
+// layer is fused with its batch normalization and ReLU, a QuantStub called `quant` comes first, and
+// blocks add with a FloatFunctional called `add_relu`: "quant.activation_post_process.scale",
+// "layer1.0.conv1.bn.weight", "layer1.0.conv1.weight_fake_quant.scale",
+// "layer1.0.add_relu.activation_post_process.activation_post_process.min_val".
 class QatNetwork : public torch::nn::Module {
  public:
-  explicit QatNetwork(std::vector<QatLayer> layers);
+  explicit QatNetwork(std::vector<QatBlock> blocks);
 
-  const std::vector<QatLayer>& layers() const { return layers_; }
+  const std::vector<QatBlock>& blocks() const { return blocks_; }
   const ActivationFakeQuantize& input_rounding() const { return *input_; }
   // All that observe activations, the input's first. Weights are the same on all ranks.
   const std::vector<std::shared_ptr<ActivationFakeQuantize>>& activations() const {
@@ -58,24 +49,31 @@ class QatNetwork : public torch::nn::Module {
   bool observed() const;
 
   at::Tensor RoundInput(const at::Tensor& inputs) { return input_->Apply(inputs); }
-  // Layer `index` with the rounding of this mode.
-  at::Tensor RunLayer(std::size_t index, const at::Tensor& inputs);
-  // All layers, without any rounding.
+  // Block `index` with the rounding of this mode.
+  at::Tensor RunBlock(std::size_t index, const at::Tensor& inputs) const;
+  // All of it as in evaluation, without any rounding.
   at::Tensor FloatForward(const at::Tensor& inputs) const;
+
+  // Whether there is batch normalization, whose statistics are each rank's own in training.
+  bool normalizes() const;
 
   // Of the weights, without biases: as floats, and as 8-bit numbers.
   std::int64_t float_bytes() const;
   std::int64_t int8_bytes() const { return float_bytes() / 4; }
 
  private:
-  const std::vector<QatLayer> layers_;
+  // All layers, body before shortcut.
+  std::vector<const QatLayer*> layers() const;
+
+  std::vector<QatBlock> blocks_;
   std::shared_ptr<ActivationFakeQuantize> input_;
   std::vector<std::shared_ptr<ActivationFakeQuantize>> activations_;
 };
 
-// `network`, whose module must be a torch::nn::Sequential of Linear, Conv2d, ReLU, MaxPool2d and
-// Flatten, with its layers' parameters. Its module is a QatNetwork. kInvalidArgument and one
-// sentence when it is not, or when a layer cannot be converted.
+// `network` with its layers' parameters, as a QatNetwork. Its module must be a
+// torch::nn::Sequential or a LayerChain of Linear, Conv2d (with batch normalization behind it or
+// without), ReLU, MaxPool2d, AdaptiveAvgPool2d, Flatten, ResidualBlocks of these, and other such
+// chains. kInvalidArgument and one sentence when it is not, or when a layer cannot be converted.
 absl::StatusOr<Network> PrepareQat(const Network& network);
 
 // `recipe` with PrepareQat() of what it makes.

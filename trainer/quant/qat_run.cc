@@ -7,7 +7,6 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -19,7 +18,8 @@ namespace muster::trainer {
 namespace {
 
 constexpr std::int64_t kSamples = 256;
-constexpr int kTimes = 30;
+constexpr std::size_t kTimes = 31;
+constexpr std::chrono::seconds kEnough(1);
 
 std::shared_ptr<QatNetwork> NetworkIn(const std::shared_ptr<torch::nn::Module>& module) {
   auto network = std::dynamic_pointer_cast<QatNetwork>(module);
@@ -27,19 +27,20 @@ std::shared_ptr<QatNetwork> NetworkIn(const std::shared_ptr<torch::nn::Module>& 
   return network;
 }
 
-// The median of several runs, in milliseconds.
+// The median of several runs, in milliseconds: as many as there is time for.
 template <typename Function>
 double MedianMs(const Function& function) {
   using Clock = std::chrono::steady_clock;
-  std::array<double, kTimes> times = {};
-  function();
-  for (double& time : times) {
+  std::vector<double> times;
+  const Clock::time_point first = Clock::now();
+  do {
     const Clock::time_point start = Clock::now();
     function();
-    time = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  }
+    times.push_back(std::chrono::duration<double, std::milli>(Clock::now() - start).count());
+  } while (times.size() < kTimes && Clock::now() - first < kEnough);
+  if (times.size() > 1) times.erase(times.begin());  // it was slower than the others will be
   std::sort(times.begin(), times.end());
-  return times[kTimes / 2];
+  return times[times.size() / 2];
 }
 
 }  // namespace

@@ -44,8 +44,8 @@ class QatRun {
 };
 
 // What the 8-bit network saves, as a line for the user: the bytes of weights, and the time that 256
-// made-up samples of the shape `sample` take in both. Uses the processors for a few tenths of a
-// second.
+// made-up samples of the shape `sample` take in both. Uses the processors for a second or so for
+// each, and for as long as one pass takes if that is longer.
 std::string CompareInference(QatNetwork& network, const Int8Network& int8,
                              const std::vector<std::int64_t>& sample);
 

@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "test/trainer/quant/small_residual.h"
 #include "trainer/comm/world.h"
 #include "trainer/models/cnn.h"
 #include "trainer/models/model.h"
+#include "trainer/quant/qat_names.h"
 #include "trainer/quant/qat_run.h"
 #include "trainer/worker/environment.h"
 
@@ -28,6 +30,36 @@ void Expect(bool condition, const std::string& what) {
 
 constexpr int kSteps = 5;
 constexpr std::int64_t kShare = 8;
+
+// Batch normalization has each rank's own statistics, which rank 0's replace before each step: then
+// all ranks fold the same, and observe the same weights.
+void ObserveResiduals(Group& group) {
+  at::manual_seed(11);
+  Model model(PrepareQat(SmallResidual(/*channels=*/1)).value(), /*channels_last=*/false);
+  QatRun run(model.module(), {.on = true}, 3, group);
+  std::vector<at::Tensor> buffers;
+  for (const NamedTensor& buffer : model.Buffers()) buffers.push_back(buffer.tensor);
+  for (const int epoch : {0, 1, 2}) {
+    run.BeginEpoch(epoch);
+    for (int step = 0; step < kSteps; ++step) {
+      if (group.size() > 1) group.Broadcast(buffers, /*root=*/0, Use::kOther);
+      const at::Tensor batch = at::randn({kShare * group.size(), 1, 12, 12}) * (step + 1);
+      model.Forward(batch.narrow(0, kShare * group.rank(), kShare));
+      run.AfterStep();
+      for (const NamedTensor& buffer : model.Buffers()) {
+        const at::Tensor own = buffer.tensor.to(at::kDouble).reshape({-1}).contiguous();
+        const at::Tensor all = group.AllGather(own, Use::kOther).reshape({group.size(), -1});
+        const bool alike = all.eq(all[0]).all().item<bool>();
+        if (IsOfFakeQuantize(buffer.name)) {
+          Expect(alike, buffer.name + " is the same on all ranks");
+        } else if (buffer.name.find("running_mean") != std::string::npos && group.size() > 1) {
+          Expect(!alike, buffer.name + " is each rank's own");
+        }
+      }
+    }
+  }
+  Expect(run.Convert() != nullptr, "everything is observed");
+}
 
 int Main(const char* comm) {
   const auto env = ReadEnvironment(LookupInProcess);
@@ -83,6 +115,7 @@ int Main(const char* comm) {
       }
     }
   }
+  ObserveResiduals(group);
   group.Barrier();
   return failures == 0 ? 0 : 1;
 }

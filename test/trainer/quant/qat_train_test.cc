@@ -126,6 +126,54 @@ TEST_F(QatTrainTest, BeginsWithParametersOfAFloatTraining) {
   }
 }
 
+// Batch normalization is folded, and blocks add up two branches.
+TEST_F(QatTrainTest, ResNet18GoesThroughAllOfIt) {
+  const std::vector<std::string> tiny = {"--dataset", "generated", "--model",      "resnet18",
+                                         "--stem",    "imagenet",  "--batch-size", "32"};
+  const auto train = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), tiny.begin(), tiny.end());
+    return TrainOk(more, /*world_size=*/2);
+  };
+  const std::string floats = dir_.Path("float.pt");
+  train({"--max-steps", "10", "--checkpoint", floats});
+  const auto qat = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"--qat",
+                                          "--init-from",
+                                          floats,
+                                          "--epochs",
+                                          "2",
+                                          "--qat-observe-epochs",
+                                          "0",
+                                          "--checkpoint",
+                                          dir_.Path(name + ".pt")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return train(arguments);
+  };
+  const std::string output = qat("whole", {"--max-steps", "6"});
+  EXPECT_NE(output.find("float.pt: All keys matched successfully"), std::string::npos) << output;
+  EXPECT_NEAR(NumberAfter(output, "int8 accuracy  "), NumberAfter(output, "test accuracy  "),
+              2 * MostLost())
+      << output;
+
+  const std::string checkpoints = dir_.Path("ckpt");
+  qat("parts", {"--checkpoint-dir", checkpoints, "--max-steps", "3"});
+  qat("parts", {"--checkpoint-dir", checkpoints, "--max-steps", "6"});
+  const Value whole(StateIn(dir_.Path("whole.pt")));
+  for (const auto& [name, value] : StateIn(dir_.Path("parts.pt"))) {
+    const Value* const other = whole.Find(std::get<std::string>(name));
+    ASSERT_NE(other, nullptr) << std::get<std::string>(name);
+    EXPECT_TRUE(value.tensor()->equal(*other->tensor())) << std::get<std::string>(name);
+  }
+
+  Program eval({MusterTrain(), "eval", "--checkpoint", checkpoints}, {});
+  ASSERT_EQ(eval.Wait(kDeadline), 0) << eval.errors();
+  EXPECT_EQ(NumberAfter(eval.output(), "accuracy"), NumberAfter(output, "test accuracy  "))
+      << eval.output() << output;
+  Program predict({MusterTrain(), "predict", "--checkpoint", checkpoints}, {});
+  ASSERT_EQ(predict.Wait(kDeadline), 0) << predict.errors();
+  EXPECT_EQ(predict.output().find("{\"index\":0,\"label\":"), 0u) << predict.output();
+}
+
 TEST_F(QatTrainTest, EvaluatesItsCheckpointAsItWasTested) {
   const std::string output =
       TrainOk(Training({"--epochs", "2", "--checkpoint-dir", dir_.Path("ckpt")}));
@@ -140,8 +188,7 @@ TEST_F(QatTrainTest, RefusesWhatItDoesNotCombineWith) {
     std::vector<std::string> flags;
     std::string sentence;
   } cases[] = {
-      {{"--model", "resnet18"},
-       "--qat cannot quantize resnet18; it can quantize cnn, mlp, mlp-large"},
+      {{"--model", "gpt"}, "--qat cannot quantize gpt; it can quantize cnn, mlp"},
       {{"--parallel", "average"}, "--qat and --parallel average or threads do not go together"},
       {{"--parallel", "threads"}, "--qat and --parallel average or threads do not go together"},
       {{"--mesh", "dp=2"}, "--qat and --mesh do not go together: leave one out"},

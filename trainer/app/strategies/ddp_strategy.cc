@@ -65,8 +65,9 @@ class DdpStrategy : public ReplicaStrategy {
   void Connect(const std::vector<std::string>& gradient_order) override {
     if (group().size() == 1) return;
     DdpOptions ddp = options().parallel.ddp;
-    // What each rank observes counts; rank 0's alone would, if all got it before each step.
-    if (qat_) ddp.broadcast_buffers = false;
+    // Ranges are the same on all ranks after each step: there is nothing to send but the statistics
+    // of batch normalization.
+    if (qat_ && !qat_->network().normalizes()) ddp.broadcast_buffers = false;
     ddp_.emplace(parameters(), model().Buffers(), group(), ddp, gradient_order);
   }
   void AfterUpdate() override {

@@ -222,15 +222,17 @@ absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
 
 namespace {
 
-// Those of `parameters` that `state` is to have: not what --qat observes, where it knows nothing of
-// it. That is then observed from the beginning.
+// Those of `parameters` that `state` is to have, under its names: not what --qat observes, where it
+// knows nothing of it. That is then observed from the beginning.
 std::vector<NamedTensor> TargetsIn(const Value& state, std::vector<NamedTensor> parameters) {
   if (state.dict() == nullptr) return parameters;
   for (const auto& [key, value] : *state.dict()) {
     const auto* name = std::get_if<std::string>(&key);
     if (name != nullptr && IsOfFakeQuantize(*name)) return parameters;
   }
-  std::erase_if(parameters, [](const NamedTensor& one) { return IsOfFakeQuantize(one.name); });
+  const auto observed = [](const NamedTensor& one) { return IsOfFakeQuantize(one.name); };
+  if (std::erase_if(parameters, observed) == 0) return parameters;
+  for (NamedTensor& one : parameters) one.name = FloatName(one.name);
   return parameters;
 }
 

@@ -1,0 +1,26 @@
+#include "trainer/models/batch_norm_layer.h"
+
+#include <ATen/ops/ones.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include <utility>
+
+namespace muster::trainer {
+
+BatchNorm::BatchNorm(std::int64_t channels, std::shared_ptr<const BatchNormFunction> function)
+    : function_(std::move(function)) {
+  parts_.weight = register_parameter("weight", at::ones({channels}));
+  parts_.bias = register_parameter("bias", at::zeros({channels}));
+  parts_.running_mean = register_buffer("running_mean", at::zeros({channels}));
+  parts_.running_var = register_buffer("running_var", at::ones({channels}));
+  parts_.num_batches_tracked =
+      register_buffer("num_batches_tracked", at::scalar_tensor(0, at::kLong));
+}
+
+at::Tensor BatchNorm::Forward(const at::Tensor& x) {
+  parts_.training = is_training();
+  return (*function_)(x, parts_);
+}
+
+}  // namespace muster::trainer

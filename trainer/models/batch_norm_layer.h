@@ -1,0 +1,29 @@
+// The layer of batch normalization.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include "trainer/models/batch_norm.h"
+
+namespace muster::trainer {
+
+// torch.nn.BatchNorm2d, with the computing left to what `function` holds at the time.
+class BatchNorm : public torch::nn::Module {
+ public:
+  BatchNorm(std::int64_t channels, std::shared_ptr<const BatchNormFunction> function);
+
+  // From N x C x H x W to the same. In training, updates the running statistics.
+  at::Tensor Forward(const at::Tensor& x);
+
+  const BatchNormParts& parts() const { return parts_; }
+
+ private:
+  const std::shared_ptr<const BatchNormFunction> function_;
+  BatchNormParts parts_;
+};
+
+}  // namespace muster::trainer
