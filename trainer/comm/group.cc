@@ -65,6 +65,10 @@ void Group::PrepareAllReduce(std::size_t largest_bytes, const ShmOptions& option
       absl::StrCat("leaders/", joined_->prepared++), largest_bytes, options);
 }
 
+std::unique_ptr<RemoteCalls> Group::MakeRemoteCalls(RemoteCalls::Handler handler) {
+  return facts_.calls(joined_->meter, std::move(handler));
+}
+
 bool Group::SharesMemory() const {
   return comm() == Comm::kShm && layout().hosts == 1;
 }

@@ -14,6 +14,7 @@
 #include "trainer/comm/flight_recorder.h"
 #include "trainer/comm/group_facts.h"
 #include "trainer/comm/host_layout.h"
+#include "trainer/comm/remote_calls.h"
 #include "trainer/comm/shm_options.h"
 #include "trainer/comm/traffic.h"
 #include "trainer/comm/waiting.h"
@@ -125,6 +126,10 @@ class Group {
   void Receive(const at::Tensor& tensor, int from, int tag, Use use);
   PendingWork SendAsync(const at::Tensor& tensor, int to, int tag, Use use);
   PendingWork ReceiveAsync(const at::Tensor& tensor, int from, int tag, Use use);
+
+  // Connects all members for calls, which `handler` answers here. Every member calls it; blocks
+  // until all have. The result must not outlive this group. Not with NCCL.
+  std::unique_ptr<RemoteCalls> MakeRemoteCalls(RemoteCalls::Handler handler);
 
   // The element-wise sums of `values` over the members. Each must pass the same number of values.
   std::vector<double> Sum(const std::vector<double>& values);

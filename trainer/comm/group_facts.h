@@ -3,11 +3,15 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 #include <c10/util/intrusive_ptr.h>
+
+#include "absl/status/statusor.h"
 
 #include "trainer/comm/comm.h"
 #include "trainer/comm/flight_recorder.h"
@@ -25,6 +29,16 @@ namespace muster::trainer {
 using MeetOverGloo = std::function<c10::intrusive_ptr<c10d::ProcessGroup>(const std::string& name,
                                                                           int place, int ranks)>;
 
+class RemoteCalls;
+struct GroupMeter;
+
+// Makes the RemoteCalls of a group. `handler` is a RemoteCalls::Handler. Throws what c10d throws.
+using MeetForCalls = std::function<std::unique_ptr<RemoteCalls>(
+    std::shared_ptr<GroupMeter> meter,
+    std::function<void(const std::string& what, std::vector<at::Tensor> arguments,
+                       std::function<void(absl::StatusOr<std::vector<at::Tensor>> answer)> answer)>
+        handler)>;
+
 // Who is in a group, where they are, and how they reach one another.
 struct GroupFacts {
   std::string name;          // for messages; empty for the group of all ranks
@@ -36,6 +50,7 @@ struct GroupFacts {
   std::chrono::milliseconds timeout{0};  // of each operation
   FlightRecorder* recorder = nullptr;    // null where operations are not recorded
   MeetOverGloo meet;                     // for the hosts' leaders
+  MeetForCalls calls;
 };
 
 // What is kept of a group's operations, by whichever way they go. Thread-safe.

@@ -1,6 +1,8 @@
 #include "trainer/comm/local_address.h"
 
+#include <ifaddrs.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,6 +53,24 @@ absl::StatusOr<std::string> LocalAddressTowards(const std::string& host, std::ui
   }
   return base::SystemFailure(absl::StatusCode::kUnavailable, "find the address that leads to",
                              host);
+}
+
+std::string InterfaceOf(const std::string& address) {
+  ifaddrs* found = nullptr;
+  if (getifaddrs(&found) != 0) return "";
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> interfaces(found, freeifaddrs);
+  for (const ifaddrs* one = found; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr) continue;
+    const int family = one->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+    char text[NI_MAXHOST];
+    if (getnameinfo(one->ifa_addr, length, text, sizeof(text), nullptr, 0, NI_NUMERICHOST) == 0 &&
+        address == text) {
+      return one->ifa_name;
+    }
+  }
+  return "";
 }
 
 }  // namespace muster::trainer

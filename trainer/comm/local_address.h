@@ -13,4 +13,7 @@ namespace muster::trainer {
 // resolved or there is no route to it.
 absl::StatusOr<std::string> LocalAddressTowards(const std::string& host, std::uint16_t port);
 
+// The name of the network interface with the local IP address `address`; empty when there is none.
+std::string InterfaceOf(const std::string& address);
+
 }  // namespace muster::trainer

@@ -151,6 +151,18 @@ MeetOverGloo World::MeetAt(const std::string& meeting) {
   };
 }
 
+MeetForCalls World::CallAt(const std::string& meeting, int rank, int size) {
+  return [=, this](std::shared_ptr<GroupMeter> meter, RemoteCalls::Handler handler) {
+    const RemoteCalls::Place place = {
+        .store = c10::make_intrusive<c10d::PrefixStore>(meeting + "calls", joined_->store),
+        .interface =
+            joined_->interface.empty() ? InterfaceOf(joined_->address) : joined_->interface,
+        .rank = rank,
+        .size = size};
+    return std::make_unique<RemoteCalls>(place, std::move(meter), std::move(handler));
+  };
+}
+
 GroupFacts World::FactsOfAll() {
   GroupFacts facts = {.rank = rank_,
                       .layout = layout_,
@@ -160,6 +172,7 @@ GroupFacts World::FactsOfAll() {
                       .recorder = recorder_.get()};
   facts.members = UpTo(size_);
   facts.meet = MeetAt("");
+  facts.calls = CallAt("", rank_, size_);
   return facts;
 }
 
@@ -245,6 +258,7 @@ std::unique_ptr<Group> World::Connect(const std::string& name, const std::vector
   facts.members = members;
   facts.rank = static_cast<int>(std::find(members.begin(), members.end(), rank_) - members.begin());
   facts.meet = MeetAt(meeting);
+  facts.calls = CallAt(meeting, facts.rank, static_cast<int>(members.size()));
   std::vector<std::string> hosts;
   for (const int member : members) hosts.push_back(hosts_[static_cast<std::size_t>(member)]);
   facts.layout = LayOutHosts(hosts, facts.rank);

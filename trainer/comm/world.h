@@ -88,6 +88,9 @@ class World {
                                  const std::string& meeting);
   // Connects processes over Gloo that meet at `meeting` in the store.
   MeetOverGloo MeetAt(const std::string& meeting);
+  // Makes it possible for the members of a group that meet there to call one another; of `size`
+  // this is number `rank`.
+  MeetForCalls CallAt(const std::string& meeting, int rank, int size);
 
   const int rank_;
   const int size_;

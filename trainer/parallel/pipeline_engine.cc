@@ -23,12 +23,6 @@ namespace {
 // both sides have begun.
 constexpr std::size_t kAhead = 2;
 
-bool HasSamples(const PipelineStep& step, int micro_batch) {
-  const auto index = static_cast<std::size_t>(micro_batch);
-  return index < step.input_sizes.size() && !step.input_sizes[index].empty() &&
-         step.input_sizes[index][0] > 0;
-}
-
 // `schedule` without the micro-batches that `step` has no samples for. What is left can be followed
 // just as well: an action only ever waits for others of its own micro-batch.
 PipelineSchedule WithSamples(PipelineSchedule schedule, const PipelineStep& step) {

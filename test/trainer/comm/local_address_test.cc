@@ -29,5 +29,11 @@ TEST(LocalAddressTest, AnUnknownNameIsAnError) {
   EXPECT_EQ(status.message().substr(0, 24), "resolve rank-0.invalid: ");
 }
 
+TEST(LocalAddressTest, AnAddressHasAnInterface) {
+  EXPECT_EQ(InterfaceOf("127.0.0.1"), "lo");
+  // 192.0.2.0/24 is for documentation (RFC 5737).
+  EXPECT_EQ(InterfaceOf("192.0.2.1"), "");
+}
+
 }  // namespace
 }  // namespace muster::trainer

@@ -29,6 +29,7 @@
 #include "trainer/models/mlp.h"
 #include "trainer/models/model.h"
 #include "trainer/parallel/pipeline_engine.h"
+#include "trainer/parallel/rpc_pipeline.h"
 #include "trainer/parallel/shared_parameters.h"
 #include "trainer/parallel/stage_costs.h"
 #include "trainer/pipeline/make_schedule.h"
@@ -110,21 +111,27 @@ void Descend(const std::vector<NamedTensor>& parameters) {
 // A model in a pipeline.
 class Pipelined {
  public:
-  Pipelined(World& world, const std::string& schedule, int chunks, const std::string& model)
+  Pipelined(World& world, const std::string& driver, int chunks, const std::string& model)
       : group_(world.all()),
         name_(model),
+        calls_(driver == "rpc"),
         model_(Made(model, /*whole=*/false)),
-        engine_(group_, MakeSchedule(schedule, {group_.size(), chunks, kMicroBatches}).value()) {
+        shape_({group_.size(), chunks, kMicroBatches}) {
+    if (calls_) {
+      driver_ = std::make_unique<RpcPipeline>(group_);
+    } else {
+      driver_ = std::make_unique<PipelineEngine>(group_, MakeSchedule(driver, shape_).value());
+    }
     const Samples one = SamplesFor(model, 1, 0);
     const std::vector<double> costs = StageCosts(*model_, one.inputs);
     const std::vector<StageRange> parts =
-        RangesOf(CutEvenly(costs, engine_.shape().parts()).value(), costs.size());
+        RangesOf(CutEvenly(costs, shape_.parts()).value(), costs.size());
     for (int chunk = 0; chunk < chunks; ++chunk) {
-      const auto part = static_cast<std::size_t>(engine_.shape().PartOf(group_.rank(), chunk));
+      const auto part = static_cast<std::size_t>(shape_.PartOf(group_.rank(), chunk));
       ranges_.push_back(parts[part]);
       for (const NamedTensor& own : model_->ParametersOf(ranges_.back())) mine_.push_back(own);
     }
-    for (const SharedParameters& shared : FindShared(*model_, engine_.shape(), parts)) {
+    for (const SharedParameters& shared : FindShared(*model_, shape_, parts)) {
       if (!absl::c_linear_search(shared.ranks, group_.rank())) continue;
       pair_ = world.MakeGroup("shared", shared.ranks).value();
       for (const NamedTensor& own : mine_) {
@@ -160,14 +167,14 @@ class Pipelined {
       sum += loss.item<double>();
       return loss.div(static_cast<double>(samples.targets.numel()));
     };
-    training ? engine_.Train(work) : engine_.Evaluate(work);
+    training ? driver_->Train(work) : driver_->Evaluate(work);
     if (training && pair_) SumSharedGradients(shared_, *pair_);
     return sum;
   }
 
   // What this rank should send: a message for each micro-batch with samples, of its rows.
   std::int64_t ExpectedBytes(std::int64_t count, bool training) const {
-    const PipelineShape one = {engine_.shape().stages, engine_.shape().chunks, 1};
+    const PipelineShape one = {shape_.stages, shape_.chunks, 1};
     std::int64_t messages = TheoryOfMessages(one, group_.rank());
     if (!training) {
       messages = 0;
@@ -175,19 +182,23 @@ class Pipelined {
         messages += one.PartOf(group_.rank(), chunk) + 1 < one.parts() ? 1 : 0;
       }
     }
+    // What the other ranks have for one another passes through the first.
+    const int relayed = calls_ && group_.rank() == 0 ? one.stages - 2 : 0;
+    messages += training ? 2 * relayed : relayed;
     return messages * count * 6 * 8 * 8;  // of gpt: T x width x float64
   }
 
   std::int64_t sent() const { return group_.traffic(Use::kActivations).formula_bytes; }
   const std::string& name() const { return name_; }
   const std::vector<NamedTensor>& mine() const { return mine_; }
-  PipelineEngine& engine() { return engine_; }
 
  private:
   Group& group_;
   const std::string name_;
+  const bool calls_;
   const std::unique_ptr<Model> model_;
-  PipelineEngine engine_;
+  const PipelineShape shape_;
+  std::unique_ptr<PipelineDriver> driver_;
   std::vector<StageRange> ranges_;  // of this rank's chunks
   std::vector<NamedTensor> mine_;
   std::unique_ptr<Group> pair_;  // of the ranks that share parameters, if this is one
@@ -289,6 +300,30 @@ void Train(Group& group, Pipelined& pipelined) {
   _exit(3);
 }
 
+// The last part throws in the third step. Ends the process: c10d's destructors wait for peers.
+[[noreturn]] void ThrowInAPart(Group& group) {
+  RpcPipeline pipeline(group);
+  int steps = 0;
+  PipelineStep step;
+  step.input_sizes = {{2, 3}, {2, 3}};
+  step.inputs = [](int /*micro_batch*/) { return at::ones({2, 3}); };
+  step.forward = [&](int /*chunk*/, int /*micro_batch*/, const at::Tensor& x) {
+    if (group.rank() + 1 == group.size() && steps == 2) throw std::runtime_error("no more of it");
+    return x * 2;
+  };
+  step.loss = [](int /*micro_batch*/, const at::Tensor& y) { return y.sum(); };
+  try {
+    for (; steps < 4; ++steps) pipeline.Train(step);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "lost: %s\n", error.what());
+    std::fflush(stderr);
+    // The words of the one that has failed may still be on their way.
+    if (group.rank() + 1 == group.size()) group.Sum({0});
+  }
+  if (group.rank() == 0) group.Sum({0});
+  _exit(3);
+}
+
 int Main(int argc, char** argv) {
   const Environment env = ReadEnvironment(LookupInProcess).value();
   auto joined = World::Join(env, std::string(argv[1]) == "shm" ? Comm::kShm : Comm::kGloo,
@@ -301,6 +336,7 @@ int Main(int argc, char** argv) {
   group.PrepareMessages();
   const std::string mode = argv[3];
   if (mode == "change") ChangeSizes(group);
+  if (mode == "throw") ThrowInAPart(group);
   Pipelined pipelined(**joined, argv[4], std::atoi(argv[5]), argc > 6 ? argv[6] : "gpt");
   if (mode == "train") Train(group, pipelined);
   if (mode == "forever") TrainForever(group, pipelined);

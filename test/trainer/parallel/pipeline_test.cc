@@ -34,7 +34,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{2, "zero-bubble", "1", "cnn"}, Case{2, "interleaved", "2", "gpt-tied"},
                     Case{4, "1f1b", "1", "gpt-tied"}, Case{4, "zero-bubble", "1", "gpt-tied"},
                     Case{4, "1f1b", "1", "gpt-recomputed"},
-                    Case{2, "zero-bubble", "1", "gpt-recomputed"}),
+                    Case{2, "zero-bubble", "1", "gpt-recomputed"}, Case{2, "rpc", "1", "gpt"},
+                    Case{4, "rpc", "1", "gpt"}, Case{4, "rpc", "1", "gpt-tied"},
+                    Case{2, "rpc", "1", "mlp-bf16"}),
     [](const auto& info) {
       std::string name = std::get<1>(info.param) + std::get<3>(info.param) +
                          std::to_string(std::get<0>(info.param));
@@ -82,6 +84,38 @@ TEST(PipelineLossTest, OthersEndWhenARankIsKilledInAStep) {
       EXPECT_EQ(ranks[rank].err().find("lost: ") != std::string::npos, rank != victim);
     }
   }
+}
+
+// Long before the timeout.
+TEST(PipelineLossTest, OthersEndWhenTheMasterOrOneThatItCallsIsKilled) {
+  for (const std::size_t victim : {0UL, 1UL, 3UL}) {
+    std::vector<Command> ranks = Start({kProgram, "gloo", "1000", "forever", "rpc", "1"}, 4);
+    ASSERT_TRUE(ranks[0].WaitForOut("training")) << ranks[0].err();
+    ranks[victim].Signal(SIGKILL);
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      EXPECT_EQ(ranks[rank].Wait(kDeadline), rank == victim ? -SIGKILL : 3) << ranks[rank].err();
+      EXPECT_EQ(ranks[rank].err().find("lost: ") != std::string::npos, rank != victim);
+    }
+  }
+}
+
+TEST(PipelineLossTest, TheMasterEndsWhenOneThatItCallsStandsStill) {
+  std::vector<Command> ranks = Start({kProgram, "gloo", "3", "forever", "rpc", "1"}, 2);
+  ASSERT_TRUE(ranks[0].WaitForOut("training")) << ranks[0].err();
+  ranks[1].Signal(SIGSTOP);
+  EXPECT_EQ(ranks[0].Wait(kDeadline), 3);
+  EXPECT_NE(ranks[0].err().find("nothing came from the other ranks within 3 s"), std::string::npos)
+      << ranks[0].err();
+  ranks[1].Signal(SIGKILL);
+}
+
+TEST(PipelineLossTest, TheMasterRepeatsTheWordsOfARankThatFails) {
+  std::vector<Command> ranks = Start({kProgram, "gloo", "20", "throw", "rpc", "1"}, 2);
+  for (Command& rank : ranks) EXPECT_EQ(rank.Wait(kDeadline), 3) << rank.err();
+  EXPECT_NE(ranks[0].err().find("lost: ask rank 1 for forward 0 of the pipeline: no more of it"),
+            std::string::npos)
+      << ranks[0].err();
+  EXPECT_NE(ranks[1].err().find("lost: no more of it"), std::string::npos) << ranks[1].err();
 }
 
 TEST(PipelineLossTest, OutputsThatChangeTheirSizesAreOneSentence) {

@@ -232,6 +232,10 @@ void AddMeshFlags(CLI::App& app, Options& o, RawOptions& raw, SettingSource& set
   for (const std::string& name : ScheduleNames()) schedules[name] = name;
   group.Choice("--pipeline-schedule", m.schedule, schedules,
                "Who takes its turn when, in a pipeline: `schedule` shows it");
+  group.Choice(
+      "--pipeline-driver", m.driver, {{"schedule", Driver::kSchedule}, {"rpc", Driver::kRpc}},
+      "Who says what a rank does next: its schedule; or the first rank of the pipeline, by "
+      "remote calls in the order of gpipe");
   group.Number("--micro-batches", m.micro_batches, 0, 1 << 16,
                "Parts in which a share of a batch goes through a pipeline; 0: four for each rank "
                "of it");

@@ -52,16 +52,25 @@ absl::Status CheckMeshFlags(const Options& options) {
   const ParallelOptions& parallel = options.parallel;
   const MeshOptions& mesh = parallel.mesh;
   if (!mesh.request) {
-    const char* const needless = mesh.micro_batches > 0    ? "--micro-batches"
-                                 : mesh.chunks > 0         ? "--pipeline-chunks"
-                                 : !mesh.cuts.empty()      ? "--pipeline-cuts"
-                                 : mesh.schedule != "1f1b" ? "--pipeline-schedule"
-                                 : mesh.splits_sequence    ? "--sequence-parallel"
-                                                           : nullptr;
+    const char* const needless = mesh.micro_batches > 0             ? "--micro-batches"
+                                 : mesh.chunks > 0                  ? "--pipeline-chunks"
+                                 : !mesh.cuts.empty()               ? "--pipeline-cuts"
+                                 : mesh.schedule != "1f1b"          ? "--pipeline-schedule"
+                                 : mesh.driver != Driver::kSchedule ? "--pipeline-driver"
+                                 : mesh.splits_sequence             ? "--sequence-parallel"
+                                                                    : nullptr;
     if (needless != nullptr) {
       return mistake(needless, " is for ranks that share a model: add --mesh ",
                      mesh.splits_sequence ? "tp=2" : "pp=2", ", or another size");
     }
+  }
+  if (mesh.driver == Driver::kRpc && mesh.schedule != "1f1b" && mesh.schedule != "gpipe") {
+    return mistake("--pipeline-driver rpc takes micro-batches in GPipe's order, and not by ",
+                   "--pipeline-schedule ", mesh.schedule, ": leave out one of the two");
+  }
+  if (mesh.driver == Driver::kRpc && mesh.chunks > 1) {
+    return mistake("--pipeline-driver rpc has one part of the model on each rank, and ",
+                   "--pipeline-chunks says ", mesh.chunks, ": leave out one of the two");
   }
   if (!parallel.shares_model()) return absl::OkStatus();
   const char* const flag = mesh.request ? "--mesh" : "--zero";

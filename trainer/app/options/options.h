@@ -44,6 +44,12 @@ enum class OnNonFinite {
   kIgnore,  // nothing; but no checkpoint is made of parameters that are not finite
 };
 
+// Who says what a rank of a pipeline does next.
+enum class Driver {
+  kSchedule,  // its schedule
+  kRpc,       // the first rank of the pipeline, in GPipe's order
+};
+
 // How a mesh works, besides its sizes.
 struct MeshOptions {
   // nullopt: there is none, and each rank has the whole model.
@@ -51,6 +57,7 @@ struct MeshOptions {
   // With a pipeline: MakeSchedule()'s name, the parts of the model that each rank has, and the
   // parts of a rank's share of a batch; 0: what is usual for the schedule and the ranks.
   std::string schedule = "1f1b";
+  Driver driver = Driver::kSchedule;
   int chunks = 0;
   int micro_batches = 0;
   // The stages where a part begins, but the first; empty: parts of about the same cost.

@@ -134,15 +134,15 @@ int MeshPart::OwnerOf(const std::string& name) const {
   return 0;  // of a buffer that no stage names: the same on all ranks
 }
 
-absl::Status MeshPart::Take(Shard shard, bool splits_sequence, World& world) {
+absl::Status MeshPart::Take(Shard shard, const MeshOptions& flags, World& world) {
   std::vector<at::Tensor> all;
   for (const NamedTensor& one : model_->Parameters()) all.push_back(one.tensor.detach());
   for (const NamedTensor& one : model_->Buffers()) all.push_back(one.tensor);
   if (world.size() > 1) world.all().Broadcast(all, /*root=*/0, Use::kOther);
   all.clear();
   if (groups_.mesh.tensor > 1) {
-    splits_sequence_ = splits_sequence;
-    const auto links = std::make_shared<TensorGroupLinks>(*groups_.tensor, splits_sequence);
+    splits_sequence_ = flags.splits_sequence;
+    const auto links = std::make_shared<TensorGroupLinks>(*groups_.tensor, splits_sequence_);
     const absl::Status split = model_->SplitOver(links);
     if (!split.ok()) return split;
     RehearseParts(*links);
@@ -150,7 +150,7 @@ absl::Status MeshPart::Take(Shard shard, bool splits_sequence, World& world) {
     sample_bytes_.tensor = 0;
   }
 
-  CountPipelineBytes();
+  CountPipelineBytes(flags.driver);
   rehearsal_.reset();
 
   std::vector<std::vector<NamedTensor>> units;
@@ -206,7 +206,7 @@ void MeshPart::RehearseParts(TensorGroupLinks& links) {
   }
 }
 
-void MeshPart::CountPipelineBytes() {
+void MeshPart::CountPipelineBytes(Driver driver) {
   if (!rehearsal_) return;
   const int shares = splits_sequence_ ? groups_.mesh.tensor : 1;
   std::int64_t bytes = 0;
@@ -215,6 +215,11 @@ void MeshPart::CountPipelineBytes() {
        part += static_cast<std::size_t>(groups_.mesh.pipeline)) {
     if (part > 0) bytes += rehearsal_->BytesInto(parts_[part].begin, shares);
     if (part + 1 < parts_.size()) bytes += rehearsal_->BytesInto(parts_[part].end, shares);
+  }
+  // What the other ranks have for one another passes through the first: there and back.
+  const bool relays = driver == Driver::kRpc && groups_.place.pipeline == 0;
+  for (std::size_t part = 2; relays && part < parts_.size(); ++part) {
+    bytes += 2 * rehearsal_->BytesInto(parts_[part].begin, shares);
   }
   sample_bytes_.pipeline = bytes;
 }

@@ -48,7 +48,7 @@ class MeshPart {
   // Gives all ranks what rank 0 of `world` has, and leaves each its part. Call it once.
   // kInvalidArgument when layers cannot be split like that, or a parameter not freed that two
   // stages share; kUnavailable when ranks do not come.
-  absl::Status Take(Shard shard, bool splits_sequence, World& world);
+  absl::Status Take(Shard shard, const MeshOptions& flags, World& world);
   // From here on after Take().
 
   // What this rank sends for a sample in a step; nullopt where it is not known.
@@ -105,7 +105,7 @@ class MeshPart {
 
   absl::Status MeetSharers(World& world);
   void RehearseParts(TensorGroupLinks& links);
-  void CountPipelineBytes();
+  void CountPipelineBytes(Driver driver);
   // Whether a stage of this rank uses it.
   bool Has(const std::string& name) const;
   int OwnerOf(const std::string& name) const;

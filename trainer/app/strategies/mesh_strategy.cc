@@ -21,6 +21,7 @@
 #include "trainer/optim/finite.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/parallel/pipeline_engine.h"
+#include "trainer/parallel/rpc_pipeline.h"
 #include "trainer/pipeline/make_schedule.h"
 #include "trainer/pipeline/theory.h"
 #include "trainer/sharding/state_bytes.h"
@@ -66,7 +67,13 @@ class MeshStrategy : public Strategy {
         part_(std::move(model), parts_.cuts, parts_.groups, std::move(rehearsal)),
         whole_optimizer_(std::move(whole)),
         state_(parts_.state) {
-    if (parts_.schedule) engine_.emplace(*parts_.groups.pipeline, *parts_.schedule);
+    if (!parts_.schedule) return;
+    Group& pipeline = *parts_.groups.pipeline;
+    if (options().parallel.mesh.driver == Driver::kRpc) {
+      driver_ = std::make_unique<RpcPipeline>(pipeline);
+    } else {
+      driver_ = std::make_unique<PipelineEngine>(pipeline, *parts_.schedule);
+    }
   }
 
   absl::Status Load(const Value& saved) override;
@@ -126,7 +133,7 @@ class MeshStrategy : public Strategy {
   PipelineWait wait_;
   std::unique_ptr<Optimizer> groups_;  // says which groups the whole has
   std::unique_ptr<Ema> ema_;
-  std::optional<PipelineEngine> engine_;  // of a pipeline of several ranks
+  std::unique_ptr<PipelineDriver> driver_;  // of a pipeline of several ranks
   std::optional<LoadedState> loaded_;
   DimensionBytes foretold_ = {};
   std::int64_t steps_ = 0;             // of this run
@@ -163,8 +170,8 @@ absl::Status MeshStrategy::Load(const Value& saved) {
 void MeshStrategy::Begin() {
   whole_optimizer_.reset();
   const int zero = options().parallel.zero;
-  const absl::Status taken = part_.Take(static_cast<Shard>(std::max(zero, 1)),
-                                        options().parallel.mesh.splits_sequence, parts_.world);
+  const absl::Status taken =
+      part_.Take(static_cast<Shard>(std::max(zero, 1)), options().parallel.mesh, parts_.world);
   if (!taken.ok()) throw std::runtime_error(std::string(taken.message()));
   begun_ = true;
   objective_ = part_.model().ObjectiveOf(options().model.objective);
@@ -251,14 +258,14 @@ double MeshStrategy::Train(const Passing& passing, std::int64_t step, double div
     if (counts()) sum += loss.item<double>();
     return loss.div(divisor);
   };
-  if (engine_) {
+  if (driver_) {
     parts_.phases.Enter(Phase::kForward);
-    engine_->Train(StepOf(passing, forward, loss));
+    driver_->Train(StepOf(passing, forward, loss));
     part_.SumShared();
     sharded.EndBackward();
     if (steps_ > 0) {
-      wait_.step_ms += engine_->times().step.count();
-      wait_.waited_ms += engine_->times().waited.count();
+      wait_.step_ms += driver_->times().step.count();
+      wait_.waited_ms += driver_->times().waited.count();
     }
     return sum;
   }
@@ -381,8 +388,8 @@ void MeshStrategy::Measure(const LoadedBatch& batch, BatchSums& sums) {
     }
     return loss;
   };
-  if (engine_) {
-    engine_->Evaluate(StepOf(passing, forward, measure));
+  if (driver_) {
+    driver_->Evaluate(StepOf(passing, forward, measure));
   } else {
     for (std::size_t i = 0; i < passing.parts.size(); ++i) {
       measure(static_cast<int>(i), forward(0, static_cast<int>(i), passing.moved[i].inputs));
@@ -464,9 +471,11 @@ std::vector<std::string> MeshStrategy::StartLines() const {
   for (const StageRange& part : parts_.cuts) {
     absl::StrAppend(&cuts, cuts.empty() ? "" : ", ", part_.model().stages()[part.begin].name);
   }
-  lines.push_back(absl::StrCat("pipeline: ", options().parallel.mesh.schedule, ", ",
-                               parts_.schedule->shape.micro_batches,
-                               " micro-batches; parts begin with ", cuts));
+  const bool calls = options().parallel.mesh.driver == Driver::kRpc;
+  lines.push_back(absl::StrCat(
+      "pipeline: ",
+      calls ? "gpipe by remote calls of each first rank" : options().parallel.mesh.schedule, ", ",
+      parts_.schedule->shape.micro_batches, " micro-batches; parts begin with ", cuts));
   return lines;
 }
 
@@ -493,6 +502,12 @@ absl::Status CheckMeshTogether(const Options& options, const Model& model, const
     return mistake(
         "--micro-batches, --pipeline-chunks and --pipeline-cuts are for a pipeline of "
         "several ranks: take pp=2 or more, or leave them out");
+  }
+  // A mesh that is chosen anew after a node is lost may have no pipeline left.
+  if (mesh.pipeline == 1 && flags.driver == Driver::kRpc && !flags.request->choose) {
+    return mistake(
+        "--pipeline-driver rpc is for a pipeline of several ranks: take pp=2 or more, or "
+        "leave it out");
   }
   if (!flags.splits_sequence || mesh.tensor == 1) {
     // A mesh that is chosen anew after a node is lost may have no tensor ranks left.
@@ -534,7 +549,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeMeshStrategy(const Options& option
   if (mesh.pipeline > 1) {
     const int micro_batches =
         flags.micro_batches > 0 ? flags.micro_batches : kMicroBatchesPerRank * mesh.pipeline;
-    auto made = MakeSchedule(flags.schedule, {mesh.pipeline, chunks, micro_batches});
+    const std::string name = flags.driver == Driver::kRpc ? "gpipe" : flags.schedule;
+    auto made = MakeSchedule(name, {mesh.pipeline, chunks, micro_batches});
     if (!made.ok()) return made.status();
     schedule = *std::move(made);
   }

@@ -95,7 +95,8 @@ TEST_F(MeshTest, EachDimensionAlone) {
         "--mesh pp=2 --recompute", "--mesh pp=2 --pipeline-schedule gpipe --micro-batches 5",
         "--mesh pp=2 --pipeline-schedule interleaved",
         "--mesh pp=2 --pipeline-schedule zero-bubble",
-        "--mesh pp=2 --pipeline-cuts transformer.h.3", "--mesh tp=2 --sequence-parallel"}) {
+        "--mesh pp=2 --pipeline-cuts transformer.h.3", "--mesh tp=2 --sequence-parallel",
+        "--mesh pp=2 --pipeline-driver rpc --micro-batches 5"}) {
     SameAsAlone(2, flags);
   }
 }
@@ -107,7 +108,8 @@ TEST_F(MeshTest, EveryPairAndAllThree) {
         "--mesh dp=2,tp=2 --zero 1 --comm gloo", "--mesh dp=2,tp=2 --zero 2",
         "--mesh dp=2,tp=2 --zero 3 --recompute", "--mesh tp=4 --zero 3", "--mesh pp=4",
         "--mesh dp=2,tp=2 --zero 3 --sequence-parallel --comm gloo",
-        "--mesh pp=2,tp=2 --sequence-parallel --recompute"}) {
+        "--mesh pp=2,tp=2 --sequence-parallel --recompute", "--mesh pp=4 --pipeline-driver rpc",
+        "--mesh pp=2,dp=2 --pipeline-driver rpc --pipeline-schedule gpipe --recompute"}) {
     SameAsAlone(4, flags);
   }
   for (const char* flags : {"--mesh pp=2,dp=2,tp=2",
@@ -168,7 +170,8 @@ TEST_F(MeshTest, TheTableAtTheStartForetellsWhatIsSent) {
                  {2, "--mesh tp=2 --sequence-parallel --recompute --comm gloo"},
                  {2, "--mesh pp=2 --pipeline-schedule interleaved"},
                  {4, "--mesh dp=2,tp=2 --zero 3 --sequence-parallel"},
-                 {2, "--zero 3 --mesh dp=2"}};
+                 {2, "--zero 3 --mesh dp=2"},
+                 {2, "--mesh pp=2 --pipeline-driver rpc"}};
   for (const auto& [ranks, flags] : kMeshes) {
     SCOPED_TRACE(flags);
     // Without clipping and averages nothing else is exchanged in a step.
@@ -236,7 +239,8 @@ TEST_F(MeshTest, UnevenBatchesAtTheEndOfAnEpoch) {
     TrainOk(words, ranks);
   };
   train("alone", "", 1);
-  for (const char* flags : {"--mesh pp=2 --micro-batches 7", "--zero 3", "--mesh pp=2,dp=2"}) {
+  for (const char* flags : {"--mesh pp=2 --micro-batches 7", "--zero 3", "--mesh pp=2,dp=2",
+                            "--mesh pp=2 --micro-batches 7 --pipeline-driver rpc"}) {
     SCOPED_TRACE(flags);
     train("shared", flags, std::string(flags).find("dp") == std::string::npos ? 2 : 4);
     EXPECT_EQ(ReadAll(Loss("shared")), ReadAll(Loss("alone")));
@@ -310,6 +314,11 @@ TEST_F(MeshTest, AMistakeIsOneSentenceThatSaysWhatWouldFit) {
       {2, "--mesh tp=2 --micro-batches 4", "are for a pipeline of several ranks"},
       {2, "--mesh dp=2 --sequence-parallel", "is for tensor ranks: take tp=2 or more"},
       {2, "--sequence-parallel", "is for ranks that share a model: add --mesh tp=2"},
+      {2, "--mesh dp=2 --pipeline-driver rpc", "is for a pipeline of several ranks: take pp=2"},
+      {2, "--pipeline-driver rpc", "is for ranks that share a model: add --mesh pp=2"},
+      {2, "--mesh pp=2 --pipeline-driver rpc --pipeline-schedule zero-bubble",
+       "GPipe's order, and not by --pipeline-schedule zero-bubble: leave out one of the two"},
+      {2, "--mesh pp=2 --pipeline-driver rpc --pipeline-chunks 2", "--pipeline-chunks says 2"},
       {2, "--mesh dp=2 --batch-size 15", "--batch-size 15 cannot be shared evenly by 2 ranks"},
   };
   for (const auto& [ranks, flags, sentence] : kMistakes) {
