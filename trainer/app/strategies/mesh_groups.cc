@@ -102,6 +102,8 @@ absl::StatusOr<MeshGroups> ConnectMesh(const Options& options, const Model& mode
     if (!made.ok()) return made.status();
     *group = *std::move(made);
   }
+  // Whoever finds a mistake now ends, and with rank 0 the store goes that others meet in.
+  world.all().Barrier();
   return groups;
 }
 
