@@ -11,8 +11,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/app/strategies/state_memory.h"
 #include "trainer/comm/host_layout.h"
 #include "trainer/mesh/mesh_choice.h"
+#include "trainer/sharding/state_bytes.h"
 #include "trainer/worker/available_memory.h"
 
 namespace muster::trainer {
@@ -39,12 +41,10 @@ std::vector<int> NumberHosts(const std::vector<std::string>& ids) {
   return hosts;
 }
 
-// Parameters, gradients, and what the optimizer keeps for each parameter.
-std::int64_t StateBytes(const Options& options, const Model& model) {
+std::int64_t WholeState(const Options& options, const Model& model) {
   std::int64_t bytes = 0;
   for (const NamedTensor& parameter : model.Parameters()) bytes += parameter.tensor.nbytes();
-  const int kept = options.optimizer.kind == OptimizerKind::kAdamW ? 2 : 1;
-  return bytes * (2 + kept);
+  return StateBytes(/*stage=*/0, /*ranks=*/1, bytes, KeptNumbers(options.optimizer));
 }
 
 // What the rank with the least has, when the ranks of each host share what there is.
@@ -67,7 +67,7 @@ absl::StatusOr<Mesh> Decide(const Options& options, const Model& model,
   const MeshRequest request = options.parallel.mesh.request.value_or(MeshRequest());
   if (!request.choose) return FitMesh(request, world.size(), limits);
   return ChooseMesh({.host_of_rank = host_of_rank,
-                     .state_bytes = StateBytes(options, model),
+                     .state_bytes = WholeState(options, model),
                      .memory_bytes = MemoryOfRank(host_of_rank, world) / kStateShare},
                     limits);
 }

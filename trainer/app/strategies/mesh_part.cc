@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -15,75 +16,20 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 
 #include "trainer/comm/traffic.h"
+#include "trainer/optim/finite.h"
 #include "trainer/parallel/shared_parameters.h"
-#include "trainer/parallel/stage_costs.h"
 #include "trainer/parallel/tensor_group_links.h"
-#include "trainer/pipeline/partition.h"
 
 namespace muster::trainer {
 namespace {
 
+constexpr double kAgainstDivisionByZero = 1e-6;  // as in Python's clip_grad_norm_
 constexpr std::size_t kMostKeptNames = 256;
 constexpr char kStepName[] = "step";  // the one number that an optimizer keeps
 
-// What each stage costs, or where that cannot be found out without samples, its parameters.
-std::vector<double> CostsOf(const Options& options, Model& model) {
-  const at::Tensor inputs = SomeInputs(options, model);
-  if (inputs.defined()) return StageCosts(model, inputs);
-  std::vector<double> costs;
-  for (std::size_t i = 0; i < model.stages().size(); ++i) {
-    costs.push_back(0);
-    for (const NamedTensor& parameter : model.ParametersOf({i, i + 1})) {
-      costs.back() += static_cast<double>(parameter.tensor.numel());
-    }
-  }
-  return costs;
-}
-
-// OK when each parameter belongs to a stage.
-absl::Status CheckUsers(const Model& model) {
-  for (const NamedTensor& parameter : model.Parameters()) {
-    const auto uses = [&](const Stage& stage) { return UsesTensor(stage, parameter.name); };
-    if (std::any_of(model.stages().begin(), model.stages().end(), uses)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("cut the model for --mesh: no stage says that it uses the parameter ",
-                     parameter.name, "; name its module in that stage's Stage::uses"));
-  }
-  return absl::OkStatus();
-}
-
-std::vector<std::string> NamesOf(const std::vector<Stage>& stages) {
-  std::vector<std::string> names;
-  for (const Stage& stage : stages) names.push_back(stage.name);
-  return names;
-}
-
 }  // namespace
-
-absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& model,
-                                                 const Mesh& mesh, int chunks) {
-  const std::size_t count = static_cast<std::size_t>(mesh.pipeline * chunks);
-  const std::vector<std::string>& cuts = options.parallel.mesh.cuts;
-  absl::StatusOr<std::vector<std::size_t>> begins;
-  if (cuts.empty()) {
-    begins = count == 1 ? std::vector<std::size_t>{0}
-                        : CutEvenly(CostsOf(options, model), static_cast<int>(count));
-  } else if (cuts.size() + 1 == count) {
-    begins = CutAt(NamesOf(model.stages()), cuts);
-  } else {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--pipeline-cuts names ", cuts.size(), " stages, and a pipeline of ", count,
-                     " parts needs ", count - 1, ": those with which all but the first begin"));
-  }
-  if (!begins.ok()) return begins.status();
-  std::vector<StageRange> parts = RangesOf(*begins, model.stages().size());
-  const absl::Status used = CheckUsers(model);
-  if (!used.ok()) return used;
-  return parts;
-}
 
 // A tensor of the state dict.
 struct MeshPart::Whole {
@@ -206,6 +152,21 @@ void MeshPart::RehearseParts(TensorGroupLinks& links) {
   }
 }
 
+DimensionBytes MeshPart::Foretell(std::int64_t samples, Group& world) const {
+  const auto of_step = [samples](const std::optional<std::int64_t>& bytes) {
+    return bytes ? static_cast<double>(*bytes * samples) : std::nan("");
+  };
+  // Unknown if one rank does not know it.
+  const std::vector<double> sums =
+      world.Sum({of_step(sample_bytes_.pipeline), static_cast<double>(sharded_->FormulaBytes()),
+                 of_step(sample_bytes_.tensor) + static_cast<double>(BytesOverSequence())});
+  DimensionBytes bytes = {};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (!std::isnan(sums[i])) bytes[i] = std::llround(sums[i] / world.size());
+  }
+  return bytes;
+}
+
 void MeshPart::CountPipelineBytes(Driver driver) {
   if (!rehearsal_) return;
   const int shares = splits_sequence_ ? groups_.mesh.tensor : 1;
@@ -297,6 +258,22 @@ std::vector<NamedTensor> MeshPart::OwnState() const {
   std::vector<NamedTensor> own = sharded_->shards();
   own.insert(own.end(), buffers_.begin(), buffers_.end());
   return own;
+}
+
+double MeshPart::Clip(double most, Group& world) {
+  const double norm = std::sqrt(world.Sum({SquaredNorm()})[0]);
+  const double scale = std::min(most / (norm + kAgainstDivisionByZero), 1.0);
+  for (const NamedTensor& shard : sharded_->shards()) {
+    at::Tensor gradient = shard.tensor.grad();
+    if (gradient.defined()) gradient.mul_(scale);
+  }
+  return norm;
+}
+
+bool MeshPart::GradientsFinite(Group& world) const {
+  std::vector<at::Tensor> gradients;
+  for (const NamedTensor& shard : sharded_->shards()) gradients.push_back(shard.tensor.grad());
+  return world.Sum({AllFinite(gradients) ? 0.0 : 1.0})[0] == 0;
 }
 
 double MeshPart::SquaredNorm() const {

@@ -16,6 +16,7 @@
 #include "trainer/app/strategies/mesh_groups.h"
 #include "trainer/app/strategies/mesh_rehearsal.h"
 #include "trainer/comm/world.h"
+#include "trainer/mesh/mesh_table.h"
 #include "trainer/models/model.h"
 #include "trainer/models/objective.h"
 #include "trainer/named_tensor.h"
@@ -24,18 +25,13 @@
 
 namespace muster::trainer {
 
-// Where a model is cut for a pipeline: the stages of each part, in their order. The same on all
-// ranks. kInvalidArgument and one sentence when the model cannot be cut like that.
-absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& model,
-                                                 const Mesh& mesh, int chunks);
-
 // A rank's part of a model: its stages, its part of each of their layers, and its share of what is
 // kept of each parameter. First the model is whole, as it was drawn or loaded; Take() leaves this
 // rank its part. One thread. Methods that exchange something are called by all ranks, and throw
 // what c10d throws. The groups must outlive it.
 class MeshPart {
  public:
-  // `parts` is what CutModel() says, `rehearsal` one of the model.
+  // `parts` is where the model is cut (PlanMesh()), `rehearsal` one of the model.
   MeshPart(std::unique_ptr<Model> model, std::vector<StageRange> parts, const MeshGroups& groups,
            std::optional<MeshRehearsal> rehearsal);
   ~MeshPart();
@@ -51,12 +47,9 @@ class MeshPart {
   absl::Status Take(Shard shard, const MeshOptions& flags, World& world);
   // From here on after Take().
 
-  // What this rank sends for a sample in a step; nullopt where it is not known.
-  struct SampleBytes {
-    std::optional<std::int64_t> pipeline;
-    std::optional<std::int64_t> tensor;
-  };
-  const SampleBytes& sample_bytes() const { return sample_bytes_; }
+  // What each dimension is going to send in a step with `samples` of each data rank, as the mean of
+  // all ranks, which are in `world`; 0 where it is not known.
+  DimensionBytes Foretell(std::int64_t samples, Group& world) const;
   ShardedParameters& sharded() { return *sharded_; }
   const ShardedParameters& sharded() const { return *sharded_; }
   // Runs a chunk of this rank.
@@ -74,8 +67,10 @@ class MeshPart {
   std::vector<NamedTensor> OwnState() const;
   // The latter alone, and what else does not change by gradients.
   const std::vector<NamedTensor>& buffers() const { return buffers_; }
-  // The squared norm of the gradients of what this rank owns, each of them counted on one rank.
-  double SquaredNorm() const;
+  // Of the gradients of all ranks, which are in `world`: scales them if their norm is above `most`,
+  // and returns it; and whether they are all finite. The same on all ranks.
+  double Clip(double most, Group& world);
+  bool GradientsFinite(Group& world) const;
 
   // The whole model's state dict: of tensors for each of sharded().shards(), such as averages, and
   // of the buffers that the first data ranks have. Every rank gets all of it.
@@ -103,6 +98,14 @@ class MeshPart {
     std::unique_ptr<Group> group;
   };
 
+  // What this rank sends for a sample in a step; nullopt where it is not known.
+  struct SampleBytes {
+    std::optional<std::int64_t> pipeline;
+    std::optional<std::int64_t> tensor;
+  };
+
+  // The squared norm of the gradients of what this rank owns, each of them counted on one rank.
+  double SquaredNorm() const;
   absl::Status MeetSharers(World& world);
   void RehearseParts(TensorGroupLinks& links);
   void CountPipelineBytes(Driver driver);

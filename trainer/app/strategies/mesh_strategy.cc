@@ -3,35 +3,28 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 #include "trainer/app/strategies/batch_sums.h"
 #include "trainer/app/strategies/mesh_groups.h"
 #include "trainer/app/strategies/mesh_part.h"
+#include "trainer/app/strategies/mesh_plan.h"
+#include "trainer/app/strategies/mesh_traffic.h"
 #include "trainer/app/strategies/micro_batch.h"
 #include "trainer/app/strategies/optimizer_value.h"
 #include "trainer/io/state_dict.h"
-#include "trainer/mesh/mesh_table.h"
 #include "trainer/models/autocast.h"
 #include "trainer/optim/finite.h"
 #include "trainer/optim/optimizer.h"
 #include "trainer/parallel/pipeline_engine.h"
 #include "trainer/parallel/rpc_pipeline.h"
-#include "trainer/pipeline/make_schedule.h"
 #include "trainer/pipeline/theory.h"
 #include "trainer/sharding/state_bytes.h"
 
 namespace muster::trainer {
 namespace {
-
-constexpr double kAgainstDivisionByZero = 1e-6;  // as in Python's clip_grad_norm_
-constexpr int kMicroBatchesPerRank = 4;
-constexpr int kUsualChunks = 2;
 
 // What is to be made of a whole checkpoint once this rank has its part.
 struct LoadedState {
@@ -42,8 +35,7 @@ struct LoadedState {
 struct MeshParts {
   Options options;
   MeshGroups groups;
-  std::vector<StageRange> cuts;
-  std::optional<PipelineSchedule> schedule;  // of a pipeline of several ranks
+  MeshPlan plan;
   World& world;
   PhaseTracker& phases;
   StateMeter state;  // made before anything but the model
@@ -55,24 +47,21 @@ struct Passing {
   std::vector<Batch> moved;  // on the device
 };
 
-std::optional<std::int64_t> Added(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
-  return a && b ? std::optional(*a + *b) : std::nullopt;
-}
-
 class MeshStrategy : public Strategy {
  public:
   MeshStrategy(MeshParts parts, std::unique_ptr<Model> model, std::unique_ptr<Optimizer> whole,
                std::optional<MeshRehearsal> rehearsal)
       : parts_(std::move(parts)),
-        part_(std::move(model), parts_.cuts, parts_.groups, std::move(rehearsal)),
+        part_(std::move(model), parts_.plan.cuts, parts_.groups, std::move(rehearsal)),
         whole_optimizer_(std::move(whole)),
-        state_(parts_.state) {
-    if (!parts_.schedule) return;
+        state_(parts_.state),
+        traffic_(parts_.groups) {
+    if (!parts_.plan.schedule) return;
     Group& pipeline = *parts_.groups.pipeline;
     if (options().parallel.mesh.driver == Driver::kRpc) {
       driver_ = std::make_unique<RpcPipeline>(pipeline);
     } else {
-      driver_ = std::make_unique<PipelineEngine>(pipeline, *parts_.schedule);
+      driver_ = std::make_unique<PipelineEngine>(pipeline, *parts_.plan.schedule);
     }
   }
 
@@ -93,11 +82,15 @@ class MeshStrategy : public Strategy {
   }
   std::int64_t parameter_bytes() const override { return part_.parameter_bytes(); }
   absl::StatusOr<Dict> Save(double lr, bool everywhere) override;
-  std::vector<std::string> StartLines() const override;
+  std::vector<std::string> StartLines() const override {
+    return MeshLines(options(), parts_.groups, parts_.plan, part_.model(), foretold_);
+  }
   StateMemory state_memory() const override;
   std::optional<PipelineWait> pipeline_wait() const override;
-  Traffic traffic() const override;
-  std::vector<std::pair<std::string, Traffic>> TrafficByDimension() const override;
+  Traffic traffic() const override { return traffic_.Total(steps_); }
+  std::vector<std::pair<std::string, Traffic>> TrafficByDimension() const override {
+    return traffic_.ByDimension(steps_);
+  }
 
  private:
   const Options& options() const { return parts_.options; }
@@ -108,18 +101,11 @@ class MeshStrategy : public Strategy {
   // Of the ranks that compute a loss, the one that it counts on.
   bool counts() const { return has_outputs() && mesh_place().tensor == 0; }
 
-  // What each dimension is going to send in a step.
-  DimensionBytes Foretell();
-  Traffic SentIn(Dimension dimension) const;
-  Traffic TrafficOf(Dimension dimension) const;
   void Measure(const LoadedBatch& batch, BatchSums& sums);
   Passing Prepare(const LoadedBatch& batch, std::int64_t most) const;
   void SetTraining(bool training);
   double Train(const Passing& passing, std::int64_t step, double divisor);
   at::Tensor LossOf(const Passing& passing, int micro_batch, const at::Tensor& outputs) const;
-  // Scales the gradients if their norm is too large, and returns it. The same on all ranks.
-  double Clip();
-  bool GradientsFinite();
   PipelineStep StepOf(const Passing& passing,
                       std::function<at::Tensor(int, int, const at::Tensor&)> forward,
                       std::function<at::Tensor(int, const at::Tensor&)> loss) const;
@@ -136,8 +122,8 @@ class MeshStrategy : public Strategy {
   std::unique_ptr<PipelineDriver> driver_;  // of a pipeline of several ranks
   std::optional<LoadedState> loaded_;
   DimensionBytes foretold_ = {};
-  std::int64_t steps_ = 0;             // of this run
-  std::array<Traffic, 3> in_tests_{};  // what was sent in no step, by Dimension
+  std::int64_t steps_ = 0;  // of this run
+  MeshTraffic traffic_;
   bool begun_ = false;
   bool training_ = true;
 };
@@ -187,24 +173,7 @@ void MeshStrategy::Begin() {
     loaded_.reset();
   }
   parts_.groups.pipeline->PrepareMessages();
-  foretold_ = Foretell();
-}
-
-DimensionBytes MeshStrategy::Foretell() {
-  const MeshPart::SampleBytes& sample = part_.sample_bytes();
-  const std::int64_t samples = options().batch_size / mesh().data;
-  const auto of_step = [samples](const std::optional<std::int64_t>& bytes) {
-    return bytes ? static_cast<double>(*bytes * samples) : std::nan("");
-  };
-  // As the mean of all ranks, and unknown if one does not know it.
-  const std::vector<double> sums =
-      world().Sum({of_step(sample.pipeline), static_cast<double>(part_.sharded().FormulaBytes()),
-                   of_step(sample.tensor) + static_cast<double>(part_.BytesOverSequence())});
-  DimensionBytes bytes = {};
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    if (!std::isnan(sums[i])) bytes[i] = std::llround(sums[i] / world().size());
-  }
-  return bytes;
+  foretold_ = part_.Foretell(options().batch_size / mesh().data, world());
 }
 
 void MeshStrategy::SetTraining(bool training) {
@@ -284,7 +253,7 @@ double MeshStrategy::Train(const Passing& passing, std::int64_t step, double div
 StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, double lr) {
   SetTraining(true);
   const std::int64_t micro_batches =
-      parts_.schedule ? parts_.schedule->shape.micro_batches : options().accumulate;
+      parts_.plan.schedule ? parts_.plan.schedule->shape.micro_batches : options().accumulate;
   const Passing passing = Prepare(batch, micro_batches);
   std::int64_t predictions = 1;
   for (std::int64_t dim = 1; dim < batch.data.targets.dim(); ++dim) {
@@ -309,9 +278,9 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
   part_.SumOverSequence();
   parts_.phases.Enter(Phase::kOptimizer);
   const bool clips = options().clip_norm > 0;
-  if (clips) result.gradient_norm = Clip();
+  if (clips) result.gradient_norm = part_.Clip(options().clip_norm, world());
   if (skips) {
-    result.skipped = clips ? !std::isfinite(result.gradient_norm) : !GradientsFinite();
+    result.skipped = clips ? !std::isfinite(result.gradient_norm) : !part_.GradientsFinite(world());
   }
   if (result.skipped) {
     for (std::size_t i = 0; i < kept.size(); ++i) {
@@ -328,46 +297,20 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
   return result;
 }
 
-double MeshStrategy::Clip() {
-  const double norm = std::sqrt(world().Sum({part_.SquaredNorm()})[0]);
-  const double scale = std::min(options().clip_norm / (norm + kAgainstDivisionByZero), 1.0);
-  for (const NamedTensor& shard : part_.sharded().shards()) {
-    at::Tensor gradient = shard.tensor.grad();
-    if (gradient.defined()) gradient.mul_(scale);
-  }
-  return norm;
-}
-
-bool MeshStrategy::GradientsFinite() {
-  std::vector<at::Tensor> gradients;
-  for (const NamedTensor& shard : part_.sharded().shards())
-    gradients.push_back(shard.tensor.grad());
-  return world().Sum({AllFinite(gradients) ? 0.0 : 1.0})[0] == 0;
-}
-
 BatchSums MeshStrategy::Evaluate(const LoadedBatch& batch) {
   const at::NoGradGuard no_grad;
   SetTraining(false);
   // The next step would do it otherwise.
   if (options().parallel.zero < static_cast<int>(Shard::kParameters)) part_.sharded().GatherAll();
-  std::array<Traffic, 3> before;
-  for (const Dimension dimension : kDimensions) {
-    before[static_cast<std::size_t>(dimension)] = SentIn(dimension);
-  }
   BatchSums sums = {.metrics = std::vector<double>(objective_.metrics.size())};
+  const MeshTraffic::LeftOut tests(traffic_);
   Measure(batch, sums);
-  for (const Dimension dimension : kDimensions) {
-    Traffic& tests = in_tests_[static_cast<std::size_t>(dimension)];
-    const Traffic sent = SentIn(dimension).Since(before[static_cast<std::size_t>(dimension)]);
-    tests.formula_bytes += sent.formula_bytes;
-    tests.counted_bytes = tests.counted_bytes.value_or(0) + sent.counted_bytes.value_or(0);
-  }
   return sums;
 }
 
 void MeshStrategy::Measure(const LoadedBatch& batch, BatchSums& sums) {
   const Passing passing =
-      Prepare(batch, parts_.schedule ? parts_.schedule->shape.micro_batches : 1);
+      Prepare(batch, parts_.plan.schedule ? parts_.plan.schedule->shape.micro_batches : 1);
   const std::vector<Metric>& metrics = objective_.metrics;
   const auto forward = [&](int chunk, int, const at::Tensor& inputs) {
     const Autocast autocast(options().autocast_type(), parts_.world.device().is_cuda());
@@ -415,115 +358,10 @@ StateMemory MeshStrategy::state_memory() const {
 }
 
 std::optional<Strategy::PipelineWait> MeshStrategy::pipeline_wait() const {
-  if (!parts_.schedule) return std::nullopt;
+  if (!parts_.plan.schedule) return std::nullopt;
   PipelineWait wait = wait_;
-  wait.theory = TheoryOfBubble(parts_.schedule->kind, parts_.schedule->shape, {}).share;
+  wait.theory = TheoryOfBubble(parts_.plan.schedule->kind, parts_.plan.schedule->shape, {}).share;
   return wait;
-}
-
-// Of steps and all else so far.
-Traffic MeshStrategy::SentIn(Dimension dimension) const {
-  const Group& group = parts_.groups.of(dimension);
-  Traffic total = {.counted_bytes = 0};
-  for (const Use use : {Use::kGradients, Use::kParameters, Use::kActivations}) {
-    const Traffic one = group.traffic(use);
-    total.formula_bytes += one.formula_bytes;
-    // What was not used at all need not be counted.
-    if (one.formula_bytes > 0) total.counted_bytes = Added(total.counted_bytes, one.counted_bytes);
-  }
-  return total;
-}
-
-Traffic MeshStrategy::TrafficOf(Dimension dimension) const {
-  Traffic total = SentIn(dimension);
-  const Traffic& tests = in_tests_[static_cast<std::size_t>(dimension)];
-  total.steps = steps_;
-  total.formula_bytes -= tests.formula_bytes;
-  if (total.counted_bytes) *total.counted_bytes -= tests.counted_bytes.value_or(0);
-  return total;
-}
-
-Traffic MeshStrategy::traffic() const {
-  Traffic total = {.steps = steps_, .counted_bytes = 0};
-  for (const Dimension dimension : kDimensions) {
-    const Traffic one = TrafficOf(dimension);
-    total.formula_bytes += one.formula_bytes;
-    total.counted_bytes = Added(total.counted_bytes, one.counted_bytes);
-  }
-  return total;
-}
-
-std::vector<std::pair<std::string, Traffic>> MeshStrategy::TrafficByDimension() const {
-  std::vector<std::pair<std::string, Traffic>> all;
-  for (const Dimension dimension : kDimensions) {
-    if (mesh().Of(dimension) > 1) all.emplace_back(LongName(dimension), TrafficOf(dimension));
-  }
-  return all;
-}
-
-std::vector<std::string> MeshStrategy::StartLines() const {
-  std::vector<std::string> lines = {MeshTable(mesh(), parts_.groups.hosts, foretold_)};
-  for (const std::string& warning : MeshWarnings(mesh(), parts_.groups.hosts, foretold_)) {
-    lines.push_back(absl::StrCat("warning: ", warning));
-  }
-  if (!parts_.schedule) return lines;
-  std::string cuts;
-  for (const StageRange& part : parts_.cuts) {
-    absl::StrAppend(&cuts, cuts.empty() ? "" : ", ", part_.model().stages()[part.begin].name);
-  }
-  const bool calls = options().parallel.mesh.driver == Driver::kRpc;
-  lines.push_back(absl::StrCat(
-      "pipeline: ",
-      calls ? "gpipe by remote calls of each first rank" : options().parallel.mesh.schedule, ", ",
-      parts_.schedule->shape.micro_batches, " micro-batches; parts begin with ", cuts));
-  return lines;
-}
-
-absl::Status CheckMeshTogether(const Options& options, const Model& model, const Mesh& mesh,
-                               Comm comm) {
-  const auto mistake = [&mesh](const auto&... words) {
-    return absl::InvalidArgumentError(absl::StrCat("--mesh ", mesh.Text(), ": ", words...));
-  };
-  const MeshOptions& flags = options.parallel.mesh;
-  if (mesh.pipeline > 1 && options.parallel.zero > 1) {
-    return mistake("--zero ", options.parallel.zero,
-                   " under a pipeline would exchange gradients after each micro-batch, (m + 1)/2 "
-                   "times what --zero 1 sends for m of them; take --zero 1");
-  }
-  if (mesh.pipeline > 1 && comm == Comm::kNccl) {
-    return mistake(
-        "a pipeline does not run over NCCL, which cannot begin to receive ahead; take "
-        "pp=1, or --comm gloo on CPUs");
-  }
-  if (mesh.pipeline > 1 && options.accumulate > 1) {
-    return mistake("a pipeline has --micro-batches in place of --accumulate");
-  }
-  if (mesh.pipeline == 1 && (flags.micro_batches > 0 || !flags.cuts.empty() || flags.chunks > 0)) {
-    return mistake(
-        "--micro-batches, --pipeline-chunks and --pipeline-cuts are for a pipeline of "
-        "several ranks: take pp=2 or more, or leave them out");
-  }
-  // A mesh that is chosen anew after a node is lost may have no pipeline left.
-  if (mesh.pipeline == 1 && flags.driver == Driver::kRpc && !flags.request->choose) {
-    return mistake(
-        "--pipeline-driver rpc is for a pipeline of several ranks: take pp=2 or more, or "
-        "leave it out");
-  }
-  if (!flags.splits_sequence || mesh.tensor == 1) {
-    // A mesh that is chosen anew after a node is lost may have no tensor ranks left.
-    if (!flags.splits_sequence || flags.request->choose) return absl::OkStatus();
-    return mistake("--sequence-parallel is for tensor ranks: take tp=2 or more, or leave it out");
-  }
-  if (!model.splits_sequence() || options.shape.kind != DataShape::Kind::kText) {
-    return mistake("--sequence-parallel is for models of sequences, as gpt, and ",
-                   options.model.name, " cannot split one: leave it out");
-  }
-  if (options.shape.context % mesh.tensor != 0) {
-    return mistake("--sequence-parallel cuts a sequence of ", options.shape.context, " over ",
-                   mesh.tensor, " tensor ranks, and the parts would not be equal: take --context ",
-                   (options.shape.context / mesh.tensor + 1) * mesh.tensor);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -538,29 +376,12 @@ absl::StatusOr<std::unique_ptr<Strategy>> MakeMeshStrategy(const Options& option
   const StateMeter state(parameter_bytes);
   absl::StatusOr<MeshGroups> groups = ConnectMesh(options, *model, world);
   if (!groups.ok()) return groups.status();
-  const Mesh& mesh = groups->mesh;
-  const absl::Status together = CheckMeshTogether(options, *model, mesh, world.comm());
-  if (!together.ok()) return together;
-  const MeshOptions& flags = options.parallel.mesh;
-  const int chunks = flags.chunks > 0                  ? flags.chunks
-                     : flags.schedule == "interleaved" ? kUsualChunks
-                                                       : 1;
-  std::optional<PipelineSchedule> schedule;
-  if (mesh.pipeline > 1) {
-    const int micro_batches =
-        flags.micro_batches > 0 ? flags.micro_batches : kMicroBatchesPerRank * mesh.pipeline;
-    const std::string name = flags.driver == Driver::kRpc ? "gpipe" : flags.schedule;
-    auto made = MakeSchedule(name, {mesh.pipeline, chunks, micro_batches});
-    if (!made.ok()) return made.status();
-    schedule = *std::move(made);
-  }
-  auto cuts = CutModel(options, *model, mesh, mesh.pipeline > 1 ? chunks : 1);
-  if (!cuts.ok()) return cuts.status();
+  absl::StatusOr<MeshPlan> plan = PlanMesh(options, *model, groups->mesh, world.comm());
+  if (!plan.ok()) return plan.status();
   auto whole = MakeOptimizer(options.optimizer, model->Parameters());
   if (!whole.ok()) return whole.status();
   std::optional<MeshRehearsal> rehearsal = MeshRehearsal::Of(options, *model);
-  MeshParts parts = {
-      options, *std::move(groups), *std::move(cuts), std::move(schedule), world, phases, state};
+  MeshParts parts = {options, *std::move(groups), *std::move(plan), world, phases, state};
   return std::make_unique<MeshStrategy>(std::move(parts), std::move(model), *std::move(whole),
                                         std::move(rehearsal));
 }

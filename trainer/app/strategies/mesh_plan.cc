@@ -1,0 +1,168 @@
+#include "trainer/app/strategies/mesh_plan.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+#include "trainer/app/strategies/mesh_rehearsal.h"
+#include "trainer/parallel/stage_costs.h"
+#include "trainer/pipeline/make_schedule.h"
+#include "trainer/pipeline/partition.h"
+
+namespace muster::trainer {
+namespace {
+
+constexpr int kMicroBatchesPerRank = 4;
+constexpr int kUsualChunks = 2;
+
+// What each stage costs, or where that cannot be found out without samples, its parameters.
+std::vector<double> CostsOf(const Options& options, Model& model) {
+  const at::Tensor inputs = SomeInputs(options, model);
+  if (inputs.defined()) return StageCosts(model, inputs);
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < model.stages().size(); ++i) {
+    costs.push_back(0);
+    for (const NamedTensor& parameter : model.ParametersOf({i, i + 1})) {
+      costs.back() += static_cast<double>(parameter.tensor.numel());
+    }
+  }
+  return costs;
+}
+
+// OK when each parameter belongs to a stage.
+absl::Status CheckUsers(const Model& model) {
+  for (const NamedTensor& parameter : model.Parameters()) {
+    const auto uses = [&](const Stage& stage) { return UsesTensor(stage, parameter.name); };
+    if (std::any_of(model.stages().begin(), model.stages().end(), uses)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("cut the model for --mesh: no stage says that it uses the parameter ",
+                     parameter.name, "; name its module in that stage's Stage::uses"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> NamesOf(const std::vector<Stage>& stages) {
+  std::vector<std::string> names;
+  for (const Stage& stage : stages) names.push_back(stage.name);
+  return names;
+}
+
+// Where a model is cut for a pipeline: the stages of each part, in their order. The same on all
+// ranks.
+absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& model,
+                                                 const Mesh& mesh, int chunks) {
+  const std::size_t count = static_cast<std::size_t>(mesh.pipeline * chunks);
+  const std::vector<std::string>& cuts = options.parallel.mesh.cuts;
+  absl::StatusOr<std::vector<std::size_t>> begins;
+  if (cuts.empty()) {
+    begins = count == 1 ? std::vector<std::size_t>{0}
+                        : CutEvenly(CostsOf(options, model), static_cast<int>(count));
+  } else if (cuts.size() + 1 == count) {
+    begins = CutAt(NamesOf(model.stages()), cuts);
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--pipeline-cuts names ", cuts.size(), " stages, and a pipeline of ", count,
+                     " parts needs ", count - 1, ": those with which all but the first begin"));
+  }
+  if (!begins.ok()) return begins.status();
+  std::vector<StageRange> parts = RangesOf(*begins, model.stages().size());
+  const absl::Status used = CheckUsers(model);
+  if (!used.ok()) return used;
+  return parts;
+}
+
+// What the flags of a mesh say together with its sizes.
+absl::Status CheckMeshTogether(const Options& options, const Model& model, const Mesh& mesh,
+                               Comm comm) {
+  const auto mistake = [&mesh](const auto&... words) {
+    return absl::InvalidArgumentError(absl::StrCat("--mesh ", mesh.Text(), ": ", words...));
+  };
+  const MeshOptions& flags = options.parallel.mesh;
+  if (mesh.pipeline > 1 && options.parallel.zero > 1) {
+    return mistake("--zero ", options.parallel.zero,
+                   " under a pipeline would exchange gradients after each micro-batch, (m + 1)/2 "
+                   "times what --zero 1 sends for m of them; take --zero 1");
+  }
+  if (mesh.pipeline > 1 && comm == Comm::kNccl) {
+    return mistake(
+        "a pipeline does not run over NCCL, which cannot begin to receive ahead; take "
+        "pp=1, or --comm gloo on CPUs");
+  }
+  if (mesh.pipeline > 1 && options.accumulate > 1) {
+    return mistake("a pipeline has --micro-batches in place of --accumulate");
+  }
+  if (mesh.pipeline == 1 && (flags.micro_batches > 0 || !flags.cuts.empty() || flags.chunks > 0)) {
+    return mistake(
+        "--micro-batches, --pipeline-chunks and --pipeline-cuts are for a pipeline of "
+        "several ranks: take pp=2 or more, or leave them out");
+  }
+  // A mesh that is chosen anew after a node is lost may have no pipeline left.
+  if (mesh.pipeline == 1 && flags.driver == Driver::kRpc && !flags.request->choose) {
+    return mistake(
+        "--pipeline-driver rpc is for a pipeline of several ranks: take pp=2 or more, or "
+        "leave it out");
+  }
+  if (!flags.splits_sequence || mesh.tensor == 1) {
+    // A mesh that is chosen anew after a node is lost may have no tensor ranks left.
+    if (!flags.splits_sequence || flags.request->choose) return absl::OkStatus();
+    return mistake("--sequence-parallel is for tensor ranks: take tp=2 or more, or leave it out");
+  }
+  if (!model.splits_sequence() || options.shape.kind != DataShape::Kind::kText) {
+    return mistake("--sequence-parallel is for models of sequences, as gpt, and ",
+                   options.model.name, " cannot split one: leave it out");
+  }
+  if (options.shape.context % mesh.tensor != 0) {
+    return mistake("--sequence-parallel cuts a sequence of ", options.shape.context, " over ",
+                   mesh.tensor, " tensor ranks, and the parts would not be equal: take --context ",
+                   (options.shape.context / mesh.tensor + 1) * mesh.tensor);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<MeshPlan> PlanMesh(const Options& options, Model& model, const Mesh& mesh,
+                                  Comm comm) {
+  const absl::Status together = CheckMeshTogether(options, model, mesh, comm);
+  if (!together.ok()) return together;
+  const MeshOptions& flags = options.parallel.mesh;
+  const std::string name = flags.driver == Driver::kRpc ? "gpipe" : flags.schedule;
+  const int chunks = flags.chunks > 0 ? flags.chunks : name == "interleaved" ? kUsualChunks : 1;
+  MeshPlan plan;
+  if (mesh.pipeline > 1) {
+    const int micro_batches =
+        flags.micro_batches > 0 ? flags.micro_batches : kMicroBatchesPerRank * mesh.pipeline;
+    auto made = MakeSchedule(name, {mesh.pipeline, chunks, micro_batches});
+    if (!made.ok()) return made.status();
+    plan.schedule = *std::move(made);
+  }
+  auto cuts = CutModel(options, model, mesh, mesh.pipeline > 1 ? chunks : 1);
+  if (!cuts.ok()) return cuts.status();
+  plan.cuts = *std::move(cuts);
+  return plan;
+}
+
+std::vector<std::string> MeshLines(const Options& options, const MeshGroups& groups,
+                                   const MeshPlan& plan, const Model& model,
+                                   const DimensionBytes& foretold) {
+  std::vector<std::string> lines = {MeshTable(groups.mesh, groups.hosts, foretold)};
+  for (const std::string& warning : MeshWarnings(groups.mesh, groups.hosts, foretold)) {
+    lines.push_back(absl::StrCat("warning: ", warning));
+  }
+  if (!plan.schedule) return lines;
+  std::string cuts;
+  for (const StageRange& part : plan.cuts) {
+    absl::StrAppend(&cuts, cuts.empty() ? "" : ", ", model.stages()[part.begin].name);
+  }
+  const bool calls = options.parallel.mesh.driver == Driver::kRpc;
+  lines.push_back(absl::StrCat(
+      "pipeline: ",
+      calls ? "gpipe by remote calls of each first rank" : options.parallel.mesh.schedule, ", ",
+      plan.schedule->shape.micro_batches, " micro-batches; parts begin with ", cuts));
+  return lines;
+}
+
+}  // namespace muster::trainer
