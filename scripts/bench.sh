@@ -4,12 +4,14 @@
 #
 #   scripts/bench.sh                     all of them
 #   scripts/bench.sh launch logs         some: launch rendezvous store failure logs daemon training checkpoints
+#                                        parallel
 #   scripts/bench.sh --pairs 11 launch   more rounds (default: 5, after a warm-up)
 #   scripts/bench.sh --quick             small sizes, one round: does everything run?
 #   scripts/bench.sh --json FILE --write-docs
 #                                        the results for programs, and docs/benchmarks.md from them
 #
-# BENCH_BIN names the folder of binaries (a bazel-bin) to measure instead of building.
+# BENCH_BIN names the folder of binaries (a bazel-bin) to measure instead of building. `parallel` needs the Debian 13 of
+# scripts/compat/torch26.sh, and root, for all peers but one, and builds muster-train there as well.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,6 +26,6 @@ if [ -z "${BENCH_BIN-}" ]; then
   # shellcheck disable=SC2086
   bazel build --config=opt $targets
   BENCH_BIN=$(bazel info --config=opt bazel-bin)
-  export BENCH_BIN
+  export BENCH_BIN BENCH_BUILD=1
 fi
 exec "${bench[@]}"

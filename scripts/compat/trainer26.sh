@@ -2,8 +2,9 @@
 # Builds muster-train by trainer/CMakeLists.txt against the LibTorch of Debian 13 (2.6), in the folder that
 # scripts/compat/torch26.sh makes, and trains with it. Not part of scripts/test.sh: needs that folder, and root.
 #
-# usage: scripts/compat/trainer26.sh [FOLDER]      default: /var/tmp/muster-debian13
+# usage: scripts/compat/trainer26.sh [FOLDER [build]]      default: /var/tmp/muster-debian13
 #
+# With `build` it only builds, into FOLDER/opt/trainer26/build, as scripts/bench.sh parallel wants it.
 # The packages and the build are kept in the folder; the first time, a hundred files are compiled. Two ranks train over
 # Gloo and over shared memory and must have the same losses; a rank is killed, and the training that
 # goes on must end as if it had not been; Python's DistributedDataParallel must come to the same weights, by SGD and
@@ -19,7 +20,7 @@ packages="libtorch-dev libgloo-dev g++ cmake ninja-build libabsl-dev libcli11-de
 inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "$@"; }
 
 case ${2:-start} in
-  start)
+  start | build)
     mkdir -p "$root$place/source"
     # shellcheck disable=SC2086 # the packages are words
     if ! inside dpkg -s $packages >/dev/null 2>&1; then
@@ -31,7 +32,7 @@ case ${2:-start} in
     fi
     # Starts again with mounts, processes and a network of its own. All of them end with the script, and nothing
     # but loopback can be reached.
-    exec unshare --mount --net --pid --fork --kill-child scripts/compat/trainer26.sh "$root" check
+    exec unshare --mount --net --pid --fork --kill-child scripts/compat/trainer26.sh "$root" check "${2-}"
     ;;
   install)
     mount -t proc proc "$root/proc"
@@ -60,6 +61,7 @@ inside python3 -c 'import torch; print("torch", torch.__version__)'
   exit 1
 }
 echo "ok   trainer/CMakeLists.txt builds muster-train ($(grep -c 'warning:' "$root/tmp/build.log" || true) warnings)"
+if [ "${3-}" = build ]; then exit; fi
 
 cp test/trainer/app/testdata/ddp_parity.py "$root/tmp/"
 # pair.py KILL_AT COMMAND...: runs the command as two ranks; kills the second as soon as it has done step KILL_AT, if
