@@ -6,7 +6,9 @@
 #include <ATen/ops/fake_quantize_per_tensor_affine.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/fused_moving_avg_obs_fake_quant.h>
+#include <ATen/ops/isfinite.h>
 #include <ATen/ops/isinf.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
@@ -58,6 +60,8 @@ bool FakeQuantize::observed() const {
 }
 
 at::Tensor ActivationFakeQuantize::Apply(const at::Tensor& x) {
+  // What is not finite has no range, and has to reach the loss, which says so.
+  if (is_training() && !at::isfinite(x.detach().sum()).item<bool>()) return x;
   if (is_training()) {
     return at::fused_moving_avg_obs_fake_quant(
         x, observer_enabled_, fake_quant_enabled_, min_val_, max_val_, scale_, zero_point_,
@@ -74,6 +78,7 @@ at::Tensor ActivationFakeQuantize::Round(const at::Tensor& x) const {
 
 void ActivationFakeQuantize::SetRange(const at::Tensor& least, const at::Tensor& greatest) {
   const at::NoGradGuard no_grad;
+  if (at::isnan(least).item<bool>() || at::isnan(greatest).item<bool>()) return;
   min_val_.copy_(least.reshape({}));
   max_val_.copy_(greatest.reshape({}));
   if (!observed()) return;

@@ -57,13 +57,14 @@ class ActivationFakeQuantize : public FakeQuantize {
  public:
   ActivationFakeQuantize() : FakeQuantize(/*channels=*/0) {}
 
+  // What is not finite is returned as it is, and not observed.
   at::Tensor Apply(const at::Tensor& x);
 
   // Rounds `x` where Apply() would, and observes nothing: for what has the range of another tensor.
   at::Tensor Round(const at::Tensor& x) const;
 
   // Takes `least` and `greatest` (of type float32, each one number) for the range, and derives
-  // scale and zero point.
+  // scale and zero point. Does nothing when one is NaN.
   void SetRange(const at::Tensor& least, const at::Tensor& greatest);
 };
 

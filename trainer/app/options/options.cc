@@ -110,6 +110,8 @@ absl::Status CheckQatFlags(const Options& options, const Registry& registry) {
                             : options.scales_losses()       ? "--loss-scale"
                             : options.ema_decay > 0         ? "--ema"
                             : options.recompute             ? "--recompute"
+                            // A range would move with each part.
+                            : options.accumulate > 1                  ? "--accumulate"
                             : options.dtype != c10::ScalarType::Float ? "--dtype float64"
                                                                       : nullptr;
   if (other == nullptr) return absl::OkStatus();

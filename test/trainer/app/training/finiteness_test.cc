@@ -71,6 +71,15 @@ class FinitenessTest : public testing::Test {
   const std::string kept_ = dir_.Path("kept");
 };
 
+// "In ChooseQuantizationParams, min should be less than or equal to max", with exit code 1: the
+// range of what is NaN was asked for before the loss was looked at.
+TEST_F(FinitenessTest, ARunWithQuantizationThatDivergesSaysTheSame) {
+  Ranks diverging(Training({"--qat", "--qat-observe-epochs", "0", "--lr", "1e6"}), 2);
+  EXPECT_EQ(diverging.Wait(), (std::vector<int>{2, 2}));
+  EXPECT_NE(diverging[0].err().find(" is NaN or infinite; lower --lr"), std::string::npos)
+      << diverging[0].err();
+}
+
 // "It ran over the weekend, and all that was left were three checkpoints of NaN."
 TEST_F(FinitenessTest, ARunThatDivergesEndsAndLeavesItsGoodCheckpoints) {
   Ranks good(Kept("4", {"--max-steps", "8"}), 2);
