@@ -123,6 +123,7 @@ at::Tensor FlatUnit::ReduceGradients() {
     end = offsets_[i] + parameters_[i].tensor.numel();
   }
   gradients.narrow(0, end, elements_ - end).zero_();
+  if (group_.size() == 1) return gradients;
   at::Tensor mine = group_.ReduceScatter(gradients, Use::kGradients);
   return mine.mul_(1.0 / group_.size());
 }

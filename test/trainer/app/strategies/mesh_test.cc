@@ -112,7 +112,7 @@ TEST_F(MeshTest, EveryPairAndAllThree) {
         "--mesh pp=2,dp=2 --pipeline-driver rpc --pipeline-schedule gpipe --recompute"}) {
     SameAsAlone(4, flags);
   }
-  for (const char* flags : {"--mesh pp=2,dp=2,tp=2",
+  for (const char* flags : {"--mesh pp=2,dp=2,tp=2", "--mesh pp=2,dp=2,tp=2 --zero 0",
                             "--mesh pp=2,dp=2,tp=2 --recompute --pipeline-schedule interleaved",
                             "--mesh dp=4,tp=2 --zero 3"}) {
     SameAsAlone(8, flags);
