@@ -331,7 +331,8 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
     results.push_back(*result);
   }
   out << FormatComparison(results)
-      << "MB/step: sent by each rank, or in the whole process with threads, as counted; Gloo and "
+      << "MB/step: sent by a rank, the mean of all, or in the whole process with threads, as "
+         "counted; Gloo and "
          "NCCL do not count.\nformula: what is sent for K bytes among N = "
       << compare->ranks
       << ": 2(N-1)K/N by each rank, (N-1)K as bfloat16 over Gloo, 2(N-1)K with threads, 3(N-1)K/N "

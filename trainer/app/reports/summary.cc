@@ -48,7 +48,7 @@ std::string FormatSummary(const Summary& summary) {
   }
   if (summary.formula_bytes_per_step > 0) {
     const std::optional<double>& counted = summary.counted_bytes_per_step;
-    absl::StrAppendFormat(&text, "traffic        %.3f MB sent by each rank in a step%s",
+    absl::StrAppendFormat(&text, "traffic        %.3f MB sent by a rank in a step%s",
                           counted.value_or(summary.formula_bytes_per_step) / 1e6,
                           counted ? "" : ", by its formula: LibTorch does not count");
     const char* between = ": ";

@@ -31,8 +31,8 @@ struct Summary {
   std::int64_t best_step = 0;
   double samples_per_second = 0;  // training only, all ranks together
   double tokens_per_second = 0;   // the same in tokens of text; 0 for images
-  // Sent by a rank to average gradients or parameters, or to share a model: predicted by the
-  // formula, and as counted (nullopt where c10d sends, which does not count).
+  // Sent by a rank, the mean of all, to average gradients or parameters, or to share a model:
+  // predicted by the formula, and as counted (nullopt where c10d sends, which does not count).
   double formula_bytes_per_step = 0;
   std::optional<double> counted_bytes_per_step;
   // Of these, what each dimension of a mesh sends; empty without one.

@@ -258,9 +258,26 @@ Summary Summarize(const Loop& loop, const Outcome& outcome) {
   return summary;
 }
 
+// Replaces what rank 0 has sent by the mean of all ranks: the ends of a pipeline send less than
+// those in between, and a master that drives one sends more.
+void AverageTraffic(Group& group, Summary& summary) {
+  std::vector<double> sent = {summary.formula_bytes_per_step,
+                              summary.counted_bytes_per_step.value_or(0),
+                              summary.counted_bytes_per_step ? 0.0 : 1.0};
+  for (const auto& [dimension, bytes] : summary.bytes_by_dimension) sent.push_back(bytes);
+  std::vector<double> sums = group.Sum(sent);
+  for (double& sum : sums) sum /= group.size();
+  summary.formula_bytes_per_step = sums[0];
+  summary.counted_bytes_per_step = sums[2] > 0 ? std::nullopt : std::optional(sums[1]);
+  for (std::size_t i = 0; i < summary.bytes_by_dimension.size(); ++i) {
+    summary.bytes_by_dimension[i].second = sums[3 + i];
+  }
+}
+
 // What only all ranks together know. Every rank calls it.
 void AddFromAllRanks(Loop& loop, Summary& summary) {
   Group& group = loop.job.group();
+  AverageTraffic(group, summary);
   const StateMemory mine = loop.strategy.state_memory();
   for (const std::string& text :
        group.Gather(absl::StrCat(mine.counted, " ", mine.formula), kMostStateDigits)) {
