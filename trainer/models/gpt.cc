@@ -212,7 +212,9 @@ absl::StatusOr<Network> MakeGpt(const DataShape& text, const GptOptions& options
   }
   if (options.width % options.heads != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "its width of ", options.width, " cannot be divided by its ", options.heads, " heads"));
+        "its width of ", options.width, " cannot be divided by its ", options.heads,
+        " heads; take a width of ", (options.width / options.heads + 1) * options.heads,
+        ", or heads that divide it"));
   }
   const auto net = std::make_shared<Gpt>(text, options);
   Network network{.module = net,

@@ -34,7 +34,7 @@ absl::Status CheckSchedule(const ScheduleOptions& options) {
     return absl::InvalidArgumentError(absl::StrCat("schedule the learning rate: ", why...));
   };
   if (!(options.learning_rate > 0) || !std::isfinite(options.learning_rate)) {
-    return bad("it is ", options.learning_rate, ", and must be above 0");
+    return bad("it is ", options.learning_rate, ", and must be above 0; give another --lr");
   }
   if (options.warmup_steps < 0) return bad("a warm-up of ", options.warmup_steps, " steps");
   if (!(options.warmup_start > 0 && options.warmup_start <= 1)) {

@@ -28,8 +28,10 @@ TEST(ModelRecipeTest, ModelForOtherDataIsRefused) {
 }
 
 TEST(ModelRecipeTest, ImpossibleSizesAreRefusedInASentence) {
-  EXPECT_EQ(Refusal(GptRecipe({.heads = 3}), kText),
-            "make model gpt: its width of 128 cannot be divided by its 3 heads");
+  EXPECT_EQ(
+      Refusal(GptRecipe({.heads = 3}), kText),
+      "make model gpt: its width of 128 cannot be divided by its 3 heads; take a width of 129, "
+      "or heads that divide it");
   EXPECT_EQ(Refusal(GptRecipe({.layers = 0}), kText),
             "make model gpt: each of its sizes must be at least 1");
   EXPECT_EQ(Refusal(MlpRecipe("mlp", {256, -1}), {}), "make model mlp: a hidden layer of -1 units");

@@ -74,9 +74,9 @@ TEST(ScheduleTest, WhatIsNotDefinedForEveryStepIsRefused) {
     return std::string(status.message());
   };
   EXPECT_EQ(refusal({.learning_rate = 0}),
-            "schedule the learning rate: it is 0, and must be above 0");
+            "schedule the learning rate: it is 0, and must be above 0; give another --lr");
   EXPECT_EQ(refusal({.learning_rate = NAN}),
-            "schedule the learning rate: it is nan, and must be above 0");
+            "schedule the learning rate: it is nan, and must be above 0; give another --lr");
   EXPECT_EQ(refusal({.warmup_steps = -1}), "schedule the learning rate: a warm-up of -1 steps");
   EXPECT_EQ(refusal({.warmup_start = 0}),
             "schedule the learning rate: a warm-up from 0 times the learning rate, which must be "

@@ -78,6 +78,10 @@ absl::Status CheckMeshFlags(const Options& options) {
   if (parallel.sync_batch_norm) {
     return mistake("--sync-bn and ", flag, " do not go together: leave one out");
   }
+  if (parallel.ddp.static_graph || parallel.ddp.find_unused_parameters) {
+    return mistake(parallel.ddp.static_graph ? "--static-graph" : "--find-unused-parameters",
+                   " is for DDP's buckets, which ", flag, " does without: leave one out");
+  }
   if (parallel.ddp.comm_hook != CommHook::kNone) {
     return mistake("--comm-hook and ", flag, " do not go together: leave one out");
   }

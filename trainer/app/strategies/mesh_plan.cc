@@ -56,6 +56,15 @@ absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& 
                                                  const Mesh& mesh, int chunks) {
   const std::size_t count = static_cast<std::size_t>(mesh.pipeline * chunks);
   const std::vector<std::string>& cuts = options.parallel.mesh.cuts;
+  const std::size_t stages = model.stages().size();
+  if (count > stages && chunks > 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--mesh ", mesh.Text(), ": ", chunks, " parts of the model on each of ", mesh.pipeline,
+        " ranks are more than the ", stages, " stages of ", options.model.name, "; take ",
+        stages / static_cast<std::size_t>(mesh.pipeline) > 1
+            ? absl::StrCat("--pipeline-chunks ", stages / static_cast<std::size_t>(mesh.pipeline))
+            : "another --pipeline-schedule than interleaved, or fewer ranks"));
+  }
   absl::StatusOr<std::vector<std::size_t>> begins;
   if (cuts.empty()) {
     begins = count == 1 ? std::vector<std::size_t>{0}
@@ -68,7 +77,7 @@ absl::StatusOr<std::vector<StageRange>> CutModel(const Options& options, Model& 
                      " parts needs ", count - 1, ": those with which all but the first begin"));
   }
   if (!begins.ok()) return begins.status();
-  std::vector<StageRange> parts = RangesOf(*begins, model.stages().size());
+  std::vector<StageRange> parts = RangesOf(*begins, stages);
   const absl::Status used = CheckUsers(model);
   if (!used.ok()) return used;
   return parts;

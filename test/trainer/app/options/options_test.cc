@@ -394,6 +394,8 @@ TEST(OptionsTest, WhatDoesNotGoTogetherIsRefused) {
       {"--parallel", "average", "--checkpoint-dir", "d"},
       {"--parallel", "average", "--sync-bn"},
       {"--tokenizer", "tokenizer.json"},
+      {"--mesh", "dp=2", "--static-graph"},
+      {"--zero", "1", "--find-unused-parameters"},
   };
   for (const std::vector<const char*>& arguments : mistakes) {
     EXPECT_EQ(Parse(arguments).status().code(), absl::StatusCode::kInvalidArgument) << arguments[1];

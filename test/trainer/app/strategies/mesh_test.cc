@@ -316,6 +316,7 @@ TEST_F(MeshTest, AMistakeIsOneSentenceThatSaysWhatWouldFit) {
       {2, "--mesh pp=2 --zero 2", "take --zero 1"},
       {2, "--mesh pp=2 --pipeline-schedule interleaved --micro-batches 3", "micro-batches"},
       {2, "--mesh pp=2 --pipeline-cuts transformer.h.9", "transformer.h.9"},
+      {2, "--mesh pp=2 --pipeline-schedule interleaved --pipeline-chunks 9", "--pipeline-chunks 3"},
       {2, "--mesh tp=2 --micro-batches 4", "are for a pipeline of several ranks"},
       {2, "--mesh dp=2 --sequence-parallel", "is for tensor ranks: take tp=2 or more"},
       {2, "--sequence-parallel", "is for ranks that share a model: add --mesh tp=2"},
