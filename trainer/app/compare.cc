@@ -24,6 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t kLargestBatch = std::int64_t{1} << 30;  // of --batch-size
+
 struct CompareOptions {
   int ranks = 2;
   int scaling = 0;  // the most ranks of the table over ranks; 0: there is none
@@ -49,9 +51,10 @@ const std::vector<Method>& Methods() {
        [](int) {
          return Flags{"--parallel", "ddp"};
        }},
-      {"threads", "replicas in one process (DataParallel)",
+      // Where others have GPUs, it does not.
+      {"threads", "replicas in one process, on the CPU (DataParallel)",
        [](int ranks) {
-         return Flags{"--parallel", "threads", "--replicas", absl::StrCat(ranks)};
+         return Flags{"--parallel", "threads", "--replicas", absl::StrCat(ranks), "--comm", "gloo"};
        }},
       {"average", "of parameters",
        [](int) {
@@ -196,9 +199,13 @@ absl::StatusOr<MethodResult> RunMethod(const Method& method, const std::string& 
   const std::string name = method.name;
   const bool alone = name == "single" || name == "threads";
   const absl::Status run = RunByMuster(launcher, arguments, alone ? 1 : compare.ranks);
-  if (!run.ok()) return absl::UnavailableError(absl::StrCat(name, ": ", run.message()));
+  if (!run.ok()) return absl::Status(run.code(), absl::StrCat(name, ": ", run.message()));
 
   const base::Json values = LatestValues(metrics);
+  if (!values.contains("summary/samples_per_second")) {
+    return absl::UnavailableError(
+        absl::StrCat(name, ": ", launcher, " has ended well, and no training has told its speed"));
+  }
   MethodResult result;
   result.name = name;
   result.samples_per_second = Number(values, "summary/samples_per_second");
@@ -230,12 +237,39 @@ std::string Percent(double share, int digits) {
 // OK when each number of ranks of --scaling can share a batch.
 absl::Status CheckScaling(int most, std::int64_t batch_size) {
   std::int64_t fits = 1;
-  for (int ranks = 1; ranks <= most; ++ranks) fits = std::lcm(fits, std::int64_t{ranks});
+  for (int ranks = 1; ranks <= most; ++ranks) {
+    fits = std::lcm(fits, std::int64_t{ranks});
+    if (fits <= kLargestBatch) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "compare: --scaling ", most, " trains on 1 to ", most,
+        " ranks, which no --batch-size is shared by evenly; take at most --scaling ", ranks - 1));
+  }
   if (batch_size % fits == 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("compare: --scaling ", most, " trains on 1 to ",
                                                  most,
                                                  " ranks, which cannot all share --batch-size ",
                                                  batch_size, " evenly; take a multiple of ", fits));
+}
+
+// OK unless `training` has a flag of which each method would make something else: a place that
+// several trainings would write to, or what the methods themselves are.
+absl::Status CheckTraining(const Options& training) {
+  const CheckpointOptions& checkpoint = training.checkpoint;
+  const char* const flag = !checkpoint.directory.empty()              ? "--checkpoint-dir"
+                           : !checkpoint.final_path.empty()           ? "--checkpoint"
+                           : !checkpoint.export_path.empty()          ? "--export"
+                           : !training.report.loss_log.empty()        ? "--loss-log"
+                           : !training.report.metrics.empty()         ? "--metrics"
+                           : !training.report.trace.empty()           ? "--trace"
+                           : training.parallel.mesh.request           ? "--mesh"
+                           : training.parallel.zero > 0               ? "--zero"
+                           : training.parallel.kind != Parallel::kDdp ? "--parallel"
+                                                                      : nullptr;
+  if (flag == nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("compare: ", flag,
+                   " cannot be the same for several trainings; leave it out, or run "
+                   "muster-train by itself"));
 }
 
 absl::StatusOr<std::vector<ScalingRow>> RunScaling(const std::string& launcher,
@@ -305,7 +339,8 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
   for (const std::string& argument : compare->training) training.push_back(argument.c_str());
   const auto options = ParseOptions(static_cast<int>(training.size()), training.data());
   if (!options.ok()) return options.status();
-  absl::Status shared = CheckBatchSize(options->batch_size, compare->ranks);
+  absl::Status shared = CheckTraining(*options);
+  if (shared.ok()) shared = CheckBatchSize(options->batch_size, compare->ranks);
   if (shared.ok() && compare->scaling > 0) {
     shared = CheckScaling(compare->scaling, options->batch_size);
   }
@@ -327,7 +362,10 @@ absl::StatusOr<int> Compare(int argc, const char* const* argv, std::ostream& out
   for (const std::string& name : compare->methods) {
     out << "running " << name << "\n" << std::flush;
     const auto result = RunMethod(*FindMethod(name), *launcher, *compare, *options, scratch);
-    if (!result.ok()) return result.status();
+    if (!result.ok()) {
+      if (!results.empty()) out << FormatComparison(results);
+      return result.status();
+    }
     results.push_back(*result);
   }
   out << FormatComparison(results)

@@ -118,16 +118,23 @@ absl::StatusOr<std::string> FindLauncher(const std::string& asked) {
 
 absl::Status RunByMuster(const std::string& launcher, const std::vector<std::string>& arguments,
                          int ranks) {
-  std::vector<std::string> argv = {launcher,       "run",
-                                   "--standalone", absl::StrCat("--nproc-per-node=", ranks),
-                                   "--no-python",  ThisProgram().string()};
+  std::vector<std::string> argv = {launcher,
+                                   "run",
+                                   "--standalone",
+                                   absl::StrCat("--nproc-per-node=", ranks),
+                                   "--no-python",
+                                   "--exit-code=worker",
+                                   ThisProgram().string()};
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   const absl::StatusOr<pid_t> pid = Start(std::move(argv));
   if (!pid.ok()) return pid.status();
   const PassingOn passing_on(*pid);
   const int code = WaitFor(*pid);
   if (code == 0) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("muster run ended with exit code ", code));
+  // A rank's code, which is 2 when the user has to change something.
+  return absl::Status(
+      code == 2 ? absl::StatusCode::kInvalidArgument : absl::StatusCode::kUnavailable,
+      absl::StrCat("muster run ended with exit code ", code));
 }
 
 }  // namespace muster::trainer

@@ -15,8 +15,9 @@ absl::StatusOr<std::string> FindLauncher(const std::string& asked);
 
 // Runs `ranks` processes of this program with `arguments` under `launcher`, and waits until it has
 // ended. Their stdout is discarded, their stderr and the launcher's are not. SIGINT and SIGTERM
-// that arrive meanwhile go to the launcher, which stops the ranks. kUnavailable with its exit code
-// when that is not 0. One call at a time.
+// that arrive meanwhile go to the launcher, which stops the ranks. When a rank's exit code is not
+// 0, an error with it: kInvalidArgument for 2, with which a rank says that the user has to change
+// something, else kUnavailable. One call at a time.
 absl::Status RunByMuster(const std::string& launcher, const std::vector<std::string>& arguments,
                          int ranks);
 

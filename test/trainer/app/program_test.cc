@@ -242,6 +242,13 @@ TEST_F(ProgramTest, ComparingRefusesMistakesBeforeItStartsAnything) {
   for (const std::vector<std::string>& mistake : {std::vector<std::string>{"--ranks", "0"},
                                                   {"--methods", "magic"},
                                                   {"--epochs", "0"},
+                                                  // The second method resumed what the first had
+                                                  // trained to its end.
+                                                  {"--checkpoint-dir", dir_.Path("compared")},
+                                                  {"--metrics", dir_.Path("compared")},
+                                                  {"--mesh", "tp=2"},
+                                                  // "take a multiple of -9027155914907130016"
+                                                  {"--scaling", "43"},
                                                   {"--ranks", "3"}}) {
     std::vector<std::string> arguments = {"compare"};
     arguments.insert(arguments.end(), mistake.begin(), mistake.end());
@@ -250,6 +257,27 @@ TEST_F(ProgramTest, ComparingRefusesMistakesBeforeItStartsAnything) {
     EXPECT_EQ(compare.out(), "");
     EXPECT_NE(compare.err(), "");
   }
+}
+
+// A table of nan, with exit code 0.
+TEST_F(ProgramTest, ComparingByALauncherThatStartsNothingIsAnError) {
+  test::Command compare(MusterTrainWith({"compare", "--launcher", "/bin/true", "--methods",
+                                         "single", "--dataset", "generated", "--model", "mlp"}));
+  EXPECT_EQ(compare.Wait(std::chrono::seconds(60)), 1);
+  EXPECT_NE(compare.err().find("single: /bin/true has ended well, and no training has told its "
+                               "speed"),
+            std::string::npos)
+      << compare.err();
+}
+
+// The methods before were run for nothing, and the exit code was 1.
+TEST_F(ProgramTest, ComparingShowsWhatItHasWhenARankFindsAMistake) {
+  test::Command compare(MusterTrainWith({"compare", "--launcher", "launcher/muster", "--methods",
+                                         "ddp,tp", "--dataset", "generated", "--model", "mlp",
+                                         "--max-steps", "2", "--no-eval"}));
+  EXPECT_EQ(compare.Wait(std::chrono::seconds(120)), 2) << compare.err();
+  EXPECT_NE(compare.out().find("\nddp "), std::string::npos) << compare.out();
+  EXPECT_EQ(compare.out().find("\ntp "), std::string::npos) << compare.out();
 }
 
 TEST_F(ProgramTest, ComparingSaysWhereItLooksForTheLauncher) {
