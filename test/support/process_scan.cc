@@ -6,10 +6,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
+#include <set>
 #include <sstream>
+#include <system_error>
 
 namespace muster::test {
 namespace {
@@ -59,6 +62,27 @@ std::vector<pid_t> ProcessesWith(const std::string& mark) {
   }
   closedir(proc);
   return found;
+}
+
+int ListeningTcpSockets(pid_t process) {
+  const std::string directory = "/proc/" + std::to_string(process);
+  std::set<std::string> listening;  // "socket:[INODE]"
+  for (const char* table : {"/net/tcp", "/net/tcp6"}) {
+    std::istringstream lines(ReadAll(directory + table));
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream words(line);
+      const std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
+      // proc_net_tcp.rst: the state stands in the fourth place, the inode in the tenth.
+      if (word.size() > 9 && word[3] == "0A") listening.insert("socket:[" + word[9] + "]");
+    }
+  }
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory + "/fd")) {
+    std::error_code gone;
+    count += static_cast<int>(
+        listening.count(std::filesystem::read_symlink(entry.path(), gone).string()));
+  }
+  return count;
 }
 
 std::vector<pid_t> ChildrenOf(pid_t parent) {

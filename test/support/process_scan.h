@@ -19,6 +19,9 @@ std::vector<pid_t> ProcessesWith(const std::string& mark);
 // The children of a process that have not been waited for, including zombies.
 std::vector<pid_t> ChildrenOf(pid_t parent);
 
+// At how many TCP ports a process listens.
+int ListeningTcpSockets(pid_t process);
+
 // Waits until ProcessesWith(mark) are `count` processes; false if that takes more than half a
 // minute.
 [[nodiscard]] bool WaitForProcesses(const std::string& mark, std::size_t count);

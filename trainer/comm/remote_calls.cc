@@ -1,7 +1,11 @@
 #include "trainer/comm/remote_calls.h"
 
+#include <net/if.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
@@ -11,17 +15,20 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 // They hide the agent from builds without it, which Debian's is not, but its headers do not say so.
+#ifndef USE_RPC
 #define USE_RPC
+#endif
+#ifndef USE_TENSORPIPE
 #define USE_TENSORPIPE
+#endif
 #include <torch/csrc/distributed/rpc/request_callback.h>
 #include <torch/csrc/distributed/rpc/tensorpipe_agent.h>
-#undef USE_RPC
-#undef USE_TENSORPIPE
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "base/random_name.h"
+#include "trainer/comm/listening_sockets.h"
 #include "trainer/worker/one_line.h"
 
 namespace muster::trainer {
@@ -33,10 +40,22 @@ constexpr int kAgentThreads = 4;
 constexpr int kSecretCharacters = 32;
 constexpr float kForever = 0;  // a timeout, by rpc_agent.h
 constexpr char kSecretKey[] = "secret";
+// What is asked of a member whose process is to be watched, who never answers, and of one to which
+// somebody connects.
+constexpr char kWatch[] = "";
+constexpr char kHello[] = "hello";
 // Of the environment, by which TensorPipe finds the address to listen at.
 constexpr char kInterfaceVariable[] = "TP_SOCKET_IFNAME";
 
-// Rank 0 makes it and puts it into the store, which only ranks of the job reach.
+// For a name that means nothing TensorPipe would listen wherever the host's name leads.
+void CheckInterface() {
+  const char* const name = std::getenv(kInterfaceVariable);
+  if (name == nullptr || *name == '\0' || if_nametoindex(name) != 0) return;
+  throw std::invalid_argument(absl::StrCat(kInterfaceVariable, "=", name,
+                                           ": this host has no network interface of that name"));
+}
+
+// Rank 0 makes it and puts it into the store, so it is as secret as that is.
 std::string SharedSecret(const RemoteCalls::Place& place) {
   if (place.rank == 0) {
     const std::string secret = base::RandomName(kSecretCharacters);
@@ -69,7 +88,8 @@ class CallTaker : public rpc::RequestCallback {
       future->setError(std::make_exception_ptr(std::runtime_error("the call is not of this job")));
       return future;
     }
-    if (text.size() == secret_.size()) return future;  // of Watch(): never answered
+    const std::string what = text.substr(secret_.size());
+    if (what == kWatch) return future;
     const auto answer = [future, meter = meter_](absl::StatusOr<RemoteCalls::Tensors> answer) {
       if (!answer.ok()) {
         future->setError(
@@ -82,7 +102,11 @@ class CallTaker : public rpc::RequestCallback {
       auto storages = message->getStorages();
       future->markCompleted(c10::IValue(std::move(message)), std::move(storages));
     };
-    handler_(text.substr(secret_.size()), std::move(request.tensors()), answer);
+    if (what == kHello) {
+      answer(RemoteCalls::Tensors());
+    } else {
+      handler_(what, std::move(request.tensors()), answer);
+    }
     return future;
   }
 
@@ -103,14 +127,14 @@ struct RemoteCalls::Agent {
   std::shared_ptr<rpc::TensorPipeAgent> agent;
 
   // Throws c10::Error where it cannot be sent.
-  c10::intrusive_ptr<rpc::JitFuture> Send(int to, const std::string& what,
-                                          Tensors arguments) const {
+  c10::intrusive_ptr<rpc::JitFuture> Send(int to, const std::string& what, Tensors arguments,
+                                          float timeout_seconds = kForever) const {
     const std::string text = absl::StrCat(secret, what);
     return agent->send(
         agent->getWorkerInfo(static_cast<rpc::worker_id_t>(to)),
         c10::make_intrusive<rpc::Message>(std::vector<char>(text.begin(), text.end()),
                                           std::move(arguments), rpc::MessageType::SCRIPT_CALL),
-        kForever);
+        timeout_seconds);
   }
 };
 
@@ -118,7 +142,9 @@ RemoteCalls::RemoteCalls(const Place& place, std::shared_ptr<GroupMeter> meter, 
     : meter_(std::move(meter)), agent_(std::make_unique<Agent>()) {
   // TensorPipe has no other way to be told, and reads it once, in what comes next.
   if (!place.interface.empty()) setenv(kInterfaceVariable, place.interface.c_str(), 0);
+  CheckInterface();
   agent_->secret = SharedSecret(place);
+  const std::vector<int> others = ListeningSockets();
   agent_->agent = std::make_shared<rpc::TensorPipeAgent>(
       c10::make_intrusive<c10d::PrefixStore>("agents", place.store), NameOf(place.rank),
       static_cast<rpc::worker_id_t>(place.rank), place.size,
@@ -128,6 +154,31 @@ RemoteCalls::RemoteCalls(const Place& place, std::shared_ptr<GroupMeter> meter, 
       std::unordered_map<std::string, rpc::DeviceMap>(), std::vector<c10::Device>(),
       std::make_unique<CallTaker>(agent_->secret, meter_, std::move(handler)));
   agent_->agent->start();
+  Meet(place);
+  for (const int socket : ListeningSockets()) {
+    if (!std::binary_search(others.begin(), others.end(), socket)) StopListening(socket);
+  }
+}
+
+void RemoteCalls::Meet(const Place& place) {
+  const float seconds = std::chrono::duration<float>(place.timeout).count();
+  std::map<int, c10::intrusive_ptr<rpc::JitFuture>> answers;
+  for (int to = 0; to < place.size; ++to) {
+    if (to != place.rank) answers[to] = agent_->Send(to, kHello, {}, seconds);
+  }
+  for (const auto& [to, answer] : answers) {
+    answer->wait();
+    if (!answer->hasError()) continue;
+    throw std::runtime_error(absl::StrCat("connect to rank ",
+                                          meter_->members[static_cast<std::size_t>(to)],
+                                          " for calls: ", answer->tryRetrieveErrorMessage()));
+  }
+  // Others may not have connected to this one yet.
+  const auto key = [](int rank) { return absl::StrCat("connected/", rank); };
+  std::vector<std::string> all;
+  for (int rank = 0; rank < place.size; ++rank) all.push_back(key(rank));
+  place.store->set(key(place.rank), std::vector<std::uint8_t>{1});
+  place.store->wait(all, place.timeout);
 }
 
 RemoteCalls::~RemoteCalls() {
@@ -158,7 +209,7 @@ void RemoteCalls::Call(int to, const std::string& what, Tensors arguments, Answe
 
 void RemoteCalls::Watch(int to, std::function<void()> gone) {
   try {
-    agent_->Send(to, /*what=*/"", {})->addCallback([gone](rpc::JitFuture&) { gone(); });
+    agent_->Send(to, kWatch, {})->addCallback([gone](rpc::JitFuture&) { gone(); });
   } catch (const std::exception&) {
     gone();
   }

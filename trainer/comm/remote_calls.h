@@ -1,6 +1,7 @@
 // Calls from one member of a group to another, which answers when it can.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -26,7 +27,9 @@ namespace muster::trainer {
 // Group::MakeRemoteCalls(); that group must outlive it.
 //
 // An agent listens at the address that Gloo uses, and like Gloo knows no encryption. It answers
-// those calls alone that hold a secret which the members share through the store.
+// those calls alone that hold a secret which the members share through the store; but TensorPipe
+// trusts whatever reaches it, and other bytes than its own end the process. So nobody listens any
+// longer than it takes the members to connect.
 class RemoteCalls {
  public:
   using Tensors = std::vector<at::Tensor>;
@@ -43,9 +46,11 @@ class RemoteCalls {
     std::string interface;                  // of the network; empty: TensorPipe guesses
     int rank = 0;                           // among the members
     int size = 1;
+    std::chrono::milliseconds timeout{0};
   };
 
-  // Blocks until all members have come. Throws what c10d throws when they do not.
+  // Connects all members with one another. Blocks until all have come, for at most the timeout;
+  // throws what c10d throws when they do not. No other thread may begin to listen meanwhile.
   RemoteCalls(const Place& place, std::shared_ptr<GroupMeter> meter, Handler handler);
   // Waits for no other member. An answer that was given just before may not have left yet, so let
   // the members meet in an operation of the group after the last call. Those calls that wait for
@@ -67,6 +72,8 @@ class RemoteCalls {
 
  private:
   struct Agent;  // of LibTorch, defined in the .cc
+  // Has each member connect to all others. Throws what c10d throws.
+  void Meet(const Place& place);
 
   const std::shared_ptr<GroupMeter> meter_;
   const std::unique_ptr<Agent> agent_;

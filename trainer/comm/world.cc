@@ -158,7 +158,8 @@ MeetForCalls World::CallAt(const std::string& meeting, int rank, int size) {
         .interface =
             joined_->interface.empty() ? InterfaceOf(joined_->address) : joined_->interface,
         .rank = rank,
-        .size = size};
+        .size = size,
+        .timeout = timeout_};
     return std::make_unique<RemoteCalls>(place, std::move(meter), std::move(handler));
   };
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "test/support/command.h"
+#include "test/support/process_scan.h"
 #include "test/trainer/program.h"
 
 namespace muster::trainer {
@@ -97,6 +98,17 @@ TEST(PipelineLossTest, OthersEndWhenTheMasterOrOneThatItCallsIsKilled) {
       EXPECT_EQ(ranks[rank].err().find("lost: ") != std::string::npos, rank != victim);
     }
   }
+}
+
+// Eight bytes from anybody, sent to the port at which a rank took calls, ended that rank.
+TEST(PipelineLossTest, NobodyListensWhileRanksCallOneAnother) {
+  std::vector<Command> ranks = Start({kProgram, "gloo", "1000", "forever", "rpc", "1"}, 3);
+  ASSERT_TRUE(ranks[0].WaitForOut("training")) << ranks[0].err();
+  // Rank 0 serves the store.
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    EXPECT_EQ(test::ListeningTcpSockets(ranks[rank].pid()), rank == 0 ? 1 : 0) << "rank " << rank;
+  }
+  for (Command& rank : ranks) rank.Signal(SIGKILL);
 }
 
 TEST(PipelineLossTest, TheMasterEndsWhenOneThatItCallsStandsStill) {

@@ -335,5 +335,16 @@ TEST_F(MeshTest, AMistakeIsOneSentenceThatSaysWhatWouldFit) {
   }
 }
 
+// It listened at whatever address the host's name led to.
+TEST_F(MeshTest, AnInterfaceForCallsThatIsNotThereIsRefused) {
+  Ranks ranks(MusterTrainWith(Training("interface", "--mesh pp=2 --pipeline-driver rpc")), 2,
+              {"TP_SOCKET_IFNAME=nosuch0"});
+  EXPECT_EQ(ranks.Wait(), (std::vector<int>{2, 2})) << ranks.errors();
+  EXPECT_NE(ranks.errors().find(
+                "TP_SOCKET_IFNAME=nosuch0: this host has no network interface of that name"),
+            std::string::npos)
+      << ranks.errors();
+}
+
 }  // namespace
 }  // namespace muster::trainer
