@@ -207,6 +207,17 @@ void RemoteCalls::Call(int to, const std::string& what, Tensors arguments, Answe
   }
 }
 
+FlightTicket RemoteCalls::AwaitCall(int from, const std::string& what) {
+  return meter_->flights.EnterPair(
+      Operation::kReceive,
+      absl::StrCat("from rank ", meter_->members[static_cast<std::size_t>(from)], ", ", what),
+      /*bytes=*/0);
+}
+
+void RemoteCalls::Came(const FlightTicket& ticket) {
+  meter_->flights.Leave(ticket);
+}
+
 void RemoteCalls::Watch(int to, std::function<void()> gone) {
   try {
     agent_->Send(to, kWatch, {})->addCallback([gone](rpc::JitFuture&) { gone(); });

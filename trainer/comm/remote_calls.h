@@ -66,6 +66,11 @@ class RemoteCalls {
   // Thread-safe. Throws nothing.
   void Call(int to, const std::string& what, Tensors arguments, Answer done);
 
+  // Records, as its operation, that this member waits for a call from member `from` to do `what`,
+  // until Came() is called.
+  FlightTicket AwaitCall(int from, const std::string& what);
+  void Came(const FlightTicket& ticket);
+
   // Calls `gone` once, on a thread of the agent, when the process of member `to` has ended or its
   // RemoteCalls have. It must not block, and throws nothing.
   void Watch(int to, std::function<void()> gone);

@@ -1,5 +1,6 @@
 #include "trainer/parallel/rpc_pipeline.h"
 
+#include <algorithm>
 #include <chrono>
 #include <compare>
 #include <condition_variable>
@@ -21,6 +22,10 @@
 
 namespace muster::trainer {
 namespace {
+
+// How often one who waits looks at the clock. More than twice that between two looks is time that
+// its process was stopped.
+constexpr std::chrono::milliseconds kLookEvery(100);
 
 constexpr char kForward[] = "forward";
 constexpr char kBackward[] = "backward";
@@ -75,6 +80,12 @@ class RpcPipeline::Mail {
     changed_.notify_one();
   }
 
+  // Member `rank` of the world is asked for what Put() will bring.
+  void Expect(const Task& task, int rank) {
+    const std::lock_guard lock(mutex_);
+    asked_[task] = rank;
+  }
+
   // Nothing more will come, for that reason; the first one counts.
   void Fail(const std::string& why) {
     const std::lock_guard lock(mutex_);
@@ -82,19 +93,30 @@ class RpcPipeline::Mail {
     changed_.notify_one();
   }
 
-  // Waits for at most `timeout`. Throws std::runtime_error, which says that `from` was waited for.
-  Letter Take(const Task& task, std::chrono::milliseconds timeout, const std::string& from) {
-    const auto start = std::chrono::steady_clock::now();
+  // Waits for at most `timeout`, of which time that this process was stopped is no part: a job that
+  // is stopped and continued as a whole goes on. Throws std::runtime_error, which says that whoever
+  // is expected, or else `master`, was waited for.
+  Letter Take(const Task& task, std::chrono::milliseconds timeout, const std::string& master = "") {
+    using std::chrono::steady_clock;
+    const auto start = steady_clock::now();
     std::unique_lock lock(mutex_);
-    const bool came = changed_.wait_for(
-        lock, timeout, [&] { return letters_.contains(task) || !failure_.empty(); });
-    waited_ += std::chrono::steady_clock::now() - start;
-    if (!failure_.empty()) throw std::runtime_error(failure_);
-    if (!came) {
-      throw std::runtime_error(absl::StrCat("wait for ", task.Text(),
-                                            " of the pipeline: nothing came from ", from,
-                                            " within ", timeout.count() / 1000.0, " s"));
+    const auto came = [&] { return letters_.contains(task) || !failure_.empty(); };
+    steady_clock::duration counted(0);
+    while (!came() && counted < timeout) {
+      const auto looked = steady_clock::now();
+      changed_.wait_for(lock, std::min<steady_clock::duration>(timeout - counted, kLookEvery),
+                        came);
+      counted += std::min<steady_clock::duration>(steady_clock::now() - looked, 2 * kLookEvery);
     }
+    waited_ += steady_clock::now() - start;
+    if (!failure_.empty()) throw std::runtime_error(failure_);
+    if (!came()) {
+      throw std::runtime_error(
+          absl::StrCat("wait for ", task.Text(), " of the pipeline: nothing came from ",
+                       asked_.contains(task) ? absl::StrCat("rank ", asked_.at(task)) : master,
+                       " within ", timeout.count() / 1000.0, " s"));
+    }
+    asked_.erase(task);
     return std::move(letters_.extract(task).mapped());
   }
 
@@ -105,6 +127,7 @@ class RpcPipeline::Mail {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<Task, Letter> letters_;
+  std::map<Task, int> asked_;
   std::string failure_;
   Milliseconds waited_{0};  // of the thread that takes
 };
@@ -163,11 +186,11 @@ void RpcPipeline::Lead(const PipelineStep& step, bool training) {
     Ask({false, i}, 1, pass.outputs.detach());
     if (training) passes[i] = std::move(pass);
   }
-  for (const int i : micro_batches) mail_->Take({false, i}, group_.timeout(), "the other ranks");
+  for (const int i : micro_batches) mail_->Take({false, i}, group_.timeout());
   if (!training) return;
   for (const int i : micro_batches) Ask({true, i}, last, {});
   for (const int i : micro_batches) {
-    const Mail::Letter gradient = mail_->Take({true, i}, group_.timeout(), "the other ranks");
+    const Mail::Letter gradient = mail_->Take({true, i}, group_.timeout());
     passes.extract(i).mapped().Backward(gradient.tensors.at(0));
   }
 }
@@ -175,6 +198,7 @@ void RpcPipeline::Lead(const PipelineStep& step, bool training) {
 void RpcPipeline::Ask(const Task& task, int member, const at::Tensor& tensor) {
   Tensors arguments;
   if (tensor.defined()) arguments.push_back(tensor);
+  mail_->Expect(task, group_.members()[static_cast<std::size_t>(member)]);
   calls_->Call(member, task.Text(), std::move(arguments),
                [this, task, member](absl::StatusOr<Tensors> answer) {
                  const int next = task.backward ? member - 1 : member + 1;
@@ -201,7 +225,9 @@ void RpcPipeline::Serve(const PipelineStep& step, bool training) {
   std::map<int, Pass> passes;
   // Whatever goes wrong is told to the master as well.
   const auto carry_out = [&](const Task& task, const auto& work) {
+    const FlightTicket waits = calls_->AwaitCall(0, task.Text());
     Mail::Letter letter = mail_->Take(task, group_.timeout(), master);
+    calls_->Came(waits);
     try {
       letter.answer(work(letter.tensors));
     } catch (const std::exception& error) {
