@@ -136,6 +136,25 @@ rc=0
 verdict "a rank killed after step 45, and the training gone on: losses and weights as without" $rc \
   "$root"/tmp/{resumed.log,difference}
 
+# gpt NAME COMMAND...: a GPT in float64 by that command, whose losses go to NAME.losses.
+gpt() {
+  "${@:2}" $place/build/muster-train --model gpt --data $place/source/README.md --layers 2 --heads 4 --width 64 \
+    --context 32 --batch-size 8 --dtype float64 --max-steps 20 --no-eval --algorithm adamw --lr 0.001 --threads 1 \
+    --loss-log "/tmp/$1.losses" "${shared[@]}" >>"$root/tmp/gpt.log" 2>&1
+}
+rc=0
+{
+  shared=() && gpt one inside && shared=(--mesh tp=2) && gpt two inside python3 /tmp/pair.py 0 &&
+    inside python3 - >"$root/tmp/difference" 2>&1 <<'PYTHON'
+one, two = ([float(line.split()[-1]) for line in open("/tmp/%s.losses" % name)] for name in ("one", "two"))
+difference = max(abs(a - b) for a, b in zip(one, two, strict=True))
+print("largest difference of any loss:", difference)
+assert len(one) == 20 and difference < 1e-12
+PYTHON
+} || rc=1
+verdict "two tensor ranks have the losses of one process, with LibTorch's own attention (float64, 20 steps)" $rc \
+  "$root"/tmp/{gpt.log,difference}
+
 # parity WHAT FLAG...: Fashion-MNIST with the flags, by muster-train and by Python.
 parity() {
   local rc=0 flags=(--data /usr/share/datasets/fashion-mnist --seed 0 "${@:2}")

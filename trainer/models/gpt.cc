@@ -11,7 +11,6 @@
 #include <torch/nn/modules/normalization.h>
 
 #include <cmath>
-#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/compat/causal_attention.h"
 #include "trainer/models/tensor_layers.h"
 #include "trainer/models/tensor_split.h"
 
@@ -75,11 +75,9 @@ class Attention : public nn::Module {
       return part.view({all.size(0), all.size(1), heads, head_width}).transpose(1, 2);
     };
     const std::vector<at::Tensor> parts = all.split(width, /*dim=*/2);
-    at::Tensor weights = by_head(parts[0]).matmul(by_head(parts[1]).transpose(-2, -1));
-    weights = (weights * (1.0 / std::sqrt(static_cast<double>(head_width))))
-                  .masked_fill(context_->mask.For(all), -std::numeric_limits<double>::infinity())
-                  .softmax(-1);
-    const at::Tensor mixed = weights.matmul(by_head(parts[2])).transpose(1, 2);
+    const at::Tensor mixed = compat::CausalAttention(by_head(parts[0]), by_head(parts[1]),
+                                                     by_head(parts[2]), context_->mask.For(all))
+                                 .transpose(1, 2);
     return RowLinear(mixed.reshape({all.size(0), all.size(1), width}), c_proj_->weight,
                      c_proj_->bias, links);
   }
