@@ -19,18 +19,45 @@ const char* CommName(Comm comm) {
   return "";
 }
 
-absl::StatusOr<bool> PicksNccl(Comm asked, const GpuFacts& gpus) {
-  if (asked == Comm::kGloo || asked == Comm::kShm) return false;
-  if (asked == Comm::kAuto && (!gpus.has_nccl || gpus.visible == 0)) return false;
+namespace {
+
+// The same without regard to Gloo.
+absl::StatusOr<std::string> WhyNoGpu(Comm asked, const GpuFacts& gpus) {
+  if (asked == Comm::kGloo || asked == Comm::kShm) {
+    return absl::StrCat("--comm ", CommName(asked), " is given");
+  }
+  if (asked == Comm::kAuto && !gpus.has_nccl) return "LibTorch is built without NCCL";
+  if (asked == Comm::kAuto && gpus.visible == 0) return "no GPU is visible";
   if (!gpus.has_nccl) {
     return absl::InvalidArgumentError("--comm nccl: this LibTorch was built without NCCL");
   }
-  if (gpus.local_rank >= gpus.visible) {
-    return absl::InvalidArgumentError(absl::StrCat("NCCL needs a GPU for local rank ",
-                                                   gpus.local_rank, ", and ", gpus.visible,
-                                                   gpus.visible == 1 ? " is" : " are", " visible"));
+  // All ranks of a host would take the first GPU.
+  if (!gpus.local_rank) {
+    return absl::InvalidArgumentError(
+        "NCCL needs LOCAL_RANK, by which a rank knows its GPU, and it is not set: start the ranks "
+        "with a launcher, or give --comm gloo");
   }
-  return true;
+  if (*gpus.local_rank >= gpus.visible) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("NCCL needs a GPU for local rank ", *gpus.local_rank, ", and ",
+                     gpus.visible == 0   ? "none is"
+                     : gpus.visible == 1 ? "1 is"
+                                         : absl::StrCat(gpus.visible, " are"),
+                     " visible; start at most as many ranks on a host as it has GPUs, or give "
+                     "--comm gloo"));
+  }
+  return "";
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> WhyNotNccl(Comm asked, const GpuFacts& gpus) {
+  absl::StatusOr<std::string> why = WhyNoGpu(asked, gpus);
+  if (!why.ok() || why->empty() || gpus.has_gloo) return why;
+  return absl::InvalidArgumentError(
+      absl::StrCat("ranks without NCCL meet over Gloo, and ", *why,
+                   "; this program was built without Gloo: build it with -DMUSTER_GLOO=ON and "
+                   "Gloo's headers, or run it on GPUs"));
 }
 
 absl::StatusOr<CommChoice> PickComm(Comm asked, const HostLayout& layout,

@@ -1,6 +1,7 @@
 // The transport for tensors between ranks, and how it is picked.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -26,18 +27,20 @@ struct CommChoice {
   std::string why;
 };
 
-// What is known about GPUs on this rank's host.
+// What is known about GPUs on this rank's host, and about this program.
 struct GpuFacts {
   bool has_nccl = false;  // whether LibTorch was built with NCCL
+  bool has_gloo = true;   // whether Gloo is there, for ranks without NCCL
   int visible = 0;
-  int local_rank = 0;
+  std::optional<int> local_rank = 0;  // nullopt when nobody has said which of several this one is
 };
 
-// The first half of the choice, before the ranks have met: whether to use NCCL. kGloo and kShm
-// never do; kAuto does if LibTorch has NCCL and a GPU is visible. kInvalidArgument with one
-// sentence when NCCL is requested or picked, but LibTorch lacks it or there is no GPU for the local
-// rank.
-absl::StatusOr<bool> PicksNccl(Comm asked, const GpuFacts& gpus);
+// The first half of the choice, before the ranks have met: why this one does not use NCCL, as a
+// phrase ("no GPU is visible"), or empty when it does. kGloo and kShm never use it; kAuto does if
+// LibTorch has NCCL and a GPU is visible. kInvalidArgument with one sentence when NCCL is requested
+// or picked, but LibTorch lacks it or there is no GPU for the local rank, or when NCCL is not used
+// and there is no Gloo.
+absl::StatusOr<std::string> WhyNotNccl(Comm asked, const GpuFacts& gpus);
 
 // The second half, once the ranks have met. `asked` is not kNccl, `layout` says where the ranks
 // are, and `shm_trouble` is a sentence about the first rank that cannot use shared memory, empty

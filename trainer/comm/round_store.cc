@@ -14,10 +14,13 @@
 namespace muster::trainer {
 namespace {
 
-// Keys of the store; the first three are counters.
+// Keys of the store; the first five are counters.
 constexpr char kFit[] = "roll/fit";
 constexpr char kUnfit[] = "roll/unfit";
 constexpr char kHeard[] = "roll/heard";  // how many ranks know of a failure
+constexpr char kByNccl[] = "roll/by_nccl";
+constexpr char kOtherwise[] = "roll/otherwise";
+constexpr char kFirstOtherwise[] = "roll/first_otherwise";  // a rank, and why
 constexpr char kAllHeard[] = "roll/all_heard";
 constexpr char kWord[] = "roll/word";  // kAllFit, or a failure
 
@@ -41,6 +44,16 @@ std::string Get(c10d::Store& store, const char* key) {
 std::string WordOf(int rank, const absl::Status& failure) {
   return absl::StrCat(static_cast<int>(failure.code()), " rank ", rank,
                       " cannot take part: ", std::string(failure.message()));
+}
+
+// Once all are fit.
+std::string WordOfAllFit(c10d::Store& store, const Environment& env) {
+  const std::int64_t by_nccl = store.add(kByNccl, 0);
+  if (by_nccl == 0 || by_nccl == env.world_size) return kAllFit;
+  return absl::StrCat(static_cast<int>(absl::StatusCode::kInvalidArgument), " ", by_nccl, " of ",
+                      env.world_size, " ranks would use NCCL and the others not, among them ",
+                      Get(store, kFirstOtherwise),
+                      ": start ranks only where there are GPUs, or give --comm gloo to all");
 }
 
 absl::Status FailureIn(const std::string& word) {
@@ -69,8 +82,13 @@ c10::intrusive_ptr<c10d::Store> OpenRoundStore(const Environment& env,
       compat::OpenTcpStore(env.master_addr, env.master_port, Serves(env), timeout));
 }
 
-absl::Status CallRoll(c10d::Store& store, const Environment& env) {
-  if (store.add(kFit, 1) == env.world_size) Set(store, kWord, kAllFit);
+absl::Status CallRoll(c10d::Store& store, const Environment& env, const std::string& why_not_nccl) {
+  if (why_not_nccl.empty()) {
+    store.add(kByNccl, 1);
+  } else if (store.add(kOtherwise, 1) == 1) {
+    Set(store, kFirstOtherwise, absl::StrCat("rank ", env.rank, ", where ", why_not_nccl));
+  }
+  if (store.add(kFit, 1) == env.world_size) Set(store, kWord, WordOfAllFit(store, env));
   const std::string word = Get(store, kWord);
   if (word == kAllFit) return absl::OkStatus();
   try {

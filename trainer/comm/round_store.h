@@ -2,10 +2,12 @@
 //
 // A rank that cannot read its options or its data never joins, and the others would wait for it
 // until they time out. So each rank says in the store that it is fit, and all wait for the same
-// key: the last rank to be fit sets it, or a rank that is not fit sets it to the reason.
+// key: the last rank to be fit sets it, or a rank that is not fit sets it to the reason. In the
+// same way they find out that some of them have GPUs and others have not, who would never meet.
 #pragma once
 
 #include <chrono>
+#include <string>
 
 #include <c10/util/intrusive_ptr.h>
 
@@ -27,8 +29,10 @@ c10::intrusive_ptr<c10d::Store> OpenRoundStore(const Environment& env,
 
 // Says that this rank is fit, and waits for the others. OK when all ranks are fit. As soon as one
 // is not, returns its failure, with its rank in front; the rank that serves the store first waits
-// until all others know of it. Throws what c10d throws, also when the store's timeout expires.
-absl::Status CallRoll(c10d::Store& store, const Environment& env);
+// until all others know of it. `why_not_nccl` is empty on a rank that uses NCCL, and else the
+// reason as a phrase: kInvalidArgument on all ranks when some use it and others do not. Throws what
+// c10d throws, also when the store's timeout expires.
+absl::Status CallRoll(c10d::Store& store, const Environment& env, const std::string& why_not_nccl);
 
 // Tells the other ranks that this one is not fit because of `failure`. For a rank that has not
 // opened the store. Blocks for at most `timeout` while the store cannot be reached or, on the rank

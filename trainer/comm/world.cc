@@ -16,9 +16,11 @@
 #include "absl/strings/str_join.h"
 
 #include "trainer/comm/all_reducer.h"
+#include "trainer/comm/call_within.h"
 #include "trainer/comm/local_address.h"
 #include "trainer/comm/round_store.h"
 #include "trainer/comm/shared_segment.h"
+#include "trainer/compat/gpu_facts.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/worker/one_line.h"
 
@@ -56,6 +58,16 @@ std::optional<worker::FlightMemory> OpenLaunchersLog(const Environment& env) {
   return *std::move(log);
 }
 
+// NCCL waits without an end for a rank that is gone again, so it is left alone after the timeout.
+compat::Group JoinNcclInTime(const compat::Store& store, int rank, int size,
+                             std::chrono::milliseconds timeout, const at::Device& device) {
+  return CallWithin<compat::Group>(
+      timeout, "connect by NCCL (NCCL_DEBUG=INFO shows which rank or network it waits for)", [=] {
+        c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
+        return compat::JoinNcclGroup(store, rank, size, timeout, device);
+      });
+}
+
 std::vector<int> UpTo(int ranks) {
   std::vector<int> all(static_cast<std::size_t>(ranks));
   std::iota(all.begin(), all.end(), 0);
@@ -66,9 +78,10 @@ std::vector<int> UpTo(int ranks) {
 
 // The group is declared last: it goes first, while the store it uses is still there.
 struct World::Joined {
-  compat::Store store;    // on rank 0 the one that all are served by
-  std::string interface;  // what Gloo's sockets are bound to: this, or the address
+  compat::Store store;     // on rank 0 the one that all are served by
+  std::string interfaces;  // what Gloo's sockets are bound to: these, or the address
   std::string address;
+  std::vector<compat::Group> nccl_groups;  // besides that of all
   compat::Group group;
 };
 
@@ -81,30 +94,38 @@ World::World(const Environment& env, std::chrono::milliseconds timeout, const at
       launchers_log_(OpenLaunchersLog(env)),
       joined_(std::move(joined)) {}
 
-World::~World() = default;
+World::~World() {
+  if (comm() != Comm::kNccl) return;
+  // What is left to c10d's destructors is torn down with a warning.
+  for (const compat::Group& group : joined_->nccl_groups) compat::ShutDownNcclGroup(group);
+  compat::ShutDownNcclGroup(joined_->group);
+}
 
 absl::StatusOr<std::unique_ptr<World>> World::Join(const Environment& env, Comm asked,
                                                    std::chrono::milliseconds timeout) {
-  const GpuFacts gpus = {.has_nccl = compat::kHasNccl,
-                         .visible = static_cast<int>(torch::cuda::device_count()),
-                         .local_rank = env.local_rank};
-  const absl::StatusOr<bool> nccl = PicksNccl(asked, gpus);
-  if (!nccl.ok()) {
-    TellUnfit(env, nccl.status(), timeout);
-    return nccl.status();
-  }
   const bool alone = env.world_size == 1;
+  const GpuFacts gpus = {
+      .has_nccl = compat::kHasNccl,
+      .has_gloo = compat::kHasGloo,
+      .visible = static_cast<int>(torch::cuda::device_count()),
+      .local_rank = alone || env.has_local_rank ? std::optional(env.local_rank) : std::nullopt};
+  const absl::StatusOr<std::string> why_not_nccl = WhyNotNccl(asked, gpus);
+  if (!why_not_nccl.ok()) {
+    TellUnfit(env, why_not_nccl.status(), timeout);
+    return why_not_nccl.status();
+  }
+  const bool nccl = why_not_nccl->empty();
   const at::Device device =
-      *nccl ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(env.local_rank))
-            : at::Device(at::kCPU);
+      nccl ? at::Device(at::kCUDA, static_cast<at::DeviceIndex>(env.local_rank))
+           : at::Device(at::kCPU);
   // Whatever is put on "the" GPU from now on is put on this rank's, and not on the first one.
-  if (*nccl) c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
+  if (nccl) c10::impl::VirtualGuardImpl(at::kCUDA).setDevice(device);
 
   auto joined = std::make_unique<Joined>();
-  joined->interface = alone ? "" : env.gloo_interface;
+  joined->interfaces = alone ? "" : env.gloo_interface;
   // Gloo would listen on whatever address the host's name resolves to, which others may not reach.
   joined->address = "127.0.0.1";
-  if (!alone && !*nccl && env.gloo_interface.empty()) {
+  if (!alone && !nccl && env.gloo_interface.empty()) {
     absl::StatusOr<std::string> found = LocalAddressTowards(env.master_addr, env.master_port);
     if (!found.ok()) return found.status();
     joined->address = *std::move(found);
@@ -112,12 +133,11 @@ absl::StatusOr<std::unique_ptr<World>> World::Join(const Environment& env, Comm 
   try {
     joined->store = OpenRoundStore(env, timeout);
     joined->store->set(ArrivalKey(env.rank), std::vector<std::uint8_t>{1});
-    const absl::Status fit = CallRoll(*joined->store, env);
+    const absl::Status fit = CallRoll(*joined->store, env, *why_not_nccl);
     if (!fit.ok()) return fit;
-    joined->group = *nccl ? compat::JoinNcclGroup(joined->store, env.rank, env.world_size, timeout,
-                                                  env.local_rank)
-                          : compat::JoinGlooGroup(joined->store, env.rank, env.world_size, timeout,
-                                                  joined->interface, joined->address);
+    joined->group = nccl ? JoinNcclInTime(joined->store, env.rank, env.world_size, timeout, device)
+                         : compat::JoinGlooGroup(joined->store, env.rank, env.world_size, timeout,
+                                                 joined->interfaces, joined->address);
   } catch (const std::exception& error) {
     const std::string why = OneLine(error);
     if (!joined->store && absl::StrContains(why, "Address already in use")) {
@@ -132,7 +152,7 @@ absl::StatusOr<std::unique_ptr<World>> World::Join(const Environment& env, Comm 
   }
   std::unique_ptr<World> world(new World(env, timeout, device, std::move(joined)));
   try {
-    const absl::Status chosen = world->Choose(asked, *nccl);
+    const absl::Status chosen = world->Choose(asked, nccl);
     if (!chosen.ok()) return chosen;
   } catch (const std::exception& error) {
     // A rank is gone again, and then the destructors of c10d may wait for it.
@@ -147,16 +167,17 @@ MeetOverGloo World::MeetAt(const std::string& meeting) {
   return [this, meeting](const std::string& name, int place, int ranks) {
     return compat::JoinGlooGroup(
         c10::make_intrusive<c10d::PrefixStore>(absl::StrCat(meeting, name), joined_->store), place,
-        ranks, timeout_, joined_->interface, joined_->address);
+        ranks, timeout_, joined_->interfaces, joined_->address);
   };
 }
 
 MeetForCalls World::CallAt(const std::string& meeting, int rank, int size) {
   return [=, this](std::shared_ptr<GroupMeter> meter, RemoteCalls::Handler handler) {
+    const std::string& interfaces = joined_->interfaces;
     const RemoteCalls::Place place = {
         .store = c10::make_intrusive<c10d::PrefixStore>(meeting + "calls", joined_->store),
-        .interface =
-            joined_->interface.empty() ? InterfaceOf(joined_->address) : joined_->interface,
+        .interface = interfaces.empty() ? InterfaceOf(joined_->address)
+                                        : interfaces.substr(0, interfaces.find(',')),
         .rank = rank,
         .size = size,
         .timeout = timeout_};
@@ -213,7 +234,8 @@ absl::Status World::Choose(Comm asked, bool nccl) {
     layout_ = LayOutHosts(hosts_, rank_);
     const auto gpus = torch::cuda::device_count();
     choice_ = {Comm::kNccl,
-               absl::StrCat("NCCL: ", gpus, gpus == 1 ? " GPU is visible" : " GPUs are visible")};
+               absl::StrCat("NCCL: ", gpus, gpus == 1 ? " GPU is visible" : " GPUs are visible",
+                            "; ", compat::DescribeGpu(device_))};
     all_ = std::make_unique<Group>(FactsOfAll(), joined_->group);
     return absl::OkStatus();
   }
@@ -266,9 +288,9 @@ std::unique_ptr<Group> World::Connect(const std::string& name, const std::vector
   const int count = static_cast<int>(members.size());
   if (comm() == Comm::kNccl) {
     const auto store = c10::make_intrusive<c10d::PrefixStore>(meeting, joined_->store);
-    return std::make_unique<Group>(
-        std::move(facts),
-        compat::JoinNcclGroup(store, facts.rank, count, timeout_, device_.index()));
+    auto group = JoinNcclInTime(store, facts.rank, count, timeout_, device_);
+    joined_->nccl_groups.push_back(group);
+    return std::make_unique<Group>(std::move(facts), std::move(group));
   }
   // Who asked for shared memory means whoever can use it: a group may have a host's only member.
   const Comm asked = asked_ == Comm::kShm ? Comm::kAuto : asked_;

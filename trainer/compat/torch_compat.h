@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
@@ -16,16 +17,19 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
+#ifdef USE_C10D_GLOO
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#endif
 #ifdef USE_C10D_NCCL
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
@@ -56,40 +60,71 @@ inline Store OpenTcpStore(const std::string& host, std::uint16_t port, bool serv
 
 #if MUSTER_TORCH_VERSION >= 200
 // Since 2.0 a ProcessGroup is a dispatcher that owns one backend per device type.
+// `device` has an index if the backend is to use that device and no other.
 template <typename Backend>
 Group WrapBackend(const Store& store, int rank, int size, c10d::ProcessGroup::BackendType type,
-                  c10::DeviceType device, const c10::intrusive_ptr<Backend>& backend) {
+                  const at::Device& device, const c10::intrusive_ptr<Backend>& backend) {
 #if MUSTER_TORCH_VERSION >= 206
   auto group = c10::make_intrusive<c10d::ProcessGroup>(store, rank, size);
   group->setDefaultBackend(type);
+  // First, as setBackend() is what tells the backend.
+  if (device.has_index()) group->setBoundDeviceId(device);
 #else
   auto group = c10::make_intrusive<c10d::ProcessGroup>(
       store, rank, size,
       c10::make_intrusive<c10d::ProcessGroup::Options>(
           type == c10d::ProcessGroup::BackendType::GLOO ? "gloo" : "nccl"));
 #endif
-  group->setBackend(device, type, backend);
+  group->setBackend(device.type(), type, backend);
   return group;
 }
 #endif
 
+// Whether Gloo was there when this was compiled: its headers do not come with every LibTorch.
+inline constexpr bool kHasGloo =
+#ifdef USE_C10D_GLOO
+    true;
+#else
+    false;
+#endif
+
 // Joins the Gloo group of `size` ranks that meet in `store`; blocks until all have joined, for at
-// most `timeout`. Sockets are bound to `interface` if it is not empty, else to the local address
-// `address`. Throws what c10d throws.
+// most `timeout`. Sockets are bound to `interfaces`, names with commas between them, if there are
+// any, else to the local address `address`. Throws what c10d throws. Call it only if kHasGloo is
+// true.
 inline Group JoinGlooGroup(const Store& store, int rank, int size,
-                           std::chrono::milliseconds timeout, const std::string& interface,
+                           std::chrono::milliseconds timeout, const std::string& interfaces,
                            const std::string& address) {
+#ifdef USE_C10D_GLOO
   using Gloo = c10d::ProcessGroupGloo;
   auto options = Gloo::Options::create(timeout);
-  options->devices.push_back(interface.empty() ? Gloo::createDeviceForHostname(address)
-                                               : Gloo::createDeviceForInterface(interface));
+  std::istringstream names(interfaces);
+  for (std::string name; std::getline(names, name, ',');) {
+    options->devices.push_back(Gloo::createDeviceForInterface(name));
+  }
+  if (interfaces.empty()) options->devices.push_back(Gloo::createDeviceForHostname(address));
   auto gloo = c10::make_intrusive<Gloo>(store, rank, size, options);
 #if MUSTER_TORCH_VERSION >= 200
-  return WrapBackend(store, rank, size, c10d::ProcessGroup::BackendType::GLOO, c10::DeviceType::CPU,
-                     gloo);
+  return WrapBackend(store, rank, size, c10d::ProcessGroup::BackendType::GLOO, at::kCPU, gloo);
 #else
   return gloo;  // Before 2.0 each backend is a ProcessGroup itself.
 #endif
+#else
+  (void)store, (void)rank, (void)size, (void)timeout, (void)interfaces, (void)address;
+  TORCH_CHECK(false, "muster-train was built without Gloo");
+#endif
+}
+
+// Has `backend` connect now, where left to itself it does so in its first operation.
+template <typename Backend>
+void Connect(Backend& backend, c10d::ProcessGroup& group, const at::Device& device) {
+  if constexpr (requires { backend.eagerConnectSingleDevice(device); }) {
+    backend.eagerConnectSingleDevice(device);
+  } else {
+    std::vector<at::Tensor> tensors = {at::zeros({1}, device)};
+    group.allreduce(tensors)->wait();
+    tensors[0].cpu();  // until it is done, and not only under way
+  }
 }
 
 // Whether this LibTorch was built with NCCL at all.
@@ -100,29 +135,41 @@ inline constexpr bool kHasNccl =
     false;
 #endif
 
-// Joins the NCCL group of `size` ranks; this rank's tensors are on cuda:`device`. Call it only if
-// kHasNccl is true.
+// Before 2.1 or so there is nothing to call: the destructor does it, and says nothing.
+template <typename Backend>
+void ShutDown(Backend& backend) {
+  if constexpr (requires { backend.shutdown(); }) backend.shutdown();
+}
+
+// Joins the NCCL group of `size` ranks, and connects this one's `device`, a GPU which must be the
+// current one: blocks until all have joined, however long that takes. Call it only if kHasNccl is
+// true.
 inline Group JoinNcclGroup(const Store& store, int rank, int size,
-                           std::chrono::milliseconds timeout, int device) {
+                           std::chrono::milliseconds timeout, const at::Device& device) {
 #ifdef USE_C10D_NCCL
   using Nccl = c10d::ProcessGroupNCCL;
   auto options = Nccl::Options::create(/*is_high_priority_stream=*/false);
   options->timeout = timeout;
   auto nccl = c10::make_intrusive<Nccl>(store, rank, size, options);
 #if MUSTER_TORCH_VERSION >= 200
-  Group group = WrapBackend(store, rank, size, c10d::ProcessGroup::BackendType::NCCL,
-                            c10::DeviceType::CUDA, nccl);
-#if MUSTER_TORCH_VERSION >= 206
-  group->setBoundDeviceId(at::Device(at::kCUDA, device));
-#endif
-  return group;
+  Group group = WrapBackend(store, rank, size, c10d::ProcessGroup::BackendType::NCCL, device, nccl);
 #else
-  (void)device;
-  return nccl;
+  Group group = nccl;
 #endif
+  Connect(*nccl, *group, device);
+  return group;
 #else
   (void)store, (void)rank, (void)size, (void)timeout, (void)device;
   TORCH_CHECK(false, "this LibTorch was built without NCCL");
+#endif
+}
+
+// Ends the threads and connections of what JoinNcclGroup() has returned, at the end of a job in
+// which nothing failed: every member calls it, and it may wait for the others.
+inline void ShutDownNcclGroup([[maybe_unused]] const Group& group) {
+#if defined(USE_C10D_NCCL) && MUSTER_TORCH_VERSION >= 200
+  const auto backend = group->getBackend(at::kCUDA);
+  if (auto* const nccl = dynamic_cast<c10d::ProcessGroupNCCL*>(backend.get())) ShutDown(*nccl);
 #endif
 }
 

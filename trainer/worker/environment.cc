@@ -63,6 +63,7 @@ absl::StatusOr<Environment> ReadEnvironment(const Lookup& lookup) {
   env.world_size = numbers.Read(worker::env::kWorldSize, 1, 1, kMany);
   env.rank = numbers.Read(worker::env::kRank, -1, 0, kMany);
   env.local_rank = numbers.Read(worker::env::kLocalRank, 0, 0, kMany);
+  env.has_local_rank = !text(worker::env::kLocalRank).empty();
   env.local_world_size = numbers.Read(worker::env::kLocalWorldSize, 1, 1, kMany);
   env.restart_count = numbers.Read(worker::env::kRestartCount, 0, 0, kMany);
   env.round = numbers.Read(worker::env::kRound, 0, 0, kMany);

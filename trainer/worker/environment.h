@@ -18,6 +18,8 @@ struct Environment {
   // This worker's index on its node, and the number of workers on the node.
   int local_rank = 0;
   int local_world_size = 1;
+  // Whether local_rank was set: a world may be of one host's ranks or of many.
+  bool has_local_rank = false;
   // Where the ranks meet. Always set when world_size is above 1.
   std::string master_addr;
   std::uint16_t master_port = 0;
@@ -34,7 +36,8 @@ struct Environment {
   // worker/flight/flight_memory.h); empty when it does not.
   std::string flight_log;
   std::int64_t flight_offset = 0;
-  // The network interface for Gloo (GLOO_SOCKET_IFNAME); empty: the one that leads to master_addr.
+  // The network interface for Gloo, or several with commas between them (GLOO_SOCKET_IFNAME);
+  // empty: the one that leads to master_addr.
   std::string gloo_interface;
 
   // Whether workers of this job have run before these.

@@ -53,6 +53,11 @@ TEST_P(CommTest, EveryDdpOptionOverGloo) {
   RunAll({kDdp, "gloo"}, GetParam());
 }
 
+// "Unable to find address for: lo,lo": PyTorch takes several interfaces, and spreads connections.
+TEST(InterfacesTest, GlooMayHaveSeveral) {
+  RunAll({"/usr/bin/env", "GLOO_SOCKET_IFNAME=lo,lo", kDdp, "gloo"}, 2);
+}
+
 TEST_P(CommTest, EveryDdpOptionOverSharedMemory) {
   RunAll({kDdp, "shm"}, GetParam());
 }

@@ -69,17 +69,33 @@ TEST(PickCommTest, WhatIsAskedForIsTakenOrRefused) {
             absl::UnavailableError("--comm shm: rank 1: no"));
 }
 
-TEST(PicksNcclTest, WithGpusAndOnlyThere) {
+TEST(WhyNotNcclTest, WithGpusAndOnlyThere) {
   const GpuFacts two = {.has_nccl = true, .visible = 2, .local_rank = 1};
-  EXPECT_TRUE(PicksNccl(Comm::kAuto, two).value());
-  EXPECT_FALSE(PicksNccl(Comm::kShm, two).value());
-  EXPECT_FALSE(PicksNccl(Comm::kAuto, {.has_nccl = true}).value());
-  EXPECT_FALSE(PicksNccl(Comm::kAuto, {.visible = 2}).value());
-  EXPECT_EQ(PicksNccl(Comm::kNccl, {.visible = 2}).status().message(),
+  EXPECT_EQ(WhyNotNccl(Comm::kAuto, two).value(), "");
+  EXPECT_EQ(WhyNotNccl(Comm::kShm, two).value(), "--comm shm is given");
+  EXPECT_EQ(WhyNotNccl(Comm::kAuto, {.has_nccl = true}).value(), "no GPU is visible");
+  EXPECT_EQ(WhyNotNccl(Comm::kAuto, {.visible = 2}).value(), "LibTorch is built without NCCL");
+  EXPECT_EQ(WhyNotNccl(Comm::kNccl, {.visible = 2}).status().message(),
             "--comm nccl: this LibTorch was built without NCCL");
-  EXPECT_EQ(
-      PicksNccl(Comm::kAuto, {.has_nccl = true, .visible = 1, .local_rank = 1}).status().message(),
-      "NCCL needs a GPU for local rank 1, and 1 is visible");
+  EXPECT_EQ(WhyNotNccl(Comm::kAuto, {.has_nccl = true, .has_gloo = false, .visible = 1}).value(),
+            "");
+  EXPECT_EQ(WhyNotNccl(Comm::kAuto, {.has_nccl = true, .has_gloo = false}).status().message(),
+            "ranks without NCCL meet over Gloo, and no GPU is visible; this program was built "
+            "without Gloo: build it with -DMUSTER_GLOO=ON and Gloo's headers, or run it on GPUs");
+  const auto mistake = [](int visible, std::optional<int> local_rank) {
+    return WhyNotNccl(Comm::kNccl, {.has_nccl = true, .visible = visible, .local_rank = local_rank})
+        .status();
+  };
+  const std::string advice =
+      "; start at most as many ranks on a host as it has GPUs, or give --comm gloo";
+  EXPECT_EQ(mistake(0, 0).message(),
+            "NCCL needs a GPU for local rank 0, and none is visible" + advice);
+  EXPECT_EQ(mistake(1, 1).message(),
+            "NCCL needs a GPU for local rank 1, and 1 is visible" + advice);
+  // All ranks trained on the first GPU.
+  EXPECT_EQ(mistake(2, std::nullopt).message(),
+            "NCCL needs LOCAL_RANK, by which a rank knows its GPU, and it is not set: start the "
+            "ranks with a launcher, or give --comm gloo");
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ TEST(EnvironmentTest, ReadsWhatTorchrunExports) {
                                .world_size = 8,
                                .local_rank = 1,
                                .local_world_size = 4,
+                               .has_local_rank = true,
                                .master_addr = "10.0.0.1",
                                .master_port = 29500,
                                .agent_store = true,
