@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -47,6 +48,23 @@ void TellFailure(const std::string& program, const absl::Status& status) {
 [[noreturn]] void End(const absl::Status& status) {
   std::cout.flush();
   std::_Exit(absl::IsInvalidArgument(status) ? 2 : 1);
+}
+
+// What std::terminate needs to know of RunProgram's arguments.
+std::string& NameForTheEnd() {
+  static std::string* const name = new std::string();  // threads may end after main() has
+  return *name;
+}
+
+// The end of a process of which a thread has ended by an exception, as NCCL's watchdog does when a
+// peer is gone, while the main thread waits for a GPU that will never answer: a sentence and an
+// error file as for any failure, in place of SIGABRT and a core.
+[[noreturn]] void EndUncaught() {
+  static std::atomic<bool> telling = false;
+  // Of several threads one tells; the others wait for the process to end.
+  while (telling.exchange(true)) ::pause();
+  if (!std::current_exception()) std::abort();
+  FailProgram(NameForTheEnd(), FailureNow("a thread has ended by an exception"));
 }
 
 // The value in `result`; does not return without one.
@@ -113,6 +131,8 @@ void FailProgram(const std::string& program, const absl::Status& failure) {
 
 int RunProgram(int argc, char** argv, const Registry& registry,
                const std::vector<Command>& commands) {
+  NameForTheEnd() = registry.program;
+  std::set_terminate(EndUncaught);
   // Whoever starts a program without its name gives no argument at all.
   std::string name = registry.program;
   char* nameless[] = {name.data(), nullptr};

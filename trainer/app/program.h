@@ -23,7 +23,8 @@ struct Command {
 
 // Call it from main(), before anything else is done with LibTorch. Without a command's name it
 // trains. Returns the exit code. After an error it tells the person and the launcher, and ends the
-// process at once: with 2 when the user has to change something, else with 1.
+// process at once: with 2 when the user has to change something, else with 1. So it does when any
+// thread of the process ends by an exception: it becomes the terminate handler.
 int RunProgram(int argc, char** argv, const Registry& registry,
                const std::vector<Command>& commands);
 

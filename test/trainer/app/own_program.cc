@@ -1,6 +1,6 @@
 // A program with a model of its own, for tests. Its recipe gets into trouble when OWN_TROUBLE asks
 // for it: "1 data" has the function that opens the data throw on rank 1, "0 flags" the one that
-// adds the flags on rank 0.
+// adds the flags on rank 0, "0 thread" a thread of rank 0 while another waits for it.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
 #include <torch/nn/modules/linear.h>
@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 
@@ -25,8 +26,13 @@ std::string Variable(const char* name) {
 
 void ThrowIfAsked(const char* where) {
   if (Variable("OWN_TROUBLE") == absl::StrCat(Variable("RANK"), " ", where)) {
-    throw std::runtime_error(absl::StrCat("the ", where, " are in trouble"));
+    throw std::runtime_error(absl::StrCat("the ", where, " cannot be had"));
   }
+}
+
+// As NCCL's watchdog does, which throws in its own thread what the main thread waits for in vain.
+void ThrowInThreadIfAsked() {
+  std::thread([] { ThrowIfAsked("thread"); }).join();
 }
 
 // Sample i is i, and so is its target.
@@ -65,8 +71,11 @@ int main(int argc, char** argv) {
                                                               /*dim=*/1, /*keepdim=*/true);
                                                         }}}};
       },
-      .loss = [](const at::Tensor& outputs,
-                 const at::Tensor& targets) { return (outputs - targets).square().sum(); },
+      .loss =
+          [](const at::Tensor& outputs, const at::Tensor& targets) {
+            ThrowInThreadIfAsked();
+            return (outputs - targets).square().sum();
+          },
       .metrics = {},
       .flags =
           [&](mt::FlagSet& flags) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,9 +76,25 @@ TEST_F(OwnProgramTest, ARecipeThatThrowsOnOneRankEndsAllAtOnce) {
   for (const char* where : {"data", "flags"}) {
     for (const int unfit : {0, 1}) {
       Ranks ranks(Training(), 2, {"OWN_TROUBLE=" + std::to_string(unfit) + " " + where});
-      ExpectUnfit(ranks, unfit, std::string("the ") + where + " are in trouble", 1);
+      ExpectUnfit(ranks, unfit, std::string("the ") + where + " cannot be had", 1);
     }
   }
+}
+
+// SIGABRT and "terminate called", without a word for the launcher: NCCL tells of a peer that is
+// gone by an exception in a thread of its own.
+TEST_F(OwnProgramTest, AnExceptionInAnyThreadEndsTheProcessWithASentence) {
+  const std::string error_file = dir_->Path("error.json");
+  Ranks ranks(
+      Training(), 1,
+      {"RANK=0", "WORLD_SIZE=1", "OWN_TROUBLE=0 thread", "TORCHELASTIC_ERROR_FILE=" + error_file});
+  EXPECT_EQ(ranks.Wait(), std::vector<int>{1});
+  const std::string sentence =
+      "rank 0: a thread has ended by an exception: the thread cannot be had";
+  EXPECT_EQ(ranks[0].err(), "own_program: " + sentence + "\n");
+  std::ifstream file(error_file);
+  const std::string written{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(written.find(sentence), std::string::npos) << written;
 }
 
 TEST_F(OwnProgramTest, AMistakeOnOneRankOfEvalEndsAllAtOnce) {
@@ -91,7 +108,7 @@ TEST_F(OwnProgramTest, AMistakeOnOneRankOfEvalEndsAllAtOnce) {
       ExpectUnfit(ranks, unfit, mistake[0], 2);
     }
     Ranks ranks(arguments, {"OWN_TROUBLE=" + std::to_string(unfit) + " flags"});
-    ExpectUnfit(ranks, unfit, "the flags are in trouble", 1);
+    ExpectUnfit(ranks, unfit, "the flags cannot be had", 1);
   }
 }
 
@@ -100,7 +117,7 @@ TEST_F(OwnProgramTest, DataThatThrowOnOneRankOfEvalAreNamedByAll) {
   Ranks ranks(Eval(), 2, {"OWN_TROUBLE=1 data"});
   EXPECT_EQ(ranks.Wait(), (std::vector<int>{1, 1})) << ranks.errors();
   EXPECT_EQ(ranks[0].err(),
-            "own_program: rank 0: on rank 1: the data function of line: the data are in trouble\n");
+            "own_program: rank 0: on rank 1: the data function of line: the data cannot be had\n");
 }
 
 // What came behind the first 16 KB of the options, or behind a line break, was not compared.
