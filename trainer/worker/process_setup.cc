@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <c10/util/Logging.h>
 
@@ -30,7 +31,19 @@ void SetUpProcess() {
 #ifdef C10_USE_GLOG
   // glog read its variable when it was loaded, so it is set here rather than in the environment.
   if (std::getenv("GLOG_minloglevel") == nullptr) FLAGS_minloglevel = google::GLOG_FATAL;
+#else
+  if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = c10::GLOG_FATAL;
 #endif
+}
+
+void SetPrecision(bool tf32, bool deterministic) {
+  at::Context& context = at::globalContext();
+  context.setAllowTF32CuBLAS(tf32);
+  context.setAllowTF32CuDNN(tf32);
+  context.setDeterministicCuDNN(deterministic);
+  context.setDeterministicAlgorithms(deterministic, /*warn_only=*/false);
+  // Read when cuBLAS begins: https://docs.nvidia.com/cuda/cublas/#results-reproducibility
+  if (deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
 void SetThreads(int threads) {

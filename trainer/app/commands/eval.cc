@@ -232,6 +232,7 @@ absl::StatusOr<int> RunEval(int argc, const char* const* argv, const Registry& r
   const absl::StatusOr<Environment> env = ReadEnvironment(LookupInProcess);
   if (!env.ok()) return env.status();
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(env->local_world_size));
+  SetPrecision(options->tf32, options->deterministic);
 
   // Left to the end of the process when something fails: c10d's destructors wait for peers.
   auto joined = World::Join(*env, options->parallel.comm, options->parallel.timeout);

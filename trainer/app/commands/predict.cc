@@ -142,6 +142,7 @@ absl::Status Predict(const PredictOptions& asked, const Registry& registry,
   absl::StatusOr<Options> options = OptionsOf(*checkpoint, asked.given, registry);
   if (!options.ok()) return options.status();
   SetThreads(options->threads > 0 ? options->threads : DefaultThreads(1));
+  SetPrecision(options->tf32, options->deterministic);
   options->data.labels_needed = false;
   options->data.undivided = asked.split == Split::kAll;
   const absl::StatusOr<Splits> data = options->data_set.open(options->data);

@@ -89,6 +89,10 @@ void AddModelFlags(CLI::App& app, const Registry& registry, Options& o, RawOptio
                "Type of the parameters");
   group.Switch("bf16", o.bf16, "Compute in bfloat16 what allows it (autocast)");
   group.Switch("fp16", o.fp16, "The same in float16, on a GPU; scales losses");
+  group.Switch("tf32", o.tf32,
+               "On a GPU: multiply float32 in TensorFloat-32, faster and less exact");
+  group.Switch("deterministic", o.deterministic,
+               "On a GPU: take no operation whose result differs from run to run; slower");
   if (registry.Takes(Kind::kImages)) {
     group.Switch("channels-last", o.channels_last, "Keep images with their channels innermost");
   }

@@ -143,6 +143,8 @@ struct Options {
   c10::ScalarType dtype = c10::ScalarType::Float;
   bool bf16 = false;  // autocast
   bool fp16 = false;  // the same, on GPUs alone
+  bool tf32 = false;  // see SetPrecision()
+  bool deterministic = false;
   // What losses are multiplied by at first, so that small gradients do not vanish in float16; 0:
   // 65536 with `fp16`, else they are not scaled.
   double loss_scale = 0;

@@ -1,0 +1,43 @@
+#include "trainer/worker/process_setup.h"
+
+#include <cstdlib>
+#include <string>
+
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+
+namespace muster::trainer {
+namespace {
+
+// LibTorch's own default for convolutions is TensorFloat-32: a curve on a GPU was not that of the
+// CPU.
+TEST(SetPrecisionTest, Float32IsFloat32UnlessAsked) {
+  const at::Context& context = at::globalContext();
+  SetPrecision(/*tf32=*/false, /*deterministic=*/false);
+  EXPECT_FALSE(context.allowTF32CuDNN());
+  EXPECT_FALSE(context.allowTF32CuBLAS());
+  SetPrecision(/*tf32=*/true, /*deterministic=*/false);
+  EXPECT_TRUE(context.allowTF32CuDNN());
+  EXPECT_TRUE(context.allowTF32CuBLAS());
+}
+
+TEST(SetPrecisionTest, DeterministicOperationsAreAskedForOfAllLibraries) {
+  unsetenv("CUBLAS_WORKSPACE_CONFIG");
+  const at::Context& context = at::globalContext();
+  SetPrecision(/*tf32=*/false, /*deterministic=*/false);
+  EXPECT_FALSE(context.deterministicAlgorithms());
+  EXPECT_EQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), nullptr);
+  SetPrecision(/*tf32=*/false, /*deterministic=*/true);
+  EXPECT_TRUE(context.deterministicAlgorithms());
+  EXPECT_TRUE(context.deterministicCuDNN());
+  EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
+}
+
+TEST(SetPrecisionTest, LeavesAWorkspaceThatIsSet) {
+  setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
+  SetPrecision(/*tf32=*/false, /*deterministic=*/true);
+  EXPECT_STREQ(std::getenv("CUBLAS_WORKSPACE_CONFIG"), ":16:8");
+}
+
+}  // namespace
+}  // namespace muster::trainer
