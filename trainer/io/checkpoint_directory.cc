@@ -6,12 +6,15 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 #include "base/failure.h"
 #include "base/random_name.h"
@@ -30,7 +33,8 @@ namespace fs = std::filesystem;
 constexpr char kLatest[] = "latest";
 constexpr char kBest[] = "best";
 constexpr char kNone[] = "none";
-constexpr char kJob[] = "job ";  // ahead of it, on the second line of `latest`
+constexpr char kJob[] = "job ";              // ahead of it, on the second line of `latest`
+constexpr char kStrangers[] = "strangers ";  // ahead of their steps, on a third line if there are
 constexpr std::string_view kStart = "step-";
 constexpr std::string_view kEnd = ".pt";  // of a file; a directory of shards has no end
 constexpr char kSign[] = ".sign-";
@@ -53,6 +57,25 @@ std::string FolderName(std::int64_t step) {
 
 std::string NameOf(std::int64_t step) {
   return FolderName(step) + std::string(kEnd);
+}
+
+// `steps` are in ascending order.
+bool IsIn(const std::vector<std::int64_t>& steps, std::int64_t step) {
+  return std::binary_search(steps.begin(), steps.end(), step);
+}
+
+// Those of `steps` that are not in `others`; both in ascending order.
+std::vector<std::int64_t> Without(const std::vector<std::int64_t>& others,
+                                  const std::vector<std::int64_t>& steps) {
+  std::vector<std::int64_t> rest;
+  std::set_difference(steps.begin(), steps.end(), others.begin(), others.end(),
+                      std::back_inserter(rest));
+  return rest;
+}
+
+// Of shards without an index.
+std::string EndedEarly(const std::string& folder) {
+  return absl::StrCat("the run that wrote ", folder, " ended before it was whole");
 }
 
 }  // namespace
@@ -79,6 +102,12 @@ std::optional<CheckpointDirectory::Latest> CheckpointDirectory::ReadLatest() con
     if (!latest.step) return std::nullopt;
   }
   if (std::getline(file, job) && job.starts_with(kJob)) latest.job = job.substr(sizeof(kJob) - 1);
+  std::string strangers;
+  if (std::getline(file, strangers) && strangers.starts_with(kStrangers)) {
+    std::istringstream steps(strangers.substr(sizeof(kStrangers) - 1));
+    for (std::int64_t step = 0; steps >> step;) latest.strangers.push_back(step);
+    std::sort(latest.strangers.begin(), latest.strangers.end());
+  }
   return latest;
 }
 
@@ -87,8 +116,28 @@ absl::Status CheckpointDirectory::WriteLatest(const Latest& latest) const {
       DurableFile::Create((fs::path(path_) / kLatest).string(), Folder::kOfCheckpoints);
   if (!file.ok()) return file.status();
   const absl::Status written = (*file)->Append(
-      absl::StrCat(latest.step ? StoredName(*latest.step) : kNone, "\n", kJob, latest.job, "\n"));
-  return written.ok() ? (*file)->Commit() : written;
+      absl::StrCat(latest.step ? StoredName(*latest.step) : kNone, "\n", kJob, latest.job, "\n",
+                   latest.strangers.empty()
+                       ? ""
+                       : absl::StrCat(kStrangers, absl::StrJoin(latest.strangers, " "), "\n")));
+  const absl::Status status = written.ok() ? (*file)->Commit() : written;
+  const std::optional<std::int64_t> best = ReadBest();
+  if (status.ok() && best && IsIn(latest.strangers, *best)) {
+    std::error_code ignored;
+    fs::remove(fs::path(path_) / kBest, ignored);
+  }
+  return status;
+}
+
+std::vector<std::int64_t> CheckpointDirectory::StrangersTo(std::optional<std::int64_t> from) const {
+  std::vector<std::int64_t> steps = Steps();
+  if (!from) return steps;
+  const std::vector<std::int64_t> now = ReadLatest().value_or(Latest()).strangers;
+  const auto is_stranger = [&now](std::int64_t step) { return IsIn(now, step); };
+  std::erase_if(steps, [&](std::int64_t step) {
+    return step == *from || (step < *from && !is_stranger(step) && !is_stranger(*from));
+  });
+  return steps;
 }
 
 absl::StatusOr<std::string> CheckpointDirectory::Save(std::int64_t step, const Value& value,
@@ -130,29 +179,24 @@ absl::StatusOr<std::string> CheckpointDirectory::SaveIndex(std::int64_t step,
 absl::Status CheckpointDirectory::MarkBest(std::int64_t step) const {
   const absl::Status written = WriteBest(step);
   const std::optional<Latest> latest = ReadLatest();
-  if (written.ok() && latest && latest->step) RemoveOld(*latest->step);
+  if (written.ok() && latest && latest->step) RemoveOld(*latest->step, latest->strangers);
   return written;
 }
 
 absl::StatusOr<std::optional<CheckpointDirectory::Found>> CheckpointDirectory::FindNewest() const {
   std::vector<std::int64_t> steps = Steps();
   if (steps.empty()) return std::nullopt;
-  const std::vector<std::int64_t> unfinished = Unfinished();
   if (const std::optional<Latest> latest = ReadLatest(); latest && latest->step) {
     // If that file is gone, this says so, too.
     steps.erase(std::lower_bound(steps.begin(), steps.end(), *latest->step), steps.end());
+    steps = Without(latest->strangers, steps);
     steps.push_back(*latest->step);
   }
   Found found;
-  for (auto step = unfinished.rbegin(); step != unfinished.rend(); ++step) {
-    if (*step <= steps.back()) break;
-    found.warnings.push_back(absl::StrCat("the checkpoint of step ", *step,
-                                          " is skipped: the run that wrote ", ShardsPathOf(*step),
-                                          " ended before it was whole"));
-  }
+  found.warnings = UnfinishedAfter(steps.back());
   std::string problem;  // of the newest
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const absl::Status whole = CheckCheckpoint(PathOf(*step));
+    const absl::Status whole = CheckStep(*step);
     if (whole.ok()) {
       found.step = *step;
       found.path = PathOf(*step);
@@ -168,6 +212,36 @@ absl::StatusOr<std::optional<CheckpointDirectory::Found>> CheckpointDirectory::F
       steps.size() == 1 ? "the only checkpoint is damaged"
                         : absl::StrCat("all ", steps.size(), " checkpoints are damaged"),
       steps.size() == 1 ? ": " : "; the newest: ", problem));
+}
+
+absl::Status CheckpointDirectory::CheckStep(std::int64_t step) const {
+  const std::string path = PathOf(step);
+  std::error_code ignored;
+  if (fs::exists(path, ignored) || !fs::is_directory(ShardsPathOf(step), ignored)) {
+    return CheckCheckpoint(path);
+  }
+  return absl::InvalidArgumentError(EndedEarly(ShardsPathOf(step)));
+}
+
+std::vector<std::string> CheckpointDirectory::UnfinishedAfter(std::int64_t after) const {
+  std::vector<std::string> sentences;
+  for (const std::int64_t step : Unfinished()) {
+    if (step <= after) continue;
+    sentences.push_back(absl::StrCat("the checkpoint of step ", step,
+                                     " is skipped: ", EndedEarly(ShardsPathOf(step))));
+  }
+  std::reverse(sentences.begin(), sentences.end());
+  return sentences;
+}
+
+std::optional<std::int64_t> CheckpointDirectory::StepAt(const std::string& path) const {
+  // Without the slash that a directory's name may end with.
+  const fs::path place = fs::path(path).lexically_normal();
+  const fs::path name = place.has_filename() ? place.filename() : place.parent_path().filename();
+  const std::optional<std::int64_t> step = StepOf(name.string());
+  std::error_code error;
+  if (step && fs::equivalent(path, PathOf(*step), error) && !error) return step;
+  return std::nullopt;
 }
 
 std::vector<std::int64_t> CheckpointDirectory::StepsWhere(bool finished) const {
@@ -232,7 +306,10 @@ std::optional<std::int64_t> CheckpointDirectory::ReadBest() const {
 
 absl::Status CheckpointDirectory::WriteBest(std::int64_t step) const {
   std::error_code ignored;
-  if (ReadBest() == step || !fs::exists(PathOf(step), ignored)) return absl::OkStatus();
+  const Latest latest = ReadLatest().value_or(Latest());
+  if (ReadBest() == step || !fs::exists(PathOf(step), ignored) || IsIn(latest.strangers, step)) {
+    return absl::OkStatus();
+  }
   const auto file = DurableFile::Create((fs::path(path_) / kBest).string(), Folder::kOfCheckpoints);
   if (!file.ok()) return file.status();
   const absl::Status written = (*file)->Append(StoredName(step) + "\n");
@@ -241,15 +318,27 @@ absl::Status CheckpointDirectory::WriteBest(std::int64_t step) const {
 
 absl::Status CheckpointDirectory::Enter(std::int64_t step, const std::string& job,
                                         std::optional<std::int64_t> best) const {
-  absl::Status status = WriteLatest({step, job});
+  const std::vector<std::int64_t> strangers = StrangersBeside(step);
+  absl::Status status = WriteLatest({step, job, strangers});
   if (status.ok() && best) status = WriteBest(*best);
-  if (status.ok()) RemoveOld(step);
+  if (status.ok()) RemoveOld(step, strangers);
   return status;
 }
 
-void CheckpointDirectory::RemoveOld(std::int64_t newest) const {
+std::vector<std::int64_t> CheckpointDirectory::StrangersBeside(std::int64_t step) const {
+  const std::optional<Latest> latest = ReadLatest();
+  if (!latest || latest->strangers.empty()) return {};
+  std::vector<std::int64_t> there;
+  const std::vector<std::int64_t> steps = Steps();
+  std::set_intersection(latest->strangers.begin(), latest->strangers.end(), steps.begin(),
+                        steps.end(), std::back_inserter(there));
+  return Without({step}, there);
+}
+
+void CheckpointDirectory::RemoveOld(std::int64_t newest,
+                                    const std::vector<std::int64_t>& strangers) const {
   std::error_code ignored;
-  std::vector<std::int64_t> steps = Steps();
+  std::vector<std::int64_t> steps = Without(strangers, Steps());
   steps.erase(std::upper_bound(steps.begin(), steps.end(), newest), steps.end());
   const std::optional<std::int64_t> best = ReadBest();
   for (std::size_t i = 0; i + static_cast<std::size_t>(keep_) < steps.size(); ++i) {

@@ -145,7 +145,7 @@ TEST_F(CheckpointDirectoryTest, FilesAndShardsAreCountedAndFoundAlike) {
   ASSERT_TRUE(SaveShards(directory, 40).ok());
   EXPECT_EQ(Files(), (std::vector<std::string>{"best", "latest", "step-000000000020",
                                                "step-000000000030.pt", "step-000000000040"}));
-  EXPECT_EQ(Open().ReadLatest(), (CheckpointDirectory::Latest{40, kJob}));
+  EXPECT_EQ(Open().ReadLatest(), (CheckpointDirectory::Latest{40, kJob, {}}));
   const auto found = Open().FindNewest();
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ((*found)->path, directory.PathOf(40));
@@ -229,6 +229,55 @@ TEST_F(CheckpointDirectoryTest, LatestIsFollowedWhenARunIsSetBack) {
   EXPECT_EQ(directory.FindNewest().value()->step, 16);
 }
 
+// A run that began again in a used directory had its own checkpoints removed in favor of those of
+// the run before, and fell back on them.
+TEST_F(CheckpointDirectoryTest,
+       CheckpointsOfTheRunBeforeAreNeitherCountedNorRemovedNorFallenBackOn) {
+  CheckpointDirectory directory = Open(2);
+  for (const std::int64_t step : {20, 40}) ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
+  const std::vector<std::int64_t> strangers = directory.StrangersTo(std::nullopt);
+  EXPECT_EQ(strangers, (std::vector<std::int64_t>{20, 40}));
+  ASSERT_TRUE(directory.WriteLatest({std::nullopt, "another", strangers}).ok());
+  for (const std::int64_t step : {10, 20, 30, 50, 60}) {
+    ASSERT_TRUE(Open(2).Save(step, At(step), "another").ok());
+  }
+  EXPECT_EQ(directory.Steps(), (std::vector<std::int64_t>{40, 50, 60}));
+  EXPECT_EQ(directory.ReadLatest(), (CheckpointDirectory::Latest{60, "another", {40}}));
+  for (const std::int64_t step : {50, 60}) fs::resize_file(directory.PathOf(step), 100);
+  EXPECT_FALSE(directory.FindNewest().ok()) << "40 is not of this run";
+}
+
+TEST_F(CheckpointDirectoryTest, ARunThatIsSetBackHasTheLaterOnesForStrangers) {
+  CheckpointDirectory directory = Open();
+  for (const std::int64_t step : {10, 20, 30})
+    ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
+  EXPECT_EQ(directory.StrangersTo(30), std::vector<std::int64_t>());
+  EXPECT_EQ(directory.StrangersTo(10), (std::vector<std::int64_t>{20, 30}));
+  ASSERT_TRUE(directory.WriteLatest({10, "another", {20, 30}}).ok());
+  ASSERT_TRUE(directory.Save(15, At(15), "another").ok());
+  ASSERT_TRUE(directory.Save(25, At(25), "another").ok());
+  EXPECT_EQ(directory.StrangersTo(25), (std::vector<std::int64_t>{20, 30}));
+  EXPECT_EQ(directory.StrangersTo(30), (std::vector<std::int64_t>{10, 15, 20, 25}))
+      << "which of them it came by is not known";
+  EXPECT_EQ(directory.StrangersTo(18), (std::vector<std::int64_t>{20, 25, 30}))
+      << "of its line, though that step is elsewhere";
+}
+
+// The mark of the run before was on the new run's checkpoint of the same step.
+TEST_F(CheckpointDirectoryTest, AStrangerIsNotTheBest) {
+  CheckpointDirectory directory = Open();
+  for (const std::int64_t step : {10, 20}) {
+    ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
+  }
+  ASSERT_TRUE(directory.MarkBest(20).ok());
+  ASSERT_TRUE(directory.WriteLatest({std::nullopt, "another", {10, 20}}).ok());
+  EXPECT_EQ(directory.ReadBest(), std::nullopt);
+  ASSERT_TRUE(directory.MarkBest(10).ok());
+  EXPECT_EQ(directory.ReadBest(), std::nullopt);
+  ASSERT_TRUE(directory.Save(20, At(20), "another", 20).ok());
+  EXPECT_EQ(directory.ReadBest(), 20);
+}
+
 TEST_F(CheckpointDirectoryTest, WithoutLatestTheNewestIsFound) {
   CheckpointDirectory directory = Open();
   for (const std::int64_t step : {10, 20}) ASSERT_TRUE(directory.Save(step, At(step), kJob).ok());
@@ -246,12 +295,12 @@ TEST_F(CheckpointDirectoryTest, LatestSaysWhichJobItIsOf) {
   CheckpointDirectory directory = Open();
   EXPECT_EQ(directory.ReadLatest(), std::nullopt);
   ASSERT_TRUE(directory.Save(10, At(10), kJob).ok());
-  EXPECT_EQ(directory.ReadLatest(), (Latest{10, kJob}));
-  ASSERT_TRUE(directory.WriteLatest({std::nullopt, "another"}).ok());
-  EXPECT_EQ(directory.ReadLatest(), (Latest{std::nullopt, "another"}));
+  EXPECT_EQ(directory.ReadLatest(), (Latest{10, kJob, {}}));
+  ASSERT_TRUE(directory.WriteLatest({std::nullopt, "another", {}}).ok());
+  EXPECT_EQ(directory.ReadLatest(), (Latest{std::nullopt, "another", {}}));
   EXPECT_EQ(directory.FindNewest().value()->step, 10) << "what is there is still there";
   std::ofstream(path_ + "/latest") << "step-000000000010.pt\n";
-  EXPECT_EQ(directory.ReadLatest(), (Latest{10, ""}));
+  EXPECT_EQ(directory.ReadLatest(), (Latest{10, "", {}}));
 }
 
 TEST_F(CheckpointDirectoryTest, ASignIsSeenInTheSameDirectoryAlone) {
