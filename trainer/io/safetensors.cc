@@ -1,6 +1,7 @@
 #include "trainer/io/safetensors.h"
 
 #include <algorithm>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 #include "trainer/io/byte_source.h"
@@ -105,6 +107,15 @@ absl::StatusOr<FileFacts> WriteSafetensorsFile(const SafetensorsContents& conten
   }
   if (absl::Status status = (*file)->Commit(); !status.ok()) return status;
   return facts;
+}
+
+bool IsSafetensors(const std::string& path) {
+  if (absl::EndsWith(path, ".safetensors")) return true;
+  // Eight bytes with the size of the header, a JSON object; a file of torch.save begins as an
+  // archive, with "PK".
+  char start[9] = "";
+  std::ifstream file(path, std::ios::binary);
+  return file.read(start, sizeof(start)) && start[8] == '{' && std::string_view(start, 2) != "PK";
 }
 
 }  // namespace muster::trainer

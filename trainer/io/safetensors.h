@@ -23,6 +23,10 @@ struct SafetensorsContents {
 // that Dtype lacks; kUnavailable when reading fails or memory runs out. The format has no checksum.
 absl::StatusOr<SafetensorsContents> ReadSafetensors(const std::string& path);
 
+// Whether the file at `path` is one of these, by its name or by how it begins: --export takes any
+// name.
+bool IsSafetensors(const std::string& path);
+
 // Writes `contents`, tensors with larger elements first so that each is aligned. The file appears
 // complete or not at all. Copies at most one tensor at a time. kInvalidArgument when a name occurs
 // twice, is not UTF-8 or is "__metadata__", when a tensor is not dense or has a dtype that Dtype

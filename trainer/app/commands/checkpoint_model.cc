@@ -3,7 +3,6 @@
 #include <torch/cuda.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -16,10 +15,9 @@
 
 #include "trainer/app/strategies/chosen_model.h"
 #include "trainer/app/training/facts_value.h"
-#include "trainer/io/checkpoint_directory.h"
+#include "trainer/io/find_checkpoint.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/shards/checkpoint_file.h"
-#include "trainer/io/shards/shard_files.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/quant/qat_names.h"
 
@@ -35,33 +33,18 @@ struct Contents {
   std::vector<std::string> warnings;
 };
 
-absl::StatusOr<Contents> ReadDirectory(const std::string& path) {
-  const auto directory = CheckpointDirectory::Open(path, /*keep=*/1);
-  if (!directory.ok()) return directory.status();
-  auto found = directory->FindNewest();
+absl::StatusOr<Contents> ReadContents(const std::string& given) {
+  absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(given);
   if (!found.ok()) return found.status();
-  if (!found->has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "read a checkpoint from ", path, ": the directory has none (step-000000000100.pt, ...)"));
-  }
-  absl::StatusOr<Value> value = ReadCheckpoint((*found)->path);
-  if (!value.ok()) return value.status();
-  return Contents{(*found)->path, *std::move(value), std::move((*found)->warnings)};
-}
-
-absl::StatusOr<Contents> ReadContents(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored) && !HasShardIndex(path)) {
-    return ReadDirectory(path);
-  }
-  if (absl::EndsWith(path, ".safetensors")) {
+  const std::string& path = found->path;
+  if (IsSafetensors(path)) {
     const absl::StatusOr<SafetensorsContents> contents = ReadSafetensors(path);
     if (!contents.ok()) return contents.status();
     return Contents{path, StateDictValue(contents->tensors), {}};
   }
   absl::StatusOr<Value> value = ReadCheckpoint(path);
   if (!value.ok()) return value.status();
-  return Contents{path, *std::move(value), {}};
+  return Contents{path, *std::move(value), std::move(found->warnings)};
 }
 
 TensorShapes ShapesOf(const Value& state) {

@@ -18,7 +18,7 @@
 
 #include "trainer/app/commands/command_line.h"
 #include "trainer/app/options/flag_group.h"
-#include "trainer/io/checkpoint_directory.h"
+#include "trainer/io/find_checkpoint.h"
 #include "trainer/io/same_file.h"
 #include "trainer/io/shards/shard_files.h"
 #include "trainer/io/shards/shard_plan.h"
@@ -78,19 +78,10 @@ void SayLarge(const char* verb, const std::string& name, std::uint64_t bytes, in
 
 // The path of the checkpoint that `path` means.
 absl::StatusOr<std::string> FindIn(const std::string& path, const std::string& program) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored) || HasShardIndex(path)) return path;
-  const auto directory = CheckpointDirectory::Open(path, /*keep=*/1);
-  if (!directory.ok()) return directory.status();
-  const auto found = directory->FindNewest();
+  absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(path);
   if (!found.ok()) return found.status();
-  if (!found->has_value()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("read a checkpoint from ", path, ": it has neither an ", kShardIndexName,
-                     " nor checkpoints (step-000000000100, step-000000000100.pt, ...)"));
-  }
-  SayWarnings(program, (*found)->warnings);
-  return (*found)->path;
+  SayWarnings(program, found->warnings);
+  return std::move(found->path);
 }
 
 absl::StatusOr<Value> ReadEither(const std::string& path, std::ostream& out) {

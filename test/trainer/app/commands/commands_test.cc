@@ -336,7 +336,7 @@ TEST_F(CommandsTest, MistakesAreOneSentenceAndExitCodeTwo) {
   const std::vector<std::pair<Arguments, std::string>> mistakes = {
       {{"generate"}, "--checkpoint is required"},
       {{"generate", "--checkpoint", Path("none.pt")}, "none.pt"},
-      {{"generate", "--checkpoint", Path("empty")}, "the directory has none"},
+      {{"generate", "--checkpoint", Path("empty")}, "it has neither an index.json nor checkpoints"},
       {{"generate", "--checkpoint", Path("damaged.pt")}, "damaged.pt"},
       {{"generate", "--checkpoint", Path("text")}, "text"},
       {{"generate", "--checkpoint", Path("mlp")}, "muster-train predict"},
