@@ -273,8 +273,8 @@ void AddCheckpointFlags(CLI::App& app, Options& o, SettingSource& settings) {
   group.Text(
       "--resume", c.resume,
       "Where a job starts. auto: from the newest in --checkpoint-dir, if any; none: from the "
-      "beginning; or from this file or directory of shards. After a restart: from what the job has "
-      "saved");
+      "beginning; or from this checkpoint, or the newest of this directory, or its latest or best. "
+      "After a restart: from what the job has saved");
   group.Choice(
       "--on-resize", c.on_resize,
       {{"keep-batch", OnResize::kKeepBatch}, {"scale-batch", OnResize::kScaleBatch}},

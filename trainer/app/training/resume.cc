@@ -9,7 +9,6 @@
 #include <ATen/core/Tensor.h>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,6 +19,7 @@
 #include "trainer/app/training/job_name.h"
 #include "trainer/app/training/resume_choice.h"
 #include "trainer/io/checkpoint_directory.h"
+#include "trainer/io/find_checkpoint.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/shards/checkpoint_file.h"
 #include "trainer/io/shards/shard_files.h"
@@ -65,6 +65,8 @@ Survey LookInto(const CheckpointOwners& owners, int rank) {
   if (found->has_value()) {
     survey.report->step = (*found)->step;
     survey.warnings = std::move((*found)->warnings);
+  } else {
+    survey.warnings = directory.UnfinishedAfter(-1);
   }
   return survey;
 }
@@ -166,6 +168,8 @@ absl::StatusOr<Source> SearchDirectories(const CheckpointOptions& options, const
   const ResumeChoice choice =
       ChooseCheckpoint(*reports, {options.resume == kAuto, env.restarted(), env.run_id});
   point->job = choice.job;
+  point->maker = choice.maker;
+  point->searched = true;
   point->kept_everywhere = choice.rank && choice.holders.size() == owners.ranks.size();
   for (const int rank : choice.holders) {
     if (!owners.team.empty() && rank == owners.team[0]) point->kept_step = choice.step;
@@ -191,6 +195,28 @@ absl::StatusOr<Source> SearchDirectories(const CheckpointOptions& options, const
   return Source();
 }
 
+// The checkpoint that --resume names, as rank 0 sees it.
+absl::StatusOr<std::string> GivenPath(const std::string& given, Group& group,
+                                      std::vector<std::string>* warnings) {
+  using Text = absl::StatusOr<std::string>;
+  absl::StatusOr<FoundCheckpoint> found = FoundCheckpoint();
+  if (group.rank() == 0) found = FindCheckpoint(given);
+  Text path = FromRankZero(found.ok() ? Text(found->path) : Text(found.status()), group);
+  if (!path.ok()) return path;
+  const Text sentences = FromRankZero(Text(absl::StrJoin(found->warnings, "\n")), group);
+  if (!sentences.ok()) return sentences;
+  for (const absl::string_view sentence : absl::StrSplit(*sentences, '\n', absl::SkipEmpty())) {
+    warnings->emplace_back(sentence);
+  }
+  return path;
+}
+
+// The job that has saved what is in this directory; empty: unknown.
+std::string MakerOf(const CheckpointDirectory& directory) {
+  const auto latest = directory.ReadLatest();
+  return latest && latest->step ? latest->job : "";
+}
+
 }  // namespace
 
 absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
@@ -204,7 +230,22 @@ absl::StatusOr<ResumePoint> FindResumePoint(const CheckpointOptions& options,
     source = *found;
   }
   if (source.path.empty() && options.resume != kAuto && options.resume != kNone) {
-    source.path = options.resume;
+    point.searched = false;
+    const auto path = GivenPath(options.resume, group, &point.warnings);
+    if (!path.ok()) return Prefixed("resume: ", path.status());
+    source.path = *path;
+    // One of the directory of rank 0, which reads it, is not to be written again, for which it
+    // would be taken apart. Others may have another one of that name.
+    if (owners.directory && owners.team[0] == 0) {
+      point.kept_step = owners.directory->StepAt(source.path);
+    }
+    const bool keeps = point.kept_step && owners.team[0] == group.rank();
+    const auto maker = FromRankZero(
+        absl::StatusOr<std::string>(keeps ? MakerOf(*owners.directory) : std::string()), group);
+    if (!maker.ok()) return maker.status();
+    point.maker = *maker;
+    const double keepers = group.Sum({keeps ? 1.0 : 0.0})[0];
+    point.kept_everywhere = keepers == static_cast<double>(owners.ranks.size());
   }
   if (point.job.empty()) {
     const auto name =
@@ -241,22 +282,26 @@ std::vector<NamedTensor> TargetsIn(const Value& state, std::vector<NamedTensor> 
 absl::StatusOr<std::string> InitFrom(const CheckpointOptions& options,
                                      const std::vector<NamedTensor>& parameters) {
   if (options.init_from.empty()) return std::string();
-  const std::string attempt = absl::StrCat("take parameters from ", options.init_from, ": ");
+  const absl::StatusOr<FoundCheckpoint> found = FindCheckpoint(options.init_from);
+  if (!found.ok()) return Prefixed("--init-from: ", found.status());
+  const std::string attempt = absl::StrCat("take parameters from ", found->path, ": ");
   Value state;
-  if (absl::EndsWith(options.init_from, ".safetensors")) {
-    const absl::StatusOr<SafetensorsContents> contents = ReadSafetensors(options.init_from);
+  if (IsSafetensors(found->path)) {
+    const absl::StatusOr<SafetensorsContents> contents = ReadSafetensors(found->path);
     if (!contents.ok()) return Prefixed("--init-from: ", contents.status());
     state = StateDictValue(contents->tensors);
   } else {
-    const absl::StatusOr<Value> file = ReadCheckpoint(options.init_from);
+    const absl::StatusOr<Value> file = ReadCheckpoint(found->path);
     if (!file.ok()) return Prefixed("--init-from: ", file.status());
-    const absl::StatusOr<const Value*> found = FindStateDict(*file);
-    if (!found.ok()) return Prefixed(attempt, found.status());
-    state = **found;
+    const absl::StatusOr<const Value*> dict = FindStateDict(*file);
+    if (!dict.ok()) return Prefixed(attempt, dict.status());
+    state = **dict;
   }
   const auto report = LoadStateDict(state, TargetsIn(state, parameters), options.init);
   if (!report.ok()) return Prefixed(attempt, report.status());
-  return absl::StrCat("parameters from ", options.init_from, ": ", report->Sentence());
+  const std::string skipped =
+      found->warnings.empty() ? "" : absl::StrCat("; ", absl::StrJoin(found->warnings, "; "));
+  return absl::StrCat("parameters from ", found->path, ": ", report->Sentence(), skipped);
 }
 
 }  // namespace muster::trainer

@@ -27,10 +27,13 @@ struct Resumable {
 struct ResumePoint {
   std::optional<Resumable> checkpoint;  // nullopt: the beginning
   std::string job;                      // this job's name, for the checkpoints that it saves
-  // The step of that checkpoint if it is the newest in the directory that this rank writes into;
-  // else nullopt.
+  // The step of that checkpoint, by its name, if it is one of the directory that this rank writes
+  // into; else nullopt.
   std::optional<std::int64_t> kept_step;
-  bool kept_everywhere = false;       // whether all owners have it there
+  bool kept_everywhere = false;  // whether all owners have it there
+  // The job that has saved it, if that is known: whose directory says so has others of its line.
+  std::string maker;
+  bool searched = false;              // for the newest: nobody named it
   std::vector<std::string> warnings;  // sentences for the user; the same on every rank
 };
 

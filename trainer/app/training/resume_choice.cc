@@ -46,6 +46,7 @@ ResumeChoice ChooseCheckpoint(const std::vector<DirectoryReport>& reports,
   if (best == nullptr) return choice;
   choice.rank = best->rank;
   choice.step = *best->step;
+  choice.maker = MakerOf(*best);
   for (const DirectoryReport& report : reports) {
     if (!Counts(report, request, choice.job)) continue;
     if (age(report) == age(*best)) choice.holders.push_back(report.rank);

@@ -28,6 +28,7 @@ struct ResumeChoice {
   std::string job;          // this job's name; empty: nobody knows it, and it needs one
   std::optional<int> rank;  // whose checkpoint is resumed from; nullopt: nobody's
   std::int64_t step = 0;    // of that checkpoint
+  std::string maker;        // the job that has saved it; empty: unknown
   // Of the ranks that reported, those that have that checkpoint.
   std::vector<int> holders;
   // Ranks with a checkpoint of a later step that belongs to an earlier job.

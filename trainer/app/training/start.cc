@@ -1,5 +1,6 @@
 #include "trainer/app/training/start.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,12 +50,56 @@ absl::StatusOr<std::optional<DirectoryLock>> TakeLock(const Job& job,
   return lock;
 }
 
-absl::Status MarkDirectory(const Job& job, const StartPoint& start) {
+// OK when a checkpoint of the directory is of the step that its name says: it is found by that.
+absl::Status CheckName(const ResumePoint& point, const StartPoint& start) {
+  if (!point.checkpoint || !start.kept_step || *start.kept_step == start.state.step) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("resume from ", point.checkpoint->place, ": its name says step ",
+                   *start.kept_step, ", and it is of step ", start.state.step,
+                   "; give it its own name again, or another one and --resume"));
+}
+
+std::string StrangersSentence(const std::vector<std::int64_t>& steps, const Job& job) {
+  return absl::StrCat("warning: ", job.options.checkpoint.directory, " has ",
+                      steps.size() == 1
+                          ? absl::StrCat("a checkpoint of an earlier run, of step ", steps.front())
+                          : absl::StrCat(steps.size(), " checkpoints of an earlier run, of steps ",
+                                         steps.front(), " to ", steps.back()),
+                      "; this run writes over those of its own steps, and leaves the others alone");
+}
+
+// The checkpoints of the directory that are of another training than this run's. Where it goes on
+// with a training of which this directory has a part, though perhaps not the last step, that part
+// is the run's own.
+std::vector<std::int64_t> StrangersHere(const CheckpointDirectory& directory,
+                                        const CheckpointDirectory::Latest& before,
+                                        const ResumePoint& point, const StartPoint& start) {
+  const bool known = !before.job.empty();
+  const bool own = known && before.job == start.job;
+  const bool same = own || (known && before.step && before.job == point.maker);
+  const bool went_back =
+      start.kept_step &&
+      std::binary_search(before.strangers.begin(), before.strangers.end(), *start.kept_step);
+  if (same && point.searched && !went_back) return before.strangers;
+  if (start.kept_step) return directory.StrangersTo(start.kept_step);
+  return directory.StrangersTo(same && point.checkpoint ? std::optional(start.state.step)
+                                                        : std::nullopt);
+}
+
+absl::Status MarkDirectory(const Job& job, const ResumePoint& point, const StartPoint& start) {
   const std::optional<CheckpointDirectory>& directory = start.owners.directory;
   if (!IsOwner(job, start.owners)) return absl::OkStatus();
   if (start.lock->held()) directory->RemoveRemains();
-  const CheckpointDirectory::Latest latest = {start.kept_step, start.job};
-  if (directory->ReadLatest() != latest) {
+  const CheckpointDirectory::Latest before =
+      directory->ReadLatest().value_or(CheckpointDirectory::Latest());
+  const CheckpointDirectory::Latest latest = {start.kept_step, start.job,
+                                              StrangersHere(*directory, before, point, start)};
+  if (latest.strangers != before.strangers && !latest.strangers.empty()) {
+    job.progress.Say(StrangersSentence(latest.strangers, job));
+  }
+  if (before != latest) {
     const absl::Status marked = directory->WriteLatest(latest);
     if (!marked.ok()) return marked;
   }
@@ -127,7 +172,8 @@ absl::StatusOr<StartPoint> FindStart(const Job& job, Strategy& strategy) {
                       .lock = *std::move(lock)};
   absl::Status status = point->checkpoint ? GoOn(job, *point->checkpoint, strategy, start.state)
                                           : Initialize(job, strategy);
-  if (status.ok()) status = FirstFailure(MarkDirectory(job, start), job.group());
+  if (status.ok()) status = FirstFailure(CheckName(*point, start), job.group());
+  if (status.ok()) status = FirstFailure(MarkDirectory(job, *point, start), job.group());
   if (!status.ok()) return status;
   const BatchRequest wanted = BatchWanted(job, strategy);
   status = point->checkpoint ? GoOnWithBatch(job, wanted, start.state)

@@ -5,6 +5,7 @@
 // that each failure prints. Checkpoints are saved every few steps, so some steps are repeated, and
 // log files with later steps must be cut.
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -241,6 +242,61 @@ TEST_F(ResumeTest, ARunThatIsDoneSaysSoAndIsLeftAlone) {
       << again[0].out();
   EXPECT_NE(again[0].out().find("test accuracy  "), std::string::npos);
   EXPECT_TRUE(Weights("done") == weights);
+}
+
+// Its own checkpoints were removed in favor of those of the run before, of later steps.
+TEST_F(ResumeTest, ARunThatBeginsAgainInAUsedDirectoryHasItsOwnCheckpoints) {
+  const std::string directory = dir_.Path("used.ckpt");
+  const std::vector<std::string> every_ten = {"--checkpoint-every", "10"};
+  ASSERT_EQ(Ranks(Resumable("used", every_ten), 1).Wait(), std::vector<int>{0});
+  Ranks again(Resumable("used", {"--resume", "none", "--max-steps", "32"}), 1);
+  ASSERT_EQ(again.Wait(), std::vector<int>{0}) << again.errors();
+  EXPECT_NE(again[0].out().find("has 2 checkpoints of an earlier run, of steps 30 to 34; this run"),
+            std::string::npos)
+      << again[0].out();
+  EXPECT_EQ(ReadAll(directory + "/latest").substr(0, 21), "step-000000000032.pt\n");
+  EXPECT_TRUE(std::filesystem::exists(directory + "/step-000000000030.pt")) << "of the run before";
+  int kept = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    kept += entry.path().extension() == ".pt" ? 1 : 0;
+  }
+  EXPECT_EQ(kept, 4) << "two of the run before, and as many of its own as --keep says";
+  Ranks returned(Resumable("used", {"--resume", directory + "/latest", "--max-steps", "33"}), 1);
+  ASSERT_EQ(returned.Wait(), std::vector<int>{0}) << returned.errors();
+  EXPECT_NE(returned[0].out().find("resuming from " + directory + "/step-000000000032.pt: step 32"),
+            std::string::npos)
+      << returned[0].out();
+}
+
+// Two nodes without a common file system, of which the second was killed before its last save: what
+// it had was taken for an earlier run's, and never removed.
+TEST_F(ResumeTest, ANodeThatLacksTheLastCheckpointKeepsItsOwnLine) {
+  const auto on_nodes = [&](const std::string& steps) {
+    std::vector<std::string> words = {
+        "/bin/bash", "-c",
+        "export LOCAL_RANK=0; exec \"$@\" --checkpoint-dir '" + dir_.Path("node") + "'$RANK",
+        "bash"};
+    std::vector<std::string> training = Training("nodes");
+    training.insert(training.end(),
+                    {"--checkpoint-every", "4", "--keep", "2", "--max-steps", steps});
+    training = MusterTrainWith(training);
+    words.insert(words.end(), training.begin(), training.end());
+    Ranks ranks(words, 2);
+    EXPECT_EQ(ranks.Wait(), (std::vector<int>{0, 0})) << ranks.errors();
+    return ranks[0].out() + ranks[1].out();
+  };
+  const std::string second = dir_.Path("node1");
+  const auto has = [&](const char* step) {
+    return std::filesystem::exists(second + "/step-0000000000" + step + ".pt");
+  };
+  on_nodes("8");
+  std::filesystem::remove(second + "/step-000000000008.pt");
+  std::string latest = ReadAll(second + "/latest");
+  latest.replace(latest.find("08.pt"), 5, "04.pt");
+  std::ofstream(second + "/latest") << latest;
+  const std::string out = on_nodes("12");
+  EXPECT_EQ(out.find("of an earlier run"), std::string::npos) << out;
+  EXPECT_TRUE(has("12") && has("08") && !has("04"));
 }
 
 TEST_F(ResumeTest, ACheckpointOfAnotherRunIsRefusedByAllRanksAlike) {

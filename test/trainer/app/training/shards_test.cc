@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -268,12 +269,60 @@ TEST_F(ShardsTest, TheBestIsKeptAndARunStartsFromAPath) {
   const std::string out =
       Run(Resumable("other", {"--resume", dir_.Path("best") + "/" + best, "--epochs", "3"}), 3);
   EXPECT_NE(out.find("resuming from " + dir_.Path("best") + "/" + best), std::string::npos) << out;
-  Ranks none(Resumable("none", {"--resume", dir_.Path("best")}), 2);
+  const std::string by_mark =
+      Run(Resumable("marked", {"--resume", dir_.Path("best") + "/best", "--epochs", "3"}), 2);
+  EXPECT_NE(by_mark.find("resuming from " + dir_.Path("best") + "/" + best), std::string::npos)
+      << by_mark;
+  fs::create_directories(dir_.Path("empty"));
+  Ranks none(Resumable("none", {"--resume", dir_.Path("empty")}), 2);
   EXPECT_EQ(none.Wait(), (std::vector<int>{2, 2}));
-  EXPECT_NE(none.errors().find("resume: read " + dir_.Path("best") +
-                               "/index.json: No such file or directory"),
+  EXPECT_NE(none.errors().find("resume: read a checkpoint from " + dir_.Path("empty") +
+                               ": it has neither an index.json nor checkpoints"),
             std::string::npos)
       << none.errors();
+}
+
+// It was taken apart to be written again, and a run that was killed meanwhile had lost it.
+TEST_F(ShardsTest, ACheckpointThatIsResumedFromByItsPathIsLeftAsItIs) {
+  Run(Sharded("path", {"--max-steps", "10"}), 2);
+  const std::string index = StepPath("path", "10") + "/index.json";
+  const auto written = fs::last_write_time(index);
+  Run(Sharded("path", {"--resume", StepPath("path", "10") + "/", "--max-steps", "12"}), 2);
+  EXPECT_EQ(fs::last_write_time(index), written);
+  EXPECT_TRUE(fs::exists(StepPath("path", "12") + "/index.json"));
+}
+
+// The next run began again without a word.
+TEST_F(ShardsTest, ARunWithoutAWholeCheckpointSaysThatItSkipsTheRest) {
+  fs::create_directories(StepPath("half", "04"));
+  const std::string out = Run(Sharded("half", {"--max-steps", "2"}), 2);
+  EXPECT_NE(out.find("warning: the checkpoint of step 4 is skipped: the run that wrote " +
+                     StepPath("half", "04") + " ended before it was whole"),
+            std::string::npos)
+      << out;
+}
+
+// "read .../step-000000000010.pt: No such file", where there has never been one.
+TEST_F(ShardsTest, ANewestCheckpointWithoutAnIndexIsNamedAsWhatItIs) {
+  Run(Sharded("lost", {"--max-steps", "10"}), 2);
+  fs::remove(StepPath("lost", "10") + "/index.json");
+  const std::string out = Run(Sharded("lost", {"--max-steps", "10"}), 2);
+  EXPECT_NE(out.find("warning: the checkpoint of step 10 is skipped: the run that wrote " +
+                     StepPath("lost", "10") + " ended before it was whole"),
+            std::string::npos)
+      << out;
+  EXPECT_NE(out.find("resuming from " + StepPath("lost", "08")), std::string::npos) << out;
+}
+
+// The run went on from step 10, and took it for step 20.
+TEST_F(ShardsTest, ACheckpointUnderTheNameOfAnotherStepIsRefused) {
+  Run(Sharded("name", {"--max-steps", "10"}), 2);
+  fs::rename(StepPath("name", "10"), StepPath("name", "20"));
+  std::ofstream(dir_.Path("name") + "/latest") << "step-000000000020\njob x\n";
+  Ranks ranks(Sharded("name", {"--max-steps", "22"}), 2);
+  EXPECT_EQ(ranks.Wait(), (std::vector<int>{2, 2}));
+  EXPECT_NE(ranks.errors().find("its name says step 20, and it is of step 10"), std::string::npos)
+      << ranks.errors();
 }
 
 }  // namespace
