@@ -60,7 +60,7 @@ absl::StatusOr<NodeBase> MakeNodeBase(const LaunchConfig& config, const Environm
                 .timer_file = TimerFile(own)};
   if (config.numa_binding) {
     auto cpus = BindWorkersHere(*config.numa_binding, config.nproc_per_node, base.environment,
-                                GpusOf(machine));
+                                GpusOf(machine).gpus);
     if (!cpus.ok()) return cpus.status();
     base.cpus = *std::move(cpus);
   }

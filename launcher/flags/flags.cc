@@ -68,7 +68,7 @@ absl::Status SetSizes(const RunFlags& flags, const Environment& environment, con
 absl::Status SetDevices(const RunFlags& flags, const Environment& environment,
                         const Machine& machine, LaunchConfig& config) {
   if (!flags.devices.empty()) {
-    const std::vector<GpuDevice> gpus = GpusOf(machine);
+    const std::vector<GpuDevice> gpus = GpusOf(machine).gpus;
     auto devices = CheckDevices(flags.devices, gpus, environment);
     if (!devices.ok()) {
       return absl::InvalidArgumentError(
@@ -78,6 +78,10 @@ absl::Status SetDevices(const RunFlags& flags, const Environment& environment,
     const std::string note = DevicesNote(flags.devices, gpus);
     if (!note.empty()) config.notes.push_back(note);
   }
+  const bool looked = !flags.devices.empty() || config.numa_binding ||
+                      flags.nproc_per_node == "gpu" || flags.nproc_per_node == "auto";
+  const std::string trouble = looked ? GpuTroubleNote(machine) : "";
+  if (!trouble.empty()) config.notes.push_back(trouble);
   return absl::OkStatus();
 }
 

@@ -17,18 +17,32 @@ constexpr int kMostWorkers = 65536;
 Machine LookAtMachine() {
   return {.cpus = static_cast<int>(AllowedCpus().size()),
           .nvidia_devices = CountGpuNodes(),
-          .list_gpus = [] { return ListGpus(); }};
+          .list_gpus = [] {
+            static const GpuList list = ListGpus();
+            return list;
+          }};
 }
 
-std::vector<GpuDevice> GpusOf(const Machine& machine) {
+GpuList GpusOf(const Machine& machine) {
   if (machine.nvidia_devices > 0 && machine.list_gpus != nullptr) return machine.list_gpus();
-  std::vector<GpuDevice> gpus;
-  for (int index = 0; index < machine.nvidia_devices; ++index) gpus.push_back({.index = index});
-  return gpus;
+  GpuList list;
+  for (int index = 0; index < machine.nvidia_devices; ++index) {
+    list.gpus.push_back({.index = index});
+  }
+  return list;
+}
+
+std::string GpuTroubleNote(const Machine& machine) {
+  const GpuList list = GpusOf(machine);
+  if (list.trouble.empty()) return "";
+  return absl::StrCat("the NVIDIA driver does not tell of all GPUs: ", list.trouble,
+                      "; muster finds ", base::Count(list.gpus.size(), "GPU"),
+                      ", and workers may not be able to use ",
+                      list.gpus.size() == 1 ? "it" : "them");
 }
 
 int CountGpus(const Machine& machine, const Environment& environment) {
-  return static_cast<int>(VisibleDevices(environment, GpusOf(machine)).size());
+  return static_cast<int>(VisibleDevices(environment, GpusOf(machine).gpus).size());
 }
 
 absl::StatusOr<int> ParseNproc(absl::string_view text, const Machine& machine,

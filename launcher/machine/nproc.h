@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -19,14 +18,18 @@ struct Machine {
   int nvidia_devices = 0;
   // Tells more about these devices, but slowly, so it is called only when needed (GpusOf()). Null:
   // only their number is known.
-  std::vector<GpuDevice> (*list_gpus)() = nullptr;
+  GpuList (*list_gpus)() = nullptr;
 };
 
 // Looks at this machine: sched_getaffinity(), and the device nodes /dev/nvidia0, /dev/nvidia1, ...
+// Its list_gpus asks NVML once, and knows the answer afterwards.
 Machine LookAtMachine();
 
 // The machine's GPUs, whatever CUDA_VISIBLE_DEVICES says.
-std::vector<GpuDevice> GpusOf(const Machine& machine);
+GpuList GpusOf(const Machine& machine);
+
+// One line for the user when NVML does not tell of all GPUs of a machine that has some, else empty.
+std::string GpuTroubleNote(const Machine& machine);
 
 // The number of GPUs that workers may use: those that CUDA_VISIBLE_DEVICES leaves (VisibleDevices()
 // in devices.h).

@@ -1,16 +1,15 @@
 #include "launcher/machine/nvml.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <system_error>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -23,114 +22,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The part of nvml.h that is used here; its binary interface is fixed for each symbol name.
-using NvmlResult = int;  // 0 is success
-using NvmlDevice = void*;
 constexpr unsigned kUuidBytes = 96;  // NVML_DEVICE_UUID_V2_BUFFER_SIZE
 constexpr unsigned kMigEnabled = 1;  // NVML_DEVICE_MIG_ENABLE
 
-struct NvmlPciInfo {  // nvmlPciInfo_t
-  char bus_id_legacy[16];
-  unsigned domain;
-  unsigned bus;
-  unsigned device;
-  unsigned device_id;
-  unsigned subsystem_id;
-  char bus_id[32];
-};
+std::string Uuid(const NvmlFunctions& call, NvmlDevice device) {
+  char uuid[kUuidBytes] = "";
+  return call.uuid(device, uuid, kUuidBytes) == kNvmlSuccess ? uuid : "";
+}
 
-// NVML, loaded and initialized for as long as the object lives.
-class Nvml {
- public:
-  explicit Nvml(const std::string& path)
-      : library_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL),
-                 [](void* library) { dlclose(library); }) {
-    Find("nvmlInit_v2", init_);
-    Find("nvmlShutdown", shutdown_);
-    Find("nvmlDeviceGetCount_v2", get_count_);
-    Find("nvmlDeviceGetHandleByIndex_v2", get_handle_);
-    Find("nvmlDeviceGetUUID", get_uuid_);
-    Find("nvmlDeviceGetPciInfo_v3", get_pci_info_);
-    Find("nvmlDeviceGetMinorNumber", get_minor_);
-    Find("nvmlDeviceGetMigMode", get_mig_mode_);
-    Find("nvmlDeviceGetMaxMigDeviceCount", get_max_mig_count_);
-    Find("nvmlDeviceGetMigDeviceHandleByIndex", get_mig_handle_);
-    const bool complete = init_ && shutdown_ && get_count_ && get_handle_ && get_uuid_;
-    initialized_ = complete && init_() == 0;
+absl::StatusOr<GpuList> ListByNvml(const std::string& path) {
+  const auto nvml = NvmlLibrary::Load(path);
+  if (!nvml.ok()) return nvml.status();
+  auto devices = (*nvml)->ListDevices();
+  if (!devices.ok()) return devices.status();
+  GpuList list{.gpus = {}, .trouble = std::move(devices->trouble)};
+  for (const NvmlDevice device : devices->answering) {
+    GpuDevice gpu = DescribeGpu(**nvml, device);
+    gpu.index = static_cast<int>(list.gpus.size());
+    list.gpus.push_back(std::move(gpu));
   }
-  ~Nvml() {
-    if (initialized_) shutdown_();
-  }
-  Nvml(const Nvml&) = delete;
-  Nvml& operator=(const Nvml&) = delete;
-
-  // Nothing when the library is not there or refuses to work.
-  std::optional<std::vector<GpuDevice>> List() const {
-    unsigned count = 0;
-    if (!initialized_ || get_count_(&count) != 0) return std::nullopt;
-    std::vector<GpuDevice> gpus;
-    for (unsigned i = 0; i < count; ++i) {
-      NvmlDevice device = nullptr;
-      // A container's cgroup may withhold devices that NVML counts; CUDA does not number those.
-      if (get_handle_(i, &device) != 0) continue;
-      GpuDevice gpu = Describe(device);
-      gpu.index = static_cast<int>(gpus.size());
-      gpus.push_back(std::move(gpu));
-    }
-    return gpus;
-  }
-
- private:
-  template <typename Function>
-  void Find(const char* name, Function& function) const {
-    if (library_ != nullptr) function = reinterpret_cast<Function>(dlsym(library_.get(), name));
-  }
-
-  std::string Uuid(NvmlDevice device) const {
-    char uuid[kUuidBytes] = "";
-    return get_uuid_(device, uuid, kUuidBytes) == 0 ? uuid : "";
-  }
-
-  GpuDevice Describe(NvmlDevice device) const {
-    GpuDevice gpu;
-    gpu.uuid = Uuid(device);
-    NvmlPciInfo pci = {};
-    if (get_pci_info_ && get_pci_info_(device, &pci) == 0) gpu.pci_bus_id = SysfsBusId(pci.bus_id);
-    unsigned minor = 0;
-    if (get_minor_ && get_minor_(device, &minor) == 0) gpu.minor = static_cast<int>(minor);
-
-    // A driver before MIG lacks these functions, a GPU without MIG answers "not supported".
-    unsigned mode = 0;
-    unsigned pending = 0;
-    unsigned slots = 0;
-    if (!get_mig_mode_ || !get_max_mig_count_ || !get_mig_handle_ ||
-        get_mig_mode_(device, &mode, &pending) != 0 || mode != kMigEnabled ||
-        get_max_mig_count_(device, &slots) != 0) {
-      return gpu;
-    }
-    for (unsigned slot = 0; slot < slots; ++slot) {
-      NvmlDevice instance = nullptr;
-      // Slots need not be filled in order.
-      if (get_mig_handle_(device, slot, &instance) != 0) continue;
-      gpu.mig_uuids.push_back(Uuid(instance));
-    }
-    return gpu;
-  }
-
-  std::unique_ptr<void, void (*)(void*)> library_;
-  bool initialized_ = false;
-
-  NvmlResult (*init_)() = nullptr;
-  NvmlResult (*shutdown_)() = nullptr;
-  NvmlResult (*get_count_)(unsigned*) = nullptr;
-  NvmlResult (*get_handle_)(unsigned, NvmlDevice*) = nullptr;
-  NvmlResult (*get_uuid_)(NvmlDevice, char*, unsigned) = nullptr;
-  NvmlResult (*get_pci_info_)(NvmlDevice, NvmlPciInfo*) = nullptr;
-  NvmlResult (*get_minor_)(NvmlDevice, unsigned*) = nullptr;
-  NvmlResult (*get_mig_mode_)(NvmlDevice, unsigned*, unsigned*) = nullptr;
-  NvmlResult (*get_max_mig_count_)(NvmlDevice, unsigned*) = nullptr;
-  NvmlResult (*get_mig_handle_)(NvmlDevice, unsigned, NvmlDevice*) = nullptr;
-};
+  return list;
+}
 
 // The minor numbers of the device nodes, in order.
 std::vector<int> DeviceNodes(const std::string& directory) {
@@ -166,9 +78,19 @@ GpuDevice ParseInformation(const fs::path& path) {
   return gpu;
 }
 
-// What the driver's files say of the devices that have a node. In a container the files may be
-// those of the whole machine, or not be there.
-std::vector<GpuDevice> ListByFiles(const GpuSources& sources, const std::vector<int>& minors) {
+}  // namespace
+
+GpuList ListGpus(const GpuSources& sources) {
+  if (CountGpuNodes(sources) == 0) return {};
+  absl::StatusOr<GpuList> list = ListByNvml(sources.library);
+  if (list.ok()) return *std::move(list);
+  const bool absent = absl::IsNotFound(list.status());
+  return {ListGpusByFiles(sources), absent ? "" : std::string(list.status().message())};
+}
+
+std::vector<GpuDevice> ListGpusByFiles(const GpuSources& sources) {
+  const std::vector<int> minors = DeviceNodes(sources.device_dir);
+  // In a container the files may be those of the whole machine, or not be there.
   std::vector<GpuDevice> gpus;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(sources.driver_dir, error)) {
@@ -187,13 +109,34 @@ std::vector<GpuDevice> ListByFiles(const GpuSources& sources, const std::vector<
   return gpus;
 }
 
-}  // namespace
-
-std::vector<GpuDevice> ListGpus(const GpuSources& sources) {
-  const std::vector<int> minors = DeviceNodes(sources.device_dir);
-  if (minors.empty()) return {};
-  if (auto gpus = Nvml(sources.library).List()) return *std::move(gpus);
-  return ListByFiles(sources, minors);
+GpuDevice DescribeGpu(const NvmlLibrary& nvml, NvmlDevice device) {
+  const NvmlFunctions& call = nvml.call();
+  GpuDevice gpu;
+  gpu.uuid = Uuid(call, device);
+  NvmlPciInfo pci = {};
+  if (call.pci_info_v3 && call.pci_info_v3(device, &pci) == kNvmlSuccess) {
+    gpu.pci_bus_id = SysfsBusId(pci.bus_id);
+  }
+  unsigned minor = 0;
+  if (call.minor_number && call.minor_number(device, &minor) == kNvmlSuccess) {
+    gpu.minor = static_cast<int>(minor);
+  }
+  // A driver before MIG lacks these functions, a GPU without MIG answers "not supported".
+  unsigned mode = 0;
+  unsigned pending = 0;
+  unsigned slots = 0;
+  if (!call.mig_mode || !call.max_mig_device_count || !call.mig_device_handle_by_index ||
+      call.mig_mode(device, &mode, &pending) != kNvmlSuccess || mode != kMigEnabled ||
+      call.max_mig_device_count(device, &slots) != kNvmlSuccess) {
+    return gpu;
+  }
+  for (unsigned slot = 0; slot < slots; ++slot) {
+    NvmlDevice instance = nullptr;
+    // Slots need not be filled in order.
+    if (call.mig_device_handle_by_index(device, slot, &instance) != kNvmlSuccess) continue;
+    gpu.mig_uuids.push_back(Uuid(call, instance));
+  }
+  return gpu;
 }
 
 int CountGpuNodes(const GpuSources& sources) {

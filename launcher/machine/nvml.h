@@ -4,12 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "launcher/machine/nvml_library.h"
+
 namespace muster::launcher {
 
 struct GpuDevice {
   // The place among the devices this process may open, in the order of their PCI addresses: what
-  // nvidia-smi shows. CUDA counts the same way on a machine whose GPUs are all of one model; on
-  // others only with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+  // nvidia-smi shows, unless one of them does not answer. CUDA counts the same way on a machine
+  // whose GPUs are all of one model; on others only with CUDA_DEVICE_ORDER=PCI_BUS_ID.
   int index = 0;
   // "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"; empty when unknown.
   std::string uuid;
@@ -34,11 +36,27 @@ struct GpuSources {
   std::string driver_dir = "/proc/driver/nvidia/gpus";
 };
 
-// The devices that this process may open. Asks NVML, which is loaded for this call only; where it
-// is absent or fails, reads the driver's files and the device nodes instead. Without a device node
-// nothing is loaded and the answer is empty. Creates no CUDA context. Slow (seconds where no
-// process holds the driver awake): call it only when the answer is wanted.
-std::vector<GpuDevice> ListGpus(const GpuSources& sources = {});
+struct GpuList {
+  // The devices that this process may open.
+  std::vector<GpuDevice> gpus;
+  // Why NVML does not tell of them, or not of all, in clauses (NvmlLibrary); empty: it does, there
+  // is none, or no device node.
+  std::string trouble;
+
+  bool operator==(const GpuList&) const = default;
+};
+
+// Asks NVML, which is loaded for this call only; where it is absent or fails, reads the driver's
+// files and the device nodes instead. Without a device node nothing is loaded and the answer is
+// empty. Creates no CUDA context. Slow (seconds where no process holds the driver awake): call it
+// only when the answer is wanted.
+GpuList ListGpus(const GpuSources& sources = {});
+
+// The same without NVML.
+std::vector<GpuDevice> ListGpusByFiles(const GpuSources& sources);
+
+// What NVML, once loaded, says of one device, but for its index.
+GpuDevice DescribeGpu(const NvmlLibrary& nvml, NvmlDevice device);
 
 // How many device nodes there are, at the cost of reading a directory.
 int CountGpuNodes(const GpuSources& sources = {});

@@ -31,7 +31,7 @@ std::vector<RunDevice> DevicesOf(const LaunchConfig& config, const Environment& 
     for (int i = 0; i < used; ++i) names.push_back(absl::StrCat(i));
   } else {
     if (absl::StrContains(visible->second, "GPU-") || absl::StrContains(visible->second, "MIG-")) {
-      gpus = ListGpus();
+      gpus = GpusOf(machine).gpus;
     }
     names = VisibleDevices(base, gpus);
   }

@@ -1,15 +1,18 @@
 // A fake NVML with three devices: the second cannot be opened, and the third is split into two MIG
-// instances in slots 0 and 2. With FAKE_NVML_BROKEN set it refuses to work, as NVML does when it
-// does not match the driver. It ends the process when it is used while not initialized.
+// instances in slots 0 and 2. Its memory has errors, a repair that waits and a hot chip. With
+// FAKE_NVML_BROKEN set it refuses to work, as NVML does when it does not match the driver; the
+// device whose number is in FAKE_NVML_LOST is lost. It ends the process when it is used while not
+// initialized.
 #include <cstdlib>
 #include <cstring>
 
 namespace {
 
-constexpr int kUninitialized = 1;
+constexpr int kMismatch = 18;
 constexpr int kNotSupported = 3;
 constexpr int kNoPermission = 4;
 constexpr int kNotFound = 6;
+constexpr int kLost = 15;
 
 struct Device {
   const char* uuid;
@@ -36,8 +39,14 @@ struct PciInfo {
   char bus_id[32];
 };
 
+struct Memory {
+  unsigned long long total;
+  unsigned long long free;
+  unsigned long long used;
+};
+
 int nvmlInit_v2() {
-  if (std::getenv("FAKE_NVML_BROKEN") != nullptr) return kUninitialized;
+  if (std::getenv("FAKE_NVML_BROKEN") != nullptr) return kMismatch;
   g_initialized = true;
   return 0;
 }
@@ -57,7 +66,63 @@ int nvmlDeviceGetCount_v2(unsigned* count) {
 int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device** device) {
   CheckInitialized();
   *device = &g_devices[index];
+  const char* const lost = std::getenv("FAKE_NVML_LOST");
+  if (lost != nullptr && static_cast<unsigned>(std::atoi(lost)) == index) return kLost;
   return index == 1 ? kNoPermission : 0;
+}
+
+const char* nvmlErrorString(int result) {
+  return result == kMismatch ? "Driver/library version mismatch"
+         : result == kLost   ? "GPU is lost"
+                             : "Unknown Error";
+}
+
+int nvmlSystemGetDriverVersion(char* version, unsigned length) {
+  CheckInitialized();
+  std::strncpy(version, "550.54.15", length);
+  return 0;
+}
+
+int nvmlDeviceGetName(Device*, char* name, unsigned length) {
+  CheckInitialized();
+  std::strncpy(name, "NVIDIA Fake", length);
+  return 0;
+}
+
+int nvmlDeviceGetMemoryInfo(Device* device, Memory* memory) {
+  CheckInitialized();
+  const unsigned long long gibibyte = 1ull << 30;
+  *memory = {80 * gibibyte, 77 * gibibyte, 3 * gibibyte};
+  return device == &g_devices[0] ? 0 : kNotSupported;
+}
+
+int nvmlDeviceGetTemperature(Device* device, int sensor, unsigned* degrees) {
+  CheckInitialized();
+  *degrees = device == &g_devices[0] ? 41 : 92;
+  return sensor == 0 ? 0 : kNotSupported;
+}
+
+// Uncorrected ones (1) since the driver was loaded (0); of others there are very many.
+int nvmlDeviceGetTotalEccErrors(Device* device, int type, int counter, unsigned long long* errors) {
+  CheckInitialized();
+  *errors = type != 1 || counter != 0 ? 1000000 : device == &g_devices[0] ? 0 : 3;
+  return 0;
+}
+
+int nvmlDeviceGetRemappedRows(Device* device, unsigned* corrected, unsigned* uncorrected,
+                              unsigned* pending, unsigned* failed) {
+  CheckInitialized();
+  *corrected = 5;
+  *uncorrected = *pending = device == &g_devices[0] ? 0 : 1;
+  *failed = 0;
+  return 0;
+}
+
+// The power cap, which is no trouble, and the temperature.
+int nvmlDeviceGetCurrentClocksThrottleReasons(Device* device, unsigned long long* reasons) {
+  CheckInitialized();
+  *reasons = device == &g_devices[0] ? 0x4 : 0x4 | 0x20;
+  return 0;
 }
 
 int nvmlDeviceGetUUID(Device* device, char* uuid, unsigned length) {

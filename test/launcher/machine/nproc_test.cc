@@ -36,8 +36,9 @@ TEST(NprocTest, DevicesAreListedOnlyWhereTheyMatter) {
   g_listed = 0;
   Machine machine = {.cpus = 16, .nvidia_devices = 2, .list_gpus = [] {
                        ++g_listed;
-                       return std::vector<GpuDevice>{{.index = 0, .uuid = "GPU-aa"},
-                                                     {.index = 1, .uuid = "GPU-bb"}};
+                       return GpuList{
+                           .gpus = {{.index = 0, .uuid = "GPU-aa"}, {.index = 1, .uuid = "GPU-bb"}},
+                           .trouble = ""};
                      }};
   EXPECT_EQ(*ParseNproc("2", machine, {}), 2);
   EXPECT_EQ(*ParseNproc("cpu", machine, {}), 16);
@@ -48,6 +49,18 @@ TEST(NprocTest, DevicesAreListedOnlyWhereTheyMatter) {
   machine.nvidia_devices = 0;
   EXPECT_EQ(*ParseNproc("auto", machine, {}), 16);
   EXPECT_EQ(g_listed, 1) << "where there is no device node";
+}
+
+TEST(NprocTest, ADriverThatDoesNotAnswerIsNoted) {
+  EXPECT_EQ(GpuTroubleNote(kFourGpus), "");
+  const Machine machine = {.cpus = 16, .nvidia_devices = 2, .list_gpus = [] {
+                             return GpuList{
+                                 .gpus = {{.index = 0}, {.index = 1}},
+                                 .trouble = "it does not start: mismatch (NVML error 18)"};
+                           }};
+  EXPECT_EQ(GpuTroubleNote(machine),
+            "the NVIDIA driver does not tell of all GPUs: it does not start: mismatch (NVML error "
+            "18); muster finds 2 GPUs, and workers may not be able to use them");
 }
 
 TEST(NprocTest, GpuWithoutGpusSaysWhetherTheMachineOrTheVariableHasNone) {

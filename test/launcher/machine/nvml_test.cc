@@ -48,8 +48,8 @@ TEST_F(NvmlTest, NvmlTellsAllOfDevicesThatMayBeOpened) {
        .mig_uuids = {"MIG-cccc4444-0000", "MIG-cccc5555-0000"},
        .pci_bus_id = "10000:86:00.0",
        .minor = 0}};
-  EXPECT_EQ(ListGpus(sources_), expected);
-  EXPECT_EQ(ListGpus(sources_), expected) << "the second time";
+  EXPECT_EQ(ListGpus(sources_), (GpuList{expected, ""}));
+  EXPECT_EQ(ListGpus(sources_), (GpuList{expected, ""})) << "the second time";
 }
 
 TEST_F(NvmlTest, NothingIsLoadedWhereThereIsNoDeviceNode) {
@@ -57,7 +57,7 @@ TEST_F(NvmlTest, NothingIsLoadedWhereThereIsNoDeviceNode) {
   AddNode("nvidia-uvm");
   AddNode("nvidia0.old");
   sources_.library = kFakeNvml;
-  EXPECT_TRUE(ListGpus(sources_).empty());
+  EXPECT_EQ(ListGpus(sources_), GpuList());
   EXPECT_EQ(CountGpuNodes(sources_), 0);
 }
 
@@ -67,7 +67,7 @@ TEST_F(NvmlTest, WithoutNvmlTheDriversFilesTell) {
   AddInformation("0000:3b:00.0", "GPU-aaaa", 10);
   AddInformation("0000:af:00.0", "GPU-" + std::string(8, '?') + "-" + std::string(4, '?'), 1);
   AddInformation("0000:d8:00.0", "GPU-another-containers", 7);
-  EXPECT_EQ(ListGpus(sources_),
+  EXPECT_EQ(ListGpus(sources_).gpus,
             (std::vector<GpuDevice>{
                 {.index = 0, .uuid = "GPU-aaaa", .pci_bus_id = "0000:3b:00.0", .minor = 10},
                 {.index = 1, .uuid = "GPU-bbbb", .pci_bus_id = "0000:86:00.0", .minor = 0},
@@ -75,20 +75,37 @@ TEST_F(NvmlTest, WithoutNvmlTheDriversFilesTell) {
   EXPECT_EQ(CountGpuNodes(sources_), 3);
 }
 
-TEST_F(NvmlTest, NvmlThatRefusesToWorkIsAsGoodAsNone) {
+// A driver that did not fit its library was not told of: workers failed, and nobody knew why.
+TEST_F(NvmlTest, NvmlThatRefusesToWorkIsAsGoodAsNoneAndSaysWhy) {
   AddNode("nvidia3");
   AddInformation("0000:3b:00.0", "GPU-aaaa", 3);
   setenv("FAKE_NVML_BROKEN", "1", 1);
   sources_.library = kFakeNvml;
-  EXPECT_EQ(ListGpus(sources_),
+  EXPECT_EQ(ListGpus(sources_).gpus,
             (std::vector<GpuDevice>{
                 {.index = 0, .uuid = "GPU-aaaa", .pci_bus_id = "0000:3b:00.0", .minor = 3}}));
+  EXPECT_EQ(ListGpus(sources_).trouble, std::string(kFakeNvml) +
+                                            " does not start: Driver/library version mismatch "
+                                            "(NVML error 18)");
+  sources_.library = "libthere-is-none.so";
+  EXPECT_EQ(ListGpus(sources_).trouble, "") << "as in containers that may only compute";
+}
+
+TEST_F(NvmlTest, ADeviceThatIsLostIsToldOf) {
+  AddNode("nvidia0");
+  sources_.library = kFakeNvml;
+  setenv("FAKE_NVML_LOST", "0", 1);
+  const GpuList list = ListGpus(sources_);
+  unsetenv("FAKE_NVML_LOST");
+  ASSERT_EQ(list.gpus.size(), 1u);
+  EXPECT_EQ(list.gpus[0].uuid, "GPU-aaaa3333-0000");
+  EXPECT_EQ(list.trouble, "device 0 of 3 does not answer: GPU is lost (NVML error 15)");
 }
 
 TEST_F(NvmlTest, DeviceNodesAloneAreCounted) {
   AddNode("nvidia2");
   AddNode("nvidia0");
-  EXPECT_EQ(ListGpus(sources_),
+  EXPECT_EQ(ListGpus(sources_).gpus,
             (std::vector<GpuDevice>{{.index = 0, .minor = 0}, {.index = 1, .minor = 2}}));
 }
 
