@@ -224,6 +224,7 @@ void Agent::Do(const StartWorkers& start) {
   observer_.on_round(assignment);
   other_failures_.clear();
 
+  if (parts_.has_gpus) kernel_log_.emplace(KernelLog::From::kNow);
   workers_ = std::make_unique<worker::WorkerGroup>(
       io_,
       worker::WorkerGroupOptions{
@@ -261,6 +262,7 @@ void Agent::OnFirstFailure(const worker::FailureRecord& record) {
   StopWatching();
   if (record.lost_touch) return Do(core_.OnLostTouch());
   rendezvous::WorkerFailure failure = ToReport(record);
+  if (kernel_log_) failure.what += XidsBefore(kernel_log_->ReadNew(), record.pid);
   // The others still run.
   failure.operations = worker::ExplainFlights(Operations(), worker::FlightNow());
   Do(core_.OnFirstFailure(failure));

@@ -18,6 +18,7 @@
 #include "launcher/agent/workers_store.h"
 #include "launcher/config/launch_config.h"
 #include "launcher/environment.h"
+#include "launcher/machine/kernel_log.h"
 #include "launcher/registry/run_state.h"
 #include "launcher/report/agent_event.h"
 #include "launcher/report/run_result.h"
@@ -39,6 +40,8 @@ struct AgentParts {
   rendezvous::NodeInfo node;
   // Watches for workers that hang; null if hangs are not watched for. Must outlive the agent.
   HangMonitor* hang = nullptr;
+  // Whether the workers may use GPUs: then a failure is told with what the driver has reported.
+  bool has_gpus = false;
 };
 
 // Hears how the run goes. Called from the loop; must not destroy the agent.
@@ -146,6 +149,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   std::unique_ptr<worker::WorkerGroup> workers_;
   std::unique_ptr<worker::HealthCheck> health_check_;
   std::vector<rendezvous::WorkerFailure> other_failures_;
+  // From the start of this round's workers on; nullopt without GPUs.
+  std::optional<KernelLog> kernel_log_;
 };
 
 }  // namespace muster::launcher

@@ -146,13 +146,16 @@ class Run {
       watchdog_ = *std::move(watchdog);
     }
 
+    const bool has_gpus = machine_.nvidia_devices > 0 &&
+                          !GetOr(base->environment, "CUDA_VISIBLE_DEVICES", "all").empty();
     agent_ = std::make_unique<Agent>(
         io_, console_, *store_,
         AgentParts{.config = config_,
                    .base = *std::move(base),
                    .logs = *std::move(logs),
                    .node = std::move(node),
-                   .hang = hang_.get()},
+                   .hang = hang_.get(),
+                   .has_gpus = has_gpus},
         AgentObserver{.on_state = [this](RunState state) { entry_->Show(state); },
                       .on_round =
                           [this](const rendezvous::Assignment& round) {
