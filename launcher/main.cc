@@ -8,6 +8,7 @@
 #include "base/stdio.h"
 #include "base/version.h"
 #include "launcher/commands/answer.h"
+#include "launcher/commands/gpus.h"
 #include "launcher/commands/kv.h"
 #include "launcher/commands/ps.h"
 #include "launcher/commands/run.h"
@@ -30,6 +31,7 @@ constexpr char kHelp[] =
     "  run     start this node's workers of a job; takes torchrun's command line\n"
     "  launch  the same for scripts written for python -m torch.distributed.launch\n"
     "  ps      list the runs on this machine\n"
+    "  gpus    list the GPUs of this machine, and whether they are fit\n"
     "  status  show the jobs of a rendezvous, and who is waited for\n"
     "  kv      read and write a job's key-value store; for scripts\n"
     "  store   serve a store for torch.distributed on its own\n"
@@ -64,6 +66,7 @@ int main(int argc, char** argv) {
   if (command == "run") return muster::launcher::RunCommand(rest, Dialect::kRun);
   if (command == "launch") return muster::launcher::RunCommand(rest, Dialect::kLaunch);
   if (command == "ps") return muster::launcher::PsCommand(rest);
+  if (command == "gpus") return muster::launcher::GpusCommand(rest);
   if (command == "status") return muster::launcher::StatusCommand(rest);
   if (command == "kv") return muster::launcher::KvCommand(rest);
   if (command == "store") return muster::launcher::StoreCommand(rest);

@@ -36,6 +36,7 @@ _muster() {
       'launch:the same with the arguments of torch.distributed.launch'
       'store:serve a store for workers'
       'ps:list the runs on this machine'
+      'gpus:list the GPUs of this machine'
       'status:show the jobs of a rendezvous'
       'kv:read and write the key-value store of a job'
     )
@@ -53,6 +54,7 @@ _muster() {
       '--legacy-dialect=[for clients before PyTorch 2.2]:dialect:(auto 1.x 2.1)' \
       '--ready-fd=[a file descriptor that is told the port]:descriptor:' '--help[print help]' ;;
     ps) _arguments '--json[print a JSON array]' '--help[print help]' ;;
+    gpus) _arguments '--check[say only whether they are fit]' '--json[print a JSON object]' '--help[print help]' ;;
     status) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
       '--rdzv-id=[the job]:JOB:' '--json[print a JSON array]' '--help[print help]' ;;
     kv) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
