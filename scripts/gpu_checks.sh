@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Checks muster-train and muster on a machine with a GPU, beside Python's DDP on the same GPU, and prints what ran, what
+# it found and what it could not check. Not part of scripts/test.sh.
+#
+# usage: scripts/gpu_checks.sh [--rehearse] [CHECK...]      default: all; --list names them
+#
+# Needs a GPU, Python 3 with a PyTorch that sees it, and this tree. One GPU is enough: where two ranks are needed, NCCL
+# is told that they are on two hosts. With --rehearse the same on the CPU over Gloo, whose headers have to be there to
+# build; it shows that the checks themselves work, and nothing about a GPU.
+#
+#   MUSTER_TRAIN   a muster-train that is built already; else trainer/CMakeLists.txt builds one in .cache/gpu_checks*
+#                  with the LibTorch of that PyTorch; CMAKE_PREFIX_PATH names further places of libraries
+#   MUSTER         a muster that is built already; else Bazel builds one if there is Bazel, and the checks of the
+#                  launcher are left out if there is none
+#   PYTHON         the Python 3 with PyTorch; default: python3
+#
+# Exits with 0 if no check has failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PYTHON=${PYTHON:-python3}
+
+case " $* " in
+  *" --list "* | *" --help "* | *" -h "*) exec "$PYTHON" scripts/gpu/checks.py "$@" ;;
+esac
+
+if [ -z "${MUSTER_TRAIN:-}" ]; then
+  torch=$("$PYTHON" -c 'import torch; print(torch.utils.cmake_prefix_path)') ||
+    { echo "gpu_checks: $PYTHON has no PyTorch; name one that has with PYTHON" >&2; exit 2; }
+  build=$PWD/.cache/gpu_checks-$("$PYTHON" -c 'import torch; print(torch.__version__)')
+  mkdir -p "$build"
+  echo "gpu_checks: building muster-train with the LibTorch in $torch"
+  {
+    cmake -S trainer -B "$build" -DCMAKE_PREFIX_PATH="$torch${CMAKE_PREFIX_PATH:+;$CMAKE_PREFIX_PATH}" &&
+      cmake --build "$build" -j "$(nproc)"
+  } >"$build/log" 2>&1 || {
+    grep -E -A 4 'error:|CMake Error|undefined reference' "$build/log" >&2 || tail -n 20 "$build/log" >&2
+    echo "gpu_checks: muster-train could not be built; $build/log has it all" >&2
+    exit 1
+  }
+  export MUSTER_TRAIN=$build/muster-train
+fi
+if [ -z "${MUSTER:-}" ] && command -v bazel >/dev/null; then
+  bazel build --config=opt //launcher:muster >/dev/null 2>&1 ||
+    { echo "gpu_checks: bazel build --config=opt //launcher:muster failed" >&2; exit 1; }
+  MUSTER=$(bazel info --config=opt bazel-bin 2>/dev/null)/launcher/muster
+fi
+export MUSTER=${MUSTER:-}
+exec "$PYTHON" scripts/gpu/checks.py "$@"
