@@ -44,7 +44,8 @@ std::vector<int> NumberHosts(const std::vector<std::string>& ids) {
 std::int64_t WholeState(const Options& options, const Model& model) {
   std::int64_t bytes = 0;
   for (const NamedTensor& parameter : model.Parameters()) bytes += parameter.tensor.nbytes();
-  return StateBytes(/*stage=*/0, /*ranks=*/1, bytes, KeptNumbers(options.optimizer));
+  return StateBytes(/*stage=*/0, /*ranks=*/1, bytes,
+                    KeptNumbers(options.optimizer, options.ema_decay > 0));
 }
 
 // What the rank with the least has, when the ranks of each host share what there is.

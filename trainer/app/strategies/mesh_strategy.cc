@@ -352,9 +352,9 @@ absl::StatusOr<Dict> MeshStrategy::Save(double lr, bool /*everywhere*/) {
 
 StateMemory MeshStrategy::state_memory() const {
   if (!parts_.world.device().is_cpu()) return {};
-  return {state_.bytes(),
-          StateBytes(std::max(options().parallel.zero, 1), mesh().data,
-                     part_.sharded().parameter_bytes(), KeptNumbers(options().optimizer))};
+  return {state_.bytes(), StateBytes(std::max(options().parallel.zero, 1), mesh().data,
+                                     part_.sharded().parameter_bytes(),
+                                     KeptNumbers(options().optimizer, options().ema_decay > 0))};
 }
 
 std::optional<Strategy::PipelineWait> MeshStrategy::pipeline_wait() const {

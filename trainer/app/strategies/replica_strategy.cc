@@ -175,7 +175,7 @@ std::vector<NamedTensor> ReplicaStrategy::Whole() {
 StateMemory ReplicaStrategy::state_memory() const {
   if (!group().device().is_cpu()) return {};
   return {state_.bytes(), StateBytes(/*stage=*/0, /*ranks=*/1, parameter_bytes(),
-                                     KeptNumbers(options().optimizer))};
+                                     KeptNumbers(options().optimizer, options().ema_decay > 0))};
 }
 
 std::int64_t ReplicaStrategy::parameter_bytes() const {

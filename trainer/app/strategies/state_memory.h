@@ -8,16 +8,18 @@
 
 namespace muster::trainer {
 
-// Bytes of parameters, gradients and the optimizer's state; 0 where nothing is known.
+// Bytes of parameters, gradients, the optimizer's state and averages; 0 where nothing is known.
 struct StateMemory {
   std::int64_t counted = 0;  // by the allocator of tensors, with whatever else came with training
   std::int64_t formula = 0;  // StateBytes()
 };
 
-// The numbers that an optimizer keeps for each parameter.
-inline int KeptNumbers(const OptimizerOptions& optimizer) {
-  if (optimizer.kind == OptimizerKind::kAdamW) return 2;
-  return optimizer.momentum > 0 ? 1 : 0;
+// The numbers that are kept for each parameter besides it and its gradient: by an optimizer, and
+// the average of --ema if there is one.
+inline int KeptNumbers(const OptimizerOptions& optimizer, bool averaged) {
+  const int average = averaged ? 1 : 0;
+  if (optimizer.kind == OptimizerKind::kAdamW) return 2 + average;
+  return (optimizer.momentum > 0 ? 1 : 0) + average;
 }
 
 // Counts what has come since it was made, and the parameters of `parameter_bytes` that were there

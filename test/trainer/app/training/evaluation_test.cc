@@ -64,16 +64,17 @@ class EvaluationTest : public testing::Test {
     return names;
   }
 
-  // The last one that was measured.
-  double TestLoss() const {
-    double loss = -1;
+  // The last value of that name that was written.
+  double Metric(const std::string& name) const {
+    double value = -1;
     std::ifstream file(dir_.Path("metrics"));
     for (std::string line; std::getline(file, line);) {
       const auto record = nlohmann::json::parse(line, nullptr, false);
-      if (record.contains("test/loss")) loss = record["test/loss"];
+      if (record.contains(name)) value = record[name];
     }
-    return loss;
+    return value;
   }
+  double TestLoss() const { return Metric("test/loss"); }
 
   const test::TempDir dir_;
 };
@@ -135,6 +136,18 @@ TEST_F(EvaluationTest, TheMovingAverageIsWrittenAndTheTrainingGoesOnWithoutIt) {
   EXPECT_TRUE(train(2, "0.9") == average) << "and their average";
   std::filesystem::remove_all(dir_.Path("kept"));
   EXPECT_TRUE(train(2, "0.9") == average) << "a run that did not resume has the same";
+}
+
+// "4.7 MB are kept, and by the formula it should be 3.2": it knew nothing of averages.
+TEST_F(EvaluationTest, AMovingAverageIsInTheFormulaOfWhatIsKept) {
+  for (const char* zero : {"0", "1", "3"}) {
+    SCOPED_TRACE(zero);
+    TrainOk({"--dataset", "generated", "--model", "mlp-large", "--comm", "gloo", "--max-steps", "3",
+             "--no-eval", "--zero", zero, "--ema", "0.9", "--metrics", dir_.Path("metrics")},
+            2);
+    const double formula = Metric("summary/state_formula_bytes");
+    EXPECT_NEAR(Metric("summary/state_bytes") / formula, 1, 0.02) << formula;
+  }
 }
 
 }  // namespace
