@@ -20,14 +20,22 @@ def bazel(*arguments):
     return result.stdout.split()
 
 
+def results_of(folder):
+    """Those of the last run: a test that has been cut into shards since, or is whole again, leaves older ones."""
+    whole, shards = folder / "test.xml", sorted(folder.glob("shard_*/test.xml"))
+    if not whole.exists():
+        return shards
+    newest = max((shard.stat().st_mtime for shard in shards), default=0)
+    return [whole] if whole.stat().st_mtime > newest else shards
+
+
 def main():
     logs = pathlib.Path(bazel("info", "bazel-testlogs")[0])
     passed, failed, skipped = 0, [], 0
     # Those that are tagged "manual" are not among what //... runs.
     for target in bazel("query", "tests(//...) except attr(tags, manual, //...)"):
         folder = logs / target.removeprefix("//").replace(":", "/")
-        results = [folder / "test.xml"] if (folder / "test.xml").exists() else sorted(
-            folder.glob("shard_*/test.xml"))
+        results = results_of(folder)
         if not results:
             failed.append(f"{target} (no result)")
         for result in results:

@@ -4,7 +4,7 @@
 # to end where a run that was never killed ends. Prints a line for each of these cases and how many passed; the last
 # line is
 #   own_model: N passed, M failed
-# Exits with 0 if none failed. Build results are kept in .cache/own_model.
+# Exits with 0 if none failed. Build results are kept in .cache/own_model. MUSTER may name a muster that is built already.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -51,7 +51,7 @@ try "the library is built and installed" build_library
 try "the program is built against what was installed" build_program
 [ $failed -eq 0 ] || finish
 
-muster=$(bazel info bazel-bin 2>/dev/null)/launcher/muster
+muster=${MUSTER:-$(bazel info bazel-bin 2>/dev/null)/launcher/muster}
 # In float64 it does not matter in which order gradients are added up.
 flags=(--batch-size=64 --epochs=40 --algorithm=adamw --lr=0.01 --dtype=float64 --checkpoint-every=100)
 
@@ -65,9 +65,10 @@ start_node() { # RANK
     "$cache/program/own_model" "${flags[@]}" --checkpoint-dir="$work/node$1" >"$work/node$1.log" 2>&1 &
   nodes+=($!)
 }
-# Waits until `file` is there. A node that ends first would be waited for in vain.
-await() { # FILE
-  until [ -e "$1" ]; do
+# Waits until a checkpoint is in the directory; its file `latest` names none before. A node that ends first would be
+# waited for in vain.
+await_checkpoint() { # DIRECTORY
+  until grep -qs '^step-' "$1/latest"; do
     kill -0 "${nodes[@]}" 2>/dev/null || { cat "$work"/node*.log; return 1; }
     sleep 0.02
   done
@@ -77,7 +78,8 @@ killed_run() {
   port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
   start_node 0
   start_node 1
-  await "$work/node0/step-000000000200.pt" && await "$work/node1/latest" || return 1
+  # Not a certain checkpoint: on a busy machine it would be gone again before it was looked for.
+  await_checkpoint "$work/node0" && await_checkpoint "$work/node1" || return 1
   kill -KILL "${nodes[@]}"
   wait "${nodes[@]}" 2>/dev/null
   nodes=()

@@ -10,11 +10,19 @@ targets=(//...)
 echo "test: building"
 bazel build "$@" "${targets[@]}"
 built=$?
-echo "test: running"
+echo "test: running, and beside it a model of one's own"
+log=$(mktemp)
+# Asked now, as Bazel answers nothing else while it tests.
+MUSTER=$(bazel info bazel-bin 2>/dev/null)/launcher/muster
+export MUSTER
+# Two minutes of compiling, for which tests leave room; a process group, so that it ends with this script.
+setsid nice scripts/own_model.sh >"$log" 2>&1 &
+own=$!
+trap 'kill -- -$own 2>/dev/null; rm -f "$log"' EXIT
 bazel test --keep_going "$@" "${targets[@]}"
 tested=$?
-echo "test: a model of one's own"
-own=$(scripts/own_model.sh | tee >(cat >&2) | tail -n 1)
-scripts/count_tests.py "$own"
+wait $own
+cat "$log"
+scripts/count_tests.py "$(tail -n 1 "$log")"
 counted=$?
 [ $built -eq 0 ] && [ $tested -eq 0 ] && [ $counted -eq 0 ]

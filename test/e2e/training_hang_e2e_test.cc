@@ -79,7 +79,7 @@ TEST_P(TrainingHangTest, EvidenceOfAHangNamesOperationsAndTensors) {
 
 // The rank that waits ends by itself when its time is over, and nobody asked it why.
 TEST_P(TrainingHangTest, TheReportOfATimeOutNamesOperationsAndTensors) {
-  Command agent = TrainUntilOneStops({"--shutdown-timeout=1"}, "--timeout=5");
+  Command agent = TrainUntilOneStops({"--shutdown-timeout=1"}, "--timeout=15");
   EXPECT_EQ(agent.Wait(kDeadline), 1) << agent.err();
   EXPECT_TRUE(Contains(ReportField(agent.err(), "rank"), "0 (local_rank: 0)"));
   EXPECT_TRUE(SaysWhere(Operations(agent.err()))) << agent.err();

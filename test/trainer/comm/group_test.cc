@@ -66,7 +66,7 @@ TEST_P(SeveralGroupsTest, AreMadeAndUsedByTheirMembersAlone) {
 }
 
 TEST(LostMemberTest, OthersAreToldOfWhichGroup) {
-  std::vector<Command> ranks = Start({kProgram, "gloo", "4", "lost-member"}, 3);
+  std::vector<Command> ranks = Start({kProgram, "gloo", "10", "lost-member"}, 3);
   ASSERT_TRUE(ranks[1].WaitForOut("making")) << ranks[1].err();
   ranks[1].Signal(SIGKILL);
   EXPECT_EQ(ranks[1].Wait(kDeadline), -SIGKILL);
