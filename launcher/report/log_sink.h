@@ -34,9 +34,8 @@ class LogSink final : public spdlog::sinks::sink {
       console_.Write(worker::StreamKind::kStderr, line);
       return;
     }
-    boost::asio::post(io_, [this, line = std::move(line)] {
-      console_.Write(worker::StreamKind::kStderr, line);
-    });
+    boost::asio::post(
+        io_, [this, line = std::move(line)] { console_.Write(worker::StreamKind::kStderr, line); });
   }
 
   void flush() override {}
