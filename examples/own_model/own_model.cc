@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
                  const at::Tensor& measured) { return (heights - measured).square().sum(); },
       .metrics = {{"within 0.1",
                    [](const at::Tensor& heights, const at::Tensor& measured) {
-                     return (heights - measured).abs().lt(0.1).sum().item<double>();
+                     return (heights - measured).abs().lt(0.1).sum();
                    }}},
       .flags =
           [&units](mt::FlagSet& flags) {

@@ -206,6 +206,11 @@ void Group::Receive(const at::Tensor& tensor, int from, int tag, Use use) {
   ReceiveAsync(tensor, from, tag, use)->wait();
 }
 
+void Group::Sum(at::Tensor& number) {
+  const at::NoGradGuard no_grad;
+  SumOver(*Backend(Use::kOther), number);
+}
+
 std::vector<double> Group::Sum(const std::vector<double>& values) {
   std::vector<at::Tensor> tensors = {at::tensor(values, at::kDouble).to(device())};
   Backend(Use::kOther)->allreduce(tensors)->wait();

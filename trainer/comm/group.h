@@ -133,6 +133,8 @@ class Group {
 
   // The element-wise sums of `values` over the members. Each must pass the same number of values.
   std::vector<double> Sum(const std::vector<double>& values);
+  // Replaces `number`, a tensor on this group's device, by its sum. Does not wait for a GPU.
+  void Sum(at::Tensor& number);
 
   // Each member's `mine`, by index. Each is cut at `most` bytes, which must be the same for all,
   // and at the first zero byte.

@@ -16,8 +16,8 @@ std::int64_t CountPredictions(const at::Tensor& targets) {
   return targets.numel();
 }
 
-std::int64_t CountCorrect(const at::Tensor& scores, const at::Tensor& targets) {
-  return scores.argmax(/*dim=*/-1).eq(targets).sum().item<std::int64_t>();
+at::Tensor CountCorrect(const at::Tensor& scores, const at::Tensor& targets) {
+  return scores.argmax(/*dim=*/-1).eq(targets).sum();
 }
 
 }  // namespace muster::trainer

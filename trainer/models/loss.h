@@ -15,7 +15,7 @@ at::Tensor CrossEntropySum(const at::Tensor& scores, const at::Tensor& targets);
 // The number of predictions for `targets`: B, or B * T.
 std::int64_t CountPredictions(const at::Tensor& targets);
 
-// The number of predictions whose highest score is at the target.
-std::int64_t CountCorrect(const at::Tensor& scores, const at::Tensor& targets);
+// The number of predictions whose highest score is at the target: an int64 of no dimension.
+at::Tensor CountCorrect(const at::Tensor& scores, const at::Tensor& targets);
 
 }  // namespace muster::trainer

@@ -15,9 +15,10 @@ namespace muster::trainer {
 // A share of right predictions, or another mean over predictions.
 struct Metric {
   std::string name;  // "accuracy": test/accuracy in the metrics
-  // Its sum over all predictions. `outputs` is what the network returned, `targets` what the data
-  // set holds for the same samples, both on the network's device. Called without gradients.
-  std::function<double(const at::Tensor& outputs, const at::Tensor& targets)> sum;
+  // Its sum over all predictions, a tensor of one number, which need not be read: a GPU would have
+  // to be waited for. `outputs` is what the network returned, `targets` what the data set holds for
+  // the same samples, both on the network's device. Called without gradients.
+  std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)> sum;
   // Whether it is a share, which is shown in percent.
   bool is_share = true;
 };

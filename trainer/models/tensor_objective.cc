@@ -80,14 +80,14 @@ at::Tensor SplitCrossEntropySum(const at::Tensor& part_of_scores, const at::Tens
   return SplitCrossEntropy::apply(scores, targets.flatten(), &links);
 }
 
-std::int64_t SplitCountCorrect(const at::Tensor& part_of_scores, const at::Tensor& targets,
-                               TensorLinks& links) {
-  if (targets.numel() == 0) return 0;
+at::Tensor SplitCountCorrect(const at::Tensor& part_of_scores, const at::Tensor& targets,
+                             TensorLinks& links) {
+  if (targets.numel() == 0) return targets.sum();
   const auto [highest, column] = at::max(part_of_scores.detach(), /*dim=*/-1, /*keepdim=*/true);
   const at::Tensor of_parts = links.Gather(highest, -1);
   const at::Tensor classes = links.Gather(column + links.part() * part_of_scores.size(-1), -1);
   const at::Tensor predicted = classes.gather(-1, of_parts.argmax(-1, /*keepdim=*/true));
-  return predicted.squeeze(-1).eq(targets).sum().item<std::int64_t>();
+  return predicted.squeeze(-1).eq(targets).sum();
 }
 
 Objective ObjectiveOfParts(const Objective& objective, std::int64_t classes,
@@ -109,7 +109,7 @@ Objective ObjectiveOfParts(const Objective& objective, std::int64_t classes,
   for (Metric& metric : of_parts.metrics) {
     if (Is(metric.sum, CountCorrect)) {
       metric.sum = [links](const at::Tensor& part, const at::Tensor& targets) {
-        return static_cast<double>(SplitCountCorrect(part, targets, *links));
+        return SplitCountCorrect(part, targets, *links);
       };
     } else {
       metric.sum = [whole, sum = metric.sum](const at::Tensor& part, const at::Tensor& targets) {

@@ -20,8 +20,8 @@ at::Tensor SplitCrossEntropySum(const at::Tensor& part_of_scores, const at::Tens
 
 // CountCorrect() of the same scores. Of several scores that are the highest the first counts, there
 // as here. The ranks exchange a score and an index for each prediction.
-std::int64_t SplitCountCorrect(const at::Tensor& part_of_scores, const at::Tensor& targets,
-                               TensorLinks& links);
+at::Tensor SplitCountCorrect(const at::Tensor& part_of_scores, const at::Tensor& targets,
+                             TensorLinks& links);
 
 // `objective`, to be called with a part of the scores instead of all of them: gives the same values
 // on all ranks, and the right gradients. CrossEntropySum and CountCorrect work on parts; for any

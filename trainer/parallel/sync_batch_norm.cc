@@ -40,7 +40,7 @@ at::Tensor Wide(const at::Tensor& tensor) {
 struct Statistics {
   at::Tensor mean;      // C
   at::Tensor variance;  // C, biased
-  double count = 0;     // places of each channel, over all ranks
+  at::Tensor count;     // places of each channel, over all ranks: one number
 };
 
 // Over all ranks. Each gives its mean and its sum of squared distances from that, which are put
@@ -59,7 +59,7 @@ Statistics OverRanks(const at::Tensor& input, Group& group) {
   gather.work->wait();
   const at::Tensor all = at::cat(gather.tensors);  // ranks x (2 C + 1)
   const at::Tensor counts = all.narrow(1, 2 * channels, 1);
-  const double count = counts.sum().item<double>();
+  const at::Tensor count = counts.sum();
   const at::Tensor means = all.narrow(1, 0, channels);
   Statistics result;
   result.count = count;
@@ -73,11 +73,10 @@ Statistics OverRanks(const at::Tensor& input, Group& group) {
 // (input - mean) * inverse, where mean and inverse depend on all ranks' inputs.
 struct NormaliseFunction : torch::autograd::Function<NormaliseFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input,
-                            const at::Tensor& mean, const at::Tensor& inverse, double count,
-                            std::int64_t group) {
+                            const at::Tensor& mean, const at::Tensor& inverse,
+                            const at::Tensor& count, std::int64_t group) {
     const at::Tensor normal = (input - PerChannel(mean, input)) * PerChannel(inverse, input);
-    context->save_for_backward({normal, inverse});
-    context->saved_data["count"] = count;
+    context->save_for_backward({normal, inverse, count});
     context->saved_data["group"] = group;
     return normal;
   }
@@ -94,7 +93,7 @@ struct NormaliseFunction : torch::autograd::Function<NormaliseFunction> {
     auto* const group = reinterpret_cast<Group*>(context->saved_data["group"].toInt());
     group->AllReduceAsync(sums, Use::kActivations)->wait();
 
-    sums.div_(context->saved_data["count"].toDouble());
+    sums.div_(saved[2]);
     const at::Tensor mean = PerChannel(sums.narrow(0, 0, channels), normal);
     const at::Tensor slope = PerChannel(sums.narrow(0, channels, channels), normal);
     const at::Tensor input = (gradient - mean - normal * slope) * PerChannel(saved[1], normal);
@@ -114,9 +113,9 @@ at::Tensor SyncBatchNormTraining(const at::Tensor& input, BatchNormState state, 
     all = OverRanks(wide, group);
     inverse = (all.variance + eps).rsqrt_();
     if (state.running_mean.defined()) {
-      const double unbiased = all.count > 1 ? all.count / (all.count - 1) : 1.0;
+      const at::Tensor unbiased = all.count / (all.count - 1).clamp_min(1);
       state.running_mean.mul_(1 - momentum).add_(all.mean, momentum);
-      state.running_var.mul_(1 - momentum).add_(all.variance, momentum * unbiased);
+      state.running_var.mul_(1 - momentum).add_(all.variance * unbiased, momentum);
     }
   }
   at::Tensor output = NormaliseFunction::apply(wide, all.mean, inverse, all.count,

@@ -60,8 +60,8 @@ bool FakeQuantize::observed() const {
 }
 
 at::Tensor ActivationFakeQuantize::Apply(const at::Tensor& x) {
-  // What is not finite has no range, and has to reach the loss, which says so.
-  if (is_training() && !at::isfinite(x.detach().sum()).item<bool>()) return x;
+  // What is not finite has no range, and has to reach the loss, which says so. A GPU does not ask.
+  if (is_training() && x.is_cpu() && !at::isfinite(x.detach().sum()).item<bool>()) return x;
   if (is_training()) {
     return at::fused_moving_avg_obs_fake_quant(
         x, observer_enabled_, fake_quant_enabled_, min_val_, max_val_, scale_, zero_point_,

@@ -97,6 +97,14 @@ std::shared_ptr<const Dataset> GuardDataset(const std::string& whose,
   return std::make_shared<GuardedDataset>(whose, std::move(dataset));
 }
 
+// `sum`, if it is what it has to be.
+at::Tensor OneNumber(at::Tensor sum) {
+  if (!sum.defined()) throw std::invalid_argument("it returned no tensor");
+  if (sum.numel() == 1) return sum;
+  throw std::invalid_argument(
+      absl::StrCat("it returned ", sum.numel(), " numbers, and must return one, their sum"));
+}
+
 }  // namespace
 
 absl::Status CheckRecipe(const Recipe& recipe) {
@@ -137,12 +145,7 @@ Recipe Guarded(const Recipe& recipe) {
   };
   guarded.loss = [of, loss = recipe.loss](const at::Tensor& outputs, const at::Tensor& targets) {
     return InNameOf("the loss" + of, [&] {
-      at::Tensor sum = loss(outputs, targets);
-      if (!sum.defined()) throw std::invalid_argument("it returned no tensor");
-      if (sum.numel() != 1) {
-        throw std::invalid_argument(
-            absl::StrCat("it returned ", sum.numel(), " numbers, and must return one, their sum"));
-      }
+      at::Tensor sum = OneNumber(loss(outputs, targets));
       if (outputs.requires_grad() && !sum.requires_grad()) {
         throw std::invalid_argument(
             "it does not depend on the outputs: look for what is detached, or computed without "
@@ -155,7 +158,7 @@ Recipe Guarded(const Recipe& recipe) {
     metric.sum = [whose = absl::StrCat("metric '", metric.name, "'", of),
                   sum = std::move(metric.sum)](const at::Tensor& outputs,
                                                const at::Tensor& targets) {
-      return InNameOf(whose, [&] { return sum(outputs, targets); });
+      return InNameOf(whose, [&] { return OneNumber(sum(outputs, targets)); });
     };
   }
   if (recipe.flags) {

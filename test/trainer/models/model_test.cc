@@ -188,8 +188,8 @@ TEST(LossTest, IsTheSumOverEveryPrediction) {
   }
   EXPECT_NEAR(CrossEntropySum(scores, targets).item<double>(), expected, 1e-12);
   EXPECT_EQ(CountPredictions(targets), 6);
-  EXPECT_EQ(CountCorrect(at::one_hot(targets, 5), targets), 6);
-  EXPECT_EQ(CountCorrect(at::one_hot(at::full_like(targets, 1), 5), targets), 2);
+  EXPECT_EQ(CountCorrect(at::one_hot(targets, 5), targets).item<int>(), 6);
+  EXPECT_EQ(CountCorrect(at::one_hot(at::full_like(targets, 1), 5), targets).item<int>(), 2);
 }
 
 TEST(LossTest, RankWithoutSamplesHasALossOfZeroWithAGradient) {

@@ -172,7 +172,7 @@ TEST(ClipPythonTest, ScalesAsPythonDoesBitForBit) {
       parameters.back().tensor.mutable_grad() = gradient;
     }
     parameters.push_back({"", at::zeros({2, 3, 4}).set_requires_grad(true)});
-    EXPECT_EQ(ClipGradientNorm(parameters, std::stod(max_norm)),
+    EXPECT_EQ(ClipGradientNorm(parameters, std::stod(max_norm)).item<double>(),
               Find(python, "norm").item<double>());
     for (std::size_t i = 0; i < 2; ++i) {
       EXPECT_TRUE(parameters[i].tensor.grad().equal(Find(python, Numbered("after", i))));

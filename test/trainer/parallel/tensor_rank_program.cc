@@ -112,8 +112,8 @@ at::Tensor SumOfSquares(const at::Tensor& scores, const at::Tensor& targets) {
   return (scores.softmax(-1) * (scores - of_target).square()).sum();
 }
 
-double Range(const at::Tensor& scores, const at::Tensor&) {
-  return (scores.amax(-1) - scores.amin(-1)).sum().item<double>();
+at::Tensor Range(const at::Tensor& scores, const at::Tensor&) {
+  return (scores.amax(-1) - scores.amin(-1)).sum();
 }
 
 // Through the same weights, one pass with a loss and a metric of a recipe's own.
@@ -129,8 +129,8 @@ void OwnObjective(Model& whole, Model& split, const TensorLinks& links, Group& g
   SumOverSequence(split, links, group);
   ExpectGradients(whole, split, group, in + ", a loss of one's own");
   const at::NoGradGuard no_grad;
-  Expect(std::abs(of_parts.metrics[0].sum(split.Forward(x), y) -
-                  own.metrics[0].sum(whole.Forward(x), y)) < kTolerance,
+  Expect(Difference(of_parts.metrics[0].sum(split.Forward(x), y),
+                    own.metrics[0].sum(whole.Forward(x), y)) < kTolerance,
          in + ": a metric of one's own");
   ClearGradients(whole);
   ClearGradients(split);
@@ -198,11 +198,11 @@ void Training(Group& group, const std::shared_ptr<TensorLinks>& links, std::int6
 
     const at::NoGradGuard no_grad;
     const at::Tensor scores = whole->Forward(x);
-    const double right = objective.metrics[0].sum(scores, scores.argmax(-1));
-    Expect(right == y.numel() &&
-               right == of_parts.metrics[0].sum(split->Forward(x), scores.argmax(-1)),
+    const at::Tensor right = objective.metrics[0].sum(scores, scores.argmax(-1));
+    Expect(right.item<std::int64_t>() == y.numel() &&
+               right.equal(of_parts.metrics[0].sum(split->Forward(x), scores.argmax(-1))),
            in + ": all predictions are the same");
-    Expect(objective.metrics[0].sum(scores, y) == of_parts.metrics[0].sum(split->Forward(x), y),
+    Expect(objective.metrics[0].sum(scores, y).equal(of_parts.metrics[0].sum(split->Forward(x), y)),
            in + ": the accuracy");
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -279,11 +279,12 @@ void Corners(TensorLinks& links) {
     for (const bool nan : {false, true}) {
       if (nan) scores.masked_fill_(at::rand(scores.sizes()) < 0.2 / classes, std::nan(""));
       const at::Tensor first = scores.argmax(-1);
-      const std::int64_t right = SplitCountCorrect(PartOf(scores, links), first, links);
-      Expect(right == 200, in + ": the first of the highest scores is the prediction");
-      Expect(
-          SplitCountCorrect(PartOf(scores, links), targets, links) == CountCorrect(scores, targets),
-          in + ": right predictions");
+      const at::Tensor right = SplitCountCorrect(PartOf(scores, links), first, links);
+      Expect(right.item<std::int64_t>() == 200,
+             in + ": the first of the highest scores is the prediction");
+      Expect(SplitCountCorrect(PartOf(scores, links), targets, links)
+                 .equal(CountCorrect(scores, targets)),
+             in + ": right predictions");
     }
     for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kBFloat16}) {
       // Large enough that exponentials overflow unless the highest is taken off.
@@ -313,8 +314,9 @@ void Corners(TensorLinks& links) {
     const at::Tensor empty =
         SplitCrossEntropySum(PartOf(none, links), targets.narrow(0, 0, 0), classes, links);
     Expect(empty.item<double>() == 0 && empty.requires_grad(), in + ": no samples");
-    Expect(SplitCountCorrect(PartOf(none, links), targets.narrow(0, 0, 0), links) == 0,
-           in + ": no samples, none right");
+    const at::Tensor none_right =
+        SplitCountCorrect(PartOf(none, links), targets.narrow(0, 0, 0), links);
+    Expect(none_right.item<std::int64_t>() == 0, in + ": no samples, none right");
     bool refused = false;
     try {
       SplitCrossEntropySum(PartOf(scores, links), targets + classes, classes, links);

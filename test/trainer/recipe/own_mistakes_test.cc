@@ -110,7 +110,9 @@ TEST_F(OwnMistakesTest, WhoseMistakeItIsIsSaid) {
                  {"flat", 2, "to return a row for each sample, and for 12 it returned 24 rows"},
                  {"detached", 2, "what the model returns does not depend on any parameter"},
                  {"mean-loss", 2, "the loss of hills: it returned 12 numbers, and must return one"},
-                 {"detached-loss", 2, "the loss of hills: it does not depend on the outputs"}});
+                 {"detached-loss", 2, "the loss of hills: it does not depend on the outputs"},
+                 {"metric-shape", 2,
+                  "metric 'within 0.1' of hills: it returned 3 numbers, and must return one"}});
 }
 
 // "bad optional access": a name that ranks use among themselves for something else.

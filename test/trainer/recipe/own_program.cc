@@ -115,7 +115,7 @@ Recipe Plain(const std::string& name) {
           .loss = [](const at::Tensor& heights,
                      const at::Tensor& measured) { return (heights - measured).square().sum(); },
           .metrics = {{"within 0.1", [](const at::Tensor& heights, const at::Tensor& measured) {
-                         return (heights - measured).abs().lt(0.1).sum().item<double>();
+                         return (heights - measured).abs().lt(0.1).sum();
                        }}}};
 }
 
@@ -320,7 +320,15 @@ const std::map<std::string, Change>& Cases() {
        }},
       {"throw-metric",
        [](Recipe& recipe) {
-         recipe.metrics[0].sum = [](const at::Tensor&, const at::Tensor&) -> double { throw 42; };
+         recipe.metrics[0].sum = [](const at::Tensor&, const at::Tensor&) -> at::Tensor {
+           throw 42;
+         };
+       }},
+      {"metric-shape",
+       [](Recipe& recipe) {
+         recipe.metrics[0].sum = [](const at::Tensor& heights, const at::Tensor&) {
+           return heights.narrow(0, 0, 3).flatten();
+         };
        }},
       // While the environment says so, the first test is when somebody stops the program.
       {"stop-in-test",

@@ -1,5 +1,6 @@
 // Each rank trains alone on its part of the data, and parameters are averaged now and then.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <optional>
 #include <utility>
@@ -22,11 +23,11 @@ class AveragingStrategy : public ReplicaStrategy {
     averaging_.emplace(parameters(), model().Buffers(), group(), options().parallel.average_every);
   }
 
-  double ComputeGradients(const LoadedBatch& batch, std::int64_t step) override {
+  at::Tensor ComputeGradients(const LoadedBatch& batch, std::int64_t step) override {
+    at::Tensor loss = at::zeros({}, at::device(group().device()).dtype(at::kDouble));
     // A rank without samples of its own has nothing to learn from this step.
-    if (batch.plan.own == 0) return 0;
+    if (batch.plan.own == 0) return loss;
     const auto predictions = static_cast<double>(batch.plan.own * PredictionsPerSample(batch.data));
-    double loss = 0;
     for (const MicroBatch& part : SplitUp(batch, options().accumulate)) {
       loss += PassThrough(part, step, predictions, [](const Forward& run) { return run(); });
     }

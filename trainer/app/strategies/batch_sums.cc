@@ -22,7 +22,7 @@ BatchSums MeasureScores(const LoadedBatch& batch, const Options& options, const 
   const at::Tensor targets = moved.targets.narrow(0, 0, batch.plan.own);
   const Objective& objective = options.model.objective;
   BatchSums sums = {.predictions = static_cast<double>(CountPredictions(targets)),
-                    .loss = objective.loss(scores, targets).item<double>()};
+                    .loss = objective.loss(scores, targets)};
   for (const Metric& metric : objective.metrics) {
     sums.metrics.push_back(metric.sum(scores, targets));
   }

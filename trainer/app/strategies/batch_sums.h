@@ -13,11 +13,12 @@
 
 namespace muster::trainer {
 
-// Sums over the predictions of a rank's own samples.
+// Sums over the predictions of a rank's own samples. Tensors hold one number each, of any type, on
+// the rank's device, for which nobody has waited.
 struct BatchSums {
   double predictions = 0;  // their number
-  double loss = 0;
-  std::vector<double> metrics;  // those of the model's objective, in their order
+  at::Tensor loss;
+  std::vector<at::Tensor> metrics;  // those of the model's objective, in their order
 };
 
 // The sums of `batch`. `model` is on `device`, and in evaluation mode. Throws what LibTorch throws.

@@ -1,5 +1,6 @@
 // Each rank has the whole model and a part of each batch; alone, the whole batch.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <functional>
 #include <memory>
@@ -79,11 +80,11 @@ class DdpStrategy : public ReplicaStrategy {
   // is the sum over its own samples, divided by their mean number over ranks. So the mean of the
   // ranks' gradients, which is what DDP computes, is the gradient of the mean loss over the whole
   // batch. Without this the loss curve would depend on the number of ranks.
-  double ComputeGradients(const LoadedBatch& batch, std::int64_t step) override {
+  at::Tensor ComputeGradients(const LoadedBatch& batch, std::int64_t step) override {
     const double divisor =
         batch.plan.mean_own(group().size()) * static_cast<double>(PredictionsPerSample(batch.data));
     const auto forward = [this](const Forward& run) { return ddp_ ? ddp_->Forward(run) : run(); };
-    double own_loss = 0;
+    at::Tensor own_loss = at::zeros({}, at::device(group().device()).dtype(at::kDouble));
     for (const MicroBatch& part : SplitUp(batch, options().accumulate)) {
       if (ddp_ && !part.last) {
         const auto no_sync = ddp_->NoSync();

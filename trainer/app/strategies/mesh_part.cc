@@ -1,5 +1,6 @@
 #include "trainer/app/strategies/mesh_part.h"
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
@@ -260,9 +261,12 @@ std::vector<NamedTensor> MeshPart::OwnState() const {
   return own;
 }
 
-double MeshPart::Clip(double most, Group& world) {
-  const double norm = std::sqrt(world.Sum({SquaredNorm()})[0]);
-  const double scale = std::min(most / (norm + kAgainstDivisionByZero), 1.0);
+at::Tensor MeshPart::Clip(double most, Group& world) {
+  at::Tensor squares = SquaredNorm(world.device());
+  world.Sum(squares);
+  const at::Tensor norm = squares.sqrt();
+  // Also when it is 1: asking would make a GPU wait.
+  const at::Tensor scale = (most / (norm + kAgainstDivisionByZero)).clamp_max(1.0);
   for (const NamedTensor& shard : sharded_->shards()) {
     at::Tensor gradient = shard.tensor.grad();
     if (gradient.defined()) gradient.mul_(scale);
@@ -276,14 +280,14 @@ bool MeshPart::GradientsFinite(Group& world) const {
   return world.Sum({AllFinite(gradients) ? 0.0 : 1.0})[0] == 0;
 }
 
-double MeshPart::SquaredNorm() const {
-  double sum = 0;
+at::Tensor MeshPart::SquaredNorm(const at::Device& device) const {
+  at::Tensor sum = at::zeros({}, at::device(device).dtype(at::kDouble));
   for (const NamedTensor& shard : sharded_->shards()) {
     const bool whole = model_->SplitOf(shard.name) == TensorSplit::kWhole;
     const at::Tensor& gradient = shard.tensor.grad();
     const bool elsewhere = OwnerOf(shard.name) != groups_.place.pipeline;
     if (!gradient.defined() || elsewhere || (whole && groups_.place.tensor > 0)) continue;
-    sum += gradient.to(at::kDouble).square().sum().item<double>();
+    sum.add_(gradient.to(at::kDouble).square().sum());
   }
   return sum;
 }

@@ -68,8 +68,9 @@ class MeshPart {
   // The latter alone, and what else does not change by gradients.
   const std::vector<NamedTensor>& buffers() const { return buffers_; }
   // Of the gradients of all ranks, which are in `world`: scales them if their norm is above `most`,
-  // and returns it; and whether they are all finite. The same on all ranks.
-  double Clip(double most, Group& world);
+  // and returns it, one number that nobody has waited for; and whether they are all finite. The
+  // same on all ranks.
+  at::Tensor Clip(double most, Group& world);
   bool GradientsFinite(Group& world) const;
 
   // The whole model's state dict: of tensors for each of sharded().shards(), such as averages, and
@@ -104,8 +105,9 @@ class MeshPart {
     std::optional<std::int64_t> tensor;
   };
 
-  // The squared norm of the gradients of what this rank owns, each of them counted on one rank.
-  double SquaredNorm() const;
+  // The squared norm of the gradients of what this rank owns, each of them counted on one rank: a
+  // float64 on `device`.
+  at::Tensor SquaredNorm(const at::Device& device) const;
   absl::Status MeetSharers(World& world);
   void RehearseParts(TensorGroupLinks& links);
   void CountPipelineBytes(Driver driver);

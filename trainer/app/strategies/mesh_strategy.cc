@@ -1,6 +1,7 @@
 #include "trainer/app/strategies/mesh_strategy.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <cmath>
@@ -104,7 +105,7 @@ class MeshStrategy : public Strategy {
   void Measure(const LoadedBatch& batch, BatchSums& sums);
   Passing Prepare(const LoadedBatch& batch, std::int64_t most) const;
   void SetTraining(bool training);
-  double Train(const Passing& passing, std::int64_t step, double divisor);
+  at::Tensor Train(const Passing& passing, std::int64_t step, double divisor);
   at::Tensor LossOf(const Passing& passing, int micro_batch, const at::Tensor& outputs) const;
   PipelineStep StepOf(const Passing& passing,
                       std::function<at::Tensor(int, int, const at::Tensor&)> forward,
@@ -211,9 +212,9 @@ PipelineStep MeshStrategy::StepOf(const Passing& passing,
 
 // Adds up gradients of the micro-batches. Returns the sum of the losses of this rank's own samples,
 // 0 where they do not count.
-double MeshStrategy::Train(const Passing& passing, std::int64_t step, double divisor) {
+at::Tensor MeshStrategy::Train(const Passing& passing, std::int64_t step, double divisor) {
   ShardedParameters& sharded = part_.sharded();
-  double sum = 0;
+  at::Tensor sum = at::zeros({}, at::device(parts_.world.device()).dtype(at::kDouble));
   const auto forward = [&](int chunk, int micro_batch, const at::Tensor& inputs) {
     const Autocast autocast(options().autocast_type(), parts_.world.device().is_cuda());
     return part_.Forward({.seed = options().seed,
@@ -224,7 +225,7 @@ double MeshStrategy::Train(const Passing& passing, std::int64_t step, double div
   };
   const auto loss = [&](int micro_batch, const at::Tensor& outputs) {
     const at::Tensor loss = LossOf(passing, micro_batch, outputs);
-    if (counts()) sum += loss.item<double>();
+    if (counts()) sum.add_(loss.detach().to(at::kDouble));
     return loss.div(divisor);
   };
   if (driver_) {
@@ -270,7 +271,8 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
   result.predictions = batch.plan.global * predictions;
   result.loss =
       Train(passing, step, batch.plan.mean_own(mesh().data) * static_cast<double>(predictions));
-  if (options().on_nonfinite == OnNonFinite::kStop && !std::isfinite(result.loss)) {
+  if (options().on_nonfinite == OnNonFinite::kStop && parts_.world.device().is_cpu() &&
+      !std::isfinite(result.loss.item<double>())) {
     result.not_finite = FirstNotFinite(part_.OwnState());
   }
   state_.Measure();
@@ -280,7 +282,8 @@ StepResult MeshStrategy::Step(const LoadedBatch& batch, std::int64_t step, doubl
   const bool clips = options().clip_norm > 0;
   if (clips) result.gradient_norm = part_.Clip(options().clip_norm, world());
   if (skips) {
-    result.skipped = clips ? !std::isfinite(result.gradient_norm) : !part_.GradientsFinite(world());
+    result.skipped = clips ? !std::isfinite(result.gradient_norm.item<double>())
+                           : !part_.GradientsFinite(world());
   }
   if (result.skipped) {
     for (std::size_t i = 0; i < kept.size(); ++i) {
@@ -302,7 +305,9 @@ BatchSums MeshStrategy::Evaluate(const LoadedBatch& batch) {
   SetTraining(false);
   // The next step would do it otherwise.
   if (options().parallel.zero < static_cast<int>(Shard::kParameters)) part_.sharded().GatherAll();
-  BatchSums sums = {.metrics = std::vector<double>(objective_.metrics.size())};
+  const at::Tensor none = at::zeros({}, at::device(parts_.world.device()).dtype(at::kDouble));
+  BatchSums sums = {.loss = none, .metrics = {}};
+  for (std::size_t i = 0; i < objective_.metrics.size(); ++i) sums.metrics.push_back(none);
   const MeshTraffic::LeftOut tests(traffic_);
   Measure(batch, sums);
   return sums;
@@ -322,11 +327,11 @@ void MeshStrategy::Measure(const LoadedBatch& batch, BatchSums& sums) {
     const at::Tensor loss = LossOf(passing, micro_batch, outputs);
     const at::Tensor targets = passing.moved[index].targets.narrow(0, 0, own);
     for (std::size_t i = 0; i < metrics.size(); ++i) {
-      const double value = metrics[i].sum(outputs.narrow(0, 0, own), targets);
-      if (counts()) sums.metrics[i] += value;
+      const at::Tensor value = metrics[i].sum(outputs.narrow(0, 0, own), targets);
+      if (counts()) sums.metrics[i] = sums.metrics[i] + value;
     }
     if (counts()) {
-      sums.loss += loss.item<double>();
+      sums.loss = sums.loss + loss;
       sums.predictions += static_cast<double>(targets.numel());
     }
     return loss;

@@ -133,7 +133,8 @@ StepResult ReplicaStrategy::Step(const LoadedBatch& batch, std::int64_t step, do
   StepResult result;
   result.loss = ComputeGradients(batch, step);
   result.predictions = batch.plan.global * PredictionsPerSample(batch.data);
-  if (options().on_nonfinite == OnNonFinite::kStop && !std::isfinite(result.loss)) {
+  if (options().on_nonfinite == OnNonFinite::kStop && group().device().is_cpu() &&
+      !std::isfinite(result.loss.item<double>())) {
     result.not_finite = FirstNotFinite(parameters_);
   }
   state_.Measure();
@@ -150,7 +151,7 @@ StepResult ReplicaStrategy::Step(const LoadedBatch& batch, std::int64_t step, do
   // DDP leaves the same gradients on every rank, so all ranks decide alike without asking each
   // other. With averaged parameters each rank decides about its own step.
   if (skips && !result.skipped) {
-    result.skipped = options().clip_norm > 0 ? !std::isfinite(result.gradient_norm)
+    result.skipped = options().clip_norm > 0 ? !std::isfinite(result.gradient_norm.item<double>())
                                              : !AllFinite(GradientsOf(parameters_));
   }
   if (result.skipped && skips) PutBackBuffers();
@@ -195,8 +196,8 @@ absl::StatusOr<Dict> ReplicaStrategy::Save(double lr, bool everywhere) {
   return saved;
 }
 
-double ReplicaStrategy::PassThrough(const MicroBatch& part, std::int64_t step, double divisor,
-                                    const std::function<at::Tensor(const Forward&)>& forward) {
+at::Tensor ReplicaStrategy::PassThrough(const MicroBatch& part, std::int64_t step, double divisor,
+                                        const std::function<at::Tensor(const Forward&)>& forward) {
   phases().Enter(Phase::kForward);
   const at::Device& device = group().device();
   const Batch moved = MovedTo(part.batch, device, options().dtype);
@@ -212,7 +213,7 @@ double ReplicaStrategy::PassThrough(const MicroBatch& part, std::int64_t step, d
   }
   phases().Enter(Phase::kBackward);
   loss.div(scaler_ ? divisor / scaler_->scale() : divisor).backward();
-  return loss.item<double>();
+  return loss.detach().to(at::kDouble);
 }
 
 void ReplicaStrategy::SetTraining(bool training) {

@@ -50,8 +50,8 @@ class ReplicaStrategy : public Strategy {
   // one resumes, or empty.
   virtual void Connect(const std::vector<std::string>& gradient_order) = 0;
   // Adds up the gradients of `batch` in the parameters, which have none before. `step` is the
-  // number of steps before. Returns the sum of the losses of this rank's own samples.
-  virtual double ComputeGradients(const LoadedBatch& batch, std::int64_t step) = 0;
+  // number of steps before. Returns the sum of the losses of this rank's own samples, of float64.
+  virtual at::Tensor ComputeGradients(const LoadedBatch& batch, std::int64_t step) = 0;
   virtual void AfterUpdate() {}
   virtual std::vector<std::string> GradientOrder() { return {}; }
 
@@ -59,8 +59,8 @@ class ReplicaStrategy : public Strategy {
   // is given the model's forward pass, and is to run it. Returns the sum of the losses of the
   // part's own samples.
   using Forward = std::function<at::Tensor()>;
-  double PassThrough(const MicroBatch& part, std::int64_t step, double divisor,
-                     const std::function<at::Tensor(const Forward&)>& forward);
+  at::Tensor PassThrough(const MicroBatch& part, std::int64_t step, double divisor,
+                         const std::function<at::Tensor(const Forward&)>& forward);
 
   const Options& options() const { return parts_.options; }
   Model& model() const { return *parts_.model; }

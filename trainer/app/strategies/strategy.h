@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <ATen/core/Tensor.h>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
@@ -35,17 +37,19 @@ struct DataPlace {
 };
 
 // What a step came to on one rank. Each sample counts on one rank alone, so the sums over all ranks
-// are those of the batch.
+// are those of the batch. Tensors hold one number each, on the rank's device: a GPU is still at
+// work when a step returns, and whoever reads them waits for it.
 struct StepResult {
-  double loss = 0;               // the sum over this rank's own samples, before the update
+  at::Tensor loss;               // the sum over this rank's own samples, before the update; float64
   std::int64_t predictions = 0;  // of the whole batch: what the sum of the losses is divided by
-  double gradient_norm = 0;      // before it was clipped; 0 without --clip
+  at::Tensor gradient_norm;      // before it was clipped; undefined without --clip
   double loss_scale = 1;         // see LossScaler
   // The gradient was not finite, and no parameter has changed: with --on-nonfinite skip, or as the
   // scale of the losses was too large.
   bool skipped = false;
   // With --on-nonfinite stop, when the loss is not finite: the first parameter that was not finite
-  // before the update; empty if all were.
+  // before the update; empty if all were, and on a GPU, where asking in each step would cost more
+  // than the answer is worth.
   std::string not_finite;
 };
 

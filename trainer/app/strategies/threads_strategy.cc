@@ -1,5 +1,6 @@
 // Replicas of the model in threads of one process: what DDP is compared with.
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/scalar_tensor.h>
 
 #include <optional>
 #include <utility>
@@ -36,7 +37,7 @@ class ThreadsStrategy : public ReplicaStrategy {
   void Connect(const std::vector<std::string>& /*gradient_order*/) override {}
 
   // The threads draw random numbers from one generator, in an order of their own.
-  double ComputeGradients(const LoadedBatch& batch, std::int64_t /*step*/) override {
+  at::Tensor ComputeGradients(const LoadedBatch& batch, std::int64_t /*step*/) override {
     // Forward and backward cannot be told apart: each thread is where it is.
     phases().Enter(Phase::kBackward);
     const Batch moved = MovedTo(batch.data, at::kCPU, options().dtype);
@@ -50,7 +51,7 @@ class ThreadsStrategy : public ReplicaStrategy {
               .model.objective.loss(scores, moved.targets.narrow(0, begin, end - begin))
               .div(predictions);
         });
-    return mean * predictions;
+    return at::scalar_tensor(mean * predictions, at::kDouble);
   }
 
  private:

@@ -1,7 +1,6 @@
 #include "trainer/app/training/epoch.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -12,6 +11,8 @@
 
 #include "trainer/app/training/cadence.h"
 #include "trainer/app/training/finiteness.h"
+#include "trainer/app/training/read_numbers.h"
+#include "trainer/app/training/stopwatch.h"
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/data/loading/global_order.h"
 #include "trainer/optim/schedule.h"
@@ -20,13 +21,7 @@
 namespace muster::trainer {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr std::int64_t kReportsPerEpoch = 20;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // One epoch under way. The steps are each rank's own; now and then all ranks agree on what became
 // of them, and only then is anything shown, written or decided.
@@ -38,18 +33,14 @@ class EpochRun {
         state_(loop.state),
         order_(state_.dataset_size, job_.options.seed, state_.epoch),
         began_at_(state_.position),
-        steps_before_((began_at_ + state_.batch_size - 1) / state_.batch_size),
-        start_(Clock::now()),
-        agreed_(start_) {}
+        steps_before_((began_at_ + state_.batch_size - 1) / state_.batch_size) {}
 
   absl::StatusOr<EpochEnd> Run();
 
  private:
   struct StepTaken {
     std::int64_t step;
-    LossSum mine;      // with the predictions of all ranks
-    std::string word;  // of this rank, on its loss
-    bool skipped = false;
+    StepResult result;
   };
 
   BatchPlan Plan() const;
@@ -77,15 +68,15 @@ class EpochRun {
   const GlobalOrder order_;
   const std::int64_t began_at_;      // position
   const std::int64_t steps_before_;  // of this epoch, in earlier runs
-  const Clock::time_point start_;
+  const Stopwatch since_start_;
 
   std::int64_t steps_ = 0;  // of this run in this epoch
   std::int64_t planned_ = 0;
   bool save_due_ = false;
-  double gradient_norm_ = 0;  // of the last step, when gradients are clipped
+  at::Tensor gradient_norm_;  // of the last step, when gradients are clipped
   double loss_scale_ = 1;     // of the last step
   std::vector<StepTaken> since_agreed_;
-  Clock::time_point agreed_;
+  Stopwatch since_agreement_;
   Cadence cadence_;
   LossSum since_shown_;
 };
@@ -153,7 +144,7 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
       if (!saved.ok()) return saved;
     }
   }
-  loop_.totals.seconds += SecondsSince(start_);
+  loop_.totals.seconds += since_start_.Seconds();
   loop_.totals.samples += state_.position - began_at_;
   if (stop) return EpochEnd::kStopped;
   return state_.position == state_.dataset_size ? EpochEnd::kWhole : EpochEnd::kLimit;
@@ -167,36 +158,37 @@ void EpochRun::TakeStep(const LoadedBatch& batch) {
   ++state_.step;
   state_.position = batch.plan.end_position;
   job_.beats.Send(state_.step);
-  since_agreed_.push_back({state_.step,
-                           {result.loss, static_cast<double>(result.predictions)},
-                           stops() ? WordOnLoss(result) : "",
-                           result.skipped});
+  since_agreed_.push_back({state_.step, std::move(result)});
   loop_.trace.OnStep();
 }
 
 absl::StatusOr<EpochRun::Agreement> EpochRun::Agree() {
   const std::vector<StepTaken> taken = std::exchange(since_agreed_, {});
-  std::vector<double> values;
-  for (const StepTaken& step : taken) values.push_back(step.mine.loss);
+  std::vector<at::Tensor> losses;
+  for (const StepTaken& step : taken) losses.push_back(step.result.loss);
+  const std::vector<double> mine = ReadNumbers(losses);
+  std::vector<double> values = mine;
   values.push_back(StopSignal() != 0 ? 1 : 0);
   values.push_back(loop_.saver.busy() ? 1 : 0);
   values.push_back(loop_.saver.failed() ? 1 : 0);
-  values.push_back(SecondsSince(agreed_) / static_cast<double>(taken.size()));
+  values.push_back(since_agreement_.Seconds() / static_cast<double>(taken.size()));
   const std::size_t first_skip = values.size();
   for (const StepTaken& step : taken) {
-    if (may_skip()) values.push_back(step.skipped ? 1 : 0);
+    if (may_skip()) values.push_back(step.result.skipped ? 1 : 0);
   }
   const std::vector<double> sums = job_.group().Sum(values);
-  agreed_ = Clock::now();
+  since_agreement_.Restart();
   cadence_.OnAgreed(sums[first_skip - 1] / job_.env.world_size);
 
   // Step by step, so that the sums do not depend on when the ranks agree.
   std::vector<std::int64_t> skipped;
   for (std::size_t i = 0; i < taken.size(); ++i) {
-    const LossSum all = {sums[i], taken[i].mine.predictions};
+    const LossSum all = {sums[i], static_cast<double>(taken[i].result.predictions)};
     const bool finite = std::isfinite(all.mean());
     if (job_.leads()) loop_.reporter->StepLoss(taken[i].step, all.mean());
-    if (!finite && stops()) return NonFiniteLoss(loop_, taken[i].step, taken[i].word);
+    if (!finite && stops()) {
+      return NonFiniteLoss(loop_, taken[i].step, WordOnLoss(mine[i], taken[i].result.not_finite));
+    }
     if (may_skip() && sums[first_skip + i] > 0) skipped.push_back(taken[i].step);
     // The mean of an epoch is one of steps that have a loss.
     if (!finite && skips()) continue;
@@ -221,7 +213,7 @@ void EpochRun::SaySkipped(const std::vector<std::int64_t>& steps) {
 }
 
 void EpochRun::Show() {
-  const double seconds = SecondsSince(start_);
+  const double seconds = since_start_.Seconds();
   const bool shown = job_.progress.Show(
       {.epoch = static_cast<int>(state_.epoch) + 1,
        .epochs = job_.options.epochs,
@@ -239,7 +231,7 @@ void EpochRun::Report() {
   const LossSum loss = std::exchange(state_.report_loss, {});
   if (!job_.leads()) return;
   const double samples_per_second =
-      static_cast<double>(state_.position - began_at_) / SecondsSince(start_);
+      static_cast<double>(state_.position - began_at_) / since_start_.Seconds();
   Scalars scalars = {.step = state_.step, .unix_seconds = UnixSeconds(), .values = {}};
   scalars.values = {
       {"epoch", static_cast<double>(state_.epoch) +
@@ -251,8 +243,9 @@ void EpochRun::Report() {
     scalars.values.emplace_back("train/tokens_per_second",
                                 samples_per_second * static_cast<double>(tokens));
   }
-  if (job_.options.clip_norm > 0)
-    scalars.values.emplace_back("train/gradient_norm", gradient_norm_);
+  if (gradient_norm_.defined()) {
+    scalars.values.emplace_back("train/gradient_norm", ReadNumbers({gradient_norm_})[0]);
+  }
   if (job_.options.scales_losses()) scalars.values.emplace_back("train/loss_scale", loss_scale_);
   if (may_skip()) {
     scalars.values.emplace_back("train/skipped_steps",

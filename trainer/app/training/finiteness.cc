@@ -67,9 +67,9 @@ absl::Status BrokenBy(const Loop& loop, std::int64_t step, const Broken& broken)
 
 }  // namespace
 
-std::string WordOnLoss(const StepResult& result) {
-  if (std::isfinite(result.loss)) return "";
-  return result.not_finite.empty() ? kLossAlone : WordOnParameter(result.not_finite);
+std::string WordOnLoss(double loss, const std::string& not_finite) {
+  if (std::isfinite(loss)) return "";
+  return not_finite.empty() ? kLossAlone : WordOnParameter(not_finite);
 }
 
 absl::Status NonFiniteLoss(const Loop& loop, std::int64_t step, const std::string& mine) {

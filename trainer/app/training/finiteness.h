@@ -12,9 +12,9 @@
 
 namespace muster::trainer {
 
-// What this rank can say about the loss of its own part of a step. Empty when the loss is finite;
-// otherwise a word for NonFiniteLoss.
-std::string WordOnLoss(const StepResult& result);
+// What this rank can say about the loss of its own part of a step, `loss`, with that step's
+// StepResult::not_finite. Empty when the loss is finite; otherwise a word for NonFiniteLoss.
+std::string WordOnLoss(double loss, const std::string& not_finite);
 
 // Why the loss of step `step`, over all ranks, is not finite. It is kInvalidArgument: resuming is
 // exact, so a restart would end at the same step, and the user has to change something. Every rank
