@@ -12,7 +12,7 @@
 
 namespace muster::trainer {
 
-// A batch of samples; both tensors are on the CPU.
+// A batch of samples; a data set gives both tensors on the CPU.
 //   images: inputs float32 B x C x H x W, normalized; targets int64 B, the classes
 //   tables: inputs float32 B x 1 x 1 x columns, standardized; targets int64 B, the classes
 //   text:   inputs int64 B x T; targets int64 B x T, the token that follows each input

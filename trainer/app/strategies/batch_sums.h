@@ -29,8 +29,8 @@ BatchSums MeasureBatch(const LoadedBatch& batch, const Options& options, const a
 BatchSums MeasureScores(const LoadedBatch& batch, const Options& options, const at::Device& device,
                         const std::function<at::Tensor(const at::Tensor& inputs)>& compute);
 
-// `batch` on `device`, as the model needs it: real numbers converted to `dtype`, whole ones
-// unchanged.
+// `batch` on `device`, where it may be already, as the model needs it: real numbers converted to
+// `dtype`, whole ones unchanged.
 Batch MovedTo(const Batch& batch, const at::Device& device, c10::ScalarType dtype);
 
 }  // namespace muster::trainer

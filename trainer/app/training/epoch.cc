@@ -101,9 +101,11 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
                                         ? job_.options.report.every_steps
                                         : std::max<std::int64_t>(1, epoch_steps / kReportsPerEpoch);
   if (began_at_ == 0) state_.epoch_loss = {};
-  BatchLoader loader(
-      job_.data.train, std::move(plan),
-      {.epoch = state_.epoch, .train = true, .threads = job_.options.loader_threads});
+  BatchLoader loader(job_.data.train, std::move(plan),
+                     {.epoch = state_.epoch,
+                      .train = true,
+                      .threads = job_.options.loader_threads,
+                      .device = job_.world.device()});
 
   bool stop = false;
   while (!stop && steps_ < planned_) {

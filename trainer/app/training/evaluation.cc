@@ -44,8 +44,9 @@ absl::StatusOr<std::optional<Evaluation>> Evaluate(
   const bool text = data->shape().kind == DataShape::Kind::kText;
   const std::int64_t batch = (text ? kWindows : kSamples) * place.parts;
   const GlobalOrder order(data->size(), options.seed, /*epoch=*/0, /*shuffle=*/false);
-  BatchLoader loader(data, order.From(0, batch, place.part, place.parts),
-                     {.epoch = 0, .train = false, .threads = options.loader_threads});
+  BatchLoader loader(
+      data, order.From(0, batch, place.part, place.parts),
+      {.epoch = 0, .train = false, .threads = options.loader_threads, .device = group.device()});
 
   const std::vector<Metric>& metrics = options.model.objective.metrics;
   const std::size_t width = 2 + metrics.size();  // predictions, loss, metrics

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 
+#include "trainer/data/loading/device_copies.h"
 #include "trainer/worker/one_line.h"
 
 namespace muster::trainer {
@@ -48,6 +49,7 @@ class BatchLoader::Pipeline {
       : dataset_(std::move(dataset)),
         plan_(std::move(plan)),
         options_(options),
+        copies_(options.device),
         slots_(static_cast<std::size_t>(std::max(options.queue, 1))) {
     try {
       for (int i = 0; i < options_.threads; ++i) threads_.emplace_back([this] { Work(); });
@@ -65,23 +67,32 @@ class BatchLoader::Pipeline {
     const std::size_t ticket = consumed_;
     if (threads_.empty()) {
       ++consumed_;
-      return Gather(ticket);
+      return Receive(Gather(ticket));
     }
     Slot& slot = slots_[ticket % slots_.size()];
     filled_.wait(lock, [&] { return slot.has_value(); });
-    absl::StatusOr<LoadedBatch> batch = *std::move(slot);
+    absl::StatusOr<Gathered> gathered = *std::move(slot);
     slot.reset();
     ++consumed_;
     lock.unlock();
     room_.notify_one();
-    if (!batch.ok()) return batch.status();
-    return *std::move(batch);
+    return Receive(std::move(gathered));
   }
 
  private:
-  using Slot = std::optional<absl::StatusOr<LoadedBatch>>;
+  struct Gathered {
+    RankBatch plan;
+    DeviceCopies::Copy copy;
+  };
+  using Slot = std::optional<absl::StatusOr<Gathered>>;
+
+  absl::StatusOr<std::optional<LoadedBatch>> Receive(absl::StatusOr<Gathered> gathered) const {
+    if (!gathered.ok()) return gathered.status();
+    return LoadedBatch{copies_.Receive(std::move(gathered->copy)), std::move(gathered->plan)};
+  }
 
   void Work() {
+    copies_.EnterThread();
     std::unique_lock lock(mutex_);
     for (;;) {
       room_.wait(lock, [&] {
@@ -94,9 +105,9 @@ class BatchLoader::Pipeline {
       }
       const std::size_t ticket = drawn_++;
       lock.unlock();
-      absl::StatusOr<LoadedBatch> batch = Gather(ticket);
+      absl::StatusOr<Gathered> gathered = Gather(ticket);
       lock.lock();
-      slots_[ticket % slots_.size()].emplace(std::move(batch));
+      slots_[ticket % slots_.size()].emplace(std::move(gathered));
       filled_.notify_one();
     }
   }
@@ -104,14 +115,13 @@ class BatchLoader::Pipeline {
   std::size_t steps() const { return static_cast<std::size_t>(plan_.steps); }
 
   // Changes nothing, so no lock is needed.
-  absl::StatusOr<LoadedBatch> Gather(std::size_t ticket) const {
+  absl::StatusOr<Gathered> Gather(std::size_t ticket) const {
     try {
-      LoadedBatch batch;
-      batch.plan = plan_.at(static_cast<std::int64_t>(ticket));
-      batch.data = dataset_->Gather(batch.plan.indices, options_.epoch, options_.train);
-      const absl::Status fits = CheckRows(batch.data, batch.plan.indices.size());
+      RankBatch plan = plan_.at(static_cast<std::int64_t>(ticket));
+      Batch batch = dataset_->Gather(plan.indices, options_.epoch, options_.train);
+      const absl::Status fits = CheckRows(batch, plan.indices.size());
       if (!fits.ok()) return fits;
-      return batch;
+      return Gathered{std::move(plan), copies_.Begin(std::move(batch))};
     } catch (const std::invalid_argument& error) {
       return absl::InvalidArgumentError(OneLine(error));
     } catch (const std::exception& error) {
@@ -133,6 +143,7 @@ class BatchLoader::Pipeline {
   const std::shared_ptr<const Dataset> dataset_;
   const BatchPlan plan_;
   const BatchLoaderOptions options_;
+  const DeviceCopies copies_;
 
   std::mutex mutex_;
   std::condition_variable room_;    // for threads: a ticket can be drawn, or there is no more work

@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 
+#include <ATen/core/Tensor.h>
+
 #include "absl/status/statusor.h"
 
 #include "trainer/data/dataset.h"
@@ -19,10 +21,13 @@ struct BatchLoaderOptions {
   int threads = 1;
   // The most batches that may be ready or in preparation at once; at least 1. Limits memory use.
   int queue = 4;
+  // Where batches are to be when Next() returns them; the calling thread's current device, if it is
+  // a GPU.
+  at::Device device = at::kCPU;
 };
 
 struct LoadedBatch {
-  Batch data;
+  Batch data;  // on the loader's device
   // The plan from which `data` was gathered, including the indices.
   RankBatch plan;
 };
@@ -44,8 +49,9 @@ class BatchLoader {
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
 
-  // Returns the next batch, or nullopt after the last. kUnavailable, with the batch number and the
-  // cause, when that batch could not be gathered; kInvalidArgument, with the data set's own
+  // Returns the next batch, or nullopt after the last. On a GPU it may still be on its way, for
+  // which the current stream waits and the caller does not. kUnavailable, with the batch number and
+  // the cause, when that batch could not be gathered; kInvalidArgument, with the data set's own
   // sentence, when one of its samples is invalid, or when it has other than a row for each sample.
   // Later calls still return the following batches.
   absl::StatusOr<std::optional<LoadedBatch>> Next();
