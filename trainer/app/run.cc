@@ -140,6 +140,9 @@ absl::StatusOr<int> RunRank(const Options& given, const Environment& env, Splits
   status = Attempt("compare the models", [&] { return CheckModelsAlike(model, world->all()); });
   if (!status.ok()) return status;
   StepTrace trace;
+  if (options.report.profile || !options.report.trace.empty()) {
+    trace.phases().WaitFor(world->device());
+  }
   auto made = Attempt("prepare the training", [&] {
     return MakeStrategy(options, *std::move(model), *world, trace.phases());
   });

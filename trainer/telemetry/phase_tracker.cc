@@ -1,5 +1,7 @@
 #include "trainer/telemetry/phase_tracker.h"
 
+#include <c10/core/impl/VirtualGuardImpl.h>
+
 namespace muster::trainer {
 namespace {
 
@@ -11,7 +13,15 @@ std::int64_t UnixNs() {
 
 }  // namespace
 
+void PhaseTracker::WaitFor(const at::Device& device) {
+  device_ = device;
+}
+
 void PhaseTracker::Enter(Phase phase) {
+  if (!device_.is_cpu()) {
+    const c10::impl::VirtualGuardImpl guard(device_.type());
+    guard.synchronizeStream(guard.getStream(device_));
+  }
   if (trace_ != nullptr) {
     const std::int64_t now_ns = UnixNs();
     if (since_ns_ != 0) {

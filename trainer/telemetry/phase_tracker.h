@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include <ATen/core/Tensor.h>
+
 #include "trainer/telemetry/phase_clock.h"
 #include "trainer/telemetry/trace_file.h"
 
@@ -18,6 +20,11 @@ class PhaseTracker {
   // outlive this object or be replaced first.
   void RecordTo(TraceBuffer* trace) { trace_ = trace; }
 
+  // From now on, ends a phase when `device` is done with what it was given in it, and not as soon
+  // as that was handed over: a phase takes as long as it does on a GPU. The thread waits, which
+  // costs a little. Nothing changes for the CPU.
+  void WaitFor(const at::Device& device);
+
   // Ends the current phase now and begins `phase`.
   void Enter(Phase phase);
 
@@ -25,6 +32,7 @@ class PhaseTracker {
 
  private:
   PhaseClock clock_;
+  at::Device device_ = at::kCPU;  // that is waited for
   TraceBuffer* trace_ = nullptr;
   std::int64_t since_ns_ = 0;  // start of the current phase, Unix time; 0: not recorded
 };

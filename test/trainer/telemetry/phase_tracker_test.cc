@@ -1,0 +1,27 @@
+#include "trainer/telemetry/phase_tracker.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/trainer/diary_device.h"
+
+namespace muster::trainer {
+namespace {
+
+using testing::ElementsAre;
+
+// A profile of a GPU would have said how long it takes to hand over work.
+TEST(PhaseTrackerTest, APhaseEndsWhenTheDeviceIsDoneWithIt) {
+  PhaseTracker phases;
+  phases.Enter(Phase::kForward);
+  EXPECT_THAT(ReadDiary(), ElementsAre());
+  phases.WaitFor(DiaryDevice());
+  phases.Enter(Phase::kBackward);
+  EXPECT_THAT(ReadDiary(), ElementsAre("wait for stream 0"));
+  phases.WaitFor(at::kCPU);
+  phases.Enter(Phase::kOther);
+  EXPECT_THAT(ReadDiary(), ElementsAre());
+}
+
+}  // namespace
+}  // namespace muster::trainer
