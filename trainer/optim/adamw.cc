@@ -2,6 +2,12 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_addcdiv.h>
+#include <ATen/ops/_foreach_addcmul.h>
+#include <ATen/ops/_foreach_div.h>
+#include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/_foreach_sqrt.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <cmath>
@@ -62,6 +68,30 @@ void AdamW::UpdateAsPython(Entry& entry, const at::Tensor& gradient, double lr) 
   const double root = options_.root_is_power ? PowerOfHalf(correction2) : std::sqrt(correction2);
   const at::Tensor divisor = (square.sqrt() / root).add_(options_.epsilon);
   entry.parameter.addcdiv_(mean, divisor, -(lr / correction1));
+}
+
+// The same, as _multi_tensor_adamw has it.
+void AdamW::UpdateAlike(Alike& alike, double lr) {
+  std::vector<at::Tensor>& means = alike.remembered[0];
+  std::vector<at::Tensor>& squares = alike.remembered[1];
+  if (alike.first) {
+    for (std::size_t i = 0; i < alike.parameters.size(); ++i) {
+      means[i] = at::zeros_like(alike.parameters[i]);
+      squares[i] = at::zeros_like(alike.parameters[i]);
+    }
+  }
+  at::_foreach_mul_(alike.parameters, at::Scalar(1 - lr * alike.weight_decay));
+  at::_foreach_mul_(means, at::Scalar(options_.beta1));
+  at::_foreach_add_(means, alike.gradients, at::Scalar(1 - options_.beta1));
+  at::_foreach_mul_(squares, at::Scalar(options_.beta2));
+  at::_foreach_addcmul_(squares, alike.gradients, alike.gradients, at::Scalar(1 - options_.beta2));
+  const auto number = static_cast<double>(alike.steps);
+  const double correction1 = 1 - std::pow(options_.beta1, number);
+  const double correction2 = 1 - std::pow(options_.beta2, number);
+  const std::vector<at::Tensor> divisors = at::_foreach_sqrt(squares);
+  at::_foreach_div_(divisors, at::Scalar(std::sqrt(correction2)));
+  at::_foreach_add_(divisors, at::Scalar(options_.epsilon));
+  at::_foreach_addcdiv_(alike.parameters, means, divisors, at::Scalar(-(lr / correction1)));
 }
 
 std::vector<std::pair<std::string, OptionValue>> AdamW::Describe(double lr,

@@ -16,6 +16,7 @@ class AdamW : public GroupedOptimizer {
 
  private:
   void Update(Entry& entry, double lr) override;
+  void UpdateAlike(Alike& alike, double lr) override;
   void UpdateAsPython(Entry& entry, const at::Tensor& gradient, double lr);
   bool counts_steps() const override { return true; }
   std::vector<std::pair<std::string, OptionValue>> Describe(double lr,

@@ -2,6 +2,8 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_mul.h>
 
 #include "trainer/optim/one_pass.h"
 
@@ -36,6 +38,8 @@ void Ema::Restart() {
 
 void Ema::Update() {
   const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> parameters;  // of those that are on a GPU
+  std::vector<at::Tensor> averages;
   for (std::size_t i = 0; i < averages_.size(); ++i) {
     const at::Tensor& parameter = parameters_[i].tensor;
     const at::Tensor& average = averages_[i].tensor;
@@ -46,10 +50,16 @@ void Ema::Update() {
       FollowInMemory<float>(parameter, average, decay_);
     } else if (plain && parameter.scalar_type() == at::kDouble) {
       FollowInMemory<double>(parameter, average, decay_);
+    } else if (parameter.is_cuda()) {
+      parameters.push_back(parameter.detach());
+      averages.push_back(average);
     } else {
       average.lerp_(parameter, 1 - decay_);
     }
   }
+  if (averages.empty()) return;
+  at::_foreach_mul_(averages, at::Scalar(decay_));
+  at::_foreach_add_(averages, parameters, at::Scalar(1 - decay_));
 }
 
 void Ema::Swap() {

@@ -7,6 +7,8 @@
 #include <ATen/ops/scalar_tensor.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <unordered_map>
 
 #include "absl/strings/str_cat.h"
@@ -49,10 +51,53 @@ GroupedOptimizer::GroupedOptimizer(const OptimizerOptions& options,
 
 void GroupedOptimizer::Step(double lr) {
   const at::NoGradGuard no_grad;
+  std::vector<Entry*> together;
   for (Entry& entry : entries_) {
     if (!entry.parameter.grad().defined()) continue;
     ++entry.steps;
-    Update(entry, lr);
+    if (TakesForeach(entry)) {
+      together.push_back(&entry);
+    } else {
+      Update(entry, lr);
+    }
+  }
+  if (!together.empty()) UpdateTogether(together, lr);
+}
+
+bool GroupedOptimizer::TakesForeach(const Entry& entry) const {
+  const bool fastest = options_.path == OptimizerPath::kOnePass && entry.parameter.is_cuda();
+  return (fastest || options_.path == OptimizerPath::kForeach) &&
+         entry.parameter.is_floating_point() && !entry.parameter.grad().is_sparse();
+}
+
+void GroupedOptimizer::UpdateTogether(const std::vector<Entry*>& entries, double lr) {
+  using Kind = std::tuple<double, std::int64_t, bool, at::ScalarType>;
+  std::map<Kind, std::vector<Entry*>> kinds;
+  for (Entry* const entry : entries) {
+    const bool first = !remembered_.empty() && !entry->remembered[0].defined();
+    kinds[{entry->weight_decay, counts_steps() ? entry->steps : 0, first,
+           entry->parameter.scalar_type()}]
+        .push_back(entry);
+  }
+  for (const auto& [kind, same] : kinds) {
+    Alike alike = {.weight_decay = std::get<0>(kind),
+                   .steps = std::get<1>(kind),
+                   .first = std::get<2>(kind),
+                   .remembered = std::vector<std::vector<at::Tensor>>(remembered_.size())};
+    for (const Entry* const entry : same) {
+      alike.parameters.push_back(entry->parameter.detach());
+      alike.gradients.push_back(entry->parameter.grad().detach());
+      for (std::size_t i = 0; i < remembered_.size(); ++i) {
+        alike.remembered[i].push_back(entry->remembered[i]);
+      }
+    }
+    UpdateAlike(alike, lr);
+    if (!alike.first) continue;
+    for (std::size_t place = 0; place < same.size(); ++place) {
+      for (std::size_t i = 0; i < remembered_.size(); ++i) {
+        same[place]->remembered[i] = alike.remembered[i][place];
+      }
+    }
   }
 }
 

@@ -33,6 +33,17 @@ class GroupedOptimizer : public Optimizer {
     std::vector<at::Tensor> remembered;
   };
 
+  // Parameters that are updated alike, and what is kept for each: remembered[i] are all of the name
+  // i, undefined before their first step.
+  struct Alike {
+    double weight_decay = 0;
+    std::int64_t steps = 0;  // 0 for SGD
+    bool first = false;      // whether nothing is kept yet
+    std::vector<at::Tensor> parameters;
+    std::vector<at::Tensor> gradients;
+    std::vector<std::vector<at::Tensor>> remembered;
+  };
+
   // `remembered` holds Python's names for the tensors in Entry::remembered.
   GroupedOptimizer(const OptimizerOptions& options, std::vector<NamedTensor> parameters,
                    std::vector<std::string> remembered);
@@ -40,6 +51,9 @@ class GroupedOptimizer : public Optimizer {
   // Updates the parameter from its gradient, which is defined. entry.steps already includes this
   // step.
   virtual void Update(Entry& entry, double lr) = 0;
+  // Updates many parameters from their gradients with the same operations. What it keeps of them at
+  // first it puts into `alike.remembered`.
+  virtual void UpdateAlike(Alike& alike, double lr) = 0;
   // Whether the state includes "step".
   virtual bool counts_steps() const = 0;
   // A group's options in Python's order, "lr" first, without "params".
@@ -58,6 +72,8 @@ class GroupedOptimizer : public Optimizer {
   const OptimizerOptions options_;
 
  private:
+  bool TakesForeach(const Entry& entry) const;
+  void UpdateTogether(const std::vector<Entry*>& entries, double lr);
   // Fills `entry` from `state`.
   absl::Status Restore(const ParameterState& state, Entry* entry) const;
 

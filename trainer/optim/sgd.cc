@@ -1,6 +1,8 @@
 #include "trainer/optim/sgd.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/_foreach_add.h>
+#include <ATen/ops/_foreach_mul.h>
 #include <ATen/ops/empty_like.h>
 
 #include "trainer/optim/one_pass.h"
@@ -61,6 +63,27 @@ void Sgd::UpdateAsPython(Entry& entry, at::Tensor direction, bool first, double 
     direction = options_.nesterov ? direction.add(momentum, options_.momentum) : momentum;
   }
   entry.parameter.add_(direction, -lr);
+}
+
+// The same, as _multi_tensor_sgd has it.
+void Sgd::UpdateAlike(Alike& alike, double lr) {
+  std::vector<at::Tensor> directions = alike.gradients;
+  if (alike.weight_decay != 0) {
+    directions = at::_foreach_add(directions, alike.parameters, at::Scalar(alike.weight_decay));
+  }
+  if (options_.momentum != 0) {
+    std::vector<at::Tensor>& momenta = alike.remembered[0];
+    if (alike.first) {
+      for (std::size_t i = 0; i < momenta.size(); ++i) momenta[i] = directions[i].clone();
+    } else {
+      at::_foreach_mul_(momenta, at::Scalar(options_.momentum));
+      at::_foreach_add_(momenta, directions);
+    }
+    directions = options_.nesterov
+                     ? at::_foreach_add(directions, momenta, at::Scalar(options_.momentum))
+                     : momenta;
+  }
+  at::_foreach_add_(alike.parameters, directions, at::Scalar(-lr));
 }
 
 std::vector<std::pair<std::string, OptionValue>> Sgd::Describe(double lr,

@@ -15,6 +15,7 @@ class Sgd : public GroupedOptimizer {
 
  private:
   void Update(Entry& entry, double lr) override;
+  void UpdateAlike(Alike& alike, double lr) override;
   void UpdateAsPython(Entry& entry, at::Tensor direction, bool first, double lr);
   bool counts_steps() const override { return false; }
   std::vector<std::pair<std::string, OptionValue>> Describe(double lr,

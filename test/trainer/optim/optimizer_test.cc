@@ -70,8 +70,8 @@ std::vector<OptimizerOptions> AllOptions() {
   };
 }
 
-// Ten steps by both paths; `prepare` may change the parameters' layout first.
-void ComparePaths(at::ScalarType dtype, double limit,
+// Ten steps by `path` and by the reference; `prepare` may change the parameters' layout first.
+void ComparePaths(OptimizerPath path, at::ScalarType dtype, double limit,
                   const std::function<void(std::vector<NamedTensor>&)>& prepare) {
   int number = 0;
   for (OptimizerOptions options : AllOptions()) {
@@ -81,15 +81,15 @@ void ComparePaths(at::ScalarType dtype, double limit,
     prepare(parameters);
     options.path = OptimizerPath::kReference;
     const auto reference = Make(options, expected);
-    options.path = OptimizerPath::kOnePass;
-    const auto one_pass = Make(options, parameters);
+    options.path = path;
+    const auto fast = Make(options, parameters);
     TakeSteps(expected, *reference, 0, 10);
-    TakeSteps(parameters, *one_pass, 0, 10);
+    TakeSteps(parameters, *fast, 0, 10);
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       EXPECT_LT(Difference(parameters[i].tensor, expected[i].tensor), limit) << parameters[i].name;
     }
     // And what both remember.
-    const OptimizerState ours = one_pass->State(0);
+    const OptimizerState ours = fast->State(0);
     const OptimizerState theirs = reference->State(0);
     ASSERT_EQ(ours.parameters.size(), theirs.parameters.size());
     for (std::size_t i = 0; i < ours.parameters.size(); ++i) {
@@ -103,9 +103,11 @@ void ComparePaths(at::ScalarType dtype, double limit,
   }
 }
 
-TEST(OptimizerTest, OnePassGivesWhatTheReferenceGives) {
-  ComparePaths(at::kFloat, 1e-6, [](auto&) {});
-  ComparePaths(at::kDouble, 1e-14, [](auto&) {});
+TEST(OptimizerTest, OnePassAndForeachGiveWhatTheReferenceGives) {
+  for (const OptimizerPath path : {OptimizerPath::kOnePass, OptimizerPath::kForeach}) {
+    ComparePaths(path, at::kFloat, 1e-6, [](auto&) {});
+    ComparePaths(path, at::kDouble, 1e-14, [](auto&) {});
+  }
 }
 
 TEST(OptimizerTest, OnePassGivesTheSameOnSeveralThreads) {
@@ -126,13 +128,15 @@ TEST(OptimizerTest, OnePassGivesTheSameOnSeveralThreads) {
   at::set_num_threads(before);
 }
 
-TEST(OptimizerTest, OnePassTakesWeightsWithChannelsInnermost) {
-  // The gradients stay as they are, so they come in another layout.
-  ComparePaths(at::kFloat, 1e-6, [](std::vector<NamedTensor>& parameters) {
-    at::Tensor& weight = parameters[0].tensor;
-    weight = weight.detach().contiguous(at::MemoryFormat::ChannelsLast).set_requires_grad(true);
-    ASSERT_FALSE(weight.is_contiguous());
-  });
+TEST(OptimizerTest, OnePassAndForeachTakeWeightsWithChannelsInnermost) {
+  for (const OptimizerPath path : {OptimizerPath::kOnePass, OptimizerPath::kForeach}) {
+    // The gradients stay as they are, so they come in another layout.
+    ComparePaths(path, at::kFloat, 1e-6, [](std::vector<NamedTensor>& parameters) {
+      at::Tensor& weight = parameters[0].tensor;
+      weight = weight.detach().contiguous(at::MemoryFormat::ChannelsLast).set_requires_grad(true);
+      ASSERT_FALSE(weight.is_contiguous());
+    });
+  }
 }
 
 TEST(OptimizerTest, OnePassLeavesHalfPrecisionToTheReference) {
@@ -186,7 +190,8 @@ TEST(OptimizerTest, BiasesAndNormsDoNotDecayWhenAskedNotTo) {
 
 TEST(OptimizerTest, RunThatWasResumedIsTheOneThatWasNot) {
   for (OptimizerOptions options : AllOptions()) {
-    for (const OptimizerPath path : {OptimizerPath::kReference, OptimizerPath::kOnePass}) {
+    for (const OptimizerPath path :
+         {OptimizerPath::kReference, OptimizerPath::kOnePass, OptimizerPath::kForeach}) {
       options.path = path;
       std::vector<NamedTensor> expected = Parameters();
       const auto undisturbed = Make(options, expected);
@@ -283,22 +288,22 @@ TEST(OptimizerTest, OptionsThatContradictEachOtherAreRefused) {
 
 TEST(ClipTest, NormIsThatOfAllGradientsAsOneVector) {
   std::vector<NamedTensor> parameters = Parameters();
-  EXPECT_EQ(ClipGradientNorm(parameters, 1), 0);  // nobody has a gradient
+  EXPECT_EQ(ClipGradientNorm(parameters, 1).item<double>(), 0);  // nobody has a gradient
   parameters[0].tensor.mutable_grad() = at::zeros_like(parameters[0].tensor);
   parameters[0].tensor.grad().view({-1})[5] = 3;
   parameters[1].tensor.mutable_grad() = at::zeros({8});
   parameters[1].tensor.grad()[0] = 4;
-  EXPECT_FLOAT_EQ(ClipGradientNorm(parameters, 10), 5);
+  EXPECT_FLOAT_EQ(ClipGradientNorm(parameters, 10).item<double>(), 5);
   EXPECT_EQ(parameters[1].tensor.grad()[0].item<float>(), 4);
-  EXPECT_FLOAT_EQ(ClipGradientNorm(parameters, 2.5), 5);
+  EXPECT_FLOAT_EQ(ClipGradientNorm(parameters, 2.5).item<double>(), 5);
   EXPECT_NEAR(parameters[1].tensor.grad()[0].item<double>(), 2, 1e-6);
-  EXPECT_NEAR(ClipGradientNorm(parameters, 2.5), 2.5, 1e-5);
+  EXPECT_NEAR(ClipGradientNorm(parameters, 2.5).item<double>(), 2.5, 1e-5);
 }
 
 TEST(ClipTest, NormThatIsNotFiniteIsReturned) {
   std::vector<NamedTensor> parameters = Parameters();
   parameters[1].tensor.mutable_grad() = at::full({8}, NAN);
-  EXPECT_TRUE(std::isnan(ClipGradientNorm(parameters, 1)));
+  EXPECT_TRUE(std::isnan(ClipGradientNorm(parameters, 1).item<double>()));
 }
 
 }  // namespace

@@ -146,8 +146,10 @@ void AddOptimizerFlags(CLI::App& app, Options& o, SettingSource& settings) {
                {{"sgd", OptimizerKind::kSgd}, {"adamw", OptimizerKind::kAdamW}},
                "What it computes");
   group.Choice("--optimizer", o.optimizer.path,
-               {{"one-pass", OptimizerPath::kOnePass}, {"reference", OptimizerPath::kReference}},
-               "How: fast, or bit for bit as Python does");
+               {{"one-pass", OptimizerPath::kOnePass},
+                {"foreach", OptimizerPath::kForeach},
+                {"reference", OptimizerPath::kReference}},
+               "How: fast, or bit for bit as Python does; foreach is what one-pass is on a GPU");
   group.Number("--lr", o.schedule.learning_rate, 0.0, 1e6, "Learning rate");
   group.Number("--momentum", o.optimizer.momentum, 0.0, 1.0, "For sgd");
   group.Switch("nesterov", o.optimizer.nesterov, "For sgd: Nesterov momentum");
