@@ -106,7 +106,13 @@ at::Tensor Group::ReduceScatter(const at::Tensor& whole, Use use) {
     Reducer(whole.nbytes()).ReduceScatter(whole, mine, use);
     return mine;
   }
-  // As bytes, of which some versions of Gloo move any type.
+  if (comm() == Comm::kNccl) {
+    at::Tensor mine = at::empty_like(whole.narrow(0, 0, whole.size(0) / size()));
+    at::Tensor sent = whole;
+    Backend(use)->_reduce_scatter_base(mine, sent)->wait();
+    return mine;
+  }
+  // Gloo has none. As bytes, of which some versions of it move any type.
   at::Tensor sent = whole.view({-1}).view(at::kByte);
   at::Tensor received = at::empty_like(sent);
   std::vector<std::int64_t> equal_splits;
@@ -143,6 +149,10 @@ PendingWork Group::AllGatherInto(at::Tensor& whole, const at::Tensor& mine, Use 
   if (SharesMemory()) {
     Reducer(whole.nbytes()).AllGather(mine, whole, use);
     return {};
+  }
+  if (comm() == Comm::kNccl) {
+    at::Tensor sent = mine;
+    return Backend(use)->_allgather_base(whole, sent);
   }
   std::vector<std::vector<at::Tensor>> all = {whole.chunk(size())};
   std::vector<at::Tensor> input = {mine};

@@ -71,11 +71,23 @@ class RecordedGroup : public c10d::ProcessGroup {
     return LeftAtItsEnd(inner_->allgather(outputs, inputs, options), ticket, inputs[0]);
   }
 
+  Pending _allgather_base(at::Tensor& output, at::Tensor& input,
+                          const c10d::AllgatherOptions& options) override {
+    const FlightTicket ticket = Enter(Operation::kAllGather, input);
+    return LeftAtItsEnd(inner_->_allgather_base(output, input, options), ticket, input);
+  }
+
   Pending alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& to,
                         std::vector<std::int64_t>& from,
                         const c10d::AllToAllOptions& options) override {
     const FlightTicket ticket = Enter(Operation::kReduceScatter, input);
     return LeftAtItsEnd(inner_->alltoall_base(output, input, to, from, options), ticket, input);
+  }
+
+  Pending _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override {
+    const FlightTicket ticket = Enter(Operation::kReduceScatter, input);
+    return LeftAtItsEnd(inner_->_reduce_scatter_base(output, input, options), ticket, input);
   }
 
   Pending send(std::vector<at::Tensor>& tensors, int to, int tag) override {

@@ -16,8 +16,8 @@ namespace muster::trainer {
 // whole numbers by which c10d's Reducer agrees on its buckets are no gradients, but Use::kOther.
 // The meter's recorder must outlive the result.
 //
-// Only allreduce, allgather, broadcast, alltoall_base (which a reduce-scatter is made of), send and
-// recv are supported.
+// Only allreduce, allgather, _allgather_base, broadcast, _reduce_scatter_base, alltoall_base (which
+// a reduce-scatter is made of where there is none), send and recv are supported.
 c10::intrusive_ptr<c10d::ProcessGroup> Recorded(c10::intrusive_ptr<c10d::ProcessGroup> inner,
                                                 std::shared_ptr<GroupMeter> meter, FlightPart part,
                                                 std::optional<Use> use);

@@ -66,6 +66,14 @@ class OneWork : public c10d::ProcessGroup {
                                            const c10d::AllreduceOptions&) override {
     return work_;
   }
+  c10::intrusive_ptr<c10d::Work> _allgather_base(at::Tensor&, at::Tensor&,
+                                                 const c10d::AllgatherOptions&) override {
+    return work_;
+  }
+  c10::intrusive_ptr<c10d::Work> _reduce_scatter_base(at::Tensor&, at::Tensor&,
+                                                      const c10d::ReduceScatterOptions&) override {
+    return work_;
+  }
   c10::intrusive_ptr<c10d::Work> recv(std::vector<at::Tensor>&, int, int) override { return work_; }
 
  private:
@@ -101,6 +109,25 @@ TEST_F(RecordedGroupTest, WorkOnADeviceIsLeftWhenItIsDoneAndNotWhenItIsQueued) {
   EXPECT_NE(recorder_.Explain(), "") << "asked again, it is still there";
   work->End();
   EXPECT_EQ(recorder_.Explain(), "");
+}
+
+// ZeRO over NCCL.
+TEST_F(RecordedGroupTest, WhatADeviceSharesIsRecordedAndCounted) {
+  at::Tensor part = On(at::kMeta)[0];
+  at::Tensor whole = at::empty({4}, part.options());
+  for (const bool gathers : {false, true}) {
+    const auto work = c10::make_intrusive<StreamWork>();
+    const auto group = Around(work);
+    (gathers ? group->_allgather_base(whole, part) : group->_reduce_scatter_base(part, whole))
+        ->wait();
+    const std::string place = gathers ? "all-gather 2 (8 bytes)" : "reduce-scatter 1 (16 bytes)";
+    EXPECT_EQ(recorder_.Explain().find("rank 0 waits in " + place + " for "), 0u)
+        << recorder_.Explain();
+    work->End();
+    EXPECT_EQ(recorder_.Explain(), "");
+  }
+  // Of two ranks each sends half of the whole, and its part to the other one.
+  EXPECT_EQ(meter_->traffic.Total(Use::kGradients, false).formula_bytes, 16);
 }
 
 TEST_F(RecordedGroupTest, AMessageOfADeviceIsLeftWhenItIsDone) {
