@@ -16,6 +16,15 @@
 
 namespace muster::trainer::compat {
 
+// "NVIDIA H100 80GB HBM3"; empty when `device` is no GPU.
+inline std::string GpuName(const at::Device& device) {
+#ifdef USE_CUDA
+  if (device.is_cuda()) return at::cuda::getDeviceProperties(device.index())->name;
+#endif
+  (void)device;
+  return "";
+}
+
 // "NVIDIA H100 80GB HBM3, driver for CUDA 12.8, CUDA 12.4, NCCL 2.22.3"; empty when `device` is no
 // GPU. The version of NCCL is the one that this was built for.
 inline std::string DescribeGpu(const at::Device& device) {
@@ -29,8 +38,7 @@ inline std::string DescribeGpu(const at::Device& device) {
   const auto dotted = [](int version) {  // of 12040
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
   };
-  text = std::string(at::cuda::getDeviceProperties(device.index())->name) + ", driver for CUDA " +
-         dotted(driver) + ", CUDA " + dotted(runtime);
+  text = GpuName(device) + ", driver for CUDA " + dotted(driver) + ", CUDA " + dotted(runtime);
 #ifdef USE_C10D_NCCL
   text += ", NCCL " + std::to_string(NCCL_MAJOR) + "." + std::to_string(NCCL_MINOR) + "." +
           std::to_string(NCCL_PATCH);

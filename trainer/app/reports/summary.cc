@@ -5,6 +5,20 @@
 #include "absl/strings/str_format.h"
 
 namespace muster::trainer {
+namespace {
+
+// "1.23 GFLOP"
+std::string FlopText(double flops) {
+  const char* unit = "FLOP";
+  for (const char* larger : {"kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP"}) {
+    if (flops < 1000) break;
+    flops /= 1000;
+    unit = larger;
+  }
+  return absl::StrFormat("%.3g %s", flops, unit);
+}
+
+}  // namespace
 
 std::string FormatSummary(const Summary& summary) {
   std::string text = absl::StrFormat(
@@ -45,6 +59,15 @@ std::string FormatSummary(const Summary& summary) {
   } else {
     text +=
         "speed          nothing to do: no steps were left; --epochs or --max-steps gives more\n";
+  }
+  if (summary.flops_per_second > 0) {
+    absl::StrAppendFormat(&text, "arithmetic     %s for a sample, %s/s of a rank",
+                          FlopText(summary.flops_per_sample), FlopText(summary.flops_per_second));
+    if (summary.peak_flops > 0) {
+      absl::StrAppendFormat(&text, ": %.1f %% of the peak in %s",
+                            100 * summary.flops_per_second / summary.peak_flops, summary.peak_of);
+    }
+    text += "\n";
   }
   if (summary.formula_bytes_per_step > 0) {
     const std::optional<double>& counted = summary.counted_bytes_per_step;

@@ -31,6 +31,13 @@ struct Summary {
   std::int64_t best_step = 0;
   double samples_per_second = 0;  // training only, all ranks together
   double tokens_per_second = 0;   // the same in tokens of text; 0 for images
+  // Multiplications and additions of a step, forward and backward, what --recompute repeats
+  // included: for a sample, and of a rank in a second; 0: not counted.
+  double flops_per_sample = 0;
+  double flops_per_second = 0;
+  // The most that its GPU can do of them (PeakFlops), and of which kind; 0: unknown.
+  double peak_flops = 0;
+  std::string peak_of;  // "bfloat16 or float16 of an NVIDIA H100"
   // Sent by a rank, the mean of all, to average gradients or parameters, or to share a model:
   // predicted by the formula, and as counted (nullopt where c10d sends, which does not count).
   double formula_bytes_per_step = 0;

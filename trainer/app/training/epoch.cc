@@ -16,6 +16,7 @@
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/data/loading/global_order.h"
 #include "trainer/optim/schedule.h"
+#include "trainer/telemetry/flop_counter.h"
 #include "trainer/worker/stop_signal.h"
 
 namespace muster::trainer {
@@ -153,7 +154,13 @@ absl::StatusOr<EpochEnd> EpochRun::Run() {
 }
 
 void EpochRun::TakeStep(const LoadedBatch& batch) {
-  const StepResult result = loop_.strategy.Step(batch, state_.step, loop_.learning_rate());
+  std::optional<FlopCounter> counter;
+  if (state_.step == loop_.resumed_step + 1) counter.emplace();
+  StepResult result = loop_.strategy.Step(batch, state_.step, loop_.learning_rate());
+  if (counter) {
+    loop_.totals.counted_samples = batch.plan.global;
+    loop_.totals.counted_flops = counter->flops();
+  }
   gradient_norm_ = result.gradient_norm;
   loss_scale_ = result.loss_scale;
   ++steps_;

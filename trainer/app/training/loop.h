@@ -20,6 +20,10 @@ struct RunTotals {
   double seconds = 0;              // of training
   std::int64_t samples = 0;        // over all ranks
   std::int64_t skipped_steps = 0;  // whose gradient was not finite
+  // Of the second step of the run, which is as all others: its samples, over all ranks, and how
+  // many floating point operations they took on this rank. 0: there was none.
+  std::int64_t counted_samples = 0;
+  std::int64_t counted_flops = 0;
 };
 
 // A training under way: who does what, and how far it is. One thread.

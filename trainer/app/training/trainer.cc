@@ -22,10 +22,12 @@
 #include "trainer/app/training/evaluation.h"
 #include "trainer/app/training/finiteness.h"
 #include "trainer/app/training/saving.h"
+#include "trainer/compat/gpu_facts.h"
 #include "trainer/compat/gpu_memory.h"
 #include "trainer/io/safetensors.h"
 #include "trainer/io/state_dict.h"
 #include "trainer/io/torch_file.h"
+#include "trainer/telemetry/gpu_peak.h"
 #include "trainer/worker/failure.h"
 #include "trainer/worker/stop_signal.h"
 
@@ -274,10 +276,30 @@ void AverageTraffic(Group& group, Summary& summary) {
   }
 }
 
+// How much arithmetic a step has, and how fast ranks go through it.
+void MeasureArithmetic(const Loop& loop, Summary& summary) {
+  const Job& job = loop.job;
+  const double flops = job.group().Sum({static_cast<double>(loop.totals.counted_flops)})[0];
+  if (loop.totals.counted_samples == 0) return;
+  summary.flops_per_sample = flops / static_cast<double>(loop.totals.counted_samples);
+  summary.flops_per_second =
+      summary.flops_per_sample * summary.samples_per_second / job.env.world_size;
+  const std::string gpu = compat::GpuName(job.world.device());
+  const Multiplies kind = job.options.autocast_type()                    ? Multiplies::kHalf
+                          : job.options.dtype == c10::ScalarType::Double ? Multiplies::kDouble
+                          : job.options.tf32                             ? Multiplies::kTf32
+                                                                         : Multiplies::kFloat;
+  if (const std::optional<double> peak = PeakFlops(gpu, kind)) {
+    summary.peak_flops = *peak;
+    summary.peak_of = absl::StrCat(MultipliesName(kind), " of an ", gpu);
+  }
+}
+
 // What only all ranks together know. Every rank calls it.
 void AddFromAllRanks(Loop& loop, Summary& summary) {
   Group& group = loop.job.group();
   AverageTraffic(group, summary);
+  MeasureArithmetic(loop, summary);
   const StateMemory mine = loop.strategy.state_memory();
   for (const std::string& text :
        group.Gather(absl::StrCat(mine.counted, " ", mine.formula), kMostStateDigits)) {
@@ -315,6 +337,10 @@ absl::Status ReportSummary(Loop& loop, const Summary& summary) {
     if (value > 0) scalars.values.emplace_back(name, value);
   };
   add_known("summary/tokens_per_second", summary.tokens_per_second);
+  add_known("summary/flops_per_sample", summary.flops_per_sample);
+  add_known("summary/flops_per_second", summary.flops_per_second);
+  if (summary.peak_flops > 0)
+    add_known("summary/mfu", summary.flops_per_second / summary.peak_flops);
   add_known("summary/peak_memory_bytes", static_cast<double>(summary.peak_memory_bytes));
   add_known("summary/peak_gpu_bytes", static_cast<double>(summary.peak_gpu_bytes));
   add_known("summary/state_bytes", static_cast<double>(summary.state_bytes));

@@ -20,6 +20,18 @@ TEST(SummaryTest, OfTextTheSpeedIsGivenInTokensToo) {
   EXPECT_EQ(Line(summary, "speed"), "speed          250 images/s");
 }
 
+TEST(SummaryTest, ArithmeticIsBesideThePeakWhereThatIsKnown) {
+  Summary summary{.steps = 9, .flops_per_sample = 12.5e6, .flops_per_second = 395.8e12};
+  EXPECT_EQ(Line(summary, "arithmetic"),
+            "arithmetic     12.5 MFLOP for a sample, 396 TFLOP/s of a rank");
+  summary.peak_flops = 989.5e12;
+  summary.peak_of = "bfloat16 or float16 of an NVIDIA H100";
+  EXPECT_EQ(Line(summary, "arithmetic"),
+            "arithmetic     12.5 MFLOP for a sample, 396 TFLOP/s of a rank: 40.0 % of the peak in "
+            "bfloat16 or float16 of an NVIDIA H100");
+  EXPECT_EQ(Line({}, "arithmetic"), "");
+}
+
 TEST(SummaryTest, MemoryIsThatOfOneRank) {
   Summary summary{.peak_memory_bytes = 412'300'000};
   EXPECT_EQ(Line(summary, "peak"), "peak memory    412 MB");

@@ -2,6 +2,7 @@
 // 1e-12 in float64, whichever way it is shared; and checkpoints go from any mesh to any other.
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -332,6 +333,32 @@ TEST_F(MeshTest, AMistakeIsOneSentenceThatSaysWhatWouldFit) {
     Ranks all(MusterTrainWith(Training("wrong", flags)), ranks);
     for (const int code : all.Wait()) EXPECT_EQ(code, 2);
     EXPECT_NE(all.errors().find(sentence), std::string::npos) << all.errors();
+  }
+}
+
+// 6 FLOP for each weight of a matrix and each token, and what the heads' two products take.
+TEST_F(MeshTest, ASampleTakesAsMuchArithmeticHoweverItIsShared) {
+  constexpr double kBlocks = 4 * 12 * 16 * 16;  // of 4 layers of width 16
+  constexpr double kHeads = 4 * 2 * 8 * 16;  // for a token of 8, whose heads are 16 wide together
+  const std::string metrics = dir_.Path("metrics");
+  const struct {
+    int ranks;
+    const char* flags;
+    int vocabulary;  // filled up until tensor ranks can share it
+  } kWays[] = {{1, "", 257},
+               {2, "--mesh dp=2 --zero 3", 257},
+               {2, "--mesh tp=2", 258},
+               {2, "--mesh pp=2", 257}};
+  for (const auto& [ranks, flags, vocabulary] : kWays) {
+    std::filesystem::remove(metrics);
+    TrainOk(Training("counted", absl::StrCat(flags, " --no-eval --metrics ", metrics), 3), ranks);
+    const std::string last = ReadAll(metrics);
+    const std::string name = "\"summary/flops_per_sample\":";
+    const std::size_t at = last.find(name);
+    ASSERT_NE(at, std::string::npos) << last;
+    EXPECT_DOUBLE_EQ(std::stod(last.substr(at + name.size())),
+                     8 * 6 * (kBlocks + kHeads + 16.0 * vocabulary))
+        << flags;
   }
 }
 
