@@ -1,6 +1,7 @@
 // What a rank keeps from step to step, measured beside the formula.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "trainer/compat/tensor_memory.h"
@@ -29,13 +30,19 @@ class StateMeter {
   explicit StateMeter(std::int64_t parameter_bytes)
       : others_(compat::TensorBytes() - parameter_bytes) {}
 
-  // Call it when a backward pass has ended and activations are gone.
-  void Measure() { bytes_ = compat::TensorBytes() - others_; }
+  // Call it when a backward pass has ended and activations are gone. The first one comes before an
+  // optimizer has its state; of the others the least counts, as threads of Gloo's and of loaders may
+  // hold what they are done with for a moment more.
+  void Measure() {
+    const std::int64_t now = compat::TensorBytes() - others_;
+    bytes_ = ++measured_ <= 2 ? now : std::min(bytes_, now);
+  }
   std::int64_t bytes() const { return bytes_; }
 
  private:
   std::int64_t others_;
-  std::int64_t bytes_ = 0;  // when it was last measured
+  int measured_ = 0;
+  std::int64_t bytes_ = 0;
 };
 
 }  // namespace muster::trainer

@@ -142,7 +142,7 @@ TEST_F(EvaluationTest, TheMovingAverageIsWrittenAndTheTrainingGoesOnWithoutIt) {
 TEST_F(EvaluationTest, AMovingAverageIsInTheFormulaOfWhatIsKept) {
   for (const char* zero : {"0", "1", "3"}) {
     SCOPED_TRACE(zero);
-    TrainOk({"--dataset", "generated", "--model", "mlp-large", "--comm", "gloo", "--max-steps", "3",
+    TrainOk({"--dataset", "generated", "--model", "mlp-large", "--comm", "gloo", "--max-steps", "8",
              "--no-eval", "--zero", zero, "--ema", "0.9", "--metrics", dir_.Path("metrics")},
             2);
     const double formula = Metric("summary/state_formula_bytes");
