@@ -14,7 +14,8 @@ constexpr char kOtherPort[] = "; choose another --master-port, or none at all to
 
 bool IsLocal(const LaunchConfig& config) {
   if (config.mode == RendezvousMode::kStandalone) return true;
-  return config.mode == RendezvousMode::kFixedPort && IsLoopbackLiteral(config.endpoint.host);
+  return config.mode == RendezvousMode::kFixedPort &&
+         rendezvous::IsLoopbackLiteral(config.endpoint.host);
 }
 
 rendezvous::Endpoint ListenWhere(const LaunchConfig& config) {

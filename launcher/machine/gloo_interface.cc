@@ -6,9 +6,9 @@ namespace muster::launcher {
 
 std::optional<std::string> InterfaceForGloo(const std::string& own_name,
                                             const std::string& address) {
-  if (IsLoopbackLiteral(address) || ResolvesToInterface(own_name)) return std::nullopt;
+  if (rendezvous::IsLoopbackLiteral(address) || ResolvesToInterface(own_name)) return std::nullopt;
   const std::string local = LookAtEndpoint({address, 0}).local_address;
-  return IsLoopbackLiteral(local) ? "" : InterfaceWith(local);
+  return rendezvous::IsLoopbackLiteral(local) ? "" : InterfaceWith(local);
 }
 
 }  // namespace muster::launcher

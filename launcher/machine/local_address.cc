@@ -137,10 +137,4 @@ std::string InterfaceWith(const std::string& address) {
   return found == own.end() ? "" : found->second;
 }
 
-bool IsLoopbackLiteral(const std::string& host) {
-  if (host == "localhost") return true;
-  const AddressList address = Resolve({host, 1}, AI_NUMERICHOST);
-  return address != nullptr && IsLoopback(address->ai_addr);
-}
-
 }  // namespace muster::launcher

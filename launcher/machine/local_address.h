@@ -43,7 +43,4 @@ bool ResolvesToInterface(const std::string& host);
 // The name of the network interface that has this numeric address; empty: none has.
 std::string InterfaceWith(const std::string& address);
 
-// "localhost", or an IP address of the loopback range, as written.
-bool IsLoopbackLiteral(const std::string& host);
-
 }  // namespace muster::launcher

@@ -1,5 +1,11 @@
 #include "rendezvous/net/endpoint.h"
 
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <memory>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -66,6 +72,21 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text,
   if (!parsed.ok()) return parsed.status();
   endpoint.host = *std::move(parsed);
   return endpoint;
+}
+
+bool IsLoopbackLiteral(const std::string& host) {
+  if (host == "localhost") return true;
+  addrinfo numeric = {};
+  numeric.ai_flags = AI_NUMERICHOST;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &numeric, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, ::freeaddrinfo);
+  if (found->ai_family == AF_INET) {
+    const auto* const v4 = reinterpret_cast<const sockaddr_in*>(found->ai_addr);
+    return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(found->ai_addr);
+  return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
 std::string ToString(const Endpoint& endpoint) {

@@ -37,6 +37,10 @@ absl::StatusOr<std::string> ParseHost(absl::string_view text);
 // Reads a port, 0 to 65535. Errors as above.
 absl::StatusOr<std::uint16_t> ParsePort(absl::string_view text);
 
+// "localhost", or an IP address of the loopback range, as written: what only this machine can
+// reach. A name that /etc/hosts makes a loopback address is not, as other machines may see another.
+bool IsLoopbackLiteral(const std::string& host);
+
 // `host:port`, with brackets around an IPv6 address: what ParseEndpoint reads back.
 std::string ToString(const Endpoint& endpoint);
 

@@ -45,6 +45,16 @@ TEST(EndpointTest, PortIsRequiredWhereThereIsNoDefault) {
             "has no port; write HOST:PORT, with brackets around an IPv6 address");
 }
 
+TEST(EndpointTest, LoopbackIsWhatIsWrittenAndNotWhatANameLeadsTo) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.0.1.1", "127.255.0.3", "::1"}) {
+    EXPECT_TRUE(IsLoopbackLiteral(host)) << host;
+  }
+  for (const char* host : {"", "10.0.0.1", "0.0.0.0", "128.0.0.1", "::", "fe80::1", "node0",
+                           "localhost.example.org", "127.example.org"}) {
+    EXPECT_FALSE(IsLoopbackLiteral(host)) << host;
+  }
+}
+
 TEST(EndpointTest, TextReadsBackAsTheSameEndpoint) {
   for (const Endpoint& endpoint : {Endpoint{"node0", 1}, Endpoint{"::1", 29400}}) {
     EXPECT_EQ(*ParseEndpoint(ToString(endpoint), std::nullopt), endpoint);
