@@ -1,0 +1,205 @@
+#include "rendezvous/identity/authority.h"
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <utility>
+
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+#include <openssl/x509v3.h>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace muster::rendezvous {
+namespace {
+
+template <auto kFree>
+struct Freer {
+  template <typename T>
+  void operator()(T* thing) const {
+    kFree(thing);
+  }
+};
+using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
+using CertificatePtr = std::unique_ptr<X509, Freer<X509_free>>;
+using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Freer<X509_EXTENSION_free>>;
+using NamePtr = std::unique_ptr<X509_NAME, Freer<X509_NAME_free>>;
+using BioPtr = std::unique_ptr<BIO, Freer<BIO_free>>;
+using KdfPtr = std::unique_ptr<EVP_KDF, Freer<EVP_KDF_free>>;
+using KdfContextPtr = std::unique_ptr<EVP_KDF_CTX, Freer<EVP_KDF_CTX_free>>;
+
+constexpr std::size_t kSeedBytes = 32;  // of an Ed25519 key
+// Another version of what is derived, or of what certificates mean, gets another label, and does
+// not understand this one.
+constexpr absl::string_view kLabel = "muster authority v1";
+
+constexpr absl::Duration kClockDifference = absl::Hours(12);
+constexpr absl::Duration kLife = absl::Hours(12);
+
+// OpenSSL fails here only when there is no memory.
+template <typename T>
+T Sure(T result) {
+  if (!result) std::abort();
+  return result;
+}
+
+// The secrecy of `token` is that of its key; nothing is gained by a salt.
+KeyPtr DeriveKey(const Token& token) {
+  const KdfPtr kdf(Sure(EVP_KDF_fetch(nullptr, OSSL_KDF_NAME_HKDF, nullptr)));
+  const KdfContextPtr context(Sure(EVP_KDF_CTX_new(kdf.get())));
+  char digest[] = "SHA256";
+  auto secret = token.bytes();
+  std::string label(kLabel);
+  const std::array<OSSL_PARAM, 4> parameters = {
+      OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, secret.data(), secret.size()),
+      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, label.data(), label.size()),
+      OSSL_PARAM_construct_end()};
+  std::array<unsigned char, kSeedBytes> seed;
+  Sure(EVP_KDF_derive(context.get(), seed.data(), seed.size(), parameters.data()) == 1);
+  KeyPtr key(
+      Sure(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.data(), seed.size())));
+  OPENSSL_cleanse(seed.data(), seed.size());
+  OPENSSL_cleanse(secret.data(), secret.size());
+  return key;
+}
+
+std::string NameFor(EVP_PKEY* key) {
+  std::array<unsigned char, 32> bytes;
+  std::size_t size = bytes.size();
+  Sure(EVP_PKEY_get_raw_public_key(key, bytes.data(), &size) == 1);
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> hash;
+  Sure(EVP_Q_digest(nullptr, "SHA256", nullptr, bytes.data(), size, hash.data(), nullptr) == 1);
+  constexpr std::size_t kShown = 8;
+  return absl::StrCat("muster-",
+                      absl::BytesToHexString({reinterpret_cast<const char*>(hash.data()), kShown}));
+}
+
+template <typename Write>
+std::string Pem(Write write) {
+  const BioPtr bio(Sure(BIO_new(BIO_s_secmem())));
+  Sure(write(bio.get()) == 1);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &data);
+  return std::string(data, static_cast<std::size_t>(size));
+}
+
+std::string PemOf(X509* certificate) {
+  return Pem([&](BIO* bio) { return PEM_write_bio_X509(bio, certificate); });
+}
+
+std::string PemOf(EVP_PKEY* key) {
+  return Pem([&](BIO* bio) {
+    return PEM_write_bio_PKCS8PrivateKey(bio, key, nullptr, nullptr, 0, nullptr, nullptr);
+  });
+}
+
+NamePtr CommonName(absl::string_view text) {
+  NamePtr name(Sure(X509_NAME_new()));
+  Sure(X509_NAME_add_entry_by_NID(name.get(), NID_commonName, MBSTRING_ASC,
+                                  reinterpret_cast<const unsigned char*>(text.data()),
+                                  static_cast<int>(text.size()), -1, 0) == 1);
+  return name;
+}
+
+// A certificate that is not signed yet.
+CertificatePtr Draft(absl::string_view subject, absl::string_view issuer, EVP_PKEY* key,
+                     std::uint64_t serial, absl::Time from, absl::Time to) {
+  CertificatePtr certificate(Sure(X509_new()));
+  X509* const x509 = certificate.get();
+  Sure(X509_set_version(x509, X509_VERSION_3) == 1);
+  Sure(ASN1_INTEGER_set_uint64(X509_get_serialNumber(x509), serial) == 1);
+  Sure(ASN1_TIME_set(X509_getm_notBefore(x509), absl::ToTimeT(from)));
+  Sure(ASN1_TIME_set(X509_getm_notAfter(x509), absl::ToTimeT(to)));
+  Sure(X509_set_subject_name(x509, CommonName(subject).get()) == 1);
+  Sure(X509_set_issuer_name(x509, CommonName(issuer).get()) == 1);
+  Sure(X509_set_pubkey(x509, key) == 1);
+  return certificate;
+}
+
+// Adds extensions to a certificate that `issuer` will sign, which may be itself.
+void Extend(X509* certificate, X509* issuer,
+            std::initializer_list<std::pair<int, std::string>> extensions) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
+  for (const auto& [kind, value] : extensions) {
+    const ExtensionPtr extension(Sure(X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str())));
+    Sure(X509_add_ext(certificate, extension.get(), -1) == 1);
+  }
+}
+
+std::uint64_t RandomSerial() {
+  std::uint64_t serial = 0;
+  Sure(RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) == 1);
+  return serial >> 1;  // not negative in any reader's eyes
+}
+
+// Ed25519 has a digest of its own.
+void Sign(X509* certificate, EVP_PKEY* key) {
+  Sure(X509_sign(certificate, key, nullptr));
+}
+
+}  // namespace
+
+struct Authority::Key {
+  KeyPtr key;
+  CertificatePtr certificate;
+};
+
+absl::string_view NameOf(Role role) {
+  switch (role) {
+    case Role::kDaemon:
+      return "daemon";
+    case Role::kAgent:
+      return "agent";
+    case Role::kTool:
+      return "tool";
+  }
+  return "";
+}
+
+Identity::~Identity() {
+  OPENSSL_cleanse(key.data(), key.size());
+}
+
+Authority::Authority(const Token& token) {
+  KeyPtr key = DeriveKey(token);
+  name_ = NameFor(key.get());
+  // RFC 5280, 4.1.2.5: the last date says that it never expires.
+  CertificatePtr own =
+      Draft(name_, name_, key.get(), 1, absl::FromUnixSeconds(0),
+            absl::FromCivil(absl::CivilSecond(9999, 12, 31, 23, 59, 59), absl::UTCTimeZone()));
+  Extend(own.get(), own.get(),
+         {{NID_basic_constraints, "critical,CA:TRUE,pathlen:0"},
+          {NID_key_usage, "critical,keyCertSign"},
+          {NID_subject_key_identifier, "hash"}});
+  Sign(own.get(), key.get());
+  certificate_ = PemOf(own.get());
+  key_ = std::make_shared<const Key>(Key{std::move(key), std::move(own)});
+}
+
+Identity Authority::Issue(Role role, absl::Time now) const {
+  const KeyPtr key(Sure(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519")));
+  const CertificatePtr leaf =
+      Draft(NameOf(role), name_, key.get(), RandomSerial(), now - kClockDifference, now + kLife);
+  const bool serves = role == Role::kDaemon;
+  Extend(leaf.get(), key_->certificate.get(),
+         {{NID_basic_constraints, "critical,CA:FALSE"},
+          {NID_key_usage, "critical,digitalSignature"},
+          {NID_ext_key_usage, serves ? "serverAuth" : "clientAuth"},
+          {NID_subject_alt_name,
+           serves ? absl::StrCat("DNS:", name_) : absl::StrCat("URI:muster:", NameOf(role))},
+          {NID_authority_key_identifier, "keyid:always"}});
+  Sign(leaf.get(), key_->key.get());
+  return {certificate_, PemOf(key.get()), PemOf(leaf.get())};
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,60 @@
+// The private certificate authority that follows from a token: whoever has the token can issue
+// certificates, and tell those that were issued with it from all others. Nobody has to run it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "rendezvous/identity/token.h"
+
+namespace muster::rendezvous {
+
+// What a process is, which its certificate says. A token gives all roles to whoever has it.
+enum class Role {
+  kDaemon,  // musterd, or an agent that hosts its job's rendezvous; nobody's client
+  kAgent,   // one node of a job
+  kTool,    // `muster status` and `muster kv`
+};
+
+// "daemon", "agent", "tool".
+absl::string_view NameOf(Role role);
+
+// What one end of a TLS connection needs, in PEM (RFC 7468).
+struct Identity {
+  std::string roots;        // the certificates of those whose word is taken for the other end
+  std::string key;          // the private key, PKCS #8
+  std::string certificate;  // and what certifies it
+
+  // Overwrites the key.
+  ~Identity();
+};
+
+// Its key is Ed25519 (RFC 8032), derived from the token by HKDF-SHA256 (RFC 5869) with a label that
+// has a version. All its methods may be called on any thread.
+class Authority {
+ public:
+  explicit Authority(const Token& token);
+
+  // What may be known of it by anybody: "muster-" and 16 hexadecimal digits of its public key's
+  // hash. The name of the issuer in certificates, and the name that a server proves to clients.
+  const std::string& name() const { return name_; }
+
+  // Its own certificate, in PEM: the same wherever and whenever it is made.
+  const std::string& certificate() const { return certificate_; }
+
+  // A fresh key with a certificate that says what its holder is: Ed25519, from twelve hours before
+  // `now` to twelve hours after, as the clocks of nodes may differ. A server proves name() with it
+  // (a DNS name), a client its role ("muster:agent", a URI).
+  Identity Issue(Role role, absl::Time now) const;
+
+ private:
+  struct Key;
+
+  std::shared_ptr<const Key> key_;
+  std::string name_;
+  std::string certificate_;
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,144 @@
+#include "rendezvous/identity/token_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include <openssl/crypto.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/failure.h"
+#include "base/random_name.h"
+#include "base/unique_fd.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr char kRead[] = "read token file";
+constexpr char kMake[] = "make token file";
+
+absl::Status ReadFailure(const std::string& path, int error = errno) {
+  const auto code =
+      error == ENOENT ? absl::StatusCode::kNotFound : absl::StatusCode::kFailedPrecondition;
+  return base::SystemFailure(code, kRead, path, error);
+}
+
+absl::Status MakeFailure(const std::string& path, int error = errno) {
+  return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kMake, path, error);
+}
+
+absl::Status Unfit(const std::string& path, absl::string_view why) {
+  return base::Failure(absl::StatusCode::kFailedPrecondition, kRead, path, why);
+}
+
+// Whether nobody but its owner, this user or root, could have read or written it.
+absl::Status CheckPrivate(int fd, const std::string& path) {
+  struct stat file = {};
+  if (::fstat(fd, &file) != 0) return ReadFailure(path);
+  if (!S_ISREG(file.st_mode)) return Unfit(path, "it is not a regular file");
+  if (file.st_uid != ::geteuid() && file.st_uid != 0) {
+    return Unfit(path, absl::StrCat("it belongs to the user with id ", file.st_uid,
+                                    ", who can read and change it; make one of your own with "
+                                    "`muster token new`"));
+  }
+  if ((file.st_mode & 077) != 0) {
+    return Unfit(path, absl::StrCat("other users can read or change it; if none has, "
+                                    "`chmod 600 ",
+                                    path, "`, else make a new one with `muster token new`"));
+  }
+  return absl::OkStatus();
+}
+
+// The token that the descriptor leads to; `name` is for errors.
+absl::StatusOr<Token> ReadAll(int fd, const std::string& name) {
+  // More than a token and white space around it is no token.
+  std::array<char, 256> text;
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(fd, text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ReadFailure(name);
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  absl::StatusOr<Token> token = Token::Parse({text.data(), size});
+  OPENSSL_cleanse(text.data(), text.size());
+  if (token.ok()) return token;
+  return Unfit(name, absl::StrCat("it ", token.status().message()));
+}
+
+std::string FolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The folder and those above it, where they are missing.
+bool MakeFolders(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return true;
+  if (errno != ENOENT || path == "." || path == "/") return false;
+  return MakeFolders(FolderOf(path)) && (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST);
+}
+
+bool WriteAll(int fd, absl::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<Token> ReadTokenFile(const std::string& path) {
+  // Without waiting, as it may be a FIFO.
+  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (fd.get() < 0) return ReadFailure(path);
+  if (const absl::Status status = CheckPrivate(fd.get(), path); !status.ok()) return status;
+  return ReadAll(fd.get(), path);
+}
+
+absl::StatusOr<Token> ReadTokenFd(int fd) {
+  const base::UniqueFd owned(fd);
+  return ReadAll(owned.get(), absl::StrCat("descriptor ", fd));
+}
+
+absl::Status WriteTokenFile(const std::string& path, const Token& token) {
+  if (!MakeFolders(FolderOf(path))) return MakeFailure(path);
+  // A name of its own, and then a link: rename() would replace what another has just made, and a
+  // reader must never see half of it. (Over NFS, too, link() is atomic.)
+  const std::string draft = absl::StrCat(path, ".", base::RandomName(8));
+  const base::UniqueFd fd(
+      ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (fd.get() < 0) return MakeFailure(path);
+  std::string text = token.Text();
+  int error = 0;
+  if (!WriteAll(fd.get(), text) || ::fsync(fd.get()) != 0 ||
+      ::link(draft.c_str(), path.c_str()) != 0) {
+    error = errno;
+  }
+  OPENSSL_cleanse(text.data(), text.size());
+  ::unlink(draft.c_str());
+  if (error == EEXIST) {
+    return base::Failure(absl::StatusCode::kAlreadyExists, kMake, path,
+                         "it is there already, and jobs may depend on it; remove it first, or name "
+                         "another file");
+  }
+  return error == 0 ? absl::OkStatus() : MakeFailure(path, error);
+}
+
+absl::StatusOr<Token> ReadOrMakeTokenFile(const std::string& path) {
+  absl::StatusOr<Token> token = ReadTokenFile(path);
+  if (!absl::IsNotFound(token.status())) return token;
+  const absl::Status made = WriteTokenFile(path, Token::Random());
+  // Whoever was first has made it for all.
+  if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  return ReadTokenFile(path);
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,32 @@
+// Files that hold a token.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rendezvous/identity/token.h"
+
+namespace muster::rendezvous {
+
+// All of these may wait for a disk or a network file system. An error is one sentence that names
+// the file, and says nothing of what it holds.
+
+// NotFound when there is no such file. FailedPrecondition when it is not a regular file, belongs to
+// another user than this one or root, or can be read or written by others; its message says what to
+// do about it. A symbolic link is followed: Kubernetes mounts secrets as links.
+absl::StatusOr<Token> ReadTokenFile(const std::string& path);
+
+// What can be read from the descriptor until its end, which is then closed. The descriptor must not
+// be one that this process needs.
+absl::StatusOr<Token> ReadTokenFd(int fd);
+
+// Makes the file, mode 0600, with the folder it is in, mode 0700, where that is missing. It is
+// there whole or not at all, and one that is there already is never changed: AlreadyExists.
+absl::Status WriteTokenFile(const std::string& path, const Token& token);
+
+// The token in the file, which is made first if it is missing. Processes that do so at once, also
+// on different nodes over a network file system, get the same token.
+absl::StatusOr<Token> ReadOrMakeTokenFile(const std::string& path);
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,126 @@
+#include "rendezvous/identity/authority.h"
+
+#include <memory>
+#include <string>
+
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+
+#include <gtest/gtest.h>
+
+#include "absl/time/clock.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using CertificatePtr = std::unique_ptr<X509, decltype(&X509_free)>;
+
+Token TokenOf(char digit) {
+  return *Token::Parse(std::string(64, digit));
+}
+
+CertificatePtr Read(const std::string& pem) {
+  BIO* const bio = BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size()));
+  CertificatePtr certificate(PEM_read_bio_X509(bio, nullptr, nullptr, nullptr), X509_free);
+  BIO_free(bio);
+  return certificate;
+}
+
+// What OpenSSL says of the identity at that time when it is shown for `purpose` to somebody who
+// trusts `root` alone: "ok" or why not.
+std::string Verify(const Identity& identity, const std::string& root, absl::Time when,
+                   int purpose) {
+  X509_STORE* const store = X509_STORE_new();
+  X509_STORE_add_cert(store, Read(root).get());
+  X509_STORE_CTX* const context = X509_STORE_CTX_new();
+  const CertificatePtr leaf = Read(identity.certificate);
+  X509_STORE_CTX_init(context, store, leaf.get(), nullptr);
+  X509_STORE_CTX_set_purpose(context, purpose);
+  X509_STORE_CTX_set_flags(context, X509_V_FLAG_X509_STRICT);
+  X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(context), absl::ToTimeT(when));
+  X509_verify_cert(context);
+  const std::string answer = X509_verify_cert_error_string(X509_STORE_CTX_get_error(context));
+  X509_STORE_CTX_free(context);
+  X509_STORE_free(store);
+  return answer;
+}
+
+TEST(AuthorityTest, FollowsFromTheTokenAlone) {
+  const Authority one(TokenOf('a')), same(TokenOf('a')), other(TokenOf('b'));
+  EXPECT_EQ(one.name(), same.name());
+  EXPECT_EQ(one.certificate(), same.certificate());
+  EXPECT_NE(one.name(), other.name());
+  EXPECT_NE(one.certificate(), other.certificate());
+}
+
+// By other means: `openssl kdf -keylen 32 -kdfopt digest:SHA256 -kdfopt hexkey:0001...1f -kdfopt
+// info:"muster authority v1" HKDF` gives the private key, `openssl pkey` its public one, and
+// sha256sum the name. What a release derives must be what the next one derives.
+TEST(AuthorityTest, DerivesWhatOpensslsCommandsDerive) {
+  const auto token =
+      Token::Parse("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
+  EXPECT_EQ(Authority(*token).name(), "muster-42896d8f4cb7bb96");
+}
+
+TEST(AuthorityTest, IssuesWhatHoldersOfTheTokenAccept) {
+  const absl::Time now = absl::Now();
+  const Authority here(TokenOf('a')), there(TokenOf('a'));
+  EXPECT_EQ(
+      Verify(here.Issue(Role::kDaemon, now), there.certificate(), now, X509_PURPOSE_SSL_SERVER),
+      "ok");
+  EXPECT_EQ(
+      Verify(here.Issue(Role::kAgent, now), there.certificate(), now, X509_PURPOSE_SSL_CLIENT),
+      "ok");
+}
+
+TEST(AuthorityTest, AnothersIsNotAccepted) {
+  const absl::Time now = absl::Now();
+  EXPECT_EQ(Verify(Authority(TokenOf('b')).Issue(Role::kAgent, now),
+                   Authority(TokenOf('a')).certificate(), now, X509_PURPOSE_SSL_CLIENT),
+            "unable to get local issuer certificate");
+}
+
+TEST(AuthorityTest, WhatIsIssuedIsGoodForTwelveHoursEachWay) {
+  const absl::Time now = absl::Now();
+  const Authority authority(TokenOf('a'));
+  const Identity identity = authority.Issue(Role::kAgent, now);
+  const auto at = [&](absl::Duration later) {
+    return Verify(identity, authority.certificate(), now + later, X509_PURPOSE_SSL_CLIENT);
+  };
+  EXPECT_EQ(at(absl::Hours(11)), "ok");
+  EXPECT_EQ(at(-absl::Hours(11)), "ok");
+  EXPECT_EQ(at(absl::Hours(13)), "certificate has expired");
+  EXPECT_EQ(at(-absl::Hours(13)), "certificate is not yet valid");
+}
+
+TEST(AuthorityTest, AClientCannotPassForADaemonNorIssueAnything) {
+  const absl::Time now = absl::Now();
+  const Authority authority(TokenOf('a'));
+  const Identity agent = authority.Issue(Role::kAgent, now);
+  EXPECT_EQ(Verify(agent, authority.certificate(), now, X509_PURPOSE_SSL_SERVER),
+            "unsuitable certificate purpose");
+  EXPECT_EQ(Verify(authority.Issue(Role::kDaemon, now), authority.certificate(), now,
+                   X509_PURPOSE_SSL_CLIENT),
+            "unsuitable certificate purpose");
+  EXPECT_EQ(X509_check_ca(Read(agent.certificate).get()), 0);
+}
+
+TEST(AuthorityTest, ACertificateSaysWhatItsHolderIs) {
+  const absl::Time now = absl::Now();
+  const Authority authority(TokenOf('a'));
+  EXPECT_EQ(X509_check_host(Read(authority.Issue(Role::kDaemon, now).certificate).get(),
+                            authority.name().c_str(), 0, 0, nullptr),
+            1);
+  EXPECT_EQ(X509_check_host(Read(authority.Issue(Role::kTool, now).certificate).get(),
+                            authority.name().c_str(), 0, 0, nullptr),
+            0);
+}
+
+TEST(AuthorityTest, EachKeyIsANewOne) {
+  const Authority authority(TokenOf('a'));
+  EXPECT_NE(authority.Issue(Role::kAgent, absl::Now()).key,
+            authority.Issue(Role::kAgent, absl::Now()).key);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

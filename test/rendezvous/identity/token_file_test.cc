@@ -1,0 +1,162 @@
+#include "rendezvous/identity/token_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "test/support/temp_dir.h"
+
+namespace muster::rendezvous {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TokenFileTest : public testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return dir_.Path(name); }
+
+  // Why the file cannot be read.
+  std::string Problem(const std::string& name) const {
+    const auto token = ReadTokenFile(Path(name));
+    return token.ok() ? "none" : std::string(token.status().message());
+  }
+
+  const test::TempDir dir_;
+};
+
+TEST_F(TokenFileTest, IsMadeForItsOwnerAlone) {
+  const Token token = Token::Random();
+  ASSERT_TRUE(WriteTokenFile(Path("a/b/token"), token).ok());
+  struct stat file = {}, folder = {};
+  ASSERT_EQ(stat(Path("a/b/token").c_str(), &file), 0);
+  ASSERT_EQ(stat(Path("a/b").c_str(), &folder), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+  EXPECT_EQ(folder.st_mode & 0777, 0700u);
+  const auto read = ReadTokenFile(Path("a/b/token"));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(*read, token);
+}
+
+TEST_F(TokenFileTest, OneThatIsThereIsNeverChangedAndNothingIsLeftBehind) {
+  const Token token = Token::Random();
+  ASSERT_TRUE(WriteTokenFile(Path("token"), token).ok());
+  const absl::Status again = WriteTokenFile(Path("token"), Token::Random());
+  EXPECT_EQ(again.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(*ReadTokenFile(Path("token")), token);
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path()), fs::directory_iterator()), 1);
+}
+
+TEST_F(TokenFileTest, ADanglingLinkIsNotFollowedWhenOneIsMade) {
+  fs::create_symlink("elsewhere", Path("token"));
+  EXPECT_EQ(WriteTokenFile(Path("token"), Token::Random()).code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_FALSE(fs::exists(Path("elsewhere")));
+}
+
+TEST_F(TokenFileTest, OneThatIsMissingIsNotFound) {
+  const auto token = ReadTokenFile(Path("token"));
+  EXPECT_EQ(token.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(token.status().message(),
+            "read token file " + Path("token") + ": No such file or directory");
+}
+
+TEST_F(TokenFileTest, OneThatOthersCanReadOrChangeIsRefused) {
+  const std::string text = Token::Random().Text();
+  for (const mode_t mode : {0640, 0604, 0620, 0602, 0644, 0666}) {
+    dir_.Write("token", text, mode);
+    EXPECT_TRUE(absl::StrContains(Problem("token"),
+                                  "other users can read or change it; if none "
+                                  "has, `chmod 600 "))
+        << mode << ": " << Problem("token");
+  }
+  dir_.Write("token", text, 0400);
+  EXPECT_EQ(Problem("token"), "none");
+}
+
+TEST_F(TokenFileTest, AnotherUsersIsRefused) {
+  dir_.Write("token", Token::Random().Text(), 0600);
+  if (chown(Path("token").c_str(), 12345, 12345) != 0) {
+    GTEST_SKIP() << "only root can give a file away, and not in a sandbox";
+  }
+  EXPECT_TRUE(absl::StrContains(Problem("token"), "it belongs to the user with id 12345"))
+      << Problem("token");
+}
+
+TEST_F(TokenFileTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
+  ASSERT_EQ(mkfifo(Path("fifo").c_str(), 0600), 0);
+  EXPECT_TRUE(absl::StrContains(Problem("fifo"), "it is not a regular file")) << Problem("fifo");
+  ASSERT_EQ(mkdir(Path("folder").c_str(), 0700), 0);
+  EXPECT_TRUE(absl::StrContains(Problem("folder"), "it is not a regular file"))
+      << Problem("folder");
+}
+
+TEST_F(TokenFileTest, ALinkToOneIsFollowedAsKubernetesMountsSecrets) {
+  dir_.Write("data", Token::Random().Text(), 0400);
+  fs::create_symlink("data", Path("token"));
+  EXPECT_EQ(Problem("token"), "none");
+}
+
+TEST_F(TokenFileTest, WhatHoldsNoTokenIsRefusedAndNotShown) {
+  for (const std::string& text :
+       {std::string(), std::string("hunter2\n"), std::string(1 << 20, 'a')}) {
+    dir_.Write("token", text, 0600);
+    EXPECT_EQ(Problem("token"), "read token file " + Path("token") +
+                                    ": it holds no token, which is 64 hexadecimal digits; make one "
+                                    "with `muster token new`");
+  }
+}
+
+TEST_F(TokenFileTest, ADescriptorIsReadToItsEndAndClosed) {
+  const Token token = Token::Random();
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string text = token.Text();
+  std::thread writer([&] {
+    // In two parts, as a pipe may give it.
+    EXPECT_EQ(write(ends[1], text.data(), 10), 10);
+    EXPECT_EQ(write(ends[1], text.data() + 10, text.size() - 10),
+              static_cast<ssize_t>(text.size() - 10));
+    close(ends[1]);
+  });
+  const auto read = ReadTokenFd(ends[0]);
+  writer.join();
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(*read, token);
+  EXPECT_EQ(fcntl(ends[0], F_GETFD), -1);
+  EXPECT_EQ(ReadTokenFd(1000000).status().message(),
+            "read token file descriptor 1000000: Bad file descriptor");
+}
+
+TEST_F(TokenFileTest, ManyThatMakeItAtOnceHaveTheSameToken) {
+  std::vector<std::string> found(16);
+  std::vector<std::thread> makers;
+  for (std::string& text : found) {
+    makers.emplace_back([&text, path = Path("muster/token")] {
+      const auto token = ReadOrMakeTokenFile(path);
+      text = token.ok() ? token->Text() : std::string(token.status().message());
+    });
+  }
+  for (std::thread& maker : makers) maker.join();
+  EXPECT_EQ(std::set<std::string>(found.begin(), found.end()).size(), 1u) << found.front();
+  EXPECT_TRUE(Token::Parse(found.front()).ok()) << found.front();
+  EXPECT_EQ(std::distance(fs::directory_iterator(Path("muster")), fs::directory_iterator()), 1);
+}
+
+TEST_F(TokenFileTest, WhereNoneCanBeMadeTheFileIsNamed) {
+  dir_.Write("file", "x");
+  const auto token = ReadOrMakeTokenFile(Path("file/token"));
+  EXPECT_EQ(token.status().message(),
+            "read token file " + Path("file/token") + ": Not a directory");
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
