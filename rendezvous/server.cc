@@ -169,7 +169,8 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
         parameters.fd = connection.release();
         connections->HandleNewConnection(&parameters);
       },
-      [this](SharedPort::Socket connection) { HearDeathNotice(std::move(connection), driver_); });
+      [this](SharedPort::Socket connection) { HearDeathNotice(std::move(connection), driver_); },
+      SharedPortOptions{.secure = credentials.secure()});
   listener_ = std::move(listener);
   knock_key_ = key;
   port_ = port;

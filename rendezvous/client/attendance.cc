@@ -260,6 +260,10 @@ void Attendance::GiveUp(const char* consequence) {
     return Do(Lost{absl::UnavailableError(absl::StrCat("the rendezvous at ", options_.where,
                                                        " is gone: ", error_.cause, consequence))});
   }
+  if (error_.kind == ConnectionError::Kind::kForeign) {
+    return Do(Lost{absl::UnavailableError(
+        absl::StrCat("the rendezvous at ", options_.where, " cannot be joined: ", error_.cause))});
+  }
   Do(Lost{absl::UnavailableError(
       absl::StrCat("cannot reach the rendezvous at ", options_.where, " within ",
                    base::Seconds(options_.connect_timeout), ": ",

@@ -10,7 +10,8 @@ struct ConnectionError {
     kBroken,      // or was never established
     kRefused,     // something on the way, or the daemon's machine, says that nobody listens there
     kUnresolved,  // the name could not be resolved
-    kForeign,     // what answers is not a Muster rendezvous
+    kForeign,  // what answers is not a Muster rendezvous, or asks for another proof; to try again
+               // would not help
   };
 
   // For people: "Connection refused", "its name does not resolve: Domain name not found".

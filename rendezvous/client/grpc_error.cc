@@ -9,6 +9,32 @@
 namespace muster::rendezvous {
 namespace {
 
+// What has gone wrong between two ends of which one asks for another proof than the other gives
+// (wire/wrong_door.h); trying again would not help.
+void ReadTlsTrouble(ConnectionError& error) {
+  using Kind = ConnectionError::Kind;
+  const auto says = [&error](const char* words) {
+    return error.cause.find(words) != std::string::npos;
+  };
+  if (says("certificate verify failed")) {
+    error = {.cause =
+                 "it was started with another token than the one here, or the clocks of the "
+                 "two machines differ by hours",
+             .kind = Kind::kForeign};
+  } else if (says("alert insufficient security") || says("wrong version number")) {
+    error = {.cause =
+                 "it was started without a token; start it with the one here, or go without "
+                 "as well (--insecure)",
+             .kind = Kind::kForeign};
+  } else if (says("http1.x server")) {
+    error = {.cause = "it asks for the token that it was started with", .kind = Kind::kForeign};
+  } else if (const std::size_t at = error.cause.find("Ssl handshake failed: ");
+             at != std::string::npos) {
+    error.cause =
+        absl::StrCat("no secure connection could be made (", error.cause.substr(at + 22), ")");
+  }
+}
+
 std::string WhyUnavailable(const ConnectionError& error) {
   return error.kind == ConnectionError::Kind::kRefused
              ? absl::StrCat("nothing is listening there (", error.cause, ")")
@@ -39,6 +65,7 @@ ConnectionError ReadConnectionError(const grpc::Status& status) {
     }
   }
   if (error.cause.find("Connection refused") != std::string::npos) error.kind = Kind::kRefused;
+  ReadTlsTrouble(error);
   // The kernel takes connections for a process that is stopped, or too busy to.
   if (error.cause.find("before receiving SETTINGS frame") != std::string::npos) {
     error.cause = "it takes connections and does not answer";

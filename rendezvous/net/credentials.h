@@ -4,6 +4,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
+
+#include "rendezvous/identity/authority.h"
+#include "rendezvous/identity/token.h"
 
 namespace grpc {
 class ChannelCredentials;
@@ -12,21 +16,36 @@ class ServerCredentials;
 
 namespace muster::rendezvous {
 
+// Copies share what they hold. Its methods may be called on any thread.
 class Credentials {
  public:
   // No proof and no encryption: for loopback, and for networks whose every host is trusted.
   static Credentials Plaintext();
 
-  std::shared_ptr<grpc::ServerCredentials> ForServer() const { return server_; }
-  std::shared_ptr<grpc::ChannelCredentials> ForClient() const { return client_; }
+  // TLS 1.3, in which each end proves to the other that it has the token (identity/authority.h).
+  // `client` is what this process is as a client; as a server it is always a daemon.
+  static Credentials FromToken(const Token& token, Role client);
+
+  // Whether connections are encrypted and both ends proven.
+  bool secure() const { return source_ != nullptr; }
+
+  // For InitGrpcRuntime (grpc_runtime.h) to have been called. The certificates that a server shows
+  // are renewed as it takes connections, so it may run for years.
+  std::shared_ptr<grpc::ServerCredentials> ForServer() const;
+  // For one channel: its certificate, a new one each time, is good for twelve hours of new
+  // connections.
+  std::shared_ptr<grpc::ChannelCredentials> ForClient() const;
+
+  // The name that a server has to prove to this client, which is not that of its host; empty where
+  // none is asked for.
+  std::string server_name() const;
 
  private:
-  Credentials(std::shared_ptr<grpc::ServerCredentials> server,
-              std::shared_ptr<grpc::ChannelCredentials> client)
-      : server_(std::move(server)), client_(std::move(client)) {}
+  struct Source;
 
-  std::shared_ptr<grpc::ServerCredentials> server_;
-  std::shared_ptr<grpc::ChannelCredentials> client_;
+  Credentials() = default;
+
+  std::shared_ptr<const Source> source_;
 };
 
 }  // namespace muster::rendezvous

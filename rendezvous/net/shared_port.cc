@@ -17,6 +17,7 @@
 #include "rendezvous/wire/death_notice.h"
 #include "rendezvous/wire/knock.h"
 #include "rendezvous/wire/tcpstore_dialect.h"
+#include "rendezvous/wire/wrong_door.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -154,8 +155,11 @@ void SharedPort::HandOn(Socket connection, char first) {
   // Of one that has spoken before it was waited for nobody has made this; gRPC takes it for
   // granted, and its thread would wait in recv(), for all connections.
   connection.native_non_blocking(true, ignored);
-  if (first == kFirstOfHttp2) {
+  if (first == (options_.secure ? kFirstOfTls : kFirstOfHttp2)) {
     HandToGrpc(std::move(connection));
+  } else if (first == kFirstOfTls || first == kFirstOfHttp2) {
+    ++stats_.wrong_door;
+    Answer(std::move(connection), options_.secure ? kTokenIsAskedFor : kNoTlsHere);
   } else if (first == kFirstOfDeathNotice) {
     take_death_notice_(std::move(connection));
   } else if (take_store_ && static_cast<unsigned char>(first) <= kLastOpcode) {
@@ -182,6 +186,17 @@ void SharedPort::HandToGrpc(Socket connection) {
   stats_.idle += dropped;
   if (dropped > 0) TellOfFlood(connection);
   take_grpc_(std::move(connection));
+}
+
+void SharedPort::Answer(Socket connection, std::string_view words) {
+  const int fd = connection.native_handle();
+  ::send(fd, words.data(), words.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  // Unread, what it has said would make the end a reset, which may overtake the answer. A peer that
+  // goes on is reset.
+  constexpr std::size_t kMostUnread = 1 << 20;
+  ::recv(fd, nullptr, kMostUnread, MSG_TRUNC | MSG_DONTWAIT);
+  error_code ignored;
+  connection.close(ignored);
 }
 
 absl::StatusOr<std::shared_ptr<void>> SharedPort::Wait(const Peer& peer) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct SharedPortOptions {
   // RLIMIT_NOFILE says at the time, less the reserve.
   std::optional<int> fd_cap;
   int reserve = 32;
+  // gRPC speaks TLS here, and to who does not it is not spoken at all; else the other way around.
+  bool secure = false;
   // How long a connection may be silent, while no store is served here.
   std::chrono::milliseconds handshake_timeout = std::chrono::seconds(5);
   // A flood is over when no connection has been turned away for this long.
@@ -41,6 +44,7 @@ struct SharedPortStats {
   std::uint64_t refused_over_cap = 0;  // there were too few descriptors
   std::uint64_t timed_out = 0;         // silent for too long, or one silent connection too many
   std::uint64_t garbage = 0;           // began with something that nobody here understands
+  std::uint64_t wrong_door = 0;        // HTTP/2 without TLS where it is asked for, or TLS where not
   std::uint64_t knocks = 0;            // asked whether the daemon is dead (wire/knock.h)
   std::uint64_t idle = 0;              // HTTP/2 without an agent, and there were too many of them
 
@@ -48,9 +52,10 @@ struct SharedPortStats {
 };
 
 // Accepts connections and hands each on by its first byte, which it leaves unread: HTTP/2, and so
-// gRPC, always begins with "PRI", a death notice with 'D' (wire/death_notice.h); no dialect of
-// c10d's TCPStore begins with a letter (its opcodes are small numbers: c10d TCPStoreBackend.hpp,
-// QueryType). A knock ('K') gets no answer: that is how a living daemon replies.
+// gRPC, always begins with "PRI", or where it is secured with a record of TLS; a death notice
+// begins with 'D' (wire/death_notice.h); no dialect of c10d's TCPStore begins with a letter or a
+// record of TLS (its opcodes are small numbers: c10d TCPStoreBackend.hpp, QueryType). A knock ('K')
+// gets no answer: that is how a living daemon replies.
 //
 // No number of connections makes it deaf. gRPC's own acceptor never recovers from an accept() that
 // fails for want of a descriptor (CVE-2023-4785); here that does not happen, as connections are
@@ -126,6 +131,8 @@ class SharedPort {
   bool HandOn(SilentMap::iterator silent);
   void HandOn(Socket connection, char first);
   void HandToGrpc(Socket connection);
+  // Says so in the peer's own protocol, and closes the connection.
+  void Answer(Socket connection, std::string_view words);
   // What all connections that speak HTTP/2 without an agent may take.
   std::size_t GrpcShare() const { return static_cast<std::size_t>(FdCap()) / 4; }
   // The descriptor number from which on connections are turned away.

@@ -26,5 +26,35 @@ TEST(GrpcErrorTest, DaemonThatStandsStillIsToldInWords) {
             "it takes connections and does not answer");
 }
 
+// "Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate verify failed."
+TEST(GrpcErrorTest, AnotherTokenIsToldInWordsAndNotTriedAgain) {
+  const auto message = [](const std::string& cause) {
+    return "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:43227: " +
+           cause;
+  };
+  const auto handshake = [&](const std::string& cause) {
+    return Read(
+        message("Ssl handshake failed: SSL_ERROR_SSL: error:0A000086:SSL routines::" + cause));
+  };
+  EXPECT_EQ(handshake("certificate verify failed").kind, ConnectionError::Kind::kForeign);
+  EXPECT_EQ(handshake("certificate verify failed").cause,
+            "it was started with another token than the one here, or the clocks of the two "
+            "machines differ by hours");
+  const ConnectionError plain = handshake("tlsv1 alert insufficient security");
+  EXPECT_EQ(plain.kind, ConnectionError::Kind::kForeign);
+  EXPECT_EQ(plain.cause,
+            "it was started without a token; start it with the one here, or go without as well "
+            "(--insecure)");
+  const ConnectionError secure = Read(message("Trying to connect an http1.x server"));
+  EXPECT_EQ(secure.kind, ConnectionError::Kind::kForeign);
+  EXPECT_EQ(secure.cause, "it asks for the token that it was started with");
+  // Whatever else fails may not fail the next time.
+  const ConnectionError other = handshake("unexpected eof while reading");
+  EXPECT_EQ(other.kind, ConnectionError::Kind::kBroken);
+  EXPECT_EQ(other.cause,
+            "no secure connection could be made (SSL_ERROR_SSL: error:0A000086:SSL "
+            "routines::unexpected eof while reading)");
+}
+
 }  // namespace
 }  // namespace muster::rendezvous

@@ -24,6 +24,7 @@
 
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/wire/knock.h"
+#include "rendezvous/wire/wrong_door.h"
 #include "test/support/run_until.h"
 
 namespace muster::rendezvous {
@@ -368,8 +369,8 @@ TEST_F(SharedPortTest, GarbageIsClosedAndCounted) {
   ServeStore();
   const std::size_t files = OpenFiles();
   const std::vector<int> clients = Flood(500, "GET / HTTP/1.1\r\n\r\n");
-  // A TLS client hello, and a byte above all opcodes.
-  const std::vector<int> others = Flood(500, "\x16\x03\x01\x02");
+  // SSLv2's hello, and a byte above all opcodes.
+  const std::vector<int> others = Flood(500, "\x80\x2e\x01\x00");
   ASSERT_TRUE(RunUntil(io_, [this] { return port_->stats().garbage == 1000; }));
   EXPECT_EQ(port_->stats(), (SharedPortStats{.accepted = 1000, .garbage = 1000}));
   EXPECT_TRUE(grpc_.empty() && store_.empty());
@@ -377,6 +378,33 @@ TEST_F(SharedPortTest, GarbageIsClosedAndCounted) {
   Leave(others);
   EXPECT_EQ(OpenFiles(), files);
   EXPECT_TRUE(AgentGetsIn());
+}
+
+// Whoever comes without TLS where it is asked for, or with it where there is none, is told so in
+// his own protocol, however much he has said already, and gRPC hears nothing of him.
+TEST_F(SharedPortTest, WhoeverSpeaksTlsAtAPlainPortOrTheOtherWayAroundIsToldSo) {
+  const std::string http2 = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string(100'000, '\0');
+  const std::string tls = "\x16\x03\x01\x02" + std::string(100'000, '\0');
+  for (const bool secure : {true, false}) {
+    SCOPED_TRACE(secure ? "secure" : "plain");
+    Open({.fd_cap = 200, .secure = secure});
+    const std::vector<int> clients = Flood(1, secure ? http2 : tls);
+    ASSERT_TRUE(RunUntil(io_, [this] { return port_->stats().wrong_door == 1; }));
+    EXPECT_EQ(port_->stats(), (SharedPortStats{.accepted = 1, .wrong_door = 1}));
+    std::string heard(1000, '\0');
+    const ssize_t size = recv(clients[0], heard.data(), heard.size(), 0);
+    ASSERT_GT(size, 0);
+    heard.resize(static_cast<std::size_t>(size));
+    EXPECT_EQ(heard, secure ? kTokenIsAskedFor : kNoTlsHere);
+    Leave(clients);
+    EXPECT_TRUE(grpc_.empty());
+
+    const std::vector<int> others = Flood(1, secure ? tls : http2);
+    ASSERT_TRUE(RunUntil(io_, [this] { return grpc_.size() == 1; }));
+    EXPECT_EQ(port_->stats().wrong_door, 1U);
+    Leave(others);
+    grpc_.clear();
+  }
 }
 
 // A daemon that lives must not be taken for one that is dead: whoever knocks hears nothing.

@@ -1,0 +1,219 @@
+// Who is let in at a port that asks for a token, and what those hear who are not. Tools block, so
+// they run on a thread of their own while the server's loop runs here.
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <openssl/ssl.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+
+#include "absl/time/clock.h"
+#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/job_query.h"
+#include "rendezvous/server.h"
+#include "test/rendezvous/support/join_request.h"
+#include "test/rendezvous/support/recording_listener.h"
+#include "test/support/run_until.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using boost::asio::ip::tcp;
+using std::chrono::seconds;
+using test::RunUntil;
+using ::testing::EndsWith;
+using ::testing::StartsWith;
+
+const Token kToken = Token::Random();
+
+struct SslFreer {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(SSL* ssl) const { SSL_free(ssl); }
+};
+
+void Use(SSL_CTX* context, const Identity& identity) {
+  BIO* bio = BIO_new_mem_buf(identity.certificate.data(), -1);
+  X509* const certificate = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
+  SSL_CTX_use_certificate(context, certificate);
+  X509_free(certificate);
+  BIO_free(bio);
+  bio = BIO_new_mem_buf(identity.key.data(), -1);
+  EVP_PKEY* const key = PEM_read_bio_PrivateKey(bio, nullptr, nullptr, nullptr);
+  SSL_CTX_use_PrivateKey(context, key);
+  EVP_PKEY_free(key);
+  BIO_free(bio);
+}
+
+class SecureConnectionTest : public ::testing::Test {
+ protected:
+  ~SecureConnectionTest() override {
+    server_.reset();
+    io_.restart();
+    io_.run();
+  }
+
+  void Serve(const Credentials& credentials) {
+    server_.emplace(io_);
+    ASSERT_TRUE(server_->Listen({"127.0.0.1", 0}, credentials).ok());
+  }
+
+  // What somebody else does while the server's loop runs.
+  template <typename Result>
+  Result Meanwhile(std::function<Result()> what) {
+    auto done = std::async(std::launch::async, std::move(what));
+    EXPECT_TRUE(RunUntil(
+        io_, [&] { return done.wait_for(seconds(0)) == std::future_status::ready; }, seconds(60)));
+    return done.get();
+  }
+
+  // Why a tool with these credentials is not answered; "" if it is.
+  std::string Ask(const Credentials& credentials) {
+    const DaemonOptions daemon{.endpoint = {"127.0.0.1", server_->port()},
+                               .credentials = credentials};
+    return Meanwhile<std::string>(
+        [daemon] { return std::string(ListJobs(daemon).status().message()); });
+  }
+
+  // What OpenSSL makes of a connection with these versions and certificates: the version it agreed
+  // on and what it could read, or what failed.
+  std::string Handshake(int lowest, int highest, const std::optional<Identity>& identity) {
+    const std::uint16_t port = server_->port();
+    return Meanwhile<std::string>([=]() -> std::string {
+      const std::unique_ptr<SSL_CTX, SslFreer> context(SSL_CTX_new(TLS_client_method()));
+      SSL_CTX_set_min_proto_version(context.get(), lowest);
+      SSL_CTX_set_max_proto_version(context.get(), highest);
+      SSL_CTX_set_cipher_list(context.get(), "ALL:@SECLEVEL=0");
+      if (identity) Use(context.get(), *identity);
+      const std::unique_ptr<SSL, SslFreer> ssl(SSL_new(context.get()));
+      SSL_set_alpn_protos(ssl.get(), reinterpret_cast<const unsigned char*>("\2h2"), 3);
+      boost::asio::io_context io;
+      tcp::socket socket(io);
+      socket.connect({boost::asio::ip::make_address("127.0.0.1"), port});
+      SSL_set_fd(ssl.get(), socket.native_handle());
+      if (SSL_connect(ssl.get()) != 1) return "no handshake";
+      // With TLS 1.3 a server judges a client's certificate when the client is already done.
+      char byte;
+      return std::string(SSL_get_version(ssl.get())) +
+             (SSL_read(ssl.get(), &byte, 1) == 1 ? ", served" : ", turned away");
+    });
+  }
+
+  boost::asio::io_context io_;
+  std::optional<Server> server_;
+};
+
+TEST_F(SecureConnectionTest, WhoHasTheTokenIsServed) {
+  Serve(Credentials::FromToken(kToken, Role::kDaemon));
+  EXPECT_EQ(Ask(Credentials::FromToken(kToken, Role::kTool)), "");
+}
+
+TEST_F(SecureConnectionTest, NodesMeetAndTheHostsGuardIsHeard) {
+  Serve(Credentials::FromToken(kToken, Role::kDaemon));
+  std::vector<std::unique_ptr<RecordingListener>> heard;
+  std::vector<std::unique_ptr<RendezvousClient>> clients;
+  for (const int node : {1, 2}) {
+    heard.push_back(std::make_unique<RecordingListener>());
+    clients.push_back(MakeGrpcClient(io_,
+                                     {.endpoint = {"127.0.0.1", server_->port()},
+                                      .credentials = Credentials::FromToken(kToken, Role::kAgent)},
+                                     *heard.back()));
+    JoinRequest request = RequestFor(node, 2);
+    request.settings.lease = std::chrono::hours(1);
+    clients.back()->Join(request);
+  }
+  for (const auto& node : heard) {
+    EXPECT_TRUE(RunUntil(io_, [&] { return node->Last<Assignment>() != nullptr; }));
+  }
+  // In plain text over a connection of its own, from a process that cannot speak TLS.
+  const auto notice = clients[1]->death_notice();
+  ASSERT_TRUE(notice.has_value());
+  tcp::socket guard(io_);
+  guard.connect(notice->to);
+  boost::asio::write(guard, boost::asio::buffer(notice->text));
+  EXPECT_TRUE(RunUntil(io_, [&] { return heard[0]->Heard("stop"); }));
+  clients.clear();
+}
+
+TEST_F(SecureConnectionTest, WhoHasAnotherTokenHearsSoAndIsNotServed) {
+  Serve(Credentials::FromToken(kToken, Role::kDaemon));
+  EXPECT_THAT(Ask(Credentials::FromToken(Token::Random(), Role::kTool)),
+              EndsWith(": it was started with another token than the one here, or the clocks of "
+                       "the two machines differ by hours"));
+}
+
+TEST_F(SecureConnectionTest, WhoComesWithoutTheTokenHearsThatItIsAskedFor) {
+  Serve(Credentials::FromToken(kToken, Role::kDaemon));
+  EXPECT_THAT(Ask(Credentials::Plaintext()),
+              EndsWith(": it asks for the token that it was started with"));
+}
+
+TEST_F(SecureConnectionTest, WhoBringsATokenThatNobodyAsksForHearsThat) {
+  Serve(Credentials::Plaintext());
+  EXPECT_THAT(Ask(Credentials::FromToken(kToken, Role::kTool)),
+              EndsWith(": it was started without a token; start it with the one here, or go "
+                       "without as well (--insecure)"));
+  EXPECT_EQ(Ask(Credentials::Plaintext()), "") << "and others are served as before";
+}
+
+// An agent would try for a minute otherwise, and say at the end what it knew at the beginning.
+TEST_F(SecureConnectionTest, AnAgentWithAnotherTokenGivesUpAtOnce) {
+  Serve(Credentials::FromToken(kToken, Role::kDaemon));
+  RecordingListener heard;
+  const auto agent =
+      MakeGrpcClient(io_,
+                     {.endpoint = {"127.0.0.1", server_->port()},
+                      .credentials = Credentials::FromToken(Token::Random(), Role::kAgent),
+                      .connect_timeout = std::chrono::hours(1)},
+                     heard);
+  agent->Join(RequestFor(1, 1));
+  EXPECT_TRUE(RunUntil(io_, [&] { return heard.Heard("lost"); }));
+  EXPECT_THAT(heard.log.back(), testing::HasSubstr("it was started with another token"));
+}
+
+TEST_F(SecureConnectionTest, OnlyTls13WithACertificateOfTheTokensIsSpoken) {
+  Serve(Credentials::FromToken(kToken, Role::kDaemon));
+  const Authority own(kToken), foreign(Token::Random());
+  const absl::Time now = absl::Now();
+  const auto with = [&](const std::optional<Identity>& identity) {
+    return Handshake(TLS1_VERSION, TLS1_3_VERSION, identity);
+  };
+  EXPECT_EQ(with(own.Issue(Role::kAgent, now)), "TLSv1.3, served");
+  EXPECT_EQ(with(std::nullopt), "TLSv1.3, turned away");
+  EXPECT_EQ(with(foreign.Issue(Role::kAgent, now)), "TLSv1.3, turned away");
+  EXPECT_EQ(with(own.Issue(Role::kAgent, now - absl::Hours(48))), "TLSv1.3, turned away")
+      << "expired";
+  EXPECT_EQ(with(own.Issue(Role::kAgent, now + absl::Hours(48))), "TLSv1.3, turned away")
+      << "not yet valid";
+  EXPECT_EQ(with(own.Issue(Role::kDaemon, now)), "TLSv1.3, turned away") << "a server's";
+  for (const int version : {TLS1_VERSION, TLS1_1_VERSION, TLS1_2_VERSION}) {
+    EXPECT_EQ(Handshake(version, version, own.Issue(Role::kAgent, now)), "no handshake") << version;
+  }
+}
+
+// A browser, a port scanner, a health check of some load balancer.
+TEST_F(SecureConnectionTest, WhoSpeaksPlainHttpReadsWhatIsServedHere) {
+  Serve(Credentials::FromToken(kToken, Role::kDaemon));
+  const std::uint16_t port = server_->port();
+  const std::string answer = Meanwhile<std::string>([port] {
+    boost::asio::io_context io;
+    tcp::socket socket(io);
+    socket.connect({boost::asio::ip::make_address("127.0.0.1"), port});
+    boost::asio::write(socket, boost::asio::buffer("POST / HTTP/1.1\r\nHost: x\r\n\r\n", 29));
+    std::string text(4096, '\0');
+    boost::system::error_code end;
+    text.resize(boost::asio::read(socket, boost::asio::buffer(text), end));
+    return text + "|" + end.message();
+  });
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 426 Upgrade Required\r\n"));
+  EXPECT_THAT(answer, EndsWith("It speaks TLS with a token.\n|End of file"));
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
