@@ -14,6 +14,7 @@
 #include "launcher/commands/run.h"
 #include "launcher/commands/status.h"
 #include "launcher/commands/store.h"
+#include "launcher/commands/token.h"
 #include "launcher/report/exit_code.h"
 
 namespace {
@@ -35,6 +36,7 @@ constexpr char kHelp[] =
     "  status  show the jobs of a rendezvous, and who is waited for\n"
     "  kv      read and write a job's key-value store; for scripts\n"
     "  store   serve a store for torch.distributed on its own\n"
+    "  token   make the secret that the nodes of jobs prove to each other\n"
     "\n"
     "  muster COMMAND --help tells all about it. Called as torchrun, it is `muster run`;\n"
     "  `muster -m torch.distributed.run` and `.launch` are `muster run` and `launch`.\n"
@@ -70,6 +72,7 @@ int main(int argc, char** argv) {
   if (command == "status") return muster::launcher::StatusCommand(rest);
   if (command == "kv") return muster::launcher::KvCommand(rest);
   if (command == "store") return muster::launcher::StoreCommand(rest);
+  if (command == "token") return muster::launcher::TokenCommand(rest);
   if (command == "--help" || command == "-h" || command == "help") {
     return muster::launcher::Answer("muster", kHelp);
   }

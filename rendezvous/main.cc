@@ -38,6 +38,7 @@ namespace muster::rendezvous {
 namespace {
 
 constexpr int kCannotAnswer = 1;
+constexpr int kBadInput = 2;
 constexpr int kCannotListen = 3;
 constexpr int kNoJournal = 4;
 
@@ -161,14 +162,26 @@ void SayWhereItListens(const ServerConfig& config, const Server& server) {
   spdlog::info("listening on {}", ToString(Endpoint{config.listen.host, server.port()}));
 }
 
+// What agents and tools have to prove; an error is the user's mistake.
+absl::StatusOr<Credentials> CredentialsFor(const ServerConfig& config) {
+  const auto token = FindToken(config.token, config.listen);
+  if (!token.ok()) return token.status();
+  if (*token) return Credentials::FromToken(**token, Role::kDaemon);
+  spdlog::warn("--insecure: whoever reaches {} can join, read and end any job",
+               ToString(config.listen));
+  return Credentials::Plaintext();
+}
+
 // A daemon that forgets its jobs when it ends.
 int RunForgetful(const ServerConfig& config) {
   DaemonLog log("musterd", STDERR_FILENO);
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   RaiseDescriptorLimit();
   boost::asio::io_context io(1);
+  const auto credentials = CredentialsFor(config);
+  if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
   Server server(io, Server::Serves::kManyJobs);
-  const absl::Status listening = server.Listen(config.listen, Credentials::Plaintext());
+  const absl::Status listening = server.Listen(config.listen, *credentials);
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
   Ending ending(io, server, config);
   SayWhereItListens(config, server);
@@ -185,6 +198,8 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
   prctl(PR_SET_NAME, "musterd");
   const KeptThings& given = kept.things();
   boost::asio::io_context io(1);
+  const auto credentials = CredentialsFor(config);
+  if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
   auto state = OpenSqliteJournal(io, StateDirectory::Adopt(given.state_path, given.lock));
   if (!state.ok()) return Fail(log, FailureLine(state.status()), kNoJournal);
   kept.AwaitLeave();
@@ -198,8 +213,7 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
                base::Count(server.driver().agent_count(), "node"), config.state_dir);
   std::vector<boost::asio::ip::tcp::acceptor> sockets;
   for (const int fd : given.sockets) sockets.push_back(AcceptorOf(io, fd));
-  const absl::Status listening =
-      server.Listen(std::move(sockets), given.key, Credentials::Plaintext());
+  const absl::Status listening = server.Listen(std::move(sockets), given.key, *credentials);
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
   Ending ending(io, server, config);
   SayWhereItListens(config, server);

@@ -1,6 +1,7 @@
 #include "rendezvous/server_config.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@ namespace muster::rendezvous {
 std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string> arguments) {
   ServerConfig config;
   std::string listen = ToString(config.listen);
+  std::string token_fd;
   int drain_seconds = static_cast<int>(config.drain_timeout.count());
 
   CLI::App app{
@@ -21,9 +23,20 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
   app.set_version_flag("--version", absl::StrCat("musterd ", base::kVersion));
   app.add_option("--listen", listen,
                  "HOST:PORT to listen on; port 0 takes a free one. Loopback unless you name "
-                 "another address: whoever reaches the port can join any job")
+                 "another address")
       ->type_name("HOST:PORT")
       ->capture_default_str();
+  app.add_option("--token-file", config.token.file,
+                 "the secret that agents and tools have to prove; connections are encrypted with "
+                 "TLS 1.3. `muster token new` makes one. Default: MUSTER_TOKEN_FILE, then "
+                 "$XDG_CONFIG_HOME/muster/token, then ~/.config/muster/token; on loopback it is "
+                 "made if it is missing")
+      ->type_name("FILE");
+  app.add_option("--token-fd", token_fd, "the same, read from an open file descriptor")
+      ->type_name("FD");
+  app.add_flag("--insecure", config.token.insecure,
+               "ask for no token and do not encrypt: whoever reaches the port can join, read and "
+               "end any job. Also MUSTER_INSECURE=1");
   app.add_option("--ready-fd", config.ready_fd,
                  "write the port and a line feed to this file descriptor, and close it, once "
                  "agents can connect")
@@ -69,6 +82,28 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
     return EarlyExit{2,
                      "musterd: --state-dir names no directory; name one, or leave the flag out\n"};
   }
+  if (app.count("--token-fd") > 0) {
+    const auto fd = ReadTokenFdNumber(token_fd);
+    if (!fd.ok()) {
+      return EarlyExit{2, absl::StrCat("musterd: --token-fd=", token_fd, " ",
+                                       std::string(fd.status().message()), "\n")};
+    }
+    config.token.fd = *fd;
+  }
+  // Each daemon that the keeper starts would want to read it.
+  if (config.token.fd >= 0 && !config.state_dir.empty()) {
+    return EarlyExit{2,
+                     "musterd: --token-fd can be read once, and with --state-dir the daemon is "
+                     "started again when it dies; use --token-file\n"};
+  }
+  auto token = CompleteTokenSource(config.token, [](const char* variable) {
+    const char* const text = std::getenv(variable);
+    return std::string(text == nullptr ? "" : text);
+  });
+  if (!token.ok()) {
+    return EarlyExit{2, absl::StrCat("musterd: ", std::string(token.status().message()), "\n")};
+  }
+  config.token = *std::move(token);
   config.listen = *endpoint;
   config.drain_timeout = std::chrono::seconds(drain_seconds);
   return config;

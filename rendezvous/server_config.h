@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/token_source.h"
 
 namespace muster::rendezvous {
 
@@ -15,6 +16,8 @@ struct ServerConfig {
   Endpoint listen{"127.0.0.1", kDefaultRendezvousPort};
   // A file descriptor to write "PORT\n" to, once connections are accepted; -1: none.
   int ready_fd = -1;
+  // Where the token is that agents and tools have to prove.
+  TokenSource token;
   // Where the jobs are remembered, so that a daemon which was killed can resume them; empty:
   // nowhere.
   std::string state_dir;

@@ -10,6 +10,7 @@ cd "$(dirname "$0")/.."
 
 cache=$PWD/.cache/own_model
 work=$(mktemp -d)
+export XDG_CONFIG_HOME=$work/config # where the nodes' token is made
 nodes=()
 clean_up() {
   [ ${#nodes[@]} -eq 0 ] || kill -KILL "${nodes[@]}" 2>/dev/null

@@ -41,7 +41,7 @@ std::string AddressToTell(const LaunchConfig& config, const EndpointView& view) 
   }
   // This machine's /etc/hosts has its own name as a loopback address (Debian's 127.0.1.1): the
   // others know better where that name leads.
-  if (view.ours && view.loopback && !IsLoopbackLiteral(config.endpoint.host)) {
+  if (view.ours && view.loopback && !rendezvous::IsLoopbackLiteral(config.endpoint.host)) {
     return config.endpoint.host;
   }
   return view.local_address.empty() ? HostName() : view.local_address;
@@ -50,7 +50,7 @@ std::string AddressToTell(const LaunchConfig& config, const EndpointView& view) 
 // Where the host of a rendezvous listens: at the endpoint, unless only this machine would see it
 // there.
 rendezvous::Endpoint ListenAt(const rendezvous::Endpoint& endpoint, const EndpointView& view) {
-  if (!view.loopback || IsLoopbackLiteral(endpoint.host)) return endpoint;
+  if (!view.loopback || rendezvous::IsLoopbackLiteral(endpoint.host)) return endpoint;
   spdlog::info("{} is a loopback address here; listening on every address of this machine",
                endpoint.host);
   return {"0.0.0.0", endpoint.port};
@@ -62,8 +62,19 @@ std::string RendezvousEndpoint(const LaunchConfig& config) {
   return HasNetwork(config) ? ToString(config.endpoint) : "";
 }
 
-absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context& io,
-                                                        const LaunchConfig& config) {
+absl::StatusOr<rendezvous::Credentials> RendezvousCredentials(const LaunchConfig& config) {
+  if (!HasNetwork(config)) return rendezvous::Credentials::Plaintext();
+  const auto token = rendezvous::FindToken(config.token, config.endpoint);
+  if (!token.ok()) return token.status();
+  if (*token) return rendezvous::Credentials::FromToken(**token, rendezvous::Role::kAgent);
+  spdlog::warn("--insecure: whoever reaches {} can join, read and end this job",
+               ToString(config.endpoint));
+  return rendezvous::Credentials::Plaintext();
+}
+
+absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(
+    boost::asio::io_context& io, const LaunchConfig& config,
+    const rendezvous::Credentials& credentials) {
   if (!HasNetwork(config)) {
     RendezvousAccess access(io, AddressToTell(config, {}));
     access.server_ = std::make_unique<rendezvous::Server>(io);
@@ -78,8 +89,7 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context&
   const bool must_host = config.mode == RendezvousMode::kEndpoint && config.is_host.value_or(false);
   if ((view.ours && may_host) || must_host) {
     auto server = std::make_unique<rendezvous::Server>(io);
-    const absl::Status listening =
-        server->Listen(ListenAt(endpoint, view), rendezvous::Credentials::Plaintext());
+    const absl::Status listening = server->Listen(ListenAt(endpoint, view), credentials);
     if (listening.ok()) {
       spdlog::info("this node hosts the rendezvous at {}", ToString(config.endpoint));
       access.server_ = std::move(server);
@@ -95,6 +105,7 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(boost::asio::io_context&
     }
   }
   access.remote_ = endpoint;
+  access.credentials_ = credentials;
   access.reconnect_timeout_ = config.timeouts.reconnect;
   access.trust_refusals_ = config.trust_refusals;
   access.connect_timeout_ = view.ours && may_host
@@ -110,6 +121,7 @@ std::unique_ptr<rendezvous::RendezvousClient> RendezvousAccess::MakeClient(
   }
   return rendezvous::MakeGrpcClient(*io_,
                                     {.endpoint = *remote_,
+                                     .credentials = credentials_,
                                      .connect_timeout = connect_timeout_,
                                      .reconnect_timeout = reconnect_timeout_,
                                      .trust_refusals = trust_refusals_},

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "launcher/config/launch_config.h"
 #include "rendezvous/client/rendezvous_client.h"
+#include "rendezvous/net/credentials.h"
 #include "rendezvous/server.h"
 
 namespace muster::launcher {
@@ -18,6 +19,11 @@ namespace muster::launcher {
 // HOST:PORT at which processes of this node reach the rendezvous; empty when it exists only inside
 // the agent's process and has no port.
 std::string RendezvousEndpoint(const LaunchConfig& config);
+
+// What this node proves to the others of its job, and they to it; plaintext where the rendezvous
+// has no port, and where the user wants none, who is warned. Finds the token, or makes it. An error
+// is the user's mistake, in one sentence (rendezvous/net/token_source.h).
+absl::StatusOr<rendezvous::Credentials> RendezvousCredentials(const LaunchConfig& config);
 
 // Decided once, before the agent is made:
 //  - a job of one node without an endpoint (kStandalone, kFixedPort): the rendezvous is an object
@@ -28,8 +34,10 @@ class RendezvousAccess {
  public:
   // Looks at the endpoint, which may wait for DNS, and listens if this node is the host. The error
   // is one sentence: "cannot serve the rendezvous: listen on 10.0.0.1:80: Permission denied".
+  // `credentials` are what is proven to others, and by them (RendezvousCredentials).
   static absl::StatusOr<RendezvousAccess> Open(boost::asio::io_context& io,
-                                               const LaunchConfig& config);
+                                               const LaunchConfig& config,
+                                               const rendezvous::Credentials& credentials);
 
   std::unique_ptr<rendezvous::RendezvousClient> MakeClient(
       rendezvous::RendezvousClient::Listener& listener) const;
@@ -49,6 +57,7 @@ class RendezvousAccess {
       : io_(&io), local_address_(std::move(local_address)) {}
 
   boost::asio::io_context* io_;
+  rendezvous::Credentials credentials_ = rendezvous::Credentials::Plaintext();
   std::string local_address_;
   std::unique_ptr<rendezvous::Server> server_;
   std::optional<rendezvous::Endpoint> remote_;

@@ -16,6 +16,7 @@
 #include "base/phrases.h"
 #include "launcher/commands/answer.h"
 #include "launcher/commands/kv_call.h"
+#include "launcher/commands/rendezvous_args.h"
 #include "launcher/environment.h"
 #include "launcher/report/exit_code.h"
 #include "rendezvous/client/store_client.h"
@@ -148,9 +149,11 @@ int Barrier(StoreClient& store, const KvCall& call) {
 int KvCommand(const std::vector<std::string>& args) {
   const absl::StatusOr<KvCall> call = ParseKvCall(args, ReadEnvironment(environ));
   if (!call.ok()) return Say(call.status().message(), kExitBadInput);
-  if (call->verb == Verb::kHelp) return PrintAnswer(kKvHelp);
+  if (call->verb == Verb::kHelp) return PrintAnswer(KvHelp());
 
-  StoreClient store({.endpoint = call->endpoint}, call->run_id);
+  const auto daemon = DaemonOf(call->endpoint, call->token);
+  if (!daemon.ok()) return Say(daemon.status().message(), kExitBadInput);
+  StoreClient store(*daemon, call->run_id);
   switch (call->verb) {
     case Verb::kHelp:
       break;

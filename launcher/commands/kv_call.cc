@@ -86,9 +86,7 @@ absl::Status ReadOperands(std::vector<std::string> operands, KvCall& call) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-const char kKvHelp[] =
+constexpr char kKvHelpBegin[] =
     R"(Usage: muster kv COMMAND [FLAGS] [ARGUMENTS]
 
 The key-value store that a job has at its rendezvous, for scripts that coordinate its nodes. Its
@@ -115,7 +113,9 @@ round.
                              MUSTER_RDZV_ENDPOINT, which workers have, then PET_RDZV_ENDPOINT.
   --rdzv-id JOB              The job. Default: TORCHELASTIC_RUN_ID, which workers have, then
                              PET_RDZV_ID.
-  --timeout SECONDS          How long get, wait and barrier wait. Default: get not at all, the
+)";
+constexpr char kKvHelpEnd[] =
+    R"(  --timeout SECONDS          How long get, wait and barrier wait. Default: get not at all, the
                              others as long as the job lives.
   -h, --help                 Print this text.
   --                         End of the flags: muster kv set key -- --value
@@ -129,6 +129,12 @@ Exit codes:
      connection broke it is not known whether a write was done
   4  stdout cannot be written
 )";
+
+}  // namespace
+
+std::string KvHelp() {
+  return absl::StrCat(kKvHelpBegin, kTokenHelp, kKvHelpEnd);
+}
 
 absl::StatusOr<KvCall> ParseKvCall(const std::vector<std::string>& args,
                                    const Environment& environment) {
@@ -157,6 +163,7 @@ absl::StatusOr<KvCall> ParseKvCall(const std::vector<std::string>& args,
   }
   call.verb = row->verb;
   call.endpoint = parsed->endpoint;
+  call.token = parsed->token;
   call.run_id = parsed->run_id;
   call.timeout = parsed->timeout;
   if (absl::Status status = ReadOperands(std::move(operands), call); !status.ok()) return status;

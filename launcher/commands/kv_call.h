@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "launcher/environment.h"
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/token_source.h"
 
 namespace muster::launcher {
 
@@ -30,6 +31,7 @@ struct KvCall {
 
   Verb verb = Verb::kHelp;
   rendezvous::Endpoint endpoint;
+  rendezvous::TokenSource token;
   std::string run_id;
   // One key, except that kCheck and kWait may have more and kCount has none. Of kBarrier: its name,
   // which is no key.
@@ -46,7 +48,7 @@ struct KvCall {
 };
 
 // The text of `muster kv --help`.
-extern const char kKvHelp[];
+std::string KvHelp();
 
 // Reads the arguments after `kv`. An error's message is a sentence for the user.
 absl::StatusOr<KvCall> ParseKvCall(const std::vector<std::string>& args,

@@ -55,6 +55,9 @@ std::string ConfigText(const LaunchConfig& config) {
                      {"connect", Seconds(config.timeouts.connect)},
                      {"reconnect", Seconds(config.timeouts.reconnect)}};
   out["trust_refusals"] = config.trust_refusals;
+  out["token"] = {{"file", config.token.file},
+                  {"fd", config.token.fd < 0 ? Json() : Json(config.token.fd)},
+                  {"insecure", config.token.insecure}};
   out["local_addr"] = config.local_addr;
   out["worker_store"] = WordFor(kWorkerStores, config.worker_store);
   out["scale_up"] = WordFor(kScaleUps, config.scale_up);

@@ -19,11 +19,15 @@ namespace {
 constexpr char kEndpoint[] = "--rdzv-endpoint";
 constexpr char kRunId[] = "--rdzv-id";
 constexpr char kTimeout[] = "--timeout";
+constexpr char kTokenFile[] = "--token-file";
+constexpr char kTokenFd[] = "--token-fd";
+constexpr char kInsecure[] = "--insecure";
 
 // What stands on the command line.
 struct Scanned {
   bool help = false;
   bool json = false;
+  bool insecure = false;
   std::map<std::string, std::string> values;  // by flag
   std::vector<std::string> operands;
 };
@@ -33,7 +37,8 @@ bool IsFlag(absl::string_view arg) {
 }
 
 bool TakesValue(absl::string_view name, const RendezvousArgsTaken& taken) {
-  return name == kEndpoint || name == kRunId || (name == kTimeout && taken.timeout);
+  return name == kEndpoint || name == kRunId || name == kTokenFile || name == kTokenFd ||
+         (name == kTimeout && taken.timeout);
 }
 
 absl::Status Unknown(absl::string_view arg) {
@@ -60,6 +65,8 @@ absl::StatusOr<Scanned> Scan(const std::vector<std::string>& args,
       scanned.help = true;
     } else if (arg == "--json" && taken.json) {
       scanned.json = true;
+    } else if (arg == kInsecure) {
+      scanned.insecure = true;
     } else if (!TakesValue(name, taken)) {
       return Unknown(arg.substr(0, equals));
     } else if (equals != absl::string_view::npos) {
@@ -71,6 +78,25 @@ absl::StatusOr<Scanned> Scan(const std::vector<std::string>& args,
     }
   }
   return scanned;
+}
+
+// What the flags and the environment say of the token.
+absl::StatusOr<rendezvous::TokenSource> TokenOf(const Scanned& scanned,
+                                                const Environment& environment) {
+  rendezvous::TokenSource token{.insecure = scanned.insecure};
+  if (const auto file = scanned.values.find(kTokenFile); file != scanned.values.end()) {
+    token.file = file->second;
+  }
+  if (const auto fd = scanned.values.find(kTokenFd); fd != scanned.values.end()) {
+    const auto number = rendezvous::ReadTokenFdNumber(fd->second);
+    if (!number.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kTokenFd, "=", fd->second, " ", number.status().message()));
+    }
+    token.fd = *number;
+  }
+  return rendezvous::CompleteTokenSource(
+      std::move(token), [&](const char* variable) { return GetOr(environment, variable, ""); });
 }
 
 // A text and where it comes from, to name it by.
@@ -135,6 +161,10 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
     if (!status.ok()) return status;
   }
 
+  auto token = TokenOf(*scanned, environment);
+  if (!token.ok()) return token.status();
+  result.token = *std::move(token);
+
   if (const auto timeout = scanned->values.find(kTimeout); timeout != scanned->values.end()) {
     result.timeout = base::ParseSeconds(timeout->second);
     if (!result.timeout) {
@@ -144,5 +174,24 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
   }
   return result;
 }
+
+absl::StatusOr<rendezvous::DaemonOptions> DaemonOf(const rendezvous::Endpoint& endpoint,
+                                                   const rendezvous::TokenSource& source) {
+  const auto token = rendezvous::FindToken(source, endpoint);
+  if (!token.ok()) return token.status();
+  rendezvous::DaemonOptions daemon{.endpoint = endpoint};
+  if (*token) {
+    daemon.credentials = rendezvous::Credentials::FromToken(**token, rendezvous::Role::kTool);
+  }
+  return daemon;
+}
+
+const char kTokenHelp[] =
+    R"(  --token-file FILE          The token that the rendezvous was started with. Default:
+                             MUSTER_TOKEN_FILE, then $XDG_CONFIG_HOME/muster/token, then
+                             ~/.config/muster/token.
+  --token-fd FD              The same, from an open file descriptor.
+  --insecure                 The rendezvous was started with --insecure. Default: MUSTER_INSECURE.
+)";
 
 }  // namespace muster::launcher

@@ -8,7 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "launcher/environment.h"
+#include "rendezvous/client/daemon_options.h"
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/token_source.h"
 
 namespace muster::launcher {
 
@@ -18,13 +20,14 @@ struct RendezvousArgs {
   rendezvous::Endpoint endpoint;
   // Empty: not given.
   std::string run_id;
+  rendezvous::TokenSource token;
   bool json = false;
   std::optional<std::chrono::milliseconds> timeout;
   // The arguments that are not flags, in order.
   std::vector<std::string> operands;
 };
 
-// What a command takes besides --rdzv-endpoint, --rdzv-id and --help.
+// What a command takes besides --rdzv-endpoint, --rdzv-id, the flags for the token, and --help.
 struct RendezvousArgsTaken {
   bool json = false;
   bool timeout = false;
@@ -39,5 +42,13 @@ struct RendezvousArgsTaken {
 absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string>& args,
                                                    const RendezvousArgsTaken& taken,
                                                    const Environment& environment);
+
+// The rendezvous there, and what this process proves to it: finds the token, or makes it. An error
+// is the user's mistake, in one sentence.
+absl::StatusOr<rendezvous::DaemonOptions> DaemonOf(const rendezvous::Endpoint& endpoint,
+                                                   const rendezvous::TokenSource& token);
+
+// What help texts say of the flags for the token.
+extern const char kTokenHelp[];
 
 }  // namespace muster::launcher

@@ -97,7 +97,9 @@ class Run {
     absl::StatusOr<NodeBase> base = MakeNodeBase(config_, environment_, machine_);
     if (!base.ok()) return Fail(base.status(), kExitNodeFailed);
     for (const std::string& note : config_.notes) spdlog::warn("{}", note);
-    absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_);
+    const auto credentials = RendezvousCredentials(config_);
+    if (!credentials.ok()) return Fail(credentials.status(), kExitBadInput);
+    absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_, *credentials);
     if (!access.ok()) return Fail(access.status(), kExitRendezvousFailed);
     access_.emplace(*std::move(access));
     rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());

@@ -19,7 +19,7 @@ namespace {
 
 using rendezvous::JobSnapshot;
 
-constexpr char kStatusHelp[] =
+constexpr char kStatusHelpBegin[] =
     R"(Usage: muster status --rdzv-endpoint HOST:PORT [--rdzv-id JOB] [--json]
 
 Shows the jobs of a rendezvous: of each its state, round, nodes, ranks and restarts, and who is
@@ -29,7 +29,9 @@ waited for and why. With --rdzv-id, that job and its nodes.
                              MUSTER_RDZV_ENDPOINT, which workers have, then PET_RDZV_ENDPOINT.
   --rdzv-id JOB              The job. Default: TORCHELASTIC_RUN_ID, which workers have, then
                              PET_RDZV_ID; else all jobs.
-  --json                     Print a JSON array for programs.
+)";
+constexpr char kStatusHelpEnd[] =
+    R"(  --json                     Print a JSON array for programs.
   -h, --help                 Print this text.
 
 Exit codes: 0 done; 1 there is no such job; 2 the command line is wrong; 3 no rendezvous answers;
@@ -38,8 +40,8 @@ Exit codes: 0 done; 1 there is no such job; 2 the command line is wrong; 3 no re
 
 constexpr int kExitNoSuchJob = 1;
 
-absl::StatusOr<std::vector<JobSnapshot>> Query(const RendezvousArgs& args) {
-  const rendezvous::DaemonOptions daemon{.endpoint = args.endpoint};
+absl::StatusOr<std::vector<JobSnapshot>> Query(const RendezvousArgs& args,
+                                               const rendezvous::DaemonOptions& daemon) {
   if (args.run_id.empty()) return rendezvous::ListJobs(daemon);
   absl::StatusOr<JobSnapshot> job = rendezvous::DescribeJob(daemon, args.run_id);
   if (!job.ok()) return job.status();
@@ -61,7 +63,7 @@ int StatusCommand(const std::vector<std::string>& args) {
   const absl::StatusOr<RendezvousArgs> parsed =
       ParseRendezvousArgs(args, {.json = true}, ReadEnvironment(environ));
   if (!parsed.ok()) return Fail(parsed.status(), kExitBadInput);
-  if (parsed->help) return PrintStatus(kStatusHelp);
+  if (parsed->help) return PrintStatus(absl::StrCat(kStatusHelpBegin, kTokenHelp, kStatusHelpEnd));
   if (!parsed->operands.empty()) {
     return Fail(
         absl::InvalidArgumentError(absl::StrCat("unexpected argument '", parsed->operands.front(),
@@ -69,7 +71,9 @@ int StatusCommand(const std::vector<std::string>& args) {
         kExitBadInput);
   }
 
-  const absl::StatusOr<std::vector<JobSnapshot>> jobs = Query(*parsed);
+  const auto daemon = DaemonOf(parsed->endpoint, parsed->token);
+  if (!daemon.ok()) return Fail(daemon.status(), kExitBadInput);
+  const absl::StatusOr<std::vector<JobSnapshot>> jobs = Query(*parsed, *daemon);
   if (absl::IsNotFound(jobs.status())) return Fail(jobs.status(), kExitNoSuchJob);
   if (!jobs.ok()) return Fail(jobs.status(), kExitRendezvousFailed);
   if (jobs->empty()) std::fprintf(stderr, "no jobs at %s\n", ToString(parsed->endpoint).c_str());

@@ -13,6 +13,7 @@
 #include "launcher/machine/numa_binding.h"
 #include "rendezvous/core/types.h"
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/token_source.h"
 
 namespace muster::launcher {
 
@@ -142,6 +143,8 @@ struct LaunchConfig {
   // Nothing but the daemon's own machine refuses connections to it (--rdzv-conf trust_refusals): a
   // refusal is then as good as the daemon's word. Elsewhere it is silence.
   bool trust_refusals = false;
+  // Where the token is that all of the job prove to each other (kEndpoint, kStatic).
+  rendezvous::TokenSource token;
   // The address this node tells the others; empty: found from the connection to the endpoint.
   std::string local_addr;
   WorkerStore worker_store = WorkerStore::kAgent;

@@ -120,6 +120,14 @@ absl::Status SetProgram(const RunFlags& flags, std::vector<std::string> command,
   return absl::OkStatus();
 }
 
+absl::Status SetToken(const Environment& environment, LaunchConfig& config) {
+  auto token = rendezvous::CompleteTokenSource(
+      config.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
+  if (!token.ok()) return token.status();
+  config.token = *std::move(token);
+  return absl::OkStatus();
+}
+
 absl::Status CheckHang(const HangPolicy& hang) {
   const HangPolicy none{.stack_command = hang.stack_command};
   if (hang.timeout.count() > 0 || hang == none) return absl::OkStatus();
@@ -138,6 +146,7 @@ absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dial
   }
   if (status.ok()) status = CheckSharing(config, environment);
   if (status.ok()) status = DecideMeeting(flags, environment, config);
+  if (status.ok()) status = SetToken(environment, config);
   if (status.ok()) status = CheckHang(config.hang);
   if (status.ok()) status = SetProgram(flags, scanned.command, dialect, environment, config);
   if (!status.ok()) return status;

@@ -41,6 +41,13 @@ Problem SetRdzvConf(absl::string_view value, RunFlags& flags) {
   return std::nullopt;
 }
 
+Problem SetTokenFd(absl::string_view value, RunFlags& flags) {
+  const auto fd = rendezvous::ReadTokenFdNumber(value);
+  if (!fd.ok()) return std::string(fd.status().message());
+  flags.config.token.fd = *fd;
+  return std::nullopt;
+}
+
 constexpr Flag kRendezvousFlags[] = {
     {.name = "--scale-up",
      .ours = true,
@@ -81,6 +88,27 @@ constexpr Flag kRendezvousFlags[] = {
                      "keep_alive_interval=1, connect_timeout=60, reconnect_timeout=600, "
                      "trust_refusals=false",
      .set = SetRdzvConf},
+    {.name = "--token-file",
+     .ours = true,
+     .value_name = "FILE",
+     .help = "The secret that all nodes of the job share and prove to each other; connections are "
+             "encrypted with TLS 1.3. `muster token new` makes one. On one machine it is made and "
+             "found without this.",
+     .default_text = "MUSTER_TOKEN_FILE; $XDG_CONFIG_HOME/muster/token; ~/.config/muster/token",
+     .set = Store<ReadText, &LaunchConfig::token, &rendezvous::TokenSource::file>},
+    {.name = "--token-fd",
+     .ours = true,
+     .value_name = "FD",
+     .help = "The same, read from an open file descriptor.",
+     .default_text = "none",
+     .set = SetTokenFd},
+    {.name = "--insecure",
+     .kind = Flag::Kind::kSwitch,
+     .ours = true,
+     .help = "Meet without a token and without encryption: whoever reaches the endpoint can join, "
+             "read and end the job.",
+     .default_text = "MUSTER_INSECURE",
+     .set = Store<ReadSwitch, &LaunchConfig::token, &rendezvous::TokenSource::insecure>},
     {.name = "--master-addr",
      .value_name = "HOST",
      .help = "Without an endpoint: the address of the node with rank 0.",

@@ -4,6 +4,7 @@ import contextlib
 import os
 import select
 import signal
+import subprocess
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -71,9 +72,12 @@ class Job:
         self._environment = {
             "PATH": os.environ["PATH"],
             "TMPDIR": str(folder),
+            "MUSTER_TOKEN_FILE": str(folder / "token"),
             "OMP_NUM_THREADS": "1",
             "CHAOS_FINISH": str(folder / "finish"),
         }
+
+        subprocess.run([tools.muster, "token", "new", folder / "token"], check=True, stdout=subprocess.DEVNULL)
 
     def start_daemon(self, env: dict[str, str] | None = None, wait: bool = True, **more) -> Program:
         """Starts musterd, and waits until agents can connect."""

@@ -1,6 +1,8 @@
 """One call to a job's store in the daemon (proto/store.proto), that is given up in the middle when it is told to.
 
-usage: store_call.py HOST PORT RUN_ID wait|get|set|check KEY
+usage: store_call.py HOST PORT RUN_ID wait|get|set|check KEY IDENTITY SERVER
+
+IDENTITY is a folder with roots.pem, certificate.pem and key.pem, SERVER the name that the daemon proves.
 
 gRPC is spoken by hand (HTTP/2: RFC 9113; header fields: RFC 7541, section 6.2.2), so that it is known exactly what the
 daemon sees. Says "asked" on stderr when the daemon has the call, and "answered" or "failed" when it has ended. "wait"
@@ -12,6 +14,7 @@ SIGTERM cancels the call and leaves the connection open; SIGUSR1 resets the conn
 import os
 import signal
 import socket
+import ssl
 import struct
 import sys
 
@@ -43,15 +46,18 @@ def _request(method: str, run_id: str, key: str) -> bytes:
 class Connection:
     """Calls on one connection, which has streams 1, 3, 5..."""
 
-    def __init__(self, host: str, port: int):
-        self._socket = socket.create_connection((host, port))
+    def __init__(self, host: str, port: int, identity: str, server: str):
+        tls = ssl.create_default_context(cafile=f"{identity}/roots.pem")
+        tls.load_cert_chain(f"{identity}/certificate.pem", f"{identity}/key.pem")
+        tls.set_alpn_protocols(["h2"])
+        self._socket = tls.wrap_socket(socket.create_connection((host, port)), server_hostname=server)
         self._authority = f"{host}:{port}"
         self._got_data: set[int] = set()
         self._socket.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         self._send(_SETTINGS, 0, b"")
 
     def ask(self, stream: int, method: str, run_id: str, key: str) -> None:
-        fields = {":method": "POST", ":scheme": "http", ":path": f"/muster.store.v1.Store/{method.capitalize()}",
+        fields = {":method": "POST", ":scheme": "https", ":path": f"/muster.store.v1.Store/{method.capitalize()}",
                   ":authority": self._authority, "content-type": "application/grpc", "te": "trailers"}
         block = b"".join(b"\0" + bytes([len(name)]) + name.encode() + bytes([len(value)]) + value.encode()
                          for name, value in fields.items())
@@ -108,8 +114,8 @@ def _reset_and_end(connection: Connection) -> None:
 
 
 def main() -> None:
-    host, port, run_id, method, key = sys.argv[1:]
-    connection = Connection(host, int(port))
+    host, port, run_id, method, key, identity, server = sys.argv[1:]
+    connection = Connection(host, int(port), identity, server)
     signal.signal(signal.SIGTERM, lambda *_: connection.cancel(1))
     signal.signal(signal.SIGUSR1, lambda *_: _reset_and_end(connection))
     connection.ask(1, method, run_id, key)

@@ -19,16 +19,18 @@ class Tools:
     musterd: str
     worker: str
     clock_skew: str
+    identity: str
 
     @staticmethod
     def find() -> "Tools":
-        """From MUSTER, MUSTERD, CHAOS_WORKER and CLOCK_SKEW; by default what Bazel has built here."""
+        """From MUSTER, MUSTERD, CHAOS_WORKER, CLOCK_SKEW and IDENTITY_PROGRAM; by default what Bazel has built here."""
         def path(variable: str, built: str) -> str:
             return os.path.abspath(os.environ.get(variable, f"bazel-bin/{built}"))
 
         return Tools(path("MUSTER", "launcher/muster"), path("MUSTERD", "rendezvous/musterd"),
                      path("CHAOS_WORKER", "test/chaos/chaos_worker"),
-                     path("CLOCK_SKEW", "test/chaos/libclock_skew.so"))
+                     path("CLOCK_SKEW", "test/chaos/libclock_skew.so"),
+                     path("IDENTITY_PROGRAM", "test/chaos/identity_program"))
 
     def missing(self) -> list[str]:
         return [path for path in vars(self).values() if not os.path.exists(path)]

@@ -35,6 +35,12 @@ class BadInputTest : public E2eTest {
     return {"--nnodes=2", "--rdzv-endpoint=" + endpoint, "--rdzv-conf=" + conf, "--no-python",
             "true"};
   }
+
+  // As a user does before the first job that other machines can reach.
+  static void MakeToken() {
+    Command command({MusterPath(), "token", "new"});
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+  }
 };
 
 TEST_F(BadInputTest, MistakesOnTheCommandLine) {
@@ -102,6 +108,7 @@ TEST_F(BadInputTest, DaemonIsGivenNonsense) {
   ExpectSentence(flag, 2, "musterd", "--bogus");
   Command port({DaemonPath(), "--listen=127.0.0.1:99999"});
   ExpectSentence(port, 2, "musterd", "--listen=127.0.0.1:99999");
+  MakeToken();
   Command host({DaemonPath(), "--listen=nosuch.invalid:1"});
   ExpectSentence(host, 3, "musterd", "listen on nosuch.invalid:1: ");
 }
@@ -129,6 +136,7 @@ TEST_F(BadInputTest, WhatListensAtTheEndpointIsNotMuster) {
 }
 
 TEST_F(BadInputTest, EndpointDoesNotResolve) {
+  MakeToken();
   Command muster = StartMuster(Meet("nosuch.invalid:29400", "connect_timeout=1"));
   ExpectSentence(muster, 3, "muster run",
                  "cannot reach the rendezvous at nosuch.invalid:29400 within 1 s: its name does "

@@ -50,7 +50,10 @@ void HeldPort::Listen() {
   if (listen(fd_, 16) != 0) std::abort();
 }
 
-E2eTest::E2eTest() : mark_(UniqueMark()), directory_(MakeDirectory()) {}
+E2eTest::E2eTest() : mark_(UniqueMark()), directory_(MakeDirectory()) {
+  // A user of its own, whose token is made at its first use.
+  setenv("XDG_CONFIG_HOME", Path("config").c_str(), 1);
+}
 
 E2eTest::~E2eTest() {
   std::filesystem::remove_all(directory_);

@@ -26,6 +26,9 @@ $on_second ip link set lo up
 $on_second ip addr add 10.99.0.2/24 dev to_first
 $on_second ip link set to_first up
 
+# What a user does on one of the hosts, and then copies to the other.
+"$muster" token new >"$TMPDIR/token_file"
+
 flags() {
   if [ "$how" = static ]; then
     echo --nnodes=2 --master-addr=10.99.0.1 --master-port=29400 --node-rank="$1"

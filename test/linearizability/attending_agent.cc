@@ -15,9 +15,10 @@ using rendezvous::Stop;
 using rendezvous::Verdict;
 
 AttendingAgent::AttendingAgent(boost::asio::io_context& loop, std::uint16_t daemon_port,
-                               std::string run_id)
+                               const rendezvous::Credentials& credentials, std::string run_id)
     : run_id_(std::move(run_id)),
-      client_(rendezvous::MakeGrpcClient(loop, {.endpoint = {"127.0.0.1", daemon_port}}, *this)) {
+      client_(rendezvous::MakeGrpcClient(
+          loop, {.endpoint = {"127.0.0.1", daemon_port}, .credentials = credentials}, *this)) {
   Join();
 }
 

@@ -8,6 +8,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "rendezvous/client/rendezvous_client.h"
+#include "rendezvous/net/credentials.h"
 
 namespace muster::linearizability {
 
@@ -16,7 +17,8 @@ namespace muster::linearizability {
 class AttendingAgent final : private rendezvous::RendezvousClient::Listener {
  public:
   // Joins immediately. `loop` must outlive this object.
-  AttendingAgent(boost::asio::io_context& loop, std::uint16_t daemon_port, std::string run_id);
+  AttendingAgent(boost::asio::io_context& loop, std::uint16_t daemon_port,
+                 const rendezvous::Credentials& credentials, std::string run_id);
 
   // Whether it has ever had a place; from then on there is a store.
   bool had_a_place() const { return had_a_place_; }

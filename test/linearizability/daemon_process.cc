@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "rendezvous/identity/authority.h"
+#include "rendezvous/identity/token_file.h"
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
@@ -20,6 +22,8 @@ namespace muster::linearizability {
 
 DaemonProcess::DaemonProcess(std::string state_dir)
     : state_dir_(std::move(state_dir)),
+      token_file_(state_dir_ + ".token"),
+      token_(rendezvous::ReadOrMakeTokenFile(token_file_).value()),
       // Bound and not listening: a server that sets SO_REUSEADDR can still listen there.
       port_holder_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   const int on = 1;
@@ -39,10 +43,15 @@ DaemonProcess::~DaemonProcess() {
   close(port_holder_);
 }
 
+rendezvous::Credentials DaemonProcess::credentials() const {
+  return rendezvous::Credentials::FromToken(token_, rendezvous::Role::kAgent);
+}
+
 void DaemonProcess::Start() {
   process_.emplace(test::Command({std::filesystem::absolute("rendezvous/musterd"),
                                   "--listen=127.0.0.1:" + std::to_string(port_), "--ready-fd=1",
-                                  "--state-dir=" + state_dir_, "--log-level=warning"}));
+                                  "--token-file=" + token_file_, "--state-dir=" + state_dir_,
+                                  "--log-level=warning"}));
 }
 
 bool DaemonProcess::WaitUntilListening() {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "rendezvous/identity/token.h"
+#include "rendezvous/net/credentials.h"
 #include "test/support/command.h"
 
 namespace muster::linearizability {
@@ -13,13 +15,16 @@ namespace muster::linearizability {
 // meanwhile. The destructor kills what is left of it.
 class DaemonProcess {
  public:
-  // Starts nothing yet. The daemon creates the directory if it is missing.
+  // Starts nothing yet. The daemon creates the directory if it is missing. Beside it stands the
+  // file with its token.
   explicit DaemonProcess(std::string state_dir);
   ~DaemonProcess();
   DaemonProcess(const DaemonProcess&) = delete;
   DaemonProcess& operator=(const DaemonProcess&) = delete;
 
   std::uint16_t port() const { return port_; }
+  // What its clients prove.
+  rendezvous::Credentials credentials() const;
   bool running() const { return process_.has_value(); }
 
   // Starts the daemon. Returns before it listens.
@@ -41,6 +46,8 @@ class DaemonProcess {
   void SignalDaemon(int signal);
 
   const std::string state_dir_;
+  const std::string token_file_;
+  const rendezvous::Token token_;
   int port_holder_ = -1;
   std::uint16_t port_ = 0;
   std::optional<test::Command> process_;

@@ -49,7 +49,7 @@ class Recorder {
   Recording Run() {
     daemon_.Start();
     if (!daemon_.WaitUntilListening()) return Failed("the daemon does not start");
-    agent_ = std::make_unique<AttendingAgent>(loop_, daemon_.port(), kRunId);
+    agent_ = std::make_unique<AttendingAgent>(loop_, daemon_.port(), daemon_.credentials(), kRunId);
     if (!test::RunUntil(loop_, [&] { return agent_->had_a_place(); })) {
       return Failed("the agent gets no place: " + agent_->trouble());
     }
@@ -88,7 +88,7 @@ class Recorder {
 
   // On a client's thread.
   void CallByChance(int number, std::uint16_t port) {
-    StoreClient client(number, port, kRunId);
+    StoreClient client(number, port, daemon_.credentials(), kRunId);
     Traffic traffic(options_.seed, number);
     Chance chance(options_.seed * 1000 + 500 + static_cast<std::uint64_t>(number));
     for (int i = 0; i < kCallsPerClient; ++i) {
@@ -101,7 +101,7 @@ class Recorder {
 
   // On a thread of its own.
   void ReadAll() {
-    StoreClient client(kClients, daemon_.port(), kRunId);
+    StoreClient client(kClients, daemon_.port(), daemon_.credentials(), kRunId);
     const auto read = [&](const std::string& key) {
       auto operation = client.Do(Get(key), test::kDeadline / 2);
       const bool ok = operation.ok();

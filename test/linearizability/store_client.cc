@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "proto/store.grpc.pb.h"
+#include "rendezvous/net/grpc_runtime.h"
 
 namespace muster::linearizability {
 namespace {
@@ -48,7 +49,9 @@ bool MayHaveBeenDone(const grpc::Status& status) {
   }
 }
 
-std::shared_ptr<grpc::Channel> Channel(std::uint16_t port) {
+std::shared_ptr<grpc::Channel> Channel(std::uint16_t port,
+                                       const rendezvous::Credentials& credentials) {
+  rendezvous::InitGrpcRuntime();
   // An outage must end for the client soon after it has ended.
   constexpr int kReconnectMs = 20;
   grpc::ChannelArguments arguments;
@@ -56,16 +59,17 @@ std::shared_ptr<grpc::Channel> Channel(std::uint16_t port) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2 * kReconnectMs);
+  arguments.SetSslTargetNameOverride(credentials.server_name());
   return grpc::CreateCustomChannel("ipv4:127.0.0.1:" + std::to_string(port),
-                                   grpc::InsecureChannelCredentials(), arguments);
+                                   credentials.ForClient(), arguments);
 }
 
 }  // namespace
 
 class StoreClient::Connection {
  public:
-  Connection(std::uint16_t port, std::string run_id)
-      : stub_(v1::Store::NewStub(Channel(port))), run_id_(std::move(run_id)) {}
+  Connection(std::uint16_t port, const rendezvous::Credentials& credentials, std::string run_id)
+      : stub_(v1::Store::NewStub(Channel(port, credentials))), run_id_(std::move(run_id)) {}
 
   grpc::Status Do(grpc::ClientContext& context, const StoreCall& call, StoreAnswer& answer) {
     switch (call.command) {
@@ -191,8 +195,10 @@ class StoreClient::Connection {
   const std::string run_id_;
 };
 
-StoreClient::StoreClient(int number, std::uint16_t port, std::string run_id)
-    : number_(number), connection_(std::make_unique<Connection>(port, std::move(run_id))) {}
+StoreClient::StoreClient(int number, std::uint16_t port, const rendezvous::Credentials& credentials,
+                         std::string run_id)
+    : number_(number),
+      connection_(std::make_unique<Connection>(port, credentials, std::move(run_id))) {}
 
 StoreClient::~StoreClient() = default;
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "rendezvous/net/credentials.h"
 #include "test/linearizability/store_history.h"
 
 namespace muster::linearizability {
@@ -15,7 +16,8 @@ namespace muster::linearizability {
 class StoreClient {
  public:
   // Connects to `port` of 127.0.0.1 on the first call, and again when the connection is lost.
-  StoreClient(int number, std::uint16_t port, std::string run_id);
+  StoreClient(int number, std::uint16_t port, const rendezvous::Credentials& credentials,
+              std::string run_id);
   ~StoreClient();
 
   // Blocks until there is an answer or `patience` has passed, even if nothing listens at the port.

@@ -158,7 +158,7 @@ TEST(DaemonLogOfMusterdTest, StderrThatNobodyReadsStopsNeitherItsWorkNorItsEnd) 
   const std::string filling(4096, '\n');
   while (::write(reader, filling.data(), filling.size()) > 0) {
   }
-  const std::string start = "exec \"$0\" --listen=127.0.0.1:0 --ready-fd=1 2>" + fifo;
+  const std::string start = "exec \"$0\" --listen=127.0.0.1:0 --ready-fd=1 --insecure 2>" + fifo;
   Command stuck({"sh", "-c", start, std::filesystem::absolute("rendezvous/musterd")});
   EXPECT_TRUE(stuck.WaitForOut("\n")) << "it is still writing its first line";
   stuck.Signal(SIGTERM);

@@ -35,7 +35,8 @@ struct Agent {
 class IdleConnectionsTest : public testing::TestWithParam<const char*> {
  protected:
   IdleConnectionsTest()
-      : daemon_({"sh", "-c", "ulimit -n 256; exec \"$0\" --listen=127.0.0.1:0 --ready-fd=1",
+      : daemon_({"sh", "-c",
+                 "ulimit -n 256; exec \"$0\" --listen=127.0.0.1:0 --ready-fd=1 --insecure",
                  std::filesystem::absolute("rendezvous/musterd")}) {
     // The flood comes from this process.
     RaiseDescriptorLimit();

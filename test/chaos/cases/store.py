@@ -1,6 +1,7 @@
 """Calls of the daemon's store that are given up at a bad moment: F49."""
 
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -68,7 +69,10 @@ def _given_up(trial: Trial, how: int) -> None:
 
 
 def _call(trial: Trial, host: Host, method: str, key: str) -> Program:
-    argv = [sys.executable, _STORE_CALL, trial.cluster.daemon.address, str(PORT), "chaos", method, key]
+    make = [trial.tools.identity, trial.folder / "token", trial.folder]
+    server = subprocess.run(make, check=True, capture_output=True, text=True).stdout.strip()
+    identity = (str(trial.folder), server)
+    argv = [sys.executable, _STORE_CALL, trial.cluster.daemon.address, str(PORT), "chaos", method, key, *identity]
     call = trial.start_helper(host, *argv)
     call.wait_for_line("asked")
     return call

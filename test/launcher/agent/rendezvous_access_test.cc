@@ -58,7 +58,7 @@ class RendezvousAccessTest : public ::testing::Test {
   }
 
   RendezvousAccess Open(const LaunchConfig& config) {
-    auto access = RendezvousAccess::Open(io_, config);
+    auto access = RendezvousAccess::Open(io_, config, rendezvous::Credentials::Plaintext());
     EXPECT_TRUE(access.ok()) << access.status();
     return *std::move(access);
   }
@@ -83,13 +83,14 @@ TEST_F(RendezvousAccessTest, UserMaySayWhoHosts) {
   const RendezvousAccess host = Open(config);
   EXPECT_NE(host.server(), nullptr);
   // Where the host cannot listen it does not look for another one.
-  const auto second = RendezvousAccess::Open(io_, config);
+  const auto second = RendezvousAccess::Open(io_, config, rendezvous::Credentials::Plaintext());
   EXPECT_EQ(second.status().message(), "cannot serve the rendezvous: listen on " +
                                            ToString(config.endpoint) + ": Address already in use");
   config.endpoint.host = "192.0.2.1";
-  EXPECT_EQ(RendezvousAccess::Open(io_, config).status().message(),
-            "cannot serve the rendezvous: listen on " + ToString(config.endpoint) +
-                ": Cannot assign requested address");
+  EXPECT_EQ(
+      RendezvousAccess::Open(io_, config, rendezvous::Credentials::Plaintext()).status().message(),
+      "cannot serve the rendezvous: listen on " + ToString(config.endpoint) +
+          ": Cannot assign requested address");
 }
 
 // In a lease of a minute only a refusal that is trusted can be the end.
@@ -125,7 +126,7 @@ TEST_F(RendezvousAccessTest, NodeThatOwnsTheEndpointHostsIt) {
     const RendezvousAccess access = Open(ConfigFor(RendezvousMode::kEndpoint, endpoint));
     ASSERT_NE(access.server(), nullptr) << host;
     EXPECT_EQ(access.server()->port(), endpoint.port) << host;
-    EXPECT_TRUE(IsLoopbackLiteral(access.local_address())) << access.local_address();
+    EXPECT_TRUE(rendezvous::IsLoopbackLiteral(access.local_address())) << access.local_address();
   }
 }
 
@@ -192,7 +193,7 @@ TEST_F(RendezvousAccessTest, AddressThatTheUserGaveIsTold) {
 
 TEST_F(RendezvousAccessTest, OwnNameThatIsLoopbackHereIsServedToTheOthersToo) {
   const EndpointView view = LookAtEndpoint({HostName(), 1});
-  if (!view.loopback || IsLoopbackLiteral(HostName())) {
+  if (!view.loopback || rendezvous::IsLoopbackLiteral(HostName())) {
     GTEST_SKIP() << "this machine's name is no loopback address here";
   }
   const rendezvous::Endpoint endpoint = FreeEndpoint(HostName());

@@ -110,7 +110,7 @@ TEST(KvCallTest, ShellsCompleteEveryCommandThatHelpTells) {
        {"get KEY", "set KEY [VALUE]", "add KEY [NUMBER]", "append KEY [VALUE]",
         "compare-set KEY EXPECTED [VALUE]", "delete KEY", "check KEY...", "wait KEY...", "count",
         "barrier NAME COUNT"}) {
-    EXPECT_THAT(kKvHelp, HasSubstr(std::string("\n  ") + operands));
+    EXPECT_THAT(KvHelp(), HasSubstr(std::string("\n  ") + operands));
   }
 }
 

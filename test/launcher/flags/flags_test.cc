@@ -1,8 +1,13 @@
 // Checks every flag in every spelling, every environment variable and every error of `muster run`.
 #include "launcher/flags/flags.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <functional>
 #include <set>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -50,6 +55,12 @@ std::string Error(const Args& args, Environment environment = {}) {
   return error ? error->sentence : "no error";
 }
 
+// The number of a descriptor that is open.
+const char* Descriptor() {
+  static const std::string number = std::to_string(::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  return number.c_str();
+}
+
 // One row for each flag with a value: what it does to the config.
 struct ValueCase {
   const char* flag;
@@ -80,6 +91,8 @@ std::vector<ValueCase> ValueCases() {
        [](C c) { return c.mode == RendezvousMode::kFixedPort; },
        {"--rdzv-endpoint=h:7"}},
       {"--rdzv-conf", "join_timeout=7", [](C c) { return c.timeouts.join == seconds(7); }},
+      {"--token-file", "/secrets/team", [](C c) { return c.token.file == "/secrets/team"; }},
+      {"--token-fd", Descriptor(), [](C c) { return c.token.fd == std::atoi(Descriptor()); }},
       {"--master-addr",
        "h",
        [](C c) {
@@ -656,6 +669,11 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "port"},
       {{"--rdzv-conf=join_timeout=0", "true"},
        "--rdzv-conf=join_timeout=0 has a bad join_timeout; give it a number of seconds above 0"},
+      {{"--token-fd=2", "true"},
+       "--token-fd=2 is not the number of an open file descriptor from 3 up, as in "
+       "`--token-fd=3 3<FILE`"},
+      {{"--insecure", "--token-file=t", "true"},
+       "--insecure goes without a token, and --token-file names one; drop one of them"},
       {{"--master-port=http", "true"},
        "--master-port=http has a bad port; a port is a number from 0 to 65535"},
       {{"--master-addr=h/x", "true"},

@@ -1,0 +1,115 @@
+#include "rendezvous/net/token_source.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "rendezvous/identity/token_file.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// The XDG base directory specification takes absolute paths alone.
+std::string OwnFile(absl::FunctionRef<std::string(const char*)> variable) {
+  const std::string config = variable("XDG_CONFIG_HOME");
+  if (config.starts_with('/')) return absl::StrCat(config, "/muster/token");
+  const std::string home = variable("HOME");
+  return home.starts_with('/') ? absl::StrCat(home, "/.config/muster/token") : "";
+}
+
+// Where the file is, or would be made.
+bool IsOnSharedFileSystem(std::string path) {
+  while (!path.empty()) {
+    struct statfs system = {};
+    if (::statfs(path.c_str(), &system) == 0) return IsSharedAmongMachines(system.f_type);
+    path.resize(path.rfind('/'));
+  }
+  return false;
+}
+
+absl::Status NoPlace() {
+  return absl::FailedPreconditionError(
+      "no token for the rendezvous: none is given, and with neither XDG_CONFIG_HOME nor HOME there "
+      "is no place for one; name a file with --token-file (`muster token new FILE` makes one)");
+}
+
+absl::Status NoToken(const std::string& own_file, const Endpoint& endpoint) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      "no token for the rendezvous at ", ToString(endpoint),
+      ", which other machines can reach: make one with `muster token new` and copy ", own_file,
+      " to every node, or name its file with --token-file; on a network whose every host and user "
+      "you trust, --insecure goes without"));
+}
+
+}  // namespace
+
+absl::StatusOr<int> ReadTokenFdNumber(absl::string_view text) {
+  int fd = -1;
+  // Standard input and output are others'.
+  if (!absl::SimpleAtoi(text, &fd) || fd <= STDERR_FILENO || ::fcntl(fd, F_GETFD) < 0) {
+    return absl::InvalidArgumentError(
+        "is not the number of an open file descriptor from 3 up, as in `--token-fd=3 3<FILE`");
+  }
+  return fd;
+}
+
+absl::StatusOr<TokenSource> CompleteTokenSource(
+    TokenSource given, absl::FunctionRef<std::string(const char*)> variable) {
+  if (given.insecure && (!given.file.empty() || given.fd >= 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("--insecure goes without a token, and ",
+                                                   given.fd >= 0 ? "--token-fd" : "--token-file",
+                                                   " names one; drop one of them"));
+  }
+  if (!given.file.empty() && given.fd >= 0) {
+    return absl::InvalidArgumentError(
+        "--token-file and --token-fd both name a token; drop one of them");
+  }
+  given.own_file = OwnFile(variable);
+  if (given.insecure || !given.file.empty() || given.fd >= 0) return given;
+  given.file = variable(kTokenFileVariable);
+  const std::string insecure = variable(kInsecureVariable);
+  if (insecure == "1") {
+    if (!given.file.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(kInsecureVariable, "=1 goes without a token, and ", kTokenFileVariable,
+                       " names one; unset one of them"));
+    }
+    given.insecure = true;
+  } else if (!insecure.empty() && insecure != "0") {
+    return absl::InvalidArgumentError(absl::StrCat("environment variable ", kInsecureVariable, "=",
+                                                   insecure, " is neither 1 nor 0"));
+  }
+  return given;
+}
+
+absl::StatusOr<std::optional<Token>> FindToken(const TokenSource& source,
+                                               const Endpoint& endpoint) {
+  if (source.insecure) return std::nullopt;
+  if (source.fd >= 0) return ReadTokenFd(source.fd);
+  if (!source.file.empty()) return ReadTokenFile(source.file);
+  if (source.own_file.empty()) return NoPlace();
+  const bool may_make = IsLoopbackLiteral(endpoint.host) || IsOnSharedFileSystem(source.own_file);
+  if (may_make) return ReadOrMakeTokenFile(source.own_file);
+  absl::StatusOr<Token> token = ReadTokenFile(source.own_file);
+  if (absl::IsNotFound(token.status())) return NoToken(source.own_file, endpoint);
+  return token;
+}
+
+bool IsSharedAmongMachines(long file_system_type) {
+  // Those that linux/magic.h does not have: the modules' own (Lustre, GPFS, BeeGFS).
+  constexpr long kLustre = 0x0bd00bd0, kGpfs = 0x47504653, kBeegfs = 0x19830326;
+  constexpr std::array<long, 11> kShared = {
+      NFS_SUPER_MAGIC,  SMB_SUPER_MAGIC, CIFS_SUPER_MAGIC, SMB2_SUPER_MAGIC,
+      CEPH_SUPER_MAGIC, AFS_SUPER_MAGIC, AFS_FS_MAGIC,     OCFS2_SUPER_MAGIC,
+      kLustre,          kGpfs,           kBeegfs};
+  return std::find(kShared.begin(), kShared.end(), file_system_type) != kShared.end();
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,55 @@
+// Where a process finds the token of its rendezvous, and what it does where there is none.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "rendezvous/identity/token.h"
+#include "rendezvous/net/endpoint.h"
+
+namespace muster::rendezvous {
+
+// Environment variables that stand for --token-file and --insecure.
+inline constexpr char kTokenFileVariable[] = "MUSTER_TOKEN_FILE";
+inline constexpr char kInsecureVariable[] = "MUSTER_INSECURE";
+
+// What the user says, by flags or by the environment.
+struct TokenSource {
+  // --token-file, MUSTER_TOKEN_FILE; empty: not given.
+  std::string file;
+  // --token-fd: a descriptor to read it from, once; -1: not given.
+  int fd = -1;
+  // --insecure, MUSTER_INSECURE=1: no token is used, and connections are not encrypted.
+  bool insecure = false;
+  // The user's own: $XDG_CONFIG_HOME/muster/token, else $HOME/.config/muster/token; empty: there is
+  // no such place.
+  std::string own_file;
+
+  bool operator==(const TokenSource&) const = default;
+};
+
+// Reads a descriptor's number, from 3 up. An error's message is a phrase that follows the text it
+// is about: "is not the number of an open descriptor; ...".
+absl::StatusOr<int> ReadTokenFdNumber(absl::string_view text);
+
+// What flags leave open, from the environment; a flag that is given counts more than any variable.
+// `variable` returns the text of one, or nothing. InvalidArgument, one sentence, where flags
+// contradict one another or a variable means nothing.
+absl::StatusOr<TokenSource> CompleteTokenSource(
+    TokenSource given, absl::FunctionRef<std::string(const char*)> variable);
+
+// The token for a rendezvous at `endpoint`; nullopt: none is to be used, as the user has said. In
+// order: the descriptor, the file, the user's own file. Where none is given or there, the user's
+// own file is made if `endpoint` is on the loopback interface, where nobody else needs it, or if
+// the file is on a network file system, where the other nodes read it; otherwise that is an error.
+// Errors are one sentence. May wait for a disk.
+absl::StatusOr<std::optional<Token>> FindToken(const TokenSource& source, const Endpoint& endpoint);
+
+// Whether files of a file system of this type (statfs, f_type) are those that other machines see.
+bool IsSharedAmongMachines(long file_system_type);
+
+}  // namespace muster::rendezvous
