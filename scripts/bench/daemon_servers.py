@@ -23,6 +23,11 @@ _READY_WITHIN_S = 30
 class Server:
     endpoint: str
     pid: int
+    token_file: str = ""  # Empty: connections are in plaintext.
+
+    def flags(self) -> list[str]:
+        """Where load generators find it."""
+        return [f"--endpoint={self.endpoint}", *([f"--token-file={self.token_file}"] if self.token_file else [])]
 
 
 def allow_descriptors() -> None:
@@ -50,14 +55,17 @@ def _started(command: list[str], log: Path, **how: object) -> Iterator[subproces
 
 
 @contextlib.contextmanager
-def musterd(state_dir: Path | None = None) -> Iterator[Server]:
+def musterd(state_dir: Path | None = None, secure: bool = True) -> Iterator[Server]:
     """Without `state_dir` it remembers nothing, and no journal is written."""
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         log = Path(folder) / "musterd.log"
+        token_file = f"{folder}/token" if secure else ""
+        if secure:
+            tools.run([tools.built("launcher/muster"), "token", "new", token_file])
         ready, write_end = os.pipe()
         # No jobs are left when the context ends; if one is, because the load generator failed, nobody waits for it.
         command = [tools.built("rendezvous/musterd"), "--listen=127.0.0.1:0", f"--ready-fd={write_end}",
-                   "--drain-timeout=0"]
+                   "--drain-timeout=0", f"--token-file={token_file}" if secure else "--insecure"]
         command += [f"--state-dir={state_dir}"] if state_dir else []
         with _started(command, log, pass_fds=[write_end]) as process:
             os.close(write_end)
@@ -65,7 +73,7 @@ def musterd(state_dir: Path | None = None) -> Iterator[Server]:
                 port = announcement.readline().strip()
             if not port:
                 _fail("musterd", log)
-            yield Server(f"127.0.0.1:{port}", process.pid)
+            yield Server(f"127.0.0.1:{port}", process.pid, token_file)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -1,5 +1,6 @@
 """How long N agents take to come together, over gRPC and in one process, and what each of them costs."""
 
+import functools
 import itertools
 import json
 import subprocess
@@ -15,6 +16,7 @@ TARGETS = ["//launcher:muster", "//rendezvous:musterd", "//test/bench/rendezvous
            "//test/bench/rendezvous:core_benchmark"]
 
 TORCH = "torch"
+PLAINTEXT = "muster --insecure"
 SIZES = (2, 8, 64, 256, 1024)
 TORCH_SIZES = (2, 8, 64)
 IN_PROCESS_SIZES = (2, 8, 64, 256, 1024, 10_000)
@@ -35,7 +37,8 @@ FLAT = 2
 HOW = """All nodes of a job but one have joined; the time runs from before the last one calls Join until the last agent
 holds its Assignment. "First join to all assigned" is that and the time until the others had joined, their connections
 included. Muster: every agent is the client that `muster run` uses, with a gRPC session and a connection of its own
-over loopback, all in one process with one loop, against a musterd that logs to a file and keeps no journal; "in one
+over loopback, all in one process with one loop, against a musterd that logs to a file and keeps no journal. Each
+connection is TLS 1.3 with certificates of its own on both ends, or in plaintext with --insecure; "in one
 process" are the same decisions without wire and socket, through the client of an agent that is host to its own
 rendezvous. torch: DynamicRendezvousHandler of PyTorch 1.13.1 over its TCPStore, made as torchrun makes it, one for
 each node in threads of one Python process; min_nodes is max_nodes, so that it waits for no last call, and nothing
@@ -60,9 +63,10 @@ def _torch_command(nodes: int) -> list[str]:
 
 def _over_grpc(benchmark: results.Benchmark, nodes: int, settings: tools.Settings, with_torch: bool) -> None:
     runs = itertools.count()
-    with daemon_servers.musterd() as daemon:
-        contestants = [contest.Contestant(results.OURS, lambda: _figures(METRICS, _load(
-            f"--endpoint={daemon.endpoint}", f"--agents={nodes}", f"--run-id=bench-{next(runs)}")))]
+    with daemon_servers.musterd() as secure, daemon_servers.musterd(secure=False) as plain:
+        contestants = [contest.Contestant(name, functools.partial(lambda daemon: _figures(METRICS, _load(
+            *daemon.flags(), f"--agents={nodes}", f"--run-id=bench-{next(runs)}")), daemon))
+            for name, daemon in ((results.OURS, secure), (PLAINTEXT, plain))]
         if with_torch:
             contestants.append(contest.Contestant(
                 TORCH, lambda: _figures(METRICS, tools.run(_torch_command(nodes)).output)))
@@ -104,7 +108,8 @@ def measure(settings: tools.Settings) -> results.Benchmark:
     daemon_servers.allow_descriptors()
     benchmark = results.Benchmark(
         "rendezvous", "Rendezvous: how long N agents take to come together", HOW,
-        ["musterd --listen=127.0.0.1:0", "test/bench/rendezvous/rendezvous_load --endpoint=HOST:PORT --agents=N",
+        ["musterd --listen=127.0.0.1:0 --token-file=FILE | --insecure",
+         "test/bench/rendezvous/rendezvous_load --endpoint=HOST:PORT --token-file=FILE --agents=N",
          "test/bench/rendezvous/rendezvous_load --agents=N", "python3 scripts/bench/rendezvous_torch.py N"],
         plots=[results.Plot("From the last join to all assigned, for each agent", COST.name, "agents"),
                results.Plot("From the first join to all assigned, for each agent", WHOLE_COST.name, "agents"),

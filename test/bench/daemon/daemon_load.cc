@@ -16,6 +16,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "rendezvous/client/grpc_client.h"
+#include "test/bench/rendezvous/daemon_at.h"
 #include "test/bench/rendezvous/gathering.h"
 #include "test/bench/rendezvous/loop.h"
 
@@ -82,23 +83,24 @@ void Attend(boost::asio::io_context& io, Gathering& agents, int daemon, double s
 }
 
 int Main(int argc, char** argv) {
-  std::string endpoint;
+  std::string endpoint, token_file;
   int agents = 1000, daemon = 0;
   double seconds = 10;
   CLI::App app{"Attends with many agents; prints one JSON object."};
   app.add_option("--endpoint", endpoint)->required();
+  app.add_option("--token-file", token_file, "the daemon's; none: it runs with --insecure");
   app.add_option("--daemon-pid", daemon, "the process that is there, to look at its costs")
       ->required();
   app.add_option("--agents", agents)->check(CLI::Range(1, 100'000))->capture_default_str();
   app.add_option("--seconds", seconds, "how long to look at it")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  const auto parsed = ParseEndpoint(endpoint, 0);
-  if (!parsed.ok()) return app.exit(CLI::ValidationError("--endpoint", endpoint));
+  const auto at = DaemonAt(endpoint, token_file);
+  if (!at.ok()) return app.exit(CLI::ValidationError("--endpoint", at.status().ToString()));
   spdlog::set_level(spdlog::level::off);
 
   boost::asio::io_context io(1);
   Gathering gathering("bench", agents, [&](RendezvousClient::Listener& listener) {
-    return MakeGrpcClient(io, {.endpoint = *parsed}, listener);
+    return MakeGrpcClient(io, *at, listener);
   });
   Attend(io, gathering, daemon, seconds);
   return 0;

@@ -12,6 +12,7 @@
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/in_process_client.h"
 #include "rendezvous/server.h"
+#include "test/bench/rendezvous/daemon_at.h"
 #include "test/bench/rendezvous/gathering.h"
 #include "test/bench/rendezvous/loop.h"
 
@@ -44,10 +45,11 @@ void Rendezvous(boost::asio::io_context& io, Gathering& agents) {
 }
 
 int Main(int argc, char** argv) {
-  std::string endpoint, run_id = "bench";
+  std::string endpoint, token_file, run_id = "bench";
   int agents = 2;
   CLI::App app{"Times a rendezvous; prints one JSON object."};
   app.add_option("--endpoint", endpoint, "a musterd; none: everything in this process");
+  app.add_option("--token-file", token_file, "the daemon's; none: it runs with --insecure");
   app.add_option("--agents", agents)->check(CLI::Range(2, 100'000))->capture_default_str();
   app.add_option("--run-id", run_id)->capture_default_str();
   CLI11_PARSE(app, argc, argv);
@@ -61,10 +63,12 @@ int Main(int argc, char** argv) {
     });
     Rendezvous(io, gathering);
   } else {
-    const auto parsed = ParseEndpoint(endpoint, 0);
-    if (!parsed.ok()) return app.exit(CLI::ValidationError("--endpoint", endpoint));
+    const auto daemon = DaemonAt(endpoint, token_file);
+    if (!daemon.ok()) {
+      return app.exit(CLI::ValidationError("--endpoint", daemon.status().ToString()));
+    }
     Gathering gathering(run_id, agents, [&](RendezvousClient::Listener& listener) {
-      return MakeGrpcClient(io, {.endpoint = *parsed}, listener);
+      return MakeGrpcClient(io, *daemon, listener);
     });
     Rendezvous(io, gathering);
   }
