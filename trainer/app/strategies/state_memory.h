@@ -31,8 +31,8 @@ class StateMeter {
       : others_(compat::TensorBytes() - parameter_bytes) {}
 
   // Call it when a backward pass has ended and activations are gone. The first one comes before an
-  // optimizer has its state; of the others the least counts, as threads of Gloo's and of loaders may
-  // hold what they are done with for a moment more.
+  // optimizer has its state; of the others the least counts, as threads of Gloo's and of loaders
+  // may hold what they are done with for a moment more.
   void Measure() {
     const std::int64_t now = compat::TensorBytes() - others_;
     bytes_ = ++measured_ <= 2 ? now : std::min(bytes_, now);
