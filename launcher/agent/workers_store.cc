@@ -18,9 +18,16 @@ bool IsLocal(const LaunchConfig& config) {
          rendezvous::IsLoopbackLiteral(config.endpoint.host);
 }
 
-rendezvous::Endpoint ListenWhere(const LaunchConfig& config) {
+std::string ListenAtWhichAddress(const LaunchConfig& config, const std::string& address) {
+  if (IsLocal(config)) return "127.0.0.1";
+  // "localhost" may be two addresses, or none.
+  const bool loopback = rendezvous::IsLoopbackLiteral(address) && address != "localhost";
+  return loopback || !InterfaceWith(address).empty() ? address : "0.0.0.0";
+}
+
+rendezvous::Endpoint ListenWhere(const LaunchConfig& config, const std::string& address) {
   const bool fixed_port = config.mode == RendezvousMode::kFixedPort;
-  return {IsLocal(config) ? "127.0.0.1" : "0.0.0.0",
+  return {ListenAtWhichAddress(config, address),
           fixed_port ? config.endpoint.port : std::uint16_t{0}};
 }
 
@@ -32,10 +39,10 @@ bool IsAtEndpoint(const LaunchConfig& config) {
 }  // namespace
 
 WorkersStore::WorkersStore(boost::asio::io_context& io, const LaunchConfig& config,
-                           rendezvous::Server* rendezvous)
+                           const std::string& address, rendezvous::Server* rendezvous)
     : io_(io),
       kind_(config.worker_store),
-      listen_(ListenWhere(config)),
+      listen_(ListenWhere(config, address)),
       elsewhere_(IsAtEndpoint(config) && config.node_rank != 0 ? config.endpoint.port : 0),
       shared_(IsAtEndpoint(config) && rendezvous != nullptr && rendezvous->port() != 0 ? rendezvous
                                                                                        : nullptr),

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -31,9 +32,12 @@ namespace muster::launcher {
 // Lives on the loop's thread.
 class WorkersStore {
  public:
+  // `address` is what this node tells the others, and so what workers will connect to: the store
+  // listens there alone if it is an address of this machine, as written. A name, or the address of
+  // a router that leads here, leaves open which interface is meant: then it listens on all.
   // `rendezvous` is the server in this process, or null; `io` and `rendezvous` must outlive the
   // store. Several nodes with static ranks and a server here: the store shares the server's port.
-  WorkersStore(boost::asio::io_context& io, const LaunchConfig& config,
+  WorkersStore(boost::asio::io_context& io, const LaunchConfig& config, const std::string& address,
                rendezvous::Server* rendezvous);
 
   // Takes the port for the next round; the last round's store ends. The error says who is in the

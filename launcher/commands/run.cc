@@ -120,7 +120,7 @@ class Run {
     const std::string note = SetGlooInterface(config_, access_->local_address(), base->environment);
     if (!note.empty()) spdlog::warn("{}", note);
     base->rendezvous = RendezvousEndpoint(config_);
-    store_.emplace(io_, config_, access_->server());
+    store_.emplace(io_, config_, access_->local_address(), access_->server());
 
     // Beats are asked for where something depends on them.
     if (config_.hang.timeout.count() > 0 || config_.restart.no_progress_limit > 0) {

@@ -12,6 +12,7 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/write.hpp>
 
+#include "launcher/machine/local_address.h"
 #include "test/support/run_until.h"
 
 namespace muster::launcher {
@@ -71,7 +72,7 @@ class WorkersStoreTest : public ::testing::Test {
 };
 
 TEST_F(WorkersStoreTest, EachRoundHasAStoreOfItsOwnOnAPortOfItsOwn) {
-  WorkersStore store(io_, LaunchConfig{}, nullptr);
+  WorkersStore store(io_, LaunchConfig{}, "127.0.0.1", nullptr);
   const auto first = store.Prepare();
   ASSERT_TRUE(first.ok()) << first.status();
   // A worker that is faster than we are waits in the kernel's queue.
@@ -91,7 +92,7 @@ TEST_F(WorkersStoreTest, EachRoundHasAStoreOfItsOwnOnAPortOfItsOwn) {
 }
 
 TEST_F(WorkersStoreTest, NodeThatDoesNotServeGivesItsPortBack) {
-  WorkersStore store(io_, LaunchConfig{}, nullptr);
+  WorkersStore store(io_, LaunchConfig{}, "127.0.0.1", nullptr);
   for (const rendezvous::Assignment& round : {Round(1), Round(0, /*agent_store=*/false)}) {
     const auto port = store.Prepare();
     ASSERT_TRUE(port.ok());
@@ -104,9 +105,9 @@ TEST_F(WorkersStoreTest, NodeThatDoesNotServeGivesItsPortBack) {
 }
 
 TEST_F(WorkersStoreTest, SingleNodeServesThePortThatTheUserChose) {
-  WorkersStore probe(io_, LaunchConfig{}, nullptr);
+  WorkersStore probe(io_, LaunchConfig{}, "127.0.0.1", nullptr);
   const std::uint16_t port = *probe.Prepare();
-  WorkersStore store(io_, Static(1, 0, port), nullptr);
+  WorkersStore store(io_, Static(1, 0, port), "127.0.0.1", nullptr);
   const auto taken = store.Prepare();
   EXPECT_EQ(taken.status().message(),
             "cannot serve the workers' store: listen on 127.0.0.1:" + std::to_string(port) +
@@ -118,10 +119,41 @@ TEST_F(WorkersStoreTest, SingleNodeServesThePortThatTheUserChose) {
   store.Close();
 }
 
+// It listened on every interface, even for a job that meets on loopback.
+TEST_F(WorkersStoreTest, ItListensAtTheAddressThatTheOthersAreTold) {
+  LaunchConfig config;
+  config.mode = RendezvousMode::kEndpoint;
+  config.endpoint = {"127.0.0.1", 29400};
+  const auto reaches = [&](const std::string& told, const char* from) {
+    WorkersStore store(io_, config, told, nullptr);
+    const auto port = store.Prepare();
+    EXPECT_TRUE(port.ok()) << port.status();
+    tcp::socket socket(io_);
+    boost::system::error_code error;
+    socket.connect({boost::asio::ip::make_address(from), port.value_or(0)}, error);
+    EXPECT_TRUE(!error || error == boost::asio::error::connection_refused) << error.message();
+    return !error;
+  };
+  EXPECT_TRUE(reaches("127.0.0.1", "127.0.0.1"));
+  EXPECT_FALSE(reaches("127.0.0.1", "127.0.0.2"));
+  EXPECT_TRUE(reaches("127.0.1.1", "127.0.1.1"));
+  EXPECT_FALSE(reaches("127.0.1.1", "127.0.0.1"));
+  // Which interface a name or a router's address means is not known here.
+  for (const char* told : {"localhost", "node0.example.org", "192.0.2.1"}) {
+    EXPECT_TRUE(reaches(told, "127.0.0.1")) << told;
+    EXPECT_TRUE(reaches(told, "127.0.0.2")) << told;
+  }
+  for (const std::string& own : InterfaceAddresses()) {
+    if (own.find(':') != std::string::npos) continue;
+    EXPECT_TRUE(reaches(own, own.c_str())) << own;
+    EXPECT_FALSE(reaches(own, "127.0.0.1")) << own;
+  }
+}
+
 TEST_F(WorkersStoreTest, StaticNodesShareTheOnePort) {
   rendezvous::Server server(io_);
   ASSERT_TRUE(server.Listen({"127.0.0.1", 0}, rendezvous::Credentials::Plaintext()).ok());
-  WorkersStore store(io_, Static(2, 0, server.port()), &server);
+  WorkersStore store(io_, Static(2, 0, server.port()), "127.0.0.1", &server);
   EXPECT_EQ(*store.Prepare(), server.port());
   // Faster than our own Assignment: it is kept, and served in the round that it belongs to.
   tcp::socket early = Ask(server.port());
@@ -137,7 +169,7 @@ TEST_F(WorkersStoreTest, StaticNodesShareTheOnePort) {
   EXPECT_EQ(Answer(late), 0);
   store.Close();
 
-  WorkersStore other(io_, Static(2, 1, server.port()), nullptr);
+  WorkersStore other(io_, Static(2, 1, server.port()), "127.0.0.1", nullptr);
   EXPECT_EQ(*other.Prepare(), server.port()) << "where node rank 0 serves";
 }
 
@@ -150,7 +182,7 @@ TEST_F(WorkersStoreTest, EarlyConnectionsLeaveDescriptorsAndThoseThatHungUpGoFir
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
   rendezvous::Server server(io_);
   ASSERT_TRUE(server.Listen({"127.0.0.1", 0}, rendezvous::Credentials::Plaintext()).ok());
-  WorkersStore store(io_, Static(2, 0, server.port()), &server);
+  WorkersStore store(io_, Static(2, 0, server.port()), "127.0.0.1", &server);
   ASSERT_TRUE(store.Prepare().ok());
 
   std::vector<tcp::socket> clients;
@@ -179,7 +211,7 @@ TEST_F(WorkersStoreTest, EarlyConnectionsLeaveDescriptorsAndThoseThatHungUpGoFir
 TEST_F(WorkersStoreTest, WorkerWithRankZeroFindsItsPortFree) {
   LaunchConfig config;
   config.worker_store = WorkerStore::kWorker;
-  WorkersStore store(io_, config, nullptr);
+  WorkersStore store(io_, config, "127.0.0.1", nullptr);
   const auto port = store.Prepare();
   ASSERT_TRUE(port.ok());
   ASSERT_TRUE(store.BeginRound(Round(0, /*agent_store=*/false)).ok());
