@@ -80,6 +80,26 @@ bool Lock(int lock) {
   return false;
 }
 
+// Whoever may write there can put another journal in the place of ours, and so jobs and keys of his
+// own. That a group may is somebody's decision, such as Kubernetes' for its volumes.
+absl::Status CheckOwn(const std::string& directory) {
+  constexpr char kUse[] = "use state directory";
+  struct stat info = {};
+  if (::lstat(directory.c_str(), &info) != 0) return Failure(kUse, directory);
+  std::string why;
+  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+    why = absl::StrCat("it belongs to the user with id ", info.st_uid,
+                       ", who could change what is in it");
+  } else if ((info.st_mode & S_IWOTH) != 0) {
+    why = "every user could change what is in it";
+  } else {
+    return absl::OkStatus();
+  }
+  return base::Failure(
+      absl::StatusCode::kFailedPrecondition, kUse, directory,
+      absl::StrCat(why, "; name a directory that is not there yet, which is made for you alone"));
+}
+
 absl::Status IsTaken(const std::string& path, int lock) {
   const int pid = HolderOf(lock);
   const std::string holder =
@@ -99,6 +119,8 @@ absl::StatusOr<StateDirectory> StateDirectory::Take(const std::string& path) {
   if (made) {
     const std::string parent = directory.substr(0, directory.rfind('/') + 1);
     if (absl::Status synced = SyncDirectory(parent); !synced.ok()) return synced;
+  } else if (absl::Status own = CheckOwn(directory); !own.ok()) {
+    return own;
   }
 
   // Without O_NONBLOCK, opening a FIFO would wait for its reader.

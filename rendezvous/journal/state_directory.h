@@ -19,7 +19,8 @@ class StateDirectory {
   // its lock and die after it. Meanwhile it sets a handler for SIGALRM, and restores the old one:
   // to be called where there is no other thread and no other alarm.
   //   AlreadyExists        another process holds it; the sentence names directory and pid
-  //   FailedPrecondition   it cannot be used: "make state directory /a/b: Permission denied"
+  //   FailedPrecondition   it cannot be used: "make state directory /a/b: Permission denied", or
+  //                        others could replace what is in it
   static absl::StatusOr<StateDirectory> Take(const std::string& path);
 
   // For a process that was given the lock's descriptor by the one that took the directory; `path`

@@ -72,7 +72,7 @@ def corrupt_journal(trial: Trial) -> None:
 def state_disk_full(trial: Trial) -> None:
     job = trial.prepare_job()
     state = job.keep_state()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(state)], check=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tmpfs", str(state)], check=True)
     try:
         job.start()
         _fill(state / "ballast")

@@ -32,7 +32,8 @@ bool HasOwnMounts() {
 class JournalDiskFullTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!HasOwnMounts() || ::mount("tmpfs", temp_.path().c_str(), "tmpfs", 0, "size=1m") != 0) {
+    if (!HasOwnMounts() ||
+        ::mount("tmpfs", temp_.path().c_str(), "tmpfs", 0, "size=1m,mode=0700") != 0) {
       GTEST_SKIP() << "SKIPPED, a full disk was not tried: this process may not mount one: "
                    << std::strerror(errno);
     }

@@ -97,6 +97,32 @@ TEST(StateDirectoryTest, LockThatIsALinkIsNotFollowed) {
   EXPECT_EQ(muster::test::ReadAll(temp.Path("victim")), "precious");
 }
 
+// Such a directory was taken, and whoever had made it could give the daemon a journal of his own.
+TEST(StateDirectoryTest, OneThatOthersCanChangeIsRefused) {
+  const TempDir temp;
+  const std::string path = temp.Path("state");
+  const std::string instead =
+      "; name a directory that is not there yet, which is made for you alone";
+  for (const mode_t mode : {0777, 01777, 0702}) {
+    ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    const auto refused = StateDirectory::Take(path);
+    EXPECT_EQ(refused.status(),
+              absl::FailedPreconditionError("use state directory " + path +
+                                            ": every user could change what is in it" + instead));
+    EXPECT_TRUE(std::filesystem::is_empty(path));
+    ASSERT_EQ(::rmdir(path.c_str()), 0);
+  }
+  ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 02775), 0);
+  EXPECT_TRUE(StateDirectory::Take(path).ok()) << "a group that shares it was chosen";
+  if (::chown(path.c_str(), 12345, 12345) != 0) {
+    GTEST_SKIP() << "only root can give a directory away, and not in a sandbox";
+  }
+  EXPECT_THAT(std::string(StateDirectory::Take(path).status().message()),
+              HasSubstr(": it belongs to the user with id 12345, who could change what is in it"));
+}
+
 TEST(StateDirectoryTest, WithoutAParentIsNotMade) {
   const TempDir temp;
   const auto refused = StateDirectory::Take(temp.Path("a/b"));
