@@ -13,6 +13,7 @@
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/core/limits.h"
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 #include "rendezvous/fronts/grpc_store_front.h"
 #include "rendezvous/net/grpc_runtime.h"
@@ -23,13 +24,6 @@
 
 namespace muster::rendezvous {
 namespace {
-
-// A value of the store's, 1 MiB, and what comes with it; each front has limits of its own.
-constexpr int kMaxMessageBytes = 4 << 20;
-
-// How long a connection may be without a call.
-constexpr int kIdleLimitMs = 10'000;
-constexpr int kMostStreams = 1000;  // of one connection
 
 // A life of a job must not be taken for one that another daemon was host to, or this one before it
 // forgot everything: so each start takes some at random, and has 2^32 of them.
@@ -146,15 +140,18 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
   // Agents ping a silent daemon (grpc_client.cc); a daemon that takes this for abuse would cut them
   // off.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
-  // Nor must one stay that asks for nothing: an agent has its stream open all the time.
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleLimitMs);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 5000);
-  // An agent has one stream and few calls; each stream costs gRPC some 16 KB.
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostStreams);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             static_cast<int>(limits::kIdleSeconds.most) * 1000);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             static_cast<int>(limits::kSilentSeconds.most) * 1000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             static_cast<int>(limits::kStreams.most));
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
+                             static_cast<int>(limits::kMetadataBytes.most));
   // Every keep-alive would be answered with a ping that measures the bandwidth, which small
   // messages do not need.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(limits::kMessageBytes.most));
   builder.RegisterService(&listener->rendezvous);
   builder.RegisterService(&listener->store);
   listener->grpc = builder.BuildAndStart();

@@ -7,9 +7,23 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/version.h"
+#include "rendezvous/core/limits.h"
 
 namespace muster::rendezvous {
+namespace {
+
+std::string LimitsTable() {
+  std::string table;
+  for (const Limit* limit : limits::kAll) {
+    absl::StrAppendFormat(&table, "%12d  %s: %s\n", limit->most, std::string(limit->of),
+                          std::string(limit->why));
+  }
+  return table;
+}
+
+}  // namespace
 
 std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string> arguments) {
   ServerConfig config;
@@ -56,6 +70,9 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
       ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  bool print_limits = false;
+  app.add_flag("--print-limits", print_limits,
+               "print how much of the daemon's memory and time others may take, and why, and exit");
   app.add_option("--log-level", config.log_level, "trace, debug, info, warning, error or off")
       ->type_name("LEVEL")
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}))
@@ -71,6 +88,8 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
   } catch (const CLI::ParseError& error) {
     return EarlyExit{2, absl::StrCat("musterd: ", error.what(), "; see musterd --help\n")};
   }
+
+  if (print_limits) return EarlyExit{0, LimitsTable()};
 
   const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(listen, kDefaultRendezvousPort);
   if (!endpoint.ok()) {

@@ -169,6 +169,10 @@ std::string Coordinator::Objection(const AgentAttendance* attendance,
       !objection.empty()) {
     return objection;
   }
+  if (agent_count() >= options_.max_nodes) {
+    return absl::StrCat("this rendezvous has ", base::Count(options_.max_nodes, "node"),
+                        ", which is its limit");
+  }
   const Job* const job = jobs_.Find(request.run_id);
   if (job == nullptr) {
     if (job_count() < options_.max_jobs) return "";

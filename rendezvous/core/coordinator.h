@@ -9,11 +9,13 @@
 #include <vector>
 
 #include "rendezvous/core/attendances.h"
+#include "rendezvous/core/byte_budget.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/ended_sessions.h"
 #include "rendezvous/core/event.h"
 #include "rendezvous/core/job/job.h"
 #include "rendezvous/core/job/jobs.h"
+#include "rendezvous/core/limits.h"
 #include "rendezvous/core/rank_contests.h"
 #include "rendezvous/core/record.h"
 #include "rendezvous/core/snapshot.h"
@@ -36,10 +38,13 @@ namespace muster::rendezvous {
 class Coordinator {
  public:
   struct Options {
-    int max_jobs = 1024;
-    int max_nodes_per_job = 100'000;
+    int max_jobs = static_cast<int>(limits::kJobs.most);
+    int max_nodes_per_job = static_cast<int>(limits::kNodesOfJob.most);
+    // Over all jobs: nodes, and bytes of their stores.
+    int max_nodes = static_cast<int>(limits::kNodes.most);
+    std::size_t store_bytes = limits::kStoreBytes.most;
     // How many ended jobs are remembered, for nodes that come back.
-    std::size_t max_ended_jobs = 1024;
+    std::size_t max_ended_jobs = limits::kEndedJobs.most;
     // Jobs without a name of their own (kUnnamedJob) are refused, as those of two users would
     // become one. For a daemon that serves more than one job.
     bool names_required = false;
@@ -59,7 +64,9 @@ class Coordinator {
 
   Coordinator() : Coordinator(Options{}) {}
   explicit Coordinator(const Options& options)
-      : options_(options), jobs_(options.first_incarnation, options.max_ended_jobs, &from_jobs_) {}
+      : options_(options),
+        store_bytes_(options.store_bytes),
+        jobs_(options.first_incarnation, options.max_ended_jobs, &from_jobs_, &store_bytes_) {}
 
   // The agent says something over its connection `agent`. The effect of each event is described
   // where it is defined (event.h) and, as far as it concerns the job, in Job.
@@ -150,6 +157,7 @@ class Coordinator {
   const Options options_;
   Outbox outbox_;
   Outbox from_jobs_;  // its directives are addressed to attendees
+  ByteBudget store_bytes_;
   Jobs jobs_;
   AttendeeId next_attendee_ = 1;
   Attendances attendances_{options_.reattach_grace};

@@ -99,6 +99,7 @@ absl::Status KeyValueStore::Append(std::string_view key, std::string_view suffix
   } else {
     value->append(suffix);
     bytes_ += suffix.size();
+    TakeShare();
     Track(key);
     Count(key, *value);
   }
@@ -110,6 +111,7 @@ bool KeyValueStore::Delete(std::string_view key) {
   if (found == values_.end()) return false;
   bytes_ -= found->first.size() + found->second.size();
   values_.erase(found);
+  TakeShare();
   Track(key);
   return true;
 }
@@ -170,6 +172,7 @@ absl::Status KeyValueStore::Push(std::string_view key, std::string_view value) {
       TotalBytes() + (is_new ? key.size() : 0) + value.size() + KeyQueues::kBytesPerValue;
   if (absl::Status status = CheckTotals("push to", key, keys, bytes); !status.ok()) return status;
   queues_.Push(key, value);
+  TakeShare();
   waits_.KeyPushed(key, completed_);
   return absl::OkStatus();
 }
@@ -177,6 +180,7 @@ absl::Status KeyValueStore::Push(std::string_view key, std::string_view value) {
 KeyValueStore::PopOutcome KeyValueStore::Pop(std::string_view key) {
   PopOutcome outcome{.length = queues_.Length(key)};
   if (std::optional<std::string> value = queues_.Pop(key)) outcome.value = *std::move(value);
+  TakeShare();
   return outcome;
 }
 
@@ -271,7 +275,15 @@ absl::Status KeyValueStore::CheckTotals(absl::string_view attempt, std::string_v
     return Exhausted(attempt, key, "bytes of the job's keys and values would be", bytes,
                      limits_.total_bytes);
   }
+  if (const std::size_t share = bytes + keys * kBytesBesideKey; share_.WouldExceed(share)) {
+    return Exhausted(attempt, key, "bytes of all jobs' keys and values would be",
+                     share_.TakenWith(share), share_.most());
+  }
   return absl::OkStatus();
+}
+
+void KeyValueStore::TakeShare() {
+  share_.Take(TotalBytes() + (values_.size() + queues_.size()) * kBytesBesideKey);
 }
 
 absl::Status KeyValueStore::CheckWrite(absl::string_view attempt, std::string_view key,
@@ -315,6 +327,7 @@ void KeyValueStore::Write(std::string_view key, std::string* old_value, std::str
     values_.try_emplace(key, value);
     waits_.KeyCreated(key, completed_);
   }
+  TakeShare();
   Track(key);
   Count(key, value);
 }

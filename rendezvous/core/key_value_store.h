@@ -7,9 +7,9 @@
 // versions differ, the right one is chosen: a wait is woken exactly when a key comes into
 // existence.
 //
-// Limits keep one job from taking the daemon's memory. A call that would break one changes nothing
-// and returns ResourceExhausted with a sentence that says which: "set 'k': the value has 9 bytes,
-// the limit is 8".
+// Limits keep one job from taking the daemon's memory, and a budget keeps all jobs together from
+// it. A call that would break one changes nothing and returns ResourceExhausted with a sentence
+// that says which: "set 'k': the value has 9 bytes, the limit is 8".
 //
 // Deterministic, without I/O, clock or threads: it is called on its owner's thread only. Nothing is
 // called back. Waits that end are put into an outbox: whoever calls a mutating method or Tick must
@@ -32,8 +32,10 @@
 #include "absl/strings/string_view.h"
 #include "base/earliest.h"
 #include "rendezvous/core/barrier_list.h"
+#include "rendezvous/core/byte_budget.h"
 #include "rendezvous/core/key_map.h"
 #include "rendezvous/core/key_queues.h"
+#include "rendezvous/core/limits.h"
 #include "rendezvous/core/meeting_list.h"
 #include "rendezvous/core/types.h"
 #include "rendezvous/core/wait_list.h"
@@ -41,16 +43,16 @@
 namespace muster::rendezvous {
 
 struct KeyValueLimits {
-  std::size_t key_bytes = 512;
-  std::size_t value_bytes = 1 << 20;
+  std::size_t key_bytes = limits::kKeyBytes.most;
+  std::size_t value_bytes = limits::kValueBytes.most;
   // Keys with a value and keys with a queue, together.
-  std::size_t keys = 100'000;
+  std::size_t keys = limits::kKeysOfJob.most;
   // Keys, values and queues together (KeyQueues::bytes).
-  std::size_t total_bytes = 64 << 20;
+  std::size_t total_bytes = limits::kStoreBytesOfJob.most;
   // Pending waits, and their memory together (WaitList::bytes, BarrierList::bytes,
   // MeetingList::bytes).
-  std::size_t waits = 100'000;
-  std::size_t wait_bytes = 64 << 20;
+  std::size_t waits = limits::kWaitsOfJob.most;
+  std::size_t wait_bytes = limits::kWaitBytesOfJob.most;
 };
 
 // A key as messages show it: in single quotes, escaped and shortened, since it may hold any bytes.
@@ -58,7 +60,14 @@ std::string ShownKey(std::string_view key);
 
 class KeyValueStore {
  public:
-  explicit KeyValueStore(const KeyValueLimits& limits = {}) : limits_(limits) {}
+  // What a key takes of the budget beside its own bytes and its value's: two strings and their
+  // place in a table.
+  static constexpr std::size_t kBytesBesideKey = 96;
+
+  // `budget`, which must outlive the store, is what all stores have together; null: this one has
+  // only limits of its own.
+  explicit KeyValueStore(const KeyValueLimits& limits = {}, ByteBudget* budget = nullptr)
+      : limits_(limits), share_(budget) {}
   KeyValueStore(const KeyValueStore&) = delete;
   KeyValueStore& operator=(const KeyValueStore&) = delete;
 
@@ -191,6 +200,8 @@ class KeyValueStore {
   absl::Status CheckWrite(absl::string_view attempt, std::string_view key,
                           const std::string* old_value, std::size_t value_bytes) const;
   absl::Status CheckWaits(std::string_view key, std::size_t bytes) const;
+  // Tells the budget what there is now. To be called after each change.
+  void TakeShare();
   // Writes without checking limits, and wakes waiters.
   void Write(std::string_view key, std::string* old_value, std::string_view value);
   void Track(std::string_view key);
@@ -198,6 +209,7 @@ class KeyValueStore {
   void Count(std::string_view key, std::string_view value);
 
   const KeyValueLimits limits_;
+  ByteBudget::Share share_;
 
   KeyMap<std::string> values_;
   std::size_t bytes_ = 0;  // of values_

@@ -16,13 +16,20 @@ void StoreCalls::Call(CallId id, const StoreCall& call) {
     return Answer(id, absl::ResourceExhaustedError("the daemon's disk is full, and nothing can be "
                                                    "written until there is space"));
   }
+  const std::size_t bytes = BytesOf(call);
+  if (waiting_bytes_ + bytes > most_waiting_bytes_) {
+    return Answer(id, absl::ResourceExhaustedError(absl::StrCat(
+                          "bytes of what all waiting calls name would be ", waiting_bytes_ + bytes,
+                          ", the limit is ", most_waiting_bytes_)));
+  }
   absl::StatusOr<std::optional<WaiterId>> waiter = std::nullopt;
   if (call.wait) waiter = store.Wait(call.wait->keys, call.wait->deadline);
   if (call.arrival) waiter = store.Meet(*call.arrival);
   if (!waiter.ok()) return Answer(id, waiter.status());
   if (waiter->has_value()) {
     Waiting& waiting = waiting_[id];
-    waiting = {.run_id = call.run_id, .waiter = **waiter, .body = call.body};
+    waiting = {.run_id = call.run_id, .waiter = **waiter, .body = call.body, .bytes = bytes};
+    waiting_bytes_ += bytes;
     if (call.arrival) {
       waiting.barrier = call.arrival->name;
       waiting.count = call.arrival->count;
@@ -40,6 +47,7 @@ void StoreCalls::Cancel(CallId id) {
   if (found == waiting_.end()) return;  // answered, or of an earlier store
   const Waiting waiting = std::move(found->second);
   waiting_.erase(found);
+  Forget(waiting);
   const auto job = by_job_.find(waiting.run_id);
   job->second.erase(waiting.waiter);
   if (job->second.empty()) by_job_.erase(job);
@@ -52,7 +60,7 @@ void StoreCalls::DropStore(const std::string& run_id) {
   const auto job = by_job_.extract(run_id);
   if (job.empty()) return;
   for (const auto& [waiter, id] : job.mapped()) {
-    waiting_.erase(id);
+    Forget(waiting_.extract(id).mapped());
     Answer(id, absl::AbortedError(absl::StrCat("job '", run_id, "' has ended")));
   }
 }
@@ -75,6 +83,18 @@ std::optional<TimePoint> StoreCalls::NextDeadline() const {
   return next;
 }
 
+std::size_t StoreCalls::BytesOf(const StoreCall& call) {
+  constexpr std::size_t kBesideKey = 64;
+  std::size_t bytes = 0;
+  if (call.wait) {
+    for (const std::string_view key : call.wait->keys) bytes += key.size() + kBesideKey;
+  }
+  if (call.arrival) {
+    bytes += call.arrival->name.size() + call.arrival->caller.size() + 2 * kBesideKey;
+  }
+  return bytes;
+}
+
 absl::StatusOr<KeyValueStore*> StoreCalls::Find(const std::string& run_id) const {
   if (absl::Status status = CheckName("run id", run_id); !status.ok()) return status;
   KeyValueStore* const store = coordinator_.FindStore(run_id);
@@ -93,6 +113,7 @@ void StoreCalls::Settle(const std::string& run_id, KeyValueStore& store) {
     if (job->second.empty()) by_job_.erase(job);
     const CallId id = entry.mapped();
     const auto waiting = waiting_.extract(id);
+    Forget(waiting.mapped());
     Answer(id, Outcome(waiting.mapped(), completed, store));
   }
 }

@@ -16,6 +16,7 @@
 #include "rendezvous/core/coordinator.h"
 #include "rendezvous/core/delivery.h"
 #include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/limits.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
@@ -51,8 +52,10 @@ struct StoreCall {
 // `coordinator` and `delivery` must outlive it.
 class StoreCalls {
  public:
-  StoreCalls(Coordinator& coordinator, Delivery& delivery)
-      : coordinator_(coordinator), delivery_(delivery) {}
+  // Calls that wait may name `most_waiting_bytes` together, with 64 beside each key.
+  StoreCalls(Coordinator& coordinator, Delivery& delivery,
+             std::size_t most_waiting_bytes = limits::kWaitingBytes.most)
+      : most_waiting_bytes_(most_waiting_bytes), coordinator_(coordinator), delivery_(delivery) {}
   StoreCalls(const StoreCalls&) = delete;
   StoreCalls& operator=(const StoreCalls&) = delete;
 
@@ -76,6 +79,7 @@ class StoreCalls {
     std::string run_id;
     WaiterId waiter = 0;
     StoreCall::Body body;
+    std::size_t bytes = 0;  // of what it names
     // Of a call that came to a barrier.
     std::string barrier;
     std::uint64_t count = 0;
@@ -91,6 +95,12 @@ class StoreCalls {
                               KeyValueStore& store);
   void Answer(CallId id, absl::Status status);
 
+  // What a call that waits takes of the limit on such bytes.
+  static std::size_t BytesOf(const StoreCall& call);
+  void Forget(const Waiting& waiting) { waiting_bytes_ -= waiting.bytes; }
+
+  const std::size_t most_waiting_bytes_;
+  std::size_t waiting_bytes_ = 0;
   Coordinator& coordinator_;
   Delivery& delivery_;
   std::map<CallId, Waiting> waiting_;

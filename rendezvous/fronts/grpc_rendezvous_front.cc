@@ -7,6 +7,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "rendezvous/core/limits.h"
 #include "rendezvous/core/names.h"
 #include "rendezvous/fronts/loop_call.h"
 #include "rendezvous/wire/peer.h"
@@ -14,15 +15,6 @@
 #include "rendezvous/wire/wire.h"
 
 namespace muster::rendezvous {
-namespace {
-
-// proto/rendezvous.proto's limit; the server's own is that of the store, which is larger.
-constexpr std::size_t kMaxEventBytes = 1 << 20;
-// An agent that lets this many directives lie unread is as good as gone.
-constexpr std::size_t kMaxUnread = 256;
-
-}  // namespace
-
 // One agent's stream. gRPC's callbacks run on gRPC's threads and post; the Handle methods and
 // everything they touch are the loop's. It deletes itself after OnDone, which gRPC calls last.
 class GrpcRendezvousFront::Stream final
@@ -77,7 +69,7 @@ class GrpcRendezvousFront::Stream final
     // Who was refused is not heard any more: what he goes on to send must not undo it.
     if (state_ != State::kOpen) return;
     if (!ok) return HandleGone("its connection ended");
-    if (event_.ByteSizeLong() > kMaxEventBytes) {
+    if (event_.ByteSizeLong() > limits::kEventBytes.most) {
       return HandleGone("it sent more than 1 MiB at once");
     }
     Take(event_);
@@ -113,7 +105,8 @@ class GrpcRendezvousFront::Stream final
       wire.mutable_welcome()->set_knock_secret(front_.listener_.knock_secret(session_));
     }
     if (std::holds_alternative<Refused>(directive)) state_ = State::kRefused;
-    if (unsent_.size() > kMaxUnread) return HandleGone("it does not read what it is told");
+    if (unsent_.size() > limits::kUnreadDirectives.most)
+      return HandleGone("it does not read what it is told");
     if (!writing_) WriteNext();
   }
 

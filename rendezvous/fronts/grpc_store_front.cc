@@ -2,14 +2,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/limits.h"
 
 namespace muster::rendezvous {
 namespace {
 
 using google::protobuf::RepeatedPtrField;
 
-// What a message may hold that a client with gRPC's default settings takes.
-constexpr std::size_t kMaxMessageBytes = 4 << 20;
 // What a value costs in a message beside its bytes: tags and lengths.
 constexpr std::size_t kBytesPerValue = 16;
 // A longer timeout than this is as good as none, and cannot be added to the time.
@@ -152,10 +151,10 @@ GrpcStoreFront::Answer* GrpcStoreFront::MultiGet(Context*,
     for (const std::string* value : values) {
       bytes += kBytesPerValue + (value == nullptr ? 0 : value->size());
     }
-    if (bytes > kMaxMessageBytes) {
-      return absl::ResourceExhaustedError(absl::StrCat("multi-get: bytes of the answer would be ",
-                                                       bytes, ", the limit is ", kMaxMessageBytes,
-                                                       ": ask for fewer keys at once"));
+    if (bytes > limits::kMessageBytes.most) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("multi-get: bytes of the answer would be ", bytes, ", the limit is ",
+                       limits::kMessageBytes.most, ": ask for fewer keys at once"));
     }
     for (const std::string* value : values) {
       store::v1::MaybeValue* answer = response->add_values();
@@ -208,7 +207,7 @@ GrpcStoreFront::Answer* GrpcStoreFront::AnswerAfterWait(Context& context, const 
 }
 
 absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const std::string& peer) {
-  if (waiting_ >= kMostWaiting) {
+  if (waiting_ >= limits::kWaitingCalls.most) {
     return absl::ResourceExhaustedError(
         absl::StrCat(waiting_, " calls wait already, which is the limit"));
   }

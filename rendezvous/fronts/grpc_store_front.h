@@ -34,9 +34,6 @@ class GrpcStoreFront final : public store::v1::Store::CallbackService {
   // empty.
   using Admit = std::function<absl::StatusOr<std::shared_ptr<void>>(const Peer&)>;
 
-  // Calls that wait at once, whatever the job: each costs some 16 KB of gRPC's memory.
-  static constexpr std::size_t kMostWaiting = 20'000;
-
   // `loop` and `driver` must outlive the front.
   GrpcStoreFront(boost::asio::io_context& loop, Driver& driver, Admit admit = {});
 

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/core/limits.h"
 #include "rendezvous/wire/death_notice.h"
 #include "rendezvous/wire/knock.h"
 #include "rendezvous/wire/tcpstore_dialect.h"
@@ -24,9 +25,6 @@ namespace {
 
 using boost::asio::ip::tcp;
 using boost::system::error_code;
-
-// Idle HTTP/2 connections, however many descriptors there are.
-constexpr std::size_t kMostIdle = 4096;
 
 // The first byte of HTTP/2's connection preface (RFC 9113, 3.4).
 constexpr char kFirstOfHttp2 = 'P';
@@ -180,8 +178,8 @@ void SharedPort::HandToGrpc(Socket connection) {
   KeepAlive(connection.native_handle());
   // Calls may wait over all of the share; a newcomer still has to be able to ask for something.
   const std::size_t share = GrpcShare();
-  const std::size_t most =
-      std::clamp<std::size_t>(share - std::min(share, grpc_.waiting()), 1, kMostIdle);
+  const std::size_t most = std::clamp<std::size_t>(share - std::min(share, grpc_.waiting()), 1,
+                                                   limits::kIdleConnections.most);
   const std::size_t dropped = grpc_.Add(connection.native_handle(), peer, most);
   stats_.idle += dropped;
   if (dropped > 0) TellOfFlood(connection);

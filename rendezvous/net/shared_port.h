@@ -19,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/lifetime.h"
+#include "rendezvous/core/limits.h"
 #include "rendezvous/net/grpc_connections.h"
 #include "rendezvous/wire/peer.h"
 
@@ -33,7 +34,7 @@ struct SharedPortOptions {
   // gRPC speaks TLS here, and to who does not it is not spoken at all; else the other way around.
   bool secure = false;
   // How long a connection may be silent, while no store is served here.
-  std::chrono::milliseconds handshake_timeout = std::chrono::seconds(5);
+  std::chrono::milliseconds handshake_timeout = std::chrono::seconds(limits::kSilentSeconds.most);
   // A flood is over when no connection has been turned away for this long.
   std::chrono::milliseconds flood_pause = std::chrono::seconds(5);
 };

@@ -33,6 +33,15 @@ TEST(ServerConfigTest, EveryFlagIsRead) {
   EXPECT_EQ(config.log_level, "debug");
 }
 
+TEST(ServerConfigTest, LimitsArePrintedWithTheirReasons) {
+  const auto parsed = ParseServerConfig({"--print-limits"});
+  const auto* exit = std::get_if<EarlyExit>(&parsed);
+  ASSERT_NE(exit, nullptr);
+  EXPECT_EQ(exit->exit_code, 0);
+  EXPECT_THAT(exit->text, HasSubstr("         512  bytes of a key: keys are names\n"));
+  EXPECT_THAT(exit->text, HasSubstr("   536870912  bytes of all jobs' keys and values"));
+}
+
 TEST(ServerConfigTest, ListenTakesEveryFormOfAnEndpoint) {
   EXPECT_EQ(Parse({"--listen=127.0.0.1:0"}).listen, (Endpoint{"127.0.0.1", 0}));
   EXPECT_EQ(Parse({"--listen=node0"}).listen, (Endpoint{"node0", 29400}));

@@ -14,21 +14,23 @@
 namespace muster::rendezvous {
 
 Job::Job(std::string run_id, Incarnation incarnation, const JobSettings& settings, TimePoint now,
-         Outbox* outbox)
+         Outbox* outbox, ByteBudget* store_bytes)
     : run_id_(std::move(run_id)),
       incarnation_(incarnation),
       settings_(settings),
       outbox_(outbox),
+      store_({}, store_bytes),
       budget_(settings) {
   round_.emplace(0, settings_, std::vector<Round::Returning>{}, now);
 }
 
-Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox)
+Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* store_bytes)
     : run_id_(record.run_id),
       incarnation_(record.incarnation),
       settings_(record.settings),
       outbox_(outbox),
       started_(record.started),
+      store_({}, store_bytes),
       roster_(record, now),
       succeeded_(record.succeeded.begin(), record.succeeded.end()),
       rounds_run_(record.rounds_run),

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rendezvous/core/byte_budget.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/job/contested_rank.h"
 #include "rendezvous/core/job/reminder.h"
@@ -42,12 +43,12 @@ namespace muster::rendezvous {
 class Job {
  public:
   // `outbox` must outlive the job; every call appends to it. Its directives are addressed to
-  // attendees (AttendeeId).
+  // attendees (AttendeeId). So must `store_bytes`, which the stores of all jobs share.
   Job(std::string run_id, Incarnation incarnation, const JobSettings& settings, TimePoint now,
-      Outbox* outbox);
+      Outbox* outbox, ByteBudget* store_bytes);
 
   // A recorded job, as if no time had passed since; its store is empty.
-  Job(const JobRecord& record, TimePoint now, Outbox* outbox);
+  Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* store_bytes);
   // The Coordinator adds the attendees' sessions and leases.
   JobRecord Record(TimePoint now) const;
 

@@ -15,7 +15,7 @@ Job* Jobs::Find(std::string_view run_id) const {
 Job& Jobs::FindOrBegin(const std::string& run_id, const JobSettings& settings, TimePoint now) {
   std::unique_ptr<Job>& job = jobs_[run_id];
   if (job == nullptr) {
-    job = std::make_unique<Job>(run_id, next_incarnation_++, settings, now, outbox_);
+    job = std::make_unique<Job>(run_id, next_incarnation_++, settings, now, outbox_, store_bytes_);
     if (const auto gone_by = ended_.WorkersGoneBy(run_id)) job->HoldUntil(*gone_by, now);
   }
   return *job;
@@ -83,7 +83,7 @@ std::optional<JobRecord> Jobs::Record(std::string_view run_id, TimePoint now) co
 Job& Jobs::Restore(const JobRecord& record, TimePoint now) {
   NoIncarnationUpTo(record.incarnation);
   std::unique_ptr<Job>& job = jobs_[record.run_id];
-  job = std::make_unique<Job>(record, now, outbox_);
+  job = std::make_unique<Job>(record, now, outbox_, store_bytes_);
   return *job;
 }
 

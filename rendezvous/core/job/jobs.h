@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rendezvous/core/byte_budget.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/job/ended_jobs.h"
 #include "rendezvous/core/job/job.h"
@@ -25,9 +26,10 @@ class Jobs {
  public:
   // The first job that begins has the incarnation `first`, each further one the next. At most
   // `max_ended` ended jobs are remembered. `outbox`, in which directives are addressed to
-  // attendees, must outlive this; every call adds to it.
-  Jobs(Incarnation first, std::size_t max_ended, Outbox* outbox)
-      : next_incarnation_(first), ended_(max_ended), outbox_(outbox) {}
+  // attendees, must outlive this; every call adds to it. So must `store_bytes`, which the jobs'
+  // stores share.
+  Jobs(Incarnation first, std::size_t max_ended, Outbox* outbox, ByteBudget* store_bytes)
+      : next_incarnation_(first), ended_(max_ended), outbox_(outbox), store_bytes_(store_bytes) {}
 
   // The job of that name, or null.
   Job* Find(std::string_view run_id) const;
@@ -71,6 +73,7 @@ class Jobs {
   std::map<std::string, std::unique_ptr<Job>, std::less<>> jobs_;
   EndedJobs ended_;
   Outbox* const outbox_;
+  ByteBudget* const store_bytes_;
 };
 
 }  // namespace muster::rendezvous

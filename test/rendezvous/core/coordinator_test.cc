@@ -16,7 +16,7 @@
 //   drain WHY · close WHY · tick
 //   next_deadline                  nothing · @MS or none
 //   describe [J]                   the job's snapshot
-//   limits [jobs=N] [ended=N] [names=1]     a new Coordinator
+//   limits [jobs=N] [nodes=N] [ended=N] [names=1]     a new Coordinator
 //   restart                        the same one, killed and started again
 //
 // Every command is followed by the directives it brought about, "a <- ...", and, after "log" was
@@ -75,6 +75,7 @@ class Player {
     if (command == "limits") {
       coordinator_ = std::make_unique<Coordinator>(
           Coordinator::Options{.max_jobs = words.Get("jobs", 1024),
+                               .max_nodes = words.Get("nodes", 1024),
                                .max_ended_jobs = static_cast<std::size_t>(words.Get("ended", 1024)),
                                .names_required = words.Has("names")});
       return {};

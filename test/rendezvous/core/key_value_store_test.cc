@@ -264,6 +264,38 @@ TEST(KeyValueStoreTest, HundredThousandMeetAtOneBarrier) {
   EXPECT_EQ(store.NumWaits(), 0u);
 }
 
+// One user of a daemon took all of its memory, with a thousand jobs of 64 MiB each.
+TEST(KeyValueStoreTest, StoresHaveTheirBytesTogether) {
+  constexpr std::size_t kBeside = KeyValueStore::kBytesBesideKey;
+  ByteBudget budget(2 * (1 + kBeside) + 10);
+  KeyValueStore mine({}, &budget);
+  const std::string five(5, 'v');
+  ASSERT_TRUE(mine.Set("k", five).ok());
+  {
+    KeyValueStore theirs({}, &budget);
+    ASSERT_TRUE(theirs.Set("k", five).ok());
+    EXPECT_EQ(budget.taken(), budget.most());
+    EXPECT_EQ(Shown(mine.Append("k", "v")),
+              "RESOURCE_EXHAUSTED: append to 'k': bytes of all jobs' keys and values would be 205, "
+              "the limit is 204");
+    EXPECT_EQ(Shown(mine.Push("q", "")),
+              "RESOURCE_EXHAUSTED: push to 'q': bytes of all jobs' keys and values would be 333, "
+              "the limit is 204");
+    // What takes less is not refused, whatever the others have.
+    EXPECT_TRUE(mine.Set("k", "v").ok());
+    EXPECT_TRUE(theirs.Append("k", "more").ok());
+    EXPECT_TRUE(mine.Delete("k"));
+    EXPECT_EQ(budget.taken(), 1 + kBeside + 9);
+    EXPECT_TRUE(theirs.Delete("k"));
+    EXPECT_TRUE(theirs.Push("k", "").ok());
+    EXPECT_EQ(budget.taken(), theirs.TotalBytes() + kBeside);
+    EXPECT_EQ(theirs.Pop("k").length, 1u);
+    EXPECT_TRUE(theirs.Set("k", five).ok());
+  }
+  EXPECT_EQ(budget.taken(), 0u) << "a store that ends gives back what it had";
+  EXPECT_TRUE(mine.Set("k", five).ok());
+}
+
 // Would time out if an arrival, a departure or the end of a meeting cost time for each of those who
 // are there already.
 TEST(KeyValueStoreTest, HundredThousandComeAndGoAtOneMeeting) {

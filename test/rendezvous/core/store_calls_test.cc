@@ -69,6 +69,46 @@ class StoreCallsTest : public ::testing::Test {
   std::vector<CallId> bodies_;
 };
 
+// Twenty thousand calls that wait, each for a message full of keys, took all of a daemon's memory.
+TEST_F(StoreCallsTest, WhatAllWaitingCallsNameHasALimit) {
+  StoreCalls calls(coordinator_, delivery_, 3 * 65 + 2 * 64 + 2);
+  const auto wait = [&](CallId id, const char* key) {
+    calls.Call(id, {.run_id = "job",
+                    .body = [](KeyValueStore&) { return absl::OkStatus(); },
+                    .wait = StoreCall::Wait{{key}, std::nullopt}});
+  };
+  const auto meet = [&](CallId id) {
+    calls.Call(id, {.run_id = "job",
+                    .body = [](KeyValueStore&) { return absl::OkStatus(); },
+                    .arrival = Arrival{"b", 2, "c", kStart + seconds(1)}});
+  };
+  wait(1, "a");
+  wait(2, "b");
+  wait(3, "c");
+  meet(4);
+  EXPECT_THAT(Told(), IsEmpty());
+  wait(5, "d");
+  EXPECT_THAT(Told(), ElementsAre("5 RESOURCE_EXHAUSTED"));
+  // Each way in which a call ends makes room for another.
+  calls.Cancel(1);
+  wait(6, "d");
+  calls.Call(7, {.run_id = "job",
+                 .body = [](KeyValueStore& store) { return store.Set("b", "v"); },
+                 .writes = true});
+  Commit();
+  EXPECT_THAT(Told(), ElementsAre("2 ok", "7 ok"));
+  wait(8, "e");
+  calls.Tick(kStart + seconds(1));
+  EXPECT_THAT(Told(), ElementsAre("4 DEADLINE_EXCEEDED"));
+  meet(9);
+  EXPECT_THAT(Told(), IsEmpty());
+  calls.DropStore("job");
+  EXPECT_EQ(Told().size(), 4u);
+  for (CallId id = 10; id < 13; ++id) wait(id, "a");
+  meet(13);
+  EXPECT_THAT(Told(), IsEmpty());
+}
+
 TEST_F(StoreCallsTest, WaitIsAnsweredBeforeTheSetThatEndsIt) {
   Wait(1, "k");
   EXPECT_EQ(calls_.waiting(), 1u);

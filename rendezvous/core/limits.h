@@ -1,0 +1,84 @@
+// Every limit of a daemon: how much of its memory and its time others may take. The daemon prints
+// this table (`musterd --print-limits`), and docs/security.md adds it up.
+//
+// A limit is enforced where what it limits comes in, and whoever would break it is refused with a
+// sentence that names it, or cut off where no sentence can reach him.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace muster::rendezvous {
+
+struct Limit {
+  // Of what there may be so much: "bytes of a key".
+  std::string_view of;
+  std::uint64_t most = 0;
+  std::string_view why;
+};
+
+namespace limits {
+
+// Connections. Those that are silent, idle or wait have a share of the file descriptors each, too
+// (net/shared_port.h).
+inline constexpr Limit kSilentSeconds{
+    "seconds until a new connection has said something", 5,
+    "a client speaks at once, and a handshake takes milliseconds"};
+inline constexpr Limit kIdleSeconds{
+    "seconds that a connection may be without a call", 10,
+    "an agent has a call open all the time, and a tool leaves when it has its answer"};
+inline constexpr Limit kIdleConnections{
+    "connections without an agent", 4096,
+    "each costs gRPC some memory; the oldest of the newcomer's own address makes room"};
+inline constexpr Limit kStreams{
+    "calls under way over one connection", 128,
+    "an agent has one and a client of the store a few; each costs gRPC 16 KB"};
+inline constexpr Limit kMetadataBytes{"bytes of a call's metadata", 8 << 10,
+                                      "ours are some hundred"};
+
+// Messages.
+inline constexpr Limit kMessageBytes{"bytes of a message", 4 << 20,
+                                     "what clients of gRPC take unless they are told otherwise"};
+inline constexpr Limit kEventBytes{"bytes of what an agent says at once", 1 << 20,
+                                   "the ends of a thousand workers with their tracebacks"};
+inline constexpr Limit kUnreadDirectives{
+    "directives that an agent leaves unread", 256,
+    "one that reads has a few; one that does not is as good as gone"};
+
+// Jobs.
+inline constexpr Limit kJobs{"jobs", 1024, "a cluster's worth of experiments"};
+inline constexpr Limit kNodesOfJob{"nodes of a job", 100'000, "ten times the largest cluster"};
+inline constexpr Limit kNodes{"nodes of all jobs", 100'000,
+                              "each costs 119 KiB, nearly all of it TLS"};
+inline constexpr Limit kEndedJobs{"ended jobs that are remembered", 1024,
+                                  "for a node that was away when its job ended"};
+
+// What a job's store holds.
+inline constexpr Limit kKeyBytes{"bytes of a key", 512, "keys are names"};
+inline constexpr Limit kValueBytes{"bytes of a value", 1 << 20,
+                                   "a store is for addresses and counters, not for models"};
+inline constexpr Limit kKeysOfJob{"keys of a job", 100'000, "some for each rank"};
+inline constexpr Limit kStoreBytesOfJob{"bytes of a job's keys and values", 64 << 20,
+                                        "640 for each of as many keys"};
+inline constexpr Limit kStoreBytes{
+    "bytes of all jobs' keys and values, with 96 beside each key", std::uint64_t{512} << 20,
+    "a job that needs much has it, and all together do not take the machine's memory"};
+inline constexpr Limit kWaitsOfJob{"waits of a job", 100'000, "one for each rank"};
+inline constexpr Limit kWaitBytesOfJob{"bytes of what a job's waits name", 64 << 20,
+                                       "as for its keys"};
+inline constexpr Limit kWaitingCalls{"calls that wait, over all jobs", 20'000,
+                                     "each costs gRPC 16 KB"};
+inline constexpr Limit kWaitingBytes{
+    "bytes of what these calls name, with 64 beside each key", 128 << 20,
+    "one call may name as many keys as a message holds, and 20,000 of these would not fit"};
+
+inline constexpr const Limit* kAll[] = {
+    &kSilentSeconds,   &kIdleSeconds, &kIdleConnections,  &kStreams,        &kMetadataBytes,
+    &kMessageBytes,    &kEventBytes,  &kUnreadDirectives, &kJobs,           &kNodesOfJob,
+    &kNodes,           &kEndedJobs,   &kKeyBytes,         &kValueBytes,     &kKeysOfJob,
+    &kStoreBytesOfJob, &kStoreBytes,  &kWaitsOfJob,       &kWaitBytesOfJob, &kWaitingCalls,
+    &kWaitingBytes,
+};
+
+}  // namespace limits
+}  // namespace muster::rendezvous
