@@ -6,10 +6,8 @@
 #include <initializer_list>
 #include <utility>
 
-#include <openssl/core_names.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/kdf.h>
-#include <openssl/params.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
@@ -17,6 +15,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/identity/derive.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -33,10 +32,7 @@ using CertificatePtr = std::unique_ptr<X509, Freer<X509_free>>;
 using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Freer<X509_EXTENSION_free>>;
 using NamePtr = std::unique_ptr<X509_NAME, Freer<X509_NAME_free>>;
 using BioPtr = std::unique_ptr<BIO, Freer<BIO_free>>;
-using KdfPtr = std::unique_ptr<EVP_KDF, Freer<EVP_KDF_free>>;
-using KdfContextPtr = std::unique_ptr<EVP_KDF_CTX, Freer<EVP_KDF_CTX_free>>;
 
-constexpr std::size_t kSeedBytes = 32;  // of an Ed25519 key
 // Another version of what is derived, or of what certificates mean, gets another label, and does
 // not understand this one.
 constexpr absl::string_view kLabel = "muster authority v1";
@@ -51,24 +47,11 @@ T Sure(T result) {
   return result;
 }
 
-// The secrecy of `token` is that of its key; nothing is gained by a salt.
 KeyPtr DeriveKey(const Token& token) {
-  const KdfPtr kdf(Sure(EVP_KDF_fetch(nullptr, OSSL_KDF_NAME_HKDF, nullptr)));
-  const KdfContextPtr context(Sure(EVP_KDF_CTX_new(kdf.get())));
-  char digest[] = "SHA256";
-  auto secret = token.bytes();
-  std::string label(kLabel);
-  const std::array<OSSL_PARAM, 4> parameters = {
-      OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
-      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, secret.data(), secret.size()),
-      OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, label.data(), label.size()),
-      OSSL_PARAM_construct_end()};
-  std::array<unsigned char, kSeedBytes> seed;
-  Sure(EVP_KDF_derive(context.get(), seed.data(), seed.size(), parameters.data()) == 1);
+  std::array<unsigned char, 32> seed = Derive(token.bytes(), kLabel);
   KeyPtr key(
       Sure(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, seed.data(), seed.size())));
   OPENSSL_cleanse(seed.data(), seed.size());
-  OPENSSL_cleanse(secret.data(), secret.size());
   return key;
 }
 
@@ -136,10 +119,30 @@ void Extend(X509* certificate, X509* issuer,
   }
 }
 
+std::string UriOf(Role role) {
+  return absl::StrCat("muster:", NameOf(role));
+}
+
 std::uint64_t RandomSerial() {
   std::uint64_t serial = 0;
   Sure(RAND_bytes(reinterpret_cast<unsigned char*>(&serial), sizeof serial) == 1);
   return serial >> 1;  // not negative in any reader's eyes
+}
+
+// What a client's certificate says of its holder.
+std::optional<Role> ClaimOf(X509* certificate) {
+  const std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES_free>> names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  if (names == nullptr || sk_GENERAL_NAME_num(names.get()) != 1) return std::nullopt;
+  const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), 0);
+  if (name->type != GEN_URI) return std::nullopt;
+  const ASN1_IA5STRING* const uri = name->d.uniformResourceIdentifier;
+  const absl::string_view text(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
+                               static_cast<std::size_t>(ASN1_STRING_length(uri)));
+  for (const Role role : {Role::kAgent, Role::kTool, Role::kMetrics}) {
+    if (text == UriOf(role)) return role;
+  }
+  return std::nullopt;
 }
 
 // Ed25519 has a digest of its own.
@@ -162,6 +165,8 @@ absl::string_view NameOf(Role role) {
       return "agent";
     case Role::kTool:
       return "tool";
+    case Role::kMetrics:
+      return "metrics";
   }
   return "";
 }
@@ -196,10 +201,22 @@ Identity Authority::Issue(Role role, absl::Time now) const {
           {NID_key_usage, "critical,digitalSignature"},
           {NID_ext_key_usage, serves ? "serverAuth" : "clientAuth"},
           {NID_subject_alt_name,
-           serves ? absl::StrCat("DNS:", name_) : absl::StrCat("URI:muster:", NameOf(role))},
+           serves ? absl::StrCat("DNS:", name_) : absl::StrCat("URI:", UriOf(role))},
           {NID_authority_key_identifier, "keyid:always"}});
   Sign(leaf.get(), key_->key.get());
   return {certificate_, PemOf(key.get()), PemOf(leaf.get())};
+}
+
+std::optional<Role> Authority::RoleOf(absl::string_view certificate) const {
+  const BioPtr bio(Sure(BIO_new_mem_buf(certificate.data(), static_cast<int>(certificate.size()))));
+  const CertificatePtr leaf(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
+  const bool ours = leaf != nullptr &&
+                    X509_NAME_cmp(X509_get_issuer_name(leaf.get()),
+                                  X509_get_subject_name(key_->certificate.get())) == 0 &&
+                    X509_verify(leaf.get(), key_->key.get()) == 1;
+  // What could not be read or verified is no error of the next who asks.
+  ERR_clear_error();
+  return ours ? ClaimOf(leaf.get()) : std::nullopt;
 }
 
 }  // namespace muster::rendezvous

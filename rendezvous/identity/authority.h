@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -11,14 +12,16 @@
 
 namespace muster::rendezvous {
 
-// What a process is, which its certificate says. A token gives all roles to whoever has it.
+// What a process is, which its certificate says. A token gives all roles to whoever has it, except
+// a metrics token (Token::ForMetrics), which gives that one alone.
 enum class Role {
-  kDaemon,  // musterd, or an agent that hosts its job's rendezvous; nobody's client
-  kAgent,   // one node of a job
-  kTool,    // `muster status` and `muster kv`
+  kDaemon,   // musterd, or an agent that hosts its job's rendezvous; nobody's client
+  kAgent,    // one node of a job
+  kTool,     // `muster status` and `muster kv`
+  kMetrics,  // who may look at jobs, and at nothing in their stores
 };
 
-// "daemon", "agent", "tool".
+// "daemon", "agent", "tool", "metrics".
 absl::string_view NameOf(Role role);
 
 // What one end of a TLS connection needs, in PEM (RFC 7468).
@@ -48,6 +51,10 @@ class Authority {
   // `now` to twelve hours after, as the clocks of nodes may differ. A server proves name() with it
   // (a DNS name), a client its role ("muster:agent", a URI).
   Identity Issue(Role role, absl::Time now) const;
+
+  // What the holder of this certificate, in PEM, may say he is; nullopt: this authority has not
+  // signed it, or it is no client's. Whether it has expired is not looked at.
+  std::optional<Role> RoleOf(absl::string_view certificate) const;
 
  private:
   struct Key;

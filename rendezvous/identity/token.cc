@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/identity/derive.h"
 
 namespace muster::rendezvous {
 
@@ -33,6 +34,12 @@ absl::StatusOr<Token> Token::Parse(absl::string_view text) {
   Token token;
   std::copy(bytes.begin(), bytes.end(), token.bytes_.begin());
   OPENSSL_cleanse(bytes.data(), bytes.size());
+  return token;
+}
+
+Token Token::ForMetrics() const {
+  Token token;
+  token.bytes_ = Derive(bytes_, "muster metrics token v1");
   return token;
 }
 

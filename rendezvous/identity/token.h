@@ -34,6 +34,10 @@ class Token {
 
   const std::array<unsigned char, kBytes>& bytes() const { return bytes_; }
 
+  // Another token, which follows from this one and from which nobody can tell this one: its holders
+  // may look at jobs (Role::kMetrics) and do nothing else. HKDF-SHA256 (RFC 5869) with a label.
+  Token ForMetrics() const;
+
   bool operator==(const Token&) const = default;
 
  private:

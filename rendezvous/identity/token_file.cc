@@ -6,10 +6,16 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include <openssl/crypto.h>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/failure.h"
 #include "base/random_name.h"
 #include "base/unique_fd.h"
@@ -52,9 +58,9 @@ absl::Status CheckPrivate(int fd, const std::string& path) {
   return absl::OkStatus();
 }
 
-// The token that the descriptor leads to; `name` is for errors.
-absl::StatusOr<Token> ReadAll(int fd, const std::string& name) {
-  // More than a token and white space around it is no token.
+// The tokens that the descriptor leads to; `name` is for errors.
+absl::StatusOr<TokenFile> ReadAll(int fd, const std::string& name) {
+  // More than two tokens, a date and white space are none.
   std::array<char, 256> text;
   std::size_t size = 0;
   while (size < text.size()) {
@@ -64,10 +70,10 @@ absl::StatusOr<Token> ReadAll(int fd, const std::string& name) {
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
   }
-  absl::StatusOr<Token> token = Token::Parse({text.data(), size});
+  absl::StatusOr<TokenFile> tokens = TokenFile::Parse({text.data(), size});
   OPENSSL_cleanse(text.data(), text.size());
-  if (token.ok()) return token;
-  return Unfit(name, absl::StrCat("it ", token.status().message()));
+  if (tokens.ok()) return tokens;
+  return Unfit(name, absl::StrCat("it ", tokens.status().message()));
 }
 
 std::string FolderOf(const std::string& path) {
@@ -93,9 +99,50 @@ bool WriteAll(int fd, absl::string_view text) {
   return true;
 }
 
+// A file of this text beside `path`, for this user alone; its name.
+absl::StatusOr<std::string> WriteDraft(const std::string& path, std::string text) {
+  const std::string draft = absl::StrCat(path, ".", base::RandomName(8));
+  const base::UniqueFd fd(
+      ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (fd.get() < 0) return MakeFailure(path);
+  const bool written = WriteAll(fd.get(), text) && ::fsync(fd.get()) == 0;
+  const int error = errno;
+  OPENSSL_cleanse(text.data(), text.size());
+  if (written) return draft;
+  ::unlink(draft.c_str());
+  return MakeFailure(path, error);
+}
+
 }  // namespace
 
-absl::StatusOr<Token> ReadTokenFile(const std::string& path) {
+std::string TokenFile::Text() const {
+  std::string text = token.Text();
+  if (!former) return text;
+  const std::string old = former->Text();
+  return absl::StrCat(text, "former ", absl::StripAsciiWhitespace(old), " until ",
+                      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", former_until, absl::UTCTimeZone()),
+                      "\n");
+}
+
+absl::StatusOr<TokenFile> TokenFile::Parse(absl::string_view text) {
+  const std::vector<absl::string_view> words =
+      absl::StrSplit(text, absl::ByAnyChar(" \t\r\n"), absl::SkipEmpty());
+  absl::StatusOr<Token> token = Token::Parse(words.size() == 5 ? words[0] : text);
+  if (!token.ok()) return token.status();
+  TokenFile file{.token = *std::move(token)};
+  if (words.size() != 5) return file;
+  absl::StatusOr<Token> former = Token::Parse(words[2]);
+  if (words[1] != "former" || words[3] != "until" || !former.ok() ||
+      !absl::ParseTime("%Y-%m-%dT%H:%M:%SZ", words[4], &file.former_until, nullptr)) {
+    return absl::InvalidArgumentError(
+        "has a second line that is not \"former TOKEN until YYYY-MM-DDThh:mm:ssZ\"; remove that "
+        "line, or make a new token with `muster token new`");
+  }
+  file.former = *std::move(former);
+  return file;
+}
+
+absl::StatusOr<TokenFile> ReadTokens(const std::string& path) {
   // Without waiting, as it may be a FIFO.
   const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (fd.get() < 0) return ReadFailure(path);
@@ -103,27 +150,43 @@ absl::StatusOr<Token> ReadTokenFile(const std::string& path) {
   return ReadAll(fd.get(), path);
 }
 
+absl::StatusOr<Token> ReadTokenFile(const std::string& path) {
+  absl::StatusOr<TokenFile> tokens = ReadTokens(path);
+  if (!tokens.ok()) return tokens.status();
+  return tokens->token;
+}
+
 absl::StatusOr<Token> ReadTokenFd(int fd) {
   const base::UniqueFd owned(fd);
-  return ReadAll(owned.get(), absl::StrCat("descriptor ", fd));
+  absl::StatusOr<TokenFile> tokens = ReadAll(owned.get(), absl::StrCat("descriptor ", fd));
+  if (!tokens.ok()) return tokens.status();
+  return tokens->token;
+}
+
+absl::Status RotateTokenFile(const std::string& path, absl::Time former_until) {
+  // Where a link leads, or the link would be replaced.
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), &std::free);
+  if (real == nullptr) return ReadFailure(path);
+  const absl::StatusOr<TokenFile> before = ReadTokens(real.get());
+  if (!before.ok()) return before.status();
+  const TokenFile after{
+      .token = Token::Random(), .former = before->token, .former_until = former_until};
+  const absl::StatusOr<std::string> draft = WriteDraft(real.get(), after.Text());
+  if (!draft.ok()) return draft.status();
+  if (::rename(draft->c_str(), real.get()) == 0) return absl::OkStatus();
+  const int error = errno;
+  ::unlink(draft->c_str());
+  return MakeFailure(path, error);
 }
 
 absl::Status WriteTokenFile(const std::string& path, const Token& token) {
   if (!MakeFolders(FolderOf(path))) return MakeFailure(path);
   // A name of its own, and then a link: rename() would replace what another has just made, and a
   // reader must never see half of it. (Over NFS, too, link() is atomic.)
-  const std::string draft = absl::StrCat(path, ".", base::RandomName(8));
-  const base::UniqueFd fd(
-      ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (fd.get() < 0) return MakeFailure(path);
-  std::string text = token.Text();
-  int error = 0;
-  if (!WriteAll(fd.get(), text) || ::fsync(fd.get()) != 0 ||
-      ::link(draft.c_str(), path.c_str()) != 0) {
-    error = errno;
-  }
-  OPENSSL_cleanse(text.data(), text.size());
-  ::unlink(draft.c_str());
+  const absl::StatusOr<std::string> draft = WriteDraft(path, token.Text());
+  if (!draft.ok()) return draft.status();
+  const int error = ::link(draft->c_str(), path.c_str()) == 0 ? 0 : errno;
+  ::unlink(draft->c_str());
   if (error == EEXIST) {
     return base::Failure(absl::StatusCode::kAlreadyExists, kMake, path,
                          "it is there already, and jobs may depend on it; remove it first, or name "

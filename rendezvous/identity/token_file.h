@@ -1,10 +1,13 @@
 // Files that hold a token.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "rendezvous/identity/token.h"
 
 namespace muster::rendezvous {
@@ -16,6 +19,27 @@ namespace muster::rendezvous {
 // another user than this one or root, or can be read or written by others; its message says what to
 // do about it. A symbolic link is followed: Kubernetes mounts secrets as links.
 absl::StatusOr<Token> ReadTokenFile(const std::string& path);
+
+// What a token file holds: the token, and after a change the one before it for as long as agents
+// that still have that one are let in.
+struct TokenFile {
+  Token token;
+  std::optional<Token> former = std::nullopt;
+  absl::Time former_until = absl::InfinitePast();
+
+  // A line each: "HEX" and "former HEX until 2026-11-24T18:00:00Z".
+  std::string Text() const;
+  // The error's message is a phrase that follows the name of where the text is from.
+  static absl::StatusOr<TokenFile> Parse(absl::string_view text);
+};
+
+// As ReadTokenFile, which returns its first line.
+absl::StatusOr<TokenFile> ReadTokens(const std::string& path);
+
+// Replaces the token in the file, which goes on counting until `former_until`, by a new one; at any
+// time the file is either as before or as after. One that has been replaced before and still counts
+// does not from now on. Errors as ReadTokens.
+absl::Status RotateTokenFile(const std::string& path, absl::Time former_until);
 
 // What can be read from the descriptor until its end, which is then closed. The descriptor must not
 // be one that this process needs.

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "absl/time/clock.h"
 #include "test/support/temp_dir.h"
 
 namespace muster::rendezvous {
@@ -156,6 +157,42 @@ TEST_F(TokenFileTest, WhereNoneCanBeMadeTheFileIsNamed) {
   const auto token = ReadOrMakeTokenFile(Path("file/token"));
   EXPECT_EQ(token.status().message(),
             "read token file " + Path("file/token") + ": Not a directory");
+}
+
+TEST_F(TokenFileTest, TheFormerTokenHasALineOfItsOwn) {
+  const TokenFile file{.token = Token::Random(),
+                       .former = Token::Random(),
+                       .former_until = absl::FromUnixSeconds(1'800'000'000)};
+  const std::string text = file.Text();
+  EXPECT_TRUE(absl::EndsWith(text, " until 2027-01-15T08:00:00Z\n")) << text;
+  const auto read = TokenFile::Parse(text);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->token, file.token);
+  EXPECT_EQ(read->former, file.former);
+  EXPECT_EQ(read->former_until, file.former_until);
+  // Whatever is cut off or changed is not taken for a token alone.
+  for (std::size_t size = 66; size + 1 < text.size(); ++size) {
+    EXPECT_FALSE(TokenFile::Parse(text.substr(0, size)).ok()) << size;
+  }
+}
+
+TEST_F(TokenFileTest, AChangeLeavesTheFileForItsOwnerAloneAndALinkALink) {
+  const Token token = Token::Random();
+  ASSERT_TRUE(WriteTokenFile(Path("real"), token).ok());
+  fs::create_symlink("real", Path("link"));
+  const absl::Time until = absl::Now() + absl::Hours(2);
+  ASSERT_TRUE(RotateTokenFile(Path("link"), until).ok());
+  EXPECT_TRUE(fs::is_symlink(Path("link")));
+  struct stat file = {};
+  ASSERT_EQ(stat(Path("real").c_str(), &file), 0);
+  EXPECT_EQ(file.st_mode & 0777, 0600u);
+  const auto tokens = ReadTokens(Path("link"));
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_NE(tokens->token, token);
+  EXPECT_EQ(tokens->former, token);
+  EXPECT_LE(absl::AbsDuration(tokens->former_until - until), absl::Seconds(1));
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir_.path()), fs::directory_iterator()), 2);
+  EXPECT_EQ(RotateTokenFile(Path("none"), until).code(), absl::StatusCode::kNotFound);
 }
 
 }  // namespace

@@ -1,0 +1,232 @@
+#include "rendezvous/identity/keyring.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "base/failure.h"
+#include "rendezvous/identity/token_file.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr char kReadDirectory[] = "read tokens in";
+
+bool IsTenantName(absl::string_view name) {
+  constexpr std::size_t kLongest = 64;
+  return !name.empty() && name.size() <= kLongest && absl::ascii_isalnum(name[0]) &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-'; });
+}
+
+// What tells that a file is another one, or has been written to.
+struct Stamp {
+  dev_t device = 0;
+  ino_t number = 0;
+  off_t size = -1;
+  std::int64_t changed_ns = 0;
+
+  bool operator==(const Stamp&) const = default;
+};
+
+// Of nothing, if there is no such file.
+Stamp StampOf(const std::string& path) {
+  struct stat file = {};
+  if (::stat(path.c_str(), &file) != 0) return {};
+  return {file.st_dev, file.st_ino, file.st_size,
+          file.st_ctim.tv_sec * std::int64_t{1'000'000'000} + file.st_ctim.tv_nsec};
+}
+
+// The names of tenants in the directory, in order.
+absl::StatusOr<std::vector<std::string>> TenantsIn(const std::string& directory) {
+  const auto failure = [&] {
+    return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
+                               errno);
+  };
+  struct stat status = {};
+  if (::stat(directory.c_str(), &status) != 0) return failure();
+  if ((status.st_uid != ::geteuid() && status.st_uid != 0) || (status.st_mode & 022) != 0) {
+    return base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
+                         "other users can put files there; `chmod go-w` it, and it must be yours");
+  }
+  DIR* const stream = ::opendir(directory.c_str());
+  if (stream == nullptr) return failure();
+  std::vector<std::string> names;
+  while (const dirent* const entry = ::readdir(stream)) {
+    std::string name = entry->d_name;
+    if (!IsTenantName(name)) continue;
+    struct stat file = {};
+    if (::stat(absl::StrCat(directory, "/", name).c_str(), &file) == 0 && S_ISDIR(file.st_mode)) {
+      continue;
+    }
+    names.push_back(std::move(name));
+  }
+  ::closedir(stream);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<Key> KeysOf(const std::string& tenant, const TokenFile& file) {
+  std::vector<Key> keys;
+  const auto add = [&](const Token& token, absl::Time until) {
+    keys.push_back({tenant, Authority(token), false, until});
+    keys.push_back({tenant, Authority(token.ForMetrics()), true, until});
+  };
+  add(file.token, absl::InfiniteFuture());
+  if (file.former) add(*file.former, file.former_until);
+  return keys;
+}
+
+}  // namespace
+
+struct Keyring::State {
+  struct File {
+    Stamp stamp;
+    std::vector<Key> keys;
+  };
+
+  // Brings `files` up to date. Nothing has changed if there is an error.
+  absl::Status Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // What there is in `files`, as one list.
+  void Compose(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  void Tell(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+
+  // Where they are; empty: they do not change.
+  std::string file;
+  std::string directory;
+  Trouble trouble;
+
+  absl::Mutex mutex;
+  std::map<std::string, File> files ABSL_GUARDED_BY(mutex);  // by tenant
+  Keys keys ABSL_GUARDED_BY(mutex);
+  // When the first of them no longer counts.
+  absl::Time good_until ABSL_GUARDED_BY(mutex) = absl::InfinitePast();
+  // What was said last, so that it is said once.
+  std::string told ABSL_GUARDED_BY(mutex);
+};
+
+absl::Status Keyring::State::Read() {
+  std::vector<std::string> tenants = {""};
+  if (!directory.empty()) {
+    absl::StatusOr<std::vector<std::string>> names = TenantsIn(directory);
+    if (!names.ok()) return names.status();
+    tenants = *std::move(names);
+  }
+  std::map<std::string, File> now;
+  std::set<std::string> authorities;
+  bool changed = tenants.size() != files.size();
+  for (const std::string& tenant : tenants) {
+    const std::string path = directory.empty() ? file : absl::StrCat(directory, "/", tenant);
+    const Stamp stamp = StampOf(path);
+    const auto before = files.find(tenant);
+    if (before != files.end() && before->second.stamp == stamp) {
+      now.insert(*before);
+    } else {
+      const absl::StatusOr<TokenFile> tokens = ReadTokens(path);
+      if (!tokens.ok()) return tokens.status();
+      now.emplace(tenant, File{stamp, KeysOf(tenant, *tokens)});
+      changed = true;
+    }
+    for (const Key& key : now.at(tenant).keys) {
+      if (authorities.insert(key.authority.name()).second) continue;
+      return base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
+                           absl::StrCat("'", tenant,
+                                        "' has a token that another tenant has, too, and they "
+                                        "could not be told apart"));
+    }
+  }
+  if (!changed) return absl::OkStatus();
+  files = std::move(now);
+  good_until = absl::InfinitePast();
+  return absl::OkStatus();
+}
+
+void Keyring::State::Compose(absl::Time now) {
+  if (now < good_until) return;
+  auto composed = std::make_shared<std::vector<Key>>();
+  good_until = absl::InfiniteFuture();
+  for (const auto& [tenant, file_of_tenant] : files) {
+    for (const Key& key : file_of_tenant.keys) {
+      if (key.until <= now) continue;
+      good_until = std::min(good_until, key.until);
+      composed->push_back(key);
+    }
+  }
+  keys = std::move(composed);
+}
+
+void Keyring::State::Tell(const absl::Status& status) {
+  const std::string sentence(status.message());
+  if (std::exchange(told, sentence) == sentence || sentence.empty() || !trouble) return;
+  trouble(sentence);
+}
+
+Keyring Keyring::Of(const Token& token) {
+  auto state = std::make_shared<State>();
+  {
+    const absl::MutexLock lock(&state->mutex);
+    state->files.emplace("", State::File{{}, KeysOf("", {.token = token})});
+  }
+  return Keyring(std::move(state));
+}
+
+absl::StatusOr<Keyring> Keyring::OfFile(std::string path, Trouble trouble) {
+  auto state = std::make_shared<State>();
+  state->file = std::move(path);
+  state->trouble = std::move(trouble);
+  {
+    const absl::MutexLock lock(&state->mutex);
+    if (absl::Status status = state->Read(); !status.ok()) return status;
+  }
+  return Keyring(std::move(state));
+}
+
+absl::StatusOr<Keyring> Keyring::OfDirectory(std::string path, Trouble trouble) {
+  auto state = std::make_shared<State>();
+  state->directory = std::move(path);
+  state->trouble = std::move(trouble);
+  {
+    const absl::MutexLock lock(&state->mutex);
+    if (absl::Status status = state->Read(); !status.ok()) return status;
+    if (state->files.empty()) {
+      return base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, state->directory,
+                           "there is none; make one for each tenant with `muster token new "
+                           "DIR/TENANT`");
+    }
+  }
+  return Keyring(std::move(state));
+}
+
+Keys Keyring::Now() const {
+  const absl::MutexLock lock(&state_->mutex);
+  if (!state_->file.empty() || !state_->directory.empty()) state_->Tell(state_->Read());
+  state_->Compose(absl::Now());
+  return state_->keys;
+}
+
+Keys Keyring::Known() const {
+  const absl::MutexLock lock(&state_->mutex);
+  state_->Compose(absl::Now());
+  return state_->keys;
+}
+
+std::optional<Principal> Keyring::Identify(const std::vector<Key>& keys, absl::string_view pem) {
+  for (const Key& key : keys) {
+    const std::optional<Role> role = key.authority.RoleOf(pem);
+    if (role) return Principal{key.tenant, key.metrics ? Role::kMetrics : *role};
+  }
+  return std::nullopt;
+}
+
+}  // namespace muster::rendezvous

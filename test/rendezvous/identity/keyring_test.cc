@@ -1,0 +1,167 @@
+// What a keyring takes as its files come, change and go. Who holds which token is asked with
+// certificates that were made with it, as a daemon does.
+#include "rendezvous/identity/keyring.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "rendezvous/identity/token_file.h"
+#include "test/support/temp_dir.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class KeyringTest : public testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return dir_.Path(name); }
+
+  Token Make(const std::string& name) {
+    const Token token = Token::Random();
+    EXPECT_TRUE(WriteTokenFile(Path(name), token).ok());
+    return token;
+  }
+
+  // "TENANT ROLE" of an agent that has this token, or "nobody".
+  static std::string Who(const Keyring& keyring, const Token& token, Role role = Role::kAgent) {
+    const Identity identity = Authority(token).Issue(role, absl::Now());
+    const auto found = Keyring::Identify(*keyring.Now(), identity.certificate);
+    if (!found) return "nobody";
+    const std::string tenant = found->tenant.empty() ? "-" : found->tenant;
+    return absl::StrCat(tenant, " ", NameOf(found->role));
+  }
+
+  Keyring::Trouble Trouble() {
+    return [this](const std::string& sentence) { troubles_.push_back(sentence); };
+  }
+
+  const test::TempDir dir_;
+  std::vector<std::string> troubles_;
+};
+
+TEST_F(KeyringTest, OneTokenGivesTheRoleThatItsHolderClaims) {
+  const Token token = Token::Random();
+  const Keyring keyring = Keyring::Of(token);
+  EXPECT_EQ(Who(keyring, token), "- agent");
+  EXPECT_EQ(Who(keyring, token, Role::kTool), "- tool");
+  EXPECT_EQ(Who(keyring, Token::Random()), "nobody");
+  EXPECT_EQ(Who(keyring, token, Role::kDaemon), "nobody") << "a daemon is nobody's client";
+  EXPECT_EQ(keyring.Now(), keyring.Now()) << "the same object until something changes";
+  EXPECT_EQ(keyring.Now()->front().authority.name(), Authority(token).name());
+}
+
+TEST_F(KeyringTest, AMetricsTokenGivesThatRoleWhateverItsHolderClaims) {
+  const Token token = Token::Random();
+  const Keyring keyring = Keyring::Of(token);
+  for (const Role role : {Role::kAgent, Role::kTool, Role::kMetrics}) {
+    EXPECT_EQ(Who(keyring, token.ForMetrics(), role), "- metrics");
+  }
+  EXPECT_EQ(Who(keyring, token.ForMetrics().ForMetrics()), "nobody");
+}
+
+TEST_F(KeyringTest, WhatIsNoCertificateIsNobodys) {
+  const Keyring keyring = Keyring::Of(Token::Random());
+  for (const char* text :
+       {"", "x", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"}) {
+    EXPECT_EQ(Keyring::Identify(*keyring.Now(), text), std::nullopt);
+  }
+}
+
+TEST_F(KeyringTest, AFormerTokenIsTakenForAsLongAsTheFileSays) {
+  const Token former = Make("token");
+  const auto keyring = Keyring::OfFile(Path("token"), Trouble());
+  ASSERT_TRUE(keyring.ok()) << keyring.status();
+  ASSERT_TRUE(RotateTokenFile(Path("token"), absl::Now() + absl::Hours(1)).ok());
+  const Token current = *ReadTokenFile(Path("token"));
+  EXPECT_NE(current, former);
+  EXPECT_EQ(Who(*keyring, current), "- agent");
+  EXPECT_EQ(Who(*keyring, former), "- agent");
+  EXPECT_EQ(Who(*keyring, former.ForMetrics()), "- metrics");
+  EXPECT_EQ(keyring->Now()->front().authority.name(), Authority(current).name())
+      << "one proves oneself with the new one";
+
+  ASSERT_TRUE(RotateTokenFile(Path("token"), absl::Now() - absl::Hours(1)).ok());
+  EXPECT_EQ(Who(*keyring, former), "nobody");
+  EXPECT_EQ(Who(*keyring, current), "nobody") << "its time was over when it was replaced";
+  EXPECT_EQ(Who(*keyring, *ReadTokenFile(Path("token"))), "- agent");
+  EXPECT_THAT(troubles_, IsEmpty());
+}
+
+TEST_F(KeyringTest, AFileThatGoesOrIsDamagedCountsAsBeforeAndIsToldOnce) {
+  const Token token = Make("token");
+  const auto keyring = Keyring::OfFile(Path("token"), Trouble());
+  ASSERT_TRUE(keyring.ok());
+  std::filesystem::remove(Path("token"));
+  EXPECT_EQ(Who(*keyring, token), "- agent");
+  EXPECT_EQ(Who(*keyring, token), "- agent");
+  EXPECT_THAT(troubles_, ElementsAre(HasSubstr("read token file " + Path("token"))));
+  const Token next = Make("token");
+  EXPECT_EQ(Who(*keyring, next), "- agent");
+  EXPECT_EQ(Who(*keyring, token), "nobody");
+  EXPECT_EQ(troubles_.size(), 1u);
+}
+
+TEST_F(KeyringTest, EachFileOfADirectoryIsATenantsAndTheyComeAndGo) {
+  const Token alice = Make("tokens/alice"), bob = Make("tokens/bob-2");
+  Make("tokens/.hidden");
+  Make("tokens/alice.bak");
+  std::filesystem::create_directory(Path("tokens/folder"));
+  const auto keyring = Keyring::OfDirectory(Path("tokens"), Trouble());
+  ASSERT_TRUE(keyring.ok()) << keyring.status();
+  EXPECT_EQ(Who(*keyring, alice), "alice agent");
+  EXPECT_EQ(Who(*keyring, bob), "bob-2 agent");
+  EXPECT_EQ(keyring->Now()->size(), 4u);
+
+  const Token carol = Make("tokens/carol");
+  EXPECT_EQ(Who(*keyring, carol), "carol agent");
+  std::filesystem::remove(Path("tokens/alice"));
+  EXPECT_EQ(Who(*keyring, alice), "nobody");
+  std::filesystem::remove(Path("tokens/bob-2"));
+  std::filesystem::remove(Path("tokens/carol"));
+  EXPECT_EQ(Who(*keyring, carol), "nobody") << "the last one goes as the others do";
+  EXPECT_TRUE(keyring->Known()->empty());
+  EXPECT_THAT(troubles_, IsEmpty());
+}
+
+TEST_F(KeyringTest, ATenantWhoTakesAnothersTokenIsRefused) {
+  const Token alice = Make("tokens/alice");
+  const auto keyring = Keyring::OfDirectory(Path("tokens"), Trouble());
+  ASSERT_TRUE(keyring.ok());
+  ASSERT_TRUE(WriteTokenFile(Path("tokens/mallory"), alice).ok());
+  EXPECT_EQ(Who(*keyring, alice), "alice agent");
+  EXPECT_THAT(troubles_,
+              ElementsAre(HasSubstr("'mallory' has a token that another tenant has, too")));
+  EXPECT_THAT(std::string(Keyring::OfDirectory(Path("tokens")).status().message()),
+              HasSubstr("could not be told apart"));
+}
+
+TEST_F(KeyringTest, ADirectoryThatOthersCanChangeOrWithoutTokensIsRefused) {
+  EXPECT_THAT(std::string(Keyring::OfDirectory(Path("none")).status().message()),
+              HasSubstr("read tokens in " + Path("none")));
+  std::filesystem::create_directory(Path("empty"));
+  EXPECT_THAT(std::string(Keyring::OfDirectory(Path("empty")).status().message()),
+              HasSubstr("there is none; make one for each tenant"));
+  Make("open/alice");
+  chmod(Path("open").c_str(), 0777);
+  EXPECT_THAT(std::string(Keyring::OfDirectory(Path("open")).status().message()),
+              HasSubstr("other users can put files there"));
+  Make("damaged/alice");
+  std::ofstream(Path("damaged/alice")) << "no token";
+  EXPECT_THAT(std::string(Keyring::OfDirectory(Path("damaged")).status().message()),
+              HasSubstr("holds no token"));
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
