@@ -164,9 +164,10 @@ void SayWhereItListens(const ServerConfig& config, const Server& server) {
 
 // What agents and tools have to prove; an error is the user's mistake.
 absl::StatusOr<Credentials> CredentialsFor(const ServerConfig& config) {
-  const auto token = FindToken(config.token, config.listen);
-  if (!token.ok()) return token.status();
-  if (*token) return Credentials::FromToken(**token, Role::kDaemon);
+  auto keyring = FindKeyring(config.token, config.listen,
+                             [](const std::string& sentence) { spdlog::warn("{}", sentence); });
+  if (!keyring.ok()) return keyring.status();
+  if (*keyring) return Credentials::FromKeyring(**std::move(keyring), Role::kDaemon);
   spdlog::warn("--insecure: whoever reaches {} can join, read and end any job",
                ToString(config.listen));
   return Credentials::Plaintext();

@@ -64,9 +64,13 @@ std::string RendezvousEndpoint(const LaunchConfig& config) {
 
 absl::StatusOr<rendezvous::Credentials> RendezvousCredentials(const LaunchConfig& config) {
   if (!HasNetwork(config)) return rendezvous::Credentials::Plaintext();
-  const auto token = rendezvous::FindToken(config.token, config.endpoint);
-  if (!token.ok()) return token.status();
-  if (*token) return rendezvous::Credentials::FromToken(**token, rendezvous::Role::kAgent);
+  auto keyring =
+      rendezvous::FindKeyring(config.token, config.endpoint,
+                              [](const std::string& sentence) { spdlog::warn("{}", sentence); });
+  if (!keyring.ok()) return keyring.status();
+  if (*keyring) {
+    return rendezvous::Credentials::FromKeyring(**std::move(keyring), rendezvous::Role::kAgent);
+  }
   spdlog::warn("--insecure: whoever reaches {} can join, read and end this job",
                ToString(config.endpoint));
   return rendezvous::Credentials::Plaintext();

@@ -177,11 +177,12 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
 
 absl::StatusOr<rendezvous::DaemonOptions> DaemonOf(const rendezvous::Endpoint& endpoint,
                                                    const rendezvous::TokenSource& source) {
-  const auto token = rendezvous::FindToken(source, endpoint);
-  if (!token.ok()) return token.status();
+  auto keyring = rendezvous::FindKeyring(source, endpoint);
+  if (!keyring.ok()) return keyring.status();
   rendezvous::DaemonOptions daemon{.endpoint = endpoint};
-  if (*token) {
-    daemon.credentials = rendezvous::Credentials::FromToken(**token, rendezvous::Role::kTool);
+  if (*keyring) {
+    daemon.credentials =
+        rendezvous::Credentials::FromKeyring(**std::move(keyring), rendezvous::Role::kTool);
   }
   return daemon;
 }

@@ -37,10 +37,9 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,
   arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
                    static_cast<int>(options.first_reconnect.count()));
-  if (const std::string name = credentials.server_name(); !name.empty()) {
-    arguments.SetSslTargetNameOverride(name);
-  }
-  return grpc::CreateCustomChannel(target, credentials.ForClient(), arguments);
+  const Credentials::Client client = credentials.ForClient();
+  if (!client.server_name.empty()) arguments.SetSslTargetNameOverride(client.server_name);
+  return grpc::CreateCustomChannel(target, client.credentials, arguments);
 }
 
 }  // namespace muster::rendezvous

@@ -1,6 +1,7 @@
 #include "rendezvous/net/credentials.h"
 
 #include <utility>
+#include <vector>
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
@@ -20,7 +21,7 @@ constexpr absl::Duration kRenewAfter = absl::Hours(1);
 // that ask for each new connection, and no C++ class for them.
 class RenewingServerCredentials final : public grpc::ServerCredentials {
  public:
-  explicit RenewingServerCredentials(Authority authority) : authority_(std::move(authority)) {}
+  explicit RenewingServerCredentials(Keyring keyring) : keyring_(std::move(keyring)) {}
 
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
 
@@ -43,29 +44,42 @@ class RenewingServerCredentials final : public grpc::ServerCredentials {
   // On one of gRPC's threads.
   grpc_ssl_certificate_config_reload_status Fetch(grpc_ssl_server_certificate_config** config) {
     const absl::Time now = absl::Now();
+    const Keys keys = keyring_.Now();
+    // The last tenant is gone: what was shown before stays, and every call is refused.
+    if (keys->empty()) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     {
       const absl::MutexLock lock(&mutex_);
       // A clock that was set back counts, too.
-      if (absl::AbsDuration(now - issued_) < kRenewAfter) {
+      if (keys == shown_ && absl::AbsDuration(now - issued_) < kRenewAfter) {
         return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
       }
       issued_ = now;
+      shown_ = keys;
     }
-    const Identity identity = authority_.Issue(Role::kDaemon, now);
-    const grpc_ssl_pem_key_cert_pair pair = {identity.key.c_str(), identity.certificate.c_str()};
-    *config = grpc_ssl_server_certificate_config_create(identity.roots.c_str(), &pair, 1);
+    std::string roots;
+    std::vector<Identity> identities;
+    std::vector<grpc_ssl_pem_key_cert_pair> pairs;
+    identities.reserve(keys->size());
+    for (const Key& key : *keys) {
+      const Identity& identity = identities.emplace_back(key.authority.Issue(Role::kDaemon, now));
+      roots += identity.roots;
+      pairs.push_back({identity.key.c_str(), identity.certificate.c_str()});
+    }
+    // Which one is shown depends on the name that the client asks for (RFC 6066, 3).
+    *config = grpc_ssl_server_certificate_config_create(roots.c_str(), pairs.data(), pairs.size());
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
-  const Authority authority_;
+  const Keyring keyring_;
   absl::Mutex mutex_;
   absl::Time issued_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  Keys shown_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
 struct Credentials::Source {
-  Authority authority;
+  Keyring keyring;
   Role client;
 };
 
@@ -73,27 +87,34 @@ Credentials Credentials::Plaintext() {
   return {};
 }
 
-Credentials Credentials::FromToken(const Token& token, Role client) {
+Credentials Credentials::FromKeyring(Keyring keyring, Role client) {
   Credentials credentials;
-  credentials.source_ = std::make_shared<const Source>(Source{Authority(token), client});
+  credentials.source_ = std::make_shared<const Source>(Source{std::move(keyring), client});
   return credentials;
+}
+
+Credentials Credentials::FromToken(const Token& token, Role client) {
+  return FromKeyring(Keyring::Of(token), client);
 }
 
 std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
   if (source_ == nullptr) return grpc::InsecureServerCredentials();
-  return std::make_shared<RenewingServerCredentials>(source_->authority);
+  return std::make_shared<RenewingServerCredentials>(source_->keyring);
 }
 
-std::shared_ptr<grpc::ChannelCredentials> Credentials::ForClient() const {
-  if (source_ == nullptr) return grpc::InsecureChannelCredentials();
-  const Identity identity = source_->authority.Issue(source_->client, absl::Now());
-  return grpc::SslCredentials({.pem_root_certs = identity.roots,
-                               .pem_private_key = identity.key,
-                               .pem_cert_chain = identity.certificate});
+Credentials::Client Credentials::ForClient() const {
+  if (source_ == nullptr) return {grpc::InsecureChannelCredentials(), ""};
+  const Keys keys = source_->keyring.Now();
+  const Authority& authority = keys->front().authority;
+  const Identity identity = authority.Issue(source_->client, absl::Now());
+  return {grpc::SslCredentials({.pem_root_certs = identity.roots,
+                                .pem_private_key = identity.key,
+                                .pem_cert_chain = identity.certificate}),
+          authority.name()};
 }
 
-std::string Credentials::server_name() const {
-  return source_ == nullptr ? "" : source_->authority.name();
+Keys Credentials::keys() const {
+  return source_ == nullptr ? nullptr : source_->keyring.Known();
 }
 
 }  // namespace muster::rendezvous

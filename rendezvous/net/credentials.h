@@ -5,8 +5,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "rendezvous/identity/authority.h"
+#include "rendezvous/identity/keyring.h"
 #include "rendezvous/identity/token.h"
 
 namespace grpc {
@@ -22,23 +26,33 @@ class Credentials {
   // No proof and no encryption: for loopback, and for networks whose every host is trusted.
   static Credentials Plaintext();
 
-  // TLS 1.3, in which each end proves to the other that it has the token (identity/authority.h).
-  // `client` is what this process is as a client; as a server it is always a daemon.
+  // TLS 1.3, in which each end proves to the other that it has a token (identity/authority.h). A
+  // client proves the first of the keyring's, as `client`; a server takes all of them, and is a
+  // daemon.
+  static Credentials FromKeyring(Keyring keyring, Role client);
   static Credentials FromToken(const Token& token, Role client);
 
   // Whether connections are encrypted and both ends proven.
   bool secure() const { return source_ != nullptr; }
 
   // For InitGrpcRuntime (grpc_runtime.h) to have been called. The certificates that a server shows
-  // are renewed as it takes connections, so it may run for years.
+  // are renewed as it takes connections, so it may run for years, and tokens that have been changed
+  // are read again.
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
-  // For one channel: its certificate, a new one each time, is good for twelve hours of new
-  // connections.
-  std::shared_ptr<grpc::ChannelCredentials> ForClient() const;
 
-  // The name that a server has to prove to this client, which is not that of its host; empty where
-  // none is asked for.
-  std::string server_name() const;
+  struct Client {
+    std::shared_ptr<grpc::ChannelCredentials> credentials;
+    // The name that a server has to prove, which is not that of its host; empty where none is asked
+    // for.
+    std::string server_name;
+  };
+  // For one channel: its certificate, a new one each time and made with the token of the time, is
+  // good for twelve hours of new connections.
+  Client ForClient() const;
+
+  // The keys by which a server knows its clients; null where it knows nobody. Whoever is not among
+  // them any more has a token that was changed or taken away since it connected.
+  Keys keys() const;
 
  private:
   struct Source;

@@ -89,17 +89,24 @@ absl::StatusOr<TokenSource> CompleteTokenSource(
   return given;
 }
 
-absl::StatusOr<std::optional<Token>> FindToken(const TokenSource& source,
-                                               const Endpoint& endpoint) {
+absl::StatusOr<std::optional<Keyring>> FindKeyring(const TokenSource& source,
+                                                   const Endpoint& endpoint,
+                                                   Keyring::Trouble trouble) {
   if (source.insecure) return std::nullopt;
-  if (source.fd >= 0) return ReadTokenFd(source.fd);
-  if (!source.file.empty()) return ReadTokenFile(source.file);
+  if (source.fd >= 0) {
+    const absl::StatusOr<Token> token = ReadTokenFd(source.fd);
+    if (!token.ok()) return token.status();
+    return Keyring::Of(*token);
+  }
+  if (!source.file.empty()) return Keyring::OfFile(source.file, std::move(trouble));
   if (source.own_file.empty()) return NoPlace();
-  const bool may_make = IsLoopbackLiteral(endpoint.host) || IsOnSharedFileSystem(source.own_file);
-  if (may_make) return ReadOrMakeTokenFile(source.own_file);
-  absl::StatusOr<Token> token = ReadTokenFile(source.own_file);
-  if (absl::IsNotFound(token.status())) return NoToken(source.own_file, endpoint);
-  return token;
+  if (IsLoopbackLiteral(endpoint.host) || IsOnSharedFileSystem(source.own_file)) {
+    const absl::StatusOr<Token> made = ReadOrMakeTokenFile(source.own_file);
+    if (!made.ok()) return made.status();
+  }
+  absl::StatusOr<Keyring> keyring = Keyring::OfFile(source.own_file, std::move(trouble));
+  if (absl::IsNotFound(keyring.status())) return NoToken(source.own_file, endpoint);
+  return keyring;
 }
 
 bool IsSharedAmongMachines(long file_system_type) {

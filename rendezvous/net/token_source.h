@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "rendezvous/identity/token.h"
+#include "rendezvous/identity/keyring.h"
 #include "rendezvous/net/endpoint.h"
 
 namespace muster::rendezvous {
@@ -42,12 +42,14 @@ absl::StatusOr<int> ReadTokenFdNumber(absl::string_view text);
 absl::StatusOr<TokenSource> CompleteTokenSource(
     TokenSource given, absl::FunctionRef<std::string(const char*)> variable);
 
-// The token for a rendezvous at `endpoint`; nullopt: none is to be used, as the user has said. In
-// order: the descriptor, the file, the user's own file. Where none is given or there, the user's
-// own file is made if `endpoint` is on the loopback interface, where nobody else needs it, or if
-// the file is on a network file system, where the other nodes read it; otherwise that is an error.
-// Errors are one sentence. May wait for a disk.
-absl::StatusOr<std::optional<Token>> FindToken(const TokenSource& source, const Endpoint& endpoint);
+// The token for a rendezvous at `endpoint`, with its file watched for a change; nullopt: none is to
+// be used, as the user has said. In order: the descriptor, the file, the user's own file. Where
+// none is given or there, the user's own file is made if `endpoint` is on the loopback interface,
+// where nobody else needs it, or if the file is on a network file system, where the other nodes
+// read it; otherwise that is an error. Errors are one sentence. May wait for a disk.
+absl::StatusOr<std::optional<Keyring>> FindKeyring(const TokenSource& source,
+                                                   const Endpoint& endpoint,
+                                                   Keyring::Trouble trouble = {});
 
 // Whether files of a file system of this type (statfs, f_type) are those that other machines see.
 bool IsSharedAmongMachines(long file_system_type);

@@ -67,7 +67,7 @@ TEST_F(TokenTest, MistakesAreOneSentence) {
     Command wrong = Muster(all);
     EXPECT_EQ(wrong.Wait(), 2);
     EXPECT_EQ(Lines(wrong.err()).size(), 1U);
-    EXPECT_TRUE(Contains(wrong.err(), "write `muster token new [FILE]`"));
+    EXPECT_TRUE(Contains(wrong.err(), "write `muster token` and new, show, rotate or metrics"));
   }
   Command nowhere = Muster({"token", "show"});
   EXPECT_EQ(nowhere.Wait(), 2);

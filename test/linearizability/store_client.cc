@@ -59,9 +59,10 @@ std::shared_ptr<grpc::Channel> Channel(std::uint16_t port,
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2 * kReconnectMs);
-  arguments.SetSslTargetNameOverride(credentials.server_name());
-  return grpc::CreateCustomChannel("ipv4:127.0.0.1:" + std::to_string(port),
-                                   credentials.ForClient(), arguments);
+  const rendezvous::Credentials::Client client = credentials.ForClient();
+  arguments.SetSslTargetNameOverride(client.server_name);
+  return grpc::CreateCustomChannel("ipv4:127.0.0.1:" + std::to_string(port), client.credentials,
+                                   arguments);
 }
 
 }  // namespace
