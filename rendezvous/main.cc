@@ -1,13 +1,17 @@
 // musterd: parse, listen, say so, run until told to end. With a state directory that is what a
 // child of the keeper does, which is the main process then.
+#include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <variant>
@@ -20,6 +24,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/companion.h"
+#include "base/failure.h"
 #include "base/phrases.h"
 #include "base/print_out.h"
 #include "base/stdio.h"
@@ -72,17 +77,17 @@ class Ending {
 
   void StopAtOnce() {
     spdlog::info("stopping; {} with {} left for the next start",
-                 base::Count(server_.driver().job_count(), "job"),
-                 base::Count(server_.driver().agent_count(), "node"));
-    server_.driver().Freeze();
+                 base::Count(server_.job_count(), "job"),
+                 base::Count(server_.agent_count(), "node"));
+    server_.Freeze();
     server_.Stop([] { spdlog::info("ended"); });
   }
 
   void BeginDrain(int signal) {
     draining_ = true;
     const std::string name = signal == SIGTERM ? "SIGTERM" : "SIGINT";
-    spdlog::info("{}: draining, {} jobs with {} nodes are left", name, server_.driver().job_count(),
-                 server_.driver().agent_count());
+    spdlog::info("{}: draining, {} jobs with {} nodes are left", name, server_.job_count(),
+                 server_.agent_count());
     server_.Drain("the daemon is ending (" + name + ")", [this] {
       timer_.cancel();
       signals_.cancel();
@@ -95,7 +100,7 @@ class Ending {
   }
 
   void CloseJobs(const std::string& why) {
-    server_.driver().Close(why);
+    server_.Close(why);
     // Agents say goodbye once their workers are gone; one that does not is lost when its lease
     // ends.
   }
@@ -164,13 +169,43 @@ void SayWhereItListens(const ServerConfig& config, const Server& server) {
 
 // What agents and tools have to prove; an error is the user's mistake.
 absl::StatusOr<Credentials> CredentialsFor(const ServerConfig& config) {
-  auto keyring = FindKeyring(config.token, config.listen,
-                             [](const std::string& sentence) { spdlog::warn("{}", sentence); });
+  const auto trouble = [](const std::string& sentence) { spdlog::warn("{}", sentence); };
+  if (!config.tokens.empty()) {
+    auto tenants = Keyring::OfDirectory(config.tokens, trouble);
+    if (!tenants.ok()) return tenants.status();
+    return Credentials::FromKeyring(*std::move(tenants), Role::kDaemon);
+  }
+  auto keyring = FindKeyring(config.token, config.listen, trouble);
   if (!keyring.ok()) return keyring.status();
   if (*keyring) return Credentials::FromKeyring(**std::move(keyring), Role::kDaemon);
   spdlog::warn("--insecure: whoever reaches {} can join, read and end any job",
                ToString(config.listen));
   return Credentials::Plaintext();
+}
+
+// Those who are known at the start; none where there is one user.
+std::vector<std::string> TenantsOf(const Credentials& credentials) {
+  std::set<std::string> names;
+  if (const Keys keys = credentials.keys()) {
+    for (const Key& key : *keys) names.insert(key.tenant);
+  }
+  names.erase("");
+  return {names.begin(), names.end()};
+}
+
+// What is remembered of a tenant lies in a directory of its own, under that of the daemon, whose
+// lock it has.
+absl::StatusOr<OpenedJournal> OpenJournalOf(boost::asio::io_context& io, const KeptThings& given,
+                                            const std::string& tenant) {
+  const std::string all = absl::StrCat(given.state_path, "/tenants");
+  const std::string own = absl::StrCat(all, "/", tenant);
+  for (const std::string& path : {all, own}) {
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+      return base::SystemFailure(absl::StatusCode::kFailedPrecondition, "make state directory",
+                                 path, errno);
+    }
+  }
+  return OpenSqliteJournal(io, StateDirectory::Adopt(own, ::fcntl(given.lock, F_DUPFD_CLOEXEC, 0)));
 }
 
 // A daemon that forgets its jobs when it ends.
@@ -205,13 +240,18 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
   if (!state.ok()) return Fail(log, FailureLine(state.status()), kNoJournal);
   kept.AwaitLeave();
   absl::Status restored;
-  Server server(io,
-                {state->journal.get(), std::move(state->contents),
-                 [&log](const absl::Status& status) { EndAtOnce(log, status); }},
-                &restored);
+  Server server(
+      io,
+      {.journal = state->journal.get(),
+       .contents = std::move(state->contents),
+       .on_fatal = [&log](const absl::Status& status) { EndAtOnce(log, status); },
+       .open = [&io,
+                &given](const std::string& tenant) { return OpenJournalOf(io, given, tenant); },
+       .tenants = TenantsOf(*credentials)},
+      &restored);
   if (!restored.ok()) return Fail(log, FailureLine(restored), kNoJournal);
-  spdlog::info("{} with {} remembered in {}", base::Count(server.driver().job_count(), "job"),
-               base::Count(server.driver().agent_count(), "node"), config.state_dir);
+  spdlog::info("{} with {} remembered in {}", base::Count(server.job_count(), "job"),
+               base::Count(server.agent_count(), "node"), config.state_dir);
   std::vector<boost::asio::ip::tcp::acceptor> sockets;
   for (const int fd : given.sockets) sockets.push_back(AcceptorOf(io, fd));
   const absl::Status listening = server.Listen(std::move(sockets), given.key, *credentials);

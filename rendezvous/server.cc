@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/limits.h"
+#include "rendezvous/fronts/door_keeper.h"
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 #include "rendezvous/fronts/grpc_store_front.h"
 #include "rendezvous/net/grpc_runtime.h"
@@ -33,39 +34,49 @@ Incarnation AnyIncarnation() {
   return (high << 32) + 1;
 }
 
-void LogTransition(const Transition& transition) {
+void LogTransition(const std::string& tenant, const Transition& transition) {
+  const std::string of = tenant.empty() ? "" : "tenant=" + tenant + " ";
   const std::string node = transition.node.empty() ? "" : " node=" + transition.node;
-  spdlog::info("run={} round={}{} {}", transition.run_id, transition.round, node, transition.text);
+  spdlog::info("{}run={} round={}{} {}", of, transition.run_id, transition.round, node,
+               transition.text);
 }
 
 // A notice is a single small write of its sender's, and so it is all here or it is none.
-void HearDeathNotice(SharedPort::Socket connection, Driver& driver) {
+std::optional<SessionToken> ReadDeathNotice(SharedPort::Socket connection) {
   char text[kMaxDeathNotice];
   boost::system::error_code error;
   connection.non_blocking(true, error);
   const std::size_t size = connection.read_some(boost::asio::buffer(text), error);
-  const std::optional<SessionToken> session = ParseDeathNotice({text, size});
-  if (!error && session) driver.AgentDied(*session);
+  return error ? std::nullopt : ParseDeathNotice({text, size});
 }
 
 }  // namespace
 
 // What exists only while the server listens, in the order in which it depends on one another.
 struct Server::Listener {
-  Listener(boost::asio::io_context& io, Server& server, Driver& driver)
-      : rendezvous(
-            io, driver,
+  Listener(boost::asio::io_context& io, Server& server, const Credentials& credentials)
+      : door_keeper(credentials,
+                    [&server](const std::string& tenant) { return server.DriverOf(tenant); }),
+        rendezvous(
+            io, AccessOfAll(),
             {.attending =
                  [this, &server](const Peer& peer) {
                    return server.Attend(port ? port->Attend(peer) : nullptr);
                  },
              .knock_secret =
                  [&server](const SessionToken& session) { return server.knock_secret(session); }}),
-        store(io, driver, [this](const Peer& peer) -> absl::StatusOr<std::shared_ptr<void>> {
+        store(io, AccessOfAll(), [this](const Peer& peer) -> absl::StatusOr<std::shared_ptr<void>> {
           if (port == nullptr) return nullptr;
           return port->Wait(peer);
         }) {}
 
+  Access AccessOfAll() {
+    return [this](Rpc rpc, const grpc::CallbackServerContext& call) {
+      return door_keeper.Admit(rpc, call);
+    };
+  }
+
+  DoorKeeper door_keeper;
   GrpcRendezvousFront rendezvous;
   GrpcStoreFront store;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
@@ -76,28 +87,89 @@ struct Server::Listener {
 };
 
 Server::Server(boost::asio::io_context& io, Serves serves)
-    : io_(io),
-      driver_(
-          io, LogTransition,
-          {.names_required = serves == Serves::kManyJobs, .first_incarnation = AnyIncarnation()}) {}
+    : io_(io), many_jobs_(serves == Serves::kManyJobs), durable_(false), home_(&tenants_[""]) {
+  home_->driver = MakeDriver("");
+}
 
 Server::Server(boost::asio::io_context& io, Memory memory, absl::Status* status)
     : io_(io),
-      driver_(io, LogTransition,
-              {.names_required = true, .first_incarnation = AnyIncarnation(), .durable = true}) {
-  for (const auto& [run_id, bytes] : memory.contents.jobs) {
+      many_jobs_(true),
+      durable_(true),
+      on_fatal_(std::move(memory.on_fatal)),
+      open_(std::move(memory.open)),
+      home_(&tenants_[""]) {
+  home_->driver = MakeDriver("");
+  *status = Restore(*home_, *memory.journal, memory.contents);
+  for (const std::string& tenant : memory.tenants) {
+    if (status->ok()) *status = DriverOf(tenant).status();
+  }
+}
+
+std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant) {
+  const bool only = tenant.empty();
+  return std::make_unique<Driver>(
+      io_, [tenant](const Transition& transition) { LogTransition(tenant, transition); },
+      Coordinator::Options{
+          .store_bytes = only ? limits::kStoreBytes.most : limits::kStoreBytesOfTenant.most,
+          .all_store_bytes = &store_bytes_,
+          .names_required = many_jobs_,
+          .first_incarnation = AnyIncarnation(),
+          .durable = durable_});
+}
+
+absl::Status Server::Restore(Tenant& tenant, Journal& journal, const JournalContents& contents) {
+  for (const auto& [run_id, bytes] : contents.jobs) {
     const absl::StatusOr<JobRecord> record = RecordFromBytes(bytes);
     if (!record.ok()) {
-      *status = absl::DataLossError(absl::StrCat(
+      return absl::DataLossError(absl::StrCat(
           "job '", run_id, "' of the state directory: ", std::string(record.status().message())));
-      return;
     }
-    driver_.Restore(*record);
+    tenant.driver->Restore(*record);
   }
-  for (const JournalBatch::Entry& entry : memory.contents.entries) {
-    if (entry.value) driver_.RestoreEntry(entry.run_id, entry.key, *entry.value);
+  for (const JournalBatch::Entry& entry : contents.entries) {
+    if (entry.value) tenant.driver->RestoreEntry(entry.run_id, entry.key, *entry.value);
   }
-  driver_.UseJournal(*memory.journal, std::move(memory.on_fatal));
+  tenant.driver->UseJournal(journal, on_fatal_);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Driver*> Server::DriverOf(const std::string& tenant) {
+  const auto found = tenants_.find(tenant);
+  if (found != tenants_.end()) return found->second.driver.get();
+  Tenant newcomer;
+  newcomer.driver = MakeDriver(tenant);
+  if (durable_) {
+    auto opened = open_(tenant);
+    if (!opened.ok()) {
+      spdlog::error("tenant '{}': {}", tenant, std::string(opened.status().message()));
+      return absl::UnavailableError("the daemon cannot open what it remembers of this tenant");
+    }
+    newcomer.journal = std::move(opened->journal);
+    const absl::Status restored = Restore(newcomer, *newcomer.journal, opened->contents);
+    if (!restored.ok()) return restored;
+  }
+  if (!draining_.empty()) newcomer.driver->Drain(draining_);
+  return tenants_.emplace(tenant, std::move(newcomer)).first->second.driver.get();
+}
+
+int Server::job_count() const {
+  int count = 0;
+  for (const auto& [name, tenant] : tenants_) count += tenant.driver->job_count();
+  return count;
+}
+
+int Server::agent_count() const {
+  int count = 0;
+  for (const auto& [name, tenant] : tenants_) count += tenant.driver->agent_count();
+  return count;
+}
+
+void Server::Close(const std::string& why) {
+  for (auto& [name, tenant] : tenants_) tenant.driver->Close(why);
+}
+
+void Server::Freeze() {
+  for (auto& [name, tenant] : tenants_) tenant.driver->Freeze();
 }
 
 Server::~Server() {
@@ -131,7 +203,7 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
                             const KnockKey& key, const Credentials& credentials) {
   const std::uint16_t port = PortOf(sockets);
   InitGrpcRuntime();
-  auto listener = std::make_unique<Listener>(io_, *this, driver_);
+  auto listener = std::make_unique<Listener>(io_, *this, credentials);
   grpc::ServerBuilder builder;
   // Connections are accepted by us, so that another protocol can share the port.
   listener->connections = builder.experimental().AddExternalConnectionAcceptor(
@@ -166,7 +238,12 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
         parameters.fd = connection.release();
         connections->HandleNewConnection(&parameters);
       },
-      [this](SharedPort::Socket connection) { HearDeathNotice(std::move(connection), driver_); },
+      [this](SharedPort::Socket connection) {
+        const std::optional<SessionToken> session = ReadDeathNotice(std::move(connection));
+        if (!session) return;
+        // A session's token is known to its agent and to us alone; so whose it is need not be said.
+        for (auto& [name, tenant] : tenants_) tenant.driver->AgentDied(*session);
+      },
       SharedPortOptions{.secure = credentials.secure()});
   listener_ = std::move(listener);
   knock_key_ = key;
@@ -195,8 +272,14 @@ void Server::OnStoreConnection(std::function<void(boost::asio::ip::tcp::socket)>
 }
 
 void Server::Drain(const std::string& why, std::function<void()> drained) {
-  driver_.Drain(why);
-  driver_.WhenIdle(std::move(drained));
+  draining_ = why;
+  // The last of them to become idle says so.
+  const auto all =
+      std::shared_ptr<void>(nullptr, [drained = std::move(drained)](void*) { drained(); });
+  for (auto& [name, tenant] : tenants_) {
+    tenant.driver->Drain(why);
+    tenant.driver->WhenIdle([all] {});
+  }
 }
 
 void Server::Stop(std::function<void()> stopped) {

@@ -1,10 +1,14 @@
 // A rendezvous daemon as an object: the Coordinator behind its Driver and, when it listens, the
 // gRPC fronts. `musterd` is a process that consists of one; an agent that hosts its job's
 // rendezvous has one in its own process.
+//
+// With a keyring of several tenants (identity/keyring.h) each of them has a Coordinator of his own,
+// and nothing that one says can touch what another has.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +19,9 @@
 #include <boost/asio/ip/tcp.hpp>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rendezvous/core/byte_budget.h"
+#include "rendezvous/core/limits.h"
 #include "rendezvous/fronts/driver.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/keeper/last_word.h"
@@ -33,6 +40,10 @@ class Server {
     Journal* journal = nullptr;  // must outlive the server
     JournalContents contents;
     std::function<void(const absl::Status&)> on_fatal;
+    // Opens the journal of a tenant, who has one of his own; may wait for the disk.
+    std::function<absl::StatusOr<OpenedJournal>(const std::string& tenant)> open;
+    // Whose jobs are remembered: their leases begin at once.
+    std::vector<std::string> tenants;
   };
 
   // Whose jobs it serves: those of whoever started this process, or those of many users, who must
@@ -73,7 +84,15 @@ class Server {
   // store that shares the port. Null: they are closed. Stop forgets it.
   void OnStoreConnection(std::function<void(boost::asio::ip::tcp::socket)> take);
 
-  Driver& driver() { return driver_; }
+  // The jobs of the only user there is, or of this process.
+  Driver& driver() { return *home_->driver; }
+
+  // Over all tenants.
+  int job_count() const;
+  int agent_count() const;
+  // See Driver.
+  void Close(const std::string& why);
+  void Freeze();
 
   // Takes no new agents from now on, and calls `drained` once the last has left. Jobs continue.
   void Drain(const std::string& why, std::function<void()> drained);
@@ -84,13 +103,32 @@ class Server {
 
  private:
   struct Listener;
+  // One user's jobs.
+  struct Tenant {
+    std::unique_ptr<Journal> journal;  // outlives the Driver
+    std::unique_ptr<Driver> driver;
+  };
+
+  std::unique_ptr<Driver> MakeDriver(const std::string& tenant);
+  // Resumes what the tenant's journal remembers.
+  absl::Status Restore(Tenant& tenant, Journal& journal, const JournalContents& contents);
+  // The tenant's, from now on there.
+  absl::StatusOr<Driver*> DriverOf(const std::string& tenant);
 
   // An agent attends over the network for as long as the result is held; the result holds
   // `connection`.
   std::shared_ptr<void> Attend(std::shared_ptr<void> connection);
 
   boost::asio::io_context& io_;
-  Driver driver_;
+  const bool many_jobs_;
+  const bool durable_;
+  std::function<void(const absl::Status&)> on_fatal_;
+  std::function<absl::StatusOr<OpenedJournal>(const std::string&)> open_;
+  ByteBudget store_bytes_{limits::kStoreBytes.most};
+  // By name; the only user's is empty.
+  std::map<std::string, Tenant> tenants_;
+  Tenant* const home_;
+  std::string draining_;  // why; tenants that come later are drained, too
   std::unique_ptr<Listener> listener_;
   std::optional<KnockKey> knock_key_;
   std::optional<LastWord> last_word_;

@@ -48,6 +48,11 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
       ->type_name("FILE");
   app.add_option("--token-fd", token_fd, "the same, read from an open file descriptor")
       ->type_name("FD");
+  app.add_option("--tokens", config.tokens,
+                 "directory of the tokens of several tenants, a file for each that has the "
+                 "tenant's name (`muster token new DIR/NAME`). A tenant sees his own jobs only. "
+                 "Files may come, change and go while the daemon runs")
+      ->type_name("DIR");
   app.add_flag("--insecure", config.token.insecure,
                "ask for no token and do not encrypt: whoever reaches the port can join, read and "
                "end any job. Also MUSTER_INSECURE=1");
@@ -100,6 +105,17 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
   if (app.count("--state-dir") > 0 && config.state_dir.empty()) {
     return EarlyExit{2,
                      "musterd: --state-dir names no directory; name one, or leave the flag out\n"};
+  }
+  if (app.count("--tokens") > 0) {
+    if (config.tokens.empty()) {
+      return EarlyExit{2,
+                       "musterd: --tokens names no directory; name one, or leave the flag out\n"};
+    }
+    for (const char* other : {"--token-file", "--token-fd", "--insecure"}) {
+      if (app.count(other) == 0) continue;
+      return EarlyExit{2, absl::StrCat("musterd: --tokens is for several tenants, and ", other,
+                                       " for one user; drop one of them\n")};
+    }
   }
   if (app.count("--token-fd") > 0) {
     const auto fd = ReadTokenFdNumber(token_fd);

@@ -18,6 +18,8 @@ struct ServerConfig {
   int ready_fd = -1;
   // Where the token is that agents and tools have to prove.
   TokenSource token;
+  // Or where the tokens of several tenants are, a file for each; empty: there is one user.
+  std::string tokens;
   // Where the jobs are remembered, so that a daemon which was killed can resume them; empty:
   // nowhere.
   std::string state_dir;

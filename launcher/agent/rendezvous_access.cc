@@ -137,7 +137,7 @@ void RendezvousAccess::Close(const std::string& why, std::function<void()> close
     boost::asio::post(*io_, std::move(closed));
     return;
   }
-  if (!why.empty()) server_->driver().Close(why);
+  if (!why.empty()) server_->Close(why);
   server_->Drain("its host is leaving",
                  [server = server_.get(), closed = std::move(closed)] { server->Stop(closed); });
 }

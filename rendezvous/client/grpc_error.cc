@@ -52,6 +52,10 @@ ConnectionError ReadConnectionError(const grpc::Status& status) {
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
     return {.cause = "what answers there is not a Muster rendezvous", .kind = Kind::kForeign};
   }
+  // Who has been let in by his token may still have no right to what he asks for.
+  if (status.error_code() == grpc::StatusCode::PERMISSION_DENIED) {
+    return {.cause = OneLine(error.cause, kMaxDaemonSentence), .kind = Kind::kForeign};
+  }
   if (error.cause.starts_with("DNS resolution failed")) {
     error.kind = Kind::kUnresolved;
     error.cause =

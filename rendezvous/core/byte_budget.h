@@ -10,7 +10,8 @@ namespace muster::rendezvous {
 // thread-safe.
 class ByteBudget {
  public:
-  explicit ByteBudget(std::size_t most) : most_(most) {}
+  // What is taken of this one is taken of `whole` as well, unless that is null.
+  explicit ByteBudget(std::size_t most, ByteBudget* whole = nullptr) : most_(most), whole_(whole) {}
   ByteBudget(const ByteBudget&) = delete;
   ByteBudget& operator=(const ByteBudget&) = delete;
 
@@ -28,17 +29,20 @@ class ByteBudget {
     // The store has `bytes` from now on.
     void Take(std::size_t bytes) {
       const std::size_t before = std::exchange(bytes_, bytes);
-      if (budget_ != nullptr) budget_->taken_ += bytes - before;
+      for (ByteBudget* each = budget_; each != nullptr; each = each->whole_) {
+        each->taken_ += bytes - before;
+      }
     }
-    // What all would have if this store had `bytes`; 0 without a budget.
-    std::size_t TakenWith(std::size_t bytes) const {
-      return budget_ == nullptr ? 0 : budget_->taken_ - bytes_ + bytes;
+    // The budget that would not suffice if this store had `bytes`, and more than before; null: all
+    // do.
+    const ByteBudget* ExceededBy(std::size_t bytes) const {
+      if (bytes <= bytes_) return nullptr;
+      for (const ByteBudget* each = budget_; each != nullptr; each = each->whole_) {
+        if (each->taken_ - bytes_ + bytes > each->most_) return each;
+      }
+      return nullptr;
     }
-    // That would be more than before, and more than there is.
-    bool WouldExceed(std::size_t bytes) const {
-      return budget_ != nullptr && bytes > bytes_ && TakenWith(bytes) > budget_->most_;
-    }
-    std::size_t most() const { return budget_ == nullptr ? 0 : budget_->most_; }
+    std::size_t bytes() const { return bytes_; }
 
    private:
     ByteBudget* const budget_;
@@ -47,6 +51,7 @@ class ByteBudget {
 
  private:
   const std::size_t most_;
+  ByteBudget* const whole_;
   std::size_t taken_ = 0;
 };
 

@@ -43,6 +43,8 @@ class Coordinator {
     // Over all jobs: nodes, and bytes of their stores.
     int max_nodes = static_cast<int>(limits::kNodes.most);
     std::size_t store_bytes = limits::kStoreBytes.most;
+    // What several Coordinators' stores have together; null: this is the only one. Must outlive it.
+    ByteBudget* all_store_bytes = nullptr;
     // How many ended jobs are remembered, for nodes that come back.
     std::size_t max_ended_jobs = limits::kEndedJobs.most;
     // Jobs without a name of their own (kUnnamedJob) are refused, as those of two users would
@@ -65,7 +67,7 @@ class Coordinator {
   Coordinator() : Coordinator(Options{}) {}
   explicit Coordinator(const Options& options)
       : options_(options),
-        store_bytes_(options.store_bytes),
+        store_bytes_(options.store_bytes, options.all_store_bytes),
         jobs_(options.first_incarnation, options.max_ended_jobs, &from_jobs_, &store_bytes_) {}
 
   // The agent says something over its connection `agent`. The effect of each event is described

@@ -275,9 +275,10 @@ absl::Status KeyValueStore::CheckTotals(absl::string_view attempt, std::string_v
     return Exhausted(attempt, key, "bytes of the job's keys and values would be", bytes,
                      limits_.total_bytes);
   }
-  if (const std::size_t share = bytes + keys * kBytesBesideKey; share_.WouldExceed(share)) {
+  const std::size_t share = bytes + keys * kBytesBesideKey;
+  if (const ByteBudget* const budget = share_.ExceededBy(share)) {
     return Exhausted(attempt, key, "bytes of all jobs' keys and values would be",
-                     share_.TakenWith(share), share_.most());
+                     budget->taken() - share_.bytes() + share, budget->most());
   }
   return absl::OkStatus();
 }

@@ -63,6 +63,9 @@ inline constexpr Limit kStoreBytesOfJob{"bytes of a job's keys and values", 64 <
 inline constexpr Limit kStoreBytes{
     "bytes of all jobs' keys and values, with 96 beside each key", std::uint64_t{512} << 20,
     "a job that needs much has it, and all together do not take the machine's memory"};
+inline constexpr Limit kStoreBytesOfTenant{
+    "bytes of one tenant's keys and values, with 96 beside each key", std::uint64_t{256} << 20,
+    "so that no tenant takes what is there for all"};
 inline constexpr Limit kWaitsOfJob{"waits of a job", 100'000, "one for each rank"};
 inline constexpr Limit kWaitBytesOfJob{"bytes of what a job's waits name", 64 << 20,
                                        "as for its keys"};
@@ -73,11 +76,11 @@ inline constexpr Limit kWaitingBytes{
     "one call may name as many keys as a message holds, and 20,000 of these would not fit"};
 
 inline constexpr const Limit* kAll[] = {
-    &kSilentSeconds,   &kIdleSeconds, &kIdleConnections,  &kStreams,        &kMetadataBytes,
-    &kMessageBytes,    &kEventBytes,  &kUnreadDirectives, &kJobs,           &kNodesOfJob,
-    &kNodes,           &kEndedJobs,   &kKeyBytes,         &kValueBytes,     &kKeysOfJob,
-    &kStoreBytesOfJob, &kStoreBytes,  &kWaitsOfJob,       &kWaitBytesOfJob, &kWaitingCalls,
-    &kWaitingBytes,
+    &kSilentSeconds,   &kIdleSeconds,  &kIdleConnections,    &kStreams,    &kMetadataBytes,
+    &kMessageBytes,    &kEventBytes,   &kUnreadDirectives,   &kJobs,       &kNodesOfJob,
+    &kNodes,           &kEndedJobs,    &kKeyBytes,           &kValueBytes, &kKeysOfJob,
+    &kStoreBytesOfJob, &kStoreBytes,   &kStoreBytesOfTenant, &kWaitsOfJob, &kWaitBytesOfJob,
+    &kWaitingCalls,    &kWaitingBytes,
 };
 
 }  // namespace limits

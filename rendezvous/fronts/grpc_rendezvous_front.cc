@@ -20,8 +20,8 @@ namespace muster::rendezvous {
 class GrpcRendezvousFront::Stream final
     : public grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive> {
  public:
-  Stream(GrpcRendezvousFront& front, const std::string& peer)
-      : front_(front), peer_(ParsePeer(peer)) {
+  Stream(GrpcRendezvousFront& front, const grpc::CallbackServerContext& context)
+      : front_(front), context_(context), peer_(ParsePeer(context.peer())) {
     boost::asio::post(front_.io_, [this] { HandleOpen(); });
     StartRead(&event_);
   }
@@ -47,8 +47,8 @@ class GrpcRendezvousFront::Stream final
     state_ = State::kEnded;
     connection_.reset();
     // Whoever does not attend is forgotten by that, too.
-    front_.driver_.Disconnected(agent_, why);
-    front_.driver_.Detach(agent_);
+    driver_->Disconnected(agent_, why);
+    driver_->Detach(agent_);
     Finish(grpc::Status::OK);
   }
 
@@ -60,8 +60,16 @@ class GrpcRendezvousFront::Stream final
   };
 
   void HandleOpen() {
+    const absl::StatusOr<Driver*> driver = front_.access_(Rpc::kAttend, context_);
+    if (!driver.ok()) {
+      state_ = State::kEnded;
+      Finish(grpc::Status(static_cast<grpc::StatusCode>(driver.status().code()),
+                          std::string(driver.status().message())));
+      return;
+    }
+    driver_ = *driver;
     front_.streams_.insert(this);
-    agent_ = front_.driver_.Attach([this](const Directive& directive) { Send(directive); });
+    agent_ = driver_->Attach([this](const Directive& directive) { Send(directive); });
     if (front_.ended_) HandleGone("the daemon ended");
   }
 
@@ -85,7 +93,7 @@ class GrpcRendezvousFront::Stream final
       BeginAttending(join->session);
     }
     if (const auto* const resume = std::get_if<Resume>(&event)) BeginAttending(resume->session);
-    front_.driver_.Hear(agent_, event);
+    driver_->Hear(agent_, event);
     if (std::holds_alternative<Goodbye>(event)) HandleGone("it said goodbye");
   }
 
@@ -128,7 +136,9 @@ class GrpcRendezvousFront::Stream final
   }
 
   GrpcRendezvousFront& front_;
-  const Peer peer_;  // where the agent comes from
+  const grpc::CallbackServerContext& context_;  // until Finish
+  const Peer peer_;                             // where the agent comes from
+  Driver* driver_ = nullptr;  // whose jobs it may join; set before anything is heard
 
   AgentId agent_ = 0;
   SessionToken session_;
@@ -139,9 +149,9 @@ class GrpcRendezvousFront::Stream final
   std::deque<v1::Directive> unsent_;
 };
 
-GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver,
+GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, Access access,
                                          Listener listener)
-    : io_(io), driver_(driver), listener_(std::move(listener)) {}
+    : io_(io), access_(std::move(access)), listener_(std::move(listener)) {}
 
 GrpcRendezvousFront::~GrpcRendezvousFront() = default;
 
@@ -152,14 +162,16 @@ void GrpcRendezvousFront::EndStreams() {
 
 grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive>* GrpcRendezvousFront::Attend(
     grpc::CallbackServerContext* context) {
-  return new Stream(*this, context->peer());
+  return new Stream(*this, *context);
 }
 
-grpc::ServerUnaryReactor* GrpcRendezvousFront::Describe(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* GrpcRendezvousFront::Describe(grpc::CallbackServerContext* context,
                                                         const v1::DescribeRequest* request,
                                                         v1::JobDescription* response) {
-  return LoopCall::Start(io_, [this, request, response](const std::shared_ptr<LoopCall>& call) {
-    const std::optional<JobSnapshot> job = driver_.Describe(request->run_id());
+  return LoopCall::Start(io_, [=, this](const std::shared_ptr<LoopCall>& call) {
+    const absl::StatusOr<Driver*> driver = access_(Rpc::kDescribe, *context);
+    if (!driver.ok()) return call->Finish(driver.status());
+    const std::optional<JobSnapshot> job = (*driver)->Describe(request->run_id());
     if (!job) {
       call->Finish(
           absl::NotFoundError("no job '" + OneLine(request->run_id(), kMaxNameLength) + "' here"));
@@ -170,11 +182,13 @@ grpc::ServerUnaryReactor* GrpcRendezvousFront::Describe(grpc::CallbackServerCont
   });
 }
 
-grpc::ServerUnaryReactor* GrpcRendezvousFront::List(grpc::CallbackServerContext*,
+grpc::ServerUnaryReactor* GrpcRendezvousFront::List(grpc::CallbackServerContext* context,
                                                     const v1::ListRequest*,
                                                     v1::ListResponse* response) {
-  return LoopCall::Start(io_, [this, response](const std::shared_ptr<LoopCall>& call) {
-    for (const JobSnapshot& job : driver_.List()) ToWire(job, response->add_jobs());
+  return LoopCall::Start(io_, [=, this](const std::shared_ptr<LoopCall>& call) {
+    const absl::StatusOr<Driver*> driver = access_(Rpc::kList, *context);
+    if (!driver.ok()) return call->Finish(driver.status());
+    for (const JobSnapshot& job : (*driver)->List()) ToWire(job, response->add_jobs());
     call->Finish(absl::OkStatus());
   });
 }

@@ -8,14 +8,15 @@
 #include <boost/asio/io_context.hpp>
 
 #include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/fronts/access.h"
 #include "rendezvous/fronts/driver.h"
 #include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
 
-// Parses, calls the Driver once, formats; decides nothing. gRPC calls Attend, Describe and List on
-// its own threads, which only post to the loop; every other method is the loop's. `io` and `driver`
-// must outlive the front, and the front the grpc::Server that it is registered with.
+// Parses, calls the caller's Driver once, formats; decides nothing. gRPC calls Attend, Describe and
+// List on its own threads, which only post to the loop; every other method is the loop's. `io` and
+// the Drivers must outlive the front, and the front the grpc::Server that it is registered with.
 class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
  public:
   // What the front asks its server, on the loop; each may be empty.
@@ -27,7 +28,7 @@ class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
     std::function<std::string(const SessionToken&)> knock_secret;
   };
 
-  GrpcRendezvousFront(boost::asio::io_context& io, Driver& driver, Listener listener);
+  GrpcRendezvousFront(boost::asio::io_context& io, Access access, Listener listener);
   ~GrpcRendezvousFront() override;
 
   // Ends every open stream, and every new one from now on: a grpc::Server shuts down only when no
@@ -48,7 +49,7 @@ class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
   class Stream;
 
   boost::asio::io_context& io_;
-  Driver& driver_;
+  const Access access_;
   const Listener listener_;
   std::set<Stream*> streams_;
   bool ended_ = false;

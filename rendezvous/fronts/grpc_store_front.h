@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
@@ -22,6 +23,7 @@
 #include "proto/store.grpc.pb.h"
 #include "rendezvous/core/store_calls.h"
 #include "rendezvous/core/types.h"
+#include "rendezvous/fronts/access.h"
 #include "rendezvous/fronts/driver.h"
 #include "rendezvous/fronts/loop_call.h"
 #include "rendezvous/wire/peer.h"
@@ -34,8 +36,8 @@ class GrpcStoreFront final : public store::v1::Store::CallbackService {
   // empty.
   using Admit = std::function<absl::StatusOr<std::shared_ptr<void>>(const Peer&)>;
 
-  // `loop` and `driver` must outlive the front.
-  GrpcStoreFront(boost::asio::io_context& loop, Driver& driver, Admit admit = {});
+  // `loop` must outlive the front, and so must the Drivers that `access` leads to.
+  GrpcStoreFront(boost::asio::io_context& loop, Access access, Admit admit = {});
 
   // On the loop: fails the calls that are open, and every call from now on, with UNAVAILABLE.
   void Close();
@@ -64,27 +66,28 @@ class GrpcStoreFront final : public store::v1::Store::CallbackService {
 
   // How each rpc is answered: `body` runs on the loop, at once or when all of `keys` exist. The
   // arguments may point into the request.
-  Answer* AnswerAtOnce(const std::string& run_id, Body body);
+  Answer* AnswerAtOnce(Rpc rpc, Context& context, const std::string& run_id, Body body);
   // As AnswerAtOnce, for a body that writes.
-  Answer* AnswerWrite(const std::string& run_id, Body body);
-  Answer* AnswerAfterWait(Context& context, const std::string& run_id,
+  Answer* AnswerWrite(Rpc rpc, Context& context, const std::string& run_id, Body body);
+  Answer* AnswerAfterWait(Rpc rpc, Context& context, const std::string& run_id,
                           std::vector<std::string_view> keys, std::optional<Duration> timeout,
                           Body body);
-  // `peer` is where the call comes from, as gRPC names it.
-  void Make(std::shared_ptr<LoopCall> call, const StoreCall& what, const std::string& peer = "");
-  absl::StatusOr<std::shared_ptr<void>> AdmitWait(const std::string& peer);
+  void Make(std::shared_ptr<LoopCall> call, Rpc rpc, const Context& context, const StoreCall& what);
+  absl::StatusOr<std::shared_ptr<void>> AdmitWait(const Context& context);
 
-  Driver& driver_;
   boost::asio::io_context& loop_;
+  const Access access_;
   const Admit admit_;
+  // Each Driver numbers the calls that it is given.
+  using OpenId = std::pair<Driver*, CallId>;
   struct Open {
     std::shared_ptr<LoopCall> call;
     // Held by one that waits, which is counted for as long.
     std::shared_ptr<void> admitted;
   };
   std::size_t waiting_ = 0;  // calls that wait
-  // Calls that have not been answered, by number.
-  std::map<CallId, Open> open_;
+  // Calls that have not been answered.
+  std::map<OpenId, Open> open_;
   bool closed_ = false;
 };
 

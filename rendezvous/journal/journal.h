@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,6 +62,11 @@ class Journal {
   // allowed. When the journal is destroyed, `done` is not called, and the batch is on disk whole or
   // not at all.
   virtual void Commit(JournalBatch batch, std::function<void(absl::Status)> done) = 0;
+};
+
+struct OpenedJournal {
+  std::unique_ptr<Journal> journal;
+  JournalContents contents;
 };
 
 }  // namespace muster::rendezvous

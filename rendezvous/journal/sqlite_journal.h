@@ -14,11 +14,6 @@
 
 namespace muster::rendezvous {
 
-struct OpenedJournal {
-  std::unique_ptr<Journal> journal;
-  JournalContents contents;
-};
-
 // Opens the journal in `directory`, and holds the directory until the journal is destroyed. On
 // return this start has been counted, durably. Waits for the disk; later writes are done by the
 // journal's own thread, so that a slow disk never holds up the loop. `io` must outlive the journal.

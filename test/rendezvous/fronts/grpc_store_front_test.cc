@@ -151,7 +151,8 @@ class GrpcStoreFrontTest : public ::testing::Test {
   std::map<std::string, AgentId> agents_;
   // What the front is answered when it asks whether a call may wait; on the loop.
   absl::StatusOr<std::shared_ptr<void>> admission_ = nullptr;
-  GrpcStoreFront front_{loop_, driver_, [this](const Peer& peer) {
+  GrpcStoreFront front_{loop_, [this](Rpc, const grpc::CallbackServerContext&) { return &driver_; },
+                        [this](const Peer& peer) {
                           EXPECT_EQ(peer.address, "127.0.0.1");
                           return admission_;
                         }};
@@ -522,7 +523,7 @@ TEST(DurableGrpcStoreFrontTest, CallCancelledWhileItsAnswerWaitsForTheDiskHarmsN
   FakeJournal journal;
   Driver driver(loop, nullptr, {.durable = true});
   driver.UseJournal(journal, [](const absl::Status&) {});
-  GrpcStoreFront front(loop, driver);
+  GrpcStoreFront front(loop, [&](Rpc, const grpc::CallbackServerContext&) { return &driver; });
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);

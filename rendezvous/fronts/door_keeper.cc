@@ -1,0 +1,64 @@
+#include "rendezvous/fronts/door_keeper.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <grpc/grpc_security_constants.h>
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/server_context.h>
+#include <spdlog/spdlog.h>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "rendezvous/wire/peer.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// Certificates that are remembered: all are forgotten when there are more.
+constexpr std::size_t kMostKnown = 16'384;
+
+std::string CertificateOf(const grpc::CallbackServerContext& call) {
+  const std::vector<grpc::string_ref> values =
+      call.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  return values.empty() ? "" : std::string(values[0].data(), values[0].size());
+}
+
+}  // namespace
+
+DoorKeeper::DoorKeeper(Credentials credentials, DriverOf driver_of)
+    : credentials_(std::move(credentials)),
+      driver_of_(std::move(driver_of)),
+      complaints_([](const std::string& line) { spdlog::warn("{}", line); }) {}
+
+absl::StatusOr<Driver*> DoorKeeper::Admit(Rpc rpc, const grpc::CallbackServerContext& call) {
+  if (!credentials_.secure()) return driver_of_("");
+  const Principal* const caller = Identify(CertificateOf(call));
+  const std::string_view method = PermissionFor(rpc).method;
+  std::string why;
+  if (caller == nullptr) {
+    why = "has a token that no longer counts";
+  } else if (!IsAllowed(caller->role, rpc)) {
+    why = absl::StrCat("is ", caller->role == Role::kAgent ? "an agent" : "one of the role ",
+                       caller->role == Role::kAgent ? "" : NameOf(caller->role),
+                       " and may not call ", std::string(method));
+  } else {
+    return driver_of_(caller->tenant);
+  }
+  complaints_.Add(ParsePeer(call.peer()).address, why, std::chrono::steady_clock::now());
+  return absl::PermissionDeniedError(absl::StrCat("this client ", why));
+}
+
+const Principal* DoorKeeper::Identify(const std::string& certificate) {
+  Keys keys = credentials_.keys();
+  if (keys != keys_ || known_.size() >= kMostKnown) known_.clear();
+  keys_ = std::move(keys);
+  const auto found = known_.find(certificate);
+  if (found != known_.end()) return &found->second;
+  std::optional<Principal> principal = Keyring::Identify(*keys_, certificate);
+  if (!principal) return nullptr;
+  return &known_.emplace(certificate, *std::move(principal)).first->second;
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,148 @@
+// One musterd for several people, as they meet it: `musterd --tokens`, and tokens that change.
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "test/e2e/e2e_fixture.h"
+#include "test/support/process_scan.h"
+
+namespace muster::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+class TenantsTest : public E2eTest {
+ protected:
+  TenantsTest() {
+    for (const char* tenant : {"alice", "bob"}) EXPECT_EQ(Token({"new", Path(tenant)}).Wait(), 0);
+  }
+
+  static Command Token(Words words) {
+    words.insert(words.begin(), {MusterPath(), "token"});
+    return Command(std::move(words));
+  }
+  std::string Path(const std::string& tenant) const { return E2eTest::Path("tokens/" + tenant); }
+
+  void StartDaemon() {
+    daemon_.emplace(Words{DaemonPath(), "--listen=" + port_.endpoint(),
+                          "--tokens=" + E2eTest::Path("tokens"),
+                          "--state-dir=" + E2eTest::Path("state")});
+    ASSERT_TRUE(daemon_->WaitForErr("listening on")) << daemon_->err();
+  }
+  void KillDaemon() {
+    const std::vector<pid_t> children = ChildrenOf(daemon_->pid());
+    ASSERT_EQ(children.size(), 1u);
+    kill(children.front(), SIGKILL);
+  }
+
+  Words At(const std::string& token_file) const {
+    return {"--rdzv-endpoint=" + port_.endpoint(), "--token-file=" + token_file};
+  }
+  // A node of a job of this name that runs until the file `end` is there.
+  Command Join(const std::string& tenant, const std::string& run_id = "job") {
+    Words flags = At(Path(tenant));
+    flags.insert(flags.end(), {"--nnodes=1", "--rdzv-id=" + run_id, "--rdzv-conf=is_host=0"});
+    return StartAgent(flags, MusterPath() + " kv set owner " + tenant + "; echo started" +
+                                 "; while ! test -e " + E2eTest::Path("end") +
+                                 "; do sleep 0.02; done; " + MusterPath() + " kv get owner");
+  }
+  // What `muster status` prints, or why it does not.
+  std::string Status(const std::string& token_file) const {
+    Words words = At(token_file);
+    words.insert(words.begin(), {MusterPath(), "status"});
+    Command status(words);
+    return status.Wait() == 0 ? status.out() : status.err();
+  }
+
+  HeldPort port_;
+  std::optional<Command> daemon_;
+};
+
+// "My colleague and I both called our run `test`, and his nodes joined mine."
+TEST_F(TenantsTest, TwoPeopleShareADaemonAndOneRunIdAndItSurvivesBoth) {
+  StartDaemon();
+  Command alice = Join("alice");
+  Command bob = Join("bob");
+  ASSERT_TRUE(alice.WaitForOut("started") && bob.WaitForOut("started")) << alice.err() << bob.err();
+  EXPECT_TRUE(Contains(Status(Path("alice")), "job"));
+  EXPECT_TRUE(daemon_->WaitForErr("tenant=alice run=job")) << daemon_->err();
+  KillDaemon();
+  ASSERT_TRUE(daemon_->WaitForErr("2 jobs with 2 nodes remembered in ")) << daemon_->err();
+  ASSERT_TRUE(alice.WaitForErr("reconnected to the rendezvous")) << alice.err();
+  ASSERT_TRUE(bob.WaitForErr("reconnected to the rendezvous")) << bob.err();
+  Write("end", "");
+  EXPECT_EQ(alice.Wait(), 0) << alice.err();
+  EXPECT_EQ(bob.Wait(), 0) << bob.err();
+  EXPECT_TRUE(Contains(alice.out(), "alice"));
+  EXPECT_TRUE(Contains(bob.out(), "bob"));
+}
+
+// "A token was in a notebook that we published. To change it we had to stop every run."
+TEST_F(TenantsTest, ATokenIsChangedUnderARunningJobThatThenComesBackWithTheNewOne) {
+  StartDaemon();
+  Command alice = Join("alice");
+  ASSERT_TRUE(alice.WaitForOut("started")) << alice.err();
+  const std::string copy = E2eTest::Path("copy");
+  std::filesystem::copy_file(Path("alice"), copy);
+
+  Command rotated = Token({"rotate", "--former-for=3600", Path("alice")});
+  EXPECT_EQ(rotated.Wait(), 0) << rotated.err();
+  EXPECT_TRUE(Contains(rotated.out(), "has a new token; the former one is taken until 20"));
+  EXPECT_TRUE(Contains(Status(Path("alice")), "job"));
+  EXPECT_TRUE(Contains(Status(copy), "job"));
+  Command last = Token({"rotate", "--former-for=0", Path("alice")});
+  EXPECT_EQ(last.Wait(), 0) << last.err();
+  EXPECT_TRUE(Contains(Status(Path("alice")), "job"));
+  EXPECT_TRUE(Contains(Status(copy), "it was started with another token than the one here"));
+  KillDaemon();
+  ASSERT_TRUE(alice.WaitForErr("reconnected to the rendezvous")) << alice.err();
+  Write("end", "");
+  EXPECT_EQ(alice.Wait(), 0) << alice.err();
+}
+
+TEST_F(TenantsTest, AMetricsTokenLooksAndDoesNotTouch) {
+  StartDaemon();
+  Command alice = Join("alice");
+  ASSERT_TRUE(alice.WaitForOut("started")) << alice.err();
+  Command metrics = Token({"metrics", Path("alice")});
+  ASSERT_EQ(metrics.Wait(), 0) << metrics.err();
+  const std::string file = Write("metrics", metrics.out(), 0600);
+  EXPECT_TRUE(Contains(Status(file), "job"));
+  Words get = At(file);
+  get.insert(get.begin(), {MusterPath(), "kv"});
+  get.insert(get.end(), {"--rdzv-id=job", "get", "owner"});
+  Command read(get);
+  EXPECT_NE(read.Wait(), 0);
+  EXPECT_TRUE(Contains(read.err(), "this client is one of the role metrics and may not call"));
+  EXPECT_TRUE(daemon_->WaitForErr("127.0.0.1 is one of the role metrics and may not call"));
+  Words join = At(file);
+  join.insert(join.end(), {"--nnodes=1", "--rdzv-id=job2", "--rdzv-conf=is_host=0"});
+  Command agent = StartAgent(join, "true");
+  EXPECT_EQ(agent.Wait(), 3) << agent.err();
+  EXPECT_TRUE(Contains(agent.err(), "may not call"));
+  Write("end", "");
+  EXPECT_EQ(alice.Wait(), 0) << alice.err();
+}
+
+TEST_F(TenantsTest, MistakesAreOneSentence) {
+  for (const auto& [flags, why] : std::vector<std::pair<Words, std::string>>{
+           {{"--tokens", ""}, "--tokens names no directory"},
+           {{"--tokens=" + E2eTest::Path("none")}, "read tokens in " + E2eTest::Path("none")},
+           {{"--tokens=" + E2eTest::Path("tokens"), "--insecure"},
+            "--tokens is for several tenants, and --insecure for one user; drop one of them"},
+       }) {
+    Words words = flags;
+    words.insert(words.begin(), DaemonPath());
+    Command daemon(words);
+    EXPECT_EQ(daemon.Wait(), 2);
+    EXPECT_EQ(Lines(daemon.err()).size(), 1U) << daemon.err();
+    EXPECT_TRUE(Contains(daemon.err(), why));
+  }
+}
+
+}  // namespace
+}  // namespace muster::test

@@ -1,0 +1,232 @@
+// A daemon of several tenants: what each of them sees, and what each role may do. Tools block, so
+// they run on a thread of their own while the server's loop runs here.
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/client/daemon_channel.h"
+#include "rendezvous/client/grpc_client.h"
+#include "rendezvous/client/job_query.h"
+#include "rendezvous/client/store_client.h"
+#include "rendezvous/fronts/permissions.h"
+#include "rendezvous/identity/token_file.h"
+#include "rendezvous/server.h"
+#include "test/rendezvous/support/join_request.h"
+#include "test/rendezvous/support/recording_listener.h"
+#include "test/support/run_until.h"
+#include "test/support/temp_dir.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::seconds;
+using test::RunUntil;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class TenantsTest : public ::testing::Test {
+ protected:
+  TenantsTest() {
+    for (const char* name : {"alice", "bob", "carol"}) MakeToken(name);
+    auto keyring = Keyring::OfDirectory(dir_.Path("tokens"));
+    EXPECT_TRUE(keyring.ok()) << keyring.status();
+    EXPECT_TRUE(
+        server_.Listen({"127.0.0.1", 0}, Credentials::FromKeyring(*keyring, Role::kDaemon)).ok());
+  }
+
+  void MakeToken(const std::string& tenant) {
+    const Token token = Token::Random();
+    tokens_.insert_or_assign(tenant, token);
+    EXPECT_TRUE(WriteTokenFile(dir_.Path("tokens/" + tenant), token).ok());
+  }
+
+  template <typename Result>
+  Result Meanwhile(std::function<Result()> what) {
+    auto done = std::async(std::launch::async, std::move(what));
+    EXPECT_TRUE(RunUntil(
+        io_, [&] { return done.wait_for(seconds(0)) == std::future_status::ready; }, seconds(60)));
+    return done.get();
+  }
+
+  Endpoint At() const { return {"127.0.0.1", server_.port()}; }
+  DaemonOptions As(const Token& token, Role role = Role::kTool) const {
+    return {.endpoint = At(), .credentials = Credentials::FromToken(token, role)};
+  }
+  DaemonOptions As(const std::string& tenant, Role role = Role::kTool) const {
+    return As(tokens_.at(tenant), role);
+  }
+
+  // An agent of the tenant's, of a job "job" of one node.
+  struct Agent {
+    std::unique_ptr<RecordingListener> heard = std::make_unique<RecordingListener>();
+    std::unique_ptr<RendezvousClient> client;
+  };
+  Agent Join(const Token& token, int index = 1) {
+    Agent agent;
+    agent.client = MakeGrpcClient(
+        io_, {.endpoint = At(), .credentials = Credentials::FromToken(token, Role::kAgent)},
+        *agent.heard);
+    JoinRequest request = RequestFor(index, 1);
+    request.settings.lease = std::chrono::hours(1);
+    agent.client->Join(request);
+    return agent;
+  }
+  Agent Join(const std::string& tenant, int index = 1) {
+    Agent agent = Join(tokens_.at(tenant), index);
+    EXPECT_TRUE(RunUntil(io_, [&] { return agent.heard->Last<Assignment>() != nullptr; }));
+    return agent;
+  }
+
+  // The nodes of all jobs that there are, as these see them; or why they see none.
+  std::vector<std::string> Nodes(const DaemonOptions& daemon) {
+    return Meanwhile<std::vector<std::string>>([daemon] {
+      const auto jobs = ListJobs(daemon);
+      if (!jobs.ok()) return std::vector<std::string>{std::string(jobs.status().message())};
+      std::vector<std::string> nodes;
+      for (const JobSnapshot& job : *jobs) {
+        for (const NodeSnapshot& node : job.nodes) nodes.push_back(node.node.node_id);
+      }
+      return nodes;
+    });
+  }
+
+  // What the daemon answers to a call with `request` as the bytes of its message.
+  grpc::Status Call(const DaemonOptions& daemon, const std::string& method,
+                    const std::string& request) {
+    return Meanwhile<grpc::Status>([&] {
+      grpc::GenericStub stub(OpenChannel(ChannelTarget(daemon.endpoint), daemon.credentials));
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() + seconds(30));
+      grpc::CompletionQueue queue;
+      const grpc::Slice slice(request);
+      const auto call =
+          stub.PrepareUnaryCall(&context, "/" + method, grpc::ByteBuffer(&slice, 1), &queue);
+      call->StartCall();
+      grpc::ByteBuffer answer;
+      grpc::Status status;
+      call->Finish(&answer, &status, nullptr);
+      void* tag = nullptr;
+      bool ok = false;
+      queue.Next(&tag, &ok);
+      return status;
+    });
+  }
+
+  const test::TempDir dir_;
+  std::map<std::string, Token> tokens_;
+  boost::asio::io_context io_;
+  Server server_{io_, Server::Serves::kManyJobs};
+};
+
+// A DescribeRequest, and the beginning of every request of the store's: run_id = "job".
+const char kAboutJob[] = "\n\3job";
+
+TEST_F(TenantsTest, TwoOfThemUseOneRunIdAndNeitherSeesTheOther) {
+  const Agent alices = Join("alice", 1);
+  const Agent bobs = Join("bob", 2);
+  EXPECT_EQ(server_.job_count(), 2);
+  EXPECT_THAT(Nodes(As("alice")), ElementsAre("node-1"));
+  EXPECT_THAT(Nodes(As("bob")), ElementsAre("node-2"));
+  EXPECT_THAT(Nodes(As("carol")), ElementsAre());
+
+  const std::string told = Meanwhile<std::string>([&] {
+    StoreClient alice(As("alice"), "job"), bob(As("bob"), "job"), carol(As("carol"), "job");
+    std::string answers = alice.Set("key", "hers").ToString();
+    absl::StrAppend(&answers, ", ", bob.Get("key")->value_or("none"));
+    absl::StrAppend(&answers, ", ", bob.Set("key", "his").ToString());
+    absl::StrAppend(&answers, ", ", alice.Get("key")->value_or("none"));
+    absl::StrAppend(&answers, ", ", carol.Get("key").status().code());
+    return answers;
+  });
+  EXPECT_EQ(told, absl::StrCat("OK, none, OK, hers, ", absl::StatusCode::kNotFound));
+}
+
+TEST_F(TenantsTest, WhatIsAnothersIsNotThereInAnyCall) {
+  const Agent alices = Join("alice");
+  for (const Permission& line : kPermissions) {
+    if (line.rpc == Rpc::kAttend || line.rpc == Rpc::kList) continue;
+    const std::string method(line.method);
+    EXPECT_NE(Call(As("alice"), method, kAboutJob).error_message(), "no job 'job' here") << method;
+    const grpc::Status foreign = Call(As("bob"), method, kAboutJob);
+    EXPECT_EQ(foreign.error_code(), grpc::StatusCode::NOT_FOUND) << method;
+    EXPECT_EQ(foreign.error_message(), "no job 'job' here") << method;
+  }
+}
+
+TEST_F(TenantsTest, EachRoleMayDoWhatTheTableSays) {
+  const Agent alices = Join("alice");
+  const Token metrics = tokens_.at("alice").ForMetrics();
+  for (const Permission& line : kPermissions) {
+    const std::string method(line.method);
+    const auto denied = [&](const DaemonOptions& caller) {
+      return Call(caller, method, kAboutJob).error_code() == grpc::StatusCode::PERMISSION_DENIED;
+    };
+    EXPECT_EQ(denied(As("alice", Role::kAgent)), !line.agent) << method;
+    EXPECT_EQ(denied(As("alice", Role::kTool)), !line.tool) << method;
+    EXPECT_EQ(denied(As(metrics, Role::kTool)), !line.metrics) << method;
+    EXPECT_EQ(denied(As(metrics, Role::kAgent)), !line.metrics) << method;
+  }
+  EXPECT_THAT(Nodes(As(metrics)), ElementsAre("node-1"));
+  EXPECT_THAT(Nodes(As(tokens_.at("bob").ForMetrics())), ElementsAre());
+  const Agent refused = Join(metrics);
+  EXPECT_TRUE(RunUntil(io_, [&] { return refused.heard->Heard("lost: "); }));
+  EXPECT_THAT(refused.heard->log.back(),
+              HasSubstr("this client is one of the role metrics and may not call "
+                        "muster.rendezvous.v1.Rendezvous/Attend"));
+}
+
+TEST_F(TenantsTest, OneWhoComesWhileTheDaemonRunsIsServed) {
+  MakeToken("dave");
+  const Agent daves = Join("dave");
+  EXPECT_THAT(Nodes(As("dave")), ElementsAre("node-1"));
+}
+
+// His connection was there before, and went on reading jobs for as long as it liked.
+TEST_F(TenantsTest, OneWhoseTokenIsTakenAwayIsTurnedAwayOnHisOldConnectionToo) {
+  const Agent alices = Join("alice");
+  StoreClient old(As("alice"), "job");
+  const auto set = [&] {
+    return Meanwhile<std::string>([&] { return std::string(old.Set("key", "v").message()); });
+  };
+  EXPECT_EQ(set(), "");
+  std::filesystem::remove(dir_.Path("tokens/alice"));
+  // The directory is looked at when somebody connects.
+  EXPECT_THAT(Nodes(As("bob")), ElementsAre());
+  EXPECT_THAT(set(), HasSubstr("this client has a token that no longer counts"));
+  EXPECT_THAT(Nodes(As("alice")), ElementsAre(HasSubstr("it was started with another token")));
+}
+
+// Every node had to be stopped to change a token that had become known.
+TEST_F(TenantsTest, ATokenIsChangedWhileAJobRuns) {
+  const std::string file = dir_.Path("tokens/alice");
+  const auto keyring = Keyring::OfFile(file);
+  Agent agent;
+  agent.client = MakeGrpcClient(
+      io_, {.endpoint = At(), .credentials = Credentials::FromKeyring(*keyring, Role::kAgent)},
+      *agent.heard);
+  agent.client->Join(RequestFor(1, 1));
+  EXPECT_TRUE(RunUntil(io_, [&] { return agent.heard->Last<Assignment>() != nullptr; }));
+  const Token former = tokens_.at("alice");
+  ASSERT_TRUE(RotateTokenFile(file, absl::Now() + absl::Hours(1)).ok());
+  EXPECT_THAT(Nodes(As(*ReadTokenFile(file))), ElementsAre("node-1"));
+  EXPECT_THAT(Nodes(As(former)), ElementsAre("node-1"));
+  ASSERT_TRUE(RotateTokenFile(file, absl::Now() + absl::Hours(1)).ok());
+  EXPECT_THAT(Nodes(As(*ReadTokenFile(file))), ElementsAre("node-1"));
+  EXPECT_THAT(Nodes(As(former)), ElementsAre(HasSubstr("it was started with another token")));
+  EXPECT_FALSE(agent.heard->Heard("lost: "));
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
