@@ -21,6 +21,7 @@
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/shared_port.h"
 #include "rendezvous/wire/death_notice.h"
+#include "rendezvous/wire/peer.h"
 #include "rendezvous/wire/record_wire.h"
 
 namespace muster::rendezvous {
@@ -72,6 +73,7 @@ struct Server::Listener {
 
   Access AccessOfAll() {
     return [this](Rpc rpc, const grpc::CallbackServerContext& call) {
+      if (port != nullptr) port->Called(ParsePeer(call.peer()));
       return door_keeper.Admit(rpc, call);
     };
   }

@@ -24,6 +24,14 @@ namespace limits {
 inline constexpr Limit kSilentSeconds{
     "seconds until a new connection has said something", 5,
     "a client speaks at once, and a handshake takes milliseconds"};
+inline constexpr Limit kHandshakes{
+    "connections between their first byte and their first call", 256,
+    "each costs 70 KB and, with TLS, milliseconds; the others wait, and addresses take turns"};
+inline constexpr Limit kHandshakesOfAddress{
+    "of these, from one address", 64, "so that it takes more than one host to hold up the others"};
+inline constexpr Limit kHandshakeSeconds{
+    "seconds that one of these may take while others wait", 1,
+    "far hosts need a third of that, and who says nothing more makes room"};
 inline constexpr Limit kIdleSeconds{
     "seconds that a connection may be without a call", 10,
     "an agent has a call open all the time, and a tool leaves when it has its answer"};
@@ -76,11 +84,31 @@ inline constexpr Limit kWaitingBytes{
     "one call may name as many keys as a message holds, and 20,000 of these would not fit"};
 
 inline constexpr const Limit* kAll[] = {
-    &kSilentSeconds,   &kIdleSeconds,  &kIdleConnections,    &kStreams,    &kMetadataBytes,
-    &kMessageBytes,    &kEventBytes,   &kUnreadDirectives,   &kJobs,       &kNodesOfJob,
-    &kNodes,           &kEndedJobs,    &kKeyBytes,           &kValueBytes, &kKeysOfJob,
-    &kStoreBytesOfJob, &kStoreBytes,   &kStoreBytesOfTenant, &kWaitsOfJob, &kWaitBytesOfJob,
-    &kWaitingCalls,    &kWaitingBytes,
+    &kSilentSeconds,
+    &kHandshakes,
+    &kHandshakesOfAddress,
+    &kHandshakeSeconds,
+    &kIdleSeconds,
+    &kIdleConnections,
+    &kStreams,
+    &kMetadataBytes,
+    &kMessageBytes,
+    &kEventBytes,
+    &kUnreadDirectives,
+    &kJobs,
+    &kNodesOfJob,
+    &kNodes,
+    &kEndedJobs,
+    &kKeyBytes,
+    &kValueBytes,
+    &kKeysOfJob,
+    &kStoreBytesOfJob,
+    &kStoreBytes,
+    &kStoreBytesOfTenant,
+    &kWaitsOfJob,
+    &kWaitBytesOfJob,
+    &kWaitingCalls,
+    &kWaitingBytes,
 };
 
 }  // namespace limits

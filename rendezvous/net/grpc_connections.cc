@@ -6,28 +6,19 @@
 
 #include <boost/asio/ip/address.hpp>
 
+#include "rendezvous/net/plain_endpoint.h"
+
 namespace muster::rendezvous {
 namespace {
 
 using boost::asio::ip::tcp;
-
-// As gRPC names it, too: an IPv4 address as one, and a link-local one without the link.
-tcp::endpoint Plain(const tcp::endpoint& endpoint) {
-  const boost::asio::ip::address& address = endpoint.address();
-  if (address.is_v4()) return endpoint;
-  const boost::asio::ip::address_v6 v6 = address.to_v6();
-  if (v6.is_v4_mapped()) {
-    return {boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, v6), endpoint.port()};
-  }
-  return {boost::asio::ip::address_v6(v6.to_bytes()), endpoint.port()};
-}
 
 bool HasPeer(int fd, const tcp::endpoint& peer) {
   tcp::endpoint actual;
   socklen_t size = static_cast<socklen_t>(actual.capacity());
   if (::getpeername(fd, actual.data(), &size) != 0) return false;
   actual.resize(size);
-  return Plain(actual) == peer;
+  return PlainEndpoint(actual) == peer;
 }
 
 // gRPC closes descriptors on threads of its own, and may do so between the look and the act. What
@@ -40,7 +31,7 @@ void ShutDown(int fd, const tcp::endpoint& peer) {
 }  // namespace
 
 std::size_t GrpcConnections::Add(int fd, const Endpoint& from, std::size_t most) {
-  const Endpoint peer = Plain(from);
+  const Endpoint peer = PlainEndpoint(from);
   // What had the descriptor, or the peer's port, before has ended.
   if (const auto before = by_fd_.find(fd); before != by_fd_.end()) {
     Forget(by_peer_.find(before->second));
@@ -73,10 +64,8 @@ std::optional<std::shared_ptr<void>> GrpcConnections::Wait(const Peer& peer, std
 }
 
 GrpcConnections::ByPeer::iterator GrpcConnections::Find(const Peer& peer) {
-  boost::system::error_code error;
-  const auto address =
-      boost::asio::ip::make_address(peer.address.substr(0, peer.address.find('%')), error);
-  return error ? by_peer_.end() : by_peer_.find(Plain({address, peer.port}));
+  const std::optional<Endpoint> endpoint = EndpointOf(peer);
+  return endpoint ? by_peer_.find(*endpoint) : by_peer_.end();
 }
 
 std::shared_ptr<void> GrpcConnections::Hold(ByPeer::iterator connection,

@@ -58,6 +58,7 @@ SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> s
     : options_(options),
       take_grpc_(std::move(take_grpc)),
       take_death_notice_(std::move(take_death_notice)),
+      handshakes_(io, [this](Socket connection) { GiveToGrpc(std::move(connection)); }),
       overdue_(io),
       flood_end_(io) {
   for (tcp::acceptor& socket : sockets) {
@@ -67,6 +68,12 @@ SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> s
 }
 
 SharedPort::~SharedPort() = default;
+
+SharedPortStats SharedPort::stats() const {
+  SharedPortStats stats = stats_;
+  stats.slow = handshakes_.slow();
+  return stats;
+}
 
 void SharedPort::OnStoreConnection(Taker take_store) {
   take_store_ = std::move(take_store);
@@ -172,17 +179,28 @@ void SharedPort::HandOn(Socket connection, char first) {
 }
 
 void SharedPort::HandToGrpc(Socket connection) {
+  const std::string from = PeerOf(connection);
+  const std::size_t share = GrpcShare();
+  const std::size_t dropped =
+      handshakes_.Add(std::move(connection),
+                      {.at_once = share / 2, .waiting = share - std::min(share, silent_.size())});
+  stats_.timed_out += dropped;
+  if (dropped > 0) TellOfFlood(from);
+}
+
+void SharedPort::GiveToGrpc(Socket connection) {
   error_code error;
   const tcp::endpoint peer = connection.remote_endpoint(error);
   if (error) return;
   KeepAlive(connection.native_handle());
   // Calls may wait over all of the share; a newcomer still has to be able to ask for something.
   const std::size_t share = GrpcShare();
-  const std::size_t most = std::clamp<std::size_t>(share - std::min(share, grpc_.waiting()), 1,
-                                                   limits::kIdleConnections.most);
+  const std::size_t most =
+      std::clamp<std::size_t>(share - std::min(share, grpc_.waiting() + handshakes_.under_way()), 1,
+                              limits::kIdleConnections.most);
   const std::size_t dropped = grpc_.Add(connection.native_handle(), peer, most);
   stats_.idle += dropped;
-  if (dropped > 0) TellOfFlood(connection);
+  if (dropped > 0) TellOfFlood(PeerOf(connection));
   take_grpc_(std::move(connection));
 }
 
@@ -209,7 +227,7 @@ absl::StatusOr<std::shared_ptr<void>> SharedPort::Wait(const Peer& peer) {
 
 void SharedPort::DropSurplus(int fd_cap) {
   const std::size_t limit = static_cast<std::size_t>(fd_cap) / (take_store_ ? 2 : 4);
-  while (silent_.size() > limit) {
+  while (silent_.size() + handshakes_.waiting() > limit && !silent_.empty()) {
     const auto oldest = silent_.begin();
     // It may have spoken a moment ago.
     if (HandOn(oldest)) continue;
@@ -243,18 +261,18 @@ void SharedPort::DropOverdue() {
 }
 
 void SharedPort::TurnAway(Socket connection) {
-  TellOfFlood(connection);
+  TellOfFlood(PeerOf(connection));
   Close(connection);
 }
 
-void SharedPort::TellOfFlood(const Socket& newcomer) {
+void SharedPort::TellOfFlood(const std::string& newcomer) {
   if (flood_++ > 0) return;
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   spdlog::warn(
       "too many connections for {} file descriptors: some are turned away, the first from {}; "
       "unless somebody floods this port, raise `ulimit -n` of this process",
-      limit.rlim_cur, PeerOf(newcomer));
+      limit.rlim_cur, newcomer);
   AwaitEndOfFlood();
 }
 

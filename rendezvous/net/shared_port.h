@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "base/lifetime.h"
 #include "rendezvous/core/limits.h"
 #include "rendezvous/net/grpc_connections.h"
+#include "rendezvous/net/handshakes.h"
 #include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
@@ -48,6 +50,7 @@ struct SharedPortStats {
   std::uint64_t wrong_door = 0;        // HTTP/2 without TLS where it is asked for, or TLS where not
   std::uint64_t knocks = 0;            // asked whether the daemon is dead (wire/knock.h)
   std::uint64_t idle = 0;              // HTTP/2 without an agent, and there were too many of them
+  std::uint64_t slow = 0;  // no call yet, while others waited for their handshakes (handshakes.h)
 
   bool operator==(const SharedPortStats&) const = default;
 };
@@ -68,7 +71,8 @@ struct SharedPortStats {
 // program watches a key. When that one is closed, one of the client's threads spins from then on
 // (TCPStore.cpp of 1.9 to 2.0, TCPStoreWorkerDaemon::run).
 //
-// Connections that speak HTTP/2 and over which no agent attends may take a quarter. Where a call
+// Connections that speak HTTP/2 become gRPC's a few at a time (handshakes.h); those that wait for
+// it count as silent ones do. Those over which no agent attends may take a quarter. Where a call
 // waits over one of them it stays, and beyond the quarter calls that would wait are refused. Of the
 // idle ones, 4096 at most, as each costs gRPC some memory, some are dropped to make room
 // (grpc_connections.h), and gRPC itself ends them after a few seconds without a call (server.cc).
@@ -105,10 +109,13 @@ class SharedPort {
   // that no more descriptors can be spared.
   absl::StatusOr<std::shared_ptr<void>> Wait(const Peer& peer);
 
+  // A call was made over the connection from there.
+  void Called(const Peer& peer) { handshakes_.Called(peer); }
+
   // Connections that have said nothing yet.
   std::size_t silent() const { return silent_.size(); }
 
-  const SharedPortStats& stats() const { return stats_; }
+  SharedPortStats stats() const;
 
  private:
   // A listening socket, and the timer for its pause when descriptors run out.
@@ -132,6 +139,8 @@ class SharedPort {
   bool HandOn(SilentMap::iterator silent);
   void HandOn(Socket connection, char first);
   void HandToGrpc(Socket connection);
+  // Its handshake may begin.
+  void GiveToGrpc(Socket connection);
   // Says so in the peer's own protocol, and closes the connection.
   void Answer(Socket connection, std::string_view words);
   // What all connections that speak HTTP/2 without an agent may take.
@@ -144,7 +153,7 @@ class SharedPort {
   // Closes the connection.
   void TurnAway(Socket connection);
   // Reports the flood to which a turned-away connection belongs.
-  void TellOfFlood(const Socket& newcomer);
+  void TellOfFlood(const std::string& newcomer);
   void AwaitEndOfFlood();
   void Close(Socket& connection);
 
@@ -155,6 +164,7 @@ class SharedPort {
   std::list<Door> doors_;
 
   GrpcConnections grpc_;
+  Handshakes handshakes_;
   SilentMap silent_;
   std::uint64_t next_id_ = 0;
   // Set to when the oldest is overdue.

@@ -1,0 +1,160 @@
+#include "rendezvous/net/handshakes.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "rendezvous/net/plain_endpoint.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using boost::asio::ip::tcp;
+
+boost::asio::ip::address LineOf(const tcp::endpoint& peer) {
+  if (peer.address().is_v4()) return peer.address();
+  boost::asio::ip::address_v6::bytes_type bytes = peer.address().to_v6().to_bytes();
+  std::fill(bytes.begin() + bytes.size() / 2, bytes.end(), 0);
+  return boost::asio::ip::address_v6(bytes);
+}
+
+}  // namespace
+
+Handshakes::Handshakes(boost::asio::io_context& io, Begin begin, HandshakeLimits limits)
+    : io_(io), begin_(std::move(begin)), limits_(limits), at_once_(limits.at_once), timer_(io) {}
+
+std::size_t Handshakes::Add(Socket connection, const Room& room) {
+  at_once_ = std::clamp<std::size_t>(room.at_once, 1, limits_.at_once);
+  boost::system::error_code error;
+  const Endpoint peer = PlainEndpoint(connection.remote_endpoint(error));
+  if (error) return 0;
+  const Address line = LineOf(peer);
+  const Turn turn = next_turn_++;
+  waiting_.emplace(turn, Waiting{std::move(connection), peer, line});
+  lines_[line].waiting.insert(turn);
+  Settle(line);
+  StartThoseWhoCan();
+  std::size_t dropped = 0;
+  while (waiting_.size() > room.waiting) {
+    const auto own = lines_.find(line);
+    const bool has_own = own != lines_.end() && !own->second.waiting.empty();
+    Drop(has_own ? *own->second.waiting.begin() : waiting_.begin()->first);
+    ++dropped;
+  }
+  AwaitSlow();
+  return dropped;
+}
+
+void Handshakes::Called(const Peer& peer) {
+  if (by_peer_.empty()) return;
+  const std::optional<Endpoint> endpoint = EndpointOf(peer);
+  const auto found = endpoint ? by_peer_.find(*endpoint) : by_peer_.end();
+  if (found != by_peer_.end()) End(found->second);
+}
+
+void Handshakes::Start(Turn turn) {
+  Waiting waiting = std::move(waiting_.extract(turn).mapped());
+  Line& line = lines_[waiting.line];
+  line.waiting.erase(turn);
+  // The same peer again: what it had before has ended, and we have not heard of it yet.
+  if (const auto before = by_peer_.find(waiting.peer); before != by_peer_.end()) {
+    End(before->second);
+  }
+  const int fd = ::fcntl(waiting.connection.native_handle(), F_DUPFD_CLOEXEC, 0);
+  if (fd >= 0) {
+    Socket watch(io_);
+    boost::system::error_code ignored;
+    watch.assign(waiting.peer.protocol(), fd, ignored);
+    // gRPC shuts a connection down before it closes it, and then there is nothing to wait for on
+    // either descriptor.
+    watch.async_wait(Socket::wait_error,
+                     lifetime_.Guard([this, turn](const boost::system::error_code& error) {
+                       if (!error && under_way_.contains(turn)) End(turn);
+                     }));
+    under_way_.emplace(turn, UnderWay{std::move(watch), waiting.peer, waiting.line,
+                                      std::chrono::steady_clock::now()});
+    by_peer_.emplace(waiting.peer, turn);
+    lines_[waiting.line].under_way.insert(turn);
+  }
+  Settle(waiting.line);
+  // Without a second descriptor it is not counted: there are hardly any left, and so it is one of
+  // few.
+  begin_(std::move(waiting.connection));
+}
+
+void Handshakes::StartThoseWhoCan() {
+  while (!ready_.empty() && under_way_.size() < at_once_) {
+    auto next = ready_.upper_bound(last_);
+    if (next == ready_.end()) next = ready_.begin();
+    last_ = *next;
+    Start(*lines_.at(last_).waiting.rbegin());
+  }
+}
+
+void Handshakes::End(Turn turn) {
+  const auto ended = under_way_.extract(turn);
+  by_peer_.erase(ended.mapped().peer);
+  lines_.at(ended.mapped().line).under_way.erase(turn);
+  Settle(ended.mapped().line);
+  StartThoseWhoCan();
+}
+
+void Handshakes::Drop(Turn turn) {
+  const auto dropped = waiting_.extract(turn);
+  lines_.at(dropped.mapped().line).waiting.erase(turn);
+  Settle(dropped.mapped().line);
+  boost::system::error_code ignored;
+  dropped.mapped().connection.set_option(Socket::linger(true, 0), ignored);
+}
+
+void Handshakes::Settle(const Address& address) {
+  const auto found = lines_.find(address);
+  const bool waits = found != lines_.end() && !found->second.waiting.empty();
+  const bool full = waits && found->second.under_way.size() >= limits_.of_address;
+  if (waits && !full) {
+    ready_.insert(address);
+  } else {
+    ready_.erase(address);
+  }
+  if (full) {
+    delayed_.insert(address);
+  } else {
+    delayed_.erase(address);
+  }
+  if (found == lines_.end() || waits || !found->second.under_way.empty()) return;
+  lines_.erase(found);
+}
+
+std::map<Handshakes::Turn, Handshakes::UnderWay>::iterator Handshakes::Slowest() {
+  if (waiting_.empty() || under_way_.empty()) return under_way_.end();
+  if (under_way_.size() >= at_once_) return under_way_.begin();
+  Turn slowest = next_turn_;
+  for (const Address& address : delayed_) {
+    slowest = std::min(slowest, *lines_.at(address).under_way.begin());
+  }
+  return under_way_.find(slowest);
+}
+
+void Handshakes::AwaitSlow() {
+  if (awaits_slow_) return;
+  const auto slowest = Slowest();
+  if (slowest == under_way_.end()) return;
+  awaits_slow_ = true;
+  timer_.expires_at(slowest->second.since + limits_.patience);
+  timer_.async_wait(lifetime_.Guard([this](const boost::system::error_code&) {
+    awaits_slow_ = false;
+    const TimePoint now = std::chrono::steady_clock::now();
+    for (auto slow = Slowest();
+         slow != under_way_.end() && slow->second.since + limits_.patience <= now;
+         slow = Slowest()) {
+      ++slow_;
+      ::shutdown(slow->second.watch.native_handle(), SHUT_RDWR);
+      End(slow->first);
+    }
+    AwaitSlow();
+  }));
+}
+
+}  // namespace muster::rendezvous
