@@ -1,8 +1,11 @@
 // Writes what a tool proves with a token into a folder, for programs that speak TLS by hand:
 // roots.pem, certificate.pem and key.pem. Says the name that a server proves.
 //
-// usage: identity_program TOKEN_FILE FOLDER
+// usage: identity_program TOKEN_FILE FOLDER [HOURS]
+//
+// With HOURS, made so many hours from now, or before now.
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -12,14 +15,15 @@
 
 int main(int argc, char** argv) {
   using namespace muster::rendezvous;
-  if (argc != 3) return 2;
+  if (argc != 3 && argc != 4) return 2;
   const auto token = ReadTokenFile(argv[1]);
   if (!token.ok()) {
     std::fprintf(stderr, "%s\n", token.status().ToString().c_str());
     return 1;
   }
   const Authority authority(*token);
-  const Identity identity = authority.Issue(Role::kTool, absl::Now());
+  const Identity identity =
+      authority.Issue(Role::kTool, absl::Now() + absl::Hours(argc == 4 ? std::atoi(argv[3]) : 0));
   const std::string folder = std::string(argv[2]) + "/";
   const auto write = [&](const char* name, const std::string& text) {
     return static_cast<bool>(std::ofstream(folder + name) << text << std::flush);

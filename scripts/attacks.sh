@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Attacks a job that runs, from a host that has no token: hosts are network namespaces. Checks that nothing is answered
+# and no run id told, that the daemon's memory stays what it is, and that the job does not notice. As root, or where
+# users may make namespaces.
+#
+#   scripts/attacks.sh                 every attack: about two minutes
+#   scripts/attacks.sh B9 'B4 TLS'     some of them
+#   scripts/attacks.sh --list          which there are
+#   scripts/attacks.sh --write-docs    the table of docs/security.md
+#
+# Runs what is built here; MUSTER, MUSTERD, CHAOS_WORKER, CLOCK_SKEW and IDENTITY_PROGRAM name other binaries.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if [ -z "${MUSTER-}${MUSTERD-}${CHAOS_WORKER-}${CLOCK_SKEW-}${IDENTITY_PROGRAM-}" ]; then
+  bazel build //launcher:muster //rendezvous:musterd //test/chaos:chaos_worker //test/chaos:libclock_skew.so \
+    //test/chaos:identity_program
+fi
+export PYTHONDONTWRITEBYTECODE=1
+exec /usr/bin/python3 test/attacks/attacks.py "$@"
