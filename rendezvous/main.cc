@@ -175,12 +175,12 @@ absl::StatusOr<Credentials> CredentialsFor(const ServerConfig& config) {
     if (!tenants.ok()) return tenants.status();
     return Credentials::FromKeyring(*std::move(tenants), Role::kDaemon);
   }
-  auto keyring = FindKeyring(config.token, config.listen, trouble);
-  if (!keyring.ok()) return keyring.status();
-  if (*keyring) return Credentials::FromKeyring(**std::move(keyring), Role::kDaemon);
-  spdlog::warn("--insecure: whoever reaches {} can join, read and end any job",
-               ToString(config.listen));
-  return Credentials::Plaintext();
+  auto credentials = FindCredentials(config.token, config.listen, Role::kDaemon, trouble);
+  if (credentials.ok() && !credentials->secure()) {
+    spdlog::warn("--insecure: whoever reaches {} can join, read and end any job",
+                 ToString(config.listen));
+  }
+  return credentials;
 }
 
 // Those who are known at the start; none where there is one user.

@@ -246,7 +246,11 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
         // A session's token is known to its agent and to us alone; so whose it is need not be said.
         for (auto& [name, tenant] : tenants_) tenant.driver->AgentDied(*session);
       },
-      SharedPortOptions{.secure = credentials.secure()});
+      SharedPortOptions{
+          .secure = credentials.secure(),
+          .on_failed = [door_keeper = &listener->door_keeper](const std::string& address) {
+            door_keeper->TurnedAway(address);
+          }});
   listener_ = std::move(listener);
   knock_key_ = key;
   port_ = port;

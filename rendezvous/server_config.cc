@@ -53,6 +53,17 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
                  "tenant's name (`muster token new DIR/NAME`). A tenant sees his own jobs only. "
                  "Files may come, change and go while the daemon runs")
       ->type_name("DIR");
+  const auto add_tls = [&](const char* flag, std::string& file, const char* help) {
+    app.add_option(flag, file, help)->type_name("FILE");
+  };
+  add_tls("--tls-ca", config.token.tls.ca,
+          "instead of a token: take whoever has a certificate of these authorities, in PEM. Also "
+          "MUSTER_TLS_CA");
+  add_tls("--tls-cert", config.token.tls.certificate,
+          "the certificate to show, with what lies between it and the authority. It has to be for "
+          "the name or the address by which agents reach this daemon. Also MUSTER_TLS_CERT");
+  add_tls("--tls-key", config.token.tls.key,
+          "its private key. The three files are read again when they change. Also MUSTER_TLS_KEY");
   app.add_flag("--insecure", config.token.insecure,
                "ask for no token and do not encrypt: whoever reaches the port can join, read and "
                "end any job. Also MUSTER_INSECURE=1");
@@ -111,7 +122,8 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
       return EarlyExit{2,
                        "musterd: --tokens names no directory; name one, or leave the flag out\n"};
     }
-    for (const char* other : {"--token-file", "--token-fd", "--insecure"}) {
+    for (const char* other :
+         {"--token-file", "--token-fd", "--tls-ca", "--tls-cert", "--tls-key", "--insecure"}) {
       if (app.count(other) == 0) continue;
       return EarlyExit{2, absl::StrCat("musterd: --tokens is for several tenants, and ", other,
                                        " for one user; drop one of them\n")};

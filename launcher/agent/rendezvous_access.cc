@@ -64,16 +64,14 @@ std::string RendezvousEndpoint(const LaunchConfig& config) {
 
 absl::StatusOr<rendezvous::Credentials> RendezvousCredentials(const LaunchConfig& config) {
   if (!HasNetwork(config)) return rendezvous::Credentials::Plaintext();
-  auto keyring =
-      rendezvous::FindKeyring(config.token, config.endpoint,
-                              [](const std::string& sentence) { spdlog::warn("{}", sentence); });
-  if (!keyring.ok()) return keyring.status();
-  if (*keyring) {
-    return rendezvous::Credentials::FromKeyring(**std::move(keyring), rendezvous::Role::kAgent);
+  auto credentials = rendezvous::FindCredentials(
+      config.token, config.endpoint, rendezvous::Role::kAgent,
+      [](const std::string& sentence) { spdlog::warn("{}", sentence); });
+  if (credentials.ok() && !credentials->secure()) {
+    spdlog::warn("--insecure: whoever reaches {} can join, read and end this job",
+                 ToString(config.endpoint));
   }
-  spdlog::warn("--insecure: whoever reaches {} can join, read and end this job",
-               ToString(config.endpoint));
-  return rendezvous::Credentials::Plaintext();
+  return credentials;
 }
 
 absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(

@@ -22,6 +22,9 @@ constexpr char kTimeout[] = "--timeout";
 constexpr char kTokenFile[] = "--token-file";
 constexpr char kTokenFd[] = "--token-fd";
 constexpr char kInsecure[] = "--insecure";
+constexpr char kTlsCa[] = "--tls-ca";
+constexpr char kTlsCert[] = "--tls-cert";
+constexpr char kTlsKey[] = "--tls-key";
 
 // What stands on the command line.
 struct Scanned {
@@ -38,6 +41,7 @@ bool IsFlag(absl::string_view arg) {
 
 bool TakesValue(absl::string_view name, const RendezvousArgsTaken& taken) {
   return name == kEndpoint || name == kRunId || name == kTokenFile || name == kTokenFd ||
+         name == kTlsCa || name == kTlsCert || name == kTlsKey ||
          (name == kTimeout && taken.timeout);
 }
 
@@ -84,8 +88,12 @@ absl::StatusOr<Scanned> Scan(const std::vector<std::string>& args,
 absl::StatusOr<rendezvous::TokenSource> TokenOf(const Scanned& scanned,
                                                 const Environment& environment) {
   rendezvous::TokenSource token{.insecure = scanned.insecure};
-  if (const auto file = scanned.values.find(kTokenFile); file != scanned.values.end()) {
-    token.file = file->second;
+  for (const auto& [flag, file] : {std::pair<const char*, std::string*>{kTokenFile, &token.file},
+                                   {kTlsCa, &token.tls.ca},
+                                   {kTlsCert, &token.tls.certificate},
+                                   {kTlsKey, &token.tls.key}}) {
+    const auto found = scanned.values.find(flag);
+    if (found != scanned.values.end()) *file = found->second;
   }
   if (const auto fd = scanned.values.find(kTokenFd); fd != scanned.values.end()) {
     const auto number = rendezvous::ReadTokenFdNumber(fd->second);
@@ -177,14 +185,9 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
 
 absl::StatusOr<rendezvous::DaemonOptions> DaemonOf(const rendezvous::Endpoint& endpoint,
                                                    const rendezvous::TokenSource& source) {
-  auto keyring = rendezvous::FindKeyring(source, endpoint);
-  if (!keyring.ok()) return keyring.status();
-  rendezvous::DaemonOptions daemon{.endpoint = endpoint};
-  if (*keyring) {
-    daemon.credentials =
-        rendezvous::Credentials::FromKeyring(**std::move(keyring), rendezvous::Role::kTool);
-  }
-  return daemon;
+  auto credentials = rendezvous::FindCredentials(source, endpoint, rendezvous::Role::kTool);
+  if (!credentials.ok()) return credentials.status();
+  return rendezvous::DaemonOptions{.endpoint = endpoint, .credentials = *std::move(credentials)};
 }
 
 const char kTokenHelp[] =
@@ -192,6 +195,9 @@ const char kTokenHelp[] =
                              MUSTER_TOKEN_FILE, then $XDG_CONFIG_HOME/muster/token, then
                              ~/.config/muster/token.
   --token-fd FD              The same, from an open file descriptor.
+  --tls-ca, --tls-cert, --tls-key FILE
+                             Instead of a token: certificates of your site's own authority. Default:
+                             MUSTER_TLS_CA, MUSTER_TLS_CERT, MUSTER_TLS_KEY.
   --insecure                 The rendezvous was started with --insecure. Default: MUSTER_INSECURE.
 )";
 

@@ -15,15 +15,18 @@ namespace {
 
 // A worker's own `muster kv` goes where its agent goes. Only the name of a file is handed on.
 void LeaveTokenTo(const rendezvous::TokenSource& token, Environment& base) {
-  if (!token.insecure && token.file.empty()) return;
-  base.erase(rendezvous::kTokenFileVariable);
-  base.erase(rendezvous::kInsecureVariable);
-  if (token.insecure) {
-    base[rendezvous::kInsecureVariable] = "1";
-  } else {
+  if (!token.insecure && token.file.empty() && token.tls.empty()) return;
+  const auto set_file = [&base](const char* variable, const std::string& file) {
+    base.erase(variable);
     std::error_code ignored;
-    base[rendezvous::kTokenFileVariable] = std::filesystem::absolute(token.file, ignored);
-  }
+    if (!file.empty()) base[variable] = std::filesystem::absolute(file, ignored);
+  };
+  set_file(rendezvous::kTokenFileVariable, token.file);
+  set_file(rendezvous::kTlsCaVariable, token.tls.ca);
+  set_file(rendezvous::kTlsCertVariable, token.tls.certificate);
+  set_file(rendezvous::kTlsKeyVariable, token.tls.key);
+  base.erase(rendezvous::kInsecureVariable);
+  if (token.insecure) base[rendezvous::kInsecureVariable] = "1";
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
                    static_cast<int>(options.first_reconnect.count()));
   const Credentials::Client client = credentials.ForClient();
-  if (!client.server_name.empty()) arguments.SetSslTargetNameOverride(client.server_name);
+  const std::string& name = client.server_name.empty() ? options.host : client.server_name;
+  if (credentials.secure() && !name.empty()) arguments.SetSslTargetNameOverride(name);
   return grpc::CreateCustomChannel(target, client.credentials, arguments);
 }
 

@@ -20,6 +20,9 @@ std::string ChannelTarget(const Endpoint& endpoint);
 struct ChannelOptions {
   // How long a connection that broke is not made anew; each time that fails it takes longer.
   std::chrono::milliseconds first_reconnect{1000};
+  // The host that the user has named, where `target` is the address at which it was found: what a
+  // site's certificate has to be for. Empty: the target's.
+  std::string host;
   // A message that is larger ends its call.
   int max_message_bytes = 4 << 20;
 };

@@ -97,7 +97,8 @@ class GrpcClient final : public RendezvousClient {
 
   void HandleDone(std::uint64_t connection, const grpc::Status& status) {
     stream_ = nullptr;
-    attendance_.OnConnectionEnded(connection, ReadConnectionError(status), Clock::now());
+    attendance_.OnConnectionEnded(
+        connection, ReadConnectionError(status, options_.credentials.proof()), Clock::now());
     Act();
   }
 
@@ -173,7 +174,7 @@ class GrpcClient final : public RendezvousClient {
   // wrong.
   std::shared_ptr<grpc::Channel> MakeChannel(bool to_known_peer) const {
     return OpenChannel(to_known_peer && !peer_.empty() ? peer_ : ChannelTarget(options_.endpoint),
-                       options_.credentials);
+                       options_.credentials, {.host = options_.endpoint.host});
   }
 
   std::optional<tcp::endpoint> WhereItWas() const {

@@ -11,12 +11,18 @@ namespace {
 
 // What has gone wrong between two ends of which one asks for another proof than the other gives
 // (wire/wrong_door.h); trying again would not help.
-void ReadTlsTrouble(ConnectionError& error) {
+void ReadTlsTrouble(ConnectionError& error, Credentials::Proof proof) {
   using Kind = ConnectionError::Kind;
   const auto says = [&error](const char* words) {
     return error.cause.find(words) != std::string::npos;
   };
-  if (says("certificate verify failed")) {
+  if (proof == Credentials::Proof::kSite && says("certificate verify failed")) {
+    error = {.cause = "its certificate has expired, or no authority in --tls-ca answers for it",
+             .kind = Kind::kForeign};
+  } else if (proof == Credentials::Proof::kSite && says("is not in peer certificate")) {
+    error = {.cause = "its certificate is for another name than the one that it was asked by",
+             .kind = Kind::kForeign};
+  } else if (says("certificate verify failed")) {
     error = {.cause =
                  "it was started with another token than the one here, or the clocks of the "
                  "two machines differ by hours",
@@ -46,7 +52,7 @@ std::string WhyUnavailable(const ConnectionError& error) {
 // What gRPC wraps around the cause is for those who debug gRPC: "failed to connect to all
 // addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Failed to connect to remote host: Connection
 // refused".
-ConnectionError ReadConnectionError(const grpc::Status& status) {
+ConnectionError ReadConnectionError(const grpc::Status& status, Credentials::Proof proof) {
   using Kind = ConnectionError::Kind;
   ConnectionError error{.cause = status.error_message()};
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
@@ -69,7 +75,7 @@ ConnectionError ReadConnectionError(const grpc::Status& status) {
     }
   }
   if (error.cause.find("Connection refused") != std::string::npos) error.kind = Kind::kRefused;
-  ReadTlsTrouble(error);
+  ReadTlsTrouble(error, proof);
   // The kernel takes connections for a process that is stopped, or too busy to.
   if (error.cause.find("before receiving SETTINGS frame") != std::string::npos) {
     error.cause = "it takes connections and does not answer";
@@ -86,8 +92,8 @@ absl::Status ExplainFailure(const grpc::Status& status, const DaemonOptions& dae
           absl::StrCat(where, "no answer within ", base::Seconds(daemon.patience)));
     case grpc::StatusCode::UNAVAILABLE:
     case grpc::StatusCode::UNIMPLEMENTED:
-      return absl::UnavailableError(
-          absl::StrCat(where, WhyUnavailable(ReadConnectionError(status))));
+      return absl::UnavailableError(absl::StrCat(
+          where, WhyUnavailable(ReadConnectionError(status, daemon.credentials.proof()))));
     default:
       return absl::Status(static_cast<absl::StatusCode>(status.error_code()),
                           absl::StrCat(where, OneLine(status.error_message(), kMaxDaemonSentence)));

@@ -33,7 +33,8 @@ DoorKeeper::DoorKeeper(Credentials credentials, DriverOf driver_of)
       complaints_([](const std::string& line) { spdlog::warn("{}", line); }) {}
 
 absl::StatusOr<Driver*> DoorKeeper::Admit(Rpc rpc, const grpc::CallbackServerContext& call) {
-  if (!credentials_.secure()) return driver_of_("");
+  // Where callers have certificates of a site's, whoever has one has all rights.
+  if (credentials_.proof() != Credentials::Proof::kToken) return driver_of_("");
   const Principal* const caller = Identify(CertificateOf(call));
   const std::string_view method = PermissionFor(rpc).method;
   std::string why;
@@ -48,6 +49,18 @@ absl::StatusOr<Driver*> DoorKeeper::Admit(Rpc rpc, const grpc::CallbackServerCon
   }
   complaints_.Add(ParsePeer(call.peer()).address, why, std::chrono::steady_clock::now());
   return absl::PermissionDeniedError(absl::StrCat("this client ", why));
+}
+
+void DoorKeeper::TurnedAway(const std::string& address) {
+  const bool site = credentials_.proof() == Credentials::Proof::kSite;
+  if (!credentials_.secure()) return;
+  complaints_.Add(address,
+                  site
+                      ? "has begun TLS and has not come to a call: its certificate may be missing, "
+                        "have expired, or be of another authority"
+                      : "has begun TLS and has not come to a call: it may have another token, or "
+                        "none",
+                  std::chrono::steady_clock::now());
 }
 
 const Principal* DoorKeeper::Identify(const std::string& certificate) {

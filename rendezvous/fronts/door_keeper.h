@@ -25,7 +25,11 @@ class DoorKeeper {
 
   DoorKeeper(Credentials credentials, DriverOf driver_of);
 
-  // See Access. Without credentials anybody may do anything.
+  // A connection from that address ended before its first call: most likely as its other end has
+  // not proven anything.
+  void TurnedAway(const std::string& address);
+
+  // See Access. Where callers do not prove a token, whoever is let in may do anything.
   absl::StatusOr<Driver*> Admit(Rpc rpc, const grpc::CallbackServerContext& call);
 
   // Calls refused since the beginning.

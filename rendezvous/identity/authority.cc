@@ -16,22 +16,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rendezvous/identity/derive.h"
+#include "rendezvous/identity/openssl_ptr.h"
 
 namespace muster::rendezvous {
 namespace {
 
-template <auto kFree>
-struct Freer {
-  template <typename T>
-  void operator()(T* thing) const {
-    kFree(thing);
-  }
-};
-using KeyPtr = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY_free>>;
-using CertificatePtr = std::unique_ptr<X509, Freer<X509_free>>;
-using ExtensionPtr = std::unique_ptr<X509_EXTENSION, Freer<X509_EXTENSION_free>>;
-using NamePtr = std::unique_ptr<X509_NAME, Freer<X509_NAME_free>>;
-using BioPtr = std::unique_ptr<BIO, Freer<BIO_free>>;
+using ExtensionPtr = std::unique_ptr<X509_EXTENSION, OpensslFreer<X509_EXTENSION_free>>;
+using NamePtr = std::unique_ptr<X509_NAME, OpensslFreer<X509_NAME_free>>;
 
 // Another version of what is derived, or of what certificates mean, gets another label, and does
 // not understand this one.
@@ -131,8 +122,9 @@ std::uint64_t RandomSerial() {
 
 // What a client's certificate says of its holder.
 std::optional<Role> ClaimOf(X509* certificate) {
-  const std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES_free>> names(static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
+  const std::unique_ptr<GENERAL_NAMES, OpensslFreer<GENERAL_NAMES_free>> names(
+      static_cast<GENERAL_NAMES*>(
+          X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
   if (names == nullptr || sk_GENERAL_NAME_num(names.get()) != 1) return std::nullopt;
   const GENERAL_NAME* const name = sk_GENERAL_NAME_value(names.get(), 0);
   if (name->type != GEN_URI) return std::nullopt;

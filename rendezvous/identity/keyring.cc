@@ -16,6 +16,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/failure.h"
+#include "rendezvous/identity/file_stamp.h"
 #include "rendezvous/identity/token_file.h"
 
 namespace muster::rendezvous {
@@ -28,24 +29,6 @@ bool IsTenantName(absl::string_view name) {
   return !name.empty() && name.size() <= kLongest && absl::ascii_isalnum(name[0]) &&
          std::all_of(name.begin(), name.end(),
                      [](char c) { return absl::ascii_isalnum(c) || c == '_' || c == '-'; });
-}
-
-// What tells that a file is another one, or has been written to.
-struct Stamp {
-  dev_t device = 0;
-  ino_t number = 0;
-  off_t size = -1;
-  std::int64_t changed_ns = 0;
-
-  bool operator==(const Stamp&) const = default;
-};
-
-// Of nothing, if there is no such file.
-Stamp StampOf(const std::string& path) {
-  struct stat file = {};
-  if (::stat(path.c_str(), &file) != 0) return {};
-  return {file.st_dev, file.st_ino, file.st_size,
-          file.st_ctim.tv_sec * std::int64_t{1'000'000'000} + file.st_ctim.tv_nsec};
 }
 
 // The names of tenants in the directory, in order.
@@ -92,7 +75,7 @@ std::vector<Key> KeysOf(const std::string& tenant, const TokenFile& file) {
 
 struct Keyring::State {
   struct File {
-    Stamp stamp;
+    FileStamp stamp;
     std::vector<Key> keys;
   };
 
@@ -128,7 +111,7 @@ absl::Status Keyring::State::Read() {
   bool changed = tenants.size() != files.size();
   for (const std::string& tenant : tenants) {
     const std::string path = directory.empty() ? file : absl::StrCat(directory, "/", tenant);
-    const Stamp stamp = StampOf(path);
+    const FileStamp stamp = StampOf(path);
     const auto before = files.find(tenant);
     if (before != files.end() && before->second.stamp == stamp) {
       now.insert(*before);

@@ -1,12 +1,15 @@
 #include "rendezvous/net/credentials.h"
 
+#include <functional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
+#include <openssl/crypto.h>
 
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
@@ -17,11 +20,61 @@ namespace {
 // Long before one that was issued expires.
 constexpr absl::Duration kRenewAfter = absl::Hours(1);
 
+// What a server shows, and whose word it takes.
+struct Shown {
+  std::string roots;
+  // Key and certificate. Which one is shown depends on the name that the client asks for (RFC 6066,
+  // 3).
+  std::vector<std::pair<std::string, std::string>> pairs;
+
+  ~Shown() {
+    for (auto& [key, certificate] : pairs) OPENSSL_cleanse(key.data(), key.size());
+  }
+};
+
+// What it is at a time: null when that has not changed since the last call. Called by one thread at
+// a time.
+using ShownAt = std::function<std::unique_ptr<const Shown>(absl::Time now)>;
+
+ShownAt ShownBy(Keyring keyring) {
+  return [keyring = std::move(keyring), before = Keys(),
+          issued = absl::InfinitePast()](absl::Time now) mutable -> std::unique_ptr<const Shown> {
+    Keys keys = keyring.Now();
+    // The last tenant is gone: what was shown before stays, and every call is refused.
+    if (keys->empty()) return nullptr;
+    // A clock that was set back counts, too.
+    if (keys == before && absl::AbsDuration(now - issued) < kRenewAfter) return nullptr;
+    issued = now;
+    before = std::move(keys);
+    auto shown = std::make_unique<Shown>();
+    for (const Key& key : *before) {
+      const Identity identity = key.authority.Issue(Role::kDaemon, now);
+      shown->roots += identity.roots;
+      shown->pairs.emplace_back(identity.key, identity.certificate);
+    }
+    return shown;
+  };
+}
+
+ShownAt ShownBy(SiteCertificates certificates) {
+  return [certificates = std::move(certificates),
+          before = std::shared_ptr<const SiteCertificates::Pem>()](
+             absl::Time) mutable -> std::unique_ptr<const Shown> {
+    auto pem = certificates.Now();
+    if (pem == before) return nullptr;
+    before = std::move(pem);
+    auto shown = std::make_unique<Shown>();
+    shown->roots = before->roots;
+    shown->pairs.emplace_back(before->key, before->certificate);
+    return shown;
+  };
+}
+
 // gRPC's own SslServerCredentials show one certificate for ever; in the C core there are others
 // that ask for each new connection, and no C++ class for them.
 class RenewingServerCredentials final : public grpc::ServerCredentials {
  public:
-  explicit RenewingServerCredentials(Keyring keyring) : keyring_(std::move(keyring)) {}
+  explicit RenewingServerCredentials(ShownAt shown_at) : shown_at_(std::move(shown_at)) {}
 
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
 
@@ -43,43 +96,26 @@ class RenewingServerCredentials final : public grpc::ServerCredentials {
 
   // On one of gRPC's threads.
   grpc_ssl_certificate_config_reload_status Fetch(grpc_ssl_server_certificate_config** config) {
-    const absl::Time now = absl::Now();
-    const Keys keys = keyring_.Now();
-    // The last tenant is gone: what was shown before stays, and every call is refused.
-    if (keys->empty()) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
-    {
-      const absl::MutexLock lock(&mutex_);
-      // A clock that was set back counts, too.
-      if (keys == shown_ && absl::AbsDuration(now - issued_) < kRenewAfter) {
-        return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
-      }
-      issued_ = now;
-      shown_ = keys;
-    }
-    std::string roots;
-    std::vector<Identity> identities;
+    const absl::MutexLock lock(&mutex_);
+    const std::unique_ptr<const Shown> shown = shown_at_(absl::Now());
+    if (shown == nullptr) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     std::vector<grpc_ssl_pem_key_cert_pair> pairs;
-    identities.reserve(keys->size());
-    for (const Key& key : *keys) {
-      const Identity& identity = identities.emplace_back(key.authority.Issue(Role::kDaemon, now));
-      roots += identity.roots;
-      pairs.push_back({identity.key.c_str(), identity.certificate.c_str()});
+    for (const auto& [key, certificate] : shown->pairs) {
+      pairs.push_back({key.c_str(), certificate.c_str()});
     }
-    // Which one is shown depends on the name that the client asks for (RFC 6066, 3).
-    *config = grpc_ssl_server_certificate_config_create(roots.c_str(), pairs.data(), pairs.size());
+    *config =
+        grpc_ssl_server_certificate_config_create(shown->roots.c_str(), pairs.data(), pairs.size());
     return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
   }
 
-  const Keyring keyring_;
   absl::Mutex mutex_;
-  absl::Time issued_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  Keys shown_ ABSL_GUARDED_BY(mutex_);
+  ShownAt shown_at_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
 
 struct Credentials::Source {
-  Keyring keyring;
+  std::variant<Keyring, SiteCertificates> from;
   Role client;
 };
 
@@ -97,14 +133,37 @@ Credentials Credentials::FromToken(const Token& token, Role client) {
   return FromKeyring(Keyring::Of(token), client);
 }
 
+Credentials Credentials::FromSite(SiteCertificates certificates) {
+  Credentials credentials;
+  credentials.source_ =
+      std::make_shared<const Source>(Source{std::move(certificates), Role::kAgent});
+  return credentials;
+}
+
+Credentials::Proof Credentials::proof() const {
+  if (source_ == nullptr) return Proof::kNone;
+  return std::holds_alternative<Keyring>(source_->from) ? Proof::kToken : Proof::kSite;
+}
+
 std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
   if (source_ == nullptr) return grpc::InsecureServerCredentials();
-  return std::make_shared<RenewingServerCredentials>(source_->keyring);
+  return std::visit(
+      [](const auto& from) -> std::shared_ptr<grpc::ServerCredentials> {
+        return std::make_shared<RenewingServerCredentials>(ShownBy(from));
+      },
+      source_->from);
 }
 
 Credentials::Client Credentials::ForClient() const {
   if (source_ == nullptr) return {grpc::InsecureChannelCredentials(), ""};
-  const Keys keys = source_->keyring.Now();
+  if (const auto* const site = std::get_if<SiteCertificates>(&source_->from)) {
+    const auto pem = site->Now();
+    return {grpc::SslCredentials({.pem_root_certs = pem->roots,
+                                  .pem_private_key = pem->key,
+                                  .pem_cert_chain = pem->certificate}),
+            ""};
+  }
+  const Keys keys = std::get<Keyring>(source_->from).Now();
   const Authority& authority = keys->front().authority;
   const Identity identity = authority.Issue(source_->client, absl::Now());
   return {grpc::SslCredentials({.pem_root_certs = identity.roots,
@@ -114,7 +173,8 @@ Credentials::Client Credentials::ForClient() const {
 }
 
 Keys Credentials::keys() const {
-  return source_ == nullptr ? nullptr : source_->keyring.Known();
+  if (proof() != Proof::kToken) return nullptr;
+  return std::get<Keyring>(source_->from).Known();
 }
 
 }  // namespace muster::rendezvous

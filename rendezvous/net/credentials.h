@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "rendezvous/identity/authority.h"
 #include "rendezvous/identity/keyring.h"
+#include "rendezvous/identity/site_certificates.h"
 #include "rendezvous/identity/token.h"
 
 namespace grpc {
@@ -32,6 +33,13 @@ class Credentials {
   static Credentials FromKeyring(Keyring keyring, Role client);
   static Credentials FromToken(const Token& token, Role client);
 
+  // TLS 1.3 with certificates of a site's own authority. Whoever has one is let in, as one user
+  // with all rights; a server's has to be for the name or the address by which it is reached.
+  static Credentials FromSite(SiteCertificates certificates);
+
+  enum class Proof { kNone, kToken, kSite };
+  Proof proof() const;
+
   // Whether connections are encrypted and both ends proven.
   bool secure() const { return source_ != nullptr; }
 
@@ -42,8 +50,7 @@ class Credentials {
 
   struct Client {
     std::shared_ptr<grpc::ChannelCredentials> credentials;
-    // The name that a server has to prove, which is not that of its host; empty where none is asked
-    // for.
+    // The name that a server has to prove, where that is not its host's; else empty.
     std::string server_name;
   };
   // For one channel: its certificate, a new one each time and made with the token of the time, is

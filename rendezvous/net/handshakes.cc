@@ -22,8 +22,14 @@ boost::asio::ip::address LineOf(const tcp::endpoint& peer) {
 
 }  // namespace
 
-Handshakes::Handshakes(boost::asio::io_context& io, Begin begin, HandshakeLimits limits)
-    : io_(io), begin_(std::move(begin)), limits_(limits), at_once_(limits.at_once), timer_(io) {}
+Handshakes::Handshakes(boost::asio::io_context& io, Begin begin, Failed failed,
+                       HandshakeLimits limits)
+    : io_(io),
+      begin_(std::move(begin)),
+      failed_(std::move(failed)),
+      limits_(limits),
+      at_once_(limits.at_once),
+      timer_(io) {}
 
 std::size_t Handshakes::Add(Socket connection, const Room& room) {
   at_once_ = std::clamp<std::size_t>(room.at_once, 1, limits_.at_once);
@@ -71,7 +77,7 @@ void Handshakes::Start(Turn turn) {
     // either descriptor.
     watch.async_wait(Socket::wait_error,
                      lifetime_.Guard([this, turn](const boost::system::error_code& error) {
-                       if (!error && under_way_.contains(turn)) End(turn);
+                       if (!error && under_way_.contains(turn)) Fail(turn);
                      }));
     under_way_.emplace(turn, UnderWay{std::move(watch), waiting.peer, waiting.line,
                                       std::chrono::steady_clock::now()});
@@ -99,6 +105,12 @@ void Handshakes::End(Turn turn) {
   lines_.at(ended.mapped().line).under_way.erase(turn);
   Settle(ended.mapped().line);
   StartThoseWhoCan();
+}
+
+void Handshakes::Fail(Turn turn) {
+  const std::string address = under_way_.at(turn).peer.address().to_string();
+  End(turn);
+  if (failed_) failed_(address);
 }
 
 void Handshakes::Drop(Turn turn) {
@@ -151,7 +163,7 @@ void Handshakes::AwaitSlow() {
          slow = Slowest()) {
       ++slow_;
       ::shutdown(slow->second.watch.native_handle(), SHUT_RDWR);
-      End(slow->first);
+      Fail(slow->first);
     }
     AwaitSlow();
   }));

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -41,8 +42,12 @@ class Handshakes {
   using Socket = boost::asio::ip::tcp::socket;
   // Begins the handshake. Must not call back.
   using Begin = std::function<void(Socket)>;
+  // A connection from that address has ended before its first call, or was ended here. May be
+  // empty.
+  using Failed = std::function<void(const std::string& address)>;
 
-  Handshakes(boost::asio::io_context& io, Begin begin, HandshakeLimits limits = {});
+  Handshakes(boost::asio::io_context& io, Begin begin, Failed failed = {},
+             HandshakeLimits limits = {});
   Handshakes(const Handshakes&) = delete;
   Handshakes& operator=(const Handshakes&) = delete;
 
@@ -93,6 +98,7 @@ class Handshakes {
   void Start(Turn waiting);
   void StartThoseWhoCan();
   void End(Turn under_way);
+  void Fail(Turn under_way);
   void Drop(Turn waiting);
   // Brings what is known of the address up to date after a change.
   void Settle(const Address& line);
@@ -102,6 +108,7 @@ class Handshakes {
 
   boost::asio::io_context& io_;
   const Begin begin_;
+  const Failed failed_;
   const HandshakeLimits limits_;
 
   Turn next_turn_ = 0;

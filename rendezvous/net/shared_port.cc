@@ -58,7 +58,8 @@ SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> s
     : options_(options),
       take_grpc_(std::move(take_grpc)),
       take_death_notice_(std::move(take_death_notice)),
-      handshakes_(io, [this](Socket connection) { GiveToGrpc(std::move(connection)); }),
+      handshakes_(
+          io, [this](Socket connection) { GiveToGrpc(std::move(connection)); }, options_.on_failed),
       overdue_(io),
       flood_end_(io) {
   for (tcp::acceptor& socket : sockets) {

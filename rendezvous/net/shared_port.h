@@ -37,6 +37,8 @@ struct SharedPortOptions {
   bool secure = false;
   // How long a connection may be silent, while no store is served here.
   std::chrono::milliseconds handshake_timeout = std::chrono::seconds(limits::kSilentSeconds.most);
+  // Told the address of a connection that was gRPC's and ended before its first call. May be empty.
+  std::function<void(const std::string& address)> on_failed;
   // A flood is over when no connection has been turned away for this long.
   std::chrono::milliseconds flood_pause = std::chrono::seconds(5);
 };

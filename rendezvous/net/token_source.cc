@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -48,51 +49,13 @@ absl::Status NoToken(const std::string& own_file, const Endpoint& endpoint) {
       "you trust, --insecure goes without"));
 }
 
-}  // namespace
-
-absl::StatusOr<int> ReadTokenFdNumber(absl::string_view text) {
-  int fd = -1;
-  // Standard input and output are others'.
-  if (!absl::SimpleAtoi(text, &fd) || fd <= STDERR_FILENO || ::fcntl(fd, F_GETFD) < 0) {
-    return absl::InvalidArgumentError(
-        "is not the number of an open file descriptor from 3 up, as in `--token-fd=3 3<FILE`");
-  }
-  return fd;
+absl::Status Contradiction(const char* one, const char* other, const char* remedy) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      one, " and ", other, " are different ways to meet the rendezvous; ", remedy, " one of them"));
 }
 
-absl::StatusOr<TokenSource> CompleteTokenSource(
-    TokenSource given, absl::FunctionRef<std::string(const char*)> variable) {
-  if (given.insecure && (!given.file.empty() || given.fd >= 0)) {
-    return absl::InvalidArgumentError(absl::StrCat("--insecure goes without a token, and ",
-                                                   given.fd >= 0 ? "--token-fd" : "--token-file",
-                                                   " names one; drop one of them"));
-  }
-  if (!given.file.empty() && given.fd >= 0) {
-    return absl::InvalidArgumentError(
-        "--token-file and --token-fd both name a token; drop one of them");
-  }
-  given.own_file = OwnFile(variable);
-  if (given.insecure || !given.file.empty() || given.fd >= 0) return given;
-  given.file = variable(kTokenFileVariable);
-  const std::string insecure = variable(kInsecureVariable);
-  if (insecure == "1") {
-    if (!given.file.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(kInsecureVariable, "=1 goes without a token, and ", kTokenFileVariable,
-                       " names one; unset one of them"));
-    }
-    given.insecure = true;
-  } else if (!insecure.empty() && insecure != "0") {
-    return absl::InvalidArgumentError(absl::StrCat("environment variable ", kInsecureVariable, "=",
-                                                   insecure, " is neither 1 nor 0"));
-  }
-  return given;
-}
-
-absl::StatusOr<std::optional<Keyring>> FindKeyring(const TokenSource& source,
-                                                   const Endpoint& endpoint,
-                                                   Keyring::Trouble trouble) {
-  if (source.insecure) return std::nullopt;
+absl::StatusOr<Keyring> FindKeyring(const TokenSource& source, const Endpoint& endpoint,
+                                    Keyring::Trouble trouble) {
   if (source.fd >= 0) {
     const absl::StatusOr<Token> token = ReadTokenFd(source.fd);
     if (!token.ok()) return token.status();
@@ -107,6 +70,67 @@ absl::StatusOr<std::optional<Keyring>> FindKeyring(const TokenSource& source,
   absl::StatusOr<Keyring> keyring = Keyring::OfFile(source.own_file, std::move(trouble));
   if (absl::IsNotFound(keyring.status())) return NoToken(source.own_file, endpoint);
   return keyring;
+}
+
+}  // namespace
+
+absl::StatusOr<int> ReadTokenFdNumber(absl::string_view text) {
+  int fd = -1;
+  // Standard input and output are others'.
+  if (!absl::SimpleAtoi(text, &fd) || fd <= STDERR_FILENO || ::fcntl(fd, F_GETFD) < 0) {
+    return absl::InvalidArgumentError(
+        "is not the number of an open file descriptor from 3 up, as in `--token-fd=3 3<FILE`");
+  }
+  return fd;
+}
+
+absl::StatusOr<TokenSource> CompleteTokenSource(
+    TokenSource given, absl::FunctionRef<std::string(const char*)> variable) {
+  // The ways to say it, of which only one may be used.
+  std::vector<const char*> flags;
+  if (given.insecure) flags.push_back("--insecure");
+  if (!given.file.empty()) flags.push_back("--token-file");
+  if (given.fd >= 0) flags.push_back("--token-fd");
+  if (!given.tls.empty()) flags.push_back("--tls-ca, --tls-cert and --tls-key");
+  if (flags.size() > 1) return Contradiction(flags[0], flags[1], "drop");
+  given.own_file = OwnFile(variable);
+  if (flags.empty()) {
+    given.file = variable(kTokenFileVariable);
+    given.tls = {variable(kTlsCaVariable), variable(kTlsCertVariable), variable(kTlsKeyVariable)};
+    const std::string insecure = variable(kInsecureVariable);
+    if (!insecure.empty() && insecure != "0" && insecure != "1") {
+      return absl::InvalidArgumentError(absl::StrCat("environment variable ", kInsecureVariable,
+                                                     "=", insecure, " is neither 1 nor 0"));
+    }
+    given.insecure = insecure == "1";
+    std::vector<const char*> variables;
+    if (given.insecure) variables.push_back("MUSTER_INSECURE=1");
+    if (!given.file.empty()) variables.push_back(kTokenFileVariable);
+    if (!given.tls.empty())
+      variables.push_back("MUSTER_TLS_CA, MUSTER_TLS_CERT and MUSTER_TLS_KEY");
+    if (variables.size() > 1) return Contradiction(variables[0], variables[1], "unset");
+  }
+  if (!given.tls.empty() &&
+      (given.tls.ca.empty() || given.tls.certificate.empty() || given.tls.key.empty())) {
+    return absl::InvalidArgumentError(
+        "certificates of a site's own take three files: --tls-ca (who is trusted), --tls-cert and "
+        "--tls-key (what this end shows), or MUSTER_TLS_CA, MUSTER_TLS_CERT and MUSTER_TLS_KEY; "
+        "give all of them");
+  }
+  return given;
+}
+
+absl::StatusOr<Credentials> FindCredentials(const TokenSource& source, const Endpoint& endpoint,
+                                            Role role, Keyring::Trouble trouble) {
+  if (source.insecure) return Credentials::Plaintext();
+  if (!source.tls.empty()) {
+    auto certificates = SiteCertificates::Load(source.tls, std::move(trouble));
+    if (!certificates.ok()) return certificates.status();
+    return Credentials::FromSite(*std::move(certificates));
+  }
+  auto keyring = FindKeyring(source, endpoint, std::move(trouble));
+  if (!keyring.ok()) return keyring.status();
+  return Credentials::FromKeyring(*std::move(keyring), role);
 }
 
 bool IsSharedAmongMachines(long file_system_type) {

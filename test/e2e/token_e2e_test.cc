@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
+#include "test/support/site_authority.h"
 
 namespace muster::test {
 namespace {
@@ -76,7 +77,7 @@ TEST_F(TokenTest, MistakesAreOneSentence) {
 
 // One user's jobs on a machine are closed to its other users, who need nothing but another home.
 TEST_F(TokenTest, AnotherUserOfTheMachineCanNeitherJoinNorLookNorWrite) {
-  const Daemon daemon = StartDaemon();
+  Daemon daemon = StartDaemon();
   const std::string why = "it was started with another token than the one here";
   ExpectRefused(Join(daemon, {}, {Stranger()}), why);
   ExpectRefused(Muster({"status", "--rdzv-endpoint=" + daemon.endpoint}, {Stranger()}), why);
@@ -85,6 +86,10 @@ TEST_F(TokenTest, AnotherUserOfTheMachineCanNeitherJoinNorLookNorWrite) {
   ExpectRefused(Muster(set, {Stranger()}), why);
   set.push_back("--insecure");
   ExpectRefused(Muster(set), "it asks for the token that it was started with");
+
+  EXPECT_TRUE(daemon.process.WaitForErr(
+      "127.0.0.1 has begun TLS and has not come to a call: it may have another token, or none"))
+      << daemon.process.err();
 
   Command own = Join(daemon, {});
   EXPECT_EQ(own.Wait(), 0) << own.err();
@@ -123,6 +128,46 @@ TEST_F(TokenTest, WorkersReachTheStoreAndDoNotHoldTheSecret) {
   EXPECT_TRUE(Contains(agent.out(), "MUSTER_TOKEN_FILE=" + file));
   const std::string secret = shown.out().substr(0, 64);
   EXPECT_EQ((agent.out() + agent.err()).find(secret), std::string::npos);
+}
+
+// Certificates of a site's own authority, which every node of the site has anyway.
+TEST_F(TokenTest, CertificatesOfASiteTakeTheTokensPlaceEverywhere) {
+  const SiteAuthority site("site");
+  const auto files = [&](const std::string& name, const char* names) {
+    const auto leaf = site.Issue(names);
+    return Words{"--tls-ca=" + Write("ca", site.certificate(), 0644),
+                 "--tls-cert=" + Write(name + ".crt", leaf.certificate, 0644),
+                 "--tls-key=" + Write(name + ".key", leaf.key, 0600)};
+  };
+  Words daemon_words = {DaemonPath(), "--listen=127.0.0.1:0", "--ready-fd=1"};
+  for (const std::string& flag : files("daemon", "IP:127.0.0.1")) daemon_words.push_back(flag);
+  Command process(daemon_words);
+  ASSERT_TRUE(process.WaitForOut("\n")) << process.err();
+  const std::string endpoint = "127.0.0.1:" + Lines(process.out())[0];
+  const Daemon daemon = {.process = std::move(process), .endpoint = endpoint};
+
+  Words node = files("node", "DNS:node");
+  Words flags = AtDaemon(daemon, node);
+  Command agent =
+      StartAgent(flags, MusterPath() + " kv set key value && " + MusterPath() + " kv get key");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EXPECT_TRUE(Contains(agent.out(), "value"));
+  Words status = {"status", "--rdzv-endpoint=" + endpoint};
+  status.insert(status.end(), node.begin(), node.end());
+  EXPECT_EQ(Muster(status).Wait(), 0);
+
+  ExpectRefused(Join(daemon, {}), "it was started with another token than the one here");
+  Command half = Join(daemon, {node[0], node[1]});
+  EXPECT_EQ(half.Wait(), 2);
+  EXPECT_TRUE(Contains(half.err(), "certificates of a site's own take three files"));
+  const auto old =
+      site.Issue("DNS:node", absl::Now() - absl::Hours(2), absl::Now() - absl::Hours(1));
+  Write("node.crt", old.certificate, 0644);
+  Write("node.key", old.key, 0600);
+  Command expired = Join(daemon, node);
+  EXPECT_EQ(expired.Wait(), 2);
+  EXPECT_EQ(Lines(expired.err()).size(), 1U) << expired.err();
+  EXPECT_TRUE(Contains(expired.err(), "node.crt: it has expired, on "));
 }
 
 TEST_F(TokenTest, ADescriptorIsASourceAsWell) {

@@ -68,6 +68,8 @@ struct ValueCase {
   std::function<bool(const LaunchConfig&)> holds;
   // Flags that must stand beside it for the value to show.
   Args beside = {};
+  // What has to stand there instead when it does not.
+  Args instead = {};
 };
 
 std::vector<ValueCase> ValueCases() {
@@ -92,6 +94,21 @@ std::vector<ValueCase> ValueCases() {
        {"--rdzv-endpoint=h:7"}},
       {"--rdzv-conf", "join_timeout=7", [](C c) { return c.timeouts.join == seconds(7); }},
       {"--token-file", "/secrets/team", [](C c) { return c.token.file == "/secrets/team"; }},
+      {"--tls-ca",
+       "/site/ca",
+       [](C c) { return c.token.tls.ca == "/site/ca"; },
+       {"--tls-cert=c", "--tls-key=k"},
+       {"--tls-ca=a"}},
+      {"--tls-cert",
+       "/site/cert",
+       [](C c) { return c.token.tls.certificate == "/site/cert"; },
+       {"--tls-ca=a", "--tls-key=k"},
+       {"--tls-cert=c"}},
+      {"--tls-key",
+       "/site/key",
+       [](C c) { return c.token.tls.key == "/site/key"; },
+       {"--tls-ca=a", "--tls-cert=c"},
+       {"--tls-key=k"}},
       {"--token-fd", Descriptor(), [](C c) { return c.token.fd == std::atoi(Descriptor()); }},
       {"--master-addr",
        "h",
@@ -186,7 +203,9 @@ TEST(FlagsTest, EveryFlagWithAValueWorksInEverySpelling) {
   std::set<std::string> walked;
   for (const ValueCase& c : ValueCases()) {
     walked.insert(c.flag);
-    EXPECT_FALSE(c.holds(Config(c.beside))) << c.flag;
+    Args without = c.beside;
+    without.insert(without.end(), c.instead.begin(), c.instead.end());
+    EXPECT_FALSE(c.holds(Config(without))) << c.flag;
     for (const std::string& name : {std::string(c.flag), WithUnderscores(c.flag)}) {
       Args joined = c.beside;
       joined.push_back(name + "=" + c.value);
@@ -673,7 +692,7 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "--token-fd=2 is not the number of an open file descriptor from 3 up, as in "
        "`--token-fd=3 3<FILE`"},
       {{"--insecure", "--token-file=t", "true"},
-       "--insecure goes without a token, and --token-file names one; drop one of them"},
+       "--insecure and --token-file are different ways to meet the rendezvous; drop one of them"},
       {{"--master-port=http", "true"},
        "--master-port=http has a bad port; a port is a number from 0 to 65535"},
       {{"--master-addr=h/x", "true"},

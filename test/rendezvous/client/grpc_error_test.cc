@@ -5,8 +5,19 @@
 namespace muster::rendezvous {
 namespace {
 
-ConnectionError Read(const std::string& message) {
-  return ReadConnectionError({grpc::StatusCode::UNAVAILABLE, message});
+using Proof = Credentials::Proof;
+
+ConnectionError Read(const std::string& message, Proof proof = Proof::kToken) {
+  return ReadConnectionError({grpc::StatusCode::UNAVAILABLE, message}, proof);
+}
+
+TEST(GrpcErrorTest, ACertificateOfASiteIsNoToken) {
+  const ConnectionError error = Read(
+      "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Ssl handshake "
+      "failed: SSL_ERROR_SSL: error:0A000086:SSL routines::certificate verify failed",
+      Proof::kSite);
+  EXPECT_EQ(error.cause, "its certificate has expired, or no authority in --tls-ca answers for it");
+  EXPECT_EQ(error.kind, ConnectionError::Kind::kForeign);
 }
 
 TEST(GrpcErrorTest, CauseStandsWithoutWhatGrpcWrapsAroundIt) {

@@ -1,6 +1,8 @@
 // Who is let in at a port that asks for a token, and what those hear who are not. Tools block, so
 // they run on a thread of their own while the server's loop runs here.
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <memory>
@@ -21,6 +23,8 @@
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
 #include "test/support/run_until.h"
+#include "test/support/site_authority.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -213,6 +217,81 @@ TEST_F(SecureConnectionTest, WhoSpeaksPlainHttpReadsWhatIsServedHere) {
   });
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 426 Upgrade Required\r\n"));
   EXPECT_THAT(answer, EndsWith("It speaks TLS with a token.\n|End of file"));
+}
+
+// Certificates of a site's own authority.
+class SiteConnectionTest : public SecureConnectionTest {
+ protected:
+  // Files of a new end with a certificate for these names.
+  Credentials Issue(const test::SiteAuthority& authority, const char* names) {
+    const std::string folder = dir_.Path(std::to_string(++issued_));
+    std::filesystem::create_directory(folder);
+    const CertificateFiles files = {folder + "/ca", folder + "/cert", folder + "/key"};
+    Renew(files, authority, names);
+    const auto site = SiteCertificates::Load(files);
+    EXPECT_TRUE(site.ok()) << site.status();
+    last_ = files;
+    return Credentials::FromSite(*site);
+  }
+  static void Renew(const CertificateFiles& files, const test::SiteAuthority& authority,
+                    const char* names) {
+    const auto leaf = authority.Issue(names);
+    for (const auto& [file, text] : {std::pair(files.ca, authority.certificate()),
+                                     {files.certificate, leaf.certificate},
+                                     {files.key, leaf.key}}) {
+      std::filesystem::remove(file);
+      std::ofstream(file) << text;
+      std::filesystem::permissions(file, std::filesystem::perms(0600));
+    }
+  }
+
+  const test::TempDir dir_;
+  int issued_ = 0;
+  CertificateFiles last_;
+  const test::SiteAuthority site_{"site"};
+  const test::SiteAuthority other_{"other"};
+};
+
+TEST_F(SiteConnectionTest, WhoHasOneOfTheSameAuthorityIsServedAndNobodyElse) {
+  Serve(Issue(site_, "IP:127.0.0.1"));
+  EXPECT_EQ(Ask(Issue(site_, "DNS:somewhere")), "");
+  EXPECT_THAT(Ask(Issue(other_, "DNS:somewhere")),
+              EndsWith("its certificate has expired, or no authority in --tls-ca answers for it"));
+  EXPECT_THAT(Ask(Credentials::FromToken(kToken, Role::kTool)), EndsWith("differ by hours"));
+  EXPECT_THAT(Ask(Credentials::Plaintext()),
+              EndsWith("it asks for the token that it was started with"));
+  EXPECT_EQ(Handshake(TLS1_3_VERSION, TLS1_3_VERSION, std::nullopt), "TLSv1.3, turned away");
+}
+
+TEST_F(SiteConnectionTest, ADaemonHasToBeWhoItWasCalled) {
+  Serve(Issue(site_, "DNS:elsewhere"));
+  EXPECT_THAT(Ask(Issue(site_, "DNS:somewhere")),
+              EndsWith("its certificate is for another name than the one that it was asked by"));
+}
+
+TEST_F(SiteConnectionTest, AgentsMeetAndComeBackByTheNameThatTheyWereGiven) {
+  Serve(Issue(site_, "DNS:localhost"));
+  RecordingListener heard;
+  const auto agent = MakeGrpcClient(
+      io_, {.endpoint = {"localhost", server_->port()}, .credentials = Issue(site_, "DNS:node1")},
+      heard);
+  agent->Join(RequestFor(1, 1));
+  EXPECT_TRUE(RunUntil(io_, [&] { return heard.Last<Assignment>() != nullptr; }))
+      << heard.log.size();
+}
+
+// "Our certificates live for a day, and every night the daemon had to be started again."
+TEST_F(SiteConnectionTest, RenewedFilesAreReadWithoutANewStart) {
+  Serve(Issue(site_, "IP:127.0.0.1"));
+  const CertificateFiles daemons = last_;
+  const Credentials tool = Issue(other_, "DNS:tool");
+  const CertificateFiles tools = last_;
+  EXPECT_NE(Ask(tool), "");
+  Renew(daemons, other_, "IP:127.0.0.1");
+  EXPECT_EQ(Ask(tool), "");
+  Renew(daemons, site_, "IP:127.0.0.1");
+  Renew(tools, site_, "DNS:tool");
+  EXPECT_EQ(Ask(tool), "");
 }
 
 }  // namespace

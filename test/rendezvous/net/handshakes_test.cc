@@ -48,7 +48,7 @@ class HandshakesTest : public testing::Test {
           order_.push_back(names_.at(connection.remote_endpoint().port()));
           begun_.push_back(std::move(connection));
         },
-        limits);
+        [this](const std::string& address) { failed_.push_back(address); }, limits);
   }
 
   // Those that have begun since the last call, as "ADDRESS'S LAST NUMBER#WHICH OF IT".
@@ -74,6 +74,7 @@ class HandshakesTest : public testing::Test {
   std::list<tcp::socket> begun_;
   std::vector<std::string> order_;
   std::size_t dropped_ = 0;
+  std::vector<std::string> failed_;
   std::optional<Handshakes> handshakes_;
 };
 
@@ -91,6 +92,7 @@ TEST_F(HandshakesTest, SoManyBeginAndACallMakesRoomForTheNext) {
   EXPECT_THAT(Begun(), ElementsAre("1#3"));
   Called(first);
   EXPECT_THAT(Begun(), IsEmpty()) << "it was counted once";
+  EXPECT_THAT(failed_, IsEmpty());
   EXPECT_EQ(handshakes_->under_way(), 2u);
 }
 
@@ -102,6 +104,7 @@ TEST_F(HandshakesTest, OneThatFailsMakesRoomWithoutACall) {
   ShutDown("1#1");
   EXPECT_TRUE(RunUntil(io_, [&] { return !order_.empty(); }));
   EXPECT_THAT(Begun(), ElementsAre("1#2"));
+  EXPECT_THAT(failed_, ElementsAre("127.0.0.1"));
 }
 
 // A host opened thousands of connections and said nothing over them: nodes at other addresses could

@@ -44,6 +44,18 @@ class TokenSourceTest : public ::testing::Test {
     return dir_.Path(name);
   }
 
+  static absl::StatusOr<Credentials> Find(const TokenSource& source, const Endpoint& endpoint) {
+    return FindCredentials(source, endpoint, Role::kTool);
+  }
+
+  // The name of what follows from the token.
+  static std::string AuthorityAt(const TokenSource& source, const Endpoint& endpoint) {
+    const auto credentials = Find(source, endpoint);
+    EXPECT_TRUE(credentials.ok()) << credentials.status();
+    return credentials.ok() && credentials->keys() ? credentials->keys()->front().authority.name()
+                                                   : "none";
+  }
+
   const test::TempDir dir_;
 };
 
@@ -68,16 +80,32 @@ TEST_F(TokenSourceTest, WhatAFlagSaysCountsMoreThanAnyVariable) {
   EXPECT_FALSE(Complete({}, {{"MUSTER_INSECURE", "0"}})->insecure);
 }
 
+TEST_F(TokenSourceTest, CertificatesOfASiteTakeThreeFiles) {
+  const CertificateFiles all = {"/ca", "/cert", "/key"};
+  EXPECT_EQ(Complete({.tls = all}, {{"MUSTER_TOKEN_FILE", "/v"}})->tls, all);
+  EXPECT_EQ(Complete({.tls = all}, {{"MUSTER_TOKEN_FILE", "/v"}})->file, "");
+  EXPECT_EQ(
+      Complete({},
+               {{"MUSTER_TLS_CA", "/ca"}, {"MUSTER_TLS_CERT", "/cert"}, {"MUSTER_TLS_KEY", "/key"}})
+          ->tls,
+      all);
+  EXPECT_TRUE(Complete({.file = "/f"}, {{"MUSTER_TLS_CA", "/ca"}})->tls.empty());
+  EXPECT_THAT(Problem({.tls = {.ca = "/ca"}}, {}), HasSubstr("take three files"));
+  EXPECT_THAT(Problem({}, {{"MUSTER_TLS_KEY", "/key"}}), HasSubstr("give all of them"));
+}
+
 TEST_F(TokenSourceTest, WhatContradictsItselfIsRefused) {
+  const std::string kWays = " are different ways to meet the rendezvous; ";
   EXPECT_EQ(Problem({.file = "/f", .insecure = true}, {}),
-            "--insecure goes without a token, and --token-file names one; drop one of them");
+            "--insecure and --token-file" + kWays + "drop one of them");
   EXPECT_EQ(Problem({.fd = 5, .insecure = true}, {}),
-            "--insecure goes without a token, and --token-fd names one; drop one of them");
+            "--insecure and --token-fd" + kWays + "drop one of them");
   EXPECT_EQ(Problem({.file = "/f", .fd = 5}, {}),
-            "--token-file and --token-fd both name a token; drop one of them");
+            "--token-file and --token-fd" + kWays + "drop one of them");
   EXPECT_EQ(Problem({}, {{"MUSTER_TOKEN_FILE", "/v"}, {"MUSTER_INSECURE", "1"}}),
-            "MUSTER_INSECURE=1 goes without a token, and MUSTER_TOKEN_FILE names one; unset one of "
-            "them");
+            "MUSTER_INSECURE=1 and MUSTER_TOKEN_FILE" + kWays + "unset one of them");
+  EXPECT_EQ(Problem({.fd = 5, .tls = {.ca = "/c"}}, {}),
+            "--token-fd and --tls-ca, --tls-cert and --tls-key" + kWays + "drop one of them");
   EXPECT_EQ(Problem({}, {{"MUSTER_INSECURE", "yes"}}),
             "environment variable MUSTER_INSECURE=yes is neither 1 nor 0");
 }
@@ -96,17 +124,10 @@ TEST_F(TokenSourceTest, ADescriptorIsOneThatIsOpenAndNotStandardInputOrOutput) {
 
 TEST_F(TokenSourceTest, AFileThatIsNamedIsReadAndNeverMade) {
   const std::string file = MakeFile("given");
-  EXPECT_TRUE((*FindKeyring({.file = file}, kNetwork)).has_value());
-  EXPECT_THAT(std::string(FindKeyring({.file = dir_.Path("none")}, kLoopback).status().message()),
+  EXPECT_TRUE(Find({.file = file}, kNetwork).ok());
+  EXPECT_THAT(std::string(Find({.file = dir_.Path("none")}, kLoopback).status().message()),
               StartsWith("read token file " + dir_.Path("none")));
   EXPECT_FALSE(std::filesystem::exists(dir_.Path("none")));
-}
-
-// The name of what follows from the token.
-std::string AuthorityAt(const TokenSource& source, const Endpoint& endpoint) {
-  const auto keyring = FindKeyring(source, endpoint);
-  EXPECT_TRUE(keyring.ok()) << keyring.status();
-  return keyring.ok() && *keyring ? (**keyring).Now()->front().authority.name() : "none";
 }
 
 TEST_F(TokenSourceTest, OnLoopbackTheUsersOwnIsMadeAtItsFirstUse) {
@@ -118,7 +139,7 @@ TEST_F(TokenSourceTest, OnLoopbackTheUsersOwnIsMadeAtItsFirstUse) {
 
 TEST_F(TokenSourceTest, OnANetworkOneThatIsMissingIsNotMadeAndTheSentenceSaysWhatToDo) {
   const TokenSource source{.own_file = dir_.Path("muster/token")};
-  EXPECT_EQ(FindKeyring(source, kNetwork).status().message(),
+  EXPECT_EQ(Find(source, kNetwork).status().message(),
             "no token for the rendezvous at node0:29400, which other machines can reach: make one "
             "with `muster token new` and copy " +
                 dir_.Path("muster/token") +
@@ -128,16 +149,15 @@ TEST_F(TokenSourceTest, OnANetworkOneThatIsMissingIsNotMadeAndTheSentenceSaysWha
 }
 
 TEST_F(TokenSourceTest, WithoutAPlaceForOneTheSentenceSaysSo) {
-  EXPECT_THAT(std::string(FindKeyring({}, kLoopback).status().message()),
+  EXPECT_THAT(std::string(Find({}, kLoopback).status().message()),
               HasSubstr("with neither XDG_CONFIG_HOME nor HOME there is no place for one"));
 }
 
 TEST_F(TokenSourceTest, WhoWantsNoneGetsNone) {
   MakeFile("muster/token");
-  const auto none =
-      FindKeyring({.insecure = true, .own_file = dir_.Path("muster/token")}, kNetwork);
+  const auto none = Find({.insecure = true, .own_file = dir_.Path("muster/token")}, kNetwork);
   ASSERT_TRUE(none.ok());
-  EXPECT_FALSE(none->has_value());
+  EXPECT_FALSE(none->secure());
 }
 
 TEST_F(TokenSourceTest, FileSystemsThatNodesShareAreKnown) {
