@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
@@ -28,6 +29,7 @@
 #include "base/phrases.h"
 #include "base/print_out.h"
 #include "base/stdio.h"
+#include "rendezvous/confine.h"
 #include "rendezvous/daemon_log.h"
 #include "rendezvous/journal/sqlite_journal.h"
 #include "rendezvous/keeper/keeper.h"
@@ -175,12 +177,39 @@ absl::StatusOr<Credentials> CredentialsFor(const ServerConfig& config) {
     if (!tenants.ok()) return tenants.status();
     return Credentials::FromKeyring(*std::move(tenants), Role::kDaemon);
   }
-  auto credentials = FindCredentials(config.token, config.listen, Role::kDaemon, trouble);
-  if (credentials.ok() && !credentials->secure()) {
-    spdlog::warn("--insecure: whoever reaches {} can join, read and end any job",
-                 ToString(config.listen));
+  return FindCredentials(config.token, config.listen, Role::kDaemon, trouble);
+}
+
+std::string FolderOf(const std::string& file) {
+  return std::filesystem::absolute(file).parent_path();
+}
+
+// What is needed once the credentials have been read: their files, which are looked at again, by
+// the folders they are in, as a new file takes the place of an old one.
+// Returns what this system does not offer for it. To be called before there is a log, which has a
+// thread.
+std::vector<std::string> GiveUpTheRest(const ServerConfig& config, const std::string& state_path) {
+  Confinement confinement;
+  if (!config.tokens.empty()) confinement.reads.push_back(config.tokens);
+  for (const std::string& file : {config.token.file, config.token.own_file, config.token.tls.ca,
+                                  config.token.tls.certificate, config.token.tls.key}) {
+    if (file.empty() || config.token.insecure) continue;
+    confinement.reads.push_back(FolderOf(file));
+    // Where a link leads, as in Kubernetes.
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::canonical(file, error);
+    if (!error) confinement.reads.push_back(real.parent_path());
   }
-  return credentials;
+  if (!state_path.empty()) confinement.writes.push_back(state_path);
+  return Confine(confinement);
+}
+
+void SayHowSafeItIs(const ServerConfig& config, const Credentials& credentials,
+                    const std::vector<std::string>& missing) {
+  for (const std::string& what : missing) spdlog::debug("this system does not offer {}", what);
+  if (credentials.secure()) return;
+  spdlog::warn("--insecure: whoever reaches {} can join, read and end any job",
+               ToString(config.listen));
 }
 
 // Those who are known at the start; none where there is one user.
@@ -210,12 +239,14 @@ absl::StatusOr<OpenedJournal> OpenJournalOf(boost::asio::io_context& io, const K
 
 // A daemon that forgets its jobs when it ends.
 int RunForgetful(const ServerConfig& config) {
+  const auto credentials = CredentialsFor(config);
+  const std::vector<std::string> missing = GiveUpTheRest(config, "");
   DaemonLog log("musterd", STDERR_FILENO);
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   RaiseDescriptorLimit();
   boost::asio::io_context io(1);
-  const auto credentials = CredentialsFor(config);
   if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
+  SayHowSafeItIs(config, *credentials, missing);
   Server server(io, Server::Serves::kManyJobs);
   const absl::Status listening = server.Listen(config.listen, *credentials);
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
@@ -228,14 +259,16 @@ int RunForgetful(const ServerConfig& config) {
 
 // The child of a keeper.
 int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
+  const KeptThings& given = kept.things();
+  const auto credentials = CredentialsFor(config);
+  const std::vector<std::string> missing = GiveUpTheRest(config, given.state_path);
   DaemonLog log("musterd", STDERR_FILENO);
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   RaiseDescriptorLimit();
   prctl(PR_SET_NAME, "musterd");
-  const KeptThings& given = kept.things();
   boost::asio::io_context io(1);
-  const auto credentials = CredentialsFor(config);
   if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
+  SayHowSafeItIs(config, *credentials, missing);
   auto state = OpenSqliteJournal(io, StateDirectory::Adopt(given.state_path, given.lock));
   if (!state.ok()) return Fail(log, FailureLine(state.status()), kNoJournal);
   kept.AwaitLeave();

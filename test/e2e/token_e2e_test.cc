@@ -1,6 +1,9 @@
 // Tokens as users meet them, in real processes: who gets in, who does not, and what he is told.
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -168,6 +171,18 @@ TEST_F(TokenTest, CertificatesOfASiteTakeTheTokensPlaceEverywhere) {
   EXPECT_EQ(expired.Wait(), 2);
   EXPECT_EQ(Lines(expired.err()).size(), 1U) << expired.err();
   EXPECT_TRUE(Contains(expired.err(), "node.crt: it has expired, on "));
+}
+
+// Should somebody take it over all the same: rendezvous/confine.h.
+TEST_F(TokenTest, ADaemonHasGivenUpWhatItDoesNotNeed) {
+  const Daemon daemon = StartDaemon();
+  const std::string process = "/proc/" + std::to_string(daemon.process.pid());
+  for (const auto& task : std::filesystem::directory_iterator(process + "/task")) {
+    std::ifstream file(task.path() / "status");
+    const std::string status(std::istreambuf_iterator<char>(file), {});
+    EXPECT_TRUE(Contains(status, "NoNewPrivs:\t1"));
+    EXPECT_TRUE(Contains(status, "Seccomp:\t2"));
+  }
 }
 
 TEST_F(TokenTest, ADescriptorIsASourceAsWell) {
