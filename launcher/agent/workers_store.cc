@@ -46,7 +46,7 @@ WorkersStore::WorkersStore(boost::asio::io_context& io, const LaunchConfig& conf
       elsewhere_(IsAtEndpoint(config) && config.node_rank != 0 ? config.endpoint.port : 0),
       shared_(IsAtEndpoint(config) && rendezvous != nullptr && rendezvous->port() != 0 ? rendezvous
                                                                                        : nullptr),
-      server_(io) {
+      server_(io, {.own_user_only = true}) {
   if (shared_ == nullptr) return;
   shared_->OnStoreConnection([this](boost::asio::ip::tcp::socket connection) {
     if (round_runs_) {

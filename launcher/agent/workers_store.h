@@ -28,7 +28,8 @@ namespace muster::launcher {
 //
 // With WorkerStore::kWorker the port is only held for the worker with rank 0.
 //
-// Connections are accepted only from the addresses of the round's nodes and from this machine.
+// Connections are accepted only from the addresses of the round's nodes and from this machine, and
+// there from this process's user and from root alone.
 // Lives on the loop's thread.
 class WorkersStore {
  public:

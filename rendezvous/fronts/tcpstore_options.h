@@ -31,6 +31,10 @@ struct TcpStoreOptions {
   std::size_t output_pause_bytes = 1 << 20;
   std::size_t output_limit_bytes = 256 << 20;
 
+  // Connections from this machine are taken from this process's user and from root alone
+  // (net/socket_owner.h).
+  bool own_user_only = false;
+
   // What clients before 2.2 speak, k1x or k21, for the few requests that do not show it.
   std::optional<TcpStoreDialect> legacy_dialect;
 };

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
+#include "rendezvous/net/socket_owner.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -193,7 +194,26 @@ void TcpStoreServer::Admit(int fd, int family) {
   StartSession(std::move(connection));
 }
 
+bool TcpStoreServer::IsOfAnotherUser(tcp::socket& connection) {
+  if (!options_.own_user_only) return false;
+  uid_t user = 0;
+  if (OwnerOfPeer(connection.native_handle(), &user) != PeerOwner::kOthers) {
+    return false;
+  }
+  if (user != static_cast<uid_t>(-1) && !std::exchange(told_of_others_, true)) {
+    spdlog::warn(
+        "the workers' store has turned away a process of another user of this machine (user id "
+        "{}); if your workers run as another user than their agent, use --worker-store=worker",
+        user);
+  }
+  return true;
+}
+
 void TcpStoreServer::StartSession(tcp::socket connection) {
+  if (IsOfAnotherUser(connection)) {
+    ++refused_;
+    return;
+  }
   auto session = std::make_shared<TcpStoreSession>(std::move(connection), shared_);
   if (!allowed_.Allows(session->host())) {
     ++refused_;

@@ -80,6 +80,8 @@ class TcpStoreServer {
   void ResumeAccepting();
   void Admit(int fd, int family);
   void StartSession(boost::asio::ip::tcp::socket connection);
+  // Whether the other end is another user's of this machine, who has no business here.
+  bool IsOfAnotherUser(boost::asio::ip::tcp::socket& connection);
   void CloseSessions();
 
   const TcpStoreOptions options_;
@@ -89,6 +91,7 @@ class TcpStoreServer {
   TcpStoreAllowList allowed_;
   absl::flat_hash_map<TcpStoreSession*, std::shared_ptr<TcpStoreSession>> sessions_;
   std::uint64_t refused_ = 0;
+  bool told_of_others_ = false;
 
   // Shared only with their handlers, which in this way know when the server no longer listens.
   std::vector<std::shared_ptr<Listener>> listeners_;
