@@ -363,6 +363,10 @@ rendezvous::WorkerFailure Agent::ToReport(const worker::FailureRecord& record) c
     failure.error_traceback = error->traceback;
     failure.error_time = error->timestamp.value_or(0);
   }
+  for (std::string* const text :
+       {&failure.what, &failure.stderr_tail, &failure.error_message, &failure.error_traceback}) {
+    *text = parts_.redact(*text);
+  }
   return failure;
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/redact.h"
 #include "launcher/agent/rank_layout.h"
 #include "launcher/machine/cpu_list.h"
 
@@ -88,14 +89,17 @@ std::string DryRunText(const LaunchConfig& config, const Environment& own,
     absl::StrAppend(&out, "# ranks as if all ", config.max_nodes,
                     " nodes had come, each with as many workers\n");
   }
+  const base::Redactor redact(ToBlock(own));
   for (const worker::WorkerSpec& spec : specs) {
     absl::StrAppend(&out, "\n# local rank ", spec.local_rank, "\n");
     for (const auto& [name, value] : Changes(spec, own)) {
       const bool open = name == "MASTER_PORT" && value == "0";
-      absl::StrAppend(&out, name, "=", ShellQuote(open ? kOpen : value), " \\\n");
+      const std::string shown =
+          base::IsSecretName(name) ? std::string(base::kRedacted) : redact(value);
+      absl::StrAppend(&out, name, "=", ShellQuote(open ? kOpen : shown), " \\\n");
     }
     absl::StrAppend(&out,
-                    absl::StrJoin(spec.argv, " ",
+                    absl::StrJoin(redact.Words(spec.argv), " ",
                                   [](std::string* words, const std::string& word) {
                                     absl::StrAppend(words, ShellQuote(word));
                                   }),

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "base/json.h"
+#include "base/redact_json.h"
 #include "base/signal_names.h"
 #include "launcher/config/words.h"
 
@@ -32,9 +33,9 @@ Json StreamNumbers(const Redirects& redirects) {
 
 }  // namespace
 
-std::string ConfigText(const LaunchConfig& config) {
+std::string ConfigText(const LaunchConfig& config, const base::Redactor& redact) {
   Json out;
-  out["command"] = config.program.argv;
+  out["command"] = redact.Words(config.program.argv);
   out["nnodes"] = {{"min", config.min_nodes}, {"max", config.max_nodes}};
   out["nproc_per_node"] = config.nproc_per_node;
   out["node_rank"] = config.node_rank ? Json(*config.node_rank) : Json();
@@ -91,6 +92,7 @@ std::string ConfigText(const LaunchConfig& config) {
   out["log_line_prefix_template"] = config.prefix_template;
   out["event_log"] = config.event_log;
   out["log_level"] = WordFor(kLogLevels, config.log_level);
+  base::RedactTexts(redact, out);
   // A path may hold any bytes; what is no UTF-8 is shown as such.
   return base::JsonText(out, /*indent=*/2) + "\n";
 }

@@ -3,11 +3,12 @@
 
 #include <string>
 
+#include "base/redact.h"
 #include "launcher/config/launch_config.h"
 
 namespace muster::launcher {
 
 // A JSON object with a member for each field of the config, times in seconds; ends in a newline.
-std::string ConfigText(const LaunchConfig& config);
+std::string ConfigText(const LaunchConfig& config, const base::Redactor& redact);
 
 }  // namespace muster::launcher

@@ -157,7 +157,8 @@ class Run {
                    .logs = *std::move(logs),
                    .node = std::move(node),
                    .hang = hang_.get(),
-                   .has_gpus = has_gpus},
+                   .has_gpus = has_gpus,
+                   .redact = base::Redactor(ToBlock(environment_), config_.program.argv)},
         AgentObserver{.on_state = [this](RunState state) { entry_->Show(state); },
                       .on_round =
                           [this](const rendezvous::Assignment& round) {
@@ -252,7 +253,8 @@ class Run {
     const std::string path = GetOr(environment_, worker::env::kErrorFile, "");
     const auto* verdict = std::get_if<rendezvous::Verdict>(&result);
     if (path.empty() || verdict == nullptr || !verdict->root_cause) return;
-    const absl::Status status = WriteRootCause(path, *verdict->root_cause);
+    const absl::Status status = WriteRootCause(
+        path, *verdict->root_cause, base::Redactor(ToBlock(environment_), config_.program.argv));
     if (!status.ok()) spdlog::warn("{}", std::string(status.message()));
   }
 
@@ -320,7 +322,7 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
   }
   LaunchConfig& config = std::get<LaunchConfig>(parsed);
   if (config.purpose == Purpose::kPrintConfig) {
-    return Answer("muster run", ConfigText(config));
+    return Answer("muster run", ConfigText(config, base::Redactor(ToBlock(environment))));
   }
   if (config.purpose == Purpose::kDryRun) return DryRun(config, environment, machine);
   // Never destroyed: a thread of gRPC's may still post to it while the program ends.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
 #include "base/json.h"
+#include "base/redact_json.h"
 
 namespace muster::launcher {
 namespace {
@@ -70,11 +71,14 @@ std::optional<ErrorFile> ReadErrorFile(const std::string& path) {
   return text ? ParseErrorFile(*text) : std::nullopt;
 }
 
-absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFailure& failure) {
+absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFailure& failure,
+                            const base::Redactor& redact) {
   const std::string own = ReadText(failure.error_file).value_or("");
   Json root = base::ParseJson(own);
-  const bool same = root.is_object() && root.contains("message") && root["message"].is_object() &&
-                    Text(Member(root["message"], "message")) == failure.error_message;
+  // What is reported has no secrets any more.
+  const bool same =
+      root.is_object() && root.contains("message") && root["message"].is_object() &&
+      redact(Text(Member(root["message"], "message"))) == redact(failure.error_message);
   if (!same) {
     root = {{"message",
              {{"message", failure.error_message.empty() ? failure.what : failure.error_message},
@@ -83,6 +87,7 @@ absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFai
                 {"timestamp", absl::StrCat(failure.error_time)}}}}}};
   }
   root["message"]["errorCode"] = failure.signal != 0 ? -failure.signal : failure.exit_code;
+  base::RedactTexts(redact, root);
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << base::JsonText(root);
   file.close();

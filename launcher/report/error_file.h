@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "base/redact.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::launcher {
@@ -32,7 +33,8 @@ std::optional<ErrorFile> ParseErrorFile(absl::string_view json);
 // the same at the end for whoever started it, with the worker's exit code (-n for signal n) as
 // message.errorCode. Whatever else the worker's own file says is kept if it can be read here. A
 // failure without an error file gets one that says how the worker ended.
-absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFailure& failure);
+absl::Status WriteRootCause(const std::string& path, const rendezvous::WorkerFailure& failure,
+                            const base::Redactor& redact = {});
 
 // Reads the file at `path`. nullopt when it does not exist, is not a regular file, is larger than 1
 // MiB or has no message.

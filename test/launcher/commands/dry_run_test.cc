@@ -77,7 +77,7 @@ TEST(PrintConfigTest, IsJsonThatSaysHowTheCommandLineWasUnderstood) {
   config.redirects.by_local_rank = {{1, Streams::kBoth}};
   config.numa_binding = NumaMode::kExclusive;
   config.program.argv.push_back("\xff");
-  const auto json = nlohmann::json::parse(ConfigText(config));
+  const auto json = nlohmann::json::parse(ConfigText(config, {}));
   EXPECT_EQ(json["nproc_per_node"], 2);
   EXPECT_EQ(json["nnodes"]["max"], 1);
   EXPECT_EQ(json["rendezvous"], "standalone");
