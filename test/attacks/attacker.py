@@ -252,7 +252,7 @@ def _attacks() -> dict[str, Callable[[Attacker], None]]:
         "B25": lambda a: a.tls(every_rpc(), times=50, identity="foreign"),
         "B28": lambda a: a.tls(every_rpc(), times=20, identity="long"),
         "B29": _wrong_versions,
-        "B39": lambda a: a.say(*(b"D" + os.urandom(16).hex().encode() + b"\n" for _ in range(64)),
+        "B39": lambda a: a.say(*(b"DEAD " + os.urandom(16).hex().encode() + b"\n" for _ in range(64)),
                                *(b"K" + os.urandom(32) for _ in range(64)), times=2000),
         "B40": replay,
         "store": lambda a: a.say(*_store_requests(), times=100),

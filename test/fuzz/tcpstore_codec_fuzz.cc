@@ -1,10 +1,8 @@
 // Feeds arbitrary bytes to the TCPStore codec and to the service behind it, for libFuzzer
-// (scripts/fuzz.sh) and for tcpstore_codec_fuzz_test.
+// (scripts/fuzz.sh) and for its test.
 //
 // In addition to the sanitizers' checks: however the bytes are split, the same requests and replies
 // must result. The first byte of the input selects the split.
-#include "test/fuzz/tcpstore_codec_fuzz.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -13,6 +11,7 @@
 
 #include "rendezvous/fronts/tcpstore_codec.h"
 #include "rendezvous/fronts/tcpstore_service.h"
+#include "test/fuzz/fuzz.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -1,6 +1,6 @@
 // Runs the fuzzer's function on its seeds (tcpstore_codec_seeds.txt), on each seed truncated and
 // with each byte changed, and with every kind of split.
-#include "test/fuzz/tcpstore_codec_fuzz.h"
+#include "test/fuzz/fuzz.h"
 
 #include <fstream>
 #include <string>

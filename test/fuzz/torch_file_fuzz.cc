@@ -1,5 +1,5 @@
-// Feeds arbitrary bytes to the checkpoint readers, for libFuzzer (scripts/fuzz.sh checkpoints) and
-// for torch_file_fuzz_test. The first byte of the input selects the reader:
+// Feeds arbitrary bytes to the checkpoint readers, for libFuzzer (scripts/fuzz.sh) and
+// for its test. The first byte of the input selects the reader:
 //   'p'  the rest is the pickle of a file of torch.save
 //   'z'  the rest is such a file
 //   's'  the rest is a safetensors file
@@ -8,8 +8,6 @@
 //
 // In addition to the sanitizers' checks: everything read must lie within the file, and a pickle, a
 // tree or an index that was read can be written and reads back the same.
-#include "test/fuzz/torch_file_fuzz.h"
-
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -17,6 +15,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "test/fuzz/fuzz.h"
 #include "trainer/io/json_depth.h"
 #include "trainer/io/pickle/pickle_reader.h"
 #include "trainer/io/pickle/pickle_writer.h"
