@@ -1,6 +1,10 @@
 #include "launcher/registry/run_info.h"
 
 #include <array>
+#include <climits>
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -42,10 +46,20 @@ Json ToJson(const RunInfo& info) {
 }
 
 // Throws json's exceptions for a member of the wrong type.
+// An int, where the number is one.
+int ToInt(const Json& value) {
+  // One that is above what is signed would come back as less.
+  const bool fits = value.is_number_integer() &&
+                    (!value.is_number_unsigned() || value.get<std::uint64_t>() <= INT_MAX);
+  const std::int64_t number = fits ? value.get<std::int64_t>() : INT64_MIN;
+  if (number < INT_MIN || number > INT_MAX) throw std::out_of_range("no int");
+  return static_cast<int>(number);
+}
+
 RunInfo FromJson(const Json& json) {
   RunInfo info;
   info.run_id = json.at("run_id").get<std::string>();
-  info.pid = json.at("pid").get<int>();
+  info.pid = ToInt(json.at("pid"));
   info.script = json.value("script", info.script);
   for (const Json& device : json.value("devices", Json::array())) {
     info.devices.push_back(
@@ -63,8 +77,8 @@ RunInfo FromJson(const Json& json) {
   }
   info.log_dir = json.value("log_dir", info.log_dir);
   const auto node_rank = json.find("node_rank");
-  if (node_rank != json.end() && !node_rank->is_null()) info.node_rank = node_rank->get<int>();
-  info.nproc = json.value("nproc", info.nproc);
+  if (node_rank != json.end() && !node_rank->is_null()) info.node_rank = ToInt(*node_rank);
+  info.nproc = json.contains("nproc") ? ToInt(json["nproc"]) : info.nproc;
   return info;
 }
 
@@ -103,7 +117,7 @@ std::optional<RunInfo> ReadRunInfo(absl::string_view text) {
   if (!json.is_object()) return std::nullopt;
   try {
     return FromJson(json);
-  } catch (const Json::exception&) {
+  } catch (const std::exception&) {  // Json's own is one, too
     return std::nullopt;
   }
 }

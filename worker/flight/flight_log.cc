@@ -20,7 +20,8 @@ static_assert(offsetof(FlightSlot, ticket) == 0);
 
 template <std::size_t bytes>
 void Fill(char (&field)[bytes], std::string_view text) {
-  std::memcpy(field, text.data(), std::min(text.size(), bytes));
+  // Of no text there is no address.
+  if (!text.empty()) std::memcpy(field, text.data(), std::min(text.size(), bytes));
 }
 
 }  // namespace

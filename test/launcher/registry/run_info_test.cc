@@ -71,6 +71,20 @@ TEST(RunInfoTest, WhatIsNoRunIsNotRead) {
   }
 }
 
+// A number that no int holds became another one, such as the pid of somebody else's process.
+TEST(RunInfoTest, ANumberThatIsNoIntIsNoRun) {
+  const auto read = [](const std::string& more) {
+    return ReadRunInfo(R"({"run_id":"j",)" + more + "}").has_value();
+  };
+  EXPECT_TRUE(read(R"("pid":17,"nproc":4,"node_rank":null)"));
+  for (const char* number : {"4294967313", "-9223372036854775808", "22222222222222222228",
+                             "18446744073709551615", "1.5", "\"1\"", "true"}) {
+    EXPECT_FALSE(read(std::string("\"pid\":") + number)) << number;
+    EXPECT_FALSE(read(std::string("\"pid\":1,\"nproc\":") + number)) << number;
+    EXPECT_FALSE(read(std::string("\"pid\":1,\"node_rank\":") + number)) << number;
+  }
+}
+
 TEST(RunInfoTest, ScriptNameThatIsNoUtf8IsWrittenAnyway) {
   const auto info = ReadRunInfo(WriteRunInfo({.run_id = "x", .script = "\xff.py"}));
   ASSERT_TRUE(info);
