@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
+#include <sanitizer/asan_interface.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -193,6 +194,9 @@ pid_t CloneIntoCgroup([[maybe_unused]] ChildPlan& plan, [[maybe_unused]] ChildSt
 // The pid, and the pidfd; or -1 and errno.
 pid_t StartChild(ChildPlan& plan, int* pidfd) {
   alignas(16) ChildStack stack;
+  // The child's functions do not return from here, they end in exec: what AddressSanitizer has
+  // noted of their frames would be held against ours.
+  const absl::Cleanup forget = [&stack] { ASAN_UNPOISON_MEMORY_REGION(stack, sizeof stack); };
   if (plan.join_fd >= 0) {
     const pid_t pid = CloneIntoCgroup(plan, stack, pidfd);
     if (pid >= 0 || errno == EAGAIN || errno == ENOMEM) return pid;
