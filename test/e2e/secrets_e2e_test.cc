@@ -176,6 +176,7 @@ TEST_F(SecretsTest, NoneIsInReportsLogsEventsErrorFilesOrWhatOthersAreTold) {
   EXPECT_NE(one.err().find("***"), std::string::npos) << "it has no last words at all";
   ExpectNone("the other node's report", other.err());
   EXPECT_NE(other.err().find("***"), std::string::npos);
+  ASSERT_TRUE(daemon.WaitForErr(" left")) << daemon.err();
   ExpectNone("the daemon's log", daemon.err());
   ExpectNone("the event log", ReadAll(Path("events")));
   ExpectNone("the root cause", ReadAll(Path("root_cause.json")));
