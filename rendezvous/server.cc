@@ -280,11 +280,12 @@ void Server::OnStoreConnection(std::function<void(boost::asio::ip::tcp::socket)>
 void Server::Drain(const std::string& why, std::function<void()> drained) {
   draining_ = why;
   // The last of them to become idle says so.
-  const auto all =
-      std::shared_ptr<void>(nullptr, [drained = std::move(drained)](void*) { drained(); });
+  const auto busy = std::make_shared<std::size_t>(tenants_.size());
   for (auto& [name, tenant] : tenants_) {
     tenant.driver->Drain(why);
-    tenant.driver->WhenIdle([all] {});
+    tenant.driver->WhenIdle([busy, drained] {
+      if (--*busy == 0) drained();
+    });
   }
 }
 

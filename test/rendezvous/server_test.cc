@@ -124,6 +124,19 @@ TEST_F(ServerTest, JobInThisProcessGoesOnWhenTheListeningEnds) {
   EXPECT_EQ(server.driver().job_count(), 0);
 }
 
+// Whoever drains a server may hold it by a pointer, and it called him while it was destroyed.
+TEST_F(ServerTest, ServerThatIsDestroyedWhileItDrainsTellsNobodyThatItIsDone) {
+  bool drained = false;
+  {
+    Server server(io_);
+    RecordingListener heard;
+    InProcessClient client(io_, server.driver(), heard);
+    client.Join(RequestFor(1, 2));
+    server.Drain("it ends", [&] { drained = true; });
+  }
+  EXPECT_FALSE(drained);
+}
+
 TEST_F(ServerTest, DrainWaitsForTheLastAgentAndTakesNoNewOnes) {
   Server server(io_);
   RecordingListener heard, late_heard;
