@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/phrases.h"
+#include "base/redact.h"
 #include "launcher/agent/rank_layout.h"
+#include "launcher/environment.h"
 #include "launcher/report/error_file.h"
 #include "launcher/report/failure_report.h"
 #include "worker/flight/flight_log.h"
@@ -363,9 +365,11 @@ rendezvous::WorkerFailure Agent::ToReport(const worker::FailureRecord& record) c
     failure.error_traceback = error->traceback;
     failure.error_time = error->timestamp.value_or(0);
   }
+  // Other nodes and the rendezvous are told what it has said last.
+  const base::Redactor redact(ToBlock(parts_.base.environment), parts_.config.program.argv);
   for (std::string* const text :
        {&failure.what, &failure.stderr_tail, &failure.error_message, &failure.error_traceback}) {
-    *text = parts_.redact(*text);
+    *text = redact(*text);
   }
   return failure;
 }

@@ -11,7 +11,6 @@
 #include <boost/asio/io_context.hpp>
 
 #include "absl/status/statusor.h"
-#include "base/redact.h"
 #include "launcher/agent/agent_core.h"
 #include "launcher/agent/hang_monitor.h"
 #include "launcher/agent/log_layout.h"
@@ -43,8 +42,6 @@ struct AgentParts {
   HangMonitor* hang = nullptr;
   // Whether the workers may use GPUs: then a failure is told with what the driver has reported.
   bool has_gpus = false;
-  // For what workers have said last, which other nodes and the rendezvous are told.
-  base::Redactor redact;
 };
 
 // Hears how the run goes. Called from the loop; must not destroy the agent.

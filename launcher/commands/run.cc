@@ -157,8 +157,7 @@ class Run {
                    .logs = *std::move(logs),
                    .node = std::move(node),
                    .hang = hang_.get(),
-                   .has_gpus = has_gpus,
-                   .redact = base::Redactor(ToBlock(environment_), config_.program.argv)},
+                   .has_gpus = has_gpus},
         AgentObserver{.on_state = [this](RunState state) { entry_->Show(state); },
                       .on_round =
                           [this](const rendezvous::Assignment& round) {
