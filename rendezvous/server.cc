@@ -73,7 +73,8 @@ struct Server::Listener {
 
   Access AccessOfAll() {
     return [this](Rpc rpc, const grpc::CallbackServerContext& call) {
-      if (port != nullptr) port->Called(ParsePeer(call.peer()));
+      // With few exceptions nobody is in the middle of his handshake.
+      if (port != nullptr && port->awaits_calls()) port->Called(ParsePeer(call.peer()));
       return door_keeper.Admit(rpc, call);
     };
   }

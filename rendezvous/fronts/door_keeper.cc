@@ -25,6 +25,10 @@ std::string CertificateOf(const grpc::CallbackServerContext& call) {
   return values.empty() ? "" : std::string(values[0].data(), values[0].size());
 }
 
+std::string Called(Role role) {
+  return role == Role::kAgent ? "an agent" : absl::StrCat("one of the role ", NameOf(role));
+}
+
 }  // namespace
 
 DoorKeeper::DoorKeeper(Credentials credentials, DriverOf driver_of)
@@ -36,24 +40,18 @@ absl::StatusOr<Driver*> DoorKeeper::Admit(Rpc rpc, const grpc::CallbackServerCon
   // Where callers have certificates of a site's, whoever has one has all rights.
   if (credentials_.proof() != Credentials::Proof::kToken) return driver_of_("");
   const Principal* const caller = Identify(CertificateOf(call));
-  const std::string_view method = PermissionFor(rpc).method;
-  std::string why;
-  if (caller == nullptr) {
-    why = "has a token that no longer counts";
-  } else if (!IsAllowed(caller->role, rpc)) {
-    why = absl::StrCat("is ", caller->role == Role::kAgent ? "an agent" : "one of the role ",
-                       caller->role == Role::kAgent ? "" : NameOf(caller->role),
-                       " and may not call ", std::string(method));
-  } else {
-    return driver_of_(caller->tenant);
-  }
+  if (caller != nullptr && IsAllowed(caller->role, rpc)) return driver_of_(caller->tenant);
+  const std::string why = caller == nullptr
+                              ? "has a token that no longer counts"
+                              : absl::StrCat("is ", Called(caller->role), " and may not call ",
+                                             std::string(PermissionFor(rpc).method));
   complaints_.Add(ParsePeer(call.peer()).address, why, std::chrono::steady_clock::now());
   return absl::PermissionDeniedError(absl::StrCat("this client ", why));
 }
 
 void DoorKeeper::TurnedAway(const std::string& address) {
-  const bool site = credentials_.proof() == Credentials::Proof::kSite;
   if (!credentials_.secure()) return;
+  const bool site = credentials_.proof() == Credentials::Proof::kSite;
   complaints_.Add(address,
                   site
                       ? "has begun TLS and has not come to a call: its certificate may be missing, "

@@ -63,8 +63,7 @@ class GrpcRendezvousFront::Stream final
     const absl::StatusOr<Driver*> driver = front_.access_(Rpc::kAttend, context_);
     if (!driver.ok()) {
       state_ = State::kEnded;
-      Finish(grpc::Status(static_cast<grpc::StatusCode>(driver.status().code()),
-                          std::string(driver.status().message())));
+      Finish(ToGrpcStatus(driver.status()));
       return;
     }
     driver_ = *driver;

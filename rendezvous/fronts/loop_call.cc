@@ -6,6 +6,10 @@
 
 namespace muster::rendezvous {
 
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
+}
+
 // gRPC's side of the call. Holds the call weakly: whoever has yet to answer it keeps it alive.
 class LoopCall::Reactor final : public grpc::ServerUnaryReactor {
  public:
@@ -42,10 +46,7 @@ LoopCall::~LoopCall() {
 void LoopCall::Finish(const absl::Status& status) {
   if (finished()) return;
   on_cancel_ = nullptr;
-  // Both enumerations are google.rpc.Code.
-  std::exchange(reactor_, nullptr)
-      ->Finish(grpc::Status(static_cast<grpc::StatusCode>(status.code()),
-                            std::string(status.message())));
+  std::exchange(reactor_, nullptr)->Finish(ToGrpcStatus(status));
 }
 
 void LoopCall::Cancelled() {

@@ -18,6 +18,9 @@
 
 namespace muster::rendezvous {
 
+// The gRPC status of the same code and message: both enumerations are google.rpc.Code.
+grpc::Status ToGrpcStatus(const absl::Status& status);
+
 class LoopCall {
  public:
   using Work = std::function<void(std::shared_ptr<LoopCall>)>;

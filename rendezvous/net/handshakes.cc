@@ -54,7 +54,6 @@ std::size_t Handshakes::Add(Socket connection, const Room& room) {
 }
 
 void Handshakes::Called(const Peer& peer) {
-  if (by_peer_.empty()) return;
   const std::optional<Endpoint> endpoint = EndpointOf(peer);
   const auto found = endpoint ? by_peer_.find(*endpoint) : by_peer_.end();
   if (found != by_peer_.end()) End(found->second);
