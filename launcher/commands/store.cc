@@ -21,9 +21,9 @@
 #include "base/log_pattern.h"
 #include "launcher/commands/answer.h"
 #include "launcher/report/exit_code.h"
-#include "rendezvous/fronts/tcpstore_allow_list.h"
 #include "rendezvous/fronts/tcpstore_server.h"
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/host_address.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/ready_fd.h"
 

@@ -13,7 +13,7 @@
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
-#include "rendezvous/fronts/tcpstore_allow_list.h"
+#include "rendezvous/net/host_address.h"
 
 namespace muster::rendezvous {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <boost/asio/ip/address.hpp>
 
-#include "rendezvous/net/plain_endpoint.h"
+#include "rendezvous/net/host_address.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -18,7 +18,7 @@ bool HasPeer(int fd, const tcp::endpoint& peer) {
   socklen_t size = static_cast<socklen_t>(actual.capacity());
   if (::getpeername(fd, actual.data(), &size) != 0) return false;
   actual.resize(size);
-  return PlainEndpoint(actual) == peer;
+  return HostEndpoint(actual) == peer;
 }
 
 // gRPC closes descriptors on threads of its own, and may do so between the look and the act. What
@@ -31,7 +31,7 @@ void ShutDown(int fd, const tcp::endpoint& peer) {
 }  // namespace
 
 std::size_t GrpcConnections::Add(int fd, const Endpoint& from, std::size_t most) {
-  const Endpoint peer = PlainEndpoint(from);
+  const Endpoint peer = HostEndpoint(from);
   // What had the descriptor, or the peer's port, before has ended.
   if (const auto before = by_fd_.find(fd); before != by_fd_.end()) {
     Forget(by_peer_.find(before->second));
@@ -64,7 +64,7 @@ std::optional<std::shared_ptr<void>> GrpcConnections::Wait(const Peer& peer, std
 }
 
 GrpcConnections::ByPeer::iterator GrpcConnections::Find(const Peer& peer) {
-  const std::optional<Endpoint> endpoint = EndpointOf(peer);
+  const std::optional<Endpoint> endpoint = HostEndpoint(peer);
   return endpoint ? by_peer_.find(*endpoint) : by_peer_.end();
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rendezvous/net/plain_endpoint.h"
+#include "rendezvous/net/host_address.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -34,7 +34,7 @@ Handshakes::Handshakes(boost::asio::io_context& io, Begin begin, Failed failed,
 std::size_t Handshakes::Add(Socket connection, const Room& room) {
   at_once_ = std::clamp<std::size_t>(room.at_once, 1, limits_.at_once);
   boost::system::error_code error;
-  const Endpoint peer = PlainEndpoint(connection.remote_endpoint(error));
+  const Endpoint peer = HostEndpoint(connection.remote_endpoint(error));
   if (error) return 0;
   const Address line = LineOf(peer);
   const Turn turn = next_turn_++;
@@ -54,7 +54,7 @@ std::size_t Handshakes::Add(Socket connection, const Room& room) {
 }
 
 void Handshakes::Called(const Peer& peer) {
-  const std::optional<Endpoint> endpoint = EndpointOf(peer);
+  const std::optional<Endpoint> endpoint = HostEndpoint(peer);
   const auto found = endpoint ? by_peer_.find(*endpoint) : by_peer_.end();
   if (found != by_peer_.end()) End(found->second);
 }

@@ -4,61 +4,47 @@
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
+#include <optional>
+
+#include <boost/asio/ip/tcp.hpp>
 
 #include "base/unique_fd.h"
+#include "rendezvous/net/host_address.h"
 
 namespace muster::rendezvous {
 namespace {
 
-// One end: an IPv4 address also where IPv6 wraps it.
-struct End {
-  int family = AF_UNSPEC;
-  unsigned char address[16] = {};
-  in_port_t port = 0;  // in network order
+using boost::asio::ip::tcp;
 
-  bool operator==(const End&) const = default;
-  bool SameAddress(const End& other) const {
-    return family == other.family && std::memcmp(address, other.address, sizeof address) == 0;
-  }
-  bool IsLoopback() const {
-    static constexpr unsigned char kV6[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
-    return family == AF_INET ? address[0] == 127 : std::memcmp(address, kV6, sizeof kV6) == 0;
-  }
-};
+// One end of the connection, as getsockname or getpeername has it; nullopt: it has none.
+template <typename GetName>
+std::optional<tcp::endpoint> EndOf(int fd, GetName get_name) {
+  tcp::endpoint end;
+  auto size = static_cast<socklen_t>(end.capacity());
+  if (get_name(fd, end.data(), &size) != 0) return std::nullopt;
+  end.resize(size);
+  return HostEndpoint(end);
+}
 
-End EndOf(const sockaddr_storage& name) {
-  End end;
-  if (name.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(name);
-    end.family = AF_INET;
-    end.port = v4.sin_port;
-    std::memcpy(end.address, &v4.sin_addr, 4);
-  } else if (name.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(name);
-    end.port = v6.sin6_port;
-    if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-      end.family = AF_INET;
-      std::memcpy(end.address, v6.sin6_addr.s6_addr + 12, 4);
-    } else {
-      end.family = AF_INET6;
-      std::memcpy(end.address, &v6.sin6_addr, 16);
-    }
+void Write(const boost::asio::ip::address& address, __be32 (&words)[4]) {
+  const auto copy = [&words](const auto& bytes) { std::memcpy(words, bytes.data(), bytes.size()); };
+  if (address.is_v4()) {
+    copy(address.to_v4().to_bytes());
+  } else {
+    copy(address.to_v6().to_bytes());
   }
-  return end;
 }
 
 enum class Found { kYes, kNo, kCannotAsk };
 
 // The connection whose own end is `from` and whose other end is `to`.
-Found Look(const End& from, const End& to, inet_diag_msg* found) {
+Found Look(const tcp::endpoint& from, const tcp::endpoint& to, inet_diag_msg* found) {
   const base::UniqueFd kernel(
       ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG));
   if (kernel.get() < 0) return Found::kCannotAsk;
@@ -71,13 +57,13 @@ Found Look(const End& from, const End& to, inet_diag_msg* found) {
                     .nlmsg_flags = NLM_F_REQUEST,
                     .nlmsg_seq = 1,
                     .nlmsg_pid = 0};
-  request.body.sdiag_family = static_cast<std::uint8_t>(from.family);
+  request.body.sdiag_family = from.address().is_v4() ? AF_INET : AF_INET6;
   request.body.sdiag_protocol = IPPROTO_TCP;
   request.body.idiag_states = ~0u;
-  request.body.id.idiag_sport = from.port;
-  request.body.id.idiag_dport = to.port;
-  std::memcpy(request.body.id.idiag_src, from.address, sizeof from.address);
-  std::memcpy(request.body.id.idiag_dst, to.address, sizeof to.address);
+  request.body.id.idiag_sport = htons(from.port());
+  request.body.id.idiag_dport = htons(to.port());
+  Write(from.address(), request.body.id.idiag_src);
+  Write(to.address(), request.body.id.idiag_dst);
   request.body.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
   request.body.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   if (::send(kernel.get(), &request, sizeof request, 0) < 0) return Found::kCannotAsk;
@@ -103,16 +89,14 @@ Found Look(const End& from, const End& to, inet_diag_msg* found) {
 
 PeerOwner OwnerOfPeer(int fd, uid_t* user) {
   *user = static_cast<uid_t>(-1);
-  sockaddr_storage own = {}, other = {};
-  socklen_t own_size = sizeof own, other_size = sizeof other;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
-      ::getpeername(fd, reinterpret_cast<sockaddr*>(&other), &other_size) != 0) {
-    return PeerOwner::kOthers;
+  const std::optional<tcp::endpoint> here = EndOf(fd, ::getsockname);
+  const std::optional<tcp::endpoint> there = EndOf(fd, ::getpeername);
+  if (!here || !there) return PeerOwner::kOthers;
+  if (there->address() != here->address() && !there->address().is_loopback()) {
+    return PeerOwner::kElsewhere;
   }
-  const End here = EndOf(own), there = EndOf(other);
-  if (!there.SameAddress(here) && !there.IsLoopback()) return PeerOwner::kElsewhere;
   inet_diag_msg found = {};
-  switch (Look(there, here, &found)) {
+  switch (Look(*there, *here, &found)) {
     case Found::kCannotAsk:
       return PeerOwner::kUnknown;
     case Found::kNo:
