@@ -14,9 +14,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/limits.h"
+#include "rendezvous/fronts/call_entrance.h"
 #include "rendezvous/fronts/door_keeper.h"
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 #include "rendezvous/fronts/grpc_store_front.h"
+#include "rendezvous/net/call_gate.h"
 #include "rendezvous/net/grpc_runtime.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/shared_port.h"
@@ -58,15 +60,25 @@ struct Server::Listener {
   Listener(boost::asio::io_context& io, Server& server, const Credentials& credentials)
       : door_keeper(credentials,
                     [&server](const std::string& tenant) { return server.DriverOf(tenant); }),
+        entrance(io, {.access = AccessOfAll(),
+                      .gate = gate,
+                      .on_refused =
+                          [this](const Peer& peer, std::uint64_t refused) {
+                            door_keeper.TooManyCalls(peer.address, refused);
+                          },
+                      .drop =
+                          [this](const Peer& peer) {
+                            if (port != nullptr) port->Drop(peer);
+                          }}),
         rendezvous(
-            io, AccessOfAll(),
+            io, entrance,
             {.attending =
                  [this, &server](const Peer& peer) {
                    return server.Attend(port ? port->Attend(peer) : nullptr);
                  },
              .knock_secret =
                  [&server](const SessionToken& session) { return server.knock_secret(session); }}),
-        store(io, AccessOfAll(), [this](const Peer& peer) -> absl::StatusOr<std::shared_ptr<void>> {
+        store(entrance, [this](const Peer& peer) -> absl::StatusOr<std::shared_ptr<void>> {
           if (port == nullptr) return nullptr;
           return port->Wait(peer);
         }) {}
@@ -79,7 +91,12 @@ struct Server::Listener {
     };
   }
 
+  const std::shared_ptr<CallGate> gate = std::make_shared<CallGate>(
+      CallCounts::Limits{.of_connection = limits::kCallsOfConnection.most,
+                         .of_tenant = limits::kCallsOfTenant.most,
+                         .of_all = limits::kCalls.most});
   DoorKeeper door_keeper;
+  CallEntrance entrance;
   GrpcRendezvousFront rendezvous;
   GrpcStoreFront store;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
@@ -211,7 +228,7 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
   // Connections are accepted by us, so that another protocol can share the port.
   listener->connections = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      credentials.ForServer());
+      credentials.ForServer(listener->gate));
   // Agents ping a silent daemon (grpc_client.cc); a daemon that takes this for abuse would cut them
   // off.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
@@ -226,9 +243,10 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
   // Every keep-alive would be answered with a ping that measures the bandwidth, which small
   // messages do not need.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+                             static_cast<int>(limits::kWindowBytes.most));
   builder.SetMaxReceiveMessageSize(static_cast<int>(limits::kMessageBytes.most));
-  builder.RegisterService(&listener->rendezvous);
-  builder.RegisterService(&listener->store);
+  builder.RegisterCallbackGenericService(&listener->entrance);
   listener->grpc = builder.BuildAndStart();
   if (listener->grpc == nullptr) {
     return absl::UnavailableError(
@@ -300,6 +318,7 @@ void Server::Stop(std::function<void()> stopped) {
   // It holds the port as well.
   last_word_.reset();
   listener_->port.reset();
+  listener_->entrance.Close();
   listener_->rendezvous.EndStreams();
   listener_->store.Close();
   port_ = 0;

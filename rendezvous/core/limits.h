@@ -41,14 +41,41 @@ inline constexpr Limit kIdleConnections{
 inline constexpr Limit kStreams{
     "calls under way over one connection", 128,
     "an agent has one and a client of the store a few; each costs gRPC 16 KB"};
+inline constexpr Limit kCallsOfConnection{
+    "calls of one connection that gRPC has not freed", 256,
+    "twice as many, as those that have ended are freed a little later"};
+inline constexpr Limit kCalls{"calls that neither wait nor are agents'", 16'384,
+                              "each costs gRPC 16 KB, and 16 KB more until its message is read"};
+inline constexpr Limit kCallsOfTenant{"of these, of one tenant", 12'288,
+                                      "so that no tenant has all of them"};
+inline constexpr Limit kCallsOfHost{"of these, of one host", 4096,
+                                    "so that it takes several hosts to have all of them"};
+inline constexpr Limit kWindowBytes{"bytes of a message that are taken before its turn to be read",
+                                    16 << 10, "what most messages have, or less"};
 inline constexpr Limit kMetadataBytes{"bytes of a call's metadata", 8 << 10,
                                       "ours are some hundred"};
 
 // Messages.
 inline constexpr Limit kMessageBytes{"bytes of a message", 4 << 20,
                                      "what clients of gRPC take unless they are told otherwise"};
+inline constexpr Limit kReads{"messages of calls that are read at once", 64,
+                              "each may be 4 MiB and be held back before its end"};
+inline constexpr Limit kReadsOfHost{"of these, of one host", 16,
+                                    "so that who holds them back delays himself"};
+inline constexpr Limit kReadSeconds{
+    "seconds that one of these may take while others wait", 2,
+    "4 MiB over 20 Mbit/s; who has less is read when there is room"};
+inline constexpr Limit kAnswerBytes{"bytes of an answer with several values", 4 << 20,
+                                    "what clients of gRPC take unless they are told otherwise"};
+inline constexpr Limit kUntakenBytes{
+    "bytes of answers that clients have not taken", std::uint64_t{256} << 20,
+    "256 of the largest values; beyond, the connection with the oldest answer is ended"};
 inline constexpr Limit kEventBytes{"bytes of what an agent says at once", 1 << 20,
                                    "the ends of a thousand workers with their tracebacks"};
+inline constexpr Limit kEventsInASecond{"events of an agent in a second", 200,
+                                        "an agent has one or two; more are read that much later"};
+inline constexpr Limit kEventsAtOnce{"events of an agent that are read without delay", 2000,
+                                     "a thousand workers may start and end at once"};
 inline constexpr Limit kUnreadDirectives{
     "directives that an agent leaves unread", 256,
     "one that reads has a few; one that does not is as good as gone"};
@@ -79,6 +106,8 @@ inline constexpr Limit kWaitBytesOfJob{"bytes of what a job's waits name", 64 <<
                                        "as for its keys"};
 inline constexpr Limit kWaitingCalls{"calls that wait, over all jobs", 20'000,
                                      "each costs gRPC 16 KB"};
+inline constexpr Limit kWaitingCallsOfTenant{"of these, of one tenant", 15'000,
+                                             "so that no tenant has all of them"};
 inline constexpr Limit kWaitingBytes{
     "bytes of what these calls name, with 64 beside each key", 128 << 20,
     "one call may name as many keys as a message holds, and 20,000 of these would not fit"};
@@ -91,9 +120,21 @@ inline constexpr const Limit* kAll[] = {
     &kIdleSeconds,
     &kIdleConnections,
     &kStreams,
+    &kCallsOfConnection,
+    &kCalls,
+    &kCallsOfTenant,
+    &kCallsOfHost,
+    &kWindowBytes,
     &kMetadataBytes,
     &kMessageBytes,
+    &kReads,
+    &kReadsOfHost,
+    &kReadSeconds,
+    &kAnswerBytes,
+    &kUntakenBytes,
     &kEventBytes,
+    &kEventsInASecond,
+    &kEventsAtOnce,
     &kUnreadDirectives,
     &kJobs,
     &kNodesOfJob,
@@ -108,6 +149,7 @@ inline constexpr const Limit* kAll[] = {
     &kWaitsOfJob,
     &kWaitBytesOfJob,
     &kWaitingCalls,
+    &kWaitingCallsOfTenant,
     &kWaitingBytes,
 };
 

@@ -61,6 +61,12 @@ void DoorKeeper::TurnedAway(const std::string& address) {
                   std::chrono::steady_clock::now());
 }
 
+void DoorKeeper::TooManyCalls(const std::string& address, std::uint64_t refused) {
+  complaints_.Add(address,
+                  absl::StrCat("has too many calls under way, of which ", refused, " were refused"),
+                  std::chrono::steady_clock::now());
+}
+
 const Principal* DoorKeeper::Identify(const std::string& certificate) {
   Keys keys = credentials_.keys();
   if (keys != keys_ || known_.size() >= kMostKnown) known_.clear();

@@ -29,6 +29,9 @@ class DoorKeeper {
   // not proven anything.
   void TurnedAway(const std::string& address);
 
+  // Calls from that address were refused at the gate (net/call_gate.h).
+  void TooManyCalls(const std::string& address, std::uint64_t refused);
+
   // See Access. Where callers do not prove a token, whoever is let in may do anything.
   absl::StatusOr<Driver*> Admit(Rpc rpc, const grpc::CallbackServerContext& call);
 

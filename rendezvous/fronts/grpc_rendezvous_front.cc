@@ -2,32 +2,44 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
+#include "proto/rendezvous.pb.h"
 #include "rendezvous/core/limits.h"
 #include "rendezvous/core/names.h"
+#include "rendezvous/core/pace.h"
 #include "rendezvous/fronts/loop_call.h"
 #include "rendezvous/wire/peer.h"
 #include "rendezvous/wire/printable.h"
 #include "rendezvous/wire/wire.h"
 
 namespace muster::rendezvous {
+namespace {
+
+using Serialization = grpc::SerializationTraits<google::protobuf::MessageLite>;
+
+}  // namespace
+
 // One agent's stream. gRPC's callbacks run on gRPC's threads and post; the Handle methods and
 // everything they touch are the loop's. It deletes itself after OnDone, which gRPC calls last.
-class GrpcRendezvousFront::Stream final
-    : public grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive> {
+class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor {
  public:
-  Stream(GrpcRendezvousFront& front, const grpc::CallbackServerContext& context)
-      : front_(front), context_(context), peer_(ParsePeer(context.peer())) {
+  Stream(GrpcRendezvousFront& front, const grpc::CallbackServerContext& context,
+         CallGate::Pass pass)
+      : front_(front), context_(context), pass_(std::move(pass)), peer_(ParsePeer(context.peer())) {
     boost::asio::post(front_.io_, [this] { HandleOpen(); });
-    StartRead(&event_);
   }
 
   void OnReadDone(bool ok) override {
-    boost::asio::post(front_.io_, [this, ok] { HandleRead(ok); });
+    const bool heard = ok && Serialization::Deserialize(&read_, &event_).ok();
+    boost::asio::post(front_.io_, [this, heard] { HandleRead(heard); });
   }
   void OnWriteDone(bool ok) override {
     boost::asio::post(front_.io_, [this, ok] { HandleWritten(ok); });
@@ -60,16 +72,17 @@ class GrpcRendezvousFront::Stream final
   };
 
   void HandleOpen() {
-    const absl::StatusOr<Driver*> driver = front_.access_(Rpc::kAttend, context_);
-    if (!driver.ok()) {
+    absl::StatusOr<Admission> admission = front_.entrance_.Admit(Rpc::kAttend, context_, pass_);
+    if (!admission.ok()) {
       state_ = State::kEnded;
-      Finish(ToGrpcStatus(driver.status()));
+      Finish(ToGrpcStatus(admission.status()));
       return;
     }
-    driver_ = *driver;
+    driver_ = admission->driver;
+    place_ = std::move(admission->place);
     front_.streams_.insert(this);
     agent_ = driver_->Attach([this](const Directive& directive) { Send(directive); });
-    if (front_.ended_) HandleGone("the daemon ended");
+    StartRead(&read_);
   }
 
   void HandleRead(bool ok) {
@@ -80,7 +93,19 @@ class GrpcRendezvousFront::Stream final
       return HandleGone("it sent more than 1 MiB at once");
     }
     Take(event_);
-    if (state_ != State::kEnded) StartRead(&event_);
+    ReadNext();
+  }
+
+  // At once, or when this agent has been slow enough.
+  void ReadNext() {
+    if (state_ == State::kEnded) return;
+    const TimePoint next = pace_.Next(std::chrono::steady_clock::now());
+    if (next <= std::chrono::steady_clock::now()) return StartRead(&read_);
+    if (!hurry_) hurry_.emplace(front_.io_);
+    hurry_->expires_at(next);
+    hurry_->async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled && state_ != State::kEnded) StartRead(&read_);
+    });
   }
 
   void Take(const v1::AgentEvent& wire) {
@@ -101,17 +126,27 @@ class GrpcRendezvousFront::Stream final
     if (connection_ == nullptr && front_.listener_.attending) {
       connection_ = front_.listener_.attending(peer_);
     }
+    // Agents that attend are counted as nodes.
+    pass_.Release();
+    place_.reset();
   }
 
   // The Driver's sink.
   void Send(const Directive& directive) {
     if (state_ == State::kEnded) return;
-    v1::Directive& wire = unsent_.emplace_back();
+    v1::Directive wire;
     ToWire(directive, &wire);
     if (wire.has_welcome() && front_.listener_.knock_secret) {
       wire.mutable_welcome()->set_knock_secret(front_.listener_.knock_secret(session_));
     }
     if (std::holds_alternative<Refused>(directive)) state_ = State::kRefused;
+    if (std::holds_alternative<Evicted>(directive)) {
+      // Until it joins again.
+      connection_.reset();
+      pass_.Resume();
+    }
+    bool own = false;
+    Serialization::Serialize(wire, &unsent_.emplace_back(), &own);
     if (unsent_.size() > limits::kUnreadDirectives.most)
       return HandleGone("it does not read what it is told");
     if (!writing_) WriteNext();
@@ -136,6 +171,8 @@ class GrpcRendezvousFront::Stream final
 
   GrpcRendezvousFront& front_;
   const grpc::CallbackServerContext& context_;  // until Finish
+  CallGate::Pass pass_;                         // until it attends
+  std::shared_ptr<void> place_;                 // as well
   const Peer peer_;                             // where the agent comes from
   Driver* driver_ = nullptr;  // whose jobs it may join; set before anything is heard
 
@@ -143,53 +180,46 @@ class GrpcRendezvousFront::Stream final
   SessionToken session_;
   std::shared_ptr<void> connection_;  // is in use
   State state_ = State::kOpen;
-  bool writing_ = false;  // unsent_.front() is gRPC's
-  v1::AgentEvent event_;  // gRPC's between StartRead and OnReadDone
-  std::deque<v1::Directive> unsent_;
+  bool writing_ = false;   // unsent_.front() is gRPC's
+  grpc::ByteBuffer read_;  // gRPC's between StartRead and OnReadDone, and so is what it says
+  v1::AgentEvent event_;
+  Pace pace_{static_cast<int>(limits::kEventsInASecond.most),
+             static_cast<int>(limits::kEventsAtOnce.most)};
+  std::optional<boost::asio::steady_timer> hurry_;  // of one that has more to say than it may
+  std::deque<grpc::ByteBuffer> unsent_;
 };
 
-GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, Access access,
+GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, CallEntrance& entrance,
                                          Listener listener)
-    : io_(io), access_(std::move(access)), listener_(std::move(listener)) {}
+    : io_(io), entrance_(entrance), listener_(std::move(listener)) {
+  entrance.ServeStream(Rpc::kAttend,
+                       [this](const grpc::CallbackServerContext& context, CallGate::Pass pass) {
+                         return new Stream(*this, context, std::move(pass));
+                       });
+  entrance.Serve<v1::DescribeRequest, v1::JobDescription>(
+      Rpc::kDescribe, [](Driver& driver, const std::shared_ptr<LoopCall>& call,
+                         const v1::DescribeRequest& request, v1::JobDescription* response) {
+        const std::optional<JobSnapshot> job = driver.Describe(request.run_id());
+        if (!job) {
+          return call->Finish(absl::NotFoundError(
+              "no job '" + OneLine(request.run_id(), kMaxNameLength) + "' here"));
+        }
+        ToWire(*job, response);
+        call->Finish(absl::OkStatus());
+      });
+  entrance.Serve<v1::ListRequest, v1::ListResponse>(
+      Rpc::kList, [](Driver& driver, const std::shared_ptr<LoopCall>& call, const v1::ListRequest&,
+                     v1::ListResponse* response) {
+        for (const JobSnapshot& job : driver.List()) ToWire(job, response->add_jobs());
+        call->Finish(absl::OkStatus());
+      });
+}
 
 GrpcRendezvousFront::~GrpcRendezvousFront() = default;
 
 void GrpcRendezvousFront::EndStreams() {
-  ended_ = true;
+  // Each leaves the set when gRPC is done with it, on the loop.
   for (Stream* stream : streams_) stream->HandleGone("the daemon ended");
-}
-
-grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive>* GrpcRendezvousFront::Attend(
-    grpc::CallbackServerContext* context) {
-  return new Stream(*this, *context);
-}
-
-grpc::ServerUnaryReactor* GrpcRendezvousFront::Describe(grpc::CallbackServerContext* context,
-                                                        const v1::DescribeRequest* request,
-                                                        v1::JobDescription* response) {
-  return LoopCall::Start(io_, [=, this](const std::shared_ptr<LoopCall>& call) {
-    const absl::StatusOr<Driver*> driver = access_(Rpc::kDescribe, *context);
-    if (!driver.ok()) return call->Finish(driver.status());
-    const std::optional<JobSnapshot> job = (*driver)->Describe(request->run_id());
-    if (!job) {
-      call->Finish(
-          absl::NotFoundError("no job '" + OneLine(request->run_id(), kMaxNameLength) + "' here"));
-      return;
-    }
-    ToWire(*job, response);
-    call->Finish(absl::OkStatus());
-  });
-}
-
-grpc::ServerUnaryReactor* GrpcRendezvousFront::List(grpc::CallbackServerContext* context,
-                                                    const v1::ListRequest*,
-                                                    v1::ListResponse* response) {
-  return LoopCall::Start(io_, [=, this](const std::shared_ptr<LoopCall>& call) {
-    const absl::StatusOr<Driver*> driver = access_(Rpc::kList, *context);
-    if (!driver.ok()) return call->Finish(driver.status());
-    for (const JobSnapshot& job : (*driver)->List()) ToWire(job, response->add_jobs());
-    call->Finish(absl::OkStatus());
-  });
 }
 
 }  // namespace muster::rendezvous

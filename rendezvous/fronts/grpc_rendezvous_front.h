@@ -4,20 +4,20 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <string>
 
 #include <boost/asio/io_context.hpp>
 
-#include "proto/rendezvous.grpc.pb.h"
-#include "rendezvous/fronts/access.h"
-#include "rendezvous/fronts/driver.h"
+#include "rendezvous/core/types.h"
+#include "rendezvous/fronts/call_entrance.h"
 #include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
 
-// Parses, calls the caller's Driver once, formats; decides nothing. gRPC calls Attend, Describe and
-// List on its own threads, which only post to the loop; every other method is the loop's. `io` and
-// the Drivers must outlive the front, and the front the grpc::Server that it is registered with.
-class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
+// Parses, calls the caller's Driver once, formats; decides nothing. Lives on the loop's thread.
+// `io`, the entrance and the Drivers that it leads to must outlive the front, and the front the
+// grpc::Server that the entrance is registered with.
+class GrpcRendezvousFront final {
  public:
   // What the front asks its server, on the loop; each may be empty.
   struct Listener {
@@ -28,31 +28,22 @@ class GrpcRendezvousFront final : public v1::Rendezvous::CallbackService {
     std::function<std::string(const SessionToken&)> knock_secret;
   };
 
-  GrpcRendezvousFront(boost::asio::io_context& io, Access access, Listener listener);
-  ~GrpcRendezvousFront() override;
+  GrpcRendezvousFront(boost::asio::io_context& io, CallEntrance& entrance, Listener listener);
+  ~GrpcRendezvousFront();
+  GrpcRendezvousFront(const GrpcRendezvousFront&) = delete;
+  GrpcRendezvousFront& operator=(const GrpcRendezvousFront&) = delete;
 
-  // Ends every open stream, and every new one from now on: a grpc::Server shuts down only when no
-  // call is open. Agents that still attend are lost.
+  // Ends every open stream: a grpc::Server shuts down only when no call is open. Agents that still
+  // attend are lost. The entrance is closed by then, so that no other stream comes.
   void EndStreams();
-
-  // What gRPC calls.
-  grpc::ServerBidiReactor<v1::AgentEvent, v1::Directive>* Attend(
-      grpc::CallbackServerContext* context) override;
-  grpc::ServerUnaryReactor* Describe(grpc::CallbackServerContext* context,
-                                     const v1::DescribeRequest* request,
-                                     v1::JobDescription* response) override;
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
-                                 const v1::ListRequest* request,
-                                 v1::ListResponse* response) override;
 
  private:
   class Stream;
 
   boost::asio::io_context& io_;
-  const Access access_;
+  CallEntrance& entrance_;
   const Listener listener_;
   std::set<Stream*> streams_;
-  bool ended_ = false;
 };
 
 }  // namespace muster::rendezvous

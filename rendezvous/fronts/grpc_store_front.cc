@@ -33,234 +33,229 @@ std::optional<TimePoint> Deadline(std::optional<Duration> timeout) {
 
 }  // namespace
 
-GrpcStoreFront::GrpcStoreFront(boost::asio::io_context& loop, Access access, Admit admit)
-    : loop_(loop), access_(std::move(access)), admit_(std::move(admit)) {}
+GrpcStoreFront::GrpcStoreFront(CallEntrance& entrance, Admit admit) : admit_(std::move(admit)) {
+  Serve(entrance, Rpc::kStoreGet, &GrpcStoreFront::Get);
+  Serve(entrance, Rpc::kStoreSet, &GrpcStoreFront::Set);
+  Serve(entrance, Rpc::kStoreAdd, &GrpcStoreFront::Add);
+  Serve(entrance, Rpc::kStoreCompareSet, &GrpcStoreFront::CompareSet);
+  Serve(entrance, Rpc::kStoreAppend, &GrpcStoreFront::Append);
+  Serve(entrance, Rpc::kStoreDelete, &GrpcStoreFront::Delete);
+  Serve(entrance, Rpc::kStoreCheck, &GrpcStoreFront::Check);
+  Serve(entrance, Rpc::kStoreWait, &GrpcStoreFront::Wait);
+  Serve(entrance, Rpc::kStoreBarrier, &GrpcStoreFront::Barrier);
+  Serve(entrance, Rpc::kStoreNumKeys, &GrpcStoreFront::NumKeys);
+  Serve(entrance, Rpc::kStoreMultiGet, &GrpcStoreFront::MultiGet);
+  Serve(entrance, Rpc::kStoreMultiSet, &GrpcStoreFront::MultiSet);
+}
+
+template <typename Request, typename Response>
+void GrpcStoreFront::Serve(CallEntrance& entrance, Rpc rpc,
+                           void (GrpcStoreFront::*answer)(Driver&, const Call&, const Request&,
+                                                          Response*)) {
+  entrance.Serve<Request, Response>(
+      rpc,
+      [this, answer](Driver& driver, const Call& call, const Request& request, Response* response) {
+        (this->*answer)(driver, call, request, response);
+      });
+}
 
 void GrpcStoreFront::Close() {
-  closed_ = true;
   for (auto& [id, open] : std::exchange(open_, {})) {
     id.first->Cancel(id.second);
     open.call->Finish(absl::UnavailableError("the daemon is stopping"));
   }
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::Get(Context* context, const store::v1::GetRequest* request,
-                                            store::v1::GetResponse* response) {
-  const auto read = [request, response](KeyValueStore& store) {
-    const std::string* value = store.Get(request->key());
+void GrpcStoreFront::Get(Driver& driver, const Call& call, const store::v1::GetRequest& request,
+                         store::v1::GetResponse* response) {
+  const auto read = [&request, response](KeyValueStore& store) {
+    const std::string* value = store.Get(request.key());
     if (value == nullptr) {
-      return absl::NotFoundError(absl::StrCat("get ", ShownKey(request->key()), ": no such key"));
+      return absl::NotFoundError(absl::StrCat("get ", ShownKey(request.key()), ": no such key"));
     }
     response->set_value(*value);
     return absl::OkStatus();
   };
-  if (!request->has_timeout_ms())
-    return AnswerAtOnce(Rpc::kStoreGet, *context, request->run_id(), read);
-  return AnswerAfterWait(Rpc::kStoreGet, *context, request->run_id(), {request->key()},
-                         Timeout(*request), read);
+  StoreCall what{.run_id = request.run_id(), .body = read};
+  if (request.has_timeout_ms()) {
+    what.wait = StoreCall::Wait{.keys = {request.key()}, .deadline = Deadline(Timeout(request))};
+  }
+  Make(driver, call, what);
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::Set(Context* context, const store::v1::SetRequest* request,
-                                            store::v1::SetResponse*) {
-  return AnswerWrite(Rpc::kStoreSet, *context, request->run_id(), [request](KeyValueStore& store) {
-    return store.Set(request->key(), request->value());
+void GrpcStoreFront::Set(Driver& driver, const Call& call, const store::v1::SetRequest& request,
+                         store::v1::SetResponse*) {
+  Write(driver, call, request.run_id(),
+        [&request](KeyValueStore& store) { return store.Set(request.key(), request.value()); });
+}
+
+void GrpcStoreFront::Add(Driver& driver, const Call& call, const store::v1::AddRequest& request,
+                         store::v1::AddResponse* response) {
+  Write(driver, call, request.run_id(), [&request, response](KeyValueStore& store) {
+    const absl::StatusOr<std::int64_t> sum =
+        store.Add(request.key(), request.delta(), KeyValueStore::Overflow::kRefused);
+    if (sum.ok()) response->set_value(*sum);
+    return sum.status();
   });
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::Add(Context* context, const store::v1::AddRequest* request,
-                                            store::v1::AddResponse* response) {
-  return AnswerWrite(
-      Rpc::kStoreAdd, *context, request->run_id(), [request, response](KeyValueStore& store) {
-        const absl::StatusOr<std::int64_t> sum =
-            store.Add(request->key(), request->delta(), KeyValueStore::Overflow::kRefused);
-        if (sum.ok()) response->set_value(*sum);
-        return sum.status();
-      });
-}
-
-GrpcStoreFront::Answer* GrpcStoreFront::CompareSet(Context* context,
-                                                   const store::v1::CompareSetRequest* request,
-                                                   store::v1::CompareSetResponse* response) {
-  return AnswerWrite(Rpc::kStoreCompareSet, *context, request->run_id(),
-                     [request, response](KeyValueStore& store) {
-                       auto outcome = store.CompareSet(request->key(), request->expected(),
-                                                       request->desired());
-                       if (!outcome.ok()) return outcome.status();
-                       response->set_stored(outcome->stored);
-                       response->set_value(std::move(outcome->value));
-                       return absl::OkStatus();
-                     });
-}
-
-GrpcStoreFront::Answer* GrpcStoreFront::Append(Context* context,
-                                               const store::v1::AppendRequest* request,
-                                               store::v1::AppendResponse*) {
-  return AnswerWrite(
-      Rpc::kStoreAppend, *context, request->run_id(),
-      [request](KeyValueStore& store) { return store.Append(request->key(), request->suffix()); });
-}
-
-GrpcStoreFront::Answer* GrpcStoreFront::Delete(Context* context,
-                                               const store::v1::DeleteRequest* request,
-                                               store::v1::DeleteResponse* response) {
-  return AnswerWrite(Rpc::kStoreDelete, *context, request->run_id(),
-                     [request, response](KeyValueStore& store) {
-                       response->set_deleted(store.Delete(request->key()));
-                       return absl::OkStatus();
-                     });
-}
-
-GrpcStoreFront::Answer* GrpcStoreFront::Check(Context* context,
-                                              const store::v1::CheckRequest* request,
-                                              store::v1::CheckResponse* response) {
-  return AnswerAtOnce(Rpc::kStoreCheck, *context, request->run_id(),
-                      [request, response](KeyValueStore& store) {
-                        response->set_all_exist(store.Check(Views(request->keys())));
-                        return absl::OkStatus();
-                      });
-}
-
-GrpcStoreFront::Answer* GrpcStoreFront::Wait(Context* context,
-                                             const store::v1::WaitRequest* request,
-                                             store::v1::WaitResponse*) {
-  return AnswerAfterWait(Rpc::kStoreWait, *context, request->run_id(), Views(request->keys()),
-                         Timeout(*request), [](KeyValueStore&) { return absl::OkStatus(); });
-}
-
-GrpcStoreFront::Answer* GrpcStoreFront::Barrier(Context* context,
-                                                const store::v1::BarrierRequest* request,
-                                                store::v1::BarrierResponse*) {
-  return LoopCall::Start(loop_, [this, request, context](std::shared_ptr<LoopCall> call) {
-    Make(std::move(call), Rpc::kStoreBarrier, *context,
-         {.run_id = request->run_id(),
-          .body = [](KeyValueStore&) { return absl::OkStatus(); },
-          .arrival = Arrival{.name = request->name(),
-                             .count = request->count(),
-                             .caller = request->caller(),
-                             .deadline = Deadline(Timeout(*request))}});
+void GrpcStoreFront::CompareSet(Driver& driver, const Call& call,
+                                const store::v1::CompareSetRequest& request,
+                                store::v1::CompareSetResponse* response) {
+  Write(driver, call, request.run_id(), [&request, response](KeyValueStore& store) {
+    auto outcome = store.CompareSet(request.key(), request.expected(), request.desired());
+    if (!outcome.ok()) return outcome.status();
+    response->set_stored(outcome->stored);
+    response->set_value(std::move(outcome->value));
+    return absl::OkStatus();
   });
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::NumKeys(Context* context,
-                                                const store::v1::NumKeysRequest* request,
-                                                store::v1::NumKeysResponse* response) {
-  return AnswerAtOnce(Rpc::kStoreNumKeys, *context, request->run_id(),
-                      [response](KeyValueStore& store) {
-                        response->set_num_keys(store.NumKeys());
-                        return absl::OkStatus();
-                      });
+void GrpcStoreFront::Append(Driver& driver, const Call& call,
+                            const store::v1::AppendRequest& request, store::v1::AppendResponse*) {
+  Write(driver, call, request.run_id(),
+        [&request](KeyValueStore& store) { return store.Append(request.key(), request.suffix()); });
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::MultiGet(Context* context,
-                                                 const store::v1::MultiGetRequest* request,
-                                                 store::v1::MultiGetResponse* response) {
-  return AnswerAtOnce(
-      Rpc::kStoreMultiGet, *context, request->run_id(), [request, response](KeyValueStore& store) {
-        const std::vector<const std::string*> values = store.MultiGet(Views(request->keys()));
-        // Summed before anything is copied: a small request may name a large value many times.
-        std::size_t bytes = 0;
-        for (const std::string* value : values) {
-          bytes += kBytesPerValue + (value == nullptr ? 0 : value->size());
-        }
-        if (bytes > limits::kMessageBytes.most) {
-          return absl::ResourceExhaustedError(
-              absl::StrCat("multi-get: bytes of the answer would be ", bytes, ", the limit is ",
-                           limits::kMessageBytes.most, ": ask for fewer keys at once"));
-        }
-        for (const std::string* value : values) {
-          store::v1::MaybeValue* answer = response->add_values();
-          if (value != nullptr) answer->set_value(*value);
-        }
-        return absl::OkStatus();
-      });
-}
-
-GrpcStoreFront::Answer* GrpcStoreFront::MultiSet(Context* context,
-                                                 const store::v1::MultiSetRequest* request,
-                                                 store::v1::MultiSetResponse*) {
-  return AnswerWrite(Rpc::kStoreMultiSet, *context, request->run_id(),
-                     [request](KeyValueStore& store) {
-                       std::vector<KeyValueStore::Entry> entries;
-                       entries.reserve(request->entries_size());
-                       for (const store::v1::KeyValue& entry : request->entries()) {
-                         entries.emplace_back(entry.key(), entry.value());
-                       }
-                       return store.MultiSet(entries);
-                     });
-}
-
-GrpcStoreFront::Answer* GrpcStoreFront::AnswerAtOnce(Rpc rpc, Context& context,
-                                                     const std::string& run_id, Body body) {
-  return LoopCall::Start(loop_, [this, rpc, &context, &run_id,
-                                 body = std::move(body)](std::shared_ptr<LoopCall> call) {
-    Make(std::move(call), rpc, context, {.run_id = run_id, .body = body});
+void GrpcStoreFront::Delete(Driver& driver, const Call& call,
+                            const store::v1::DeleteRequest& request,
+                            store::v1::DeleteResponse* response) {
+  Write(driver, call, request.run_id(), [&request, response](KeyValueStore& store) {
+    response->set_deleted(store.Delete(request.key()));
+    return absl::OkStatus();
   });
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::AnswerWrite(Rpc rpc, Context& context,
-                                                    const std::string& run_id, Body body) {
-  return LoopCall::Start(loop_, [this, rpc, &context, &run_id,
-                                 body = std::move(body)](std::shared_ptr<LoopCall> call) {
-    Make(std::move(call), rpc, context, {.run_id = run_id, .body = body, .writes = true});
+void GrpcStoreFront::Check(Driver& driver, const Call& call, const store::v1::CheckRequest& request,
+                           store::v1::CheckResponse* response) {
+  Read(driver, call, request.run_id(), [&request, response](KeyValueStore& store) {
+    response->set_all_exist(store.Check(Views(request.keys())));
+    return absl::OkStatus();
   });
 }
 
-GrpcStoreFront::Answer* GrpcStoreFront::AnswerAfterWait(Rpc rpc, Context& context,
-                                                        const std::string& run_id,
-                                                        std::vector<std::string_view> keys,
-                                                        std::optional<Duration> timeout,
-                                                        Body body) {
-  return LoopCall::Start(loop_, [this, rpc, &context, &run_id, keys = std::move(keys), timeout,
-                                 body = std::move(body)](std::shared_ptr<LoopCall> call) {
-    Make(std::move(call), rpc, context,
-         {.run_id = run_id,
-          .body = body,
-          .wait = StoreCall::Wait{.keys = keys, .deadline = Deadline(timeout)}});
+void GrpcStoreFront::Wait(Driver& driver, const Call& call, const store::v1::WaitRequest& request,
+                          store::v1::WaitResponse*) {
+  Make(driver, call,
+       {.run_id = request.run_id(),
+        .body = [](KeyValueStore&) { return absl::OkStatus(); },
+        .wait = StoreCall::Wait{.keys = Views(request.keys()),
+                                .deadline = Deadline(Timeout(request))}});
+}
+
+void GrpcStoreFront::Barrier(Driver& driver, const Call& call,
+                             const store::v1::BarrierRequest& request,
+                             store::v1::BarrierResponse*) {
+  Make(driver, call,
+       {.run_id = request.run_id(),
+        .body = [](KeyValueStore&) { return absl::OkStatus(); },
+        .arrival = Arrival{.name = request.name(),
+                           .count = request.count(),
+                           .caller = request.caller(),
+                           .deadline = Deadline(Timeout(request))}});
+}
+
+void GrpcStoreFront::NumKeys(Driver& driver, const Call& call,
+                             const store::v1::NumKeysRequest& request,
+                             store::v1::NumKeysResponse* response) {
+  Read(driver, call, request.run_id(), [response](KeyValueStore& store) {
+    response->set_num_keys(store.NumKeys());
+    return absl::OkStatus();
   });
 }
 
-absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const Context& context) {
+void GrpcStoreFront::MultiGet(Driver& driver, const Call& call,
+                              const store::v1::MultiGetRequest& request,
+                              store::v1::MultiGetResponse* response) {
+  Read(driver, call, request.run_id(), [&request, response](KeyValueStore& store) {
+    const std::vector<const std::string*> values = store.MultiGet(Views(request.keys()));
+    // Summed before anything is copied: a small request may name a large value many times.
+    std::size_t bytes = 0;
+    for (const std::string* value : values) {
+      bytes += kBytesPerValue + (value == nullptr ? 0 : value->size());
+    }
+    if (bytes > limits::kAnswerBytes.most) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("multi-get: bytes of the answer would be ", bytes, ", the limit is ",
+                       limits::kAnswerBytes.most, ": ask for fewer keys at once"));
+    }
+    for (const std::string* value : values) {
+      store::v1::MaybeValue* answer = response->add_values();
+      if (value != nullptr) answer->set_value(*value);
+    }
+    return absl::OkStatus();
+  });
+}
+
+void GrpcStoreFront::MultiSet(Driver& driver, const Call& call,
+                              const store::v1::MultiSetRequest& request,
+                              store::v1::MultiSetResponse*) {
+  Write(driver, call, request.run_id(), [&request](KeyValueStore& store) {
+    std::vector<KeyValueStore::Entry> entries;
+    entries.reserve(request.entries_size());
+    for (const store::v1::KeyValue& entry : request.entries()) {
+      entries.emplace_back(entry.key(), entry.value());
+    }
+    return store.MultiSet(entries);
+  });
+}
+
+void GrpcStoreFront::Read(Driver& driver, const Call& call, const std::string& run_id,
+                          const StoreCall::Body& body) {
+  Make(driver, call, {.run_id = run_id, .body = body});
+}
+
+void GrpcStoreFront::Write(Driver& driver, const Call& call, const std::string& run_id,
+                           const StoreCall::Body& body) {
+  Make(driver, call, {.run_id = run_id, .body = body, .writes = true});
+}
+
+absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const Driver& driver,
+                                                                const Call& call) {
   if (waiting_ >= limits::kWaitingCalls.most) {
     return absl::ResourceExhaustedError(
         absl::StrCat(waiting_, " calls wait already, which is the limit"));
   }
+  // The one that asks is among them.
+  if (driver.waiting_calls() > limits::kWaitingCallsOfTenant.most) {
+    return absl::ResourceExhaustedError(absl::StrCat(limits::kWaitingCallsOfTenant.most,
+                                                     " calls of this user wait already, which is "
+                                                     "the limit"));
+  }
   std::shared_ptr<void> connection;
   if (admit_) {
-    auto admitted = admit_(ParsePeer(context.peer()));
+    auto admitted = admit_(ParsePeer(call->context().peer()));
     if (!admitted.ok()) return admitted.status();
     connection = *std::move(admitted);
   }
   ++waiting_;
+  // Counted here from now on.
+  call->LeavePlace();
   return std::shared_ptr<void>(this, [this, connection](void*) { --waiting_; });
 }
 
-void GrpcStoreFront::Make(std::shared_ptr<LoopCall> call, Rpc rpc, const Context& context,
-                          const StoreCall& what) {
-  if (closed_) return call->Finish(absl::UnavailableError("the daemon is stopping"));
-  const absl::StatusOr<Driver*> admitted = access_(rpc, context);
-  if (!admitted.ok()) return call->Finish(admitted.status());
-  Driver* const driver = *admitted;
+void GrpcStoreFront::Make(Driver& driver, const Call& call, const StoreCall& what) {
   const CallId id =
-      driver->Call(what, [this, call, driver](CallId answered, const absl::Status& status) {
-        open_.erase({driver, answered});
+      driver.Call(what, [this, call, &driver](CallId answered, const absl::Status& status) {
+        open_.erase({&driver, answered});
         call->Finish(status);
       });
   if (call->finished()) return;
   Open open{.call = call, .admitted = nullptr};
   if (what.wait || what.arrival) {
-    auto wait = AdmitWait(context);
+    auto wait = AdmitWait(driver, call);
     if (!wait.ok()) {
-      driver->Cancel(id);
+      driver.Cancel(id);
       return call->Finish(wait.status());
     }
     open.admitted = *std::move(wait);
   }
   // The client may go away in any state of the call, also while its answer waits for the disk.
-  call->OnCancel([this, driver, id] {
-    driver->Cancel(id);
-    open_.erase({driver, id});
+  call->OnCancel([this, &driver, id] {
+    driver.Cancel(id);
+    open_.erase({&driver, id});
   });
-  open_.emplace(OpenId(driver, id), std::move(open));
+  open_.emplace(OpenId(&driver, id), std::move(open));
 }
 
 }  // namespace muster::rendezvous

@@ -2,51 +2,161 @@
 
 #include <string>
 
+#include <grpcpp/impl/codegen/proto_utils.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <boost/asio/post.hpp>
 
+#include "absl/strings/str_cat.h"
+#include "rendezvous/wire/peer.h"
+
 namespace muster::rendezvous {
+namespace {
+
+using google::protobuf::MessageLite;
+using Serialization = grpc::SerializationTraits<MessageLite>;
+
+// A smaller answer is not worth counting: gRPC's own part of a call is as large.
+constexpr std::size_t kSmallAnswer = 16 << 10;
+
+absl::Status Parse(grpc::ByteBuffer* bytes, MessageLite* message) {
+  const grpc::Status parsed = Serialization::Deserialize(bytes, message);
+  if (parsed.ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the call's message is no ", message->GetTypeName()));
+}
+
+}  // namespace
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), std::string(status.message())};
 }
 
 // gRPC's side of the call. Holds the call weakly: whoever has yet to answer it keeps it alive.
-class LoopCall::Reactor final : public grpc::ServerUnaryReactor {
+class LoopCall::Reactor final : public grpc::ServerGenericBidiReactor {
  public:
-  explicit Reactor(boost::asio::io_context& loop) : loop_(loop) {}
+  Reactor(Shared& shared, CallGate::Pass pass) : shared_(shared), pass_(std::move(pass)) {}
 
   void Bind(std::weak_ptr<LoopCall> call) { call_ = std::move(call); }
 
+  CallGate::Pass& pass() { return pass_; }
+
+  // On the loop; nothing else of it may be touched afterwards.
+  void Read() { StartRead(&bytes_); }
+  void Answer(const grpc::CallbackServerContext& context, const MessageLite& response) {
+    bool own = false;
+    answer_.Clear();
+    const grpc::Status serialized = Serialization::Serialize(response, &answer_, &own);
+    if (!serialized.ok()) return Finish(serialized);
+    if (answer_.Length() > kSmallAnswer) {
+      const UntakenAnswers::Id id =
+          shared_.untaken.Add(ParsePeer(context.peer()), answer_.Length());
+      taken_ = shared_.lifetime.Guard([&untaken = shared_.untaken, id] { untaken.Taken(id); });
+    }
+    StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+
  private:
+  void OnReadDone(bool ok) override {
+    std::shared_ptr<LoopCall> call = call_.lock();
+    if (call == nullptr) return;
+    absl::Status read =
+        ok ? Parse(&bytes_, call->request_.get())
+           : absl::InvalidArgumentError("the call has no message, or a part of one");
+    bytes_.Clear();
+    boost::asio::post(loop_,
+                      [call = std::move(call), read = std::move(read)] { call->HandleRead(read); });
+  }
   void OnCancel() override {
     std::shared_ptr<LoopCall> call = call_.lock();
     if (call == nullptr) return;
     boost::asio::post(loop_, [call = std::move(call)] { call->Cancelled(); });
   }
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    if (taken_) boost::asio::post(loop_, std::move(taken_));
+    delete this;
+  }
 
-  boost::asio::io_context& loop_;
+  Shared& shared_;
+  boost::asio::io_context& loop_ = shared_.loop;
+  CallGate::Pass pass_;
   std::weak_ptr<LoopCall> call_;
+  grpc::ByteBuffer bytes_;       // gRPC's between Read and OnReadDone
+  grpc::ByteBuffer answer_;      // gRPC's from Answer on
+  std::function<void()> taken_;  // says on the loop that the answer is; empty for a small one
 };
 
-grpc::ServerUnaryReactor* LoopCall::Start(boost::asio::io_context& loop, Work work) {
-  auto* reactor = new Reactor(loop);  // deleted by OnDone
-  std::shared_ptr<LoopCall> call(new LoopCall(reactor));
+grpc::ServerGenericBidiReactor* LoopCall::Start(Shared& shared, const Method& method,
+                                                const grpc::CallbackServerContext& context,
+                                                CallGate::Pass pass) {
+  auto* reactor = new Reactor(shared, std::move(pass));  // deleted by OnDone
+  std::shared_ptr<LoopCall> call(new LoopCall(shared, method, context, reactor));
   reactor->Bind(call);
-  boost::asio::post(loop, [call = std::move(call), work = std::move(work)]() mutable {
-    if (!call->finished()) work(std::move(call));
-  });
+  boost::asio::post(shared.loop, [call = std::move(call)] { call->Open(); });
   return reactor;
 }
+
+LoopCall::LoopCall(Shared& shared, const Method& method, const grpc::CallbackServerContext& context,
+                   Reactor* reactor)
+    : shared_(shared),
+      method_(method),
+      context_(context),
+      request_(method.request->New()),
+      response_(method.response->New()),
+      reactor_(reactor) {}
 
 LoopCall::~LoopCall() {
   Finish(absl::UnavailableError("the daemon is stopping"));
 }
 
+const CallGate::Pass& LoopCall::pass() const {
+  return reactor_->pass();
+}
+
+void LoopCall::LeavePlace() {
+  reactor_->pass().Release();
+  admission_.place.reset();
+}
+
+void LoopCall::Open() {
+  if (finished()) return;
+  absl::StatusOr<Admission> admission = method_.admit(*this);
+  if (!admission.ok()) return Finish(admission.status());
+  admission_ = *std::move(admission);
+  shared_.opening.insert(shared_from_this());
+  // What they are called for is over with the turn, which is over with this.
+  turn_ = shared_.turns.Ask(
+      admission_.host, [this] { reactor_->Read(); },
+      [this] {
+        Finish(absl::DeadlineExceededError(
+            "the call's message took too long, and others wait for their turn"));
+      });
+}
+
+void LoopCall::EndOpening() {
+  if (turn_ == nullptr) return;
+  turn_.reset();
+  shared_.opening.erase(shared_from_this());
+}
+
+void LoopCall::HandleRead(const absl::Status& read) {
+  EndOpening();
+  if (finished()) return;
+  if (!read.ok()) return Finish(read);
+  method_.answer(shared_from_this());
+}
+
 void LoopCall::Finish(const absl::Status& status) {
   if (finished()) return;
   on_cancel_ = nullptr;
-  std::exchange(reactor_, nullptr)->Finish(ToGrpcStatus(status));
+  admission_.place.reset();
+  Reactor* const reactor = std::exchange(reactor_, nullptr);
+  if (status.ok()) {
+    reactor->Answer(context_, *response_);
+  } else {
+    reactor->Finish(ToGrpcStatus(status));
+  }
+  // May let go of the last who holds this.
+  if (turn_ != nullptr) EndOpening();
 }
 
 void LoopCall::Cancelled() {

@@ -1,41 +1,81 @@
-// One unary call of gRPC's callback API that is answered on the loop.
+// One unary call that is answered on the loop.
 //
-// gRPC's threads make the call, report its cancellation and free it; everything in between happens
-// on the loop's thread. gRPC wants each call finished exactly once, whatever else happens: Finish
-// does so the first time and does nothing afterwards. A call that is dropped without having been
-// finished (the loop is gone, a front let go of it) is finished with UNAVAILABLE.
+// gRPC's threads show the call, read its request, report its cancellation and free it; everything
+// in between happens on the loop's thread. gRPC wants each call finished exactly once, whatever
+// else happens: Finish does so the first time and does nothing afterwards. A call that is dropped
+// without having been finished (the loop is gone, a front let go of it) is finished with
+// UNAVAILABLE.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <utility>
 
-#include <grpcpp/support/server_callback.h>
+#include <google/protobuf/message_lite.h>
+#include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/support/status.h>
 #include <boost/asio/io_context.hpp>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/lifetime.h"
+#include "rendezvous/fronts/admission.h"
+#include "rendezvous/fronts/driver.h"
+#include "rendezvous/fronts/read_turns.h"
+#include "rendezvous/fronts/untaken_answers.h"
+#include "rendezvous/net/call_gate.h"
 
 namespace muster::rendezvous {
 
 // The gRPC status of the same code and message: both enumerations are google.rpc.Code.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-class LoopCall {
+class LoopCall : public std::enable_shared_from_this<LoopCall> {
  public:
-  using Work = std::function<void(std::shared_ptr<LoopCall>)>;
+  // What the calls of a server share. Lives on the loop's thread, and outlives the server.
+  struct Shared {
+    boost::asio::io_context& loop;
+    ReadTurns turns;
+    UntakenAnswers untaken;
+    // Those whose request has not been read.
+    std::set<std::shared_ptr<LoopCall>> opening;
+    const base::Lifetime lifetime;
+  };
+  // One of the calls that there are. Outlives the server. Its functions are called on the loop, and
+  // not once the call is finished.
+  struct Method {
+    const google::protobuf::MessageLite* request = nullptr;  // of their types
+    const google::protobuf::MessageLite* response = nullptr;
+    // Before the request is read: what the caller may do, or why nothing.
+    std::function<absl::StatusOr<Admission>(const LoopCall&)> admit;
+    // Once it has been read.
+    std::function<void(const std::shared_ptr<LoopCall>&)> answer;
+  };
 
-  // Called by a service's method, on one of gRPC's threads: runs `work` on the loop and returns
-  // what the method must return. The request and the response live until the call is finished, no
-  // longer. The server must not be shut down from within the loop, or it would wait for work that
-  // waits for it.
-  static grpc::ServerUnaryReactor* Start(boost::asio::io_context& loop, Work work);
+  // On one of gRPC's threads: returns what the service has to return for the call. The server must
+  // not be shut down from within the loop, or it would wait for work that waits for it.
+  static grpc::ServerGenericBidiReactor* Start(Shared& shared, const Method& method,
+                                               const grpc::CallbackServerContext& context,
+                                               CallGate::Pass pass);
 
   LoopCall(const LoopCall&) = delete;
   LoopCall& operator=(const LoopCall&) = delete;
   ~LoopCall();
 
-  // Answers the call, with the gRPC status of the same code and message.
+  // Until the call is finished.
+  const grpc::CallbackServerContext& context() const { return context_; }
+  const CallGate::Pass& pass() const;
+  // The jobs of whoever was admitted.
+  Driver& driver() const { return *admission_.driver; }
+  // The messages, of the method's types; they live as long as this.
+  const google::protobuf::MessageLite& request() const { return *request_; }
+  google::protobuf::MessageLite& response() const { return *response_; }
+
+  // It waits, and is counted elsewhere from now on; not once it is finished.
+  void LeavePlace();
+
+  // Answers the call: with the response, or with the gRPC status of the same code and message.
   void Finish(const absl::Status& status);
   bool finished() const { return reactor_ == nullptr; }
 
@@ -46,10 +86,21 @@ class LoopCall {
  private:
   class Reactor;
 
-  explicit LoopCall(Reactor* reactor) : reactor_(reactor) {}
+  LoopCall(Shared& shared, const Method& method, const grpc::CallbackServerContext& context,
+           Reactor* reactor);
+  void Open();
+  // The request is read, or will not be.
+  void EndOpening();
+  void HandleRead(const absl::Status& read);
   void Cancelled();
 
+  Shared& shared_;
+  const Method& method_;
+  const grpc::CallbackServerContext& context_;
+  const std::unique_ptr<google::protobuf::MessageLite> request_, response_;
   Reactor* reactor_;  // null once finished: gRPC frees it then
+  Admission admission_;
+  std::unique_ptr<ReadTurns::Turn> turn_;  // until the request has been read
   std::function<void()> on_cancel_;
 };
 

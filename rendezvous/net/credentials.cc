@@ -20,6 +20,9 @@ namespace {
 // Long before one that was issued expires.
 constexpr absl::Duration kRenewAfter = absl::Hours(1);
 
+// The tenant, as far as calls are counted, of who has a token that no longer counts.
+constexpr char kNobody[] = "?";
+
 // What a server shows, and whose word it takes.
 struct Shown {
   std::string roots;
@@ -70,28 +73,55 @@ ShownAt ShownBy(SiteCertificates certificates) {
   };
 }
 
-// gRPC's own SslServerCredentials show one certificate for ever; in the C core there are others
-// that ask for each new connection, and no C++ class for them.
-class RenewingServerCredentials final : public grpc::ServerCredentials {
+// gRPC asks a port's credentials when it adds the port. Its own classes for C++ offer neither a
+// gate nor certificates that are renewed; the C core does.
+class PortCredentials : public grpc::ServerCredentials {
  public:
-  explicit RenewingServerCredentials(ShownAt shown_at) : shown_at_(std::move(shown_at)) {}
+  PortCredentials(std::shared_ptr<CallGate> gate, CallGate::TenantOf tenant_of)
+      : gate_(std::move(gate)), tenant_of_(std::move(tenant_of)) {}
 
   void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
 
  private:
-  // gRPC takes a port's credentials when it adds the port, and asks for as long as the server that
-  // holds this object takes connections.
+  virtual grpc_server_credentials* Make() = 0;
+
   int AddPortToServer(const std::string& address, grpc_server* server) override {
-    grpc_server_credentials* const credentials = grpc_ssl_server_credentials_create_with_options(
+    grpc_server_credentials* const credentials = Make();
+    if (gate_ != nullptr) gate_->Guard(credentials, tenant_of_);
+    const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
+    grpc_server_credentials_release(credentials);
+    return port;
+  }
+
+  const std::shared_ptr<CallGate> gate_;
+  const CallGate::TenantOf tenant_of_;
+};
+
+class PlaintextServerCredentials final : public PortCredentials {
+ public:
+  using PortCredentials::PortCredentials;
+
+ private:
+  grpc_server_credentials* Make() override { return grpc_insecure_server_credentials_create(); }
+};
+
+// Asked for its certificate at each new connection, for as long as the server that holds this
+// object takes any.
+class RenewingServerCredentials final : public PortCredentials {
+ public:
+  RenewingServerCredentials(ShownAt shown_at, std::shared_ptr<CallGate> gate,
+                            CallGate::TenantOf tenant_of)
+      : PortCredentials(std::move(gate), std::move(tenant_of)), shown_at_(std::move(shown_at)) {}
+
+ private:
+  grpc_server_credentials* Make() override {
+    return grpc_ssl_server_credentials_create_with_options(
         grpc_ssl_server_credentials_create_options_using_config_fetcher(
             GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY,
             [](void* self, grpc_ssl_server_certificate_config** config) {
               return static_cast<RenewingServerCredentials*>(self)->Fetch(config);
             },
             this));
-    const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
-    grpc_server_credentials_release(credentials);
-    return port;
   }
 
   // On one of gRPC's threads.
@@ -145,11 +175,22 @@ Credentials::Proof Credentials::proof() const {
   return std::holds_alternative<Keyring>(source_->from) ? Proof::kToken : Proof::kSite;
 }
 
-std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer() const {
-  if (source_ == nullptr) return grpc::InsecureServerCredentials();
+std::shared_ptr<grpc::ServerCredentials> Credentials::ForServer(
+    std::shared_ptr<CallGate> gate) const {
+  if (source_ == nullptr) {
+    return std::make_shared<PlaintextServerCredentials>(std::move(gate), nullptr);
+  }
+  CallGate::TenantOf tenant_of;
+  if (proof() == Proof::kToken) {
+    tenant_of = [credentials = *this](absl::string_view certificate) {
+      const auto principal = Keyring::Identify(*credentials.keys(), certificate);
+      return principal ? principal->tenant : std::string(kNobody);
+    };
+  }
   return std::visit(
-      [](const auto& from) -> std::shared_ptr<grpc::ServerCredentials> {
-        return std::make_shared<RenewingServerCredentials>(ShownBy(from));
+      [&](const auto& from) -> std::shared_ptr<grpc::ServerCredentials> {
+        return std::make_shared<RenewingServerCredentials>(ShownBy(from), std::move(gate),
+                                                           std::move(tenant_of));
       },
       source_->from);
 }

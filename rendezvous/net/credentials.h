@@ -13,6 +13,7 @@
 #include "rendezvous/identity/keyring.h"
 #include "rendezvous/identity/site_certificates.h"
 #include "rendezvous/identity/token.h"
+#include "rendezvous/net/call_gate.h"
 
 namespace grpc {
 class ChannelCredentials;
@@ -45,8 +46,9 @@ class Credentials {
 
   // For InitGrpcRuntime (grpc_runtime.h) to have been called. The certificates that a server shows
   // are renewed as it takes connections, so it may run for years, and tokens that have been changed
-  // are read again.
-  std::shared_ptr<grpc::ServerCredentials> ForServer() const;
+  // are read again. With a gate, calls are counted and refused there before anything else.
+  std::shared_ptr<grpc::ServerCredentials> ForServer(
+      std::shared_ptr<CallGate> gate = nullptr) const;
 
   struct Client {
     std::shared_ptr<grpc::ChannelCredentials> credentials;

@@ -63,6 +63,11 @@ std::optional<std::shared_ptr<void>> GrpcConnections::Wait(const Peer& peer, std
   return Hold(connection, &Connection::waits);
 }
 
+void GrpcConnections::Drop(const Peer& peer) {
+  const auto connection = Find(peer);
+  if (connection != by_peer_.end()) ShutDown(connection->second.fd, connection->first);
+}
+
 GrpcConnections::ByPeer::iterator GrpcConnections::Find(const Peer& peer) {
   const std::optional<Endpoint> endpoint = HostEndpoint(peer);
   return endpoint ? by_peer_.find(*endpoint) : by_peer_.end();

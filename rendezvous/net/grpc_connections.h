@@ -49,6 +49,9 @@ class GrpcConnections {
   // already.
   std::optional<std::shared_ptr<void>> Wait(const Peer& peer, std::size_t most);
 
+  // Ends the connection from there, if there is one: gRPC takes it for its end.
+  void Drop(const Peer& peer);
+
   // The number of connections over which calls wait.
   std::size_t waiting() const { return waiting_; }
   // The number of idle connections, including those that have ended without our noticing.

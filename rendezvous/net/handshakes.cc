@@ -9,18 +9,6 @@
 #include "rendezvous/net/host_address.h"
 
 namespace muster::rendezvous {
-namespace {
-
-using boost::asio::ip::tcp;
-
-boost::asio::ip::address LineOf(const tcp::endpoint& peer) {
-  if (peer.address().is_v4()) return peer.address();
-  boost::asio::ip::address_v6::bytes_type bytes = peer.address().to_v6().to_bytes();
-  std::fill(bytes.begin() + bytes.size() / 2, bytes.end(), 0);
-  return boost::asio::ip::address_v6(bytes);
-}
-
-}  // namespace
 
 Handshakes::Handshakes(boost::asio::io_context& io, Begin begin, Failed failed,
                        HandshakeLimits limits)
@@ -36,7 +24,7 @@ std::size_t Handshakes::Add(Socket connection, const Room& room) {
   boost::system::error_code error;
   const Endpoint peer = HostEndpoint(connection.remote_endpoint(error));
   if (error) return 0;
-  const Address line = LineOf(peer);
+  const Address line = HostLine(peer.address());
   const Turn turn = next_turn_++;
   waiting_.emplace(turn, Waiting{std::move(connection), peer, line});
   lines_[line].waiting.insert(turn);

@@ -1,5 +1,7 @@
 #include "rendezvous/net/host_address.h"
 
+#include <algorithm>
+
 namespace muster::rendezvous {
 
 using boost::asio::ip::address;
@@ -21,6 +23,13 @@ std::optional<address> ParseHostAddress(const std::string& text) {
   const address parsed = boost::asio::ip::make_address(text.substr(0, text.find('%')), error);
   if (error) return std::nullopt;
   return HostAddress(parsed);
+}
+
+address HostLine(const address& host) {
+  if (host.is_v4()) return host;
+  boost::asio::ip::address_v6::bytes_type bytes = host.to_v6().to_bytes();
+  std::fill(bytes.begin() + bytes.size() / 2, bytes.end(), 0);
+  return boost::asio::ip::address_v6(bytes);
 }
 
 tcp::endpoint HostEndpoint(const tcp::endpoint& endpoint) {

@@ -18,7 +18,11 @@ boost::asio::ip::address HostAddress(const boost::asio::ip::address& address);
 // The same from text; nullopt when it is not a numeric address.
 std::optional<boost::asio::ip::address> ParseHostAddress(const std::string& text);
 
-// The same with a port.
+// What counts as one host: an IPv4 address, or the /64 of an IPv6 one, which a host has whole. The
+// address as HostAddress makes it.
+boost::asio::ip::address HostLine(const boost::asio::ip::address& address);
+
+// A HostAddress with a port.
 boost::asio::ip::tcp::endpoint HostEndpoint(const boost::asio::ip::tcp::endpoint& endpoint);
 
 // nullopt: it has no IP address.

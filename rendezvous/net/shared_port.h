@@ -111,6 +111,9 @@ class SharedPort {
   // that no more descriptors can be spared.
   absl::StatusOr<std::shared_ptr<void>> Wait(const Peer& peer);
 
+  // Ends a connection that was handed to gRPC.
+  void Drop(const Peer& peer) { grpc_.Drop(peer); }
+
   // Some connections have not made their first call yet.
   bool awaits_calls() const { return handshakes_.under_way() > 0; }
   // A call was made over the connection from there.

@@ -17,6 +17,8 @@
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/core/limits.h"
 #include "rendezvous/server.h"
 #include "rendezvous/wire/wire.h"
 #include "test/rendezvous/support/join_request.h"
@@ -197,6 +199,27 @@ TEST_F(GrpcRendezvousFrontTest, WhatComesAfterARefusedJoinIsNotHeard) {
     }
   });
   EXPECT_EQ(server_.driver().agent_count(), 0);
+}
+
+// An agent could keep the daemon's loop busy with events that mean nothing.
+TEST_F(GrpcRendezvousFrontTest, AnAgentInAHurryIsReadLaterAndHeardToTheEnd) {
+  Talk([&] {
+    Stream stream(*stub_);
+    EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 2))));
+    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    v1::AgentEvent event;
+    event.mutable_keep_alive();
+    for (std::uint64_t i = 0; i < limits::kEventsAtOnce.most + 100; ++i) {
+      ASSERT_TRUE(stream.Write(event));
+      ASSERT_EQ(stream.Read(), v1::Directive::kHeard);
+    }
+    event.mutable_goodbye();
+    EXPECT_TRUE(stream.Write(event));
+    while (stream.Read() != v1::Directive::DIRECTIVE_NOT_SET) {
+    }
+    EXPECT_TRUE(stream.stream->Finish().ok());
+  });
+  EXPECT_TRUE(Attend(0));
 }
 
 TEST_F(GrpcRendezvousFrontTest, EventThatIsTooLargeEndsTheStream) {

@@ -19,6 +19,7 @@
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "proto/store.grpc.pb.h"
 #include "test/rendezvous/support/fake_journal.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/support/run_until.h"
@@ -44,7 +45,7 @@ class GrpcStoreFrontTest : public ::testing::Test {
     }
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterService(&front_);
+    builder.RegisterCallbackGenericService(&entrance_);
     server_ = builder.BuildAndStart();
     stub_ = NewStub();
     loop_thread_ = std::thread([this] { loop_.run(); });
@@ -60,10 +61,17 @@ class GrpcStoreFrontTest : public ::testing::Test {
   }
 
   ~GrpcStoreFrontTest() override {
-    OnLoop([this] { front_.Close(); });
+    Close();
     server_->Shutdown();
     guard_.reset();
     loop_thread_.join();
+  }
+
+  void Close() {
+    OnLoop([this] {
+      entrance_.Close();
+      front_.Close();
+    });
   }
 
   std::unique_ptr<Store::Stub> NewStub() {
@@ -151,8 +159,9 @@ class GrpcStoreFrontTest : public ::testing::Test {
   std::map<std::string, AgentId> agents_;
   // What the front is answered when it asks whether a call may wait; on the loop.
   absl::StatusOr<std::shared_ptr<void>> admission_ = nullptr;
-  GrpcStoreFront front_{loop_, [this](Rpc, const grpc::CallbackServerContext&) { return &driver_; },
-                        [this](const Peer& peer) {
+  CallEntrance entrance_{
+      loop_, {.access = [this](Rpc, const grpc::CallbackServerContext&) { return &driver_; }}};
+  GrpcStoreFront front_{entrance_, [this](const Peer& peer) {
                           EXPECT_EQ(peer.address, "127.0.0.1");
                           return admission_;
                         }};
@@ -425,7 +434,7 @@ TEST_F(GrpcStoreFrontTest, ClosedFrontFailsWaitingAndLaterCalls) {
   grpc::ClientContext context;
   std::future<grpc::Status> wait = StartWait(context, {"never"});
   ExpectWaitingCalls(1);
-  OnLoop([this] { front_.Close(); });
+  Close();
   EXPECT_THAT(wait.get(), Is(grpc::StatusCode::UNAVAILABLE, "the daemon is stopping"));
   for (const grpc::Status& status : CallEachRpc(*stub_, "job-1")) {
     EXPECT_THAT(status, Is(grpc::StatusCode::UNAVAILABLE, "the daemon is stopping"));
@@ -523,11 +532,13 @@ TEST(DurableGrpcStoreFrontTest, CallCancelledWhileItsAnswerWaitsForTheDiskHarmsN
   FakeJournal journal;
   Driver driver(loop, nullptr, {.durable = true});
   driver.UseJournal(journal, [](const absl::Status&) {});
-  GrpcStoreFront front(loop, [&](Rpc, const grpc::CallbackServerContext&) { return &driver; });
+  CallEntrance entrance(
+      loop, {.access = [&](Rpc, const grpc::CallbackServerContext&) { return &driver; }});
+  GrpcStoreFront front(entrance);
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&front);
+  builder.RegisterCallbackGenericService(&entrance);
   const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   const std::unique_ptr<Store::Stub> stub = Store::NewStub(
       grpc::CreateChannel(absl::StrCat("127.0.0.1:", port), grpc::InsecureChannelCredentials()));
@@ -582,6 +593,7 @@ TEST(DurableGrpcStoreFrontTest, CallCancelledWhileItsAnswerWaitsForTheDiskHarmsN
   journal.End(absl::OkStatus());
   until([&] { return ended(set); });
   EXPECT_TRUE(set.get().ok());
+  entrance.Close();
   front.Close();
   server->Shutdown();
 }

@@ -16,16 +16,21 @@ namespace muster::rendezvous {
 namespace {
 
 using store::v1::Store;
+using Answer = std::function<void(const std::shared_ptr<LoopCall>&)>;
 
-// Answers NumKeys with `work`.
-class Service final : public Store::CallbackService {
+// Answers every call as if it were NumKeys.
+class Service final : public grpc::CallbackGenericService {
  public:
-  Service(boost::asio::io_context& loop, LoopCall::Work work)
-      : loop_(loop), work_(std::move(work)) {}
+  Service(LoopCall::Shared& shared, Answer answer)
+      : shared_(shared),
+        method_{.request = &store::v1::NumKeysRequest::default_instance(),
+                .response = &store::v1::NumKeysResponse::default_instance(),
+                .admit = [](const LoopCall&) -> absl::StatusOr<Admission> { return Admission(); },
+                .answer = std::move(answer)} {}
 
-  grpc::ServerUnaryReactor* NumKeys(grpc::CallbackServerContext*, const store::v1::NumKeysRequest*,
-                                    store::v1::NumKeysResponse*) override {
-    grpc::ServerUnaryReactor* reactor = LoopCall::Start(loop_, work_);
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override {
+    auto* const reactor = LoopCall::Start(shared_, method_, *context, {});
     entered.set_value();
     return reactor;
   }
@@ -33,20 +38,20 @@ class Service final : public Store::CallbackService {
   std::promise<void> entered;
 
  private:
-  boost::asio::io_context& loop_;
-  LoopCall::Work work_;
+  LoopCall::Shared& shared_;
+  const LoopCall::Method method_;
 };
 
 class LoopCallTest : public ::testing::Test {
  protected:
-  // Starts a server whose one call is answered by `work`, and that call; returns once it was
-  // posted.
-  std::future<grpc::Status> Call(LoopCall::Work work) {
-    service_ = std::make_unique<Service>(*loop_, std::move(work));
+  // Starts a server whose one call is answered by `answer`, and that call; returns once it was
+  // shown.
+  std::future<grpc::Status> Call(Answer answer) {
+    service_ = std::make_unique<Service>(*shared_, std::move(answer));
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-    builder.RegisterService(service_.get());
+    builder.RegisterCallbackGenericService(service_.get());
     server_ = builder.BuildAndStart();
     std::future<grpc::Status> status = std::async(std::launch::async, [port] {
       const auto stub = Store::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
@@ -59,31 +64,43 @@ class LoopCallTest : public ::testing::Test {
     return status;
   }
 
+  // Runs the loop until the call has been answered.
+  grpc::Status Run(std::future<grpc::Status>& status) {
+    const auto work = boost::asio::make_work_guard(*loop_);
+    while (status.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+      loop_->run_one_for(std::chrono::milliseconds(10));
+    }
+    return status.get();
+  }
+
   std::unique_ptr<boost::asio::io_context> loop_ = std::make_unique<boost::asio::io_context>();
+  std::unique_ptr<LoopCall::Shared> shared_{new LoopCall::Shared{
+      .loop = *loop_,
+      .turns = ReadTurns(*loop_, {.at_once = 1, .of_host = 1, .patience = std::chrono::hours(1)}),
+      .untaken = UntakenAnswers(1 << 20, [](const Peer&) {})}};
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
 };
 
 TEST_F(LoopCallTest, StatusIsThatOfTheFirstFinish) {
-  auto status = Call([](std::shared_ptr<LoopCall> call) {
+  auto status = Call([](const std::shared_ptr<LoopCall>& call) {
     call->Finish(absl::AbortedError("first"));
     EXPECT_TRUE(call->finished());
     call->Finish(absl::OkStatus());
   });
-  loop_->run();
-  const grpc::Status seen = status.get();
+  const grpc::Status seen = Run(status);
   EXPECT_EQ(seen.error_code(), grpc::StatusCode::ABORTED);
   EXPECT_EQ(seen.error_message(), "first");
 }
 
 TEST_F(LoopCallTest, CallThatIsDroppedUnansweredIsUnavailable) {
-  auto status = Call([](std::shared_ptr<LoopCall>) {});
-  loop_->run();
-  EXPECT_EQ(status.get().error_code(), grpc::StatusCode::UNAVAILABLE);
+  auto status = Call([](const std::shared_ptr<LoopCall>&) {});
+  EXPECT_EQ(Run(status).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(LoopCallTest, CallWhoseLoopIsDestroyedIsUnavailable) {
-  auto status = Call([](std::shared_ptr<LoopCall>) { FAIL() << "the loop never runs"; });
+  auto status = Call([](const std::shared_ptr<LoopCall>&) { FAIL() << "the loop never runs"; });
+  shared_.reset();
   loop_.reset();
   EXPECT_EQ(status.get().error_code(), grpc::StatusCode::UNAVAILABLE);
 }

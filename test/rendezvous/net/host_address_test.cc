@@ -24,6 +24,11 @@ TEST(HostAddressTest, TheZoneIsLeftOutAlsoIfItIsNotOfThisMachine) {
   EXPECT_EQ(HostAddress(with_zone), make_address("fe80::1"));
 }
 
+TEST(HostAddressTest, AnIpv6HostHasAWhole64) {
+  EXPECT_EQ(HostLine(make_address("10.0.0.1")), make_address("10.0.0.1"));
+  EXPECT_EQ(HostLine(make_address("2001:db8:0:1::77")), make_address("2001:db8:0:1::"));
+}
+
 TEST(HostAddressTest, WhatIsNoNumericAddressIsNone) {
   for (const char* text : {"", "localhost", "127.0.0.1:80", "1.2.3", "%lo"}) {
     EXPECT_EQ(ParseHostAddress(text), std::nullopt) << text;

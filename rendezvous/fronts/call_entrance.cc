@@ -1,0 +1,99 @@
+#include "rendezvous/fronts/call_entrance.h"
+
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/core/limits.h"
+#include "rendezvous/net/host_address.h"
+#include "rendezvous/wire/printable.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// Ends a call at once.
+class Refusal final : public grpc::ServerGenericBidiReactor {
+ public:
+  Refusal(const grpc::Status& why, CallGate::Pass pass) : pass_(std::move(pass)) { Finish(why); }
+
+ private:
+  void OnDone() override { delete this; }
+
+  CallGate::Pass pass_;
+};
+
+}  // namespace
+
+CallEntrance::CallEntrance(boost::asio::io_context& loop, Options options)
+    : options_(std::move(options)),
+      shared_{
+          .loop = loop,
+          .turns = ReadTurns(loop, {.at_once = limits::kReads.most,
+                                    .of_host = limits::kReadsOfHost.most,
+                                    .patience = std::chrono::seconds(limits::kReadSeconds.most)}),
+          .untaken = UntakenAnswers(limits::kUntakenBytes.most,
+                                    [this](const Peer& peer) {
+                                      if (options_.drop) options_.drop(peer);
+                                    })},
+      places_(limits::kCallsOfHost.most) {}
+
+void CallEntrance::ServeStream(Rpc rpc, Make make) {
+  calls_[absl::StrCat("/", std::string(PermissionFor(rpc).method))] = std::move(make);
+}
+
+void CallEntrance::AddUnary(Rpc rpc, const google::protobuf::MessageLite* request,
+                            const google::protobuf::MessageLite* response,
+                            std::function<void(const std::shared_ptr<LoopCall>&)> answer) {
+  ServeStream(rpc, [this, method = LoopCall::Method{.request = request,
+                                                    .response = response,
+                                                    .admit =
+                                                        [this, rpc](const LoopCall& call) {
+                                                          return Admit(rpc, call.context(),
+                                                                       call.pass());
+                                                        },
+                                                    .answer = std::move(answer)}](
+                       const grpc::CallbackServerContext& context, CallGate::Pass pass) {
+    return LoopCall::Start(shared_, method, context, std::move(pass));
+  });
+}
+
+absl::StatusOr<Admission> CallEntrance::Admit(Rpc rpc, const grpc::CallbackServerContext& call,
+                                              const CallGate::Pass& pass) {
+  if (closed_) return absl::UnavailableError("the daemon is stopping");
+  const std::uint64_t refused = pass.TakeRefused();
+  const Peer peer = ParsePeer(call.peer());
+  if (refused > 0 && options_.on_refused) options_.on_refused(peer, refused);
+  Admission admission;
+  if (const auto address = ParseHostAddress(peer.address)) admission.host = HostLine(*address);
+  admission.place = places_.Take(admission.host);
+  if (admission.place == nullptr) {
+    if (options_.on_refused) options_.on_refused(peer, 1);
+    return absl::ResourceExhaustedError(absl::StrCat(
+        limits::kCallsOfHost.most, " calls of this host are under way, which is the limit"));
+  }
+  const absl::StatusOr<Driver*> driver = options_.access(rpc, call);
+  if (!driver.ok()) return driver.status();
+  admission.driver = *driver;
+  return admission;
+}
+
+void CallEntrance::Close() {
+  closed_ = true;
+  while (!shared_.opening.empty()) {
+    const std::shared_ptr<LoopCall> call = *shared_.opening.begin();
+    call->Finish(absl::UnavailableError("the daemon is stopping"));
+  }
+}
+
+grpc::ServerGenericBidiReactor* CallEntrance::CreateReactor(
+    grpc::GenericCallbackServerContext* context) {
+  CallGate::Pass pass = options_.gate ? options_.gate->PassOf(*context) : CallGate::Pass();
+  const auto call = calls_.find(context->method());
+  if (call == calls_.end()) {
+    return new Refusal({grpc::StatusCode::UNIMPLEMENTED,
+                        absl::StrCat("there is no call ", OneLine(context->method(), 128))},
+                       std::move(pass));
+  }
+  return call->second(*context, std::move(pass));
+}
+
+}  // namespace muster::rendezvous

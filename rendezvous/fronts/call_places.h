@@ -1,0 +1,29 @@
+// How many calls each host may have under way.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+
+#include <boost/asio/ip/address.hpp>
+
+namespace muster::rendezvous {
+
+// Beside the limits of net/call_gate.h, which knows no addresses: so that a single host cannot have
+// all the calls that there may be. Lives on the loop's thread.
+class CallPlaces {
+ public:
+  explicit CallPlaces(std::size_t most_of_host) : most_(most_of_host) {}
+
+  // A place for a call of that host, until the last copy of the result is gone, which may be after
+  // this object. Null: it has as many as it may.
+  std::shared_ptr<void> Take(const boost::asio::ip::address& host);
+
+ private:
+  using Counts = std::map<boost::asio::ip::address, std::size_t>;
+
+  const std::size_t most_;
+  std::shared_ptr<Counts> counts_ = std::make_shared<Counts>();
+};
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,131 @@
+#include "rendezvous/net/call_gate.h"
+
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include <grpc/grpc_security.h>
+#include <grpc/grpc_security_constants.h>
+#include <grpc/slice.h>
+#include <grpcpp/security/auth_context.h>
+#include <grpcpp/server_context.h>
+
+namespace muster::rendezvous {
+namespace {
+
+// What we note about a connection, beside what gRPC knows of it, at its first call.
+constexpr char kConnection[] = "muster_connection";
+constexpr char kTenant[] = "muster_tenant";
+
+std::optional<absl::string_view> Find(const grpc_auth_context* context, const char* name) {
+  grpc_auth_property_iterator found = grpc_auth_context_find_properties_by_name(context, name);
+  const grpc_auth_property* const property = grpc_auth_property_iterator_next(&found);
+  if (property == nullptr) return std::nullopt;
+  return absl::string_view(property->value, property->value_length);
+}
+
+CallCounts::Connection ToConnection(absl::string_view bytes) {
+  CallCounts::Connection connection = 0;
+  if (bytes.size() == sizeof connection) std::memcpy(&connection, bytes.data(), sizeof connection);
+  return connection;
+}
+
+bool Is(const grpc_slice& slice, absl::string_view text) {
+  return absl::string_view(reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)),
+                           GRPC_SLICE_LENGTH(slice)) == text;
+}
+
+// gRPC drops a call without them later, and shows it to nobody.
+bool HasPathAndAuthority(const grpc_metadata* metadata, std::size_t count) {
+  bool path = false, authority = false;
+  for (std::size_t i = 0; i < count; ++i) {
+    path = path || Is(metadata[i].key, ":path");
+    authority = authority || Is(metadata[i].key, ":authority");
+  }
+  return path && authority;
+}
+
+}  // namespace
+
+// What gRPC holds for credentials that are guarded.
+struct CallGate::Guarded {
+  std::shared_ptr<CallGate> gate;
+  TenantOf tenant_of;
+
+  // Writes to the context at a connection's first call alone, before which no service has been
+  // shown one that could read it; calls of one connection may be here on several threads.
+  bool Begin(grpc_auth_context* context) const {
+    const absl::MutexLock lock(&gate->mutex_);
+    std::optional<absl::string_view> connection = Find(context, kConnection);
+    if (!connection) {
+      const CallCounts::Connection next = gate->next_connection_++;
+      grpc_auth_context_add_property(context, kConnection, reinterpret_cast<const char*>(&next),
+                                     sizeof next);
+      const std::string tenant =
+          tenant_of ? tenant_of(Find(context, GRPC_X509_PEM_CERT_PROPERTY_NAME).value_or("")) : "";
+      grpc_auth_context_add_property(context, kTenant, tenant.data(), tenant.size());
+      connection = Find(context, kConnection);
+    }
+    return gate->counts_.Begin(ToConnection(*connection),
+                               std::string(Find(context, kTenant).value_or("")));
+  }
+};
+
+void CallGate::Guard(grpc_server_credentials* credentials, TenantOf tenant_of) {
+  const auto process = [](void* self, grpc_auth_context* context, const grpc_metadata* metadata,
+                          std::size_t count, grpc_process_auth_metadata_done_cb done, void* call) {
+    if (!HasPathAndAuthority(metadata, count)) {
+      return done(call, nullptr, 0, nullptr, 0, GRPC_STATUS_INVALID_ARGUMENT,
+                  "the call has no :path or no :authority");
+    }
+    const bool begun = static_cast<const Guarded*>(self)->Begin(context);
+    done(call, nullptr, 0, nullptr, 0, begun ? GRPC_STATUS_OK : GRPC_STATUS_RESOURCE_EXHAUSTED,
+         begun ? nullptr : "too many calls are under way");
+  };
+  grpc_server_credentials_set_auth_metadata_processor(
+      credentials, {process, [](void* self) { delete static_cast<Guarded*>(self); },
+                    new Guarded{shared_from_this(), std::move(tenant_of)}});
+}
+
+CallGate::Pass CallGate::PassOf(const grpc::ServerContextBase& call) {
+  Pass pass;
+  const std::vector<grpc::string_ref> found = call.auth_context()->FindPropertyValues(kConnection);
+  if (found.empty()) return pass;
+  pass.gate_ = shared_from_this();
+  pass.connection_ = ToConnection({found[0].data(), found[0].size()});
+  for (const grpc::string_ref& tenant : call.auth_context()->FindPropertyValues(kTenant)) {
+    pass.tenant_.assign(tenant.data(), tenant.size());
+  }
+  pass.counted_ = true;
+  return pass;
+}
+
+void CallGate::Pass::Release() {
+  if (!std::exchange(counted_, false)) return;
+  const absl::MutexLock lock(&gate_->mutex_);
+  gate_->counts_.End(connection_);
+}
+
+void CallGate::Pass::Resume() {
+  if (gate_ == nullptr || std::exchange(counted_, true)) return;
+  const absl::MutexLock lock(&gate_->mutex_);
+  gate_->counts_.Resume(connection_, tenant_);
+}
+
+std::uint64_t CallGate::Pass::TakeRefused() const {
+  if (gate_ == nullptr) return 0;
+  const absl::MutexLock lock(&gate_->mutex_);
+  return gate_->counts_.TakeRefused(connection_);
+}
+
+std::size_t CallGate::under_way() const {
+  const absl::MutexLock lock(&mutex_);
+  return counts_.under_way();
+}
+
+std::uint64_t CallGate::refused() const {
+  const absl::MutexLock lock(&mutex_);
+  return counts_.refused();
+}
+
+}  // namespace muster::rendezvous

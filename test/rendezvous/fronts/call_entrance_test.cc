@@ -1,0 +1,223 @@
+// Every call through one entrance, with a gate that counts them: real clients with a real gRPC
+// server, over plaintext and over TLS. The loop runs here, the clients on threads of their own.
+#include "rendezvous/fronts/call_entrance.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/grpcpp.h>
+
+#include "absl/strings/str_cat.h"
+#include "proto/store.grpc.pb.h"
+#include "rendezvous/net/credentials.h"
+#include "rendezvous/net/grpc_runtime.h"
+#include "test/support/run_until.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using store::v1::Store;
+using test::RunUntil;
+using ::testing::HasSubstr;
+
+constexpr std::size_t kOfConnection = 3;
+
+// Before anything of gRPC's is made.
+struct GrpcRuntime {
+  GrpcRuntime() { InitGrpcRuntime(); }
+};
+
+class CallEntranceTest : GrpcRuntime, public ::testing::TestWithParam<bool> {
+ protected:
+  CallEntranceTest() {
+    entrance_.Serve<store::v1::NumKeysRequest, store::v1::NumKeysResponse>(
+        Rpc::kStoreNumKeys,
+        [this](Driver&, const std::shared_ptr<LoopCall>& call,
+               const store::v1::NumKeysRequest& request, store::v1::NumKeysResponse* response) {
+          response->set_num_keys(request.run_id().size());
+          calls_.push_back(call);
+        });
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", server_credentials_, &port_);
+    builder.RegisterCallbackGenericService(&entrance_);
+    server_ = builder.BuildAndStart();
+    channel_ = NewChannel();
+  }
+
+  ~CallEntranceTest() override {
+    entrance_.Close();
+    calls_.clear();
+    // Ends on another thread, as what it waits for happens on the loop.
+    std::future<void> down = std::async(std::launch::async, [this] { server_->Shutdown(); });
+    EXPECT_TRUE(RunUntil(
+        io_, [&] { return down.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
+  }
+
+  std::shared_ptr<grpc::Channel> NewChannel() {
+    const Credentials::Client client = credentials_.ForClient();
+    grpc::ChannelArguments arguments;
+    if (!client.server_name.empty()) {
+      arguments.SetSslTargetNameOverride(client.server_name);
+    }
+    // A connection of its own.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port_), client.credentials,
+                                     arguments);
+  }
+
+  std::future<grpc::Status> Call(grpc::ClientContext& context) {
+    return std::async(std::launch::async, [this, &context] {
+      store::v1::NumKeysResponse response;
+      store::v1::NumKeysRequest request;
+      request.set_run_id("job");
+      return Store::NewStub(channel_)->NumKeys(&context, request, &response);
+    });
+  }
+  grpc::Status Result(std::future<grpc::Status>& call) {
+    EXPECT_TRUE(RunUntil(
+        io_, [&] { return call.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
+    return call.get();
+  }
+  // Each call is counted for as long as it is there, and no longer.
+  void ExpectUnderWay(std::size_t count) {
+    EXPECT_TRUE(RunUntil(io_, [&] { return gate_->under_way() == count; }))
+        << gate_->under_way() << " calls are under way, not " << count;
+  }
+
+  boost::asio::io_context io_;
+  Credentials credentials_ =
+      GetParam() ? Credentials::FromToken(Token::Random(), Role::kTool) : Credentials::Plaintext();
+  std::shared_ptr<CallGate> gate_ = std::make_shared<CallGate>(
+      CallCounts::Limits{.of_connection = kOfConnection, .of_tenant = 5, .of_all = 5});
+  // Asked at each connection, so they live as long as the server.
+  std::shared_ptr<grpc::ServerCredentials> server_credentials_ = credentials_.ForServer(gate_);
+  absl::Status admission_;
+  std::uint64_t told_refused_ = 0;
+  Driver driver_{io_, nullptr};
+  CallEntrance entrance_{
+      io_,
+      {.access = [this](Rpc rpc, const grpc::CallbackServerContext&) -> absl::StatusOr<Driver*> {
+         EXPECT_EQ(rpc, Rpc::kStoreNumKeys);
+         if (!admission_.ok()) return admission_;
+         return &driver_;
+       },
+       .gate = gate_,
+       .on_refused = [this](const Peer&, std::uint64_t refused) { told_refused_ += refused; }}};
+  std::vector<std::shared_ptr<LoopCall>> calls_;  // that have been read
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, CallEntranceTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Tls" : "Plaintext"; });
+
+TEST_P(CallEntranceTest, ACallBeyondAConnectionsLimitIsRefusedAndTheOthersAreAnswered) {
+  grpc::ClientContext contexts[kOfConnection + 2];
+  std::vector<std::future<grpc::Status>> calls;
+  for (std::size_t i = 0; i < kOfConnection; ++i) calls.push_back(Call(contexts[i]));
+  ASSERT_TRUE(RunUntil(io_, [&] { return calls_.size() == kOfConnection; }));
+  std::future<grpc::Status> one_more = Call(contexts[kOfConnection]);
+  const grpc::Status refused = Result(one_more);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("too many calls"));
+  EXPECT_EQ(gate_->refused(), 1u);
+
+  for (const auto& call : std::exchange(calls_, {})) call->Finish(absl::OkStatus());
+  for (auto& call : calls) EXPECT_TRUE(Result(call).ok());
+  ExpectUnderWay(0);
+  // Whose call comes next is told of.
+  std::future<grpc::Status> next = Call(contexts[kOfConnection + 1]);
+  ASSERT_TRUE(RunUntil(io_, [&] { return calls_.size() == 1; }));
+  calls_[0]->Finish(absl::OkStatus());
+  EXPECT_TRUE(Result(next).ok());
+}
+
+TEST_P(CallEntranceTest, EveryWayInWhichACallMayEndUncountsIt) {
+  // Cancelled while it is being answered.
+  grpc::ClientContext cancelled;
+  std::future<grpc::Status> call = Call(cancelled);
+  ASSERT_TRUE(RunUntil(io_, [&] { return calls_.size() == 1; }));
+  ExpectUnderWay(1);
+  cancelled.TryCancel();
+  EXPECT_EQ(Result(call).error_code(), grpc::StatusCode::CANCELLED);
+  calls_.clear();
+  ExpectUnderWay(0);
+
+  // Refused before its request is read.
+  admission_ = absl::PermissionDeniedError("not you");
+  grpc::ClientContext denied;
+  call = Call(denied);
+  EXPECT_EQ(Result(call).error_message(), "not you");
+  admission_ = absl::OkStatus();
+  ExpectUnderWay(0);
+
+  // Forgotten.
+  grpc::ClientContext forgotten;
+  call = Call(forgotten);
+  ASSERT_TRUE(RunUntil(io_, [&] { return calls_.size() == 1; }));
+  calls_.clear();
+  EXPECT_EQ(Result(call).error_code(), grpc::StatusCode::UNAVAILABLE);
+  ExpectUnderWay(0);
+
+  // Of no service, and one that exists but has nobody who answers it.
+  grpc::ClientContext unknown;
+  store::v1::GetResponse value;
+  EXPECT_EQ(Store::NewStub(channel_)->Get(&unknown, {}, &value).error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+  ExpectUnderWay(0);
+}
+
+TEST_P(CallEntranceTest, ACallWithoutAMessageOrWithAnotherOneIsToldSo) {
+  grpc::GenericStub stub(channel_);
+  for (const char* bytes : {"", "\xff\xff\xff"}) {
+    grpc::ClientContext context;
+    grpc::CompletionQueue queue;
+    auto call = stub.PrepareCall(&context, "/muster.store.v1.Store/NumKeys", &queue);
+    grpc::Status status;
+    std::future<void> done = std::async(std::launch::async, [&] {
+      const auto next = [&queue] {
+        void* tag = nullptr;
+        bool ok = false;
+        queue.Next(&tag, &ok);
+      };
+      call->StartCall(nullptr);
+      next();
+      if (*bytes != '\0') {
+        const grpc::Slice slice(bytes);
+        call->Write(grpc::ByteBuffer(&slice, 1), nullptr);
+        next();
+      }
+      call->WritesDone(nullptr);
+      next();
+      call->Finish(&status, nullptr);
+      next();
+    });
+    EXPECT_TRUE(RunUntil(
+        io_, [&] { return done.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT) << status.error_message();
+    ExpectUnderWay(0);
+  }
+  EXPECT_TRUE(calls_.empty());
+}
+
+TEST_P(CallEntranceTest, ConnectionsThatEndUncountTheirCalls) {
+  grpc::ClientContext contexts[kOfConnection];
+  std::vector<std::future<grpc::Status>> calls;
+  for (grpc::ClientContext& context : contexts) calls.push_back(Call(context));
+  ASSERT_TRUE(RunUntil(io_, [&] { return calls_.size() == kOfConnection; }));
+  for (grpc::ClientContext& context : contexts) context.TryCancel();
+  for (auto& call : calls) Result(call);
+  channel_.reset();
+  calls_.clear();
+  ExpectUnderWay(0);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

@@ -1,0 +1,31 @@
+#include "rendezvous/fronts/call_places.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace muster::rendezvous {
+namespace {
+
+using boost::asio::ip::make_address;
+
+TEST(CallPlacesTest, AHostHasSoManyAndNoOtherHasFewerForIt) {
+  CallPlaces places(2);
+  auto first = places.Take(make_address("10.0.0.1"));
+  const auto second = places.Take(make_address("10.0.0.1"));
+  EXPECT_NE(first, nullptr);
+  EXPECT_NE(second, nullptr);
+  EXPECT_EQ(places.Take(make_address("10.0.0.1")), nullptr);
+  EXPECT_NE(places.Take(make_address("10.0.0.2")), nullptr);
+  first.reset();
+  EXPECT_NE(places.Take(make_address("10.0.0.1")), nullptr);
+}
+
+TEST(CallPlacesTest, APlaceMayOutliveThem) {
+  std::optional<CallPlaces> places(1);
+  const auto place = places->Take(make_address("10.0.0.1"));
+  places.reset();
+}
+
+}  // namespace
+}  // namespace muster::rendezvous

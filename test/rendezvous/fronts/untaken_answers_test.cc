@@ -1,0 +1,51 @@
+#include "rendezvous/fronts/untaken_answers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace muster::rendezvous {
+namespace {
+
+using ::testing::ElementsAre;
+
+class UntakenAnswersTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> dropped_;
+  UntakenAnswers answers_{100, [this](const Peer& peer) { dropped_.push_back(peer.address); }};
+};
+
+TEST_F(UntakenAnswersTest, TheOldestMakesRoomWhenThereAreTooManyBytes) {
+  answers_.Add({"a", 1}, 60);
+  answers_.Add({"b", 1}, 40);
+  EXPECT_THAT(dropped_, ElementsAre());
+  answers_.Add({"c", 1}, 1);
+  EXPECT_THAT(dropped_, ElementsAre("a"));
+}
+
+TEST_F(UntakenAnswersTest, WhatIsTakenCountsNoLonger) {
+  for (int i = 0; i < 10; ++i) answers_.Taken(answers_.Add({"a", 1}, 90));
+  EXPECT_THAT(dropped_, ElementsAre());
+  EXPECT_EQ(answers_.bytes(), 0u);
+}
+
+// The bytes of a connection that was ended are there until gRPC lets go of them: nobody else must
+// be ended for them.
+TEST_F(UntakenAnswersTest, NobodyIsEndedForWhoHasBeen) {
+  const auto first = answers_.Add({"a", 1}, 90);
+  answers_.Add({"b", 1}, 50);
+  answers_.Add({"c", 1}, 50);
+  EXPECT_THAT(dropped_, ElementsAre("a"));
+  answers_.Taken(first);
+  EXPECT_EQ(answers_.bytes(), 100u);
+}
+
+TEST_F(UntakenAnswersTest, OneThatIsLargerThanAllMayBeIsSentAllTheSame) {
+  answers_.Add({"a", 1}, 1000);
+  EXPECT_THAT(dropped_, ElementsAre());
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
