@@ -1,4 +1,4 @@
-"""What a host without the token does to a port of Muster's, one attack after the other.
+"""What a host without the token does to a port of Muster's, one attack after the other; and what one that has it can do.
 
 usage: attacker.py ATTACK HOST PORT FOLDER
 
@@ -11,18 +11,23 @@ import contextlib
 import json
 import os
 import resource
+import select
 import socket
 import ssl
 import struct
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 RUN_ID = b"chaos"
+LARGE_KEY = b"large"
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RST, _SETTINGS, _PING, _WINDOW_UPDATE, _CONTINUATION = 0, 1, 3, 4, 6, 8, 9
 _END_STREAM, _END_HEADERS = 1, 4
 _PATIENCE_S = 10.0
+# What the daemon takes of a message before it reads it, and lets us know of in its settings.
+_WINDOW = 16 << 10
 
 METHODS = {
     "muster.rendezvous.v1.Rendezvous": ["Attend", "Describe", "List"],
@@ -87,19 +92,48 @@ class Attacker:
                 connection.sendall(piece)
             self.held.append(connection)
 
-    def tls(self, after: bytes = b"", times: int = 1, identity: str = "", highest: ssl.TLSVersion | None = None) -> None:
-        """TLS with that identity or none; `after` follows as soon as the handshake lets it."""
+    def context(self, identity: str = "") -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
         context.set_alpn_protocols(["h2"])
+        if identity:
+            folder = self.folder / identity
+            context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+        return context
+
+    def owner(self, *flights: bytes, times: int = 1) -> None:
+        """Connections of who has the token, which stay: each says all that, reading what it is answered between."""
+        context = self.context("owner")
+        for _ in range(times):
+            plain = self.connect()
+            if plain is None:
+                continue
+            plain.settimeout(_PATIENCE_S)
+            with contextlib.suppress(OSError, ssl.SSLError):
+                connection = context.wrap_socket(plain, server_hostname="muster")
+                self.held.append(connection)
+                for flight in flights:
+                    self.send(connection, flight)
+
+    def send(self, connection: ssl.SSLSocket, flight: bytes) -> None:
+        """Sends all of it, and takes what comes meanwhile, as the other end may not read before that."""
+        connection.setblocking(False)
+        rest = memoryview(flight)
+        while rest:
+            with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                rest = rest[connection.send(rest[:1 << 14]):]
+            with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                self.hear(connection.recv(1 << 16))
+            select.select([connection], [connection], [], _PATIENCE_S)
+
+    def tls(self, after: bytes = b"", times: int = 1, identity: str = "", highest: ssl.TLSVersion | None = None) -> None:
+        """TLS with that identity or none; `after` follows as soon as the handshake lets it."""
+        context = self.context(identity)
         if highest is not None:
             context.set_ciphers("ALL:@SECLEVEL=0")
             context.minimum_version = ssl.TLSVersion.MINIMUM_SUPPORTED
             context.maximum_version = highest
-        if identity:
-            folder = self.folder / identity
-            context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
         for _ in range(times):
             plain = self.connect()
             if plain is None:
@@ -236,6 +270,78 @@ def _wrong_versions(attacker: Attacker) -> None:
         attacker.tls(every_rpc(), times=20, highest=version)
 
 
+_SET, _GET = b"/muster.store.v1.Store/Set", b"/muster.store.v1.Store/Get"
+
+
+def _opened_and_reset() -> bytes:
+    headers = call_headers(_LIST)
+    return opening(*(frame(_HEADERS, i, headers, _END_HEADERS) + frame(_RST, i, struct.pack(">I", 8))
+                     for i in range(1, 200_001, 2)))
+
+
+def _held_back(attacker: Attacker) -> None:
+    """64 messages of 4 MiB over a connection, each but for its last byte, as fast as the other end makes room for them
+    (RFC 9113, 5.2)."""
+    streams = range(1, 129, 2)
+    attacker.owner(opening(*(frame(_HEADERS, i, call_headers(_SET), _END_HEADERS)
+                             + frame(_DATA, i, message(b"", length=4 << 20)) for i in streams)))
+    if not attacker.held:
+        return
+    connection = attacker.held[-1]
+    assert isinstance(connection, ssl.SSLSocket)
+    room = {0: 65_535 - 5 * len(streams)} | {i: _WINDOW - 5 for i in streams}
+    left = {i: (4 << 20) - 1 for i in streams}
+    unread = b""
+    until = time.monotonic() + _PATIENCE_S
+    with contextlib.suppress(OSError, ssl.SSLError):
+        while any(left.values()) and time.monotonic() < until:
+            for i in streams:
+                size = min(1 << 14, room[0], room[i], left[i])
+                if size > 0:
+                    attacker.send(connection, frame(_DATA, i, bytes(size)))
+                    room[0], room[i], left[i] = room[0] - size, room[i] - size, left[i] - size
+            select.select([connection], [], [], 0.1)
+            with contextlib.suppress(ssl.SSLWantReadError):
+                while chunk := connection.recv(1 << 16):
+                    unread += chunk
+            while len(unread) >= 9 and len(unread) >= 9 + (size := int.from_bytes(unread[:3], "big")):
+                kind, stream = unread[3], int.from_bytes(unread[5:9], "big")
+                if kind == _WINDOW_UPDATE and stream in room:
+                    room[stream] += int.from_bytes(unread[9:13], "big")
+                if kind in (_RST, _HEADERS) and stream in left:
+                    left[stream] = 0
+                unread = unread[9 + size:]
+
+
+def _not_taken() -> bytes:
+    """256 large answers are asked for, and no room is made for them (RFC 9113, 6.5.2: SETTINGS_INITIAL_WINDOW_SIZE)."""
+    body = message(_ABOUT_JOB + b"\x12" + bytes([len(LARGE_KEY)]) + LARGE_KEY)
+    return _PREFACE + frame(_SETTINGS, 0, struct.pack(">HI", 4, 0)) + b"".join(
+        call(i, _GET, body) for i in range(1, 512, 2))
+
+
+_HTTP2 = ("B6", "B7", "B8", "B9", "B10", "B11", "B12", "B13", "B14", "B15", "B16", "B17", "B18", "B19", "B20")
+
+
+def _every_http2_attack(attacker: Attacker) -> None:
+    for name in _HTTP2:
+        if name != "B9":  # T1 is that.
+            attacker.owner(_http2(name))
+
+
+def _of_owners() -> dict[str, Callable[[Attacker], None]]:
+    return {
+        "T1": lambda a: a.owner(_opened_and_reset()),
+        "T2": lambda a: a.owner(opening(*(frame(_HEADERS, i, call_headers(_SET), _END_HEADERS) for i in range(1, 256, 2))),
+                                times=160),
+        "T3": lambda a: [_held_back(a) for _ in range(2)],
+        "T4": lambda a: a.owner(_not_taken(), times=20),
+        "T5": lambda a: a.owner(opening(*(call(i, _LIST) for i in range(1, 10_001, 2))), times=5),
+        # All that is wrong with HTTP/2 and gRPC, from one who is let in.
+        "T6": _every_http2_attack,
+    }
+
+
 def _attacks() -> dict[str, Callable[[Attacker], None]]:
     attacks: dict[str, Callable[[Attacker], None]] = {
         "B1": lambda a: a.say(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /job HTTP/1.0\r\n\r\n", times=200),
@@ -257,9 +363,9 @@ def _attacks() -> dict[str, Callable[[Attacker], None]]:
         "B40": replay,
         "store": lambda a: a.say(*_store_requests(), times=100),
     }
-    for name in ("B6", "B7", "B8", "B9", "B10", "B11", "B12", "B13", "B14", "B15", "B16", "B17", "B18", "B19", "B20"):
+    for name in _HTTP2:
         attacks[name] = lambda a, name=name: a.tls(_http2(name), times=10)
-    return attacks
+    return attacks | _of_owners()
 
 
 def main(arguments: Iterable[str]) -> None:
