@@ -10,6 +10,7 @@
 #include "launcher/environment.h"
 #include "launcher/registry/run_registry.h"
 #include "launcher/registry/run_table.h"
+#include "launcher/registry/runs_place.h"
 #include "launcher/report/exit_code.h"
 
 namespace muster::launcher {
@@ -24,7 +25,8 @@ its logs are, if it has written any, and the script.
   --json      Print a JSON array for programs.
   -h, --help  Print this text.
 
-Runs are found in MUSTER_RUNS_DIR if it is set, else in XDG_RUNTIME_DIR/muster and /tmp/muster-UID.
+Runs are found in MUSTER_RUNS_DIR if it is set, else in XDG_RUNTIME_DIR/muster, in directories of
+yours that begin with /tmp/muster-UID, and in /run/user/UID/muster.
 )";
 
 int PrintRuns(const std::string& text) {
@@ -45,7 +47,7 @@ int PsCommand(const std::vector<std::string>& args) {
     as_json = true;
   }
 
-  RunList list = ListRuns(RunsDirs(ReadEnvironment(environ)));
+  RunList list = ListRuns(RunsDirs(RunsPlaceOf(ReadEnvironment(environ))));
   for (const std::string& warning : list.warnings) {
     std::fprintf(stderr, "muster ps: %s\n", warning.c_str());
   }

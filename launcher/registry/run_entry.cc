@@ -47,7 +47,7 @@ std::vector<RunDevice> DevicesOf(const LaunchConfig& config, const Environment& 
 
 RunEntry::RunEntry(boost::asio::io_context& io, const LaunchConfig& config, const Environment& own,
                    const Environment& base, const Machine& machine, const std::string& log_dir)
-    : dirs_(RunsDirs(own)), timer_(io) {
+    : place_(RunsPlaceOf(own)), timer_(io) {
   info_.run_id = config.run_id;
   info_.pid = getpid();
   info_.script = config.program.name;
@@ -59,7 +59,8 @@ RunEntry::RunEntry(boost::asio::io_context& io, const LaunchConfig& config, cons
     WriteSoon();
     return;
   }
-  for (const std::string& conflict : DeviceConflicts(ListRuns(dirs_).runs, info_.devices)) {
+  for (const std::string& conflict :
+       DeviceConflicts(ListRuns(RunsDirs(place_)).runs, info_.devices)) {
     spdlog::warn("{}", conflict);
   }
   Write();
@@ -93,7 +94,8 @@ void RunEntry::Write() {
   absl::Status status;
   if (registration_ != nullptr) {
     status = registration_->Update(info_);
-  } else if (auto registration = RunRegistration::Register(dirs_, info_); registration.ok()) {
+  } else if (auto registration = RunRegistration::Register(RunsDirs(place_), info_);
+             registration.ok()) {
     registration_ = *std::move(registration);
   } else {
     status = registration.status();

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -12,6 +11,7 @@
 #include "launcher/environment.h"
 #include "launcher/machine/nproc.h"
 #include "launcher/registry/run_registry.h"
+#include "launcher/registry/runs_place.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::launcher {
@@ -40,7 +40,7 @@ class RunEntry {
   void Write();
 
   RunInfo info_;
-  const std::vector<std::string> dirs_;
+  const RunsPlace place_;
   std::unique_ptr<RunRegistration> registration_;
   bool failed_ = false;
   bool writes_soon_ = false;

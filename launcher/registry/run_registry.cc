@@ -1,5 +1,6 @@
 #include "launcher/registry/run_registry.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -8,52 +9,78 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <set>
-#include <system_error>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/failure.h"
 #include "base/random_name.h"
+#include "base/safe_path.h"
 #include "base/unique_fd.h"
 
 namespace muster::launcher {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr char kSuffix[] = ".json";
 constexpr char kNewSuffix[] = ".tmp";
 // Far above what a run writes; a larger file is not ours.
 constexpr off_t kMaxBytes = 1 << 20;
 
+// A directory and how it is called in messages.
+struct Directory {
+  base::UniqueFd fd;
+  std::string path;
+
+  std::string PathOf(const std::string& name) const { return absl::StrCat(path, "/", name); }
+};
+
 // Ours alone, and what it says it is. NotFound when there is nothing of that name.
-absl::Status CheckDir(const std::string& dir) {
+absl::StatusOr<Directory> OpenAt(const base::Spot& spot, const std::string& path) {
+  const base::UniqueFd found(
+      openat(spot.directory.get(), spot.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   struct stat info = {};
-  if (lstat(dir.c_str(), &info) != 0) {
+  if (!found.valid() || fstat(found.get(), &info) != 0) {
     return base::SystemFailure(
         errno == ENOENT ? absl::StatusCode::kNotFound : absl::StatusCode::kInternal, "look at",
-        dir);
+        path);
   }
-  const auto refuse = [&dir](const char* why) {
-    return base::Failure(absl::StatusCode::kPermissionDenied, "use", dir, why);
+  const auto refuse = [&path](const char* why) {
+    return base::Failure(absl::StatusCode::kPermissionDenied, "use", path, why);
   };
   if (S_ISLNK(info.st_mode)) return refuse("it is a symbolic link");
   if (!S_ISDIR(info.st_mode)) return refuse("it is not a directory");
   if (info.st_uid != geteuid()) return refuse("it belongs to another user");
   if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) return refuse("others may write to it");
-  return absl::OkStatus();
+  base::UniqueFd directory(openat(found.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.valid()) {
+    return base::SystemFailure(absl::StatusCode::kInternal, "open", path);
+  }
+  return Directory{std::move(directory), path};
 }
 
-absl::Status MakeDir(const std::string& dir) {
-  if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) {
-    return base::SystemFailure(absl::StatusCode::kInternal, "make", dir);
+absl::StatusOr<base::Spot> Find(const char* attempt, const std::string& path) {
+  absl::StatusOr<base::Spot> spot = base::FindSpot(path);
+  if (spot.ok()) return spot;
+  return base::Failure(spot.status().code(), attempt, path, spot.status().message());
+}
+
+absl::StatusOr<Directory> Open(const std::string& path) {
+  const absl::StatusOr<base::Spot> spot = Find("look at", path);
+  if (!spot.ok()) return spot.status();
+  return OpenAt(*spot, path);
+}
+
+absl::StatusOr<Directory> Make(const std::string& path) {
+  const absl::StatusOr<base::Spot> spot = Find("make", path);
+  if (!spot.ok()) return spot.status();
+  if (mkdirat(spot->directory.get(), spot->name.c_str(), 0700) != 0 && errno != EEXIST) {
+    return base::SystemFailure(absl::StatusCode::kInternal, "make", path);
   }
-  return CheckDir(dir);
+  return OpenAt(*spot, path);
 }
 
 absl::Status WriteAll(int fd, const std::string& text, const std::string& path) {
@@ -77,19 +104,22 @@ std::optional<std::string> ReadAll(int fd, off_t size) {
   return text;
 }
 
-// Whether `path` still names the file that `info` is of.
-bool StillNamed(const std::string& path, const struct stat& info) {
+// Whether `name` still names the file that `info` is of.
+bool StillNamed(const Directory& directory, const std::string& name, const struct stat& info) {
   struct stat now = {};
-  return lstat(path.c_str(), &now) == 0 && now.st_dev == info.st_dev && now.st_ino == info.st_ino;
+  return fstatat(directory.fd.get(), name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 &&
+         now.st_dev == info.st_dev && now.st_ino == info.st_ino;
 }
 
 // Adds the run with the files `base`.* to `list`, or removes them when it is dead.
-void Look(const std::string& base, RunList& list) {
-  const std::string path = base + kSuffix;
+void Look(const Directory& directory, const std::string& base, RunList& list) {
+  const std::string name = base + kSuffix;
+  const std::string path = directory.PathOf(name);
   // Its owner may replace the file in the middle of this; then the new one is looked at.
   for (;;) {
     // Not blocking, should it be a FIFO.
-    const base::UniqueFd file(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const base::UniqueFd file(
+        openat(directory.fd.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat info = {};
     if (file.get() < 0 && errno == ENOENT) return;
     if (file.get() < 0 || fstat(file.get(), &info) != 0) {
@@ -109,14 +139,35 @@ void Look(const std::string& base, RunList& list) {
     }
     // Shared: two who list at the same time must not take each other for a living run.
     if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) {
-      if (!StillNamed(path, info)) continue;
-      unlink(path.c_str());
-      unlink((base + kNewSuffix).c_str());
+      if (!StillNamed(directory, name, info)) continue;
+      unlinkat(directory.fd.get(), name.c_str(), 0);
+      unlinkat(directory.fd.get(), (base + kNewSuffix).c_str(), 0);
       return;
     }
     list.runs.push_back(*std::move(run));
     return;
   }
+}
+
+// The names of runs in the directory, in order. A directory that is read while files are renamed in
+// it may show one of them under both names or twice. Sets errno to 0, or to why there may be more.
+std::set<std::string> NamesIn(const Directory& directory) {
+  std::set<std::string> names;
+  // Takes a descriptor over.
+  DIR* const stream = fdopendir(base::DuplicateAboveStdio(directory.fd.get()).release());
+  if (stream == nullptr) return names;
+  while (errno = 0, true) {
+    const dirent* const entry = readdir(stream);
+    if (entry == nullptr) break;
+    absl::string_view name = entry->d_name;
+    if (absl::ConsumeSuffix(&name, kSuffix) || absl::ConsumeSuffix(&name, kNewSuffix)) {
+      names.emplace(name);
+    }
+  }
+  const int error = errno;
+  closedir(stream);
+  errno = error;
+  return names;
 }
 
 // A file name for people who look into the directory: run ids hold no slash, but be sure.
@@ -130,40 +181,23 @@ std::string FileName(const std::string& run_id) {
 
 }  // namespace
 
-std::vector<std::string> RunsDirs(const Environment& environment) {
-  const auto without_slash = [](std::string dir) {
-    // lstat() would follow a link behind which a slash stands.
-    while (dir.size() > 1 && dir.back() == '/') dir.pop_back();
-    return dir;
-  };
-  const std::string chosen = GetOr(environment, "MUSTER_RUNS_DIR", "");
-  if (!chosen.empty()) return {without_slash(chosen)};
-
-  std::vector<std::string> dirs;
-  const std::string runtime = GetOr(environment, "XDG_RUNTIME_DIR", "");
-  if (!runtime.empty()) dirs.push_back(without_slash(runtime) + "/muster");
-  dirs.push_back(absl::StrCat("/tmp/muster-", geteuid()));
-  const std::string usual = absl::StrCat("/run/user/", geteuid(), "/muster");
-  if (std::find(dirs.begin(), dirs.end(), usual) == dirs.end()) dirs.push_back(usual);
-  return dirs;
-}
-
-RunRegistration::RunRegistration(std::string path_without_suffix)
-    : base_(std::move(path_without_suffix)) {}
+RunRegistration::RunRegistration(base::UniqueFd directory, std::string path, std::string name)
+    : directory_(std::move(directory)), path_(std::move(path)), name_(std::move(name)) {}
 
 RunRegistration::~RunRegistration() {
   // Before the lock goes: who finds the file without one takes its owner for dead.
-  if (file_.valid()) unlink((base_ + kSuffix).c_str());
+  if (file_.valid()) unlinkat(directory_.get(), (name_ + kSuffix).c_str(), 0);
 }
 
 absl::StatusOr<std::unique_ptr<RunRegistration>> RunRegistration::Register(
     const std::vector<std::string>& dirs, const RunInfo& info) {
   absl::Status first_failure;
   for (const std::string& dir : dirs) {
-    absl::Status status = MakeDir(dir);
+    absl::StatusOr<Directory> made = Make(dir);
+    absl::Status status = made.status();
     if (status.ok()) {
       std::unique_ptr<RunRegistration> registration(
-          new RunRegistration(absl::StrCat(dir, "/", FileName(info.run_id))));
+          new RunRegistration(std::move(made->fd), dir, FileName(info.run_id)));
       status = registration->Write(info);
       if (status.ok()) return registration;
     }
@@ -178,22 +212,24 @@ absl::Status RunRegistration::Update(const RunInfo& info) {
 }
 
 absl::Status RunRegistration::Write(const RunInfo& info) {
-  const std::string path = base_ + kSuffix;
-  const std::string new_path = base_ + kNewSuffix;
-  base::UniqueFd file(
-      open(new_path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const std::string name = name_ + kSuffix;
+  const std::string new_name = name_ + kNewSuffix;
+  const std::string new_path = absl::StrCat(path_, "/", new_name);
+  base::UniqueFd file(openat(directory_.get(), new_name.c_str(),
+                             O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (file.get() < 0) return base::SystemFailure(absl::StatusCode::kInternal, "make", new_path);
   absl::Status status;
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     status = base::SystemFailure(absl::StatusCode::kInternal, "lock", new_path);
   }
   status.Update(WriteAll(file.get(), WriteRunInfo(info), new_path));
-  if (status.ok() && rename(new_path.c_str(), path.c_str()) != 0) {
+  if (status.ok() &&
+      renameat(directory_.get(), new_name.c_str(), directory_.get(), name.c_str()) != 0) {
     status = base::SystemFailure(absl::StatusCode::kInternal, "rename",
-                                 absl::StrCat(new_path, " to ", path));
+                                 absl::StrCat(new_path, " to ", name));
   }
   if (!status.ok()) {
-    unlink(new_path.c_str());
+    unlinkat(directory_.get(), new_name.c_str(), 0);
     return status;
   }
   file_ = std::move(file);
@@ -204,23 +240,18 @@ absl::Status RunRegistration::Write(const RunInfo& info) {
 RunList ListRuns(const std::vector<std::string>& dirs) {
   RunList list;
   for (const std::string& dir : dirs) {
-    const absl::Status usable = CheckDir(dir);
-    if (!usable.ok()) {
-      if (!absl::IsNotFound(usable)) list.warnings.emplace_back(usable.message());
+    const absl::StatusOr<Directory> directory = Open(dir);
+    if (!directory.ok()) {
+      if (!absl::IsNotFound(directory.status())) {
+        list.warnings.emplace_back(directory.status().message());
+      }
       continue;
     }
-    // A directory that is read while files are renamed in it may show one of them under both names
-    // or twice.
-    std::set<fs::path> bases;
-    std::error_code error;
-    for (fs::directory_iterator entry(dir, error), end; !error && entry != end;
-         entry.increment(error)) {
-      const fs::path& path = entry->path();
-      const bool is_entry = path.extension() == kSuffix || path.extension() == kNewSuffix;
-      if (is_entry) bases.insert(path.parent_path() / path.stem());
+    const std::set<std::string> names = NamesIn(*directory);
+    if (errno != 0) {
+      list.warnings.push_back(absl::StrCat("read ", dir, ": ", base::SystemCause()));
     }
-    for (const fs::path& base : bases) Look(base, list);
-    if (error) list.warnings.push_back(absl::StrCat("read ", dir, ": ", error.message()));
+    for (const std::string& name : names) Look(*directory, name, list);
   }
   std::sort(list.runs.begin(), list.runs.end(), [](const RunInfo& a, const RunInfo& b) {
     return std::tie(a.since, a.pid) < std::tie(b.since, b.pid);

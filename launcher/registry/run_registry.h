@@ -17,25 +17,19 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/unique_fd.h"
-#include "launcher/environment.h"
 #include "launcher/registry/run_info.h"
 
 namespace muster::launcher {
-
-// Where runs are looked for: $MUSTER_RUNS_DIR alone, else $XDG_RUNTIME_DIR/muster,
-// /tmp/muster-<uid> and /run/user/<uid>/muster. A run registers in the first that it can use; the
-// others are searched because a batch job often lacks the XDG_RUNTIME_DIR that its user's terminal
-// has.
-std::vector<std::string> RunsDirs(const Environment& environment);
 
 // One run's entry, from Register() to the end of the object. On one thread; its owner must not let
 // it be destroyed in a forked child.
 class RunRegistration {
  public:
-  // Registers in the first usable directory of `dirs`, which is created (mode 0700) if it is
-  // missing. A directory that is a symbolic link, belongs to somebody else, or is writable by
-  // others is not used. If none can be used, the error says in one line what is wrong with the
-  // first.
+  // Registers in the first usable directory of `dirs` (runs_place.h), which is created (mode 0700)
+  // if it is missing. A directory that is a symbolic link, belongs to somebody else, or is writable
+  // by others is not used, nor one to which a link of somebody else's leads (base/safe_path.h). If
+  // none can be used, the error says in one line what is wrong with the first. From then on it is
+  // the directory itself that is used, whatever its name may come to mean.
   static absl::StatusOr<std::unique_ptr<RunRegistration>> Register(
       const std::vector<std::string>& dirs, const RunInfo& info);
 
@@ -49,11 +43,13 @@ class RunRegistration {
   absl::Status Update(const RunInfo& info);
 
  private:
-  explicit RunRegistration(std::string path_without_suffix);
+  RunRegistration(base::UniqueFd directory, std::string path, std::string name);
 
   absl::Status Write(const RunInfo& info);
 
-  const std::string base_;  // of NAME.json and NAME.tmp
+  const base::UniqueFd directory_;
+  const std::string path_;  // of the directory, for messages
+  const std::string name_;  // NAME, of NAME.json and NAME.tmp
 
   RunInfo shown_;
   base::UniqueFd file_;  // NAME.json, locked

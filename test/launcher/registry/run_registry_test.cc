@@ -239,15 +239,36 @@ TEST(RunRegistryTest, RunIdCannotLeaveTheDirectory) {
   EXPECT_THAT(ListRuns({temp.path()}).runs, ElementsAre(Info("../../x")));
 }
 
-TEST(RunsDirsTest, UsersDirectoryIsFound) {
-  const std::string uid = absl::StrCat(geteuid());
-  const std::string in_tmp = "/tmp/muster-" + uid;
-  const std::string usual = "/run/user/" + uid + "/muster";
-  EXPECT_THAT(RunsDirs({{"MUSTER_RUNS_DIR", "/a/b/"}, {"XDG_RUNTIME_DIR", "/c"}}),
-              ElementsAre("/a/b"));
-  EXPECT_THAT(RunsDirs({{"XDG_RUNTIME_DIR", "/c/"}}), ElementsAre("/c/muster", in_tmp, usual));
-  EXPECT_THAT(RunsDirs({{"XDG_RUNTIME_DIR", "/run/user/" + uid}}), ElementsAre(usual, in_tmp));
-  EXPECT_THAT(RunsDirs({}), ElementsAre(in_tmp, usual));
+// A link that somebody else can let lead elsewhere led every run's entry to him.
+TEST(RunRegistryTest, LinkOfAnotherUserOnTheWayIsNotFollowed) {
+  const TempDir temp;
+  fs::create_directory(temp.path() + "/real");
+  fs::create_directory_symlink(temp.path() + "/real", temp.path() + "/link");
+  if (geteuid() != 0 || lchown((temp.path() + "/link").c_str(), 12345, 12345) != 0) {
+    GTEST_SKIP() << "needs root";
+  }
+  const std::string dir = temp.path() + "/link/runs";
+  EXPECT_THAT(
+      std::string(RunRegistration::Register({dir}, Info("x")).status().message()),
+      testing::StartsWith("make " + dir + ": " + temp.path() +
+                          "/link is a symbolic link that the user with id 12345 could let"));
+  EXPECT_EQ(CountFiles(temp.path() + "/real"), 0u);
+}
+
+// Whoever can rename the directory puts another in its place.
+TEST(RunRegistryTest, RunStaysInItsDirectoryWhateverTheNameComesToMean) {
+  const TempDir temp;
+  const std::string dir = temp.path() + "/runs";
+  auto registration = RunRegistration::Register({dir}, Info("x"));
+  ASSERT_TRUE(registration.ok()) << registration.status();
+  fs::rename(dir, temp.path() + "/elsewhere");
+  fs::create_directory(temp.path() + "/trap");
+  fs::create_directory_symlink("trap", dir);
+  ASSERT_TRUE((*registration)->Update(Info("x", 1)).ok());
+  EXPECT_EQ(CountFiles(temp.path() + "/trap"), 0u);
+  EXPECT_THAT(ListRuns({temp.path() + "/elsewhere"}).runs, ElementsAre(Info("x", 1)));
+  registration->reset();
+  EXPECT_EQ(CountFiles(temp.path() + "/elsewhere"), 0u);
 }
 
 }  // namespace
