@@ -1,7 +1,6 @@
 #include "rendezvous/journal/state_directory.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,25 +11,32 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <memory>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
+#include "base/safe_path.h"
+#include "base/unique_fd.h"
 
 namespace muster::rendezvous {
 namespace {
+
+constexpr char kUse[] = "use state directory";
 
 absl::Status Failure(const char* attempt, const std::string& path) {
   return base::Failure(absl::StatusCode::kFailedPrecondition, attempt, path, base::OpenCause());
 }
 
-absl::Status SyncDirectory(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Failure("open directory", path);
-  const int error = ::fsync(fd) == 0 ? 0 : errno;
-  ::close(fd);
-  errno = error;
-  return error == 0 ? absl::OkStatus() : Failure("sync directory", path);
+absl::Status Failure(const char* attempt, const std::string& path, const absl::Status& cause) {
+  return base::Failure(absl::StatusCode::kFailedPrecondition, attempt, path, cause.message());
+}
+
+// The directory `name` in `directory`; `path` is for errors.
+absl::Status SyncDirectory(int directory, const char* name, const std::string& path) {
+  const base::UniqueFd fd(::openat(directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return Failure("open directory", path);
+  return ::fsync(fd.get()) == 0 ? absl::OkStatus() : Failure("sync directory", path);
 }
 
 // The pid that the holder wrote; 0 when it has not come to that yet, or had no space for it.
@@ -82,22 +88,56 @@ bool Lock(int lock) {
 
 // Whoever may write there can put another journal in the place of ours, and so jobs and keys of his
 // own. That a group may is somebody's decision, such as Kubernetes' for its volumes.
-absl::Status CheckOwn(const std::string& directory) {
-  constexpr char kUse[] = "use state directory";
+absl::Status CheckOwn(int fd, const std::string& directory) {
   struct stat info = {};
-  if (::lstat(directory.c_str(), &info) != 0) return Failure(kUse, directory);
-  std::string why;
-  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
-    why = absl::StrCat("it belongs to the user with id ", info.st_uid,
-                       ", who could change what is in it");
-  } else if ((info.st_mode & S_IWOTH) != 0) {
-    why = "every user could change what is in it";
-  } else {
-    return absl::OkStatus();
+  if (::fstat(fd, &info) != 0) return Failure(kUse, directory);
+  if ((info.st_mode & S_IWOTH) == 0) return absl::OkStatus();
+  return base::Failure(absl::StatusCode::kFailedPrecondition, kUse, directory,
+                       "every user could change what is in it; name a directory that is not there "
+                       "yet, which is made for you alone");
+}
+
+// Nobody else can change what a path leads to, by renaming, either: all that follows, SQLite's own
+// access included, is by name.
+constexpr base::PathOptions kOursAlone{.ours_alone = true};
+
+struct Directory {
+  base::UniqueFd fd;
+  std::string path;  // absolute and without links
+};
+
+absl::StatusOr<Directory> Find(const std::string& path) {
+  constexpr char kFind[] = "find state directory";
+  // By itself first, as there is another remedy.
+  if (const auto itself = base::OpenDirectory(path); itself.ok()) {
+    if (absl::Status own = CheckOwn(itself->get(), path); !own.ok()) return own;
   }
-  return base::Failure(
-      absl::StatusCode::kFailedPrecondition, kUse, directory,
-      absl::StrCat(why, "; name a directory that is not there yet, which is made for you alone"));
+  absl::StatusOr<base::UniqueFd> named = base::OpenDirectory(path, kOursAlone);
+  if (!named.ok()) return Failure(kUse, path, named.status());
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), &std::free);
+  if (real == nullptr) return Failure(kFind, path);
+  const absl::StatusOr<base::UniqueFd> again = base::OpenDirectory(real.get(), kOursAlone);
+  if (!again.ok()) return Failure(kUse, path, again.status());
+  struct stat first = {}, second = {};
+  if (::fstat(named->get(), &first) != 0 || ::fstat(again->get(), &second) != 0) {
+    return Failure(kFind, path);
+  }
+  if (first.st_dev != second.st_dev || first.st_ino != second.st_ino) {
+    return Failure(kFind, path, absl::AbortedError("it was exchanged for another just now"));
+  }
+  return Directory{*std::move(named), real.get()};
+}
+
+// If it is missing.
+absl::Status Make(const std::string& path) {
+  constexpr char kMake[] = "make state directory";
+  const absl::StatusOr<base::Spot> spot = base::FindSpot(path, kOursAlone);
+  if (absl::IsPermissionDenied(spot.status())) return Failure(kUse, path, spot.status());
+  if (!spot.ok()) return Failure(kMake, path, spot.status());
+  if (::mkdirat(spot->directory.get(), spot->name.c_str(), 0700) != 0) {
+    return errno == EEXIST ? absl::OkStatus() : Failure(kMake, path);
+  }
+  return SyncDirectory(spot->directory.get(), ".", path);
 }
 
 absl::Status IsTaken(const std::string& path, int lock) {
@@ -111,22 +151,15 @@ absl::Status IsTaken(const std::string& path, int lock) {
 }  // namespace
 
 absl::StatusOr<StateDirectory> StateDirectory::Take(const std::string& path) {
-  const bool made = ::mkdir(path.c_str(), 0700) == 0;
-  if (!made && errno != EEXIST) return Failure("make state directory", path);
-  char resolved[PATH_MAX];
-  if (::realpath(path.c_str(), resolved) == nullptr) return Failure("find state directory", path);
-  const std::string directory = resolved;
-  if (made) {
-    const std::string parent = directory.substr(0, directory.rfind('/') + 1);
-    if (absl::Status synced = SyncDirectory(parent); !synced.ok()) return synced;
-  } else if (absl::Status own = CheckOwn(directory); !own.ok()) {
-    return own;
-  }
+  if (absl::Status made = Make(path); !made.ok()) return made;
+  const absl::StatusOr<Directory> found = Find(path);
+  if (!found.ok()) return found.status();
+  const std::string& directory = found->path;
 
   // Without O_NONBLOCK, opening a FIFO would wait for its reader.
   const std::string name = directory + "/lock";
-  const int lock =
-      ::open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+  const int lock = ::openat(found->fd.get(), "lock",
+                            O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
   if (lock < 0) return Failure("open lock file", name);
   // Owns the descriptor from here on.
   StateDirectory taken(directory, lock);
@@ -154,7 +187,7 @@ StateDirectory::~StateDirectory() {
 }
 
 absl::Status StateDirectory::Sync() const {
-  return SyncDirectory(path_);
+  return SyncDirectory(AT_FDCWD, path_.c_str(), path_);
 }
 
 }  // namespace muster::rendezvous

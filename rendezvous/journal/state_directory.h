@@ -20,7 +20,7 @@ class StateDirectory {
   // to be called where there is no other thread and no other alarm.
   //   AlreadyExists        another process holds it; the sentence names directory and pid
   //   FailedPrecondition   it cannot be used: "make state directory /a/b: Permission denied", or
-  //                        others could replace what is in it
+  //                        others could replace what is in it, or it (base/safe_path.h)
   static absl::StatusOr<StateDirectory> Take(const std::string& path);
 
   // For a process that was given the lock's descriptor by the one that took the directory; `path`

@@ -119,8 +119,36 @@ TEST(StateDirectoryTest, OneThatOthersCanChangeIsRefused) {
   if (::chown(path.c_str(), 12345, 12345) != 0) {
     GTEST_SKIP() << "only root can give a directory away, and not in a sandbox";
   }
-  EXPECT_THAT(std::string(StateDirectory::Take(path).status().message()),
-              HasSubstr(": it belongs to the user with id 12345, who could change what is in it"));
+  EXPECT_THAT(
+      std::string(StateDirectory::Take(path).status().message()),
+      HasSubstr(path + " belongs to the user with id 12345, who could change what is in it"));
+}
+
+// Only the directory itself was looked at, and whoever could rename it gave the daemon another.
+TEST(StateDirectoryTest, OneThatOthersCanExchangeIsRefused) {
+  const TempDir temp;
+  ASSERT_EQ(::mkdir(temp.Path("open").c_str(), 0700), 0);
+  ASSERT_EQ(::chmod(temp.Path("open").c_str(), 0777), 0);
+  EXPECT_EQ(StateDirectory::Take(temp.Path("open/state")).status().message(),
+            "use state directory " + temp.Path("open/state") +
+                ": every user could rename what is in " + temp.Path("open") + "; `chmod +t " +
+                temp.Path("open") + "`, or name a place of your own");
+  EXPECT_TRUE(std::filesystem::is_empty(temp.Path("open")));
+  ASSERT_EQ(::chmod(temp.Path("open").c_str(), 01777), 0);
+  EXPECT_TRUE(StateDirectory::Take(temp.Path("open/state")).ok()) << "as in /var/tmp";
+
+  ASSERT_EQ(::mkdir(temp.Path("real").c_str(), 0700), 0);
+  ASSERT_EQ(::symlink("real", temp.Path("link").c_str()), 0);
+  {
+    const auto taken = StateDirectory::Take(temp.Path("link"));
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    EXPECT_EQ(taken->path(), std::filesystem::canonical(temp.Path("real")));
+  }
+  if (::lchown(temp.Path("link").c_str(), 12345, 12345) != 0) {
+    GTEST_SKIP() << "only root can give a link away, and not in a sandbox";
+  }
+  EXPECT_THAT(std::string(StateDirectory::Take(temp.Path("link")).status().message()),
+              HasSubstr("link is a symbolic link that the user with id 12345 could let lead"));
 }
 
 TEST(StateDirectoryTest, WithoutAParentIsNotMade) {
