@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
 #include "base/phrases.h"
+#include "base/safe_path.h"
 #include "worker/hang/culprit.h"
 #include "worker/hang/process_evidence.h"
 
@@ -47,10 +48,15 @@ absl::StatusOr<std::unique_ptr<HangMonitor>> HangMonitor::Open(boost::asio::io_c
   // A deep TMPDIR, as some schedulers make, leaves no room for a socket's name.
   const bool fits =
       temp_dir.size() + name.size() + kSocketName.size() < sizeof(sockaddr_un::sun_path);
-  std::string directory = absl::StrCat(fits ? temp_dir : "/tmp", name);
+  constexpr char kAttempt[] = "make a directory for the beats' socket,";
+  const std::string parent = fits ? temp_dir : "/tmp";
+  std::string directory = absl::StrCat(parent, name);
+  if (const auto place = base::OpenDirectory(parent); !place.ok()) {
+    return base::Failure(absl::StatusCode::kFailedPrecondition, kAttempt, directory,
+                         place.status().message());
+  }
   if (mkdtemp(directory.data()) == nullptr) {
-    return base::SystemFailure(absl::StatusCode::kFailedPrecondition,
-                               "make a directory for the beats' socket,", directory);
+    return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kAttempt, directory);
   }
   std::unique_ptr<HangMonitor> monitor(
       new HangMonitor(io, policy, directory, std::move(callbacks)));

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
 #include "base/random_name.h"
+#include "base/safe_path.h"
 
 namespace muster::launcher {
 namespace {
@@ -22,15 +23,19 @@ namespace fs = std::filesystem;
 
 constexpr char kAttempt[] = "attempt_";
 
-absl::Status CannotMake(const std::string& directory, const std::error_code& cause) {
+absl::Status CannotMake(const std::string& directory, absl::string_view cause) {
   return base::Failure(absl::StatusCode::kFailedPrecondition, "cannot create log directory",
-                       directory, cause.message());
+                       directory, cause);
 }
 
-// What mkdir says: success, or the cause. For this user only: workers print secrets.
-std::error_code MakePrivate(const std::string& directory) {
-  if (mkdir(directory.c_str(), 0700) == 0) return {};
-  return {errno, std::generic_category()};
+// For this user only: workers print secrets. AlreadyExists if there is something of that name.
+absl::Status MakePrivate(const std::string& directory) {
+  const absl::StatusOr<base::Spot> spot = base::FindSpot(directory);
+  if (!spot.ok()) return CannotMake(directory, spot.status().message());
+  if (mkdirat(spot->directory.get(), spot->name.c_str(), 0700) == 0) return absl::OkStatus();
+  const int error = errno;
+  if (error == EEXIST) return absl::AlreadyExistsError(base::SystemCause(error));
+  return CannotMake(directory, base::SystemCause(error));
 }
 
 // Makes `prefix` + random characters. As mkdtemp(), but with as many characters as torchrun's names
@@ -40,9 +45,9 @@ absl::StatusOr<std::string> MakeUnique(const std::string& prefix, int length) {
   // they do not.
   for (int attempt = 0; attempt < 100; ++attempt) {
     std::string directory = absl::StrCat(prefix, base::RandomName(length));
-    const std::error_code error = MakePrivate(directory);
-    if (!error) return directory;
-    if (error != std::errc::file_exists) return CannotMake(directory, error);
+    const absl::Status made = MakePrivate(directory);
+    if (made.ok()) return directory;
+    if (!absl::IsAlreadyExists(made)) return made;
   }
   return absl::AlreadyExistsError(
       absl::StrCat("cannot create log directory ", prefix, "*: all names are taken"));
@@ -65,7 +70,7 @@ std::vector<std::string> DirectoriesIn(const std::string& directory) {
 absl::StatusOr<std::string> Absolute(const std::string& directory) {
   std::error_code error;
   std::string path = fs::absolute(directory, error);
-  if (error) return CannotMake(directory, error);
+  if (error) return CannotMake(directory, error.message());
   return path;
 }
 
@@ -80,9 +85,8 @@ absl::StatusOr<LogLayout> LogLayout::Create(const std::string& log_dir, const st
     root = MakeUnique(absl::StrCat(*root, "/muster_"), 8);
     if (!root.ok()) return root.status();
   } else {
-    std::error_code error;
-    fs::create_directories(*root, error);
-    if (error) return CannotMake(*root, error);
+    const auto directory = base::OpenDirectory(*root, {.make = 0777});
+    if (!directory.ok()) return CannotMake(*root, directory.status().message());
   }
   auto run_directory = MakeUnique(absl::StrCat(*root, "/", run_id, "_"), 8);
   if (!run_directory.ok()) return run_directory.status();
@@ -111,12 +115,13 @@ absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
     return AttemptLogs{.directory = "", .ranks = std::vector<RankLogs>(nproc)};
   }
   std::string attempt = absl::StrCat(run_directory_, "/", kAttempt, restart_count);
-  std::error_code error = MakePrivate(attempt);
-  if (error == std::errc::file_exists) {
+  absl::Status made = MakePrivate(attempt);
+  if (absl::IsAlreadyExists(made)) {
     absl::StrAppend(&attempt, ".round", round);
-    error = MakePrivate(attempt);
+    made = MakePrivate(attempt);
   }
-  if (error) return CannotMake(attempt, error);
+  if (absl::IsAlreadyExists(made)) return CannotMake(attempt, made.message());
+  if (!made.ok()) return made;
   return LogsIn(attempt, nproc);
 }
 

@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "base/failure.h"
 #include "base/json.h"
+#include "base/safe_path.h"
 
 namespace muster::launcher {
 namespace {
@@ -84,12 +85,13 @@ std::string EventLine(const AgentEvent& event, const std::string& job, const std
 
 absl::StatusOr<std::unique_ptr<EventLog>> EventLog::Open(const std::string& path, std::string job,
                                                          std::string node) {
-  base::UniqueFd file(
-      open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600));
-  if (!file.valid()) {
-    return base::SystemFailure(absl::StatusCode::kFailedPrecondition, "open the event log", path);
+  absl::StatusOr<base::UniqueFd> file =
+      base::OpenFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOCTTY, 0600);
+  if (!file.ok()) {
+    return base::Failure(absl::StatusCode::kFailedPrecondition, "open the event log", path,
+                         file.status().message());
   }
-  return std::unique_ptr<EventLog>(new EventLog(std::move(file), std::move(job), std::move(node)));
+  return std::unique_ptr<EventLog>(new EventLog(*std::move(file), std::move(job), std::move(node)));
 }
 
 void EventLog::Write(const AgentEvent& event) {

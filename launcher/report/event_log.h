@@ -22,7 +22,8 @@ namespace muster::launcher {
 // present if the event has them.
 class EventLog {
  public:
-  // Opens `path` for appending, and creates it (mode 0600) if it is missing. The error is one line:
+  // Opens `path` for appending, and creates it (mode 0600) if it is missing. A link is followed,
+  // unless it is another user's (base/safe_path.h). The error is one line:
   // "open the event log /x/y: Permission denied".
   static absl::StatusOr<std::unique_ptr<EventLog>> Open(const std::string& path, std::string job,
                                                         std::string node);

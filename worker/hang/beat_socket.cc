@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
+#include "base/safe_path.h"
 #include "worker/hang/beat.h"
 
 namespace muster::worker {
@@ -29,9 +30,10 @@ absl::Status Failed(const std::string& path, const std::string& cause) {
 // Whoever may enter the directory could put a socket of his own in place of ours.
 absl::Status CheckDirectory(const std::string& path) {
   const std::string directory = std::filesystem::path(path).parent_path();
+  const absl::StatusOr<base::UniqueFd> opened = base::OpenDirectory(directory);
+  if (!opened.ok()) return Failed(path, std::string(opened.status().message()));
   struct stat info;
-  if (::lstat(directory.c_str(), &info) != 0) return Failed(path, base::SystemCause());
-  if (!S_ISDIR(info.st_mode)) return Failed(path, "its parent is not a directory");
+  if (::fstat(opened->get(), &info) != 0) return Failed(path, base::SystemCause());
   if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
     return Failed(path, "its directory is open to other users (mode 0700 is needed)");
   }

@@ -39,9 +39,9 @@ class BeatSocket {
   };
 
   // Creates the socket, for the owner only. The directory of `path` must exist, be this user's and
-  // be closed to others (mode 0700). An existing socket (left by a run that was killed) is
-  // replaced. An error, which names the path, if anything else is there, if `path` is too long for
-  // a socket (107 bytes), or if the system fails.
+  // be closed to others (mode 0700), and no link of another user may lead to it. An existing socket
+  // (left by a run that was killed) is replaced. An error, which names the path, if anything else
+  // is there, if `path` is too long for a socket (107 bytes), or if the system fails.
   static absl::StatusOr<std::unique_ptr<BeatSocket>> Open(boost::asio::io_context& io,
                                                           std::string path, Callbacks callbacks);
   // Removes the socket.

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
+#include "base/safe_path.h"
 
 namespace muster::worker {
 namespace {
@@ -34,27 +35,38 @@ absl::StatusOr<std::unique_ptr<FileWatchdog>> FileWatchdog::Open(boost::asio::io
                                                                  std::string path,
                                                                  Callbacks callbacks) {
   constexpr char kAttempt[] = "make the watchdog's FIFO";
+  const absl::StatusOr<base::Spot> spot = base::FindSpot(path);
+  if (!spot.ok()) {
+    return base::Failure(absl::StatusCode::kFailedPrecondition, kAttempt, path,
+                         spot.status().message());
+  }
+  const int directory = spot->directory.get();
+  const char* const name = spot->name.c_str();
   struct stat info;
-  if (::lstat(path.c_str(), &info) == 0) {
+  if (::fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
     if (!S_ISFIFO(info.st_mode)) {
       return base::Failure(absl::StatusCode::kFailedPrecondition, kAttempt, path,
                            "something else is there already");
     }
-    if (::unlink(path.c_str()) != 0) {
+    if (::unlinkat(directory, name, 0) != 0) {
       return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kAttempt, path);
     }
   }
-  if (::mkfifo(path.c_str(), 0600) != 0) {
+  if (::mkfifoat(directory, name, 0600) != 0) {
     return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kAttempt, path);
   }
   // Open for writing, too: so it never ends, and is not readable for ever after the first worker
   // that closes it.
-  base::UniqueFd fifo(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
-  if (!fifo.valid() || ::fstat(fifo.get(), &info) != 0 || !S_ISFIFO(info.st_mode)) {
+  base::UniqueFd fifo(::openat(directory, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+  if (!fifo.valid() || ::fstat(fifo.get(), &info) != 0) {
     const absl::Status status = base::SystemFailure(absl::StatusCode::kFailedPrecondition,
                                                     "open the watchdog's FIFO", path);
-    ::unlink(path.c_str());
+    ::unlinkat(directory, name, 0);
     return status;
+  }
+  if (!S_ISFIFO(info.st_mode) || !base::IsOurs(info.st_uid)) {
+    return base::Failure(absl::StatusCode::kFailedPrecondition, "open the watchdog's FIFO", path,
+                         "another user has put something else there");
   }
   return std::unique_ptr<FileWatchdog>(
       new FileWatchdog(io, std::move(path), std::move(fifo), std::move(callbacks)));

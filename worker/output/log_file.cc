@@ -7,17 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
+#include "base/safe_path.h"
 
 namespace muster::worker {
 namespace {
-
-// Like mkdir -p of everything above the last slash. What goes wrong shows when the file is opened.
-void MakeParents(const std::string& path) {
-  for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
-       slash = path.find('/', slash + 1)) {
-    ::mkdir(path.substr(0, slash).c_str(), 0700);
-  }
-}
 
 absl::Status OpenError(const std::string& path, const std::string& cause) {
   return base::Failure(absl::StatusCode::kFailedPrecondition, "open log file", path, cause);
@@ -27,23 +20,20 @@ absl::Status OpenError(const std::string& path, const std::string& cause) {
 
 absl::StatusOr<base::UniqueFd> OpenLogFile(const std::string& path) {
   // Without O_NONBLOCK, opening a FIFO would wait for its reader.
-  constexpr int kFlags =
-      O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-  base::UniqueFd file(::open(path.c_str(), kFlags, 0600));
-  if (!file.valid() && errno == ENOENT) {
-    MakeParents(path);
-    file.reset(::open(path.c_str(), kFlags, 0600));
-  }
-  if (!file.valid()) {
-    return OpenError(path, base::OpenCause());
-  }
+  absl::StatusOr<base::UniqueFd> file =
+      base::OpenFile(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600,
+                     {.make = 0700});
+  if (!file.ok()) return OpenError(path, std::string(file.status().message()));
   struct stat info;
-  if (::fstat(file.get(), &info) != 0) return OpenError(path, base::SystemCause());
+  if (::fstat(file->get(), &info) != 0) return OpenError(path, base::SystemCause());
   if (!S_ISREG(info.st_mode) && !S_ISCHR(info.st_mode)) {
     return OpenError(path, "it is not a regular file");
   }
+  if (S_ISREG(info.st_mode) && info.st_nlink > 1) {
+    return OpenError(path, "it has a second name (a hard link); remove it, or name another place");
+  }
   // Where writes would have to wait, they are to.
-  ::fcntl(file.get(), F_SETFL, O_APPEND);
+  ::fcntl(file->get(), F_SETFL, O_APPEND);
   return file;
 }
 

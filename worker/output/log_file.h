@@ -12,9 +12,10 @@
 namespace muster::worker {
 
 // Opens `path` for appending, close-on-exec, and creates it (mode 0600) and the directories above
-// it (0700) where they are missing. Never blocks and never follows a symbolic link at the end of
-// the path; anything but a regular file or a character device is refused. The error says which path
-// and why.
+// it (0700) where they are missing. Never blocks, and never follows a symbolic link at the end of
+// the path, or one of another user on the way to it (base/safe_path.h). Anything but a regular file
+// or a character device is refused, and so is a file with a second name: what is written to it
+// would be in somebody's file that has nothing to do with logs. The error says which path and why.
 absl::StatusOr<base::UniqueFd> OpenLogFile(const std::string& path);
 
 // Appends to a log file. What the file does not take (disk full) is dropped and counted; later

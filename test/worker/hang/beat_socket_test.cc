@@ -9,8 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <tuple>
 #include <vector>
@@ -186,6 +188,36 @@ TEST_F(BeatSocketTest, OtherUsersAreLeftOut) {
   ASSERT_TRUE(RunUntilHeard(1));
   EXPECT_EQ(heard_[0], Heard(3, std::nullopt, ::getpid()));
   EXPECT_EQ(socket_->foreign(), 1u);
+}
+
+TEST_F(BeatSocketTest, AnotherUserCannotReachItByItsName) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
+  Open();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::setresuid(65534, 65534, 65534) != 0) ::_exit(100);
+    const base::UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    path_.copy(address.sun_path, sizeof address.sun_path - 1);
+    ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    ::_exit(errno);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), EACCES);
+}
+
+TEST_F(BeatSocketTest, LinkOfAnotherUserDoesNotLeadToItsDirectory) {
+  const test::SocketDir temp;
+  std::filesystem::create_directory_symlink(dir_.path(), temp.Path("link"));
+  if (::geteuid() != 0 || ::lchown(temp.Path("link").c_str(), 65534, 65534) != 0) {
+    GTEST_SKIP() << "only root can give a link away";
+  }
+  const std::string path = temp.Path("link") + "/s";
+  EXPECT_TRUE(absl::StrContains(TryOpen(path).status().message(),
+                                temp.Path("link") + " is a symbolic link that the user with id"));
 }
 
 TEST_F(BeatSocketTest, DrainTellsWhatIsWaitingAtOnce) {

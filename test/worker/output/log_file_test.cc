@@ -44,6 +44,45 @@ TEST(LogFileTest, SymbolicLinkIsNotFollowed) {
             "open log file " + dir.Path("log") + ": it is a symbolic link");
 }
 
+// B43: "the directory of logs was a link that somebody else had made to /etc".
+TEST(LogFileTest, LinkOfAnotherUserOnTheWayIsNotFollowed) {
+  TempDir dir;
+  ASSERT_EQ(::mkdir(dir.Path("victim").c_str(), 0700), 0);
+  ASSERT_EQ(::symlink("victim", dir.Path("logs").c_str()), 0);
+  EXPECT_TRUE(OpenLogFile(dir.Path("logs/1/log")).ok()) << "one's own link leads where it leads";
+  if (::geteuid() != 0 || ::lchown(dir.Path("logs").c_str(), 12345, 12345) != 0) {
+    GTEST_SKIP() << "only root can give a link away";
+  }
+  EXPECT_EQ(OpenLogFile(dir.Path("logs/2/log")).status().message(),
+            "open log file " + dir.Path("logs/2/log") + ": " + dir.Path("logs") +
+                " is a symbolic link that the user with id 12345 could let lead elsewhere; name "
+                "the place to which it leads");
+  EXPECT_NE(::access(dir.Path("victim/2").c_str(), F_OK), 0);
+}
+
+// B44: a file that somebody has put there before, to read what the workers print.
+TEST(LogFileTest, FileOfAnotherUserInSharedDirectoryIsNotWrittenTo) {
+  TempDir dir;
+  ASSERT_EQ(::chmod(dir.path().c_str(), 01777), 0);
+  const std::string path = dir.Write("log", "", 0666);
+  if (::geteuid() != 0 || ::chown(path.c_str(), 12345, 12345) != 0) {
+    GTEST_SKIP() << "only root can give a file away";
+  }
+  EXPECT_EQ(OpenLogFile(path).status().message(),
+            "open log file " + path + ": " + path +
+                " belongs to the user with id 12345, and is in a directory where every user can "
+                "make one; remove it, or name a place of your own");
+}
+
+TEST(LogFileTest, HardLinkIsNotWrittenThrough) {
+  TempDir dir;
+  const std::string victim = dir.Write("victim", "precious");
+  ASSERT_EQ(::link(victim.c_str(), dir.Path("log").c_str()), 0);
+  EXPECT_EQ(OpenLogFile(dir.Path("log")).status().message(),
+            "open log file " + dir.Path("log") +
+                ": it has a second name (a hard link); remove it, or name another place");
+}
+
 TEST(LogFileTest, FifoIsRefusedInsteadOfWaitedFor) {
   TempDir dir;
   const std::string path = dir.Path("log");
