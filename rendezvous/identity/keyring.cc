@@ -1,6 +1,7 @@
 #include "rendezvous/identity/keyring.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/failure.h"
+#include "base/safe_path.h"
+#include "base/unique_fd.h"
 #include "rendezvous/identity/file_stamp.h"
 #include "rendezvous/identity/token_file.h"
 
@@ -37,20 +40,27 @@ absl::StatusOr<std::vector<std::string>> TenantsIn(const std::string& directory)
     return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
                                errno);
   };
+  const absl::StatusOr<base::UniqueFd> opened = base::OpenDirectory(directory);
+  if (!opened.ok()) {
+    return base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
+                         opened.status().message());
+  }
   struct stat status = {};
-  if (::stat(directory.c_str(), &status) != 0) return failure();
+  if (::fstat(opened->get(), &status) != 0) return failure();
   if ((status.st_uid != ::geteuid() && status.st_uid != 0) || (status.st_mode & 022) != 0) {
     return base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
                          "other users can put files there; `chmod go-w` it, and it must be yours");
   }
-  DIR* const stream = ::opendir(directory.c_str());
+  // The stream takes it over.
+  const int readable = ::openat(opened->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const stream = readable < 0 ? nullptr : ::fdopendir(readable);
   if (stream == nullptr) return failure();
   std::vector<std::string> names;
   while (const dirent* const entry = ::readdir(stream)) {
     std::string name = entry->d_name;
     if (!IsTenantName(name)) continue;
     struct stat file = {};
-    if (::stat(absl::StrCat(directory, "/", name).c_str(), &file) == 0 && S_ISDIR(file.st_mode)) {
+    if (::fstatat(opened->get(), name.c_str(), &file, 0) == 0 && S_ISDIR(file.st_mode)) {
       continue;
     }
     names.push_back(std::move(name));

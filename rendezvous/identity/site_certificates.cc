@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/failure.h"
+#include "base/safe_path.h"
 #include "base/unique_fd.h"
 #include "rendezvous/identity/file_stamp.h"
 #include "rendezvous/identity/openssl_ptr.h"
@@ -43,9 +44,10 @@ absl::StatusOr<std::string> ReadAll(const char* what, const std::string& path, b
     return base::SystemFailure(absl::StatusCode::kFailedPrecondition, what, path, errno);
   };
   // Without waiting, as it may be a FIFO.
-  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  const absl::StatusOr<base::UniqueFd> fd = base::OpenFile(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd.ok()) return Unfit(what, path, fd.status().message());
   struct stat file = {};
-  if (fd.get() < 0 || ::fstat(fd.get(), &file) != 0) return failure();
+  if (::fstat(fd->get(), &file) != 0) return failure();
   if (!S_ISREG(file.st_mode)) return Unfit(what, path, "it is not a regular file");
   if (!of_others &&
       ((file.st_mode & 077) != 0 || (file.st_uid != ::geteuid() && file.st_uid != 0))) {
@@ -56,7 +58,7 @@ absl::StatusOr<std::string> ReadAll(const char* what, const std::string& path, b
   std::string text(kMost, '\0');
   std::size_t size = 0;
   while (size < text.size()) {
-    const ssize_t got = ::read(fd.get(), text.data() + size, text.size() - size);
+    const ssize_t got = ::read(fd->get(), text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return failure();
     if (got == 0) break;

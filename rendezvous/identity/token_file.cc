@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "base/failure.h"
 #include "base/random_name.h"
+#include "base/safe_path.h"
 #include "base/unique_fd.h"
 
 namespace muster::rendezvous {
@@ -34,6 +35,13 @@ absl::Status ReadFailure(const std::string& path, int error = errno) {
 
 absl::Status MakeFailure(const std::string& path, int error = errno) {
   return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kMake, path, error);
+}
+
+// What base/safe_path.h says of the file or its folder.
+absl::Status Wrong(const char* attempt, const std::string& path, const absl::Status& status) {
+  const auto code = absl::IsNotFound(status) ? absl::StatusCode::kNotFound
+                                             : absl::StatusCode::kFailedPrecondition;
+  return base::Failure(code, attempt, path, status.message());
 }
 
 absl::Status Unfit(const std::string& path, absl::string_view why) {
@@ -76,19 +84,6 @@ absl::StatusOr<TokenFile> ReadAll(int fd, const std::string& name) {
   return Unfit(name, absl::StrCat("it ", tokens.status().message()));
 }
 
-std::string FolderOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// The folder and those above it, where they are missing.
-bool MakeFolders(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return true;
-  if (errno != ENOENT || path == "." || path == "/") return false;
-  return MakeFolders(FolderOf(path)) && (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST);
-}
-
 bool WriteAll(int fd, absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(fd, text.data(), text.size());
@@ -99,17 +94,26 @@ bool WriteAll(int fd, absl::string_view text) {
   return true;
 }
 
-// A file of this text beside `path`, for this user alone; its name.
-absl::StatusOr<std::string> WriteDraft(const std::string& path, std::string text) {
-  const std::string draft = absl::StrCat(path, ".", base::RandomName(8));
-  const base::UniqueFd fd(
-      ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+// Removes what is there under this name; errno stays.
+void Remove(const base::Spot& spot, const std::string& name) {
+  const int error = errno;
+  ::unlinkat(spot.directory.get(), name.c_str(), 0);
+  errno = error;
+}
+
+// A file of this text beside the one at `spot`, for this user alone; its name. `path` is for
+// errors.
+absl::StatusOr<std::string> WriteDraft(const base::Spot& spot, const std::string& path,
+                                       std::string text) {
+  const std::string draft = absl::StrCat(spot.name, ".", base::RandomName(8));
+  const base::UniqueFd fd(::openat(spot.directory.get(), draft.c_str(),
+                                   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (fd.get() < 0) return MakeFailure(path);
   const bool written = WriteAll(fd.get(), text) && ::fsync(fd.get()) == 0;
   const int error = errno;
   OPENSSL_cleanse(text.data(), text.size());
   if (written) return draft;
-  ::unlink(draft.c_str());
+  Remove(spot, draft);
   return MakeFailure(path, error);
 }
 
@@ -144,10 +148,10 @@ absl::StatusOr<TokenFile> TokenFile::Parse(absl::string_view text) {
 
 absl::StatusOr<TokenFile> ReadTokens(const std::string& path) {
   // Without waiting, as it may be a FIFO.
-  const base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (fd.get() < 0) return ReadFailure(path);
-  if (const absl::Status status = CheckPrivate(fd.get(), path); !status.ok()) return status;
-  return ReadAll(fd.get(), path);
+  const absl::StatusOr<base::UniqueFd> fd = base::OpenFile(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!fd.ok()) return Wrong(kRead, path, fd.status());
+  if (const absl::Status status = CheckPrivate(fd->get(), path); !status.ok()) return status;
+  return ReadAll(fd->get(), path);
 }
 
 absl::StatusOr<Token> ReadTokenFile(const std::string& path) {
@@ -164,29 +168,36 @@ absl::StatusOr<Token> ReadTokenFd(int fd) {
 }
 
 absl::Status RotateTokenFile(const std::string& path, absl::Time former_until) {
+  const absl::StatusOr<TokenFile> before = ReadTokens(path);
+  if (!before.ok()) return before.status();
   // Where a link leads, or the link would be replaced.
   const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), &std::free);
   if (real == nullptr) return ReadFailure(path);
-  const absl::StatusOr<TokenFile> before = ReadTokens(real.get());
-  if (!before.ok()) return before.status();
+  const absl::StatusOr<base::Spot> spot = base::FindSpot(real.get());
+  if (!spot.ok()) return Wrong(kMake, path, spot.status());
   const TokenFile after{
       .token = Token::Random(), .former = before->token, .former_until = former_until};
-  const absl::StatusOr<std::string> draft = WriteDraft(real.get(), after.Text());
+  const absl::StatusOr<std::string> draft = WriteDraft(*spot, path, after.Text());
   if (!draft.ok()) return draft.status();
-  if (::rename(draft->c_str(), real.get()) == 0) return absl::OkStatus();
-  const int error = errno;
-  ::unlink(draft->c_str());
-  return MakeFailure(path, error);
+  const int folder = spot->directory.get();
+  if (::renameat(folder, draft->c_str(), folder, spot->name.c_str()) == 0) return absl::OkStatus();
+  Remove(*spot, *draft);
+  return MakeFailure(path);
 }
 
 absl::Status WriteTokenFile(const std::string& path, const Token& token) {
-  if (!MakeFolders(FolderOf(path))) return MakeFailure(path);
+  const absl::StatusOr<base::Spot> spot = base::FindSpot(path, {.make = 0700});
+  if (!spot.ok())
+    return base::Failure(absl::StatusCode::kFailedPrecondition, kMake, path,
+                         spot.status().message());
   // A name of its own, and then a link: rename() would replace what another has just made, and a
   // reader must never see half of it. (Over NFS, too, link() is atomic.)
-  const absl::StatusOr<std::string> draft = WriteDraft(path, token.Text());
+  const absl::StatusOr<std::string> draft = WriteDraft(*spot, path, token.Text());
   if (!draft.ok()) return draft.status();
-  const int error = ::link(draft->c_str(), path.c_str()) == 0 ? 0 : errno;
-  ::unlink(draft->c_str());
+  const int folder = spot->directory.get();
+  const int error =
+      ::linkat(folder, draft->c_str(), folder, spot->name.c_str(), 0) == 0 ? 0 : errno;
+  Remove(*spot, *draft);
   if (error == EEXIST) {
     return base::Failure(absl::StatusCode::kAlreadyExists, kMake, path,
                          "it is there already, and jobs may depend on it; remove it first, or name "
