@@ -68,7 +68,9 @@ class Walk {
     }
     std::string name = rest_.empty() ? "." : rest_.back();
     rest_.clear();
-    return Spot{UniqueFd(::fcntl(directory_.get(), F_DUPFD_CLOEXEC, 0)), std::move(name)};
+    UniqueFd directory = DuplicateAboveStdio(directory_.get());
+    if (!directory.valid()) return SystemError();
+    return Spot{std::move(directory), std::move(name)};
   }
 
   absl::StatusOr<UniqueFd> ToEnd() {
