@@ -26,19 +26,24 @@ struct Distance {
   std::size_t beginning;  // to make the beginning of `b` that is nearest
 };
 
-Distance DistanceTo(absl::string_view a, absl::string_view b) {
+// Exact below `most`; what is not is `most` or more.
+Distance DistanceTo(absl::string_view a, absl::string_view b, std::size_t most) {
+  // An argument may have 128 KiB, and the steps are the product of both lengths.
+  if (a.size() >= b.size() + most) return {most, most};
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
+  std::size_t least = 0;
+  for (std::size_t i = 1; i <= a.size() && least < most; ++i) {
     std::size_t diagonal = row[0];
-    row[0] = i;
+    row[0] = least = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
       diagonal = row[j];
       row[j] = std::min({changed, row[j] + 1, row[j - 1] + 1});
+      least = std::min(least, row[j]);
     }
   }
-  return {.whole = row.back(), .beginning = *std::min_element(row.begin(), row.end())};
+  return {.whole = row.back(), .beginning = least};
 }
 
 }  // namespace
@@ -86,7 +91,8 @@ absl::string_view NearestFlag(absl::string_view name) {
   std::size_t least = dashed.size() / 3 + 1;
   std::size_t least_beginning = dashed.size() / 6 + 1;
   for (const Flag& flag : RunFlagTable()) {
-    const Distance distance = DistanceTo(dashed, flag.name.substr(2));
+    const Distance distance =
+        DistanceTo(dashed, flag.name.substr(2), std::max(least, least_beginning));
     if (distance.whole < least) {
       least = distance.whole;
       nearest = flag.name;

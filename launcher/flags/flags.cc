@@ -106,6 +106,10 @@ absl::Status SetProgram(const RunFlags& flags, std::vector<std::string> command,
     return absl::InvalidArgumentError(
         "no script to run; write `muster run [flags] script [script args...]`");
   }
+  if (command.front().empty()) {
+    return absl::InvalidArgumentError(
+        "the name of what is to be run is empty; was a variable not set?");
+  }
   if (dialect == Dialect::kLaunch && !flags.use_env) {
     command.insert(command.begin() + 1, absl::StrCat(flags.local_rank_flag, "=${local_rank}"));
   }

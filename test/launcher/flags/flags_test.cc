@@ -642,6 +642,14 @@ struct ErrorCase {
   const char* sentence;
 };
 
+// An argument of 128 KiB was compared with every flag, letter by letter.
+TEST(FlagsTest, ArgumentThatIsFarTooLongIsNearNoFlag) {
+  const std::string flag = "--nnodes" + std::string(130'000, 's');
+  EXPECT_EQ(Error({flag, "true"}),
+            "unknown flag '" + flag +
+                "'; `muster run --help` lists the flags; the script's own go after the script");
+}
+
 TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
   const ErrorCase cases[] = {
       {{"--nnodes=4:2", "true"},
@@ -781,6 +789,9 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
       {{"-m", "--no-python", "x"},
        "--module and --no-python exclude each other: a module is run by Python; drop one of them"},
       {{}, "no script to run; write `muster run [flags] script [script args...]`"},
+      // `muster run -m "$MODULE"`, without that variable, began a job whose workers failed.
+      {{"-m", ""}, "the name of what is to be run is empty; was a variable not set?"},
+      {{""}, "the name of what is to be run is empty; was a variable not set?"},
       {{"--standalone"}, "no script to run; write `muster run [flags] script [script args...]`"},
       {{"--standalone", "--"},
        "no script to run; write `muster run [flags] script [script args...]`"},
