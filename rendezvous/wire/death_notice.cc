@@ -18,7 +18,7 @@ std::optional<SessionToken> ParseDeathNotice(std::string_view text) {
     return std::nullopt;
   text.remove_prefix(kDeathNoticeBegin.size());
   text.remove_suffix(1);
-  if (text.empty()) return std::nullopt;
+  if (text.empty() || text.find('\n') != std::string_view::npos) return std::nullopt;
   return SessionToken(text);
 }
 

@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxDeathNotice = 128;
 // time that it is of use.
 std::string FormatDeathNotice(const SessionToken& session);
 
-// nullopt: this is not a death notice, or is incomplete.
+// nullopt: this is not a death notice, is incomplete, or goes on after it.
 std::optional<SessionToken> ParseDeathNotice(std::string_view text);
 
 }  // namespace muster::rendezvous

@@ -18,5 +18,11 @@ TEST(DeathNoticeTest, WhatIsNotWholeIsNone) {
   }
 }
 
+// Two lines, of which the second was taken for a part of the session's token.
+TEST(DeathNoticeTest, OneWithMoreThanALineIsNone) {
+  EXPECT_EQ(ParseDeathNotice("DEAD 0123\n4567\n"), std::nullopt);
+  EXPECT_EQ(ParseDeathNotice("DEAD 0123\n\n"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace muster::rendezvous
