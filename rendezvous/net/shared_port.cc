@@ -15,19 +15,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/limits.h"
-#include "rendezvous/wire/death_notice.h"
-#include "rendezvous/wire/knock.h"
-#include "rendezvous/wire/tcpstore_dialect.h"
-#include "rendezvous/wire/wrong_door.h"
+#include "rendezvous/wire/first_byte.h"
 
 namespace muster::rendezvous {
 namespace {
 
 using boost::asio::ip::tcp;
 using boost::system::error_code;
-
-// The first byte of HTTP/2's connection preface (RFC 9113, 3.4).
-constexpr char kFirstOfHttp2 = 'P';
 
 std::string PeerOf(const tcp::socket& connection) {
   error_code error;
@@ -161,21 +155,22 @@ void SharedPort::HandOn(Socket connection, char first) {
   // Of one that has spoken before it was waited for nobody has made this; gRPC takes it for
   // granted, and its thread would wait in recv(), for all connections.
   connection.native_non_blocking(true, ignored);
-  if (first == (options_.secure ? kFirstOfTls : kFirstOfHttp2)) {
-    HandToGrpc(std::move(connection));
-  } else if (first == kFirstOfTls || first == kFirstOfHttp2) {
-    ++stats_.wrong_door;
-    Answer(std::move(connection), options_.secure ? kTokenIsAskedFor : kNoTlsHere);
-  } else if (first == kFirstOfDeathNotice) {
-    take_death_notice_(std::move(connection));
-  } else if (take_store_ && static_cast<unsigned char>(first) <= kLastOpcode) {
-    take_store_(std::move(connection));
-  } else if (first == kFirstOfKnock) {
-    ++stats_.knocks;
-    Close(connection);
-  } else {
-    ++stats_.garbage;
-    Close(connection);
+  switch (CallerBy(first, options_.secure, take_store_ != nullptr)) {
+    case Caller::kGrpc:
+      return HandToGrpc(std::move(connection));
+    case Caller::kWrongDoor:
+      ++stats_.wrong_door;
+      return Answer(std::move(connection), options_.secure ? kTokenIsAskedFor : kNoTlsHere);
+    case Caller::kDeathNotice:
+      return take_death_notice_(std::move(connection));
+    case Caller::kStore:
+      return take_store_(std::move(connection));
+    case Caller::kKnock:
+      ++stats_.knocks;
+      return Close(connection);
+    case Caller::kStranger:
+      ++stats_.garbage;
+      return Close(connection);
   }
 }
 

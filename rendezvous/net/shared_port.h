@@ -57,11 +57,8 @@ struct SharedPortStats {
   bool operator==(const SharedPortStats&) const = default;
 };
 
-// Accepts connections and hands each on by its first byte, which it leaves unread: HTTP/2, and so
-// gRPC, always begins with "PRI", or where it is secured with a record of TLS; a death notice
-// begins with 'D' (wire/death_notice.h); no dialect of c10d's TCPStore begins with a letter or a
-// record of TLS (its opcodes are small numbers: c10d TCPStoreBackend.hpp, QueryType). A knock ('K')
-// gets no answer: that is how a living daemon replies.
+// Accepts connections and hands each on by its first byte (wire/first_byte.h), which it leaves
+// unread. A knock gets no answer: that is how a living daemon replies.
 //
 // No number of connections makes it deaf. gRPC's own acceptor never recovers from an accept() that
 // fails for want of a descriptor (CVE-2023-4785); here that does not happen, as connections are
