@@ -16,6 +16,7 @@
 #include "rendezvous/wire/record_wire.h"
 #include "rendezvous/wire/wire.h"
 #include "test/fuzz/fuzz.h"
+#include "test/fuzz/quiet_protobuf.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -109,6 +110,7 @@ class Fuzzed {
 }  // namespace muster::rendezvous
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  muster::QuietProtobuf();
   muster::rendezvous::Fuzzed daemon;
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   for (std::size_t at = 0; at + 3 <= input.size();) {

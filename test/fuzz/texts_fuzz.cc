@@ -16,6 +16,7 @@
 #include "rendezvous/wire/printable.h"
 #include "rendezvous/wire/record_wire.h"
 #include "test/fuzz/fuzz.h"
+#include "test/fuzz/quiet_protobuf.h"
 
 namespace muster {
 namespace {
@@ -79,6 +80,7 @@ void Read(unsigned which, const std::string& text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
+  muster::QuietProtobuf();
   muster::Read(data[0], std::string(reinterpret_cast<const char*>(data) + 1, size - 1));
   return 0;
 }
