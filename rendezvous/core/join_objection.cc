@@ -109,6 +109,11 @@ std::string SettingsDisagreement(const JobSettings& settings, const JoinRequest&
                         " fixed node rank, unlike the other nodes of job '", request.run_id,
                         "'; give the same --rdzv-backend and addresses on every node");
   }
+  if (settings.store_tunnel != request.settings.store_tunnel) {
+    return absl::StrCat("node ", request.node.host, " asks for a workers' store ",
+                        settings.store_tunnel ? "without" : "with", " a tunnel, unlike job '",
+                        request.run_id, "'; give the same --worker-store on every node");
+  }
   if (settings.min_nodes != request.settings.min_nodes ||
       settings.max_nodes != request.settings.max_nodes) {
     return absl::StrCat("node ", request.node.host,

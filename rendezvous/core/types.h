@@ -102,7 +102,7 @@ constexpr Duration SelfFenceAfter(Duration lease) {
 }
 
 // What a job asks of its rendezvous. The first agent of a job brings it; later ones must agree on
-// the number of nodes.
+// the number of nodes, on exact ranks and on the tunnel.
 struct JobSettings {
   int min_nodes = 1;
   int max_nodes = 1;
@@ -122,6 +122,9 @@ struct JobSettings {
   // Each node brings its rank (NodeInfo::rank_hint), and no two may bring the same: torchrun's
   // static rendezvous.
   bool exact_ranks = false;
+  // Workers reach the store through tunnels between their agents (--worker-store=tunnel). All nodes
+  // must agree: one without a tunnel would want the store to be open to the network.
+  bool store_tunnel = false;
   ScaleUp scale_up = ScaleUp::kNow;
   RestartPolicy restart;
 
@@ -168,6 +171,8 @@ struct Assignment {
   std::uint16_t master_port = 0;
   // Group rank 0's agent serves it, and every worker is a client (TORCHELASTIC_USE_AGENT_STORE).
   bool agent_store = false;
+  // Only agents connect there: each serves its own workers on loopback (JobSettings::store_tunnel).
+  bool store_tunnel = false;
   // For group rank 0 only: where the round's workers may connect from, each address once, in order.
   std::vector<std::string> member_addresses;
   // How many of the job's restarts are spent, the same on every node (TORCHELASTIC_RESTART_COUNT).

@@ -81,6 +81,7 @@ void ToWire(const JobSettings& settings, v1::JobSettings* wire) {
   wire->set_restart_delay_ms(ToMs(settings.restart.delay));
   wire->set_longest_restart_delay_ms(ToMs(settings.restart.longest_delay));
   wire->set_no_progress_limit(settings.restart.no_progress_limit);
+  wire->set_store_tunnel(settings.store_tunnel);
 }
 
 JobSettings FromWire(const v1::JobSettings& wire) {
@@ -93,6 +94,7 @@ JobSettings FromWire(const v1::JobSettings& wire) {
           .keep_alive = FromMs(wire.keep_alive_ms()),
           .max_restarts = wire.max_restarts(),
           .exact_ranks = wire.exact_ranks(),
+          .store_tunnel = wire.store_tunnel(),
           .scale_up = wire.scale_up() == v1::JobSettings::NEXT_RESTART ? ScaleUp::kNextRestart
                                                                        : ScaleUp::kNow,
           .restart = {.window = FromMs(wire.restart_window_ms()),

@@ -26,6 +26,7 @@ void ToWire(const Assignment& assignment, v1::Assignment* wire) {
   wire->set_master_addr(Line(assignment.master_addr));
   wire->set_master_port(assignment.master_port);
   wire->set_agent_store(assignment.agent_store);
+  wire->set_store_tunnel(assignment.store_tunnel);
   for (const std::string& address : assignment.member_addresses) {
     wire->add_member_addresses(Line(address));
   }
@@ -47,6 +48,7 @@ Assignment FromWire(const v1::Assignment& wire) {
           .master_addr = Line(wire.master_addr()),
           .master_port = FromPort(wire.master_port()),
           .agent_store = wire.agent_store(),
+          .store_tunnel = wire.store_tunnel(),
           .member_addresses = {wire.member_addresses().begin(), wire.member_addresses().end()},
           .restart_count = wire.restart_count(),
           .max_restarts = wire.max_restarts(),

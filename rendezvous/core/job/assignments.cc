@@ -34,6 +34,7 @@ std::vector<Assignment> MakeAssignments(const RoundFacts& facts,
                            .master_addr = members[0].node.address,
                            .master_port = members[0].node.master_port,
                            .agent_store = members[0].node.serves_store,
+                           .store_tunnel = facts.store_tunnel,
                            .restart_count = facts.restart_count,
                            .max_restarts = facts.max_restarts,
                            .rank_reason = member.reason});

@@ -16,6 +16,7 @@ struct RoundFacts {
   RoundNumber round = 0;
   int restart_count = 0;
   int max_restarts = 0;
+  bool store_tunnel = false;
 };
 
 // One for each of `members`, which are in order of group rank. Worker ranks follow group ranks,

@@ -287,9 +287,9 @@ void Job::StartMembers() {
 
 const std::vector<Assignment>& Job::Assignments() {
   if (assignments_.empty()) {
-    assignments_ = MakeAssignments(
-        {run_id_, incarnation_, round_->number(), budget_.spent(), settings_.max_restarts},
-        round_->members());
+    assignments_ = MakeAssignments({run_id_, incarnation_, round_->number(), budget_.spent(),
+                                    settings_.max_restarts, settings_.store_tunnel},
+                                   round_->members());
   }
   return assignments_;
 }

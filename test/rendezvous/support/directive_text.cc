@@ -23,6 +23,7 @@ struct Text {
                     a.role_base_rank, "/", a.role_world_size);
     absl::StrAppend(&text, ", master ", a.master_addr, ":", a.master_port);
     if (a.agent_store) absl::StrAppend(&text, " served by its agent");
+    if (a.store_tunnel) absl::StrAppend(&text, " through a tunnel");
     if (!a.member_addresses.empty() && a.agent_store) {
       absl::StrAppend(&text, " to ", absl::StrJoin(a.member_addresses, " "));
     }

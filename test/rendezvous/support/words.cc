@@ -78,6 +78,7 @@ JobSettings SettingsFrom(const Words& words) {
   settings.keep_alive = words.GetMs("beat", Duration::zero());
   settings.max_restarts = words.Get("restarts", 0);
   settings.exact_ranks = words.Has("exact");
+  settings.store_tunnel = words.Has("tunnel");
   if (words.Has("later")) settings.scale_up = ScaleUp::kNextRestart;
   settings.restart.window = words.GetMs("window", Duration::zero());
   settings.restart.delay = words.GetMs("delay", Duration::zero());

@@ -95,7 +95,8 @@ JoinRequest SomeRequest() {
                        .join_timeout = milliseconds(90'000),
                        .lease = milliseconds(2500),
                        .max_restarts = 3,
-                       .exact_ranks = true},
+                       .exact_ranks = true,
+                       .store_tunnel = true},
           .node = {.node_id = "node-1",
                    .host = "a",
                    .address = "10.0.0.1",
@@ -171,6 +172,8 @@ TEST(WireTest, AssignmentComesBackAsItWas) {
                               .role_world_size = 12,
                               .master_addr = "10.0.0.1",
                               .master_port = 40'001,
+                              .agent_store = true,
+                              .store_tunnel = true,
                               .restart_count = 2,
                               .max_restarts = 5,
                               .rank_reason = "keeps rank 1 from round 3"};
