@@ -1,14 +1,10 @@
 #include "rendezvous/server.h"
 
-#include <chrono>
 #include <optional>
 #include <random>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 #include <spdlog/spdlog.h>
 #include <boost/asio/post.hpp>
 
@@ -19,7 +15,7 @@
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 #include "rendezvous/fronts/grpc_store_front.h"
 #include "rendezvous/net/call_gate.h"
-#include "rendezvous/net/grpc_runtime.h"
+#include "rendezvous/net/grpc_server.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/shared_port.h"
 #include "rendezvous/wire/death_notice.h"
@@ -58,9 +54,8 @@ std::optional<SessionToken> ReadDeathNotice(SharedPort::Socket connection) {
 // What exists only while the server listens, in the order in which it depends on one another.
 struct Server::Listener {
   Listener(boost::asio::io_context& io, Server& server, const Credentials& credentials)
-      : door_keeper(credentials,
-                    [&server](const std::string& tenant) { return server.DriverOf(tenant); }),
-        entrance(io, {.access = AccessOfAll(),
+      : door_keeper(credentials),
+        entrance(io, {.access = AccessOfAll(server),
                       .gate = gate,
                       .on_refused =
                           [this](const Peer& peer, std::uint64_t refused) {
@@ -83,11 +78,14 @@ struct Server::Listener {
           return port->Wait(peer);
         }) {}
 
-  Access AccessOfAll() {
-    return [this](Rpc rpc, const grpc::CallbackServerContext& call) {
+  Access AccessOfAll(Server& server) {
+    return [this, &server](Rpc rpc,
+                           const grpc::CallbackServerContext& call) -> absl::StatusOr<Driver*> {
       // With few exceptions nobody is in the middle of his handshake.
       if (port != nullptr && port->awaits_calls()) port->Called(ParsePeer(call.peer()));
-      return door_keeper.Admit(rpc, call);
+      const absl::StatusOr<std::string> tenant = door_keeper.Admit(rpc, call);
+      if (!tenant.ok()) return tenant.status();
+      return server.DriverOf(*tenant);
     };
   }
 
@@ -99,11 +97,9 @@ struct Server::Listener {
   CallEntrance entrance;
   GrpcRendezvousFront rendezvous;
   GrpcStoreFront store;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
-  std::unique_ptr<grpc::Server> grpc;
+  std::unique_ptr<GrpcServer> grpc;
   std::unique_ptr<SharedPort> port;
-  std::thread shutdown;  // joinable once Stop was called
-  std::vector<std::function<void()>> when_stopped;
+  std::vector<std::function<void()>> when_stopped;  // not empty once Stop was called
 };
 
 Server::Server(boost::asio::io_context& io, Serves serves)
@@ -222,42 +218,19 @@ absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credent
 absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
                             const KnockKey& key, const Credentials& credentials) {
   const std::uint16_t port = PortOf(sockets);
-  InitGrpcRuntime();
   auto listener = std::make_unique<Listener>(io_, *this, credentials);
-  grpc::ServerBuilder builder;
-  // Connections are accepted by us, so that another protocol can share the port.
-  listener->connections = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-      credentials.ForServer(listener->gate));
-  // Agents ping a silent daemon (grpc_client.cc); a daemon that takes this for abuse would cut them
-  // off.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
-                             static_cast<int>(limits::kIdleSeconds.most) * 1000);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             static_cast<int>(limits::kSilentSeconds.most) * 1000);
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                             static_cast<int>(limits::kStreams.most));
-  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
-                             static_cast<int>(limits::kMetadataBytes.most));
-  // Every keep-alive would be answered with a ping that measures the bandwidth, which small
-  // messages do not need.
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
-                             static_cast<int>(limits::kWindowBytes.most));
-  builder.SetMaxReceiveMessageSize(static_cast<int>(limits::kMessageBytes.most));
-  builder.RegisterCallbackGenericService(&listener->entrance);
-  listener->grpc = builder.BuildAndStart();
-  if (listener->grpc == nullptr) {
-    return absl::UnavailableError(
-        absl::StrCat("listen on port ", port, ": gRPC could not start its server"));
+  auto grpc = GrpcServer::Start(
+      io_, credentials, listener->gate, listener->entrance,
+      {.streams = limits::kStreams.most, .window_bytes = limits::kWindowBytes.most});
+  if (!grpc.ok()) {
+    return absl::Status(grpc.status().code(),
+                        absl::StrCat("listen on port ", port, ": ", grpc.status().message()));
   }
+  listener->grpc = *std::move(grpc);
   listener->port = std::make_unique<SharedPort>(
       io_, std::move(sockets),
-      [connections = listener->connections.get()](SharedPort::Socket connection) {
-        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-        parameters.fd = connection.release();
-        connections->HandleNewConnection(&parameters);
+      [grpc = listener->grpc.get()](SharedPort::Socket connection) {
+        grpc->Take(std::move(connection));
       },
       [this](SharedPort::Socket connection) {
         const std::optional<SessionToken> session = ReadDeathNotice(std::move(connection));
@@ -314,7 +287,7 @@ void Server::Stop(std::function<void()> stopped) {
     return;
   }
   listener_->when_stopped.push_back(std::move(stopped));
-  if (listener_->shutdown.joinable()) return;
+  if (listener_->when_stopped.size() > 1) return;
   // It holds the port as well.
   last_word_.reset();
   listener_->port.reset();
@@ -322,19 +295,11 @@ void Server::Stop(std::function<void()> stopped) {
   listener_->rendezvous.EndStreams();
   listener_->store.Close();
   port_ = 0;
-  // grpc::Server::Shutdown waits for every call to end, and calls end on the loop: so it waits
-  // elsewhere. The loop must not run dry meanwhile.
-  auto work = boost::asio::make_work_guard(io_);
-  listener_->shutdown = std::thread([this, work = std::move(work)] {
-    listener_->grpc->Shutdown(std::chrono::system_clock::now());
-    listener_->grpc->Wait();
-    boost::asio::post(io_, [this] {
-      listener_->shutdown.join();
-      const std::vector<std::function<void()>> when_stopped = std::move(listener_->when_stopped);
-      listener_.reset();
-      // One of them may destroy this server.
-      for (const std::function<void()>& stopped : when_stopped) stopped();
-    });
+  listener_->grpc->Stop([this] {
+    const std::vector<std::function<void()>> when_stopped = std::move(listener_->when_stopped);
+    listener_.reset();
+    // One of them may destroy this server.
+    for (const std::function<void()>& stopped : when_stopped) stopped();
   });
 }
 

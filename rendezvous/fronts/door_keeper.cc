@@ -31,22 +31,25 @@ std::string Called(Role role) {
 
 }  // namespace
 
-DoorKeeper::DoorKeeper(Credentials credentials, DriverOf driver_of)
+DoorKeeper::DoorKeeper(Credentials credentials)
     : credentials_(std::move(credentials)),
-      driver_of_(std::move(driver_of)),
       complaints_([](const std::string& line) { spdlog::warn("{}", line); }) {}
 
-absl::StatusOr<Driver*> DoorKeeper::Admit(Rpc rpc, const grpc::CallbackServerContext& call) {
+absl::StatusOr<std::string> DoorKeeper::Admit(Rpc rpc, const grpc::CallbackServerContext& call) {
   // Where callers have certificates of a site's, whoever has one has all rights.
-  if (credentials_.proof() != Credentials::Proof::kToken) return driver_of_("");
+  if (credentials_.proof() != Credentials::Proof::kToken) return "";
   const Principal* const caller = Identify(CertificateOf(call));
-  if (caller != nullptr && IsAllowed(caller->role, rpc)) return driver_of_(caller->tenant);
+  if (caller != nullptr && IsAllowed(caller->role, rpc)) return caller->tenant;
   const std::string why = caller == nullptr
                               ? "has a token that no longer counts"
                               : absl::StrCat("is ", Called(caller->role), " and may not call ",
                                              std::string(PermissionFor(rpc).method));
-  complaints_.Add(ParsePeer(call.peer()).address, why, std::chrono::steady_clock::now());
+  Complain(call, why);
   return absl::PermissionDeniedError(absl::StrCat("this client ", why));
+}
+
+void DoorKeeper::Complain(const grpc::CallbackServerContext& call, const std::string& what) {
+  complaints_.Add(ParsePeer(call.peer()).address, what, std::chrono::steady_clock::now());
 }
 
 void DoorKeeper::TurnedAway(const std::string& address) {

@@ -1,29 +1,25 @@
-// Knows each caller by the certificate of his connection, and lets him do what his role may, with
-// the jobs of his tenant.
+// Knows each caller by the certificate of his connection, and lets him do what his role may.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
-#include "rendezvous/fronts/access.h"
 #include "rendezvous/fronts/complaints.h"
-#include "rendezvous/fronts/driver.h"
 #include "rendezvous/fronts/permissions.h"
 #include "rendezvous/identity/keyring.h"
 #include "rendezvous/net/credentials.h"
+
+namespace grpc {
+class CallbackServerContext;
+}  // namespace grpc
 
 namespace muster::rendezvous {
 
 // Lives on the loop's thread.
 class DoorKeeper {
  public:
-  // The jobs of a tenant, which are there from the first time that they are asked for; an error is
-  // a sentence for the caller. The name is empty where there is only one.
-  using DriverOf = std::function<absl::StatusOr<Driver*>(const std::string& tenant)>;
-
-  DoorKeeper(Credentials credentials, DriverOf driver_of);
+  explicit DoorKeeper(Credentials credentials);
 
   // A connection from that address ended before its first call: most likely as its other end has
   // not proven anything.
@@ -32,8 +28,12 @@ class DoorKeeper {
   // Calls from that address were refused at the gate (net/call_gate.h).
   void TooManyCalls(const std::string& address, std::uint64_t refused);
 
-  // See Access. Where callers do not prove a token, whoever is let in may do anything.
-  absl::StatusOr<Driver*> Admit(Rpc rpc, const grpc::CallbackServerContext& call);
+  // Whose jobs the call may touch (Key::tenant); PermissionDenied, one sentence, when none. Where
+  // callers do not prove a token, whoever is let in may do anything. While the call is open.
+  absl::StatusOr<std::string> Admit(Rpc rpc, const grpc::CallbackServerContext& call);
+
+  // A call was refused for another reason: "asks for a round that is over".
+  void Complain(const grpc::CallbackServerContext& call, const std::string& what);
 
   // Calls refused since the beginning.
   std::uint64_t refused() const { return complaints_.total(); }
@@ -43,7 +43,6 @@ class DoorKeeper {
   const Principal* Identify(const std::string& certificate);
 
   const Credentials credentials_;
-  const DriverOf driver_of_;
   // Who has which certificate, as found with `keys_`: checking a signature takes 0.1 ms.
   Keys keys_;
   std::unordered_map<std::string, Principal> known_;

@@ -18,14 +18,14 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "rendezvous/fronts/tcpstore_allow_list.h"
 #include "rendezvous/fronts/tcpstore_options.h"
 #include "rendezvous/fronts/tcpstore_session.h"
+#include "rendezvous/net/own_users.h"
+#include "rendezvous/net/patient_acceptor.h"
 
 namespace muster::rendezvous {
 
@@ -66,37 +66,17 @@ class TcpStoreServer {
   std::size_t connections() const { return sessions_.size(); }
 
  private:
-  struct Listener {
-    boost::asio::posix::stream_descriptor socket;
-    int family = 0;
-    bool awaits = false;  // a connection
-  };
-
-  void AwaitConnection(const std::shared_ptr<Listener>& listener);
-  void AcceptSome(const std::shared_ptr<Listener>& listener);
-  // Stops accepting until a connection closes, or for a while: file descriptors may come free
-  // elsewhere, too.
-  void WaitForFiles(int error);
-  void ResumeAccepting();
-  void Admit(int fd, int family);
   void StartSession(boost::asio::ip::tcp::socket connection);
-  // Whether the other end is another user's of this machine, who has no business here.
-  bool IsOfAnotherUser(boost::asio::ip::tcp::socket& connection);
   void CloseSessions();
 
   const TcpStoreOptions options_;
 
-  boost::asio::io_context& loop_;
   TcpStoreSessions shared_;
   TcpStoreAllowList allowed_;
   absl::flat_hash_map<TcpStoreSession*, std::shared_ptr<TcpStoreSession>> sessions_;
   std::uint64_t refused_ = 0;
-  bool told_of_others_ = false;
-
-  // Shared only with their handlers, which in this way know when the server no longer listens.
-  std::vector<std::shared_ptr<Listener>> listeners_;
-  bool out_of_files_ = false;  // and that has been said
-  boost::asio::steady_timer retry_;
+  OwnUsers own_users_;
+  PatientAcceptor acceptor_;
 };
 
 }  // namespace muster::rendezvous
