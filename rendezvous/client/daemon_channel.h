@@ -20,15 +20,17 @@ std::string ChannelTarget(const Endpoint& endpoint);
 struct ChannelOptions {
   // How long a connection that broke is not made anew; each time that fails it takes longer.
   std::chrono::milliseconds first_reconnect{1000};
+  std::chrono::milliseconds longest_reconnect = std::chrono::minutes(2);
   // The host that the user has named, where `target` is the address at which it was found: what a
   // site's certificate has to be for. Empty: the target's.
   std::string host;
+  // The peer is given up when it has been silent for this long.
+  std::chrono::milliseconds peer_silence = std::chrono::seconds(15);
   // A message that is larger ends its call.
   int max_message_bytes = 4 << 20;
 };
 
-// A channel with a TCP connection of its own. A peer that no longer answers is given up after 15 s.
-// Nothing is sent before the first call.
+// A channel with a TCP connection of its own. Nothing is sent before the first call.
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,
                                            const Credentials& credentials,
                                            const ChannelOptions& options = {});

@@ -80,6 +80,19 @@ inline constexpr Limit kUnreadDirectives{
     "directives that an agent leaves unread", 256,
     "one that reads has a few; one that does not is as good as gone"};
 
+// The tunnel to the workers' store (rendezvous/tunnel), which is an agent's and not a daemon's.
+inline constexpr Limit kTunnelStreams{
+    "workers' connections of one node through a tunnel", 4096,
+    "some for each of 256 workers; each costs gRPC 16 KB, and bytes that wait 192 KB at most"};
+inline constexpr Limit kTunnelStreamsInAll{
+    "workers' connections of all nodes through a tunnel", 65'536,
+    "two for each of 32,768 workers; each takes two descriptors of the agent that has the store"};
+inline constexpr Limit kTunnelChunkBytes{"bytes of what a tunnel carries at once", 64 << 10,
+                                         "as much as HTTP/2 lets be on its way over one stream"};
+inline constexpr Limit kTunnelSilentSeconds{
+    "seconds until a host at the other end of a tunnel is given up", 120,
+    "as for a direct connection to the store; that a node is lost the rendezvous says earlier"};
+
 // Jobs.
 inline constexpr Limit kJobs{"jobs", 1024, "a cluster's worth of experiments"};
 inline constexpr Limit kNodesOfJob{"nodes of a job", 100'000, "ten times the largest cluster"};
@@ -136,6 +149,10 @@ inline constexpr const Limit* kAll[] = {
     &kEventsInASecond,
     &kEventsAtOnce,
     &kUnreadDirectives,
+    &kTunnelStreams,
+    &kTunnelStreamsInAll,
+    &kTunnelChunkBytes,
+    &kTunnelSilentSeconds,
     &kJobs,
     &kNodesOfJob,
     &kNodes,

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -16,17 +15,12 @@
 #include "rendezvous/core/names.h"
 #include "rendezvous/core/pace.h"
 #include "rendezvous/fronts/loop_call.h"
+#include "rendezvous/fronts/message_bytes.h"
 #include "rendezvous/wire/peer.h"
 #include "rendezvous/wire/printable.h"
 #include "rendezvous/wire/wire.h"
 
 namespace muster::rendezvous {
-namespace {
-
-using Serialization = grpc::SerializationTraits<google::protobuf::MessageLite>;
-
-}  // namespace
-
 // One agent's stream. gRPC's callbacks run on gRPC's threads and post; the Handle methods and
 // everything they touch are the loop's. It deletes itself after OnDone, which gRPC calls last.
 class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor {
@@ -38,7 +32,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
   }
 
   void OnReadDone(bool ok) override {
-    const bool heard = ok && Serialization::Deserialize(&read_, &event_).ok();
+    const bool heard = ok && ParseBytes(&read_, &event_).ok();
     boost::asio::post(front_.io_, [this, heard] { HandleRead(heard); });
   }
   void OnWriteDone(bool ok) override {
@@ -145,8 +139,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
       connection_.reset();
       pass_.Resume();
     }
-    bool own = false;
-    Serialization::Serialize(wire, &unsent_.emplace_back(), &own);
+    ToBytes(wire, &unsent_.emplace_back());
     if (unsent_.size() > limits::kUnreadDirectives.most)
       return HandleGone("it does not read what it is told");
     if (!writing_) WriteNext();

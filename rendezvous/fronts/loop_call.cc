@@ -2,28 +2,18 @@
 
 #include <string>
 
-#include <grpcpp/impl/codegen/proto_utils.h>
 #include <grpcpp/support/byte_buffer.h>
 #include <boost/asio/post.hpp>
 
-#include "absl/strings/str_cat.h"
+#include "rendezvous/fronts/message_bytes.h"
 #include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
 namespace {
 
 using google::protobuf::MessageLite;
-using Serialization = grpc::SerializationTraits<MessageLite>;
-
 // A smaller answer is not worth counting: gRPC's own part of a call is as large.
 constexpr std::size_t kSmallAnswer = 16 << 10;
-
-absl::Status Parse(grpc::ByteBuffer* bytes, MessageLite* message) {
-  const grpc::Status parsed = Serialization::Deserialize(bytes, message);
-  if (parsed.ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the call's message is no ", message->GetTypeName()));
-}
 
 }  // namespace
 
@@ -43,10 +33,7 @@ class LoopCall::Reactor final : public grpc::ServerGenericBidiReactor {
   // On the loop; nothing else of it may be touched afterwards.
   void Read() { StartRead(&bytes_); }
   void Answer(const grpc::CallbackServerContext& context, const MessageLite& response) {
-    bool own = false;
-    answer_.Clear();
-    const grpc::Status serialized = Serialization::Serialize(response, &answer_, &own);
-    if (!serialized.ok()) return Finish(serialized);
+    ToBytes(response, &answer_);
     if (answer_.Length() > kSmallAnswer) {
       const UntakenAnswers::Id id =
           shared_.untaken.Add(ParsePeer(context.peer()), answer_.Length());
@@ -60,9 +47,8 @@ class LoopCall::Reactor final : public grpc::ServerGenericBidiReactor {
     std::shared_ptr<LoopCall> call = call_.lock();
     if (call == nullptr) return;
     absl::Status read =
-        ok ? Parse(&bytes_, call->request_.get())
+        ok ? ParseBytes(&bytes_, call->request_.get())
            : absl::InvalidArgumentError("the call has no message, or a part of one");
-    bytes_.Clear();
     boost::asio::post(loop_,
                       [call = std::move(call), read = std::move(read)] { call->HandleRead(read); });
   }

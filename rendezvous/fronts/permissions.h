@@ -25,6 +25,7 @@ enum class Rpc {
   kStoreNumKeys,
   kStoreMultiGet,
   kStoreMultiSet,
+  kTunnelCarry,
 };
 
 struct Permission {
@@ -54,6 +55,7 @@ inline constexpr Permission kPermissions[] = {
     {Rpc::kStoreNumKeys,    "muster.store.v1.Store/NumKeys",              true,  true,  false},
     {Rpc::kStoreMultiGet,   "muster.store.v1.Store/MultiGet",             true,  true,  false},
     {Rpc::kStoreMultiSet,   "muster.store.v1.Store/MultiSet",             true,  true,  false},
+    {Rpc::kTunnelCarry,     "muster.tunnel.v1.Tunnel/Carry",              true,  false, false},
 };
 // clang-format on
 
@@ -66,7 +68,7 @@ constexpr bool TableIsInOrder() {
   for (const Permission& line : kPermissions) {
     if (static_cast<std::size_t>(line.rpc) != place++) return false;
   }
-  return place == static_cast<std::size_t>(Rpc::kStoreMultiSet) + 1;
+  return place == static_cast<std::size_t>(Rpc::kTunnelCarry) + 1;
 }
 static_assert(TableIsInOrder());
 

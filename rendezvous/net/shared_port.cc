@@ -30,19 +30,20 @@ std::string PeerOf(const tcp::socket& connection) {
 }
 
 // Has the kernel ask whether the peer's host is there, and end the connection if that says nothing.
-void KeepAlive(int fd) {
-  constexpr int kSilentSeconds = 10;
+void KeepAlive(int fd, std::chrono::seconds silence) {
   constexpr int kAskEverySeconds = 5;
   constexpr int kQuestions = 3;
+  const int silent_seconds =
+      std::max(static_cast<int>(silence.count()) - kAskEverySeconds * kQuestions, 1);
   // What was sent and not acknowledged holds the questions up, so it has the same limit.
-  constexpr int kLimitMs = (kSilentSeconds + kAskEverySeconds * kQuestions) * 1000;
+  const int limit_ms = (silent_seconds + kAskEverySeconds * kQuestions) * 1000;
   const auto set = [fd](int option, int value) {
     ::setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
   };
-  set(TCP_KEEPIDLE, kSilentSeconds);
+  set(TCP_KEEPIDLE, silent_seconds);
   set(TCP_KEEPINTVL, kAskEverySeconds);
   set(TCP_KEEPCNT, kQuestions);
-  set(TCP_USER_TIMEOUT, kLimitMs);
+  set(TCP_USER_TIMEOUT, limit_ms);
 }
 
 }  // namespace
@@ -188,7 +189,7 @@ void SharedPort::GiveToGrpc(Socket connection) {
   error_code error;
   const tcp::endpoint peer = connection.remote_endpoint(error);
   if (error) return;
-  KeepAlive(connection.native_handle());
+  KeepAlive(connection.native_handle(), options_.host_silence);
   // Calls may wait over all of the share; a newcomer still has to be able to ask for something.
   const std::size_t share = GrpcShare();
   const std::size_t most =

@@ -39,6 +39,9 @@ struct SharedPortOptions {
   std::chrono::milliseconds handshake_timeout = std::chrono::seconds(limits::kSilentSeconds.most);
   // Told the address of a connection that was gRPC's and ended before its first call. May be empty.
   std::function<void(const std::string& address)> on_failed;
+  // A connection of gRPC's ends when the kernel has heard nothing of its host for this long; 15 s
+  // at least.
+  std::chrono::seconds host_silence{25};
   // A flood is over when no connection has been turned away for this long.
   std::chrono::milliseconds flood_pause = std::chrono::seconds(5);
 };
@@ -78,8 +81,8 @@ struct SharedPortStats {
 // So at least a quarter is left for agents that attend, and for workers.
 //
 // A host that has lost its power or its network says nothing more. Who attends or waits over HTTP/2
-// is gone if the kernel hears nothing of that host for 25 s; a process that is merely stopped is
-// not. Workers' own connections are left to their programs.
+// is gone if the kernel hears nothing of that host for `host_silence`; a process that is merely
+// stopped is not. Workers' own connections are left to their programs.
 //
 // Lives on the loop's thread.
 class SharedPort {
