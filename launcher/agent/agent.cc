@@ -181,7 +181,7 @@ void Agent::Do(const AskForPlace& ask) {
   if (!port.ok()) return Do(core_.OnCannotStart(port.status()));
   rendezvous::NodeInfo node = parts_.node;
   node.master_port = *port;
-  node.serves_store = parts_.config.worker_store == WorkerStore::kAgent;
+  node.serves_store = parts_.config.worker_store != WorkerStore::kWorker;
   client_->Join({.run_id = parts_.config.run_id,
                  .settings = Settings(),
                  .node = std::move(node),
@@ -203,9 +203,8 @@ void Agent::Do(const StartWorkers& start) {
                assignment.round, assignment.group_rank, assignment.group_world_size,
                assignment.base_rank, assignment.base_rank + parts_.config.nproc_per_node - 1,
                assignment.world_size, assignment.master_addr, assignment.master_port);
-  if (const absl::Status status = store_.BeginRound(assignment); !status.ok()) {
-    return Do(core_.OnCannotStart(status));
-  }
+  const absl::StatusOr<rendezvous::Endpoint> store = store_.BeginRound(assignment);
+  if (!store.ok()) return Do(core_.OnCannotStart(store.status()));
 
   // New for each round, as no rank is any more where those before were.
   auto flights = worker::FlightFile::Create(parts_.config.nproc_per_node);
@@ -252,7 +251,10 @@ void Agent::Do(const StartWorkers& start) {
               },
           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
   workers_->SetDeadline(core_.deadline());
-  workers_->Start(LayOutRanks(parts_.config, assignment, parts_.base, *logs));
+  rendezvous::Assignment as_seen_here = assignment;
+  as_seen_here.master_addr = store->host;
+  as_seen_here.master_port = store->port;
+  workers_->Start(LayOutRanks(parts_.config, as_seen_here, parts_.base, *logs));
 }
 
 void Agent::OnWorkersStarted(const std::string& logs, int nodes) {
@@ -346,6 +348,7 @@ rendezvous::JobSettings Agent::Settings() const {
           .keep_alive = config.timeouts.keep_alive_interval,
           .max_restarts = config.max_restarts,
           .exact_ranks = config.mode == RendezvousMode::kStatic,
+          .store_tunnel = config.worker_store == WorkerStore::kTunnel,
           .scale_up = config.scale_up,
           .restart = config.restart};
 }

@@ -5,10 +5,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "launcher/machine/local_address.h"
+#include "rendezvous/net/descriptor_limit.h"
 #include "rendezvous/net/listening_socket.h"
+#include "worker/process/descriptor_limit.h"
 
 namespace muster::launcher {
 namespace {
+
+constexpr char kLoopback[] = "127.0.0.1";
+
+constexpr char kNoAgreement[] =
+    "this rendezvous does not know --worker-store=tunnel, without which the workers' store would "
+    "be "
+    "open to the network; start it from the version of Muster that the nodes have, or give "
+    "--worker-store=agent on every node";
 
 constexpr char kOtherPort[] = "; choose another --master-port, or none at all to get a free one";
 
@@ -19,7 +29,7 @@ bool IsLocal(const LaunchConfig& config) {
 }
 
 std::string ListenAtWhichAddress(const LaunchConfig& config, const std::string& address) {
-  if (IsLocal(config)) return "127.0.0.1";
+  if (IsLocal(config)) return kLoopback;
   // "localhost" may be two addresses, or none.
   const bool loopback = rendezvous::IsLoopbackLiteral(address) && address != "localhost";
   return loopback || !InterfaceWith(address).empty() ? address : "0.0.0.0";
@@ -39,14 +49,23 @@ bool IsAtEndpoint(const LaunchConfig& config) {
 }  // namespace
 
 WorkersStore::WorkersStore(boost::asio::io_context& io, const LaunchConfig& config,
-                           const std::string& address, rendezvous::Server* rendezvous)
+                           const std::string& address, rendezvous::Server* rendezvous,
+                           const rendezvous::Credentials& credentials)
     : io_(io),
       kind_(config.worker_store),
       listen_(ListenWhere(config, address)),
       elsewhere_(IsAtEndpoint(config) && config.node_rank != 0 ? config.endpoint.port : 0),
       shared_(IsAtEndpoint(config) && rendezvous != nullptr && rendezvous->port() != 0 ? rendezvous
                                                                                        : nullptr),
-      server_(io, {.own_user_only = true}) {
+      server_(io, {.own_user_only = true}),
+      credentials_(credentials),
+      tunnel_(io, credentials) {
+  if (kind_ == WorkerStore::kTunnel) {
+    // Each worker's connection takes one on its own node, and three where the store is.
+    if (const auto before = rendezvous::RaiseDescriptorLimit()) {
+      worker::SetDescriptorLimitOfWorkers(*before);
+    }
+  }
   if (shared_ == nullptr) return;
   shared_->OnStoreConnection([this](boost::asio::ip::tcp::socket connection) {
     if (round_runs_) {
@@ -70,6 +89,8 @@ absl::StatusOr<std::uint16_t> WorkersStore::Prepare() {
   early_.Clear();
   if (shared_ != nullptr) return shared_->port();
   if (elsewhere_ != 0) return elsewhere_;
+  tunnel_.EndRound();
+  tunnel_out_.reset();
   server_.Close();
   listening_.clear();
   auto sockets = rendezvous::ListenAt(io_, listen_);
@@ -84,19 +105,27 @@ absl::StatusOr<std::uint16_t> WorkersStore::Prepare() {
   return rendezvous::PortOf(listening_);
 }
 
-void WorkersStore::Close() {
+void WorkersStore::Close(std::function<void()> closed) {
   if (shared_ != nullptr) shared_->OnStoreConnection(nullptr);
   early_.Clear();
   listening_.clear();
+  tunnel_out_.reset();
   server_.Close();
+  tunnel_.Stop(std::move(closed));
 }
 
-absl::Status WorkersStore::BeginRound(const rendezvous::Assignment& assignment) {
+absl::StatusOr<rendezvous::Endpoint> WorkersStore::BeginRound(
+    const rendezvous::Assignment& assignment) {
+  if (assignment.store_tunnel != (kind_ == WorkerStore::kTunnel)) {
+    return absl::FailedPreconditionError(kNoAgreement);
+  }
+  if (kind_ == WorkerStore::kTunnel) return BeginTunnel(assignment);
+  const rendezvous::Endpoint store{assignment.master_addr, assignment.master_port};
   if (!assignment.agent_store || assignment.group_rank != 0) {
     // Workers of the group with rank 0 alone may look for a port here.
     if (assignment.group_rank != 0) reserved_.reset();
     listening_.clear();
-    return absl::OkStatus();
+    return store;
   }
   std::vector<std::string> allowed = assignment.member_addresses;
   // Whoever connects through loopback is on this machine, which is one of the round's.
@@ -111,7 +140,33 @@ absl::Status WorkersStore::BeginRound(const rendezvous::Assignment& assignment) 
     const absl::Status status = server_.Serve(socket.release());
     if (!status.ok()) return status;
   }
-  return absl::OkStatus();
+  return store;
+}
+
+absl::StatusOr<rendezvous::Endpoint> WorkersStore::BeginTunnel(
+    const rendezvous::Assignment& assignment) {
+  auto own = rendezvous::ListenAt(io_, {kLoopback, 0});
+  if (!own.ok()) return own.status();
+  const rendezvous::Endpoint store{kLoopback, rendezvous::PortOf(*own)};
+  const int fd = own->front().release();
+  rendezvous::TunnelRound round{assignment.run_id, assignment.id()};
+  if (assignment.group_rank != 0) {
+    listening_.clear();
+    tunnel_out_.emplace(io_, rendezvous::TunnelClientOptions{
+                                 .store = {assignment.master_addr, assignment.master_port},
+                                 .credentials = credentials_,
+                                 .round = std::move(round)});
+    const absl::Status status = tunnel_out_->Serve(fd);
+    if (!status.ok()) return status;
+    return store;
+  }
+  server_.AllowOnly({{kLoopback}});
+  absl::Status status = server_.Serve(fd);
+  if (!status.ok()) return status;
+  status = tunnel_.BeginRound(std::move(round), std::exchange(listening_, {}),
+                              {boost::asio::ip::address_v4::loopback(), store.port});
+  if (!status.ok()) return status;
+  return store;
 }
 
 }  // namespace muster::launcher

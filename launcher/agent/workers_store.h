@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,7 +18,11 @@
 #include "launcher/machine/reserved_port.h"
 #include "rendezvous/core/types.h"
 #include "rendezvous/fronts/tcpstore_server.h"
+#include "rendezvous/net/credentials.h"
+#include "rendezvous/net/endpoint.h"
 #include "rendezvous/server.h"
+#include "rendezvous/tunnel/tunnel_client.h"
+#include "rendezvous/tunnel/tunnel_server.h"
 
 namespace muster::launcher {
 
@@ -27,6 +32,10 @@ namespace muster::launcher {
 // those of the next (PyTorch from 2.6 on puts no attempt number into its keys).
 //
 // With WorkerStore::kWorker the port is only held for the worker with rank 0.
+//
+// With WorkerStore::kTunnel it is a port for the other agents, who have to prove that they are
+// (rendezvous/tunnel). The workers of each node connect to a port of their own agent on loopback,
+// and the store itself is on loopback as well.
 //
 // Connections are accepted only from the addresses of the round's nodes and from this machine, and
 // there from this process's user and from root alone.
@@ -38,23 +47,30 @@ class WorkersStore {
   // a router that leads here, leaves open which interface is meant: then it listens on all.
   // `rendezvous` is the server in this process, or null; `io` and `rendezvous` must outlive the
   // store. Several nodes with static ranks and a server here: the store shares the server's port.
+  // `credentials` are what agents prove to each other, for the tunnel.
   WorkersStore(boost::asio::io_context& io, const LaunchConfig& config, const std::string& address,
-               rendezvous::Server* rendezvous);
+               rendezvous::Server* rendezvous,
+               const rendezvous::Credentials& credentials = rendezvous::Credentials::Plaintext());
 
   // Takes the port for the next round; the last round's store ends. The error says who is in the
   // way: "cannot serve the workers' store: listen on 0.0.0.0:29500: Address already in use; ...".
   absl::StatusOr<std::uint16_t> Prepare();
 
-  // Serves this round's store if this node is the one to do so.
-  absl::Status BeginRound(const rendezvous::Assignment& assignment);
+  // Serves this round's store if this node is the one to do so. Returns where this node's workers
+  // reach it. FailedPrecondition when the others of the round would not use the tunnel that was
+  // asked for here.
+  absl::StatusOr<rendezvous::Endpoint> BeginRound(const rendezvous::Assignment& assignment);
 
-  // Stops serving; no handler of the store keeps the loop running.
-  void Close();
+  // Stops serving; no handler of the store keeps the loop running once `closed` was called, from
+  // the loop.
+  void Close(std::function<void()> closed);
 
   // Connections from strangers that were closed.
   std::uint64_t refused() const { return server_.refused(); }
 
  private:
+  absl::StatusOr<rendezvous::Endpoint> BeginTunnel(const rendezvous::Assignment& assignment);
+
   boost::asio::io_context& io_;
   const WorkerStore kind_;
   // Where to listen; port 0 takes a free one.
@@ -70,6 +86,12 @@ class WorkersStore {
   std::optional<ReservedPort> reserved_;
   std::vector<boost::asio::ip::tcp::acceptor> listening_;
   rendezvous::TcpStoreServer server_;
+
+  // With a tunnel: what other agents reach, and what this node's workers do where they are not on
+  // the node of the store.
+  const rendezvous::Credentials credentials_;
+  rendezvous::TunnelServer tunnel_;
+  std::optional<rendezvous::TunnelClient> tunnel_out_;
 };
 
 }  // namespace muster::launcher

@@ -62,11 +62,14 @@ rendezvous::Assignment SupposedAssignment(const LaunchConfig& config) {
   assignment.role_world_size = assignment.world_size;
   const bool known =
       config.mode == RendezvousMode::kFixedPort || config.mode == RendezvousMode::kStatic;
-  assignment.master_addr = known                                        ? config.endpoint.host
+  const bool tunnel = config.worker_store == WorkerStore::kTunnel;
+  assignment.master_addr = tunnel                                       ? "127.0.0.1"
+                           : known                                      ? config.endpoint.host
                            : config.mode == RendezvousMode::kStandalone ? "127.0.0.1"
                                                                         : kOpen;
-  assignment.master_port = known ? config.endpoint.port : 0;
-  assignment.agent_store = config.worker_store == WorkerStore::kAgent;
+  assignment.master_port = known && !tunnel ? config.endpoint.port : 0;
+  assignment.agent_store = config.worker_store != WorkerStore::kWorker;
+  assignment.store_tunnel = tunnel;
   assignment.max_restarts = config.max_restarts;
   return assignment;
 }

@@ -120,7 +120,7 @@ class Run {
     const std::string note = SetGlooInterface(config_, access_->local_address(), base->environment);
     if (!note.empty()) spdlog::warn("{}", note);
     base->rendezvous = RendezvousEndpoint(config_);
-    store_.emplace(io_, config_, access_->local_address(), access_->server());
+    store_.emplace(io_, config_, access_->local_address(), access_->server(), *credentials);
 
     // Beats are asked for where something depends on them.
     if (config_.hang.timeout.count() > 0 || config_.restart.no_progress_limit > 0) {
@@ -208,12 +208,11 @@ class Run {
       why = "the node that hosts the rendezvous has failed";
     }
     access_->Close(why, [this] {
-      store_->Close();
       if (store_->refused() > 0) {
         spdlog::warn("the workers' store refused {} from hosts that are not nodes of this job",
                      base::Count(store_->refused(), "connection"));
       }
-      FinishOutput();
+      store_->Close([this] { FinishOutput(); });
     });
   }
 

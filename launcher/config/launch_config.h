@@ -41,6 +41,9 @@ enum class ExitCodePolicy {
 enum class WorkerStore {
   kAgent,   // the agent of group rank 0, fresh for each round
   kWorker,  // the worker with rank 0 (PyTorch builds without libuv can do no other)
+  // As kAgent, and only agents can reach it from other nodes: each serves it to its own workers on
+  // loopback. Only where there is a network between nodes (kEndpoint, kStatic), and credentials.
+  kTunnel,
 };
 
 // What the user wants from this command.

@@ -25,7 +25,8 @@ inline constexpr Word<NumaMode> kNumaModes[] = {{"node", NumaMode::kNode},
                                                 {"core-complex", NumaMode::kCoreComplex}};
 
 inline constexpr Word<WorkerStore> kWorkerStores[] = {{"agent", WorkerStore::kAgent},
-                                                      {"worker", WorkerStore::kWorker}};
+                                                      {"worker", WorkerStore::kWorker},
+                                                      {"tunnel", WorkerStore::kTunnel}};
 
 inline constexpr Word<rendezvous::ScaleUp> kScaleUps[] = {
     {"now", rendezvous::ScaleUp::kNow}, {"next-restart", rendezvous::ScaleUp::kNextRestart}};

@@ -129,6 +129,11 @@ absl::Status SetToken(const Environment& environment, LaunchConfig& config) {
       config.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
   if (!token.ok()) return token.status();
   config.token = *std::move(token);
+  if (config.worker_store == WorkerStore::kTunnel && config.token.insecure) {
+    return absl::InvalidArgumentError(
+        "--worker-store=tunnel carries the workers' store over TLS, which --insecure (or "
+        "MUSTER_INSECURE=1) goes without; drop one of them");
+  }
   return absl::OkStatus();
 }
 

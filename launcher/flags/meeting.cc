@@ -166,6 +166,12 @@ absl::Status DecideMeeting(const RunFlags& flags, const Environment& environment
   const bool share_disabled = GetOr(environment, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", "0") == "1";
   config.worker_store =
       flags.worker_store.value_or(share_disabled ? WorkerStore::kWorker : WorkerStore::kAgent);
+  const bool has_network =
+      config.mode == RendezvousMode::kEndpoint || config.mode == RendezvousMode::kStatic;
+  // On one node without an endpoint the store is on loopback, and there is nothing to carry.
+  if (config.worker_store == WorkerStore::kTunnel && !has_network) {
+    config.worker_store = WorkerStore::kAgent;
+  }
   return absl::OkStatus();
 }
 

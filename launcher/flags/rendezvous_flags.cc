@@ -149,9 +149,11 @@ constexpr Flag kRendezvousFlags[] = {
      .set = Store<ReadHost, &LaunchConfig::local_addr>},
     {.name = "--worker-store",
      .ours = true,
-     .value_name = "agent|worker",
+     .value_name = "agent|worker|tunnel",
      .help = "Who serves the store of torch.distributed: the first node's agent, or the worker "
-             "with rank 0 (for PyTorch builds without libuv).",
+             "with rank 0 (for PyTorch builds without libuv). With tunnel the agents carry it to "
+             "their workers over TLS, and it is open to no network; MASTER_ADDR is then 127.0.0.1 "
+             "on every node. The same on every node.",
      .default_text = "agent; worker with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1",
      .set = Store<ReadWord<kWorkerStores>, &RunFlags::worker_store>},
 };

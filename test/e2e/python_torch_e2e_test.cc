@@ -83,6 +83,11 @@ TEST_F(PythonTorchTest, StoreOnTheOnePortOfStaticNodes) {
   ExpectAllRanksSay(kDdpRestart, {}, /*static_ranks=*/true);
 }
 
+TEST_F(PythonTorchTest, StoreThroughATunnel) {
+  ExpectAllRanksSay(kCollectives, {"--worker-store=tunnel"});
+  ExpectAllRanksSay(kDdpRestart, {"--worker-store=tunnel"});
+}
+
 TEST_F(PythonTorchTest, StoreOfTheWorkerWithRankZero) {
   ExpectAllRanksSay(kAllReduce, {"--worker-store=worker"});
 }

@@ -3,13 +3,14 @@
 # other end of a cable (veth) is the other. To be run by `unshare --map-root-user --net`, with which
 # all of it disappears.
 #
-# usage: two_hosts.sh MUSTER PROGRAM endpoint|static
+# usage: two_hosts.sh MUSTER PROGRAM endpoint|static [FLAG...]
 # Runs one agent on each host, with PROGRAM as the worker; they meet at --rdzv-endpoint, or at --master-addr with
 # node ranks. The second host's output comes after the first's.
 set -eu
 muster=$1
 program=$2
 how=$3
+shift 3
 
 ip link set lo up
 unshare --net sleep 10000 &
@@ -36,8 +37,8 @@ flags() {
     echo --nnodes=2 --rdzv-endpoint=10.99.0.1:29400
   fi
 }
-"$muster" run $(flags 0) --no-python "$program" &
+"$muster" run $(flags 0) "$@" --no-python "$program" &
 first=$!
-$on_second "$muster" run $(flags 1) --no-python "$program" >"$TMPDIR/second.out"
+$on_second "$muster" run $(flags 1) "$@" --no-python "$program" >"$TMPDIR/second.out"
 wait $first
 cat "$TMPDIR/second.out"

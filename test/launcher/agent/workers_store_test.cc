@@ -88,7 +88,7 @@ TEST_F(WorkersStoreTest, EachRoundHasAStoreOfItsOwnOnAPortOfItsOwn) {
   EXPECT_EQ(Answer(late), 0) << "the last round's workers are still heard";
   tcp::socket next = Ask(*second);
   EXPECT_EQ(Answer(next), 1) << "the last round's values are still there";
-  store.Close();
+  store.Close([] {});
 }
 
 TEST_F(WorkersStoreTest, NodeThatDoesNotServeGivesItsPortBack) {
@@ -113,10 +113,10 @@ TEST_F(WorkersStoreTest, SingleNodeServesThePortThatTheUserChose) {
             "cannot serve the workers' store: listen on 127.0.0.1:" + std::to_string(port) +
                 ": Address already in use; choose another --master-port, or none at all to get a "
                 "free one");
-  probe.Close();
+  probe.Close([] {});
   EXPECT_EQ(*store.Prepare(), port);
   EXPECT_EQ(*store.Prepare(), port) << "for the second round";
-  store.Close();
+  store.Close([] {});
 }
 
 // It listened on every interface, even for a job that meets on loopback.
@@ -167,7 +167,7 @@ TEST_F(WorkersStoreTest, StaticNodesShareTheOnePort) {
 
   ASSERT_TRUE(store.Prepare().ok());
   EXPECT_EQ(Answer(late), 0);
-  store.Close();
+  store.Close([] {});
 
   WorkersStore other(io_, Static(2, 1, server.port()), "127.0.0.1", nullptr);
   EXPECT_EQ(*other.Prepare(), server.port()) << "where node rank 0 serves";
@@ -204,7 +204,7 @@ TEST_F(WorkersStoreTest, EarlyConnectionsLeaveDescriptorsAndThoseThatHungUpGoFir
   for (tcp::socket& worker : late) answers.insert(Answer(worker));
   EXPECT_EQ(answers.size(), 100u);
   EXPECT_EQ(*answers.begin(), 1) << "somebody who had room was not served";
-  store.Close();
+  store.Close([] {});
   ::setrlimit(RLIMIT_NOFILE, &before);
 }
 

@@ -348,6 +348,25 @@ TEST(FlagsTest, WorkersServeTheStoreWhereTorchrunIsToldSo) {
       WorkerStore::kAgent);
 }
 
+TEST(FlagsTest, TunnelIsForWhereThereIsANetworkAndATokenOrCertificates) {
+  const auto store = [](const Args& flags) {
+    Args all = {"--worker-store=tunnel"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    return Config(all).worker_store;
+  };
+  EXPECT_EQ(store({"--rdzv-endpoint=node0:29400"}), WorkerStore::kTunnel);
+  EXPECT_EQ(store({"--nnodes=2", "--master-addr=node0", "--node-rank=1"}), WorkerStore::kTunnel);
+  EXPECT_EQ(store({}), WorkerStore::kAgent);
+  EXPECT_EQ(store({"--master-port=29500"}), WorkerStore::kAgent);
+  EXPECT_EQ(store({"--insecure"}), WorkerStore::kAgent);
+  const std::string refused =
+      "--worker-store=tunnel carries the workers' store over TLS, which --insecure (or "
+      "MUSTER_INSECURE=1) goes without; drop one of them";
+  const Args network = {"--worker-store=tunnel", "--rdzv-endpoint=node0:29400"};
+  EXPECT_EQ(Error({network[0], network[1], "--insecure", "true"}), refused);
+  EXPECT_EQ(Error({network[0], network[1], "true"}, {{"MUSTER_INSECURE", "1"}}), refused);
+}
+
 TEST(FlagsTest, OneThreadForEachOfSeveralWorkersIsTold) {
   EXPECT_TRUE(Config({}).notes.empty());
   ASSERT_EQ(Config({"--nproc-per-node=2"}).notes.size(), 1u);
@@ -759,7 +778,7 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
       {{"--numa-binding=die", "true"},
        "--numa-binding=die is not a valid choice; use node, socket, exclusive or core-complex"},
       {{"--worker-store=me", "true"},
-       "--worker-store=me is not a valid choice; use agent or worker"},
+       "--worker-store=me is not a valid choice; use agent, worker or tunnel"},
       {{"--start-method=thread", "true"},
        "--start-method=thread is not a valid choice; use spawn, fork or forkserver"},
       {{"--signals-to-handle=SIGKILL", "true"},
