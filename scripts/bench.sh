@@ -3,8 +3,8 @@
 # --config=opt, and runs the benchmarks with everyone in turns.
 #
 #   scripts/bench.sh                     all of them
-#   scripts/bench.sh launch logs         some: launch rendezvous store failure logs daemon training checkpoints
-#                                        parallel
+#   scripts/bench.sh launch logs         some: launch rendezvous store tunnel failure logs daemon training
+#                                        checkpoints parallel
 #   scripts/bench.sh --pairs 11 launch   more rounds (default: 5, after a warm-up)
 #   scripts/bench.sh --quick             small sizes, one round: does everything run?
 #   scripts/bench.sh --json FILE --write-docs

@@ -4,6 +4,8 @@
 //   store_client pipeline PORT SECONDS         see pipeline.h
 //   store_client fan-out PORT CLIENTS TIMES    see fan_out.h
 //   store_client replay PORT FILE              see replay.h
+//   store_client one-by-one PORT SECONDS BYTES TIMES
+//                                              see one_by_one.h
 //   store_client hold PORT CLIENTS             connects that many, as c10d's client does, says so,
 //                                              and keeps them until its standard input ends
 #include <unistd.h>
@@ -16,6 +18,7 @@
 
 #include "test/bench/store/connection.h"
 #include "test/bench/store/fan_out.h"
+#include "test/bench/store/one_by_one.h"
 #include "test/bench/store/pipeline.h"
 #include "test/bench/store/replay.h"
 
@@ -46,12 +49,16 @@ int main(int argc, char** argv) {
     muster::bench::MeasurePipelined(port, std::atof(argv[3]));
   } else if (what == "fan-out" && argc > 4) {
     muster::bench::MeasureFanOut(port, std::atoi(argv[3]), std::atoi(argv[4]));
+  } else if (what == "one-by-one" && argc > 5) {
+    muster::bench::MeasureOneByOne(port, std::atof(argv[3]),
+                                   static_cast<std::size_t>(std::atoll(argv[4])),
+                                   std::atoi(argv[5]));
   } else if (what == "replay") {
     muster::bench::MeasureReplay(port, argv[3]);
   } else if (what == "hold") {
     Hold(port, std::atoi(argv[3]));
   } else {
-    std::fprintf(stderr, "usage: store_client pipeline|fan-out|replay|hold PORT ...\n");
+    std::fprintf(stderr, "usage: store_client pipeline|fan-out|one-by-one|replay|hold PORT ...\n");
     return 2;
   }
 }
