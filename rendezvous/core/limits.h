@@ -83,7 +83,7 @@ inline constexpr Limit kUnreadDirectives{
 // The tunnel to the workers' store (rendezvous/tunnel), which is an agent's and not a daemon's.
 inline constexpr Limit kTunnelStreams{
     "workers' connections of one node through a tunnel", 4096,
-    "some for each of 256 workers; each costs gRPC 16 KB, and bytes that wait 192 KB at most"};
+    "some for each of 256 workers; each costs 23 KB, and 320 KB at most while bytes wait"};
 inline constexpr Limit kTunnelStreamsInAll{
     "workers' connections of all nodes through a tunnel", 65'536,
     "two for each of 32,768 workers; each takes two descriptors of the agent that has the store"};
