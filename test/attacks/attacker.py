@@ -33,6 +33,7 @@ METHODS = {
     "muster.rendezvous.v1.Rendezvous": ["Attend", "Describe", "List"],
     "muster.store.v1.Store": ["Get", "Set", "Add", "CompareSet", "Append", "Delete", "Check", "Wait", "Barrier",
                               "NumKeys", "MultiGet", "MultiSet"],
+    "muster.tunnel.v1.Tunnel": ["Carry"],
 }
 
 

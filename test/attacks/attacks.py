@@ -75,6 +75,10 @@ ATTACKS = {
     "B39": "1,000 death notices of made-up sessions, and 1,000 knocks",
     "B40": "what a tool of the job's owner said over a connection, replayed 70 times",
     "store": "c10d's requests at the port of the workers' store",
+    "tunnel store": "c10d's requests at the port of a tunnel to the store",
+    "tunnel B4 TLS": "a ClientHello and then nothing, 4,000 connections to the tunnel",
+    "tunnel B21": "every call, over TLS without a certificate, 500 connections to the tunnel",
+    "tunnel B25": "every call to the tunnel, with a certificate of another token",
     "T1": "100,000 calls that are opened and reset",
     "T2": "20,480 calls over 160 connections that send no message",
     "T3": "128 messages of 4 MiB, each but for its last byte",
@@ -92,6 +96,9 @@ _MIB = {
     "T5": 160,  # 256 calls of a connection, freed one after the other.
     "T6": 64,
 }
+# These are made on a job with --worker-store=tunnel, at the port of the agent that has the store; it is that agent's
+# memory that is looked at.
+_TUNNEL = "tunnel "
 
 
 @dataclass
@@ -108,13 +115,14 @@ class Finding:
 class Field:
     """The hosts, the job, and what the attacker has got hold of."""
 
-    def __init__(self, tools: Tools):
+    def __init__(self, tools: Tools, tunnel: bool):
+        self.tunnel = tunnel
         self.trial = Trial(tools, size=2)
         self.hostile = Host("hostile", "10.78.0.66")
         self.loot = self.trial.folder / "loot"
         self.loot.mkdir()
         self._tools = tools
-        self.job = self.trial.start_job()
+        self.job = self.trial.start_job(flags=["--worker-store=tunnel"] if tunnel else [])
         self._make_identities()
         self._capture()
         self.store = self._workers_store()
@@ -123,6 +131,13 @@ class Field:
     def close(self) -> None:
         self.trial.close()
         self.hostile.remove()
+
+    def victim(self) -> int:
+        """The process that the attacker connects to, or is near to."""
+        if not self.tunnel:
+            return self.job.serving()
+        has_store = self.job.cluster.nodes[0]
+        return next(agent.program.pid for agent in self.job.agents.values() if agent.host is has_store)
 
     def status_ms(self, meanwhile: Callable[[], bool] | None = None) -> float:
         """How long it takes who has the token to be told of the job: the median of a few, or of all until `meanwhile`
@@ -214,12 +229,13 @@ def _run(field_: Field, attack: str) -> Finding:
     """Makes the attack. "control" is B21 with the owner's own certificate, which must be answered, and be told the run
     id: so that it would be seen."""
     finding = Finding(attack)
-    daemon = field_.job.serving()
+    daemon, victim = field_.job.serving(), field_.victim()
     finding.usual_ms = field_.status_ms()
-    before_kib, complaints = resident_kib(daemon), field_.complaints()
-    host, port = field_.store if attack == "store" else (field_.job.cluster.daemon.address, PORT)
-    command = ["nsenter", f"--net=/run/netns/{field_.hostile.name}", sys.executable, "-W", "ignore", _ATTACKER, attack, host, str(port),
-               str(field_.loot)]
+    before_kib, complaints = resident_kib(victim), field_.complaints()
+    at_store = field_.tunnel or attack == "store"
+    host, port = field_.store if at_store else (field_.job.cluster.daemon.address, PORT)
+    command = ["nsenter", f"--net=/run/netns/{field_.hostile.name}", sys.executable, "-W", "ignore", _ATTACKER,
+               attack.removeprefix(_TUNNEL), host, str(port), str(field_.loot)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as attacker:
         assert attacker.stdin is not None and attacker.stdout is not None
         until = time.monotonic() + _PATIENCE_S
@@ -236,7 +252,7 @@ def _run(field_: Field, attack: str) -> Finding:
         if field_.job.daemon is None or not field_.job.daemon.running() or field_.job.serving() != daemon:
             finding.problems.append("the daemon has ended")
         else:
-            finding.grown_kib = max(0, resident_kib(daemon) - before_kib)
+            finding.grown_kib = max(0, resident_kib(victim) - before_kib)
         attacker.stdin.close()
         attacker.kill()
     if not did:
@@ -250,7 +266,7 @@ def _run(field_: Field, attack: str) -> Finding:
         if attack != "control" and attack not in _MIB and did.get(what):
             finding.problems.append(said)
     if finding.grown_kib > _MIB.get(attack, _MOST_MIB) << 10:
-        finding.problems.append(f"the daemon grew by {finding.grown_kib / 1024:.1f} MiB")
+        finding.problems.append(f"{'the agent' if field_.tunnel else 'the daemon'} grew by {finding.grown_kib / 1024:.1f} MiB")
     if field_.complaints() > complaints:
         finding.problems.append(f"the job was disturbed: {field_.job.last_words()}")
     if len(field_.job.timeline().marks) != 4:
@@ -259,13 +275,39 @@ def _run(field_: Field, attack: str) -> Finding:
 
 
 def _table(findings: list[Finding]) -> str:
-    lines = ["| attack | | connections | bytes that the attacker read | the daemon's memory | `muster status` meanwhile |",
+    lines = ["| attack | | connections | bytes that the attacker read | the memory of who is attacked | `muster status` meanwhile |",
              "|---|---|---|---|---|---|"]
     for each in findings:
         verdict = "; ".join(each.problems) if each.problems else f"{each.status_ms:.0f} ms, before {each.usual_ms:.0f} ms"
         lines.append(f"| {each.attack} | {ATTACKS[each.attack]} | {each.connections:,} | {each.read:,} | "
                      f"+{each.grown_kib / 1024:.1f} MiB | {verdict} |")
     return "\n".join(lines) + "\n"
+
+
+def _make(field_: Field, attacks: list[str], findings: list[Finding]) -> bool:
+    """Makes the attacks, one after the other. False when none can be made, as what they would show is not seen."""
+    try:
+        start_kib = resident_kib(field_.victim())
+        # Who has the token is answered by the daemon, not by a tunnel.
+        if not field_.tunnel and (control := _run(field_, "control")).problems:
+            print("; ".join(control.problems))
+            return False
+        for attack in attacks:
+            finding = _run(field_, attack)
+            findings.append(finding)
+            print(f"{attack:13} {'; '.join(finding.problems) or 'ok':50} +{finding.grown_kib / 1024:.1f} MiB, status "
+                  f"{finding.status_ms:.0f} ms (before {finding.usual_ms:.0f}), {finding.connections} connections, "
+                  f"{finding.read} bytes read", flush=True)
+        print(f"in all {'the agent' if field_.tunnel else 'the daemon'} grew from {start_kib / 1024:.1f} to "
+              f"{resident_kib(field_.victim()) / 1024:.1f} MiB")
+        field_.job.workers_finish()
+        for agent in field_.job.agents.values():
+            if agent.program.wait() != 0:
+                print(f"agent {agent.name} failed: {agent.program.last_words()}")
+                findings[-1].problems.append("the job did not succeed")
+    finally:
+        field_.close()
+    return True
 
 
 def main() -> int:
@@ -289,28 +331,12 @@ def main() -> int:
     if (reason := isolation.enter()) is not None:
         print(f"attacks.sh: no network namespaces here: {reason}", file=sys.stderr)
         return _SKIPPED
-    field_ = Field(tools)
-    findings = []
-    try:
-        start_kib = resident_kib(field_.job.serving())
-        if (control := _run(field_, "control")).problems:
-            print("; ".join(control.problems))
+    wanted = arguments.attacks or list(ATTACKS)
+    findings: list[Finding] = []
+    for tunnel in (False, True):
+        attacks = [attack for attack in wanted if attack.startswith(_TUNNEL) == tunnel]
+        if attacks and not _make(Field(tools, tunnel), attacks, findings):
             return 1
-        for attack in arguments.attacks or ATTACKS:
-            finding = _run(field_, attack)
-            findings.append(finding)
-            print(f"{attack:9} {'; '.join(finding.problems) or 'ok':50} +{finding.grown_kib / 1024:.1f} MiB, status "
-                  f"{finding.status_ms:.0f} ms (before {finding.usual_ms:.0f}), {finding.connections} connections, "
-                  f"{finding.read} bytes read", flush=True)
-        print(f"in all the daemon grew from {start_kib / 1024:.1f} to "
-              f"{resident_kib(field_.job.serving()) / 1024:.1f} MiB")
-        field_.job.workers_finish()
-        for agent in field_.job.agents.values():
-            if agent.program.wait() != 0:
-                print(f"agent {agent.name} failed: {agent.program.last_words()}")
-                findings[-1].problems.append("the job did not succeed")
-    finally:
-        field_.close()
     if arguments.json:
         arguments.json.write_text(json.dumps([asdict(each) for each in findings], indent=1) + "\n")
     if arguments.write_docs:
