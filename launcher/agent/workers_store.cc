@@ -61,7 +61,7 @@ WorkersStore::WorkersStore(boost::asio::io_context& io, const LaunchConfig& conf
       credentials_(credentials),
       tunnel_(io, credentials) {
   if (kind_ == WorkerStore::kTunnel) {
-    // Each worker's connection takes one on its own node, and three where the store is.
+    // Each worker's connection takes one on its own node, and two where the store is.
     if (const auto before = rendezvous::RaiseDescriptorLimit()) {
       worker::SetDescriptorLimitOfWorkers(*before);
     }

@@ -4,6 +4,8 @@ usage: store_worker.py COMMAND...
   meet KEY      waits until every rank has come here
   value SIZE    rank 0 sets a value of so many bytes, and every rank gets it
   ports         looks at what listens on this host for others, and whether any of it speaks to who has no token
+  capture       begins to take down what is on the network
+  seen          whether any of that is a request of ours, a key or the value
   fail RANK     that rank dies in the first attempt; the others go on
   wait FILE     waits until there is a file
 What was seen is printed in one line."""
@@ -87,9 +89,32 @@ def speaks(address):
             return False
 
 
+def capture():
+    """Every packet of this network namespace; they are read later."""
+    sniffer = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))  # ETH_P_ALL
+    sniffer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+    sniffer.setblocking(False)
+    return sniffer
+
+
+def seen(sniffer):
+    """Whether a packet that was not on loopback has a key or the value in it."""
+    packets = []
+    while True:
+        try:
+            packet, address = sniffer.recvfrom(1 << 17)
+        except BlockingIOError:
+            break
+        if address[0] != "lo":
+            packets.append(packet)
+    assert len(packets) > 10, "nothing was captured"
+    ours = (b"seen/count", b"v" * 100)
+    return "something" if any(word in packet for packet in packets for word in ours) else "nothing"
+
+
 def main():
     peer = socket.create_connection(STORE, timeout=120)
-    seen = ["rank %d of %d, store at %s" % (RANK, SIZE, STORE[0])]
+    said = ["rank %d of %d, store at %s" % (RANK, SIZE, STORE[0])]
     arguments = iter(sys.argv[1:])
     for command in arguments:
         if command == "meet":
@@ -99,24 +124,28 @@ def main():
             if RANK == 0:
                 peer.sendall(b"\0" + text(b"value") + text(b"v" * size))
             assert get(peer, b"value") == b"v" * size
-            seen.append("value of %d bytes" % size)
+            said.append("value of %d bytes" % size)
         elif command == "ports":
             open_ones = listening()
             assert all(address != STORE for address in open_ones), open_ones
             talkative = [address for address in open_ones if speaks(address)]
-            seen.append("%d open, %d of them to strangers" % (len(open_ones), len(talkative)))
+            said.append("%d open, %d of them to strangers" % (len(open_ones), len(talkative)))
+        elif command == "capture":
+            sniffer = capture()
+        elif command == "seen":
+            said.append("the network has seen %s of it" % seen(sniffer))
         elif command == "fail":
             rank = int(next(arguments))
             attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
-            seen.append("attempt " + attempt)
+            said.append("attempt " + attempt)
             if rank == RANK and attempt == "0":
                 os.kill(os.getpid(), signal.SIGKILL)
         elif command == "wait":
-            print(", ".join(seen) + ", waits", flush=True)
+            print(", ".join(said) + ", waits", flush=True)
             file = next(arguments)
             while not os.path.exists(file):
                 time.sleep(0.02)
-    print(", ".join(seen), flush=True)
+    print(", ".join(said), flush=True)
 
 
 main()

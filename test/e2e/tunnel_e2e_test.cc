@@ -1,6 +1,7 @@
 // --worker-store=tunnel: workers of all nodes meet at a store that no network sees.
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,10 @@ namespace {
 
 // Processes that import torch, on a machine that may have one slow core.
 constexpr std::chrono::seconds kTorchDeadline(240);
+
+constexpr char kCapture[] =
+    "#!/bin/sh\n"
+    "exec /usr/bin/python3 test/e2e/store_worker.py capture meet seen value 5000 meet two seen\n";
 
 class TunnelTest : public E2eTest {
  protected:
@@ -41,10 +46,9 @@ class TunnelOfTwoHostsTest : public TunnelTest, public testing::WithParamInterfa
     }
   }
 
-  Command StartHosts(const std::string& program, const std::vector<std::string>& flags = {}) {
-    return Command(With({"unshare", "--map-root-user", "--net", "sh", "test/e2e/two_hosts.sh",
-                         MusterPath(), program, GetParam(), "--worker-store=tunnel"},
-                        flags),
+  Command StartHosts(const std::string& program, const std::string& store = "tunnel") {
+    return Command({"unshare", "--map-root-user", "--net", "sh", "test/e2e/two_hosts.sh",
+                    MusterPath(), program, GetParam(), "--worker-store=" + store},
                    Environment());
   }
 };
@@ -63,6 +67,29 @@ TEST_P(TunnelOfTwoHostsTest, StoreIsOnLoopbackOnEachAndNothingOnTheNetworkSpeaks
             "strangers\n"
             "rank 1 of 2, store at 127.0.0.1, value of 300000 bytes, 0 open, 0 of them to "
             "strangers\n")
+      << hosts.err();
+}
+
+TEST_P(TunnelOfTwoHostsTest, WhoListensOnTheNetworkLearnsNoKeyAndNoValue) {
+  Command hosts = StartHosts(Write("worker", kCapture, 0755));
+  EXPECT_EQ(hosts.Wait(), 0) << hosts.err();
+  EXPECT_EQ(hosts.out(),
+            "rank 0 of 2, store at 127.0.0.1, value of 5000 bytes, the network has seen nothing of "
+            "it\n"
+            "rank 1 of 2, store at 127.0.0.1, value of 5000 bytes, the network has seen nothing of "
+            "it\n")
+      << hosts.err();
+}
+
+// So that the test above shows something.
+TEST_P(TunnelOfTwoHostsTest, WithoutATunnelItIsAllThereToSee) {
+  Command hosts = StartHosts(Write("worker", kCapture, 0755), "agent");
+  EXPECT_EQ(hosts.Wait(), 0) << hosts.err();
+  EXPECT_EQ(hosts.out(),
+            "rank 0 of 2, store at 10.99.0.1, value of 5000 bytes, the network has seen something "
+            "of it\n"
+            "rank 1 of 2, store at 10.99.0.1, value of 5000 bytes, the network has seen something "
+            "of it\n")
       << hosts.err();
 }
 
@@ -129,6 +156,31 @@ TEST_F(TunnelTest, NodesThatDoNotAgreeDoNotMeet) {
   Command second = StartNode(flags, "meet one");
   EXPECT_EQ(first.Wait(), 0) << first.err();
   EXPECT_EQ(second.Wait(), 0) << second.err();
+}
+
+// While a token is changed, one node may have the new file when the one that has the store does
+// not.
+TEST_F(TunnelTest, NodeWithANewerTokenSaysWhyItWaits) {
+  const std::string newer = Path("newer"), older = Path("older");
+  ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", newer}));
+  std::filesystem::copy(newer, older);
+  ASSERT_TRUE(Succeeds({MusterPath(), "token", "rotate", newer}));
+  // It takes both tokens, as the new file says.
+  Command daemon({DaemonPath(), "--listen=127.0.0.1:0", "--ready-fd=1", "--token-file=" + newer},
+                 Environment());
+  ASSERT_TRUE(daemon.WaitForOut("\n")) << daemon.err();
+  const std::vector<std::string> flags = {"--nnodes=2", "--rdzv-id=job",
+                                          "--rdzv-endpoint=127.0.0.1:" + Lines(daemon.out()).at(0)};
+  Command first = StartNode(With(flags, {"--node-rank=0", "--token-file=" + older}), "meet one");
+  Command second = StartNode(With(flags, {"--node-rank=1", "--token-file=" + newer}), "meet one");
+  ASSERT_TRUE(second.WaitForErr("workers wait for the workers' store at 127.0.0.1:"))
+      << second.err();
+  EXPECT_TRUE(Contains(second.err(), "it was started with another token than the one here"));
+  std::filesystem::copy(newer, older, std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(first.Wait(), 0) << first.err();
+  EXPECT_EQ(second.Wait(), 0) << second.err();
+  daemon.Signal(SIGTERM);
+  EXPECT_EQ(daemon.Wait(), 0) << daemon.err();
 }
 
 TEST_F(TunnelTest, ThereIsNoneWithoutCredentials) {
