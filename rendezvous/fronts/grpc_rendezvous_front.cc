@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "base/lifetime.h"
 #include "proto/rendezvous.pb.h"
 #include "rendezvous/core/limits.h"
 #include "rendezvous/core/names.h"
@@ -97,9 +98,10 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     if (next <= std::chrono::steady_clock::now()) return StartRead(&read_);
     if (!hurry_) hurry_.emplace(front_.io_);
     hurry_->expires_at(next);
-    hurry_->async_wait([this](const boost::system::error_code& cancelled) {
+    // It may be over and on its way when this stream's end is, which then comes first.
+    hurry_->async_wait(lifetime_.Guard([this](const boost::system::error_code& cancelled) {
       if (!cancelled && state_ != State::kEnded) StartRead(&read_);
-    });
+    }));
   }
 
   void Take(const v1::AgentEvent& wire) {
@@ -180,6 +182,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
              static_cast<int>(limits::kEventsAtOnce.most)};
   std::optional<boost::asio::steady_timer> hurry_;  // of one that has more to say than it may
   std::deque<grpc::ByteBuffer> unsent_;
+  const base::Lifetime lifetime_;
 };
 
 GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, CallEntrance& entrance,

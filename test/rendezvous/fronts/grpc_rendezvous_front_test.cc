@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -220,6 +221,38 @@ TEST_F(GrpcRendezvousFrontTest, AnAgentInAHurryIsReadLaterAndHeardToTheEnd) {
     EXPECT_TRUE(stream.stream->Finish().ok());
   });
   EXPECT_TRUE(Attend(0));
+}
+
+// A daemon could crash when the stream of an agent in a hurry ended: its next event was due on the
+// loop, behind the end. (Only the address sanitizer sees that each time.)
+TEST_F(GrpcRendezvousFrontTest, AStreamMayEndWhileTheNextEventOfAnAgentInAHurryIsDue) {
+  bool heard = false;
+  std::future<void> done = std::async(std::launch::async, [&] {
+    Stream stream(*stub_);
+    EXPECT_TRUE(stream.Write(JoinEvent(RequestFor(1, 2))));
+    EXPECT_EQ(stream.Read(), v1::Directive::kWelcome);
+    v1::AgentEvent event;
+    event.mutable_keep_alive();
+    // Some are allowed anew meanwhile.
+    for (std::uint64_t i = 0; i < limits::kEventsAtOnce.most + 400; ++i) {
+      ASSERT_TRUE(stream.Write(event));
+      ASSERT_EQ(stream.Read(), v1::Directive::kHeard);
+    }
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(stream.Write(event));
+    boost::asio::post(io_, [&heard] { heard = true; });
+    while (stream.Read() != v1::Directive::DIRECTIVE_NOT_SET) {
+    }
+    stream.stream->Finish();
+  });
+  ASSERT_TRUE(RunUntil(io_, [&] { return heard; }));
+  bool stopped = false;
+  server_.Stop([&stopped] { stopped = true; });
+  // gRPC is done with the stream, and the time until the next event is over, before the loop goes
+  // on.
+  done.wait();
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_TRUE(RunUntil(io_, [&] { return stopped; }));
+  io_.poll();
 }
 
 TEST_F(GrpcRendezvousFrontTest, EventThatIsTooLargeEndsTheStream) {
