@@ -16,6 +16,7 @@
 struct grpc_server_credentials;
 
 namespace grpc {
+class ServerBuilder;
 class ServerContextBase;
 }  // namespace grpc
 
@@ -31,7 +32,9 @@ namespace muster::rendezvous {
 // A call is counted until its Pass is gone. Each call that is let in is shown to the generic
 // service of its server (fronts/call_entrance.h) exactly once, also if it was reset long before;
 // that would not be so with a service of unary methods, which gRPC does not show a call without a
-// message. A server with a gate must therefore have no other service.
+// message. A server with a gate must therefore have no other service. Nor may it watch the calls'
+// deadlines (Configure): one that passes while the gate is being asked would end a call that has
+// been counted and will not be shown. Clients watch their own, and reset the call.
 //
 // Its methods may be called on any thread.
 class CallGate : public std::enable_shared_from_this<CallGate> {
@@ -45,6 +48,9 @@ class CallGate : public std::enable_shared_from_this<CallGate> {
 
   // From now on servers with these credentials ask here. `tenant_of` may be empty.
   void Guard(grpc_server_credentials* credentials, TenantOf tenant_of);
+
+  // To be done with the server of such credentials.
+  static void Configure(grpc::ServerBuilder& builder);
 
   // Holds one call's place.
   class Pass {

@@ -27,6 +27,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(boost::asio::io_co
   server->connections_ = builder.experimental().AddExternalConnectionAcceptor(
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       credentials.ForServer(std::move(gate)));
+  CallGate::Configure(builder);
   // Clients ping a silent server (daemon_channel.cc); one that takes this for abuse would cut them
   // off.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 500);

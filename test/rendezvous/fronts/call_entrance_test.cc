@@ -8,8 +8,10 @@
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <grpc/grpc_security.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
@@ -28,6 +30,29 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kOfConnection = 3;
 
+// Has the gate take its time when it looks at a connection's first call.
+class SlowCredentials final : public grpc::ServerCredentials {
+ public:
+  SlowCredentials(std::shared_ptr<CallGate> gate, std::function<void()> look)
+      : gate_(std::move(gate)), look_(std::move(look)) {}
+  void SetAuthMetadataProcessor(const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  int AddPortToServer(const std::string& address, grpc_server* server) override {
+    grpc_server_credentials* const credentials = grpc_insecure_server_credentials_create();
+    gate_->Guard(credentials, [look = look_](absl::string_view) {
+      look();
+      return std::string();
+    });
+    const int port = grpc_server_add_http2_port(server, address.c_str(), credentials);
+    grpc_server_credentials_release(credentials);
+    return port;
+  }
+
+  const std::shared_ptr<CallGate> gate_;
+  const std::function<void()> look_;
+};
+
 // Before anything of gRPC's is made.
 struct GrpcRuntime {
   GrpcRuntime() { InitGrpcRuntime(); }
@@ -45,6 +70,7 @@ class CallEntranceTest : GrpcRuntime, public ::testing::TestWithParam<bool> {
         });
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", server_credentials_, &port_);
+    CallGate::Configure(builder);
     builder.RegisterCallbackGenericService(&entrance_);
     server_ = builder.BuildAndStart();
     channel_ = NewChannel();
@@ -217,6 +243,52 @@ TEST_P(CallEntranceTest, ConnectionsThatEndUncountTheirCalls) {
   channel_.reset();
   calls_.clear();
   ExpectUnderWay(0);
+}
+
+// Calls with short deadlines made a daemon deaf in the end: one that was over while the gate looked
+// at it stayed counted for ever.
+TEST(CallGateTest, ACallWhoseDeadlinePassesAtTheGateIsUncounted) {
+  InitGrpcRuntime();
+  boost::asio::io_context io;
+  const auto gate = std::make_shared<CallGate>(
+      CallCounts::Limits{.of_connection = 1, .of_tenant = 1, .of_all = 1});
+  std::promise<void> asked;
+  const auto credentials = std::make_shared<SlowCredentials>(gate, [&asked] {
+    asked.set_value();
+    // The deadline passes meanwhile, and gRPC has the time to see that.
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+  });
+  Driver driver(io, nullptr);
+  CallEntrance entrance(
+      io, {.access = [&](Rpc, const grpc::CallbackServerContext&) -> absl::StatusOr<Driver*> {
+             return &driver;
+           },
+           .gate = gate});
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", credentials, &port);
+  CallGate::Configure(builder);
+  builder.RegisterCallbackGenericService(&entrance);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  std::future<grpc::StatusCode> call = std::async(std::launch::async, [&] {
+    store::v1::NumKeysResponse response;
+    return Store::NewStub(grpc::CreateChannel(absl::StrCat("127.0.0.1:", port),
+                                              grpc::InsecureChannelCredentials()))
+        ->NumKeys(&context, {}, &response)
+        .error_code();
+  });
+  asked.get_future().wait();
+  // The gate does not say before it has counted the call.
+  EXPECT_TRUE(RunUntil(
+      io, [&] { return gate->under_way() == 0; }, std::chrono::seconds(10)))
+      << "the call is counted for ever";
+  EXPECT_EQ(call.get(), grpc::StatusCode::DEADLINE_EXCEEDED);
+  std::future<void> down = std::async(std::launch::async, [&] { server->Shutdown(); });
+  EXPECT_TRUE(RunUntil(
+      io, [&] { return down.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
 }
 
 }  // namespace
