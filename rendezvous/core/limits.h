@@ -70,6 +70,9 @@ inline constexpr Limit kAnswerBytes{"bytes of an answer with several values", 4 
 inline constexpr Limit kUntakenBytes{
     "bytes of answers that clients have not taken", std::uint64_t{256} << 20,
     "256 of the largest values; beyond, the connection with the oldest answer is ended"};
+inline constexpr Limit kUntakenAnswers{
+    "answers that clients have not taken after a second", 4096,
+    "each keeps its call; beyond, the connection with the oldest answer is ended"};
 inline constexpr Limit kEventBytes{"bytes of what an agent says at once", 1 << 20,
                                    "the ends of a thousand workers with their tracebacks"};
 inline constexpr Limit kEventsInASecond{"events of an agent in a second", 200,
@@ -145,6 +148,7 @@ inline constexpr const Limit* kAll[] = {
     &kReadSeconds,
     &kAnswerBytes,
     &kUntakenBytes,
+    &kUntakenAnswers,
     &kEventBytes,
     &kEventsInASecond,
     &kEventsAtOnce,

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include <boost/asio/post.hpp>
+
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/limits.h"
 #include "rendezvous/net/host_address.h"
@@ -13,12 +15,26 @@ namespace {
 // Ends a call at once.
 class Refusal final : public grpc::ServerGenericBidiReactor {
  public:
-  Refusal(const grpc::Status& why, CallGate::Pass pass) : pass_(std::move(pass)) { Finish(why); }
+  Refusal(LoopCall::Shared& shared, const Peer& peer, const grpc::Status& why, CallGate::Pass pass)
+      : shared_(shared), pass_(std::move(pass)) {
+    boost::asio::post(shared_.loop, shared_.lifetime.Guard([&shared, peer, id = id_] {
+      *id = shared.untaken.Add(peer, 0);
+    }));
+    Finish(why);
+  }
 
  private:
-  void OnDone() override { delete this; }
+  void OnDone() override {
+    boost::asio::post(shared_.loop, shared_.lifetime.Guard([&shared = shared_, id = id_] {
+      shared.untaken.Taken(*id);
+    }));
+    delete this;
+  }
 
+  LoopCall::Shared& shared_;
   CallGate::Pass pass_;
+  // The loop's.
+  const std::shared_ptr<UntakenAnswers::Id> id_ = std::make_shared<UntakenAnswers::Id>(0);
 };
 
 }  // namespace
@@ -30,7 +46,10 @@ CallEntrance::CallEntrance(boost::asio::io_context& loop, Options options)
           .turns = ReadTurns(loop, {.at_once = limits::kReads.most,
                                     .of_host = limits::kReadsOfHost.most,
                                     .patience = std::chrono::seconds(limits::kReadSeconds.most)}),
-          .untaken = UntakenAnswers(limits::kUntakenBytes.most,
+          .untaken = UntakenAnswers(loop,
+                                    {.bytes = limits::kUntakenBytes.most,
+                                     .answers = limits::kUntakenAnswers.most,
+                                     .patience = std::chrono::seconds(1)},
                                     [this](const Peer& peer) {
                                       if (options_.drop) options_.drop(peer);
                                     })},
@@ -89,7 +108,8 @@ grpc::ServerGenericBidiReactor* CallEntrance::CreateReactor(
   CallGate::Pass pass = options_.gate ? options_.gate->PassOf(*context) : CallGate::Pass();
   const auto call = calls_.find(context->method());
   if (call == calls_.end()) {
-    return new Refusal({grpc::StatusCode::UNIMPLEMENTED,
+    return new Refusal(shared_, ParsePeer(context->peer()),
+                       {grpc::StatusCode::UNIMPLEMENTED,
                         absl::StrCat("there is no call ", OneLine(context->method(), 128))},
                        std::move(pass));
   }

@@ -68,6 +68,9 @@ class CallEntrance final : public grpc::CallbackGenericService {
   absl::StatusOr<Admission> Admit(Rpc rpc, const grpc::CallbackServerContext& call,
                                   const CallGate::Pass& pass);
 
+  // Where a call that ends otherwise than as a LoopCall is counted until its client knows.
+  UntakenAnswers& untaken() { return shared_.untaken; }
+
   // Calls whose request has not been read end with UNAVAILABLE, and so do all that come.
   void Close();
 

@@ -46,7 +46,10 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     boost::asio::post(front_.io_, [self = std::unique_ptr<Stream>(this)] {});
   }
 
-  ~Stream() override { front_.streams_.erase(this); }
+  ~Stream() override {
+    front_.streams_.erase(this);
+    if (untaken_) front_.entrance_.untaken().Taken(*untaken_);
+  }
 
   // Ends the stream, for the reason given; an agent that attends may come back on another.
   void HandleGone(const std::string& why) {
@@ -56,6 +59,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     // Whoever does not attend is forgotten by that, too.
     driver_->Disconnected(agent_, why);
     driver_->Detach(agent_);
+    AwaitTaken();
     Finish(grpc::Status::OK);
   }
 
@@ -70,6 +74,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     absl::StatusOr<Admission> admission = front_.entrance_.Admit(Rpc::kAttend, context_, pass_);
     if (!admission.ok()) {
       state_ = State::kEnded;
+      AwaitTaken();
       Finish(ToGrpcStatus(admission.status()));
       return;
     }
@@ -78,6 +83,14 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     front_.streams_.insert(this);
     agent_ = driver_->Attach([this](const Directive& directive) { Send(directive); });
     StartRead(&read_);
+  }
+
+  // From now on the stream is over when its agent takes what it was told, or its connection ends.
+  void AwaitTaken() {
+    if (untaken_) return;
+    std::size_t bytes = 0;
+    for (const grpc::ByteBuffer& directive : unsent_) bytes += directive.Length();
+    untaken_ = front_.entrance_.untaken().Add(peer_, bytes);
   }
 
   void HandleRead(bool ok) {
@@ -135,7 +148,13 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     if (wire.has_welcome() && front_.listener_.knock_secret) {
       wire.mutable_welcome()->set_knock_secret(front_.listener_.knock_secret(session_));
     }
-    if (std::holds_alternative<Refused>(directive)) state_ = State::kRefused;
+    if (std::holds_alternative<Refused>(directive)) {
+      state_ = State::kRefused;
+      // It is no node, and is counted here until it has heard so.
+      connection_.reset();
+      pass_.Resume();
+      AwaitTaken();
+    }
     if (std::holds_alternative<Evicted>(directive)) {
       // Until it joins again.
       connection_.reset();
@@ -182,6 +201,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
              static_cast<int>(limits::kEventsAtOnce.most)};
   std::optional<boost::asio::steady_timer> hurry_;  // of one that has more to say than it may
   std::deque<grpc::ByteBuffer> unsent_;
+  std::optional<UntakenAnswers::Id> untaken_;  // once it ends
   const base::Lifetime lifetime_;
 };
 

@@ -12,8 +12,6 @@ namespace muster::rendezvous {
 namespace {
 
 using google::protobuf::MessageLite;
-// A smaller answer is not worth counting: gRPC's own part of a call is as large.
-constexpr std::size_t kSmallAnswer = 16 << 10;
 
 }  // namespace
 
@@ -34,12 +32,12 @@ class LoopCall::Reactor final : public grpc::ServerGenericBidiReactor {
   void Read() { StartRead(&bytes_); }
   void Answer(const grpc::CallbackServerContext& context, const MessageLite& response) {
     ToBytes(response, &answer_);
-    if (answer_.Length() > kSmallAnswer) {
-      const UntakenAnswers::Id id =
-          shared_.untaken.Add(ParsePeer(context.peer()), answer_.Length());
-      taken_ = shared_.lifetime.Guard([&untaken = shared_.untaken, id] { untaken.Taken(id); });
-    }
+    AwaitTaken(context, answer_.Length());
     StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+  void Refuse(const grpc::CallbackServerContext& context, const absl::Status& why) {
+    AwaitTaken(context, 0);
+    Finish(ToGrpcStatus(why));
   }
 
  private:
@@ -62,13 +60,19 @@ class LoopCall::Reactor final : public grpc::ServerGenericBidiReactor {
     delete this;
   }
 
+  void AwaitTaken(const grpc::CallbackServerContext& context, std::size_t bytes) {
+    const UntakenAnswers::Id id = shared_.untaken.Add(ParsePeer(context.peer()), bytes);
+    taken_ = shared_.lifetime.Guard([&untaken = shared_.untaken, id] { untaken.Taken(id); });
+  }
+
   Shared& shared_;
   boost::asio::io_context& loop_ = shared_.loop;
   CallGate::Pass pass_;
   std::weak_ptr<LoopCall> call_;
-  grpc::ByteBuffer bytes_;       // gRPC's between Read and OnReadDone
-  grpc::ByteBuffer answer_;      // gRPC's from Answer on
-  std::function<void()> taken_;  // says on the loop that the answer is; empty for a small one
+  grpc::ByteBuffer bytes_;   // gRPC's between Read and OnReadDone
+  grpc::ByteBuffer answer_;  // gRPC's from Answer on
+  std::function<void()>
+      taken_;  // says on the loop that the answer is; empty for a call that was dropped
 };
 
 grpc::ServerGenericBidiReactor* LoopCall::Start(Shared& shared, const Method& method,
@@ -91,7 +95,8 @@ LoopCall::LoopCall(Shared& shared, const Method& method, const grpc::CallbackSer
       reactor_(reactor) {}
 
 LoopCall::~LoopCall() {
-  Finish(absl::UnavailableError("the daemon is stopping"));
+  // What the calls share may be gone.
+  if (!finished()) reactor_->Finish({grpc::StatusCode::UNAVAILABLE, "the daemon is stopping"});
 }
 
 const CallGate::Pass& LoopCall::pass() const {
@@ -139,7 +144,7 @@ void LoopCall::Finish(const absl::Status& status) {
   if (status.ok()) {
     reactor->Answer(context_, *response_);
   } else {
-    reactor->Finish(ToGrpcStatus(status));
+    reactor->Refuse(context_, status);
   }
   // May let go of the last who holds this.
   if (turn_ != nullptr) EndOpening();

@@ -6,16 +6,16 @@ namespace muster::rendezvous {
 
 UntakenAnswers::Id UntakenAnswers::Add(const Peer& peer, std::size_t bytes) {
   const Id id = next_++;
-  answers_.emplace(id, Answer{.peer = peer, .bytes = bytes});
+  answers_.emplace(id, Answer{.peer = peer, .bytes = bytes, .since = Clock::now()});
   bytes_ += bytes;
   // Those of connections that were ended count until gRPC has let go of them, which it soon does.
   std::size_t left = bytes_;
   for (auto& [oldest, answer] : answers_) {
-    if (left <= most_bytes_ || oldest == id) break;
+    if (left <= limits_.bytes || oldest == id) break;
     left -= answer.bytes;
-    if (std::exchange(answer.dropped, true)) continue;
-    drop_(answer.peer);
+    Drop(answer);
   }
+  AwaitOverdue();
   return id;
 }
 
@@ -24,6 +24,31 @@ void UntakenAnswers::Taken(Id id) {
   if (answer == answers_.end()) return;
   bytes_ -= answer->second.bytes;
   answers_.erase(answer);
+}
+
+void UntakenAnswers::Drop(Answer& answer) {
+  if (!std::exchange(answer.dropped, true)) drop_(answer.peer);
+}
+
+void UntakenAnswers::AwaitOverdue() {
+  if (awaits_overdue_ || answers_.size() <= limits_.answers) return;
+  awaits_overdue_ = true;
+  overdue_.expires_after(limits_.patience);
+  overdue_.async_wait(lifetime_.Guard([this](const boost::system::error_code&) {
+    awaits_overdue_ = false;
+    DropOverdue();
+    AwaitOverdue();
+  }));
+}
+
+void UntakenAnswers::DropOverdue() {
+  const Clock::time_point before = Clock::now() - limits_.patience;
+  std::size_t left = answers_.size();
+  for (auto& [id, answer] : answers_) {
+    if (left <= limits_.answers || answer.since > before) break;
+    --left;
+    Drop(answer);
+  }
 }
 
 }  // namespace muster::rendezvous

@@ -77,7 +77,7 @@ class LoopCallTest : public ::testing::Test {
   std::unique_ptr<LoopCall::Shared> shared_{new LoopCall::Shared{
       .loop = *loop_,
       .turns = ReadTurns(*loop_, {.at_once = 1, .of_host = 1, .patience = std::chrono::hours(1)}),
-      .untaken = UntakenAnswers(1 << 20, [](const Peer&) {})}};
+      .untaken = UntakenAnswers(*loop_, {.bytes = 1 << 20, .answers = 1}, [](const Peer&) {})}};
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
 };

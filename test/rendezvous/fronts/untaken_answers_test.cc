@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "test/support/run_until.h"
+
 namespace muster::rendezvous {
 namespace {
 
@@ -13,8 +15,11 @@ using ::testing::ElementsAre;
 
 class UntakenAnswersTest : public ::testing::Test {
  protected:
+  boost::asio::io_context loop_;
   std::vector<std::string> dropped_;
-  UntakenAnswers answers_{100, [this](const Peer& peer) { dropped_.push_back(peer.address); }};
+  UntakenAnswers answers_{loop_,
+                          {.bytes = 100, .answers = 3, .patience = std::chrono::milliseconds(50)},
+                          [this](const Peer& peer) { dropped_.push_back(peer.address); }};
 };
 
 TEST_F(UntakenAnswersTest, TheOldestMakesRoomWhenThereAreTooManyBytes) {
@@ -44,6 +49,24 @@ TEST_F(UntakenAnswersTest, NobodyIsEndedForWhoHasBeen) {
 
 TEST_F(UntakenAnswersTest, OneThatIsLargerThanAllMayBeIsSentAllTheSame) {
   answers_.Add({"a", 1}, 1000);
+  EXPECT_THAT(dropped_, ElementsAre());
+}
+
+// One host kept all others out with calls whose small answers it did not take: each kept its place
+// for as long as the host liked.
+TEST_F(UntakenAnswersTest, TheOldestOfTooManySmallOnesAreEndedWhenTheyHaveHadTheirTime) {
+  for (const char* peer : {"a", "b", "c", "d", "e"}) answers_.Add({peer, 1}, 0);
+  EXPECT_THAT(dropped_, ElementsAre());
+  EXPECT_TRUE(test::RunUntil(loop_, [&] { return dropped_.size() == 2; }));
+  EXPECT_THAT(dropped_, ElementsAre("a", "b"));
+}
+
+// Many calls wait for the same, and are answered at once.
+TEST_F(UntakenAnswersTest, ManyThatAreTakenInTimeEndNobody) {
+  std::vector<UntakenAnswers::Id> ids;
+  for (int i = 0; i < 100; ++i) ids.push_back(answers_.Add({"a", 1}, 0));
+  for (const auto id : ids) answers_.Taken(id);
+  loop_.run();
   EXPECT_THAT(dropped_, ElementsAre());
 }
 
