@@ -118,7 +118,7 @@ void LoopCall::Open() {
   turn_ = shared_.turns.Ask(
       admission_.host, [this] { reactor_->Read(); },
       [this] {
-        Finish(absl::DeadlineExceededError(
+        Finish(absl::ResourceExhaustedError(
             "the call's message took too long, and others wait for their turn"));
       });
 }
