@@ -36,6 +36,7 @@
 #include "trainer/pipeline/partition.h"
 #include "trainer/pipeline/theory.h"
 #include "trainer/worker/environment.h"
+#include "trainer/worker/process_setup.h"
 
 namespace muster::trainer {
 namespace {
@@ -325,6 +326,7 @@ void Train(Group& group, Pipelined& pipelined) {
 }
 
 int Main(int argc, char** argv) {
+  SetUpProcess();
   const Environment env = ReadEnvironment(LookupInProcess).value();
   auto joined = World::Join(env, std::string(argv[1]) == "shm" ? Comm::kShm : Comm::kGloo,
                             std::chrono::seconds(std::atoi(argv[2])));
