@@ -37,7 +37,9 @@ must_be_empty "a client includes nothing of the server" \
 must_be_empty "workers are started without groups, and groups without the launcher" \
   "(deps(//worker/process/... + //worker/output/...) intersect //worker/...) except (//worker/process/... + //worker/output/... + //worker:all)"
 must_be_empty "flags, configuration and machine know nothing of the agent" \
-  "(deps(//launcher/flags/... + //launcher/config/... + //launcher/machine/...) intersect //launcher/...) except (//launcher/flags/... + //launcher/config/... + //launcher/machine/... + //launcher:environment)"
+  "(deps(//launcher/flags/... + //launcher/config/... + //launcher/machine/...) intersect //launcher/...) except (//launcher/flags/... + //launcher/config/... + //launcher/machine/... + //launcher/hosts/... + //launcher:environment)"
+must_be_empty "hosts are values: launcher/hosts stands on itself and base" \
+  "(deps(//launcher/hosts/...) intersect $ours) except (//launcher/hosts/... + //base/...)"
 must_be_empty "what is known of the machine stands on no other room of the launcher" \
   "(deps(//launcher/machine/...) intersect //launcher/...) except (//launcher/machine/... + //launcher:environment)"
 must_be_empty "rendezvous/core links no library but Abseil" \
