@@ -48,6 +48,8 @@ must_be_empty "what a client decides links no library but Abseil" \
   "(deps(//rendezvous/client:attendance) intersect //third_party/...) except //third_party/system:absl"
 must_be_empty "the client that is shipped and the one that is simulated are one" \
   "//rendezvous/client:attendance except (deps(//rendezvous/client:grpc_client) intersect deps(//test/rendezvous/cluster:cluster))"
+must_be_empty "who starts which host is decided with no library but Abseil" \
+  "deps(//launcher/tree:fan_out) intersect (//third_party/... except //third_party/system:absl)"
 must_be_empty "the daemon that is shipped and the one that is simulated are one" \
   "//rendezvous/core:daemon_core except (deps(//rendezvous:musterd) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "the agent that is shipped and the one that is simulated are one" \
