@@ -28,6 +28,8 @@
 namespace muster::worker {
 namespace {
 
+constexpr int kFirstMore = STDERR_FILENO + 1;
+
 // What the child was about to do when it failed.
 enum class Step : int { kSession, kDeathSignal, kAffinity, kDescriptors, kExec };
 
@@ -43,7 +45,9 @@ struct ChildPlan {
   const char* program;
   char* const* argv;
   char* const* envp;
-  int stdio[3];           // each is its own target already, or above 2
+  int stdio[3];     // each is its own target already, or above 2
+  const int* more;  // to become 3, 4, ...; above all of those
+  int more_count;
   int join_fd;            // of the control group that it is not born into; -1: none
   const cpu_set_t* cpus;  // null: as the parent's
   std::size_t cpus_size;
@@ -131,9 +135,12 @@ int RunChild(void* argument) {
     if (plan.stdio[target] == target) continue;
     if (::dup2(plan.stdio[target], target) < 0) FailInChild(plan, Step::kDescriptors);
   }
+  for (int i = 0; i < plan.more_count; ++i) {
+    if (::dup2(plan.more[i], kFirstMore + i) < 0) FailInChild(plan, Step::kDescriptors);
+  }
   // Ours are close-on-exec already; this is for what others opened in our process or left open in
   // it.
-  CloseOnExecFrom(3);
+  CloseOnExecFrom(kFirstMore + plan.more_count);
   if (plan.descriptor_limit) SetDescriptorLimit(*plan.descriptor_limit);
   ::sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
   ::execve(plan.program, plan.argv, plan.envp);
@@ -315,6 +322,20 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
     }
     plan.highest_fd = std::max(plan.highest_fd, plan.stdio[target]);
   }
+  // Above where they go to: so none is in the place of another, nor of one of the three.
+  std::vector<base::UniqueFd> held_more;
+  std::vector<int> more;
+  plan.more_count = static_cast<int>(request.more_fds.size());
+  for (const int fd : request.more_fds) {
+    held_more.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, kFirstMore + plan.more_count));
+    more.push_back(held_more.back().get());
+    if (more.back() < 0) {
+      return base::SystemFailure(absl::StatusCode::kInternal,
+                                 "duplicate a descriptor for the child");
+    }
+    plan.highest_fd = std::max(plan.highest_fd, more.back());
+  }
+  plan.more = more.data();
 
   MakeChildrenWaitable();
   // A signal that reached the child before it reset its handlers would run ours, in our memory.

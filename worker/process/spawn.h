@@ -23,6 +23,8 @@ struct SpawnRequest {
   int stdin_fd = STDIN_FILENO;
   int stdout_fd = STDOUT_FILENO;
   int stderr_fd = STDERR_FILENO;
+  // And as 3, 4, ..., a few of them. Borrowed as well.
+  std::vector<int> more_fds;
   // As in WorkerSpec.
   std::vector<int> cpus;
   // The directory of a control group (v2) to be in before exec; -1: none. A process that is not
@@ -40,9 +42,9 @@ struct Spawned {
 
 // Starts the program and returns when it runs, that is after exec (about 1 ms). It leads a session
 // and process group of its own, whose id is its pid, and gets SIGKILL when the calling thread ends:
-// call this from the main thread only. It has descriptors 0, 1, 2 and no others, default signal
-// dispositions (except that a SIGHUP ignored by nohup remains ignored), the signal mask of the
-// caller, and our resource limits, except for what descriptor_limit.h says.
+// call this from the main thread only. It has descriptors 0, 1, 2, those of `more_fds` and no
+// others, default signal dispositions (except that a SIGHUP ignored by nohup remains ignored), the
+// signal mask of the caller, and our resource limits, except for what descriptor_limit.h says.
 //
 // On error nothing is left behind. ResourceExhausted means that the system cannot create a process
 // just now; it may be tried again later. NotFound and PermissionDenied are about the program

@@ -9,6 +9,7 @@
 #include <csignal>
 #include <optional>
 #include <sstream>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -156,6 +157,32 @@ TEST(SpawnTest, StandardDescriptorsMayBeExchanged) {
   ASSERT_TRUE(spawned.ok()) << spawned.status();
   ::waitpid(spawned->pid, nullptr, 0);
   EXPECT_EQ(ReadAll(dir.Path("err")), "to stderr\n");
+}
+
+TEST(SpawnTest, FurtherDescriptorsAreThreeAndFourWhateverTheirNumbersAreHere) {
+  const TempDir dir;
+  const base::UniqueFd first(::open(dir.Write("a", "first ").c_str(), O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd second(::open(dir.Write("b", "second ").c_str(), O_RDONLY | O_CLOEXEC));
+  // Exchanged, where they are 3 and 4 by chance.
+  for (const auto& [three, four, text] :
+       {std::tuple(first.get(), second.get(), "first second 0 1 2 3 4 "),
+        std::tuple(second.get(), first.get(), "second first 0 1 2 3 4 ")}) {
+    ::lseek(first.get(), 0, SEEK_SET);
+    ::lseek(second.get(), 0, SEEK_SET);
+    const std::string path = dir.Write("out", "");
+    const base::UniqueFd out(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    SpawnRequest request;
+    request.argv = {
+        "sh", "-c",
+        "cat <&3; cat <&4; cd /proc/$$/fd; for d in *; do [ -L $d ] && printf '%s ' $d; done; :"};
+    request.env = {kPath};
+    request.stdout_fd = out.get();
+    request.more_fds = {three, four};
+    const auto spawned = Spawn(request);
+    ASSERT_TRUE(spawned.ok()) << spawned.status();
+    ::waitpid(spawned->pid, nullptr, 0);
+    EXPECT_EQ(ReadAll(path), text);
+  }
 }
 
 TEST(SpawnTest, SlotsGiveTheSameAndHoldNothingOpen) {
