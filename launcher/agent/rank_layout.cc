@@ -67,6 +67,8 @@ std::vector<std::string> ExpandMacros(const std::vector<std::string>& argv, int 
 struct Way {
   bool redirected = false;
   bool teed = false;
+  // --prefix-lines.
+  bool prefixed = false;
   // --local-ranks-filter names this rank, or none.
   bool shown = true;
 };
@@ -77,8 +79,8 @@ worker::OutputSpec Route(const Way& way, const std::string& file, const std::str
   worker::OutputSpec output;
   if (way.redirected || way.teed) output.file = file;
   output.to_console = way.shown && (way.teed || !way.redirected);
+  if (way.teed || way.prefixed) output.prefix = prefix;
   if (!way.teed) return output;
-  output.prefix = prefix;
   if (!filters.empty() && !filtered_file.empty()) {
     output.filters = filters;
     output.filtered_file = filtered_file;
@@ -145,10 +147,16 @@ std::vector<worker::WorkerSpec> LayOutRanks(const LaunchConfig& config,
     const Streams tee = config.tee.For(local_rank);
     const bool shown = IsShown(config, local_rank);
     spec.stdout_spec =
-        Route({.redirected = HasStdout(redirects), .teed = HasStdout(tee), .shown = shown},
+        Route({.redirected = HasStdout(redirects),
+               .teed = HasStdout(tee),
+               .prefixed = config.prefix_lines,
+               .shown = shown},
               files.stdout_log, prefix, config.stdout_filters, logs.filtered_stdout_log);
     spec.stderr_spec =
-        Route({.redirected = HasStderr(redirects), .teed = HasStderr(tee), .shown = shown},
+        Route({.redirected = HasStderr(redirects),
+               .teed = HasStderr(tee),
+               .prefixed = config.prefix_lines,
+               .shown = shown},
               files.stderr_log, prefix, config.stderr_filters, logs.filtered_stderr_log);
     // What is not read cannot be seen as a sign of life.
     spec.stdout_spec.keep_tail = config.hang.output_counts;

@@ -89,6 +89,7 @@ std::string ConfigText(const LaunchConfig& config, const base::Redactor& redact)
   out["local_ranks_filter"] = config.local_ranks_filter;
   out["duplicate_stdout_filters"] = config.stdout_filters;
   out["duplicate_stderr_filters"] = config.stderr_filters;
+  out["prefix_lines"] = config.prefix_lines;
   out["log_line_prefix_template"] = config.prefix_template;
   out["event_log"] = config.event_log;
   out["log_level"] = WordFor(kLogLevels, config.log_level);

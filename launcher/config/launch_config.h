@@ -176,6 +176,8 @@ struct LaunchConfig {
   // Tee'd lines that contain one of these also go to filtered_stdout.log and filtered_stderr.log.
   std::vector<std::string> stdout_filters;
   std::vector<std::string> stderr_filters;
+  // Lines on the console have the prefix of tee'd ones, whether they are or not.
+  bool prefix_lines = false;
   // The prefix of a tee'd line, with ${macros}; empty: "[<role><local rank>]:".
   std::string prefix_template;
   // The file for events; empty: none.

@@ -76,6 +76,14 @@ constexpr Flag kOutputFlags[] = {
      .help = "Show only the output of these local ranks on the console. Files are not affected.",
      .default_text = "all",
      .set = Store<ReadRanks, &LaunchConfig::local_ranks_filter>},
+    {.name = "--prefix-lines",
+     .kind = Flag::Kind::kSwitch,
+     .ours = true,
+     .help =
+         "Put the prefix of tee'd lines before every line on the console, also where nothing is "
+         "tee'd.",
+     .default_text = "off",
+     .set = Store<ReadSwitch, &LaunchConfig::prefix_lines>},
     {.name = "--log-line-prefix-template",
      .value_name = "TEXT",
      .help = "The prefix of each tee'd line. It may contain ${role_name}, ${rank}, ${local_rank}, "

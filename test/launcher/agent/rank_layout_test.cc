@@ -353,6 +353,19 @@ TEST(RankLayoutTest, OutputGoesWhereRedirectsAndTeeSay) {
   EXPECT_EQ(specs[3].stderr_spec.prefix, "[default3]:");
 }
 
+TEST(RankLayoutTest, LinesMayHaveTheirPrefixWithoutBeingTeed) {
+  LaunchConfig config = ConfigFor(2);
+  config.prefix_lines = true;
+  config.stdout_filters = {"loss"};
+  config.redirects.by_local_rank = {{1, Streams::kBoth}};
+  const auto specs = LayOutRanks(config, Assignment{}, {}, LogsFor(2));
+  EXPECT_EQ(specs[0].stdout_spec.prefix, "[default0]:");
+  EXPECT_EQ(specs[0].stderr_spec.prefix, "[default0]:");
+  EXPECT_EQ(specs[0].stdout_spec.file, "");
+  EXPECT_TRUE(specs[0].stdout_spec.filters.empty());
+  EXPECT_FALSE(specs[1].stdout_spec.to_console);
+}
+
 TEST(RankLayoutTest, WithoutLogsRedirectedOutputIsDroppedAndTeedOutputIsOnlyShown) {
   LaunchConfig config = ConfigFor(2);
   config.redirects.by_local_rank = {{0, Streams::kBoth}};

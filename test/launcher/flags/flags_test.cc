@@ -336,6 +336,7 @@ TEST(FlagsTest, DevicesAreTheGpusThatAreCounted) {
 TEST(FlagsTest, VirtualLocalRankNeedsADeviceForEachWorker) {
   const Environment two = {{"CUDA_VISIBLE_DEVICES", "4,5"}};
   EXPECT_TRUE(Config({"--virtual-local-rank", "--nproc-per-node=2"}, two).virtual_local_rank);
+  EXPECT_TRUE(Config({"--prefix-lines"}).prefix_lines);
   EXPECT_TRUE(Config({}, {{"PET_VIRTUAL_LOCAL_RANK", "1"}}).virtual_local_rank);
   EXPECT_NE(Error({"--virtual_local_rank", "--nproc-per-node=3", "true"}, two), "no error");
 }
