@@ -1,0 +1,98 @@
+#include "launcher/hosts/link_command.h"
+
+#include <cstddef>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+
+namespace muster::launcher {
+
+std::string ShellQuoted(absl::string_view text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+}
+
+std::string RemoteCommand(const std::string& program) {
+  const std::string here = ShellQuoted(program);
+  const std::string script = absl::StrCat(
+      "test -x ", here, " && exec ", here, " ", kHostCommand,
+      "; command -v muster >/dev/null && exec muster ", kHostCommand,
+      "; echo \"there is no muster there, neither in PATH nor as \"", here, " >&2; exit 127");
+  // Whatever the user's login shell is, this is for a POSIX shell.
+  return absl::StrCat("exec sh -c ", ShellQuoted(script));
+}
+
+std::vector<std::string> SshCommand(const Host& host, const std::string& remote_command) {
+  std::vector<std::string> argv = {"ssh",
+                                   "-T",
+                                   "-oBatchMode=yes",
+                                   "-oClearAllForwardings=yes",
+                                   "-oForwardX11=no",
+                                   "-oRequestTTY=no",
+                                   "-oEscapeChar=none",
+                                   "-oServerAliveInterval=5",
+                                   "-oServerAliveCountMax=3"};
+  if (!host.user.empty()) argv.insert(argv.end(), {"-l", host.user});
+  argv.insert(argv.end(), {"--", host.name, remote_command});
+  return argv;
+}
+
+absl::StatusOr<std::vector<std::string>> ParseLaunchWith(absl::string_view text) {
+  std::vector<std::string> words;
+  std::string word;
+  bool in_word = false;
+  char quote = '\0';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\\' && quote != '\'' && i + 1 < text.size()) {
+      word += text[++i];
+      in_word = true;
+    } else if (quote != '\0') {
+      if (c == quote) {
+        quote = '\0';
+      } else {
+        word += c;
+      }
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+      in_word = true;
+    } else if (c == ' ' || c == '\t') {
+      if (in_word) words.push_back(std::move(word));
+      word.clear();
+      in_word = false;
+    } else {
+      word += c;
+      in_word = true;
+    }
+  }
+  if (quote != '\0') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has a ", std::string(1, quote), " that is not closed; close it"));
+  }
+  if (in_word) words.push_back(std::move(word));
+  bool has_host = false;
+  bool has_command = false;
+  for (const std::string& each : words) {
+    has_host = has_host || absl::StrContains(each, "{host}");
+    has_command = has_command || absl::StrContains(each, "{command}");
+  }
+  if (!has_host || !has_command) {
+    return absl::InvalidArgumentError(
+        "does not say where the host or the command goes; write {host} and {command}, as in "
+        "'docker exec -i {host} sh -c {command}'");
+  }
+  return words;
+}
+
+std::vector<std::string> LaunchWithCommand(const std::vector<std::string>& words, const Host& host,
+                                           const std::string& remote_command) {
+  std::vector<std::string> argv;
+  for (const std::string& word : words) {
+    argv.push_back(absl::StrReplaceAll(
+        word, {{"{host}", host.name}, {"{user}", host.user}, {"{command}", remote_command}}));
+  }
+  return argv;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,210 @@
+#include "launcher/tree/branch.h"
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <utility>
+#include <variant>
+
+#include <boost/asio/post.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "base/version.h"
+#include "launcher/environment.h"
+#include "launcher/hosts/link_command.h"
+#include "launcher/tree/host_wire.h"
+#include "launcher/tree/silence.h"
+#include "rendezvous/wire/printable.h"
+
+namespace muster::launcher {
+namespace {
+
+// Who is told so much less than it takes is not told that we are still here.
+constexpr std::size_t kMaxPendingForBeat = 64 * 1024;
+
+FanOut::Options OptionsOf(const launch::v1::Job& job) {
+  FanOut::Options options;
+  options.fanout = job.fanout();
+  options.answer_timeout = std::chrono::milliseconds(job.answer_timeout_ms());
+  if (job.min_nodes() < job.max_nodes()) options.retry = std::chrono::seconds(30);
+  return options;
+}
+
+}  // namespace
+
+Branch::Branch(boost::asio::io_context& io, const launch::v1::Job& job, std::string program,
+               Callbacks callbacks)
+    : io_(io),
+      job_(job),
+      program_(std::move(program)),
+      environment_(ToBlock(ReadEnvironment(environ))),
+      callbacks_(std::move(callbacks)),
+      fan_out_(OptionsOf(job)),
+      timer_(io),
+      beat_(io),
+      limit_(io) {}
+
+void Branch::Adopt(const std::vector<launch::v1::Host>& hosts) {
+  std::vector<FanOut::Charge> charges;
+  for (const launch::v1::Host& host : hosts) {
+    hosts_.emplace(host.index(), host);
+    charges.push_back(ToCharge(host));
+  }
+  Do(fan_out_.Adopt(charges, FanOut::Time::clock::now()));
+}
+
+void Branch::Begin(const std::string& endpoint) {
+  endpoint_ = endpoint;
+  launch::v1::Down begin;
+  begin.mutable_begin()->set_endpoint(endpoint);
+  ToAnswered(begin);
+}
+
+void Branch::Signal(int number, bool ends_job) {
+  if (ends_job) Do(fan_out_.Stop());
+  launch::v1::Down signal;
+  signal.mutable_signal()->set_number(number);
+  signal.mutable_signal()->set_ends_job(ends_job);
+  ToAnswered(signal);
+}
+
+void Branch::Close(std::chrono::milliseconds limit, std::function<void()> on_gone) {
+  on_gone_ = std::move(on_gone);
+  Do(fan_out_.Stop());
+  for (auto& [id, connection] : connections_) connection.link->CloseInput();
+  limit_.expires_after(limit);
+  limit_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+    if (error) return;
+    connections_.clear();
+    CheckGone();
+  }));
+  CheckGone();
+}
+
+void Branch::Resume() {
+  for (auto& [id, connection] : connections_) connection.link->Resume();
+}
+
+void Branch::Do(const FanOut::Actions& actions) {
+  for (const FanOut::Action& action : actions) {
+    std::visit([this](const auto& one) { Do(one); }, action);
+  }
+  Arm();
+}
+
+void Branch::Do(const FanOut::Open& open) {
+  const Host host = ToHost(hosts_.at(open.host));
+  const std::string command = RemoteCommand(program_);
+  // It was checked where it was typed.
+  const std::vector<std::string> argv =
+      job_.launch_with().empty()
+          ? SshCommand(host, command)
+          : LaunchWithCommand(ParseLaunchWith(job_.launch_with()).value(), host, command);
+  auto link = Link::Start(
+      io_, argv, environment_,
+      {.on_message = [this, id = open.link](const launch::v1::Up& up) { OnMessage(id, up); },
+       .on_end = [this, id = open.link](const std::string& reason) { EndLink(id, reason); },
+       .has_room = callbacks_.has_room});
+  if (!link.ok()) return EndLink(open.link, std::string(link.status().message()));
+  launch::v1::Down down;
+  *down.mutable_setup()->mutable_job() = job_;
+  *down.mutable_setup()->mutable_self() = hosts_.at(open.host);
+  (*link)->Send(down);
+  connections_[open.link].link = *std::move(link);
+  if (!std::exchange(beats_, true)) Beat();
+}
+
+void Branch::Do(const FanOut::Hand& hand) {
+  launch::v1::Down down;
+  for (const FanOut::Charge& charge : hand.charges) {
+    launch::v1::Host& host = *down.mutable_adopt()->add_hosts();
+    host = hosts_.at(charge.host);
+    host.set_failures(charge.failures);
+    host.set_told_unreachable(charge.told_unreachable);
+  }
+  connections_.at(hand.link).link->Send(down);
+}
+
+void Branch::Do(const FanOut::Close& close) {
+  connections_.erase(close.link);
+}
+
+void Branch::Do(const HostNews& news) {
+  callbacks_.on_news(news);
+}
+
+void Branch::OnMessage(FanOut::LinkId id, const launch::v1::Up& message) {
+  const auto now = FanOut::Time::clock::now();
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
+  if (message.has_refusal()) {
+    return EndLink(id, rendezvous::OneLine(message.refusal().reason(), 300));
+  }
+  if (message.has_answer()) {
+    if (message.answer().version() != base::kVersion) {
+      return EndLink(
+          id, absl::StrCat("Muster is ", rendezvous::OneLine(message.answer().version(), 40),
+                           " there and ", base::kVersion, " here; install the same on both"));
+    }
+    if (std::exchange(connection.has_answered, true)) return;
+    if (endpoint_) {
+      launch::v1::Down begin;
+      begin.mutable_begin()->set_endpoint(*endpoint_);
+      connection.link->Send(begin);
+    }
+    return Do(fan_out_.OnAnswer(id, rendezvous::OneLine(message.answer().endpoint(), 300), now));
+  }
+  if (!connection.has_answered) return;
+  if (message.has_news()) return Do(fan_out_.OnNews(id, ToNews(message.news()), now));
+  if (message.has_output()) callbacks_.on_output(message.output());
+}
+
+void Branch::EndLink(FanOut::LinkId id, const std::string& reason) {
+  boost::asio::post(io_, lifetime_.Guard([this, id, reason] {
+    connections_.erase(id);
+    Do(fan_out_.OnLinkEnd(id, reason, FanOut::Time::clock::now()));
+    CheckGone();
+  }));
+}
+
+void Branch::ToAnswered(const launch::v1::Down& message) {
+  for (auto& [id, connection] : connections_) {
+    if (connection.has_answered) connection.link->Send(message);
+  }
+}
+
+void Branch::Arm() {
+  const auto deadline = fan_out_.next_deadline();
+  if (!deadline) {
+    timer_.cancel();
+    return;
+  }
+  timer_.expires_at(*deadline);
+  timer_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+    if (!error) Do(fan_out_.OnTime(FanOut::Time::clock::now()));
+  }));
+}
+
+void Branch::Beat() {
+  beat_.expires_after(kBeat);
+  beat_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+    if (error) return;
+    launch::v1::Down ping;
+    ping.mutable_ping();
+    for (auto& [id, connection] : connections_) {
+      if (connection.link->pending_size() < kMaxPendingForBeat) connection.link->Send(ping);
+    }
+    Beat();
+  }));
+}
+
+void Branch::CheckGone() {
+  if (!on_gone_ || !connections_.empty()) return;
+  limit_.cancel();
+  beat_.cancel();
+  timer_.cancel();
+  boost::asio::post(io_, std::exchange(on_gone_, nullptr));
+}
+
+}  // namespace muster::launcher

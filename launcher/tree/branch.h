@@ -1,0 +1,94 @@
+// The part of a launch tree that hangs on this process: what FanOut decides, done.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/lifetime.h"
+#include "launcher/tree/fan_out.h"
+#include "launcher/tree/link.h"
+#include "proto/launch.pb.h"
+
+namespace muster::launcher {
+
+// The process where the command was typed has one, and so has each host that starts others. Lives
+// on the loop's main thread.
+class Branch {
+ public:
+  struct Callbacks {
+    // To be passed on upwards, or to be counted where the command was typed.
+    std::function<void(const HostNews&)> on_news;
+    // Bytes that a host beyond has written.
+    std::function<void(const launch::v1::Output&)> on_output;
+    // As Link's.
+    std::function<bool()> has_room;
+  };
+
+  // `job` must outlive it. `program` is the path of this program.
+  Branch(boost::asio::io_context& io, const launch::v1::Job& job, std::string program,
+         Callbacks callbacks);
+  Branch(const Branch&) = delete;
+  Branch& operator=(const Branch&) = delete;
+
+  // Starts hosts, here or beyond.
+  void Adopt(const std::vector<launch::v1::Host>& hosts);
+
+  // The nodes of all hosts beyond start, now or when their hosts have answered.
+  void Begin(const std::string& endpoint);
+
+  // For the nodes of all hosts that have answered. If it ends the job, nothing is started any more.
+  void Signal(int number, bool ends_job);
+
+  // Starts nothing any more, and ends all that is beyond. `on_gone` runs once, from the loop, when
+  // no link is left; links that are still there after `limit` are killed.
+  void Close(std::chrono::milliseconds limit, std::function<void()> on_gone);
+
+  // There is room again.
+  void Resume();
+
+ private:
+  void Do(const FanOut::Actions& actions);
+  void Do(const FanOut::Open& open);
+  void Do(const FanOut::Hand& hand);
+  void Do(const FanOut::Close& close);
+  void Do(const HostNews& news);
+  void OnMessage(FanOut::LinkId id, const launch::v1::Up& message);
+  // The link is over; once control is back in the loop.
+  void EndLink(FanOut::LinkId id, const std::string& reason);
+  void ToAnswered(const launch::v1::Down& message);
+  void Arm();
+  void Beat();
+  void CheckGone();
+
+  boost::asio::io_context& io_;
+  const launch::v1::Job& job_;
+  const std::string program_;
+  const std::vector<std::string> environment_;
+  const Callbacks callbacks_;
+
+  FanOut fan_out_;
+  // Those that FanOut was given, by index.
+  std::map<HostIndex, launch::v1::Host> hosts_;
+  struct Connection {
+    std::unique_ptr<Link> link;
+    bool has_answered = false;
+  };
+  std::map<FanOut::LinkId, Connection> connections_;
+  std::optional<std::string> endpoint_;
+  std::function<void()> on_gone_;
+  boost::asio::steady_timer timer_;
+  boost::asio::steady_timer beat_;
+  bool beats_ = false;
+  boost::asio::steady_timer limit_;
+  base::Lifetime lifetime_;
+};
+
+}  // namespace muster::launcher

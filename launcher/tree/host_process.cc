@@ -1,0 +1,277 @@
+#include "launcher/tree/host_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/post.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/failure.h"
+#include "base/version.h"
+#include "launcher/environment.h"
+#include "launcher/machine/local_address.h"
+#include "launcher/tree/host_wire.h"
+#include "launcher/tree/node_command.h"
+#include "launcher/tree/own_program.h"
+#include "launcher/tree/silence.h"
+#include "rendezvous/net/endpoint.h"
+
+namespace muster::launcher {
+namespace {
+
+using launch::v1::Output;
+
+constexpr std::size_t kPiece = 64 * 1024;
+// What hosts beyond have to end in when this one's parent is gone: longer than their nodes' own
+// time.
+constexpr std::chrono::minutes kLinkLimit(10);
+// As a shell says it.
+constexpr int kSignalBase = 128;
+
+}  // namespace
+
+HostProcess::HostProcess(boost::asio::io_context& io, std::function<void()> on_done)
+    : io_(io),
+      on_done_(std::move(on_done)),
+      program_(OwnProgram()),
+      input_(io, ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)),
+      output_(io, STDOUT_FILENO, "stdout", [](const std::string&) {}),
+      silence_(io),
+      last_heard_(std::chrono::steady_clock::now()) {
+  std::signal(SIGPIPE, SIG_IGN);
+  output_.Write({kGreeting.data(), kGreeting.size()});
+  AwaitInput();
+  AwaitSilence();
+}
+
+void HostProcess::AwaitInput() {
+  input_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                    lifetime_.Guard([this](boost::system::error_code error) {
+                      if (!error && !parent_gone_) ReadInput();
+                    }));
+}
+
+void HostProcess::ReadInput() {
+  std::array<char, kPiece> piece;
+  // There is something to read, or the end: it does not block.
+  const ssize_t size = ::read(STDIN_FILENO, piece.data(), piece.size());
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return AwaitInput();
+  if (size <= 0) return OnParentGone();
+  last_heard_ = std::chrono::steady_clock::now();
+  reader_.Add({piece.data(), static_cast<std::size_t>(size)});
+  while (!parent_gone_) {
+    const auto message = reader_.Next();
+    if (!message.ok()) return Refuse(std::string(message.status().message()));
+    if (!message->has_value()) return AwaitInput();
+    OnFrame(**message);
+  }
+}
+
+void HostProcess::OnFrame(const std::string& message) {
+  launch::v1::Down down;
+  if (!down.ParseFromString(message) || (!setup_ && !down.has_setup())) {
+    return Refuse("what the parent says makes no sense");
+  }
+  if (down.has_setup() && !setup_) SetUp(down.setup());
+  if (down.has_adopt() && branch_ != nullptr) {
+    branch_->Adopt({down.adopt().hosts().begin(), down.adopt().hosts().end()});
+  }
+  if (down.has_begin() && branch_ != nullptr) {
+    branch_->Begin(down.begin().endpoint());
+    BeginNode(down.begin().endpoint());
+  }
+  if (down.has_signal() && branch_ != nullptr) OnSignal(down.signal());
+}
+
+void HostProcess::OnSignal(const launch::v1::Signal& signal) {
+  // First to those who are further away: once one node has told the rendezvous that it leaves, that
+  // tells the others to stop, with a SIGTERM.
+  branch_->Signal(signal.number(), signal.ends_job());
+  if (node_ != nullptr) return node_->Signal(signal.number());
+  if (!signal.ends_job() || std::exchange(node_is_decided_, true)) return;
+  OnNodeEnd(kSignalBase + signal.number());
+}
+
+void HostProcess::SetUp(const launch::v1::Setup& setup) {
+  setup_ = setup;
+  const absl::Status status = TakePlace();
+  if (!status.ok()) return Refuse(std::string(status.message()));
+  const std::string& directory = setup_->job().directory();
+  // From a laptop, the folder it was typed in is often not there. Then it is the home folder, in
+  // which a login begins.
+  if (!directory.empty()) [[maybe_unused]]
+    const int ignored = ::chdir(directory.c_str());
+  branch_ = std::make_unique<Branch>(io_, setup_->job(), program_,
+                                     Branch::Callbacks{.on_news =
+                                                           [this](const HostNews& news) {
+                                                             launch::v1::Up up;
+                                                             *up.mutable_news() = ToMessage(news);
+                                                             Send(up);
+                                                           },
+                                                       .on_output =
+                                                           [this](const Output& output) {
+                                                             launch::v1::Up up;
+                                                             *up.mutable_output() = output;
+                                                             Send(up);
+                                                           },
+                                                       .has_room = [this] { return HasRoom(); }});
+  launch::v1::Up up;
+  up.mutable_answer()->set_version(base::kVersion);
+  up.mutable_answer()->set_endpoint(OwnEndpoint());
+  Send(up);
+}
+
+absl::Status HostProcess::TakePlace() {
+  // A name that the kernel forgets when this process ends, however it ends. Nobody connects to it.
+  place_.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  const std::string name = absl::StrCat("muster.", setup_->job().id(), ".", setup_->self().index());
+  if (name.size() >= sizeof address.sun_path) {
+    return absl::InvalidArgumentError("what the parent says makes no sense");
+  }
+  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  if (::bind(place_.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0) {
+    return absl::OkStatus();
+  }
+  if (errno == EADDRINUSE) {
+    return absl::UnavailableError("what was started there before is still ending");
+  }
+  return base::SystemFailure(absl::StatusCode::kInternal, "take the host's place in the job");
+}
+
+std::string HostProcess::OwnEndpoint() {
+  if (!setup_->job().uses_rendezvous()) return "";
+  auto port = ReservedPort::Hold(0);
+  if (!port.ok()) return "";
+  port_.emplace(*std::move(port));
+  // The address at which this connection arrived is one by which this host is reached; its name in
+  // the list may be one that only the user's ssh knows. "CLIENT PORT SERVER PORT".
+  const char* const connection = std::getenv("SSH_CONNECTION");
+  const std::vector<std::string> words =
+      absl::StrSplit(connection == nullptr ? "" : connection, ' ');
+  std::string address = words.size() == 4 ? words[2] : setup_->self().name();
+  if (rendezvous::IsLoopbackLiteral(address) && setup_->job().max_nodes() > 1) {
+    const std::vector<std::string> interfaces = InterfaceAddresses();
+    if (!interfaces.empty()) address = interfaces.front();
+  }
+  return rendezvous::ToString({address, port_->port()});
+}
+
+void HostProcess::BeginNode(const std::string& endpoint) {
+  if (std::exchange(node_is_decided_, true)) return;
+  const HostIndex self = setup_->self().index();
+  auto node = NodeProcess::Start(
+      io_, NodeCommand(program_, setup_->job(), setup_->self(), endpoint),
+      NodeEnvironment(setup_->job(), ReadEnvironment(environ)), setup_->job().token(),
+      {.on_output = [this, self](Output::Stream stream,
+                                 std::string_view bytes) { SendOutput(self, stream, bytes); },
+       .on_end =
+           [this](const worker::ExitStatus& status) {
+             OnNodeEnd(status.signal != 0 ? kSignalBase + status.signal : status.exit_code);
+           },
+       .has_room = [this] { return HasRoom(); }});
+  if (!node.ok()) {
+    SendOutput(self, Output::LOG, absl::StrCat(std::string(node.status().message()), "\n"));
+    return OnNodeEnd(4);
+  }
+  node_ = *std::move(node);
+}
+
+void HostProcess::OnNodeEnd(int exit_code) {
+  launch::v1::Up up;
+  *up.mutable_news() = ToMessage(HostNews{
+      .host = setup_->self().index(), .what = HostNews::What::kEnded, .exit_code = exit_code});
+  Send(up);
+  // From the loop: the node that tells of its end is on the stack.
+  boost::asio::post(io_, lifetime_.Guard([this] {
+    node_.reset();
+    MaybeDone();
+  }));
+}
+
+void HostProcess::OnParentGone() {
+  if (std::exchange(parent_gone_, true)) return;
+  silence_.cancel();
+  input_.cancel();
+  if (node_ != nullptr) {
+    node_->Signal(SIGTERM);
+    node_->Resume();
+  }
+  if (branch_ == nullptr) {
+    branch_gone_ = true;
+    return MaybeDone();
+  }
+  branch_->Resume();
+  branch_->Close(kLinkLimit, lifetime_.Guard([this] {
+    branch_gone_ = true;
+    MaybeDone();
+  }));
+}
+
+void HostProcess::AwaitSilence() {
+  silence_.expires_at(last_heard_ + kSilence);
+  silence_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+    if (error || parent_gone_) return;
+    // Where this process stood still, what the parent has said meanwhile is still to be read.
+    pollfd waiting = {STDIN_FILENO, POLLIN, 0};
+    if (::poll(&waiting, 1, 0) > 0) last_heard_ = std::chrono::steady_clock::now();
+    if (std::chrono::steady_clock::now() - last_heard_ >= kSilence) return OnParentGone();
+    AwaitSilence();
+  }));
+}
+
+void HostProcess::Refuse(const std::string& reason) {
+  launch::v1::Up up;
+  up.mutable_refusal()->set_reason(reason);
+  Send(up);
+  exit_code_ = 1;
+  OnParentGone();
+}
+
+void HostProcess::Send(const launch::v1::Up& message) {
+  if (!parent_gone_) output_.Write(ToFrame(message.SerializeAsString()));
+}
+
+void HostProcess::SendOutput(HostIndex host, Output::Stream stream, std::string_view bytes) {
+  launch::v1::Up up;
+  up.mutable_output()->set_host(host);
+  up.mutable_output()->set_stream(stream);
+  up.mutable_output()->set_data(bytes.data(), bytes.size());
+  Send(up);
+}
+
+bool HostProcess::HasRoom() {
+  // Nobody reads it any more.
+  if (parent_gone_ || output_.HasRoom()) return true;
+  if (!std::exchange(awaits_room_, true)) {
+    output_.WhenRoom(lifetime_.Guard([this] {
+      awaits_room_ = false;
+      if (node_ != nullptr) node_->Resume();
+      if (branch_ != nullptr) branch_->Resume();
+    }));
+  }
+  return false;
+}
+
+void HostProcess::MaybeDone() {
+  if (!parent_gone_ || !branch_gone_ || node_ != nullptr) return;
+  // What was still to be said, such as why the host was refused.
+  output_.WhenWritten(lifetime_.Guard([this] { on_done_(); }));
+}
+
+}  // namespace muster::launcher

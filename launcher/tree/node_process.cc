@@ -1,0 +1,163 @@
+#include "launcher/tree/node_process.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+
+#include "base/failure.h"
+#include "base/unique_fd.h"
+#include "launcher/agent/speech.h"
+#include "worker/process/spawn.h"
+
+namespace muster::launcher {
+namespace {
+
+using launch::v1::Output;
+
+constexpr std::size_t kPiece = 64 * 1024;
+
+// Ours does not block, the child's does.
+absl::Status MakePipe(base::UniqueFd& ours, base::UniqueFd& childs) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return base::SystemFailure(absl::StatusCode::kResourceExhausted, "make a pipe");
+  }
+  ours.reset(ends[0]);
+  childs.reset(ends[1]);
+  ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+  return absl::OkStatus();
+}
+
+// The read end of a pipe that holds `token`, which is far shorter than a pipe holds, and ends.
+absl::StatusOr<base::UniqueFd> TokenPipe(const std::string& token) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    return base::SystemFailure(absl::StatusCode::kResourceExhausted, "make a pipe");
+  }
+  base::UniqueFd read_end(ends[0]);
+  const base::UniqueFd write_end(ends[1]);
+  if (::write(write_end.get(), token.data(), token.size()) != static_cast<ssize_t>(token.size())) {
+    return base::SystemFailure(absl::StatusCode::kInternal, "pass on the token");
+  }
+  return read_end;
+}
+
+}  // namespace
+
+NodeProcess::NodeProcess(boost::asio::io_context& io, Callbacks callbacks)
+    : callbacks_(std::move(callbacks)),
+      stdout_(io, Output::STDOUT),
+      stderr_(io, Output::STDERR),
+      speech_(io, Output::LOG) {}
+
+absl::StatusOr<std::unique_ptr<NodeProcess>> NodeProcess::Start(
+    boost::asio::io_context& io, std::vector<std::string> argv,
+    std::vector<std::string> environment, const std::string& token, Callbacks callbacks) {
+  std::unique_ptr<NodeProcess> node(new NodeProcess(io, std::move(callbacks)));
+  auto token_pipe = TokenPipe(token);
+  if (!token_pipe.ok()) return token_pipe.status();
+  const base::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  Source* const sources[] = {&node->stdout_, &node->stderr_, &node->speech_};
+  base::UniqueFd childs[3];
+  for (std::size_t i = 0; i < 3; ++i) {
+    base::UniqueFd ours;
+    const absl::Status status = MakePipe(ours, childs[i]);
+    if (!status.ok()) return status;
+    sources[i]->end.assign(ours.release());
+  }
+  worker::SpawnRequest request;
+  request.argv = std::move(argv);
+  request.env = std::move(environment);
+  request.stdin_fd = nothing.get();
+  request.stdout_fd = childs[0].get();
+  request.stderr_fd = childs[1].get();
+  request.more_fds = {token_pipe->get(), childs[2].get()};
+  auto spawned = worker::Spawn(request);
+  if (!spawned.ok()) return spawned.status();
+  for (Source* const source : sources) node->Await(*source);
+  node->process_ = std::make_unique<worker::Process>(
+      io, *std::move(spawned), [node = node.get()](const worker::ExitStatus& status) {
+        node->has_exited_ = true;
+        node->exit_ = status;
+        // What is left in the pipes, whose other ends may be held by what a worker has left
+        // running.
+        const base::Lifetime::Watch watch = node->lifetime_.watch();
+        for (Source* const source : {&node->stdout_, &node->stderr_, &node->speech_}) {
+          if (!watch.over() && source->is_open && !source->is_paused) node->Read(*source);
+        }
+        if (!watch.over()) node->MaybeEnd();
+      });
+  return node;
+}
+
+void NodeProcess::Signal(int number) {
+  if (process_->running()) ::kill(process_->pid(), number);
+}
+
+void NodeProcess::Resume() {
+  for (Source* const source : {&stdout_, &stderr_, &speech_}) {
+    if (!std::exchange(source->is_paused, false)) continue;
+    boost::asio::post(source->end.get_executor(), lifetime_.Guard([this, source] {
+      if (source->is_open) Read(*source);
+    }));
+  }
+}
+
+void NodeProcess::Await(Source& source) {
+  source.end.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                        lifetime_.Guard([this, &source](boost::system::error_code error) {
+                          if (!error && source.is_open) Read(source);
+                        }));
+}
+
+void NodeProcess::Read(Source& source) {
+  if (!callbacks_.has_room()) {
+    source.is_paused = true;
+    return;
+  }
+  std::array<char, kPiece> piece;
+  const ssize_t size = ::read(source.end.native_handle(), piece.data(), piece.size());
+  const bool is_empty = size < 0 && (errno == EAGAIN || errno == EINTR);
+  if (size > 0) Tell(source, {piece.data(), static_cast<std::size_t>(size)});
+  if (size > 0 || (is_empty && !has_exited_)) {
+    if (!has_exited_) return Await(source);
+    return boost::asio::post(source.end.get_executor(), lifetime_.Guard([this, &source] {
+      if (source.is_open) Read(source);
+    }));
+  }
+  source.is_open = false;
+  source.end.close();
+  if (const std::string rest = source.lines.TakeRest(); !rest.empty()) {
+    callbacks_.on_output(source.stream, rest);
+  }
+  MaybeEnd();
+}
+
+void NodeProcess::Tell(Source& source, std::string_view bytes) {
+  const bool is_speech = source.stream == Output::LOG;
+  const std::size_t mark =
+      !is_speech || reports_ ? std::string_view::npos : bytes.find(kReportMark);
+  if (!reports_ || !is_speech) {
+    const std::string lines = source.lines.Add(bytes.substr(0, mark));
+    if (!lines.empty()) callbacks_.on_output(source.stream, lines);
+    if (mark == std::string_view::npos) return;
+    reports_ = true;
+    bytes.remove_prefix(mark + 1);
+  }
+  if (!bytes.empty()) callbacks_.on_output(Output::REPORT, bytes);
+}
+
+void NodeProcess::MaybeEnd() {
+  if (!has_exited_ || stdout_.is_open || stderr_.is_open || speech_.is_open) return;
+  lifetime_.End();
+  callbacks_.on_end(exit_);
+}
+
+}  // namespace muster::launcher
