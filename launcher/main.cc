@@ -9,12 +9,14 @@
 #include "base/version.h"
 #include "launcher/commands/answer.h"
 #include "launcher/commands/gpus.h"
+#include "launcher/commands/host.h"
 #include "launcher/commands/kv.h"
 #include "launcher/commands/ps.h"
 #include "launcher/commands/run.h"
 #include "launcher/commands/status.h"
 #include "launcher/commands/store.h"
 #include "launcher/commands/token.h"
+#include "launcher/hosts/link_command.h"
 #include "launcher/report/exit_code.h"
 
 namespace {
@@ -29,7 +31,8 @@ constexpr char kHelp[] =
     "Starts distributed training jobs and keeps them running.\n"
     "\n"
     "commands:\n"
-    "  run     start this node's workers of a job; takes torchrun's command line\n"
+    "  run     start this node's workers of a job; takes torchrun's command line.\n"
+    "          With --hosts: start the job on every host, from here\n"
     "  launch  the same for scripts written for python -m torch.distributed.launch\n"
     "  ps      list the runs on this machine\n"
     "  gpus    list the GPUs of this machine, and whether they are fit\n"
@@ -73,6 +76,7 @@ int main(int argc, char** argv) {
   if (command == "kv") return muster::launcher::KvCommand(rest);
   if (command == "store") return muster::launcher::StoreCommand(rest);
   if (command == "token") return muster::launcher::TokenCommand(rest);
+  if (command == muster::launcher::kHostCommand) return muster::launcher::HostCommand();
   if (command == "--help" || command == "-h" || command == "help") {
     return muster::launcher::Answer("muster", kHelp);
   }

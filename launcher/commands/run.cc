@@ -23,9 +23,11 @@
 #include "launcher/agent/node_description.h"
 #include "launcher/agent/rendezvous_access.h"
 #include "launcher/agent/signals.h"
+#include "launcher/agent/speech.h"
 #include "launcher/agent/workers_store.h"
 #include "launcher/commands/answer.h"
 #include "launcher/commands/dry_run.h"
+#include "launcher/commands/launch_hosts.h"
 #include "launcher/commands/print_config.h"
 #include "launcher/flags/flags.h"
 #include "launcher/machine/local_address.h"
@@ -73,18 +75,19 @@ void SendLogTo(boost::asio::io_context& io, worker::Console& console, LogLevel l
 class Run {
  public:
   Run(boost::asio::io_context& io, LaunchConfig config, Environment environment,
-      const Machine& machine)
+      const Machine& machine, std::optional<int> speech_fd)
       : io_(io),
         config_(std::move(config)),
         environment_(std::move(environment)),
         machine_(machine),
         console_(io, [](const std::string& sentence) { spdlog::warn("{}", sentence); }),
+        speech_(OpenSpeech(io, speech_fd)),
         signals_(
             io, config_.stop_signals, [this](int signal) { OnStopSignal(signal); },
             [this](int signal) {
               if (agent_) agent_->PassOn(signal);
             }) {
-    SendLogTo(io, console_, config_.log_level);
+    SendLogTo(io, speech(), config_.log_level);
   }
 
   ~Run() {
@@ -197,7 +200,9 @@ class Run {
                    base::Count(static_cast<std::size_t>(events_->lost()), "line"),
                    config_.event_log);
     }
-    console_.Write(worker::StreamKind::kStderr, FormatReport(result, context));
+    const std::string report = FormatReport(result, context);
+    speech().Write(worker::StreamKind::kStderr,
+                   speech_ ? std::string(1, kReportMark) + report : report);
     LeaveRootCause(result);
     std::string why;
     if (const auto* interrupted = std::get_if<Interrupted>(&result)) {
@@ -225,13 +230,26 @@ class Run {
         if (!error) GiveUpOutput();
       });
     }
-    console_.WhenWritten([this] { io_.stop(); });
+    console_.WhenWritten([this] {
+      if (!speech_) return io_.stop();
+      speech_->WhenWritten([this] { io_.stop(); });
+    });
   }
 
   void GiveUpOutput() {
     console_.GiveUp();
+    if (speech_) speech_->GiveUp();
     io_.stop();
   }
+
+  static std::unique_ptr<worker::Console> OpenSpeech(boost::asio::io_context& io,
+                                                     std::optional<int> fd) {
+    if (!fd) return nullptr;
+    return std::make_unique<worker::Console>(io, nullptr, *fd, *fd);
+  }
+
+  // Where what this agent says itself goes.
+  worker::Console& speech() { return speech_ ? *speech_ : console_; }
 
   ReportContext MakeContext() const {
     return {
@@ -257,9 +275,9 @@ class Run {
   }
 
   int Fail(const absl::Status& status, int exit_code) {
-    console_.Write(worker::StreamKind::kStderr,
+    speech().Write(worker::StreamKind::kStderr,
                    absl::StrCat("muster run: ", std::string(status.message()), "\n"));
-    console_.Flush(kOutputLimit);
+    speech().Flush(kOutputLimit);
     return exit_code;
   }
 
@@ -270,6 +288,8 @@ class Run {
   const Clock::time_point started_ = Clock::now();
 
   worker::Console console_;
+  // Null: the console.
+  const std::unique_ptr<worker::Console> speech_;
   Signals signals_;
   std::optional<LogLayout> logs_;
   std::optional<RunEntry> entry_;
@@ -308,16 +328,18 @@ int DryRun(const LaunchConfig& config, const Environment& environment, const Mac
 
 int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
   Environment environment = ReadEnvironment(environ);
+  const std::optional<int> speech_fd = TakeSpeechFd(environment);
   const Machine machine = LookAtMachine();
   ParsedRun parsed = ParseRun(args, dialect, environment, machine);
   if (const auto* error = std::get_if<UsageError>(&parsed)) {
-    std::fprintf(stderr, "muster %s: %s\n", dialect == Dialect::kLaunch ? "launch" : "run",
-                 error->sentence.c_str());
+    dprintf(speech_fd.value_or(STDERR_FILENO), "muster %s: %s\n",
+            dialect == Dialect::kLaunch ? "launch" : "run", error->sentence.c_str());
     return kExitBadInput;
   }
   if (const auto* request = std::get_if<TextRequest>(&parsed)) {
     return Answer("muster run", request->text);
   }
+  if (auto* const hosts = std::get_if<HostsRun>(&parsed)) return LaunchHosts(std::move(*hosts));
   LaunchConfig& config = std::get<LaunchConfig>(parsed);
   if (config.purpose == Purpose::kPrintConfig) {
     return Answer("muster run", ConfigText(config, base::Redactor(ToBlock(environment))));
@@ -325,7 +347,7 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
   if (config.purpose == Purpose::kDryRun) return DryRun(config, environment, machine);
   // Never destroyed: a thread of gRPC's may still post to it while the program ends.
   static auto* const io = new boost::asio::io_context(1);
-  return Run(*io, std::move(config), std::move(environment), machine).Execute();
+  return Run(*io, std::move(config), std::move(environment), machine, speech_fd).Execute();
 }
 
 }  // namespace muster::launcher

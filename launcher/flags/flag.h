@@ -25,6 +25,8 @@ struct Flag {
   Of of = Of::kBoth;
   // False: only the command line sets it, as with torchrun.
   bool has_variable = true;
+  // What it says is for the machine where it is typed, and not passed on to the hosts of a job.
+  bool here_alone = false;
   // torchrun has no such flag: a prefix never means this one if it could mean one of torchrun's.
   bool ours = false;
   // In the help text: what the value is, what the flag does, and its default. For an ignored flag:

@@ -19,7 +19,8 @@ constexpr absl::string_view kUsage =
        muster $0 [flags] -m module [module args...]
        muster $0 [flags] --no-python command [command args...]
 $1
-Joins the job's other nodes, starts this node's workers, and restarts what fails.
+Joins the job's other nodes, starts this node's workers, and restarts what fails; with --hosts,
+starts all of the job's nodes.
 Flags end at the script: whatever follows it is the script's.
 )";
 

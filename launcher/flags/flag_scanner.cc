@@ -111,6 +111,7 @@ absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args, Diale
   std::set<const Flag*> given;
   std::size_t next = 0;
   while (next < args.size() && args[next].size() > 1 && args[next][0] == '-') {
+    const std::size_t first = next;
     const absl::string_view arg = args[next++];
     if (arg == "--") break;
     auto taken = TakeApart(arg, dialect);
@@ -137,6 +138,10 @@ absl::StatusOr<ScannedArgs> ScanArgs(const std::vector<std::string>& args, Diale
       return absl::InvalidArgumentError(absl::StrCat(shown, " ", *problem));
     }
     given.insert(&flag);
+    if (flag.here_alone) continue;
+    scanned.passed_on.insert(scanned.passed_on.end(),
+                             args.begin() + static_cast<std::ptrdiff_t>(first),
+                             args.begin() + static_cast<std::ptrdiff_t>(next));
   }
   scanned.command.assign(args.begin() + static_cast<std::ptrdiff_t>(next), args.end());
 

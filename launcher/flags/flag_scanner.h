@@ -23,6 +23,8 @@ struct ScannedArgs {
   RunFlags flags;
   // The script and its arguments, as they are.
   std::vector<std::string> command;
+  // The arguments before it that a host of the job is to be given, too (Flag::here_alone).
+  std::vector<std::string> passed_on;
 };
 
 // Reads `args` (without the program's name) up to the script: the first argument that is not a

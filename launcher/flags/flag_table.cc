@@ -7,8 +7,8 @@ namespace muster::launcher {
 absl::Span<const Flag> RunFlagTable() {
   static const auto* const table = [] {
     auto* const rows = new std::vector<Flag>;
-    for (const FlagGroup& group : {NodeFlags(), RendezvousFlags(), ProgramFlags(), FailureFlags(),
-                                   OutputFlags(), OtherFlags()}) {
+    for (const FlagGroup& group : {NodeFlags(), HostFlags(), RendezvousFlags(), ProgramFlags(),
+                                   FailureFlags(), OutputFlags(), OtherFlags()}) {
       for (Flag row : group.rows) {
         row.group = group.heading;
         rows->push_back(row);

@@ -17,6 +17,7 @@ struct FlagGroup {
 
 // The groups, in the order of the help text.
 FlagGroup NodeFlags();
+FlagGroup HostFlags();
 FlagGroup RendezvousFlags();
 FlagGroup ProgramFlags();
 FlagGroup FailureFlags();

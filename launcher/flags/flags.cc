@@ -12,6 +12,7 @@
 #include "launcher/flags/completion.h"
 #include "launcher/flags/flag_help.h"
 #include "launcher/flags/flag_scanner.h"
+#include "launcher/flags/hosts_run.h"
 #include "launcher/flags/meeting.h"
 #include "launcher/machine/devices.h"
 #include "launcher/machine/omp.h"
@@ -175,6 +176,11 @@ ParsedRun ParseRun(const std::vector<std::string>& args, Dialect dialect,
   if (scanned->flags.version) return TextRequest{absl::StrCat("muster ", base::kVersion, "\n")};
   if (const auto shell = scanned->flags.print_completion) {
     return TextRequest{CompletionScript(*shell)};
+  }
+  if (AsksForHosts(scanned->flags)) {
+    auto run = MakeHostsRun(*scanned, dialect, environment);
+    if (!run.ok()) return UsageError{std::string(run.status().message())};
+    return *std::move(run);
   }
   auto config = MakeConfig(*scanned, dialect, environment, machine);
   if (!config.ok()) return UsageError{std::string(config.status().message())};

@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "launcher/config/hosts_run.h"
 #include "launcher/config/launch_config.h"
 #include "launcher/environment.h"
 #include "launcher/flags/flag_scanner.h"
@@ -23,7 +24,8 @@ struct TextRequest {
   std::string text;
 };
 
-using ParsedRun = std::variant<LaunchConfig, UsageError, TextRequest>;
+// HostsRun: the job is started on other hosts from here.
+using ParsedRun = std::variant<LaunchConfig, HostsRun, UsageError, TextRequest>;
 
 // Reads the arguments that follow `muster run`, or those of another dialect. Apart from what is
 // passed in, it looks at the files that the command names, and may draw a random run id

@@ -82,7 +82,7 @@ constexpr Flag kOutputFlags[] = {
      .help =
          "Put the prefix of tee'd lines before every line on the console, also where nothing is "
          "tee'd.",
-     .default_text = "off",
+     .default_text = "off; on with --hosts",
      .set = Store<ReadSwitch, &LaunchConfig::prefix_lines>},
     {.name = "--log-line-prefix-template",
      .value_name = "TEXT",

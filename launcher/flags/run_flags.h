@@ -3,8 +3,10 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "launcher/config/launch_config.h"
+#include "launcher/hosts/host_list.h"
 
 namespace muster::launcher {
 
@@ -29,6 +31,14 @@ struct RunFlags {
   // Workers of all nodes together.
   std::optional<int> total_workers;
   std::string devices;
+
+  // --hosts, and what goes with it.
+  std::vector<Host> hosts;
+  std::string hostfile;
+  int fanout = 16;
+  std::string launch_with;
+  // NAME or NAME=VALUE.
+  std::vector<std::string> exported;
 
   bool standalone = false;
   // "c10d", "static", "muster", or empty when not given.

@@ -1,0 +1,293 @@
+#include "launcher/commands/launch_hosts.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/random_name.h"
+#include "launcher/agent/signals.h"
+#include "launcher/report/exit_code.h"
+#include "launcher/tree/branch.h"
+#include "launcher/tree/host_wire.h"
+#include "launcher/tree/own_program.h"
+#include "launcher/tree/roll_call.h"
+#include "proto/launch.pb.h"
+#include "rendezvous/identity/token_file.h"
+#include "worker/output/console.h"
+
+namespace muster::launcher {
+namespace {
+
+using launch::v1::Output;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// How long the end waits for a reader of our output when a signal has asked for the end.
+constexpr seconds kOutputLimit(5);
+// What hosts have, beyond their nodes' time to stop, to end in.
+constexpr seconds kEndLimit(15);
+// More than nodes need to hear from one another that their job is over.
+constexpr seconds kVerdictLimit(15);
+constexpr int kSignalBase = 128;
+// Of the agents' sentences.
+constexpr std::size_t kRemembered = 32;
+
+// The secret of the job's rendezvous. Made for this job, or the user's own where a musterd is
+// named.
+absl::StatusOr<std::string> TokenFor(const HostsRun& run) {
+  if (run.token.insecure || !run.token.tls.empty()) return "";
+  if (run.endpoint.empty()) {
+    return run.hosts.size() == 1 ? "" : rendezvous::Token::Random().Text();
+  }
+  const auto file =
+      rendezvous::ReadTokens(run.token.file.empty() ? run.token.own_file : run.token.file);
+  if (!file.ok()) return file.status();
+  return file->Text();
+}
+
+launch::v1::Job MakeJob(const HostsRun& run, const std::string& token) {
+  launch::v1::Job job;
+  job.set_id(base::RandomName(16));
+  job.set_run_id(run.run_id);
+  job.set_token(token);
+  job.set_dialect(run.dialect);
+  job.mutable_flags()->Add(run.flags.begin(), run.flags.end());
+  job.mutable_command()->Add(run.command.begin(), run.command.end());
+  job.mutable_environment()->Add(run.environment.begin(), run.environment.end());
+  job.set_directory(run.directory);
+  job.set_min_nodes(run.min_nodes);
+  job.set_max_nodes(static_cast<int>(run.hosts.size()));
+  job.set_uses_rendezvous(run.hosts.size() > 1 || !run.endpoint.empty());
+  job.set_fanout(run.fanout);
+  job.set_answer_timeout_ms(run.answer_timeout.count());
+  job.set_launch_with(run.launch_with);
+  return job;
+}
+
+RollCall::Options RollCallOf(const HostsRun& run, const launch::v1::Job& job) {
+  RollCall::Options options{.names = {},
+                            .min_nodes = run.min_nodes,
+                            .serves_rendezvous = job.uses_rendezvous() && run.endpoint.empty()};
+  for (const Host& host : run.hosts) options.names.push_back(host.Text());
+  return options;
+}
+
+class Launch {
+ public:
+  Launch(boost::asio::io_context& io, HostsRun run, const std::string& token)
+      : io_(io),
+        run_(std::move(run)),
+        job_(MakeJob(run_, token)),
+        console_(io,
+                 [](const std::string& sentence) {
+                   std::fprintf(stderr, "muster run: %s\n", sentence.c_str());
+                 }),
+        signals_(
+            io, run_.stop_signals, [this](int signal) { OnStopSignal(signal); },
+            [this](int signal) { branch_.Signal(signal, /*ends_job=*/false); }),
+        roll_call_(RollCallOf(run_, job_)),
+        branch_(io, job_, OwnProgram(),
+                {.on_news = [this](const HostNews& news) { OnNews(news); },
+                 .on_output = [this](const Output& output) { OnOutput(output); },
+                 .has_room = [this] { return HasRoom(); }}),
+        deadline_(io),
+        output_limit_(io) {}
+
+  int Execute() {
+    signals_.Begin();
+    std::vector<launch::v1::Host> hosts;
+    for (std::size_t i = 0; i < run_.hosts.size(); ++i) {
+      hosts.push_back(ToMessage(run_.hosts[i], static_cast<HostIndex>(i)));
+    }
+    branch_.Adopt(hosts);
+    io_.run();
+    return exit_code_;
+  }
+
+ private:
+  void OnNews(const HostNews& news) {
+    for (const RollCall::Action& action : roll_call_.On(news)) {
+      std::visit([this](const auto& one) { Do(one); }, action);
+    }
+  }
+
+  void Do(const RollCall::Begin& begin) {
+    branch_.Begin(run_.endpoint.empty() ? begin.endpoint : run_.endpoint);
+  }
+
+  void Do(const RollCall::Say& say) { Say(say.sentence); }
+
+  void Do(const RollCall::Fail& fail) {
+    if (closing_) return;
+    Say(fail.sentence);
+    Close(interrupted_ ? kSignalBase + *interrupted_ : kExitRendezvousFailed);
+  }
+
+  void Do(const RollCall::ExpectEnd& expected) {
+    // Whoever is stopped by a signal has a time limit already.
+    if (interrupted_) return;
+    AfterLimit(kVerdictLimit, [this, sentence = expected.sentence] {
+      Say(sentence);
+      Close(roll_call_.exit_code());
+    });
+  }
+
+  void Do(const RollCall::Finish&) {
+    if (closing_) return;
+    const auto report = reports_.find(roll_call_.deciding_host());
+    if (report != reports_.end()) console_.Write(worker::StreamKind::kStderr, report->second);
+    Close(roll_call_.exit_code());
+  }
+
+  void OnOutput(const Output& output) {
+    const HostIndex host = output.host();
+    if (host < 0 || static_cast<std::size_t>(host) >= run_.hosts.size()) return;
+    switch (output.stream()) {
+      case Output::STDOUT:
+        return console_.Write(worker::StreamKind::kStdout, output.data());
+      case Output::STDERR:
+        return console_.Write(worker::StreamKind::kStderr, output.data());
+      case Output::LOG:
+        return Quote(host, output.data());
+      case Output::REPORT:
+        return KeepReport(host, output.data());
+      default:
+        return;
+    }
+  }
+
+  // What an agent says, with the name of its host before each line. What several of them say alike
+  // is shown once.
+  void Quote(HostIndex host, const std::string& text) {
+    const std::string name = run_.hosts[static_cast<std::size_t>(host)].Text();
+    for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+      // Behind the time and the process's number.
+      const std::size_t mark = line.find("] ");
+      const std::string said(line.substr(mark == absl::string_view::npos ? 0 : mark));
+      const auto before = std::find_if(said_.begin(), said_.end(),
+                                       [&](const auto& one) { return one.second == said; });
+      if (before != said_.end() && before->first != host) continue;
+      said_.emplace_back(host, said);
+      if (said_.size() > kRemembered) said_.pop_front();
+      console_.Write(worker::StreamKind::kStderr, absl::StrCat(name, ": ", line, "\n"));
+    }
+  }
+
+  // Every node reports the same. Only those are kept that may be shown: that of the host that
+  // serves, and the first.
+  void KeepReport(HostIndex host, const std::string& text) {
+    if (reports_.count(host) == 0 && !reports_.empty() && host != roll_call_.serving_host()) return;
+    reports_[host] += text;
+  }
+
+  void Say(const std::string& sentence) {
+    console_.Write(worker::StreamKind::kStderr, absl::StrCat("muster run: ", sentence, "\n"));
+  }
+
+  void OnStopSignal(int signal) {
+    const bool again = interrupted_.has_value();
+    if (!again) interrupted_ = signal;
+    if (closing_) return again ? GiveUp() : LimitOutput();
+    if (!roll_call_.has_begun()) return Close(kSignalBase + signal);
+    branch_.Signal(signal, /*ends_job=*/true);
+    if (again || run_.shutdown_timeout == milliseconds::max()) return;
+    AfterLimit(run_.shutdown_timeout + kEndLimit, [this] { Close(kSignalBase + *interrupted_); });
+  }
+
+  template <typename Then>
+  void AfterLimit(milliseconds limit, Then then) {
+    deadline_.expires_after(limit);
+    deadline_.async_wait([this, then](boost::system::error_code error) {
+      if (!error && !closing_) then();
+    });
+  }
+
+  void Close(int exit_code) {
+    closing_ = true;
+    exit_code_ = exit_code;
+    deadline_.cancel();
+    if (interrupted_) LimitOutput();
+    const milliseconds limit = run_.shutdown_timeout == milliseconds::max()
+                                   ? milliseconds(std::chrono::hours(24))
+                                   : run_.shutdown_timeout + kEndLimit;
+    branch_.Close(limit, [this] { console_.WhenWritten([this] { io_.stop(); }); });
+  }
+
+  // A run that a signal has asked to end must not depend on a reader who may never come.
+  void LimitOutput() {
+    output_limit_.expires_after(run_.shutdown_timeout == milliseconds::max()
+                                    ? milliseconds(std::chrono::hours(24))
+                                    : run_.shutdown_timeout + kEndLimit + kOutputLimit);
+    output_limit_.async_wait([this](boost::system::error_code error) {
+      if (!error) GiveUp();
+    });
+  }
+
+  void GiveUp() {
+    console_.GiveUp();
+    io_.stop();
+  }
+
+  bool HasRoom() {
+    for (const auto kind : {worker::StreamKind::kStdout, worker::StreamKind::kStderr}) {
+      worker::ConsoleSink& sink = console_.sink(kind);
+      if (sink.HasRoom()) continue;
+      if (!std::exchange(awaits_room_, true)) {
+        sink.WhenRoom([this] {
+          awaits_room_ = false;
+          branch_.Resume();
+        });
+      }
+      return false;
+    }
+    return true;
+  }
+
+  boost::asio::io_context& io_;
+  const HostsRun run_;
+  const launch::v1::Job job_;
+  worker::Console console_;
+  Signals signals_;
+  RollCall roll_call_;
+  Branch branch_;
+  // For what is to happen if the nodes do not end by themselves.
+  boost::asio::steady_timer deadline_;
+  boost::asio::steady_timer output_limit_;
+  std::map<HostIndex, std::string> reports_;
+  // What agents have said last.
+  std::deque<std::pair<HostIndex, std::string>> said_;
+  std::optional<int> interrupted_;
+  bool awaits_room_ = false;
+  bool closing_ = false;
+  int exit_code_ = kExitSuccess;
+};
+
+}  // namespace
+
+int LaunchHosts(HostsRun run) {
+  const auto token = TokenFor(run);
+  if (!token.ok()) {
+    std::fprintf(stderr, "muster run: %s\n", std::string(token.status().message()).c_str());
+    return kExitBadInput;
+  }
+  boost::asio::io_context io(1);
+  return Launch(io, std::move(run), *token).Execute();
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,44 @@
+// A run on several hosts, as the user asked for it (--hosts): made once from the command line and
+// the environment, read-only afterwards.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "launcher/hosts/host_list.h"
+#include "rendezvous/net/token_source.h"
+
+namespace muster::launcher {
+
+struct HostsRun {
+  std::vector<Host> hosts;
+  // How many nodes there must be; all hosts are nodes if they can be reached.
+  int min_nodes = 1;
+  // How many hosts one process starts by itself.
+  int fanout = 16;
+  // How long a host may take to answer.
+  std::chrono::milliseconds answer_timeout = std::chrono::seconds(60);
+  // The command that connects to a host; empty: ssh (launcher/hosts/link_command.h).
+  std::string launch_with;
+
+  // "run" or "launch", and what follows it on each host: the user's flags without those that are
+  // about hosts, and the script with its arguments.
+  std::string dialect;
+  std::vector<std::string> flags;
+  std::vector<std::string> command;
+  // NAME=VALUE, for every host.
+  std::vector<std::string> environment;
+  std::string directory;
+
+  std::string run_id;
+  // HOST:PORT of a musterd that the user named; empty: the first host serves the rendezvous.
+  std::string endpoint;
+  // How that musterd is met.
+  rendezvous::TokenSource token;
+  // As LaunchConfig's.
+  std::vector<int> stop_signals;
+  std::chrono::milliseconds shutdown_timeout{};
+};
+
+}  // namespace muster::launcher

@@ -1,0 +1,274 @@
+// One command starts a job on hosts with a real sshd each: what comes back, and how it ends.
+#include <csignal>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/ssh_hosts.h"
+#include "test/support/process_scan.h"
+#include "test/support/run_until.h"
+
+namespace muster::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::UnorderedElementsAre;
+
+// Says where it is, and stays.
+constexpr char kStays[] = "echo worker $RANK of $WORLD_SIZE is ready; sleep 10000 & wait";
+
+class HostsTest : public SshHostsTest {
+ protected:
+  static void WaitForWorkers(Command& run, int count) {
+    for (int rank = 0; rank < count; ++rank) {
+      ASSERT_TRUE(run.WaitForOut("worker " + std::to_string(rank) + " of "))
+          << run.out() << run.err();
+    }
+  }
+
+  void ExpectNothingLeft() const {
+    EXPECT_TRUE(WaitForProcesses(mark(), 0)) << ProcessesWith(mark()).size() << " are left";
+  }
+};
+
+TEST_F(HostsTest, OneCommandStartsWorkersOnEveryHost) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  Command run = StartOnHosts({"--hosts=node0:2,node1"},
+                             "echo rank $RANK of $WORLD_SIZE, local $LOCAL_RANK of "
+                             "$LOCAL_WORLD_SIZE, store at $MASTER_ADDR");
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(Lines(run.out()),
+              UnorderedElementsAre("[default0]:rank 0 of 3, local 0 of 2, store at 10.98.0.1",
+                                   "[default1]:rank 1 of 3, local 1 of 2, store at 10.98.0.1",
+                                   "[default2]:rank 2 of 3, local 0 of 1, store at 10.98.0.1"))
+      << run.err();
+  ExpectNothingLeft();
+}
+
+TEST_F(HostsTest, TreeOfHostsThatStartOneAnotherIsOneJob) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(8));
+  if (IsSkipped()) return;
+  const std::string file = Write("hosts.txt", "# eight hosts\nnode0 slots=2\nnode[1-6]\nnode7:2\n");
+  Command run = StartOnHosts({"--hostfile", file, "--fanout=2"},
+                             "echo rank $RANK of $WORLD_SIZE, node $GROUP_RANK");
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(
+      Lines(run.out()),
+      UnorderedElementsAre("[default0]:rank 0 of 10, node 0", "[default1]:rank 1 of 10, node 0",
+                           "[default2]:rank 2 of 10, node 1", "[default3]:rank 3 of 10, node 2",
+                           "[default4]:rank 4 of 10, node 3", "[default5]:rank 5 of 10, node 4",
+                           "[default6]:rank 6 of 10, node 5", "[default7]:rank 7 of 10, node 6",
+                           "[default8]:rank 8 of 10, node 7", "[default9]:rank 9 of 10, node 7"))
+      << run.err();
+  ExpectNothingLeft();
+}
+
+TEST_F(HostsTest, SecretAndScriptAreNotInAnybodysCommandLine) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  Command run = StartOnHosts({"--hosts=node0,node1", "--export=SECRET_WORD=xyzzy"},
+                             "echo worker $RANK of $SECRET_WORD; sleep 10000 & wait");
+  WaitForWorkers(run, 2);
+  EXPECT_TRUE(Processes(0, "xyzzy").empty());
+  EXPECT_TRUE(Processes(-1, "_host").size() == 2 && Processes(-1, "sleep 10000").size() == 1)
+      << "the two connections, which name no script, and the command itself, which does";
+  EXPECT_TRUE(Contains(run.out(), "worker 1 of xyzzy"));
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), 128 + SIGTERM) << run.err();
+  ExpectNothingLeft();
+}
+
+// A musterd on the machine where the command is typed, which hosts meet with its user's token.
+TEST_F(HostsTest, NamedDaemonServesTheRendezvous) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", Path("token")}));
+  Command daemon = StartWhereTyped({DaemonPath(), "--listen=10.98.0.254:29400", "--ready-fd=1",
+                                    "--token-file=" + Path("token")});
+  ASSERT_TRUE(daemon.WaitForOut("\n")) << daemon.err();
+  Command run = StartOnHosts({"--hosts=node0,node1", "--rdzv-endpoint=10.98.0.254:29400",
+                              "--rdzv-id=job7", "--token-file", Path("token")},
+                             "echo rank $RANK of $TORCHELASTIC_RUN_ID at $MUSTER_RDZV_ENDPOINT");
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(Lines(run.out()),
+              UnorderedElementsAre("[default0]:rank 0 of job7 at 10.98.0.254:29400",
+                                   "[default1]:rank 1 of job7 at 10.98.0.254:29400"))
+      << run.err();
+  daemon.Signal(SIGTERM);
+  EXPECT_NE(daemon.Wait(), std::nullopt);
+  ExpectNothingLeft();
+}
+
+// A login shell that prints something, and hosts that are reached by another way than ssh.
+TEST_F(HostsTest, AnotherCommandThanSshConnects) {
+  const std::string shell =
+      Write("shell", "#!/bin/sh\necho Welcome to $1\nexec sh -c \"$2\"\n", 0755);
+  std::vector<std::string> argv = {MusterPath(), "run", "--hosts=first:2,second", "--no-python",
+                                   "--launch-with=" + shell + " {host} {command}"};
+  argv.insert(argv.end(), {"sh", "-c", "echo rank $RANK of $WORLD_SIZE"});
+  Daemon daemon = StartDaemon();
+  argv.insert(argv.begin() + 2, "--rdzv-endpoint=" + daemon.endpoint);
+  Command run(argv, Environment());
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(Lines(run.out()),
+              UnorderedElementsAre("[default0]:rank 0 of 3", "[default1]:rank 1 of 3",
+                                   "[default2]:rank 2 of 3"))
+      << run.err();
+  daemon.process.Signal(SIGTERM);
+  EXPECT_NE(daemon.process.Wait(), std::nullopt);
+  ExpectNothingLeft();
+}
+
+TEST_F(HostsTest, HostWithoutMusterSaysSo) {
+  const std::string shell =
+      Write("shell", "#!/bin/sh\necho muster: not here >&2; exit 127\n", 0755);
+  Command run({MusterPath(), "run", "--hosts=first", "--launch-with=" + shell + " {host} {command}",
+               "--no-python", "true"},
+              Environment());
+  EXPECT_EQ(run.Wait(), 3) << run.err();
+  EXPECT_EQ(run.err(), "muster run: first cannot be reached: muster: not here\n");
+  ExpectNothingLeft();
+}
+
+TEST_F(HostsTest, FailureIsReportedOnceAndHasItsExitCode) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  Command run = StartOnHosts({"--hosts=node[0-1]:2", "--exit-code=worker"},
+                             "[ $RANK = 3 ] && { echo it breaks >&2; exit 7; }; sleep 10000");
+  EXPECT_EQ(run.Wait(), 7) << run.err();
+  EXPECT_EQ(ReportField(run.err(), "rank"), "3 (local_rank: 1)") << run.err();
+  EXPECT_TRUE(Contains(run.err(), "[default3]:it breaks"));
+  const std::size_t first = run.err().find("FAILED");
+  EXPECT_NE(first, std::string::npos);
+  EXPECT_EQ(run.err().find("FAILED", first + 1), std::string::npos) << run.err();
+  ExpectNothingLeft();
+}
+
+TEST_F(HostsTest, HostThatCannotBeReachedIsNamedWithSshsReason) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  StopSshd(1);
+  Command run = StartOnHosts({"--hosts=node0,node1"}, kStays);
+  EXPECT_EQ(run.Wait(), 3) << run.err();
+  EXPECT_TRUE(Contains(run.err(),
+                       "muster run: node1 cannot be reached: ssh: connect to host 10.98.0.2 port "
+                       "22: Connection refused\n"));
+  ExpectNothingLeft();
+}
+
+TEST_F(HostsTest, JobThatMayBeSmallerStartsWithoutUnreachableHosts) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
+  if (IsSkipped()) return;
+  StopSshd(0);
+  Command run =
+      StartOnHosts({"--hosts=node[0-2]", "--nnodes=2:3", "--rdzv-conf=last_call_timeout=1"},
+                   "echo rank $RANK of $WORLD_SIZE, store at $MASTER_ADDR");
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(Lines(run.out()), UnorderedElementsAre("[default0]:rank 0 of 2, store at 10.98.0.2",
+                                                     "[default1]:rank 1 of 2, store at 10.98.0.2"))
+      << run.err();
+  EXPECT_TRUE(Contains(run.err(), "muster run: node0 cannot be reached: ssh: connect to host"));
+  ExpectNothingLeft();
+}
+
+TEST_F(HostsTest, CtrlCReachesWorkersOnEveryHost) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
+  if (IsSkipped()) return;
+  Command run = StartOnHosts({"--hosts=node[0-2]", "--fanout=1"},
+                             "trap 'echo worker $RANK was interrupted; kill $!; exit 0' INT TERM\n"
+                             "sleep 10000 &\n"
+                             "echo worker $RANK of $WORLD_SIZE is ready\n"
+                             "wait");
+  WaitForWorkers(run, 3);
+  run.Signal(SIGINT);
+  EXPECT_EQ(run.Wait(), 128 + SIGINT) << run.err();
+  for (const char* line :
+       {"[default0]:worker 0 was interrupted", "[default1]:worker 1 was interrupted",
+        "[default2]:worker 2 was interrupted"}) {
+    EXPECT_TRUE(Contains(run.out(), line));
+  }
+  ExpectNothingLeft();
+}
+
+// "The link of one node was cut, and the whole night's training with it."
+TEST_F(HostsTest, NodeWhoseConnectionIsKilledIsStartedAgain) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  Command run = StartOnHosts({"--hosts=node0,node1"},
+                             "echo worker $RANK of $WORLD_SIZE is ready in round $MUSTER_ROUND; "
+                             "sleep 10000 & wait");
+  WaitForWorkers(run, 2);
+  const std::vector<pid_t> sessions = Sessions(1);
+  ASSERT_EQ(sessions.size(), 1u);
+  kill(sessions.front(), SIGKILL);
+  EXPECT_TRUE(run.WaitForErr("muster run: node1 was lost: ")) << run.err();
+  EXPECT_TRUE(run.WaitForOut("worker 1 of 2 is ready in round 1")) << run.out() << run.err();
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), 128 + SIGTERM) << run.err();
+  ExpectNothingLeft();
+}
+
+// Every line of all ranks arrives whole, however slowly it is read.
+TEST_F(HostsTest, SlowReaderGetsEveryLine) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(4));
+  if (IsSkipped()) return;
+  constexpr int kLines = 20'000;
+  Command run = StartOnHosts({"--hosts=node[0-3]", "--fanout=2"},
+                             "seq -f \"line %.0f of $RANK, which is long enough to fill pipes "
+                             "and windows -----------------\" " +
+                                 std::to_string(kLines));
+  // Until it is read, nothing moves: the pipes are full.
+  ASSERT_TRUE(run.WaitForOut("line 1 of 0"));
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  std::set<std::string> lines;
+  for (const std::string& line : Lines(run.out())) lines.insert(line);
+  EXPECT_EQ(lines.size(), 4u * kLines);
+  EXPECT_EQ(
+      lines.count("[default3]:line 20000 of 3, which is long enough to fill pipes and windows "
+                  "-----------------"),
+      1u);
+  ExpectNothingLeft();
+}
+
+// A process of the launch tree: where it runs, and what is in its command line.
+struct Victim {
+  const char* name;
+  int host;
+  const char* part;
+};
+
+class KilledProcessTest : public HostsTest, public testing::WithParamInterface<Victim> {};
+
+// "After kill -9 of mpirun, half of the nodes still had processes on their GPUs."
+TEST_P(KilledProcessTest, LeavesNothingOnAnyHost) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
+  if (IsSkipped()) return;
+  Command run = StartOnHosts({"--hosts=node[0-2]", "--fanout=1", "--shutdown-timeout=5"}, kStays);
+  WaitForWorkers(run, 3);
+  const std::vector<pid_t> found = Processes(GetParam().host, GetParam().part);
+  ASSERT_FALSE(found.empty());
+  for (const pid_t pid : found) kill(pid, SIGKILL);
+  // Where the job can go on it does, until it is told to end.
+  if (run.WaitForErr("muster run: ")) run.Signal(SIGTERM);
+  EXPECT_NE(run.Wait(std::chrono::seconds(60)), std::nullopt) << run.err();
+  ExpectNothingLeft();
+}
+
+INSTANTIATE_TEST_SUITE_P(Victims, KilledProcessTest,
+                         testing::Values(Victim{"TheCommandItself", -1, " run --hosts"},
+                                         Victim{"ItsConnection", -1, "ServerAliveInterval"},
+                                         Victim{"FirstHost", 0, "muster _host"},
+                                         Victim{"FirstAgent", 0, " run --prefix"},
+                                         Victim{"FirstHostsConnection", 0, "ServerAliveInterval"},
+                                         Victim{"SecondHost", 1, "muster _host"},
+                                         Victim{"SecondAgent", 1, " run --prefix"},
+                                         Victim{"LastHost", 2, "muster _host"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace muster::test

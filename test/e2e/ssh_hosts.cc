@@ -1,0 +1,81 @@
+#include "test/e2e/ssh_hosts.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "test/support/process_scan.h"
+#include "test/support/temp_dir.h"
+
+namespace muster::test {
+namespace {
+
+std::string NamespaceOf(pid_t pid) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/" + std::to_string(pid) + "/ns/net", ignored);
+}
+
+}  // namespace
+
+void SshHostsTest::MakeHosts(int count) {
+  if (geteuid() != 0) GTEST_SKIP() << "network namespaces with an sshd in them take root";
+  if (!Succeeds({"unshare", "--net", "ip", "link"}) ||
+      !Succeeds({"sh", "-c", "command -v ssh ssh-keygen /usr/sbin/sshd"})) {
+    GTEST_SKIP() << "there are no network namespaces here, or no OpenSSH";
+  }
+  hosts_ = std::make_unique<Command>(
+      std::vector<std::string>{"unshare", "--net", "sh", "test/e2e/ssh_hosts.sh",
+                               std::to_string(count), Path("hosts"), mark()});
+  ASSERT_TRUE(hosts_->WaitForOut("ready")) << hosts_->err();
+}
+
+Command SshHostsTest::StartOnHosts(std::vector<std::string> flags, const std::string& script) {
+  std::vector<std::string> argv = {std::filesystem::absolute(MusterPath()), "run"};
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  argv.insert(argv.end(), {"--no-python", "sh", "-c", script});
+  return StartWhereTyped(argv);
+}
+
+Command SshHostsTest::StartWhereTyped(std::vector<std::string> argv) {
+  const std::vector<std::string> where = {"nsenter", "--target", std::to_string(hosts_->pid()),
+                                          "--net"};
+  argv.insert(argv.begin(), where.begin(), where.end());
+  std::vector<std::string> environment = Environment();
+  environment.push_back("PATH=" + Path("hosts/bin") + ":/usr/local/bin:/usr/bin:/bin");
+  return Command(argv, environment);
+}
+
+pid_t SshHostsTest::PidIn(int host, const std::string& file) const {
+  pid_t pid = -1;
+  std::ifstream(Path("hosts/node" + std::to_string(host) + "." + file)) >> pid;
+  return pid;
+}
+
+pid_t SshHostsTest::PidOf(int host) const {
+  return host < 0 ? hosts_->pid() : PidIn(host, "pid");
+}
+
+std::vector<pid_t> SshHostsTest::Processes(int host, const std::string& part) const {
+  std::vector<pid_t> found;
+  for (const pid_t pid : ProcessesWith(mark())) {
+    std::string command = ReadAll("/proc/" + std::to_string(pid) + "/cmdline");
+    for (char& c : command) {
+      if (c == '\0') c = ' ';
+    }
+    if (command.find(part) == std::string::npos) continue;
+    if (NamespaceOf(pid) == NamespaceOf(PidOf(host))) found.push_back(pid);
+  }
+  return found;
+}
+
+std::vector<pid_t> SshHostsTest::Sessions(int host) const {
+  return ChildrenOf(PidIn(host, "sshd"));
+}
+
+void SshHostsTest::StopSshd(int host) const {
+  kill(PidIn(host, "sshd"), SIGKILL);
+}
+
+}  // namespace muster::test

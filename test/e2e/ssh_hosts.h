@@ -1,0 +1,45 @@
+// Hosts with an sshd each, simulated with network namespaces (ssh_hosts.sh), and `muster run
+// --hosts` on a machine that reaches them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "test/e2e/e2e_fixture.h"
+#include "test/support/command.h"
+
+namespace muster::test {
+
+// A test that has hosts, or is skipped where there can be none: it takes root and OpenSSH.
+class SshHostsTest : public E2eTest {
+ protected:
+  // Makes hosts node0 to node<count - 1>. Whatever is started on them has the test's mark.
+  void MakeHosts(int count);
+
+  // `muster run` with these flags and a shell script as each worker's program.
+  Command StartOnHosts(std::vector<std::string> flags, const std::string& script);
+
+  // A program on the machine where commands are typed.
+  Command StartWhereTyped(std::vector<std::string> argv);
+
+  // The processes of the test on a host (-1: where the command was typed) whose command line has
+  // `part` in it.
+  std::vector<pid_t> Processes(int host, const std::string& part) const;
+  // Those of sshd for connections to the host.
+  std::vector<pid_t> Sessions(int host) const;
+
+  // From now on nobody can connect to the host.
+  void StopSshd(int host) const;
+
+ private:
+  // What ssh_hosts.sh has left of a host: the number of a process.
+  pid_t PidIn(int host, const std::string& file) const;
+  pid_t PidOf(int host) const;
+
+  std::unique_ptr<Command> hosts_;
+};
+
+}  // namespace muster::test
