@@ -39,12 +39,12 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // How long the end waits for a reader of our output when a signal has asked for the end.
-constexpr seconds kOutputLimit(5);
+constexpr seconds kReaderLimit(5);
 // What hosts have, beyond their nodes' time to stop, to end in.
 constexpr seconds kEndLimit(15);
 // More than nodes need to hear from one another that their job is over.
 constexpr seconds kVerdictLimit(15);
-constexpr int kSignalBase = 128;
+constexpr int kInterruptedBase = 128;
 // Of the agents' sentences.
 constexpr std::size_t kRemembered = 32;
 
@@ -77,6 +77,7 @@ launch::v1::Job MakeJob(const HostsRun& run, const std::string& token) {
   job.set_fanout(run.fanout);
   job.set_answer_timeout_ms(run.answer_timeout.count());
   job.set_launch_with(run.launch_with);
+  job.set_ships(run.ships);
   return job;
 }
 
@@ -136,7 +137,7 @@ class Launch {
   void Do(const RollCall::Fail& fail) {
     if (closing_) return;
     Say(fail.sentence);
-    Close(interrupted_ ? kSignalBase + *interrupted_ : kExitRendezvousFailed);
+    Close(interrupted_ ? kInterruptedBase + *interrupted_ : kExitRendezvousFailed);
   }
 
   void Do(const RollCall::ExpectEnd& expected) {
@@ -204,10 +205,11 @@ class Launch {
     const bool again = interrupted_.has_value();
     if (!again) interrupted_ = signal;
     if (closing_) return again ? GiveUp() : LimitOutput();
-    if (!roll_call_.has_begun()) return Close(kSignalBase + signal);
+    if (!roll_call_.has_begun()) return Close(kInterruptedBase + signal);
     branch_.Signal(signal, /*ends_job=*/true);
     if (again || run_.shutdown_timeout == milliseconds::max()) return;
-    AfterLimit(run_.shutdown_timeout + kEndLimit, [this] { Close(kSignalBase + *interrupted_); });
+    AfterLimit(run_.shutdown_timeout + kEndLimit,
+               [this] { Close(kInterruptedBase + *interrupted_); });
   }
 
   template <typename Then>
@@ -233,7 +235,7 @@ class Launch {
   void LimitOutput() {
     output_limit_.expires_after(run_.shutdown_timeout == milliseconds::max()
                                     ? milliseconds(std::chrono::hours(24))
-                                    : run_.shutdown_timeout + kEndLimit + kOutputLimit);
+                                    : run_.shutdown_timeout + kEndLimit + kReaderLimit);
     output_limit_.async_wait([this](boost::system::error_code error) {
       if (!error) GiveUp();
     });

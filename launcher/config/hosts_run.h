@@ -21,6 +21,8 @@ struct HostsRun {
   std::chrono::milliseconds answer_timeout = std::chrono::seconds(60);
   // The command that connects to a host; empty: ssh (launcher/hosts/link_command.h).
   std::string launch_with;
+  // Hosts that do not have this program are given it.
+  bool ships = true;
 
   // "run" or "launch", and what follows it on each host: the user's flags without those that are
   // about hosts, and the script with its arguments.

@@ -37,6 +37,7 @@ struct RunFlags {
   std::string hostfile;
   int fanout = 16;
   std::string launch_with;
+  bool no_ship = false;
   // NAME or NAME=VALUE.
   std::vector<std::string> exported;
 

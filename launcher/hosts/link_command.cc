@@ -8,17 +8,39 @@
 #include "absl/strings/str_replace.h"
 
 namespace muster::launcher {
+namespace {
+
+// Ends with the command that runs what was fetched, so that its arguments may follow. What comes is
+// not executable, and has a name of its own, until it is known to be right.
+constexpr char kFetchProgram[] =
+    "printf '\\nmuster: which %s?\\n' \"$(uname -m)\"; read -r hash || exit 1; "
+    "dir=${XDG_CACHE_HOME:-$HOME/.cache}/muster/$hash; "
+    "if ! test -x \"$dir/muster\"; then "
+    "printf '\\nmuster: send\\n'; read -r size || exit 1; umask 077; new=$dir/new.$$; "
+    "mkdir -p \"$dir\" && head -c \"$size\" | gzip -dc >\"$new\" && "
+    "test \"$(sha256sum <\"$new\")\" = \"$hash  -\" && chmod 700 \"$new\" && "
+    "mv \"$new\" \"$dir/muster\" || "
+    "{ rm -f \"$new\"; echo \"muster could not be put into $dir\" >&2; exit 1; }; fi; "
+    "exec \"$dir/muster\" ";
+
+}  // namespace
 
 std::string ShellQuoted(absl::string_view text) {
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }
 
-std::string RemoteCommand(const std::string& program) {
+std::string RemoteCommand(const std::string& program, ProgramSource source) {
   const std::string here = ShellQuoted(program);
-  const std::string script = absl::StrCat(
-      "test -x ", here, " && exec ", here, " ", kHostCommand,
-      "; command -v muster >/dev/null && exec muster ", kHostCommand,
-      "; echo \"there is no muster there, neither in PATH nor as \"", here, " >&2; exit 127");
+  std::string script;
+  if (source != ProgramSource::kShipped) {
+    script = absl::StrCat("test -x ", here, " && exec ", here, " ", kHostCommand,
+                          "; command -v muster >/dev/null && exec muster ", kHostCommand, "; ");
+  }
+  absl::StrAppend(&script,
+                  source == ProgramSource::kInstalled
+                      ? absl::StrCat("echo \"there is no muster there, neither in PATH nor as \"",
+                                     here, " >&2; exit 127")
+                      : std::string(kFetchProgram) + kHostCommand);
   // Whatever the user's login shell is, this is for a POSIX shell.
   return absl::StrCat("exec sh -c ", ShellQuoted(script));
 }

@@ -13,9 +13,26 @@ namespace muster::launcher {
 // The first word of the command line of Muster on a host of a launch tree. Not for people.
 inline constexpr char kHostCommand[] = "_host";
 
-// What a POSIX shell on the host is given: it runs the Muster that is at `program` there, as it is
-// here, or else the one in PATH. One line on stderr says so where there is neither.
-std::string RemoteCommand(const std::string& program);
+// Where Muster on the host may come from.
+enum class ProgramSource {
+  kInstalled,           // what is there: at the path that it has here, or in PATH
+  kInstalledOrShipped,  // else what was sent there before, or is sent now
+  kShipped,             // that alone
+};
+
+// What a POSIX shell on the host is given: it runs Muster. Where there is none and none may be
+// sent, one line on stderr says so. To be sent one, it asks, on lines of their own, and waits for
+// answers on standard input:
+//   muster: which x86_64?    after the machine's `uname -m`; the answer is the program's SHA-256,
+//   as
+//                            64 hexadecimal digits on a line. It may have that one from before
+//   muster: send             the answer is a number on a line, and as many bytes, which are the
+//   program,
+//                            gzipped. It is executable only after its hash has been found right
+std::string RemoteCommand(const std::string& program, ProgramSource source);
+
+inline constexpr char kWhichQuestion[] = "\nmuster: which ";
+inline constexpr char kSendQuestion[] = "\nmuster: send\n";
 
 // `ssh` with the user's own configuration, keys and known hosts. It asks nothing, opens no
 // terminal, forwards nothing, and notices within 20 s that the host is gone.

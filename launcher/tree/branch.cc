@@ -1,5 +1,6 @@
 #include "launcher/tree/branch.h"
 
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 #include "launcher/environment.h"
 #include "launcher/hosts/link_command.h"
 #include "launcher/tree/host_wire.h"
+#include "launcher/tree/shipment.h"
 #include "launcher/tree/silence.h"
 #include "rendezvous/wire/printable.h"
 
@@ -71,7 +73,9 @@ void Branch::Signal(int number, bool ends_job) {
 void Branch::Close(std::chrono::milliseconds limit, std::function<void()> on_gone) {
   on_gone_ = std::move(on_gone);
   Do(fan_out_.Stop());
-  for (auto& [id, connection] : connections_) connection.link->CloseInput();
+  for (auto& [id, connection] : connections_) {
+    if (connection.link != nullptr) connection.link->CloseInput();
+  }
   limit_.expires_after(limit);
   limit_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
     if (error) return;
@@ -82,7 +86,9 @@ void Branch::Close(std::chrono::milliseconds limit, std::function<void()> on_gon
 }
 
 void Branch::Resume() {
-  for (auto& [id, connection] : connections_) connection.link->Resume();
+  for (auto& [id, connection] : connections_) {
+    if (connection.link != nullptr) connection.link->Resume();
+  }
 }
 
 void Branch::Do(const FanOut::Actions& actions) {
@@ -93,25 +99,67 @@ void Branch::Do(const FanOut::Actions& actions) {
 }
 
 void Branch::Do(const FanOut::Open& open) {
-  const Host host = ToHost(hosts_.at(open.host));
-  const std::string command = RemoteCommand(program_);
+  connections_[open.link].host = open.host;
+  Connect(open.link, job_.ships() ? ProgramSource::kInstalledOrShipped : ProgramSource::kInstalled);
+  if (!std::exchange(beats_, true)) Beat();
+}
+
+bool Branch::Connect(FanOut::LinkId id, ProgramSource source) {
+  Connection& connection = connections_.at(id);
+  connection.source = source;
+  const Host host = ToHost(hosts_.at(connection.host));
+  const std::string command = RemoteCommand(program_, source);
   // It was checked where it was typed.
   const std::vector<std::string> argv =
       job_.launch_with().empty()
           ? SshCommand(host, command)
           : LaunchWithCommand(ParseLaunchWith(job_.launch_with()).value(), host, command);
-  auto link = Link::Start(
-      io_, argv, environment_,
-      {.on_message = [this, id = open.link](const launch::v1::Up& up) { OnMessage(id, up); },
-       .on_end = [this, id = open.link](const std::string& reason) { EndLink(id, reason); },
-       .has_room = callbacks_.has_room});
-  if (!link.ok()) return EndLink(open.link, std::string(link.status().message()));
+  auto link =
+      Link::Start(io_, argv, environment_,
+                  {.on_greeting = [this, id] { OnGreeting(id); },
+                   .on_which = [this, id](const std::string& machine) { OnWhich(id, machine); },
+                   .on_send = [this, id] { OnSend(id); },
+                   .on_message = [this, id](const launch::v1::Up& up) { OnMessage(id, up); },
+                   .on_end = [this, id](const std::string& reason) { EndLink(id, reason); },
+                   .has_room = callbacks_.has_room});
+  if (!link.ok()) {
+    EndLink(id, std::string(link.status().message()));
+    return false;
+  }
+  connection.link = *std::move(link);
+  return true;
+}
+
+void Branch::OnGreeting(FanOut::LinkId id) {
+  const Connection& connection = connections_.at(id);
   launch::v1::Down down;
   *down.mutable_setup()->mutable_job() = job_;
-  *down.mutable_setup()->mutable_self() = hosts_.at(open.host);
-  (*link)->Send(down);
-  connections_[open.link].link = *std::move(link);
-  if (!std::exchange(beats_, true)) Beat();
+  *down.mutable_setup()->mutable_self() = hosts_.at(connection.host);
+  connection.link->Send(down);
+}
+
+void Branch::OnWhich(FanOut::LinkId id, const std::string& machine) {
+  utsname own = {};
+  ::uname(&own);
+  if (machine != own.machine) {
+    return EndLink(id, absl::StrCat("its processor is ", machine, ", and this muster is for ",
+                                    own.machine, "; install one that fits there"));
+  }
+  if (program_hash_.empty()) {
+    auto hash = HashOwnProgram();
+    if (!hash.ok()) return EndLink(id, std::string(hash.status().message()));
+    program_hash_ = *std::move(hash);
+  }
+  connections_.at(id).link->Answer(program_hash_);
+}
+
+void Branch::OnSend(FanOut::LinkId id) {
+  if (packed_program_ == nullptr) {
+    auto packed = PackOwnProgram();
+    if (!packed.ok()) return EndLink(id, std::string(packed.status().message()));
+    packed_program_ = std::make_shared<const std::string>(*std::move(packed));
+  }
+  connections_.at(id).link->SendProgram(packed_program_);
 }
 
 void Branch::Do(const FanOut::Hand& hand) {
@@ -141,23 +189,35 @@ void Branch::OnMessage(FanOut::LinkId id, const launch::v1::Up& message) {
   if (message.has_refusal()) {
     return EndLink(id, rendezvous::OneLine(message.refusal().reason(), 300));
   }
-  if (message.has_answer()) {
-    if (message.answer().version() != base::kVersion) {
-      return EndLink(
-          id, absl::StrCat("Muster is ", rendezvous::OneLine(message.answer().version(), 40),
-                           " there and ", base::kVersion, " here; install the same on both"));
-    }
-    if (std::exchange(connection.has_answered, true)) return;
-    if (endpoint_) {
-      launch::v1::Down begin;
-      begin.mutable_begin()->set_endpoint(*endpoint_);
-      connection.link->Send(begin);
-    }
-    return Do(fan_out_.OnAnswer(id, rendezvous::OneLine(message.answer().endpoint(), 300), now));
-  }
+  if (message.has_answer()) return OnAnswer(id, message.answer());
   if (!connection.has_answered) return;
   if (message.has_news()) return Do(fan_out_.OnNews(id, ToNews(message.news()), now));
   if (message.has_output()) callbacks_.on_output(message.output());
+}
+
+void Branch::OnAnswer(FanOut::LinkId id, const launch::v1::Answer& answer) {
+  Connection& connection = connections_.at(id);
+  if (answer.build() != OwnBuild() || answer.version() != base::kVersion) {
+    if (!job_.ships() || connection.source == ProgramSource::kShipped) {
+      return EndLink(id, absl::StrCat("muster is another build there (version ",
+                                      rendezvous::OneLine(answer.version(), 40), ", here ",
+                                      base::kVersion, "); install the same on both"));
+    }
+    // Once more, with this one. From the loop: the link that says so is on the stack.
+    return boost::asio::post(io_, lifetime_.Guard([this, id] {
+      const auto found = connections_.find(id);
+      if (found == connections_.end() || found->second.source == ProgramSource::kShipped) return;
+      Connect(id, ProgramSource::kShipped);
+    }));
+  }
+  if (std::exchange(connection.has_answered, true)) return;
+  if (endpoint_) {
+    launch::v1::Down begin;
+    begin.mutable_begin()->set_endpoint(*endpoint_);
+    connection.link->Send(begin);
+  }
+  Do(fan_out_.OnAnswer(id, rendezvous::OneLine(answer.endpoint(), 300),
+                       FanOut::Time::clock::now()));
 }
 
 void Branch::EndLink(FanOut::LinkId id, const std::string& reason) {
@@ -193,7 +253,8 @@ void Branch::Beat() {
     launch::v1::Down ping;
     ping.mutable_ping();
     for (auto& [id, connection] : connections_) {
-      if (connection.link->pending_size() < kMaxPendingForBeat) connection.link->Send(ping);
+      if (connection.has_answered && connection.link->pending_size() < kMaxPendingForBeat)
+        connection.link->Send(ping);
     }
     Beat();
   }));

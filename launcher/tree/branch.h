@@ -13,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "base/lifetime.h"
+#include "launcher/hosts/link_command.h"
 #include "launcher/tree/fan_out.h"
 #include "launcher/tree/link.h"
 #include "proto/launch.pb.h"
@@ -60,7 +61,13 @@ class Branch {
   void Do(const FanOut::Hand& hand);
   void Do(const FanOut::Close& close);
   void Do(const HostNews& news);
+  // False where the child process cannot be started; then the link is over.
+  bool Connect(FanOut::LinkId id, ProgramSource source);
+  void OnGreeting(FanOut::LinkId id);
+  void OnWhich(FanOut::LinkId id, const std::string& machine);
+  void OnSend(FanOut::LinkId id);
   void OnMessage(FanOut::LinkId id, const launch::v1::Up& message);
+  void OnAnswer(FanOut::LinkId id, const launch::v1::Answer& answer);
   // The link is over; once control is back in the loop.
   void EndLink(FanOut::LinkId id, const std::string& reason);
   void ToAnswered(const launch::v1::Down& message);
@@ -78,11 +85,16 @@ class Branch {
   // Those that FanOut was given, by index.
   std::map<HostIndex, launch::v1::Host> hosts_;
   struct Connection {
+    HostIndex host = 0;
+    ProgramSource source = ProgramSource::kInstalled;
     std::unique_ptr<Link> link;
     bool has_answered = false;
   };
   std::map<FanOut::LinkId, Connection> connections_;
   std::optional<std::string> endpoint_;
+  // Of this program, once some host has asked for them.
+  std::string program_hash_;
+  std::shared_ptr<const std::string> packed_program_;
   std::function<void()> on_gone_;
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer beat_;

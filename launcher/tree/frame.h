@@ -39,8 +39,10 @@ class FrameReader {
   absl::StatusOr<std::optional<std::string>> Next();
 
   bool greeted() const { return greeted_; }
-  // What came instead of the greeting, or before it.
+  // What came before the greeting.
   const std::string& noise() const { return noise_; }
+  // As long as there was none: all that has come.
+  std::string heard() const { return noise_ + bytes_; }
 
  private:
   absl::Status FindGreeting();

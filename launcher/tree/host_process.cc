@@ -26,6 +26,7 @@
 #include "launcher/tree/host_wire.h"
 #include "launcher/tree/node_command.h"
 #include "launcher/tree/own_program.h"
+#include "launcher/tree/shipment.h"
 #include "launcher/tree/silence.h"
 #include "rendezvous/net/endpoint.h"
 
@@ -34,12 +35,12 @@ namespace {
 
 using launch::v1::Output;
 
-constexpr std::size_t kPiece = 64 * 1024;
+constexpr std::size_t kInputPiece = 64 * 1024;
 // What hosts beyond have to end in when this one's parent is gone: longer than their nodes' own
 // time.
 constexpr std::chrono::minutes kLinkLimit(10);
 // As a shell says it.
-constexpr int kSignalBase = 128;
+constexpr int kKilledBase = 128;
 
 }  // namespace
 
@@ -65,7 +66,7 @@ void HostProcess::AwaitInput() {
 }
 
 void HostProcess::ReadInput() {
-  std::array<char, kPiece> piece;
+  std::array<char, kInputPiece> piece;
   // There is something to read, or the end: it does not block.
   const ssize_t size = ::read(STDIN_FILENO, piece.data(), piece.size());
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return AwaitInput();
@@ -102,7 +103,7 @@ void HostProcess::OnSignal(const launch::v1::Signal& signal) {
   branch_->Signal(signal.number(), signal.ends_job());
   if (node_ != nullptr) return node_->Signal(signal.number());
   if (!signal.ends_job() || std::exchange(node_is_decided_, true)) return;
-  OnNodeEnd(kSignalBase + signal.number());
+  OnNodeEnd(kKilledBase + signal.number());
 }
 
 void HostProcess::SetUp(const launch::v1::Setup& setup) {
@@ -130,6 +131,7 @@ void HostProcess::SetUp(const launch::v1::Setup& setup) {
                                                        .has_room = [this] { return HasRoom(); }});
   launch::v1::Up up;
   up.mutable_answer()->set_version(base::kVersion);
+  up.mutable_answer()->set_build(OwnBuild());
   up.mutable_answer()->set_endpoint(OwnEndpoint());
   Send(up);
 }
@@ -182,7 +184,7 @@ void HostProcess::BeginNode(const std::string& endpoint) {
                                  std::string_view bytes) { SendOutput(self, stream, bytes); },
        .on_end =
            [this](const worker::ExitStatus& status) {
-             OnNodeEnd(status.signal != 0 ? kSignalBase + status.signal : status.exit_code);
+             OnNodeEnd(status.signal != 0 ? kKilledBase + status.signal : status.exit_code);
            },
        .has_room = [this] { return HasRoom(); }});
   if (!node.ok()) {

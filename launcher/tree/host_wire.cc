@@ -8,7 +8,7 @@
 namespace muster::launcher {
 namespace {
 
-constexpr std::size_t kMaxReason = 1024;
+constexpr std::size_t kMaxNewsReason = 1024;
 constexpr std::size_t kMaxEndpoint = 300;
 
 }  // namespace
@@ -38,7 +38,7 @@ launch::v1::News ToMessage(const HostNews& news) {
   launch::v1::News message;
   message.set_host(news.host);
   message.set_what(static_cast<launch::v1::News::What>(news.what));
-  message.set_reason(rendezvous::OneLine(news.reason, kMaxReason));
+  message.set_reason(rendezvous::OneLine(news.reason, kMaxNewsReason));
   message.set_exit_code(news.exit_code);
   message.set_endpoint(news.endpoint);
   return message;
@@ -49,7 +49,7 @@ HostNews ToNews(const launch::v1::News& message) {
       std::clamp(static_cast<int>(message.what()), 0, static_cast<int>(HostNews::What::kEnded));
   return {.host = message.host(),
           .what = static_cast<HostNews::What>(what),
-          .reason = rendezvous::OneLine(message.reason(), kMaxReason),
+          .reason = rendezvous::OneLine(message.reason(), kMaxNewsReason),
           .exit_code = message.exit_code() & 0xff,
           .endpoint = rendezvous::OneLine(message.endpoint(), kMaxEndpoint)};
 }

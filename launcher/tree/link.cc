@@ -16,14 +16,17 @@
 #include "absl/strings/strip.h"
 #include "base/failure.h"
 #include "base/signal_names.h"
+#include "launcher/hosts/link_command.h"
 #include "rendezvous/wire/printable.h"
 #include "worker/process/spawn.h"
 
 namespace muster::launcher {
 namespace {
 
-constexpr std::size_t kPiece = 64 * 1024;
-constexpr std::size_t kMaxReason = 300;
+constexpr std::size_t kLinkPiece = 64 * 1024;
+constexpr std::size_t kMaxLastLine = 300;
+constexpr std::size_t kMaxMachine = 40;
+constexpr std::size_t kProgramPiece = 256 * 1024;
 
 struct Pipe {
   base::UniqueFd read_end;
@@ -49,7 +52,7 @@ std::string LastLine(const std::string& text) {
     line = absl::StripAsciiWhitespace(line);
     if (!line.empty()) last = std::string(line);
   }
-  return rendezvous::OneLine(last, kMaxReason);
+  return rendezvous::OneLine(last, kMaxLastLine);
 }
 
 }  // namespace
@@ -114,6 +117,41 @@ void Link::Send(const launch::v1::Down& message) {
   if (input_) input_->Write(ToFrame(message.SerializeAsString()));
 }
 
+void Link::Answer(const std::string& line) {
+  if (input_) input_->Write(line + "\n");
+}
+
+void Link::SendProgram(std::shared_ptr<const std::string> compressed) {
+  program_ = std::move(compressed);
+  Answer(absl::StrCat(program_->size()));
+  SendPiece(0);
+}
+
+void Link::SendPiece(std::size_t begin) {
+  if (!input_ || begin >= program_->size()) return;
+  input_->Write(std::string_view(*program_).substr(begin, kProgramPiece));
+  input_->WhenWritten([this, begin] {
+    boost::asio::post(output_.end.get_executor(),
+                      lifetime_.Guard([this, begin] { SendPiece(begin + kProgramPiece); }));
+  });
+}
+
+void Link::HearQuestions() {
+  const std::string heard = reader_.heard();
+  if (const std::size_t at = heard.find(kWhichQuestion);
+      at != std::string::npos && !was_asked_which_) {
+    const std::size_t begin = at + sizeof kWhichQuestion - 1;
+    const std::size_t end = heard.find("?\n", begin);
+    if (end == std::string::npos) return;
+    was_asked_which_ = true;
+    callbacks_.on_which(rendezvous::OneLine(heard.substr(begin, end - begin), kMaxMachine));
+  }
+  if (!was_asked_to_send_ && was_asked_which_ && heard.find(kSendQuestion) != std::string::npos) {
+    was_asked_to_send_ = true;
+    callbacks_.on_send();
+  }
+}
+
 void Link::CloseInput() {
   if (!input_) return;
   // What was sent before still arrives.
@@ -145,7 +183,7 @@ void Link::Read(Source& source) {
     paused_ = true;
     return;
   }
-  std::array<char, kPiece> piece;
+  std::array<char, kLinkPiece> piece;
   const ssize_t size = ::read(source.end.native_handle(), piece.data(), piece.size());
   const bool is_empty = size < 0 && (errno == EAGAIN || errno == EINTR);
   if (size > 0) {
@@ -179,6 +217,8 @@ absl::Status Link::Dispatch() {
   while (true) {
     auto message = reader_.Next();
     if (!message.ok()) return message.status();
+    if (reader_.greeted() && !std::exchange(is_greeted_, true)) callbacks_.on_greeting();
+    if (!reader_.greeted()) HearQuestions();
     if (!message->has_value()) return absl::OkStatus();
     launch::v1::Up up;
     if (!up.ParseFromString(**message)) {

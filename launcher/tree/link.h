@@ -28,6 +28,12 @@ namespace muster::launcher {
 class Link {
  public:
   struct Callbacks {
+    // Muster runs at the other end. Must not destroy the link.
+    std::function<void()> on_greeting;
+    // It has to be sent there first (RemoteCommand): which one is asked for a machine of this kind,
+    // as `uname -m` says, and then for its bytes. Must not destroy the link.
+    std::function<void(const std::string& machine)> on_which;
+    std::function<void()> on_send;
     // A message from the other end. Must not destroy the link.
     std::function<void(const launch::v1::Up&)> on_message;
     // The child has ended, and all that it said was told; or it said what makes no sense. `reason`
@@ -49,8 +55,12 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Never blocks: what the other end does not take yet is kept.
+  // Never blocks: what the other end does not take yet is kept. Not before on_greeting.
   void Send(const launch::v1::Down& message);
+
+  // Answers on_which and on_send. Of the program only a piece is kept at a time.
+  void Answer(const std::string& line);
+  void SendProgram(std::shared_ptr<const std::string> compressed);
   // Bytes that are kept so.
   std::size_t pending_size() const { return input_ ? input_->pending_size() : 0; }
 
@@ -77,6 +87,9 @@ class Link {
   void Read(Source& source);
   // Tells what messages there are; the error is about the stream.
   absl::Status Dispatch();
+  // Hears what is asked before there is a greeting.
+  void HearQuestions();
+  void SendPiece(std::size_t begin);
   void MaybeEnd();
   std::string Reason() const;
 
@@ -89,6 +102,10 @@ class Link {
   Source errors_;
   FrameReader reader_{kMaxFrameUp, /*expects_greeting=*/true};
   worker::TailBuffer error_tail_{4096};
+  bool is_greeted_ = false;
+  bool was_asked_which_ = false;
+  bool was_asked_to_send_ = false;
+  std::shared_ptr<const std::string> program_;
   // Nothing is read from output_, as there is no room.
   bool paused_ = false;
   std::unique_ptr<worker::Process> process_;

@@ -21,10 +21,10 @@ namespace {
 
 using launch::v1::Output;
 
-constexpr std::size_t kPiece = 64 * 1024;
+constexpr std::size_t kNodePiece = 64 * 1024;
 
 // Ours does not block, the child's does.
-absl::Status MakePipe(base::UniqueFd& ours, base::UniqueFd& childs) {
+absl::Status MakeOutputPipe(base::UniqueFd& ours, base::UniqueFd& childs) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
     return base::SystemFailure(absl::StatusCode::kResourceExhausted, "make a pipe");
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<NodeProcess>> NodeProcess::Start(
   base::UniqueFd childs[3];
   for (std::size_t i = 0; i < 3; ++i) {
     base::UniqueFd ours;
-    const absl::Status status = MakePipe(ours, childs[i]);
+    const absl::Status status = MakeOutputPipe(ours, childs[i]);
     if (!status.ok()) return status;
     sources[i]->end.assign(ours.release());
   }
@@ -122,7 +122,7 @@ void NodeProcess::Read(Source& source) {
     source.is_paused = true;
     return;
   }
-  std::array<char, kPiece> piece;
+  std::array<char, kNodePiece> piece;
   const ssize_t size = ::read(source.end.native_handle(), piece.data(), piece.size());
   const bool is_empty = size < 0 && (errno == EAGAIN || errno == EINTR);
   if (size > 0) Tell(source, {piece.data(), static_cast<std::size_t>(size)});

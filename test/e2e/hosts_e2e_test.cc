@@ -135,6 +135,16 @@ TEST_F(HostsTest, HostWithoutMusterSaysSo) {
   ExpectNothingLeft();
 }
 
+TEST_F(HostsTest, HostThatNeverAnswersIsGivenUp) {
+  Command run(
+      {MusterPath(), "run", "--hosts=first", "--launch-with=sh -c 'sleep 10000; {host} {command}'",
+       "--rdzv-conf=connect_timeout=1", "--no-python", "true"},
+      Environment());
+  EXPECT_EQ(run.Wait(), 3) << run.err();
+  EXPECT_EQ(run.err(), "muster run: first cannot be reached: it has not answered within 1 s\n");
+  ExpectNothingLeft();
+}
+
 TEST_F(HostsTest, FailureIsReportedOnceAndHasItsExitCode) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
   if (IsSkipped()) return;

@@ -430,7 +430,7 @@ TEST(FlagsTest, UnambiguousBeginningsOfANameWork) {
   EXPECT_EQ(Config({"--t=3"}).tee.all, Streams::kBoth);
   EXPECT_TRUE(Config({"--v"}).virtual_local_rank);
   EXPECT_EQ(Error({"--no=x", "true"}),
-            "'--no' could be --node-rank or --no-python or --no-progress-limit or "
+            "'--no' could be --node-rank or --no-ship or --no-python or --no-progress-limit or "
             "--no-retry-exit-codes; write the name out");
   EXPECT_EQ(Config({"--no-p"}).program.argv, Config({"--no-python"}).program.argv);
   EXPECT_EQ(Error({"--master=x", "true"}),

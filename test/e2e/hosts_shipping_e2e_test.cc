@@ -1,0 +1,141 @@
+// Hosts that have no Muster, or another build of it, are given the one that starts them.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "test/e2e/e2e_fixture.h"
+#include "test/support/process_scan.h"
+#include "test/support/temp_dir.h"
+
+namespace muster::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A host is a shell with a home and a PATH of its own, in which this program cannot be found at its
+// path; what it is like beyond that are programs in HOST/bin.
+class HostsShippingTest : public E2eTest {
+ protected:
+  HostsShippingTest() {
+    fs::create_directories(Path("host/bin"));
+    fs::create_directories(Path("host/home"));
+    Write("shell",
+          "#!/bin/sh\nexport HOME=" + Path("host/home") + " PATH=" + Path("host/bin") +
+              ":/usr/bin:/bin\nunset XDG_CACHE_HOME\n" +
+              "exec sh -c \"$(printf %s \"$1\" | sed s,MUSTER,/nowhere,g)\"\n",
+          0755);
+    // The name by which the wrapper finds it in the command.
+    fs::create_directories(Path("MUSTER"));
+    fs::copy_file(MusterPath(), Path("MUSTER/muster"));
+  }
+
+  // Starts a job on the host.
+  Command StartThere(std::vector<std::string> flags = {}) {
+    std::vector<std::string> argv = {Path("MUSTER/muster"), "run", "--hosts=first",
+                                     "--launch-with=" + Path("shell") + " {command} {host}"};
+    argv.insert(argv.end(), flags.begin(), flags.end());
+    argv.insert(argv.end(), {"--no-python", "sh", "-c", "echo rank $RANK runs"});
+    return Command(argv, Environment());
+  }
+
+  // Whatever is in the host's cache.
+  std::vector<fs::path> Cached() const {
+    std::vector<fs::path> found;
+    std::error_code ignored;
+    for (const auto& entry :
+         fs::recursive_directory_iterator(Path("host/home/.cache/muster"), ignored)) {
+      if (entry.is_regular_file()) found.push_back(entry.path());
+    }
+    return found;
+  }
+};
+
+TEST_F(HostsShippingTest, HostWithoutMusterIsGivenItOnce) {
+  Command first = StartThere();
+  EXPECT_EQ(first.Wait(), 0) << first.err();
+  EXPECT_EQ(first.out(), "[default0]:rank 0 runs\n");
+  const std::vector<fs::path> cached = Cached();
+  ASSERT_EQ(cached.size(), 1u);
+  EXPECT_EQ(fs::status(cached[0]).permissions(), fs::perms::owner_all);
+  EXPECT_TRUE(ReadAll(cached[0]) == ReadAll(Path("MUSTER/muster")));
+
+  // The second time nothing is sent: the host could not take it.
+  Write("host/bin/gzip", "#!/bin/sh\nexit 1\n", 0755);
+  Command second = StartThere();
+  EXPECT_EQ(second.Wait(), 0) << second.err();
+  EXPECT_EQ(second.out(), "[default0]:rank 0 runs\n");
+  EXPECT_EQ(Cached(), cached);
+  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+}
+
+// A byte that was changed on the way must not become a program.
+TEST_F(HostsShippingTest, ProgramThatComesDamagedIsNotKept) {
+  Write("host/bin/gzip", "#!/bin/sh\n/bin/gzip \"$@\"; echo\n", 0755);
+  Command run = StartThere();
+  EXPECT_EQ(run.Wait(), 3) << run.err();
+  EXPECT_TRUE(Contains(run.err(),
+                       "muster run: first cannot be reached: muster could not be put "
+                       "into " +
+                           Path("host/home/.cache/muster/")));
+  EXPECT_TRUE(Cached().empty());
+  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+}
+
+TEST_F(HostsShippingTest, HostWithAnotherProcessorIsRefused) {
+  Write("host/bin/uname", "#!/bin/sh\necho riscv64\n", 0755);
+  Command run = StartThere();
+  EXPECT_EQ(run.Wait(), 3) << run.err();
+  EXPECT_TRUE(Contains(run.err(),
+                       "muster run: first cannot be reached: its processor is riscv64, "
+                       "and this muster is for "));
+  EXPECT_TRUE(Cached().empty());
+  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+}
+
+TEST_F(HostsShippingTest, NothingIsSentWhereThatIsForbidden) {
+  Command run = StartThere({"--no-ship"});
+  EXPECT_EQ(run.Wait(), 3) << run.err();
+  EXPECT_TRUE(Contains(run.err(),
+                       "muster run: first cannot be reached: there is no muster there, neither in "
+                       "PATH nor as "));
+  EXPECT_TRUE(Cached().empty());
+  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+}
+
+class OtherBuildTest : public HostsShippingTest {
+ protected:
+  // Puts a muster into the host's PATH that was built otherwise: its build id differs.
+  void InstallAnotherBuild() {
+    std::string program = ReadAll(MusterPath());
+    // The header of the note: name size 4, a SHA-1 of 20 bytes, NT_GNU_BUILD_ID, "GNU".
+    const std::string header("\4\0\0\0\24\0\0\0\3\0\0\0GNU\0", 16);
+    const std::size_t at = program.find(header);
+    ASSERT_NE(at, std::string::npos);
+    program[at + header.size()] = static_cast<char>(program[at + header.size()] ^ 1);
+    Write("host/bin/muster", program, 0755);
+  }
+};
+
+TEST_F(OtherBuildTest, IsReplacedForTheJob) {
+  ASSERT_NO_FATAL_FAILURE(InstallAnotherBuild());
+  Command run = StartThere();
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_EQ(run.out(), "[default0]:rank 0 runs\n");
+  EXPECT_EQ(Cached().size(), 1u);
+  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+}
+
+TEST_F(OtherBuildTest, IsRefusedWhereNothingIsSent) {
+  ASSERT_NO_FATAL_FAILURE(InstallAnotherBuild());
+  Command run = StartThere({"--no-ship"});
+  EXPECT_EQ(run.Wait(), 3) << run.err();
+  EXPECT_TRUE(
+      Contains(run.err(), "muster run: first cannot be reached: muster is another build there"));
+  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+}
+
+}  // namespace
+}  // namespace muster::test
