@@ -45,6 +45,8 @@ constexpr seconds kEndLimit(15);
 // More than nodes need to hear from one another that their job is over.
 constexpr seconds kVerdictLimit(15);
 constexpr int kInterruptedBase = 128;
+// Far more than a report has; what comes from a host is not trusted to end.
+constexpr std::size_t kMaxReport = 1024 * 1024;
 // Of the agents' sentences.
 constexpr std::size_t kRemembered = 32;
 
@@ -194,7 +196,8 @@ class Launch {
   // serves, and the first.
   void KeepReport(HostIndex host, const std::string& text) {
     if (reports_.count(host) == 0 && !reports_.empty() && host != roll_call_.serving_host()) return;
-    reports_[host] += text;
+    std::string& report = reports_[host];
+    if (report.size() < kMaxReport) report += text;
   }
 
   void Say(const std::string& sentence) {

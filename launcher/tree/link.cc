@@ -236,7 +236,7 @@ void Link::MaybeEnd() {
 
 std::string Link::Reason() const {
   std::string said = LastLine(error_tail_.Text());
-  if (said.empty()) said = LastLine(reader_.noise());
+  if (said.empty()) said = LastLine(reader_.greeted() ? reader_.noise() : reader_.heard());
   if (!said.empty()) return said;
   return exit_.signal != 0
              ? absl::StrCat("`", name_, "` was killed by ", base::SignalName(exit_.signal))

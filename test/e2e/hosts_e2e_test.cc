@@ -145,6 +145,16 @@ TEST_F(HostsTest, HostThatNeverAnswersIsGivenUp) {
   ExpectNothingLeft();
 }
 
+TEST_F(HostsTest, CtrlCEndsTheWaitForHosts) {
+  Command run({MusterPath(), "run", "--hosts=first",
+               "--launch-with=sh -c 'sleep 10000; {host} {command}'", "--no-python", "true"},
+              Environment());
+  ASSERT_TRUE(WaitForProcesses(mark(), 3));
+  run.Signal(SIGINT);
+  EXPECT_EQ(run.Wait(), 128 + SIGINT) << run.err();
+  ExpectNothingLeft();
+}
+
 TEST_F(HostsTest, FailureIsReportedOnceAndHasItsExitCode) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
   if (IsSkipped()) return;
