@@ -30,6 +30,8 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
          CallGate::Pass pass)
       : front_(front), context_(context), pass_(std::move(pass)), peer_(ParsePeer(context.peer())) {
     boost::asio::post(front_.io_, [this] { HandleOpen(); });
+    // At once: until it has joined, its connection may be taken for an idle one.
+    StartRead(&read_);
   }
 
   void OnReadDone(bool ok) override {
@@ -82,7 +84,6 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     place_ = std::move(admission->place);
     front_.streams_.insert(this);
     agent_ = driver_->Attach([this](const Directive& directive) { Send(directive); });
-    StartRead(&read_);
   }
 
   // From now on the stream is over when its agent takes what it was told, or its connection ends.
