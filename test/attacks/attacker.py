@@ -1,4 +1,4 @@
-"""What a host without the token does to a port of Muster's, one attack after the other; and what one that has it can do.
+"""What a host without the token does to a port of Muster's, one attack after the other, and what one that has it can do.
 
 usage: attacker.py ATTACK HOST PORT FOLDER
 
@@ -117,16 +117,20 @@ class Attacker:
                 for flight in flights:
                     self.send(connection, flight)
 
-    def send(self, connection: ssl.SSLSocket, flight: bytes) -> None:
-        """Sends all of it, and takes what comes meanwhile, as the other end may not read before that."""
+    def send(self, connection: ssl.SSLSocket, flight: bytes) -> bytes:
+        """Sends all of it, and returns what comes meanwhile, as the other end may not read before that is taken."""
         connection.setblocking(False)
         rest = memoryview(flight)
+        heard = b""
         while rest:
             with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 rest = rest[connection.send(rest[:1 << 14]):]
             with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                self.hear(connection.recv(1 << 16))
+                chunk = connection.recv(1 << 16)
+                self.hear(chunk)
+                heard += chunk
             select.select([connection], [connection], [], _PATIENCE_S)
+        return heard
 
     def tls(self, after: bytes = b"", times: int = 1, identity: str = "", highest: ssl.TLSVersion | None = None) -> None:
         """TLS with that identity or none; `after` follows as soon as the handshake lets it."""
@@ -284,22 +288,20 @@ def _held_back(attacker: Attacker) -> None:
     """64 messages of 4 MiB over a connection, each but for its last byte, as fast as the other end makes room for them
     (RFC 9113, 5.2)."""
     streams = range(1, 129, 2)
-    attacker.owner(opening(*(frame(_HEADERS, i, call_headers(_SET), _END_HEADERS)
-                             + frame(_DATA, i, message(b"", length=4 << 20)) for i in streams)))
-    if not attacker.held:
-        return
+    attacker.owner()
     connection = attacker.held[-1]
     assert isinstance(connection, ssl.SSLSocket)
     room = {0: 65_535 - 5 * len(streams)} | {i: _WINDOW - 5 for i in streams}
     left = {i: (4 << 20) - 1 for i in streams}
-    unread = b""
     until = time.monotonic() + _PATIENCE_S
     with contextlib.suppress(OSError, ssl.SSLError):
+        unread = attacker.send(connection, opening(*(frame(_HEADERS, i, call_headers(_SET), _END_HEADERS)
+                                                     + frame(_DATA, i, message(b"", length=4 << 20)) for i in streams)))
         while any(left.values()) and time.monotonic() < until:
             for i in streams:
                 size = min(1 << 14, room[0], room[i], left[i])
                 if size > 0:
-                    attacker.send(connection, frame(_DATA, i, bytes(size)))
+                    unread += attacker.send(connection, frame(_DATA, i, bytes(size)))
                     room[0], room[i], left[i] = room[0] - size, room[i] - size, left[i] - size
             select.select([connection], [], [], 0.1)
             with contextlib.suppress(ssl.SSLWantReadError):
