@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -184,7 +185,7 @@ TEST_F(SafePathTest, MistakesAreSaidAsOpenSaysThem) {
 TEST_F(SafePathTest, RelativePathBeginsAtTheWorkingDirectory) {
   MakeDirectory("a");
   temp_.Write("a/file", "here");
-  const std::string before = ::get_current_dir_name();
+  const std::string before = std::filesystem::current_path();
   ASSERT_EQ(::chdir(Path("a").c_str()), 0);
   EXPECT_EQ(Read("file"), "here");
   EXPECT_EQ(Read("../a/./file"), "here");

@@ -69,7 +69,8 @@ void World::Do(const ProcessPtr& process, const FanOut::Actions& actions) {
               Do(child, child->fan_out.Adopt(one.charges, now_));
             });
           } else if constexpr (std::is_same_v<Action, FanOut::Close>) {
-            CloseLink(process->links.at(one.link));
+            // It leaves the map, and must not be the map's by then.
+            CloseLink(LinkPtr(process->links.at(one.link)));
           } else {
             TellUp(process, one);
           }
