@@ -3,8 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <limits>
 #include <map>
 #include <string>
+#include <utility>
+
+#include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
 
@@ -16,19 +21,35 @@ class CallCounts {
 
   struct Limits {
     std::size_t of_connection = 0;
+    // Of those that are refused for having more than these, before the connection is a flood:
+    // never, unless said otherwise.
+    std::uint64_t refused_of_connection = std::numeric_limits<std::uint64_t>::max();
     std::size_t of_tenant = 0;
     std::size_t of_all = 0;
   };
 
   explicit CallCounts(const Limits& limits) : limits_(limits) {}
 
-  // A call of that tenant begins. False: it is one too many, and is not counted but as refused. The
-  // only user there is has an empty name, and may have as many as all.
-  bool Begin(Connection connection, const std::string& tenant);
-  // A call that was let in and has ended here counts again, whatever the limits say.
-  void Resume(Connection connection, const std::string& tenant);
+  enum class Verdict {
+    kBegun,
+    kRefused,  // it is one too many, and is not counted but as refused
+    kFlood,    // so it is, and the connection should be ended; said once, as long as it has calls
+  };
+
+  // A call of that tenant begins. The only user there is has an empty name, and may have as many as
+  // all.
+  Verdict Begin(Connection connection, const std::string& tenant, TimePoint now);
   // One that was counted has ended.
   void End(Connection connection);
+  // So has one, but it counts until then; each of these is not before the last one's.
+  void EndAt(Connection connection, TimePoint then) { lingering_.emplace_back(then, connection); }
+  // Forgets those whose time has come; Begin does so, too.
+  void Settle(TimePoint now);
+
+  // Where a connection comes from that has calls under way: any text. Whether it is a flood.
+  bool ComesFrom(Connection connection, const std::string& peer);
+  // Empty: not known.
+  std::string PeerOf(Connection connection) const;
 
   // Calls refused over this connection since this was asked last. Those of a connection without a
   // call under way are forgotten.
@@ -43,16 +64,17 @@ class CallCounts {
   using ByTenant = std::map<std::string, std::size_t>;
   struct Calls {
     std::size_t count = 0;
-    std::uint64_t refused = 0;
+    std::uint64_t refused = 0;    // not told yet
+    std::uint64_t own_limit = 0;  // of all that were refused
+    std::string peer;
     ByTenant::iterator tenant;
   };
-
-  void Count(Connection connection, const std::string& tenant);
 
   const Limits limits_;
   // Only those that have calls under way.
   std::map<Connection, Calls> by_connection_;
   ByTenant by_tenant_;
+  std::deque<std::pair<TimePoint, Connection>> lingering_;
   std::size_t under_way_ = 0;
   std::uint64_t refused_ = 0;
 };

@@ -44,21 +44,32 @@ inline constexpr Limit kStreams{
 inline constexpr Limit kCallsOfConnection{
     "calls of one connection that gRPC has not freed", 256,
     "twice as many, as those that have ended are freed a little later"};
+inline constexpr Limit kRefusedOfConnection{
+    "calls that are refused beyond these before their connection is ended", 128,
+    "who heeds the limit of open streams never comes so far; to refuse takes 20 us each"};
 inline constexpr Limit kCalls{"calls that neither wait nor are agents'", 16'384,
                               "each costs gRPC 16 KB, and 16 KB more until its message is read"};
 inline constexpr Limit kCallsOfTenant{"of these, of one tenant", 12'288,
                                       "so that no tenant has all of them"};
 inline constexpr Limit kCallsOfHost{"of these, of one host", 4096,
                                     "so that it takes several hosts to have all of them"};
+inline constexpr Limit kCancelledSeconds{
+    "seconds that a call counts which its client cancelled", 1,
+    "until gRPC has freed it for certain; opened and reset at once, it would count for nothing"};
 inline constexpr Limit kWindowBytes{"bytes of a message that are taken before its turn to be read",
                                     16 << 10, "what most messages have, or less"};
+inline constexpr Limit kReadBytes{
+    "bytes that are read of a connection at once", 16 << 10,
+    "gRPC makes all calls that these open, 16 KB for 15 bytes, before any of them is counted"};
 inline constexpr Limit kMetadataBytes{"bytes of a call's metadata", 8 << 10,
                                       "ours are some hundred"};
 
 // Messages.
 inline constexpr Limit kMessageBytes{"bytes of a message", 4 << 20,
                                      "what clients of gRPC take unless they are told otherwise"};
-inline constexpr Limit kReads{"messages of calls that are read at once", 64,
+inline constexpr Limit kEarlyReads{"messages of calls that are read before anybody asks", 16,
+                                   "most are there with their call, and need no turn then"};
+inline constexpr Limit kReads{"messages of calls that are read at once beside these", 48,
                               "each may be 4 MiB and be held back before its end"};
 inline constexpr Limit kReadsOfHost{"of these, of one host", 16,
                                     "so that who holds them back delays himself"};
@@ -137,12 +148,16 @@ inline constexpr const Limit* kAll[] = {
     &kIdleConnections,
     &kStreams,
     &kCallsOfConnection,
+    &kRefusedOfConnection,
     &kCalls,
     &kCallsOfTenant,
     &kCallsOfHost,
+    &kCancelledSeconds,
     &kWindowBytes,
+    &kReadBytes,
     &kMetadataBytes,
     &kMessageBytes,
+    &kEarlyReads,
     &kReads,
     &kReadsOfHost,
     &kReadSeconds,

@@ -1,5 +1,6 @@
 #include "rendezvous/net/call_gate.h"
 
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -10,6 +11,8 @@
 #include <grpcpp/security/auth_context.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_context.h>
+
+#include "rendezvous/core/limits.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -67,8 +70,7 @@ struct CallGate::Guarded {
       grpc_auth_context_add_property(context, kTenant, tenant.data(), tenant.size());
       connection = Find(context, kConnection);
     }
-    return gate->counts_.Begin(ToConnection(*connection),
-                               std::string(Find(context, kTenant).value_or("")));
+    return gate->Begin(ToConnection(*connection), std::string(Find(context, kTenant).value_or("")));
   }
 };
 
@@ -88,6 +90,22 @@ void CallGate::Guard(grpc_server_credentials* credentials, TenantOf tenant_of) {
                     new Guarded{shared_from_this(), std::move(tenant_of)}});
 }
 
+bool CallGate::Begin(CallCounts::Connection connection, const std::string& tenant) {
+  switch (counts_.Begin(connection, tenant, std::chrono::steady_clock::now())) {
+    case CallCounts::Verdict::kBegun:
+      return true;
+    case CallCounts::Verdict::kFlood:
+      // If none of its calls has been shown yet, it is told when one is.
+      if (const std::string peer = counts_.PeerOf(connection); !peer.empty() && on_flood_) {
+        on_flood_(peer);
+      }
+      return false;
+    case CallCounts::Verdict::kRefused:
+      return false;
+  }
+  return false;
+}
+
 void CallGate::Configure(grpc::ServerBuilder& builder) {
   builder.AddChannelArgument(GRPC_ARG_ENABLE_DEADLINE_CHECKS, 0);
 }
@@ -102,6 +120,9 @@ CallGate::Pass CallGate::PassOf(const grpc::ServerContextBase& call) {
     pass.tenant_.assign(tenant.data(), tenant.size());
   }
   pass.counted_ = true;
+  const std::string peer = call.peer();
+  const absl::MutexLock lock(&mutex_);
+  if (counts_.ComesFrom(pass.connection_, peer) && on_flood_) on_flood_(peer);
   return pass;
 }
 
@@ -111,10 +132,18 @@ void CallGate::Pass::Release() {
   gate_->counts_.End(connection_);
 }
 
-void CallGate::Pass::Resume() {
-  if (gate_ == nullptr || std::exchange(counted_, true)) return;
+bool CallGate::Pass::Resume() {
+  if (gate_ == nullptr || counted_) return true;
   const absl::MutexLock lock(&gate_->mutex_);
-  gate_->counts_.Resume(connection_, tenant_);
+  counted_ = gate_->Begin(connection_, tenant_);
+  return counted_;
+}
+
+void CallGate::Pass::Linger() {
+  if (!std::exchange(counted_, false)) return;
+  const absl::MutexLock lock(&gate_->mutex_);
+  gate_->counts_.EndAt(connection_, std::chrono::steady_clock::now() +
+                                        std::chrono::seconds(limits::kCancelledSeconds.most));
 }
 
 std::uint64_t CallGate::Pass::TakeRefused() const {
@@ -123,8 +152,9 @@ std::uint64_t CallGate::Pass::TakeRefused() const {
   return gate_->counts_.TakeRefused(connection_);
 }
 
-std::size_t CallGate::under_way() const {
+std::size_t CallGate::under_way() {
   const absl::MutexLock lock(&mutex_);
+  counts_.Settle(std::chrono::steady_clock::now());
   return counts_.under_way();
 }
 

@@ -24,8 +24,8 @@ bool HasPeer(int fd, const tcp::endpoint& peer) {
 // gRPC closes descriptors on threads of its own, and may do so between the look and the act. What
 // has taken the number by then is no connection, as those are made on this thread; what is none
 // takes no harm.
-void ShutDown(int fd, const tcp::endpoint& peer) {
-  if (HasPeer(fd, peer)) ::shutdown(fd, SHUT_RDWR);
+bool ShutDown(int fd, const tcp::endpoint& peer) {
+  return HasPeer(fd, peer) && ::shutdown(fd, SHUT_RDWR) == 0;
 }
 
 }  // namespace
@@ -65,7 +65,12 @@ std::optional<std::shared_ptr<void>> GrpcConnections::Wait(const Peer& peer, std
 
 void GrpcConnections::Drop(const Peer& peer) {
   const auto connection = Find(peer);
-  if (connection != by_peer_.end()) ShutDown(connection->second.fd, connection->first);
+  if (connection == by_peer_.end()) return;
+  const int fd = connection->second.fd;
+  if (!ShutDown(fd, connection->first)) return;
+  // Megabytes of it may be there, and gRPC would go through them all.
+  while (::recv(fd, nullptr, 1 << 20, MSG_TRUNC | MSG_DONTWAIT) > 0) {
+  }
 }
 
 GrpcConnections::ByPeer::iterator GrpcConnections::Find(const Peer& peer) {

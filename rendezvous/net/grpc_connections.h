@@ -49,7 +49,8 @@ class GrpcConnections {
   // already.
   std::optional<std::shared_ptr<void>> Wait(const Peer& peer, std::size_t most);
 
-  // Ends the connection from there, if there is one: gRPC takes it for its end.
+  // Ends the connection from there, if there is one: gRPC takes it for its end. What has come over
+  // it and has not been read is thrown away.
   void Drop(const Peer& peer);
 
   // The number of connections over which calls wait.

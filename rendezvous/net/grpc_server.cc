@@ -41,6 +41,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(boost::asio::io_co
   // Every keep-alive would be answered with a ping that measures the bandwidth, which small
   // messages do not need.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE,
+                             static_cast<int>(limits::kReadBytes.most));
   if (most.window_bytes != 0) {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
                                static_cast<int>(most.window_bytes));

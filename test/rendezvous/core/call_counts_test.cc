@@ -2,19 +2,26 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 namespace muster::rendezvous {
 namespace {
 
+using std::chrono::seconds;
+using Verdict = CallCounts::Verdict;
+
+constexpr TimePoint kNow = TimePoint() + seconds(1000);
+
 TEST(CallCountsTest, AConnectionATenantAndAllHaveLimits) {
   CallCounts counts({.of_connection = 2, .of_tenant = 3, .of_all = 4});
-  EXPECT_TRUE(counts.Begin(1, "alice"));
-  EXPECT_TRUE(counts.Begin(1, "alice"));
-  EXPECT_FALSE(counts.Begin(1, "alice")) << "the connection's third";
-  EXPECT_TRUE(counts.Begin(2, "alice"));
-  EXPECT_FALSE(counts.Begin(2, "alice")) << "the tenant's fourth";
-  EXPECT_FALSE(counts.Begin(3, "alice")) << "a connection that had none";
-  EXPECT_TRUE(counts.Begin(4, "bob"));
-  EXPECT_FALSE(counts.Begin(5, "bob")) << "the fifth of all";
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kRefused) << "the connection's third";
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kRefused) << "the tenant's fourth";
+  EXPECT_EQ(counts.Begin(3, "alice", kNow), Verdict::kRefused) << "a connection that had none";
+  EXPECT_EQ(counts.Begin(4, "bob", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(5, "bob", kNow), Verdict::kRefused) << "the fifth of all";
   EXPECT_EQ(counts.under_way(), 4u);
   EXPECT_EQ(counts.under_way("alice"), 3u);
   EXPECT_EQ(counts.refused(), 4u);
@@ -23,8 +30,8 @@ TEST(CallCountsTest, AConnectionATenantAndAllHaveLimits) {
 TEST(CallCountsTest, WhatHasEndedMakesRoom) {
   CallCounts counts({.of_connection = 1, .of_tenant = 1, .of_all = 1});
   for (int i = 0; i < 3; ++i) {
-    EXPECT_TRUE(counts.Begin(1, "alice"));
-    EXPECT_FALSE(counts.Begin(2, "bob"));
+    EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
+    EXPECT_EQ(counts.Begin(2, "bob", kNow), Verdict::kRefused);
     counts.End(1);
     EXPECT_EQ(counts.under_way(), 0u);
     EXPECT_EQ(counts.under_way("alice"), 0u);
@@ -33,29 +40,54 @@ TEST(CallCountsTest, WhatHasEndedMakesRoom) {
 
 TEST(CallCountsTest, TheOnlyUserMayHaveAll) {
   CallCounts counts({.of_connection = 9, .of_tenant = 1, .of_all = 2});
-  EXPECT_TRUE(counts.Begin(1, ""));
-  EXPECT_TRUE(counts.Begin(1, ""));
-  EXPECT_FALSE(counts.Begin(1, ""));
+  EXPECT_EQ(counts.Begin(1, "", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "", kNow), Verdict::kRefused);
 }
 
-TEST(CallCountsTest, ACallThatResumesCountsAlsoBeyondTheLimits) {
-  CallCounts counts({.of_connection = 1, .of_tenant = 1, .of_all = 1});
-  EXPECT_TRUE(counts.Begin(1, "alice"));
-  counts.End(1);
-  EXPECT_TRUE(counts.Begin(2, "alice"));
-  counts.Resume(1, "alice");
-  EXPECT_EQ(counts.under_way(), 2u);
-  EXPECT_FALSE(counts.Begin(3, "alice"));
-  counts.End(1);
+TEST(CallCountsTest, ACallThatLingersCountsUntilItsTime) {
+  CallCounts counts({.of_connection = 2, .of_tenant = 2, .of_all = 2});
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
+  counts.EndAt(1, kNow + seconds(1));
+  counts.EndAt(1, kNow + seconds(2));
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kRefused);
+  EXPECT_EQ(counts.under_way("alice"), 2u);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow + seconds(1)), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(2, "bob", kNow + seconds(1)), Verdict::kRefused)
+      << "one of each still counts";
+  counts.Settle(kNow + seconds(2));
   counts.End(2);
   EXPECT_EQ(counts.under_way(), 0u);
+  EXPECT_EQ(counts.under_way("alice"), 0u);
+}
+
+TEST(CallCountsTest, AConnectionThatGoesOnAtItsOwnLimitIsAFlood) {
+  CallCounts counts({.of_connection = 1, .refused_of_connection = 2, .of_tenant = 2, .of_all = 9});
+  EXPECT_EQ(counts.Begin(1, "alice", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.PeerOf(1), "");
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kBegun);
+  EXPECT_FALSE(counts.ComesFrom(2, "there"));
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kRefused);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kFlood);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kRefused) << "said once";
+  EXPECT_EQ(counts.PeerOf(2), "there");
+  EXPECT_TRUE(counts.ComesFrom(2, "elsewhere"));
+  EXPECT_EQ(counts.PeerOf(2), "there");
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(counts.Begin(3, "alice", kNow), Verdict::kRefused) << "others have what it may have";
+  }
+  counts.End(2);
+  EXPECT_EQ(counts.PeerOf(2), "");
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(2, "alice", kNow), Verdict::kRefused) << "all over again";
 }
 
 TEST(CallCountsTest, RefusalsAreToldOnceOfTheirConnection) {
   CallCounts counts({.of_connection = 1, .of_tenant = 9, .of_all = 9});
-  EXPECT_TRUE(counts.Begin(1, ""));
-  EXPECT_TRUE(counts.Begin(2, ""));
-  for (int i = 0; i < 5; ++i) EXPECT_FALSE(counts.Begin(1, ""));
+  EXPECT_EQ(counts.Begin(1, "", kNow), Verdict::kBegun);
+  EXPECT_EQ(counts.Begin(2, "", kNow), Verdict::kBegun);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(counts.Begin(1, "", kNow), Verdict::kRefused);
   EXPECT_EQ(counts.TakeRefused(2), 0u);
   EXPECT_EQ(counts.TakeRefused(1), 5u);
   EXPECT_EQ(counts.TakeRefused(1), 0u);
