@@ -14,7 +14,6 @@
 #include "rendezvous/fronts/door_keeper.h"
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 #include "rendezvous/fronts/grpc_store_front.h"
-#include "rendezvous/net/call_gate.h"
 #include "rendezvous/net/grpc_server.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/shared_port.h"
@@ -56,7 +55,10 @@ struct Server::Listener {
   Listener(boost::asio::io_context& io, Server& server, const Credentials& credentials)
       : door_keeper(credentials),
         entrance(io, {.access = AccessOfAll(server),
-                      .gate = gate,
+                      .calls = {.of_connection = limits::kCallsOfConnection.most,
+                                .refused_of_connection = limits::kRefusedOfConnection.most,
+                                .of_tenant = limits::kCallsOfTenant.most,
+                                .of_all = limits::kCalls.most},
                       .on_refused =
                           [this](const Peer& peer, std::uint64_t refused) {
                             door_keeper.TooManyCalls(peer.address, refused);
@@ -89,10 +91,6 @@ struct Server::Listener {
     };
   }
 
-  const std::shared_ptr<CallGate> gate = std::make_shared<CallGate>(
-      CallCounts::Limits{.of_connection = limits::kCallsOfConnection.most,
-                         .of_tenant = limits::kCallsOfTenant.most,
-                         .of_all = limits::kCalls.most});
   DoorKeeper door_keeper;
   CallEntrance entrance;
   GrpcRendezvousFront rendezvous;
@@ -220,7 +218,7 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
   const std::uint16_t port = PortOf(sockets);
   auto listener = std::make_unique<Listener>(io_, *this, credentials);
   auto grpc = GrpcServer::Start(
-      io_, credentials, listener->gate, listener->entrance,
+      io_, credentials, listener->entrance.gate(), listener->entrance,
       {.streams = limits::kStreams.most, .window_bytes = limits::kWindowBytes.most});
   if (!grpc.ok()) {
     return absl::Status(grpc.status().code(),

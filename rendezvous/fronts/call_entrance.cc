@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/limits.h"
-#include "rendezvous/net/host_address.h"
 #include "rendezvous/wire/printable.h"
 
 namespace muster::rendezvous {
@@ -24,15 +23,18 @@ class Refusal final : public grpc::ServerGenericBidiReactor {
   }
 
  private:
+  void OnCancel() override { cancelled_ = true; }
   void OnDone() override {
     boost::asio::post(shared_.loop, shared_.lifetime.Guard([&shared = shared_, id = id_] {
       shared.untaken.Taken(*id);
     }));
+    if (cancelled_) pass_.Linger();
     delete this;
   }
 
   LoopCall::Shared& shared_;
   CallGate::Pass pass_;
+  bool cancelled_ = false;  // gRPC's; OnDone comes after OnCancel
   // The loop's.
   const std::shared_ptr<UntakenAnswers::Id> id_ = std::make_shared<UntakenAnswers::Id>(0);
 };
@@ -43,6 +45,7 @@ CallEntrance::CallEntrance(boost::asio::io_context& loop, Options options)
     : options_(std::move(options)),
       shared_{
           .loop = loop,
+          .early = std::make_shared<EarlyReads>(static_cast<int>(limits::kEarlyReads.most)),
           .turns = ReadTurns(loop, {.at_once = limits::kReads.most,
                                     .of_host = limits::kReadsOfHost.most,
                                     .patience = std::chrono::seconds(limits::kReadSeconds.most)}),
@@ -53,7 +56,16 @@ CallEntrance::CallEntrance(boost::asio::io_context& loop, Options options)
                                     [this](const Peer& peer) {
                                       if (options_.drop) options_.drop(peer);
                                     })},
+      gate_(std::make_shared<CallGate>(options_.calls,
+                                       [this](const std::string& peer) { EndFlood(peer); })),
       places_(limits::kCallsOfHost.most) {}
+
+void CallEntrance::EndFlood(const std::string& text) {
+  boost::asio::post(shared_.loop, shared_.lifetime.Guard([this, peer = ParsePeer(text)] {
+    if (options_.on_refused) options_.on_refused(peer, options_.calls.refused_of_connection);
+    if (options_.drop) options_.drop(peer);
+  }));
+}
 
 void CallEntrance::ServeStream(Rpc rpc, Make make) {
   calls_[absl::StrCat("/", std::string(PermissionFor(rpc).method))] = std::move(make);
@@ -67,7 +79,7 @@ void CallEntrance::AddUnary(Rpc rpc, const google::protobuf::MessageLite* reques
                                                     .admit =
                                                         [this, rpc](const LoopCall& call) {
                                                           return Admit(rpc, call.context(),
-                                                                       call.pass());
+                                                                       call.caller(), call.pass());
                                                         },
                                                     .answer = std::move(answer)}](
                        const grpc::CallbackServerContext& context, CallGate::Pass pass) {
@@ -76,16 +88,13 @@ void CallEntrance::AddUnary(Rpc rpc, const google::protobuf::MessageLite* reques
 }
 
 absl::StatusOr<Admission> CallEntrance::Admit(Rpc rpc, const grpc::CallbackServerContext& call,
-                                              const CallGate::Pass& pass) {
+                                              const Caller& caller, const CallGate::Pass& pass) {
   if (closed_) return absl::UnavailableError("the daemon is stopping");
   const std::uint64_t refused = pass.TakeRefused();
-  const Peer peer = ParsePeer(call.peer());
-  if (refused > 0 && options_.on_refused) options_.on_refused(peer, refused);
-  Admission admission;
-  if (const auto address = ParseHostAddress(peer.address)) admission.host = HostLine(*address);
-  admission.place = places_.Take(admission.host);
+  if (refused > 0 && options_.on_refused) options_.on_refused(caller.peer, refused);
+  Admission admission{.place = places_.Take(caller.host)};
   if (admission.place == nullptr) {
-    if (options_.on_refused) options_.on_refused(peer, 1);
+    if (options_.on_refused) options_.on_refused(caller.peer, 1);
     return absl::ResourceExhaustedError(absl::StrCat(
         limits::kCallsOfHost.most, " calls of this host are under way, which is the limit"));
   }
@@ -93,6 +102,11 @@ absl::StatusOr<Admission> CallEntrance::Admit(Rpc rpc, const grpc::CallbackServe
   if (!driver.ok()) return driver.status();
   admission.driver = *driver;
   return admission;
+}
+
+bool CallEntrance::CountAgain(const Caller& caller, Admission& admission, CallGate::Pass& pass) {
+  if (admission.place == nullptr) admission.place = places_.Take(caller.host);
+  return admission.place != nullptr && pass.Resume();
 }
 
 void CallEntrance::Close() {
@@ -105,7 +119,7 @@ void CallEntrance::Close() {
 
 grpc::ServerGenericBidiReactor* CallEntrance::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
-  CallGate::Pass pass = options_.gate ? options_.gate->PassOf(*context) : CallGate::Pass();
+  CallGate::Pass pass = gate_->PassOf(*context);
   const auto call = calls_.find(context->method());
   if (call == calls_.end()) {
     return new Refusal(shared_, ParsePeer(context->peer()),

@@ -22,10 +22,9 @@
 namespace muster::rendezvous {
 
 // gRPC is given this one service, which knows the calls by their names (permissions.h) and leads
-// each to the front that answers it. So what holds for all of them is decided in one place, and
-// before a byte of a message is read: who may make the call, how many there may be (CallGate,
-// CallPlaces), whose message is read when (ReadTurns), and what becomes of answers that nobody
-// takes (UntakenAnswers).
+// each to the front that answers it. So what holds for all of them is decided in one place: how
+// many there may be (CallGate, CallPlaces), whose message is read when (EarlyReads, ReadTurns), who
+// may make the call, and what becomes of answers that nobody takes (UntakenAnswers).
 //
 // gRPC calls CreateReactor on its own threads; all else is the loop's. Outlives the server that it
 // is registered with.
@@ -34,15 +33,19 @@ class CallEntrance final : public grpc::CallbackGenericService {
   struct Options {
     // Asked for each call; must outlive the entrance.
     Access access;
-    // The gate of the server's credentials; null: nobody counts.
-    std::shared_ptr<CallGate> gate;
+    // How many calls there may be.
+    CallCounts::Limits calls;
     // Told from where calls were refused at the gate, and how many. May be empty.
     std::function<void(const Peer&, std::uint64_t refused)> on_refused;
-    // Ends the connection from there (UntakenAnswers). May be empty.
+    // Ends the connection from there: it takes no answers (UntakenAnswers), or goes on calling when
+    // it has as many calls as it may (CallGate). May be empty.
     std::function<void(const Peer&)> drop;
   };
 
   CallEntrance(boost::asio::io_context& loop, Options options);
+
+  // Of the server's credentials.
+  const std::shared_ptr<CallGate>& gate() const { return gate_; }
 
   // How calls are answered, said before the server starts: on the loop, with the jobs that the
   // caller may touch. The request and the response live as long as the call.
@@ -66,7 +69,11 @@ class CallEntrance final : public grpc::CallbackGenericService {
 
   // What the caller may do, or why nothing.
   absl::StatusOr<Admission> Admit(Rpc rpc, const grpc::CallbackServerContext& call,
-                                  const CallGate::Pass& pass);
+                                  const Caller& caller, const CallGate::Pass& pass);
+
+  // A call that gave up its place and its pass, as it was counted elsewhere, takes them again.
+  // False: there is no room for it.
+  bool CountAgain(const Caller& caller, Admission& admission, CallGate::Pass& pass);
 
   // Where a call that ends otherwise than as a LoopCall is counted until its client knows.
   UntakenAnswers& untaken() { return shared_.untaken; }
@@ -81,8 +88,12 @@ class CallEntrance final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
 
+  // On any thread.
+  void EndFlood(const std::string& text);
+
   const Options options_;
   LoopCall::Shared shared_;
+  const std::shared_ptr<CallGate> gate_;
   CallPlaces places_;
   // By what gRPC calls them: "/muster.store.v1.Store/Get". Not changed once the server runs.
   std::unordered_map<std::string, Make> calls_;

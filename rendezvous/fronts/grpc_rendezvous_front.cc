@@ -28,7 +28,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
  public:
   Stream(GrpcRendezvousFront& front, const grpc::CallbackServerContext& context,
          CallGate::Pass pass)
-      : front_(front), context_(context), pass_(std::move(pass)), peer_(ParsePeer(context.peer())) {
+      : front_(front), context_(context), pass_(std::move(pass)), caller_(CallerOf(context)) {
     boost::asio::post(front_.io_, [this] { HandleOpen(); });
     // At once: until it has joined, its connection may be taken for an idle one.
     StartRead(&read_);
@@ -42,6 +42,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     boost::asio::post(front_.io_, [this, ok] { HandleWritten(ok); });
   }
   void OnCancel() override {
+    cancelled_ = true;
     boost::asio::post(front_.io_, [this] { HandleGone("its connection broke"); });
   }
   void OnDone() override {
@@ -51,6 +52,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
   ~Stream() override {
     front_.streams_.erase(this);
     if (untaken_) front_.entrance_.untaken().Taken(*untaken_);
+    if (cancelled_) pass_.Linger();
   }
 
   // Ends the stream, for the reason given; an agent that attends may come back on another.
@@ -59,8 +61,8 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     state_ = State::kEnded;
     connection_.reset();
     // Whoever does not attend is forgotten by that, too.
-    driver_->Disconnected(agent_, why);
-    driver_->Detach(agent_);
+    admission_.driver->Disconnected(agent_, why);
+    admission_.driver->Detach(agent_);
     AwaitTaken();
     Finish(grpc::Status::OK);
   }
@@ -68,22 +70,22 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
  private:
   enum class State {
     kOpen,
-    kRefused,  // ends when what is unsent has been written, Refused being the last an agent hears
+    kParting,  // ends when what is unsent has been written: it was refused, or has no place
     kEnded,    // Finish was called
   };
 
   void HandleOpen() {
-    absl::StatusOr<Admission> admission = front_.entrance_.Admit(Rpc::kAttend, context_, pass_);
+    absl::StatusOr<Admission> admission =
+        front_.entrance_.Admit(Rpc::kAttend, context_, caller_, pass_);
     if (!admission.ok()) {
       state_ = State::kEnded;
       AwaitTaken();
       Finish(ToGrpcStatus(admission.status()));
       return;
     }
-    driver_ = admission->driver;
-    place_ = std::move(admission->place);
+    admission_ = *std::move(admission);
     front_.streams_.insert(this);
-    agent_ = driver_->Attach([this](const Directive& directive) { Send(directive); });
+    agent_ = admission_.driver->Attach([this](const Directive& directive) { Send(directive); });
   }
 
   // From now on the stream is over when its agent takes what it was told, or its connection ends.
@@ -91,7 +93,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     if (untaken_) return;
     std::size_t bytes = 0;
     for (const grpc::ByteBuffer& directive : unsent_) bytes += directive.Length();
-    untaken_ = front_.entrance_.untaken().Add(peer_, bytes);
+    untaken_ = front_.entrance_.untaken().Add(caller_.peer, bytes);
   }
 
   void HandleRead(bool ok) {
@@ -121,24 +123,24 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
   void Take(const v1::AgentEvent& wire) {
     Event event = FromWire(wire);
     if (auto* const join = std::get_if<JoinRequest>(&event)) {
-      if (join->node.address.empty()) join->node.address = peer_.address;
+      if (join->node.address.empty()) join->node.address = caller_.peer.address;
       // Behind a translation of addresses its workers come from where its agent comes from.
-      join->node.addresses.push_back(peer_.address);
+      join->node.addresses.push_back(caller_.peer.address);
       BeginAttending(join->session);
     }
     if (const auto* const resume = std::get_if<Resume>(&event)) BeginAttending(resume->session);
-    driver_->Hear(agent_, event);
+    admission_.driver->Hear(agent_, event);
     if (std::holds_alternative<Goodbye>(event)) HandleGone("it said goodbye");
   }
 
   void BeginAttending(const SessionToken& session) {
     session_ = session;
     if (connection_ == nullptr && front_.listener_.attending) {
-      connection_ = front_.listener_.attending(peer_);
+      connection_ = front_.listener_.attending(caller_.peer);
     }
     // Agents that attend are counted as nodes.
     pass_.Release();
-    place_.reset();
+    admission_.place.reset();
   }
 
   // The Driver's sink.
@@ -150,16 +152,19 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
       wire.mutable_welcome()->set_knock_secret(front_.listener_.knock_secret(session_));
     }
     if (std::holds_alternative<Refused>(directive)) {
-      state_ = State::kRefused;
+      state_ = State::kParting;
       // It is no node, and is counted here until it has heard so.
       connection_.reset();
-      pass_.Resume();
+      front_.entrance_.CountAgain(caller_, admission_, pass_);
       AwaitTaken();
     }
     if (std::holds_alternative<Evicted>(directive)) {
-      // Until it joins again.
+      // Until it joins again: here, or over another stream if there is no room for this one.
       connection_.reset();
-      pass_.Resume();
+      if (!front_.entrance_.CountAgain(caller_, admission_, pass_)) {
+        state_ = State::kParting;
+        AwaitTaken();
+      }
     }
     ToBytes(wire, &unsent_.emplace_back());
     if (unsent_.size() > limits::kUnreadDirectives.most)
@@ -169,7 +174,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
 
   void WriteNext() {
     if (unsent_.empty()) {
-      if (state_ == State::kRefused) HandleGone("it was refused");
+      if (state_ == State::kParting) HandleGone("it was refused");
       return;
     }
     writing_ = true;
@@ -186,10 +191,10 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
 
   GrpcRendezvousFront& front_;
   const grpc::CallbackServerContext& context_;  // until Finish
-  CallGate::Pass pass_;                         // until it attends
-  std::shared_ptr<void> place_;                 // as well
-  const Peer peer_;                             // where the agent comes from
-  Driver* driver_ = nullptr;  // whose jobs it may join; set before anything is heard
+  CallGate::Pass pass_;                         // counts until it attends
+  const Caller caller_;                         // where the agent comes from
+  Admission admission_;     // set before anything is heard; its place as the pass
+  bool cancelled_ = false;  // gRPC's; OnDone comes after OnCancel
 
   AgentId agent_ = 0;
   SessionToken session_;

@@ -1,12 +1,12 @@
 #include "rendezvous/fronts/loop_call.h"
 
+#include <atomic>
 #include <string>
 
 #include <grpcpp/support/byte_buffer.h>
 #include <boost/asio/post.hpp>
 
 #include "rendezvous/fronts/message_bytes.h"
-#include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -28,40 +28,61 @@ class LoopCall::Reactor final : public grpc::ServerGenericBidiReactor {
 
   CallGate::Pass& pass() { return pass_; }
 
-  // On the loop; nothing else of it may be touched afterwards.
-  void Read() { StartRead(&bytes_); }
-  void Answer(const grpc::CallbackServerContext& context, const MessageLite& response) {
+  // Before the loop knows of the call.
+  void ReadEarly() {
+    if (early_ = shared_.early; !early_->Begin()) early_.reset();
+    if (early_) StartRead(&bytes_);
+  }
+
+  // On the loop.
+  //
+  // The call has been admitted, and waits for its message. True: it is there already; false: the
+  // call is told when it is.
+  bool Await() { return early_ && met_.exchange(true); }
+  // When it is its turn.
+  void Read() {
+    if (early_) return;
+    met_ = true;
+    StartRead(&bytes_);
+  }
+  // How the request was read, once it has been.
+  const absl::Status& read() const { return read_; }
+  // Nothing else of it may be touched after these.
+  void Answer(const Peer& peer, const MessageLite& response) {
     ToBytes(response, &answer_);
-    AwaitTaken(context, answer_.Length());
+    AwaitTaken(peer, answer_.Length());
     StartWriteAndFinish(&answer_, grpc::WriteOptions(), grpc::Status::OK);
   }
-  void Refuse(const grpc::CallbackServerContext& context, const absl::Status& why) {
-    AwaitTaken(context, 0);
+  void Refuse(const Peer& peer, const absl::Status& why) {
+    AwaitTaken(peer, 0);
     Finish(ToGrpcStatus(why));
   }
 
  private:
   void OnReadDone(bool ok) override {
+    if (early_) early_->End();
     std::shared_ptr<LoopCall> call = call_.lock();
     if (call == nullptr) return;
-    absl::Status read =
-        ok ? ParseBytes(&bytes_, call->request_.get())
-           : absl::InvalidArgumentError("the call has no message, or a part of one");
-    boost::asio::post(loop_,
-                      [call = std::move(call), read = std::move(read)] { call->HandleRead(read); });
+    read_ = ok ? ParseBytes(&bytes_, call->request_.get())
+               : absl::InvalidArgumentError("the call has no message, or a part of one");
+    // Whoever of them comes second goes on.
+    if (!met_.exchange(true)) return;
+    boost::asio::post(loop_, [call = std::move(call)] { call->HandleRead(); });
   }
   void OnCancel() override {
+    cancelled_ = true;
     std::shared_ptr<LoopCall> call = call_.lock();
     if (call == nullptr) return;
     boost::asio::post(loop_, [call = std::move(call)] { call->Cancelled(); });
   }
   void OnDone() override {
     if (taken_) boost::asio::post(loop_, std::move(taken_));
+    if (cancelled_) pass_.Linger();
     delete this;
   }
 
-  void AwaitTaken(const grpc::CallbackServerContext& context, std::size_t bytes) {
-    const UntakenAnswers::Id id = shared_.untaken.Add(ParsePeer(context.peer()), bytes);
+  void AwaitTaken(const Peer& peer, std::size_t bytes) {
+    const UntakenAnswers::Id id = shared_.untaken.Add(peer, bytes);
     taken_ = shared_.lifetime.Guard([&untaken = shared_.untaken, id] { untaken.Taken(id); });
   }
 
@@ -69,7 +90,12 @@ class LoopCall::Reactor final : public grpc::ServerGenericBidiReactor {
   boost::asio::io_context& loop_ = shared_.loop;
   CallGate::Pass pass_;
   std::weak_ptr<LoopCall> call_;
-  grpc::ByteBuffer bytes_;   // gRPC's between Read and OnReadDone
+  std::shared_ptr<EarlyReads> early_;  // null: it is read when it is its turn
+  bool cancelled_ = false;             // gRPC's; OnDone comes after OnCancel
+  // Of the message and the loop that waits for it, one is here.
+  std::atomic<bool> met_ = false;
+  grpc::ByteBuffer bytes_;   // gRPC's between StartRead and OnReadDone
+  absl::Status read_;        // as well
   grpc::ByteBuffer answer_;  // gRPC's from Answer on
   std::function<void()>
       taken_;  // says on the loop that the answer is; empty for a call that was dropped
@@ -81,6 +107,8 @@ grpc::ServerGenericBidiReactor* LoopCall::Start(Shared& shared, const Method& me
   auto* reactor = new Reactor(shared, std::move(pass));  // deleted by OnDone
   std::shared_ptr<LoopCall> call(new LoopCall(shared, method, context, reactor));
   reactor->Bind(call);
+  // First: the loop may have ended the call before anything else is done here.
+  reactor->ReadEarly();
   boost::asio::post(shared.loop, [call = std::move(call)] { call->Open(); });
   return reactor;
 }
@@ -90,6 +118,7 @@ LoopCall::LoopCall(Shared& shared, const Method& method, const grpc::CallbackSer
     : shared_(shared),
       method_(method),
       context_(context),
+      caller_(CallerOf(context)),
       request_(method.request->New()),
       response_(method.response->New()),
       reactor_(reactor) {}
@@ -113,10 +142,11 @@ void LoopCall::Open() {
   absl::StatusOr<Admission> admission = method_.admit(*this);
   if (!admission.ok()) return Finish(admission.status());
   admission_ = *std::move(admission);
+  if (reactor_->Await()) return HandleRead();
   shared_.opening.insert(shared_from_this());
   // What they are called for is over with the turn, which is over with this.
   turn_ = shared_.turns.Ask(
-      admission_.host, [this] { reactor_->Read(); },
+      caller_.host, [this] { reactor_->Read(); },
       [this] {
         Finish(absl::ResourceExhaustedError(
             "the call's message took too long, and others wait for their turn"));
@@ -129,10 +159,10 @@ void LoopCall::EndOpening() {
   shared_.opening.erase(shared_from_this());
 }
 
-void LoopCall::HandleRead(const absl::Status& read) {
+void LoopCall::HandleRead() {
   EndOpening();
   if (finished()) return;
-  if (!read.ok()) return Finish(read);
+  if (const absl::Status& read = reactor_->read(); !read.ok()) return Finish(read);
   method_.answer(shared_from_this());
 }
 
@@ -142,9 +172,9 @@ void LoopCall::Finish(const absl::Status& status) {
   admission_.place.reset();
   Reactor* const reactor = std::exchange(reactor_, nullptr);
   if (status.ok()) {
-    reactor->Answer(context_, *response_);
+    reactor->Answer(caller_.peer, *response_);
   } else {
-    reactor->Refuse(context_, status);
+    reactor->Refuse(caller_.peer, status);
   }
   // May let go of the last who holds this.
   if (turn_ != nullptr) EndOpening();

@@ -22,6 +22,7 @@
 #include "base/lifetime.h"
 #include "rendezvous/fronts/admission.h"
 #include "rendezvous/fronts/driver.h"
+#include "rendezvous/fronts/early_reads.h"
 #include "rendezvous/fronts/read_turns.h"
 #include "rendezvous/fronts/untaken_answers.h"
 #include "rendezvous/net/call_gate.h"
@@ -36,6 +37,7 @@ class LoopCall : public std::enable_shared_from_this<LoopCall> {
   // What the calls of a server share. Lives on the loop's thread, and outlives the server.
   struct Shared {
     boost::asio::io_context& loop;
+    const std::shared_ptr<EarlyReads> early;  // may be held for longer
     ReadTurns turns;
     UntakenAnswers untaken;
     // Those whose request has not been read.
@@ -47,7 +49,7 @@ class LoopCall : public std::enable_shared_from_this<LoopCall> {
   struct Method {
     const google::protobuf::MessageLite* request = nullptr;  // of their types
     const google::protobuf::MessageLite* response = nullptr;
-    // Before the request is read: what the caller may do, or why nothing.
+    // Before anything is done with the request: what the caller may do, or why nothing.
     std::function<absl::StatusOr<Admission>(const LoopCall&)> admit;
     // Once it has been read.
     std::function<void(const std::shared_ptr<LoopCall>&)> answer;
@@ -66,6 +68,7 @@ class LoopCall : public std::enable_shared_from_this<LoopCall> {
   // Until the call is finished.
   const grpc::CallbackServerContext& context() const { return context_; }
   const CallGate::Pass& pass() const;
+  const Caller& caller() const { return caller_; }
   // The jobs of whoever was admitted.
   Driver& driver() const { return *admission_.driver; }
   // The messages, of the method's types; they live as long as this.
@@ -91,12 +94,13 @@ class LoopCall : public std::enable_shared_from_this<LoopCall> {
   void Open();
   // The request is read, or will not be.
   void EndOpening();
-  void HandleRead(const absl::Status& read);
+  void HandleRead();
   void Cancelled();
 
   Shared& shared_;
   const Method& method_;
   const grpc::CallbackServerContext& context_;
+  const Caller caller_;
   const std::unique_ptr<google::protobuf::MessageLite> request_, response_;
   Reactor* reactor_;  // null once finished: gRPC frees it then
   Admission admission_;

@@ -37,11 +37,14 @@ std::string NameOf(const TunnelRound& round) {
 class TunnelFront::Stream final : public grpc::ServerGenericBidiReactor, private ByteStream {
  public:
   Stream(TunnelFront& front, const grpc::CallbackServerContext& context, CallGate::Pass pass)
-      : front_(front), context_(context), pass_(std::move(pass)) {
+      : front_(front), context_(context), pass_(std::move(pass)), caller_(CallerOf(context)) {
     boost::asio::post(front_.io_, [this] { HandleOpen(); });
   }
 
-  ~Stream() override { front_.streams_.erase(this); }
+  ~Stream() override {
+    front_.streams_.erase(this);
+    if (cancelled_ && !relay_) pass_.Linger();
+  }
 
   void OnReadDone(bool ok) override {
     const bool said = ok && ParseBytes(&in_bytes_, &in_).ok();
@@ -51,6 +54,7 @@ class TunnelFront::Stream final : public grpc::ServerGenericBidiReactor, private
     boost::asio::post(front_.io_, [this, ok] { HandleWritten(ok); });
   }
   void OnCancel() override {
+    cancelled_ = true;
     boost::asio::post(front_.io_, [this] { End(absl::CancelledError("the caller has gone")); });
   }
   void OnDone() override {
@@ -71,7 +75,7 @@ class TunnelFront::Stream final : public grpc::ServerGenericBidiReactor, private
   void HandleOpen() {
     front_.streams_.insert(this);
     absl::StatusOr<Admission> admission =
-        front_.entrance_.Admit(Rpc::kTunnelCarry, context_, pass_);
+        front_.entrance_.Admit(Rpc::kTunnelCarry, context_, caller_, pass_);
     if (!admission.ok()) return End(admission.status());
     place_ = std::move(admission->place);
     hold_ = front_.gate_.hold(context_);
@@ -145,6 +149,8 @@ class TunnelFront::Stream final : public grpc::ServerGenericBidiReactor, private
   TunnelFront& front_;
   const grpc::CallbackServerContext& context_;
   CallGate::Pass pass_;
+  const Caller caller_;
+  bool cancelled_ = false;       // gRPC's; OnDone comes after OnCancel
   std::shared_ptr<void> place_;  // until the round is known to be the right one
   grpc::ByteBuffer in_bytes_;    // gRPC's between StartRead and OnReadDone, and so is what is said
   tunnel::v1::Chunk in_;

@@ -9,7 +9,6 @@
 #include "rendezvous/core/limits.h"
 #include "rendezvous/fronts/call_entrance.h"
 #include "rendezvous/fronts/door_keeper.h"
-#include "rendezvous/net/call_gate.h"
 #include "rendezvous/net/grpc_server.h"
 #include "rendezvous/net/shared_port.h"
 #include "rendezvous/tunnel/tunnel_front.h"
@@ -30,10 +29,18 @@ struct TunnelServer::Parts {
                         if (!allowed.ok()) return allowed;
                         return nullptr;  // there is no job here
                       },
-                      .gate = gate,
+                      // Those that have ended are counted until gRPC has freed them.
+                      .calls = {.of_connection = 2 * limits::kTunnelStreams.most,
+                                .refused_of_connection = limits::kRefusedOfConnection.most,
+                                .of_tenant = 2 * limits::kTunnelStreamsInAll.most,
+                                .of_all = 2 * limits::kTunnelStreamsInAll.most},
                       .on_refused =
                           [this](const Peer& peer, std::uint64_t refused) {
                             door_keeper.TooManyCalls(peer.address, refused);
+                          },
+                      .drop =
+                          [this](const Peer& peer) {
+                            if (port != nullptr) port->Drop(peer);
                           }}),
         front(io, entrance,
               {.hold = [this](const grpc::CallbackServerContext& call) -> std::shared_ptr<void> {
@@ -43,11 +50,6 @@ struct TunnelServer::Parts {
                                   const std::string& what) { door_keeper.Complain(call, what); }}) {
   }
 
-  // Those that have ended are counted until gRPC has freed them.
-  const std::shared_ptr<CallGate> gate = std::make_shared<CallGate>(
-      CallCounts::Limits{.of_connection = 2 * limits::kTunnelStreams.most,
-                         .of_tenant = 2 * limits::kTunnelStreamsInAll.most,
-                         .of_all = 2 * limits::kTunnelStreamsInAll.most});
   DoorKeeper door_keeper;
   CallEntrance entrance;
   TunnelFront front;
@@ -74,7 +76,7 @@ absl::Status TunnelServer::BeginRound(TunnelRound round,
   EndRound();
   if (parts_ == nullptr) {
     auto parts = std::make_unique<Parts>(io_, credentials_);
-    auto grpc = GrpcServer::Start(io_, credentials_, parts->gate, parts->entrance,
+    auto grpc = GrpcServer::Start(io_, credentials_, parts->entrance.gate(), parts->entrance,
                                   {.streams = limits::kTunnelStreams.most});
     if (!grpc.ok()) return grpc.status();
     parts->grpc = *std::move(grpc);

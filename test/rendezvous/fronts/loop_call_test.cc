@@ -42,7 +42,8 @@ class Service final : public grpc::CallbackGenericService {
   const LoopCall::Method method_;
 };
 
-class LoopCallTest : public ::testing::Test {
+// With requests that are read early, and with such as wait for their turn.
+class LoopCallTest : public ::testing::TestWithParam<bool> {
  protected:
   // Starts a server whose one call is answered by `answer`, and that call; returns once it was
   // shown.
@@ -76,13 +77,17 @@ class LoopCallTest : public ::testing::Test {
   std::unique_ptr<boost::asio::io_context> loop_ = std::make_unique<boost::asio::io_context>();
   std::unique_ptr<LoopCall::Shared> shared_{new LoopCall::Shared{
       .loop = *loop_,
+      .early = std::make_shared<EarlyReads>(GetParam() ? 1 : 0),
       .turns = ReadTurns(*loop_, {.at_once = 1, .of_host = 1, .patience = std::chrono::hours(1)}),
       .untaken = UntakenAnswers(*loop_, {.bytes = 1 << 20, .answers = 1}, [](const Peer&) {})}};
   std::unique_ptr<Service> service_;
   std::unique_ptr<grpc::Server> server_;
 };
 
-TEST_F(LoopCallTest, StatusIsThatOfTheFirstFinish) {
+INSTANTIATE_TEST_SUITE_P(, LoopCallTest, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "Early" : "InTurn"; });
+
+TEST_P(LoopCallTest, StatusIsThatOfTheFirstFinish) {
   auto status = Call([](const std::shared_ptr<LoopCall>& call) {
     call->Finish(absl::AbortedError("first"));
     EXPECT_TRUE(call->finished());
@@ -93,12 +98,12 @@ TEST_F(LoopCallTest, StatusIsThatOfTheFirstFinish) {
   EXPECT_EQ(seen.error_message(), "first");
 }
 
-TEST_F(LoopCallTest, CallThatIsDroppedUnansweredIsUnavailable) {
+TEST_P(LoopCallTest, CallThatIsDroppedUnansweredIsUnavailable) {
   auto status = Call([](const std::shared_ptr<LoopCall>&) {});
   EXPECT_EQ(Run(status).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
-TEST_F(LoopCallTest, CallWhoseLoopIsDestroyedIsUnavailable) {
+TEST_P(LoopCallTest, CallWhoseLoopIsDestroyedIsUnavailable) {
   auto status = Call([](const std::shared_ptr<LoopCall>&) { FAIL() << "the loop never runs"; });
   shared_.reset();
   loop_.reset();
