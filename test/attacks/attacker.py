@@ -127,6 +127,8 @@ class Attacker:
                 rest = rest[connection.send(rest[:1 << 14]):]
             with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 chunk = connection.recv(1 << 16)
+                if not chunk:
+                    break  # The other end has had enough of it.
                 self.hear(chunk)
                 heard += chunk
             select.select([connection], [connection], [], _PATIENCE_S)

@@ -96,9 +96,6 @@ _MIB = {
     "T5": 160,  # 256 calls of a connection, freed one after the other.
     "T6": 64,
 }
-# Made only when they are named, as they are not held to their sum yet: of six runs of T1 on an idle machine one took
-# 694 MiB (docs/security.md, "What is not there yet").
-_NOT_HELD = ("T1",)
 # These are made on a job with --worker-store=tunnel, at the port of the agent that has the store; it is that agent's
 # memory that is looked at.
 _TUNNEL = "tunnel "
@@ -334,7 +331,7 @@ def main() -> int:
     if (reason := isolation.enter()) is not None:
         print(f"attacks.sh: no network namespaces here: {reason}", file=sys.stderr)
         return _SKIPPED
-    wanted = arguments.attacks or [name for name in ATTACKS if name not in _NOT_HELD]
+    wanted = arguments.attacks or list(ATTACKS)
     findings: list[Finding] = []
     for tunnel in (False, True):
         attacks = [attack for attack in wanted if attack.startswith(_TUNNEL) == tunnel]
