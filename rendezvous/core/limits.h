@@ -29,6 +29,11 @@ inline constexpr Limit kHandshakes{
     "each costs 70 KB and, with TLS, milliseconds; the others wait, and addresses take turns"};
 inline constexpr Limit kHandshakesOfAddress{
     "of these, from one address", 64, "so that it takes more than one host to hold up the others"};
+inline constexpr Limit kFailedHandshakesInASecond{
+    "handshakes of one address in a second that fail", 32,
+    "each takes 1 to 2 ms of a processor: what an attacker costs others is a few per cent"};
+inline constexpr Limit kFailedHandshakesAtOnce{
+    "of these, at once", 128, "a node's agents and tools that have the wrong token, all together"};
 inline constexpr Limit kHandshakeSeconds{
     "seconds that one of these may take while others wait", 1,
     "far hosts need a third of that, and who says nothing more makes room"};
@@ -143,6 +148,8 @@ inline constexpr const Limit* kAll[] = {
     &kSilentSeconds,
     &kHandshakes,
     &kHandshakesOfAddress,
+    &kFailedHandshakesInASecond,
+    &kFailedHandshakesAtOnce,
     &kHandshakeSeconds,
     &kIdleSeconds,
     &kIdleConnections,

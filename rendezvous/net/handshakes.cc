@@ -1,6 +1,7 @@
 #include "rendezvous/net/handshakes.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,6 +10,17 @@
 #include "rendezvous/net/host_address.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// Addresses that are remembered for their failures.
+constexpr std::size_t kMostLines = 4096;
+
+bool OtherEndHasClosed(int fd) {
+  pollfd look{.fd = fd, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&look, 1, 0) == 1;
+}
+
+}  // namespace
 
 Handshakes::Handshakes(boost::asio::io_context& io, Begin begin, Failed failed,
                        HandshakeLimits limits)
@@ -17,7 +29,8 @@ Handshakes::Handshakes(boost::asio::io_context& io, Begin begin, Failed failed,
       failed_(std::move(failed)),
       limits_(limits),
       at_once_(limits.at_once),
-      timer_(io) {}
+      timer_(io),
+      rest_(io) {}
 
 std::size_t Handshakes::Add(Socket connection, const Room& room) {
   at_once_ = std::clamp<std::size_t>(room.at_once, 1, limits_.at_once);
@@ -51,6 +64,8 @@ void Handshakes::Start(Turn turn) {
   Waiting waiting = std::move(waiting_.extract(turn).mapped());
   Line& line = lines_[waiting.line];
   line.waiting.erase(turn);
+  // Thousands may have given up while they waited.
+  if (OtherEndHasClosed(waiting.connection.native_handle())) return Settle(waiting.line);
   // The same peer again: what it had before has ended, and we have not heard of it yet.
   if (const auto before = by_peer_.find(waiting.peer); before != by_peer_.end()) {
     End(before->second);
@@ -96,8 +111,33 @@ void Handshakes::End(Turn turn) {
 
 void Handshakes::Fail(Turn turn) {
   const std::string address = under_way_.at(turn).peer.address().to_string();
+  Rest(under_way_.at(turn).line);
   End(turn);
   if (failed_) failed_(address);
+}
+
+void Handshakes::Rest(const Address& address) {
+  Line& line = lines_.at(address);
+  if (!line.failures) line.failures.emplace(limits_.failures_in_a_second, limits_.failures_at_once);
+  line.rests_until = line.failures->Next(std::chrono::steady_clock::now());
+  // By then it may fail as often at once as ever.
+  line.remembered_until = line.rests_until + std::chrono::seconds(1) * limits_.failures_at_once /
+                                                 limits_.failures_in_a_second;
+}
+
+void Handshakes::AwaitRested() {
+  if (awaits_rested_ || resting_.empty()) return;
+  TimePoint first = TimePoint::max();
+  for (const Address& address : resting_) first = std::min(first, lines_.at(address).rests_until);
+  awaits_rested_ = true;
+  rest_.expires_at(first);
+  rest_.async_wait(lifetime_.Guard([this](const boost::system::error_code&) {
+    awaits_rested_ = false;
+    for (const Address& address : std::set<Address>(resting_)) Settle(address);
+    StartThoseWhoCan();
+    AwaitRested();
+    AwaitSlow();
+  }));
 }
 
 void Handshakes::Drop(Turn turn) {
@@ -111,19 +151,26 @@ void Handshakes::Drop(Turn turn) {
 void Handshakes::Settle(const Address& address) {
   const auto found = lines_.find(address);
   const bool waits = found != lines_.end() && !found->second.waiting.empty();
-  const bool full = waits && found->second.under_way.size() >= limits_.of_address;
-  if (waits && !full) {
-    ready_.insert(address);
-  } else {
-    ready_.erase(address);
-  }
-  if (full) {
-    delayed_.insert(address);
-  } else {
-    delayed_.erase(address);
-  }
-  if (found == lines_.end() || waits || !found->second.under_way.empty()) return;
-  lines_.erase(found);
+  const TimePoint now = std::chrono::steady_clock::now();
+  const bool rests = waits && found->second.rests_until > now;
+  const bool full = waits && !rests && found->second.under_way.size() >= limits_.of_address;
+  const auto list = [&address](std::set<Address>& as, bool is) {
+    if (is) {
+      as.insert(address);
+    } else {
+      as.erase(address);
+    }
+  };
+  list(ready_, waits && !rests && !full);
+  list(delayed_, full);
+  list(resting_, rests);
+  if (rests) AwaitRested();
+  const auto over = [now](const auto& line) {
+    return line.second.waiting.empty() && line.second.under_way.empty() &&
+           line.second.remembered_until <= now;
+  };
+  if (lines_.size() > kMostLines) std::erase_if(lines_, over);
+  if (found != lines_.end() && over(*found)) lines_.erase(found);
 }
 
 std::map<Handshakes::Turn, Handshakes::UnderWay>::iterator Handshakes::Slowest() {

@@ -16,6 +16,7 @@
 
 #include "base/lifetime.h"
 #include "rendezvous/core/limits.h"
+#include "rendezvous/core/pace.h"
 #include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
@@ -25,6 +26,9 @@ struct HandshakeLimits {
   std::size_t of_address = limits::kHandshakesOfAddress.most;
   // How long one may take while others wait for it; when none does, gRPC's own limit counts.
   std::chrono::milliseconds patience = std::chrono::seconds(limits::kHandshakeSeconds.most);
+  // Of one address, of those that fail.
+  int failures_in_a_second = static_cast<int>(limits::kFailedHandshakesInASecond.most);
+  int failures_at_once = static_cast<int>(limits::kFailedHandshakesAtOnce.most);
 };
 
 // From its first byte until its first call a connection is nobody's yet, and costs gRPC 70 KB of
@@ -32,6 +36,11 @@ struct HandshakeLimits {
 // from one address. The others wait, at no cost but their descriptors. Addresses take turns; of one
 // address the newest is first, as the one that is most likely still wanted: in a flood of silent
 // connections from the address of an agent, the agent gets its turn.
+//
+// An address whose handshakes fail has to wait between them, so that what it costs others is little
+// and not as much as it can send. Those of its connections that would not fail wait as well, which
+// is what an agent at the address of an attacker has to bear; connections that are there notice
+// nothing.
 //
 // An address is an IPv4 address, or the first half of an IPv6 address, which is what one host or
 // site is given.
@@ -71,7 +80,6 @@ class Handshakes {
   std::uint64_t slow() const { return slow_; }
 
  private:
-  using TimePoint = std::chrono::steady_clock::time_point;
   using Address = boost::asio::ip::address;
   using Endpoint = boost::asio::ip::tcp::endpoint;
   // In order of arrival, or of beginning.
@@ -89,10 +97,13 @@ class Handshakes {
     Endpoint peer;
     Address line;
   };
-  // What there is of one address; never nothing.
+  // What there is of one address, or is remembered.
   struct Line {
     std::set<Turn> under_way;
     std::set<Turn> waiting;
+    std::optional<Pace> failures;
+    TimePoint rests_until{};
+    TimePoint remembered_until{};
   };
 
   void Start(Turn waiting);
@@ -100,6 +111,9 @@ class Handshakes {
   void End(Turn under_way);
   void Fail(Turn under_way);
   void Drop(Turn waiting);
+  // One of the address has failed.
+  void Rest(const Address& line);
+  void AwaitRested();
   // Brings what is known of the address up to date after a change.
   void Settle(const Address& line);
   void AwaitSlow();
@@ -118,11 +132,14 @@ class Handshakes {
   std::map<Address, Line> lines_;
   std::set<Address> ready_;    // who waits there may begin, as far as the address is concerned
   std::set<Address> delayed_;  // who waits there has to wait for others of the address
+  std::set<Address> resting_;  // who waits there has to wait as others of the address have failed
   Address last_;               // whose turn it was
   std::size_t at_once_;        // by the limit, and by the room there was last
   std::uint64_t slow_ = 0;
   boost::asio::steady_timer timer_;
   bool awaits_slow_ = false;
+  boost::asio::steady_timer rest_;
+  bool awaits_rested_ = false;
   base::Lifetime lifetime_;
 };
 

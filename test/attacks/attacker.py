@@ -2,9 +2,10 @@
 
 usage: attacker.py ATTACK HOST PORT FOLDER
 
-FOLDER holds what the attacker has got hold of (attacks.py puts it there). Each attack is bounded, holds what it has
-opened for as long as stdin is open, and then prints what it did as JSON: how many connections it made, how many bytes it
-read, whether a call was answered, and whether the run id was among what it read.
+FOLDER holds what the attacker has got hold of (attacks.py puts it there). Each attack is bounded. When it
+has been made it says so; while stdin is open it is made again, or what it has opened is held if it holds anything. Then it
+prints what it did as JSON: how many connections it made, how many bytes it read, whether a call was answered, and whether
+the run id was among what it read.
 """
 
 import contextlib
@@ -356,7 +357,7 @@ def _attacks() -> dict[str, Callable[[Attacker], None]]:
         "B4 TLS": lambda a: a.hold(_client_hello(), 4000),
         "B4 silent": lambda a: a.hold(b"", 4000),
         "B5": lambda a: a.say(b"PRI * HTTP/3.0\r\n\r\nSM\r\n\r\n", b"\x16", b"\x16\x03", b"P", times=200),
-        "B21": lambda a: a.tls(every_rpc(), times=500),
+        "B21": lambda a: a.tls(every_rpc(), times=200),
         "control": lambda a: a.tls(opening(call(1, _LIST)), identity="owner"),
         "B23": lambda a: a.tls(every_rpc(), times=50, identity="expired"),
         "B24": lambda a: a.tls(every_rpc(), times=50, identity="early"),
@@ -378,10 +379,15 @@ def main(arguments: Iterable[str]) -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     attacker = Attacker(host, int(port), Path(folder))
-    _attacks()[name](attacker)
+    attack = _attacks()[name]
+    attack(attacker)
+    print("made", flush=True)
+    # Again and again while somebody looks what comes of it, unless its connections are still there.
+    while not attacker.held and not select.select([sys.stdin], [], [], 0)[0]:
+        attack(attacker)
+    sys.stdin.read()
     print(json.dumps({"connections": attacker.connections, "refused": attacker.refused, "read": attacker.read_bytes,
                       "answered": attacker.answered, "leaked": attacker.leaked}), flush=True)
-    sys.stdin.read()
 
 
 if __name__ == "__main__":

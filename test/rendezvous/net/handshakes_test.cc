@@ -180,9 +180,47 @@ TEST_F(HandshakesTest, FewDescriptorsAllowFewer) {
   EXPECT_EQ(handshakes_->under_way(), 5u);
 }
 
+// `muster status` took half as long again while another host began one handshake after another.
+TEST_F(HandshakesTest, AnAddressWhoseHandshakesFailWaitsBetweenThem) {
+  Use({.at_once = 10,
+       .of_address = 10,
+       .patience = kNever,
+       .failures_in_a_second = 1,
+       .failures_at_once = 2});
+  for (const char* name : {"1#1", "1#2"}) {
+    Connect("127.0.0.1");
+    EXPECT_THAT(Begun(), ElementsAre(name));
+    failed_.clear();
+    ShutDown(name);
+    EXPECT_TRUE(RunUntil(io_, [&] { return !failed_.empty(); }));
+  }
+  Connect("127.0.0.1");
+  EXPECT_THAT(Begun(), IsEmpty());
+  Connect("127.0.0.2");
+  EXPECT_THAT(Begun(), ElementsAre("2#1")) << "others do not wait";
+  EXPECT_TRUE(RunUntil(io_, [&] { return !order_.empty(); }));
+  EXPECT_THAT(Begun(), ElementsAre("1#3"));
+}
+
+TEST_F(HandshakesTest, WhoHasClosedItsConnectionMeanwhileIsPassedOver) {
+  Use({.at_once = 1, .of_address = 1, .patience = kNever});
+  Client& busy = Connect("127.0.0.1");
+  Connect("127.0.0.2");
+  Connect("127.0.0.2").socket.close();
+  Begun();
+  Called(busy);
+  EXPECT_THAT(Begun(), ElementsAre("2#1"));
+  EXPECT_EQ(handshakes_->waiting(), 0u);
+  EXPECT_THAT(failed_, IsEmpty());
+}
+
 // A flood of ten thousand must not cost more than its connections do.
 TEST_F(HandshakesTest, ThousandsComeAndGo) {
-  Use({.at_once = 8, .of_address = 4, .patience = std::chrono::milliseconds(1)});
+  Use({.at_once = 8,
+       .of_address = 4,
+       .patience = std::chrono::milliseconds(1),
+       .failures_in_a_second = 1'000'000,
+       .failures_at_once = 1'000'000});
   for (int i = 0; i < 2000; ++i) {
     Connect("127.0.0." + std::to_string(1 + i % 7), 50);
     clients_.front().socket.close();
