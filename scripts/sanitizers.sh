@@ -31,6 +31,7 @@ mapfile -t tests < <(bazel query --noshow_progress "tests(//test/...)
 failed=0
 for config in "${configs[@]}"; do
   echo "sanitizers: ${#tests[@]} tests with --config=$config"
-  bazel test --config="$config" --keep_going --test_output=errors --build_tests_only "${tests[@]}" || failed=1
+  # What is instrumented takes five times as long.
+  bazel test --config="$config" --test_timeout=300,900,1800,7200 --keep_going --test_output=errors --build_tests_only "${tests[@]}" || failed=1
 done
 exit $failed
