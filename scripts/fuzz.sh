@@ -47,7 +47,7 @@ for name in "${targets[@]}"; do
   executions=${2:-10000000}
   # Without its entropic schedule, in which libFuzzer spends half of the time.
   limits=(-max_len=2048 -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=20 -entropic=0)
-  case $name in tcpstore_codec | rendezvous_messages | configuration) limits+=(-max_len=512) ;; esac
+  case $name in tcpstore_codec | rendezvous_messages | hosts | configuration) limits+=(-max_len=512) ;; esac
   corpus=$output/$name
   mkdir -p "$corpus"
   python3 - "test/fuzz/${name}_seeds.txt" "$corpus" << 'PYTHON'
