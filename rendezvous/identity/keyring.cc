@@ -81,6 +81,18 @@ std::vector<Key> KeysOf(const std::string& tenant, const TokenFile& file) {
   return keys;
 }
 
+// Whether none of these authorities belongs to somebody else; they are in `claimed` then.
+bool Claim(const std::vector<Key>& keys, std::set<std::string>& claimed) {
+  std::set<std::string> names;
+  for (const Key& key : keys) names.insert(key.authority.name());
+  const auto is_claimed = [&](const std::string& name) { return claimed.count(name) > 0; };
+  if (names.size() < keys.size() || std::any_of(names.begin(), names.end(), is_claimed)) {
+    return false;
+  }
+  claimed.merge(names);
+  return true;
+}
+
 }  // namespace
 
 struct Keyring::State {
@@ -89,7 +101,7 @@ struct Keyring::State {
     std::vector<Key> keys;
   };
 
-  // Brings `files` up to date. Nothing has changed if there is an error.
+  // Brings `files` up to date. The error is about one of those that are left as they were.
   absl::Status Read() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // What there is in `files`, as one list.
   void Compose(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -116,33 +128,44 @@ absl::Status Keyring::State::Read() {
     if (!names.ok()) return names.status();
     tenants = *std::move(names);
   }
-  std::map<std::string, File> now;
-  std::set<std::string> authorities;
-  bool changed = tenants.size() != files.size();
+  absl::Status wrong;
+  std::map<std::string, File> now, fresh;
+  std::set<std::string> claimed;
   for (const std::string& tenant : tenants) {
     const std::string path = directory.empty() ? file : absl::StrCat(directory, "/", tenant);
     const FileStamp stamp = StampOf(path);
     const auto before = files.find(tenant);
-    if (before != files.end() && before->second.stamp == stamp) {
-      now.insert(*before);
-    } else {
+    if (before == files.end() || before->second.stamp != stamp) {
       const absl::StatusOr<TokenFile> tokens = ReadTokens(path);
-      if (!tokens.ok()) return tokens.status();
-      now.emplace(tenant, File{stamp, KeysOf(tenant, *tokens)});
-      changed = true;
+      if (tokens.ok()) {
+        fresh.emplace(tenant, File{stamp, KeysOf(tenant, *tokens)});
+        continue;
+      }
+      wrong.Update(tokens.status());
     }
-    for (const Key& key : now.at(tenant).keys) {
-      if (authorities.insert(key.authority.name()).second) continue;
-      return base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
-                           absl::StrCat("'", tenant,
-                                        "' has a token that another tenant has, too, and they "
-                                        "could not be told apart"));
-    }
+    if (before != files.end() && Claim(before->second.keys, claimed)) now.insert(*before);
   }
-  if (!changed) return absl::OkStatus();
-  files = std::move(now);
-  good_until = absl::InfinitePast();
-  return absl::OkStatus();
+  bool changed = false;
+  // Last, so that nobody takes a token away from whoever had it first.
+  for (auto& [tenant, its] : fresh) {
+    if (Claim(its.keys, claimed)) {
+      now.emplace(tenant, std::move(its));
+      changed = true;
+      continue;
+    }
+    wrong.Update(
+        base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, directory,
+                      absl::StrCat("'", tenant,
+                                   "' has a token that another tenant has, too, and they could "
+                                   "not be told apart")));
+    const auto before = files.find(tenant);
+    if (before != files.end() && Claim(before->second.keys, claimed)) now.insert(*before);
+  }
+  if (changed || now.size() != files.size()) {
+    files = std::move(now);
+    good_until = absl::InfinitePast();
+  }
+  return wrong;
 }
 
 void Keyring::State::Compose(absl::Time now) {

@@ -42,7 +42,8 @@ using Keys = std::shared_ptr<const std::vector<Key>>;
 class Keyring {
  public:
   // Told about files that cannot be used while the process runs, one sentence each; what was known
-  // of such a file before goes on counting. May be called on any thread.
+  // of such a file before goes on counting, and other files come and go. May be called on any
+  // thread.
   using Trouble = std::function<void(const std::string& sentence)>;
 
   // One token that does not change.

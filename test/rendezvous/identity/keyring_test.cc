@@ -147,6 +147,45 @@ TEST_F(KeyringTest, ATenantWhoTakesAnothersTokenIsRefused) {
               HasSubstr("could not be told apart"));
 }
 
+// An administrator removed the token of somebody who has left, and that one went on being let in,
+// as another tenant's file could not be read just then; a third, who was new, was not let in.
+TEST_F(KeyringTest, AFileThatCannotBeUsedHoldsUpNoOtherTenant) {
+  const Token alice = Make("tokens/alice"), mallory = Make("tokens/mallory"),
+              zoe = Make("tokens/zoe");
+  const auto keyring = Keyring::OfDirectory(Path("tokens"), Trouble());
+  ASSERT_TRUE(keyring.ok()) << keyring.status();
+  chmod(Path("tokens/alice").c_str(), 0644);
+  std::filesystem::remove(Path("tokens/mallory"));
+  ASSERT_TRUE(RotateTokenFile(Path("tokens/zoe"), absl::Now() - absl::Hours(1)).ok());
+  const Token bob = Make("tokens/bob");
+  EXPECT_EQ(Who(*keyring, mallory), "nobody");
+  EXPECT_EQ(Who(*keyring, bob), "bob agent");
+  EXPECT_EQ(Who(*keyring, zoe), "nobody");
+  EXPECT_EQ(Who(*keyring, alice), "alice agent") << "what was known of it goes on counting";
+  EXPECT_EQ(keyring->Now(), keyring->Now());
+  EXPECT_THAT(troubles_, ElementsAre(HasSubstr("tokens/alice: other users can read")));
+
+  std::filesystem::remove(Path("tokens/alice"));
+  EXPECT_EQ(Who(*keyring, alice), "nobody");
+}
+
+TEST_F(KeyringTest, WhoHadATokenFirstKeepsItWhateverOthersCopy) {
+  const Token bob = Make("tokens/bob"), carol = Make("tokens/carol");
+  const auto keyring = Keyring::OfDirectory(Path("tokens"), Trouble());
+  ASSERT_TRUE(keyring.ok()) << keyring.status();
+  ASSERT_TRUE(WriteTokenFile(Path("tokens/alice"), bob).ok());
+  std::filesystem::remove(Path("tokens/carol"));
+  ASSERT_TRUE(WriteTokenFile(Path("tokens/carol"), bob).ok());
+  EXPECT_EQ(Who(*keyring, bob), "bob agent");
+  EXPECT_EQ(Who(*keyring, carol), "carol agent") << "her file cannot be used";
+  EXPECT_THAT(troubles_, ElementsAre(HasSubstr("'alice' has a token that another tenant has")));
+
+  // It was to be a new name.
+  std::filesystem::remove(Path("tokens/bob"));
+  std::filesystem::remove(Path("tokens/carol"));
+  EXPECT_EQ(Who(*keyring, bob), "alice agent");
+}
+
 TEST_F(KeyringTest, ADirectoryThatOthersCanChangeOrWithoutTokensIsRefused) {
   EXPECT_THAT(std::string(Keyring::OfDirectory(Path("none")).status().message()),
               HasSubstr("read tokens in " + Path("none")));
