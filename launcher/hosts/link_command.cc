@@ -11,13 +11,15 @@ namespace muster::launcher {
 namespace {
 
 // Ends with the command that runs what was fetched, so that its arguments may follow. What comes is
-// not executable, and has a name of its own, until it is known to be right.
+// not executable, and has a name of its own, until it is known to be right: hosts that share a home
+// fetch at the same time, and the numbers of their shells may be the same.
 constexpr char kFetchProgram[] =
     "printf '\\nmuster: which %s?\\n' \"$(uname -m)\"; read -r hash || exit 1; "
     "dir=${XDG_CACHE_HOME:-$HOME/.cache}/muster/$hash; "
     "if ! test -x \"$dir/muster\"; then "
-    "printf '\\nmuster: send\\n'; read -r size || exit 1; umask 077; new=$dir/new.$$; "
-    "mkdir -p \"$dir\" && head -c \"$size\" | gzip -dc >\"$new\" && "
+    "printf '\\nmuster: send\\n'; read -r size || exit 1; umask 077; "
+    "mkdir -p \"$dir\" && new=$(mktemp \"$dir/new.XXXXXX\") && head -c \"$size\" | gzip -dc "
+    ">\"$new\" && "
     "test \"$(sha256sum <\"$new\")\" = \"$hash  -\" && chmod 700 \"$new\" && "
     "mv \"$new\" \"$dir/muster\" || "
     "{ rm -f \"$new\"; echo \"muster could not be put into $dir\" >&2; exit 1; }; fi; "

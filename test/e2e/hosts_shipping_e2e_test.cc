@@ -1,4 +1,5 @@
 // Hosts that have no Muster, or another build of it, are given the one that starts them.
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -81,6 +82,41 @@ TEST_F(HostsShippingTest, ProgramThatComesDamagedIsNotKept) {
                        "into " +
                            Path("host/home/.cache/muster/")));
   EXPECT_TRUE(Cached().empty());
+  EXPECT_TRUE(WaitForProcesses(mark(), 0));
+}
+
+// Two containers with one home, whose shells have the same process number, and one of which broke
+// off: "first cannot be reached: muster: which x86_64?", in this run and in all that followed,
+// as half a program was in the cache.
+TEST_F(HostsShippingTest, HostThatSharesAHomeWritesIntoNobodysFile) {
+  Command probe({"unshare", "--pid", "--fork", "true"}, Environment());
+  if (probe.Wait() != 0) GTEST_SKIP() << "no process namespaces here";
+  // The second begins to fetch when the first has found its file right, and does not come far.
+  const std::string wait = "; do sleep 0.02; done\n";
+  Write("container",
+        "#!/bin/sh\n[ $2 = first ] || until [ -e " + Path("checked") + " ]" + wait +
+            "exec unshare --pid --fork --kill-child -- " + Path("shell") + " \"$1\"\n",
+        0755);
+  Write("host/bin/sha256sum",
+        "#!/bin/sh\nsum=$(/usr/bin/sha256sum)\ntouch " + Path("checked") + "\nuntil [ -e " +
+            Path("fetches") + " ]" + wait + "echo \"$sum\"\n",
+        0755);
+  Write("host/bin/gzip",
+        "#!/bin/sh\n[ -e " + Path("checked") + " ] || exec /bin/gzip \"$@\"\ntouch " +
+            Path("fetches") + "\nuntil [ -x " + Path("host/home/.cache/muster/") + "*/muster ]" +
+            wait + "exit 1\n",
+        0755);
+  Daemon daemon = StartDaemon();
+  Command run(
+      {Path("MUSTER/muster"), "run", "--rdzv-endpoint=" + daemon.endpoint, "--hosts=first,second",
+       "--launch-with=" + Path("container") + " {command} {host}", "--no-python", "true"},
+      Environment());
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  const std::vector<fs::path> cached = Cached();
+  ASSERT_EQ(cached.size(), 1u);
+  EXPECT_TRUE(ReadAll(cached[0]) == ReadAll(Path("MUSTER/muster")));
+  daemon.process.Signal(SIGTERM);
+  EXPECT_NE(daemon.process.Wait(), std::nullopt);
   EXPECT_TRUE(WaitForProcesses(mark(), 0));
 }
 
