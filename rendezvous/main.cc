@@ -148,6 +148,11 @@ int Fail(DaemonLog& log, const std::string& line, int exit_code) {
 
 // The main process of a daemon that remembers its jobs.
 int Keep(const ServerConfig& config, std::vector<std::string> argv) {
+  // A mistake counts now, and not for those of other tenants when the daemon is started again.
+  if (!config.tokens.empty()) {
+    const auto tenants = Keyring::OfDirectory(config.tokens);
+    if (!tenants.ok()) return Fail(FailureLine(tenants.status()), kBadInput);
+  }
   UseKeeperLog("musterd", STDERR_FILENO);
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   auto state = StateDirectory::Take(config.state_dir);
@@ -173,7 +178,8 @@ void SayWhereItListens(const ServerConfig& config, const Server& server) {
 absl::StatusOr<Credentials> CredentialsFor(const ServerConfig& config) {
   const auto trouble = [](const std::string& sentence) { spdlog::warn("{}", sentence); };
   if (!config.tokens.empty()) {
-    auto tenants = Keyring::OfDirectory(config.tokens, trouble);
+    auto tenants = config.state_dir.empty() ? Keyring::OfDirectory(config.tokens, trouble)
+                                            : Keyring::OfDirectoryAgain(config.tokens, trouble);
     if (!tenants.ok()) return tenants.status();
     return Credentials::FromKeyring(*std::move(tenants), Role::kDaemon);
   }

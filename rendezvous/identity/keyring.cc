@@ -209,12 +209,21 @@ absl::StatusOr<Keyring> Keyring::OfFile(std::string path, Trouble trouble) {
 }
 
 absl::StatusOr<Keyring> Keyring::OfDirectory(std::string path, Trouble trouble) {
+  return OfDirectory(std::move(path), std::move(trouble), /*again=*/false);
+}
+
+absl::StatusOr<Keyring> Keyring::OfDirectoryAgain(std::string path, Trouble trouble) {
+  return OfDirectory(std::move(path), std::move(trouble), /*again=*/true);
+}
+
+absl::StatusOr<Keyring> Keyring::OfDirectory(std::string path, Trouble trouble, bool again) {
   auto state = std::make_shared<State>();
   state->directory = std::move(path);
   state->trouble = std::move(trouble);
   {
     const absl::MutexLock lock(&state->mutex);
-    if (absl::Status status = state->Read(); !status.ok()) return status;
+    const absl::Status status = state->Read();
+    if (!status.ok() && (!again || state->files.empty())) return status;
     if (state->files.empty()) {
       return base::Failure(absl::StatusCode::kFailedPrecondition, kReadDirectory, state->directory,
                            "there is none; make one for each tenant with `muster token new "

@@ -55,6 +55,9 @@ class Keyring {
   // FailedPrecondition, one sentence, when the directory cannot be read or others could change it,
   // when a file in it is no token file or has another one's token, or when it has none.
   static absl::StatusOr<Keyring> OfDirectory(std::string path, Trouble trouble = {});
+  // As OfDirectory, of a daemon that goes on after its death: a file that cannot be used leaves its
+  // own tenant out, and is told with the first Now().
+  static absl::StatusOr<Keyring> OfDirectoryAgain(std::string path, Trouble trouble = {});
 
   // The keys that count now: files that have changed are read again. The result is the same object
   // until something changes. The first is the one to prove oneself with.
@@ -70,6 +73,7 @@ class Keyring {
   struct State;
 
   explicit Keyring(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  static absl::StatusOr<Keyring> OfDirectory(std::string path, Trouble trouble, bool again);
 
   std::shared_ptr<State> state_;
 };

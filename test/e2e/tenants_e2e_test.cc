@@ -128,10 +128,28 @@ TEST_F(TenantsTest, AMetricsTokenLooksAndDoesNotTouch) {
   EXPECT_EQ(alice.Wait(), 0) << alice.err();
 }
 
+// Alice's job ended while nothing was wrong with it: the daemon had died and could not be started
+// again, as bob's file had been made readable by all.
+TEST_F(TenantsTest, ADaemonThatIsStartedAgainLeavesOutWhoseFileCannotBeUsed) {
+  StartDaemon();
+  Command alice = Join("alice");
+  ASSERT_TRUE(alice.WaitForOut("started")) << alice.err();
+  std::filesystem::permissions(Path("bob"), std::filesystem::perms(0644));
+  KillDaemon();
+  ASSERT_TRUE(alice.WaitForErr("reconnected to the rendezvous")) << daemon_->err();
+  EXPECT_TRUE(daemon_->WaitForErr("other users can read or change it")) << daemon_->err();
+  Write("end", "");
+  EXPECT_EQ(alice.Wait(), 0) << alice.err();
+  std::filesystem::permissions(Path("bob"), std::filesystem::perms(0600));
+  EXPECT_EQ(Status(Path("bob")), "");
+}
+
 TEST_F(TenantsTest, MistakesAreOneSentence) {
   for (const auto& [flags, why] : std::vector<std::pair<Words, std::string>>{
            {{"--tokens", ""}, "--tokens names no directory"},
            {{"--tokens=" + E2eTest::Path("none")}, "read tokens in " + E2eTest::Path("none")},
+           {{"--tokens=" + E2eTest::Path("none"), "--state-dir=" + E2eTest::Path("state")},
+            "read tokens in " + E2eTest::Path("none")},
            {{"--tokens=" + E2eTest::Path("tokens"), "--insecure"},
             "--tokens is for several tenants, and --insecure for one user; drop one of them"},
        }) {
