@@ -196,13 +196,20 @@ std::string FolderOf(const std::string& file) {
 // thread.
 std::vector<std::string> GiveUpTheRest(const ServerConfig& config, const std::string& state_path) {
   Confinement confinement;
-  if (!config.tokens.empty()) confinement.reads.push_back(config.tokens);
-  for (const std::string& file : {config.token.file, config.token.own_file, config.token.tls.ca,
-                                  config.token.tls.certificate, config.token.tls.key}) {
+  std::error_code error;
+  std::vector<std::string> files = {config.token.file, config.token.own_file, config.token.tls.ca,
+                                    config.token.tls.certificate, config.token.tls.key};
+  if (!config.tokens.empty()) {
+    confinement.reads.push_back(config.tokens);
+    for (std::filesystem::directory_iterator file(config.tokens, error), end; !error && file != end;
+         file.increment(error)) {
+      files.push_back(file->path());
+    }
+  }
+  for (const std::string& file : files) {
     if (file.empty() || config.token.insecure) continue;
     confinement.reads.push_back(FolderOf(file));
     // Where a link leads, as in Kubernetes.
-    std::error_code error;
     const std::filesystem::path real = std::filesystem::canonical(file, error);
     if (!error) confinement.reads.push_back(real.parent_path());
   }

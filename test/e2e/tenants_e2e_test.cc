@@ -144,6 +144,19 @@ TEST_F(TenantsTest, ADaemonThatIsStartedAgainLeavesOutWhoseFileCannotBeUsed) {
   EXPECT_EQ(Status(Path("bob")), "");
 }
 
+// Bob rotated his token, to which a link in the daemon's directory led, and was locked out: the
+// daemon itself could not read where links lead.
+TEST_F(TenantsTest, ATokenThatIsALinkIsRotated) {
+  const std::string own = E2eTest::Path("of-bob/token");
+  ASSERT_EQ(Token({"new", own}).Wait(), 0);
+  std::filesystem::remove(Path("bob"));
+  std::filesystem::create_symlink(own, Path("bob"));
+  StartDaemon();
+  EXPECT_EQ(Status(own), "");
+  ASSERT_EQ(Token({"rotate", "--former-for=0", own}).Wait(), 0);
+  EXPECT_EQ(Status(own), "") << daemon_->err();
+}
+
 TEST_F(TenantsTest, MistakesAreOneSentence) {
   for (const auto& [flags, why] : std::vector<std::pair<Words, std::string>>{
            {{"--tokens", ""}, "--tokens names no directory"},
