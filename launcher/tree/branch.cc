@@ -63,7 +63,7 @@ void Branch::Begin(const std::string& endpoint) {
 }
 
 void Branch::Signal(int number, bool ends_job) {
-  if (ends_job) Do(fan_out_.Stop());
+  if (ends_job) Stop();
   launch::v1::Down signal;
   signal.mutable_signal()->set_number(number);
   signal.mutable_signal()->set_ends_job(ends_job);
@@ -72,7 +72,7 @@ void Branch::Signal(int number, bool ends_job) {
 
 void Branch::Close(std::chrono::milliseconds limit, std::function<void()> on_gone) {
   on_gone_ = std::move(on_gone);
-  Do(fan_out_.Stop());
+  Stop();
   for (auto& [id, connection] : connections_) {
     if (connection.link != nullptr) connection.link->CloseInput();
   }
@@ -99,6 +99,7 @@ void Branch::Do(const FanOut::Actions& actions) {
 }
 
 void Branch::Do(const FanOut::Open& open) {
+  if (stopped_) return;
   connections_[open.link].host = open.host;
   Connect(open.link, job_.ships() ? ProgramSource::kInstalledOrShipped : ProgramSource::kInstalled);
   if (!std::exchange(beats_, true)) Beat();
@@ -163,6 +164,7 @@ void Branch::OnSend(FanOut::LinkId id) {
 }
 
 void Branch::Do(const FanOut::Hand& hand) {
+  if (stopped_) return;
   launch::v1::Down down;
   for (const FanOut::Charge& charge : hand.charges) {
     launch::v1::Host& host = *down.mutable_adopt()->add_hosts();
@@ -232,6 +234,11 @@ void Branch::ToAnswered(const launch::v1::Down& message) {
   for (auto& [id, connection] : connections_) {
     if (connection.has_answered) connection.link->Send(message);
   }
+}
+
+void Branch::Stop() {
+  stopped_ = true;
+  Do(fan_out_.Stop());
 }
 
 void Branch::Arm() {

@@ -71,6 +71,7 @@ class Branch {
   // The link is over; once control is back in the loop.
   void EndLink(FanOut::LinkId id, const std::string& reason);
   void ToAnswered(const launch::v1::Down& message);
+  void Stop();
   void Arm();
   void Beat();
   void CheckGone();
@@ -82,6 +83,8 @@ class Branch {
   const Callbacks callbacks_;
 
   FanOut fan_out_;
+  // What FanOut decided before it was stopped counts no more: what follows from news may stop it.
+  bool stopped_ = false;
   // Those that FanOut was given, by index.
   std::map<HostIndex, launch::v1::Host> hosts_;
   struct Connection {

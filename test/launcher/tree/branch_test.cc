@@ -1,0 +1,74 @@
+// What hangs on one process of a launch tree, with shells for the hosts.
+#include "launcher/tree/branch.h"
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "test/support/run_until.h"
+#include "test/support/temp_dir.h"
+
+namespace muster::launcher {
+namespace {
+
+class BranchTest : public testing::Test {
+ protected:
+  BranchTest() { std::signal(SIGPIPE, SIG_IGN); }
+
+  // Hosts n0, n1, ..., of which `script` is told the name as $0.
+  static std::vector<launch::v1::Host> Hosts(int count) {
+    std::vector<launch::v1::Host> hosts(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      hosts[static_cast<std::size_t>(i)].set_index(i);
+      hosts[static_cast<std::size_t>(i)].set_name("n" + std::to_string(i));
+    }
+    return hosts;
+  }
+  launch::v1::Job JobOf(const std::string& script, int hosts) const {
+    launch::v1::Job job;
+    job.set_min_nodes(hosts);
+    job.set_max_nodes(hosts);
+    job.set_fanout(1);
+    job.set_answer_timeout_ms(60'000);
+    job.set_launch_with("sh -c '" + script + "' {host} {command}");
+    return job;
+  }
+  std::string Path(const std::string& name) const { return dir_.Path(name); }
+
+  const test::TempDir dir_;
+  boost::asio::io_context io_;
+};
+
+// "n0 cannot be reached", and then somebody was still logged in on n1, whose turn it was.
+TEST_F(BranchTest, NothingIsStartedOnceItIsClosedInTheMiddleOfWhatWasDecided) {
+  // The last attempt with n0 ends when that with n1 is due, which takes half a second and a second.
+  const launch::v1::Job job =
+      JobOf("[ $0 = n0 ] || { [ -e " + Path("over") + " ] && touch " + Path("late") +
+                "; exit 1; }; echo >>" + Path("tries") + "; [ $(wc -l <" + Path("tries") +
+                ") = 3 ] || exit 1; sleep 2; touch " + Path("over") + "; exit 1",
+            2);
+  bool gone = false;
+  std::optional<Branch> branch;
+  branch.emplace(io_, job, "muster",
+                 Branch::Callbacks{.on_news =
+                                       [&](const HostNews& news) {
+                                         if (news.what != HostNews::What::kUnreachable) return;
+                                         EXPECT_EQ(news.host, 0);
+                                         branch->Close(std::chrono::seconds(60),
+                                                       [&] { gone = true; });
+                                       },
+                                   .on_output = [](const launch::v1::Output&) {},
+                                   .has_room = [] { return true; }});
+  branch->Adopt(Hosts(2));
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return gone; }));
+  for (int i = 0; i < 20; ++i) io_.run_one_for(std::chrono::milliseconds(20));
+  EXPECT_FALSE(std::filesystem::exists(Path("late")));
+}
+
+}  // namespace
+}  // namespace muster::launcher
