@@ -11,6 +11,7 @@
 
 #include <boost/asio/post.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -50,6 +51,11 @@ std::string LastLine(const std::string& text) {
   std::string last;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     line = absl::StripAsciiWhitespace(line);
+    // What is asked for the program is nobody's reason.
+    if (absl::StartsWith(line, absl::StripAsciiWhitespace(kWhichQuestion)) ||
+        line == absl::StripAsciiWhitespace(kSendQuestion)) {
+      continue;
+    }
     if (!line.empty()) last = std::string(line);
   }
   return rendezvous::OneLine(last, kMaxLastLine);

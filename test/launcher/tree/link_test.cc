@@ -84,6 +84,13 @@ TEST_F(LinkTest, ReasonIsHowItEndedWhereNothingWasSaid) {
   EXPECT_EQ(EndOf("kill -9 $$"), "`sh` was killed by SIGKILL");
 }
 
+// "node3 cannot be reached: muster: which x86_64?"
+TEST_F(LinkTest, ReasonIsNotWhatIsAskedForTheProgram) {
+  EXPECT_EQ(EndOf("printf '\\nmuster: which x86_64?\\n\\nmuster: send\\n'; exit 7"),
+            "`sh` ended with exit code 7");
+  EXPECT_EQ(machine_, "x86_64");
+}
+
 TEST_F(LinkTest, WhatWasSaidBeforeTheEndIsTold) {
   EXPECT_EQ(EndOf("echo Welcome; printf " + Octal(Greeting() + Message("one") + Message("two"))),
             "Welcome");
