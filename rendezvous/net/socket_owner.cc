@@ -104,8 +104,9 @@ PeerOwner OwnerOfPeer(int fd, uid_t* user) {
     case Found::kYes:
       break;
   }
-  // One that nobody holds any more is shown as root's, whoever made it.
-  if (found.idiag_state != TCP_ESTABLISHED || found.idiag_inode == 0) return PeerOwner::kOthers;
+  // One that nobody holds any more is shown as root's, whoever made it. Where there is none the
+  // kernel shows who listens there.
+  if (found.idiag_state == TCP_LISTEN || found.idiag_inode == 0) return PeerOwner::kOthers;
   if (found.idiag_uid == 0 || found.idiag_uid == ::geteuid()) return PeerOwner::kOurs;
   *user = found.idiag_uid;
   return PeerOwner::kOthers;

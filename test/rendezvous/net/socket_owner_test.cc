@@ -92,6 +92,36 @@ TEST_P(SocketOwnerTest, WhatIsClosedAlreadyIsNobodysOfOurs) {
   EXPECT_EQ(user_, static_cast<uid_t>(-1));
 }
 
+// A worker said what it had to say, ended its sending, and got no answer: it was turned away where
+// that was faster than the store.
+TEST_P(SocketOwnerTest, WhatIsHalfClosedIsStillWhoseItWas) {
+  tcp::socket client(io_);
+  client.connect(At());
+  tcp::socket accepted = door_.accept();
+  client.shutdown(tcp::socket::shutdown_send);
+  EXPECT_EQ(OwnerOfPeer(accepted.native_handle(), &user_), PeerOwner::kOurs);
+  accepted.shutdown(tcp::socket::shutdown_send);
+  client.close();
+  EXPECT_EQ(OwnerOfPeer(accepted.native_handle(), &user_), PeerOwner::kOthers);
+}
+
+TEST_P(SocketOwnerTest, WhatAnotherUserHasHalfClosedIsHis) {
+  if (!MayBecomeAnother()) GTEST_SKIP() << "only root can become another user";
+  const tcp::endpoint at = At();
+  const pid_t child = AsAnother([&] {
+    static tcp::socket client(io_);
+    client.connect(at);
+    client.shutdown(tcp::socket::shutdown_send);
+  });
+  tcp::socket accepted = door_.accept();
+  char byte = 0;
+  boost::system::error_code end;
+  accepted.read_some(boost::asio::buffer(&byte, 1), end);
+  EXPECT_EQ(OwnerOfPeer(accepted.native_handle(), &user_), PeerOwner::kOthers);
+  EXPECT_EQ(user_, kOther);
+  End(child);
+}
+
 TEST_P(SocketOwnerTest, WhatIsNoConnectionIsNobodysOfOurs) {
   EXPECT_EQ(OwnerOfPeer(door_.native_handle(), &user_), PeerOwner::kOthers);
   EXPECT_EQ(OwnerOfPeer(-1, &user_), PeerOwner::kOthers);
