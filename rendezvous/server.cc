@@ -114,9 +114,9 @@ Server::Server(boost::asio::io_context& io, Memory memory, absl::Status* status)
       home_(&tenants_[""]) {
   home_->driver = MakeDriver("");
   *status = Restore(*home_, *memory.journal, memory.contents);
-  for (const std::string& tenant : memory.tenants) {
-    if (status->ok()) *status = DriverOf(tenant).status();
-  }
+  if (!status->ok()) return;
+  // One that cannot be resumed is told so at his calls; the others go on.
+  for (const std::string& tenant : memory.tenants) DriverOf(tenant).IgnoreError();
 }
 
 std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant) {
@@ -160,7 +160,10 @@ absl::StatusOr<Driver*> Server::DriverOf(const std::string& tenant) {
     }
     newcomer.journal = std::move(opened->journal);
     const absl::Status restored = Restore(newcomer, *newcomer.journal, opened->contents);
-    if (!restored.ok()) return restored;
+    if (!restored.ok()) {
+      spdlog::error("tenant '{}': {}", tenant, std::string(restored.message()));
+      return restored;
+    }
   }
   if (!draining_.empty()) newcomer.driver->Drain(draining_);
   return tenants_.emplace(tenant, std::move(newcomer)).first->second.driver.get();

@@ -51,7 +51,8 @@ class Server {
   enum class Serves { kItsOwnJob, kManyJobs };
 
   explicit Server(boost::asio::io_context& io, Serves serves = Serves::kItsOwnJob);
-  // DataLoss in `*status` when the journal holds something that is not the record of a job.
+  // DataLoss in `*status` when the journal holds something that is not the record of a job; that of
+  // a tenant's is told in the log, and at his calls alone.
   Server(boost::asio::io_context& io, Memory memory, absl::Status* status);
   // Stops at once if it has not been stopped; runs the loop while that takes.
   ~Server();

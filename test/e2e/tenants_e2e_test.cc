@@ -144,6 +144,21 @@ TEST_F(TenantsTest, ADaemonThatIsStartedAgainLeavesOutWhoseFileCannotBeUsed) {
   EXPECT_EQ(Status(Path("bob")), "");
 }
 
+// The disk had damaged what was remembered of bob, and alice's job ended: the daemon could not be
+// started again.
+TEST_F(TenantsTest, ADaemonThatIsStartedAgainServesTheOthersWhereOnesJournalIsDamaged) {
+  StartDaemon();
+  Command alice = Join("alice");
+  ASSERT_TRUE(alice.WaitForOut("started")) << alice.err();
+  Write("state/tenants/bob/journal.db", std::string(16384, 'x'), 0600);
+  KillDaemon();
+  ASSERT_TRUE(alice.WaitForErr("reconnected to the rendezvous")) << daemon_->err();
+  Write("end", "");
+  EXPECT_EQ(alice.Wait(), 0) << alice.err();
+  EXPECT_TRUE(Contains(Status(Path("bob")), "cannot open what it remembers of this tenant"));
+  EXPECT_TRUE(daemon_->WaitForErr("tenant 'bob': the journal in ")) << daemon_->err();
+}
+
 // Bob rotated his token, to which a link in the daemon's directory led, and was locked out: the
 // daemon itself could not read where links lead.
 TEST_F(TenantsTest, ATokenThatIsALinkIsRotated) {
