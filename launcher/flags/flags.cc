@@ -14,6 +14,7 @@
 #include "launcher/flags/flag_scanner.h"
 #include "launcher/flags/hosts_run.h"
 #include "launcher/flags/meeting.h"
+#include "launcher/flags/slurm_defaults.h"
 #include "launcher/machine/devices.h"
 #include "launcher/machine/omp.h"
 
@@ -170,13 +171,15 @@ absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dial
 
 ParsedRun ParseRun(const std::vector<std::string>& args, Dialect dialect,
                    const Environment& environment, const Machine& machine) {
-  const auto scanned = ScanArgs(args, dialect, environment);
+  auto scanned = ScanArgs(args, dialect, environment);
   if (!scanned.ok()) return UsageError{std::string(scanned.status().message())};
   if (scanned->flags.help) return TextRequest{HelpText(dialect)};
   if (scanned->flags.version) return TextRequest{absl::StrCat("muster ", base::kVersion, "\n")};
   if (const auto shell = scanned->flags.print_completion) {
     return TextRequest{CompletionScript(*shell)};
   }
+  const absl::Status slurm = FollowSlurm(environment, scanned->flags);
+  if (!slurm.ok()) return UsageError{std::string(slurm.message())};
   if (AsksForHosts(scanned->flags)) {
     auto run = MakeHostsRun(*scanned, dialect, environment);
     if (!run.ok()) return UsageError{std::string(run.status().message())};

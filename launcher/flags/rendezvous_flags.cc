@@ -66,7 +66,7 @@ constexpr Flag kRendezvousFlags[] = {
      .value_name = "HOST[:PORT]",
      .help = "Where the nodes meet, the same on every node. A musterd runs there, or else the node "
              "that owns the address serves it.",
-     .default_text = "none; port 29400",
+     .default_text = "none; under Slurm the first node; port 29400",
      .set = Store<ReadEndpoint, &RunFlags::rdzv_endpoint>},
     {.name = "--rdzv-id",
      .value_name = "ID",

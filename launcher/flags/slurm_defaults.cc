@@ -1,0 +1,80 @@
+#include "launcher/flags/slurm_defaults.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "launcher/flags/slurm_place.h"
+
+namespace muster::launcher {
+namespace {
+
+// One process on one host, beside whatever else the job runs there, with all that the job has on
+// the host. Unbuffered, as what it says is not made of lines.
+constexpr char kSrun[] =
+    "srun --quiet --unbuffered --overlap --nodes=1 --ntasks=1 --nodelist={host} sh -c {command}";
+
+// Steps of the same hosts must not meet at one port. Below the ports that the kernel gives to
+// whoever does not ask for one, and above those that services commonly have.
+constexpr std::uint16_t kFirstPort = 20'000;
+constexpr std::uint32_t kPorts = 10'000;
+
+std::uint16_t PortOf(const std::string& name) {
+  // FNV-1a.
+  std::uint32_t hash = 2'166'136'261;
+  for (const unsigned char c : name) hash = (hash ^ c) * 16'777'619;
+  return static_cast<std::uint16_t>(kFirstPort + hash % kPorts);
+}
+
+bool SaysWhereNodesMeet(const RunFlags& flags) {
+  return flags.nodes_given || flags.standalone || flags.config.node_rank || flags.master_port ||
+         !flags.rdzv_endpoint.empty() || !flags.master_addr.empty() ||
+         !flags.rdzv_backend.empty() || !flags.hosts.empty() || !flags.hostfile.empty();
+}
+
+absl::Status FollowStep(const SlurmPlace& place, RunFlags& flags) {
+  const std::size_t nodes = place.hosts.size();
+  if (place.tasks_of_host > 1) {
+    // Each of the processes runs a job of its own, which is how sweeps are started.
+    if (nodes == 1) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "srun has started ", place.tasks_of_host,
+        " processes on a node, and muster starts the workers of its node itself; write `srun "
+        "--ntasks-per-node=1 muster run --nproc-per-node=",
+        place.tasks_of_host, " ...`"));
+  }
+  if (place.gpus && !flags.nproc_given && !flags.total_workers) {
+    flags.nproc_per_node = absl::StrCat(*place.gpus);
+    flags.nproc_given = true;
+  }
+  if (nodes == 1) return absl::OkStatus();
+  flags.nodes_given = true;
+  flags.config.min_nodes = flags.config.max_nodes = static_cast<int>(nodes);
+  flags.rdzv_endpoint = absl::StrCat(place.hosts.front(), ":", PortOf(place.name));
+  if (flags.config.run_id.empty()) flags.config.run_id = place.name;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status FollowSlurm(const Environment& environment, RunFlags& flags) {
+  if (SaysWhereNodesMeet(flags)) return absl::OkStatus();
+  const auto place = FindSlurmPlace(environment);
+  if (!place.ok()) return place.status();
+  if (!place->has_value()) return absl::OkStatus();
+  const SlurmPlace& slurm = **place;
+  if (slurm.is_step) return FollowStep(slurm, flags);
+  const bool here = slurm.hosts.size() == 1 && slurm.is_on_host;
+  // Those look at this machine.
+  const bool looks = flags.config.purpose != Purpose::kRun;
+  if (here || looks || flags.total_workers) return absl::OkStatus();
+  for (const std::string& host : slurm.hosts) {
+    flags.hosts.push_back({.name = host, .workers = flags.nproc_given ? std::nullopt : slurm.gpus});
+  }
+  if (flags.launch_with.empty()) flags.launch_with = kSrun;
+  if (flags.config.run_id.empty()) flags.config.run_id = slurm.name;
+  return absl::OkStatus();
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,121 @@
+// Command lines in jobs of Slurm's: what they mean without a further flag.
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "launcher/flags/flags.h"
+
+namespace muster::launcher {
+namespace {
+
+using testing::HasSubstr;
+
+using Args = std::vector<std::string>;
+
+const Environment kStep = {{"SLURM_JOB_ID", "1234"},
+                           {"SLURM_STEP_ID", "0"},
+                           {"SLURM_JOB_NODELIST", "n[1-3]"},
+                           {"SLURM_STEP_NODELIST", "n[1-3]"},
+                           {"SLURM_STEP_TASKS_PER_NODE", "1(x3)"},
+                           {"SLURM_NODEID", "2"},
+                           {"SLURMD_NODENAME", "n3"}};
+
+Environment With(Environment environment, const std::string& name, const std::string& value) {
+  environment[name] = value;
+  return environment;
+}
+Environment Without(Environment environment, const std::string& name) {
+  environment.erase(name);
+  return environment;
+}
+
+ParsedRun Parse(Args args, const Environment& environment) {
+  args.insert(args.end(), {"--no-python", "/bin/true"});
+  return ParseRun(args, Dialect::kRun, environment, {.cpus = 6, .nvidia_devices = 0});
+}
+LaunchConfig Config(const Args& args, const Environment& environment) {
+  ParsedRun parsed = Parse(args, environment);
+  if (const auto* error = std::get_if<UsageError>(&parsed)) ADD_FAILURE() << error->sentence;
+  auto* const config = std::get_if<LaunchConfig>(&parsed);
+  EXPECT_NE(config, nullptr) << "it is started on hosts";
+  return config == nullptr ? LaunchConfig() : *config;
+}
+HostsRun OnHosts(const Args& args, const Environment& environment) {
+  ParsedRun parsed = Parse(args, environment);
+  if (const auto* error = std::get_if<UsageError>(&parsed)) ADD_FAILURE() << error->sentence;
+  auto* const run = std::get_if<HostsRun>(&parsed);
+  EXPECT_NE(run, nullptr) << "it is a node";
+  return run == nullptr ? HostsRun() : *run;
+}
+
+TEST(SlurmDefaultsTest, AStepNeedsNoFurtherFlag) {
+  const LaunchConfig config = Config({}, kStep);
+  EXPECT_EQ(config.mode, RendezvousMode::kEndpoint);
+  EXPECT_EQ(config.min_nodes, 3);
+  EXPECT_EQ(config.max_nodes, 3);
+  EXPECT_EQ(config.endpoint.host, "n1");
+  EXPECT_EQ(config.run_id, "1234.0");
+  EXPECT_EQ(config.node_rank, 2);
+  EXPECT_EQ(config.nproc_per_node, 1);
+  EXPECT_EQ(Config({}, With(kStep, "SLURM_GPUS_ON_NODE", "4")).nproc_per_node, 4);
+  EXPECT_EQ(Config({"--nproc-per-node=2"}, With(kStep, "SLURM_GPUS_ON_NODE", "4")).nproc_per_node,
+            2);
+}
+
+// Two steps on the same hosts must not take each other for their own.
+TEST(SlurmDefaultsTest, EveryStepHasAPortOfItsOwn) {
+  const auto port = Config({}, kStep).endpoint.port;
+  EXPECT_EQ(Config({}, With(kStep, "SLURM_NODEID", "0")).endpoint.port, port);
+  EXPECT_NE(Config({}, With(kStep, "SLURM_STEP_ID", "1")).endpoint.port, port);
+  EXPECT_NE(Config({}, With(kStep, "SLURM_RESTART_COUNT", "1")).endpoint.port, port);
+  EXPECT_GE(port, 20'000);
+  EXPECT_LT(port, 30'000);
+}
+
+TEST(SlurmDefaultsTest, WhatTheUserSaysCounts) {
+  EXPECT_EQ(Config({"--standalone"}, kStep).max_nodes, 1);
+  EXPECT_EQ(Config({"--nnodes=1"}, kStep).mode, RendezvousMode::kStandalone);
+  const LaunchConfig own = Config({"--nnodes=2", "--rdzv-endpoint=n2:1"}, kStep);
+  EXPECT_EQ(own.endpoint.host, "n2");
+  EXPECT_EQ(own.max_nodes, 2);
+  EXPECT_EQ(Config({"--rdzv-id=mine"}, kStep).run_id, "mine");
+  EXPECT_EQ(Config({}, With(kStep, "MUSTER_SLURM", "0")).max_nodes, 1);
+}
+
+TEST(SlurmDefaultsTest, SeveralProcessesOnANodeAreAMistakeWhereNodesMeet) {
+  const Environment two = With(kStep, "SLURM_STEP_TASKS_PER_NODE", "2(x3)");
+  const ParsedRun parsed = Parse({}, two);
+  ASSERT_TRUE(std::holds_alternative<UsageError>(parsed));
+  EXPECT_THAT(std::get<UsageError>(parsed).sentence,
+              HasSubstr("srun has started 2 processes on a node"));
+  // A sweep.
+  EXPECT_EQ(Config({}, With(two, "SLURM_STEP_NODELIST", "n1")).mode, RendezvousMode::kStandalone);
+}
+
+TEST(SlurmDefaultsTest, InAnAllocationTheJobIsStartedOnItsHosts) {
+  const Environment batch = Without(kStep, "SLURM_STEP_ID");
+  const HostsRun run = OnHosts({}, batch);
+  ASSERT_EQ(run.hosts.size(), 3u);
+  EXPECT_EQ(run.hosts[0].name, "n1");
+  EXPECT_EQ(run.hosts[0].workers, std::nullopt);
+  EXPECT_EQ(run.run_id, "1234");
+  EXPECT_THAT(run.launch_with, HasSubstr("srun "));
+  EXPECT_EQ(OnHosts({}, With(batch, "SLURM_GPUS_ON_NODE", "8")).hosts[2].workers, 8);
+  EXPECT_EQ(
+      OnHosts({"--nproc-per-node=2"}, With(batch, "SLURM_GPUS_ON_NODE", "8")).hosts[2].workers,
+      std::nullopt);
+  EXPECT_EQ(Config({"--standalone"}, batch).max_nodes, 1);
+  EXPECT_EQ(Config({"--dry-run"}, batch).max_nodes, 1);
+}
+
+TEST(SlurmDefaultsTest, OnTheOnlyHostOfAnAllocationItIsANode) {
+  const Environment one = With(Without(kStep, "SLURM_STEP_ID"), "SLURM_JOB_NODELIST", "n3");
+  EXPECT_EQ(Config({}, one).mode, RendezvousMode::kStandalone);
+  EXPECT_EQ(OnHosts({}, Without(one, "SLURMD_NODENAME")).hosts.size(), 1u);
+}
+
+}  // namespace
+}  // namespace muster::launcher
