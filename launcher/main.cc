@@ -13,6 +13,7 @@
 #include "launcher/commands/kv.h"
 #include "launcher/commands/ps.h"
 #include "launcher/commands/run.h"
+#include "launcher/commands/sbatch.h"
 #include "launcher/commands/status.h"
 #include "launcher/commands/store.h"
 #include "launcher/commands/token.h"
@@ -39,6 +40,7 @@ constexpr char kHelp[] =
     "  status  show the jobs of a rendezvous, and who is waited for\n"
     "  kv      read and write a job's key-value store; for scripts\n"
     "  store   serve a store for torch.distributed on its own\n"
+    "  sbatch  submit a job to Slurm\n"
     "  token   make the secret that the nodes of jobs prove to each other\n"
     "\n"
     "  muster COMMAND --help tells all about it. Called as torchrun, it is `muster run`;\n"
@@ -75,6 +77,7 @@ int main(int argc, char** argv) {
   if (command == "status") return muster::launcher::StatusCommand(rest);
   if (command == "kv") return muster::launcher::KvCommand(rest);
   if (command == "store") return muster::launcher::StoreCommand(rest);
+  if (command == "sbatch") return muster::launcher::SbatchCommand(rest);
   if (command == "token") return muster::launcher::TokenCommand(rest);
   if (command == muster::launcher::kHostCommand) return muster::launcher::HostCommand();
   if (command == "--help" || command == "-h" || command == "help") {

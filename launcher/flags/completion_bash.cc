@@ -45,7 +45,7 @@ _muster() {
 
   if [[ ${words[0]##*/} != torchrun ]]; then
     if ((n == 1)); then
-      COMPREPLY=($(compgen -W "run launch store ps gpus status kv --help --version" -- "$current"))
+      COMPREPLY=($(compgen -W "run launch store ps gpus status kv sbatch --help --version" -- "$current"))
       return
     fi
     case ${words[1]} in
@@ -54,6 +54,7 @@ _muster() {
       store) _muster_flags "--port --host --allow --legacy-dialect --ready-fd --help" "$current"; return ;;
       ps) _muster_flags "--json --help" "$current"; return ;;
       gpus) _muster_flags "--check --json --help" "$current"; return ;;
+      sbatch) _muster_flags "--dry-run --help" "$current"; return ;;
       status) _muster_flags "--rdzv-endpoint --rdzv-id --json --help" "$current"; return ;;
       kv)
         if ((n == 2)) && [[ $current != -* ]]; then

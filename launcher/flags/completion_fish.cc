@@ -38,7 +38,7 @@ function __muster_wants_flags
     end
 end
 
-complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps gpus status kv'
+complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps gpus status kv sbatch'
 complete -c muster -n '__muster_is_command store' -l port -x -d 'The port; 0 takes any free one'
 complete -c muster -n '__muster_is_command store' -l host -x -d 'The address to listen at'
 complete -c muster -n '__muster_is_command store' -l allow -x -d 'The only addresses that may connect'

@@ -37,6 +37,7 @@ _muster() {
       'store:serve a store for workers'
       'ps:list the runs on this machine'
       'gpus:list the GPUs of this machine'
+      'sbatch:submit a job to Slurm'
       'status:show the jobs of a rendezvous'
       'kv:read and write the key-value store of a job'
     )
