@@ -1,5 +1,7 @@
 #include "rendezvous/wire/record_wire.h"
 
+#include <set>
+
 #include "proto/journal.pb.h"
 #include "rendezvous/wire/parts.h"
 #include "rendezvous/wire/states.h"
@@ -79,6 +81,20 @@ AttendeeRecord FromWire(const journal::AttendeeRecord& wire) {
           .keep_alive = FromMs(wire.keep_alive_ms())};
 }
 
+// Whether a round can go on from the record: it would otherwise end the whole daemon, with
+// everybody's jobs.
+bool CanGoOn(const JobRecord& record) {
+  if (!record.round.complete) return true;
+  std::set<std::string> attending;
+  for (const AttendeeRecord& attendee : record.attendees) attending.insert(attendee.node.node_id);
+  int rank = 0;
+  for (const Placement& member : record.round.members) {
+    if (member.group_rank != rank++) return false;
+    if (!record.started && !attending.contains(member.node.node_id)) return false;
+  }
+  return rank > 0;
+}
+
 }  // namespace
 
 std::string ToBytes(const JobRecord& record) {
@@ -125,6 +141,11 @@ absl::StatusOr<JobRecord> RecordFromBytes(std::string_view bytes) {
   if (wire.has_verdict()) record.verdict = FromWire(wire.verdict());
   for (const journal::AttendeeRecord& attendee : wire.attendees()) {
     record.attendees.push_back(FromWire(attendee));
+  }
+  if (!CanGoOn(record)) {
+    return absl::DataLossError(
+        "the record of a job contradicts itself: its round is complete, but "
+        "not with the members that it has");
   }
   return record;
 }
