@@ -2,16 +2,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -19,10 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/failure.h"
 #include "base/version.h"
 #include "launcher/environment.h"
 #include "launcher/machine/local_address.h"
+#include "launcher/registry/runs_place.h"
 #include "launcher/tree/host_wire.h"
 #include "launcher/tree/node_command.h"
 #include "launcher/tree/own_program.h"
@@ -108,8 +104,10 @@ void HostProcess::OnSignal(const launch::v1::Signal& signal) {
 
 void HostProcess::SetUp(const launch::v1::Setup& setup) {
   setup_ = setup;
-  const absl::Status status = TakePlace();
-  if (!status.ok()) return Refuse(std::string(status.message()));
+  auto place = HostPlace::Take(RunsDirs(RunsPlaceOf(ReadEnvironment(environ))), setup_->job().id(),
+                               setup_->self().index());
+  if (!place.ok()) return Refuse(std::string(place.status().message()));
+  place_ = *std::move(place);
   const std::string& directory = setup_->job().directory();
   // From a laptop, the folder it was typed in is often not there. Then it is the home folder, in
   // which a login begins.
@@ -134,26 +132,6 @@ void HostProcess::SetUp(const launch::v1::Setup& setup) {
   up.mutable_answer()->set_build(OwnBuild());
   up.mutable_answer()->set_endpoint(OwnEndpoint());
   Send(up);
-}
-
-absl::Status HostProcess::TakePlace() {
-  // A name that the kernel forgets when this process ends, however it ends. Nobody connects to it.
-  place_.reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  const std::string name = absl::StrCat("muster.", setup_->job().id(), ".", setup_->self().index());
-  if (name.size() >= sizeof address.sun_path) {
-    return absl::InvalidArgumentError("what the parent says makes no sense");
-  }
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (::bind(place_.get(), reinterpret_cast<const sockaddr*>(&address), size) == 0) {
-    return absl::OkStatus();
-  }
-  if (errno == EADDRINUSE) {
-    return absl::UnavailableError("what was started there before is still ending");
-  }
-  return base::SystemFailure(absl::StatusCode::kInternal, "take the host's place in the job");
 }
 
 std::string HostProcess::OwnEndpoint() {

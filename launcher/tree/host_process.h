@@ -15,10 +15,10 @@
 
 #include "absl/status/status.h"
 #include "base/lifetime.h"
-#include "base/unique_fd.h"
 #include "launcher/machine/reserved_port.h"
 #include "launcher/tree/branch.h"
 #include "launcher/tree/frame.h"
+#include "launcher/tree/host_place.h"
 #include "launcher/tree/node_process.h"
 #include "proto/launch.pb.h"
 #include "worker/output/console_sink.h"
@@ -47,7 +47,6 @@ class HostProcess {
   void ReadInput();
   void OnFrame(const std::string& message);
   void SetUp(const launch::v1::Setup& setup);
-  absl::Status TakePlace();
   // Where others reach a rendezvous that is served on this host; empty where there is none.
   std::string OwnEndpoint();
   void BeginNode(const std::string& endpoint);
@@ -75,7 +74,7 @@ class HostProcess {
 
   std::optional<launch::v1::Setup> setup_;
   // Held as long as this runs: by it a second process for this job and host knows of this one.
-  base::UniqueFd place_;
+  std::unique_ptr<HostPlace> place_;
   std::optional<ReservedPort> port_;
   std::unique_ptr<Branch> branch_;
   std::unique_ptr<NodeProcess> node_;
