@@ -42,6 +42,8 @@ using std::chrono::seconds;
 constexpr seconds kReaderLimit(5);
 // What hosts have, beyond their nodes' time to stop, to end in.
 constexpr seconds kEndLimit(15);
+// What those have that did not end in that time: to hear that nobody waits any more.
+constexpr milliseconds kLastLimit(500);
 // More than nodes need to hear from one another that their job is over.
 constexpr seconds kVerdictLimit(15);
 constexpr int kInterruptedBase = 128;
@@ -211,8 +213,10 @@ class Launch {
     if (!roll_call_.has_begun()) return Close(kInterruptedBase + signal);
     branch_.Signal(signal, /*ends_job=*/true);
     if (again || run_.shutdown_timeout == milliseconds::max()) return;
-    AfterLimit(run_.shutdown_timeout + kEndLimit,
-               [this] { Close(kInterruptedBase + *interrupted_); });
+    AfterLimit(run_.shutdown_timeout + kEndLimit, [this] {
+      had_their_time_ = true;
+      Close(kInterruptedBase + *interrupted_);
+    });
   }
 
   template <typename Then>
@@ -228,7 +232,8 @@ class Launch {
     exit_code_ = exit_code;
     deadline_.cancel();
     if (interrupted_) LimitOutput();
-    const milliseconds limit = run_.shutdown_timeout == milliseconds::max()
+    const milliseconds limit = had_their_time_ ? kLastLimit
+                               : run_.shutdown_timeout == milliseconds::max()
                                    ? milliseconds(std::chrono::hours(24))
                                    : run_.shutdown_timeout + kEndLimit;
     branch_.Close(limit, [this] { console_.WhenWritten([this] { io_.stop(); }); });
@@ -280,6 +285,8 @@ class Launch {
   std::optional<int> interrupted_;
   bool awaits_room_ = false;
   bool closing_ = false;
+  // The time that hosts have to end in is over.
+  bool had_their_time_ = false;
   int exit_code_ = kExitSuccess;
 };
 
