@@ -6,7 +6,8 @@
 #
 # That build of PyTorch lacks libuv, which it asks for as a client of the agent's store, so the workers serve
 # theirs: --worker-store=worker, with USE_LIBUV=0 as under any launcher. Each script runs a second time with the
-# agent's store and PyTorch told not to ask (no_libuv/sitecustomize.py), so that its protocol is seen, too.
+# agent's store and PyTorch told not to ask (no_libuv/sitecustomize.py), so that its protocol is seen, too, and a third time
+# with that store behind a tunnel.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 root=${1:-/var/tmp/muster-debian13}
@@ -73,5 +74,6 @@ for script in "$root"/opt/muster/*.py; do
   name=$(basename "$script")
   run_pair "$name" worker ""
   run_pair "$name" agent /opt/muster/no_libuv
+  run_pair "$name" tunnel /opt/muster/no_libuv
 done
 exit $failed
