@@ -36,6 +36,7 @@
 #include "rendezvous/keeper/keeper_log.h"
 #include "rendezvous/keeper/kept_daemon.h"
 #include "rendezvous/net/descriptor_limit.h"
+#include "rendezvous/net/given_sockets.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/ready_fd.h"
 #include "rendezvous/server.h"
@@ -147,7 +148,7 @@ int Fail(DaemonLog& log, const std::string& line, int exit_code) {
 }
 
 // The main process of a daemon that remembers its jobs.
-int Keep(const ServerConfig& config, std::vector<std::string> argv) {
+int Keep(const ServerConfig& config, GivenSockets given, std::vector<std::string> argv) {
   // A mistake counts now, and not for those of other tenants when the daemon is started again.
   if (!config.tokens.empty()) {
     const auto tenants = Keyring::OfDirectory(config.tokens);
@@ -157,8 +158,12 @@ int Keep(const ServerConfig& config, std::vector<std::string> argv) {
   spdlog::set_level(spdlog::level::from_str(config.log_level));
   auto state = StateDirectory::Take(config.state_dir);
   if (!state.ok()) return Fail(FailureLine(state.status()), kNoJournal);
-  std::vector<int> sockets;
-  {
+  std::vector<int> sockets = std::move(given.sockets);
+  if (!sockets.empty()) {
+    spdlog::info("{} is open already, by the service manager", ToString(given.at));
+    // The daemon goes by it: whether it needs a token, and what it says of itself.
+    argv.push_back(absl::StrCat("--listen=", ToString(given.at)));
+  } else {
     boost::asio::io_context io(1);
     auto listening = ListenAt(io, config.listen);
     if (!listening.ok()) return Fail(ListenFailureLine(listening.status()), kCannotListen);
@@ -319,10 +324,18 @@ int Main(std::vector<std::string> argv) {
   const ServerConfig& config = std::get<ServerConfig>(parsed);
   std::signal(SIGPIPE, SIG_IGN);
 
-  if (config.state_dir.empty()) return RunForgetful(config);
+  auto given = TakeGivenSockets();
+  if (!given.ok()) return Fail(FailureLine(given.status()), kBadInput);
+  if (config.state_dir.empty()) {
+    if (given->sockets.empty()) return RunForgetful(config);
+    return Fail(
+        "musterd: the service manager has opened the port, which is for a daemon that is started "
+        "again; name its --state-dir, or disable the socket unit\n",
+        kBadInput);
+  }
   const auto kept = KeptDaemon::FromEnvironment();
   if (!kept.ok()) return Fail(FailureLine(kept.status()), kNoJournal);
-  return *kept ? RunKept(config, **kept) : Keep(config, std::move(argv));
+  return *kept ? RunKept(config, **kept) : Keep(config, *std::move(given), std::move(argv));
 }
 
 }  // namespace

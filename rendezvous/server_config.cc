@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "base/version.h"
 #include "rendezvous/core/limits.h"
 
@@ -21,6 +22,33 @@ std::string LimitsTable() {
                           std::string(limit->why));
   }
   return table;
+}
+
+// Only the command line can say these; a file that did would end the daemon at once, or name
+// itself.
+void AddConfigFile(CLI::App& app) {
+  app.set_config(
+         "--config", "",
+         "read flags from this file, in TOML: a line such as state-dir = \"/var/lib/muster\" "
+         "for each. Flags of the command line come before it. SIGHUP reads it again")
+      ->type_name("FILE");
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  for (const char* flag : {"--help", "--version", "--print-limits", "--ready-fd", "--config"}) {
+    app.get_option(flag)->configurable(false);
+  }
+}
+
+EarlyExit ConfigFileMistake(const CLI::App& app, const CLI::ConfigError& error) {
+  // "INI was not able to parse KEY", "KEY: This option is not allowed in a configuration file".
+  absl::string_view key = error.what();
+  absl::ConsumePrefix(&key, "INI was not able to parse ");
+  key = key.substr(0, key.find(": "));
+  const bool table = absl::ConsumeSuffix(&key, ".++");
+  const std::string name = table ? absl::StrCat("[", key, "]") : std::string(key);
+  return {2,
+          absl::StrCat("musterd: ", app.get_option("--config")->as<std::string>(), " sets '", name,
+                       "', which is no setting of a file; its keys are flags without "
+                       "their dashes, see musterd --help\n")};
 }
 
 }  // namespace
@@ -39,6 +67,7 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
                  "HOST:PORT to listen on; port 0 takes a free one. Loopback unless you name "
                  "another address")
       ->type_name("HOST:PORT")
+      ->take_last()
       ->capture_default_str();
   app.add_option("--token-file", config.token.file,
                  "the secret that agents and tools have to prove; connections are encrypted with "
@@ -94,6 +123,8 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
       ->check(CLI::IsMember({"trace", "debug", "info", "warning", "error", "off"}))
       ->capture_default_str();
 
+  AddConfigFile(app);
+
   try {
     std::reverse(arguments.begin(), arguments.end());
     app.parse(std::move(arguments));
@@ -101,6 +132,13 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
     return EarlyExit{0, app.help()};
   } catch (const CLI::CallForVersion& version) {
     return EarlyExit{0, absl::StrCat(version.what(), "\n")};
+  } catch (const CLI::ConfigError& error) {
+    return ConfigFileMistake(app, error);
+  } catch (const CLI::FileError&) {
+    return EarlyExit{
+        2, absl::StrCat("musterd: --config=", app.get_option("--config")->as<std::string>(),
+                        " is no file that can be read; name one, or leave the flag "
+                        "out\n")};
   } catch (const CLI::ParseError& error) {
     return EarlyExit{2, absl::StrCat("musterd: ", error.what(), "; see musterd --help\n")};
   }

@@ -35,7 +35,8 @@ struct EarlyExit {
   std::string text;
 };
 
-// Reads argv without argv[0].
+// Reads argv without argv[0], and the file that its --config names: TOML whose keys are the flags
+// without their dashes. A flag outdoes the file; a key that is no flag is a mistake.
 std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string> arguments);
 
 }  // namespace muster::rendezvous

@@ -1,5 +1,7 @@
 #include "rendezvous/server_config.h"
 
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -95,6 +97,70 @@ TEST(ServerConfigTest, HelpNamesEveryFlagAndItsDefault) {
   for (const char* said : {"--listen", "127.0.0.1:29400", "--ready-fd", "--drain-timeout", "30",
                            "--log-level", "info", "--version"}) {
     EXPECT_THAT(exit->text, HasSubstr(said));
+  }
+}
+
+// A file with this content.
+std::string FileOf(const std::string& content) {
+  static int count = 0;
+  const std::string path = testing::TempDir() + "/musterd" + std::to_string(count++) + ".toml";
+  std::ofstream(path) << content;
+  return path;
+}
+
+TEST(ServerConfigTest, ConfigFileSaysWhatFlagsSay) {
+  const ServerConfig config = Parse({"--config", FileOf("# of this cluster\n"
+                                                        "listen = \"[::1]:1234\"\n"
+                                                        "state-dir = \"/var/lib/muster\"\n"
+                                                        "tokens = \"/etc/muster/tokens\"\n"
+                                                        "drain-timeout = 7\n"
+                                                        "log-level = \"debug\"\n")});
+  EXPECT_EQ(config.listen, (Endpoint{"::1", 1234}));
+  EXPECT_EQ(config.state_dir, "/var/lib/muster");
+  EXPECT_EQ(config.tokens, "/etc/muster/tokens");
+  EXPECT_EQ(config.drain_timeout, std::chrono::seconds(7));
+  EXPECT_EQ(config.log_level, "debug");
+  EXPECT_TRUE(Parse({"--config", FileOf("insecure = true\n")}).token.insecure);
+}
+
+TEST(ServerConfigTest, FlagOutdoesConfigFile) {
+  const std::string file = FileOf("listen = \"node0:1\"\nlog-level = \"debug\"\n");
+  const ServerConfig config = Parse({"--listen=node1:2", "--config=" + file});
+  EXPECT_EQ(config.listen, (Endpoint{"node1", 2}));
+  EXPECT_EQ(config.log_level, "debug");
+}
+
+// The keeper of a socket unit's sockets says last where they listen.
+TEST(ServerConfigTest, LastListenIsTaken) {
+  EXPECT_EQ(Parse({"--listen=node1:2", "--listen=[::]:3"}).listen, (Endpoint{"::", 3}));
+}
+
+TEST(ServerConfigTest, MistakesInConfigFileAreOneSentenceAndExitCode2) {
+  struct Case {
+    std::string file;
+    std::string said;
+  };
+  const Case cases[] = {
+      {FileOf("lisen = \"a:1\"\n"), "sets 'lisen', which is no setting of a file"},
+      {FileOf("[rendezvous]\nlisten = \"a:1\"\n"), "sets '[rendezvous]'"},
+      {FileOf("help = true\n"), "sets 'help'"},
+      {FileOf("config = \"other.toml\"\n"), "sets 'config'"},
+      {FileOf("print-limits = true\n"), "sets 'print-limits'"},
+      {FileOf("drain-timeout = \"soon\"\n"), "--drain-timeout"},
+      {FileOf("log-level = \"loud\"\n"), "--log-level"},
+      {FileOf("listen = \"a:65536\"\n"), "--listen=a:65536 has a bad port"},
+      {FileOf("tokens = \"/t\"\ninsecure = true\n"), "--tokens is for several tenants"},
+      {"/no/such/file", "--config=/no/such/file is no file that can be read"},
+      {"/", "--config=/ is no file that can be read"},
+  };
+  for (const Case& c : cases) {
+    const auto parsed = ParseServerConfig({"--config", c.file});
+    const auto* exit = std::get_if<EarlyExit>(&parsed);
+    ASSERT_NE(exit, nullptr) << c.said;
+    EXPECT_EQ(exit->exit_code, 2) << c.said;
+    EXPECT_THAT(exit->text, testing::StartsWith("musterd: "));
+    EXPECT_THAT(exit->text, HasSubstr(c.said));
+    EXPECT_EQ(exit->text.find('\n'), exit->text.size() - 1) << exit->text;
   }
 }
 
