@@ -47,7 +47,7 @@ for binary in launcher/muster rendezvous/musterd; do
 done
 # Where systemd is: what the unit file leaves open, in tenths. 15 is "OK".
 if command -v systemd-analyze >/dev/null; then
-  systemd-analyze security --offline=true --threshold=15 rendezvous/musterd.service >"$scratch/unit" || {
+  systemd-analyze security --offline=true --threshold=15 packaging/debian/musterd.service >"$scratch/unit" || {
     grep -E '^✗|→' "$scratch/unit" >&2
     failed=1
   }

@@ -17,8 +17,8 @@ packages=(
 )
 # GoogleTest, real PyTorch workers, and what looks at processes from outside.
 test_packages=(
-  clang-format cmake iproute2 iptables libgmock-dev libgtest-dev make openssh-client openssh-server procps python3
-  python3-torch slurm-client slurmctld slurmd strace
+  bsdextrautils clang-format cmake help2man iproute2 iptables libgmock-dev libgtest-dev make man-db openssh-client
+  openssh-server procps python3 python3-torch slurm-client slurmctld slurmd strace
 )
 case "${1-}" in
   "") packages+=("${test_packages[@]}") ;;
