@@ -26,6 +26,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/companion.h"
 #include "base/failure.h"
+#include "base/kernel.h"
 #include "base/phrases.h"
 #include "base/print_out.h"
 #include "base/stdio.h"
@@ -49,6 +50,7 @@ constexpr int kCannotAnswer = 1;
 constexpr int kBadInput = 2;
 constexpr int kCannotListen = 3;
 constexpr int kNoJournal = 4;
+constexpr int kUnfitMachine = 5;
 
 // Ends the server in good order. A daemon that remembers its jobs ends at once; they go on when it
 // is started again. Else the first signal lets running jobs end, for as long as `patience`; the
@@ -324,6 +326,8 @@ int Main(std::vector<std::string> argv) {
   const ServerConfig& config = std::get<ServerConfig>(parsed);
   std::signal(SIGPIPE, SIG_IGN);
 
+  const absl::Status fit = base::CheckKernel();
+  if (!fit.ok()) return Fail(FailureLine(fit), kUnfitMachine);
   auto given = TakeGivenSockets();
   if (!given.ok()) return Fail(FailureLine(given.status()), kBadInput);
   if (config.state_dir.empty()) {

@@ -14,6 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "base/kernel.h"
 #include "base/log_pattern.h"
 #include "base/phrases.h"
 #include "base/signal_names.h"
@@ -345,6 +346,11 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
     return Answer("muster run", ConfigText(config, base::Redactor(ToBlock(environment))));
   }
   if (config.purpose == Purpose::kDryRun) return DryRun(config, environment, machine);
+  if (const absl::Status fit = base::CheckKernel(); !fit.ok()) {
+    dprintf(speech_fd.value_or(STDERR_FILENO), "muster run: %s\n",
+            std::string(fit.message()).c_str());
+    return kExitNodeFailed;
+  }
   // Never destroyed: a thread of gRPC's may still post to it while the program ends.
   static auto* const io = new boost::asio::io_context(1);
   return Run(*io, std::move(config), std::move(environment), machine, speech_fd).Execute();
