@@ -18,13 +18,23 @@ import subprocess
 import sys
 
 
-def package_of(path):
-    """The Debian package that a file belongs to, or None."""
-    for candidate in (path, os.path.realpath(path), path.removeprefix("/usr")):
-        found = subprocess.run(["dpkg", "-S", candidate], capture_output=True, text=True)
-        if found.returncode == 0:
-            return found.stdout.split(": ")[0].split(",")[0]
-    return None
+def names_of(path):
+    """What dpkg may know a file by: packages of a merged /usr may still have it in /lib."""
+    real = os.path.realpath(path)
+    return [path, real, path.removeprefix("/usr"), real.removeprefix("/usr")]
+
+
+def packages_of(paths):
+    """The Debian package that each file belongs to; those that belong to none are missing."""
+    wanted = sorted({name for path in paths for name in names_of(path)})
+    # It fails if one of them is not found, and prints the others all the same.
+    text = subprocess.run(["dpkg", "-S", *wanted], capture_output=True, text=True).stdout
+    owners = {}
+    for line in text.splitlines():
+        package, found, name = line.partition(": ")
+        if found and not package.startswith("diversion "):
+            owners[name] = package.split(",")[0]
+    return {path: owners[name] for path in paths for name in reversed(names_of(path)) if name in owners}
 
 
 def facts_of(package):
@@ -52,8 +62,10 @@ def main():
         ("DYNAMIC_LINK", shared_libraries(program)),
         ("HEADERS", {line.strip() for line in sys.stdin if line.strip()}),
     ):
-        for path in sorted(files):
-            package = package_of(os.path.normpath(path))
+        paths = sorted({os.path.normpath(path) for path in files})
+        packages_by_path = packages_of(paths)
+        for path in paths:
+            package = packages_by_path.get(path)
             if package is None:
                 sys.exit(f"sbom: {path} belongs to no Debian package, so its version is not known")
             # Whoever has the archive has the headers as well.
