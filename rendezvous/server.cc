@@ -138,7 +138,11 @@ absl::Status Server::Restore(Tenant& tenant, Journal& journal, const JournalCont
       return absl::DataLossError(absl::StrCat(
           "job '", run_id, "' of the state directory: ", std::string(record.status().message())));
     }
-    tenant.driver->Restore(*record);
+    if (record->run_id != run_id || !tenant.driver->Restore(*record)) {
+      return absl::DataLossError(absl::StrCat("job '", run_id,
+                                              "' of the state directory: what is recorded of it "
+                                              "contradicts what is recorded of others"));
+    }
   }
   for (const JournalBatch::Entry& entry : contents.entries) {
     if (entry.value) tenant.driver->RestoreEntry(entry.run_id, entry.key, *entry.value);

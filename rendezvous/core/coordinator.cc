@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -341,13 +342,20 @@ std::optional<JobRecord> Coordinator::Record(std::string_view run_id, TimePoint 
   return record;
 }
 
-void Coordinator::Restore(const JobRecord& record, TimePoint now) {
+bool Coordinator::Restore(const JobRecord& record, TimePoint now) {
+  if (jobs_.Find(record.run_id) != nullptr) return false;
+  std::set<AttendeeId> attendees;
+  for (const AttendeeRecord& attendee : record.attendees) {
+    const bool known = attendances_.Find(attendee.id) != nullptr;
+    if (known || !attendees.insert(attendee.id).second) return false;
+  }
   if (record.attendees.empty() && record.verdict) {
     // Who was lost counts its lease anew, as below.
     const bool may_run = record.workers_gone_in > Duration::zero();
     const Duration lease = std::max(record.settings.lease, record.workers_gone_in);
     jobs_.RestoreEnded(record, may_run ? now + lease + options_.restart_grace : TimePoint::min());
-    return Forward();
+    Forward();
+    return true;
   }
   Job& job = jobs_.Restore(record, now);
   Duration longest_lease = record.settings.lease;
@@ -372,6 +380,7 @@ void Coordinator::Restore(const JobRecord& record, TimePoint now) {
   }
   if (job.is_over()) jobs_.Forget(job);
   Forward();
+  return true;
 }
 
 std::optional<JobSnapshot> Coordinator::Describe(std::string_view run_id, TimePoint now) const {

@@ -110,7 +110,9 @@ class Coordinator {
   std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;
   // Resumes a job that was recorded by an earlier life of this daemon. Its agents have their lease
   // and `restart_grace` to come back. Before any other call.
-  void Restore(const JobRecord& record, TimePoint now);
+  // False, and nothing is changed: there is a job of that name already, or another attendee of that
+  // number. What is written together never says so.
+  bool Restore(const JobRecord& record, TimePoint now);
 
  private:
   // One for each kind of event.

@@ -8,9 +8,10 @@
 
 namespace muster::rendezvous {
 
-void DaemonCore::Restore(const JobRecord& job, TimePoint now) {
-  coordinator_.Restore(job, now);
+bool DaemonCore::Restore(const JobRecord& job, TimePoint now) {
+  const bool restored = coordinator_.Restore(job, now);
   Follow();
+  return restored;
 }
 
 void DaemonCore::RestoreEntry(std::string_view run_id, std::string_view key,

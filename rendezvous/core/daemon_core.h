@@ -51,7 +51,8 @@ class DaemonCore {
       : coordinator_(options), delivery_(options.durable), calls_(coordinator_, delivery_) {}
 
   // Resumes a job of the daemon's last life, with what was in its store. Before any other call.
-  void Restore(const JobRecord& job, TimePoint now);
+  // False: Coordinator::Restore.
+  bool Restore(const JobRecord& job, TimePoint now);
   void RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value);
 
   // What happens; see Coordinator.

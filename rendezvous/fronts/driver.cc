@@ -17,8 +17,8 @@ void Driver::UseJournal(Journal& journal, std::function<void(const absl::Status&
   Follow();
 }
 
-void Driver::Restore(const JobRecord& job) {
-  core_.Restore(job, Now());
+bool Driver::Restore(const JobRecord& job) {
+  return core_.Restore(job, Now());
 }
 
 void Driver::RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value) {

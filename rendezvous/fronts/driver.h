@@ -44,8 +44,9 @@ class Driver {
   // every change goes into `journal`, which must outlive the Driver. `on_fatal` is told when that
   // is no longer possible: the daemon must end then, without another word to anybody.
   void UseJournal(Journal& journal, std::function<void(const absl::Status&)> on_fatal);
-  // Resumes a job of the daemon's last life, with what was in its store.
-  void Restore(const JobRecord& job);
+  // Resumes a job of the daemon's last life, with what was in its store. False:
+  // Coordinator::Restore.
+  bool Restore(const JobRecord& job);
   void RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value);
 
   // A new connection of an agent, which gets its directives through `sink` until Detach.

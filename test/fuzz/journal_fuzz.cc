@@ -154,7 +154,7 @@ void CheckRecords(std::string_view bytes) {
     bytes.remove_prefix(std::min<std::size_t>(2 + length, bytes.size()));
     const absl::StatusOr<JobRecord> record = RecordFromBytes(own);
     if (!record.ok()) return;
-    core.Restore(*record, kNow);
+    if (!core.Restore(*record, kNow)) continue;
     core.RestoreEntry(record->run_id, own.substr(0, own.size() / 2), own);
     const std::optional<JobRecord> again = core.coordinator().Record(record->run_id, kNow);
     if (again) Check(RecordFromBytes(ToBytes(*again)).ok());

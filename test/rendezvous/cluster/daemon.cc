@@ -85,7 +85,9 @@ void Daemon::Restore() {
       continue;
     }
     world_.incidents.Count(Incident::kRestored);
-    core_->Restore(*record, Now());
+    if (!core_->Restore(*record, Now())) {
+      world_.checks.violations.Add(Check::kRestored, run_id + " contradicts what was restored");
+    }
     const std::optional<JobRecord> restored = RecordOf(run_id);
     world_.checks.durability.OnRestored(job.record, restored);
     world_.checks.attendance.OnChange(run_id, restored, std::nullopt, world_.scheduler.now());
