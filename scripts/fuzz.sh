@@ -37,7 +37,8 @@ output=${XDG_CACHE_HOME:-$HOME/.cache}/muster/fuzz
 mkdir -p "$output"
 bazel() { command bazel --output_base="$output/bazel" "$@"; }
 echo "fuzz: building ${targets[*]}"
-bazel build --config=fuzz $(printf '//test/fuzz:%s_fuzzer ' "${targets[@]}") 2> "$output/build.log" || {
+# Nor links to it here: //... of the usual one would go through them.
+bazel build --config=fuzz --experimental_convenience_symlinks=ignore $(printf '//test/fuzz:%s_fuzzer ' "${targets[@]}") 2> "$output/build.log" || {
   tail -40 "$output/build.log" >&2
   exit 1
 }
