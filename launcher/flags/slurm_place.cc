@@ -55,6 +55,9 @@ int MostTasks(const std::string& text) {
 absl::StatusOr<std::optional<SlurmPlace>> FindSlurmPlace(const Environment& environment) {
   const std::string job = GetOr(environment, "SLURM_JOB_ID", "");
   if (job.empty() || GetOr(environment, "MUSTER_SLURM", "1") == "0") return std::nullopt;
+  // Hosts of different kinds, which srun starts on as separate steps: what is meant is for the user
+  // to say.
+  if (!GetOr(environment, "SLURM_HET_SIZE", "").empty()) return std::nullopt;
   SlurmPlace place;
   std::uint32_t step = 0;
   const std::string step_text = GetOr(environment, "SLURM_STEP_ID", "");

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -106,10 +107,15 @@ void CheckDown(const std::string& bytes) {
   }
 }
 
-// Whether the text may stand for tens of thousands of hosts, over which an hour would go by.
+// Whether the text may stand for thousands of hosts, over which an hour would go by.
 bool IsManifold(const std::string& text) {
-  return absl::StrContains(text, '-') &&
-         (std::count(text.begin(), text.end(), '[') > 2 || absl::StrContains(text, "000"));
+  if (!absl::StrContains(text, '-')) return false;
+  int digits = 0;
+  for (const char c : text) {
+    digits = absl::ascii_isdigit(static_cast<unsigned char>(c)) ? digits + 1 : 0;
+    if (digits > 3) return true;
+  }
+  return std::count(text.begin(), text.end(), '[') > 1;
 }
 
 void Read(unsigned which, const std::string& text) {

@@ -68,7 +68,8 @@ TEST(SlurmPlaceTest, BatchScriptsAndShellsAreNoSteps) {
 
 TEST(SlurmPlaceTest, NothingIsFoundElsewhereOrWhereItIsNotWanted) {
   for (const Environment& environment :
-       {Environment(), Environment{{"SLURM_JOB_ID", "7"}}, With(kStep, "MUSTER_SLURM", "0")}) {
+       {Environment(), Environment{{"SLURM_JOB_ID", "7"}}, With(kStep, "MUSTER_SLURM", "0"),
+        With(kStep, "SLURM_HET_SIZE", "2")}) {
     const auto place = FindSlurmPlace(environment);
     ASSERT_TRUE(place.ok());
     EXPECT_FALSE(place->has_value());
