@@ -21,14 +21,11 @@ absl::StatusOr<std::unique_ptr<HostPlace>> HostPlace::Take(const std::vector<std
     return absl::InvalidArgumentError("what the parent says makes no sense");
   }
   const std::string name = absl::StrCat("host-", job, ".", host, ".lock");
-  absl::Status first_failure = absl::InternalError("no directory is named");
-  bool failed = false;
+  absl::Status first_failure;
   for (const std::string& dir : dirs) {
     auto directory = base::OpenDirectory(dir, {.ours_alone = true, .make = 0700});
-    if (!directory.ok()) {
-      if (!std::exchange(failed, true)) first_failure = directory.status();
-      continue;
-    }
+    first_failure.Update(directory.status());
+    if (!directory.ok()) continue;
     for (;;) {
       base::UniqueFd file(::openat(directory->get(), name.c_str(),
                                    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -46,7 +43,7 @@ absl::StatusOr<std::unique_ptr<HostPlace>> HostPlace::Take(const std::vector<std
           new HostPlace(*std::move(directory), name, std::move(file)));
     }
   }
-  return first_failure;
+  return first_failure.ok() ? absl::InternalError("no directory is named") : first_failure;
 }
 
 HostPlace::HostPlace(base::UniqueFd directory, std::string name, base::UniqueFd file)
