@@ -88,18 +88,30 @@ void JoinCgroup(int directory) {
   ::close(procs);
 }
 
+// The kernel's own struct sigaction (rt_sigaction(2), "C library/kernel differences").
+struct KernelAction {
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)();
+  std::uint64_t mask;
+};
+
+long KernelSigaction(int signal, const KernelAction* fresh, KernelAction* current) {
+  return ::syscall(SYS_rt_sigaction, signal, fresh, current, sizeof fresh->mask);
+}
+
 // Ignored signals survive exec, and one that is handled would run our handler until then; so each
-// is put back to its default. All signals are blocked meanwhile.
+// is put back to its default. All signals are blocked meanwhile. Not by sigaction():
+// ThreadSanitizer's keeps a table of the handlers, which would be ours, and lose ours.
 void ResetSignalHandlers() {
-  struct sigaction fresh = {};
-  fresh.sa_handler = SIG_DFL;
+  const KernelAction fresh = {};
   for (int signal = 1; signal < NSIG; ++signal) {
-    struct sigaction current;
-    // It fails for glibc's own two.
-    if (::sigaction(signal, nullptr, &current) != 0 || current.sa_handler == SIG_DFL) continue;
+    KernelAction current = {};
+    // It fails for SIGKILL and SIGSTOP.
+    if (KernelSigaction(signal, nullptr, &current) != 0 || current.handler == SIG_DFL) continue;
     // nohup: a closing terminal must not end the job.
-    if (signal == SIGHUP && current.sa_handler == SIG_IGN) continue;
-    ::sigaction(signal, &fresh, nullptr);
+    if (signal == SIGHUP && current.handler == SIG_IGN) continue;
+    KernelSigaction(signal, &fresh, nullptr);
   }
 }
 
