@@ -84,6 +84,10 @@ AttendeeRecord FromWire(const journal::AttendeeRecord& wire) {
 // Whether a round can go on from the record: it would otherwise end the whole daemon, with
 // everybody's jobs.
 bool CanGoOn(const JobRecord& record) {
+  // A round that needs nobody would be complete without anybody.
+  if (record.settings.min_nodes < 1 || record.settings.max_nodes < record.settings.min_nodes) {
+    return false;
+  }
   if (!record.round.complete) return true;
   std::set<std::string> attending;
   for (const AttendeeRecord& attendee : record.attendees) attending.insert(attendee.node.node_id);
@@ -144,8 +148,8 @@ absl::StatusOr<JobRecord> RecordFromBytes(std::string_view bytes) {
   }
   if (!CanGoOn(record)) {
     return absl::DataLossError(
-        "the record of a job contradicts itself: its round is complete, but "
-        "not with the members that it has");
+        "the record of a job contradicts itself: its numbers of nodes are impossible, or its "
+        "round is complete, but not with the members that it has");
   }
   return record;
 }
