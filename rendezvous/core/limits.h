@@ -34,6 +34,16 @@ inline constexpr Limit kFailedHandshakesInASecond{
     "each takes 1 to 2 ms of a processor: what an attacker costs others is a few per cent"};
 inline constexpr Limit kFailedHandshakesAtOnce{
     "of these, at once", 128, "a node's agents and tools that have the wrong token, all together"};
+inline constexpr Limit kVainConnectionsInASecond{
+    "connections of one host in a second that come to nothing", 64,
+    "each takes 50 us of a processor; a host where an agent or a tool has been let in is exempt"};
+inline constexpr Limit kVainConnectionsAtOnce{"of these, at once", 512,
+                                              "a host's agents that all ask after a daemon"};
+inline constexpr Limit kBarredSeconds{
+    "seconds that a host is kept away which opens more of them", 1,
+    "what begins a connection is dropped by the kernel, and a client tries again after a second"};
+inline constexpr Limit kBarredHosts{"hosts that are kept away at once", 64,
+                                    "the kernel compares each new connection with all of them"};
 inline constexpr Limit kHandshakeSeconds{
     "seconds that one of these may take while others wait", 1,
     "far hosts need a third of that, and who says nothing more makes room"};
@@ -150,6 +160,10 @@ inline constexpr const Limit* kAll[] = {
     &kHandshakesOfAddress,
     &kFailedHandshakesInASecond,
     &kFailedHandshakesAtOnce,
+    &kVainConnectionsInASecond,
+    &kVainConnectionsAtOnce,
+    &kBarredSeconds,
+    &kBarredHosts,
     &kHandshakeSeconds,
     &kIdleSeconds,
     &kIdleConnections,

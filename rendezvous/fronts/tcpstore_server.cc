@@ -36,8 +36,13 @@ TcpStoreServer::TcpStoreServer(boost::asio::io_context& loop, const TcpStoreOpti
                     sessions_.erase(&session);
                     acceptor_.Resume();
                   }},
+      flood_guard_(loop, "store", [this] { return acceptor_.listening_fds(); }),
       acceptor_(
-          loop, [this](tcp::socket connection) { StartSession(std::move(connection)); },
+          loop,
+          [this](tcp::socket connection, const boost::asio::ip::address& peer) {
+            flood_guard_.Accepted(connection, peer);
+            if (!StartSession(std::move(connection))) flood_guard_.Failed(peer);
+          },
           [this] { return sessions_.size() < options_.connections; }) {
   shared_.read_buffer.resize(kReadBytes);
   Reset();
@@ -87,18 +92,19 @@ void TcpStoreServer::CloseSessions() {
   }
 }
 
-void TcpStoreServer::StartSession(tcp::socket connection) {
+bool TcpStoreServer::StartSession(tcp::socket connection) {
   if (options_.own_user_only && !own_users_.Allow(connection)) {
     ++refused_;
-    return;
+    return false;
   }
   auto session = std::make_shared<TcpStoreSession>(std::move(connection), shared_);
   if (!allowed_.Allows(session->host())) {
     ++refused_;
-    return;  // which closes it
+    return false;
   }
   session->Start();
   sessions_.emplace(session.get(), std::move(session));
+  return true;
 }
 
 }  // namespace muster::rendezvous

@@ -24,6 +24,7 @@
 #include "rendezvous/fronts/tcpstore_allow_list.h"
 #include "rendezvous/fronts/tcpstore_options.h"
 #include "rendezvous/fronts/tcpstore_session.h"
+#include "rendezvous/net/flood_guard.h"
 #include "rendezvous/net/own_users.h"
 #include "rendezvous/net/patient_acceptor.h"
 
@@ -66,7 +67,8 @@ class TcpStoreServer {
   std::size_t connections() const { return sessions_.size(); }
 
  private:
-  void StartSession(boost::asio::ip::tcp::socket connection);
+  // False: whoever it is may not connect, and the connection is closed.
+  bool StartSession(boost::asio::ip::tcp::socket connection);
   void CloseSessions();
 
   const TcpStoreOptions options_;
@@ -76,6 +78,7 @@ class TcpStoreServer {
   absl::flat_hash_map<TcpStoreSession*, std::shared_ptr<TcpStoreSession>> sessions_;
   std::uint64_t refused_ = 0;
   OwnUsers own_users_;
+  FloodGuard flood_guard_;
   PatientAcceptor acceptor_;
 };
 

@@ -54,10 +54,12 @@ std::size_t Handshakes::Add(Socket connection, const Room& room) {
   return dropped;
 }
 
-void Handshakes::Called(const Peer& peer) {
+bool Handshakes::Called(const Peer& peer) {
   const std::optional<Endpoint> endpoint = HostEndpoint(peer);
   const auto found = endpoint ? by_peer_.find(*endpoint) : by_peer_.end();
-  if (found != by_peer_.end()) End(found->second);
+  if (found == by_peer_.end()) return false;
+  End(found->second);
+  return true;
 }
 
 void Handshakes::Start(Turn turn) {
@@ -65,7 +67,11 @@ void Handshakes::Start(Turn turn) {
   Line& line = lines_[waiting.line];
   line.waiting.erase(turn);
   // Thousands may have given up while they waited.
-  if (OtherEndHasClosed(waiting.connection.native_handle())) return Settle(waiting.line);
+  if (OtherEndHasClosed(waiting.connection.native_handle())) {
+    Settle(waiting.line);
+    if (failed_) failed_(waiting.peer.address());
+    return;
+  }
   // The same peer again: what it had before has ended, and we have not heard of it yet.
   if (const auto before = by_peer_.find(waiting.peer); before != by_peer_.end()) {
     End(before->second);
@@ -110,10 +116,10 @@ void Handshakes::End(Turn turn) {
 }
 
 void Handshakes::Fail(Turn turn) {
-  const std::string address = under_way_.at(turn).peer.address().to_string();
+  const Address host = under_way_.at(turn).peer.address();
   Rest(under_way_.at(turn).line);
   End(turn);
-  if (failed_) failed_(address);
+  if (failed_) failed_(host);
 }
 
 void Handshakes::Rest(const Address& address) {

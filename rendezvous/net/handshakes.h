@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -53,7 +52,7 @@ class Handshakes {
   using Begin = std::function<void(Socket)>;
   // A connection from that address has ended before its first call, or was ended here. May be
   // empty.
-  using Failed = std::function<void(const std::string& address)>;
+  using Failed = std::function<void(const boost::asio::ip::address& host)>;
 
   Handshakes(boost::asio::io_context& io, Begin begin, Failed failed = {},
              HandshakeLimits limits = {});
@@ -71,8 +70,8 @@ class Handshakes {
   // were.
   std::size_t Add(Socket connection, const Room& room);
 
-  // The connection from there has made a call.
-  void Called(const Peer& peer);
+  // The connection from there has made a call. True: it was its first.
+  bool Called(const Peer& peer);
 
   std::size_t under_way() const { return under_way_.size(); }
   std::size_t waiting() const { return waiting_.size(); }

@@ -71,6 +71,12 @@ absl::Status PatientAcceptor::Serve(int listening_fd) {
   return absl::OkStatus();
 }
 
+std::vector<int> PatientAcceptor::listening_fds() const {
+  std::vector<int> fds;
+  for (const auto& listener : listeners_) fds.push_back(listener->socket.native_handle());
+  return fds;
+}
+
 void PatientAcceptor::Close() {
   listeners_.clear();
   retry_.cancel();
@@ -89,10 +95,12 @@ void PatientAcceptor::AcceptSome(const std::shared_ptr<Listener>& listener) {
   listener->awaits = false;
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     if (!has_room_()) return;  // until Resume
-    const int fd = accept4(listener->socket.native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
+    tcp::endpoint peer(listener->family == AF_INET ? tcp::v4() : tcp::v6(), 0);
+    socklen_t size = peer.capacity();
+    const int fd = accept4(listener->socket.native_handle(), peer.data(), &size, SOCK_CLOEXEC);
     if (fd >= 0) {
       out_of_files_ = false;
-      Admit(fd, listener->family);
+      Admit(fd, listener->family, peer.address());
     } else if (errno == EAGAIN) {
       break;
     } else if (IsOutOfFiles(errno)) {
@@ -122,7 +130,7 @@ void PatientAcceptor::Resume() {
   }
 }
 
-void PatientAcceptor::Admit(int fd, int family) {
+void PatientAcceptor::Admit(int fd, int family, const boost::asio::ip::address& peer) {
   tcp::socket connection(loop_);
   boost::system::error_code error;
   connection.assign(family == AF_INET ? tcp::v4() : tcp::v6(), fd, error);
@@ -130,7 +138,7 @@ void PatientAcceptor::Admit(int fd, int family) {
     close(fd);
     return;
   }
-  take_(std::move(connection));
+  take_(std::move(connection), peer);
 }
 
 }  // namespace muster::rendezvous

@@ -19,7 +19,9 @@ namespace muster::rendezvous {
 // on the loop's thread.
 class PatientAcceptor {
  public:
-  using Take = std::function<void(boost::asio::ip::tcp::socket)>;
+  // `peer` is known even of a connection that has been reset meanwhile.
+  using Take =
+      std::function<void(boost::asio::ip::tcp::socket, const boost::asio::ip::address& peer)>;
 
   // `take` is called with each connection, and must not destroy this. `has_room` is asked before
   // each: once it has said no, Resume is to be called when there is room again. `loop` must outlive
@@ -33,6 +35,9 @@ class PatientAcceptor {
 
   // A connection has ended: there may be room.
   void Resume();
+
+  // The sockets that listen.
+  std::vector<int> listening_fds() const;
 
   // Closes the listening sockets. Idempotent.
   void Close();
@@ -49,7 +54,7 @@ class PatientAcceptor {
   // Stops accepting until a connection closes, or for a while: file descriptors may come free
   // elsewhere, too.
   void WaitForFiles(int error);
-  void Admit(int fd, int family);
+  void Admit(int fd, int family, const boost::asio::ip::address& peer);
 
   boost::asio::io_context& loop_;
   const Take take_;

@@ -8,26 +8,21 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <string>
 
 #include <spdlog/spdlog.h>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/limits.h"
+#include "rendezvous/net/host_address.h"
 #include "rendezvous/wire/first_byte.h"
 
 namespace muster::rendezvous {
 namespace {
 
+using boost::asio::ip::address;
 using boost::asio::ip::tcp;
 using boost::system::error_code;
-
-std::string PeerOf(const tcp::socket& connection) {
-  error_code error;
-  const tcp::endpoint peer = connection.remote_endpoint(error);
-  return error ? "a client that has gone" : peer.address().to_string();
-}
 
 // Has the kernel ask whether the peer's host is there, and end the connection if that says nothing.
 void KeepAlive(int fd, std::chrono::seconds silence) {
@@ -53,8 +48,18 @@ SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> s
     : options_(options),
       take_grpc_(std::move(take_grpc)),
       take_death_notice_(std::move(take_death_notice)),
+      flood_guard_(io, "rendezvous",
+                   [this] {
+                     std::vector<int> listening;
+                     for (Door& door : doors_) listening.push_back(door.acceptor.native_handle());
+                     return listening;
+                   }),
       handshakes_(
-          io, [this](Socket connection) { GiveToGrpc(std::move(connection)); }, options_.on_failed),
+          io, [this](Socket connection) { GiveToGrpc(std::move(connection)); },
+          [this](const address& host) {
+            flood_guard_.Failed(host);
+            if (options_.on_failed) options_.on_failed(host.to_string());
+          }),
       overdue_(io),
       flood_end_(io) {
   for (tcp::acceptor& socket : sockets) {
@@ -76,16 +81,21 @@ void SharedPort::OnStoreConnection(Taker take_store) {
   AwaitOldest();
 }
 
+void SharedPort::Called(const Peer& peer) {
+  if (!handshakes_.Called(peer)) return;
+  if (const auto host = ParseHostAddress(peer.address)) flood_guard_.Known(*host);
+}
+
 void SharedPort::Accept(Door& door) {
   door.acceptor.async_accept(
-      lifetime_.Guard([this, &door](const error_code& error, Socket connection) {
+      door.peer, lifetime_.Guard([this, &door](const error_code& error, Socket connection) {
         if (error == boost::asio::error::operation_aborted) return;
         if (error == boost::asio::error::no_descriptors || error.value() == ENFILE ||
             error.value() == ENOMEM || error.value() == ENOBUFS) {
           PauseAccepting(door);
           return;
         }
-        if (!error) Admit(std::move(connection));
+        if (!error) Admit(std::move(connection), door.peer.address());
         Accept(door);
       }));
 }
@@ -101,18 +111,20 @@ void SharedPort::PauseAccepting(Door& door) {
   door.pause.async_wait(lifetime_.Guard([this, &door](const error_code&) { Accept(door); }));
 }
 
-void SharedPort::Admit(Socket connection) {
+void SharedPort::Admit(Socket connection, const address& host) {
   ++stats_.accepted;
+  flood_guard_.Accepted(connection, host);
   const int fd_cap = FdCap();
   if (connection.native_handle() >= fd_cap) {
     ++stats_.refused_over_cap;
-    return TurnAway(std::move(connection));
+    return TurnAway(std::move(connection), host);
   }
   error_code ignored;
   connection.set_option(tcp::no_delay(true), ignored);
   connection.set_option(boost::asio::socket_base::keep_alive(true), ignored);
-  const auto silent = silent_.emplace_hint(
-      silent_.end(), next_id_++, Silent{std::move(connection), std::chrono::steady_clock::now()});
+  const auto silent =
+      silent_.emplace_hint(silent_.end(), next_id_++,
+                           Silent{std::move(connection), host, std::chrono::steady_clock::now()});
   if (HandOn(silent)) return;
   AwaitFirstByte(silent);
   DropSurplus(fd_cap);
@@ -143,22 +155,28 @@ bool SharedPort::HandOn(SilentMap::iterator silent) {
   const ssize_t count = ::recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   Socket connection = std::move(silent->second.connection);
+  const address host = silent->second.host;
   silent_.erase(silent);
-  // If not, the peer has gone.
-  if (count > 0) HandOn(std::move(connection), first);
+  if (count > 0) {
+    HandOn(std::move(connection), first, host);
+  } else {
+    flood_guard_.Failed(host);  // the peer has gone
+  }
   return true;
 }
 
-void SharedPort::HandOn(Socket connection, char first) {
+void SharedPort::HandOn(Socket connection, char first, const address& host) {
   // What waits for its first byte is of no use to the one who takes it.
   error_code ignored;
   connection.cancel(ignored);
   // Of one that has spoken before it was waited for nobody has made this; gRPC takes it for
   // granted, and its thread would wait in recv(), for all connections.
   connection.native_non_blocking(true, ignored);
-  switch (CallerBy(first, options_.secure, take_store_ != nullptr)) {
+  const Caller caller = CallerBy(first, options_.secure, take_store_ != nullptr);
+  if (caller != Caller::kGrpc && caller != Caller::kStore) flood_guard_.Failed(host);
+  switch (caller) {
     case Caller::kGrpc:
-      return HandToGrpc(std::move(connection));
+      return HandToGrpc(std::move(connection), host);
     case Caller::kWrongDoor:
       ++stats_.wrong_door;
       return Answer(std::move(connection), options_.secure ? kTokenIsAskedFor : kNoTlsHere);
@@ -175,14 +193,16 @@ void SharedPort::HandOn(Socket connection, char first) {
   }
 }
 
-void SharedPort::HandToGrpc(Socket connection) {
-  const std::string from = PeerOf(connection);
+void SharedPort::HandToGrpc(Socket connection, const address& host) {
   const std::size_t share = GrpcShare();
   const std::size_t dropped =
       handshakes_.Add(std::move(connection),
                       {.at_once = share / 2, .waiting = share - std::min(share, silent_.size())});
   stats_.timed_out += dropped;
-  if (dropped > 0) TellOfFlood(from);
+  if (dropped > 0) {
+    flood_guard_.Failed(host);
+    TellOfFlood(host);
+  }
 }
 
 void SharedPort::GiveToGrpc(Socket connection) {
@@ -197,7 +217,7 @@ void SharedPort::GiveToGrpc(Socket connection) {
                               limits::kIdleConnections.most);
   const std::size_t dropped = grpc_.Add(connection.native_handle(), peer, most);
   stats_.idle += dropped;
-  if (dropped > 0) TellOfFlood(PeerOf(connection));
+  if (dropped > 0) TellOfFlood(peer.address());
   take_grpc_(std::move(connection));
 }
 
@@ -229,9 +249,9 @@ void SharedPort::DropSurplus(int fd_cap) {
     // It may have spoken a moment ago.
     if (HandOn(oldest)) continue;
     ++stats_.timed_out;
-    Socket connection = std::move(oldest->second.connection);
+    Silent dropped = std::move(oldest->second);
     silent_.erase(oldest);
-    TurnAway(std::move(connection));
+    TurnAway(std::move(dropped.connection), dropped.host);
   }
 }
 
@@ -252,24 +272,26 @@ void SharedPort::DropOverdue() {
     const auto oldest = silent_.begin();
     if (HandOn(oldest)) continue;
     ++stats_.timed_out;
+    flood_guard_.Failed(oldest->second.host);
     Close(oldest->second.connection);
     silent_.erase(oldest);
   }
 }
 
-void SharedPort::TurnAway(Socket connection) {
-  TellOfFlood(PeerOf(connection));
+void SharedPort::TurnAway(Socket connection, const address& host) {
+  flood_guard_.Failed(host);
+  TellOfFlood(host);
   Close(connection);
 }
 
-void SharedPort::TellOfFlood(const std::string& newcomer) {
+void SharedPort::TellOfFlood(const address& newcomer) {
   if (flood_++ > 0) return;
   rlimit limit = {};
   getrlimit(RLIMIT_NOFILE, &limit);
   spdlog::warn(
       "too many connections for {} file descriptors: some are turned away, the first from {}; "
       "unless somebody floods this port, raise `ulimit -n` of this process",
-      limit.rlim_cur, newcomer);
+      limit.rlim_cur, HostAddress(newcomer).to_string());
   AwaitEndOfFlood();
 }
 

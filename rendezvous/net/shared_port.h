@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "base/lifetime.h"
 #include "rendezvous/core/limits.h"
+#include "rendezvous/net/flood_guard.h"
 #include "rendezvous/net/grpc_connections.h"
 #include "rendezvous/net/handshakes.h"
 #include "rendezvous/wire/peer.h"
@@ -62,6 +63,10 @@ struct SharedPortStats {
 
 // Accepts connections and hands each on by its first byte (wire/first_byte.h), which it leaves
 // unread. A knock gets no answer: that is how a living daemon replies.
+//
+// A host whose connections come to nothing one after the other is kept away (flood_guard.h): those
+// that end without a word or are silent for too long, that nobody here understands or come by the
+// wrong door, knocks and death notices, and handshakes that fail.
 //
 // No number of connections makes it deaf. gRPC's own acceptor never recovers from an accept() that
 // fails for want of a descriptor (CVE-2023-4785); here that does not happen, as connections are
@@ -117,7 +122,7 @@ class SharedPort {
   // Some connections have not made their first call yet.
   bool awaits_calls() const { return handshakes_.under_way() > 0; }
   // A call was made over the connection from there.
-  void Called(const Peer& peer) { handshakes_.Called(peer); }
+  void Called(const Peer& peer);
 
   // Connections that have said nothing yet.
   std::size_t silent() const { return silent_.size(); }
@@ -129,9 +134,12 @@ class SharedPort {
   struct Door {
     boost::asio::ip::tcp::acceptor acceptor;
     boost::asio::steady_timer pause;
+    // Of the connection that is accepted next: one that was reset meanwhile does not know it.
+    boost::asio::ip::tcp::endpoint peer{};
   };
   struct Silent {
     Socket connection;
+    boost::asio::ip::address host;
     std::chrono::steady_clock::time_point since;
   };
   // In order of arrival. Handlers hold only the number, as the connection may be gone.
@@ -139,13 +147,13 @@ class SharedPort {
 
   void Accept(Door& door);
   void PauseAccepting(Door& door);
-  void Admit(Socket connection);
+  void Admit(Socket connection, const boost::asio::ip::address& host);
   void AwaitFirstByte(SilentMap::iterator silent);
   // Hands the connection on if it has said something or ended; otherwise leaves it and returns
   // false.
   bool HandOn(SilentMap::iterator silent);
-  void HandOn(Socket connection, char first);
-  void HandToGrpc(Socket connection);
+  void HandOn(Socket connection, char first, const boost::asio::ip::address& host);
+  void HandToGrpc(Socket connection, const boost::asio::ip::address& host);
   // Its handshake may begin.
   void GiveToGrpc(Socket connection);
   // Says so in the peer's own protocol, and closes the connection.
@@ -158,9 +166,9 @@ class SharedPort {
   void AwaitOldest();
   void DropOverdue();
   // Closes the connection.
-  void TurnAway(Socket connection);
+  void TurnAway(Socket connection, const boost::asio::ip::address& host);
   // Reports the flood to which a turned-away connection belongs.
-  void TellOfFlood(const std::string& newcomer);
+  void TellOfFlood(const boost::asio::ip::address& newcomer);
   void AwaitEndOfFlood();
   void Close(Socket& connection);
 
@@ -170,6 +178,7 @@ class SharedPort {
   Taker take_store_;
   std::list<Door> doors_;
 
+  FloodGuard flood_guard_;
   GrpcConnections grpc_;
   Handshakes handshakes_;
   SilentMap silent_;

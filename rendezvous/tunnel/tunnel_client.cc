@@ -79,7 +79,8 @@ TunnelClient::TunnelClient(boost::asio::io_context& io, TunnelClientOptions opti
       buffer_(limits::kTunnelChunkBytes.most),
       patience_(io),
       acceptor_(
-          io, [this](tcp::socket worker) { Take(std::move(worker)); },
+          io,
+          [this](tcp::socket worker, const boost::asio::ip::address&) { Take(std::move(worker)); },
           [this] { return streams_.size() < limits::kTunnelStreams.most; }) {
   ToWire(options_.round, &open_);
 }

@@ -1,8 +1,9 @@
 """What a host without the token does to a port of Muster's, one attack after the other, and what one that has it can do.
 
-usage: attacker.py ATTACK HOST PORT FOLDER
+usage: attacker.py ATTACK HOST PORT FOLDER SOURCE...
 
-FOLDER holds what the attacker has got hold of (attacks.py puts it there). Each attack is bounded. When it
+The attack is made once from all of the addresses SOURCE in turn, so that no limit of one host holds it up, and then again
+and again from the first of them. FOLDER holds what the attacker has got hold of (attacks.py puts it there). Each attack is bounded. When it
 has been made it says so; while stdin is open it is made again, or what it has opened is held if it holds anything. Then it
 prints what it did as JSON: how many connections it made, how many bytes it read, whether a call was answered, and whether
 the run id was among what it read.
@@ -39,8 +40,9 @@ METHODS = {
 
 
 class Attacker:
-    def __init__(self, host: str, port: int, folder: Path):
+    def __init__(self, host: str, port: int, folder: Path, sources: list[str]):
         self.at = (host, port)
+        self.sources = sources
         self.folder = folder
         self.connections = 0
         self.refused = 0
@@ -50,9 +52,17 @@ class Attacker:
         self.answered = False
         self.held: list[socket.socket] = []
 
+    def over(self) -> bool:
+        """Nobody looks any more."""
+        return bool(select.select([sys.stdin], [], [], 0)[0])
+
     def connect(self) -> socket.socket | None:
+        # Each may take a second or two where the host is kept away.
+        if len(self.sources) == 1 and self.over():
+            return None
         try:
-            connection = socket.create_connection(self.at, timeout=_PATIENCE_S)
+            source = self.sources[self.connections % len(self.sources)]
+            connection = socket.create_connection(self.at, timeout=_PATIENCE_S, source_address=(source, 0))
         except OSError:
             self.refused += 1
             return None
@@ -365,7 +375,7 @@ def _attacks() -> dict[str, Callable[[Attacker], None]]:
         "B28": lambda a: a.tls(every_rpc(), times=20, identity="long"),
         "B29": _wrong_versions,
         "B39": lambda a: a.say(*(b"DEAD " + os.urandom(16).hex().encode() + b"\n" for _ in range(64)),
-                               *(b"K" + os.urandom(32) for _ in range(64)), times=2000),
+                               *(b"K" + os.urandom(32) for _ in range(64)), times=200),
         "B40": replay,
         "store": lambda a: a.say(*_store_requests(), times=100),
     }
@@ -375,15 +385,16 @@ def _attacks() -> dict[str, Callable[[Attacker], None]]:
 
 
 def main(arguments: Iterable[str]) -> None:
-    name, host, port, folder = arguments
+    name, host, port, folder, *sources = arguments
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    attacker = Attacker(host, int(port), Path(folder))
+    attacker = Attacker(host, int(port), Path(folder), sources)
     attack = _attacks()[name]
     attack(attacker)
     print("made", flush=True)
+    attacker.sources = sources[:1]
     # Again and again while somebody looks what comes of it, unless its connections are still there.
-    while not attacker.held and not select.select([sys.stdin], [], [], 0)[0]:
+    while not attacker.held and not attacker.over():
         attack(attacker)
     sys.stdin.read()
     print(json.dumps({"connections": attacker.connections, "refused": attacker.refused, "read": attacker.read_bytes,

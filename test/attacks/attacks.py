@@ -73,7 +73,7 @@ ATTACKS = {
     "B25": "every call, with one of another token",
     "B28": "every call, with a chain of 1,000 certificates",
     "B29": "every call, over TLS 1.0, 1.1 and 1.2",
-    "B39": "1,000 death notices of made-up sessions, and 1,000 knocks",
+    "B39": "100 death notices of made-up sessions, and 100 knocks",
     "B40": "what a tool of the job's owner said over a connection, replayed 70 times",
     "store": "c10d's requests at the port of the workers' store",
     "tunnel store": "c10d's requests at the port of a tunnel to the store",
@@ -101,6 +101,9 @@ _MIB = {
 # memory that is looked at.
 _TUNNEL = "tunnel "
 
+# The hostile host's address, and others that it has.
+_HOSTILE = ["10.78.0.66", *(f"10.78.0.{i}" for i in range(128, 191))]
+
 
 @dataclass
 class Finding:
@@ -120,7 +123,11 @@ class Field:
         self.tunnel = tunnel
         self.attackers_cpu = attackers_cpu
         self.trial = Trial(tools, size=2)
-        self.hostile = Host("hostile", "10.78.0.66")
+        self.hostile = Host("hostile", _HOSTILE[0])
+        for address in _HOSTILE[1:]:
+            self.hostile.has_address(address)
+        # Whoever has the token is let in, and so is then whoever else is on his host.
+        self.insider = Host("insider", "10.78.0.67")
         self.loot = self.trial.folder / "loot"
         self.loot.mkdir()
         self._tools = tools
@@ -133,6 +140,7 @@ class Field:
     def close(self) -> None:
         self.trial.close()
         self.hostile.remove()
+        self.insider.remove()
 
     def victim(self) -> int:
         """The process that the attacker connects to, or is near to."""
@@ -236,8 +244,11 @@ def _run(field_: Field, attack: str) -> Finding:
     before_kib, complaints = resident_kib(victim), field_.complaints()
     at_store = field_.tunnel or attack == "store"
     host, port = field_.store if at_store else (field_.job.cluster.daemon.address, PORT)
-    command = ["taskset", "-c", str(field_.attackers_cpu), "nsenter", f"--net=/run/netns/{field_.hostile.name}", sys.executable, "-W", "ignore", _ATTACKER,
-               attack.removeprefix(_TUNNEL), host, str(port), str(field_.loot)]
+    inside = attack == "control" or attack in _MIB
+    attacker_host = field_.insider if inside else field_.hostile
+    command = ["taskset", "-c", str(field_.attackers_cpu), "nsenter", f"--net=/run/netns/{attacker_host.name}",
+               sys.executable, "-W", "ignore", _ATTACKER, attack.removeprefix(_TUNNEL), host, str(port), str(field_.loot),
+               *([attacker_host.address] if inside else _HOSTILE)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as attacker:
         assert attacker.stdin is not None and attacker.stdout is not None
         until = time.monotonic() + _PATIENCE_S

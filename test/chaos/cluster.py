@@ -42,6 +42,10 @@ class Host:
         """Starts a program on this host; its pid is the program's own."""
         return Program(what, [*self._inside(), *argv], env, **more)
 
+    def has_address(self, address: str) -> None:
+        """Gives it one more."""
+        _run("ip", "-n", self.name, "addr", "add", f"{address}/24", "dev", _DEVICE)
+
     def run(self, *argv: str) -> None:
         """Runs a command on this host to its end; a failure is an error of the harness."""
         _run(*self._inside(), *argv)
