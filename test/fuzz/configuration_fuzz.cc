@@ -49,6 +49,9 @@ void CheckRun(const std::vector<std::string>& args, const launcher::Environment&
   const launcher::ParsedRun parsed = launcher::ParseRun(args, dialect, environment, kMachine);
   if (const auto* const config = std::get_if<launcher::LaunchConfig>(&parsed)) {
     CheckConfig(*config);
+  } else if (const auto* const hosts = std::get_if<launcher::HostsRun>(&parsed)) {
+    Check(!hosts->hosts.empty() && hosts->fanout >= 1 && hosts->min_nodes >= 1);
+    Check(rendezvous::CheckName("run id", hosts->run_id).ok());
   } else if (const auto* const error = std::get_if<launcher::UsageError>(&parsed)) {
     Check(!error->sentence.empty());
   } else {
