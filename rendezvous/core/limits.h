@@ -62,6 +62,9 @@ inline constexpr Limit kCallsOfConnection{
 inline constexpr Limit kRefusedOfConnection{
     "calls that are refused beyond these before their connection is ended", 128,
     "who heeds the limit of open streams never comes so far; to refuse takes 20 us each"};
+inline constexpr Limit kHiddenCalls{
+    "calls of one connection that gRPC refuses by itself", 1024,
+    "without a method, say: none of ours is, and each costs 16 KB while there is more to read"};
 inline constexpr Limit kCalls{"calls that neither wait nor are agents'", 16'384,
                               "each costs gRPC 16 KB, and 16 KB more until its message is read"};
 inline constexpr Limit kCallsOfTenant{"of these, of one tenant", 12'288,
@@ -86,6 +89,8 @@ inline constexpr Limit kEarlyReads{"messages of calls that are read before anybo
                                    "most are there with their call, and need no turn then"};
 inline constexpr Limit kReads{"messages of calls that are read at once beside these", 48,
                               "each may be 4 MiB and be held back before its end"};
+inline constexpr Limit kReadsOfTenant{"of these, of one tenant", 32,
+                                      "so that no tenant has all of them; tenants take turns"};
 inline constexpr Limit kReadsOfHost{"of these, of one host", 16,
                                     "so that who holds them back delays himself"};
 inline constexpr Limit kReadSeconds{
@@ -170,6 +175,7 @@ inline constexpr const Limit* kAll[] = {
     &kStreams,
     &kCallsOfConnection,
     &kRefusedOfConnection,
+    &kHiddenCalls,
     &kCalls,
     &kCallsOfTenant,
     &kCallsOfHost,
@@ -180,6 +186,7 @@ inline constexpr const Limit* kAll[] = {
     &kMessageBytes,
     &kEarlyReads,
     &kReads,
+    &kReadsOfTenant,
     &kReadsOfHost,
     &kReadSeconds,
     &kAnswerBytes,

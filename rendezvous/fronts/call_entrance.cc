@@ -47,6 +47,7 @@ CallEntrance::CallEntrance(boost::asio::io_context& loop, Options options)
           .loop = loop,
           .early = std::make_shared<EarlyReads>(static_cast<int>(limits::kEarlyReads.most)),
           .turns = ReadTurns(loop, {.at_once = limits::kReads.most,
+                                    .of_tenant = limits::kReadsOfTenant.most,
                                     .of_host = limits::kReadsOfHost.most,
                                     .patience = std::chrono::seconds(limits::kReadSeconds.most)}),
           .untaken = UntakenAnswers(loop,
@@ -92,7 +93,7 @@ absl::StatusOr<Admission> CallEntrance::Admit(Rpc rpc, const grpc::CallbackServe
   if (closed_) return absl::UnavailableError("the daemon is stopping");
   const std::uint64_t refused = pass.TakeRefused();
   if (refused > 0 && options_.on_refused) options_.on_refused(caller.peer, refused);
-  Admission admission{.place = places_.Take(caller.host)};
+  Admission admission{.place = places_.Take(pass.tenant(), caller.host)};
   if (admission.place == nullptr) {
     if (options_.on_refused) options_.on_refused(caller.peer, 1);
     return absl::ResourceExhaustedError(absl::StrCat(
@@ -105,7 +106,7 @@ absl::StatusOr<Admission> CallEntrance::Admit(Rpc rpc, const grpc::CallbackServe
 }
 
 bool CallEntrance::CountAgain(const Caller& caller, Admission& admission, CallGate::Pass& pass) {
-  if (admission.place == nullptr) admission.place = places_.Take(caller.host);
+  if (admission.place == nullptr) admission.place = places_.Take(pass.tenant(), caller.host);
   return admission.place != nullptr && pass.Resume();
 }
 

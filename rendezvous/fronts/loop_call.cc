@@ -146,7 +146,7 @@ void LoopCall::Open() {
   shared_.opening.insert(shared_from_this());
   // What they are called for is over with the turn, which is over with this.
   turn_ = shared_.turns.Ask(
-      caller_.host, [this] { reactor_->Read(); },
+      reactor_->pass().tenant(), caller_.host, [this] { reactor_->Read(); },
       [this] {
         Finish(absl::ResourceExhaustedError(
             "the call's message took too long, and others wait for their turn"));

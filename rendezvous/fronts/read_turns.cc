@@ -3,17 +3,32 @@
 #include <utility>
 
 namespace muster::rendezvous {
+namespace {
+
+// The first behind `last`, all around, for whom `may` holds; `end` if there is none.
+template <typename Map, typename May>
+typename Map::iterator NextAfter(Map& map, const typename Map::key_type& last, May may) {
+  auto next = map.upper_bound(last);
+  for (std::size_t passed = 0; passed < map.size(); ++passed, ++next) {
+    if (next == map.end()) next = map.begin();
+    if (may(*next)) return next;
+  }
+  return map.end();
+}
+
+}  // namespace
 
 ReadTurns::Turn::~Turn() {
   if (!alive_.over()) turns_.End(this);
 }
 
-std::unique_ptr<ReadTurns::Turn> ReadTurns::Ask(const Host& host, std::function<void()> begin,
+std::unique_ptr<ReadTurns::Turn> ReadTurns::Ask(const std::string& tenant, const Host& host,
+                                                std::function<void()> begin,
                                                 std::function<void()> too_slow) {
-  std::unique_ptr<Turn> turn(new Turn(*this, host));
+  std::unique_ptr<Turn> turn(new Turn(*this, tenant, host));
   turn->begin_ = std::move(begin);
   turn->too_slow_ = std::move(too_slow);
-  std::list<Turn*>& line = hosts_[host].line;
+  std::list<Turn*>& line = tenants_[tenant].hosts[host].line;
   turn->place_ = line.insert(line.end(), turn.get());
   ++waiting_;
   GoOn();
@@ -23,32 +38,47 @@ std::unique_ptr<ReadTurns::Turn> ReadTurns::Ask(const Host& host, std::function<
 void ReadTurns::End(Turn* turn) {
   const Turn::State before = std::exchange(turn->state_, Turn::State::kOver);
   if (before == Turn::State::kOver) return;
-  const auto host = hosts_.find(turn->host_);
+  const auto tenant = tenants_.find(turn->tenant_);
+  const auto host = tenant->second.hosts.find(turn->host_);
   if (before == Turn::State::kReads) {
     reading_.erase(turn->place_);
     --host->second.reading;
+    --tenant->second.reading;
   } else {
     host->second.line.erase(turn->place_);
     --waiting_;
   }
-  if (host->second.reading == 0 && host->second.line.empty()) hosts_.erase(host);
+  if (host->second.reading == 0 && host->second.line.empty()) tenant->second.hosts.erase(host);
+  if (tenant->second.hosts.empty()) tenants_.erase(tenant);
   GoOn();
+}
+
+ReadTurns::Turn* ReadTurns::Next() {
+  const auto may_read = [this](const auto& host) {
+    return !host.second.line.empty() && host.second.reading < limits_.of_host;
+  };
+  const auto tenant = NextAfter(tenants_, last_, [&](auto& each) {
+    OfTenant& of = each.second;
+    return (each.first.empty() || of.reading < limits_.of_tenant) &&
+           NextAfter(of.hosts, of.last, may_read) != of.hosts.end();
+  });
+  if (tenant == tenants_.end()) return nullptr;
+  OfTenant& of = tenant->second;
+  const auto host = NextAfter(of.hosts, of.last, may_read);
+  last_ = tenant->first;
+  of.last = host->first;
+  Turn* const turn = host->second.line.front();
+  host->second.line.pop_front();
+  --waiting_;
+  ++host->second.reading;
+  ++of.reading;
+  return turn;
 }
 
 void ReadTurns::GoOn() {
   while (waiting_ > 0 && reading_.size() < limits_.at_once) {
-    // Whoever comes after the last one, all around.
-    auto next = hosts_.upper_bound(last_);
-    for (std::size_t passed = 0;; ++passed, ++next) {
-      if (passed > hosts_.size()) return AwaitOverdue();
-      if (next == hosts_.end()) next = hosts_.begin();
-      if (!next->second.line.empty() && next->second.reading < limits_.of_host) break;
-    }
-    last_ = next->first;
-    Turn* const turn = next->second.line.front();
-    next->second.line.pop_front();
-    --waiting_;
-    ++next->second.reading;
+    Turn* const turn = Next();
+    if (turn == nullptr) break;
     turn->state_ = Turn::State::kReads;
     turn->since_ = Clock::now();
     turn->place_ = reading_.insert(reading_.end(), turn);

@@ -122,6 +122,7 @@ CallGate::Pass CallGate::PassOf(const grpc::ServerContextBase& call) {
   pass.counted_ = true;
   const std::string peer = call.peer();
   const absl::MutexLock lock(&mutex_);
+  if (shown_) ++(*shown_)[peer];
   if (counts_.ComesFrom(pass.connection_, peer) && on_flood_) on_flood_(peer);
   return pass;
 }
@@ -150,6 +151,14 @@ std::uint64_t CallGate::Pass::TakeRefused() const {
   if (gate_ == nullptr) return 0;
   const absl::MutexLock lock(&gate_->mutex_);
   return gate_->counts_.TakeRefused(connection_);
+}
+
+std::map<std::string, std::uint64_t> CallGate::TakeShown() {
+  std::map<std::string, std::uint64_t> shown;
+  const absl::MutexLock lock(&mutex_);
+  if (shown_) shown.swap(*shown_);
+  shown_.emplace();
+  return shown;
 }
 
 std::size_t CallGate::under_way() {

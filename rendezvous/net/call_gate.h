@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -84,6 +86,8 @@ class CallGate : public std::enable_shared_from_this<CallGate> {
     bool Resume();
     // The client cancelled the call, which is over: it counts for limits::kCancelledSeconds more.
     void Linger();
+    // Whose the call is, as TenantOf says; empty for a call that came by another way.
+    const std::string& tenant() const { return tenant_; }
     // Calls that were refused over the same connection since somebody asked last.
     std::uint64_t TakeRefused() const;
 
@@ -100,6 +104,10 @@ class CallGate : public std::enable_shared_from_this<CallGate> {
   // came by another way.
   Pass PassOf(const grpc::ServerContextBase& call);
 
+  // Calls that were shown since this was asked last, by where they come from
+  // (ServerContext::peer). They are counted from when it is first asked.
+  std::map<std::string, std::uint64_t> TakeShown();
+
   std::size_t under_way();
   // Since the beginning.
   std::uint64_t refused() const;
@@ -114,6 +122,7 @@ class CallGate : public std::enable_shared_from_this<CallGate> {
   const OnFlood on_flood_;
   mutable absl::Mutex mutex_;
   CallCounts counts_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::map<std::string, std::uint64_t>> shown_ ABSL_GUARDED_BY(mutex_);
   CallCounts::Connection next_connection_ ABSL_GUARDED_BY(mutex_) = 1;
 };
 

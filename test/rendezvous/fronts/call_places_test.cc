@@ -11,19 +11,20 @@ using boost::asio::ip::make_address;
 
 TEST(CallPlacesTest, AHostHasSoManyAndNoOtherHasFewerForIt) {
   CallPlaces places(2);
-  auto first = places.Take(make_address("10.0.0.1"));
-  const auto second = places.Take(make_address("10.0.0.1"));
+  auto first = places.Take("", make_address("10.0.0.1"));
+  const auto second = places.Take("", make_address("10.0.0.1"));
   EXPECT_NE(first, nullptr);
   EXPECT_NE(second, nullptr);
-  EXPECT_EQ(places.Take(make_address("10.0.0.1")), nullptr);
-  EXPECT_NE(places.Take(make_address("10.0.0.2")), nullptr);
+  EXPECT_EQ(places.Take("", make_address("10.0.0.1")), nullptr);
+  EXPECT_NE(places.Take("", make_address("10.0.0.2")), nullptr);
+  EXPECT_NE(places.Take("bob", make_address("10.0.0.1")), nullptr) << "another user of that host";
   first.reset();
-  EXPECT_NE(places.Take(make_address("10.0.0.1")), nullptr);
+  EXPECT_NE(places.Take("", make_address("10.0.0.1")), nullptr);
 }
 
 TEST(CallPlacesTest, APlaceMayOutliveThem) {
   std::optional<CallPlaces> places(1);
-  const auto place = places->Take(make_address("10.0.0.1"));
+  const auto place = places->Take("", make_address("10.0.0.1"));
   places.reset();
 }
 

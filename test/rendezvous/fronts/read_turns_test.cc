@@ -18,9 +18,10 @@ using Turn = std::unique_ptr<ReadTurns::Turn>;
 class ReadTurnsTest : public ::testing::Test {
  protected:
   void Make(const ReadTurns::Limits& limits) { turns_.emplace(io_, limits); }
-  Turn Ask(const char* host, const std::string& name) {
+  Turn Ask(const char* host, const std::string& name) { return AskAs("", host, name); }
+  Turn AskAs(const std::string& tenant, const char* host, const std::string& name) {
     return turns_->Ask(
-        boost::asio::ip::make_address(host), [this, name] { begun_.push_back(name); },
+        tenant, boost::asio::ip::make_address(host), [this, name] { begun_.push_back(name); },
         [this, name] { too_slow_.push_back(name); });
   }
 
@@ -56,6 +57,26 @@ TEST_F(ReadTurnsTest, AHostWithALongLineDelaysNobodyElse) {
   EXPECT_THAT(begun_, ElementsAre("a0", "a1", "b0", "a2"));
   of_here[1].reset();
   EXPECT_THAT(begun_, ElementsAre("a0", "a1", "b0", "a2", "b1"));
+}
+
+// "no answer within 10 s": another user of the login node opened calls and sent no message.
+TEST_F(ReadTurnsTest, ATenantWithALongLineDelaysNoOtherAtTheSameAddress) {
+  Make({.at_once = 3, .of_tenant = 2, .of_host = 2, .patience = std::chrono::hours(1)});
+  std::vector<Turn> of_alice;
+  for (int i = 0; i < 100; ++i) of_alice.push_back(AskAs("alice", kHere, "a" + std::to_string(i)));
+  const Turn b0 = AskAs("bob", kHere, "b0"), b1 = AskAs("bob", kHere, "b1");
+  EXPECT_THAT(begun_, ElementsAre("a0", "a1", "b0"));
+  of_alice[0].reset();
+  EXPECT_THAT(begun_, ElementsAre("a0", "a1", "b0", "a2"));
+  of_alice[1].reset();
+  EXPECT_THAT(begun_, ElementsAre("a0", "a1", "b0", "a2", "b1"));
+}
+
+TEST_F(ReadTurnsTest, ATenantOfManyHostsDoesNotHaveAll) {
+  Make({.at_once = 3, .of_tenant = 2, .of_host = 1, .patience = std::chrono::hours(1)});
+  const Turn a0 = AskAs("alice", kHere, "a0"), a1 = AskAs("alice", kThere, "a1"),
+             a2 = AskAs("alice", "10.0.0.3", "a2"), b0 = AskAs("bob", kHere, "b0");
+  EXPECT_THAT(begun_, ElementsAre("a0", "a1", "b0"));
 }
 
 TEST_F(ReadTurnsTest, WhoTakesTooLongMakesRoomForWhoWaits) {
