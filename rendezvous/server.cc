@@ -245,9 +245,14 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
       },
       SharedPortOptions{
           .secure = credentials.secure(),
-          .on_failed = [door_keeper = &listener->door_keeper](const std::string& address) {
-            door_keeper->TurnedAway(address);
-          }});
+          .on_failed = [door_keeper = &listener->door_keeper](
+                           const std::string& address) { door_keeper->TurnedAway(address); },
+          .take_calls = [gate = listener->entrance.gate()] { return gate->TakeShown(); },
+          .on_hidden_calls =
+              [door_keeper = &listener->door_keeper](const std::string& address,
+                                                     std::uint64_t calls) {
+                door_keeper->HiddenCalls(address, calls);
+              }});
   listener_ = std::move(listener);
   knock_key_ = key;
   port_ = port;

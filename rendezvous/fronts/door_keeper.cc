@@ -70,6 +70,14 @@ void DoorKeeper::TooManyCalls(const std::string& address, std::uint64_t refused)
                   std::chrono::steady_clock::now());
 }
 
+void DoorKeeper::HiddenCalls(const std::string& address, std::uint64_t calls) {
+  complaints_.Add(address,
+                  absl::StrCat("has made ", calls,
+                               " calls that gRPC refuses (without a method, say), and its "
+                               "connection was ended"),
+                  std::chrono::steady_clock::now());
+}
+
 const Principal* DoorKeeper::Identify(const std::string& certificate) {
   Keys keys = credentials_.keys();
   if (keys != keys_ || known_.size() >= kMostKnown) known_.clear();

@@ -28,6 +28,9 @@ class DoorKeeper {
   // Calls from that address were refused at the gate (net/call_gate.h).
   void TooManyCalls(const std::string& address, std::uint64_t refused);
 
+  // A connection from that address was ended for calls that gRPC refused by itself.
+  void HiddenCalls(const std::string& address, std::uint64_t calls);
+
   // Whose jobs the call may touch (Key::tenant); PermissionDenied, one sentence, when none. Where
   // callers do not prove a token, whoever is let in may do anything. While the call is open.
   absl::StatusOr<std::string> Admit(Rpc rpc, const grpc::CallbackServerContext& call);

@@ -7,6 +7,7 @@
 #include <boost/asio/ip/address.hpp>
 
 #include "rendezvous/net/host_address.h"
+#include "rendezvous/net/received_bytes.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -71,6 +72,29 @@ void GrpcConnections::Drop(const Peer& peer) {
   // Megabytes of it may be there, and gRPC would go through them all.
   while (::recv(fd, nullptr, 1 << 20, MSG_TRUNC | MSG_DONTWAIT) > 0) {
   }
+}
+
+void GrpcConnections::Heard(const Endpoint& peer, std::uint64_t calls) {
+  const auto connection = by_peer_.find(peer);
+  if (connection != by_peer_.end()) connection->second.calls += calls;
+}
+
+std::vector<std::pair<GrpcConnections::Endpoint, std::uint64_t>> GrpcConnections::TakeBusy(
+    std::uint64_t bytes) {
+  std::vector<std::pair<Endpoint, std::uint64_t>> busy;
+  for (auto next = by_peer_.begin(); next != by_peer_.end();) {
+    const auto connection = next++;
+    const int fd = connection->second.fd;
+    if (!HasPeer(fd, connection->first)) {
+      Forget(connection);
+      continue;
+    }
+    const std::uint64_t received = ReceivedBytes(fd);
+    if (received < connection->second.bytes + bytes) continue;
+    connection->second.bytes = received;
+    busy.emplace_back(connection->first, connection->second.calls);
+  }
+  return busy;
 }
 
 GrpcConnections::ByPeer::iterator GrpcConnections::Find(const Peer& peer) {

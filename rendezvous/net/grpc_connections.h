@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -53,6 +55,14 @@ class GrpcConnections {
   // it and has not been read is thrown away.
   void Drop(const Peer& peer);
 
+  // So many more calls have come over the connection from there than were known of before.
+  void Heard(const Endpoint& peer, std::uint64_t calls);
+  // The connections over which so many bytes or more have come since they were last returned here,
+  // each with the calls that were heard of. Forgets those that have ended.
+  std::vector<std::pair<Endpoint, std::uint64_t>> TakeBusy(std::uint64_t bytes);
+
+  // Connections that have not ended as far as we know.
+  std::size_t size() const { return by_peer_.size(); }
   // The number of connections over which calls wait.
   std::size_t waiting() const { return waiting_; }
   // The number of idle connections, including those that have ended without our noticing.
@@ -65,7 +75,9 @@ class GrpcConnections {
     int fd = -1;
     std::size_t agents = 0;
     std::size_t waits = 0;
-    Turn turn = 0;  // while it is idle
+    Turn turn = 0;            // while it is idle
+    std::uint64_t calls = 0;  // heard of
+    std::uint64_t bytes = 0;  // received by the time it was busy last
 
     bool idle() const { return agents == 0 && waits == 0; }
   };

@@ -12,7 +12,7 @@
 namespace muster::rendezvous {
 namespace {
 
-// Addresses that are remembered for their failures.
+// Beyond so many addresses that are remembered for their failures, it is looked which need not be.
 constexpr std::size_t kMostLines = 4096;
 
 bool OtherEndHasClosed(int fd) {
@@ -28,6 +28,7 @@ Handshakes::Handshakes(boost::asio::io_context& io, Begin begin, Failed failed,
       begin_(std::move(begin)),
       failed_(std::move(failed)),
       limits_(limits),
+      sweep_at_(kMostLines),
       at_once_(limits.at_once),
       timer_(io),
       rest_(io) {}
@@ -175,8 +176,12 @@ void Handshakes::Settle(const Address& address) {
     return line.second.waiting.empty() && line.second.under_way.empty() &&
            line.second.remembered_until <= now;
   };
-  if (lines_.size() > kMostLines) std::erase_if(lines_, over);
   if (found != lines_.end() && over(*found)) lines_.erase(found);
+  if (lines_.size() > sweep_at_) {
+    std::erase_if(lines_, over);
+    // So that what a change costs does not grow with them.
+    sweep_at_ = std::max(kMostLines, 2 * lines_.size());
+  }
 }
 
 std::map<Handshakes::Turn, Handshakes::UnderWay>::iterator Handshakes::Slowest() {

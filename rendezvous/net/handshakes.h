@@ -129,6 +129,7 @@ class Handshakes {
   std::map<Endpoint, Turn> by_peer_;  // of those under way
   std::map<Turn, Waiting> waiting_;
   std::map<Address, Line> lines_;
+  std::size_t sweep_at_;
   std::set<Address> ready_;    // who waits there may begin, as far as the address is concerned
   std::set<Address> delayed_;  // who waits there has to wait for others of the address
   std::set<Address> resting_;  // who waits there has to wait as others of the address have failed

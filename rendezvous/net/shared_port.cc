@@ -41,6 +41,13 @@ void KeepAlive(int fd, std::chrono::seconds silence) {
   set(TCP_USER_TIMEOUT, limit_ms);
 }
 
+// How often it is looked for calls that gRPC refuses by itself: more rarely with many connections,
+// of which each takes 1 us. And over a connection with how many bytes since the last time: some
+// hundred calls.
+constexpr std::chrono::milliseconds kLookEvery(250);
+constexpr std::chrono::microseconds kLookCosts(200);  // a half of a per cent of the time
+constexpr std::uint64_t kBusyBytes = 8 << 10;
+
 }  // namespace
 
 SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> sockets,
@@ -54,6 +61,7 @@ SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> s
                      for (Door& door : doors_) listening.push_back(door.acceptor.native_handle());
                      return listening;
                    }),
+      look_(io),
       handshakes_(
           io, [this](Socket connection) { GiveToGrpc(std::move(connection)); },
           [this](const address& host) {
@@ -62,6 +70,8 @@ SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> s
           }),
       overdue_(io),
       flood_end_(io) {
+  // From now on they are counted.
+  if (options_.take_calls) options_.take_calls();
   for (tcp::acceptor& socket : sockets) {
     doors_.push_back({std::move(socket), boost::asio::steady_timer(io)});
     Accept(doors_.back());
@@ -219,6 +229,32 @@ void SharedPort::GiveToGrpc(Socket connection) {
   stats_.idle += dropped;
   if (dropped > 0) TellOfFlood(peer.address());
   take_grpc_(std::move(connection));
+  AwaitLook();
+}
+
+void SharedPort::AwaitLook() {
+  if (awaits_look_ || !options_.take_calls || grpc_.size() == 0) return;
+  awaits_look_ = true;
+  look_.expires_after(
+      std::max<std::chrono::steady_clock::duration>(kLookEvery, kLookCosts * grpc_.size()));
+  look_.async_wait(lifetime_.Guard([this](const error_code&) {
+    awaits_look_ = false;
+    LookForHiddenCalls();
+    AwaitLook();
+  }));
+}
+
+void SharedPort::LookForHiddenCalls() {
+  for (const auto& [peer, calls] : options_.take_calls()) {
+    if (const auto endpoint = HostEndpoint(ParsePeer(peer))) grpc_.Heard(*endpoint, calls);
+  }
+  for (const auto& [peer, calls] : grpc_.TakeBusy(kBusyBytes)) {
+    const std::uint64_t begun = stream_counts_.Begun(peer).value_or(0);
+    if (begun <= calls + options_.calls_of_connection + limits::kHiddenCalls.most) continue;
+    const std::string address = peer.address().to_string();
+    grpc_.Drop({address, peer.port()});
+    if (options_.on_hidden_calls) options_.on_hidden_calls(address, begun - calls);
+  }
 }
 
 void SharedPort::Answer(Socket connection, std::string_view words) {

@@ -24,6 +24,7 @@
 #include "rendezvous/net/flood_guard.h"
 #include "rendezvous/net/grpc_connections.h"
 #include "rendezvous/net/handshakes.h"
+#include "rendezvous/net/stream_counts.h"
 #include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
@@ -40,6 +41,13 @@ struct SharedPortOptions {
   std::chrono::milliseconds handshake_timeout = std::chrono::seconds(limits::kSilentSeconds.most);
   // Told the address of a connection that was gRPC's and ended before its first call. May be empty.
   std::function<void(const std::string& address)> on_failed;
+  // Calls that have been answered since this was asked last, by where they come from. May be empty:
+  // then calls that gRPC refuses by itself are not looked for.
+  std::function<std::map<std::string, std::uint64_t>()> take_calls;
+  // So many of one connection may be on their way there.
+  std::uint64_t calls_of_connection = limits::kCallsOfConnection.most;
+  // Told of a connection that was ended for such calls, and how many there were. May be empty.
+  std::function<void(const std::string& address, std::uint64_t calls)> on_hidden_calls;
   // A connection of gRPC's ends when the kernel has heard nothing of its host for this long; 15 s
   // at least.
   std::chrono::seconds host_silence{25};
@@ -63,6 +71,11 @@ struct SharedPortStats {
 
 // Accepts connections and hands each on by its first byte (wire/first_byte.h), which it leaves
 // unread. A knock gets no answer: that is how a living daemon replies.
+//
+// gRPC refuses some calls by itself and shows them to nobody: they are not counted where calls are
+// (call_gate.h), and one connection that does nothing else takes gigabytes in a minute. The only
+// sign of them is that bytes come and no calls. Nobody tells of that, so a few times a second it is
+// looked over which connections bytes have come, and of these how many calls gRPC has begun.
 //
 // A host whose connections come to nothing one after the other is kept away (flood_guard.h): those
 // that end without a word or are silent for too long, that nobody here understands or come by the
@@ -156,6 +169,8 @@ class SharedPort {
   void HandToGrpc(Socket connection, const boost::asio::ip::address& host);
   // Its handshake may begin.
   void GiveToGrpc(Socket connection);
+  void AwaitLook();
+  void LookForHiddenCalls();
   // Says so in the peer's own protocol, and closes the connection.
   void Answer(Socket connection, std::string_view words);
   // What all connections that speak HTTP/2 without an agent may take.
@@ -180,6 +195,9 @@ class SharedPort {
 
   FloodGuard flood_guard_;
   GrpcConnections grpc_;
+  StreamCounts stream_counts_;
+  boost::asio::steady_timer look_;
+  bool awaits_look_ = false;
   Handshakes handshakes_;
   SilentMap silent_;
   std::uint64_t next_id_ = 0;

@@ -15,6 +15,12 @@
 #include "rendezvous/wire/peer.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// Those that have ended are counted until gRPC has freed them.
+constexpr std::uint64_t kCallsOfConnection = 2 * limits::kTunnelStreams.most;
+
+}  // namespace
 
 // In the order in which they depend on one another.
 struct TunnelServer::Parts {
@@ -29,8 +35,7 @@ struct TunnelServer::Parts {
                         if (!allowed.ok()) return allowed;
                         return nullptr;  // there is no job here
                       },
-                      // Those that have ended are counted until gRPC has freed them.
-                      .calls = {.of_connection = 2 * limits::kTunnelStreams.most,
+                      .calls = {.of_connection = kCallsOfConnection,
                                 .refused_of_connection = limits::kRefusedOfConnection.most,
                                 .of_tenant = 2 * limits::kTunnelStreamsInAll.most,
                                 .of_all = 2 * limits::kTunnelStreamsInAll.most},
@@ -94,6 +99,11 @@ absl::Status TunnelServer::BeginRound(TunnelRound round,
           .secure = credentials_.secure(),
           .on_failed = [door_keeper = &parts_->door_keeper](
                            const std::string& address) { door_keeper->TurnedAway(address); },
+          .take_calls = [gate = parts_->entrance.gate()] { return gate->TakeShown(); },
+          .calls_of_connection = kCallsOfConnection,
+          .on_hidden_calls = [door_keeper = &parts_->door_keeper](
+                                 const std::string& address,
+                                 std::uint64_t calls) { door_keeper->HiddenCalls(address, calls); },
           .host_silence =
               std::chrono::seconds(static_cast<int>(limits::kTunnelSilentSeconds.most))});
   return absl::OkStatus();

@@ -336,6 +336,18 @@ def _not_taken() -> bytes:
         call(i, _GET, body) for i in range(1, 512, 2))
 
 
+def _refused_by_grpc() -> bytes:
+    """Calls that gRPC refuses by itself, opened and reset."""
+    wrong = [
+        b"",
+        _literal(b":scheme", b"https") + _literal(b":path", _LIST) + _literal(b":authority", b"muster"),
+        call_headers(_LIST).replace(_literal(b":authority", b"muster"), b""),
+    ]
+    reset = struct.pack(">I", 8)
+    return opening(*(frame(_HEADERS, 1 + 2 * i, wrong[i % 3], _END_HEADERS) + frame(_RST, 1 + 2 * i, reset)
+                     for i in range(200_000)))
+
+
 _HTTP2 = ("B6", "B7", "B8", "B9", "B10", "B11", "B12", "B13", "B14", "B15", "B16", "B17", "B18", "B19", "B20")
 
 
@@ -353,6 +365,7 @@ def _of_owners() -> dict[str, Callable[[Attacker], None]]:
         "T3": lambda a: [_held_back(a) for _ in range(2)],
         "T4": lambda a: a.owner(_not_taken(), times=20),
         "T5": lambda a: a.owner(opening(*(call(i, _LIST) for i in range(1, 10_001, 2))), times=5),
+        "T7": lambda a: a.owner(_refused_by_grpc(), times=4),
         # All that is wrong with HTTP/2 and gRPC, from one who is let in.
         "T6": _every_http2_attack,
     }

@@ -86,6 +86,7 @@ ATTACKS = {
     "T4": "5,120 answers of 100 KB that are not taken",
     "T5": "5,000 calls at once, five times",
     "T6": "B6 to B20 by one who is let in",
+    "T7": "calls without a method, without an authority, or without anything, 200,000 times over each of four connections",
 }
 
 # What the daemon may grow by, in MiB; the sum of what counts there.
@@ -96,6 +97,7 @@ _MIB = {
     "T4": 384,  # 256 MiB of answers, and the calls.
     "T5": 160,  # 256 calls of a connection, freed one after the other.
     "T6": 64,
+    "T7": 256,  # What gRPC takes in a quarter of a second, or in two, as the daemon may be held up.
 }
 # These are made on a job with --worker-store=tunnel, at the port of the agent that has the store; it is that agent's
 # memory that is looked at.
