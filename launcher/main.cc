@@ -8,6 +8,7 @@
 #include "base/stdio.h"
 #include "base/version.h"
 #include "launcher/commands/answer.h"
+#include "launcher/commands/attach.h"
 #include "launcher/commands/gpus.h"
 #include "launcher/commands/host.h"
 #include "launcher/commands/kv.h"
@@ -15,6 +16,7 @@
 #include "launcher/commands/run.h"
 #include "launcher/commands/sbatch.h"
 #include "launcher/commands/status.h"
+#include "launcher/commands/stop.h"
 #include "launcher/commands/store.h"
 #include "launcher/commands/token.h"
 #include "launcher/hosts/link_command.h"
@@ -36,6 +38,8 @@ constexpr char kHelp[] =
     "          With --hosts: start the job on every host, from here\n"
     "  launch  the same for scripts written for python -m torch.distributed.launch\n"
     "  ps      list the runs on this machine\n"
+    "  attach  show what a run prints that was started with --detach\n"
+    "  stop    end runs on this machine\n"
     "  gpus    list the GPUs of this machine, and whether they are fit\n"
     "  status  show the jobs of a rendezvous, and who is waited for\n"
     "  kv      read and write a job's key-value store; for scripts\n"
@@ -73,6 +77,8 @@ int main(int argc, char** argv) {
   if (command == "run") return muster::launcher::RunCommand(rest, Dialect::kRun);
   if (command == "launch") return muster::launcher::RunCommand(rest, Dialect::kLaunch);
   if (command == "ps") return muster::launcher::PsCommand(rest);
+  if (command == "attach") return muster::launcher::AttachCommand(rest);
+  if (command == "stop") return muster::launcher::StopCommand(rest);
   if (command == "gpus") return muster::launcher::GpusCommand(rest);
   if (command == "status") return muster::launcher::StatusCommand(rest);
   if (command == "kv") return muster::launcher::KvCommand(rest);

@@ -20,8 +20,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/phrases.h"
 #include "base/random_name.h"
 #include "launcher/agent/signals.h"
+#include "launcher/environment.h"
+#include "launcher/registry/run_registry.h"
+#include "launcher/registry/runs_place.h"
 #include "launcher/report/exit_code.h"
 #include "launcher/tree/branch.h"
 #include "launcher/tree/host_wire.h"
@@ -116,6 +120,7 @@ class Launch {
 
   int Execute() {
     signals_.Begin();
+    Register();
     std::vector<launch::v1::Host> hosts;
     for (std::size_t i = 0; i < run_.hosts.size(); ++i) {
       hosts.push_back(ToMessage(run_.hosts[i], static_cast<HostIndex>(i)));
@@ -126,6 +131,24 @@ class Launch {
   }
 
  private:
+  // For `muster ps` and `muster stop`; the run does not depend on it.
+  void Register() {
+    const RunInfo info{
+        .run_id = run_.run_id,
+        .pid = ::getpid(),
+        .script = run_.command.front(),
+        .ranks = base::Count(run_.hosts.size(), "host"),
+        .state = RunState::kRunning,
+        .since = std::chrono::floor<seconds>(std::chrono::system_clock::now()),
+    };
+    auto entry = RunRegistration::Register(RunsDirs(RunsPlaceOf(ReadEnvironment(environ))), info);
+    if (entry.ok()) {
+      entry_ = *std::move(entry);
+    } else {
+      Say(absl::StrCat("muster ps will not show this run: ", entry.status().message()));
+    }
+  }
+
   void OnNews(const HostNews& news) {
     for (const RollCall::Action& action : roll_call_.On(news)) {
       std::visit([this](const auto& one) { Do(one); }, action);
@@ -273,6 +296,7 @@ class Launch {
   const HostsRun run_;
   const launch::v1::Job job_;
   worker::Console console_;
+  std::unique_ptr<RunRegistration> entry_;
   Signals signals_;
   RollCall roll_call_;
   Branch branch_;

@@ -93,6 +93,7 @@ std::string ConfigText(const LaunchConfig& config, const base::Redactor& redact)
   out["log_line_prefix_template"] = config.prefix_template;
   out["event_log"] = config.event_log;
   out["log_level"] = WordFor(kLogLevels, config.log_level);
+  out["detach"] = config.detach;
   base::RedactTexts(redact, out);
   // A path may hold any bytes; what is no UTF-8 is shown as such.
   return base::JsonText(out, /*indent=*/2) + "\n";

@@ -27,6 +27,7 @@
 #include "launcher/agent/speech.h"
 #include "launcher/agent/workers_store.h"
 #include "launcher/commands/answer.h"
+#include "launcher/commands/detach.h"
 #include "launcher/commands/dry_run.h"
 #include "launcher/commands/launch_hosts.h"
 #include "launcher/commands/print_config.h"
@@ -120,7 +121,8 @@ class Run {
         LogLayout::Create(config_.log_dir, config_.run_id, GetOr(environment_, "TMPDIR", "/tmp"));
     if (!logs.ok()) return Fail(logs.status(), kExitNodeFailed);
     logs_ = *logs;
-    entry_.emplace(io_, config_, environment_, base->environment, machine_, logs->run_directory());
+    entry_.emplace(io_, config_, environment_, base->environment, machine_, logs->run_directory(),
+                   speech_ != nullptr);
     const std::string note = SetGlooInterface(config_, access_->local_address(), base->environment);
     if (!note.empty()) spdlog::warn("{}", note);
     base->rendezvous = RendezvousEndpoint(config_);
@@ -325,6 +327,18 @@ int DryRun(const LaunchConfig& config, const Environment& environment, const Mac
   return Answer("muster run", text);
 }
 
+// Does as `run` says, in another process if the user asks for that.
+template <typename Run>
+int RunHereOrDetached(bool detach, const std::string& run_id, const Environment& environment,
+                      Run run) {
+  if (!detach) return run();
+  auto outcome = Detach(run_id, environment);
+  if (const int* const done = std::get_if<int>(&outcome)) return *done;
+  const int exit_code = run();
+  std::get<DetachedRun>(outcome).Finish(exit_code);
+  return exit_code;
+}
+
 }  // namespace
 
 int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
@@ -340,7 +354,10 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
   if (const auto* request = std::get_if<TextRequest>(&parsed)) {
     return Answer("muster run", request->text);
   }
-  if (auto* const hosts = std::get_if<HostsRun>(&parsed)) return LaunchHosts(std::move(*hosts));
+  if (auto* const hosts = std::get_if<HostsRun>(&parsed)) {
+    return RunHereOrDetached(hosts->detach, hosts->run_id, environment,
+                             [&] { return LaunchHosts(std::move(*hosts)); });
+  }
   LaunchConfig& config = std::get<LaunchConfig>(parsed);
   if (config.purpose == Purpose::kPrintConfig) {
     return Answer("muster run", ConfigText(config, base::Redactor(ToBlock(environment))));
@@ -351,9 +368,11 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
             std::string(fit.message()).c_str());
     return kExitNodeFailed;
   }
-  // Never destroyed: a thread of gRPC's may still post to it while the program ends.
-  static auto* const io = new boost::asio::io_context(1);
-  return Run(*io, std::move(config), std::move(environment), machine, speech_fd).Execute();
+  return RunHereOrDetached(config.detach, config.run_id, Environment(environment), [&] {
+    // Never destroyed: a thread of gRPC's may still post to it while the program ends.
+    static auto* const io = new boost::asio::io_context(1);
+    return Run(*io, std::move(config), std::move(environment), machine, speech_fd).Execute();
+  });
 }
 
 }  // namespace muster::launcher

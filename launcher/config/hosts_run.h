@@ -41,6 +41,7 @@ struct HostsRun {
   // As LaunchConfig's.
   std::vector<int> stop_signals;
   std::chrono::milliseconds shutdown_timeout{};
+  bool detach = false;
 };
 
 }  // namespace muster::launcher

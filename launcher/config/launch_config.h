@@ -183,6 +183,8 @@ struct LaunchConfig {
   // The file for events; empty: none.
   std::string event_log;
   LogLevel log_level = LogLevel::kWarning;
+  // The run goes on without the terminal in which it was typed.
+  bool detach = false;
   // What the user should know before the workers start, one sentence each.
   std::vector<std::string> notes;
 

@@ -45,7 +45,7 @@ _muster() {
 
   if [[ ${words[0]##*/} != torchrun ]]; then
     if ((n == 1)); then
-      COMPREPLY=($(compgen -W "run launch store ps gpus status kv sbatch --help --version" -- "$current"))
+      COMPREPLY=($(compgen -W "run launch store ps attach stop gpus status kv sbatch --help --version" -- "$current"))
       return
     fi
     case ${words[1]} in
@@ -53,6 +53,8 @@ _muster() {
       launch) first=2 flags="$flags @LAUNCH_FLAGS@" ;;
       store) _muster_flags "--port --host --allow --legacy-dialect --ready-fd --help" "$current"; return ;;
       ps) _muster_flags "--json --help" "$current"; return ;;
+      attach) _muster_flags "--all --help" "$current"; return ;;
+      stop) _muster_flags "--timeout --help" "$current"; return ;;
       gpus) _muster_flags "--check --json --help" "$current"; return ;;
       sbatch) _muster_flags "--dry-run --help" "$current"; return ;;
       status) _muster_flags "--rdzv-endpoint --rdzv-id --json --help" "$current"; return ;;

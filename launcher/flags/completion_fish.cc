@@ -38,13 +38,15 @@ function __muster_wants_flags
     end
 end
 
-complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps gpus status kv sbatch'
+complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps attach stop gpus status kv sbatch'
 complete -c muster -n '__muster_is_command store' -l port -x -d 'The port; 0 takes any free one'
 complete -c muster -n '__muster_is_command store' -l host -x -d 'The address to listen at'
 complete -c muster -n '__muster_is_command store' -l allow -x -d 'The only addresses that may connect'
 complete -c muster -n '__muster_is_command store' -l legacy-dialect -x -a 'auto 1.x 2.1' -d 'For clients before PyTorch 2.2'
 complete -c muster -n '__muster_is_command store' -l ready-fd -x -d 'A file descriptor that is told the port'
 complete -c muster -n '__muster_is_command ps' -f -l json -d 'Print a JSON array'
+complete -c muster -n '__muster_is_command attach' -f -l all -d 'All that it has printed'
+complete -c muster -n '__muster_is_command stop' -f -l timeout -x -d 'Wait no longer'
 complete -c muster -n '__muster_is_command gpus' -f -l check -d 'Say only whether they are fit'
 complete -c muster -n '__muster_is_command gpus' -f -l json -d 'Print a JSON object'
 complete -c muster -n '__muster_is_command status kv' -f -l rdzv-endpoint -x -d 'HOST:PORT of the rendezvous'

@@ -36,6 +36,8 @@ _muster() {
       'launch:the same with the arguments of torch.distributed.launch'
       'store:serve a store for workers'
       'ps:list the runs on this machine'
+      'attach:show what a detached run prints'
+      'stop:end runs on this machine'
       'gpus:list the GPUs of this machine'
       'sbatch:submit a job to Slurm'
       'status:show the jobs of a rendezvous'
@@ -55,6 +57,8 @@ _muster() {
       '--legacy-dialect=[for clients before PyTorch 2.2]:dialect:(auto 1.x 2.1)' \
       '--ready-fd=[a file descriptor that is told the port]:descriptor:' '--help[print help]' ;;
     ps) _arguments '--json[print a JSON array]' '--help[print help]' ;;
+    attach) _arguments '--all[all that it has printed]' '--help[print help]' ;;
+    stop) _arguments '--timeout=[wait no longer]:seconds:' '--help[print help]' ;;
     gpus) _arguments '--check[say only whether they are fit]' '--json[print a JSON object]' '--help[print help]' ;;
     status) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
       '--rdzv-id=[the job]:JOB:' '--json[print a JSON array]' '--help[print help]' ;;

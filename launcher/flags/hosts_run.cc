@@ -117,6 +117,7 @@ absl::StatusOr<HostsRun> MakeHostsRun(const ScannedArgs& scanned, Dialect dialec
   run.token = *std::move(token);
   run.stop_signals = flags.config.stop_signals;
   run.shutdown_timeout = flags.config.shutdown_timeout;
+  run.detach = flags.config.detach;
   return run;
 }
 

@@ -16,6 +16,15 @@ Problem Ask(absl::string_view, RunFlags& flags) {
 }
 
 constexpr Flag kOtherFlags[] = {
+    {.name = "--detach",
+     .kind = Flag::Kind::kSwitch,
+     .has_variable = false,
+     .here_alone = true,
+     .ours = true,
+     .help =
+         "Return at once: the run goes on in the background, and what it prints goes to a file. "
+         "`muster attach` shows it, and `muster stop` ends it.",
+     .set = Store<ReadSwitch, &LaunchConfig::detach>},
     {.name = "--dry-run",
      .kind = Flag::Kind::kAsk,
      .ours = true,

@@ -46,7 +46,8 @@ std::vector<RunDevice> DevicesOf(const LaunchConfig& config, const Environment& 
 }  // namespace
 
 RunEntry::RunEntry(boost::asio::io_context& io, const LaunchConfig& config, const Environment& own,
-                   const Environment& base, const Machine& machine, const std::string& log_dir)
+                   const Environment& base, const Machine& machine, const std::string& log_dir,
+                   bool launched)
     : place_(RunsPlaceOf(own)), timer_(io) {
   info_.run_id = config.run_id;
   info_.pid = getpid();
@@ -55,6 +56,7 @@ RunEntry::RunEntry(boost::asio::io_context& io, const LaunchConfig& config, cons
   info_.since = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
   info_.log_dir = log_dir;
   info_.nproc = config.nproc_per_node;
+  info_.launched = launched;
   if (info_.devices.empty()) {
     WriteSoon();
     return;

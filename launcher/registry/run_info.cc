@@ -42,6 +42,7 @@ Json ToJson(const RunInfo& info) {
       {"log_dir", info.log_dir},
       {"node_rank", info.node_rank < 0 ? Json(nullptr) : Json(info.node_rank)},
       {"nproc", info.nproc},
+      {"launched", info.launched},
   };
 }
 
@@ -79,6 +80,7 @@ RunInfo FromJson(const Json& json) {
   const auto node_rank = json.find("node_rank");
   if (node_rank != json.end() && !node_rank->is_null()) info.node_rank = ToInt(*node_rank);
   info.nproc = json.contains("nproc") ? ToInt(json["nproc"]) : info.nproc;
+  info.launched = json.value("launched", info.launched);
   return info;
 }
 

@@ -35,6 +35,8 @@ struct RunInfo {
   std::string log_dir;  // where logs go, if there are any; empty: nowhere
   int node_rank = -1;   // -1 while it has none
   int nproc = 1;
+  // It is the node of a host, started by `muster run --hosts`, with which it ends.
+  bool launched = false;
 
   bool operator==(const RunInfo&) const = default;
 };

@@ -215,6 +215,32 @@ TEST_F(HostsTest, CtrlCReachesWorkersOnEveryHost) {
   ExpectNothingLeft();
 }
 
+// "muster stop killed my workers at once": the nodes on this machine had the signal twice.
+TEST_F(HostsTest, StopAsksEachNodeOnce) {
+  const std::string link = Write("link", "#!/bin/sh\nexec sh -c \"$2\"\n", 0755);
+  std::vector<std::string> argv = {MusterPath(),
+                                   "run",
+                                   "--detach",
+                                   "--rdzv-id=stop-hosts",
+                                   "--hosts=127.0.0.1:1,127.0.0.2:1",
+                                   "--no-python",
+                                   "--launch-with=" + link + " {host} {command}"};
+  argv.insert(argv.end(), {"sh", "-c",
+                           "trap 'sleep 0.3; echo saved $RANK; exit' TERM; echo ready $RANK; "
+                           "while :; do sleep 0.02; done"});
+  std::vector<std::string> environment = Environment();
+  environment.push_back("XDG_STATE_HOME=" + Path("state"));
+  EXPECT_EQ(Command(argv, environment).Wait(), 0);
+  Command attached({MusterPath(), "attach", "stop-hosts"}, environment);
+  ASSERT_TRUE(attached.WaitForOut("ready 0"));
+  ASSERT_TRUE(attached.WaitForOut("ready 1"));
+  EXPECT_EQ(Command({MusterPath(), "stop", "stop-hosts"}, environment).Wait(), 0);
+  EXPECT_EQ(attached.Wait(), 128 + SIGTERM);
+  EXPECT_TRUE(Contains(attached.out(), "[default0]:saved 0\n"));
+  EXPECT_TRUE(Contains(attached.out(), "[default1]:saved 1\n"));
+  ExpectNothingLeft();
+}
+
 // "The link of one node was cut, and the whole night's training with it."
 TEST_F(HostsTest, NodeWhoseConnectionIsKilledIsStartedAgain) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2));

@@ -59,7 +59,7 @@ class BashCompletionTest : public testing::Test {
 
 TEST_F(BashCompletionTest, SubcommandsOfMuster) {
   EXPECT_THAT(Complete({"muster", ""}),
-              ElementsAre("run", "launch", "store", "ps", "gpus", "status", "kv", "sbatch",
+              ElementsAre("run", "launch", "store", "ps", "attach", "stop", "gpus", "status", "kv", "sbatch",
                           "--help", "--version"));
   EXPECT_THAT(Complete({"/opt/bin/muster", "r"}), ElementsAre("run"));
   EXPECT_THAT(Complete({"muster", "ps", "--j"}), ElementsAre("--json"));

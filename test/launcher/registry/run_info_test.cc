@@ -19,7 +19,8 @@ RunInfo Full() {
           .since = std::chrono::sys_seconds(std::chrono::seconds(1795232437)),
           .log_dir = "/tmp/logs/x_1",
           .node_rank = 3,
-          .nproc = 2};
+          .nproc = 2,
+          .launched = true};
 }
 
 TEST(RunInfoTest, IsAJsonObjectWithOurNames) {
@@ -42,7 +43,8 @@ TEST(RunInfoTest, IsAJsonObjectWithOurNames) {
   "since": "2026-11-21T03:40:37Z",
   "log_dir": "/tmp/logs/x_1",
   "node_rank": 3,
-  "nproc": 2
+  "nproc": 2,
+  "launched": true
 }
 )");
   EXPECT_EQ(WriteRunInfos({}), "[]\n");

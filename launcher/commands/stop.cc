@@ -1,0 +1,164 @@
+#include "launcher/commands/stop.h"
+
+#include <poll.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <system_error>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/failure.h"
+#include "base/seconds.h"
+#include "base/unique_fd.h"
+#include "launcher/commands/answer.h"
+#include "launcher/environment.h"
+#include "launcher/registry/detached_run.h"
+#include "launcher/registry/run_registry.h"
+#include "launcher/registry/runs_place.h"
+#include "launcher/report/exit_code.h"
+
+namespace muster::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr char kHelp[] =
+    R"(Usage: muster stop [--timeout SECONDS] RUN...
+
+Ends your runs on this machine as Ctrl-C ends one in a terminal, and waits until they have ended:
+workers get SIGTERM, and have --shutdown-timeout of their run. RUN is a run id or a pid (`muster
+ps`). A run that was started with --hosts ends on all of its hosts.
+
+  --timeout SECONDS  Wait no longer than this; the run goes on ending.
+  -h, --help         Print this text.
+)";
+
+constexpr int kExitNotInTime = 1;
+
+int Fail(const std::string& why, int exit_code) {
+  std::fprintf(stderr, "muster stop: %s\n", why.c_str());
+  return exit_code;
+}
+
+// The processes of runs with that id or pid, each with its run id.
+std::map<pid_t, std::string> Find(const std::string& name, const Environment& environment) {
+  std::map<pid_t, std::string> found, launched;
+  for (const RunInfo& run : ListRuns(RunsDirs(RunsPlaceOf(environment))).runs) {
+    if (run.run_id != name && absl::StrCat(run.pid) != name) continue;
+    (run.launched ? launched : found).emplace(run.pid, run.run_id);
+  }
+  // Those that have just begun are not in the list yet.
+  for (const FoundRun& run : FindDetached(DetachedDir(environment), name)) {
+    const auto end = DetachedEnd::Open(run);
+    if (end.ok() && end->lives()) found.emplace(run.pid, name);
+  }
+  // Those get the signal from the run that has started them, and a second one would take their
+  // workers' time to end.
+  return found.empty() ? launched : found;
+}
+
+// A pid that a run of another PID namespace has left is anybody's here.
+bool IsMuster(pid_t pid) {
+  std::error_code error;
+  const std::string program =
+      std::filesystem::read_symlink(absl::StrCat("/proc/", pid, "/exe"), error).filename();
+  return !error && absl::StartsWith(program, "muster");
+}
+
+struct Stopped {
+  base::UniqueFd process;
+  std::string text;  // "run 'x' (pid 17)"
+};
+
+// False: not by then.
+bool Await(int process, std::optional<Clock::time_point> deadline) {
+  for (;;) {
+    int wait_ms = -1;
+    if (deadline) {
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+      wait_ms = static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
+    }
+    pollfd ended = {process, POLLIN, 0};
+    const int ready = ::poll(&ended, 1, wait_ms);
+    if (ready > 0) return true;
+    if (ready == 0) return false;
+  }
+}
+
+}  // namespace
+
+int StopCommand(const std::vector<std::string>& args) {
+  std::optional<std::chrono::milliseconds> timeout;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const std::string& arg = args[i];
+    if (arg == "--help" || arg == "-h") return Answer("muster stop", kHelp);
+    if (arg == "--timeout" || absl::StartsWith(arg, "--timeout=")) {
+      const bool apart = arg == "--timeout";
+      const std::string text = !apart                ? arg.substr(arg.find('=') + 1)
+                               : i + 1 < args.size() ? args[++i]
+                                                     : std::string();
+      timeout = base::ParseSeconds(text);
+      if (!timeout) {
+        return Fail(absl::StrCat("--timeout: '", text, "' is no number of seconds"), kExitBadInput);
+      }
+    } else if (absl::StartsWith(arg, "-")) {
+      return Fail(absl::StrCat("unexpected argument '", arg, "'; see `muster stop --help`"),
+                  kExitBadInput);
+    } else {
+      names.push_back(arg);
+    }
+  }
+  if (names.empty()) {
+    return Fail("no run is named; `muster ps` lists those that are there", kExitBadInput);
+  }
+
+  const Environment environment = ReadEnvironment(environ);
+  std::vector<Stopped> stopped;
+  for (const std::string& name : names) {
+    const auto found = Find(name, environment);
+    if (found.empty()) {
+      return Fail(
+          absl::StrCat("there is no run '", name,
+                       "' of yours on this machine; `muster ps` lists those that are there"),
+          kExitBadInput);
+    }
+    for (const auto& [pid, run_id] : found) {
+      Stopped run{.process = base::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
+                  .text = absl::StrCat("run '", run_id, "' (pid ", pid, ")")};
+      // Opened first: it is this process that is looked at and signalled.
+      if (!run.process.valid() || !IsMuster(pid)) {
+        return Fail(absl::StrCat(run.text,
+                                 " is in another container, where `muster stop` has to be called"),
+                    kExitNodeFailed);
+      }
+      if (::syscall(SYS_pidfd_send_signal, run.process.get(), SIGTERM, nullptr, 0) != 0 &&
+          errno != ESRCH) {
+        return Fail(absl::StrCat("signal ", run.text, ": ", base::SystemCause()), kExitNodeFailed);
+      }
+      stopped.push_back(std::move(run));
+    }
+  }
+  std::optional<Clock::time_point> deadline;
+  if (timeout) deadline = Clock::now() + *timeout;
+  std::string said;
+  for (const Stopped& run : stopped) {
+    if (!Await(run.process.get(), deadline)) {
+      return Fail(absl::StrCat(run.text, " has not ended in time, and goes on ending"),
+                  kExitNotInTime);
+    }
+    absl::StrAppend(&said, run.text, " has ended\n");
+  }
+  return Answer("muster stop", said);
+}
+
+}  // namespace muster::launcher

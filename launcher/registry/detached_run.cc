@@ -1,0 +1,157 @@
+#include "launcher/registry/detached_run.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/failure.h"
+#include "base/safe_path.h"
+
+namespace muster::launcher {
+namespace {
+
+constexpr char kOutput[] = ".out", kEnd[] = ".end";
+
+// A run id as a part of a file's name.
+std::string Name(const std::string& run_id) {
+  std::string name = run_id.substr(0, 128);
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+absl::Status MakeDirectories(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash != std::string::npos && slash > 0 &&
+      ::access(path.substr(0, slash).c_str(), F_OK) != 0) {
+    if (absl::Status made = MakeDirectories(path.substr(0, slash)); !made.ok()) return made;
+  }
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
+  return base::SystemFailure(absl::StatusCode::kInternal, "make", path);
+}
+
+absl::StatusOr<base::UniqueFd> MakeFile(const std::string& path) {
+  const absl::StatusOr<base::Spot> spot = base::FindSpot(path);
+  if (!spot.ok()) {
+    return base::Failure(spot.status().code(), "make", path, spot.status().message());
+  }
+  // What has the name is of a former run with this pid.
+  ::unlinkat(spot->directory.get(), spot->name.c_str(), 0);
+  base::UniqueFd file(::openat(spot->directory.get(), spot->name.c_str(),
+                               O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600));
+  if (!file.valid()) return base::SystemFailure(absl::StatusCode::kInternal, "make", path);
+  return file;
+}
+
+// "NAME-PID.out"
+std::optional<std::pair<std::string, pid_t>> Parse(absl::string_view file) {
+  if (!absl::ConsumeSuffix(&file, kOutput)) return std::nullopt;
+  const std::size_t dash = file.rfind('-');
+  int pid = 0;
+  if (dash == absl::string_view::npos || !absl::SimpleAtoi(file.substr(dash + 1), &pid)) {
+    return std::nullopt;
+  }
+  return std::pair(std::string(file.substr(0, dash)), pid);
+}
+
+}  // namespace
+
+std::string DetachedDir(const Environment& environment) {
+  const std::string state = GetOr(environment, "XDG_STATE_HOME", "");
+  if (!state.empty()) return absl::StrCat(state, "/muster/detached");
+  const std::string home = GetOr(environment, "HOME", "");
+  return home.empty() ? "" : absl::StrCat(home, "/.local/state/muster/detached");
+}
+
+absl::StatusOr<DetachedRun> DetachedRun::Create(const std::string& directory,
+                                                const std::string& run_id) {
+  if (absl::Status made = MakeDirectories(directory); !made.ok()) return made;
+  const std::string base = absl::StrCat(directory, "/", Name(run_id), "-", ::getpid());
+  DetachedRun run;
+  run.path_ = base + kOutput;
+  // Who finds the output finds a lock already.
+  absl::StatusOr<base::UniqueFd> end = MakeFile(base + kEnd);
+  if (!end.ok()) return end.status();
+  run.end_ = *std::move(end);
+  if (::flock(run.end_.get(), LOCK_EX | LOCK_NB) != 0) {
+    return base::SystemFailure(absl::StatusCode::kInternal, "lock", base + kEnd);
+  }
+  absl::StatusOr<base::UniqueFd> output = MakeFile(run.path_);
+  if (!output.ok()) return output.status();
+  run.output_ = *std::move(output);
+  return run;
+}
+
+void DetachedRun::TakeStdio() {
+  const base::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  ::dup2(nothing.get(), STDIN_FILENO);
+  ::dup2(output_.get(), STDOUT_FILENO);
+  ::dup2(output_.get(), STDERR_FILENO);
+}
+
+void DetachedRun::Finish(int exit_code) {
+  const std::string text = absl::StrCat(exit_code, "\n");
+  [[maybe_unused]] const ssize_t written = ::write(end_.get(), text.data(), text.size());
+}
+
+std::vector<FoundRun> FindDetached(const std::string& directory, const std::string& name) {
+  std::vector<FoundRun> found;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
+  if (stream == nullptr) return found;
+  while (const dirent* const entry = ::readdir(stream.get())) {
+    const auto parsed = Parse(entry->d_name);
+    if (!parsed || (parsed->first != Name(name) && absl::StrCat(parsed->second) != name)) continue;
+    const std::string output = absl::StrCat(directory, "/", entry->d_name);
+    FoundRun run{.pid = parsed->second,
+                 .output = output,
+                 .end = absl::StrCat(absl::StripSuffix(output, kOutput), kEnd)};
+    struct stat info = {};
+    if (::stat(run.end.c_str(), &info) != 0) continue;
+    run.began = info.st_ctim;
+    if (::stat(output.c_str(), &info) == 0) found.push_back(std::move(run));
+  }
+  std::sort(found.begin(), found.end(), [](const FoundRun& a, const FoundRun& b) {
+    return std::tie(a.began.tv_sec, a.began.tv_nsec) > std::tie(b.began.tv_sec, b.began.tv_nsec);
+  });
+  return found;
+}
+
+absl::StatusOr<DetachedEnd> DetachedEnd::Open(const FoundRun& run) {
+  DetachedEnd end;
+  end.file_.reset(::open(run.end.c_str(), O_RDONLY | O_CLOEXEC));
+  if (end.file_.valid()) return end;
+  return base::SystemFailure(absl::StatusCode::kInternal, "read", run.end);
+}
+
+bool DetachedEnd::lives() const {
+  if (::flock(file_.get(), LOCK_SH | LOCK_NB) != 0) return true;
+  ::flock(file_.get(), LOCK_UN);
+  return false;
+}
+
+void DetachedEnd::Await() const {
+  while (::flock(file_.get(), LOCK_SH) != 0 && errno == EINTR) {
+  }
+  ::flock(file_.get(), LOCK_UN);
+}
+
+int DetachedEnd::exit_code() const {
+  char text[16] = {};
+  const ssize_t size = ::pread(file_.get(), text, sizeof text - 1, 0);
+  int code = -1;
+  return size > 0 && absl::SimpleAtoi(text, &code) ? code : -1;
+}
+
+}  // namespace muster::launcher
