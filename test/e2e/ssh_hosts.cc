@@ -25,9 +25,9 @@ void SshHostsTest::MakeHosts(int count) {
       !Succeeds({"sh", "-c", "command -v ssh ssh-keygen /usr/sbin/sshd"})) {
     GTEST_SKIP() << "there are no network namespaces here, or no OpenSSH";
   }
-  hosts_ = std::make_unique<Command>(
-      std::vector<std::string>{"unshare", "--net", "sh", "test/e2e/ssh_hosts.sh",
-                               std::to_string(count), Path("hosts"), mark()});
+  hosts_ = std::make_unique<Command>(std::vector<std::string>{
+      "setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "test/e2e/ssh_hosts.sh",
+      std::to_string(count), Path("hosts"), mark()});
   ASSERT_TRUE(hosts_->WaitForOut("ready")) << hosts_->err();
 }
 
@@ -75,7 +75,24 @@ std::vector<pid_t> SshHostsTest::Sessions(int host) const {
 }
 
 void SshHostsTest::StopSshd(int host) const {
-  kill(PidIn(host, "sshd"), SIGKILL);
+  const pid_t sshd = PidIn(host, "sshd");
+  ASSERT_GT(sshd, 1);
+  kill(sshd, SIGKILL);
+}
+
+bool SshHostsTest::OnHost(int host, const std::string& command) const {
+  return Succeeds(
+      {"nsenter", "--target", std::to_string(PidOf(host)), "--net", "sh", "-c", command});
+}
+
+void SshHostsTest::SetCable(int host, bool is_there) const {
+  // Its other end, on the bridge of the machine where commands are typed.
+  EXPECT_TRUE(OnHost(-1, "ip link set to" + std::to_string(host) + (is_there ? " up" : " down")));
+}
+
+void SshHostsTest::PowerOff(int host) const {
+  for (const pid_t session : Sessions(host)) kill(session, SIGKILL);
+  for (const pid_t pid : Processes(host, "")) kill(pid, SIGKILL);
 }
 
 }  // namespace muster::test

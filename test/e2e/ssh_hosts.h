@@ -34,6 +34,15 @@ class SshHostsTest : public E2eTest {
   // From now on nobody can connect to the host.
   void StopSshd(int host) const;
 
+  // A shell command on the host, by root; whether it exits with 0.
+  bool OnHost(int host, const std::string& command) const;
+
+  // Whether packets leave the host and reach it.
+  void SetCable(int host, bool is_there) const;
+
+  // Kills all that runs there for the test, but for the sshd that listens.
+  void PowerOff(int host) const;
+
  private:
   // What ssh_hosts.sh has left of a host: the number of a process.
   pid_t PidIn(int host, const std::string& file) const;

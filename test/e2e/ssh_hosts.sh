@@ -1,14 +1,15 @@
 #!/bin/sh
-# Several hosts in one machine, each a network namespace with an sshd of its own on port 22. This
+# Several hosts in one machine, each a network namespace with a name, and an sshd on port 22. This
 # shell's namespace is the machine where commands are typed: 10.98.0.254, on a bridge with the hosts
 # node0, node1, ... at 10.98.0.1, 10.98.0.2, ... Keys and configurations are made for the test. To be
-# run by root with `unshare --net`, with which all of it disappears.
+# run by root with `unshare --net`. All of it ends with this shell, however that ends.
 #
 # usage: ssh_hosts.sh COUNT DIRECTORY VARIABLE=VALUE
 # VARIABLE is in the environment of whatever sshd starts. In DIRECTORY are then
 #   bin/ssh        ssh with the configuration that knows the hosts; also on every host
 #   node0.pid      a process whose network namespace is the host's
 #   node0.sshd     the host's sshd
+#   node0.home     the host's home folder, without whatever a login runs in the real one
 # Says "ready" when ssh can connect to all of them.
 set -eu
 count=$1
@@ -43,6 +44,7 @@ trap 'kill $started 2>/dev/null || true' EXIT
 i=0
 while [ $i -lt "$count" ]; do
   address=10.98.0.$((i + 1))
+  mkdir "$directory/node$i.home"
   cat >"$directory/node$i.config" <<END
 ListenAddress $address
 HostKey $directory/host_key
@@ -54,9 +56,9 @@ PermitRootLogin yes
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 MaxStartups 100:30:200
-SetEnv $variable PATH=$directory/bin:/usr/local/bin:/usr/bin:/bin TMPDIR=$directory MUSTER_RUNS_DIR=$directory/runs
+SetEnv $variable HOME=$directory/node$i.home PATH=$directory/bin:/usr/local/bin:/usr/bin:/bin TMPDIR=$directory MUSTER_RUNS_DIR=$directory/runs
 END
-  unshare --net sleep infinity &
+  setpriv --pdeathsig KILL unshare --net --uts sleep infinity &
   host=$!
   started="$started $host"
   while [ "$(readlink /proc/$host/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
@@ -65,8 +67,10 @@ END
   nsenter --target $host --net ip link set lo up
   nsenter --target $host --net ip addr add $address/24 dev eth0
   nsenter --target $host --net ip link set eth0 up
+  nsenter --target $host --uts hostname "node$i"
   echo "$host" >"$directory/node$i.pid"
-  nsenter --target $host --net /usr/sbin/sshd -D -e -f "$directory/node$i.config" 2>"$directory/node$i.log" &
+  setpriv --pdeathsig KILL nsenter --target $host --net --uts \
+    /usr/sbin/sshd -D -e -f "$directory/node$i.config" 2>"$directory/node$i.log" &
   echo $! >"$directory/node$i.sshd"
   started="$started $!"
   printf 'Host node%s\n  HostName %s\n' "$i" "$address" >>"$directory/ssh_config"
