@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/signal_names.h"
 #include "base/version.h"
 #include "launcher/environment.h"
 #include "launcher/machine/local_address.h"
@@ -35,6 +36,9 @@ constexpr std::size_t kInputPiece = 64 * 1024;
 // What hosts beyond have to end in when this one's parent is gone: longer than their nodes' own
 // time.
 constexpr std::chrono::minutes kLinkLimit(10);
+// How often a node that is killed is started again, and how long after: as FanOut does with hosts.
+constexpr int kNodeAttempts = 3;
+constexpr std::chrono::seconds kNodePause(2);
 // As a shell says it.
 constexpr int kKilledBase = 128;
 
@@ -47,7 +51,8 @@ HostProcess::HostProcess(boost::asio::io_context& io, std::function<void()> on_d
       input_(io, ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)),
       output_(io, STDOUT_FILENO, "stdout", [](const std::string&) {}),
       silence_(io),
-      last_heard_(std::chrono::steady_clock::now()) {
+      last_heard_(std::chrono::steady_clock::now()),
+      node_pause_(io) {
   std::signal(SIGPIPE, SIG_IGN);
   output_.Write({kGreeting.data(), kGreeting.size()});
   AwaitInput();
@@ -97,6 +102,7 @@ void HostProcess::OnSignal(const launch::v1::Signal& signal) {
   // First to those who are further away: once one node has told the rendezvous that it leaves, that
   // tells the others to stop, with a SIGTERM.
   branch_->Signal(signal.number(), signal.ends_job());
+  job_ends_ = job_ends_ || signal.ends_job();
   if (node_ != nullptr) return node_->Signal(signal.number());
   if (!signal.ends_job() || std::exchange(node_is_decided_, true)) return;
   OnNodeEnd(kKilledBase + signal.number());
@@ -130,7 +136,8 @@ void HostProcess::SetUp(const launch::v1::Setup& setup) {
   launch::v1::Up up;
   up.mutable_answer()->set_version(base::kVersion);
   up.mutable_answer()->set_build(OwnBuild());
-  up.mutable_answer()->set_endpoint(OwnEndpoint());
+  own_endpoint_ = OwnEndpoint();
+  up.mutable_answer()->set_endpoint(own_endpoint_);
   Send(up);
 }
 
@@ -153,7 +160,7 @@ std::string HostProcess::OwnEndpoint() {
 }
 
 void HostProcess::BeginNode(const std::string& endpoint) {
-  if (std::exchange(node_is_decided_, true)) return;
+  if (parent_gone_ || std::exchange(node_is_decided_, true)) return;
   const HostIndex self = setup_->self().index();
   auto node = NodeProcess::Start(
       io_, NodeCommand(program_, setup_->job(), setup_->self(), endpoint),
@@ -161,7 +168,8 @@ void HostProcess::BeginNode(const std::string& endpoint) {
       {.on_output = [this, self](Output::Stream stream,
                                  std::string_view bytes) { SendOutput(self, stream, bytes); },
        .on_end =
-           [this](const worker::ExitStatus& status) {
+           [this, endpoint](const worker::ExitStatus& status) {
+             if (status.signal != 0 && StartsAgain(endpoint, status.signal)) return;
              OnNodeEnd(status.signal != 0 ? kKilledBase + status.signal : status.exit_code);
            },
        .has_room = [this] { return HasRoom(); }});
@@ -170,6 +178,25 @@ void HostProcess::BeginNode(const std::string& endpoint) {
     return OnNodeEnd(4);
   }
   node_ = *std::move(node);
+}
+
+bool HostProcess::StartsAgain(const std::string& endpoint, int signal) {
+  const bool can_join = setup_->job().uses_rendezvous() && endpoint != own_endpoint_;
+  if (!can_join || job_ends_ || parent_gone_ || ++node_failures_ > kNodeAttempts) return false;
+  SendOutput(
+      setup_->self().index(), Output::LOG,
+      absl::StrCat("the node was killed by ", base::SignalName(signal), " and is started again\n"));
+  node_is_decided_ = false;
+  // From the loop: the node that tells of its end is on the stack.
+  boost::asio::post(io_, lifetime_.Guard([this] {
+    node_.reset();
+    MaybeDone();
+  }));
+  node_pause_.expires_after(kNodePause);
+  node_pause_.async_wait(lifetime_.Guard([this, endpoint](boost::system::error_code error) {
+    if (!error) BeginNode(endpoint);
+  }));
+  return true;
 }
 
 void HostProcess::OnNodeEnd(int exit_code) {

@@ -33,6 +33,9 @@ namespace muster::launcher {
 //
 // One at a time for each job and host: a second one is told so, and refuses, until the first is
 // gone.
+//
+// A node that is killed by a signal is started again, three times, as a lost host is by its parent;
+// not the one that serves the rendezvous, as the job's rounds have gone with it.
 class HostProcess {
  public:
   HostProcess(boost::asio::io_context& io, std::function<void()> on_done);
@@ -50,6 +53,9 @@ class HostProcess {
   // Where others reach a rendezvous that is served on this host; empty where there is none.
   std::string OwnEndpoint();
   void BeginNode(const std::string& endpoint);
+  // The node was killed, and nobody had asked for it: it is to be started once more, after a while.
+  // False if that makes no sense.
+  bool StartsAgain(const std::string& endpoint, int signal);
   void OnSignal(const launch::v1::Signal& signal);
   void OnNodeEnd(int exit_code);
   void OnParentGone();
@@ -78,8 +84,14 @@ class HostProcess {
   std::optional<ReservedPort> port_;
   std::unique_ptr<Branch> branch_;
   std::unique_ptr<NodeProcess> node_;
+  // Where others reach a rendezvous that is served here.
+  std::string own_endpoint_;
   // The node was started, or will not be.
   bool node_is_decided_ = false;
+  // A signal has asked the job to end.
+  bool job_ends_ = false;
+  int node_failures_ = 0;
+  boost::asio::steady_timer node_pause_;
   bool parent_gone_ = false;
   bool branch_gone_ = false;
   int exit_code_ = 0;

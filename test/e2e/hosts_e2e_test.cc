@@ -281,11 +281,13 @@ TEST_F(HostsTest, SlowReaderGetsEveryLine) {
   ExpectNothingLeft();
 }
 
-// A process of the launch tree: where it runs, and what is in its command line.
+// A process of the launch tree: where it runs, what is in its command line, and what is said of its
+// end where somebody is left to say it.
 struct Victim {
   const char* name;
   int host;
   const char* part;
+  const char* said = "muster run: ";
 };
 
 class KilledProcessTest : public HostsTest, public testing::WithParamInterface<Victim> {};
@@ -300,7 +302,7 @@ TEST_P(KilledProcessTest, LeavesNothingOnAnyHost) {
   ASSERT_FALSE(found.empty());
   for (const pid_t pid : found) kill(pid, SIGKILL);
   // Where the job can go on it does, until it is told to end.
-  if (run.WaitForErr("muster run: ")) run.Signal(SIGTERM);
+  if (run.WaitForErr(GetParam().said)) run.Signal(SIGTERM);
   EXPECT_NE(run.Wait(std::chrono::seconds(60)), std::nullopt) << run.err();
   ExpectNothingLeft();
 }
@@ -312,7 +314,8 @@ INSTANTIATE_TEST_SUITE_P(Victims, KilledProcessTest,
                                          Victim{"FirstAgent", 0, " run --prefix"},
                                          Victim{"FirstHostsConnection", 0, "ServerAliveInterval"},
                                          Victim{"SecondHost", 1, "muster _host"},
-                                         Victim{"SecondAgent", 1, " run --prefix"},
+                                         Victim{"SecondAgent", 1, " run --prefix",
+                                                "is started again"},
                                          Victim{"LastHost", 2, "muster _host"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
