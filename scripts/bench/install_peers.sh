@@ -4,8 +4,8 @@
 set -euo pipefail
 
 packages=(
-  # The peers: torchrun, mpiexec.hydra, mpirun, srun, etcd.
-  python3-torch mpich openmpi-bin slurm-wlm etcd-server
+  # The peers: torchrun, mpiexec.hydra, mpirun, srun, etcd, pdsh; and what they reach hosts by.
+  python3-torch mpich openmpi-bin slurm-wlm etcd-server pdsh openssh-client openssh-server
   # Micro-benchmarks, plots.
   libbenchmark-dev python3-matplotlib
 )

@@ -119,6 +119,17 @@ def draw(benchmark: Benchmark, folder: Path) -> list[tuple[str, Path]]:
     return drawn
 
 
+def section(benchmark: Benchmark, plots: Path) -> list[str]:
+    """What docs/benchmarks.md says of one benchmark, with its plots in `plots`, a folder beside that file."""
+    rounds = max((len(figures) for row in benchmark.rows for figures in row.samples.values()), default=0)
+    lines = [f"## {benchmark.title}", "", _wrapped(f"{benchmark.how} Rounds: {rounds}."), ""]
+    lines += ["```", *benchmark.commands, "```", ""] if benchmark.commands else []
+    lines += [*_table(benchmark), ""]
+    lines += [f"![{title}]({path.relative_to(plots.parent)})\n" for title, path in draw(benchmark, plots)]
+    lines += [_wrapped(note, "- ") for note in benchmark.notes] + [""] if benchmark.notes else []
+    return lines
+
+
 def write_docs(run: dict, file: Path) -> None:
     """docs/benchmarks.md from the JSON object of a whole run, with its plots in the folder of the same name."""
     plots = file.with_suffix("")
@@ -132,10 +143,5 @@ def write_docs(run: dict, file: Path) -> None:
              "each round's own ratio, with its ends. Nothing here decides whether a test passes.", ""]
     lines += [_wrapped(f"{what}: {value}", "- ") for what, value in run["machine"].items()] + [""]
     for benchmark in benchmarks:
-        rounds = max(len(figures) for row in benchmark.rows for figures in row.samples.values())
-        lines += [f"## {benchmark.title}", "", _wrapped(f"{benchmark.how} Rounds: {rounds}."), ""]
-        lines += ["```", *benchmark.commands, "```", ""] if benchmark.commands else []
-        lines += [*_table(benchmark), ""]
-        lines += [f"![{title}]({path.relative_to(file.parent)})\n" for title, path in draw(benchmark, plots)]
-        lines += [_wrapped(note, "- ") for note in benchmark.notes] + [""] if benchmark.notes else []
+        lines += section(benchmark, plots)
     file.write_text("\n".join(lines).rstrip() + "\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 # What a report calls a peer -> Debian's package of it. scripts/bench/install_peers.sh installs these.
 PACKAGES = {
     "torch": "python3-torch", "mpiexec.hydra": "mpich", "mpirun": "openmpi-bin", "slurm": "slurm-wlm",
-    "etcd": "etcd-server",
+    "etcd": "etcd-server", "pdsh": "pdsh", "sshd": "openssh-server",
 }
 PYTHON = "/usr/bin/python3"  # Debian's, that has Debian's torch
 TORCHRUN = [PYTHON, str(Path(__file__).parent / "torchrun.py")]  # Debian's; torchrun.py says why not as it is

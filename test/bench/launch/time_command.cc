@@ -73,8 +73,10 @@ int main(int argc, char** argv) {
     return 0;
   }
   const int exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  std::printf("{\"wall_s\": %.9f, \"cpu_s\": %.6f, \"peak_rss_kib\": %ld, \"exit_code\": %d}\n",
-              wall.count(), Seconds(usage.ru_utime) + Seconds(usage.ru_stime), usage.ru_maxrss,
-              exit_code);
+  std::printf(
+      "{\"start_s\": %.9f, \"wall_s\": %.9f, \"cpu_s\": %.6f, \"peak_rss_kib\": %ld, "
+      "\"exit_code\": %d}\n",
+      std::chrono::duration<double>(start.time_since_epoch()).count(), wall.count(),
+      Seconds(usage.ru_utime) + Seconds(usage.ru_stime), usage.ru_maxrss, exit_code);
   return 0;
 }
