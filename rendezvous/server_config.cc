@@ -1,5 +1,7 @@
 #include "rendezvous/server_config.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "base/version.h"
 #include "rendezvous/core/limits.h"
+#include "rendezvous/wire/printable.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -24,6 +27,32 @@ std::string LimitsTable() {
   return table;
 }
 
+// Settings are a few lines; what is longer is another file.
+constexpr off_t kLongestFile = 1 << 20;
+// Of a mistake's sentence, which may quote a file of any kind.
+constexpr std::size_t kLongestSentence = 2000;
+constexpr std::size_t kLongestKey = 60;
+
+// What CLI11 would open, and wait for if it is a FIFO.
+std::string MustBeFile(const std::string& path) {
+  struct stat file = {};
+  if (::stat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode) || file.st_size > kLongestFile) {
+    throw CLI::FileError::Missing(path);
+  }
+  return "";
+}
+
+EarlyExit Mistake(absl::string_view sentence) {
+  return {2, absl::StrCat(
+                 "musterd: ", OneLine({sentence.data(), sentence.size()}, kLongestSentence), "\n")};
+}
+
+std::string ConfigFileOf(const CLI::App& app) {
+  const CLI::Option* const option = app.get_option("--config");
+  // Not as<>(), which checks the file once more.
+  return option->empty() ? "" : option->results().back();
+}
+
 // Only the command line can say these; a file that did would end the daemon at once, or name
 // itself.
 void AddConfigFile(CLI::App& app) {
@@ -31,7 +60,8 @@ void AddConfigFile(CLI::App& app) {
          "--config", "",
          "read flags from this file, in TOML: a line such as state-dir = \"/var/lib/muster\" "
          "for each. Flags of the command line come before it. SIGHUP reads it again")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(MustBeFile, "");
   app.allow_config_extras(CLI::config_extras_mode::error);
   for (const char* flag : {"--help", "--version", "--print-limits", "--ready-fd", "--config"}) {
     app.get_option(flag)->configurable(false);
@@ -45,10 +75,9 @@ EarlyExit ConfigFileMistake(const CLI::App& app, const CLI::ConfigError& error) 
   key = key.substr(0, key.find(": "));
   const bool table = absl::ConsumeSuffix(&key, ".++");
   const std::string name = table ? absl::StrCat("[", key, "]") : std::string(key);
-  return {2,
-          absl::StrCat("musterd: ", app.get_option("--config")->as<std::string>(), " sets '", name,
-                       "', which is no setting of a file; its keys are flags without "
-                       "their dashes, see musterd --help\n")};
+  return Mistake(absl::StrCat(ConfigFileOf(app), " sets '", OneLine(name, kLongestKey),
+                              "', which is no setting of a file; its keys are flags without their "
+                              "dashes, see musterd --help"));
 }
 
 }  // namespace
@@ -135,58 +164,52 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
   } catch (const CLI::ConfigError& error) {
     return ConfigFileMistake(app, error);
   } catch (const CLI::FileError&) {
-    return EarlyExit{
-        2, absl::StrCat("musterd: --config=", app.get_option("--config")->as<std::string>(),
-                        " is no file that can be read; name one, or leave the flag "
-                        "out\n")};
+    return Mistake(absl::StrCat("--config=", ConfigFileOf(app),
+                                " is no file that can be read; name one, or leave the flag out"));
   } catch (const CLI::ParseError& error) {
-    return EarlyExit{2, absl::StrCat("musterd: ", error.what(), "; see musterd --help\n")};
+    return Mistake(absl::StrCat(error.what(), "; see musterd --help"));
   }
 
   if (print_limits) return EarlyExit{0, LimitsTable()};
 
   const absl::StatusOr<Endpoint> endpoint = ParseEndpoint(listen, kDefaultRendezvousPort);
   if (!endpoint.ok()) {
-    return EarlyExit{2, absl::StrCat("musterd: --listen=", listen, " ",
-                                     std::string(endpoint.status().message()), "\n")};
+    return Mistake(absl::StrCat("--listen=", listen, " ", endpoint.status().message()));
   }
   // As an unset variable in a unit file gives it: the jobs would be in memory only, unsaid.
   if (app.count("--state-dir") > 0 && config.state_dir.empty()) {
-    return EarlyExit{2,
-                     "musterd: --state-dir names no directory; name one, or leave the flag out\n"};
+    return Mistake("--state-dir names no directory; name one, or leave the flag out");
   }
   if (app.count("--tokens") > 0) {
     if (config.tokens.empty()) {
-      return EarlyExit{2,
-                       "musterd: --tokens names no directory; name one, or leave the flag out\n"};
+      return Mistake("--tokens names no directory; name one, or leave the flag out");
     }
     for (const char* other :
          {"--token-file", "--token-fd", "--tls-ca", "--tls-cert", "--tls-key", "--insecure"}) {
       if (app.count(other) == 0) continue;
-      return EarlyExit{2, absl::StrCat("musterd: --tokens is for several tenants, and ", other,
-                                       " for one user; drop one of them\n")};
+      return Mistake(absl::StrCat("--tokens is for several tenants, and ", other,
+                                  " for one user; drop one of them"));
     }
   }
   if (app.count("--token-fd") > 0) {
     const auto fd = ReadTokenFdNumber(token_fd);
     if (!fd.ok()) {
-      return EarlyExit{2, absl::StrCat("musterd: --token-fd=", token_fd, " ",
-                                       std::string(fd.status().message()), "\n")};
+      return Mistake(absl::StrCat("--token-fd=", token_fd, " ", fd.status().message()));
     }
     config.token.fd = *fd;
   }
   // Each daemon that the keeper starts would want to read it.
   if (config.token.fd >= 0 && !config.state_dir.empty()) {
-    return EarlyExit{2,
-                     "musterd: --token-fd can be read once, and with --state-dir the daemon is "
-                     "started again when it dies; use --token-file\n"};
+    return Mistake(
+        "--token-fd can be read once, and with --state-dir the daemon is started again when it "
+        "dies; use --token-file");
   }
   auto token = CompleteTokenSource(config.token, [](const char* variable) {
     const char* const text = std::getenv(variable);
     return std::string(text == nullptr ? "" : text);
   });
   if (!token.ok()) {
-    return EarlyExit{2, absl::StrCat("musterd: ", std::string(token.status().message()), "\n")};
+    return Mistake(token.status().message());
   }
   config.token = *std::move(token);
   config.listen = *endpoint;

@@ -1,9 +1,13 @@
 #include "rendezvous/server_config.h"
 
+#include <sys/stat.h>
+
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "test/support/temp_dir.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -161,6 +165,33 @@ TEST(ServerConfigTest, MistakesInConfigFileAreOneSentenceAndExitCode2) {
     EXPECT_THAT(exit->text, testing::StartsWith("musterd: "));
     EXPECT_THAT(exit->text, HasSubstr(c.said));
     EXPECT_EQ(exit->text.find('\n'), exit->text.size() - 1) << exit->text;
+  }
+}
+
+// "A FIFO in the file's place, and musterd hung without a word."
+TEST(ServerConfigTest, ConfigFileThatIsNoFileIsNotWaitedFor) {
+  const test::TempDir directory;
+  const std::string fifo = directory.Path("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path : {fifo, std::string("/dev/zero")}) {
+    const auto parsed = ParseServerConfig({"--config", path});
+    const auto* exit = std::get_if<EarlyExit>(&parsed);
+    ASSERT_NE(exit, nullptr) << path;
+    EXPECT_EQ(exit->text, "musterd: --config=" + path +
+                              " is no file that can be read; name one, or leave the flag out\n");
+  }
+}
+
+// "Another file in its place, and its bytes went to my terminal."
+TEST(ServerConfigTest, ConfigFileOfAnotherKindIsQuotedSafely) {
+  const auto parsed = ParseServerConfig(
+      {"--config", FileOf("\x1b[2J\x07\xff" + std::string(300, 'x') + "\x7f\r = 1\n")});
+  const auto* exit = std::get_if<EarlyExit>(&parsed);
+  ASSERT_NE(exit, nullptr);
+  EXPECT_THAT(exit->text, HasSubstr("', which is no setting of a file"));
+  EXPECT_LT(exit->text.size(), 400u);
+  for (const char byte : exit->text.substr(0, exit->text.size() - 1)) {
+    EXPECT_TRUE(byte >= ' ' && byte < '\x7f') << exit->text;
   }
 }
 
