@@ -31,11 +31,13 @@
 #include "base/print_out.h"
 #include "base/stdio.h"
 #include "rendezvous/confine.h"
+#include "rendezvous/daemon_credentials.h"
 #include "rendezvous/daemon_log.h"
 #include "rendezvous/journal/sqlite_journal.h"
 #include "rendezvous/keeper/keeper.h"
 #include "rendezvous/keeper/keeper_log.h"
 #include "rendezvous/keeper/kept_daemon.h"
+#include "rendezvous/kept_config.h"
 #include "rendezvous/net/descriptor_limit.h"
 #include "rendezvous/net/given_sockets.h"
 #include "rendezvous/net/listening_socket.h"
@@ -150,7 +152,7 @@ int Fail(DaemonLog& log, const std::string& line, int exit_code) {
 }
 
 // The main process of a daemon that remembers its jobs.
-int Keep(const ServerConfig& config, GivenSockets given, std::vector<std::string> argv) {
+int Keep(ServerConfig config, GivenSockets given, std::vector<std::string> argv) {
   // A mistake counts now, and not for those of other tenants when the daemon is started again.
   if (!config.tokens.empty()) {
     const auto tenants = Keyring::OfDirectory(config.tokens);
@@ -161,36 +163,33 @@ int Keep(const ServerConfig& config, GivenSockets given, std::vector<std::string
   auto state = StateDirectory::Take(config.state_dir);
   if (!state.ok()) return Fail(FailureLine(state.status()), kNoJournal);
   std::vector<int> sockets = std::move(given.sockets);
-  if (!sockets.empty()) {
+  const bool are_given = !sockets.empty();
+  if (are_given) {
     spdlog::info("{} is open already, by the service manager", ToString(given.at));
     // The daemon goes by it: whether it needs a token, and what it says of itself.
-    argv.push_back(absl::StrCat("--listen=", ToString(given.at)));
+    config.listen = given.at;
   } else {
     boost::asio::io_context io(1);
     auto listening = ListenAt(io, config.listen);
     if (!listening.ok()) return Fail(ListenFailureLine(listening.status()), kCannotListen);
     for (boost::asio::ip::tcp::acceptor& each : *listening) sockets.push_back(each.release());
   }
-  return RunKeeper({.argv = std::move(argv),
+  const int ready_fd = config.ready_fd;
+  KeptConfig kept(std::move(argv), std::move(config), are_given);
+  return RunKeeper({.argv = kept.Argv(),
+                    .read_again = [&kept] { return kept.ReadAgain(); },
+                    .check = [&kept] { return kept.Check(); },
                     .sockets = std::move(sockets),
                     .state = *std::move(state),
-                    .ready_fd = config.ready_fd});
+                    .ready_fd = ready_fd});
 }
 
 void SayWhereItListens(const ServerConfig& config, const Server& server) {
   spdlog::info("listening on {}", ToString(Endpoint{config.listen.host, server.port()}));
 }
 
-// What agents and tools have to prove; an error is the user's mistake.
-absl::StatusOr<Credentials> CredentialsFor(const ServerConfig& config) {
-  const auto trouble = [](const std::string& sentence) { spdlog::warn("{}", sentence); };
-  if (!config.tokens.empty()) {
-    auto tenants = config.state_dir.empty() ? Keyring::OfDirectory(config.tokens, trouble)
-                                            : Keyring::OfDirectoryAgain(config.tokens, trouble);
-    if (!tenants.ok()) return tenants.status();
-    return Credentials::FromKeyring(*std::move(tenants), Role::kDaemon);
-  }
-  return FindCredentials(config.token, config.listen, Role::kDaemon, trouble);
+void SayTrouble(const std::string& sentence) {
+  spdlog::warn("{}", sentence);
 }
 
 std::string FolderOf(const std::string& file) {
@@ -259,7 +258,7 @@ absl::StatusOr<OpenedJournal> OpenJournalOf(boost::asio::io_context& io, const K
 
 // A daemon that forgets its jobs when it ends.
 int RunForgetful(const ServerConfig& config) {
-  const auto credentials = CredentialsFor(config);
+  const auto credentials = CredentialsFor(config, SayTrouble);
   const std::vector<std::string> missing = GiveUpTheRest(config, "");
   DaemonLog log("musterd", STDERR_FILENO);
   spdlog::set_level(spdlog::level::from_str(config.log_level));
@@ -280,7 +279,7 @@ int RunForgetful(const ServerConfig& config) {
 // The child of a keeper.
 int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
   const KeptThings& given = kept.things();
-  const auto credentials = CredentialsFor(config);
+  const auto credentials = CredentialsFor(config, SayTrouble);
   const std::vector<std::string> missing = GiveUpTheRest(config, given.state_path);
   DaemonLog log("musterd", STDERR_FILENO);
   spdlog::set_level(spdlog::level::from_str(config.log_level));
@@ -304,7 +303,7 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
       &restored);
   if (!restored.ok()) return Fail(log, FailureLine(restored), kNoJournal);
   spdlog::info("{} with {} remembered in {}", base::Count(server.job_count(), "job"),
-               base::Count(server.agent_count(), "node"), config.state_dir);
+               base::Count(server.agent_count(), "node"), given.state_path);
   std::vector<boost::asio::ip::tcp::acceptor> sockets;
   for (const int fd : given.sockets) sockets.push_back(AcceptorOf(io, fd));
   const absl::Status listening = server.Listen(std::move(sockets), given.key, *credentials);
@@ -328,6 +327,9 @@ int Main(std::vector<std::string> argv) {
 
   const absl::Status fit = base::CheckKernel();
   if (!fit.ok()) return Fail(FailureLine(fit), kUnfitMachine);
+  const auto kept = KeptDaemon::FromEnvironment();
+  if (!kept.ok()) return Fail(FailureLine(kept.status()), kNoJournal);
+  if (*kept) return RunKept(config, **kept);
   auto given = TakeGivenSockets();
   if (!given.ok()) return Fail(FailureLine(given.status()), kBadInput);
   if (config.state_dir.empty()) {
@@ -337,9 +339,7 @@ int Main(std::vector<std::string> argv) {
         "again; name its --state-dir, or disable the socket unit\n",
         kBadInput);
   }
-  const auto kept = KeptDaemon::FromEnvironment();
-  if (!kept.ok()) return Fail(FailureLine(kept.status()), kNoJournal);
-  return *kept ? RunKept(config, **kept) : Keep(config, *std::move(given), std::move(argv));
+  return Keep(config, *std::move(given), std::move(argv));
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ void AddConfigFile(CLI::App& app) {
   app.set_config(
          "--config", "",
          "read flags from this file, in TOML: a line such as state-dir = \"/var/lib/muster\" "
-         "for each. Flags of the command line come before it. SIGHUP reads it again")
+         "for each. Flags of the command line come before it. With a state-dir SIGHUP reads it "
+         "again; one with a mistake is told in the log and changes nothing")
       ->type_name("FILE")
       ->check(MustBeFile, "");
   app.allow_config_extras(CLI::config_extras_mode::error);
@@ -135,7 +136,7 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
          "directory to keep the jobs and their stores in (made if it is missing). The daemon "
          "is then a child of the process that you start, which starts it again when it dies, "
          "and goes on with its jobs: no worker notices. SIGHUP starts it again with the "
-         "program that is on disk now. Without a directory all is forgotten")
+         "program and the --config that are on disk now. Without a directory all is forgotten")
       ->type_name("DIR");
   app.add_option(
          "--drain-timeout", drain_seconds,
@@ -214,6 +215,7 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
   config.token = *std::move(token);
   config.listen = *endpoint;
   config.drain_timeout = std::chrono::seconds(drain_seconds);
+  config.config_file = ConfigFileOf(app);
   return config;
 }
 

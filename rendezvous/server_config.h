@@ -27,6 +27,8 @@ struct ServerConfig {
   std::chrono::seconds drain_timeout{30};
   // trace, debug, info, warning, error, off.
   std::string log_level = "info";
+  // What --config names; empty: no file was read.
+  std::string config_file;
 };
 
 // The program only has to print `text`, to stdout when `exit_code` is 0, otherwise to stderr.

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -94,6 +95,8 @@ class Keeper {
  public:
   explicit Keeper(KeeperOptions options)
       : argv_(std::move(options.argv)),
+        read_again_(std::move(options.read_again)),
+        check_(std::move(options.check)),
         state_(std::move(options.state)),
         things_{.sockets = std::move(options.sockets),
                 .lock = state_.lock(),
@@ -171,11 +174,30 @@ class Keeper {
     while (read(signals_, &info, sizeof info) == sizeof info) {
       const int signal = static_cast<int>(info.ssi_signo);
       if (signal == SIGHUP && !TerminalIsGone()) {
-        Do(policy_.OnToldToReplace(Clock::now()));
+        Do(policy_.OnToldToReplace(TakeConfiguration(), Clock::now()));
       } else {
         Do(policy_.OnToldToEnd(signal == SIGINT ? SIGINT : SIGTERM));
       }
     }
+  }
+
+  // That it cannot be used, or is used from the next start on.
+  absl::Status TakeConfiguration() {
+    auto argv = read_again_();
+    if (!argv.ok()) return argv.status();
+    if (absl::Status checked = check_(); !checked.ok()) return checked;
+    argv_ = *std::move(argv);
+    return absl::OkStatus();
+  }
+
+  // Nobody has said that it is to count already: it may be half edited.
+  void SayIfConfigurationHasChanged() {
+    const auto argv = read_again_();
+    if (argv.ok() && *argv == argv_) return;
+    spdlog::warn(
+        "the configuration has changed{}; starting the daemon with what was read last; SIGHUP "
+        "reads it again",
+        argv.ok() ? "" : ": " + std::string(argv.status().message()));
   }
 
   void Do(const KeeperPolicy::Actions& actions) {
@@ -186,6 +208,7 @@ class Keeper {
 
   void Do(const KeeperPolicy::Start& start) {
     if (start.new_program) program_.TakeNew();
+    if (start.after_death) SayIfConfigurationHasChanged();
     const absl::Status started = StartDaemon();
     if (started.ok()) return;
     spdlog::error("start the daemon: {}", std::string(started.message()));
@@ -258,6 +281,8 @@ class Keeper {
   }
 
   std::vector<std::string> argv_;
+  const std::function<absl::StatusOr<std::vector<std::string>>()> read_again_;
+  const std::function<absl::Status()> check_;
   const StateDirectory state_;
   const KeptThings things_;
   int ready_fd_;

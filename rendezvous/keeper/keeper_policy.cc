@@ -27,14 +27,14 @@ int ExitCodeAfter(DaemonEnd end) {
 
 }  // namespace
 
-KeeperPolicy::Actions KeeperPolicy::StartAgain(TimePoint now, bool new_program) {
+KeeperPolicy::Actions KeeperPolicy::StartAgain(TimePoint now, Start how) {
   state_ = State::kStarting;
   since_ = now;
-  return {Start{new_program}};
+  return {how};
 }
 
 KeeperPolicy::Actions KeeperPolicy::OnBegin(TimePoint now) {
-  return StartAgain(now, false);
+  return StartAgain(now, {});
 }
 
 KeeperPolicy::Actions KeeperPolicy::OnReadToGo(TimePoint now) {
@@ -63,7 +63,9 @@ KeeperPolicy::Actions KeeperPolicy::OnDied(DaemonEnd end, TimePoint now) {
     if (!InGoodOrder(end)) {
       actions = {Log{true, absl::StrCat("the daemon ", Phrase(end), " while it was ending")}};
     }
-    for (Action& action : StartAgain(now, true)) actions.push_back(std::move(action));
+    for (Action& action : StartAgain(now, {.new_program = true})) {
+      actions.push_back(std::move(action));
+    }
     return actions;
   }
   if (InGoodOrder(end)) return {End{0}};
@@ -73,7 +75,9 @@ KeeperPolicy::Actions KeeperPolicy::OnDied(DaemonEnd end, TimePoint now) {
   pause_ = std::exchange(next_pause_, std::clamp(2 * next_pause_, kFirstPause, kLongestPause));
   if (pause_ == Duration::zero()) {
     Actions actions = {Log{true, absl::StrCat("the daemon ", Phrase(end), "; starting it again")}};
-    for (Action& action : StartAgain(now, false)) actions.push_back(std::move(action));
+    for (Action& action : StartAgain(now, {.after_death = true})) {
+      actions.push_back(std::move(action));
+    }
     return actions;
   }
   state_ = State::kDead;
@@ -92,12 +96,20 @@ KeeperPolicy::Actions KeeperPolicy::OnToldToEnd(int signal) {
   return {Signal{signal}};
 }
 
-KeeperPolicy::Actions KeeperPolicy::OnToldToReplace(TimePoint now) {
-  if (state_ == State::kReplaced || state_ == State::kEnding) return {};
+KeeperPolicy::Actions KeeperPolicy::OnToldToReplace(const absl::Status& configuration,
+                                                    TimePoint now) {
+  if (state_ == State::kEnding) return {};
+  if (!configuration.ok()) {
+    return {Log{true, absl::StrCat("SIGHUP: ", configuration.message(),
+                                   "; the daemon goes on with the configuration read last")}};
+  }
+  if (state_ == State::kReplaced) return {};
   Actions actions = {
       Log{false, "SIGHUP: the daemon is started again, with the program that is there now"}};
   if (state_ == State::kDead) {
-    for (Action& action : StartAgain(now, true)) actions.push_back(std::move(action));
+    for (Action& action : StartAgain(now, {.new_program = true})) {
+      actions.push_back(std::move(action));
+    }
     return actions;
   }
   state_ = State::kReplaced;
@@ -108,7 +120,7 @@ KeeperPolicy::Actions KeeperPolicy::OnToldToReplace(TimePoint now) {
 KeeperPolicy::Actions KeeperPolicy::OnTime(TimePoint now) {
   const std::optional<TimePoint> due = deadline();
   if (!due || now < *due) return {};
-  if (state_ == State::kDead) return StartAgain(now, false);
+  if (state_ == State::kDead) return StartAgain(now, {.after_death = true});
   answers_ = true;
   return {Answer{true}};
 }

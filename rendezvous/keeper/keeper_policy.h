@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
+
 namespace muster::rendezvous {
 
 // How a process ended: by itself with a code, or by a signal (if `signal` is not 0).
@@ -39,9 +41,10 @@ class KeeperPolicy {
   using Duration = TimePoint::duration;
 
   // Start the daemon; `new_program`: from the program that is on disk now, instead of the one
-  // started last.
+  // started last; `after_death`: nobody has asked for it.
   struct Start {
     bool new_program = false;
+    bool after_death = false;
   };
   // Answer no knocks from now on, and tell the daemon to proceed.
   struct LetGo {};
@@ -82,8 +85,9 @@ class KeeperPolicy {
   Actions OnDied(DaemonEnd end, TimePoint now);
   // The keeper was told to end (SIGTERM, SIGINT).
   Actions OnToldToEnd(int signal);
-  // The keeper was told to replace the daemon (SIGHUP).
-  Actions OnToldToReplace(TimePoint now);
+  // The keeper was told to replace the daemon (SIGHUP). `configuration`: what is wrong with the one
+  // that is there now; then the daemon goes on with the one before.
+  Actions OnToldToReplace(const absl::Status& configuration, TimePoint now);
   // To be called when `deadline` comes; earlier it does nothing.
   Actions OnTime(TimePoint now);
 
@@ -92,7 +96,7 @@ class KeeperPolicy {
  private:
   enum class State { kStarting, kServing, kDead, kReplaced, kEnding };
 
-  Actions StartAgain(TimePoint now, bool new_program);
+  Actions StartAgain(TimePoint now, Start how);
 
   State state_ = State::kDead;
   TimePoint since_{};  // of the state

@@ -56,6 +56,18 @@ TEST_F(GivenSocketTest, DaemonThatForgetsDoesNotTakeTheSocket) {
   EXPECT_EQ(manager.Wait(), 0);
 }
 
+// "musterd did not start with `--` in ExecStart=: '--listen' was not expected."
+TEST_F(GivenSocketTest, EndOfTheFlagsMakesNoDifference) {
+  Command manager = StartManager({"--state-dir=" + Path("state"), "--"});
+  ASSERT_TRUE(manager.WaitForErr("listening on " + port_.endpoint())) << manager.err();
+  for (const int nth : {1, 2}) {
+    ASSERT_TRUE(manager.WaitForOut("started " + std::to_string(nth) + " "));
+    ASSERT_TRUE(manager.WaitForOut(".\n"));
+    kill(StartedAs(nth, manager), SIGTERM);
+  }
+  EXPECT_EQ(manager.Wait(), 0) << manager.err();
+}
+
 TEST_F(GivenSocketTest, DescriptorThatDoesNotListenIsNamed) {
   Command daemon({"bash", "-c",
                   "LISTEN_FDS=1 LISTEN_PID=$$ exec " + DaemonPath() +

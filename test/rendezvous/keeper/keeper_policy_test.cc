@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 
 struct InWords {
   std::string operator()(const KeeperPolicy::Start& start) const {
+    if (start.after_death) return "start again";
     return start.new_program ? "start new program" : "start";
   }
   std::string operator()(const KeeperPolicy::LetGo&) const { return "let go"; }
@@ -80,7 +81,7 @@ TEST_F(KeeperPolicyTest, FirstStartIsAnnouncedOnceAndOnlyOnce) {
   EXPECT_EQ(Of(policy_.OnReady(4711)), "announce 4711");
   EXPECT_EQ(policy_.deadline(), std::nullopt);
   now_ += 1min;
-  EXPECT_EQ(Died(kKilled), "\"the daemon was killed by SIGKILL; starting it again\", start");
+  EXPECT_EQ(Died(kKilled), "\"the daemon was killed by SIGKILL; starting it again\", start again");
   EXPECT_EQ(Of(policy_.OnReadToGo(now_)), "let go");
   EXPECT_EQ(Of(policy_.OnReady(4711)), "");
 }
@@ -95,26 +96,26 @@ TEST_F(KeeperPolicyTest, DaemonThatReadsForLongerThanAMomentHasItsAgentsAnswered
 
 TEST_F(KeeperPolicyTest, PausesGrowUntilItServesAgain) {
   BeginsAndServes();
-  EXPECT_EQ(Died(kKilled), "\"the daemon was killed by SIGKILL; starting it again\", start");
+  EXPECT_EQ(Died(kKilled), "\"the daemon was killed by SIGKILL; starting it again\", start again");
   EXPECT_EQ(Died({.exit_code = 4}),
             "\"the daemon exited with code 4; starting it again in 100 ms\", answer");
-  EXPECT_EQ(After(100ms), "start");
+  EXPECT_EQ(After(100ms), "start again");
   EXPECT_EQ(policy_.deadline(), std::nullopt) << "the desk is open already";
   EXPECT_EQ(Died({.exit_code = 4}),
             "\"the daemon exited with code 4; starting it again in 200 ms\"");
-  EXPECT_EQ(After(200ms), "start");
+  EXPECT_EQ(After(200ms), "start again");
   for (const auto pause : {400ms, 800ms, 1600ms, 3200ms, 5000ms, 5000ms}) {
     Died({.exit_code = 4});
-    EXPECT_EQ(After(pause), "start");
+    EXPECT_EQ(After(pause), "start again");
   }
   Serves();
   now_ += 9s;
   EXPECT_EQ(Died(kKilled),
             "\"the daemon was killed by SIGKILL; starting it again in 5 s\", answer");
-  EXPECT_EQ(After(5s), "start");
+  EXPECT_EQ(After(5s), "start again");
   Serves();
   now_ += 10s;
-  EXPECT_EQ(Died(kKilled), "\"the daemon was killed by SIGKILL; starting it again\", start");
+  EXPECT_EQ(Died(kKilled), "\"the daemon was killed by SIGKILL; starting it again\", start again");
 }
 
 TEST_F(KeeperPolicyTest, DaemonThatCanNeverWorkEndsItsKeeper) {
@@ -125,7 +126,7 @@ TEST_F(KeeperPolicyTest, DaemonThatCanNeverWorkEndsItsKeeper) {
 TEST_F(KeeperPolicyTest, DaemonThatIsKilledBeforeItServedIsTriedAgainInSilence) {
   policy_.OnBegin(now_);
   EXPECT_EQ(Died({.signal = SIGSEGV}),
-            "\"the daemon was killed by SIGSEGV; starting it again\", start");
+            "\"the daemon was killed by SIGSEGV; starting it again\", start again");
   EXPECT_EQ(policy_.deadline(), std::nullopt);
   EXPECT_EQ(Died({.signal = SIGSEGV}),
             "\"the daemon was killed by SIGSEGV; starting it again in 100 ms\"");
@@ -141,7 +142,7 @@ TEST_F(KeeperPolicyTest, SignalIsPassedOnAndTheKeeperEndsWithItsDaemon) {
   BeginsAndServes();
   EXPECT_EQ(Of(policy_.OnToldToEnd(SIGINT)), "signal INT");
   EXPECT_EQ(Of(policy_.OnToldToEnd(SIGTERM)), "signal TERM");
-  EXPECT_EQ(Of(policy_.OnToldToReplace(now_)), "") << "it ends already";
+  EXPECT_EQ(Of(policy_.OnToldToReplace(absl::OkStatus(), now_)), "") << "it ends already";
   EXPECT_EQ(Died({.exit_code = 0}), "end 0");
 }
 
@@ -171,19 +172,19 @@ TEST_F(KeeperPolicyTest, NobodyIsAnsweredForADaemonThatIsEnding) {
 
 TEST_F(KeeperPolicyTest, HangupReplacesTheDaemonOnce) {
   BeginsAndServes();
-  EXPECT_EQ(Of(policy_.OnToldToReplace(now_)),
+  EXPECT_EQ(Of(policy_.OnToldToReplace(absl::OkStatus(), now_)),
             "\"SIGHUP: the daemon is started again, with the program that is there now\", "
             "signal TERM");
-  EXPECT_EQ(Of(policy_.OnToldToReplace(now_)), "");
+  EXPECT_EQ(Of(policy_.OnToldToReplace(absl::OkStatus(), now_)), "");
   EXPECT_EQ(Died({.exit_code = 0}), "start new program");
   Serves();
   // The program is the new one from now on, and nobody counts the change as a failure.
-  EXPECT_EQ(Died(kKilled), "\"the daemon was killed by SIGKILL; starting it again\", start");
+  EXPECT_EQ(Died(kKilled), "\"the daemon was killed by SIGKILL; starting it again\", start again");
 }
 
 TEST_F(KeeperPolicyTest, DaemonThatDiesInsteadOfEndingIsReplacedAllTheSame) {
   BeginsAndServes();
-  policy_.OnToldToReplace(now_);
+  policy_.OnToldToReplace(absl::OkStatus(), now_);
   EXPECT_EQ(Died(kKilled),
             "\"the daemon was killed by SIGKILL while it was ending\", start new program");
 }
@@ -192,14 +193,27 @@ TEST_F(KeeperPolicyTest, HangupDuringAPauseTriesTheNewProgramAtOnce) {
   BeginsAndServes();
   Died(kKilled);
   Died(kKilled);
-  EXPECT_EQ(Of(policy_.OnToldToReplace(now_)),
+  EXPECT_EQ(Of(policy_.OnToldToReplace(absl::OkStatus(), now_)),
             "\"SIGHUP: the daemon is started again, with the program that is there now\", "
             "start new program");
 }
 
+// "A typo in the file, and the reload ended the daemon that ran."
+TEST_F(KeeperPolicyTest, HangupWithAConfigurationThatIsNoGoodChangesNothing) {
+  BeginsAndServes();
+  const absl::Status mistake = absl::InvalidArgumentError("file sets 'lisen'");
+  const std::string said =
+      "\"SIGHUP: file sets 'lisen'; the daemon goes on with the configuration read last\"";
+  EXPECT_EQ(Of(policy_.OnToldToReplace(mistake, now_)), said);
+  Died(kKilled);
+  Died(kKilled);
+  EXPECT_EQ(Of(policy_.OnToldToReplace(mistake, now_)), said);
+  EXPECT_EQ(After(100ms), "start again");
+}
+
 TEST_F(KeeperPolicyTest, ToldToEndWhileItIsReplacedItEnds) {
   BeginsAndServes();
-  policy_.OnToldToReplace(now_);
+  policy_.OnToldToReplace(absl::OkStatus(), now_);
   EXPECT_EQ(Of(policy_.OnToldToEnd(SIGTERM)), "signal TERM");
   EXPECT_EQ(Died({.exit_code = 0}), "end 0");
 }

@@ -90,7 +90,9 @@ int Main(std::vector<std::string> argv) {
     for (auto& each : *listening) sockets.push_back(each.release());
   }
   const int ready_fd = argv.size() > 3 ? std::stoi(argv[3]) : -1;
-  return RunKeeper({.argv = std::move(argv),
+  return RunKeeper({.argv = argv,
+                    .read_again = [argv] { return argv; },
+                    .check = [] { return absl::OkStatus(); },
                     .sockets = std::move(sockets),
                     .state = *std::move(state),
                     .ready_fd = ready_fd});

@@ -1,0 +1,86 @@
+#include "rendezvous/kept_config.h"
+
+#include <filesystem>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "rendezvous/daemon_credentials.h"
+#include "rendezvous/net/endpoint.h"
+
+namespace muster::rendezvous {
+namespace {
+
+bool IsSamePath(const std::string& one, const std::string& other) {
+  const auto whole = [](const std::string& path) {
+    std::error_code error;
+    const auto real =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+    return error ? std::filesystem::path(path) : real;
+  };
+  return one == other || whole(one + "/") == whole(other + "/");
+}
+
+}  // namespace
+
+KeptConfig::KeptConfig(std::vector<std::string> argv, ServerConfig config, bool sockets_given)
+    : argv_(std::move(argv)),
+      config_(std::move(config)),
+      sockets_given_(sockets_given),
+      read_(config_) {}
+
+absl::StatusOr<std::vector<std::string>> KeptConfig::ReadAgain() {
+  auto parsed = ParseServerConfig({argv_.begin() + 1, argv_.end()});
+  if (const auto* mistake = std::get_if<EarlyExit>(&parsed)) {
+    absl::string_view sentence = mistake->text;
+    absl::ConsumePrefix(&sentence, "musterd: ");
+    absl::ConsumeSuffix(&sentence, "\n");
+    return absl::InvalidArgumentError(sentence);
+  }
+  ServerConfig& read = std::get<ServerConfig>(parsed);
+  if (absl::Status held = CheckWhatIsHeld(read); !held.ok()) return held;
+  read.listen = config_.listen;
+  read_ = std::move(read);
+  return ArgvOf(read_);
+}
+
+absl::Status KeptConfig::Check() const {
+  return CredentialsFor(read_).status();
+}
+
+absl::Status KeptConfig::CheckWhatIsHeld(const ServerConfig& read) const {
+  const auto refuse = [&read](const std::string& what, const std::string& held) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(read.config_file, " has ", what, ", and ", held,
+                     " stays until musterd is stopped and started again"));
+  };
+  if (read.state_dir.empty()) return refuse("no state-dir", config_.state_dir);
+  if (!IsSamePath(read.state_dir, config_.state_dir)) {
+    return refuse(absl::StrCat("state-dir = '", read.state_dir, "'"), config_.state_dir);
+  }
+  if (sockets_given_ || read.listen == config_.listen) return absl::OkStatus();
+  return refuse(absl::StrCat("listen = '", ToString(read.listen), "'"), ToString(config_.listen));
+}
+
+std::vector<std::string> KeptConfig::ArgvOf(const ServerConfig& config) const {
+  std::vector<std::string> argv = {argv_.front()};
+  const auto add = [&argv](const char* flag, const std::string& value) {
+    if (!value.empty()) argv.push_back(absl::StrCat(flag, "=", value));
+  };
+  add("--listen", ToString(config.listen));
+  add("--state-dir", config.state_dir);
+  add("--log-level", config.log_level);
+  add("--tokens", config.tokens);
+  // With the tenants' tokens there is no other way in.
+  if (!config.tokens.empty()) return argv;
+  if (config.token.insecure) argv.push_back("--insecure");
+  add("--token-file", config.token.file);
+  add("--tls-ca", config.token.tls.ca);
+  add("--tls-cert", config.token.tls.certificate);
+  add("--tls-key", config.token.tls.key);
+  return argv;
+}
+
+}  // namespace muster::rendezvous
