@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -153,6 +154,13 @@ int Fail(DaemonLog& log, const std::string& line, int exit_code) {
 
 // The main process of a daemon that remembers its jobs.
 int Keep(ServerConfig config, GivenSockets given, std::vector<std::string> argv) {
+  if (std::find(given.sockets.begin(), given.sockets.end(), config.ready_fd) !=
+      given.sockets.end()) {
+    return Fail(absl::StrCat("musterd: --ready-fd=", config.ready_fd,
+                             " is the socket that the service manager has opened; name another "
+                             "descriptor, or leave the flag out\n"),
+                kBadInput);
+  }
   // A mistake counts now, and not for those of other tenants when the daemon is started again.
   if (!config.tokens.empty()) {
     const auto tenants = Keyring::OfDirectory(config.tokens);

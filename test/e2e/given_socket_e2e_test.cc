@@ -68,6 +68,14 @@ TEST_F(GivenSocketTest, EndOfTheFlagsMakesNoDifference) {
   EXPECT_EQ(manager.Wait(), 0) << manager.err();
 }
 
+// "--ready-fd=3 closed the port, and nobody said why."
+TEST_F(GivenSocketTest, ReadyFdThatIsTheSocketIsRefused) {
+  Command manager = StartManager({"--state-dir=" + Path("state"), "--ready-fd=3"});
+  ASSERT_TRUE(manager.WaitForErr("--ready-fd=3 is the socket that the service manager has opened"))
+      << manager.err();
+  EXPECT_EQ(manager.Wait(), 0);
+}
+
 TEST_F(GivenSocketTest, DescriptorThatDoesNotListenIsNamed) {
   Command daemon({"bash", "-c",
                   "LISTEN_FDS=1 LISTEN_PID=$$ exec " + DaemonPath() +
