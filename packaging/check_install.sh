@@ -72,9 +72,8 @@ check "musterd is not started before there are tokens" test "$(systemctl is-acti
 check "its user is there" id muster
 check "the folder of tokens is its own" test "$(stat -c '%U %a' /etc/muster/tokens)" = "muster 700"
 
-check "a token is made" muster token new /etc/muster/tokens/alice
+check "a token is made" runuser -u muster -- muster token new /etc/muster/tokens/alice
 cp /etc/muster/tokens/alice alice
-chown muster: /etc/muster/tokens/alice
 echo "# a change of the site's own" >>/etc/muster/musterd.toml
 check "the service starts" systemctl enable --now musterd
 check "as its user" test "$(ps -o user= -p "$(main_pid)")" = muster
