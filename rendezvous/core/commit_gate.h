@@ -43,6 +43,22 @@ class CommitGate {
     return item;
   }
 
+  // Takes out those of the items that may not be told yet for which `is_meant` is true, in order.
+  template <typename Predicate>
+  std::deque<T> Withdraw(Predicate is_meant) {
+    std::deque<T> withdrawn;
+    std::deque<std::pair<std::uint64_t, T>> others;
+    for (auto& [follows_from, item] : waiting_) {
+      if (follows_from > durable_ && is_meant(item)) {
+        withdrawn.push_back(std::move(item));
+      } else {
+        others.emplace_back(follows_from, std::move(item));
+      }
+    }
+    waiting_ = std::move(others);
+    return withdrawn;
+  }
+
   // Nothing waits, and nothing is to be committed.
   bool idle() const { return waiting_.empty() && changes_ == durable_; }
 

@@ -1,6 +1,21 @@
 #include "rendezvous/core/delivery.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// Whether it is for somebody who must hear that the disk is full instead.
+bool IsOwedAtOnce(const Telling& telling) {
+  const auto* const answer = std::get_if<StoreAnswer>(&telling);
+  return answer != nullptr && !answer->patient;
+}
+
+Telling OfFullDisk(const Telling& telling) {
+  return StoreAnswer{std::get<StoreAnswer>(telling).call,
+                     absl::UnavailableError("the daemon's disk is full, and what this call has "
+                                            "written or read is in its memory alone")};
+}
+
+}  // namespace
 
 void Delivery::JobChanged(const std::string& run_id) {
   if (!journaled_) return;
@@ -23,13 +38,19 @@ void Delivery::StoreChanged(const std::string& run_id, const std::vector<std::st
 }
 
 void Delivery::Put(Telling telling) {
-  ++untold_;
+  if (full_ && IsOwedAtOnce(telling)) return PutAtOnce(OfFullDisk(telling));
   const auto* const outgoing = std::get_if<Outgoing>(&telling);
   if (outgoing != nullptr && std::holds_alternative<Heard>(outgoing->directive)) {
-    prompt_.push_back(std::move(telling));
+    PutAtOnce(std::move(telling));
   } else {
+    ++untold_;
     gate_.Put(std::move(telling));
   }
+}
+
+void Delivery::PutAtOnce(Telling telling) {
+  ++untold_;
+  prompt_.push_back(std::move(telling));
 }
 
 std::optional<Telling> Delivery::Take() {
@@ -59,6 +80,9 @@ void Delivery::Committed() {
 void Delivery::DiskFull() {
   gate_.Failed();
   full_ = true;
+  for (const Telling& telling : gate_.Withdraw(IsOwedAtOnce)) {
+    prompt_.push_back(OfFullDisk(telling));
+  }
   // What was to be written of a job that has been forgotten since is not written any more.
   for (const std::string& run_id : committing_.jobs) {
     if (!changed_.forgotten.contains(run_id)) changed_.jobs.insert(run_id);

@@ -25,6 +25,8 @@ using CallId = std::uint64_t;
 struct StoreAnswer {
   CallId call = 0;
   absl::Status status;
+  // The client asked to wait, so it is left to wait while the disk is full.
+  bool patient = false;
 };
 
 // Something that leaves the daemon.
@@ -42,7 +44,9 @@ struct Changes {
 // Nothing is told before what it follows from is durable; everything is told in the order in which
 // it was put. One commit at a time holds all that had changed when it began. Acknowledgements of
 // keep-alives (Heard) are told at once: a slow disk must not cost anybody its lease. While the disk
-// is full, the commit is tried again, with what has changed by then.
+// is full, the commit is tried again, with what has changed by then. Answers of stores do not wait
+// for that: their clients are told at once that the disk is full (Unavailable), and not whether
+// what they have written or read will ever be on it.
 //
 // Without a journal everything may be told at once. Pure; not thread-safe.
 class Delivery {
@@ -57,6 +61,8 @@ class Delivery {
 
   // To be told, after all that was put before it.
   void Put(Telling telling);
+  // The same before all others, as it follows from nothing that has to be on disk.
+  void PutAtOnce(Telling telling);
   // The next item that may be told, if there is one.
   std::optional<Telling> Take();
 
@@ -65,7 +71,7 @@ class Delivery {
   // A commit of what has changed by now is under way: Committed or DiskFull follows.
   const Changes& BeginCommit();
   void Committed();
-  // Nothing was written; what the commit was to hold is still to be committed.
+  // Nothing was written; what the commit was to hold is still to be committed. More may be told.
   void DiskFull();
 
   // What has changed since the last commit began.
@@ -81,7 +87,7 @@ class Delivery {
  private:
   const bool journaled_;
   CommitGate<Telling> gate_;
-  std::deque<Telling> prompt_;  // does not wait for a commit
+  std::deque<Telling> prompt_;  // does not wait for a commit, or no longer
   std::size_t untold_ = 0;
   Changes changed_;
   Changes committing_;  // to be committed again if the disk is full

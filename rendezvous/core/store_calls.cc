@@ -9,23 +9,27 @@
 namespace muster::rendezvous {
 
 void StoreCalls::Call(CallId id, const StoreCall& call) {
+  const bool patient = call.wait || call.arrival;
   const absl::StatusOr<KeyValueStore*> found = Find(call.run_id);
-  if (!found.ok()) return Answer(id, found.status());
+  if (!found.ok()) return Answer(id, found.status(), patient);
   KeyValueStore& store = **found;
   if (call.writes && delivery_.full()) {
-    return Answer(id, absl::ResourceExhaustedError("the daemon's disk is full, and nothing can be "
-                                                   "written until there is space"));
+    return delivery_.PutAtOnce(StoreAnswer{
+        id, absl::ResourceExhaustedError("the daemon's disk is full, and nothing can be written "
+                                         "until there is space")});
   }
   const std::size_t bytes = BytesOf(call);
   if (waiting_bytes_ + bytes > most_waiting_bytes_) {
-    return Answer(id, absl::ResourceExhaustedError(absl::StrCat(
-                          "bytes of what all waiting calls name would be ", waiting_bytes_ + bytes,
-                          ", the limit is ", most_waiting_bytes_)));
+    return Answer(id,
+                  absl::ResourceExhaustedError(
+                      absl::StrCat("bytes of what all waiting calls name would be ",
+                                   waiting_bytes_ + bytes, ", the limit is ", most_waiting_bytes_)),
+                  patient);
   }
   absl::StatusOr<std::optional<WaiterId>> waiter = std::nullopt;
   if (call.wait) waiter = store.Wait(call.wait->keys, call.wait->deadline);
   if (call.arrival) waiter = store.Meet(*call.arrival);
-  if (!waiter.ok()) return Answer(id, waiter.status());
+  if (!waiter.ok()) return Answer(id, waiter.status(), patient);
   if (waiter->has_value()) {
     Waiting& waiting = waiting_[id];
     waiting = {.run_id = call.run_id, .waiter = **waiter, .body = call.body, .bytes = bytes};
@@ -39,7 +43,7 @@ void StoreCalls::Call(CallId id, const StoreCall& call) {
   }
   absl::Status status = call.body(store);
   Settle(call.run_id, store);
-  Answer(id, std::move(status));
+  Answer(id, std::move(status), patient);
 }
 
 void StoreCalls::Cancel(CallId id) {
@@ -61,7 +65,7 @@ void StoreCalls::DropStore(const std::string& run_id) {
   if (job.empty()) return;
   for (const auto& [waiter, id] : job.mapped()) {
     Forget(waiting_.extract(id).mapped());
-    Answer(id, absl::AbortedError(absl::StrCat("job '", run_id, "' has ended")));
+    Answer(id, absl::AbortedError(absl::StrCat("job '", run_id, "' has ended")), true);
   }
 }
 
@@ -114,7 +118,7 @@ void StoreCalls::Settle(const std::string& run_id, KeyValueStore& store) {
     const CallId id = entry.mapped();
     const auto waiting = waiting_.extract(id);
     Forget(waiting.mapped());
-    Answer(id, Outcome(waiting.mapped(), completed, store));
+    Answer(id, Outcome(waiting.mapped(), completed, store), true);
   }
 }
 
@@ -137,8 +141,8 @@ absl::Status StoreCalls::Outcome(const Waiting& waiting, const CompletedWait& co
   return absl::InternalError("unknown end of a wait");
 }
 
-void StoreCalls::Answer(CallId id, absl::Status status) {
-  delivery_.Put(StoreAnswer{id, std::move(status)});
+void StoreCalls::Answer(CallId id, absl::Status status, bool patient) {
+  delivery_.Put(StoreAnswer{id, std::move(status), patient});
 }
 
 }  // namespace muster::rendezvous

@@ -33,7 +33,7 @@ struct StoreCall {
 
   std::string run_id;
   Body body;
-  // It changes the store: refused while the disk is full.
+  // It changes the store: refused at once while the disk is full, and nothing is changed.
   bool writes = false;
   // What comes before the body: one of these, or neither.
   std::optional<Wait> wait;
@@ -45,6 +45,7 @@ struct StoreCall {
 //   waiting --its keys exist, everybody is at its barrier, its deadline has passed, its caller has
 //   called again, or the job is gone--> answered
 //   answered (in the Delivery, until what it says is durable) --told--> gone
+//   answered --the disk is full, and it did not come to wait--> told so (Delivery)
 //   either --Cancel--> gone: its body is not called (again), and what it would have been told is
 //   for nobody
 //
@@ -93,7 +94,7 @@ class StoreCalls {
   // What a call is answered whose wait has ended.
   static absl::Status Outcome(const Waiting& waiting, const CompletedWait& completed,
                               KeyValueStore& store);
-  void Answer(CallId id, absl::Status status);
+  void Answer(CallId id, absl::Status status, bool patient);
 
   // What a call that waits takes of the limit on such bytes.
   static std::size_t BytesOf(const StoreCall& call);

@@ -32,12 +32,12 @@ JournalBatch ToJournal(Batch batch) {
 }  // namespace
 
 JournalWriter::JournalWriter(boost::asio::io_context& io, DaemonCore& core, Journal& journal,
-                             std::function<void()> committed,
+                             std::function<void()> ended,
                              std::function<void(const absl::Status&)> fatal)
     : io_(io),
       core_(core),
       journal_(journal),
-      committed_(std::move(committed)),
+      ended_(std::move(ended)),
       fatal_(std::move(fatal)),
       rest_(io) {}
 
@@ -65,7 +65,7 @@ void JournalWriter::OnWritten(const absl::Status& status) {
   if (absl::IsResourceExhausted(status)) {
     core_.DiskFull();
     if (!was_full) {
-      spdlog::error("{}; writes to stores are refused and new rounds wait until there is space",
+      spdlog::error("{}; calls of stores are refused and new rounds wait until there is space",
                     std::string(status.message()));
     }
     if (state_ == State::kStopped) return;
@@ -74,14 +74,14 @@ void JournalWriter::OnWritten(const absl::Status& status) {
     rest_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
       if (!error) Write();
     }));
-    return;
+    return ended_();
   }
   if (!status.ok()) return fatal_(status);
   core_.Committed();
   if (was_full) spdlog::warn("the journal can be written again");
   if (state_ == State::kStopped) return;
   state_ = State::kIdle;
-  committed_();
+  ended_();
   Follow();
 }
 

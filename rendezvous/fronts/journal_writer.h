@@ -20,11 +20,11 @@ namespace muster::rendezvous {
 //   writing --on disk--> idle     --the disk is full--> resting --a second--> writing
 class JournalWriter {
  public:
-  // `committed` is called when a batch is on disk, `fatal` when it is not known what is; both from
-  // the loop. Everything but the journal must outlive the writer; the journal does not call back
-  // after the writer's end.
+  // `ended` is called when a batch is on disk, or found no room there, and the core may have more
+  // to tell; `fatal` when it is not known what is on disk; both from the loop. Everything but the
+  // journal must outlive the writer; the journal does not call back after the writer's end.
   JournalWriter(boost::asio::io_context& io, DaemonCore& core, Journal& journal,
-                std::function<void()> committed, std::function<void(const absl::Status&)> fatal);
+                std::function<void()> ended, std::function<void(const absl::Status&)> fatal);
 
   // The core may have something to commit.
   void Follow();
@@ -40,7 +40,7 @@ class JournalWriter {
   boost::asio::io_context& io_;
   DaemonCore& core_;
   Journal& journal_;
-  const std::function<void()> committed_;
+  const std::function<void()> ended_;
   const std::function<void(const absl::Status&)> fatal_;
 
   State state_ = State::kIdle;

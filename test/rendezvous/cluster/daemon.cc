@@ -357,6 +357,7 @@ void Daemon::TellStoreClient(const StoreAnswer& answer) {
   if (found.empty()) return;  // cancelled
   OpenCall& call = found.mapped();
   call.reply.done = answer.status.ok();
+  call.reply.unknown = absl::IsUnavailable(answer.status);
   if (options_.durable && call.reply.done) {
     const StoreRequest& request = call.request;
     world_.checks.durability.OnAcknowledged(request.run_id, call.reply.incarnation,
@@ -427,6 +428,7 @@ void Daemon::Commit() {
                   }
                   if (outcome == DiskOutcome::kFull) {
                     core_->DiskFull();
+                    Follow(std::nullopt);
                     return process_->After(kTryAgainAfter, [this] { Commit(); });
                   }
                   core_->Committed();

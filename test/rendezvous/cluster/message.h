@@ -34,8 +34,9 @@ struct StoreCancel {
 };
 struct StoreReply {
   std::uint64_t number = 0;
-  bool done = false;  // otherwise it was refused, and nothing changed
-  std::string value;  // kAdd: the sum; kCompareSet: the value now; kGet, kWait: the value
+  bool done = false;     // otherwise it was refused, and nothing changed
+  bool unknown = false;  // or it is not known whether it was done
+  std::string value;     // kAdd: the sum; kCompareSet: the value now; kGet, kWait: the value
   bool stored = false;
   // For the checks only: the life of the job in which it was done.
   Incarnation incarnation = 0;

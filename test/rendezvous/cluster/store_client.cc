@@ -86,6 +86,7 @@ void StoreClient::Choose() {
 void StoreClient::OnMessage(ConnectionId connection, Downward message) {
   process_->Do([this, connection, answer = std::get<StoreReply>(std::move(message))] {
     if (connection != connection_ || answer.number != last_call_ || !call_) return;
+    if (answer.unknown) return GiveUp();
     if (answer.done) {
       world_.incidents.Count(Incident::kStoreAcknowledged);
       world_.checks.store.End(*call_, answer);

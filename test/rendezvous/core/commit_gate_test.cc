@@ -37,6 +37,19 @@ TEST(CommitGateTest, WhatFollowsFromAChangeWaitsForItsCommit) {
   EXPECT_TRUE(gate.idle());
 }
 
+TEST(CommitGateTest, OnlyWhatMayNotBeToldIsWithdrawn) {
+  CommitGate<char> gate;
+  gate.Put('a');
+  gate.Change();
+  for (const char item : {'b', 'A', 'c'}) gate.Put(item);
+  const auto withdrawn = gate.Withdraw([](char item) { return item >= 'a'; });
+  EXPECT_EQ(std::string(withdrawn.begin(), withdrawn.end()), "bc");
+  EXPECT_EQ(TakeAll(gate), "a");
+  gate.Begin();
+  gate.Committed();
+  EXPECT_EQ(TakeAll(gate), "A");
+}
+
 TEST(CommitGateTest, AChangeDuringACommitWaitsForTheNext) {
   CommitGate<char> gate;
   gate.Change();

@@ -66,19 +66,44 @@ TEST(DeliveryTest, FullDiskIsTriedAgainWithWhatHasChangedByThen) {
   Delivery delivery(true);
   delivery.JobChanged("j");
   delivery.StoreChanged("j", {"k"});
-  PutAnswer(delivery, 'a');
+  delivery.Put(Outgoing{7, Assignment{}});
   delivery.BeginCommit();
   delivery.JobChanged("i");
   delivery.DiskFull();
   EXPECT_TRUE(delivery.full());
   EXPECT_EQ(TakeAll(delivery), "");
+  EXPECT_EQ(delivery.untold(), 1u);
   ASSERT_TRUE(delivery.NeedsCommit());
   const Changes& again = delivery.BeginCommit();
   EXPECT_EQ(again.jobs, std::set<std::string>({"i", "j"}));
   EXPECT_EQ(again.keys.size(), 1u);
   delivery.Committed();
   EXPECT_FALSE(delivery.full());
-  EXPECT_EQ(TakeAll(delivery), "a");
+  EXPECT_EQ(TakeAll(delivery), "*");
+}
+
+// "The disk is full, and all that `muster kv set` says is 'no answer within 10 s'."
+TEST(DeliveryTest, AnswersDoNotWaitForRoomOnTheDisk) {
+  Delivery delivery(true);
+  delivery.StoreChanged("j", {"k"});
+  PutAnswer(delivery, 'a');
+  delivery.Put(StoreAnswer{'w', {}, /*patient=*/true});
+  delivery.BeginCommit();
+  EXPECT_EQ(TakeAll(delivery), "");
+  delivery.DiskFull();
+  const std::optional<Telling> told = delivery.Take();
+  ASSERT_TRUE(told.has_value());
+  EXPECT_EQ(std::get<StoreAnswer>(*told).call, CallId{'a'});
+  EXPECT_TRUE(absl::IsUnavailable(std::get<StoreAnswer>(*told).status));
+  // Nor do those that come now.
+  PutAnswer(delivery, 'b');
+  EXPECT_EQ(TakeAll(delivery), "b");
+  EXPECT_EQ(delivery.untold(), 1u) << "who came to wait waits";
+  delivery.BeginCommit();
+  delivery.Committed();
+  PutAnswer(delivery, 'c');
+  EXPECT_EQ(TakeAll(delivery), "wc");
+  EXPECT_TRUE(delivery.idle());
 }
 
 TEST(DeliveryTest, JobForgottenWhileItsChangesFoundNoRoomIsForgotten) {

@@ -193,14 +193,19 @@ TEST_F(StoreCallsTest, JobThatIsNoMoreEndsItsCalls) {
   EXPECT_THAT(Told(), ElementsAre("1 ABORTED", "2 NOT_FOUND"));
 }
 
-TEST_F(StoreCallsTest, FullDiskRefusesWritesAndNothingElse) {
+// "The disk is full, and all that `muster kv set` says is 'no answer within 10 s'."
+TEST_F(StoreCallsTest, FullDiskRefusesWritesAtOnceAndLetsThoseWaitWhoWait) {
   Set(1, "k");
   delivery_.BeginCommit();
   delivery_.DiskFull();
   Set(2, "l");
   Wait(3, "k");
+  // The first was made, and will be on disk with the rest, unless the daemon dies before.
+  EXPECT_THAT(Told(), ElementsAre("1 UNAVAILABLE", "2 RESOURCE_EXHAUSTED"));
   Commit();
-  EXPECT_THAT(Told(), ElementsAre("1 ok", "2 RESOURCE_EXHAUSTED", "3 ok"));
+  Set(4, "l");
+  Commit();
+  EXPECT_THAT(Told(), ElementsAre("3 ok", "4 ok"));
 }
 
 }  // namespace
