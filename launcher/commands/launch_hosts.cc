@@ -178,9 +178,17 @@ class Launch {
 
   void Do(const RollCall::Finish&) {
     if (closing_) return;
-    const auto report = reports_.find(roll_call_.deciding_host());
-    if (report != reports_.end()) console_.Write(worker::StreamKind::kStderr, report->second);
-    Close(roll_call_.exit_code());
+    const HostIndex deciding = roll_call_.deciding_host();
+    const int exit_code = roll_call_.exit_code();
+    const auto report = reports_.find(deciding);
+    if (report != reports_.end()) {
+      console_.Write(worker::StreamKind::kStderr, report->second);
+    } else if (exit_code > kInterruptedBase && !interrupted_) {
+      // Who is killed reports nothing.
+      Say(absl::StrCat("the node on ", run_.hosts[static_cast<std::size_t>(deciding)].Text(),
+                       " was killed by signal ", exit_code - kInterruptedBase));
+    }
+    Close(exit_code);
   }
 
   void OnOutput(const Output& output) {

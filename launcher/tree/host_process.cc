@@ -41,6 +41,10 @@ constexpr int kNodeAttempts = 3;
 constexpr std::chrono::seconds kNodePause(2);
 // As a shell says it.
 constexpr int kKilledBase = 128;
+// What a link without an input looks like from here.
+constexpr char kNoInput[] =
+    "its input ended before a word was said; what connects to it has to pass standard input on, as "
+    "`docker exec -i` does";
 
 }  // namespace
 
@@ -62,7 +66,10 @@ HostProcess::HostProcess(boost::asio::io_context& io, std::function<void()> on_d
 void HostProcess::AwaitInput() {
   input_.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                     lifetime_.Guard([this](boost::system::error_code error) {
-                      if (!error && !parent_gone_) ReadInput();
+                      // What cannot be waited for, such as /dev/null, can be read at once.
+                      const bool readable =
+                          !error || error == boost::asio::error::operation_not_supported;
+                      if (readable && !parent_gone_) ReadInput();
                     }));
 }
 
@@ -71,6 +78,7 @@ void HostProcess::ReadInput() {
   // There is something to read, or the end: it does not block.
   const ssize_t size = ::read(STDIN_FILENO, piece.data(), piece.size());
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return AwaitInput();
+  if (size <= 0 && !setup_) return Refuse(kNoInput);
   if (size <= 0) return OnParentGone();
   last_heard_ = std::chrono::steady_clock::now();
   reader_.Add({piece.data(), static_cast<std::size_t>(size)});

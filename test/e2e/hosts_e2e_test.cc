@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "test/e2e/ssh_hosts.h"
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
@@ -122,6 +123,21 @@ TEST_F(HostsTest, AnotherCommandThanSshConnects) {
   daemon.process.Signal(SIGTERM);
   EXPECT_NE(daemon.process.Wait(), std::nullopt);
   ExpectNothingLeft();
+}
+
+// "docker exec without -i: two minutes of silence, and then 'ended with exit code 0'."
+TEST_F(HostsTest, LinkWithoutAnInputIsNamed) {
+  for (const char* const nothing : {"</dev/null", "<&-"}) {
+    const std::string link =
+        Write("link", absl::StrCat("#!/bin/sh\nexec sh -c \"$2\" ", nothing, "\n"), 0755);
+    std::vector<std::string> argv = {MusterPath(), "run", "--hosts=127.0.0.1:1,127.0.0.2:1",
+                                     "--launch-with=" + link + " {host} {command}"};
+    argv.insert(argv.end(), {"--no-python", "true"});
+    Command run(argv, Environment());
+    EXPECT_EQ(run.Wait(), 3) << nothing;
+    EXPECT_TRUE(Contains(run.err(), "its input ended before a word was said")) << nothing;
+    ExpectNothingLeft();
+  }
 }
 
 TEST_F(HostsTest, HostWithoutMusterSaysSo) {

@@ -223,6 +223,17 @@ TEST_F(HostsFaultsTest, NodeWhoseAgentIsKilledIsStartedAgain) {
   EndJob(*job);
 }
 
+// "It ended with 137, and all it said was that a connection broke."
+TEST_F(HostsFaultsTest, KilledAgentThatServesTheRendezvousIsNamed) {
+  auto job = StartJob({}, kStays);
+  if (!job) return;
+  ASSERT_TRUE(Run(*job, 6, 0, 0));
+  Send(Agent(0), SIGKILL);
+  EXPECT_EQ(job->Wait(), 128 + SIGKILL);
+  EXPECT_TRUE(Contains(job->err(), "muster run: the node on node0 was killed by signal 9\n"));
+  ExpectNothingLeft();
+}
+
 // F9
 TEST_F(HostsFaultsTest, NodeThatIsDrainedLeavesAndTheOthersGoOn) {
   auto job = StartJob({"--nnodes=2:3"}, kStays);
