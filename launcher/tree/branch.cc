@@ -188,6 +188,7 @@ void Branch::OnMessage(FanOut::LinkId id, const launch::v1::Up& message) {
   const auto found = connections_.find(id);
   if (found == connections_.end()) return;
   Connection& connection = found->second;
+  connection.last_heard = now;
   if (message.has_refusal()) {
     return EndLink(id, rendezvous::OneLine(message.refusal().reason(), 300));
   }
@@ -257,6 +258,7 @@ void Branch::Beat() {
   beat_.expires_after(kBeat);
   beat_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
     if (error) return;
+    EndSilentLinks(beat_.expiry());
     launch::v1::Down ping;
     ping.mutable_ping();
     for (auto& [id, connection] : connections_) {
@@ -265,6 +267,18 @@ void Branch::Beat() {
     }
     Beat();
   }));
+}
+
+void Branch::EndSilentLinks(std::chrono::steady_clock::time_point due) {
+  const auto now = std::chrono::steady_clock::now();
+  // Where this process stood still, or nothing is read as there is no room, nothing was heard.
+  const bool was_deaf = now - due > std::chrono::seconds(1) || !callbacks_.has_room();
+  for (auto& [id, connection] : connections_) {
+    if (!connection.has_answered) continue;
+    if (was_deaf) connection.last_heard = now;
+    if (now - connection.last_heard < kSilence) continue;
+    EndLink(id, absl::StrCat("nothing was heard from it for ", kSilence.count(), " s"));
+  }
 }
 
 void Branch::CheckGone() {

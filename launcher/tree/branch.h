@@ -74,6 +74,9 @@ class Branch {
   void Stop();
   void Arm();
   void Beat();
+  // Ends links from which nothing has come for too long: not every way to a host notices by itself
+  // that its other end is gone, as ssh does.
+  void EndSilentLinks(std::chrono::steady_clock::time_point due);
   void CheckGone();
 
   boost::asio::io_context& io_;
@@ -92,6 +95,7 @@ class Branch {
     ProgramSource source = ProgramSource::kInstalled;
     std::unique_ptr<Link> link;
     bool has_answered = false;
+    std::chrono::steady_clock::time_point last_heard;
   };
   std::map<FanOut::LinkId, Connection> connections_;
   std::optional<std::string> endpoint_;

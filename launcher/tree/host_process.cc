@@ -55,6 +55,7 @@ HostProcess::HostProcess(boost::asio::io_context& io, std::function<void()> on_d
       input_(io, ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)),
       output_(io, STDOUT_FILENO, "stdout", [](const std::string&) {}),
       silence_(io),
+      beat_(io),
       last_heard_(std::chrono::steady_clock::now()),
       node_pause_(io) {
   std::signal(SIGPIPE, SIG_IGN);
@@ -147,6 +148,7 @@ void HostProcess::SetUp(const launch::v1::Setup& setup) {
   own_endpoint_ = OwnEndpoint();
   up.mutable_answer()->set_endpoint(own_endpoint_);
   Send(up);
+  Beat();
 }
 
 std::string HostProcess::OwnEndpoint() {
@@ -222,6 +224,7 @@ void HostProcess::OnNodeEnd(int exit_code) {
 void HostProcess::OnParentGone() {
   if (std::exchange(parent_gone_, true)) return;
   silence_.cancel();
+  beat_.cancel();
   input_.cancel();
   if (node_ != nullptr) {
     node_->Signal(SIGTERM);
@@ -247,6 +250,18 @@ void HostProcess::AwaitSilence() {
     if (::poll(&waiting, 1, 0) > 0) last_heard_ = std::chrono::steady_clock::now();
     if (std::chrono::steady_clock::now() - last_heard_ >= kSilence) return OnParentGone();
     AwaitSilence();
+  }));
+}
+
+void HostProcess::Beat() {
+  beat_.expires_after(kBeat);
+  beat_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+    if (error || parent_gone_) return;
+    launch::v1::Up ping;
+    ping.mutable_ping();
+    // Whoever does not read it does not listen for it either.
+    if (output_.HasRoom()) Send(ping);
+    Beat();
   }));
 }
 

@@ -60,6 +60,7 @@ class HostProcess {
   void OnNodeEnd(int exit_code);
   void OnParentGone();
   void AwaitSilence();
+  void Beat();
   void Refuse(const std::string& reason);
   void Send(const launch::v1::Up& message);
   void SendOutput(HostIndex host, launch::v1::Output::Stream stream, std::string_view bytes);
@@ -76,6 +77,7 @@ class HostProcess {
   worker::ConsoleSink output_;
   bool awaits_room_ = false;
   boost::asio::steady_timer silence_;
+  boost::asio::steady_timer beat_;
   std::chrono::steady_clock::time_point last_heard_;
 
   std::optional<launch::v1::Setup> setup_;

@@ -1,11 +1,11 @@
-// How a host of a launch tree knows that its parent is still there.
+// How a host of a launch tree knows that its parent is still there, and that one that it is.
 #pragma once
 
 #include <chrono>
 
 namespace muster::launcher {
 
-// A parent says so as often as this.
+// Each says so as often as this.
 inline constexpr std::chrono::seconds kBeat(5);
 
 // And is gone when it has said nothing for so long. A connection that breaks is noticed at once;

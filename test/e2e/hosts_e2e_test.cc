@@ -275,6 +275,31 @@ TEST_F(HostsTest, NodeWhoseConnectionIsKilledIsStartedAgain) {
   ExpectNothingLeft();
 }
 
+// "docker exec hung with its machine, and the job waited for that node until somebody looked." Not
+// every way to a host notices by itself that there is nobody at its other end.
+TEST_F(HostsTest, HostThatFallsSilentIsStartedAgain) {
+  const std::string shell = Write("shell", "#!/bin/sh\nexec sh -c \"$2\"\n", 0755);
+  Daemon daemon = StartDaemon();
+  Command run(
+      {MusterPath(), "run", "--hosts=first,second", "--rdzv-endpoint=" + daemon.endpoint,
+       "--nnodes=1:2", "--launch-with=" + shell + " {host} {command}", "--no-python", "sh", "-c",
+       "echo worker $RANK of $WORLD_SIZE is ready in round $MUSTER_ROUND; sleep 10000"},
+      Environment());
+  WaitForWorkers(run, 2);
+  const std::vector<pid_t> hosts = ChildrenOf(run.pid());
+  ASSERT_EQ(hosts.size(), 2u);
+  kill(hosts.back(), SIGSTOP);
+  // It takes a little longer than one wait may.
+  const std::string lost = " was lost: nothing was heard from it for 30 s";
+  EXPECT_TRUE(run.WaitForErr(lost) || run.WaitForErr(lost)) << run.err();
+  EXPECT_TRUE(run.WaitForOut("worker 1 of 2 is ready in round 2")) << run.out() << run.err();
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(std::chrono::seconds(60)), 128 + SIGTERM) << run.err();
+  daemon.process.Signal(SIGTERM);
+  EXPECT_NE(daemon.process.Wait(), std::nullopt);
+  ExpectNothingLeft();
+}
+
 // Every line of all ranks arrives whole, however slowly it is read.
 TEST_F(HostsTest, SlowReaderGetsEveryLine) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(4));
