@@ -31,6 +31,7 @@
 #include "launcher/commands/dry_run.h"
 #include "launcher/commands/launch_hosts.h"
 #include "launcher/commands/print_config.h"
+#include "launcher/commands/start_step.h"
 #include "launcher/flags/flags.h"
 #include "launcher/machine/local_address.h"
 #include "launcher/registry/run_entry.h"
@@ -203,7 +204,11 @@ class Run {
                    base::Count(static_cast<std::size_t>(events_->lost()), "line"),
                    config_.event_log);
     }
-    const std::string report = FormatReport(result, context);
+    // That of a node which has failed by itself is nobody else's.
+    const bool others_say_it =
+        !config_.shows_shared_report && (std::holds_alternative<rendezvous::Verdict>(result) ||
+                                         std::holds_alternative<Interrupted>(result));
+    const std::string report = others_say_it ? "" : FormatReport(result, context);
     speech().Write(worker::StreamKind::kStderr,
                    speech_ ? std::string(1, kReportMark) + report : report);
     LeaveRootCause(result);
@@ -358,6 +363,7 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
     return RunHereOrDetached(hosts->detach, hosts->run_id, environment,
                              [&] { return LaunchHosts(std::move(*hosts)); });
   }
+  if (const auto* const step = std::get_if<SlurmStep>(&parsed)) return StartStep(*step);
   LaunchConfig& config = std::get<LaunchConfig>(parsed);
   if (config.purpose == Purpose::kPrintConfig) {
     return Answer("muster run", ConfigText(config, base::Redactor(ToBlock(environment))));

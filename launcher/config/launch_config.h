@@ -185,6 +185,9 @@ struct LaunchConfig {
   LogLevel log_level = LogLevel::kWarning;
   // The run goes on without the terminal in which it was typed.
   bool detach = false;
+  // The report that all nodes have alike is shown here; otherwise another node shows it in the same
+  // place.
+  bool shows_shared_report = true;
   // What the user should know before the workers start, one sentence each.
   std::vector<std::string> notes;
 

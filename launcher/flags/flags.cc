@@ -1,5 +1,6 @@
 #include "launcher/flags/flags.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -147,6 +148,43 @@ absl::Status CheckHang(const HangPolicy& hang) {
       "worker is watched; also give --hang-timeout=SECONDS");
 }
 
+// What nodes of a step have, beyond their workers' time to stop, to end in.
+constexpr std::chrono::seconds kEndLimit(15);
+
+absl::StatusOr<SlurmStep> MakeSlurmStep(const ScannedArgs& scanned,
+                                        const std::vector<std::string>& args, Dialect dialect,
+                                        const Environment& environment) {
+  const RunFlags& flags = scanned.flags;
+  if (scanned.command.empty()) {
+    return absl::InvalidArgumentError(
+        "no script to run; write `muster run [flags] script [script args...]`");
+  }
+  if (flags.config.detach) {
+    return absl::InvalidArgumentError(
+        "--detach does not go with Slurm's allocation, which ends with its shell or script; "
+        "`muster "
+        "sbatch` starts a job that needs no terminal");
+  }
+  if (flags.config.token.fd >= 0) {
+    return absl::InvalidArgumentError(
+        "--token-fd names a descriptor of this machine, and Slurm starts the job on others; leave "
+        "it out: a token is made for the job and passed on");
+  }
+  const auto token = rendezvous::CompleteTokenSource(
+      flags.config.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
+  if (!token.ok()) return token.status();
+  const auto grace = flags.config.shutdown_timeout;
+  return SlurmStep{.nodes = flags.slurm_nodes,
+                   .dialect = dialect == Dialect::kLaunch ? "launch" : "run",
+                   .args = args,
+                   .environment = flags.exported,
+                   .makes_token = flags.slurm_nodes > 1 && !token->insecure && token->tls.empty() &&
+                                  token->file.empty(),
+                   .end_limit = grace == std::chrono::milliseconds::max()
+                                    ? std::chrono::seconds(0)
+                                    : std::chrono::ceil<std::chrono::seconds>(grace) + kEndLimit};
+}
+
 absl::StatusOr<LaunchConfig> MakeConfig(const ScannedArgs& scanned, Dialect dialect,
                                         const Environment& environment, const Machine& machine) {
   const RunFlags& flags = scanned.flags;
@@ -180,6 +218,11 @@ ParsedRun ParseRun(const std::vector<std::string>& args, Dialect dialect,
   }
   const absl::Status slurm = FollowSlurm(environment, scanned->flags);
   if (!slurm.ok()) return UsageError{std::string(slurm.message())};
+  if (scanned->flags.slurm_nodes > 0) {
+    auto step = MakeSlurmStep(*scanned, args, dialect, environment);
+    if (!step.ok()) return UsageError{std::string(step.status().message())};
+    return *std::move(step);
+  }
   if (AsksForHosts(scanned->flags)) {
     auto run = MakeHostsRun(*scanned, dialect, environment);
     if (!run.ok()) return UsageError{std::string(run.status().message())};

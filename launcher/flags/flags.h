@@ -9,6 +9,7 @@
 #include "launcher/config/launch_config.h"
 #include "launcher/environment.h"
 #include "launcher/flags/flag_scanner.h"
+#include "launcher/hosts/slurm_step.h"
 #include "launcher/machine/nproc.h"
 
 namespace muster::launcher {
@@ -24,8 +25,8 @@ struct TextRequest {
   std::string text;
 };
 
-// HostsRun: the job is started on other hosts from here.
-using ParsedRun = std::variant<LaunchConfig, HostsRun, UsageError, TextRequest>;
+// HostsRun: the job is started on other hosts from here. SlurmStep: Slurm starts it on its nodes.
+using ParsedRun = std::variant<LaunchConfig, HostsRun, SlurmStep, UsageError, TextRequest>;
 
 // Reads the arguments that follow `muster run`, or those of another dialect. Apart from what is
 // passed in, it looks at the files that the command names, and may draw a random run id

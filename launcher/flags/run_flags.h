@@ -41,6 +41,9 @@ struct RunFlags {
   // NAME or NAME=VALUE.
   std::vector<std::string> exported;
 
+  // Nodes of a Slurm allocation on which the job is to be started as a step; 0: not so.
+  int slurm_nodes = 0;
+
   bool standalone = false;
   // "c10d", "static", "muster", or empty when not given.
   std::string rdzv_backend;

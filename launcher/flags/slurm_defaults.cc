@@ -10,11 +10,6 @@
 namespace muster::launcher {
 namespace {
 
-// One process on one host, beside whatever else the job runs there, with all that the job has on
-// the host. Unbuffered, as what it says is not made of lines.
-constexpr char kSrun[] =
-    "srun --quiet --unbuffered --overlap --nodes=1 --ntasks=1 --nodelist={host} sh -c {command}";
-
 // Steps of the same hosts must not meet at one port. Below the ports that the kernel gives to
 // whoever does not ask for one, and above those that services commonly have.
 constexpr std::uint16_t kFirstPort = 20'000;
@@ -53,6 +48,7 @@ absl::Status FollowStep(const SlurmPlace& place, RunFlags& flags) {
   flags.config.min_nodes = flags.config.max_nodes = static_cast<int>(nodes);
   flags.rdzv_endpoint = absl::StrCat(place.hosts.front(), ":", PortOf(place.name));
   if (flags.config.run_id.empty()) flags.config.run_id = place.name;
+  flags.config.shows_shared_report = place.is_first_host;
   return absl::OkStatus();
 }
 
@@ -69,10 +65,13 @@ absl::Status FollowSlurm(const Environment& environment, RunFlags& flags) {
   // Those look at this machine.
   const bool looks = flags.config.purpose != Purpose::kRun;
   if (here || looks || flags.total_workers) return absl::OkStatus();
+  if (flags.launch_with.empty()) {
+    flags.slurm_nodes = static_cast<int>(slurm.hosts.size());
+    return absl::OkStatus();
+  }
   for (const std::string& host : slurm.hosts) {
     flags.hosts.push_back({.name = host, .workers = flags.nproc_given ? std::nullopt : slurm.gpus});
   }
-  if (flags.launch_with.empty()) flags.launch_with = kSrun;
   if (flags.config.run_id.empty()) flags.config.run_id = slurm.name;
   return absl::OkStatus();
 }

@@ -12,8 +12,9 @@ namespace muster::launcher {
 //   follows
 //                                from the step's number; the step's name is the run id
 //   in a step                    as many workers as the host has GPUs of the job
-//   in an allocation             the job is started on its hosts from here, as with --hosts, and
-//                                srun takes ssh's place
+//   in an allocation             the job is started on its hosts as a step; with --launch-with,
+//   from
+//                                here, as with --hosts
 // A job of one node, typed on that node, stays as it is. An error's message is a sentence for the
 // user.
 absl::Status FollowSlurm(const Environment& environment, RunFlags& flags);

@@ -79,6 +79,7 @@ absl::StatusOr<std::optional<SlurmPlace>> FindSlurmPlace(const Environment& envi
     place.gpus = gpus;
   }
   if (place.is_step) {
+    place.is_first_host = GetOr(environment, "SLURM_NODEID", "0") == "0";
     place.tasks_of_host = MostTasks(GetOr(environment, "SLURM_STEP_TASKS_PER_NODE", ""));
   }
   return place;

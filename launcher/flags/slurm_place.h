@@ -25,6 +25,8 @@ struct SlurmPlace {
   std::string name;
   // GPUs of the job on a host; unset: none were asked for.
   std::optional<int> gpus;
+  // This is the first host of the step.
+  bool is_first_host = false;
   // Of a step: the most processes that it has on a host.
   int tasks_of_host = 1;
 };

@@ -52,6 +52,8 @@ void CheckRun(const std::vector<std::string>& args, const launcher::Environment&
   } else if (const auto* const hosts = std::get_if<launcher::HostsRun>(&parsed)) {
     Check(!hosts->hosts.empty() && hosts->fanout >= 1 && hosts->min_nodes >= 1);
     Check(rendezvous::CheckName("run id", hosts->run_id).ok());
+  } else if (const auto* const step = std::get_if<launcher::SlurmStep>(&parsed)) {
+    Check(step->nodes >= 1 && !step->args.empty());
   } else if (const auto* const error = std::get_if<launcher::UsageError>(&parsed)) {
     Check(!error->sentence.empty());
   } else {

@@ -6,6 +6,7 @@ usage: slurm_test.py MUSTER
 import os
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +16,10 @@ sys.path.append(str(Path(__file__).resolve().parent))
 
 import isolation
 from processes import wait_for
+from running_job import RunningJob
 
 _SKIPPED = 77
+_SALLOC = ["salloc", "--quiet", "--nodes=3"]
 _WORKER = "echo rank $RANK of $WORLD_SIZE on $SLURMD_NODENAME, job $TORCHELASTIC_RUN_ID, master $MASTER_ADDR"
 
 
@@ -44,6 +47,50 @@ def a_shell_of_salloc_starts_all_hosts(cluster) -> None:
     done = cluster.run("salloc", "--quiet", "--nodes=3", "muster", "run", "--no-python", "sh", "-c", _WORKER, check=False)
     _expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
     _expect(_ranks(done.stdout) == [(0, "n1"), (1, "n2"), (2, "n3")], done.stdout + done.stderr)
+
+
+def an_allocation_has_one_step_for_all_hosts(cluster) -> None:
+    """A user saw a step for each host, and the report of each."""
+    job = RunningJob(cluster, _SALLOC)
+    steps = cluster.run("squeue", "--steps", "--noheader", "--format=%i %N").stdout.split()
+    _expect(len(steps) == 2 and steps[1] == "n[1-3]", f"steps: {steps}")
+    os.kill(job.workers(0)[1][0], signal.SIGUSR2)
+    _expect(job.exit_code() == 1, job.output())
+    _expect(job.output().count("Root Cause") == 1, f"not one report: {job.output()}")
+    done = cluster.run(*_SALLOC, "muster", "run", "--no-python", "sh", "-c", "echo here", check=False)
+    _expect(sorted(done.stdout.split()) == [f"[default{rank}]:here" for rank in range(3)], done.stdout + done.stderr)
+
+
+def ctrl_c_in_an_allocation_ends_all_nodes(cluster) -> None:
+    job = RunningJob(cluster, _SALLOC)
+    job.interrupt()
+    _expect(job.exit_code() == 130, f"exit code {job.process.returncode}: {job.output()}")
+    job.await_nothing_left()
+
+
+def a_secret_is_in_nobodys_command_line(cluster) -> None:
+    job = RunningJob(cluster, [*_SALLOC, "env", f"HOME={cluster.folder}/nowhere"])
+    said = b"".join(Path(f"/proc/{agent}/cmdline").read_bytes() for _, agent in job.workers(0).values())
+    _expect(said.count(b"--token-fd=3") == 3, f"{said}")
+    _expect(job.finish() == 0, job.output())
+
+
+def a_cancelled_script_without_srun_lets_all_workers_save(cluster) -> None:
+    """A user saw that one of two workers had saved."""
+    for how in (["scancel"], ["scancel", "--signal=TERM"], ["scontrol", "requeue"]):
+        job = RunningJob(cluster, ["sbatch", "--wait", "--quiet", "--nodes=3", "--output=/dev/null", str(_script(cluster))])
+        running = cluster.run("squeue", "--noheader", "--format=%i").stdout.split()
+        cluster.run(*how, *running)
+        wait_for(lambda: job.saved() == [0, 1, 2], lambda: f"{how}: only {job.saved()} saved")
+        cluster.run("scancel", *running, check=False)
+        job.exit_code()
+        job.await_nothing_left()
+
+
+def _script(cluster) -> Path:
+    script = cluster.folder / "any.sh"
+    script.write_text("#!/bin/sh\n\"$@\"\n")
+    return script
 
 
 def a_workers_exit_code_is_the_jobs(cluster) -> None:
@@ -121,6 +168,10 @@ def sbatch_runs_what_it_was_given(cluster) -> None:
 CASES: list[Callable] = [
     srun_needs_no_further_flag,
     a_shell_of_salloc_starts_all_hosts,
+    an_allocation_has_one_step_for_all_hosts,
+    ctrl_c_in_an_allocation_ends_all_nodes,
+    a_secret_is_in_nobodys_command_line,
+    a_cancelled_script_without_srun_lets_all_workers_save,
     a_workers_exit_code_is_the_jobs,
     sbatch_runs_what_it_was_given,
     two_steps_on_the_same_hosts_do_not_meet,

@@ -1,4 +1,5 @@
 // Command lines in jobs of Slurm's: what they mean without a further flag.
+#include <chrono>
 #include <string>
 #include <variant>
 #include <vector>
@@ -50,6 +51,13 @@ HostsRun OnHosts(const Args& args, const Environment& environment) {
   EXPECT_NE(run, nullptr) << "it is a node";
   return run == nullptr ? HostsRun() : *run;
 }
+SlurmStep Step(const Args& args, const Environment& environment) {
+  ParsedRun parsed = Parse(args, environment);
+  if (const auto* error = std::get_if<UsageError>(&parsed)) ADD_FAILURE() << error->sentence;
+  auto* const step = std::get_if<SlurmStep>(&parsed);
+  EXPECT_NE(step, nullptr) << "it is no step that is to be started";
+  return step == nullptr ? SlurmStep() : *step;
+}
 
 TEST(SlurmDefaultsTest, AStepNeedsNoFurtherFlag) {
   const LaunchConfig config = Config({}, kStep);
@@ -95,26 +103,42 @@ TEST(SlurmDefaultsTest, SeveralProcessesOnANodeAreAMistakeWhereNodesMeet) {
   EXPECT_EQ(Config({}, With(two, "SLURM_STEP_NODELIST", "n1")).mode, RendezvousMode::kStandalone);
 }
 
-TEST(SlurmDefaultsTest, InAnAllocationTheJobIsStartedOnItsHosts) {
+TEST(SlurmDefaultsTest, InAnAllocationTheJobIsAStepOfAllItsHosts) {
   const Environment batch = Without(kStep, "SLURM_STEP_ID");
-  const HostsRun run = OnHosts({}, batch);
-  ASSERT_EQ(run.hosts.size(), 3u);
-  EXPECT_EQ(run.hosts[0].name, "n1");
-  EXPECT_EQ(run.hosts[0].workers, std::nullopt);
-  EXPECT_EQ(run.run_id, "1234");
-  EXPECT_THAT(run.launch_with, HasSubstr("srun "));
-  EXPECT_EQ(OnHosts({}, With(batch, "SLURM_GPUS_ON_NODE", "8")).hosts[2].workers, 8);
-  EXPECT_EQ(
-      OnHosts({"--nproc-per-node=2"}, With(batch, "SLURM_GPUS_ON_NODE", "8")).hosts[2].workers,
-      std::nullopt);
+  const SlurmStep step = Step({"--nproc-per-node=2"}, batch);
+  EXPECT_EQ(step.nodes, 3);
+  EXPECT_EQ(step.dialect, "run");
+  EXPECT_THAT(step.args, testing::ElementsAre("--nproc-per-node=2", "--no-python", "/bin/true"));
+  EXPECT_TRUE(step.makes_token);
+  EXPECT_EQ(step.end_limit, std::chrono::seconds(45));
+  EXPECT_EQ(Step({"--shutdown-timeout=inf"}, batch).end_limit, std::chrono::seconds(0));
+  EXPECT_FALSE(Step({"--token-file=/home/me/token"}, batch).makes_token);
+  EXPECT_FALSE(Step({"--insecure"}, batch).makes_token);
+  EXPECT_THAT(Step({"--export=A=1"}, batch).environment, testing::ElementsAre("A=1"));
   EXPECT_EQ(Config({"--standalone"}, batch).max_nodes, 1);
   EXPECT_EQ(Config({"--dry-run"}, batch).max_nodes, 1);
+}
+
+TEST(SlurmDefaultsTest, WhoNamesAnotherWayToTheHostsOfAnAllocationHasIt) {
+  const Environment batch = With(Without(kStep, "SLURM_STEP_ID"), "SLURM_GPUS_ON_NODE", "8");
+  const std::string with = "--launch-with=rsh {host} {command}";
+  const HostsRun run = OnHosts({with}, batch);
+  ASSERT_EQ(run.hosts.size(), 3u);
+  EXPECT_EQ(run.hosts[0].name, "n1");
+  EXPECT_EQ(run.hosts[2].workers, 8);
+  EXPECT_EQ(run.run_id, "1234");
+  EXPECT_EQ(OnHosts({with, "--nproc-per-node=2"}, batch).hosts[2].workers, std::nullopt);
+}
+
+TEST(SlurmDefaultsTest, OneNodeOfAStepShowsWhatAllHaveAlike) {
+  EXPECT_FALSE(Config({}, kStep).shows_shared_report);
+  EXPECT_TRUE(Config({}, With(kStep, "SLURM_NODEID", "0")).shows_shared_report);
 }
 
 TEST(SlurmDefaultsTest, OnTheOnlyHostOfAnAllocationItIsANode) {
   const Environment one = With(Without(kStep, "SLURM_STEP_ID"), "SLURM_JOB_NODELIST", "n3");
   EXPECT_EQ(Config({}, one).mode, RendezvousMode::kStandalone);
-  EXPECT_EQ(OnHosts({}, Without(one, "SLURMD_NODENAME")).hosts.size(), 1u);
+  EXPECT_EQ(Step({}, Without(one, "SLURMD_NODENAME")).nodes, 1);
 }
 
 }  // namespace
