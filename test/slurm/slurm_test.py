@@ -17,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent))
 import isolation
 from processes import wait_for
 from running_job import RunningJob
+from slurm_faults import FAULTS
 
 _SKIPPED = 77
 _SALLOC = ["salloc", "--quiet", "--nodes=3"]
@@ -177,6 +178,7 @@ CASES: list[Callable] = [
     two_steps_on_the_same_hosts_do_not_meet,
     workers_can_save_before_the_time_limit,
     a_requeued_job_goes_on_under_another_name,
+    *FAULTS,
 ]
 
 
