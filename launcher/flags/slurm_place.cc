@@ -23,19 +23,12 @@ absl::Status Nonsense(const char* variable, const std::string& value, absl::stri
                    "; MUSTER_SLURM=0 has muster do without what Slurm says"));
 }
 
-// "node[1-3],gpu07": a comma inside brackets is the range's.
-absl::StatusOr<std::vector<std::string>> ExpandNodeList(const std::string& text) {
+absl::StatusOr<std::vector<std::string>> ExpandNodeList(absl::string_view text) {
   std::vector<std::string> hosts;
-  std::size_t begin = 0;
-  int depth = 0;
-  for (std::size_t at = 0; at <= text.size(); ++at) {
-    const char c = at < text.size() ? text[at] : ',';
-    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
-    if (c != ',' || depth > 0) continue;
-    const auto some = ExpandRanges(text.substr(begin, at - begin));
+  for (const absl::string_view item : SplitHostItems(text)) {
+    const auto some = ExpandRanges(item);
     if (!some.ok()) return some.status();
     hosts.insert(hosts.end(), some->begin(), some->end());
-    begin = at + 1;
   }
   return hosts;
 }

@@ -123,25 +123,16 @@ absl::StatusOr<std::vector<Host>> ParseHosts(absl::string_view item) {
 
 absl::StatusOr<std::vector<Host>> ParseHostList(absl::string_view text) {
   std::vector<Host> hosts;
-  while (true) {
-    // Up to the next comma that is not in brackets.
-    std::size_t end = 0;
-    int depth = 0;
-    while (end < text.size() && (text[end] != ',' || depth > 0)) {
-      if (text[end] == '[') ++depth;
-      if (text[end] == ']') --depth;
-      ++end;
-    }
-    auto more = ParseHosts(text.substr(0, end));
+  for (const absl::string_view item : SplitHostItems(text)) {
+    auto more = ParseHosts(item);
     if (!more.ok()) return more.status();
     hosts.insert(hosts.end(), more->begin(), more->end());
     if (hosts.size() > kMaxHosts) {
       return absl::InvalidArgumentError(
           absl::StrCat("stands for more than ", kMaxHosts, " hosts; check its ranges"));
     }
-    if (end == text.size()) return MergeRepeated(std::move(hosts));
-    text.remove_prefix(end + 1);
   }
+  return MergeRepeated(std::move(hosts));
 }
 
 absl::StatusOr<std::vector<Host>> MergeRepeated(std::vector<Host> hosts) {

@@ -93,4 +93,19 @@ absl::StatusOr<std::vector<std::string>> ExpandRanges(absl::string_view text) {
   return names;
 }
 
+std::vector<absl::string_view> SplitHostItems(absl::string_view text) {
+  std::vector<absl::string_view> items;
+  std::size_t begin = 0;
+  int depth = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '[') ++depth;
+    if (text[at] == ']') --depth;
+    if (text[at] != ',' || depth > 0) continue;
+    items.push_back(text.substr(begin, at - begin));
+    begin = at + 1;
+  }
+  items.push_back(text.substr(begin));
+  return items;
+}
+
 }  // namespace muster::launcher

@@ -19,4 +19,8 @@ inline constexpr std::size_t kMaxHosts = 100'000;
 // range that runs backwards, 9-3; write 3-9".
 absl::StatusOr<std::vector<std::string>> ExpandRanges(absl::string_view text);
 
+// The items of a list, "node[1-3,7],gpu07": a comma inside brackets is the range's. At least one,
+// which may be empty; they refer to `text`.
+std::vector<absl::string_view> SplitHostItems(absl::string_view text);
+
 }  // namespace muster::launcher
