@@ -26,6 +26,7 @@ absl::Status Nonsense(const char* variable, const std::string& value, absl::stri
 absl::StatusOr<std::vector<std::string>> ExpandNodeList(absl::string_view text) {
   std::vector<std::string> hosts;
   for (const absl::string_view item : SplitHostItems(text)) {
+    if (item.empty()) return absl::InvalidArgumentError("has a host without a name");
     const auto some = ExpandRanges(item);
     if (!some.ok()) return some.status();
     hosts.insert(hosts.end(), some->begin(), some->end());

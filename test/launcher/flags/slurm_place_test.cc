@@ -83,5 +83,12 @@ TEST(SlurmPlaceTest, ListThatMakesNoSenseIsSaid) {
   EXPECT_THAT(std::string(place.status().message()), HasSubstr("MUSTER_SLURM=0"));
 }
 
+// "Segmentation fault", and in a batch script a job on one machine instead of three.
+TEST(SlurmPlaceTest, ListThatIsCutOffIsSaid) {
+  for (const char* list : {"a[1-3", "b,a[1-3", "b,a[1-3,c", ",", "a,,b", "a,"}) {
+    EXPECT_FALSE(FindSlurmPlace(With(kStep, "SLURM_STEP_NODELIST", list)).ok()) << list;
+  }
+}
+
 }  // namespace
 }  // namespace muster::launcher
