@@ -78,6 +78,8 @@ std::string ConfigText(const LaunchConfig& config, const base::Redactor& redact)
                  {"stack_command", config.hang.stack_command}};
   out["health_check"] = {{"command", config.health.command},
                          {"timeout", Seconds(config.health.timeout)}};
+  out["health_endpoint"] =
+      config.health_endpoint ? Json(ToString(*config.health_endpoint)) : Json();
   for (const int signal : config.stop_signals) {
     out["signals_to_handle"].push_back(base::SignalName(signal));
   }

@@ -20,6 +20,7 @@
 #include "base/signal_names.h"
 #include "launcher/agent/agent.h"
 #include "launcher/agent/hang_monitor.h"
+#include "launcher/agent/health_server.h"
 #include "launcher/agent/log_layout.h"
 #include "launcher/agent/node_description.h"
 #include "launcher/agent/rendezvous_access.h"
@@ -105,6 +106,13 @@ class Run {
     for (const std::string& note : config_.notes) spdlog::warn("{}", note);
     const auto credentials = RendezvousCredentials(config_);
     if (!credentials.ok()) return Fail(credentials.status(), kExitBadInput);
+    if (config_.health_endpoint) {
+      auto health = HealthServer::Open(io_, *config_.health_endpoint);
+      if (!health.ok()) return Fail(health.status(), kExitNodeFailed);
+      health_ = *std::move(health);
+      spdlog::info("answering /healthz at {}",
+                   rendezvous::ToString({config_.health_endpoint->host, health_->port()}));
+    }
     absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_, *credentials);
     if (!access.ok()) return Fail(access.status(), kExitRendezvousFailed);
     access_.emplace(*std::move(access));
@@ -157,27 +165,33 @@ class Run {
 
     const bool has_gpus = machine_.nvidia_devices > 0 &&
                           !GetOr(base->environment, "CUDA_VISIBLE_DEVICES", "all").empty();
-    agent_ = std::make_unique<Agent>(
-        io_, console_, *store_,
-        AgentParts{.config = config_,
-                   .base = *std::move(base),
-                   .logs = *std::move(logs),
-                   .node = std::move(node),
-                   .hang = hang_.get(),
-                   .has_gpus = has_gpus},
-        AgentObserver{.on_state = [this](RunState state) { entry_->Show(state); },
-                      .on_round =
-                          [this](const rendezvous::Assignment& round) {
-                            // Timers of the last round's workers; their pids may be others' by now.
-                            if (watchdog_) watchdog_->Clear();
-                            entry_->ShowRound(round);
-                          },
-                      .on_event =
-                          [this](const AgentEvent& event) {
-                            if (events_) events_->Write(event);
-                            timeline_.On(event, Clock::now());
-                          }},
-        [this](auto& listener) { return access_->MakeClient(listener); });
+    agent_ =
+        std::make_unique<Agent>(io_, console_, *store_,
+                                AgentParts{.config = config_,
+                                           .base = *std::move(base),
+                                           .logs = *std::move(logs),
+                                           .node = std::move(node),
+                                           .hang = hang_.get(),
+                                           .has_gpus = has_gpus},
+                                AgentObserver{.on_state =
+                                                  [this](RunState state) {
+                                                    entry_->Show(state);
+                                                    if (health_) health_->ShowReady(false);
+                                                  },
+                                              .on_round =
+                                                  [this](const rendezvous::Assignment& round) {
+                                                    // Timers of the last round's workers; their
+                                                    // pids may be others' by now.
+                                                    if (watchdog_) watchdog_->Clear();
+                                                    entry_->ShowRound(round);
+                                                    if (health_) health_->ShowReady(true);
+                                                  },
+                                              .on_event =
+                                                  [this](const AgentEvent& event) {
+                                                    if (events_) events_->Write(event);
+                                                    timeline_.On(event, Clock::now());
+                                                  }},
+                                [this](auto& listener) { return access_->MakeClient(listener); });
     agent_->Run([this](const RunResult& result) { OnFinished(result); });
     io_.run();
     return exit_code_;
@@ -196,6 +210,7 @@ class Run {
     const ReportContext context = MakeContext();
     agent_.reset();
     entry_->Freeze();
+    if (health_) health_->ShowReady(false);
     hang_.reset();
     watchdog_.reset();
     exit_code_ = ExitCodeFor(result, config_.exit_code);
@@ -299,6 +314,7 @@ class Run {
   // Null: the console.
   const std::unique_ptr<worker::Console> speech_;
   Signals signals_;
+  std::unique_ptr<HealthServer> health_;
   std::optional<LogLayout> logs_;
   std::optional<RunEntry> entry_;
   std::optional<RendezvousAccess> access_;

@@ -159,6 +159,9 @@ struct LaunchConfig {
   std::vector<ExitCodeRange> final_exit_codes;
   HangPolicy hang;
   HealthPolicy health;
+  // Where this agent answers whoever asks whether it is healthy (agent/health_server.h), if it
+  // does.
+  std::optional<rendezvous::Endpoint> health_endpoint;
   // Signals to the agent that end the run: each is passed on to the workers, who then have
   // `shutdown_timeout`.
   std::vector<int> stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};

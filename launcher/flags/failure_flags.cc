@@ -14,6 +14,7 @@
 #include "launcher/config/words.h"
 #include "launcher/flags/flag_table.h"
 #include "launcher/flags/readers.h"
+#include "rendezvous/net/endpoint.h"
 #include "worker/hang/stack_command.h"
 
 namespace muster::launcher {
@@ -63,6 +64,14 @@ absl::StatusOr<std::string> ReadStackCommand(absl::string_view text) {
 // For /bin/sh; blanks alone are no command.
 absl::StatusOr<std::string> ReadCommand(absl::string_view text) {
   return std::string(absl::StripAsciiWhitespace(text));
+}
+
+// A port on loopback, or HOST:PORT.
+absl::StatusOr<rendezvous::Endpoint> ReadHealthEndpoint(absl::string_view text) {
+  if (const auto port = rendezvous::ParsePort(text); port.ok()) {
+    return rendezvous::Endpoint{"127.0.0.1", *port};
+  }
+  return rendezvous::ParseEndpoint(text, std::nullopt);
 }
 
 // How long a worker may take to end.
@@ -173,6 +182,14 @@ constexpr Flag kFailureFlags[] = {
      .help = "How long the health check may take.",
      .default_text = "30",
      .set = Store<ReadSecondsAboveZero, &LaunchConfig::health, &HealthPolicy::timeout>},
+    {.name = "--health-port",
+     .ours = true,
+     .value_name = "[HOST:]PORT",
+     .help = "Answer GET /healthz over HTTP: 200 while this process does its work; and GET "
+             "/healthz/ready: 200 while the workers run, else 503. It says nothing else, and to "
+             "everybody. On loopback alone unless HOST names an address of this machine.",
+     .default_text = "not answered",
+     .set = Store<ReadHealthEndpoint, &LaunchConfig::health_endpoint>},
     {.name = "--shutdown-timeout",
      .value_name = "SECONDS",
      .help =

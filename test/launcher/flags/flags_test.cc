@@ -149,6 +149,10 @@ std::vector<ValueCase> ValueCases() {
        [](C c) { return c.hang.stack_command == "pstack {pid}"; }},
       {"--health-check", "nvidia-smi -L", [](C c) { return c.health.command == "nvidia-smi -L"; }},
       {"--health-check-timeout", "5", [](C c) { return c.health.timeout == seconds(5); }},
+      {"--health-port", "29480",
+       [](C c) {
+         return c.health_endpoint == Endpoint{"127.0.0.1", 29480};
+       }},
       {"--exit-code", "worker", [](C c) { return c.exit_code == ExitCodePolicy::kWorker; }},
       {"--log-dir", "/logs", [](C c) { return c.log_dir == "/logs"; }},
       {"--redirects", "0:3,11:1",
@@ -731,6 +735,8 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "--max-restarts -1 is not valid; give a whole number from 0"},
       {{"--shutdown-timeout=-5", "true"},
        "--shutdown-timeout=-5 is not a time; give a number of seconds from 0, or inf"},
+      {{"--health-port=node0", "true"},
+       "--health-port=node0 has no port; write HOST:PORT, with brackets around an IPv6 address"},
       {{"--restart-window=soon", "true"},
        "--restart-window=soon is not a time; give a number of seconds from 0"},
       {{"--restart-delay=9:3", "true"},
