@@ -12,6 +12,7 @@
 #include "launcher/commands/gpus.h"
 #include "launcher/commands/host.h"
 #include "launcher/commands/kv.h"
+#include "launcher/commands/manifest.h"
 #include "launcher/commands/ps.h"
 #include "launcher/commands/run.h"
 #include "launcher/commands/sbatch.h"
@@ -34,18 +35,19 @@ constexpr char kHelp[] =
     "Starts distributed training jobs and keeps them running.\n"
     "\n"
     "commands:\n"
-    "  run     start this node's workers of a job; takes torchrun's command line.\n"
-    "          With --hosts: start the job on every host, from here\n"
-    "  launch  the same for scripts written for python -m torch.distributed.launch\n"
-    "  ps      list the runs on this machine\n"
-    "  attach  show what a run prints that was started with --detach\n"
-    "  stop    end runs on this machine\n"
-    "  gpus    list the GPUs of this machine, and whether they are fit\n"
-    "  status  show the jobs of a rendezvous, and who is waited for\n"
-    "  kv      read and write a job's key-value store; for scripts\n"
-    "  store   serve a store for torch.distributed on its own\n"
-    "  sbatch  submit a job to Slurm\n"
-    "  token   make the secret that the nodes of jobs prove to each other\n"
+    "  run       start this node's workers of a job; takes torchrun's command line.\n"
+    "            With --hosts: start the job on every host, from here\n"
+    "  launch    the same for scripts written for python -m torch.distributed.launch\n"
+    "  ps        list the runs on this machine\n"
+    "  attach    show what a run prints that was started with --detach\n"
+    "  stop      end runs on this machine\n"
+    "  gpus      list the GPUs of this machine, and whether they are fit\n"
+    "  status    show the jobs of a rendezvous, and who is waited for\n"
+    "  kv        read and write a job's key-value store; for scripts\n"
+    "  store     serve a store for torch.distributed on its own\n"
+    "  sbatch    submit a job to Slurm\n"
+    "  manifest  print a job for Kubernetes\n"
+    "  token     make the secret that the nodes of jobs prove to each other\n"
     "\n"
     "  muster COMMAND --help tells all about it. Called as torchrun, it is `muster run`;\n"
     "  `muster -m torch.distributed.run` and `.launch` are `muster run` and `launch`.\n"
@@ -84,6 +86,7 @@ int main(int argc, char** argv) {
   if (command == "kv") return muster::launcher::KvCommand(rest);
   if (command == "store") return muster::launcher::StoreCommand(rest);
   if (command == "sbatch") return muster::launcher::SbatchCommand(rest);
+  if (command == "manifest") return muster::launcher::ManifestCommand(rest);
   if (command == "token") return muster::launcher::TokenCommand(rest);
   if (command == muster::launcher::kHostCommand) return muster::launcher::HostCommand();
   if (command == "--help" || command == "-h" || command == "help") {

@@ -38,7 +38,7 @@ function __muster_wants_flags
     end
 end
 
-complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps attach stop gpus status kv sbatch'
+complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps attach stop gpus status kv sbatch manifest'
 complete -c muster -n '__muster_is_command store' -l port -x -d 'The port; 0 takes any free one'
 complete -c muster -n '__muster_is_command store' -l host -x -d 'The address to listen at'
 complete -c muster -n '__muster_is_command store' -l allow -x -d 'The only addresses that may connect'
@@ -49,6 +49,10 @@ complete -c muster -n '__muster_is_command attach' -f -l all -d 'All that it has
 complete -c muster -n '__muster_is_command stop' -f -l timeout -x -d 'Wait no longer'
 complete -c muster -n '__muster_is_command gpus' -f -l check -d 'Say only whether they are fit'
 complete -c muster -n '__muster_is_command gpus' -f -l json -d 'Print a JSON object'
+complete -c muster -n '__muster_is_command manifest' -l image -x -d 'What the pods run'
+complete -c muster -n '__muster_is_command manifest' -l nodes -x -d 'Pods: N or MIN:MAX'
+complete -c muster -n '__muster_is_command manifest' -l gpus -x -d 'GPUs for each pod, and as many workers'
+complete -c muster -n '__muster_is_command manifest' -l token-file -r -F -d 'The token to print'
 complete -c muster -n '__muster_is_command status kv' -f -l rdzv-endpoint -x -d 'HOST:PORT of the rendezvous'
 complete -c muster -n '__muster_is_command status kv' -f -l rdzv-id -x -d 'The job'
 complete -c muster -n '__muster_is_command status' -f -l json -d 'Print a JSON array'

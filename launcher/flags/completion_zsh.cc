@@ -40,6 +40,7 @@ _muster() {
       'stop:end runs on this machine'
       'gpus:list the GPUs of this machine'
       'sbatch:submit a job to Slurm'
+      'manifest:print a job for Kubernetes'
       'status:show the jobs of a rendezvous'
       'kv:read and write the key-value store of a job'
     )
