@@ -100,6 +100,11 @@ void AddTermFlags(CLI::App& app, ManifestFlags& flags) {
                  "the token to print; unless given, a fresh one, which no other job has")
       ->type_name("FILE")
       ->excludes(secret);
+  app.add_option("--user", spec.user,
+                 "the number of the user, not root, that pods run as, without capabilities; unless "
+                 "given, whom the image says, which must then be root")
+      ->type_name("UID")
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
   app.add_option("--grace", spec.grace,
                  "seconds that workers have to save after SIGTERM, when their pod must go")
       ->type_name("SECONDS")

@@ -57,7 +57,7 @@ _muster() {
       stop) _muster_flags "--timeout --help" "$current"; return ;;
       gpus) _muster_flags "--check --json --help" "$current"; return ;;
       sbatch) _muster_flags "--dry-run --help" "$current"; return ;;
-      manifest) _muster_flags "--name --namespace --image --nodes --gpus --gpu-resource --cpu --memory --env --volume --secret --token-file --grace --wait --backoff --cluster-domain --help" "$current"; return ;;
+      manifest) _muster_flags "--name --namespace --image --nodes --gpus --gpu-resource --cpu --memory --env --volume --secret --token-file --user --grace --wait --backoff --cluster-domain --help" "$current"; return ;;
       status) _muster_flags "--rdzv-endpoint --rdzv-id --json --help" "$current"; return ;;
       kv)
         if ((n == 2)) && [[ $current != -* ]]; then

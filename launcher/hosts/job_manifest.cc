@@ -110,7 +110,7 @@ $0spec:
       securityContext:
         seccompProfile:
           type: RuntimeDefault
-      containers:
+$6      containers:
       - name: muster
         image: $5
         command: ["muster", "run"]
@@ -136,6 +136,17 @@ constexpr char kProbes[] = R"(        ports:
           timeoutSeconds: 5
         securityContext:
           allowPrivilegeEscalation: false
+$2)";
+
+// What pods in a namespace with the Pod Security Standard "restricted" have to have. The group is
+// what Kubernetes lets read the token.
+constexpr char kUser[] = R"(        runAsNonRoot: true
+        runAsUser: $0
+        runAsGroup: $0
+        fsGroup: $0
+)";
+constexpr char kNoCapabilities[] = R"(          capabilities:
+            drop: ["ALL"]
 )";
 
 absl::Status Mistake(absl::string_view flag, absl::string_view value, absl::string_view why) {
@@ -322,9 +333,12 @@ absl::StatusOr<std::string> JobManifest(const JobSpec& spec) {
   }
   absl::StrAppend(&text,
                   absl::Substitute(kJob, Metadata(spec, spec.name), spec.max_nodes, spec.backoff,
-                                   name, spec.grace + kGoodbyeSeconds, Quoted(spec.image)),
+                                   name, spec.grace + kGoodbyeSeconds, Quoted(spec.image),
+                                   spec.user == 0 ? "" : absl::Substitute(kUser, spec.user)),
                   Arguments(spec), Variables(spec), Resources(spec),
-                  absl::Substitute(kProbes, kRendezvousPort, kPodHealthPort), Volumes(spec));
+                  absl::Substitute(kProbes, kRendezvousPort, kPodHealthPort,
+                                   spec.user == 0 ? "" : kNoCapabilities),
+                  Volumes(spec));
   return text;
 }
 

@@ -34,6 +34,8 @@ struct JobSpec {
   std::string memory;
   std::vector<std::pair<std::string, std::string>> variables;
   std::vector<ClaimMount> claims;
+  // The user, and group, that pods run as; 0: whom the image says.
+  int user = 0;
   // A Secret that is there already, whose key `token` holds the token; empty: one is made of
   // `token`, a token file's text.
   std::string secret;

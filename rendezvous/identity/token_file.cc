@@ -48,6 +48,13 @@ absl::Status Unfit(const std::string& path, absl::string_view why) {
   return base::Failure(absl::StatusCode::kFailedPrecondition, kRead, path, why);
 }
 
+// Root lets a group that this process is in read it, as Kubernetes does for a pod that does not run
+// as root (fsGroup), and nobody else.
+bool IsLentByRoot(const struct stat& file) {
+  return file.st_uid == 0 && ::geteuid() != 0 && (file.st_mode & 037) == 0 &&
+         (file.st_gid == ::getegid() || ::group_member(file.st_gid) != 0);
+}
+
 // Whether nobody but its owner, this user or root, could have read or written it.
 absl::Status CheckPrivate(int fd, const std::string& path) {
   struct stat file = {};
@@ -58,7 +65,7 @@ absl::Status CheckPrivate(int fd, const std::string& path) {
                                     ", who can read and change it; make one of your own with "
                                     "`muster token new`"));
   }
-  if ((file.st_mode & 077) != 0) {
+  if ((file.st_mode & 077) != 0 && !IsLentByRoot(file)) {
     return Unfit(path, absl::StrCat("other users can read or change it; if none has, "
                                     "`chmod 600 ",
                                     path, "`, else make a new one with `muster token new`"));

@@ -17,8 +17,9 @@ namespace muster::rendezvous {
 
 // NotFound when there is no such file. FailedPrecondition when it is not a regular file, belongs to
 // another user than this one or root, or can be read or written by others; its message says what to
-// do about it. A symbolic link is followed unless it is another user's
-// (base/safe_path.h): Kubernetes mounts secrets as links.
+// do about it. A group of this process's that root lets read its file, and not write, is none of
+// the others: so Kubernetes gives secrets to pods that do not run as root. A symbolic link is
+// followed unless it is another user's (base/safe_path.h): Kubernetes mounts secrets as links.
 absl::StatusOr<Token> ReadTokenFile(const std::string& path);
 
 // What a token file holds: the token, and after a change the one before it for as long as agents

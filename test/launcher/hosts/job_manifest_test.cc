@@ -54,6 +54,7 @@ TEST(JobManifestTest, EverythingThatCanBeSaid) {
                  .memory = "60Gi",
                  .variables = {{"NCCL_DEBUG", "INFO"}, {"PRICE", "5$ \"each\""}},
                  .claims = {{"data", "/data"}, {"checkpoints", "/check points"}},
+                 .user = 1000,
                  .secret = "my.token",
                  .grace = 120,
                  .wait = 60,

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <thread>
@@ -20,6 +22,18 @@ namespace muster::rendezvous {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Where other users come, too: below the folder of Bazel's tests they do not.
+struct OpenFolder {
+  OpenFolder() {
+    if (mkdtemp(folder.data()) == nullptr || chmod(folder.c_str(), 0755) != 0) std::abort();
+    path = folder + "/token";
+  }
+  ~OpenFolder() { fs::remove_all(folder); }
+
+  std::string folder = "/tmp/muster_test_XXXXXX";
+  std::string path;
+};
 
 class TokenFileTest : public testing::Test {
  protected:
@@ -90,6 +104,29 @@ TEST_F(TokenFileTest, AnotherUsersIsRefused) {
   }
   EXPECT_TRUE(absl::StrContains(Problem("token"), "it belongs to the user with id 12345"))
       << Problem("token");
+}
+
+// A pod with runAsUser and fsGroup could not read the token that Kubernetes had given it.
+TEST_F(TokenFileTest, RootMayLendItsFileToAGroup) {
+  constexpr gid_t kGroup = 12346;
+  const OpenFolder shared;
+  std::ofstream(shared.path) << Token::Random().Text();
+  if (chown(shared.path.c_str(), 0, kGroup) != 0) {
+    GTEST_SKIP() << "only root can give a file away, and not in a sandbox";
+  }
+  // As user 12345: of that group, and of another.
+  const auto can_read = [&](mode_t mode, gid_t group) {
+    EXPECT_EQ(chmod(shared.path.c_str(), mode), 0);
+    EXPECT_EQ(setegid(group) | seteuid(12345), 0);
+    const bool ok = ReadTokenFile(shared.path).ok();
+    EXPECT_EQ(seteuid(0) | setegid(0), 0);
+    return ok;
+  };
+  EXPECT_TRUE(can_read(0440, kGroup));
+  EXPECT_FALSE(can_read(0460, kGroup));
+  EXPECT_FALSE(can_read(0444, kGroup));
+  EXPECT_FALSE(can_read(0444, 12347));
+  EXPECT_FALSE(can_read(0440, 12347));
 }
 
 TEST_F(TokenFileTest, WhatIsNoRegularFileIsRefusedWithoutWaiting) {
