@@ -27,7 +27,8 @@ class RunEntry {
   // Warns about devices that another run uses, then registers. `base` is the workers' environment,
   // `own` the launcher's. `launched`: as RunInfo's.
   RunEntry(boost::asio::io_context& io, const LaunchConfig& config, const Environment& own,
-           const Environment& base, const Machine& machine, const std::string& log_dir, bool launched);
+           const Environment& base, const Machine& machine, const std::string& log_dir,
+           bool launched);
 
   void Show(RunState state);
   // The workers of this round are starting.
