@@ -8,7 +8,8 @@
 #   scripts/image.sh                    all
 #   scripts/image.sh --no-trainer       the first alone
 #   scripts/image.sh --output FOLDER    not into dist/
-# The same commit gives the same image, whenever it is built with the same Debian packages: its date is the commit's.
+# The same commit gives the same muster-image.tar, whenever it is built with the same Debian packages: its date is the
+# commit's. Of the others that has not been tried.
 # Needs no registry and no daemon; needs root, scripts/setup.sh, and
 #   apt-get install --no-install-recommends buildah golang-github-containers-image mmdebstrap
 set -euo pipefail

@@ -2,7 +2,7 @@
 # Runs jobs as Kubernetes would run what `muster manifest` prints: images that scripts/image.sh builds, each pod a container
 # of podman's in a network namespace of its own, with the names, variables, Secrets, probes, back-off and evictions that
 # Kubernetes has (test/kubernetes/job_controller.py says which); and Kubeflow's PyTorchJobs. There is no Kubernetes here.
-#   scripts/kubernetes_checks.sh               all; two minutes, and five more where the images have to be made
+#   scripts/kubernetes_checks.sh               all; some minutes, and a quarter of an hour more where the images have to be made
 #   scripts/kubernetes_checks.sh --no-trainer  without muster-train's image
 #   scripts/kubernetes_checks.sh CASE...       some of test/kubernetes/kubernetes_checks.py
 # Needs root, scripts/setup.sh, and
