@@ -13,4 +13,13 @@ void FillStdio() {
   }
 }
 
+namespace {
+
+// Before objects that are made before main(): gRPC makes an eventfd there, which would be our
+// stdin.
+[[gnu::constructor(101)]] void FillStdioFirst() {
+  FillStdio();
+}
+
+}  // namespace
 }  // namespace muster::base
