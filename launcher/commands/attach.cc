@@ -24,7 +24,7 @@
 namespace muster::launcher {
 namespace {
 
-constexpr char kHelp[] =
+constexpr char kAttachHelp[] =
     R"(Usage: muster attach [--all] RUN
 
 Shows what a run prints that was started with `muster run --detach`, until it ends, and exits with
@@ -41,12 +41,12 @@ there until you remove it.
 // What is shown of what was printed before.
 constexpr off_t kShownBefore = 64 << 10;
 
-int Fail(const std::string& why, int exit_code) {
+int FailAttach(const std::string& why, int exit_code) {
   std::fprintf(stderr, "muster attach: %s\n", why.c_str());
   return exit_code;
 }
 
-bool WriteAll(const char* data, std::size_t size) {
+bool WriteToStdout(const char* data, std::size_t size) {
   while (size > 0) {
     const ssize_t written = ::write(STDOUT_FILENO, data, size);
     if (written < 0 && errno == EINTR) continue;
@@ -58,13 +58,13 @@ bool WriteAll(const char* data, std::size_t size) {
 }
 
 // Everything that is there by now. False: stdout cannot be written.
-bool Copy(int output) {
+bool CopyRest(int output) {
   char part[1 << 16];
   for (;;) {
     const ssize_t size = ::read(output, part, sizeof part);
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) return true;
-    if (!WriteAll(part, static_cast<std::size_t>(size))) return false;
+    if (!WriteToStdout(part, static_cast<std::size_t>(size))) return false;
   }
 }
 
@@ -85,14 +85,15 @@ int Follow(const FoundRun& run, bool all) {
   const base::UniqueFd changes(::inotify_init1(IN_CLOEXEC));
   if (!end.ok() || !output.valid() || !changes.valid() ||
       ::inotify_add_watch(changes.get(), run.output.c_str(), IN_MODIFY) < 0) {
-    return Fail(absl::StrCat("read ", run.output, ": ", base::SystemCause()), kExitNodeFailed);
+    return FailAttach(absl::StrCat("read ", run.output, ": ", base::SystemCause()),
+                      kExitNodeFailed);
   }
   const base::UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, run.pid, 0)));
   if (!all) SkipMost(output.get(), run.output);
   // The lock is asked for once the process has been opened: as long as it is held, that is the
   // run's own.
   while (process.valid() && end->lives()) {
-    if (!Copy(output.get())) return kExitNodeFailed;
+    if (!CopyRest(output.get())) return kExitNodeFailed;
     pollfd waits[] = {{changes.get(), POLLIN, 0}, {process.get(), POLLIN, 0}};
     if (::poll(waits, 2, -1) < 0 && errno != EINTR) break;
     if (waits[1].revents != 0) break;
@@ -101,9 +102,9 @@ int Follow(const FoundRun& run, bool all) {
   }
   // At once, unless it is of another PID namespace.
   end->Await();
-  if (!Copy(output.get())) return kExitNodeFailed;
+  if (!CopyRest(output.get())) return kExitNodeFailed;
   if (const int code = end->exit_code(); code >= 0) return code;
-  return Fail("the run was killed before it could say how it ended", kExitNodeFailed);
+  return FailAttach("the run was killed before it could say how it ended", kExitNodeFailed);
 }
 
 }  // namespace
@@ -112,22 +113,22 @@ int AttachCommand(const std::vector<std::string>& args) {
   bool all = false;
   std::optional<std::string> name;
   for (const std::string& arg : args) {
-    if (arg == "--help" || arg == "-h") return Answer("muster attach", kHelp);
+    if (arg == "--help" || arg == "-h") return Answer("muster attach", kAttachHelp);
     if (arg == "--all") {
       all = true;
     } else if (absl::StartsWith(arg, "-") || name) {
-      return Fail(absl::StrCat("unexpected argument '", arg, "'; see `muster attach --help`"),
-                  kExitBadInput);
+      return FailAttach(absl::StrCat("unexpected argument '", arg, "'; see `muster attach --help`"),
+                        kExitBadInput);
     } else {
       name = arg;
     }
   }
   if (!name) {
-    return Fail("no run is named; `muster ps` lists those that are there", kExitBadInput);
+    return FailAttach("no run is named; `muster ps` lists those that are there", kExitBadInput);
   }
   const std::vector<FoundRun> found = FindDetached(DetachedDir(ReadEnvironment(environ)), *name);
   if (found.empty()) {
-    return Fail(
+    return FailAttach(
         absl::StrCat("no run '", *name, "' was started with --detach on this machine by this user"),
         kExitBadInput);
   }

@@ -21,7 +21,7 @@ namespace {
 // What the new process tells: this and the path of its output, or why there is none.
 constexpr char kThere = '+';
 
-std::string ReadAll(int fd) {
+std::string ReadToEnd(int fd) {
   std::string text;
   char part[4096];
   for (;;) {
@@ -32,11 +32,11 @@ std::string ReadAll(int fd) {
   }
 }
 
-void Tell(int fd, absl::string_view text) {
+void TellParent(int fd, absl::string_view text) {
   [[maybe_unused]] const ssize_t written = ::write(fd, text.data(), text.size());
 }
 
-int Fail(absl::string_view why) {
+int FailDetach(absl::string_view why) {
   std::fprintf(stderr, "muster run: --detach: %s\n", std::string(why).c_str());
   return kExitNodeFailed;
 }
@@ -46,30 +46,30 @@ int Fail(absl::string_view why) {
 std::variant<DetachedRun, int> Detach(const std::string& run_id, const Environment& environment) {
   const std::string directory = DetachedDir(environment);
   if (directory.empty()) {
-    return Fail("there is no place for the output; set HOME or XDG_STATE_HOME");
+    return FailDetach("there is no place for the output; set HOME or XDG_STATE_HOME");
   }
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Fail(base::SystemCause());
+  if (::pipe2(ends, O_CLOEXEC) != 0) return FailDetach(base::SystemCause());
   base::UniqueFd hears(ends[0]), tells(ends[1]);
   const pid_t child = ::fork();
-  if (child < 0) return Fail(absl::StrCat("start a process: ", base::SystemCause()));
+  if (child < 0) return FailDetach(absl::StrCat("start a process: ", base::SystemCause()));
   if (child == 0) {
     hears.reset();
     ::setsid();
     absl::StatusOr<DetachedRun> run = DetachedRun::Create(directory, run_id);
     if (!run.ok()) {
-      Tell(tells.get(), run.status().message());
+      TellParent(tells.get(), run.status().message());
       ::_exit(kExitNodeFailed);
     }
     run->TakeStdio();
-    Tell(tells.get(), absl::StrCat(std::string(1, kThere), run->path()));
+    TellParent(tells.get(), absl::StrCat(std::string(1, kThere), run->path()));
     return *std::move(run);
   }
   tells.reset();
-  const std::string told = ReadAll(hears.get());
+  const std::string told = ReadToEnd(hears.get());
   if (told.empty() || told.front() != kThere) {
     ::waitpid(child, nullptr, 0);
-    return Fail(told.empty() ? "the new process ended at once" : told);
+    return FailDetach(told.empty() ? "the new process ended at once" : told);
   }
   // Without a name of its own it is found by its pid.
   const std::string name = run_id.empty() || run_id == "none" ? absl::StrCat(child) : run_id;

@@ -30,7 +30,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kHelp[] =
+constexpr char kStopHelp[] =
     R"(Usage: muster stop [--timeout SECONDS] RUN...
 
 Ends your runs on this machine as Ctrl-C ends one in a terminal, and waits until they have ended:
@@ -43,13 +43,13 @@ ps`). A run that was started with --hosts ends on all of its hosts.
 
 constexpr int kExitNotInTime = 1;
 
-int Fail(const std::string& why, int exit_code) {
+int FailStop(const std::string& why, int exit_code) {
   std::fprintf(stderr, "muster stop: %s\n", why.c_str());
   return exit_code;
 }
 
 // The processes of runs with that id or pid, each with its run id.
-std::map<pid_t, std::string> Find(const std::string& name, const Environment& environment) {
+std::map<pid_t, std::string> FindRuns(const std::string& name, const Environment& environment) {
   std::map<pid_t, std::string> found, launched;
   for (const RunInfo& run : ListRuns(RunsDirs(RunsPlaceOf(environment))).runs) {
     if (run.run_id != name && absl::StrCat(run.pid) != name) continue;
@@ -79,7 +79,7 @@ struct Stopped {
 };
 
 // False: not by then.
-bool Await(int process, std::optional<Clock::time_point> deadline) {
+bool AwaitEnd(int process, std::optional<Clock::time_point> deadline) {
   for (;;) {
     int wait_ms = -1;
     if (deadline) {
@@ -101,7 +101,7 @@ int StopCommand(const std::vector<std::string>& args) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
-    if (arg == "--help" || arg == "-h") return Answer("muster stop", kHelp);
+    if (arg == "--help" || arg == "-h") return Answer("muster stop", kStopHelp);
     if (arg == "--timeout" || absl::StartsWith(arg, "--timeout=")) {
       const bool apart = arg == "--timeout";
       const std::string text = !apart                ? arg.substr(arg.find('=') + 1)
@@ -109,25 +109,26 @@ int StopCommand(const std::vector<std::string>& args) {
                                                      : std::string();
       timeout = base::ParseSeconds(text);
       if (!timeout) {
-        return Fail(absl::StrCat("--timeout: '", text, "' is no number of seconds"), kExitBadInput);
+        return FailStop(absl::StrCat("--timeout: '", text, "' is no number of seconds"),
+                        kExitBadInput);
       }
     } else if (absl::StartsWith(arg, "-")) {
-      return Fail(absl::StrCat("unexpected argument '", arg, "'; see `muster stop --help`"),
-                  kExitBadInput);
+      return FailStop(absl::StrCat("unexpected argument '", arg, "'; see `muster stop --help`"),
+                      kExitBadInput);
     } else {
       names.push_back(arg);
     }
   }
   if (names.empty()) {
-    return Fail("no run is named; `muster ps` lists those that are there", kExitBadInput);
+    return FailStop("no run is named; `muster ps` lists those that are there", kExitBadInput);
   }
 
   const Environment environment = ReadEnvironment(environ);
   std::vector<Stopped> stopped;
   for (const std::string& name : names) {
-    const auto found = Find(name, environment);
+    const auto found = FindRuns(name, environment);
     if (found.empty()) {
-      return Fail(
+      return FailStop(
           absl::StrCat("there is no run '", name,
                        "' of yours on this machine; `muster ps` lists those that are there"),
           kExitBadInput);
@@ -137,13 +138,15 @@ int StopCommand(const std::vector<std::string>& args) {
                   .text = absl::StrCat("run '", run_id, "' (pid ", pid, ")")};
       // Opened first: it is this process that is looked at and signalled.
       if (!run.process.valid() || !IsMuster(pid)) {
-        return Fail(absl::StrCat(run.text,
-                                 " is in another container, where `muster stop` has to be called"),
-                    kExitNodeFailed);
+        return FailStop(
+            absl::StrCat(run.text,
+                         " is in another container, where `muster stop` has to be called"),
+            kExitNodeFailed);
       }
       if (::syscall(SYS_pidfd_send_signal, run.process.get(), SIGTERM, nullptr, 0) != 0 &&
           errno != ESRCH) {
-        return Fail(absl::StrCat("signal ", run.text, ": ", base::SystemCause()), kExitNodeFailed);
+        return FailStop(absl::StrCat("signal ", run.text, ": ", base::SystemCause()),
+                        kExitNodeFailed);
       }
       stopped.push_back(std::move(run));
     }
@@ -152,9 +155,9 @@ int StopCommand(const std::vector<std::string>& args) {
   if (timeout) deadline = Clock::now() + *timeout;
   std::string said;
   for (const Stopped& run : stopped) {
-    if (!Await(run.process.get(), deadline)) {
-      return Fail(absl::StrCat(run.text, " has not ended in time, and goes on ending"),
-                  kExitNotInTime);
+    if (!AwaitEnd(run.process.get(), deadline)) {
+      return FailStop(absl::StrCat(run.text, " has not ended in time, and goes on ending"),
+                      kExitNotInTime);
     }
     absl::StrAppend(&said, run.text, " has ended\n");
   }
