@@ -52,6 +52,11 @@ class Attacker:
         self.answered = False
         self.held: list[socket.socket] = []
 
+    def from_one(self) -> "Attacker":
+        """What waits has places of each host: it is one host's that are looked at."""
+        self.sources = self.sources[:1]
+        return self
+
     def over(self) -> bool:
         """Nobody looks any more."""
         return bool(select.select([sys.stdin], [], [], 0)[0])
@@ -377,8 +382,8 @@ def _attacks() -> dict[str, Callable[[Attacker], None]]:
         "B2": lambda a: a.say(_client_hello(), times=200),
         "B3": lambda a: a.say(*(os.urandom(4096) for _ in range(16)), times=200),
         "B4": lambda a: a.hold(_PREFACE, 1000),
-        "B4 TLS": lambda a: a.hold(_client_hello(), 4000),
-        "B4 silent": lambda a: a.hold(b"", 4000),
+        "B4 TLS": lambda a: a.from_one().hold(_client_hello(), 4000),
+        "B4 silent": lambda a: a.from_one().hold(b"", 4000),
         "B5": lambda a: a.say(b"PRI * HTTP/3.0\r\n\r\nSM\r\n\r\n", b"\x16", b"\x16\x03", b"P", times=200),
         "B21": lambda a: a.tls(every_rpc(), times=200),
         "control": lambda a: a.tls(opening(call(1, _LIST)), identity="owner"),
