@@ -31,6 +31,9 @@ class FloodGuard {
   FloodGuard(const FloodGuard&) = delete;
   FloodGuard& operator=(const FloodGuard&) = delete;
 
+  // The sockets listen. Whom a former process kept away from them, as the keeper of a port holds
+  // them longer, may come again.
+  void Begin() { Apply(); }
   // A connection from `peer` was accepted.
   void Accepted(const boost::asio::ip::tcp::socket& connection, const Address& peer);
   // A connection from there has come to nothing.

@@ -76,6 +76,7 @@ SharedPort::SharedPort(boost::asio::io_context& io, std::vector<tcp::acceptor> s
     doors_.push_back({std::move(socket), boost::asio::steady_timer(io)});
     Accept(doors_.back());
   }
+  flood_guard_.Begin();
 }
 
 SharedPort::~SharedPort() = default;
