@@ -32,18 +32,9 @@ std::string Name(const std::string& run_id) {
   return name;
 }
 
-absl::Status MakeDirectories(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash != std::string::npos && slash > 0 &&
-      ::access(path.substr(0, slash).c_str(), F_OK) != 0) {
-    if (absl::Status made = MakeDirectories(path.substr(0, slash)); !made.ok()) return made;
-  }
-  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return absl::OkStatus();
-  return base::SystemFailure(absl::StatusCode::kInternal, "make", path);
-}
-
+// And the directories on the way.
 absl::StatusOr<base::UniqueFd> MakeFile(const std::string& path) {
-  const absl::StatusOr<base::Spot> spot = base::FindSpot(path);
+  const absl::StatusOr<base::Spot> spot = base::FindSpot(path, {.make = 0700});
   if (!spot.ok()) {
     return base::Failure(spot.status().code(), "make", path, spot.status().message());
   }
@@ -77,7 +68,6 @@ std::string DetachedDir(const Environment& environment) {
 
 absl::StatusOr<DetachedRun> DetachedRun::Create(const std::string& directory,
                                                 const std::string& run_id) {
-  if (absl::Status made = MakeDirectories(directory); !made.ok()) return made;
   const std::string base = absl::StrCat(directory, "/", Name(run_id), "-", ::getpid());
   DetachedRun run;
   run.path_ = base + kOutput;
