@@ -15,6 +15,7 @@
 #include <variant>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/statusor.h"
@@ -31,6 +32,7 @@
 #include "launcher/tree/host_wire.h"
 #include "launcher/tree/own_program.h"
 #include "launcher/tree/roll_call.h"
+#include "launcher/tree/terminals.h"
 #include "proto/launch.pb.h"
 #include "rendezvous/identity/token_file.h"
 #include "worker/output/console.h"
@@ -86,6 +88,7 @@ launch::v1::Job MakeJob(const HostsRun& run, const std::string& token) {
   job.set_answer_timeout_ms(run.answer_timeout.count());
   job.set_launch_with(run.launch_with);
   job.set_ships(run.ships);
+  AddTerminals(job, ReadEnvironment(environ));
   return job;
 }
 
@@ -115,11 +118,16 @@ class Launch {
                 {.on_news = [this](const HostNews& news) { OnNews(news); },
                  .on_output = [this](const Output& output) { OnOutput(output); },
                  .has_room = [this] { return HasRoom(); }}),
+        resized_(io),
         deadline_(io),
         output_limit_(io) {}
 
   int Execute() {
     signals_.Begin();
+    if (job_.has_terminals()) {
+      resized_.add(SIGWINCH);
+      AwaitResize();
+    }
     Register();
     std::vector<launch::v1::Host> hosts;
     for (std::size_t i = 0; i < run_.hosts.size(); ++i) {
@@ -147,6 +155,14 @@ class Launch {
     } else {
       Say(absl::StrCat("muster ps will not show this run: ", entry.status().message()));
     }
+  }
+
+  void AwaitResize() {
+    resized_.async_wait([this](boost::system::error_code error, int) {
+      if (error) return;
+      branch_.Resize(TerminalsHere());
+      AwaitResize();
+    });
   }
 
   void OnNews(const HostNews& news) {
@@ -308,6 +324,7 @@ class Launch {
   Signals signals_;
   RollCall roll_call_;
   Branch branch_;
+  boost::asio::signal_set resized_;
   // For what is to happen if the nodes do not end by themselves.
   boost::asio::steady_timer deadline_;
   boost::asio::steady_timer output_limit_;

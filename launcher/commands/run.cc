@@ -91,6 +91,8 @@ class Run {
             [this](int signal) {
               if (agent_) agent_->PassOn(signal);
             }) {
+    // What has started this node shows its lines between those of others.
+    if (speech_ != nullptr) console_.WriteWholeLines();
     SendLogTo(io, speech(), config_.log_level);
   }
 

@@ -62,6 +62,13 @@ void Branch::Begin(const std::string& endpoint) {
   ToAnswered(begin);
 }
 
+void Branch::Resize(const launch::v1::Terminals& terminals) {
+  resized_ = terminals;
+  launch::v1::Down resize;
+  *resize.mutable_resize() = terminals;
+  ToAnswered(resize);
+}
+
 void Branch::Signal(int number, bool ends_job) {
   if (ends_job) Stop();
   launch::v1::Down signal;
@@ -214,6 +221,11 @@ void Branch::OnAnswer(FanOut::LinkId id, const launch::v1::Answer& answer) {
     }));
   }
   if (std::exchange(connection.has_answered, true)) return;
+  if (resized_) {
+    launch::v1::Down resize;
+    *resize.mutable_resize() = *resized_;
+    connection.link->Send(resize);
+  }
   if (endpoint_) {
     launch::v1::Down begin;
     begin.mutable_begin()->set_endpoint(*endpoint_);

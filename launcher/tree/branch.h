@@ -45,6 +45,9 @@ class Branch {
   // The nodes of all hosts beyond start, now or when their hosts have answered.
   void Begin(const std::string& endpoint);
 
+  // The terminals where the command was typed have these sizes by now.
+  void Resize(const launch::v1::Terminals& terminals);
+
   // For the nodes of all hosts that have answered. If it ends the job, nothing is started any more.
   void Signal(int number, bool ends_job);
 
@@ -99,6 +102,8 @@ class Branch {
   };
   std::map<FanOut::LinkId, Connection> connections_;
   std::optional<std::string> endpoint_;
+  // As they are now, where that is not what the job says.
+  std::optional<launch::v1::Terminals> resized_;
   // Of this program, once some host has asked for them.
   std::string program_hash_;
   std::shared_ptr<const std::string> packed_program_;

@@ -104,7 +104,14 @@ void HostProcess::OnFrame(const std::string& message) {
     branch_->Begin(down.begin().endpoint());
     BeginNode(down.begin().endpoint());
   }
+  if (down.has_resize() && branch_ != nullptr) OnResize(down.resize());
   if (down.has_signal() && branch_ != nullptr) OnSignal(down.signal());
+}
+
+void HostProcess::OnResize(const launch::v1::Terminals& terminals) {
+  *setup_->mutable_job()->mutable_terminals() = terminals;
+  branch_->Resize(terminals);
+  if (node_ != nullptr) node_->Resize(terminals);
 }
 
 void HostProcess::OnSignal(const launch::v1::Signal& signal) {
@@ -175,6 +182,7 @@ void HostProcess::BeginNode(const std::string& endpoint) {
   auto node = NodeProcess::Start(
       io_, NodeCommand(program_, setup_->job(), setup_->self(), endpoint),
       NodeEnvironment(setup_->job(), ReadEnvironment(environ)), setup_->job().token(),
+      setup_->job().terminals(),
       {.on_output = [this, self](Output::Stream stream,
                                  std::string_view bytes) { SendOutput(self, stream, bytes); },
        .on_end =

@@ -56,6 +56,7 @@ class HostProcess {
   // The node was killed, and nobody had asked for it: it is to be started once more, after a while.
   // False if that makes no sense.
   bool StartsAgain(const std::string& endpoint, int signal);
+  void OnResize(const launch::v1::Terminals& terminals);
   void OnSignal(const launch::v1::Signal& signal);
   void OnNodeEnd(int exit_code);
   void OnParentGone();

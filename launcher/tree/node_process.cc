@@ -14,6 +14,7 @@
 #include "base/failure.h"
 #include "base/unique_fd.h"
 #include "launcher/agent/speech.h"
+#include "worker/output/pseudo_terminal.h"
 #include "worker/process/spawn.h"
 
 namespace muster::launcher {
@@ -33,6 +34,29 @@ absl::Status MakeOutputPipe(base::UniqueFd& ours, base::UniqueFd& childs) {
   childs.reset(ends[1]);
   ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   return absl::OkStatus();
+}
+
+worker::WindowSize ToWindowSize(const launch::v1::WindowSize& size) {
+  return {.rows = size.rows(), .columns = size.columns()};
+}
+
+// The same with a pseudo-terminal; false where the system has none left.
+bool MakeOutputTerminal(const launch::v1::WindowSize& size, base::UniqueFd& ours,
+                        base::UniqueFd& childs) {
+  auto terminal = worker::OpenPseudoTerminal(ToWindowSize(size));
+  if (!terminal) return false;
+  ours = std::move(terminal->our_end);
+  childs = std::move(terminal->worker_end);
+  ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
+  return true;
+}
+
+// nullptr: what the stream leads to is no terminal.
+const launch::v1::WindowSize* SizeFor(Output::Stream stream,
+                                      const launch::v1::Terminals& terminals) {
+  if (stream == Output::STDOUT && terminals.has_out()) return &terminals.out();
+  if (stream == Output::STDERR && terminals.has_err()) return &terminals.err();
+  return nullptr;
 }
 
 // The read end of a pipe that holds `token`, which is far shorter than a pipe holds, and ends.
@@ -59,7 +83,8 @@ NodeProcess::NodeProcess(boost::asio::io_context& io, Callbacks callbacks)
 
 absl::StatusOr<std::unique_ptr<NodeProcess>> NodeProcess::Start(
     boost::asio::io_context& io, std::vector<std::string> argv,
-    std::vector<std::string> environment, const std::string& token, Callbacks callbacks) {
+    std::vector<std::string> environment, const std::string& token,
+    const launch::v1::Terminals& terminals, Callbacks callbacks) {
   std::unique_ptr<NodeProcess> node(new NodeProcess(io, std::move(callbacks)));
   auto token_pipe = TokenPipe(token);
   if (!token_pipe.ok()) return token_pipe.status();
@@ -68,8 +93,13 @@ absl::StatusOr<std::unique_ptr<NodeProcess>> NodeProcess::Start(
   base::UniqueFd childs[3];
   for (std::size_t i = 0; i < 3; ++i) {
     base::UniqueFd ours;
-    const absl::Status status = MakeOutputPipe(ours, childs[i]);
-    if (!status.ok()) return status;
+    if (const launch::v1::WindowSize* const size = SizeFor(sources[i]->stream, terminals)) {
+      sources[i]->is_terminal = MakeOutputTerminal(*size, ours, childs[i]);
+    }
+    if (!sources[i]->is_terminal) {
+      const absl::Status status = MakeOutputPipe(ours, childs[i]);
+      if (!status.ok()) return status;
+    }
     sources[i]->end.assign(ours.release());
   }
   worker::SpawnRequest request;
@@ -99,6 +129,16 @@ absl::StatusOr<std::unique_ptr<NodeProcess>> NodeProcess::Start(
 
 void NodeProcess::Signal(int number) {
   if (process_->running()) ::kill(process_->pid(), number);
+}
+
+void NodeProcess::Resize(const launch::v1::Terminals& terminals) {
+  for (Source* const source : {&stdout_, &stderr_}) {
+    const launch::v1::WindowSize* const size = SizeFor(source->stream, terminals);
+    if (size == nullptr || !source->is_terminal || !source->is_open) continue;
+    worker::SetWindowSize(source->end.native_handle(), ToWindowSize(*size));
+  }
+  // The terminal is not the agent's controlling one, so the kernel does not tell it.
+  Signal(SIGWINCH);
 }
 
 void NodeProcess::Resume() {

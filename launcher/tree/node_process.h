@@ -20,8 +20,10 @@
 namespace muster::launcher {
 
 // `muster run` as a child process, with the token on a descriptor of its own, nothing to read on
-// stdin, and its output, its log and its report in pipes. Killed when this process ends, however it
-// ends; its own guard then ends its workers. Lives on the loop's main thread.
+// stdin, and its output, its log and its report in pipes; its output in a pseudo-terminal where
+// there is a terminal at the other end of the tree, so that workers have one, too. Killed when this
+// process ends, however it ends; its own guard then ends its workers. Lives on the loop's main
+// thread.
 class NodeProcess {
  public:
   struct Callbacks {
@@ -36,12 +38,16 @@ class NodeProcess {
                                                             std::vector<std::string> argv,
                                                             std::vector<std::string> environment,
                                                             const std::string& token,
+                                                            const launch::v1::Terminals& terminals,
                                                             Callbacks callbacks);
   NodeProcess(const NodeProcess&) = delete;
   NodeProcess& operator=(const NodeProcess&) = delete;
 
   // To the agent alone: it decides what that means for its workers.
   void Signal(int number);
+
+  // Those terminals have these sizes by now.
+  void Resize(const launch::v1::Terminals& terminals);
 
   void Resume();
 
@@ -55,6 +61,7 @@ class NodeProcess {
         : end(io), stream(which) {}
     boost::asio::posix::stream_descriptor end;
     const launch::v1::Output::Stream stream;
+    bool is_terminal = false;
     // Lines of this host must not mix with those of others.
     WholeLines lines;
     bool is_open = true;

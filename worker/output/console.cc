@@ -39,7 +39,8 @@ Console::Console(boost::asio::io_context& io, std::function<void(const std::stri
   }
 }
 
-bool Console::IsTerminal(StreamKind kind) const {
+bool Console::CanRewrite(StreamKind kind) const {
+  if (whole_lines_) return false;
   return kind == StreamKind::kStderr && stderr_ ? stderr_->is_terminal : stdout_.is_terminal;
 }
 

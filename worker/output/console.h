@@ -37,8 +37,11 @@ class Console {
   ConsoleSink& sink(StreamKind kind) { return stream(kind).sink; }
   // What a worker inherits when it writes to the console itself.
   int fd(StreamKind kind) const { return kind == StreamKind::kStdout ? stdout_fd_ : stderr_fd_; }
-  // Whether lines can be rewritten there.
-  bool IsTerminal(StreamKind kind) const;
+  // Whether a line that has no end yet can be shown there, and rewritten.
+  bool CanRewrite(StreamKind kind) const;
+  // From now on it cannot, although it is a terminal: who reads there puts our lines between those
+  // of others.
+  void WriteWholeLines() { whole_lines_ = true; }
 
   // Puts `text` after everything the workers have written so far. Never blocks. `writer` identifies
   // a caller that also calls Rewrite(), by any address of its own; otherwise nullptr.
@@ -85,6 +88,7 @@ class Console {
   Stream stdout_;
   // Null when stderr is the same as stdout.
   std::unique_ptr<Stream> stderr_;
+  bool whole_lines_ = false;
   // Pseudo-terminals of workers, and whose size they have.
   std::set<std::pair<int, StreamKind>> terminals_;
   // SIGWINCH, while there are any.

@@ -57,8 +57,8 @@ absl::Status Output::OpenFiles() {
 
 absl::Status Output::OpenEnds(boost::asio::io_context& io) {
   const bool has_prefix = spec_.to_console && !spec_.prefix.empty();
-  if (!file_.has_value() && !filtered_file_.has_value() && !has_prefix) {
-    if (!spec_.keep_tail) {
+  if (!file_.has_value() && !filtered_file_.has_value()) {
+    if (!has_prefix && !spec_.keep_tail) {
       if (spec_.to_console) return absl::OkStatus();
       child_end_.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
       return child_end_.valid()
@@ -89,7 +89,7 @@ absl::Status Output::OpenEnds(boost::asio::io_context& io) {
 void Output::Start(pid_t pid) {
   child_end_.reset();
   if (spec_.to_console && !spec_.prefix.empty()) {
-    prefixer_.emplace(LinePrefix(spec_.prefix, pid), console_.IsTerminal(kind_)
+    prefixer_.emplace(LinePrefix(spec_.prefix, pid), console_.CanRewrite(kind_)
                                                          ? CarriageReturn::kRewritesLine
                                                          : CarriageReturn::kEndsLine);
   }

@@ -7,9 +7,16 @@
 
 namespace muster::worker {
 
-std::optional<PseudoTerminal> OpenPseudoTerminal(int console_fd) {
-  termios settings;
-  if (::tcgetattr(console_fd, &settings) != 0) return std::nullopt;
+namespace {
+
+// "\n" becomes "\r\n" once, at the real terminal. Nothing is ever typed on this one.
+bool WriteAsIs(int worker_end, termios settings) {
+  settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+  settings.c_lflag &= ~static_cast<tcflag_t>(ECHO | ECHONL);
+  return ::tcsetattr(worker_end, TCSANOW, &settings) == 0;
+}
+
+std::optional<PseudoTerminal> OpenPair() {
   PseudoTerminal terminal;
   terminal.our_end.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
   const int ours = terminal.our_end.get();
@@ -17,12 +24,40 @@ std::optional<PseudoTerminal> OpenPseudoTerminal(int console_fd) {
   // By way of our end, not by its name: /dev/pts here may be another container's.
   terminal.worker_end.reset(::ioctl(ours, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!terminal.worker_end.valid()) return std::nullopt;
-  // "\n" becomes "\r\n" once, at the real terminal. Nothing is ever typed on this one.
-  settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);
-  settings.c_lflag &= ~static_cast<tcflag_t>(ECHO | ECHONL);
-  if (::tcsetattr(terminal.worker_end.get(), TCSANOW, &settings) != 0) return std::nullopt;
-  CopyWindowSize(console_fd, ours);
   return terminal;
+}
+
+}  // namespace
+
+std::optional<PseudoTerminal> OpenPseudoTerminal(int console_fd) {
+  termios settings;
+  if (::tcgetattr(console_fd, &settings) != 0) return std::nullopt;
+  std::optional<PseudoTerminal> terminal = OpenPair();
+  if (!terminal || !WriteAsIs(terminal->worker_end.get(), settings)) return std::nullopt;
+  CopyWindowSize(console_fd, terminal->our_end.get());
+  return terminal;
+}
+
+std::optional<PseudoTerminal> OpenPseudoTerminal(const WindowSize& size) {
+  std::optional<PseudoTerminal> terminal = OpenPair();
+  termios settings;
+  if (!terminal || ::tcgetattr(terminal->worker_end.get(), &settings) != 0) return std::nullopt;
+  if (!WriteAsIs(terminal->worker_end.get(), settings)) return std::nullopt;
+  SetWindowSize(terminal->our_end.get(), size);
+  return terminal;
+}
+
+std::optional<WindowSize> ReadWindowSize(int fd) {
+  winsize size;
+  if (::ioctl(fd, TIOCGWINSZ, &size) != 0) return std::nullopt;
+  return WindowSize{.rows = size.ws_row, .columns = size.ws_col};
+}
+
+void SetWindowSize(int fd, const WindowSize& size) {
+  winsize wanted = {};
+  wanted.ws_row = static_cast<unsigned short>(size.rows);
+  wanted.ws_col = static_cast<unsigned short>(size.columns);
+  ::ioctl(fd, TIOCSWINSZ, &wanted);
 }
 
 void CopyWindowSize(int console_fd, int our_end) {
@@ -31,8 +66,8 @@ void CopyWindowSize(int console_fd, int our_end) {
 }
 
 int TerminalColumns(int fd) {
-  winsize size;
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  const std::optional<WindowSize> size = ReadWindowSize(fd);
+  return size ? size->columns : 0;
 }
 
 }  // namespace muster::worker

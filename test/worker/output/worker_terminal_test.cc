@@ -141,13 +141,14 @@ TEST_F(WorkerTerminalTest, UnfinishedLinesAreShownAtOnce) {
   EXPECT_EQ(group_->running(), 1);
 }
 
-TEST_F(WorkerTerminalTest, TeedStreamsStayPipes) {
+// What goes to a file as well is read by people who have no terminal.
+TEST_F(WorkerTerminalTest, TeedStreamIsAPipeAndPrefixedOneATerminal) {
   if (!on_terminal_) GTEST_SKIP() << "no pseudo-terminals here";
   WorkerSpec spec = Python("import os; print(os.isatty(1), os.isatty(2))");
   spec.stdout_spec = {.file = dir_.Path("out"), .prefix = "[0]:"};
   spec.stderr_spec = {.prefix = "[0]:", .keep_tail = true};
   StartOnTerminal({spec});
-  EXPECT_TRUE(RunUntilShown("[0]:False False\n"));
+  EXPECT_TRUE(RunUntilShown("[0]:False True\n"));
 }
 
 TEST_F(WorkerTerminalTest, TeedProgressBarIsRewrittenInItsLine) {
