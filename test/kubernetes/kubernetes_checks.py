@@ -208,8 +208,8 @@ def words_reach_workers_as_they_were_typed(typed: Typed) -> None:
 def training_goes_on_after_an_eviction(typed: Typed) -> None:
     """muster-train in its image: the evicted pod's successor and the others go on from the last checkpoint."""
     run = ("--nproc-per-node=1", "--no-python", "muster-train", "--model=gpt", "--data=/usr/share/common-licenses/GPL-3",
-           "--layers=1", "--width=32", "--heads=1", "--context=32", "--threads=1", "--batch-size=8", "--max-steps=400",
-           "--no-eval", "--checkpoint-dir=/work/gpl", "--checkpoint-every=5")
+           "--layers=1", "--width=32", "--heads=1", "--context=32", "--threads=1", "--batch-size=8", "--epochs=20",
+           "--max-steps=2400", "--no-eval", "--checkpoint-dir=/work/gpl", "--checkpoint-every=5")
     job = typed.create(typed.manifest("--nodes=2", image="localhost/muster-train:0.1.0", run=run))
     job.run_until(lambda: any(path.is_file() for path in (typed.work / "gpl").rglob("*")) and job.all_ready(),
                   "no checkpoint is written", 180)
