@@ -57,7 +57,9 @@ _muster() {
       '--allow=[the only addresses that may connect]:addresses:' \
       '--legacy-dialect=[for clients before PyTorch 2.2]:dialect:(auto 1.x 2.1)' \
       '--ready-fd=[a file descriptor that is told the port]:descriptor:' '--help[print help]' ;;
-    ps) _arguments '--json[print a JSON array]' '--help[print help]' ;;
+    ps) _arguments '--json[print a JSON array]' '(-H --hosts)'{-H,--hosts}'[ask these hosts]:hosts:' \
+          '--hostfile[ask the hosts in a file]:file:_files' '--launch-with[connect by this instead of ssh]:command:' \
+          '--no-ship[send this program to no host]' '--help[print help]' ;;
     attach) _arguments '--all[all that it has printed]' '--help[print help]' ;;
     stop) _arguments '--timeout=[wait no longer]:seconds:' '--help[print help]' ;;
     gpus) _arguments '--check[say only whether they are fit]' '--json[print a JSON object]' '--help[print help]' ;;

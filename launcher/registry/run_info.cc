@@ -31,7 +31,7 @@ Json ToJson(const RunInfo& info) {
   }
   const absl::Time since = absl::FromChrono(
       std::chrono::time_point_cast<std::chrono::system_clock::duration>(info.since));
-  return {
+  Json json = {
       {"run_id", info.run_id},
       {"pid", info.pid},
       {"script", info.script},
@@ -44,6 +44,8 @@ Json ToJson(const RunInfo& info) {
       {"nproc", info.nproc},
       {"launched", info.launched},
   };
+  if (!info.host.empty()) json["host"] = info.host;
+  return json;
 }
 
 // Throws json's exceptions for a member of the wrong type.
@@ -122,6 +124,18 @@ std::optional<RunInfo> ReadRunInfo(absl::string_view text) {
   } catch (const std::exception&) {  // Json's own is one, too
     return std::nullopt;
   }
+}
+
+std::optional<std::vector<RunInfo>> ReadRunInfos(absl::string_view text) {
+  const Json json = base::ParseJson({text.data(), text.size()});
+  if (!json.is_array()) return std::nullopt;
+  std::vector<RunInfo> runs;
+  try {
+    for (const Json& run : json) runs.push_back(FromJson(run));
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+  return runs;
 }
 
 std::vector<std::string> DeviceConflicts(const std::vector<RunInfo>& runs,

@@ -37,6 +37,8 @@ struct RunInfo {
   int nproc = 1;
   // It is the node of a host, started by `muster run --hosts`, with which it ends.
   bool launched = false;
+  // Whose machine it is on, where several were asked; else empty.
+  std::string host;
 
   bool operator==(const RunInfo&) const = default;
 };
@@ -50,8 +52,12 @@ std::string WriteRunInfo(const RunInfo& info);
 // an object.
 std::optional<RunInfo> ReadRunInfo(absl::string_view json);
 
-// A JSON array of them, for programs.
+// A JSON array of them, for programs; each has a `host` only if it is set.
 std::string WriteRunInfos(const std::vector<RunInfo>& runs);
+
+// Reads it back, without `host`, which is for who asked to say. nullopt when it is not such an
+// array.
+std::optional<std::vector<RunInfo>> ReadRunInfos(absl::string_view json);
 
 // One sentence for each device in `devices` that one of `runs` also has: "device 4 is also used by
 // run 'x' (pid 17, train.py)". Devices are the same if their UUIDs are, or, where a UUID is not

@@ -1,5 +1,6 @@
 #include "launcher/registry/run_table.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
@@ -41,6 +42,12 @@ std::string RunTable(const std::vector<RunInfo>& runs, absl::TimeZone zone) {
   std::vector<std::vector<std::string>> rows = {
       {"RUN", "PID", "NODE", "DEVICES", "RANKS", "STATE", "SINCE", "LOGS", "SCRIPT"}};
   for (const RunInfo& run : runs) rows.push_back(MakeRow(run, zone));
+  if (std::any_of(runs.begin(), runs.end(), [](const RunInfo& run) { return !run.host.empty(); })) {
+    rows.front().insert(rows.front().begin(), "HOST");
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      rows[i + 1].insert(rows[i + 1].begin(), runs[i].host);
+    }
+  }
   return base::TextTable(std::move(rows));
 }
 

@@ -10,6 +10,11 @@ namespace muster::launcher {
 
 std::vector<std::string> NodeCommand(const std::string& program, const launch::v1::Job& job,
                                      const launch::v1::Host& self, const std::string& endpoint) {
+  if (job.question_size() > 0) {
+    std::vector<std::string> argv = {program};
+    argv.insert(argv.end(), job.question().begin(), job.question().end());
+    return argv;
+  }
   // What the user says counts more than what stands before it, and less than what stands behind it.
   std::vector<std::string> argv = {program, job.dialect(), "--prefix-lines"};
   argv.insert(argv.end(), job.flags().begin(), job.flags().end());

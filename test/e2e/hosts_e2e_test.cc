@@ -1,5 +1,6 @@
 // One command starts a job on hosts with a real sshd each: what comes back, and how it ends.
 #include <csignal>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ namespace muster::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 using testing::UnorderedElementsAre;
 
@@ -66,6 +68,32 @@ TEST_F(HostsTest, TreeOfHostsThatStartOneAnotherIsOneJob) {
                            "[default6]:rank 6 of 10, node 5", "[default7]:rank 7 of 10, node 6",
                            "[default8]:rank 8 of 10, node 7", "[default9]:rank 9 of 10, node 7"))
       << run.err();
+  ExpectNothingLeft();
+}
+
+TEST_F(HostsTest, RunsOfAllHostsAreListedAndWhoDoesNotAnswerIsNamed) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
+  if (IsSkipped()) return;
+  Command run = StartOnHosts({"--hosts=node0,node1", "--rdzv-id=big"}, kStays);
+  WaitForWorkers(run, 2);
+  StopSshd(2);
+  const auto ps = [this](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {std::filesystem::absolute(MusterPath()), "ps"});
+    return StartWhereTyped(std::move(flags));
+  };
+  Command all = ps({"--hosts=node[0-2]", "--launch-with=ssh {host} {command}"});
+  EXPECT_EQ(all.Wait(), 1) << all.err();
+  EXPECT_THAT(all.out(), MatchesRegex("HOST +RUN +PID .*\nnode0 +big .*\nnode1 +big .*"));
+  EXPECT_THAT(all.err(), HasSubstr("muster ps: node2 cannot be reached: ssh: connect to host"));
+  Command one = ps({"-H", "node1", "--json"});
+  EXPECT_EQ(one.Wait(), 0) << one.err();
+  EXPECT_THAT(one.out(), HasSubstr("\"host\": \"node1\""));
+  Command wrong = ps({"--hosts=node["});
+  EXPECT_EQ(wrong.Wait(), 2);
+  EXPECT_EQ(wrong.err(),
+            "muster ps: --hosts=node[ has 'node[', which has a [ without its ]; write node[1-3]\n");
+  run.Signal(SIGTERM);
+  EXPECT_EQ(run.Wait(), 128 + SIGTERM) << run.err();
   ExpectNothingLeft();
 }
 

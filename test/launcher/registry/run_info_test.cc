@@ -23,6 +23,16 @@ RunInfo Full() {
           .launched = true};
 }
 
+TEST(RunInfoTest, ListFromAnotherHostIsRead) {
+  RunInfo theirs = Full();
+  theirs.host = "node1";
+  EXPECT_EQ(ReadRunInfos(WriteRunInfos({theirs, RunInfo()})), (std::vector{Full(), RunInfo()}));
+  EXPECT_EQ(ReadRunInfos("[]"), std::vector<RunInfo>());
+  for (const char* const text : {"", "{}", "[1]", "[{\"pid\": 1}]", "[{}"}) {
+    EXPECT_FALSE(ReadRunInfos(text)) << text;
+  }
+}
+
 TEST(RunInfoTest, IsAJsonObjectWithOurNames) {
   EXPECT_EQ(WriteRunInfo(Full()), R"({
   "run_id": "x",

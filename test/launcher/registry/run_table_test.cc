@@ -31,5 +31,14 @@ TEST(RunTableTest, ColumnsAreAligned) {
       "-               a?[2J?b.py\n");
 }
 
+TEST(RunTableTest, RunsOfSeveralHostsHaveTheirNames) {
+  const std::vector<RunInfo> runs = {{.run_id = "x", .pid = 17, .script = "a.py", .host = "node1"},
+                                     {.run_id = "y", .pid = 18, .script = "b.py"}};
+  EXPECT_EQ(RunTable(runs, absl::UTCTimeZone()),
+            "HOST   RUN  PID  NODE  DEVICES  RANKS  STATE    SINCE                LOGS  SCRIPT\n"
+            "node1  x    17   -     -        -      waiting  1970-01-01 00:00:00  -     a.py\n"
+            "-      y    18   -     -        -      waiting  1970-01-01 00:00:00  -     b.py\n");
+}
+
 }  // namespace
 }  // namespace muster::launcher
