@@ -66,14 +66,6 @@ absl::StatusOr<std::string> ReadCommand(absl::string_view text) {
   return std::string(absl::StripAsciiWhitespace(text));
 }
 
-// A port on loopback, or HOST:PORT.
-absl::StatusOr<rendezvous::Endpoint> ReadHealthEndpoint(absl::string_view text) {
-  if (const auto port = rendezvous::ParsePort(text); port.ok()) {
-    return rendezvous::Endpoint{"127.0.0.1", *port};
-  }
-  return rendezvous::ParseEndpoint(text, std::nullopt);
-}
-
 // How long a worker may take to end.
 absl::StatusOr<milliseconds> ReadGrace(absl::string_view text) {
   if (text == "inf" || text == "infinite") return milliseconds::max();
@@ -189,7 +181,7 @@ constexpr Flag kFailureFlags[] = {
              "/healthz/ready: 200 while the workers run, else 503. It says nothing else, and to "
              "everybody. On loopback alone unless HOST names an address of this machine.",
      .default_text = "not answered",
-     .set = Store<ReadHealthEndpoint, &LaunchConfig::health_endpoint>},
+     .set = Store<rendezvous::ParseLocalEndpoint, &LaunchConfig::health_endpoint>},
     {.name = "--shutdown-timeout",
      .value_name = "SECONDS",
      .help =

@@ -32,6 +32,11 @@ absl::StatusOr<std::uint16_t> ParsePort(absl::string_view text) {
   return static_cast<std::uint16_t>(port);
 }
 
+absl::StatusOr<Endpoint> ParseLocalEndpoint(absl::string_view text) {
+  if (const auto port = ParsePort(text); port.ok()) return Endpoint{"127.0.0.1", *port};
+  return ParseEndpoint(text, std::nullopt);
+}
+
 absl::StatusOr<std::string> ParseHost(absl::string_view text) {
   if (text.size() >= 2 && text.front() == '[' && text.back() == ']') {
     text = text.substr(1, text.size() - 2);

@@ -31,6 +31,10 @@ struct Endpoint {
 absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text,
                                        std::optional<std::uint16_t> default_port);
 
+// The same of what only this machine is to reach unless an address is named: `port` alone is one of
+// 127.0.0.1.
+absl::StatusOr<Endpoint> ParseLocalEndpoint(absl::string_view text);
+
 // Reads a host on its own, with or without brackets. Errors as above.
 absl::StatusOr<std::string> ParseHost(absl::string_view text);
 

@@ -113,7 +113,7 @@ void PatientAcceptor::AcceptSome(const std::shared_ptr<Listener>& listener) {
 
 void PatientAcceptor::WaitForFiles(int error) {
   if (!out_of_files_) {
-    spdlog::warn("store: accept a connection: {}; it waits until another closes",
+    spdlog::warn("accept a connection: {}; it waits until another closes",
                  base::SystemCause(error));
   }
   out_of_files_ = true;

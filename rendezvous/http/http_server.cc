@@ -1,0 +1,171 @@
+#include "rendezvous/http/http_server.h"
+
+#include <chrono>
+#include <utility>
+
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "rendezvous/net/listening_socket.h"
+
+namespace muster::rendezvous {
+namespace {
+
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using boost::asio::ip::tcp;
+
+constexpr std::size_t kConnections = 16;
+constexpr std::size_t kHeaderBytes = 4096;
+constexpr std::chrono::seconds kPatience(5);
+
+HttpRequest ToRequest(const http::request<http::empty_body>& message) {
+  const beast::string_view target = message.target();
+  HttpRequest request{.path = std::string(target.substr(0, target.find('?'))), .bearer = ""};
+  const beast::string_view field = message[http::field::authorization];
+  const absl::string_view authorization(field.data(), field.size());
+  // The scheme's name is not case-sensitive (RFC 9110, 11.1).
+  constexpr absl::string_view kScheme = "bearer ";
+  if (absl::StartsWithIgnoreCase(authorization, kScheme)) {
+    request.bearer = std::string(authorization.substr(kScheme.size()));
+  }
+  return request;
+}
+
+http::response<http::string_body> ToResponse(HttpAnswer answer) {
+  http::response<http::string_body> response(static_cast<http::status>(answer.status), 11);
+  response.set(http::field::content_type, answer.type);
+  for (const auto& [name, value] : answer.headers) response.set(name, value);
+  response.keep_alive(false);
+  response.body() = std::move(answer.body);
+  response.prepare_payload();
+  return response;
+}
+
+}  // namespace
+
+// From a request to the end of its answer. Alive while it is in the server's list or one of its
+// handlers waits.
+class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(tcp::socket socket, HttpServer& server)
+      : stream_(std::move(socket)), server_(&server) {
+    request_.header_limit(kHeaderBytes);
+    request_.body_limit(0);
+  }
+
+  void Start(std::list<std::shared_ptr<Connection>>::iterator place) {
+    place_ = place;
+    stream_.expires_after(kPatience);
+    http::async_read_header(stream_, buffer_, request_,
+                            [self = shared_from_this()](beast::error_code error, std::size_t) {
+                              if (self->server_ != nullptr) self->OnRequest(error);
+                            });
+  }
+
+  // The server no longer knows it.
+  void Drop() {
+    server_ = nullptr;
+    stream_.close();
+  }
+
+ private:
+  void OnRequest(beast::error_code error) {
+    // Who says what is no HTTP is told so; who falls silent, or has gone, is not.
+    static const auto& kNoHttp = http::make_error_code(http::error::bad_method).category();
+    if (error && (error.category() != kNoHttp || error == http::error::end_of_stream ||
+                  error == http::error::partial_message)) {
+      return End();
+    }
+    response_ = error ? ToResponse({.status = 400, .body = "", .headers = {}}) : Respond();
+    http::async_write(stream_, response_,
+                      [self = shared_from_this()](beast::error_code, std::size_t) {
+                        if (self->server_ != nullptr) self->AwaitGoodbye();
+                      });
+  }
+
+  http::response<http::string_body> Respond() {
+    const http::request<http::empty_body>& message = request_.get();
+    HttpAnswer answer = server_->handler_(ToRequest(message));
+    const bool reads = message.method() == http::verb::get || message.method() == http::verb::head;
+    if (!reads && answer.status != 404) {
+      answer = {.status = 405, .body = "", .headers = {{"Allow", "GET, HEAD"}}};
+    }
+    auto response = ToResponse(std::move(answer));
+    // The length is what GET would be told.
+    if (message.method() == http::verb::head) response.body().clear();
+    return response;
+  }
+
+  // To close a socket with unread bytes would reset it, and take the answer away from its reader.
+  void AwaitGoodbye() {
+    beast::error_code ignored;
+    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    buffer_.clear();
+    stream_.async_read_some(buffer_.prepare(kHeaderBytes),
+                            [self = shared_from_this()](beast::error_code error, std::size_t) {
+                              if (self->server_ == nullptr) return;
+                              if (error) return self->End();
+                              self->AwaitGoodbye();
+                            });
+  }
+
+  void End() {
+    auto& connections = std::exchange(server_, nullptr)->connections_;
+    stream_.close();
+    connections.erase(place_);
+  }
+
+  beast::tcp_stream stream_;
+  // Null: dropped, or at its end.
+  HttpServer* server_;
+  std::list<std::shared_ptr<Connection>>::iterator place_;
+  beast::flat_buffer buffer_{2 * kHeaderBytes};
+  http::request_parser<http::empty_body> request_;
+  http::response<http::string_body> response_;
+};
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Open(boost::asio::io_context& io,
+                                                             const Endpoint& endpoint,
+                                                             const std::string& what,
+                                                             Handler handler) {
+  auto sockets = ListenAt(io, endpoint);
+  absl::Status status = sockets.status();
+  std::unique_ptr<HttpServer> server(new HttpServer(io, std::move(handler)));
+  if (sockets.ok()) {
+    server->port_ = PortOf(*sockets);
+    for (tcp::acceptor& socket : *sockets) {
+      status.Update(server->acceptor_.Serve(socket.release()));
+    }
+  }
+  if (status.ok()) return server;
+  return absl::Status(status.code(), absl::StrCat("cannot serve ", what, ": ", status.message()));
+}
+
+HttpServer::HttpServer(boost::asio::io_context& io, Handler handler)
+    : handler_(std::move(handler)),
+      acceptor_(
+          io,
+          [this](tcp::socket socket, const boost::asio::ip::address&) { Take(std::move(socket)); },
+          [] { return true; }) {}
+
+HttpServer::~HttpServer() {
+  acceptor_.Close();
+  for (const auto& connection : connections_) connection->Drop();
+}
+
+void HttpServer::Take(tcp::socket socket) {
+  if (connections_.size() >= kConnections) {
+    connections_.front()->Drop();
+    connections_.pop_front();
+  }
+  const auto place = connections_.insert(connections_.end(),
+                                         std::make_shared<Connection>(std::move(socket), *this));
+  (*place)->Start(place);
+}
+
+}  // namespace muster::rendezvous

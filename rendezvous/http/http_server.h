@@ -1,0 +1,70 @@
+// Answers GET, to whoever asks: what is shown of a process to browsers, probes and scrapers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "absl/status/statusor.h"
+#include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/patient_acceptor.h"
+
+namespace muster::rendezvous {
+
+struct HttpRequest {
+  // Without what follows a '?', and still with its %-escapes.
+  std::string path;
+  // What follows "Bearer " in Authorization; empty: nothing does.
+  std::string bearer;
+};
+
+struct HttpAnswer {
+  int status = 200;
+  std::string type = "text/plain";
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;
+};
+
+// HTTP/1.1 (Boost.Beast), and one request for each connection. A stranger can hold up nobody: a
+// connection has five seconds for its request, of 4 KiB at most, and its answer, and when there are
+// 16 the oldest makes room for a new one. Another method than GET and HEAD is answered 405, what is
+// no HTTP 400. Lives on the loop's thread; handlers that the loop runs later do nothing.
+class HttpServer {
+ public:
+  // Asked on the loop for each request; must not destroy the server.
+  using Handler = std::function<HttpAnswer(const HttpRequest&)>;
+
+  // Listens from now on; port 0 takes a free one. May wait for DNS when the host is a name. The
+  // error is a sentence that begins "cannot serve WHAT: ". `io` must outlive the server.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Open(boost::asio::io_context& io,
+                                                          const Endpoint& endpoint,
+                                                          const std::string& what, Handler handler);
+
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  std::uint16_t port() const { return port_; }
+
+ private:
+  class Connection;
+
+  HttpServer(boost::asio::io_context& io, Handler handler);
+
+  void Take(boost::asio::ip::tcp::socket socket);
+
+  const Handler handler_;
+  std::uint16_t port_ = 0;
+  // The oldest first.
+  std::list<std::shared_ptr<Connection>> connections_;
+  PatientAcceptor acceptor_;
+};
+
+}  // namespace muster::rendezvous
