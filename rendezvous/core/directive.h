@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/core/milestone.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
@@ -84,6 +85,8 @@ struct Transition {
   RoundNumber round = kNoRound;
   std::string node;  // id of the node it is about, or empty
   std::string text;
+  // If it is one of the turns that figures are made of.
+  std::variant<std::monostate, RoundStarted, RoundOver, JobEnded> milestone{};
 };
 
 // What a call of the Coordinator brought about, in order.

@@ -20,7 +20,8 @@ Job::Job(std::string run_id, Incarnation incarnation, const JobSettings& setting
       settings_(settings),
       outbox_(outbox),
       store_({}, store_bytes),
-      budget_(settings) {
+      budget_(settings),
+      history_(0, now) {
   round_.emplace(0, settings_, std::vector<Round::Returning>{}, now);
 }
 
@@ -36,8 +37,10 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
       rounds_run_(record.rounds_run),
       budget_(record, now),
       over_reason_(record.over_reason),
+      history_(record.round.number, now),
       verdict_(record.verdict) {
   round_.emplace(record.round, settings_, now);
+  if (started_) history_.Start(round_->members(), now);
   if (!verdict_ && !started_) reminder_.Begin(now);
 }
 
@@ -70,7 +73,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   // A member that joins has no workers any more, told or not; the others cannot go on without them.
   if (!verdict_ && attendee.has_rank()) {
     attendee.stopped = true;
-    NextRound(absl::StrCat("node ", attendee.node.host, " rejoined"), now);
+    NextRound(RoundEnd::kNodeRejoined, absl::StrCat("node ", attendee.node.host, " rejoined"), now);
     attendee.stopped = false;
   }
   roster_.Enter(attendee, node);
@@ -110,7 +113,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
                               "another is lost"),
                  /*spare=*/true);
       } else {
-        NextRound(absl::StrCat("node ", node.host, " joined"), now);
+        NextRound(RoundEnd::kNodeJoined, absl::StrCat("node ", node.host, " joined"), now);
       }
       break;
   }
@@ -146,7 +149,8 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
   Log(attendee.node.node_id, what);
   if (const Attendee* const missing = roster_.FindOutOfTouchMember();
       missing != nullptr && !failure.final) {
-    return NextRound(absl::StrCat("node ", missing->node.host, " is out of touch, and ", what),
+    return NextRound(RoundEnd::kNodeOutOfTouch,
+                     absl::StrCat("node ", missing->node.host, " is out of touch, and ", what),
                      now);
   }
   budget_.Count(failure);
@@ -160,8 +164,9 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
 void Job::Restart(const std::string& what, Duration delay, TimePoint now) {
   budget_.Spend(now);
   const std::string spent = absl::StrCat(what, " (", budget_.SpentInWords());
-  if (delay == Duration::zero()) return NextRound(spent + ")", now);
-  NextRound(absl::StrCat(spent, ", after ", base::Seconds(delay), ")"), now, now + delay);
+  if (delay == Duration::zero()) return NextRound(RoundEnd::kWorkerFailed, spent + ")", now);
+  NextRound(RoundEnd::kWorkerFailed, absl::StrCat(spent, ", after ", base::Seconds(delay), ")"),
+            now, now + delay);
 }
 
 void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
@@ -174,7 +179,8 @@ void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
     Log(attendee.node.node_id, absl::StrCat("is leaving: ", why));
     return;
   }
-  NextRound(absl::StrCat("node ", attendee.node.host, " is leaving: ", why), now);
+  NextRound(RoundEnd::kNodeLeaving, absl::StrCat("node ", attendee.node.host, " is leaving: ", why),
+            now);
 }
 
 void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoint gone_by) {
@@ -187,7 +193,8 @@ void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoi
   const bool its_workers_are_missed =
       attendee.has_rank() && attendee.state != NodeState::kSucceeded;
   if (its_workers_are_missed) {
-    NextRound(absl::StrCat("node ", attendee.node.host, " ", why), now, gone_by);
+    NextRound(RoundEnd::kNodeLost, absl::StrCat("node ", attendee.node.host, " ", why), now,
+              gone_by);
   } else {
     FollowRound(now);
   }
@@ -224,7 +231,7 @@ std::optional<TimePoint> Job::NextDeadline() const {
   return base::Earliest(round_->NextDeadline(), reminder_.next());
 }
 
-void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest) {
+void Job::NextRound(RoundEnd why, const std::string& reason, TimePoint now, TimePoint earliest) {
   Changed();
   std::vector<Round::Returning> returning;
   for (auto& [agent, attendee] : roster_.attendees()) {
@@ -235,7 +242,8 @@ void Job::NextRound(const std::string& reason, TimePoint now, TimePoint earliest
     if (!attendee.leaving && !attendee.stopped)
       Tell(agent, Stop{round_->number(), reason, incarnation_});
   }
-  Log("", absl::StrCat("is over: ", reason));
+  LogMilestone(absl::StrCat("is over: ", reason),
+               history_.End(why, reason, round_->number() + 1, now));
   over_reason_ = reason;
   round_.emplace(round_->number() + 1, settings_, returning, now, earliest);
   started_ = false;
@@ -255,11 +263,11 @@ void Job::FollowRound(TimePoint now) {
   if (round_->state() == Round::State::kTimedOut) {
     End(JoinTimeoutVerdict(Facts(), round_->Explain(now)));
   } else if (round_->state() == Round::State::kComplete && !started_) {
-    StartMembers();
+    StartMembers(now);
   }
 }
 
-void Job::StartMembers() {
+void Job::StartMembers(TimePoint now) {
   Changed();
   started_ = true;
   ++rounds_run_;
@@ -282,7 +290,8 @@ void Job::StartMembers() {
     Tell(agent, assignments[rank]);
   }
   // What a complete round says does not depend on the time.
-  Log("", absl::StrCat("starts: ", round_->Explain(TimePoint{})));
+  LogMilestone(absl::StrCat("starts: ", round_->Explain(TimePoint{})),
+               history_.Start(members, now));
 }
 
 const std::vector<Assignment>& Job::Assignments() {
@@ -334,7 +343,7 @@ void Job::End(Verdict verdict) {
   Changed();
   verdict_ = std::move(verdict);
   reminder_.End();
-  Log("", verdict_->sentence);
+  LogMilestone(verdict_->sentence, JobEnded{verdict_->kind});
   for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, *verdict_);
 }
 
@@ -374,6 +383,8 @@ JobSnapshot Job::Describe(TimePoint now) const {
   snapshot.sentence = verdict_ ? verdict_->sentence : round_->Explain(now);
   snapshot.settings = settings_;
   snapshot.restart_count = budget_.spent();
+  snapshot.age = history_.Age(now);
+  snapshot.rounds = history_.Describe(now);
   snapshot.nodes = roster_.Describe(round_->members());
   return snapshot;
 }
@@ -390,6 +401,12 @@ void Job::HaveWait(AttendeeId agent, const std::string& why, bool spare) {
 
 void Job::Log(const std::string& node_id, std::string text) {
   outbox_->transitions.push_back({run_id_, round_->number(), node_id, std::move(text)});
+}
+
+template <typename Milestone>
+void Job::LogMilestone(std::string text, Milestone milestone) {
+  Log("", std::move(text));
+  outbox_->transitions.back().milestone = std::move(milestone);
 }
 
 }  // namespace muster::rendezvous

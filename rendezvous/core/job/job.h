@@ -10,6 +10,7 @@
 #include "rendezvous/core/byte_budget.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/job/contested_rank.h"
+#include "rendezvous/core/job/job_history.h"
 #include "rendezvous/core/job/reminder.h"
 #include "rendezvous/core/job/restart_budget.h"
 #include "rendezvous/core/job/roster.h"
@@ -125,12 +126,13 @@ class Job {
  private:
   // Ends the current round and opens the next, which starts no earlier than `earliest`; members are
   // told to stop, and spares join it.
-  void NextRound(const std::string& reason, TimePoint now, TimePoint earliest = TimePoint::min());
+  void NextRound(RoundEnd why, const std::string& reason, TimePoint now,
+                 TimePoint earliest = TimePoint::min());
   // A worker has failed: the next round follows and costs a restart.
   void Restart(const std::string& what, Duration delay, TimePoint now);
   // Acts on what a call to the round may have changed: its completion or its time-out.
   void FollowRound(TimePoint now);
-  void StartMembers();
+  void StartMembers(TimePoint now);
   // The Assignments of the current round, which is complete; in order of group rank.
   const std::vector<Assignment>& Assignments();
   JobFacts Facts() const;
@@ -148,6 +150,8 @@ class Job {
   // The node has no place yet; `why` is one sentence.
   void HaveWait(AttendeeId agent, const std::string& why, bool spare);
   void Log(const std::string& node_id, std::string text);
+  template <typename Milestone>
+  void LogMilestone(std::string text, Milestone milestone);
 
   const std::string run_id_;
   const Incarnation incarnation_;
@@ -165,6 +169,7 @@ class Job {
   int rounds_run_ = 0;
   RestartBudget budget_;
   std::string over_reason_;  // why the round before this one ended
+  JobHistory history_;
   std::optional<Verdict> verdict_;
 };
 

@@ -248,6 +248,16 @@ TEST(WireTest, SnapshotComesBackAsItWas) {
                           .sentence = "2 of 2 nodes are here",
                           .settings = SomeRequest().settings,
                           .restart_count = 1,
+                          .age = std::chrono::milliseconds(1234),
+                          .rounds = {{.number = 2,
+                                      .opened_ago = std::chrono::milliseconds(1234),
+                                      .gathered = std::chrono::milliseconds(5),
+                                      .ran = std::chrono::milliseconds(6),
+                                      .nodes = 2,
+                                      .workers = 8,
+                                      .end = RoundEnd::kNodeOutOfTouch,
+                                      .reason = "node b is out of touch"},
+                                     {.number = 3}},
                           .nodes = {{.node = SomeRequest().node,
                                      .state = NodeState::kStopping,
                                      .group_rank = 0,
@@ -256,6 +266,18 @@ TEST(WireTest, SnapshotComesBackAsItWas) {
     v1::JobDescription wire;
     ToWire(job, &wire);
     const JobSnapshot back = rendezvous::FromWire(Sent(wire));
+    EXPECT_EQ(back.age, job.age);
+    ASSERT_EQ(back.rounds.size(), 2u);
+    EXPECT_EQ(back.rounds[0].number, 2);
+    EXPECT_EQ(back.rounds[0].opened_ago, job.rounds[0].opened_ago);
+    EXPECT_EQ(back.rounds[0].gathered, job.rounds[0].gathered);
+    EXPECT_EQ(back.rounds[0].ran, job.rounds[0].ran);
+    EXPECT_EQ(back.rounds[0].nodes, 2);
+    EXPECT_EQ(back.rounds[0].workers, 8);
+    EXPECT_EQ(back.rounds[0].end, RoundEnd::kNodeOutOfTouch);
+    EXPECT_EQ(back.rounds[0].reason, "node b is out of touch");
+    EXPECT_EQ(back.rounds[1].gathered, std::nullopt);
+    EXPECT_EQ(back.rounds[1].end, std::nullopt);
     EXPECT_EQ(back.run_id, job.run_id);
     EXPECT_EQ(back.state, job.state);
     EXPECT_EQ(back.round, job.round);
