@@ -72,6 +72,7 @@ std::vector<std::string> KeptConfig::ArgvOf(const ServerConfig& config) const {
   add("--listen", ToString(config.listen));
   add("--state-dir", config.state_dir);
   add("--log-level", config.log_level);
+  if (config.http) add("--http", ToString(*config.http));
   add("--tokens", config.tokens);
   // With the tenants' tokens there is no other way in.
   if (!config.tokens.empty()) return argv;

@@ -43,6 +43,7 @@
 #include "rendezvous/net/given_sockets.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/ready_fd.h"
+#include "rendezvous/pages/daemon_pages.h"
 #include "rendezvous/server.h"
 #include "rendezvous/server_config.h"
 
@@ -60,8 +61,11 @@ constexpr int kUnfitMachine = 5;
 // second, or the end of that time, closes them, which tells their agents why.
 class Ending {
  public:
-  Ending(boost::asio::io_context& io, Server& server, const ServerConfig& config)
+  // `pages` may be null.
+  Ending(boost::asio::io_context& io, Server& server, const ServerConfig& config,
+         std::unique_ptr<DaemonPages> pages)
       : server_(server),
+        pages_(std::move(pages)),
         remembers_(!config.state_dir.empty()),
         patience_(config.drain_timeout),
         signals_(io, SIGTERM, SIGINT),
@@ -88,7 +92,7 @@ class Ending {
                  base::Count(server_.job_count(), "job"),
                  base::Count(server_.agent_count(), "node"));
     server_.Freeze();
-    server_.Stop([] { spdlog::info("ended"); });
+    Stop();
   }
 
   void BeginDrain(int signal) {
@@ -99,12 +103,17 @@ class Ending {
     server_.Drain("the daemon is ending (" + name + ")", [this] {
       timer_.cancel();
       signals_.cancel();
-      server_.Stop([] { spdlog::info("ended"); });
+      Stop();
     });
     timer_.expires_after(patience_);
     timer_.async_wait([this](const boost::system::error_code& error) {
       if (!error) CloseJobs("the daemon is ending and its drain timeout is over");
     });
+  }
+
+  void Stop() {
+    pages_.reset();
+    server_.Stop([] { spdlog::info("ended"); });
   }
 
   void CloseJobs(const std::string& why) {
@@ -114,6 +123,7 @@ class Ending {
   }
 
   Server& server_;
+  std::unique_ptr<DaemonPages> pages_;
   const bool remembers_;
   const std::chrono::seconds patience_;
   boost::asio::signal_set signals_;
@@ -264,6 +274,20 @@ absl::StatusOr<OpenedJournal> OpenJournalOf(boost::asio::io_context& io, const K
   return OpenSqliteJournal(io, StateDirectory::Adopt(own, ::fcntl(given.lock, F_DUPFD_CLOEXEC, 0)));
 }
 
+// Null where nothing is to be shown.
+absl::StatusOr<std::unique_ptr<DaemonPages>> OpenPages(boost::asio::io_context& io,
+                                                       const ServerConfig& config,
+                                                       const Credentials& credentials,
+                                                       const Server& server) {
+  if (!config.http) return nullptr;
+  auto pages = DaemonPages::Open(io, *config.http, credentials, server);
+  if (pages.ok()) {
+    spdlog::info("showing jobs at http://{}/api/v1/jobs",
+                 ToString(Endpoint{config.http->host, (*pages)->port()}));
+  }
+  return pages;
+}
+
 // A daemon that forgets its jobs when it ends.
 int RunForgetful(const ServerConfig& config) {
   const auto credentials = CredentialsFor(config, SayTrouble);
@@ -277,7 +301,9 @@ int RunForgetful(const ServerConfig& config) {
   Server server(io, Server::Serves::kManyJobs);
   const absl::Status listening = server.Listen(config.listen, *credentials);
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
-  Ending ending(io, server, config);
+  auto pages = OpenPages(io, config, *credentials, server);
+  if (!pages.ok()) return Fail(log, FailureLine(pages.status()), kCannotListen);
+  Ending ending(io, server, config, *std::move(pages));
   SayWhereItListens(config, server);
   AnnounceReady(config.ready_fd, server.port());
   io.run();
@@ -316,7 +342,10 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
   for (const int fd : given.sockets) sockets.push_back(AcceptorOf(io, fd));
   const absl::Status listening = server.Listen(std::move(sockets), given.key, *credentials);
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
-  Ending ending(io, server, config);
+  // Jobs go on, whether they can be shown or not.
+  auto pages = OpenPages(io, config, *credentials, server);
+  if (!pages.ok()) spdlog::error("{}", std::string(pages.status().message()));
+  Ending ending(io, server, config, pages.ok() ? *std::move(pages) : nullptr);
   SayWhereItListens(config, server);
   kept.SayReady(server.port());
   io.run();

@@ -102,7 +102,7 @@ struct Server::Listener {
 
 Server::Server(boost::asio::io_context& io, Serves serves)
     : io_(io), many_jobs_(serves == Serves::kManyJobs), durable_(false), home_(&tenants_[""]) {
-  home_->driver = MakeDriver("");
+  home_->driver = MakeDriver("", *home_->figures);
 }
 
 Server::Server(boost::asio::io_context& io, Memory memory, absl::Status* status)
@@ -112,17 +112,21 @@ Server::Server(boost::asio::io_context& io, Memory memory, absl::Status* status)
       on_fatal_(std::move(memory.on_fatal)),
       open_(std::move(memory.open)),
       home_(&tenants_[""]) {
-  home_->driver = MakeDriver("");
+  home_->driver = MakeDriver("", *home_->figures);
   *status = Restore(*home_, *memory.journal, memory.contents);
   if (!status->ok()) return;
   // One that cannot be resumed is told so at his calls; the others go on.
   for (const std::string& tenant : memory.tenants) DriverOf(tenant).IgnoreError();
 }
 
-std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant) {
+std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures& figures) {
   const bool only = tenant.empty();
   return std::make_unique<Driver>(
-      io_, [tenant](const Transition& transition) { LogTransition(tenant, transition); },
+      io_,
+      [tenant, &figures](const Transition& transition) {
+        LogTransition(tenant, transition);
+        figures.Count(transition);
+      },
       Coordinator::Options{
           .store_bytes = only ? limits::kStoreBytes.most : limits::kStoreBytesOfTenant.most,
           .all_store_bytes = &store_bytes_,
@@ -155,7 +159,7 @@ absl::StatusOr<Driver*> Server::DriverOf(const std::string& tenant) {
   const auto found = tenants_.find(tenant);
   if (found != tenants_.end()) return found->second.driver.get();
   Tenant newcomer;
-  newcomer.driver = MakeDriver(tenant);
+  newcomer.driver = MakeDriver(tenant, *newcomer.figures);
   if (durable_) {
     auto opened = open_(tenant);
     if (!opened.ok()) {
@@ -171,6 +175,20 @@ absl::StatusOr<Driver*> Server::DriverOf(const std::string& tenant) {
   }
   if (!draining_.empty()) newcomer.driver->Drain(draining_);
   return tenants_.emplace(tenant, std::move(newcomer)).first->second.driver.get();
+}
+
+const Driver* Server::FindDriver(const std::string& tenant) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? nullptr : found->second.driver.get();
+}
+
+const JobFigures* Server::FindFigures(const std::string& tenant) const {
+  const auto found = tenants_.find(tenant);
+  return found == tenants_.end() ? nullptr : found->second.figures.get();
+}
+
+std::uint64_t Server::refused_calls() const {
+  return listener_ == nullptr ? 0 : listener_->door_keeper.refused();
 }
 
 int Server::job_count() const {

@@ -27,6 +27,7 @@
 #include "rendezvous/keeper/last_word.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/pages/job_figures.h"
 #include "rendezvous/wire/knock.h"
 
 namespace muster::rendezvous {
@@ -88,6 +89,14 @@ class Server {
   // The jobs of the only user there is, or of this process.
   Driver& driver() { return *home_->driver; }
 
+  // A tenant's; null: nobody of that name has had a job yet.
+  const Driver* FindDriver(const std::string& tenant) const;
+  const JobFigures* FindFigures(const std::string& tenant) const;
+  // Calls and connections that were refused since it began to listen.
+  std::uint64_t refused_calls() const;
+  // It takes no new agents.
+  bool drains() const { return !draining_.empty(); }
+
   // Over all tenants.
   int job_count() const;
   int agent_count() const;
@@ -106,11 +115,12 @@ class Server {
   struct Listener;
   // One user's jobs.
   struct Tenant {
-    std::unique_ptr<Journal> journal;  // outlives the Driver
+    std::unique_ptr<Journal> journal;                                      // outlives the Driver
+    std::unique_ptr<JobFigures> figures = std::make_unique<JobFigures>();  // outlive the Driver
     std::unique_ptr<Driver> driver;
   };
 
-  std::unique_ptr<Driver> MakeDriver(const std::string& tenant);
+  std::unique_ptr<Driver> MakeDriver(const std::string& tenant, JobFigures& figures);
   // Resumes what the tenant's journal remembers.
   absl::Status Restore(Tenant& tenant, Journal& journal, const JournalContents& contents);
   // The tenant's, from now on there.

@@ -81,6 +81,17 @@ EarlyExit ConfigFileMistake(const CLI::App& app, const CLI::ConfigError& error) 
                               "dashes, see musterd --help"));
 }
 
+// Why jobs cannot be shown there, as a clause; empty: they can.
+std::string HttpProblem(const Endpoint& at, const ServerConfig& config) {
+  if (config.token.insecure) return "";
+  if (!config.token.tls.empty()) {
+    return "asks for a token, and with --tls-cert there is none; leave one of them out";
+  }
+  if (IsLoopbackLiteral(at.host)) return "";
+  return "would have tokens sent over the network unencrypted; name a loopback address, and let a "
+         "proxy that speaks TLS stand before it";
+}
+
 }  // namespace
 
 std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string> arguments) {
@@ -126,6 +137,12 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
   app.add_flag("--insecure", config.token.insecure,
                "ask for no token and do not encrypt: whoever reaches the port can join, read and "
                "end any job. Also MUSTER_INSECURE=1");
+  std::string http;
+  app.add_option("--http", http,
+                 "show jobs and figures over HTTP: /metrics for Prometheus, /api/v1/jobs, /healthz "
+                 "and /readyz. A port alone is one of 127.0.0.1. Whoever asks for jobs or figures "
+                 "has to send the token, or the one that `muster token metrics` makes of it")
+      ->type_name("[HOST:]PORT");
   app.add_option("--ready-fd", config.ready_fd,
                  "write the port and a line feed to this file descriptor, and close it, once "
                  "agents can connect")
@@ -213,6 +230,14 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
     return Mistake(token.status().message());
   }
   config.token = *std::move(token);
+  if (app.count("--http") > 0) {
+    const auto at = ParseLocalEndpoint(http);
+    if (!at.ok()) return Mistake(absl::StrCat("--http=", http, " ", at.status().message()));
+    if (const std::string problem = HttpProblem(*at, config); !problem.empty()) {
+      return Mistake(absl::StrCat("--http=", http, " ", problem));
+    }
+    config.http = *at;
+  }
   config.listen = *endpoint;
   config.drain_timeout = std::chrono::seconds(drain_seconds);
   config.config_file = ConfigFileOf(app);

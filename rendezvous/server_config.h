@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -23,6 +24,8 @@ struct ServerConfig {
   // Where the jobs are remembered, so that a daemon which was killed can resume them; empty:
   // nowhere.
   std::string state_dir;
+  // Where jobs and figures are shown over HTTP (pages/daemon_pages.h); nullopt: nowhere.
+  std::optional<Endpoint> http;
   // Without `state_dir`: how long SIGTERM waits for running jobs to end before it closes them.
   std::chrono::seconds drain_timeout{30};
   // trace, debug, info, warning, error, off.

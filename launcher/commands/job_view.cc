@@ -8,13 +8,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/json.h"
+#include "base/phrases.h"
 #include "base/text_table.h"
 #include "rendezvous/core/phrases.h"
+#include "rendezvous/pages/job_json.h"
 
 namespace muster::launcher {
 namespace {
 
-using base::Json;
 using rendezvous::JobSnapshot;
 using rendezvous::JobState;
 using rendezvous::NodeSnapshot;
@@ -41,58 +42,9 @@ int Ranks(const JobSnapshot& job) {
   return ranks;
 }
 
-// The first rank of each node's workers. They follow from those of the nodes before it, so behind
-// one that has left already they are not known.
-std::vector<std::optional<int>> FirstRanks(const JobSnapshot& job) {
-  std::vector<std::optional<int>> firsts;
-  int next_node = 0;
-  int next_rank = 0;
-  for (const NodeSnapshot& node : job.nodes) {
-    if (node.group_rank != next_node) {
-      firsts.push_back(std::nullopt);
-      continue;
-    }
-    firsts.push_back(next_rank);
-    ++next_node;
-    next_rank += node.node.slots;
-  }
-  return firsts;
-}
-
 std::string RankRange(std::optional<int> first, int slots) {
   if (!first) return "";
   return slots == 1 ? absl::StrCat(*first) : absl::StrCat(*first, "-", *first + slots - 1);
-}
-
-Json ToJson(const NodeSnapshot& node, std::optional<int> first_rank) {
-  const Json node_rank = node.group_rank < 0 ? Json(nullptr) : Json(node.group_rank);
-  return {{"node_id", node.node.node_id},
-          {"host", node.node.host},
-          {"address", node.node.address},
-          {"state", StateName(node.state)},
-          {"node_rank", node_rank},
-          {"first_rank", first_rank ? Json(*first_rank) : Json(nullptr)},
-          {"nproc", node.node.slots},
-          {"role", node.node.role},
-          {"devices", node.node.devices},
-          {"place", node.rank_reason}};
-}
-
-Json ToJson(const JobSnapshot& job) {
-  Json nodes = Json::array();
-  const std::vector<std::optional<int>> firsts = FirstRanks(job);
-  for (std::size_t i = 0; i < job.nodes.size(); ++i) {
-    nodes.push_back(ToJson(job.nodes[i], firsts[i]));
-  }
-  return {{"run_id", job.run_id},
-          {"state", StateName(job.state)},
-          {"round", job.round},
-          {"message", job.sentence},
-          {"min_nodes", job.settings.min_nodes},
-          {"max_nodes", job.settings.max_nodes},
-          {"restarts", job.restart_count},
-          {"max_restarts", job.settings.max_restarts},
-          {"nodes", std::move(nodes)}};
 }
 
 }  // namespace
@@ -123,10 +75,22 @@ std::string NodeTable(const JobSnapshot& job) {
   return base::TextTable(std::move(rows));
 }
 
+std::string RoundTable(const JobSnapshot& job) {
+  std::vector<std::vector<std::string>> rows = {
+      {"ROUND", "BEGAN", "GATHERED", "RAN", "NODES", "RANKS", "OVER"}};
+  for (const rendezvous::RoundSnapshot& round : job.rounds) {
+    const bool ran = round.gathered.has_value();
+    rows.push_back({absl::StrCat(round.number),
+                    absl::StrCat(base::Seconds(round.opened_ago), " ago"),
+                    ran ? base::Seconds(*round.gathered) : "", ran ? base::Seconds(round.ran) : "",
+                    ran ? absl::StrCat(round.nodes) : "", ran ? absl::StrCat(round.workers) : "",
+                    round.reason});
+  }
+  return base::TextTable(std::move(rows));
+}
+
 std::string JobsJson(const std::vector<JobSnapshot>& jobs) {
-  Json array = Json::array();
-  for (const JobSnapshot& job : jobs) array.push_back(ToJson(job));
-  return base::JsonText(array, /*indent=*/2) + "\n";
+  return base::JsonText(rendezvous::ToJson(jobs), /*indent=*/2) + "\n";
 }
 
 }  // namespace muster::launcher

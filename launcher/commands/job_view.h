@@ -18,6 +18,11 @@ std::string JobTable(const std::vector<rendezvous::JobSnapshot>& jobs);
 // NODE is the node's rank, and PLACE says why it has that rank.
 std::string NodeTable(const rendezvous::JobSnapshot& job);
 
+// A line of headings and one for each of the job's last rounds, this one last:
+//   ROUND  BEGAN  GATHERED  RAN  NODES  RANKS  OVER
+// BEGAN is how long ago it opened, OVER why it ended.
+std::string RoundTable(const rendezvous::JobSnapshot& job);
+
 // A JSON array with an object for each job. A missing rank is null. Bytes that are not UTF-8 become
 // U+FFFD.
 std::string JobsJson(const std::vector<rendezvous::JobSnapshot>& jobs);

@@ -23,7 +23,8 @@ constexpr char kStatusHelpBegin[] =
     R"(Usage: muster status --rdzv-endpoint HOST:PORT [--rdzv-id JOB] [--json]
 
 Shows the jobs of a rendezvous: of each its state, round, nodes, ranks and restarts, and who is
-waited for and why. With --rdzv-id, that job and its nodes.
+waited for and why. With --rdzv-id, that job, its nodes, and its rounds with how long each took and
+why it ended.
 
   --rdzv-endpoint HOST:PORT  Where the rendezvous is, as for `muster run`. Default:
                              MUSTER_RDZV_ENDPOINT, which workers have, then PET_RDZV_ENDPOINT.
@@ -80,7 +81,8 @@ int StatusCommand(const std::vector<std::string>& args) {
   if (parsed->json) return PrintStatus(JobsJson(*jobs));
   if (jobs->empty()) return 0;
   if (parsed->run_id.empty()) return PrintStatus(JobTable(*jobs));
-  return PrintStatus(absl::StrCat(JobTable(*jobs), "\n", NodeTable(jobs->front())));
+  return PrintStatus(absl::StrCat(JobTable(*jobs), "\n", NodeTable(jobs->front()), "\n",
+                                  RoundTable(jobs->front())));
 }
 
 }  // namespace muster::launcher

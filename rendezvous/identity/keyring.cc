@@ -254,4 +254,14 @@ std::optional<Principal> Keyring::Identify(const std::vector<Key>& keys, absl::s
   return std::nullopt;
 }
 
+std::optional<Principal> Keyring::Identify(const std::vector<Key>& keys, const Token& token) {
+  // What follows from a token is its own alone.
+  const std::string certificate = Authority(token).certificate();
+  for (const Key& key : keys) {
+    if (key.authority.certificate() != certificate) continue;
+    return Principal{key.tenant, key.metrics ? Role::kMetrics : Role::kTool};
+  }
+  return std::nullopt;
+}
+
 }  // namespace muster::rendezvous

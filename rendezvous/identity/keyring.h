@@ -68,6 +68,8 @@ class Keyring {
   // Whose certificate this is, in PEM, that a connection was made with; nullopt: nobody's whose
   // token counts now.
   static std::optional<Principal> Identify(const std::vector<Key>& keys, absl::string_view pem);
+  // Whose token this is; a tool of his, where it is not one that was made to look.
+  static std::optional<Principal> Identify(const std::vector<Key>& keys, const Token& token);
 
  private:
   struct State;

@@ -39,6 +39,13 @@ TEST(ServerConfigTest, EveryFlagIsRead) {
   EXPECT_EQ(config.log_level, "debug");
 }
 
+TEST(ServerConfigTest, PagesAreForThisMachineUnlessAnAddressIsNamed) {
+  EXPECT_EQ(Parse({}).http, std::nullopt);
+  EXPECT_EQ(Parse({"--http=9400"}).http, (Endpoint{"127.0.0.1", 9400}));
+  EXPECT_EQ(Parse({"--http=[::1]:0"}).http, (Endpoint{"::1", 0}));
+  EXPECT_EQ(Parse({"--http=0.0.0.0:9400", "--insecure"}).http, (Endpoint{"0.0.0.0", 9400}));
+}
+
 TEST(ServerConfigTest, LimitsArePrintedWithTheirReasons) {
   const auto parsed = ParseServerConfig({"--print-limits"});
   const auto* exit = std::get_if<EarlyExit>(&parsed);
@@ -81,6 +88,10 @@ TEST(ServerConfigTest, MistakesAreOneSentenceAndExitCode2) {
       {{"--drain-timeout=soon"}, "--drain-timeout"},
       {{"--drain-timeout=99999999999"}, "--drain-timeout"},
       {{"--log-level=loud"}, "--log-level"},
+      {{"--http=x"}, "--http=x has no port"},
+      {{"--http=0.0.0.0:9400"}, "--http=0.0.0.0:9400 would have tokens sent over the network"},
+      {{"--http=9400", "--tls-ca=a", "--tls-cert=b", "--tls-key=c"},
+       "--http=9400 asks for a token"},
   };
   for (const Case& c : cases) {
     const auto parsed = ParseServerConfig(c.arguments);

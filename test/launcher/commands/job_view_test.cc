@@ -44,6 +44,22 @@ JobSnapshot Gathering() {
           .nodes = {Node("a", NodeState::kJoined, -1, 2)}};
 }
 
+JobSnapshot Restarted() {
+  using std::chrono::milliseconds;
+  using std::chrono::seconds;
+  return {.run_id = "job8",
+          .age = seconds(70),
+          .rounds = {{.number = 0,
+                      .opened_ago = seconds(70),
+                      .gathered = milliseconds(15),
+                      .ran = seconds(61),
+                      .nodes = 2,
+                      .workers = 8,
+                      .end = rendezvous::RoundEnd::kWorkerFailed,
+                      .reason = "rank 3 on host b exited with code 1"},
+                     {.number = 1, .opened_ago = milliseconds(8985)}}};
+}
+
 TEST(JobViewTest, JobsAreATable) {
   EXPECT_EQ(
       JobTable({Running(), Gathering()}),
@@ -93,6 +109,28 @@ TEST(JobViewTest, ProgramsReadJson) {
 }
 
 // The node with the first ranks has left, and so nobody can say where those of the others begin.
+TEST(JobViewTest, RoundsAreATableWithWhatTheyCostAndWhyTheyEnded) {
+  EXPECT_EQ(RoundTable(Restarted()),
+            "ROUND  BEGAN      GATHERED  RAN   NODES  RANKS  OVER\n"
+            "0      70 s ago   15 ms     61 s  2      8      rank 3 on host b exited with code 1\n"
+            "1      9.0 s ago  -         -     -      -      -\n");
+}
+
+TEST(JobViewTest, ProgramsReadRounds) {
+  const Json job = Json::parse(JobsJson({Restarted()}))[0];
+  EXPECT_EQ(job["age_seconds"], 70.0);
+  EXPECT_EQ(job["rounds"][0], Json({{"round", 0},
+                                    {"opened_seconds_ago", 70.0},
+                                    {"gathered_seconds", 0.015},
+                                    {"ran_seconds", 61.0},
+                                    {"nodes", 2},
+                                    {"workers", 8},
+                                    {"end", "worker_failed"},
+                                    {"reason", "rank 3 on host b exited with code 1"}}));
+  EXPECT_EQ(job["rounds"][1]["gathered_seconds"], nullptr);
+  EXPECT_EQ(job["rounds"][1]["end"], nullptr);
+}
+
 TEST(JobViewTest, RanksAreNotGuessed) {
   JobSnapshot job = Running();
   job.nodes.erase(job.nodes.begin());

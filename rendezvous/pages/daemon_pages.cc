@@ -1,0 +1,142 @@
+#include "rendezvous/pages/daemon_pages.h"
+
+#include <sys/resource.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/json.h"
+#include "base/version.h"
+#include "rendezvous/fronts/permissions.h"
+#include "rendezvous/pages/exposition.h"
+#include "rendezvous/pages/job_figures.h"
+#include "rendezvous/pages/job_json.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr absl::string_view kJobs = "/api/v1/jobs";
+
+std::string Decoded(absl::string_view text) {
+  std::string decoded;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_escape = text[i] == '%' && i + 2 < text.size() &&
+                           absl::ascii_isxdigit(text[i + 1]) && absl::ascii_isxdigit(text[i + 2]);
+    if (is_escape) {
+      decoded += absl::HexStringToBytes(text.substr(i + 1, 2));
+      i += 2;
+    } else {
+      decoded += text[i];
+    }
+  }
+  return decoded;
+}
+
+HttpAnswer Plain(int status, const char* text) {
+  return {.status = status, .body = text, .headers = {}};
+}
+
+// What is shown is of this moment, and is what its type says.
+HttpAnswer Shown(const char* type, std::string body, int status = 200) {
+  return {.status = status,
+          .type = type,
+          .body = std::move(body),
+          .headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}}};
+}
+
+HttpAnswer AsJson(const base::Json& json, int status = 200) {
+  return Shown("application/json", base::JsonText(json, /*indent=*/2) + "\n", status);
+}
+
+HttpAnswer Failed(int status, const std::string& sentence) {
+  return AsJson({{"error", sentence}}, status);
+}
+
+double ProcessorSeconds() {
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_context& io,
+                                                               const Endpoint& endpoint,
+                                                               const Credentials& credentials,
+                                                               const Server& server) {
+  std::unique_ptr<DaemonPages> pages(new DaemonPages(credentials, server));
+  auto http = HttpServer::Open(
+      io, endpoint, "--http",
+      [pages = pages.get()](const HttpRequest& request) { return pages->AnswerTo(request); });
+  if (!http.ok()) return http.status();
+  pages->http_ = *std::move(http);
+  return pages;
+}
+
+HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) const {
+  const std::string& path = request.path;
+  if (path == "/healthz") return Plain(200, "ok\n");
+  if (path == "/readyz") return server_.drains() ? Plain(503, "drains\n") : Plain(200, "ok\n");
+  const bool one_job = absl::StartsWith(path, absl::StrCat(kJobs, "/"));
+  if (path != "/metrics" && path != kJobs && !one_job) {
+    return Failed(404, "there is no such page; /metrics and /api/v1/jobs are there");
+  }
+  const std::optional<std::string> tenant = TenantOf(request);
+  if (!tenant) {
+    HttpAnswer answer = Failed(401,
+                               "a token is needed: Authorization: Bearer with what `muster token "
+                               "metrics` makes of the daemon's");
+    answer.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return answer;
+  }
+  if (path == "/metrics") return Shown("text/plain; version=0.0.4", Metrics(*tenant));
+  const Driver* const driver = server_.FindDriver(*tenant);
+  if (!one_job) {
+    return AsJson(ToJson(driver == nullptr ? std::vector<JobSnapshot>() : driver->List()));
+  }
+  const std::string run_id = Decoded(absl::string_view(path).substr(kJobs.size() + 1));
+  const auto job = driver == nullptr ? std::nullopt : driver->Describe(run_id);
+  return job ? AsJson(ToJson(*job)) : Failed(404, absl::StrCat("there is no job '", run_id, "'"));
+}
+
+std::optional<std::string> DaemonPages::TenantOf(const HttpRequest& request) const {
+  if (credentials_.proof() == Credentials::Proof::kNone) return "";
+  const Keys keys = credentials_.keys();
+  const auto token = Token::Parse(request.bearer);
+  if (keys == nullptr || !token.ok()) return std::nullopt;
+  const auto who = Keyring::Identify(*keys, *token);
+  if (!who || !IsAllowed(who->role, Rpc::kList)) return std::nullopt;
+  return who->tenant;
+}
+
+std::string DaemonPages::Metrics(const std::string& tenant) const {
+  Exposition out;
+  out.Gauge("muster_build_info", "1, with the version of this musterd.");
+  out.Sample(1, {{"version", base::kVersion}});
+  const Driver* const driver = server_.FindDriver(tenant);
+  static const JobFigures kNone;
+  const JobFigures* const figures = server_.FindFigures(tenant);
+  (figures == nullptr ? kNone : *figures)
+      .Write(driver == nullptr ? std::vector<JobSnapshot>() : driver->List(), out);
+  out.Gauge("muster_store_waiting_calls", "Calls of the jobs' stores that wait for keys.");
+  out.Sample(driver == nullptr ? 0 : static_cast<double>(driver->waiting_calls()));
+  // What is of the daemon and not of one of several tenants.
+  if (tenant.empty()) {
+    out.Counter("muster_refused_calls_total",
+                "Calls and connections that were refused: no token, another's, or a limit.");
+    out.Sample(static_cast<double>(server_.refused_calls()));
+    out.Counter("process_cpu_seconds_total", "Processor time that the daemon has taken.");
+    out.Sample(ProcessorSeconds());
+  }
+  return out.Take();
+}
+
+}  // namespace muster::rendezvous

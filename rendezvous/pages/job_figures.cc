@@ -1,0 +1,103 @@
+#include "rendezvous/pages/job_figures.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <variant>
+
+#include "rendezvous/core/phrases.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr JobState kJobStates[] = {JobState::kGathering, JobState::kRunning, JobState::kEnded};
+constexpr NodeState kNodeStates[] = {NodeState::kJoined,   NodeState::kStarting,
+                                     NodeState::kRunning,  NodeState::kSucceeded,
+                                     NodeState::kStopping, NodeState::kSpare};
+// In the order of VerdictKind.
+constexpr const char* kOutcomes[] = {"succeeded", "worker_failed", "join_timeout", "closed"};
+
+double Seconds(Duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+int Ranks(const JobSnapshot& job) {
+  int ranks = 0;
+  for (const NodeSnapshot& node : job.nodes) ranks += node.group_rank >= 0 ? node.node.slots : 0;
+  return ranks;
+}
+
+template <typename Value>
+void WriteByJob(const std::vector<JobSnapshot>& jobs, const char* name, const char* help,
+                const Value& value, Exposition& out) {
+  out.Gauge(name, help);
+  for (std::size_t i = 0; i < std::min(jobs.size(), JobFigures::kMostJobs); ++i) {
+    out.Sample(static_cast<double>(value(jobs[i])), {{"job", jobs[i].run_id}});
+  }
+}
+
+}  // namespace
+
+void JobFigures::Count(const Transition& transition) {
+  if (const auto* const started = std::get_if<RoundStarted>(&transition.milestone)) {
+    ++rounds_started_;
+    (started->is_restart ? recovery_ : gathering_).Observe(Seconds(started->gathered));
+  } else if (const auto* const over = std::get_if<RoundOver>(&transition.milestone)) {
+    ++rounds_over_[static_cast<std::size_t>(over->why)];
+    if (over->ran) run_seconds_ += Seconds(*over->ran);
+  } else if (const auto* const ended = std::get_if<JobEnded>(&transition.milestone)) {
+    ++jobs_ended_[static_cast<std::size_t>(ended->how)];
+  }
+}
+
+void JobFigures::Write(const std::vector<JobSnapshot>& jobs, Exposition& out) const {
+  out.Gauge("muster_jobs", "Jobs that are there, by state.");
+  for (const JobState state : kJobStates) {
+    const auto count = std::count_if(jobs.begin(), jobs.end(),
+                                     [&](const JobSnapshot& job) { return job.state == state; });
+    out.Sample(static_cast<double>(count), {{"state", StateName(state)}});
+  }
+  out.Gauge("muster_nodes", "Nodes that attend, by state.");
+  for (const NodeState state : kNodeStates) {
+    std::ptrdiff_t count = 0;
+    for (const JobSnapshot& job : jobs) {
+      count += std::count_if(job.nodes.begin(), job.nodes.end(),
+                             [&](const NodeSnapshot& node) { return node.state == state; });
+    }
+    out.Sample(static_cast<double>(count), {{"state", StateName(state)}});
+  }
+  out.Counter("muster_rounds_started_total", "Rounds whose members were told their ranks.");
+  out.Sample(static_cast<double>(rounds_started_));
+  out.Counter("muster_rounds_over_total", "Rounds that another one followed, by cause.");
+  for (int i = 0; i < kRoundEnds; ++i) {
+    out.Sample(static_cast<double>(rounds_over_[static_cast<std::size_t>(i)]),
+               {{"cause", Name(static_cast<RoundEnd>(i))}});
+  }
+  out.Counter("muster_jobs_ended_total", "Jobs that have a verdict, by outcome.");
+  for (std::size_t i = 0; i < jobs_ended_.size(); ++i) {
+    out.Sample(static_cast<double>(jobs_ended_[i]), {{"outcome", kOutcomes[i]}});
+  }
+  out.Counter("muster_rounds_run_seconds_total",
+              "How long rounds ran that another one followed, together.");
+  out.Sample(run_seconds_);
+  out.Histogram("muster_gathering_seconds",
+                "From the first node of a job to its first round's start.", gathering_);
+  out.Histogram("muster_recovery_seconds",
+                "From when a round is over to the start of the next: what a restart costs.",
+                recovery_);
+  WriteByJob(
+      jobs, "muster_job_round", "The job's current round.",
+      [](const JobSnapshot& job) { return job.round; }, out);
+  WriteByJob(
+      jobs, "muster_job_restarts", "Restarts that the job has spent.",
+      [](const JobSnapshot& job) { return job.restart_count; }, out);
+  WriteByJob(
+      jobs, "muster_job_nodes", "Nodes that attend the job, spares included.",
+      [](const JobSnapshot& job) { return job.nodes.size(); }, out);
+  WriteByJob(jobs, "muster_job_ranks", "Ranks of the job's current round.", Ranks, out);
+  WriteByJob(
+      jobs, "muster_job_age_seconds", "Since the job was made, or the daemon was started again.",
+      [](const JobSnapshot& job) { return Seconds(job.age); }, out);
+}
+
+}  // namespace muster::rendezvous

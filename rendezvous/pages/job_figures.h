@@ -1,0 +1,33 @@
+// Figures of one user's jobs: what has happened since the daemon began, and what is now.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rendezvous/core/directive.h"
+#include "rendezvous/core/snapshot.h"
+#include "rendezvous/pages/exposition.h"
+
+namespace muster::rendezvous {
+
+// Counts what the core tells and decides nothing. On the loop's thread.
+class JobFigures {
+ public:
+  void Count(const Transition& transition);
+
+  // As metrics, with a line for each job and figure of its own for the first kMostJobs of `jobs`.
+  static constexpr std::size_t kMostJobs = 1000;
+  void Write(const std::vector<JobSnapshot>& jobs, Exposition& out) const;
+
+ private:
+  std::uint64_t rounds_started_ = 0;
+  std::array<std::uint64_t, kRoundEnds> rounds_over_{};
+  std::array<std::uint64_t, 4> jobs_ended_{};  // by VerdictKind
+  double run_seconds_ = 0;
+  DurationHistogram gathering_;
+  DurationHistogram recovery_;
+};
+
+}  // namespace muster::rendezvous

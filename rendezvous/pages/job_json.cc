@@ -1,0 +1,92 @@
+#include "rendezvous/pages/job_json.h"
+
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
+#include "rendezvous/core/phrases.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using base::Json;
+
+double SecondsOnWire(Duration duration) {
+  // Milliseconds are what the wire has of it.
+  return static_cast<double>(
+             std::chrono::duration_cast<std::chrono::milliseconds>(duration).count()) /
+         1000;
+}
+
+Json ToJson(const NodeSnapshot& node, std::optional<int> first_rank) {
+  const Json node_rank = node.group_rank < 0 ? Json(nullptr) : Json(node.group_rank);
+  return {{"node_id", node.node.node_id},
+          {"host", node.node.host},
+          {"address", node.node.address},
+          {"state", StateName(node.state)},
+          {"node_rank", node_rank},
+          {"first_rank", first_rank ? Json(*first_rank) : Json(nullptr)},
+          {"nproc", node.node.slots},
+          {"role", node.node.role},
+          {"devices", node.node.devices},
+          {"place", node.rank_reason}};
+}
+
+Json ToJson(const RoundSnapshot& round) {
+  return {
+      {"round", round.number},
+      {"opened_seconds_ago", SecondsOnWire(round.opened_ago)},
+      {"gathered_seconds", round.gathered ? Json(SecondsOnWire(*round.gathered)) : Json(nullptr)},
+      {"ran_seconds", SecondsOnWire(round.ran)},
+      {"nodes", round.nodes},
+      {"workers", round.workers},
+      {"end", round.end ? Json(Name(*round.end)) : Json(nullptr)},
+      {"reason", round.reason}};
+}
+
+}  // namespace
+
+std::vector<std::optional<int>> FirstRanks(const JobSnapshot& job) {
+  std::vector<std::optional<int>> firsts;
+  int next_node = 0;
+  int next_rank = 0;
+  for (const NodeSnapshot& node : job.nodes) {
+    if (node.group_rank != next_node) {
+      firsts.push_back(std::nullopt);
+      continue;
+    }
+    firsts.push_back(next_rank);
+    ++next_node;
+    next_rank += node.node.slots;
+  }
+  return firsts;
+}
+
+Json ToJson(const JobSnapshot& job) {
+  Json rounds = Json::array();
+  for (const RoundSnapshot& round : job.rounds) rounds.push_back(ToJson(round));
+  Json nodes = Json::array();
+  const std::vector<std::optional<int>> firsts = FirstRanks(job);
+  for (std::size_t i = 0; i < job.nodes.size(); ++i) {
+    nodes.push_back(ToJson(job.nodes[i], firsts[i]));
+  }
+  return {{"run_id", job.run_id},
+          {"state", StateName(job.state)},
+          {"round", job.round},
+          {"message", job.sentence},
+          {"min_nodes", job.settings.min_nodes},
+          {"max_nodes", job.settings.max_nodes},
+          {"restarts", job.restart_count},
+          {"max_restarts", job.settings.max_restarts},
+          {"age_seconds", SecondsOnWire(job.age)},
+          {"rounds", std::move(rounds)},
+          {"nodes", std::move(nodes)}};
+}
+
+Json ToJson(const std::vector<JobSnapshot>& jobs) {
+  Json array = Json::array();
+  for (const JobSnapshot& job : jobs) array.push_back(ToJson(job));
+  return array;
+}
+
+}  // namespace muster::rendezvous

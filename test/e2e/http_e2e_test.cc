@@ -1,0 +1,121 @@
+// What `musterd --http` shows of jobs, to a program that asks as a scraper does: with the metrics
+// token, over HTTP, while a job fails, restarts and ends.
+#include <csignal>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/e2e_fixture.h"
+#include "test/support/process_scan.h"
+#include "test/support/run_until.h"
+
+namespace muster::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// GET the second argument with the token in the first, if that is not empty.
+constexpr char kGet[] =
+    "import sys, urllib.request, urllib.error\n"
+    "request = urllib.request.Request(sys.argv[2])\n"
+    "if sys.argv[1]: request.add_header('Authorization', 'Bearer ' + sys.argv[1])\n"
+    "try: print(urllib.request.urlopen(request).read().decode(), end='')\n"
+    "except urllib.error.HTTPError as error: print(error.code, error.read().decode(), end='')\n";
+
+class HttpTest : public E2eTest {
+ protected:
+  void StartDaemon(std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {DaemonPath(), "--listen=" + port_.endpoint(), "--http=" + http_.endpoint()});
+    daemon_.emplace(flags);
+    ASSERT_TRUE(daemon_->WaitForErr("listening on")) << daemon_->err();
+  }
+  std::string Get(const std::string& token, const std::string& path) const {
+    Command get({"python3", "-c", kGet, token, "http://" + http_.endpoint() + path});
+    get.Wait();
+    return get.out() + get.err();
+  }
+  bool Shows(const std::string& token, const std::string& path, const std::string& what) const {
+    return WaitUntil([&] { return Get(token, path).find(what) != std::string::npos; });
+  }
+  static std::string Out(std::vector<std::string> argv) {
+    Command command(std::move(argv));
+    command.Wait();
+    std::string out = command.out();
+    while (!out.empty() && out.back() == '\n') out.pop_back();
+    return out;
+  }
+
+  HeldPort port_, http_;
+  std::optional<Command> daemon_;
+};
+
+TEST_F(HttpTest, JobThatFailsRestartsAndEndsIsShownWithItsCause) {
+  const std::string file = Path("token");
+  ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", file}));
+  const std::string token = Out({MusterPath(), "token", "metrics", file});
+  StartDaemon({"--token-file=" + file, "--state-dir=" + Path("state")});
+  EXPECT_THAT(Get("", "/api/v1/jobs"), HasSubstr("401 "));
+  EXPECT_EQ(Get(token, "/api/v1/jobs"), "[]\n");
+  Command agent = StartAgent(
+      {"--rdzv-endpoint=" + port_.endpoint(), "--token-file=" + file, "--nnodes=1",
+       "--rdzv-id=job7", "--rdzv-conf=is_host=0", "--max-restarts=1", "--nproc-per-node=2"},
+      "[ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ] && exit 3; while ! test -e " + Path("end") +
+          "; do sleep 0.02; done");
+  ASSERT_TRUE(Shows(token, "/metrics", "muster_recovery_seconds_count 1\n")) << agent.err();
+  const std::string metrics = Get(token, "/metrics");
+  EXPECT_THAT(metrics, HasSubstr("muster_rounds_over_total{cause=\"worker_failed\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_job_ranks{job=\"job7\"} 2\n"));
+  Write("metrics", metrics);
+  if (Succeeds({"sh", "-c", "command -v promtool"})) {
+    EXPECT_TRUE(Succeeds({"sh", "-c", "promtool check metrics <" + Path("metrics")}));
+  }
+  const std::string job = Get(token, "/api/v1/jobs/job7");
+  EXPECT_THAT(job, HasSubstr("\"end\": \"worker_failed\""));
+  EXPECT_THAT(job, HasSubstr("rank 1 on host"));
+  EXPECT_THAT(job, HasSubstr("exited with code 3 (restart 1 of 1)"));
+  EXPECT_THAT(Get(token, "/api/v1/jobs/job8"), HasSubstr("404 "));
+
+  // The daemon is another after its death, and shows the job again.
+  const std::vector<pid_t> children = ChildrenOf(daemon_->pid());
+  ASSERT_EQ(children.size(), 1u);
+  kill(children.front(), SIGKILL);
+  ASSERT_TRUE(daemon_->WaitForErr("1 job with 1 node remembered in ")) << daemon_->err();
+  EXPECT_TRUE(Shows(token, "/api/v1/jobs", "\"run_id\": \"job7\""));
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EXPECT_TRUE(Shows(token, "/api/v1/jobs", "[]"));
+  EXPECT_THAT(Get(token, "/metrics"),
+              HasSubstr("muster_jobs_ended_total{outcome=\"succeeded\"} 1\n"));
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
+}
+
+TEST_F(HttpTest, TenantIsShownHisOwnJobs) {
+  for (const char* tenant : {"alice", "bob"}) {
+    ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", Path("tokens/") + tenant}));
+  }
+  StartDaemon({"--tokens=" + Path("tokens")});
+  Command agent =
+      StartAgent({"--rdzv-endpoint=" + port_.endpoint(), "--token-file=" + Path("tokens/alice"),
+                  "--nnodes=1", "--rdzv-id=hers", "--rdzv-conf=is_host=0"},
+                 "echo started; sleep 10000");
+  ASSERT_TRUE(agent.WaitForOut("started")) << agent.err();
+  const std::string alice = Out({MusterPath(), "token", "metrics", Path("tokens/alice")});
+  const std::string bob = Out({MusterPath(), "token", "metrics", Path("tokens/bob")});
+  EXPECT_THAT(Get(alice, "/metrics"), HasSubstr("muster_job_ranks{job=\"hers\"} 1\n"));
+  EXPECT_EQ(Get(bob, "/api/v1/jobs"), "[]\n");
+  EXPECT_THAT(Get(bob, "/metrics"), Not(HasSubstr("hers")));
+  EXPECT_THAT(Get(bob, "/api/v1/jobs/hers"), HasSubstr("404 "));
+  agent.Signal(SIGTERM);
+  agent.Wait();
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
+}
+
+}  // namespace
+}  // namespace muster::test

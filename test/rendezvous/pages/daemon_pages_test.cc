@@ -1,0 +1,112 @@
+// What a daemon answers over HTTP, and to whom, from its first node to the end of a job.
+#include "rendezvous/pages/daemon_pages.h"
+
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "rendezvous/identity/token.h"
+#include "test/rendezvous/support/join_request.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using base::Json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class DaemonPagesTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<DaemonPages> Open(const Credentials& credentials) {
+    auto pages = DaemonPages::Open(io_, {"127.0.0.1", 0}, credentials, server_);
+    EXPECT_TRUE(pages.ok()) << pages.status();
+    return *std::move(pages);
+  }
+  static HttpAnswer Ask(const DaemonPages& pages, const std::string& path,
+                        const std::string& bearer = "") {
+    return pages.AnswerTo({.path = path, .bearer = bearer});
+  }
+  // An agent of the job "job", which needs one node.
+  AgentId Join() {
+    const AgentId agent = server_.driver().Attach([this](const Directive& directive) {
+      if (const auto* const assignment = std::get_if<Assignment>(&directive)) {
+        round_ = {assignment->incarnation, assignment->round};
+      }
+    });
+    JoinRequest request = RequestFor(1, 1);
+    request.settings.max_restarts = 3;
+    server_.driver().Hear(agent, request);
+    return agent;
+  }
+
+  boost::asio::io_context io_;
+  Server server_{io_};
+  RoundId round_{};
+};
+
+TEST_F(DaemonPagesTest, WhoHasNoTokenIsToldNothingButThatItIsHealthy) {
+  const Token token = Token::Random();
+  const auto pages = Open(Credentials::FromToken(token, Role::kTool));
+  Join();
+  for (const std::string& bearer : {std::string(), std::string("x"), Token::Random().Text(),
+                                    Token::Random().ForMetrics().Text()}) {
+    for (const char* const path : {"/metrics", "/api/v1/jobs", "/api/v1/jobs/job"}) {
+      const HttpAnswer answer = Ask(*pages, path, bearer);
+      EXPECT_EQ(answer.status, 401) << path;
+      EXPECT_THAT(answer.body, Not(HasSubstr("'job'")));
+    }
+    EXPECT_EQ(Ask(*pages, "/healthz", bearer).body, "ok\n");
+    EXPECT_EQ(Ask(*pages, "/readyz", bearer).status, 200);
+  }
+  for (const std::string& bearer : {token.Text(), token.ForMetrics().Text()}) {
+    EXPECT_EQ(Ask(*pages, "/metrics", bearer).status, 200);
+    EXPECT_EQ(Json::parse(Ask(*pages, "/api/v1/jobs", bearer).body)[0]["run_id"], "job");
+  }
+}
+
+TEST_F(DaemonPagesTest, RestartIsShownWithItsCauseAndItsCost) {
+  const auto pages = Open(Credentials::Plaintext());
+  const AgentId agent = Join();
+  server_.driver().Hear(agent, WorkersStarted{round_});
+  server_.driver().Hear(
+      agent, WorkersExited{round_,
+                           {.succeeded = false,
+                            .failure = WorkerFailure{
+                                .rank = 0, .exit_code = 3, .what = "exited with code 3"}}});
+  const Json job = Json::parse(Ask(*pages, "/api/v1/jobs/%6Aob").body);
+  EXPECT_EQ(job["restarts"], 1);
+  ASSERT_EQ(job["rounds"].size(), 2u);
+  EXPECT_EQ(job["rounds"][0]["end"], "worker_failed");
+  EXPECT_THAT(job["rounds"][0]["reason"].get<std::string>(), HasSubstr("exited with code 3"));
+  EXPECT_EQ(job["rounds"][1]["end"], nullptr);
+  EXPECT_EQ(job["rounds"][1]["gathered_seconds"], nullptr) << "its node has not joined again";
+  const std::string metrics = Ask(*pages, "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("muster_rounds_started_total 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_rounds_over_total{cause=\"worker_failed\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_gathering_seconds_count 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_recovery_seconds_count 0\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_job_restarts{job=\"job\"} 1\n"));
+}
+
+TEST_F(DaemonPagesTest, WhatIsNotThereIsNamed) {
+  const auto pages = Open(Credentials::Plaintext());
+  EXPECT_EQ(Ask(*pages, "/api/v1/jobs").body, "[]\n");
+  EXPECT_EQ(Ask(*pages, "/").status, 404);
+  EXPECT_EQ(Ask(*pages, "/api/v1/jobs/").status, 404);
+  const HttpAnswer answer = Ask(*pages, "/api/v1/jobs/a%2fb%00%");
+  EXPECT_EQ(answer.status, 404);
+  EXPECT_EQ(Json::parse(answer.body)["error"], std::string("there is no job 'a/b\0%'", 23));
+}
+
+TEST_F(DaemonPagesTest, DaemonThatTakesNoNewNodesIsNotReady) {
+  const auto pages = Open(Credentials::Plaintext());
+  server_.Drain("it ends", [] {});
+  EXPECT_EQ(Ask(*pages, "/readyz").status, 503);
+  EXPECT_EQ(Ask(*pages, "/healthz").status, 200);
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
