@@ -141,7 +141,7 @@ class Launch {
  private:
   // For `muster ps` and `muster stop`; the run does not depend on it.
   void Register() {
-    const RunInfo info{
+    shown_ = {
         .run_id = run_.run_id,
         .pid = ::getpid(),
         .script = run_.command.front(),
@@ -149,7 +149,7 @@ class Launch {
         .state = RunState::kRunning,
         .since = std::chrono::floor<seconds>(std::chrono::system_clock::now()),
     };
-    auto entry = RunRegistration::Register(RunsDirs(RunsPlaceOf(ReadEnvironment(environ))), info);
+    auto entry = RunRegistration::Register(RunsDirs(RunsPlaceOf(ReadEnvironment(environ))), shown_);
     if (entry.ok()) {
       entry_ = *std::move(entry);
     } else {
@@ -253,9 +253,21 @@ class Launch {
     console_.Write(worker::StreamKind::kStderr, absl::StrCat("muster run: ", sentence, "\n"));
   }
 
+  // So that a second `muster stop` only waits.
+  void ShowStopping() {
+    shown_.state = RunState::kStopping;
+    if (!entry_) return;
+    if (const absl::Status status = entry_->Update(shown_); !status.ok()) {
+      Say(absl::StrCat("muster ps will not show how this run ends: ", status.message()));
+    }
+  }
+
   void OnStopSignal(int signal) {
     const bool again = interrupted_.has_value();
-    if (!again) interrupted_ = signal;
+    if (!again) {
+      interrupted_ = signal;
+      ShowStopping();
+    }
     if (closing_) return again ? GiveUp() : LimitOutput();
     if (!roll_call_.has_begun()) return Close(kInterruptedBase + signal);
     branch_.Signal(signal, /*ends_job=*/true);
@@ -320,6 +332,7 @@ class Launch {
   const HostsRun run_;
   const launch::v1::Job job_;
   worker::Console console_;
+  RunInfo shown_;
   std::unique_ptr<RunRegistration> entry_;
   Signals signals_;
   RollCall roll_call_;

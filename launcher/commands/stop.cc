@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -35,7 +37,8 @@ constexpr char kStopHelp[] =
 
 Ends your runs on this machine as Ctrl-C ends one in a terminal, and waits until they have ended:
 workers get SIGTERM, and have --shutdown-timeout of their run. RUN is a run id or a pid (`muster
-ps`). A run that was started with --hosts ends on all of its hosts.
+ps`). A run that was started with --hosts ends on all of its hosts. One that is ending already is
+only waited for. If a RUN is not there, none is ended.
 
   --timeout SECONDS  Wait no longer than this; the run goes on ending.
   -h, --help         Print this text.
@@ -48,17 +51,33 @@ int FailStop(const std::string& why, int exit_code) {
   return exit_code;
 }
 
-// The processes of runs with that id or pid, each with its run id.
-std::map<pid_t, std::string> FindRuns(const std::string& name, const Environment& environment) {
-  std::map<pid_t, std::string> found, launched;
+struct Target {
+  std::string run_id;
+  bool is_ending = false;
+  // Its pid is of another PID namespace.
+  bool is_elsewhere = false;
+};
+using Targets = std::map<pid_t, Target>;
+
+// The processes of runs with that id or pid.
+Targets FindRuns(const std::string& name, const Environment& environment) {
+  Targets found, launched;
   for (const RunInfo& run : ListRuns(RunsDirs(RunsPlaceOf(environment))).runs) {
     if (run.run_id != name && absl::StrCat(run.pid) != name) continue;
-    (run.launched ? launched : found).emplace(run.pid, run.run_id);
+    (run.launched ? launched : found)
+        .emplace(run.pid,
+                 Target{.run_id = run.run_id, .is_ending = run.state == RunState::kStopping});
   }
   // Those that have just begun are not in the list yet.
   for (const FoundRun& run : FindDetached(DetachedDir(environment), name)) {
     const auto end = DetachedEnd::Open(run);
-    if (end.ok() && end->lives()) found.emplace(run.pid, name);
+    if (!end.ok() || !end->lives()) continue;
+    const bool is_elsewhere = !end->IsOf(run.pid);
+    // It may have ended in between.
+    if (is_elsewhere && !end->lives()) continue;
+    const auto [entry, is_new] =
+        found.emplace(run.pid, Target{.run_id = name, .is_elsewhere = is_elsewhere});
+    if (!is_new && !is_elsewhere) entry->second.is_elsewhere = false;
   }
   // Those get the signal from the run that has started them, and a second one would take their
   // workers' time to end.
@@ -76,7 +95,27 @@ bool IsMuster(pid_t pid) {
 struct Stopped {
   base::UniqueFd process;
   std::string text;  // "run 'x' (pid 17)"
+  bool is_ending = false;
 };
+
+// Each once, also if it is named twice; `missing` is the first name that nobody has.
+Targets FindAll(const std::vector<std::string>& names, const Environment& environment,
+                std::optional<std::string>& missing) {
+  Targets all;
+  for (const std::string& name : names) {
+    Targets found = FindRuns(name, environment);
+    if (found.empty() && !missing) missing = name;
+    all.merge(found);
+  }
+  return all;
+}
+
+// A second signal would take the workers' time to end.
+bool AskToEnd(const Stopped& run) {
+  return run.is_ending ||
+         ::syscall(SYS_pidfd_send_signal, run.process.get(), SIGTERM, nullptr, 0) == 0 ||
+         errno == ESRCH;
+}
 
 // False: not by then.
 bool AwaitEnd(int process, std::optional<Clock::time_point> deadline) {
@@ -123,32 +162,31 @@ int StopCommand(const std::vector<std::string>& args) {
     return FailStop("no run is named; `muster ps` lists those that are there", kExitBadInput);
   }
 
-  const Environment environment = ReadEnvironment(environ);
+  std::optional<std::string> missing;
+  const Targets targets = FindAll(names, ReadEnvironment(environ), missing);
+  if (missing) {
+    return FailStop(absl::StrCat("there is no run '", *missing,
+                                 "' of yours on this machine; `muster ps` lists those that are "
+                                 "there"),
+                    kExitBadInput);
+  }
   std::vector<Stopped> stopped;
-  for (const std::string& name : names) {
-    const auto found = FindRuns(name, environment);
-    if (found.empty()) {
+  for (const auto& [pid, target] : targets) {
+    Stopped run{.process = base::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
+                .text = absl::StrCat("run '", target.run_id, "' (pid ", pid, ")"),
+                .is_ending = target.is_ending};
+    // Opened first: it is this process that is looked at and signalled.
+    if (target.is_elsewhere || !run.process.valid() || !IsMuster(pid)) {
       return FailStop(
-          absl::StrCat("there is no run '", name,
-                       "' of yours on this machine; `muster ps` lists those that are there"),
-          kExitBadInput);
+          absl::StrCat(run.text, " is in another container, where `muster stop` has to be called"),
+          kExitNodeFailed);
     }
-    for (const auto& [pid, run_id] : found) {
-      Stopped run{.process = base::UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))),
-                  .text = absl::StrCat("run '", run_id, "' (pid ", pid, ")")};
-      // Opened first: it is this process that is looked at and signalled.
-      if (!run.process.valid() || !IsMuster(pid)) {
-        return FailStop(
-            absl::StrCat(run.text,
-                         " is in another container, where `muster stop` has to be called"),
-            kExitNodeFailed);
-      }
-      if (::syscall(SYS_pidfd_send_signal, run.process.get(), SIGTERM, nullptr, 0) != 0 &&
-          errno != ESRCH) {
-        return FailStop(absl::StrCat("signal ", run.text, ": ", base::SystemCause()),
-                        kExitNodeFailed);
-      }
-      stopped.push_back(std::move(run));
+    stopped.push_back(std::move(run));
+  }
+  for (const Stopped& run : stopped) {
+    if (!AskToEnd(run)) {
+      return FailStop(absl::StrCat("signal ", run.text, ": ", base::SystemCause()),
+                      kExitNodeFailed);
     }
   }
   std::optional<Clock::time_point> deadline;

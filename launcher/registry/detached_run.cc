@@ -131,6 +131,22 @@ bool DetachedEnd::lives() const {
   return false;
 }
 
+bool DetachedEnd::IsOf(pid_t pid) const {
+  struct stat own = {};
+  if (::fstat(file_.get(), &own) != 0) return false;
+  const std::string directory = absl::StrCat("/proc/", pid, "/fd");
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
+  if (stream == nullptr) return false;
+  while (const dirent* const entry = ::readdir(stream.get())) {
+    struct stat open = {};
+    if (::fstatat(::dirfd(stream.get()), entry->d_name, &open, 0) == 0 &&
+        open.st_dev == own.st_dev && open.st_ino == own.st_ino) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void DetachedEnd::Await() const {
   while (::flock(file_.get(), LOCK_SH) != 0 && errno == EINTR) {
   }

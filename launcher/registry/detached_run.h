@@ -58,6 +58,9 @@ class DetachedEnd {
   static absl::StatusOr<DetachedEnd> Open(const FoundRun& run);
 
   bool lives() const;
+  // Whether the run is the process that has this pid here: another PID namespace may share the
+  // directory, and its pids are anybody's here.
+  bool IsOf(pid_t pid) const;
   // Blocks until the run has ended.
   void Await() const;
   // -1: it was killed, and left none.

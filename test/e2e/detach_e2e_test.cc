@@ -1,5 +1,9 @@
 // A run that goes on without a terminal: shown again, stopped, killed.
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +13,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/unique_fd.h"
 #include "test/e2e/e2e_fixture.h"
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
@@ -110,6 +115,55 @@ TEST_F(DetachTest, StopReturnsInTime) {
   EXPECT_THAT(stopped.err, HasSubstr("has not ended in time, and goes on ending"));
   Write("go", "");
   EXPECT_TRUE(attached.Wait().has_value());
+}
+
+// `muster stop --timeout` returned, and a second `muster stop` killed workers that were saving.
+TEST_F(DetachTest, ASecondStopLeavesWorkersTheirTime) {
+  ASSERT_EQ(Detach({"--rdzv-id=d8", "--shutdown-timeout=1000"},
+                   "trap 'echo saving; " + Until("go") +
+                       "echo saved; exit 0' TERM; echo ready; while :; do sleep 0.02; done")
+                .code,
+            0);
+  Command attached = Start({"attach", "d8"});
+  ASSERT_TRUE(attached.WaitForOut("ready"));
+  EXPECT_EQ(Run({"stop", "--timeout=0.05", "d8"}).code, 1);
+  ASSERT_TRUE(attached.WaitForOut("saving"));
+  ASSERT_TRUE(WaitUntil([&] { return Run({"ps"}).out.find("stopping") != std::string::npos; }));
+  EXPECT_EQ(Run({"stop", "--timeout=0.05", "d8", "d8"}).code, 1);
+  Write("go", "");
+  EXPECT_EQ(attached.Wait(), 128 + SIGTERM);
+  EXPECT_THAT(attached.out(), HasSubstr("saved"));
+}
+
+// `muster stop mine typo` said that there is no run 'typo', and ended 'mine' all the same.
+TEST_F(DetachTest, NoneIsStoppedWhereOneIsNotThere) {
+  ASSERT_EQ(Detach({"--rdzv-id=d9"},
+                   "trap 'echo asked' TERM; echo ready; " + Until("go") + "echo through")
+                .code,
+            0);
+  Command attached = Start({"attach", "d9"});
+  ASSERT_TRUE(attached.WaitForOut("ready"));
+  EXPECT_EQ(Run({"stop", "d9", "typo"}).code, 2);
+  Write("go", "");
+  EXPECT_EQ(attached.Wait(), 0);
+  EXPECT_THAT(attached.out(), HasSubstr("through"));
+  EXPECT_THAT(attached.out(), Not(HasSubstr("asked")));
+}
+
+// `muster stop big` ended another run, which had the pid here that 'big' has in another container.
+TEST_F(DetachTest, ARunOfAnotherContainerIsNotTakenForTheOneWithItsPid) {
+  const Result begun = Detach({"--rdzv-id=d10"}, "echo ready; " + Until("go") + ":");
+  ASSERT_EQ(begun.code, 0) << begun.err;
+  const std::string big = absl::StrCat("state/muster/detached/big-", PidIn(begun.out));
+  Write(big + ".out", "");
+  Write(big + ".end", "");
+  const base::UniqueFd end(::open(Path(big + ".end").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(end.get(), LOCK_EX | LOCK_NB), 0) << "big lives";
+  const Result stopped = Run({"stop", "big"});
+  EXPECT_EQ(stopped.code, 4);
+  EXPECT_THAT(stopped.err, HasSubstr("is in another container"));
+  Write("go", "");
+  EXPECT_EQ(Run({"attach", "d10"}).code, 0);
 }
 
 TEST_F(DetachTest, WhoLooksIsToldOfARunThatWasKilled) {
