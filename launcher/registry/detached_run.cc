@@ -25,6 +25,10 @@ namespace {
 
 constexpr char kOutput[] = ".out", kEnd[] = ".end";
 
+// In the place of the exit code until the end, so that a full disk has room for it then; as wide as
+// that is.
+constexpr absl::string_view kNoCode = "    \n";
+
 // A run id as a part of a file's name.
 std::string Name(const std::string& run_id) {
   std::string name = run_id.substr(0, 128);
@@ -33,7 +37,7 @@ std::string Name(const std::string& run_id) {
 }
 
 // And the directories on the way.
-absl::StatusOr<base::UniqueFd> MakeFile(const std::string& path) {
+absl::StatusOr<base::UniqueFd> MakeFile(const std::string& path, int flags) {
   const absl::StatusOr<base::Spot> spot = base::FindSpot(path, {.make = 0700});
   if (!spot.ok()) {
     return base::Failure(spot.status().code(), "make", path, spot.status().message());
@@ -41,7 +45,7 @@ absl::StatusOr<base::UniqueFd> MakeFile(const std::string& path) {
   // What has the name is of a former run with this pid.
   ::unlinkat(spot->directory.get(), spot->name.c_str(), 0);
   base::UniqueFd file(::openat(spot->directory.get(), spot->name.c_str(),
-                               O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600));
+                               O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | flags, 0600));
   if (!file.valid()) return base::SystemFailure(absl::StatusCode::kInternal, "make", path);
   return file;
 }
@@ -72,13 +76,17 @@ absl::StatusOr<DetachedRun> DetachedRun::Create(const std::string& directory,
   DetachedRun run;
   run.path_ = base + kOutput;
   // Who finds the output finds a lock already.
-  absl::StatusOr<base::UniqueFd> end = MakeFile(base + kEnd);
+  absl::StatusOr<base::UniqueFd> end = MakeFile(base + kEnd, 0);
   if (!end.ok()) return end.status();
   run.end_ = *std::move(end);
   if (::flock(run.end_.get(), LOCK_EX | LOCK_NB) != 0) {
     return base::SystemFailure(absl::StatusCode::kInternal, "lock", base + kEnd);
   }
-  absl::StatusOr<base::UniqueFd> output = MakeFile(run.path_);
+  if (::pwrite(run.end_.get(), kNoCode.data(), kNoCode.size(), 0) !=
+      static_cast<ssize_t>(kNoCode.size())) {
+    return base::SystemFailure(absl::StatusCode::kInternal, "write", base + kEnd);
+  }
+  absl::StatusOr<base::UniqueFd> output = MakeFile(run.path_, O_APPEND);
   if (!output.ok()) return output.status();
   run.output_ = *std::move(output);
   return run;
@@ -92,8 +100,8 @@ void DetachedRun::TakeStdio() {
 }
 
 void DetachedRun::Finish(int exit_code) {
-  const std::string text = absl::StrCat(exit_code, "\n");
-  [[maybe_unused]] const ssize_t written = ::write(end_.get(), text.data(), text.size());
+  const std::string text = absl::StrCat(absl::Dec(exit_code, absl::kSpacePad4), "\n");
+  [[maybe_unused]] const ssize_t written = ::pwrite(end_.get(), text.data(), text.size(), 0);
 }
 
 std::vector<FoundRun> FindDetached(const std::string& directory, const std::string& name) {
