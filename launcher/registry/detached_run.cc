@@ -100,8 +100,14 @@ void DetachedRun::TakeStdio() {
 }
 
 void DetachedRun::Finish(int exit_code) {
+  // The file goes on saying when the run began.
+  struct stat info = {};
+  const bool known = ::fstat(end_.get(), &info) == 0;
   const std::string text = absl::StrCat(absl::Dec(exit_code, absl::kSpacePad4), "\n");
   [[maybe_unused]] const ssize_t written = ::pwrite(end_.get(), text.data(), text.size(), 0);
+  if (!known) return;
+  const timespec times[] = {{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, info.st_mtim};
+  ::futimens(end_.get(), times);
 }
 
 std::vector<FoundRun> FindDetached(const std::string& directory, const std::string& name) {
@@ -117,7 +123,7 @@ std::vector<FoundRun> FindDetached(const std::string& directory, const std::stri
                  .end = absl::StrCat(absl::StripSuffix(output, kOutput), kEnd)};
     struct stat info = {};
     if (::stat(run.end.c_str(), &info) != 0) continue;
-    run.began = info.st_ctim;
+    run.began = info.st_mtim;
     if (::stat(output.c_str(), &info) == 0) found.push_back(std::move(run));
   }
   std::sort(found.begin(), found.end(), [](const FoundRun& a, const FoundRun& b) {

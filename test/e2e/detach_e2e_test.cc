@@ -166,6 +166,20 @@ TEST_F(DetachTest, ARunOfAnotherContainerIsNotTakenForTheOneWithItsPid) {
   EXPECT_EQ(Run({"attach", "d10"}).code, 0);
 }
 
+// `muster attach` showed a run that had ended, and not the later one of that name, which went on.
+TEST_F(DetachTest, OfTwoWithOneNameTheLaterIsShown) {
+  const Result first = Detach({"--rdzv-id=d11"}, Until("go") + "echo first");
+  ASSERT_EQ(first.code, 0) << first.err;
+  ASSERT_EQ(Detach({"--rdzv-id=d11"}, "echo second; " + Until("on") + ":").code, 0);
+  Write("go", "");
+  EXPECT_EQ(Run({"attach", absl::StrCat(PidIn(first.out))}).code, 0);
+  Command attached = Start({"attach", "d11"});
+  EXPECT_TRUE(attached.WaitForOut("second"));
+  Write("on", "");
+  EXPECT_EQ(attached.Wait(), 0);
+  EXPECT_THAT(attached.out(), Not(HasSubstr("first")));
+}
+
 TEST_F(DetachTest, WhoLooksIsToldOfARunThatWasKilled) {
   const Result begun = Detach({"--rdzv-id=d5"}, "echo ready; exec sleep 1000");
   ASSERT_EQ(begun.code, 0);
