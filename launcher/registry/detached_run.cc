@@ -73,6 +73,11 @@ std::string DetachedDir(const Environment& environment) {
 absl::StatusOr<DetachedRun> DetachedRun::Create(const std::string& directory,
                                                 const std::string& run_id) {
   const std::string base = absl::StrCat(directory, "/", Name(run_id), "-", ::getpid());
+  if (const auto other = DetachedEnd::Open({.end = base + kEnd}); other.ok() && other->lives()) {
+    return base::Failure(absl::StatusCode::kAlreadyExists, "make", base + kEnd,
+                         "a run of another container has its name and pid, and lives; start this "
+                         "one again");
+  }
   DetachedRun run;
   run.path_ = base + kOutput;
   // Who finds the output finds a lock already.

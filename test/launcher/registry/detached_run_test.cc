@@ -16,6 +16,7 @@
 namespace muster::launcher {
 namespace {
 
+using testing::HasSubstr;
 using testing::SizeIs;
 
 // A run whose output had filled the disk ended well, and `muster attach` said that it was killed.
@@ -40,6 +41,18 @@ TEST(DetachedRunTest, AFullDiskHasRoomForTheExitCode) {
   run->Finish(143);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
   EXPECT_EQ(end->exit_code(), 143);
+}
+
+// Of two containers with one home, the second to detach a run of that id and pid removed the files
+// of the first, and with them its output.
+TEST(DetachedRunTest, OneThatLivesKeepsItsFiles) {
+  const test::TempDir dir;
+  const auto first = DetachedRun::Create(dir.path(), "big");
+  ASSERT_TRUE(first.ok()) << first.status();
+  // The pid is this process's again.
+  const auto second = DetachedRun::Create(dir.path(), "big");
+  EXPECT_THAT(std::string(second.status().message()), HasSubstr("has its name and pid, and lives"));
+  EXPECT_EQ(::access(first->path().c_str(), F_OK), 0);
 }
 
 }  // namespace
