@@ -57,12 +57,23 @@ bool WriteToStdout(const char* data, std::size_t size) {
   return true;
 }
 
+// Whether there is less than has been shown.
+bool WasCut(int output) {
+  struct stat info = {};
+  return ::fstat(output, &info) == 0 && info.st_size < ::lseek(output, 0, SEEK_CUR);
+}
+
 // Everything that is there by now. False: stdout cannot be written.
 bool CopyRest(int output) {
   char part[1 << 16];
   for (;;) {
     const ssize_t size = ::read(output, part, sizeof part);
     if (size < 0 && errno == EINTR) continue;
+    if (size == 0 && WasCut(output)) {
+      std::fprintf(stderr, "muster attach: the output was cut, and is shown from its beginning\n");
+      ::lseek(output, 0, SEEK_SET);
+      continue;
+    }
     if (size <= 0) return true;
     if (!WriteToStdout(part, static_cast<std::size_t>(size))) return false;
   }

@@ -180,6 +180,20 @@ TEST_F(DetachTest, OfTwoWithOneNameTheLaterIsShown) {
   EXPECT_THAT(attached.out(), Not(HasSubstr("first")));
 }
 
+// Who emptied the file, for room, saw nothing more of the run in `muster attach`.
+TEST_F(DetachTest, OutputThatWasCutIsShownFromItsBeginning) {
+  const Result begun =
+      Detach({"--rdzv-id=d12"}, "echo a long line before; " + Until("go") + "echo after");
+  ASSERT_EQ(begun.code, 0) << begun.err;
+  Command attached = Start({"attach", "d12"});
+  ASSERT_TRUE(attached.WaitForOut("before"));
+  Write(absl::StrCat("state/muster/detached/d12-", PidIn(begun.out), ".out"), "");
+  Write("go", "");
+  EXPECT_EQ(attached.Wait(), 0);
+  EXPECT_THAT(attached.out(), HasSubstr("after"));
+  EXPECT_THAT(attached.err(), HasSubstr("the output was cut"));
+}
+
 TEST_F(DetachTest, WhoLooksIsToldOfARunThatWasKilled) {
   const Result begun = Detach({"--rdzv-id=d5"}, "echo ready; exec sleep 1000");
   ASSERT_EQ(begun.code, 0);
