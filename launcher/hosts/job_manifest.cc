@@ -1,7 +1,11 @@
 #include "launcher/hosts/job_manifest.h"
 
+#include <utility>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/substitute.h"
 #include "base/json.h"
@@ -217,9 +221,17 @@ absl::Status CheckContents(const JobSpec& spec) {
   return absl::OkStatus();
 }
 
-// A text as YAML has it between double quotes, which is as JSON has it.
+// A text as YAML has it between double quotes, which is as JSON has it, but for what YAML allows
+// nowhere, or takes for the end of a line.
 std::string Quoted(const std::string& text) {
-  return JsonText(Json(text));
+  std::vector<std::pair<std::string, std::string>> escapes = {
+      {"\x7f", "\\u007f"},   {"\u2028", "\\u2028"}, {"\u2029", "\\u2029"},
+      {"\ufeff", "\\ufeff"}, {"\ufffe", "\\ufffe"}, {"\uffff", "\\uffff"}};
+  for (int c = 0x80; c < 0xa0; ++c) {
+    escapes.emplace_back(std::string("\xc2") + static_cast<char>(c),
+                         absl::StrCat("\\u00", absl::Hex(c)));
+  }
+  return absl::StrReplaceAll(JsonText(Json(text)), escapes);
 }
 
 std::string Metadata(const JobSpec& spec, absl::string_view name) {

@@ -100,5 +100,12 @@ TEST(JobManifestTest, TheTokenIsInTheSecretAlone) {
   EXPECT_THAT(job, Not(HasSubstr("0123abc")));
 }
 
+// kubectl refused a manifest with an argument in which there was a control character, and gave the
+// script another text where there was a line separator.
+TEST(JobManifestTest, WhatYamlReadsOtherwiseThanJsonIsEscaped) {
+  const std::string text = Printed({.image = "i", .run = {"\x7f \u0085 \u009b \u2028 \ufeff ü 😀"}});
+  EXPECT_THAT(text, HasSubstr("- \"\\u007f \\u0085 \\u009b \\u2028 \\ufeff ü 😀\"\n"));
+}
+
 }  // namespace
 }  // namespace muster::launcher
