@@ -1,6 +1,9 @@
 #include "rendezvous/http/http_server.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <map>
 #include <utility>
 
 #include <boost/beast/core/flat_buffer.hpp>
@@ -52,8 +55,8 @@ http::response<http::string_body> ToResponse(HttpAnswer answer) {
 // handlers waits.
 class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, HttpServer& server)
-      : stream_(std::move(socket)), server_(&server) {
+  Connection(tcp::socket socket, boost::asio::ip::address from, HttpServer& server)
+      : stream_(std::move(socket)), from_(std::move(from)), server_(&server) {
     request_.header_limit(kHeaderBytes);
     request_.body_limit(0);
   }
@@ -66,6 +69,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
                               if (self->server_ != nullptr) self->OnRequest(error);
                             });
   }
+
+  const boost::asio::ip::address& from() const { return from_; }
 
   // The server no longer knows it.
   void Drop() {
@@ -121,6 +126,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   }
 
   beast::tcp_stream stream_;
+  const boost::asio::ip::address from_;
   // Null: dropped, or at its end.
   HttpServer* server_;
   std::list<std::shared_ptr<Connection>>::iterator place_;
@@ -150,7 +156,9 @@ HttpServer::HttpServer(boost::asio::io_context& io, Handler handler)
     : handler_(std::move(handler)),
       acceptor_(
           io,
-          [this](tcp::socket socket, const boost::asio::ip::address&) { Take(std::move(socket)); },
+          [this](tcp::socket socket, const boost::asio::ip::address& from) {
+            Take(std::move(socket), from);
+          },
           [] { return true; }) {}
 
 HttpServer::~HttpServer() {
@@ -158,13 +166,24 @@ HttpServer::~HttpServer() {
   for (const auto& connection : connections_) connection->Drop();
 }
 
-void HttpServer::Take(tcp::socket socket) {
-  if (connections_.size() >= kConnections) {
-    connections_.front()->Drop();
-    connections_.pop_front();
-  }
-  const auto place = connections_.insert(connections_.end(),
-                                         std::make_shared<Connection>(std::move(socket), *this));
+// One host that connects without end is in its own way only.
+void HttpServer::MakeRoom() {
+  std::map<boost::asio::ip::address, std::size_t> counts;
+  for (const auto& connection : connections_) ++counts[connection->from()];
+  const auto most = std::max_element(
+      counts.begin(), counts.end(),
+      [](const auto& one, const auto& other) { return one.second < other.second; });
+  const auto oldest =
+      std::find_if(connections_.begin(), connections_.end(),
+                   [&](const auto& connection) { return connection->from() == most->first; });
+  (*oldest)->Drop();
+  connections_.erase(oldest);
+}
+
+void HttpServer::Take(tcp::socket socket, const boost::asio::ip::address& from) {
+  if (connections_.size() >= kConnections) MakeRoom();
+  const auto place = connections_.insert(
+      connections_.end(), std::make_shared<Connection>(std::move(socket), from, *this));
   (*place)->Start(place);
 }
 

@@ -34,8 +34,9 @@ struct HttpAnswer {
 
 // HTTP/1.1 (Boost.Beast), and one request for each connection. A stranger can hold up nobody: a
 // connection has five seconds for its request, of 4 KiB at most, and its answer, and when there are
-// 16 the oldest makes room for a new one. Another method than GET and HEAD is answered 405, what is
-// no HTTP 400. Lives on the loop's thread; handlers that the loop runs later do nothing.
+// 16 the oldest of the address that has most of them makes room for a new one. Another method than
+// GET and HEAD is answered 405, what is no HTTP 400. Lives on the loop's thread; handlers that the
+// loop runs later do nothing.
 class HttpServer {
  public:
   // Asked on the loop for each request; must not destroy the server.
@@ -58,7 +59,8 @@ class HttpServer {
 
   HttpServer(boost::asio::io_context& io, Handler handler);
 
-  void Take(boost::asio::ip::tcp::socket socket);
+  void Take(boost::asio::ip::tcp::socket socket, const boost::asio::ip::address& from);
+  void MakeRoom();
 
   const Handler handler_;
   std::uint16_t port_ = 0;

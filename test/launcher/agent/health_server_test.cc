@@ -119,5 +119,21 @@ TEST_F(HealthServerTest, APortThatIsTakenIsSaidInOneSentence) {
               StartsWith("cannot serve /healthz: listen on 127.0.0.1:"));
 }
 
+// A host that connected without end took the kubelet's probes their answers, and the pod was ended.
+TEST_F(HealthServerTest, OneHostsConnectionsMakeRoomForOneAnother) {
+  tcp::socket probe(io_, {boost::asio::ip::make_address("127.0.0.2"), 0});
+  probe.connect({boost::asio::ip::make_address("127.0.0.1"), server_->port()});
+  probe.non_blocking(true);
+  std::vector<tcp::socket> flood;
+  for (int i = 0; i < 40; ++i) flood.push_back(Connect());
+  std::string ignored;
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return ReadTo(flood.front(), ignored); }))
+      << "it has made room";
+  probe.send(boost::asio::buffer(Get("/healthz")));
+  std::string answer;
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return ReadTo(probe, answer); }));
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK"));
+}
+
 }  // namespace
 }  // namespace muster::launcher
