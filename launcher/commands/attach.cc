@@ -92,7 +92,8 @@ void SkipMost(int output, const std::string& path) {
 
 int Follow(const FoundRun& run, bool all) {
   const absl::StatusOr<DetachedEnd> end = DetachedEnd::Open(run);
-  const base::UniqueFd output(::open(run.output.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd output(
+      ::open(run.output.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   const base::UniqueFd changes(::inotify_init1(IN_CLOEXEC));
   if (!end.ok() || !output.valid() || !changes.valid() ||
       ::inotify_add_watch(changes.get(), run.output.c_str(), IN_MODIFY) < 0) {

@@ -126,10 +126,13 @@ std::vector<FoundRun> FindDetached(const std::string& directory, const std::stri
     FoundRun run{.pid = parsed->second,
                  .output = output,
                  .end = absl::StrCat(absl::StripSuffix(output, kOutput), kEnd)};
+    // What no run made may keep its reader waiting, as a FIFO, or be another file by a link.
     struct stat info = {};
-    if (::stat(run.end.c_str(), &info) != 0) continue;
+    if (::lstat(run.end.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     run.began = info.st_mtim;
-    if (::stat(output.c_str(), &info) == 0) found.push_back(std::move(run));
+    if (::lstat(output.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+      found.push_back(std::move(run));
+    }
   }
   std::sort(found.begin(), found.end(), [](const FoundRun& a, const FoundRun& b) {
     return std::tie(a.began.tv_sec, a.began.tv_nsec) > std::tie(b.began.tv_sec, b.began.tv_nsec);
@@ -139,7 +142,7 @@ std::vector<FoundRun> FindDetached(const std::string& directory, const std::stri
 
 absl::StatusOr<DetachedEnd> DetachedEnd::Open(const FoundRun& run) {
   DetachedEnd end;
-  end.file_.reset(::open(run.end.c_str(), O_RDONLY | O_CLOEXEC));
+  end.file_.reset(::open(run.end.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (end.file_.valid()) return end;
   return base::SystemFailure(absl::StatusCode::kInternal, "read", run.end);
 }

@@ -17,6 +17,7 @@ namespace muster::launcher {
 namespace {
 
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::SizeIs;
 
 // A run whose output had filled the disk ended well, and `muster attach` said that it was killed.
@@ -53,6 +54,18 @@ TEST(DetachedRunTest, OneThatLivesKeepsItsFiles) {
   const auto second = DetachedRun::Create(dir.path(), "big");
   EXPECT_THAT(std::string(second.status().message()), HasSubstr("has its name and pid, and lives"));
   EXPECT_EQ(::access(first->path().c_str(), F_OK), 0);
+}
+
+// A FIFO in the directory kept `muster attach` and `muster stop` waiting for ever, and a link
+// showed what it led to.
+TEST(DetachedRunTest, WhatNoRunMadeIsPassedOver) {
+  const test::TempDir dir;
+  dir.Write("fifo-99.out", "");
+  ASSERT_EQ(::mkfifo(dir.Path("fifo-99.end").c_str(), 0600), 0);
+  dir.Write("link-99.end", "");
+  ASSERT_EQ(::symlink("/etc/passwd", dir.Path("link-99.out").c_str()), 0);
+  EXPECT_THAT(FindDetached(dir.path(), "99"), IsEmpty());
+  EXPECT_TRUE(DetachedEnd::Open({.end = dir.Path("fifo-99.end")}).ok()) << "at once";
 }
 
 }  // namespace
