@@ -278,11 +278,11 @@ absl::StatusOr<OpenedJournal> OpenJournalOf(boost::asio::io_context& io, const K
 absl::StatusOr<std::unique_ptr<DaemonPages>> OpenPages(boost::asio::io_context& io,
                                                        const ServerConfig& config,
                                                        const Credentials& credentials,
-                                                       const Server& server) {
+                                                       Server& server) {
   if (!config.http) return nullptr;
   auto pages = DaemonPages::Open(io, *config.http, credentials, server);
   if (pages.ok()) {
-    spdlog::info("showing jobs at http://{}/api/v1/jobs",
+    spdlog::info("showing jobs at http://{}/",
                  ToString(Endpoint{config.http->host, (*pages)->port()}));
   }
   return pages;

@@ -123,9 +123,10 @@ std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures
   const bool only = tenant.empty();
   return std::make_unique<Driver>(
       io_,
-      [tenant, &figures](const Transition& transition) {
+      [this, tenant, &figures](const Transition& transition) {
         LogTransition(tenant, transition);
         figures.Count(transition);
+        if (changed_) changed_(tenant);
       },
       Coordinator::Options{
           .store_bytes = only ? limits::kStoreBytes.most : limits::kStoreBytesOfTenant.most,

@@ -97,6 +97,12 @@ class Server {
   // It takes no new agents.
   bool drains() const { return !draining_.empty(); }
 
+  // `changed` is told of each transition of a tenant's jobs, while it happens: it may look later,
+  // from the loop. Null: nobody is.
+  void OnChange(std::function<void(const std::string& tenant)> changed) {
+    changed_ = std::move(changed);
+  }
+
   // Over all tenants.
   int job_count() const;
   int agent_count() const;
@@ -139,6 +145,7 @@ class Server {
   // By name; the only user's is empty.
   std::map<std::string, Tenant> tenants_;
   Tenant* const home_;
+  std::function<void(const std::string&)> changed_;
   std::string draining_;  // why; tenants that come later are drained, too
   std::unique_ptr<Listener> listener_;
   std::optional<KnockKey> knock_key_;

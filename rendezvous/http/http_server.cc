@@ -6,6 +6,9 @@
 #include <map>
 #include <utility>
 
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
@@ -25,6 +28,8 @@ using boost::asio::ip::tcp;
 constexpr std::size_t kConnections = 16;
 constexpr std::size_t kHeaderBytes = 4096;
 constexpr std::chrono::seconds kPatience(5);
+constexpr std::size_t kMostStreams = 64;
+constexpr std::chrono::seconds kReaderPatience(30);
 
 HttpRequest ToRequest(const http::request<http::empty_body>& message) {
   const beast::string_view target = message.target();
@@ -45,7 +50,8 @@ http::response<http::string_body> ToResponse(HttpAnswer answer) {
   for (const auto& [name, value] : answer.headers) response.set(name, value);
   response.keep_alive(false);
   response.body() = std::move(answer.body);
-  response.prepare_payload();
+  // A stream ends with its connection.
+  if (!answer.is_stream) response.prepare_payload();
   return response;
 }
 
@@ -61,8 +67,9 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     request_.body_limit(0);
   }
 
-  void Start(std::list<std::shared_ptr<Connection>>::iterator place) {
+  void Start(Connections::iterator place) {
     place_ = place;
+    among_ = &server_->connections_;
     stream_.expires_after(kPatience);
     http::async_read_header(stream_, buffer_, request_,
                             [self = shared_from_this()](beast::error_code error, std::size_t) {
@@ -75,7 +82,16 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   // The server no longer knows it.
   void Drop() {
     server_ = nullptr;
+    reader_limit_.cancel();
     stream_.close();
+  }
+
+  const std::string& topic() const { return topic_; }
+
+  // What has not gone yet and was published before is dropped: this is newer.
+  void Publish(std::shared_ptr<const std::string> text) {
+    next_ = std::move(text);
+    if (sending_ == nullptr) SendNext();
   }
 
  private:
@@ -88,14 +104,18 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     }
     response_ = error ? ToResponse({.status = 400, .body = "", .headers = {}}) : Respond();
     http::async_write(stream_, response_,
-                      [self = shared_from_this()](beast::error_code, std::size_t) {
-                        if (self->server_ != nullptr) self->AwaitGoodbye();
+                      [self = shared_from_this()](beast::error_code error, std::size_t) {
+                        if (self->server_ == nullptr) return;
+                        if (self->is_stream_ && !error) return self->BeginStream();
+                        self->AwaitGoodbye();
                       });
   }
 
   http::response<http::string_body> Respond() {
     const http::request<http::empty_body>& message = request_.get();
     HttpAnswer answer = server_->handler_(ToRequest(message));
+    is_stream_ = answer.is_stream && message.method() == http::verb::get;
+    topic_ = answer.topic;
     const bool reads = message.method() == http::verb::get || message.method() == http::verb::head;
     if (!reads && answer.status != 404) {
       answer = {.status = 405, .body = "", .headers = {{"Allow", "GET, HEAD"}}};
@@ -104,6 +124,41 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     // The length is what GET would be told.
     if (message.method() == http::verb::head) response.body().clear();
     return response;
+  }
+
+  void BeginStream() {
+    stream_.expires_never();
+    if (server_->streams_.size() >= kMostStreams) MakeRoom(server_->streams_);
+    server_->streams_.splice(server_->streams_.end(), *among_, place_);
+    among_ = &server_->streams_;
+    buffer_.clear();
+    AwaitHangup();
+  }
+
+  // Nothing more is said by the other end, until it goes.
+  void AwaitHangup() {
+    stream_.async_read_some(buffer_.prepare(kHeaderBytes),
+                            [self = shared_from_this()](beast::error_code error, std::size_t) {
+                              if (self->server_ == nullptr) return;
+                              if (error) return self->End();
+                              self->AwaitHangup();
+                            });
+  }
+
+  void SendNext() {
+    sending_ = std::exchange(next_, nullptr);
+    reader_limit_.expires_after(kReaderPatience);
+    reader_limit_.async_wait([self = shared_from_this()](beast::error_code error) {
+      if (!error && self->server_ != nullptr && self->sending_ != nullptr) self->End();
+    });
+    boost::asio::async_write(stream_, boost::asio::buffer(*sending_),
+                             [self = shared_from_this()](beast::error_code error, std::size_t) {
+                               self->sending_.reset();
+                               self->reader_limit_.cancel();
+                               if (self->server_ == nullptr) return;
+                               if (error) return self->End();
+                               if (self->next_ != nullptr) self->SendNext();
+                             });
   }
 
   // To close a socket with unread bytes would reset it, and take the answer away from its reader.
@@ -120,19 +175,28 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void End() {
-    auto& connections = std::exchange(server_, nullptr)->connections_;
+    server_ = nullptr;
+    reader_limit_.cancel();
     stream_.close();
-    connections.erase(place_);
+    among_->erase(place_);
   }
 
   beast::tcp_stream stream_;
   const boost::asio::ip::address from_;
   // Null: dropped, or at its end.
   HttpServer* server_;
-  std::list<std::shared_ptr<Connection>>::iterator place_;
+  // Where it is.
+  Connections* among_ = nullptr;
+  Connections::iterator place_;
   beast::flat_buffer buffer_{2 * kHeaderBytes};
   http::request_parser<http::empty_body> request_;
   http::response<http::string_body> response_;
+  bool is_stream_ = false;
+  std::string topic_;
+  // What goes to a stream now, and what is next.
+  std::shared_ptr<const std::string> sending_;
+  std::shared_ptr<const std::string> next_;
+  boost::asio::steady_timer reader_limit_{stream_.get_executor()};
 };
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Open(boost::asio::io_context& io,
@@ -164,24 +228,37 @@ HttpServer::HttpServer(boost::asio::io_context& io, Handler handler)
 HttpServer::~HttpServer() {
   acceptor_.Close();
   for (const auto& connection : connections_) connection->Drop();
+  for (const auto& stream : streams_) stream->Drop();
+}
+
+void HttpServer::Publish(const std::string& topic, std::shared_ptr<const std::string> text) {
+  for (const auto& stream : streams_) {
+    if (stream->topic() == topic) stream->Publish(text);
+  }
+}
+
+std::set<std::string> HttpServer::Topics() const {
+  std::set<std::string> topics;
+  for (const auto& stream : streams_) topics.insert(stream->topic());
+  return topics;
 }
 
 // One host that connects without end is in its own way only.
-void HttpServer::MakeRoom() {
+void HttpServer::MakeRoom(Connections& among) {
   std::map<boost::asio::ip::address, std::size_t> counts;
-  for (const auto& connection : connections_) ++counts[connection->from()];
+  for (const auto& connection : among) ++counts[connection->from()];
   const auto most = std::max_element(
       counts.begin(), counts.end(),
       [](const auto& one, const auto& other) { return one.second < other.second; });
-  const auto oldest =
-      std::find_if(connections_.begin(), connections_.end(),
-                   [&](const auto& connection) { return connection->from() == most->first; });
+  const auto oldest = std::find_if(among.begin(), among.end(), [&](const auto& connection) {
+    return connection->from() == most->first;
+  });
   (*oldest)->Drop();
-  connections_.erase(oldest);
+  among.erase(oldest);
 }
 
 void HttpServer::Take(tcp::socket socket, const boost::asio::ip::address& from) {
-  if (connections_.size() >= kConnections) MakeRoom();
+  if (connections_.size() >= kConnections) MakeRoom(connections_);
   const auto place = connections_.insert(
       connections_.end(), std::make_shared<Connection>(std::move(socket), from, *this));
   (*place)->Start(place);

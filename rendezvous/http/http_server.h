@@ -5,6 +5,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,13 +31,21 @@ struct HttpAnswer {
   std::string type = "text/plain";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
+  // The answer has no end: after `body` follows what is published on `topic` (server-sent events).
+  bool is_stream = false;
+  std::string topic{};
 };
 
 // HTTP/1.1 (Boost.Beast), and one request for each connection. A stranger can hold up nobody: a
 // connection has five seconds for its request, of 4 KiB at most, and its answer, and when there are
 // 16 the oldest of the address that has most of them makes room for a new one. Another method than
-// GET and HEAD is answered 405, what is no HTTP 400. Lives on the loop's thread; handlers that the
-// loop runs later do nothing.
+// GET and HEAD is answered 405, what is no HTTP 400.
+//
+// Streams stay, 64 of them, and make room for one another in the same way. Who does not read is not
+// waited for: he is told what was published last once he has read what came before, and dropped
+// when he has not read it for half a minute.
+//
+// Lives on the loop's thread; handlers that the loop runs later do nothing.
 class HttpServer {
  public:
   // Asked on the loop for each request; must not destroy the server.
@@ -52,20 +61,27 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
+  // Tells all streams on `topic`. Who joins later is not told.
+  void Publish(const std::string& topic, std::shared_ptr<const std::string> text);
+  // What streams there are on.
+  std::set<std::string> Topics() const;
+
   std::uint16_t port() const { return port_; }
 
  private:
   class Connection;
+  using Connections = std::list<std::shared_ptr<Connection>>;
 
   HttpServer(boost::asio::io_context& io, Handler handler);
 
   void Take(boost::asio::ip::tcp::socket socket, const boost::asio::ip::address& from);
-  void MakeRoom();
+  static void MakeRoom(Connections& among);
 
   const Handler handler_;
   std::uint16_t port_ = 0;
-  // The oldest first.
-  std::list<std::shared_ptr<Connection>> connections_;
+  // The oldest first: those that ask, and those that have been answered with a stream.
+  Connections connections_;
+  Connections streams_;
   PatientAcceptor acceptor_;
 };
 

@@ -21,6 +21,21 @@ namespace muster::rendezvous {
 namespace {
 
 constexpr absl::string_view kJobs = "/api/v1/jobs";
+constexpr absl::string_view kEvents = "/api/v1/events";
+
+// So that a storm of changes is one publication, and so that who watches sees that we are there.
+constexpr std::chrono::milliseconds kSoon(250);
+constexpr std::chrono::seconds kAtLeast(10);
+
+constexpr char kPageHtml[] =
+#include "rendezvous/pages/page_html.inc"
+    ;
+constexpr char kPageCss[] =
+#include "rendezvous/pages/page_css.inc"
+    ;
+constexpr char kPageJs[] =
+#include "rendezvous/pages/page_js.inc"
+    ;
 
 std::string Decoded(absl::string_view text) {
   std::string decoded;
@@ -57,6 +72,24 @@ HttpAnswer Failed(int status, const std::string& sentence) {
   return AsJson({{"error", sentence}}, status);
 }
 
+// The page's own files and this daemon are all that it may use, and nobody may put it into a frame.
+HttpAnswer Page(const char* type, const char* text) {
+  HttpAnswer answer = Shown(type, text);
+  answer.headers.emplace_back("Content-Security-Policy",
+                              "default-src 'none'; script-src 'self'; style-src 'self'; "
+                              "connect-src 'self'; base-uri 'none'; form-action 'none'; "
+                              "frame-ancestors 'none'");
+  answer.headers.emplace_back("Referrer-Policy", "no-referrer");
+  return answer;
+}
+
+std::optional<HttpAnswer> PageFile(const std::string& path) {
+  if (path == "/") return Page("text/html; charset=utf-8", kPageHtml);
+  if (path == "/page.css") return Page("text/css; charset=utf-8", kPageCss);
+  if (path == "/page.js") return Page("text/javascript; charset=utf-8", kPageJs);
+  return std::nullopt;
+}
+
 double ProcessorSeconds() {
   rusage usage = {};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -71,8 +104,8 @@ double ProcessorSeconds() {
 absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_context& io,
                                                                const Endpoint& endpoint,
                                                                const Credentials& credentials,
-                                                               const Server& server) {
-  std::unique_ptr<DaemonPages> pages(new DaemonPages(credentials, server));
+                                                               Server& server) {
+  std::unique_ptr<DaemonPages> pages(new DaemonPages(io, credentials, server));
   auto http = HttpServer::Open(
       io, endpoint, "--http",
       [pages = pages.get()](const HttpRequest& request) { return pages->AnswerTo(request); });
@@ -81,13 +114,59 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_c
   return pages;
 }
 
-HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) const {
+DaemonPages::DaemonPages(boost::asio::io_context& io, const Credentials& credentials,
+                         Server& server)
+    : credentials_(credentials), server_(server), timer_(io) {
+  server_.OnChange([this](const std::string& tenant) { OnChange(tenant); });
+}
+
+DaemonPages::~DaemonPages() {
+  server_.OnChange(nullptr);
+}
+
+void DaemonPages::OnChange(const std::string& tenant) {
+  // It may come while the pages are opened.
+  if (http_ == nullptr || http_->Topics().count(tenant) == 0) return;
+  changed_.insert(tenant);
+  if (!std::exchange(is_due_soon_, true)) PublishAfter(kSoon);
+}
+
+void DaemonPages::PublishAfter(std::chrono::milliseconds pause) {
+  timer_.expires_after(pause);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) Publish();
+  });
+}
+
+void DaemonPages::Publish() {
+  // Without a change all are told, that they see that we are there.
+  const bool to_all = !std::exchange(is_due_soon_, false);
+  const std::set<std::string> watched = http_->Topics();
+  for (const std::string& tenant : watched) {
+    if (!to_all && changed_.count(tenant) == 0) continue;
+    http_->Publish(tenant, std::make_shared<const std::string>(Event(tenant)));
+  }
+  changed_.clear();
+  if (!watched.empty()) PublishAfter(kAtLeast);
+}
+
+std::string DaemonPages::Event(const std::string& tenant) const {
+  return absl::StrCat("data: ", base::JsonText(ToJson(JobsOf(tenant))), "\n\n");
+}
+
+std::vector<JobSnapshot> DaemonPages::JobsOf(const std::string& tenant) const {
+  const Driver* const driver = server_.FindDriver(tenant);
+  return driver == nullptr ? std::vector<JobSnapshot>() : driver->List();
+}
+
+HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
   const std::string& path = request.path;
+  if (std::optional<HttpAnswer> page = PageFile(path)) return *std::move(page);
   if (path == "/healthz") return Plain(200, "ok\n");
   if (path == "/readyz") return server_.drains() ? Plain(503, "drains\n") : Plain(200, "ok\n");
   const bool one_job = absl::StartsWith(path, absl::StrCat(kJobs, "/"));
-  if (path != "/metrics" && path != kJobs && !one_job) {
-    return Failed(404, "there is no such page; /metrics and /api/v1/jobs are there");
+  if (path != "/metrics" && path != kJobs && path != kEvents && !one_job) {
+    return Failed(404, "there is no such page; /, /metrics and /api/v1/jobs are there");
   }
   const std::optional<std::string> tenant = TenantOf(request);
   if (!tenant) {
@@ -98,10 +177,15 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) const {
     return answer;
   }
   if (path == "/metrics") return Shown("text/plain; version=0.0.4", Metrics(*tenant));
-  const Driver* const driver = server_.FindDriver(*tenant);
-  if (!one_job) {
-    return AsJson(ToJson(driver == nullptr ? std::vector<JobSnapshot>() : driver->List()));
+  if (path == kEvents) {
+    HttpAnswer answer = Shown("text/event-stream", Event(*tenant));
+    answer.is_stream = true;
+    answer.topic = *tenant;
+    if (!is_due_soon_) PublishAfter(kAtLeast);
+    return answer;
   }
+  if (!one_job) return AsJson(ToJson(JobsOf(*tenant)));
+  const Driver* const driver = server_.FindDriver(*tenant);
   const std::string run_id = Decoded(absl::string_view(path).substr(kJobs.size() + 1));
   const auto job = driver == nullptr ? std::nullopt : driver->Describe(run_id);
   return job ? AsJson(ToJson(*job)) : Failed(404, absl::StrCat("there is no job '", run_id, "'"));
@@ -124,8 +208,7 @@ std::string DaemonPages::Metrics(const std::string& tenant) const {
   const Driver* const driver = server_.FindDriver(tenant);
   static const JobFigures kNone;
   const JobFigures* const figures = server_.FindFigures(tenant);
-  (figures == nullptr ? kNone : *figures)
-      .Write(driver == nullptr ? std::vector<JobSnapshot>() : driver->List(), out);
+  (figures == nullptr ? kNone : *figures).Write(JobsOf(tenant), out);
   out.Gauge("muster_store_waiting_calls", "Calls of the jobs' stores that wait for keys.");
   out.Sample(driver == nullptr ? 0 : static_cast<double>(driver->waiting_calls()));
   // What is of the daemon and not of one of several tenants.

@@ -1,12 +1,16 @@
 // What a daemon shows over HTTP (musterd --http): its jobs, as JSON, and figures, as metrics.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/statusor.h"
 #include "rendezvous/http/http_server.h"
@@ -20,9 +24,12 @@ namespace muster::rendezvous {
 //   GET /healthz             200, to whoever asks, as the loop goes round
 //   GET /readyz              200, to whoever asks; 503 once the daemon takes no new nodes
 //   GET /metrics             for Prometheus
+//   GET /                    a page, to whoever asks; what it shows it has from the last of these
 //   GET /api/v1/jobs         an array of jobs (job_json.h)
 //   GET /api/v1/jobs/RUN_ID  one of them, or 404
-// The last three take `Authorization: Bearer TOKEN`, where TOKEN is what a token file holds: the
+//   GET /api/v1/events       that array now, and again when something has changed (server-sent
+//                            events), at most four times a second and at least every ten seconds
+// Metrics and jobs take `Authorization: Bearer TOKEN`, where TOKEN is what a token file holds: the
 // daemon's, a tenant's, or the one that `muster token metrics` makes of it, with which nothing else
 // can be done. A tenant is shown his own jobs. Without a token (--insecure) anybody is answered.
 // Lives on the loop's thread.
@@ -32,25 +39,36 @@ class DaemonPages {
   static absl::StatusOr<std::unique_ptr<DaemonPages>> Open(boost::asio::io_context& io,
                                                            const Endpoint& endpoint,
                                                            const Credentials& credentials,
-                                                           const Server& server);
+                                                           Server& server);
+  ~DaemonPages();
   DaemonPages(const DaemonPages&) = delete;
   DaemonPages& operator=(const DaemonPages&) = delete;
 
   std::uint16_t port() const { return http_->port(); }
 
   // What a request is answered; public for tests.
-  HttpAnswer AnswerTo(const HttpRequest& request) const;
+  HttpAnswer AnswerTo(const HttpRequest& request);
 
  private:
-  DaemonPages(const Credentials& credentials, const Server& server)
-      : credentials_(credentials), server_(server) {}
+  DaemonPages(boost::asio::io_context& io, const Credentials& credentials, Server& server);
 
   // Whose jobs may be shown; nullopt: nobody's.
   std::optional<std::string> TenantOf(const HttpRequest& request) const;
+  std::vector<JobSnapshot> JobsOf(const std::string& tenant) const;
   std::string Metrics(const std::string& tenant) const;
+  // The jobs of a tenant as an event of the stream.
+  std::string Event(const std::string& tenant) const;
+  // Something has changed for the tenant: those who watch are told soon.
+  void OnChange(const std::string& tenant);
+  void PublishAfter(std::chrono::milliseconds pause);
+  void Publish();
 
   const Credentials credentials_;
-  const Server& server_;
+  Server& server_;
+  // Of whom something has changed since the last publication.
+  std::set<std::string> changed_;
+  bool is_due_soon_ = false;
+  boost::asio::steady_timer timer_;
   std::unique_ptr<HttpServer> http_;
 };
 

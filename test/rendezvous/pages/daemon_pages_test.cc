@@ -25,7 +25,7 @@ class DaemonPagesTest : public ::testing::Test {
     EXPECT_TRUE(pages.ok()) << pages.status();
     return *std::move(pages);
   }
-  static HttpAnswer Ask(const DaemonPages& pages, const std::string& path,
+  static HttpAnswer Ask(DaemonPages& pages, const std::string& path,
                         const std::string& bearer = "") {
     return pages.AnswerTo({.path = path, .bearer = bearer});
   }
@@ -94,11 +94,41 @@ TEST_F(DaemonPagesTest, RestartIsShownWithItsCauseAndItsCost) {
 TEST_F(DaemonPagesTest, WhatIsNotThereIsNamed) {
   const auto pages = Open(Credentials::Plaintext());
   EXPECT_EQ(Ask(*pages, "/api/v1/jobs").body, "[]\n");
-  EXPECT_EQ(Ask(*pages, "/").status, 404);
+  EXPECT_EQ(Ask(*pages, "/api").status, 404);
   EXPECT_EQ(Ask(*pages, "/api/v1/jobs/").status, 404);
   const HttpAnswer answer = Ask(*pages, "/api/v1/jobs/a%2fb%00%");
   EXPECT_EQ(answer.status, 404);
   EXPECT_EQ(Json::parse(answer.body)["error"], std::string("there is no job 'a/b\0%'", 23));
+}
+
+TEST_F(DaemonPagesTest, PageIsForEverybodyAndUsesNothingButThisDaemon) {
+  const auto pages = Open(Credentials::FromToken(Token::Random(), Role::kTool));
+  for (const char* const path : {"/", "/page.css", "/page.js"}) {
+    const HttpAnswer answer = Ask(*pages, path);
+    EXPECT_EQ(answer.status, 200) << path;
+    EXPECT_THAT(answer.body, Not(HasSubstr("http://"))) << path;
+    EXPECT_THAT(answer.body, Not(HasSubstr("https://"))) << path;
+    EXPECT_THAT(answer.body, Not(HasSubstr("innerHTML"))) << path;
+    bool has_policy = false;
+    for (const auto& [name, value] : answer.headers) {
+      has_policy = has_policy ||
+                   (name == "Content-Security-Policy" && value.find("default-src 'none'") == 0);
+    }
+    EXPECT_TRUE(has_policy) << path;
+  }
+  EXPECT_THAT(Ask(*pages, "/").body, testing::StartsWith("<!DOCTYPE html>"));
+  EXPECT_EQ(Ask(*pages, "/api/v1/events").status, 401);
+}
+
+TEST_F(DaemonPagesTest, EventsBeginWithTheJobsAsTheyAre) {
+  const auto pages = Open(Credentials::Plaintext());
+  Join();
+  const HttpAnswer answer = Ask(*pages, "/api/v1/events");
+  EXPECT_TRUE(answer.is_stream);
+  ASSERT_EQ(answer.body.substr(0, 6), "data: ");
+  ASSERT_EQ(answer.body.substr(answer.body.size() - 2), "\n\n");
+  EXPECT_EQ(answer.body.find('\n'), answer.body.size() - 2) << "one line";
+  EXPECT_EQ(Json::parse(answer.body.substr(6))[0]["run_id"], "job");
 }
 
 TEST_F(DaemonPagesTest, DaemonThatTakesNoNewNodesIsNotReady) {

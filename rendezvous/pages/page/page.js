@@ -1,0 +1,172 @@
+// Shows what /api/v1/events tells: the daemon's jobs, whole, whenever something has changed. Everything that comes from
+// there is put in as text.
+'use strict';
+
+const KEY = 'muster-token';
+const STATES = ['running', 'starting', 'stopping', 'succeeded'];
+const byId = (id) => document.getElementById(id);
+let jobs = [];
+let received = 0;
+let token = sessionStorage.getItem(KEY) || '';
+
+function make(tag, text, className) {
+  const element = document.createElement(tag);
+  if (text !== undefined) element.textContent = text;
+  if (className) element.className = className;
+  return element;
+}
+
+function duration(seconds) {
+  if (seconds < 1) return Math.round(seconds * 1000) + ' ms';
+  if (seconds < 10) return seconds.toFixed(1) + ' s';
+  if (seconds < 120) return Math.round(seconds) + ' s';
+  if (seconds < 7200) return Math.round(seconds / 60) + ' min';
+  return (seconds / 3600).toFixed(1) + ' h';
+}
+
+// What is named in the address stays chosen, also when it is bookmarked.
+function chosen() {
+  const name = decodeURIComponent(location.hash.replace(/^#job=/, ''));
+  return jobs.find((job) => job.run_id === name) || jobs[0];
+}
+
+function ranRatio(job) {
+  const ran = job.rounds.reduce((sum, round) => sum + round.ran_seconds, 0);
+  const since = job.rounds.length ? job.rounds[0].opened_seconds_ago : 0;
+  return since > 0 ? Math.round(100 * ran / since) + ' %' : 'not known yet';
+}
+
+function drawJobs(current) {
+  const list = byId('jobs');
+  const focused = document.activeElement && document.activeElement.dataset.job;
+  list.replaceChildren(...jobs.map((job) => {
+    const button = make('button', undefined, job.state);
+    button.dataset.job = job.run_id;
+    button.append(make('strong', job.run_id), make('span', job.state + ', round ' + job.round));
+    if (job === current) button.setAttribute('aria-current', 'true');
+    button.addEventListener('click', () => { location.hash = '#job=' + encodeURIComponent(job.run_id); });
+    const item = make('li');
+    item.append(button);
+    return item;
+  }));
+  if (focused) for (const button of list.querySelectorAll('button')) if (button.dataset.job === focused) button.focus();
+  byId('none').hidden = jobs.length > 0;
+}
+
+function drawRanks(job) {
+  byId('ranks').replaceChildren(...job.nodes.map((node) => {
+    const row = make('div', undefined, 'node');
+    const cells = make('div', undefined, 'cells');
+    const has = node.node_rank !== null;
+    for (let i = 0; i < node.nproc; ++i) {
+      const rank = has && node.first_rank !== null ? node.first_rank + i : '';
+      const cell = make('i', rank, node.state);
+      cell.title = (rank === '' ? 'no rank' : 'rank ' + rank) + ' on ' + node.host + ': ' + node.state;
+      cells.append(cell);
+    }
+    row.append(make('span', node.host + (has ? '' : ', ' + node.state)), cells);
+    row.setAttribute('role', 'group');
+    row.setAttribute('aria-label', node.host + ': ' + node.nproc + ' ranks ' + node.state + (node.place ? ', ' + node.place : ''));
+    return row;
+  }));
+}
+
+function drawRounds(job) {
+  const longest = Math.max(...job.rounds.map((round) => (round.gathered_seconds || 0) + round.ran_seconds), 0.001);
+  byId('rounds').replaceChildren(...job.rounds.slice().reverse().map((round) => {
+    const item = make('li');
+    const runs = round.gathered_seconds !== null;
+    item.append(make('span', 'Round ' + round.round + ', ' + duration(round.opened_seconds_ago) + ' ago', 'when'));
+    const bar = make('div', undefined, 'bar');
+    const gathered = make('b');
+    const ran = make('u');
+    gathered.style.width = 100 * (round.gathered_seconds || 0) / longest + '%';
+    ran.style.width = 100 * round.ran_seconds / longest + '%';
+    bar.append(gathered, ran);
+    bar.setAttribute('aria-hidden', 'true');
+    item.append(bar);
+    item.append(make('div', runs
+      ? 'gathered in ' + duration(round.gathered_seconds) + ', ' + (round.end ? 'ran ' : 'runs for ') + duration(round.ran_seconds) +
+        ' with ' + round.workers + ' ranks on ' + round.nodes + ' nodes'
+      : 'gathers'));
+    if (round.end) item.append(make('div', 'over: ' + round.reason, 'cause'));
+    return item;
+  }));
+}
+
+function draw() {
+  const job = chosen();
+  drawJobs(job);
+  byId('job').hidden = !job;
+  document.title = job ? job.run_id + ': ' + job.state + ' · Muster' : 'Muster';
+  if (!job) return;
+  byId('name').textContent = job.run_id;
+  byId('message').textContent = job.message;
+  const ranks = job.nodes.reduce((sum, node) => sum + (node.node_rank === null ? 0 : node.nproc), 0);
+  const facts = [['state', job.state], ['nodes', job.nodes.length + ' of ' + job.max_nodes], ['ranks', ranks],
+    ['restarts', job.restarts + ' of ' + job.max_restarts], ['since', duration(job.age_seconds)], ['time in which ranks ran', ranRatio(job)]];
+  byId('facts').replaceChildren(...facts.map(([name, value]) => {
+    const fact = make('div');
+    fact.append(make('dt', name), make('dd', value));
+    return fact;
+  }));
+  byId('legend').replaceChildren(...STATES.flatMap((state) => [make('i', undefined, state), state]));
+  drawRanks(job);
+  drawRounds(job);
+}
+
+function say(text) { byId('connection').textContent = text; }
+
+function askForToken(why) {
+  say('a token is needed');
+  byId('ask').hidden = false;
+  byId('refused').textContent = why;
+  byId('token').focus();
+}
+
+// Lines of the stream as they come; "data: " has the jobs, anything else keeps the connection alive.
+function take(line) {
+  if (!line.startsWith('data: ')) return;
+  jobs = JSON.parse(line.slice(6));
+  received = Date.now();
+  draw();
+}
+
+async function watch() {
+  const headers = token ? {Authorization: 'Bearer ' + token} : {};
+  let pause = 1000;
+  for (;;) {
+    try {
+      const answer = await fetch('/api/v1/events', {headers, cache: 'no-store'});
+      if (answer.status === 401) return askForToken(token ? 'This token opens nothing here.' : '');
+      if (!answer.ok) throw new Error('status ' + answer.status);
+      say('live');
+      pause = 1000;
+      const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = '';
+      for (;;) {
+        const {value, done} = await reader.read();
+        if (done) break;
+        const lines = (rest + value).split('\n');
+        rest = lines.pop();
+        lines.forEach(take);
+      }
+    } catch (error) {
+      // It is said below; the daemon may be about to be started again.
+    }
+    say(received ? 'no connection since ' + new Date(received).toLocaleTimeString() + '; trying again' : 'no connection; trying again');
+    await new Promise((done) => setTimeout(done, pause));
+    pause = Math.min(pause * 2, 8000);
+  }
+}
+
+byId('ask').addEventListener('submit', (event) => {
+  event.preventDefault();
+  token = byId('token').value.trim();
+  sessionStorage.setItem(KEY, token);
+  byId('token').value = '';
+  byId('ask').hidden = true;
+  watch();
+});
+addEventListener('hashchange', draw);
+watch();

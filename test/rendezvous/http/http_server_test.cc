@@ -1,0 +1,145 @@
+// Streams: who is told what is published, and what becomes of those that do not read. What is asked
+// and answered once is tested with /healthz (test/launcher/agent/health_server_test.cc).
+#include "rendezvous/http/http_server.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include "test/support/run_until.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using boost::asio::ip::tcp;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class HttpStreamTest : public testing::Test {
+ protected:
+  HttpStreamTest() {
+    auto server =
+        HttpServer::Open(io_, {"127.0.0.1", 0}, "the test", [](const HttpRequest& request) {
+          return HttpAnswer{.type = "text/event-stream",
+                            .body = "now\n",
+                            .headers = {},
+                            .is_stream = true,
+                            .topic = request.path};
+        });
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+  }
+
+  struct Reader {
+    explicit Reader(boost::asio::io_context& io) : socket(io) {}
+    tcp::socket socket;
+    std::string text;
+    bool ended = false;
+
+    // Takes what is there.
+    const std::string& Read() {
+      char bytes[65536];
+      for (;;) {
+        boost::system::error_code error;
+        const std::size_t got = socket.read_some(boost::asio::buffer(bytes), error);
+        text.append(bytes, got);
+        if (error == boost::asio::error::would_block) return text;
+        if (error) {
+          ended = true;
+          return text;
+        }
+      }
+    }
+  };
+
+  std::unique_ptr<Reader> Watch(const std::string& path, const char* from = "127.0.0.1") {
+    auto reader = std::make_unique<Reader>(io_);
+    reader->socket.open(tcp::v4());
+    reader->socket.bind({boost::asio::ip::make_address(from), 0});
+    reader->socket.connect({boost::asio::ip::make_address("127.0.0.1"), server_->port()});
+    reader->socket.non_blocking(true);
+    reader->socket.send(boost::asio::buffer("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"));
+    EXPECT_TRUE(test::RunUntil(io_, [&] { return reader->Read().ends_with("now\n"); }));
+    return reader;
+  }
+  void Publish(const std::string& topic, const std::string& text) {
+    server_->Publish(topic, std::make_shared<const std::string>(text));
+  }
+
+  boost::asio::io_context io_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpStreamTest, WhoWatchesIsToldWhatIsPublishedOnHisTopic) {
+  const auto alice = Watch("/alice");
+  const auto bob = Watch("/bob");
+  EXPECT_THAT(alice->text, StartsWith("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"));
+  EXPECT_THAT(alice->text, Not(HasSubstr("Content-Length")));
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return server_->Topics().size() == 2; }));
+  Publish("/alice", "first\n");
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return alice->Read().ends_with("first\n"); }));
+  Publish("/alice", "second\n");
+  Publish("/bob", "his\n");
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return alice->Read().ends_with("second\n"); }));
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return bob->Read().ends_with("his\n"); }));
+  EXPECT_THAT(bob->text, Not(HasSubstr("first")));
+}
+
+// "One browser tab that was put aside held up the page of everybody else."
+TEST_F(HttpStreamTest, WhoDoesNotReadIsToldTheLastOfItAndNobodyWaitsForHim) {
+  const auto slow = Watch("/slow");
+  const auto quick = Watch("/quick");
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return server_->Topics().size() == 2; }));
+  const std::string large(8 << 20, 'x');
+  for (int i = 0; i < 10; ++i) {
+    const std::string end = "end " + std::to_string(i) + "\n";
+    Publish("/slow", large + end);
+    Publish("/quick", large + end);
+    ASSERT_TRUE(test::RunUntil(io_, [&] { return quick->Read().ends_with(end); })) << i;
+    quick->text.clear();
+  }
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return slow->Read().ends_with("end 9\n"); }));
+  EXPECT_LT(slow->text.size(), 3 * large.size()) << "what it had begun to get, and the last";
+}
+
+TEST_F(HttpStreamTest, WhoHasGoneIsForgotten) {
+  auto reader = Watch("/a");
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return server_->Topics().size() == 1; }));
+  reader.reset();
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return server_->Topics().empty(); }));
+  Publish("/a", "nobody\n");
+}
+
+TEST_F(HttpStreamTest, StreamsOfOneHostMakeRoomForOneAnother) {
+  const auto other = Watch("/a", "127.0.0.2");
+  std::vector<std::unique_ptr<Reader>> many;
+  for (int i = 0; i < 70; ++i) many.push_back(Watch("/a"));
+  EXPECT_TRUE(test::RunUntil(io_, [&] {
+    many.front()->Read();
+    return many.front()->ended;
+  }));
+  const auto told = [&](Reader& reader) {
+    return test::RunUntil(io_, [&] { return reader.Read().ends_with("last\n"); });
+  };
+  Publish("/a", "last\n");
+  EXPECT_TRUE(told(*other));
+  EXPECT_TRUE(told(*many[60]));
+}
+
+TEST_F(HttpStreamTest, ServerThatEndsEndsItsStreams) {
+  const auto reader = Watch("/a");
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return server_->Topics().size() == 1; }));
+  Publish("/a", std::string(8 << 20, 'x'));
+  server_.reset();
+  EXPECT_TRUE(test::RunUntil(io_, [&] {
+    reader->Read();
+    return reader->ended;
+  }));
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
