@@ -22,7 +22,7 @@ suites=("$@")
 [ ${#suites[@]} -gt 0 ] || suites=(bookworm trixie)
 
 scratch=$(mktemp -d)
-trap 'rm -rf --one-file-system "$scratch"' EXIT
+trap 'umount "$scratch/trainer/proc" 2>/dev/null || true; rm -rf --one-file-system "$scratch"' EXIT
 mkdir "$scratch/former" "$scratch/new"
 cp "${packages[@]}" "$scratch/new/"
 for package in "${packages[@]}"; do
