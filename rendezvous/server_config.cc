@@ -139,7 +139,8 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
                "end any job. Also MUSTER_INSECURE=1");
   std::string http;
   app.add_option("--http", http,
-                 "show jobs and figures over HTTP: /metrics for Prometheus, /api/v1/jobs, /healthz "
+                 "show jobs and figures over HTTP: a page at /, /metrics for Prometheus, "
+                 "/api/v1/jobs, /healthz "
                  "and /readyz. A port alone is one of 127.0.0.1. Whoever asks for jobs or figures "
                  "has to send the token, or the one that `muster token metrics` makes of it")
       ->type_name("[HOST:]PORT");

@@ -5,8 +5,10 @@
 const KEY = 'muster-token';
 const STATES = ['running', 'starting', 'stopping', 'succeeded'];
 const byId = (id) => document.getElementById(id);
-let jobs = [];
+let told = [];      // As the daemon said it,
+let jobs = [];      // and with the time that has passed since, while there is a connection.
 let received = 0;
+let live = false;
 let token = sessionStorage.getItem(KEY) || '';
 
 function make(tag, text, className) {
@@ -94,7 +96,19 @@ function drawRounds(job) {
   }));
 }
 
+// What goes on has gone on since it was told.
+function aged(job, seconds) {
+  const rounds = job.rounds.map((round) => ({
+    ...round,
+    opened_seconds_ago: round.opened_seconds_ago + seconds,
+    ran_seconds: round.ran_seconds + (round.gathered_seconds !== null && !round.end && job.state === 'running' ? seconds : 0),
+  }));
+  return {...job, age_seconds: job.age_seconds + seconds, rounds};
+}
+
 function draw() {
+  const passed = live ? (Date.now() - received) / 1000 : 0;
+  jobs = told.map((job) => aged(job, passed));
   const job = chosen();
   drawJobs(job);
   byId('job').hidden = !job;
@@ -127,7 +141,7 @@ function askForToken(why) {
 // Lines of the stream as they come; "data: " has the jobs, anything else keeps the connection alive.
 function take(line) {
   if (!line.startsWith('data: ')) return;
-  jobs = JSON.parse(line.slice(6));
+  told = JSON.parse(line.slice(6));
   received = Date.now();
   draw();
 }
@@ -141,6 +155,7 @@ async function watch() {
       if (answer.status === 401) return askForToken(token ? 'This token opens nothing here.' : '');
       if (!answer.ok) throw new Error('status ' + answer.status);
       say('live');
+      live = true;
       pause = 1000;
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = '';
@@ -154,6 +169,7 @@ async function watch() {
     } catch (error) {
       // It is said below; the daemon may be about to be started again.
     }
+    live = false;
     say(received ? 'no connection since ' + new Date(received).toLocaleTimeString() + '; trying again' : 'no connection; trying again');
     await new Promise((done) => setTimeout(done, pause));
     pause = Math.min(pause * 2, 8000);
@@ -169,4 +185,5 @@ byId('ask').addEventListener('submit', (event) => {
   watch();
 });
 addEventListener('hashchange', draw);
+setInterval(() => { if (live && told.length && !document.hidden) draw(); }, 1000);
 watch();

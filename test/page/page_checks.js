@@ -1,0 +1,128 @@
+// The page as people use it: with a token, with the keyboard, on a phone, in the dark, while a job that it shows fails,
+// restarts and ends, and while the daemon is started again. Prints a line for each thing that is looked at.
+'use strict';
+
+const {spawn, execFileSync} = require('child_process');
+const fs = require('fs');
+const os = require('os');
+const path = require('path');
+const {chromium} = require('playwright-core');
+
+const [muster, musterd, browserPath, ...flags] = process.argv.slice(2);
+const scratch = fs.mkdtempSync(path.join(os.tmpdir(), 'muster-page-'));
+const inScratch = (name) => path.join(scratch, name);
+const children = [];
+let failed = 0;
+
+function check(what, holds, seen) {
+  console.log((holds ? 'ok      ' : 'FAILED  ') + what + (holds || seen === undefined ? '' : ': ' + seen));
+  if (!holds) ++failed;
+}
+
+// Runs until this program ends.
+function start(program, args, environment) {
+  const child = spawn(program, args, {env: {...process.env, ...environment}, stdio: ['ignore', 'pipe', 'pipe']});
+  child.text = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => { child.text += bytes; });
+  children.push(child);
+  return child;
+}
+
+async function until(condition, what) {
+  for (let i = 0; i < 600; ++i) {
+    if (await condition()) return;
+    await new Promise((done) => setTimeout(done, 50));
+  }
+  throw new Error('it did not come to: ' + what);
+}
+
+const port = () => Number(execFileSync('python3', ['-c',
+  "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1])"]));
+
+async function main() {
+  const token = inScratch('token');
+  execFileSync(muster, ['token', 'new', token]);
+  const metrics = execFileSync(muster, ['token', 'metrics', token], {encoding: 'utf8'}).trim().split('\n').pop();
+  const [at, http] = [port(), port()];
+  const daemon = start(musterd, [`--listen=127.0.0.1:${at}`, `--http=${http}`, `--token-file=${token}`, `--state-dir=${inScratch('state')}`]);
+  await until(() => daemon.text.includes('listening on'), 'a daemon');
+  const node = (name) => start(muster, ['run', '--nnodes=2', `--rdzv-endpoint=127.0.0.1:${at}`, '--rdzv-id=big',
+    '--rdzv-conf=is_host=0', `--token-file=${token}`, '--max-restarts=2', '--nproc-per-node=4', '--no-python', 'sh', '-c',
+    `if [ $RANK = 5 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then until [ -e ${inScratch('fail')} ]; do sleep 0.05; done; exit 7; fi; ` +
+    `until [ -e ${inScratch('end')} ]; do sleep 0.05; done`], {MUSTER_RUNS_DIR: inScratch('runs-' + name)});
+  const browser = await chromium.launch({executablePath: browserPath, args: ['--no-sandbox']});
+  children.push({kill: () => browser.close()});
+  const context = await browser.newContext({viewport: {width: 1100, height: 760}});
+  const page = await context.newPage();
+  const trouble = [];
+  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) trouble.push(message.text()); });
+  page.on('pageerror', (error) => trouble.push(String(error)));
+  const foreign = [];
+  page.on('request', (request) => { if (!request.url().startsWith(`http://127.0.0.1:${http}/`)) foreign.push(request.url()); });
+  const text = (selector) => page.textContent(selector);
+  const shows = (selector, part) => until(async () => ((await text(selector)) || '').includes(part), `${part} in ${selector}`);
+
+  await page.goto(`http://127.0.0.1:${http}/`);
+  await page.waitForSelector('#ask:not([hidden])');
+  check('without a token nothing is shown, and one is asked for', await page.isHidden('#job'));
+  trouble.length = 0; // The browser itself says that it was refused.
+  await page.keyboard.type('0'.repeat(64));
+  await page.keyboard.press('Enter');
+  await shows('#refused', 'opens nothing here');
+  check('a foreign token is refused in one sentence', true);
+  trouble.length = 0;
+  await page.keyboard.type(metrics);
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('#none:not([hidden])');
+  check('with the metrics token, typed with the keyboard alone, it is live', (await text('#connection')) === 'live');
+
+  node('a');
+  await shows('#message', 'waiting for 1 more');
+  check('a job that waits says for whom', true);
+  node('b');
+  await until(() => page.$$eval('#ranks i.running', (cells) => cells.length === 8), 'eight ranks that run');
+  check('eight ranks run on two nodes', (await page.$$('#ranks .node')).length === 2);
+  fs.writeFileSync(inScratch('fail'), '');
+  await shows('#rounds', 'over: ');
+  await until(() => page.$$eval('#ranks i.running', (cells) => cells.length === 8), 'ranks that run again');
+  check('the failure is named with rank and exit code', /rank 5 on host \S+ exited with code 7 \(restart 1 of 2\)/.test(await text('#rounds')), await text('#rounds'));
+  check('the restart is counted', (await text('#facts')).includes('1 of 2'));
+  await new Promise((done) => setTimeout(done, 1500));
+  if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page.png'});
+
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press('Tab');
+  check('the keyboard reaches the jobs', (await page.evaluate(() => document.activeElement.dataset.job || '')) !== '');
+  await page.keyboard.press('Enter');
+  check('and chooses one, which the address names', (await page.evaluate(() => location.hash)).startsWith('#job='));
+
+  await page.setViewportSize({width: 360, height: 740});
+  await page.emulateMedia({colorScheme: 'dark'});
+  const [wide, ground] = await page.evaluate(() => [document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]);
+  check('on a phone nothing is beside the screen', wide <= 360, wide);
+  check('in the dark it is dark', ground === 'rgb(13, 17, 23)', ground);
+  if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page_phone.png'});
+  await page.setViewportSize({width: 1100, height: 760});
+
+  const child = execFileSync('ps', ['--ppid', String(daemon.pid), '-o', 'pid='], {encoding: 'utf8'}).trim();
+  process.kill(Number(child), 'SIGKILL');
+  await until(() => page.textContent('#connection').then((said) => said !== 'live'), 'a connection that is gone');
+  await shows('#connection', 'live');
+  await until(() => page.$$eval('#ranks i.running', (cells) => cells.length === 8), 'ranks after the daemon was started again');
+  check('it comes back by itself when the daemon has been killed', true);
+  trouble.length = 0; // The browser says that it had no connection.
+
+  fs.writeFileSync(inScratch('end'), '');
+  await page.waitForSelector('#none:not([hidden])');
+  check('the job ends on screen', await page.isHidden('#job'));
+  check('nothing was asked of another host', foreign.length === 0, foreign.join(', '));
+  check('the browser has nothing to complain of', trouble.length === 0, trouble.join('; '));
+  await page.close();
+  await browser.close();
+}
+
+main().catch((error) => check('to the end', false, error.stack)).finally(() => {
+  for (const child of children) child.kill('SIGTERM');
+  fs.rmSync(scratch, {recursive: true, force: true});
+  process.exitCode = failed ? 1 : 0;
+});
