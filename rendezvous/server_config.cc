@@ -81,17 +81,6 @@ EarlyExit ConfigFileMistake(const CLI::App& app, const CLI::ConfigError& error) 
                               "dashes, see musterd --help"));
 }
 
-// Why jobs cannot be shown there, as a clause; empty: they can.
-std::string HttpProblem(const Endpoint& at, const ServerConfig& config) {
-  if (config.token.insecure) return "";
-  if (!config.token.tls.empty()) {
-    return "asks for a token, and with --tls-cert there is none; leave one of them out";
-  }
-  if (IsLoopbackLiteral(at.host)) return "";
-  return "would have tokens sent over the network unencrypted; name a loopback address, and let a "
-         "proxy that speaks TLS stand before it";
-}
-
 }  // namespace
 
 std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string> arguments) {
@@ -234,7 +223,7 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
   if (app.count("--http") > 0) {
     const auto at = ParseLocalEndpoint(http);
     if (!at.ok()) return Mistake(absl::StrCat("--http=", http, " ", at.status().message()));
-    if (const std::string problem = HttpProblem(*at, config); !problem.empty()) {
+    if (const std::string problem = WhyNotOverHttp(*at, config.token); !problem.empty()) {
       return Mistake(absl::StrCat("--http=", http, " ", problem));
     }
     config.http = *at;

@@ -80,6 +80,7 @@ std::string ConfigText(const LaunchConfig& config, const base::Redactor& redact)
                          {"timeout", Seconds(config.health.timeout)}};
   out["health_endpoint"] =
       config.health_endpoint ? Json(ToString(*config.health_endpoint)) : Json();
+  out["http"] = config.http ? Json(ToString(*config.http)) : Json();
   for (const int signal : config.stop_signals) {
     out["signals_to_handle"].push_back(base::SignalName(signal));
   }

@@ -21,6 +21,7 @@
 #include "launcher/agent/agent.h"
 #include "launcher/agent/hang_monitor.h"
 #include "launcher/agent/health_server.h"
+#include "launcher/agent/job_pages.h"
 #include "launcher/agent/log_layout.h"
 #include "launcher/agent/node_description.h"
 #include "launcher/agent/rendezvous_access.h"
@@ -118,6 +119,9 @@ class Run {
     absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_, *credentials);
     if (!access.ok()) return Fail(access.status(), kExitRendezvousFailed);
     access_.emplace(*std::move(access));
+    auto pages = OpenJobPages(io_, config_, *credentials, access_->server());
+    if (!pages.ok()) return Fail(pages.status(), kExitNodeFailed);
+    pages_ = *std::move(pages);
     rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());
     node_id_ = node.node_id;
     if (!config_.event_log.empty()) {
@@ -320,6 +324,7 @@ class Run {
   std::optional<LogLayout> logs_;
   std::optional<RunEntry> entry_;
   std::optional<RendezvousAccess> access_;
+  std::unique_ptr<rendezvous::DaemonPages> pages_;
   // Outlives the agent: workers on other nodes may still be ending.
   std::optional<WorkersStore> store_;
   std::unique_ptr<worker::FileWatchdog> watchdog_;

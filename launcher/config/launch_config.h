@@ -162,6 +162,8 @@ struct LaunchConfig {
   // Where this agent answers whoever asks whether it is healthy (agent/health_server.h), if it
   // does.
   std::optional<rendezvous::Endpoint> health_endpoint;
+  // Where it shows the job over HTTP if it hosts the rendezvous (agent/job_pages.h), if it does.
+  std::optional<rendezvous::Endpoint> http;
   // Signals to the agent that end the run: each is passed on to the workers, who then have
   // `shutdown_timeout`.
   std::vector<int> stop_signals = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};

@@ -182,6 +182,14 @@ constexpr Flag kFailureFlags[] = {
              "everybody. On loopback alone unless HOST names an address of this machine.",
      .default_text = "not answered",
      .set = Store<rendezvous::ParseLocalEndpoint, &LaunchConfig::health_endpoint>},
+    {.name = "--http",
+     .ours = true,
+     .value_name = "[HOST:]PORT",
+     .help = "Where this node hosts the rendezvous: show the job over HTTP, on a live page and as "
+             "/metrics and /api/v1/jobs, to whoever has the token, or what `muster token metrics` "
+             "makes of it. On loopback unless --insecure is given.",
+     .default_text = "not shown",
+     .set = Store<rendezvous::ParseLocalEndpoint, &LaunchConfig::http>},
     {.name = "--shutdown-timeout",
      .value_name = "SECONDS",
      .help =

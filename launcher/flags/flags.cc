@@ -137,7 +137,11 @@ absl::Status SetToken(const Environment& environment, LaunchConfig& config) {
         "--worker-store=tunnel carries the workers' store over TLS, which --insecure (or "
         "MUSTER_INSECURE=1) goes without; drop one of them");
   }
-  return absl::OkStatus();
+  if (!config.http) return absl::OkStatus();
+  const std::string objection = rendezvous::WhyNotOverHttp(*config.http, config.token);
+  if (objection.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--http=", ToString(*config.http), " ", objection));
 }
 
 absl::Status CheckHang(const HangPolicy& hang) {

@@ -133,6 +133,16 @@ absl::StatusOr<Credentials> FindCredentials(const TokenSource& source, const End
   return Credentials::FromKeyring(*std::move(keyring), role);
 }
 
+std::string WhyNotOverHttp(const Endpoint& at, const TokenSource& source) {
+  if (source.insecure) return "";
+  if (!source.tls.empty()) {
+    return "asks for a token, and with --tls-cert there is none; leave one of them out";
+  }
+  if (IsLoopbackLiteral(at.host)) return "";
+  return "would have tokens sent over the network unencrypted; name a loopback address, and let a "
+         "proxy that speaks TLS stand before it";
+}
+
 bool IsSharedAmongMachines(long file_system_type) {
   // Those that linux/magic.h does not have: the modules' own (Lustre, GPFS, BeeGFS).
   constexpr long kLustre = 0x0bd00bd0, kGpfs = 0x47504653, kBeegfs = 0x19830326;

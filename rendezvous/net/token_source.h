@@ -60,6 +60,10 @@ absl::StatusOr<TokenSource> CompleteTokenSource(
 absl::StatusOr<Credentials> FindCredentials(const TokenSource& source, const Endpoint& endpoint,
                                             Role role, Keyring::Trouble trouble = {});
 
+// Why whoever has the token cannot be shown jobs over HTTP there (rendezvous/pages), as a clause
+// that follows the endpoint; empty: he can.
+std::string WhyNotOverHttp(const Endpoint& at, const TokenSource& source);
+
 // Whether files of a file system of this type (statfs, f_type) are those that other machines see.
 bool IsSharedAmongMachines(long file_system_type);
 

@@ -117,5 +117,46 @@ TEST_F(HttpTest, TenantIsShownHisOwnJobs) {
   EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
 }
 
+// "I have no musterd, and want to look at the job that I have just typed."
+TEST_F(HttpTest, NodeThatHostsTheRendezvousShowsTheJob) {
+  const std::string file = Path("token");
+  ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", file}));
+  const std::string token = Out({MusterPath(), "token", "metrics", file});
+  const auto node = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"--log-level=info", "--token-file=" + file, "--http=" + http_.endpoint()});
+    return StartAgent(flags, "while ! test -e " + Path("end") + "; do sleep 0.02; done");
+  };
+  Command first = node({"--nnodes=2", "--rdzv-endpoint=" + port_.endpoint(), "--rdzv-id=mine"});
+  ASSERT_TRUE(first.WaitForErr("showing the job at http://" + http_.endpoint())) << first.err();
+  Command second = node({"--nnodes=2", "--rdzv-endpoint=" + port_.endpoint(), "--rdzv-id=mine"});
+  EXPECT_TRUE(second.WaitForErr("this node does not host the rendezvous")) << second.err();
+  EXPECT_TRUE(Shows(token, "/metrics", "muster_job_ranks{job=\"mine\"} 2\n"));
+  EXPECT_THAT(Get("", "/api/v1/jobs"), HasSubstr("401 "));
+  EXPECT_THAT(Get("", "/"), HasSubstr("<title>Muster</title>"));
+  Write("end", "");
+  EXPECT_EQ(first.Wait(), 0) << first.err();
+  EXPECT_EQ(second.Wait(), 0) << second.err();
+}
+
+TEST_F(HttpTest, StandaloneRunIsShownToItsOwnUser) {
+  const std::string file = Path("token");
+  ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", file}));
+  const std::string token = Out({MusterPath(), "token", "metrics", file});
+  Command run = StartAgent(
+      {"--standalone", "--nproc-per-node=2", "--token-file=" + file, "--http=" + http_.endpoint()},
+      "while ! test -e " + Path("end") + "; do sleep 0.02; done");
+  EXPECT_TRUE(Shows(token, "/api/v1/jobs", "\"state\": \"running\""));
+  EXPECT_THAT(Get("", "/api/v1/jobs"), HasSubstr("401 "));
+  Write("end", "");
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+}
+
+TEST_F(HttpTest, TokenIsNotSentOverANetwork) {
+  Command run = StartAgent({"--standalone", "--http=0.0.0.0:9400"}, "true");
+  EXPECT_EQ(run.Wait(), 2);
+  EXPECT_THAT(run.err(), HasSubstr("--http=0.0.0.0:9400 would have tokens sent over the network"));
+}
+
 }  // namespace
 }  // namespace muster::test

@@ -153,6 +153,10 @@ std::vector<ValueCase> ValueCases() {
        [](C c) {
          return c.health_endpoint == Endpoint{"127.0.0.1", 29480};
        }},
+      {"--http", "9400",
+       [](C c) {
+         return c.http == Endpoint{"127.0.0.1", 9400};
+       }},
       {"--exit-code", "worker", [](C c) { return c.exit_code == ExitCodePolicy::kWorker; }},
       {"--log-dir", "/logs", [](C c) { return c.log_dir == "/logs"; }},
       {"--redirects", "0:3,11:1",
@@ -737,6 +741,9 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "--shutdown-timeout=-5 is not a time; give a number of seconds from 0, or inf"},
       {{"--health-port=node0", "true"},
        "--health-port=node0 has no port; write HOST:PORT, with brackets around an IPv6 address"},
+      {{"--http=node0:9400", "true"},
+       "--http=node0:9400 would have tokens sent over the network unencrypted; name a loopback "
+       "address, and let a proxy that speaks TLS stand before it"},
       {{"--restart-window=soon", "true"},
        "--restart-window=soon is not a time; give a number of seconds from 0"},
       {{"--restart-delay=9:3", "true"},
