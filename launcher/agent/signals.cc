@@ -20,16 +20,20 @@ void AddUnlessIgnored(boost::asio::signal_set& set, const std::vector<int>& sign
 
 }  // namespace
 
-Signals::Signals(boost::asio::io_context& io, const std::vector<int>& stop_signals,
+Signals::Signals(boost::asio::io_context& io, const Options& options,
                  std::function<void(int)> on_stop, std::function<void(int)> on_pass)
-    : stop_signals_(stop_signals),
+    : stop_signals_(options.stop),
+      in_slurm_(options.in_slurm),
       stop_(io),
       pass_(io),
       on_stop_(std::move(on_stop)),
       on_pass_(std::move(on_pass)) {
   std::vector<int> passed = {SIGUSR1, SIGUSR2};
-  for (const int signal : stop_signals) {
+  for (const int signal : options.stop) {
     passed.erase(std::remove(passed.begin(), passed.end(), signal), passed.end());
+  }
+  if (options.orders_fd) {
+    orders_.emplace(io, *options.orders_fd, [this](int signal) { OnRequest(signal, ordered_); });
   }
   AddUnlessIgnored(pass_, passed);
   AwaitPass();
@@ -38,13 +42,21 @@ Signals::Signals(boost::asio::io_context& io, const std::vector<int>& stop_signa
 void Signals::Begin() {
   AddUnlessIgnored(stop_, stop_signals_);
   AwaitStop();
+  if (orders_) orders_->Await();
+}
+
+void Signals::OnRequest(int signal, int& count) {
+  if (++count <= told_) return;
+  told_ = count;
+  on_stop_(signal);
 }
 
 void Signals::AwaitStop() {
   stop_.async_wait([this](const boost::system::error_code& error, int signal) {
     if (error) return;
     AwaitStop();
-    on_stop_(signal);
+    if (in_slurm_ && signal == SIGTERM && std::exchange(had_sigterm_, true)) return;
+    OnRequest(signal, signalled_);
   });
 }
 

@@ -111,7 +111,7 @@ class Launch {
                    std::fprintf(stderr, "muster run: %s\n", sentence.c_str());
                  }),
         signals_(
-            io, run_.stop_signals, [this](int signal) { OnStopSignal(signal); },
+            io, {.stop = run_.stop_signals}, [this](int signal) { OnStopSignal(signal); },
             [this](int signal) { branch_.Signal(signal, /*ends_job=*/false); }),
         roll_call_(RollCallOf(run_, job_)),
         branch_(io, job_, OwnProgram(),

@@ -80,7 +80,7 @@ void SendLogTo(boost::asio::io_context& io, worker::Console& console, LogLevel l
 class Run {
  public:
   Run(boost::asio::io_context& io, LaunchConfig config, Environment environment,
-      const Machine& machine, std::optional<int> speech_fd)
+      const Machine& machine, std::optional<int> speech_fd, std::optional<int> orders_fd)
       : io_(io),
         config_(std::move(config)),
         environment_(std::move(environment)),
@@ -88,7 +88,8 @@ class Run {
         console_(io, [](const std::string& sentence) { spdlog::warn("{}", sentence); }),
         speech_(OpenSpeech(io, speech_fd)),
         signals_(
-            io, config_.stop_signals, [this](int signal) { OnStopSignal(signal); },
+            io, {config_.stop_signals, orders_fd, environment_.count("SLURM_JOB_ID") > 0},
+            [this](int signal) { OnStopSignal(signal); },
             [this](int signal) {
               if (agent_) agent_->PassOn(signal);
             }) {
@@ -208,8 +209,7 @@ class Run {
     const bool again = std::exchange(interrupted_, true);
     if (agent_ != nullptr) return agent_->OnStopSignal(signal);
     // Only other nodes, or who reads our output, are still waited for, and the user will not wait.
-    if (again) return GiveUpOutput();
-    FinishOutput();
+    again ? GiveUpOutput() : FinishOutput();
   }
 
   void OnFinished(const RunResult& result) {
@@ -372,6 +372,7 @@ int RunHereOrDetached(bool detach, const std::string& run_id, const Environment&
 int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
   Environment environment = ReadEnvironment(environ);
   const std::optional<int> speech_fd = TakeSpeechFd(environment);
+  const std::optional<int> orders_fd = TakeOrdersFd(environment);
   const Machine machine = LookAtMachine();
   ParsedRun parsed = ParseRun(args, dialect, environment, machine);
   if (const auto* error = std::get_if<UsageError>(&parsed)) {
@@ -379,9 +380,7 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
             dialect == Dialect::kLaunch ? "launch" : "run", error->sentence.c_str());
     return kExitBadInput;
   }
-  if (const auto* request = std::get_if<TextRequest>(&parsed)) {
-    return Answer("muster run", request->text);
-  }
+  if (const auto* text = std::get_if<TextRequest>(&parsed)) return Answer("muster run", text->text);
   if (auto* const hosts = std::get_if<HostsRun>(&parsed)) {
     return RunHereOrDetached(hosts->detach, hosts->run_id, environment,
                              [&] { return LaunchHosts(std::move(*hosts)); });
@@ -400,7 +399,8 @@ int RunCommand(const std::vector<std::string>& args, Dialect dialect) {
   return RunHereOrDetached(config.detach, config.run_id, Environment(environment), [&] {
     // Never destroyed: a thread of gRPC's may still post to it while the program ends.
     static auto* const io = new boost::asio::io_context(1);
-    return Run(*io, std::move(config), std::move(environment), machine, speech_fd).Execute();
+    return Run(*io, std::move(config), std::move(environment), machine, speech_fd, orders_fd)
+        .Execute();
   });
 }
 

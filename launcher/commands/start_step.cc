@@ -1,58 +1,163 @@
 #include "launcher/commands/start_step.h"
 
-#include <sys/mman.h>
+#include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "base/unique_fd.h"
+#include "launcher/agent/signals.h"
+#include "launcher/agent/stop_orders.h"
+#include "launcher/environment.h"
 #include "launcher/hosts/srun_command.h"
 #include "launcher/report/exit_code.h"
 #include "launcher/tree/own_program.h"
 #include "rendezvous/identity/token_file.h"
+#include "worker/exit_status.h"
+#include "worker/process/process.h"
+#include "worker/process/spawn.h"
 
 namespace muster::launcher {
 namespace {
 
-// What was in standard input is nobody's: srun would give it to all nodes.
-bool SetInput(const std::string& text) {
-  const base::UniqueFd file(::memfd_create("muster-token", MFD_CLOEXEC));
-  return file.get() >= 0 &&
-         ::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()) &&
-         ::lseek(file.get(), 0, SEEK_SET) == 0 && ::dup2(file.get(), STDIN_FILENO) >= 0;
-}
+// As a shell says it.
+constexpr int kKilledBase = 128;
+// What nodes have to end in that were told to kill their workers, and srun that was told to end.
+constexpr std::chrono::seconds kLastLimit(5);
 
-void SetEnvironment(const SlurmStep& step) {
+Environment StepEnvironment(const SlurmStep& step) {
+  Environment environment = ReadEnvironment(environ);
   // Lines of all ranks come together in one place.
-  ::setenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${role_name}${rank}]:", /*replace=*/0);
+  environment.emplace("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${role_name}${rank}]:");
   for (const std::string& variable : step.environment) {
     const std::size_t equals = variable.find('=');
     if (equals == std::string::npos) continue;
-    ::setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, /*replace=*/1);
+    environment[variable.substr(0, equals)] = variable.substr(equals + 1);
   }
+  environment[kOrdersVariable] = absl::StrCat(kOrdersFd);
+  return environment;
 }
+
+class StepRun {
+ public:
+  StepRun(boost::asio::io_context& io, const SlurmStep& step)
+      : io_(io),
+        step_(step),
+        signals_(
+            io, {.stop = step.stop_signals, .in_slurm = true},
+            [this](int signal) { OnStopSignal(signal); },
+            // Srun passes those on.
+            [this](int signal) { SignalSrun(signal); }),
+        deadline_(io) {}
+
+  int Execute() {
+    std::signal(SIGPIPE, SIG_IGN);
+    // Before a signal can be missed that comes while srun begins.
+    signals_.Begin();
+    const absl::Status started = Start();
+    if (!started.ok()) {
+      std::fprintf(stderr,
+                   "muster run: cannot run srun, which starts the job on the allocation's nodes: "
+                   "%s; MUSTER_SLURM=0 starts it on this node alone\n",
+                   std::string(started.message()).c_str());
+      return kExitNodeFailed;
+    }
+    io_.run();
+    return exit_code_;
+  }
+
+ private:
+  absl::Status Start() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return absl::ErrnoToStatus(errno, "make a pipe");
+    const base::UniqueFd input(ends[0]);
+    orders_.reset(ends[1]);
+    ::fcntl(orders_.get(), F_SETFL, O_NONBLOCK);
+    // What was in standard input is nobody's: srun would give it to all nodes.
+    Send((step_.makes_token ? rendezvous::Token::Random().Text() : "") + "\n");
+    worker::SpawnRequest request;
+    request.argv = SrunCommand(step_, OwnProgram());
+    request.env = ToBlock(StepEnvironment(step_));
+    request.stdin_fd = input.get();
+    // By which srun ends its step; killed, it would leave it behind.
+    request.death_signal = SIGTERM;
+    auto spawned = worker::Spawn(request);
+    if (!spawned.ok()) return spawned.status();
+    srun_ = std::make_unique<worker::Process>(
+        io_, *std::move(spawned), [this](const worker::ExitStatus& status) { OnEnd(status); });
+    return absl::OkStatus();
+  }
+
+  // False where nobody takes it.
+  bool Send(const std::string& line) {
+    return ::write(orders_.get(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  }
+
+  void SignalSrun(int signal) {
+    if (srun_ != nullptr && srun_->running()) ::kill(srun_->pid(), signal);
+  }
+
+  void OnStopSignal(int signal) {
+    ++requests_;
+    if (!first_signal_) first_signal_ = signal;
+    // As srun may still be waiting for the nodes, an order may find nobody.
+    if (requests_ > 2 || !Send(StopOrder(signal))) return EndStep();
+    if (requests_ == 2) return EndStepAfter(kLastLimit);
+    if (step_.end_limit.count() > 0) EndStepAfter(step_.end_limit);
+  }
+
+  void EndStepAfter(std::chrono::seconds limit) {
+    deadline_.expires_after(limit);
+    deadline_.async_wait([this](boost::system::error_code error) {
+      if (!error) EndStep();
+    });
+  }
+
+  // At once, with all that runs there.
+  void EndStep() {
+    if (std::exchange(is_ending_, true)) return SignalSrun(SIGKILL);
+    SignalSrun(SIGTERM);
+    EndStepAfter(kLastLimit);
+  }
+
+  void OnEnd(const worker::ExitStatus& status) {
+    deadline_.cancel();
+    exit_code_ = is_ending_           ? kKilledBase + *first_signal_
+                 : status.signal != 0 ? kKilledBase + status.signal
+                                      : status.exit_code;
+    io_.stop();
+  }
+
+  boost::asio::io_context& io_;
+  const SlurmStep& step_;
+  Signals signals_;
+  boost::asio::steady_timer deadline_;
+  // Where srun's standard input comes from. Open to the end: an order may come at any time.
+  base::UniqueFd orders_;
+  std::unique_ptr<worker::Process> srun_;
+  // Signals that have asked the run to end.
+  int requests_ = 0;
+  std::optional<int> first_signal_;
+  bool is_ending_ = false;
+  int exit_code_ = kExitSuccess;
+};
 
 }  // namespace
 
 int StartStep(const SlurmStep& step) {
-  std::vector<std::string> words = SrunCommand(step, OwnProgram());
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  SetEnvironment(step);
-  if (SetInput(step.makes_token ? rendezvous::Token::Random().Text() : "")) {
-    ::execvp(argv[0], argv.data());
-  }
-  std::fprintf(stderr,
-               "muster run: cannot run srun, which starts the job on the allocation's nodes: %s; "
-               "MUSTER_SLURM=0 starts it on this node alone\n",
-               std::strerror(errno));
-  return kExitNodeFailed;
+  boost::asio::io_context io(1);
+  return StepRun(io, step).Execute();
 }
 
 }  // namespace muster::launcher

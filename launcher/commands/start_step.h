@@ -5,8 +5,13 @@
 
 namespace muster::launcher {
 
-// Becomes srun, which shows what workers print, passes signals on and has the job's exit code.
-// Returns the exit code only if there is no srun, after saying so on stderr.
+// Runs srun, which shows what workers print, to its end. A signal that asks the run to end is
+// passed on to the step's agents as an order, since srun itself would kill the step: workers have
+// their time, and a second one ends them at once. Whatever ends this process, the step does not
+// outlive it. To be called on the main thread.
+//
+// Returns the job's exit code; where there is no srun, that of a node that failed, after saying so
+// on stderr.
 int StartStep(const SlurmStep& step);
 
 }  // namespace muster::launcher

@@ -184,6 +184,7 @@ absl::StatusOr<SlurmStep> MakeSlurmStep(const ScannedArgs& scanned,
                    .environment = flags.exported,
                    .makes_token = flags.slurm_nodes > 1 && !token->insecure && token->tls.empty() &&
                                   token->file.empty(),
+                   .stop_signals = flags.config.stop_signals,
                    .end_limit = grace == std::chrono::milliseconds::max()
                                     ? std::chrono::seconds(0)
                                     : std::chrono::ceil<std::chrono::seconds>(grace) + kEndLimit};

@@ -19,6 +19,8 @@ struct SlurmStep {
   // Nodes prove a token to each other that is made for this step. Otherwise they need none, or the
   // user has said which.
   bool makes_token = false;
+  // What asks for its end (--signals-to-handle).
+  std::vector<int> stop_signals;
   // What the other nodes have to end in once one has ended, by itself or not: the job needs all of
   // them, and Slurm brings none back. 0: without limit.
   std::chrono::seconds end_limit{0};

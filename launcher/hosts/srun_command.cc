@@ -7,9 +7,11 @@ namespace muster::launcher {
 
 std::vector<std::string> SrunCommand(const SlurmStep& step, const std::string& program) {
   const std::string here = ShellQuoted(program);
-  // Workers do not read what is meant for their agent.
+  // Workers do not read what is meant for their agent: the token's line, by `read`, which takes no
+  // byte beyond it, and then orders.
   const std::string script =
-      absl::StrCat("exec 3<&0 </dev/null; test -x ", here, " && exec ", here,
+      absl::StrCat("exec ", kOrdersFd, "<&0 </dev/null; IFS= read -r token <&", kOrdersFd,
+                   "\nexec 3<<END\n$token\nEND\ntest -x ", here, " && exec ", here,
                    " \"$@\"; command -v muster >/dev/null && exec muster \"$@\"; "
                    "echo \"there is no muster on $(hostname), neither in PATH nor as \"",
                    here, " >&2; exit 127");

@@ -1,5 +1,6 @@
 """A Slurm cluster: slurmctld where commands are typed, and a slurmd on each of several hosts, which are network
-namespaces (test/chaos/cluster.py). Without munge, accounting and control groups, which a test has no use for."""
+namespaces (test/chaos/cluster.py). Without munge, accounting and control groups, which a test has no use for.
+A signal to a step reaches its agents and not their workers, as with the control groups that clusters have."""
 
 import os
 import socket
@@ -22,7 +23,7 @@ StateSaveLocation={folder}/controller
 SlurmdSpoolDir={folder}/%n
 SlurmctldPidFile={folder}/controller.pid
 SlurmdPidFile={folder}/%n.pid
-ProctrackType=proctrack/linuxproc
+ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
@@ -65,14 +66,25 @@ class Cluster:
         self._daemons = [self._start("slurmctld", ["slurmctld", "-D", "-f", str(config)])]
         for host in self.hosts:
             (self.folder / host.name).mkdir()
-            # Not by `ip netns exec`, which hides the control groups that slurmd looks for.
-            self._daemons.append(self._start(
-                f"slurmd-{host.name}", ["nsenter", f"--net=/run/netns/{host.name}", "slurmd", "-D", "-N", host.name, "-f", str(config)]))
-        wait_for(lambda: self.states() == {"idle"}, lambda: f"nodes are {self.states()}: {self.logs()}")
+            self.start_slurmd(host)
+        self.await_idle()
 
     def _start(self, name: str, argv: list[str]) -> Program:
         with open(self.folder / f"{name}.log", "wb") as log:
             return Program(name, argv, self.environment, stdout=log, stderr=log)
+
+    def start_slurmd(self, host: Host) -> None:
+        # Not by `ip netns exec`, which hides the control groups that slurmd looks for.
+        self._daemons.append(self._start(
+            f"slurmd-{host.name}",
+            ["nsenter", f"--net=/run/netns/{host.name}", "slurmd", "-D", "-N", host.name, "-f", self.environment["SLURM_CONF"]]))
+
+    def await_idle(self) -> None:
+        wait_for(lambda: self.states() == {"idle"}, lambda: f"nodes are {self.states()}: {self.logs()}")
+
+    def clear(self) -> None:
+        """Of what a case that failed has left."""
+        self.run("scancel", f"--user={os.getuid()}", check=False)
 
     def states(self) -> set[str]:
         seen = self.run("sinfo", "--noheader", "--Node", "--format=%T", check=False)

@@ -5,15 +5,19 @@ import signal
 import subprocess
 from pathlib import Path
 
-from processes import stat_fields, wait_for
+from processes import children, stat_fields, wait_for
 
 # One line for each worker that runs: its rank, which round it is in, itself, and its agent.
 _WORKER = """\
+folder={folder}
 trap 'sleep 1; echo $RANK >> {folder}/saved; exit 0' TERM
 trap 'exit 3' USR2
 {more}
 echo $RANK $TORCHELASTIC_RESTART_COUNT $$ $PPID >> {folder}/up
-while test ! -e {folder}/go; do sleep 0.1; done
+while test ! -e {folder}/go; do
+  sleep 0.1
+  test -z "$asked" || {{ sleep 1; echo $RANK >> {folder}/saved; exit 0; }}
+done
 """
 
 
@@ -67,10 +71,14 @@ class RunningJob:
         wait_for(lambda: self.process.poll() is not None, lambda: f"it does not end: {self.output()}", seconds=40)
         return self.process.returncode
 
+    def typed(self) -> int:
+        """`muster run` itself: what salloc runs."""
+        [typed] = children(self.process.pid)
+        return typed
+
     def interrupt(self) -> None:
         """Ctrl-C in salloc's shell, which reaches what the shell runs, and not salloc."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="utf-8")
-        os.kill(int(children.split()[0]), signal.SIGINT)
+        os.kill(self.typed(), signal.SIGINT)
 
     def await_nothing_left(self) -> None:
         everybody = {process for _, _, worker, agent in self._lines("up") for process in (worker, agent)}

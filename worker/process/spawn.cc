@@ -56,6 +56,7 @@ struct ChildPlan {
   bool shares_files;
   int highest_fd;
   pid_t parent;
+  int death_signal;
   sigset_t mask;
   ChildError failure;
 };
@@ -131,7 +132,7 @@ int RunChild(void* argument) {
   // may read from it (a debugger prompt) where a background process group would be stopped by
   // SIGTTIN.
   if (::setsid() < 0) FailInChild(plan, Step::kSession);
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) FailInChild(plan, Step::kDeathSignal);
+  if (::prctl(PR_SET_PDEATHSIG, plan.death_signal) != 0) FailInChild(plan, Step::kDeathSignal);
   // The parent may have died before the prctl; then no signal will come.
   if (::getppid() != plan.parent) ::_exit(127);
   if (plan.join_fd >= 0) JoinCgroup(plan.join_fd);
@@ -299,6 +300,7 @@ absl::StatusOr<Spawned> Spawn(const SpawnRequest& request) {
   plan.argv = argv.data();
   plan.envp = envp.data();
   plan.parent = ::getpid();
+  plan.death_signal = request.death_signal;
   plan.join_fd = request.join_fd;
   plan.shares_files = HasCloseRange();
   plan.descriptor_limit = DescriptorLimitOfWorkers();

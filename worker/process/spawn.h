@@ -4,6 +4,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,6 +31,8 @@ struct SpawnRequest {
   // The directory of a control group (v2) to be in before exec; -1: none. A process that is not
   // allowed in it runs all the same.
   int join_fd = -1;
+  // What it gets when the calling thread ends.
+  int death_signal = SIGKILL;
   // Empty slots, for callers that have many descriptors; null: none.
   const StdioSlots* slots = nullptr;
 };
@@ -41,10 +44,11 @@ struct Spawned {
 };
 
 // Starts the program and returns when it runs, that is after exec (about 1 ms). It leads a session
-// and process group of its own, whose id is its pid, and gets SIGKILL when the calling thread ends:
-// call this from the main thread only. It has descriptors 0, 1, 2, those of `more_fds` and no
-// others, default signal dispositions (except that a SIGHUP ignored by nohup remains ignored), the
-// signal mask of the caller, and our resource limits, except for what descriptor_limit.h says.
+// and process group of its own, whose id is its pid, and gets `death_signal` when the calling
+// thread ends: call this from the main thread only. It has descriptors 0, 1, 2, those of `more_fds`
+// and no others, default signal dispositions (except that a SIGHUP ignored by nohup remains
+// ignored), the signal mask of the caller, and our resource limits, except for what
+// descriptor_limit.h says.
 //
 // On error nothing is left behind. ResourceExhausted means that the system cannot create a process
 // just now; it may be tried again later. NotFound and PermissionDenied are about the program
