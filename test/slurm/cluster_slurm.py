@@ -37,7 +37,10 @@ KillWait=5
 MinJobAge=300
 JobRequeue=1
 {nodes}
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=YES State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE OverSubscribe=YES State=UP PriorityTier=1
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2 PreemptMode=OFF
 """
 
 

@@ -17,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent))
 import isolation
 from processes import wait_for
 from running_job import RunningJob
+from slurm_ends import ENDS
 from slurm_faults import FAULTS
 from slurm_signals import SIGNALS
 
@@ -180,6 +181,7 @@ CASES: list[Callable] = [
     workers_can_save_before_the_time_limit,
     a_requeued_job_goes_on_under_another_name,
     *SIGNALS,
+    *ENDS,
     *FAULTS,
 ]
 

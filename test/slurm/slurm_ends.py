@@ -1,0 +1,72 @@
+"""How Slurm ends jobs before they are done: a time limit, its warning, preemption, a drained node. Workers save in time,
+the exit code is right, and a job that is requeued goes on."""
+
+import re
+
+from batch_job import BatchJob
+from processes import wait_for
+
+
+def a_time_limit_and_its_warning_let_workers_save(cluster) -> None:
+    """Of two jobs the time of one is over, and the other is warned of it; slurmctld looks every 30 s."""
+    warned = BatchJob(cluster, "--time=2", "--signal=B:TERM@120")
+    ended = BatchJob(cluster, "--time=1")
+    for job in (warned, ended):
+        job.await_up()
+    cluster.run("scontrol", "update", f"JobId={ended.id}", "EndTime=now")
+    for job in (warned, ended):
+        job.await_saved()
+    warned.await_state("FAILED")
+    warned.expect_exit_code("143:0")
+    ended.await_state("TIMEOUT")
+    cluster.await_idle()
+
+
+def a_preempted_job_saves_and_goes_on(cluster) -> None:
+    job = BatchJob(cluster, "--requeue", nodes=3)
+    job.await_up()
+    urgent = cluster.run("sbatch", "--parsable", "--partition=urgent", "--nodes=3", "--exclusive", "--output=/dev/null",
+                         "--wrap=sleep 1000").stdout.strip()
+    job.await_saved()
+    wait_for(lambda: cluster.run("squeue", "--noheader", "--format=%T", f"--jobs={urgent}").stdout.strip() == "RUNNING",
+             "the urgent job does not run")
+    cluster.run("scancel", urgent)
+    job.await_second_run()
+    _goes_on(job)
+
+
+def _goes_on(job: BatchJob) -> None:
+    again = job.up()[job.nodes:]
+    if not all(re.search(rf" {job.id}\.\d+-r1 after {job.nodes}$", line) for line in again):
+        raise AssertionError(f"{again}")
+    (job.folder / "go").touch()
+    job.await_state("COMPLETED")
+    job.expect_exit_code("0:0")
+
+
+def a_job_leaves_a_drained_node(cluster) -> None:
+    """By the command of docs/slurm.md."""
+    job = BatchJob(cluster, "--requeue")
+    job.await_up()
+    cluster.run("scontrol", "update", "NodeName=n2", "State=DRAIN", "Reason=test")
+    try:
+        cluster.run("sh", "-c", _LEAVE)
+        job.await_saved()
+        job.await_second_run()
+        hosts = {line.split()[1] for line in job.up()[2:]}
+        if hosts != {"n1", "n3"}:
+            raise AssertionError(f"it runs on {hosts}: {job.output()}")
+        _goes_on(job)
+    finally:
+        cluster.run("scontrol", "update", "NodeName=n2", "State=RESUME")
+    cluster.await_idle()
+
+
+_LEAVE = "squeue --noheader --nodelist=n2 --format=%A | xargs -r scontrol requeue"
+
+
+ENDS = [
+    a_time_limit_and_its_warning_let_workers_save,
+    a_preempted_job_saves_and_goes_on,
+    a_job_leaves_a_drained_node,
+]
