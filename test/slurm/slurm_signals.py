@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+from pathlib import Path
 
 from batch_job import BatchJob
 from processes import children, wait_for
@@ -42,6 +43,24 @@ def a_second_signal_kills_workers_at_once(cluster) -> None:
     job.await_nothing_left()
 
 
+def a_third_signal_ends_a_step_whose_nodes_do_not_answer(cluster) -> None:
+    job = RunningJob(cluster, _SALLOC)
+    for _, agent in job.workers(0).values():
+        os.kill(agent, signal.SIGSTOP)
+    typed = job.typed()
+    for _ in range(3):
+        # Two that wait at once are one.
+        wait_for(lambda: not _is_pending(typed, signal.SIGINT), "it does not take the signal")
+        os.kill(typed, signal.SIGINT)
+    _expect(job.exit_code() == 130, f"exit code {job.process.returncode}: {job.output()}")
+    job.await_nothing_left()
+
+
+def _is_pending(pid: int, number: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return any(int(line.split()[1], 16) >> (number - 1) & 1 for line in status.splitlines() if line.startswith(("SigPnd", "ShdPnd")))
+
+
 def a_killed_command_leaves_nothing_behind(cluster) -> None:
     job = RunningJob(cluster, _SALLOC)
     typed = job.typed()
@@ -68,6 +87,7 @@ def signals_to_a_batch_script_let_workers_save(cluster) -> None:
 SIGNALS = [
     a_signal_to_the_typed_command_lets_workers_save,
     a_second_signal_kills_workers_at_once,
+    a_third_signal_ends_a_step_whose_nodes_do_not_answer,
     a_killed_command_leaves_nothing_behind,
     signals_to_a_batch_script_let_workers_save,
 ]
