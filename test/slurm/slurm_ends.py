@@ -8,16 +8,19 @@ from processes import wait_for
 
 
 def a_time_limit_and_its_warning_let_workers_save(cluster) -> None:
-    """Of two jobs the time of one is over, and the other is warned of it; slurmctld looks every 30 s."""
+    """Of three jobs the time of one is over; of another's end the script is warned, of the third's its step. They run
+    side by side, because slurmctld looks every 30 s."""
     warned = BatchJob(cluster, "--time=2", "--signal=B:TERM@120")
+    step = BatchJob(cluster, "--time=2", "--signal=TERM@120", run="exec srun --ntasks-per-node=1 muster run")
     ended = BatchJob(cluster, "--time=1")
-    for job in (warned, ended):
+    for job in (warned, step, ended):
         job.await_up()
     cluster.run("scontrol", "update", f"JobId={ended.id}", "EndTime=now")
-    for job in (warned, ended):
+    for job in (warned, step, ended):
         job.await_saved()
-    warned.await_state("FAILED")
-    warned.expect_exit_code("143:0")
+    for job in (warned, step):
+        job.await_state("FAILED")
+        job.expect_exit_code("143:0")
     ended.await_state("TIMEOUT")
     cluster.await_idle()
 
