@@ -195,7 +195,7 @@ void AgentCore::Add(const Actions& asked, CoreActions& actions) {
     if (const auto* start = std::get_if<StartWorkers>(&action)) {
       workers_have_grace_ = false;
       round_ = start->assignment.round;
-      actions.emplace_back(EventOfRound(AgentEventKind::kAssigned, start->assignment.rank_reason));
+      actions.emplace_back(EventOfPlace(start->assignment));
     } else if (const auto* stop = std::get_if<StopWorkers>(&action)) {
       workers_have_grace_ = grace_.count() > 0;
       actions.emplace_back(result() ? RunState::kStopping : RunState::kRestarting);
@@ -222,6 +222,17 @@ void AgentCore::AddJoin(const JoinRound& join, CoreActions& actions) {
   } else {
     actions.emplace_back(CheckHealth{});
   }
+}
+
+AgentEvent AgentCore::EventOfPlace(const rendezvous::Assignment& assignment) {
+  return {.kind = AgentEventKind::kAssigned,
+          .round = assignment.round,
+          .cause = assignment.rank_reason,
+          .place = EventPlace{.incarnation = assignment.incarnation,
+                              .node_rank = assignment.group_rank,
+                              .nodes = assignment.group_world_size,
+                              .first_rank = assignment.base_rank,
+                              .world_size = assignment.world_size}};
 }
 
 AgentEvent AgentCore::EventOfRound(AgentEventKind kind, std::string cause) const {

@@ -88,6 +88,7 @@ class AgentCore {
   // Turns what the policy asks for into actions for the agent.
   void Add(const Actions& asked, CoreActions& actions);
   void AddJoin(const JoinRound& join, CoreActions& actions);
+  static AgentEvent EventOfPlace(const rendezvous::Assignment& assignment);
   AgentEvent EventOfRound(AgentEventKind kind, std::string cause) const;
   std::optional<AgentEvent> EventOf(const rendezvous::Directive& directive) const;
 

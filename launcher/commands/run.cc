@@ -126,7 +126,8 @@ class Run {
     rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());
     node_id_ = node.node_id;
     if (!config_.event_log.empty()) {
-      auto events = EventLog::Open(config_.event_log, config_.run_id, node_id_);
+      auto events = EventLog::Open(
+          config_.event_log, {.job = config_.run_id, .node = node_id_, .workers = node.slots});
       if (!events.ok()) return Fail(events.status(), kExitNodeFailed);
       events_ = *std::move(events);
     }

@@ -1,6 +1,7 @@
 // What happens to one node of a run, as its agent sees it: for the event log and the timeline.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "rendezvous/core/types.h"
@@ -8,6 +9,7 @@
 namespace muster::launcher {
 
 enum class AgentEventKind {
+  kLogOpened,        // the event log begins; only EventLog itself says so
   kJoining,          // asks for a place in the next round
   kWaiting,          // hears why there is no place yet; `cause` says why
   kAssigned,         // has a place; `cause` is the reason for its rank
@@ -32,6 +34,15 @@ enum class AgentEventKind {
   kVerdict,          // the job has ended; `cause` is its sentence
 };
 
+// The place of a node in a round.
+struct EventPlace {
+  rendezvous::Incarnation incarnation = 0;  // which life of the job
+  int node_rank = 0;                        // this node's rank among `nodes`
+  int nodes = 1;
+  int first_rank = 0;  // the global rank of its first worker, of `world_size`
+  int world_size = 1;
+};
+
 struct AgentEvent {
   AgentEventKind kind = AgentEventKind::kJoining;
   // The round it is about; kNoRound when it is about none.
@@ -40,6 +51,8 @@ struct AgentEvent {
   int rank = -1;
   int pid = 0;
   std::string cause;
+  // Of kAssigned alone.
+  std::optional<EventPlace> place = std::nullopt;
 };
 
 }  // namespace muster::launcher

@@ -45,6 +45,7 @@ void RestartTimeline::On(const AgentEvent& event, Time time) {
     case AgentEventKind::kFirstBeat:
       if (!done_.empty() && done_.back().next_round == event.round) mark(done_.back().first_beat);
       break;
+    case AgentEventKind::kLogOpened:
     case AgentEventKind::kWorkerStopped:
     case AgentEventKind::kWorkerContinued:
     case AgentEventKind::kHang:

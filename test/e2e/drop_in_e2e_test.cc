@@ -296,7 +296,7 @@ TEST_F(DropInTest, RestartIsInTheEventLogAndItsTimesAreTold) {
     events += line.substr(at, line.find('"', at) - at) + " ";
   }
   // Which of the two comes first is open: the rendezvous answers while the workers end.
-  const std::string before = "joining assigned workers_started worker_failed ";
+  const std::string before = "log_opened joining assigned workers_started worker_failed ";
   const std::string after = "joining assigned workers_started workers_gone verdict ";
   EXPECT_TRUE(events == before + "workers_gone told_to_stop " + after ||
               events == before + "told_to_stop workers_gone " + after)

@@ -1,18 +1,12 @@
-// What a run reports about itself: events for programs, restarts for people.
+// How long each restart took: what the user is told at the end of a run.
 #include "launcher/report/restart_timeline.h"
-
-#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "launcher/report/event_log.h"
-#include "test/support/temp_dir.h"
-
 namespace muster::launcher {
 namespace {
 
-using test::TempDir;
 using testing::ElementsAre;
 using enum AgentEventKind;
 
@@ -70,54 +64,6 @@ TEST_F(RestartTimelineTest, EndOfTheRunIsNoRestart) {
   At(20, {.kind = kVerdict, .round = 0, .cause = "failed"});
   At(30, {.kind = kWorkersGone, .round = 0});
   EXPECT_TRUE(timeline_.Lines().empty());
-}
-
-TEST(EventLogTest, LineHasWhatTheEventHas) {
-  const std::chrono::system_clock::time_point time(std::chrono::milliseconds(1700000000123));
-  const std::chrono::steady_clock::time_point monotonic(std::chrono::microseconds(5321000412));
-  EXPECT_EQ(EventLine({.kind = kWorkerFailed,
-                       .round = 0,
-                       .rank = 3,
-                       .pid = 4711,
-                       .cause = "exited with code 1"},
-                      "j7", "n-1", time, monotonic),
-            R"({"time":"2023-11-14T22:13:20.123Z","monotonic":5321.000412,)"
-            R"("event":"worker_failed","job":"j7","node":"n-1","round":0,"rank":3,"pid":4711,)"
-            R"("cause":"exited with code 1"})");
-  EXPECT_EQ(EventLine({.kind = kJoining}, "j7", "n-1", time, monotonic),
-            R"({"time":"2023-11-14T22:13:20.123Z","monotonic":5321.000412,"event":"joining",)"
-            R"("job":"j7","node":"n-1"})");
-}
-
-TEST(EventLogTest, AgentsMayShareAFileAndKeepWhatIsInIt) {
-  const TempDir dir;
-  const std::string path = dir.Write("events", "before\n");
-  {
-    auto one = EventLog::Open(path, "j", "a");
-    auto other = EventLog::Open(path, "j", "b");
-    ASSERT_TRUE(one.ok() && other.ok());
-    (*one)->Write({.kind = kJoining});
-    (*other)->Write({.kind = kJoining});
-    (*one)->Write({.kind = kVerdict, .cause = "done"});
-  }
-  std::ifstream file(path);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
-  EXPECT_THAT(lines, ElementsAre("before", testing::HasSubstr("\"node\":\"a\""),
-                                 testing::HasSubstr("\"node\":\"b\""),
-                                 testing::HasSubstr("\"cause\":\"done\"")));
-}
-
-TEST(EventLogTest, FileThatCannotBeOpenedIsNamed) {
-  EXPECT_EQ(EventLog::Open("/no/such/dir/events", "j", "a").status().message(),
-            "open the event log /no/such/dir/events: No such file or directory");
-}
-
-TEST(EventLogTest, FullDiskCostsLinesAndNothingElse) {
-  auto log = EventLog::Open("/dev/full", "j", "a");
-  ASSERT_TRUE(log.ok());
-  (*log)->Write({.kind = kJoining});
-  EXPECT_EQ((*log)->lost(), 1);
 }
 
 }  // namespace
