@@ -40,6 +40,10 @@ must_be_empty "flags, configuration and machine know nothing of the agent" \
   "(deps(//launcher/flags/... + //launcher/config/... + //launcher/machine/...) intersect //launcher/...) except (//launcher/flags/... + //launcher/config/... + //launcher/machine/... + //launcher/hosts/... + //launcher:environment)"
 must_be_empty "hosts are values: launcher/hosts stands on itself and base" \
   "(deps(//launcher/hosts/...) intersect $ours) except (//launcher/hosts/... + //base/...)"
+must_be_empty "what happened is told from the event logs alone: launcher/replay stands on their table and base" \
+  "(deps(//launcher/replay/...) intersect $ours) except (//launcher/replay/... + //launcher/report:all + //launcher/report:* + //rendezvous/core/... + //base/...)"
+must_be_empty "a timeline is a value: launcher/replay stands on nothing that opens files" \
+  "(deps(//launcher/replay/...) intersect $ours) intersect (//base:safe_path + //base:unique_fd + //base:print_out + //launcher/report:event_log)"
 must_be_empty "what is known of the machine stands on no other room of the launcher" \
   "(deps(//launcher/machine/...) intersect //launcher/...) except (//launcher/machine/... + //launcher:environment)"
 must_be_empty "rendezvous/core links no library but Abseil" \

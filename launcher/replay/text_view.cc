@@ -1,0 +1,103 @@
+#include "launcher/replay/text_view.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "base/phrases.h"
+#include "base/text_table.h"
+
+namespace muster::launcher {
+namespace {
+
+// Without what a terminal would obey: control characters, those of the second set (U+0080 to
+// U+009F) included.
+std::string Harmless(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    const auto next = at + 1 < text.size() ? static_cast<unsigned char>(text[at + 1]) : 0;
+    if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+      out += '?';
+      ++at;
+    } else {
+      out += (byte < 0x20 && byte != '\n') || byte == 0x7f ? '?' : text[at];
+    }
+  }
+  return out;
+}
+
+std::string Step(Offset from, const std::optional<Offset>& to) {
+  return to ? absl::StrCat("+", DurationText(*to - from)) : "";
+}
+
+std::string RoundRows(const Timeline& timeline) {
+  std::vector<std::vector<std::string>> rows = {
+      {"ROUND", "NODES", "RANKS", "STARTED", "RAN", "ENDED BY"}};
+  for (const RoundSpan& round : timeline.rounds) {
+    rows.push_back({absl::StrCat(round.number), absl::StrCat(round.nodes),
+                    absl::StrCat(round.world_size), round.started ? MomentText(*round.started) : "",
+                    round.started ? DurationText(round.ended - *round.started) : "", round.cause});
+  }
+  return base::TextTable(std::move(rows));
+}
+
+std::string RestartRows(const Timeline& timeline) {
+  std::vector<std::vector<std::string>> rows = {
+      {"RESTART", "DETECTED", "STOPPED", "GATHERED", "STARTED", "FIRST PROGRESS", "COST"}};
+  for (const RestartCost& cost : timeline.restarts) {
+    rows.push_back({absl::StrCat(cost.from, " to ", cost.to), MomentText(cost.detected),
+                    Step(cost.detected, cost.stopped), Step(cost.stopped, cost.gathered),
+                    Step(cost.gathered, cost.started),
+                    cost.started ? Step(*cost.started, cost.progress) : "",
+                    cost.Cost() ? DurationText(*cost.Cost()) : ""});
+  }
+  return base::TextTable(std::move(rows));
+}
+
+}  // namespace
+
+std::string MomentText(Offset at) {
+  return absl::StrFormat("%.3f s", std::chrono::duration<double>(at).count());
+}
+
+std::string DurationText(Offset duration) {
+  const double ms = std::chrono::duration<double, std::milli>(duration).count();
+  return ms < 1000 ? absl::StrFormat("%.1f ms", ms) : absl::StrFormat("%.2f s", ms / 1000);
+}
+
+std::string OriginText(const Timeline& timeline) {
+  return absl::FormatTime("%Y-%m-%d %H:%M:%E3S UTC",
+                          absl::UnixEpoch() + absl::FromChrono(timeline.origin),
+                          absl::UTCTimeZone());
+}
+
+std::string GoodputText(const Timeline& timeline) {
+  return absl::StrFormat("%.1f %%", 100 * timeline.Goodput());
+}
+
+std::string SizeText(const Timeline& timeline) {
+  int ranks = 0;
+  for (const RoundSpan& round : timeline.rounds) ranks = std::max(ranks, round.world_size);
+  return absl::StrCat(base::Count(timeline.rounds.size(), "round"), ", ",
+                      base::Count(timeline.nodes.size(), "node"), ", ",
+                      base::Count(static_cast<std::size_t>(ranks), "rank"));
+}
+
+std::string TextView(const Timeline& timeline) {
+  std::string text = absl::StrCat(
+      "job ", timeline.job, ": ", SizeText(timeline), ", ", DurationText(timeline.length), " from ",
+      OriginText(timeline), "\n",
+      timeline.verdict.empty() ? "no log says how it ended" : timeline.verdict, "\ngoodput ",
+      GoodputText(timeline), ": workers of rounds that got further ran for ",
+      DurationText(timeline.useful), " of ", DurationText(timeline.length), "\n");
+  if (!timeline.rounds.empty()) absl::StrAppend(&text, "\n", RoundRows(timeline));
+  if (!timeline.restarts.empty()) absl::StrAppend(&text, "\n", RestartRows(timeline));
+  if (!timeline.notes.empty()) absl::StrAppend(&text, "\n");
+  for (const std::string& note : timeline.notes) absl::StrAppend(&text, "note: ", note, "\n");
+  return Harmless(text);
+}
+
+}  // namespace muster::launcher
