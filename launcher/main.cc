@@ -14,6 +14,7 @@
 #include "launcher/commands/kv.h"
 #include "launcher/commands/manifest.h"
 #include "launcher/commands/ps.h"
+#include "launcher/commands/replay.h"
 #include "launcher/commands/run.h"
 #include "launcher/commands/sbatch.h"
 #include "launcher/commands/status.h"
@@ -43,6 +44,7 @@ constexpr char kHelp[] =
     "  stop      end runs on this machine\n"
     "  gpus      list the GPUs of this machine, and whether they are fit\n"
     "  status    show the jobs of a rendezvous, and who is waited for\n"
+    "  replay    show what happened to a job, from the event logs of its nodes\n"
     "  kv        read and write a job's key-value store; for scripts\n"
     "  store     serve a store for torch.distributed on its own\n"
     "  sbatch    submit a job to Slurm\n"
@@ -83,6 +85,7 @@ int main(int argc, char** argv) {
   if (command == "stop") return muster::launcher::StopCommand(rest);
   if (command == "gpus") return muster::launcher::GpusCommand(rest);
   if (command == "status") return muster::launcher::StatusCommand(rest);
+  if (command == "replay") return muster::launcher::ReplayCommand(rest);
   if (command == "kv") return muster::launcher::KvCommand(rest);
   if (command == "store") return muster::launcher::StoreCommand(rest);
   if (command == "sbatch") return muster::launcher::SbatchCommand(rest);

@@ -45,7 +45,7 @@ _muster() {
 
   if [[ ${words[0]##*/} != torchrun ]]; then
     if ((n == 1)); then
-      COMPREPLY=($(compgen -W "run launch store ps attach stop gpus status kv sbatch manifest --help --version" -- "$current"))
+      COMPREPLY=($(compgen -W "run launch store ps attach stop gpus status kv sbatch manifest replay --help --version" -- "$current"))
       return
     fi
     case ${words[1]} in
@@ -58,6 +58,13 @@ _muster() {
       gpus) _muster_flags "--check --json --help" "$current"; return ;;
       sbatch) _muster_flags "--dry-run --help" "$current"; return ;;
       manifest) _muster_flags "--name --namespace --image --nodes --gpus --gpu-resource --cpu --memory --env --volume --secret --token-file --user --grace --wait --backoff --cluster-domain --help" "$current"; return ;;
+      replay)
+        if [[ $current == -* ]]; then
+          _muster_flags "--html --trace --job --schema --help" "$current"
+        else
+          _muster_files -f "$current"
+        fi
+        return ;;
       status) _muster_flags "--rdzv-endpoint --rdzv-id --json --help" "$current"; return ;;
       kv)
         if ((n == 2)) && [[ $current != -* ]]; then

@@ -38,7 +38,7 @@ function __muster_wants_flags
     end
 end
 
-complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps attach stop gpus status kv sbatch manifest'
+complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps attach stop gpus status kv sbatch manifest replay'
 complete -c muster -n '__muster_is_command store' -l port -x -d 'The port; 0 takes any free one'
 complete -c muster -n '__muster_is_command store' -l host -x -d 'The address to listen at'
 complete -c muster -n '__muster_is_command store' -l allow -x -d 'The only addresses that may connect'
@@ -57,6 +57,10 @@ complete -c muster -n '__muster_is_command manifest' -l image -x -d 'What the po
 complete -c muster -n '__muster_is_command manifest' -l nodes -x -d 'Pods: N or MIN:MAX'
 complete -c muster -n '__muster_is_command manifest' -l gpus -x -d 'GPUs for each pod, and as many workers'
 complete -c muster -n '__muster_is_command manifest' -l token-file -r -F -d 'The token to print'
+complete -c muster -n '__muster_is_command replay' -l html -r -F -d 'Write a page for a browser'
+complete -c muster -n '__muster_is_command replay' -l trace -r -F -d 'Write a trace for Perfetto'
+complete -c muster -n '__muster_is_command replay' -l job -x -d 'The job, where the logs are of several'
+complete -c muster -n '__muster_is_command replay' -l schema -d 'Print the JSON schema of event logs'
 complete -c muster -n '__muster_is_command status kv' -f -l rdzv-endpoint -x -d 'HOST:PORT of the rendezvous'
 complete -c muster -n '__muster_is_command status kv' -f -l rdzv-id -x -d 'The job'
 complete -c muster -n '__muster_is_command status' -f -l json -d 'Print a JSON array'

@@ -41,6 +41,7 @@ _muster() {
       'gpus:list the GPUs of this machine'
       'sbatch:submit a job to Slurm'
       'manifest:print a job for Kubernetes'
+      'replay:show what happened to a job'
       'status:show the jobs of a rendezvous'
       'kv:read and write the key-value store of a job'
     )
@@ -63,6 +64,9 @@ _muster() {
     attach) _arguments '--all[all that it has printed]' '--help[print help]' ;;
     stop) _arguments '--timeout=[wait no longer]:seconds:' '--help[print help]' ;;
     gpus) _arguments '--check[say only whether they are fit]' '--json[print a JSON object]' '--help[print help]' ;;
+    replay) _arguments '--html=[write a page for a browser]:OUT:_files' \
+      '--trace=[write a trace for Perfetto]:OUT:_files' '--job=[the job]:JOB:' \
+      '--schema[print the JSON schema of event logs]' '--help[print help]' '*:event log:_files' ;;
     status) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
       '--rdzv-id=[the job]:JOB:' '--json[print a JSON array]' '--help[print help]' ;;
     kv) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \

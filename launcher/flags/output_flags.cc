@@ -117,7 +117,7 @@ constexpr Flag kOutputFlags[] = {
      .ours = true,
      .value_name = "FILE",
      .help = "Append what happens on this node to FILE, for programs to read: one JSON object per "
-             "line.",
+             "line. `muster replay` shows it.",
      .default_text = "none",
      .set = Store<ReadText, &LaunchConfig::event_log>},
     {.name = "--log-level",

@@ -26,9 +26,10 @@ covers muster-run.1 launcher/muster run
 covers muster-launch.1 launcher/muster launch
 covers muster-kv.1 launcher/muster kv
 covers muster-status.1 launcher/muster status
+covers muster-replay.1 launcher/muster replay
 covers musterd.8 rendezvous/musterd
 
-for command in run launch ps gpus status kv store token; do
+for command in run launch ps gpus status replay kv store token; do
   grep -q "muster-$command(1)\|muster\\\\-$command(1)" "$pages/muster.1" || { echo "muster(1) does not name $command"; failed=1; }
   [ -s "$pages/muster-$command.1" ] || { echo "muster-$command(1) is missing"; failed=1; }
 done

@@ -60,13 +60,14 @@ class BashCompletionTest : public testing::Test {
 TEST_F(BashCompletionTest, SubcommandsOfMuster) {
   EXPECT_THAT(Complete({"muster", ""}),
               ElementsAre("run", "launch", "store", "ps", "attach", "stop", "gpus", "status", "kv",
-                          "sbatch", "manifest", "--help", "--version"));
-  EXPECT_THAT(Complete({"/opt/bin/muster", "r"}), ElementsAre("run"));
+                          "sbatch", "manifest", "replay", "--help", "--version"));
+  EXPECT_THAT(Complete({"/opt/bin/muster", "r"}), ElementsAre("run", "replay"));
   EXPECT_THAT(Complete({"muster", "ps", "--j"}), ElementsAre("--json"));
   EXPECT_THAT(Complete({"muster", "gpus", "--c"}), ElementsAre("--check"));
   EXPECT_THAT(Complete({"muster", "store", "--p"}), ElementsAre("--port"));
   EXPECT_THAT(Complete({"muster", "status", "--rdzv_i"}), ElementsAre("--rdzv-id"));
   EXPECT_THAT(Complete({"muster", "manifest", "--gpu_"}), ElementsAre("--gpu-resource"));
+  EXPECT_THAT(Complete({"muster", "replay", "--t"}), ElementsAre("--trace"));
   EXPECT_THAT(Complete({"muster", "kv", "a"}), ElementsAre("add", "append"));
   EXPECT_THAT(Complete({"muster", "kv", "wait", "--t"}), ElementsAre("--timeout"));
 }

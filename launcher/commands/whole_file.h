@@ -1,0 +1,21 @@
+// A file read, or written, as a whole.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace muster::launcher {
+
+// Waits for a disk, or a pipe. `what` is what it is called in the error, which is one line: "read
+// the event log /x: Permission denied".
+absl::StatusOr<std::string> ReadWholeFile(const std::string& what, const std::string& path);
+
+// Replaces what is in the file, or makes it (mode 0600, as logs have). A link of another user's is
+// not followed (base/safe_path.h).
+absl::Status WriteWholeFile(const std::string& what, const std::string& path,
+                            absl::string_view text);
+
+}  // namespace muster::launcher
