@@ -1,7 +1,10 @@
 // What a daemon answers over HTTP, and to whom, from its first node to the end of a job.
 #include "rendezvous/pages/daemon_pages.h"
 
+#include <algorithm>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -89,6 +92,75 @@ TEST_F(DaemonPagesTest, RestartIsShownWithItsCauseAndItsCost) {
   EXPECT_THAT(metrics, HasSubstr("muster_gathering_seconds_count 1\n"));
   EXPECT_THAT(metrics, HasSubstr("muster_recovery_seconds_count 0\n"));
   EXPECT_THAT(metrics, HasSubstr("muster_job_restarts{job=\"job\"} 1\n"));
+}
+
+// Whether a value is as a schema of docs/observing/openapi.json says; the first that is not, named.
+std::string Objection(const Json& value, Json schema, const Json& api, const std::string& where) {
+  if (schema.contains("$ref")) {
+    const std::string name =
+        schema["$ref"].get<std::string>().substr(sizeof("#/components/schemas"));
+    return Objection(value, api["components"]["schemas"].at(name), api, where);
+  }
+  const Json types = schema["type"].is_array() ? schema["type"] : Json::array({schema["type"]});
+  const auto fits = [&value](const std::string& type) {
+    return type == "object"    ? value.is_object()
+           : type == "array"   ? value.is_array()
+           : type == "string"  ? value.is_string()
+           : type == "integer" ? value.is_number_integer()
+           : type == "number"  ? value.is_number()
+                               : value.is_null();
+  };
+  if (std::none_of(types.begin(), types.end(), fits)) return where + " is of another type";
+  if (schema.contains("enum")) {
+    const Json& words = schema["enum"];
+    if (std::find(words.begin(), words.end(), value) == words.end()) return where + " is not known";
+  }
+  if (value.is_array()) {
+    for (const Json& item : value) {
+      const std::string objection = Objection(item, schema["items"], api, where + "[]");
+      if (!objection.empty()) return objection;
+    }
+  }
+  if (!value.is_object()) return "";
+  for (const Json& name : schema["required"]) {
+    if (!value.contains(name.get<std::string>()))
+      return where + " lacks " + name.get<std::string>();
+  }
+  for (const auto& [name, member] : value.items()) {
+    if (!schema["properties"].contains(name)) return where + "." + name + " is not described";
+    const std::string objection =
+        Objection(member, schema["properties"][name], api, where + "." + name);
+    if (!objection.empty()) return objection;
+  }
+  return "";
+}
+
+TEST_F(DaemonPagesTest, AnswersAreAsTheirDescriptionSays) {
+  std::stringstream text;
+  text << std::ifstream("docs/observing/openapi.json").rdbuf();
+  const Json api = base::ParseJson(text.str());
+  ASSERT_TRUE(api.is_object());
+  const auto pages = Open(Credentials::Plaintext());
+  const auto described = [&](const std::string& path, const char* described_as) {
+    const HttpAnswer answer = Ask(*pages, path);
+    const Json& answers = api["paths"].at(described_as)["get"]["responses"];
+    const Json& content = answers.at(std::to_string(answer.status))["content"];
+    EXPECT_TRUE(content.contains(answer.type.substr(0, answer.type.find(';')))) << path;
+    if (answer.type != "application/json") return std::string();
+    return Objection(Json::parse(answer.body), content["application/json"]["schema"], api, path);
+  };
+  EXPECT_EQ(described("/api/v1/jobs", "/api/v1/jobs"), "");
+  const AgentId agent = Join();
+  EXPECT_EQ(described("/api/v1/jobs", "/api/v1/jobs"), "");
+  server_.driver().Hear(
+      agent, WorkersExited{round_, {.succeeded = false, .failure = WorkerFailure{.exit_code = 3}}});
+  EXPECT_EQ(described("/api/v1/jobs/job", "/api/v1/jobs/{run_id}"), "");
+  EXPECT_EQ(described("/api/v1/jobs/none", "/api/v1/jobs/{run_id}"), "");
+  for (const char* const path : {"/metrics", "/healthz", "/readyz", "/api/v1/events"}) {
+    EXPECT_EQ(described(path, path), "");
+  }
+  EXPECT_EQ(Objection(Json{{"error", 1}}, api["components"]["schemas"]["Error"], api, "x"),
+            "x.error is of another type");
 }
 
 TEST_F(DaemonPagesTest, WhatIsNotThereIsNamed) {
