@@ -9,6 +9,7 @@
 #include "base/version.h"
 #include "launcher/commands/answer.h"
 #include "launcher/commands/attach.h"
+#include "launcher/commands/doctor.h"
 #include "launcher/commands/gpus.h"
 #include "launcher/commands/host.h"
 #include "launcher/commands/kv.h"
@@ -42,6 +43,7 @@ constexpr char kHelp[] =
     "  ps        list the runs on this machine\n"
     "  attach    show what a run prints that was started with --detach\n"
     "  stop      end runs on this machine\n"
+    "  doctor    say what is wrong with this machine before a job finds out\n"
     "  gpus      list the GPUs of this machine, and whether they are fit\n"
     "  status    show the jobs of a rendezvous, and who is waited for\n"
     "  replay    show what happened to a job, from the event logs of its nodes\n"
@@ -83,6 +85,7 @@ int main(int argc, char** argv) {
   if (command == "ps") return muster::launcher::PsCommand(rest);
   if (command == "attach") return muster::launcher::AttachCommand(rest);
   if (command == "stop") return muster::launcher::StopCommand(rest);
+  if (command == "doctor") return muster::launcher::DoctorCommand(rest);
   if (command == "gpus") return muster::launcher::GpusCommand(rest);
   if (command == "status") return muster::launcher::StatusCommand(rest);
   if (command == "replay") return muster::launcher::ReplayCommand(rest);

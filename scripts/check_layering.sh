@@ -46,6 +46,8 @@ must_be_empty "a timeline is a value: launcher/replay stands on nothing that ope
   "(deps(//launcher/replay/...) intersect $ours) intersect (//base:safe_path + //base:unique_fd + //base:print_out + //launcher/report:event_log)"
 must_be_empty "what is known of the machine stands on no other room of the launcher" \
   "(deps(//launcher/machine/...) intersect //launcher/...) except (//launcher/machine/... + //launcher:environment)"
+must_be_empty "a doctor knows machines, and nothing of jobs that run" \
+  "(deps(//launcher/doctor/...) intersect //launcher/...) except (//launcher/doctor/... + //launcher/machine/... + //launcher:environment)"
 must_be_empty "rendezvous/core links no library but Abseil" \
   "(deps(//rendezvous/core/...) intersect //third_party/...) except //third_party/system:absl"
 must_be_empty "what a client decides links no library but Abseil" \

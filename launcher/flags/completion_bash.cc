@@ -45,7 +45,7 @@ _muster() {
 
   if [[ ${words[0]##*/} != torchrun ]]; then
     if ((n == 1)); then
-      COMPREPLY=($(compgen -W "run launch store ps attach stop gpus status kv sbatch manifest replay --help --version" -- "$current"))
+      COMPREPLY=($(compgen -W "run launch store ps attach stop doctor gpus status kv sbatch manifest replay --help --version" -- "$current"))
       return
     fi
     case ${words[1]} in
@@ -55,6 +55,13 @@ _muster() {
       ps) _muster_flags "--json --hosts --hostfile --launch-with --no-ship --help" "$current"; return ;;
       attach) _muster_flags "--all --help" "$current"; return ;;
       stop) _muster_flags "--timeout --help" "$current"; return ;;
+      doctor)
+        if [[ $current == -* ]]; then
+          _muster_flags "--log-dir --json --help" "$current"
+        else
+          _muster_files -d "$current"
+        fi
+        return ;;
       gpus) _muster_flags "--check --json --help" "$current"; return ;;
       sbatch) _muster_flags "--dry-run --help" "$current"; return ;;
       manifest) _muster_flags "--name --namespace --image --nodes --gpus --gpu-resource --cpu --memory --env --volume --secret --token-file --user --grace --wait --backoff --cluster-domain --help" "$current"; return ;;

@@ -38,7 +38,7 @@ function __muster_wants_flags
     end
 end
 
-complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps attach stop gpus status kv sbatch manifest replay'
+complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps attach stop doctor gpus status kv sbatch manifest replay'
 complete -c muster -n '__muster_is_command store' -l port -x -d 'The port; 0 takes any free one'
 complete -c muster -n '__muster_is_command store' -l host -x -d 'The address to listen at'
 complete -c muster -n '__muster_is_command store' -l allow -x -d 'The only addresses that may connect'
@@ -51,6 +51,8 @@ complete -c muster -n '__muster_is_command ps' -x -l launch-with -d 'Connect by 
 complete -c muster -n '__muster_is_command ps' -f -l no-ship -d 'Send this program to no host'
 complete -c muster -n '__muster_is_command attach' -f -l all -d 'All that it has printed'
 complete -c muster -n '__muster_is_command stop' -f -l timeout -x -d 'Wait no longer'
+complete -c muster -n '__muster_is_command doctor' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are to go'
+complete -c muster -n '__muster_is_command doctor' -l json -d 'Print a JSON object'
 complete -c muster -n '__muster_is_command gpus' -f -l check -d 'Say only whether they are fit'
 complete -c muster -n '__muster_is_command gpus' -f -l json -d 'Print a JSON object'
 complete -c muster -n '__muster_is_command manifest' -l image -x -d 'What the pods run'

@@ -38,6 +38,7 @@ _muster() {
       'ps:list the runs on this machine'
       'attach:show what a detached run prints'
       'stop:end runs on this machine'
+      'doctor:say what is wrong with this machine'
       'gpus:list the GPUs of this machine'
       'sbatch:submit a job to Slurm'
       'manifest:print a job for Kubernetes'
@@ -63,6 +64,8 @@ _muster() {
           '--no-ship[send this program to no host]' '--help[print help]' ;;
     attach) _arguments '--all[all that it has printed]' '--help[print help]' ;;
     stop) _arguments '--timeout=[wait no longer]:seconds:' '--help[print help]' ;;
+    doctor) _arguments '--log-dir=[where logs are to go]:directory:_files -/' \
+      '--json[print a JSON object]' '--help[print help]' '*:directory for checkpoints:_files -/' ;;
     gpus) _arguments '--check[say only whether they are fit]' '--json[print a JSON object]' '--help[print help]' ;;
     replay) _arguments '--html=[write a page for a browser]:OUT:_files' \
       '--trace=[write a trace for Perfetto]:OUT:_files' '--job=[the job]:JOB:' \

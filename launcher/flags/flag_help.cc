@@ -89,6 +89,16 @@ void AppendFlag(const Flag& flag, std::string& out) {
 
 }  // namespace
 
+std::string FlagsHelp(absl::Span<const absl::string_view> names) {
+  std::string out;
+  for (const absl::string_view name : names) {
+    for (const Flag& flag : RunFlagTable()) {
+      if (flag.name == name) AppendFlag(flag, out);
+    }
+  }
+  return out;
+}
+
 std::string HelpText(Dialect dialect) {
   const bool launch = dialect == Dialect::kLaunch;
   std::string out = absl::Substitute(kUsage, launch ? "launch" : "run", launch ? kLaunchNote : "");

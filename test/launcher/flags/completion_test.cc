@@ -59,10 +59,11 @@ class BashCompletionTest : public testing::Test {
 
 TEST_F(BashCompletionTest, SubcommandsOfMuster) {
   EXPECT_THAT(Complete({"muster", ""}),
-              ElementsAre("run", "launch", "store", "ps", "attach", "stop", "gpus", "status", "kv",
-                          "sbatch", "manifest", "replay", "--help", "--version"));
+              ElementsAre("run", "launch", "store", "ps", "attach", "stop", "doctor", "gpus",
+                          "status", "kv", "sbatch", "manifest", "replay", "--help", "--version"));
   EXPECT_THAT(Complete({"/opt/bin/muster", "r"}), ElementsAre("run", "replay"));
   EXPECT_THAT(Complete({"muster", "ps", "--j"}), ElementsAre("--json"));
+  EXPECT_THAT(Complete({"muster", "doctor", "--j"}), ElementsAre("--json"));
   EXPECT_THAT(Complete({"muster", "gpus", "--c"}), ElementsAre("--check"));
   EXPECT_THAT(Complete({"muster", "store", "--p"}), ElementsAre("--port"));
   EXPECT_THAT(Complete({"muster", "status", "--rdzv_i"}), ElementsAre("--rdzv-id"));
