@@ -64,7 +64,9 @@ _muster() {
           '--no-ship[send this program to no host]' '--help[print help]' ;;
     attach) _arguments '--all[all that it has printed]' '--help[print help]' ;;
     stop) _arguments '--timeout=[wait no longer]:seconds:' '--help[print help]' ;;
-    doctor) _arguments '--log-dir=[where logs are to go]:directory:_files -/' \
+    doctor) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
+      '--token-file=[its token]:file:_files' '--insecure[it has none]' \
+      '--log-dir=[where logs are to go]:directory:_files -/' \
       '--json[print a JSON object]' '--help[print help]' '*:directory for checkpoints:_files -/' ;;
     gpus) _arguments '--check[say only whether they are fit]' '--json[print a JSON object]' '--help[print help]' ;;
     replay) _arguments '--html=[write a page for a browser]:OUT:_files' \

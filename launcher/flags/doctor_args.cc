@@ -11,7 +11,9 @@
 namespace muster::launcher {
 namespace {
 
-constexpr absl::string_view kDoctorFlags[] = {"--log-dir"};
+constexpr absl::string_view kDoctorFlags[] = {"--rdzv-endpoint", "--token-file", "--token-fd",
+                                              "--tls-ca",        "--tls-cert",   "--tls-key",
+                                              "--insecure",      "--log-dir"};
 
 bool IsDoctors(const Flag& flag) {
   return std::find(std::begin(kDoctorFlags), std::end(kDoctorFlags), flag.name) !=

@@ -261,6 +261,49 @@ TEST_F(DoctorTest, TextFitsEightyColumnsAndNamesErrorsFirst) {
   for (const std::string& line : Lines(doctor.out())) EXPECT_LE(line.size(), 80u) << line;
 }
 
+TEST_F(DoctorTest, RendezvousThatAnswers) {
+  Daemon daemon = StartDaemon();
+  Command doctor({MusterPath(), "doctor", "--json", "--rdzv-endpoint", daemon.endpoint},
+                 Environment());
+  EXPECT_NE(doctor.Wait(), std::nullopt);
+  EXPECT_THAT(doctor.out(), HasSubstr(absl::StrCat(daemon.endpoint, " (127.0.0.1) answers, ")))
+      << doctor.err();
+}
+
+TEST_F(DoctorTest, RendezvousWithAnotherToken) {
+  Daemon daemon = StartDaemon();
+  ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", Path("other")}));
+  const Answer answer =
+      Ask({}, {"--rdzv-endpoint", daemon.endpoint, "--token-file", Path("other")}, Environment());
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.findings,
+              Contains(HasSubstr(absl::StrCat("error: rendezvous: there is a connection to ",
+                                              daemon.endpoint, ", but no answer: "))))
+      << answer.text;
+}
+
+TEST_F(DoctorTest, RendezvousThatIsNotThere) {
+  HeldPort port;
+  const Answer refused = Ask({}, {"--rdzv-endpoint", port.endpoint()}, Environment());
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.findings,
+              Contains(absl::StrCat("error: rendezvous: no connection to ", port.endpoint(),
+                                    " (127.0.0.1): Connection refused.")));
+  const Answer unknown =
+      Ask({}, {"--rdzv-endpoint=no-such-host.invalid:29400", "--insecure"}, Environment());
+  EXPECT_THAT(unknown.findings, Contains(HasSubstr("error: rendezvous: the name of the rendezvous, "
+                                                   "no-such-host.invalid, does not resolve (")));
+}
+
+// A port that takes connections and never says a word.
+TEST_F(DoctorTest, RendezvousThatSaysNothing) {
+  HeldPort port;
+  port.Listen();
+  const Answer answer = Ask({}, {"--rdzv-endpoint", port.endpoint()}, Environment());
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.findings, Contains(HasSubstr("error: rendezvous: there is a connection to ")));
+}
+
 TEST_F(DoctorTest, ArgumentsAreChecked) {
   EXPECT_EQ(Ask({}, {"--nnodes=2"}).code, 2);
   EXPECT_THAT(Ask({}, {"--nnodes=2"}).text, HasSubstr("muster doctor: unknown flag '--nnodes'"));
