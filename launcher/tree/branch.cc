@@ -77,6 +77,12 @@ void Branch::Signal(int number, bool ends_job) {
   ToAnswered(signal);
 }
 
+void Branch::Tell(const std::string& lines) {
+  launch::v1::Down input;
+  input.mutable_input()->set_data(lines);
+  ToAnswered(input);
+}
+
 void Branch::Close(std::chrono::milliseconds limit, std::function<void()> on_gone) {
   on_gone_ = std::move(on_gone);
   Stop();

@@ -51,6 +51,9 @@ class Branch {
   // For the nodes of all hosts that have answered. If it ends the job, nothing is started any more.
   void Signal(int number, bool ends_job);
 
+  // To the standard input of the nodes of all hosts that have answered, whole lines.
+  void Tell(const std::string& lines);
+
   // Starts nothing any more, and ends all that is beyond. `on_gone` runs once, from the loop, when
   // no link is left; links that are still there after `limit` are killed.
   void Close(std::chrono::milliseconds limit, std::function<void()> on_gone);

@@ -105,6 +105,10 @@ void HostProcess::OnFrame(const std::string& message) {
     BeginNode(down.begin().endpoint());
   }
   if (down.has_resize() && branch_ != nullptr) OnResize(down.resize());
+  if (down.has_input() && branch_ != nullptr) {
+    branch_->Tell(down.input().data());
+    if (node_ != nullptr) node_->Tell(down.input().data());
+  }
   if (down.has_signal() && branch_ != nullptr) OnSignal(down.signal());
 }
 
@@ -180,9 +184,12 @@ void HostProcess::BeginNode(const std::string& endpoint) {
   if (parent_gone_ || std::exchange(node_is_decided_, true)) return;
   const HostIndex self = setup_->self().index();
   auto node = NodeProcess::Start(
-      io_, NodeCommand(program_, setup_->job(), setup_->self(), endpoint),
+      io_,
+      // A doctor's node is reached where a rendezvous on this host would be.
+      NodeCommand(program_, setup_->job(), setup_->self(),
+                  IsDoctor(setup_->job()) ? own_endpoint_ : endpoint),
       NodeEnvironment(setup_->job(), ReadEnvironment(environ)), setup_->job().token(),
-      setup_->job().terminals(),
+      setup_->job().terminals(), IsDoctor(setup_->job()),
       {.on_output = [this, self](Output::Stream stream,
                                  std::string_view bytes) { SendOutput(self, stream, bytes); },
        .on_end =
@@ -199,7 +206,8 @@ void HostProcess::BeginNode(const std::string& endpoint) {
 }
 
 bool HostProcess::StartsAgain(const std::string& endpoint, int signal) {
-  const bool can_join = setup_->job().uses_rendezvous() && endpoint != own_endpoint_;
+  const bool can_join =
+      setup_->job().uses_rendezvous() && endpoint != own_endpoint_ && !IsDoctor(setup_->job());
   if (!can_join || job_ends_ || parent_gone_ || ++node_failures_ > kNodeAttempts) return false;
   SendOutput(
       setup_->self().index(), Output::LOG,

@@ -8,11 +8,24 @@
 
 namespace muster::launcher {
 
+bool IsDoctor(const launch::v1::Job& job) {
+  return job.dialect() == "doctor";
+}
+
 std::vector<std::string> NodeCommand(const std::string& program, const launch::v1::Job& job,
                                      const launch::v1::Host& self, const std::string& endpoint) {
   if (job.question_size() > 0) {
     std::vector<std::string> argv = {program};
     argv.insert(argv.end(), job.question().begin(), job.question().end());
+    return argv;
+  }
+  if (IsDoctor(job)) {
+    std::vector<std::string> argv = {program, job.dialect(),
+                                     absl::StrCat("--node=", self.index(), "@", endpoint)};
+    argv.insert(argv.end(), job.flags().begin(), job.flags().end());
+    if (!job.token().empty()) argv.push_back(absl::StrCat("--token-fd=", NodeProcess::kTokenFd));
+    argv.push_back("--");
+    argv.insert(argv.end(), job.command().begin(), job.command().end());
     return argv;
   }
   // What the user says counts more than what stands before it, and less than what stands behind it.

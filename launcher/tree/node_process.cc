@@ -84,11 +84,21 @@ NodeProcess::NodeProcess(boost::asio::io_context& io, Callbacks callbacks)
 absl::StatusOr<std::unique_ptr<NodeProcess>> NodeProcess::Start(
     boost::asio::io_context& io, std::vector<std::string> argv,
     std::vector<std::string> environment, const std::string& token,
-    const launch::v1::Terminals& terminals, Callbacks callbacks) {
+    const launch::v1::Terminals& terminals, bool reads_input, Callbacks callbacks) {
   std::unique_ptr<NodeProcess> node(new NodeProcess(io, std::move(callbacks)));
   auto token_pipe = TokenPipe(token);
   if (!token_pipe.ok()) return token_pipe.status();
-  const base::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  base::UniqueFd input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (reads_input) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+      return base::SystemFailure(absl::StatusCode::kResourceExhausted, "make a pipe");
+    }
+    input.reset(ends[0]);
+    node->input_end_.reset(ends[1]);
+    node->input_ = std::make_unique<worker::ConsoleSink>(io, ends[1], "the node's input",
+                                                         [](const std::string&) {});
+  }
   Source* const sources[] = {&node->stdout_, &node->stderr_, &node->speech_};
   base::UniqueFd childs[3];
   for (std::size_t i = 0; i < 3; ++i) {
@@ -105,7 +115,7 @@ absl::StatusOr<std::unique_ptr<NodeProcess>> NodeProcess::Start(
   worker::SpawnRequest request;
   request.argv = std::move(argv);
   request.env = std::move(environment);
-  request.stdin_fd = nothing.get();
+  request.stdin_fd = input.get();
   request.stdout_fd = childs[0].get();
   request.stderr_fd = childs[1].get();
   request.more_fds = {token_pipe->get(), childs[2].get()};
@@ -150,6 +160,10 @@ void NodeProcess::Resume() {
   }
 }
 
+void NodeProcess::Tell(std::string_view lines) {
+  if (input_ != nullptr && input_->HasRoom()) input_->Write(lines);
+}
+
 void NodeProcess::Await(Source& source) {
   source.end.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                         lifetime_.Guard([this, &source](boost::system::error_code error) {
@@ -165,7 +179,7 @@ void NodeProcess::Read(Source& source) {
   std::array<char, kNodePiece> piece;
   const ssize_t size = ::read(source.end.native_handle(), piece.data(), piece.size());
   const bool is_empty = size < 0 && (errno == EAGAIN || errno == EINTR);
-  if (size > 0) Tell(source, {piece.data(), static_cast<std::size_t>(size)});
+  if (size > 0) Hear(source, {piece.data(), static_cast<std::size_t>(size)});
   if (size > 0 || (is_empty && !has_exited_)) {
     if (!has_exited_) return Await(source);
     return boost::asio::post(source.end.get_executor(), lifetime_.Guard([this, &source] {
@@ -180,7 +194,7 @@ void NodeProcess::Read(Source& source) {
   MaybeEnd();
 }
 
-void NodeProcess::Tell(Source& source, std::string_view bytes) {
+void NodeProcess::Hear(Source& source, std::string_view bytes) {
   const bool is_speech = source.stream == Output::LOG;
   const std::size_t mark =
       !is_speech || reports_ ? std::string_view::npos : bytes.find(kReportMark);

@@ -12,18 +12,20 @@
 
 #include "absl/status/statusor.h"
 #include "base/lifetime.h"
+#include "base/unique_fd.h"
 #include "launcher/tree/whole_lines.h"
 #include "proto/launch.pb.h"
 #include "worker/exit_status.h"
+#include "worker/output/console_sink.h"
 #include "worker/process/process.h"
 
 namespace muster::launcher {
 
 // `muster run` as a child process, with the token on a descriptor of its own, nothing to read on
-// stdin, and its output, its log and its report in pipes; its output in a pseudo-terminal where
-// there is a terminal at the other end of the tree, so that workers have one, too. Killed when this
-// process ends, however it ends; its own guard then ends its workers. Lives on the loop's main
-// thread.
+// stdin (unless it `reads_input`, as a doctor's node does), and its output, its log and its report
+// in pipes; its output in a pseudo-terminal where there is a terminal at the other end of the tree,
+// so that workers have one, too. Killed when this process ends, however it ends; its own guard then
+// ends its workers. Lives on the loop's main thread.
 class NodeProcess {
  public:
   struct Callbacks {
@@ -39,7 +41,7 @@ class NodeProcess {
                                                             std::vector<std::string> environment,
                                                             const std::string& token,
                                                             const launch::v1::Terminals& terminals,
-                                                            Callbacks callbacks);
+                                                            bool reads_input, Callbacks callbacks);
   NodeProcess(const NodeProcess&) = delete;
   NodeProcess& operator=(const NodeProcess&) = delete;
 
@@ -50,6 +52,9 @@ class NodeProcess {
   void Resize(const launch::v1::Terminals& terminals);
 
   void Resume();
+
+  // To its standard input, whole lines. Where it reads none, nothing happens.
+  void Tell(std::string_view lines);
 
   // Descriptors of the agent: the token to read, and where it is to say what it says itself.
   static constexpr int kTokenFd = 3;
@@ -71,10 +76,12 @@ class NodeProcess {
   NodeProcess(boost::asio::io_context& io, Callbacks callbacks);
   void Await(Source& source);
   void Read(Source& source);
-  void Tell(Source& source, std::string_view bytes);
+  void Hear(Source& source, std::string_view bytes);
   void MaybeEnd();
 
   const Callbacks callbacks_;
+  base::UniqueFd input_end_;
+  std::unique_ptr<worker::ConsoleSink> input_;
   Source stdout_;
   Source stderr_;
   // The log, and after a mark the report.
