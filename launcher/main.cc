@@ -43,7 +43,7 @@ constexpr char kHelp[] =
     "  ps        list the runs on this machine\n"
     "  attach    show what a run prints that was started with --detach\n"
     "  stop      end runs on this machine\n"
-    "  doctor    say what is wrong with this machine before a job finds out\n"
+    "  doctor    say what is wrong with machines before a job finds out\n"
     "  gpus      list the GPUs of this machine, and whether they are fit\n"
     "  status    show the jobs of a rendezvous, and who is waited for\n"
     "  replay    show what happened to a job, from the event logs of its nodes\n"

@@ -1,4 +1,4 @@
-// `muster doctor`: what is wrong with this machine, before a job finds out.
+// `muster doctor`: what is wrong with this machine, or between several, before a job finds out.
 #pragma once
 
 #include <string>

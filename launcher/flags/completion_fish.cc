@@ -52,6 +52,8 @@ complete -c muster -n '__muster_is_command ps' -f -l no-ship -d 'Send this progr
 complete -c muster -n '__muster_is_command attach' -f -l all -d 'All that it has printed'
 complete -c muster -n '__muster_is_command stop' -f -l timeout -x -d 'Wait no longer'
 complete -c muster -n '__muster_is_command doctor' -l log-dir -x -a '(__fish_complete_directories)' -d 'Where logs are to go'
+complete -c muster -n '__muster_is_command doctor' -l hosts -x -d 'Ask these hosts'
+complete -c muster -n '__muster_is_command doctor' -l hostfile -r -F -d 'Ask the hosts of a file'
 complete -c muster -n '__muster_is_command doctor' -l rdzv-endpoint -x -d 'HOST:PORT of the rendezvous'
 complete -c muster -n '__muster_is_command doctor' -l token-file -r -F -d 'Its token'
 complete -c muster -n '__muster_is_command doctor' -l insecure -d 'It has no token'

@@ -64,7 +64,8 @@ _muster() {
           '--no-ship[send this program to no host]' '--help[print help]' ;;
     attach) _arguments '--all[all that it has printed]' '--help[print help]' ;;
     stop) _arguments '--timeout=[wait no longer]:seconds:' '--help[print help]' ;;
-    doctor) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
+    doctor) _arguments '--hosts=[ask these hosts]:hosts:' '--hostfile=[ask the hosts of a file]:file:_files' \
+      '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
       '--token-file=[its token]:file:_files' '--insecure[it has none]' \
       '--log-dir=[where logs are to go]:directory:_files -/' \
       '--json[print a JSON object]' '--help[print help]' '*:directory for checkpoints:_files -/' ;;

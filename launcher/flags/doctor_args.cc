@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "launcher/flags/flag_help.h"
 #include "launcher/flags/flag_names.h"
@@ -11,9 +12,10 @@
 namespace muster::launcher {
 namespace {
 
-constexpr absl::string_view kDoctorFlags[] = {"--rdzv-endpoint", "--token-file", "--token-fd",
-                                              "--tls-ca",        "--tls-cert",   "--tls-key",
-                                              "--insecure",      "--log-dir"};
+constexpr absl::string_view kDoctorFlags[] = {
+    "--hosts",    "--hostfile",      "--fanout",     "--launch-with", "--no-ship",
+    "--export",   "--rdzv-endpoint", "--token-file", "--token-fd",    "--tls-ca",
+    "--tls-cert", "--tls-key",       "--insecure",   "--log-dir"};
 
 bool IsDoctors(const Flag& flag) {
   return std::find(std::begin(kDoctorFlags), std::end(kDoctorFlags), flag.name) !=
@@ -47,6 +49,10 @@ absl::StatusOr<DoctorArgs> ParseDoctorArgs(const std::vector<std::string>& args,
     }
     if (arg == "--json") {
       result.json = true;
+      continue;
+    }
+    if (absl::StartsWith(arg, "--node=")) {
+      result.node = arg.substr(std::string_view("--node=").size());
       continue;
     }
     if (arg == "--") {

@@ -14,6 +14,8 @@ namespace muster::launcher {
 struct DoctorArgs {
   bool help = false;
   bool json = false;
+  // --node, which only the launch tree gives: INDEX@HOST:PORT, that of this host among those asked.
+  std::string node;
   // As `muster run` would take them. Its command is `directories`.
   ScannedArgs scanned;
   // Where checkpoints are to go.

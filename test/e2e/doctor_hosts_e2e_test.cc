@@ -1,0 +1,276 @@
+// `muster doctor --hosts` on network namespaces with a real sshd each, with one fault put between
+// them: a firewall, a small MTU, a slow way, a clock that is wrong, a host that is not there.
+#include <filesystem>
+#include <map>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/json.h"
+#include "test/e2e/ssh_hosts.h"
+#include "test/support/process_scan.h"
+#include "test/support/run_until.h"
+
+namespace muster::test {
+namespace {
+
+using testing::AllOf;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+// Measurements take seconds on a machine that does other things.
+constexpr std::chrono::seconds kPatience(120);
+
+class DoctorHostsTest : public SshHostsTest {
+ protected:
+  struct Answer {
+    std::optional<int> code;
+    // "error: firewall: node0 -> node1: ..." for each, with the hosts where they are named.
+    std::vector<std::string> findings;
+    // By "node0 node1".
+    std::map<std::string, base::Json> ways;
+    std::string text;
+  };
+
+  Answer Ask(const std::vector<std::string>& args) {
+    std::vector<std::string> argv = {std::filesystem::absolute(MusterPath()), "doctor", "--json"};
+    argv.insert(argv.end(), args.begin(), args.end());
+    Command doctor = StartWhereTyped(argv);
+    Answer answer{.code = doctor.Wait(kPatience), .text = doctor.out() + doctor.err()};
+    const base::Json json = base::ParseJson(doctor.out());
+    if (!json.is_object()) return answer;
+    for (const base::Json& one : json["findings"]) {
+      std::string hosts;
+      for (const base::Json& host : one["hosts"]) hosts += host.get<std::string>() + " ";
+      answer.findings.push_back(absl::StrCat(one["severity"].get<std::string>(), ": ", hosts,
+                                             one["subject"].get<std::string>(), ": ",
+                                             one["what"].get<std::string>()));
+    }
+    for (const base::Json& one : json["ways"]) {
+      answer.ways[one["from"].get<std::string>() + " " + one["to"].get<std::string>()] = one;
+    }
+    return answer;
+  }
+
+  // The findings about one subject.
+  static std::vector<std::string> About(const Answer& answer, const std::string& subject) {
+    std::vector<std::string> about;
+    for (const std::string& one : answer.findings) {
+      if (one.find(" " + subject + ": ") != std::string::npos) about.push_back(one);
+    }
+    return about;
+  }
+
+  void ExpectNothingLeft() const {
+    EXPECT_TRUE(WaitForProcesses(mark(), 0)) << ProcessesWith(mark()).size() << " are left";
+  }
+};
+
+TEST_F(DoctorHostsTest, EveryPairIsMeasuredBothWays) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
+  if (IsSkipped()) return;
+  const Answer answer = Ask({"--hosts=node0,node1,node2"});
+  ASSERT_EQ(answer.ways.size(), 6u) << answer.text;
+  for (const auto& [pair, way] : answer.ways) {
+    EXPECT_TRUE(way["connects"].get<bool>()) << pair;
+    EXPECT_GT(way["latency_us"].get<double>(), 0) << pair;
+    EXPECT_GT(way["gbit_per_s"].get<double>(), 0) << pair;
+    EXPECT_EQ(way["largest_packet"], 1500) << pair;
+  }
+  for (const char* const subject : {"firewall", "network", "MTU", "clocks", "host"}) {
+    EXPECT_THAT(About(answer, subject), IsEmpty());
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(DoctorHostsTest, TextHasAMatrix) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  Command doctor = StartWhereTyped(
+      {std::filesystem::absolute(MusterPath()), "doctor", "--hosts=node[0-1]", "/tmp"});
+  EXPECT_NE(doctor.Wait(kPatience), std::nullopt);
+  EXPECT_THAT(doctor.out(), HasSubstr("2 hosts: "));
+  EXPECT_THAT(doctor.out(), HasSubstr("round trips in ms, from the row to the column:"));
+  EXPECT_THAT(doctor.out(), HasSubstr("bandwidth in Gbit/s, over one connection:"));
+  for (const std::string& line : Lines(doctor.out())) EXPECT_LE(line.size(), 80u) << line;
+}
+
+// What the user saw: the job's first collective never ended.
+TEST_F(DoctorHostsTest, FirewallThatDropsOneWay) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  if (!OnHost(1, "/usr/sbin/iptables -A INPUT -s 10.98.0.1 -p tcp --syn -j DROP")) {
+    GTEST_SKIP() << "iptables cannot make a firewall here";
+  }
+  const Answer answer = Ask({"--hosts=node0,node1"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(About(answer, "firewall"),
+              testing::ElementsAre("error: firewall: node0 -> node1: nothing comes back when a "
+                                   "connection is asked for (packets of UDP do arrive, the other "
+                                   "way it works)."))
+      << answer.text;
+  EXPECT_GT(answer.ways.at("node1 node0")["gbit_per_s"].get<double>(), 0);
+  ExpectNothingLeft();
+}
+
+TEST_F(DoctorHostsTest, FirewallThatRejects) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  if (!OnHost(0,
+              "/usr/sbin/iptables -A INPUT -s 10.98.0.2 -p tcp --syn -j REJECT --reject-with "
+              "tcp-reset")) {
+    GTEST_SKIP() << "iptables cannot reject here";
+  }
+  const Answer answer = Ask({"--hosts=node0,node1"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(About(answer, "firewall"),
+              testing::ElementsAre(HasSubstr("error: firewall: node1 -> node0: a connection is "
+                                             "refused (packets of UDP do arrive, the other way")))
+      << answer.text;
+}
+
+TEST_F(DoctorHostsTest, NeitherHostReachesTheOther) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  ASSERT_TRUE(OnHost(0, "ip route add blackhole 10.98.0.2/32"));
+  const Answer answer = Ask({"-H", "node0,node1"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.findings, Contains(HasSubstr("error: network: node0 -> node1: no connection")))
+      << answer.text;
+  EXPECT_THAT(answer.findings,
+              Contains(HasSubstr("error: firewall: node1 -> node0: nothing comes back")));
+}
+
+// Hosts with jumbo frames on a switch without.
+TEST_F(DoctorHostsTest, LargePacketsThatDoNotPass) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  ASSERT_TRUE(OnHost(0, "ip link set eth0 mtu 9000") && OnHost(1, "ip link set eth0 mtu 9000"));
+  const Answer answer = Ask({"--hosts=node0,node1"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(About(answer, "MTU"),
+              Contains("error: MTU: node0 -> node1: the interfaces send packets of 9000 bytes, and "
+                       "none of more than 1500 arrives."))
+      << answer.text;
+}
+
+// A tunnel on the way swallows what is too large for it, and nobody says so.
+TEST_F(DoctorHostsTest, TransferThatComesToAHalt) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  if (!OnHost(1,
+              "/usr/sbin/iptables -A INPUT -s 10.98.0.1 -p tcp -m length --length 1000:65535 -j "
+              "DROP")) {
+    GTEST_SKIP() << "iptables cannot tell packets by their length here";
+  }
+  const Answer answer = Ask({"--hosts=node0,node1"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(About(answer, "MTU"),
+              testing::ElementsAre("error: MTU: node0 -> node1: small packets pass, and a large "
+                                   "transfer comes to a halt."))
+      << answer.text;
+}
+
+TEST_F(DoctorHostsTest, InterfacesWithDifferentMtus) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  ASSERT_TRUE(OnHost(1, "ip link set eth0 mtu 1400"));
+  const Answer answer = Ask({"--hosts=node0,node1"});
+  EXPECT_THAT(About(answer, "MTU"),
+              Contains(HasSubstr("warning: MTU: node0 -> node1: the interfaces' MTUs differ: 1500 "
+                                 "and 1400.")))
+      << answer.text;
+}
+
+TEST_F(DoctorHostsTest, OneHostThatIsFarAway) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
+  if (IsSkipped()) return;
+  if (!OnHost(2, "/usr/sbin/tc qdisc add dev eth0 root netem delay 80ms")) {
+    GTEST_SKIP() << "this kernel has no netem";
+  }
+  const Answer answer = Ask({"--hosts=node0,node1,node2"});
+  const double near = answer.ways.at("node0 node1")["latency_us"].get<double>();
+  EXPECT_GT(answer.ways.at("node0 node2")["latency_us"].get<double>(), near) << answer.text;
+}
+
+TEST_F(DoctorHostsTest, OneHostOnASlowCable) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(4));
+  if (IsSkipped()) return;
+  if (!OnHost(3,
+              "/usr/sbin/tc qdisc add dev eth0 root tbf rate 20mbit burst 32kbit latency 400ms")) {
+    GTEST_SKIP() << "this kernel has no token bucket filter";
+  }
+  const Answer answer = Ask({"--hosts=node[0-3]"});
+  EXPECT_THAT(About(answer, "bandwidth"), Contains(HasSubstr("warning: bandwidth: node3 -> node0")))
+      << answer.text;
+}
+
+// Another clock and another PyTorch on one host of three, as an image that was not renewed has.
+TEST_F(DoctorHostsTest, OneHostWithAnotherClockAndAnotherPyTorch) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
+  if (IsSkipped()) return;
+  const std::string clock = std::filesystem::absolute("test/chaos/libclock_skew.so").string();
+  const std::string fresh =
+      Write("python_new", "#!/bin/sh\necho Python=3.11.2\necho PyTorch=2.6.0\n", 0755);
+  const std::string stale =
+      Write("python_old", "#!/bin/sh\necho Python=3.11.2\necho PyTorch=1.13.1\n", 0755);
+  const std::string connect =
+      Write("connect",
+            absl::StrCat("#!/bin/sh\nexport PYTHON_EXEC=", fresh, "\nif [ $1 = node2 ]; then\n",
+                         "  export LD_PRELOAD=", clock, " SKEW_S=300 PYTHON_EXEC=", stale, "\nfi\n",
+                         "read pid <", Path("hosts/$1.pid"),
+                         "\nexec nsenter --target $pid --net --uts sh -c \"$2\"\n"),
+            0755);
+  const Answer answer =
+      Ask({"--hosts=node0,node1,node2", "--launch-with", connect + " {host} {command}"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.findings, Contains(HasSubstr("error: clocks: the clock of node2 is 300 s "
+                                                  "ahead of the others'.")))
+      << answer.text;
+  EXPECT_THAT(answer.findings, Contains("error: versions: PyTorch differs: 1.13.1 on node2; 2.6.0 "
+                                        "on node0, node1."));
+}
+
+TEST_F(DoctorHostsTest, HostThatIsNotThere) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(3));
+  if (IsSkipped()) return;
+  StopSshd(1);
+  const Answer answer = Ask({"--hosts=node0,node1,node2"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(About(answer, "host"),
+              testing::ElementsAre(AllOf(HasSubstr("error: node1 host: it cannot be reached: "),
+                                         HasSubstr("Connection refused"))))
+      << answer.text;
+  EXPECT_EQ(answer.ways.size(), 2u) << "the others were measured";
+  ExpectNothingLeft();
+}
+
+// A directory that one host cannot write to.
+TEST_F(DoctorHostsTest, FindingsNameTheirHosts) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  const Answer answer = Ask({"--hosts=node0,node1", "--log-dir=/proc/nothing"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.findings,
+              Contains(HasSubstr("error: node0 node1 log directory: nothing can be written to "
+                                 "/proc/nothing")))
+      << answer.text;
+}
+
+TEST_F(DoctorHostsTest, EachHostLooksForTheRendezvous) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  const Answer answer =
+      Ask({"--hosts=node0,node1", "--rdzv-endpoint=10.98.0.254:29400", "--insecure"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.findings, Contains(HasSubstr("error: node0 node1 rendezvous: no connection to "
+                                                  "10.98.0.254:29400 (10.98.0.254): Connection "
+                                                  "refused.")))
+      << answer.text;
+}
+
+}  // namespace
+}  // namespace muster::test
