@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/phrases.h"
 #include "launcher/machine/local_address.h"
@@ -38,32 +37,31 @@ void JudgeOwnName(const Names& names, Report& report) {
                                .remedy = remedy,
                                .hosts = {}});
   };
-  std::vector<std::string> routed = names.own;
-  // Those of one link alone cannot be written into /etc/hosts.
-  std::erase_if(routed, [](const std::string& one) { return absl::StartsWith(one, "fe80:"); });
-  const std::string own = routed.empty() ? "the address of its interface" : base::ShortList(routed);
+  // The same words on every host, so that what several have is told once.
   if (names.addresses.empty()) {
     return add(Severity::kWarning,
-               absl::StrCat("this machine's name, ", names.host_name, ", does not resolve (",
-                            names.trouble, ")."),
-               absl::StrCat("Give it an entry in DNS or a line in /etc/hosts, with ", own, "."));
+               absl::StrCat("this machine's own name does not resolve (", names.trouble, ")."),
+               "Give it an entry in DNS, or a line in /etc/hosts with the address by which others "
+               "reach it (`ip addr`).");
   }
-  const std::string leads = absl::StrCat("this machine's name, ", names.host_name, ", leads to ",
-                                         base::ShortList(names.addresses));
+  const std::string leads = base::ShortList(names.addresses);
   if (std::any_of(names.addresses.begin(), names.addresses.end(),
                   [&](const std::string& one) { return IsOwn(names, one); })) {
-    report.fine.push_back(
-        {"names", absl::StrCat(names.host_name, " leads to ", base::ShortList(names.addresses))});
+    report.fine.push_back({"names", absl::StrCat(names.host_name, " leads to ", leads)});
     return;
   }
   if (std::all_of(names.addresses.begin(), names.addresses.end(), rendezvous::IsLoopbackLiteral)) {
-    return add(Severity::kWarning, absl::StrCat(leads, ", which only this machine can reach."),
-               absl::StrCat("Take the name out of the line of /etc/hosts with that address, and "
-                            "write it behind ",
-                            own, "."));
+    return add(Severity::kWarning,
+               absl::StrCat("this machine's own name leads to ", leads,
+                            ", which only this machine can reach."),
+               "Take the name out of the line of /etc/hosts with that address, and write it behind "
+               "the address by which others reach this machine (`ip addr`).");
   }
-  add(Severity::kError, absl::StrCat(leads, ", which no interface of this machine has."),
-      absl::StrCat("Correct DNS or /etc/hosts; this machine has ", own, "."));
+  add(Severity::kError,
+      absl::StrCat("this machine's own name, ", names.host_name, ", leads to ", leads,
+                   ", which no interface of this machine has."),
+      absl::StrCat("Correct DNS or /etc/hosts; this machine has ",
+                   names.own.empty() ? "no address" : base::ShortList(names.own), "."));
 }
 
 }  // namespace
@@ -108,8 +106,8 @@ void Judge(const Names& names, Report& report) {
     report.findings.push_back(
         {.severity = Severity::kWarning,
          .subject = "names",
-         .what =
-             absl::StrCat("to look up ", names.host_name, " took ", base::Seconds(names.took), "."),
+         .what = absl::StrCat("to look up this machine's own name took ", base::Seconds(names.took),
+                              "."),
          .why = "Every worker looks up names as it starts, and again after each restart.",
          .remedy = "See which of the name servers in /etc/resolv.conf does not answer, and take it "
                    "out, or write the hosts of the job into /etc/hosts.",

@@ -153,7 +153,7 @@ TEST_F(DoctorTest, OwnNameThatLeadsToLoopback) {
   const std::string hosts = Write("hosts", "127.0.0.1 localhost\n127.0.1.1 sick\n");
   const Answer answer =
       AskAfter(absl::StrCat("hostname sick; mount --bind ", hosts, " /etc/hosts"));
-  EXPECT_THAT(answer.findings, Contains("warning: names: this machine's name, sick, leads to "
+  EXPECT_THAT(answer.findings, Contains("warning: names: this machine's own name leads to "
                                         "127.0.1.1, which only this machine can reach."));
 }
 
@@ -162,8 +162,8 @@ TEST_F(DoctorTest, OwnNameThatLeadsElsewhere) {
   const Answer answer =
       AskAfter(absl::StrCat("hostname sick; mount --bind ", hosts, " /etc/hosts"));
   EXPECT_EQ(answer.code, 1);
-  EXPECT_THAT(answer.findings, Contains("error: names: this machine's name, sick, leads to "
-                                        "10.99.1.2, which no interface of this machine has."));
+  EXPECT_THAT(answer.findings, Contains("error: names: this machine's own name, sick, leads "
+                                        "to 10.99.1.2, which no interface of this machine has."));
 }
 
 TEST_F(DoctorTest, NamesThatDoNotResolve) {
@@ -173,7 +173,7 @@ TEST_F(DoctorTest, NamesThatDoNotResolve) {
       AskAfter(absl::StrCat("hostname sick; mount --bind ", hosts, " /etc/hosts; mount --bind ",
                             order, " /etc/nsswitch.conf"));
   EXPECT_THAT(answer.findings,
-              Contains(HasSubstr("warning: names: this machine's name, sick, does not resolve (")));
+              Contains(HasSubstr("warning: names: this machine's own name does not resolve (")));
   EXPECT_THAT(answer.findings, Contains(HasSubstr("no network interface has an address")));
 }
 

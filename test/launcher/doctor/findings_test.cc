@@ -101,18 +101,18 @@ TEST(NamesFindingsTest, WhereTheOwnNameLeads) {
   EXPECT_THAT(FindingsOf(names), IsEmpty());
   names.addresses = {"127.0.1.1"};
   EXPECT_THAT(FindingsOf(names),
-              ElementsAre("warning: names: this machine's name, node0, leads to 127.0.1.1, which "
-                          "only this machine can reach."));
+              ElementsAre("warning: names: this machine's own name leads to 127.0.1.1, which only "
+                          "this machine can reach."));
   names.addresses = {"10.0.0.9"};
   EXPECT_THAT(FindingsOf(names),
-              ElementsAre("error: names: this machine's name, node0, leads to 10.0.0.9, which no "
-                          "interface of this machine has."));
+              ElementsAre("error: names: this machine's own name, node0, leads to 10.0.0.9, which "
+                          "no interface of this machine has."));
   names.addresses = {};
   names.trouble = "Name or service not known";
   names.took = std::chrono::seconds(5);
   names.has_localhost = false;
   EXPECT_THAT(FindingsOf(names),
-              ElementsAre(HasSubstr("node0, does not resolve (Name or service"),
+              ElementsAre(HasSubstr("own name does not resolve (Name or service"),
                           HasSubstr("took 5 s"), HasSubstr("localhost does not resolve")));
 }
 
