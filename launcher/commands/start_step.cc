@@ -34,7 +34,7 @@ namespace {
 // As a shell says it.
 constexpr int kKilledBase = 128;
 // What nodes have to end in that were told to kill their workers, and srun that was told to end.
-constexpr std::chrono::seconds kLastLimit(5);
+constexpr std::chrono::seconds kSrunLimit(5);
 
 Environment StepEnvironment(const SlurmStep& step) {
   Environment environment = ReadEnvironment(environ);
@@ -113,7 +113,7 @@ class StepRun {
     if (!first_signal_) first_signal_ = signal;
     // As srun may still be waiting for the nodes, an order may find nobody.
     if (requests_ > 2 || !Send(StopOrder(signal))) return EndStep();
-    if (requests_ == 2) return EndStepAfter(kLastLimit);
+    if (requests_ == 2) return EndStepAfter(kSrunLimit);
     if (step_.end_limit.count() > 0) EndStepAfter(step_.end_limit);
   }
 
@@ -128,7 +128,7 @@ class StepRun {
   void EndStep() {
     if (std::exchange(is_ending_, true)) return SignalSrun(SIGKILL);
     SignalSrun(SIGTERM);
-    EndStepAfter(kLastLimit);
+    EndStepAfter(kSrunLimit);
   }
 
   void OnEnd(const worker::ExitStatus& status) {
