@@ -91,7 +91,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   // What has not gone yet and was published before is dropped: this is newer.
   void Publish(std::shared_ptr<const std::string> text) {
     next_ = std::move(text);
-    if (sending_ == nullptr) SendNext();
+    if (has_begun_ && sending_ == nullptr) SendNext();
   }
 
  private:
@@ -103,11 +103,14 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
       return End();
     }
     response_ = error ? ToResponse({.status = 400, .body = "", .headers = {}}) : Respond();
+    // From now on, so that what is published while the answer goes out is not missed.
+    if (is_stream_) JoinStreams();
     http::async_write(stream_, response_,
                       [self = shared_from_this()](beast::error_code error, std::size_t) {
                         if (self->server_ == nullptr) return;
-                        if (self->is_stream_ && !error) return self->BeginStream();
-                        self->AwaitGoodbye();
+                        if (!self->is_stream_) return self->AwaitGoodbye();
+                        if (error) return self->End();
+                        self->BeginStream();
                       });
   }
 
@@ -126,13 +129,18 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
     return response;
   }
 
-  void BeginStream() {
-    stream_.expires_never();
+  void JoinStreams() {
     if (server_->streams_.size() >= kMostStreams) MakeRoom(server_->streams_);
     server_->streams_.splice(server_->streams_.end(), *among_, place_);
     among_ = &server_->streams_;
+  }
+
+  void BeginStream() {
+    stream_.expires_never();
+    has_begun_ = true;
     buffer_.clear();
     AwaitHangup();
+    if (next_ != nullptr) SendNext();
   }
 
   // Nothing more is said by the other end, until it goes.
@@ -192,6 +200,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   http::request_parser<http::empty_body> request_;
   http::response<http::string_body> response_;
   bool is_stream_ = false;
+  // Its answer has gone out: what is published can.
+  bool has_begun_ = false;
   std::string topic_;
   // What goes to a stream now, and what is next.
   std::shared_ptr<const std::string> sending_;

@@ -61,7 +61,8 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Tells all streams on `topic`. Who joins later is not told.
+  // Tells all streams on `topic`, also those whose answer is still on its way. Who asks later is
+  // not told.
   void Publish(const std::string& topic, std::shared_ptr<const std::string> text);
   // What streams there are on.
   std::set<std::string> Topics() const;

@@ -19,13 +19,16 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
+// More than sockets hold.
+const std::string kLarge(8 << 20, 'x');
+
 class HttpStreamTest : public testing::Test {
  protected:
   HttpStreamTest() {
     auto server =
         HttpServer::Open(io_, {"127.0.0.1", 0}, "the test", [](const HttpRequest& request) {
           return HttpAnswer{.type = "text/event-stream",
-                            .body = "now\n",
+                            .body = (request.path == "/large" ? kLarge : "") + "now\n",
                             .headers = {},
                             .is_stream = true,
                             .topic = request.path};
@@ -56,13 +59,17 @@ class HttpStreamTest : public testing::Test {
     }
   };
 
-  std::unique_ptr<Reader> Watch(const std::string& path, const char* from = "127.0.0.1") {
+  std::unique_ptr<Reader> Ask(const std::string& path, const char* from = "127.0.0.1") {
     auto reader = std::make_unique<Reader>(io_);
     reader->socket.open(tcp::v4());
     reader->socket.bind({boost::asio::ip::make_address(from), 0});
     reader->socket.connect({boost::asio::ip::make_address("127.0.0.1"), server_->port()});
     reader->socket.non_blocking(true);
     reader->socket.send(boost::asio::buffer("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"));
+    return reader;
+  }
+  std::unique_ptr<Reader> Watch(const std::string& path, const char* from = "127.0.0.1") {
+    auto reader = Ask(path, from);
     EXPECT_TRUE(test::RunUntil(io_, [&] { return reader->Read().ends_with("now\n"); }));
     return reader;
   }
@@ -104,6 +111,15 @@ TEST_F(HttpStreamTest, WhoDoesNotReadIsToldTheLastOfItAndNobodyWaitsForHim) {
   }
   ASSERT_TRUE(test::RunUntil(io_, [&] { return slow->Read().ends_with("end 9\n"); }));
   EXPECT_LT(slow->text.size(), 3 * large.size()) << "what it had begun to get, and the last";
+}
+
+// "The page showed a job as running that had long ended, until another job changed."
+TEST_F(HttpStreamTest, WhatIsPublishedWhileTheAnswerGoesOutIsNotMissed) {
+  const auto reader = Ask("/large");
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return reader->socket.available() > 0; }));
+  Publish("/large", "news\n");
+  EXPECT_TRUE(test::RunUntil(io_, [&] { return reader->Read().ends_with("news\n"); }));
+  EXPECT_THAT(reader->text, HasSubstr("xnow\nnews\n"));
 }
 
 TEST_F(HttpStreamTest, WhoHasGoneIsForgotten) {
