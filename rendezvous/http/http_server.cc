@@ -87,6 +87,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   }
 
   const std::string& topic() const { return topic_; }
+  // What a stream was asked for with.
+  const HttpRequest& asked() const { return asked_; }
 
   // What has not gone yet and was published before is dropped: this is newer.
   void Publish(std::shared_ptr<const std::string> text) {
@@ -116,7 +118,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
 
   http::response<http::string_body> Respond() {
     const http::request<http::empty_body>& message = request_.get();
-    HttpAnswer answer = server_->handler_(ToRequest(message));
+    asked_ = ToRequest(message);
+    HttpAnswer answer = server_->handler_(asked_);
     is_stream_ = answer.is_stream && message.method() == http::verb::get;
     topic_ = answer.topic;
     const bool reads = message.method() == http::verb::get || message.method() == http::verb::head;
@@ -202,6 +205,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   bool is_stream_ = false;
   // Its answer has gone out: what is published can.
   bool has_begun_ = false;
+  HttpRequest asked_;
   std::string topic_;
   // What goes to a stream now, and what is next.
   std::shared_ptr<const std::string> sending_;
@@ -251,6 +255,14 @@ std::set<std::string> HttpServer::Topics() const {
   std::set<std::string> topics;
   for (const auto& stream : streams_) topics.insert(stream->topic());
   return topics;
+}
+
+void HttpServer::EndStreams(const MayGoOn& may_go_on) {
+  streams_.remove_if([&](const auto& stream) {
+    if (may_go_on(stream->asked(), stream->topic())) return false;
+    stream->Drop();
+    return true;
+  });
 }
 
 // One host that connects without end is in its own way only.

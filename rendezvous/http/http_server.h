@@ -64,6 +64,9 @@ class HttpServer {
   // Tells all streams on `topic`, also those whose answer is still on its way. Who asks later is
   // not told.
   void Publish(const std::string& topic, std::shared_ptr<const std::string> text);
+  // Ends the streams that may not go on, as what they were asked for with no longer counts, say.
+  using MayGoOn = std::function<bool(const HttpRequest& asked, const std::string& topic)>;
+  void EndStreams(const MayGoOn& may_go_on);
   // What streams there are on.
   std::set<std::string> Topics() const;
 

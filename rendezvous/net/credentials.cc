@@ -218,4 +218,9 @@ Keys Credentials::keys() const {
   return std::get<Keyring>(source_->from).Known();
 }
 
+Keys Credentials::RereadKeys() const {
+  if (proof() != Proof::kToken) return nullptr;
+  return std::get<Keyring>(source_->from).Now();
+}
+
 }  // namespace muster::rendezvous

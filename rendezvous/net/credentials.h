@@ -62,6 +62,9 @@ class Credentials {
   // The keys by which a server knows its clients; null where it knows nobody. Whoever is not among
   // them any more has a token that was changed or taken away since it connected.
   Keys keys() const;
+  // The same, once files that have changed are read again: new connections of gRPC's see to that by
+  // themselves. May wait for a disk.
+  Keys RereadKeys() const;
 
  private:
   struct Source;

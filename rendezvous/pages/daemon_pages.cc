@@ -27,6 +27,9 @@ constexpr absl::string_view kEvents = "/api/v1/events";
 constexpr std::chrono::milliseconds kSoon(250);
 constexpr std::chrono::seconds kAtLeast(10);
 
+// Token files are looked at no more often, however many ask.
+constexpr std::chrono::seconds kLookPause(1);
+
 constexpr char kPageHtml[] =
 #include "rendezvous/pages/page_html.inc"
     ;
@@ -132,6 +135,7 @@ void DaemonPages::OnChange(const std::string& tenant) {
 }
 
 void DaemonPages::PublishAfter(std::chrono::milliseconds pause) {
+  publishes_ = true;
   timer_.expires_after(pause);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) Publish();
@@ -139,6 +143,8 @@ void DaemonPages::PublishAfter(std::chrono::milliseconds pause) {
 }
 
 void DaemonPages::Publish() {
+  publishes_ = false;
+  EndForeignStreams();
   // Without a change all are told, that they see that we are there.
   const bool to_all = !std::exchange(is_due_soon_, false);
   const std::set<std::string> watched = http_->Topics();
@@ -148,6 +154,22 @@ void DaemonPages::Publish() {
   }
   changed_.clear();
   if (!watched.empty()) PublishAfter(kAtLeast);
+}
+
+// A token may have been changed or taken away since.
+void DaemonPages::EndForeignStreams() {
+  Keys keys = KeysNow();
+  if (std::exchange(streams_keys_, keys) == keys) return;
+  http_->EndStreams([this](const HttpRequest& asked, const std::string& tenant) {
+    return TenantOf(asked) == tenant;
+  });
+}
+
+Keys DaemonPages::KeysNow() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < look_after_) return credentials_.keys();
+  look_after_ = now + kLookPause;
+  return credentials_.RereadKeys();
 }
 
 std::string DaemonPages::Event(const std::string& tenant) const {
@@ -181,7 +203,7 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
     HttpAnswer answer = Shown("text/event-stream", Event(*tenant));
     answer.is_stream = true;
     answer.topic = *tenant;
-    if (!is_due_soon_) PublishAfter(kAtLeast);
+    if (!publishes_) PublishAfter(kAtLeast);
     return answer;
   }
   if (!one_job) return AsJson(ToJson(JobsOf(*tenant)));
@@ -191,9 +213,9 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
   return job ? AsJson(ToJson(*job)) : Failed(404, absl::StrCat("there is no job '", run_id, "'"));
 }
 
-std::optional<std::string> DaemonPages::TenantOf(const HttpRequest& request) const {
+std::optional<std::string> DaemonPages::TenantOf(const HttpRequest& request) {
   if (credentials_.proof() == Credentials::Proof::kNone) return "";
-  const Keys keys = credentials_.keys();
+  const Keys keys = KeysNow();
   const auto token = Token::Parse(request.bearer);
   if (keys == nullptr || !token.ok()) return std::nullopt;
   const auto who = Keyring::Identify(*keys, *token);

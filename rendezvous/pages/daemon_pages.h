@@ -14,6 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "rendezvous/http/http_server.h"
+#include "rendezvous/identity/keyring.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/server.h"
@@ -31,7 +32,8 @@ namespace muster::rendezvous {
 //                            events), at most four times a second and at least every ten seconds
 // Metrics and jobs take `Authorization: Bearer TOKEN`, where TOKEN is what a token file holds: the
 // daemon's, a tenant's, or the one that `muster token metrics` makes of it, with which nothing else
-// can be done. A tenant is shown his own jobs. Without a token (--insecure) anybody is answered.
+// can be done. A tenant is shown his own jobs. A token that is changed or taken away is refused a
+// second later, and its streams end within ten. Without a token (--insecure) anybody is answered.
 // Lives on the loop's thread.
 class DaemonPages {
  public:
@@ -53,7 +55,9 @@ class DaemonPages {
   DaemonPages(boost::asio::io_context& io, const Credentials& credentials, Server& server);
 
   // Whose jobs may be shown; nullopt: nobody's.
-  std::optional<std::string> TenantOf(const HttpRequest& request) const;
+  std::optional<std::string> TenantOf(const HttpRequest& request);
+  // As the files of tokens say, or said a second ago; null where nobody has a token.
+  Keys KeysNow();
   std::vector<JobSnapshot> JobsOf(const std::string& tenant) const;
   std::string Metrics(const std::string& tenant) const;
   // The jobs of a tenant as an event of the stream.
@@ -62,12 +66,18 @@ class DaemonPages {
   void OnChange(const std::string& tenant);
   void PublishAfter(std::chrono::milliseconds pause);
   void Publish();
+  void EndForeignStreams();
 
   const Credentials credentials_;
   Server& server_;
   // Of whom something has changed since the last publication.
   std::set<std::string> changed_;
   bool is_due_soon_ = false;
+  // The timer runs.
+  bool publishes_ = false;
+  // By which it was last found whose streams may go on.
+  Keys streams_keys_;
+  std::chrono::steady_clock::time_point look_after_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<HttpServer> http_;
 };

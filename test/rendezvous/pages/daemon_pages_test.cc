@@ -2,6 +2,7 @@
 #include "rendezvous/pages/daemon_pages.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <sstream>
@@ -9,15 +10,21 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
 
 #include "base/json.h"
+#include "rendezvous/identity/keyring.h"
 #include "rendezvous/identity/token.h"
 #include "test/rendezvous/support/join_request.h"
+#include "test/support/run_until.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::rendezvous {
 namespace {
 
 using base::Json;
+using boost::asio::ip::tcp;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -201,6 +208,34 @@ TEST_F(DaemonPagesTest, EventsBeginWithTheJobsAsTheyAre) {
   ASSERT_EQ(answer.body.substr(answer.body.size() - 2), "\n\n");
   EXPECT_EQ(answer.body.find('\n'), answer.body.size() - 2) << "one line";
   EXPECT_EQ(Json::parse(answer.body.substr(6))[0]["run_id"], "job");
+}
+
+// "I took the token of somebody who has left, and his browser went on showing our jobs."
+TEST_F(DaemonPagesTest, WhoseTokenWasTakenAwayIsToldNoMore) {
+  const test::TempDir tokens;
+  const Token his = Token::Random();
+  const std::string file = tokens.Write("his", his.Text() + "\n", 0600);
+  tokens.Write("other", Token::Random().Text() + "\n", 0600);
+  auto keyring = Keyring::OfDirectory(tokens.path());
+  ASSERT_TRUE(keyring.ok()) << keyring.status();
+  const auto pages = Open(Credentials::FromKeyring(*keyring, Role::kTool));
+  tcp::socket stream(io_);
+  stream.connect({boost::asio::ip::make_address("127.0.0.1"), pages->port()});
+  stream.send(boost::asio::buffer("GET /api/v1/events HTTP/1.1\r\nAuthorization: Bearer " +
+                                  his.Text() + "\r\n\r\n"));
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return stream.available() > 0; }));
+  ASSERT_EQ(Ask(*pages, "/api/v1/jobs", his.Text()).status, 200);
+  std::filesystem::remove(file);
+  // And nobody connects but over HTTP.
+  EXPECT_TRUE(
+      test::RunUntil(io_, [&] { return Ask(*pages, "/api/v1/jobs", his.Text()).status == 401; }));
+  stream.non_blocking(true);
+  EXPECT_TRUE(test::RunUntil(io_, [&] {
+    char bytes[4096];
+    boost::system::error_code error;
+    stream.read_some(boost::asio::buffer(bytes), error);
+    return error && error != boost::asio::error::would_block;
+  }));
 }
 
 TEST_F(DaemonPagesTest, DaemonThatTakesNoNewNodesIsNotReady) {
