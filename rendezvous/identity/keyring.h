@@ -1,6 +1,7 @@
 // The tokens that a process goes by, as their files say at present.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +23,8 @@ struct Key {
   bool metrics = false;
   // A former token is taken until then.
   absl::Time until = absl::InfiniteFuture();
+  // Token::Fingerprint.
+  std::array<unsigned char, Token::kBytes> fingerprint{};
 };
 
 // Who has proven that he is there.

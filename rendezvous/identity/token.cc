@@ -43,6 +43,10 @@ Token Token::ForMetrics() const {
   return token;
 }
 
+std::array<unsigned char, Token::kBytes> Token::Fingerprint() const {
+  return Derive(bytes_, "muster token fingerprint v1");
+}
+
 Token::~Token() {
   OPENSSL_cleanse(bytes_.data(), bytes_.size());
 }

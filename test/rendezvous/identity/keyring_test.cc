@@ -51,6 +51,19 @@ class KeyringTest : public testing::Test {
   std::vector<std::string> troubles_;
 };
 
+// "Anybody on the machine could keep the daemon busy with guesses at --http."
+TEST_F(KeyringTest, TokenIsKnownAgainByItsFingerprintAlone) {
+  const Token token = Token::Random();
+  const Keys keys = Keyring::Of(token).Now();
+  EXPECT_EQ(Keyring::Identify(*keys, token), (Principal{"", Role::kTool}));
+  EXPECT_EQ(Keyring::Identify(*keys, token.ForMetrics()), (Principal{"", Role::kMetrics}));
+  EXPECT_EQ(Keyring::Identify(*keys, Token::Random()), std::nullopt);
+  EXPECT_EQ(Keyring::Identify(*keys, token.ForMetrics().ForMetrics()), std::nullopt);
+  EXPECT_EQ(token.Fingerprint(), Token(token).Fingerprint());
+  EXPECT_NE(token.Fingerprint(), token.bytes());
+  EXPECT_NE(token.Fingerprint(), token.ForMetrics().bytes());
+}
+
 TEST_F(KeyringTest, OneTokenGivesTheRoleThatItsHolderClaims) {
   const Token token = Token::Random();
   const Keyring keyring = Keyring::Of(token);
