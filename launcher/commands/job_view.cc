@@ -34,14 +34,6 @@ std::string Nodes(const JobSnapshot& job) {
   return absl::StrCat(in, " of ", min == max ? "" : absl::StrCat(min, " to "), max);
 }
 
-int Ranks(const JobSnapshot& job) {
-  int ranks = 0;
-  for (const NodeSnapshot& node : job.nodes) {
-    if (node.group_rank >= 0) ranks += node.node.slots;
-  }
-  return ranks;
-}
-
 std::string RankRange(std::optional<int> first, int slots) {
   if (!first) return "";
   return slots == 1 ? absl::StrCat(*first) : absl::StrCat(*first, "-", *first + slots - 1);
@@ -53,7 +45,7 @@ std::string JobTable(const std::vector<JobSnapshot>& jobs) {
   std::vector<std::vector<std::string>> rows = {
       {"JOB", "STATE", "ROUND", "NODES", "RANKS", "RESTARTS", "MESSAGE"}};
   for (const JobSnapshot& job : jobs) {
-    const int ranks = Ranks(job);
+    const int ranks = CountRanks(job);
     rows.push_back({job.run_id, StateName(job.state), absl::StrCat(job.round), Nodes(job),
                     ranks == 0 ? "" : absl::StrCat(ranks),
                     absl::StrCat(job.restart_count, " of ", job.settings.max_restarts),

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "rendezvous/core/phrases.h"
+#include "rendezvous/pages/job_json.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -19,12 +20,6 @@ constexpr const char* kOutcomes[] = {"succeeded", "worker_failed", "join_timeout
 
 double Seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
-}
-
-int Ranks(const JobSnapshot& job) {
-  int ranks = 0;
-  for (const NodeSnapshot& node : job.nodes) ranks += node.group_rank >= 0 ? node.node.slots : 0;
-  return ranks;
 }
 
 template <typename Value>
@@ -94,7 +89,7 @@ void JobFigures::Write(const std::vector<JobSnapshot>& jobs, Exposition& out) co
   WriteByJob(
       jobs, "muster_job_nodes", "Nodes that attend the job, spares included.",
       [](const JobSnapshot& job) { return job.nodes.size(); }, out);
-  WriteByJob(jobs, "muster_job_ranks", "Ranks of the job's current round.", Ranks, out);
+  WriteByJob(jobs, "muster_job_ranks", "Ranks of the job's current round.", CountRanks, out);
   WriteByJob(
       jobs, "muster_job_age_seconds", "Since the job was made, or the daemon was started again.",
       [](const JobSnapshot& job) { return Seconds(job.age); }, out);

@@ -62,6 +62,14 @@ std::vector<std::optional<int>> FirstRanks(const JobSnapshot& job) {
   return firsts;
 }
 
+int CountRanks(const JobSnapshot& job) {
+  int ranks = 0;
+  for (const NodeSnapshot& node : job.nodes) {
+    if (node.group_rank >= 0) ranks += node.node.slots;
+  }
+  return ranks;
+}
+
 Json ToJson(const JobSnapshot& job) {
   Json rounds = Json::array();
   for (const RoundSnapshot& round : job.rounds) rounds.push_back(ToJson(round));

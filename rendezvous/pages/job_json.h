@@ -21,4 +21,7 @@ base::Json ToJson(const std::vector<JobSnapshot>& jobs);
 // one that has left already they are not known.
 std::vector<std::optional<int>> FirstRanks(const JobSnapshot& job);
 
+// The ranks of the current round.
+int CountRanks(const JobSnapshot& job);
+
 }  // namespace muster::rendezvous
