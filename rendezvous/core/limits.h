@@ -30,7 +30,7 @@ inline constexpr Limit kHandshakes{
 inline constexpr Limit kHandshakesOfAddress{
     "of these, from one address", 64, "so that it takes more than one host to hold up the others"};
 inline constexpr Limit kFailedHandshakesInASecond{
-    "handshakes of one address in a second that fail", 32,
+    "handshakes of one address in a second that fail", 16,
     "each takes 1 to 2 ms of a processor: what an attacker costs others is a few per cent"};
 inline constexpr Limit kFailedHandshakesAtOnce{
     "of these, at once", 128, "a node's agents and tools that have the wrong token, all together"};
