@@ -34,6 +34,27 @@ std::string Nodes(const JobSnapshot& job) {
   return absl::StrCat(in, " of ", min == max ? "" : absl::StrCat(min, " to "), max);
 }
 
+// How it ended, rather than that it did.
+const char* State(const JobSnapshot& job) {
+  if (!job.outcome) return StateName(job.state);
+  switch (*job.outcome) {
+    case rendezvous::VerdictKind::kSucceeded:
+      return "succeeded";
+    case rendezvous::VerdictKind::kWorkerFailed:
+      return "failed";
+    case rendezvous::VerdictKind::kJoinTimeout:
+      return "timed out";
+    case rendezvous::VerdictKind::kClosed:
+      return "closed";
+  }
+  return "ended";
+}
+
+std::string Message(const JobSnapshot& job) {
+  if (!job.ended_ago) return job.sentence;
+  return absl::StrCat(base::Seconds(*job.ended_ago), " ago: ", job.sentence);
+}
+
 std::string RankRange(std::optional<int> first, int slots) {
   if (!first) return "";
   return slots == 1 ? absl::StrCat(*first) : absl::StrCat(*first, "-", *first + slots - 1);
@@ -46,10 +67,10 @@ std::string JobTable(const std::vector<JobSnapshot>& jobs) {
       {"JOB", "STATE", "ROUND", "NODES", "RANKS", "RESTARTS", "MESSAGE"}};
   for (const JobSnapshot& job : jobs) {
     const int ranks = CountRanks(job);
-    rows.push_back({job.run_id, StateName(job.state), absl::StrCat(job.round), Nodes(job),
+    rows.push_back({job.run_id, State(job), absl::StrCat(job.round), Nodes(job),
                     ranks == 0 ? "" : absl::StrCat(ranks),
                     absl::StrCat(job.restart_count, " of ", job.settings.max_restarts),
-                    job.sentence});
+                    Message(job)});
   }
   return base::TextTable(std::move(rows));
 }
@@ -72,11 +93,11 @@ std::string RoundTable(const JobSnapshot& job) {
       {"ROUND", "BEGAN", "GATHERED", "RAN", "NODES", "RANKS", "OVER"}};
   for (const rendezvous::RoundSnapshot& round : job.rounds) {
     const bool ran = round.gathered.has_value();
-    rows.push_back({absl::StrCat(round.number),
-                    absl::StrCat(base::Seconds(round.opened_ago), " ago"),
-                    ran ? base::Seconds(*round.gathered) : "", ran ? base::Seconds(round.ran) : "",
-                    ran ? absl::StrCat(round.nodes) : "", ran ? absl::StrCat(round.workers) : "",
-                    round.reason});
+    rows.push_back(
+        {absl::StrCat(round.number), absl::StrCat(base::Seconds(round.opened_ago), " ago"),
+         ran ? base::Seconds(*round.gathered) : "", ran ? base::Seconds(round.ran) : "",
+         ran ? absl::StrCat(round.nodes) : "", ran ? absl::StrCat(round.workers) : "",
+         round.end || !job.outcome ? round.reason : absl::StrCat("the job ", State(job))});
   }
   return base::TextTable(std::move(rows));
 }

@@ -10,7 +10,8 @@ namespace muster::launcher {
 
 // A line of headings and one for each job:
 //   JOB  STATE  ROUND  NODES  RANKS  RESTARTS  MESSAGE
-// NODES and RANKS are those of the round; MESSAGE says whom the job waits for and why.
+// NODES and RANKS are those of the round; MESSAGE says whom the job waits for and why, or how and
+// when it ended.
 std::string JobTable(const std::vector<rendezvous::JobSnapshot>& jobs);
 
 // A line of headings and one for each node of the job, spares last:

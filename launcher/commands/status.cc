@@ -7,11 +7,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "launcher/commands/answer.h"
 #include "launcher/commands/job_view.h"
 #include "launcher/commands/rendezvous_args.h"
 #include "launcher/environment.h"
 #include "launcher/report/exit_code.h"
+#include "launcher/report/report.h"
 #include "rendezvous/client/job_query.h"
 
 namespace muster::launcher {
@@ -22,9 +24,10 @@ using rendezvous::JobSnapshot;
 constexpr char kStatusHelpBegin[] =
     R"(Usage: muster status --rdzv-endpoint HOST:PORT [--rdzv-id JOB] [--json]
 
-Shows the jobs of a rendezvous: of each its state, round, nodes, ranks and restarts, and who is
-waited for and why. With --rdzv-id, that job, its nodes, and its rounds with how long each took and
-why it ended.
+Shows the jobs of a rendezvous, also the last 64 that have ended: of each its state, round, nodes,
+ranks and restarts, and who is waited for and why, or how it ended. With --rdzv-id, that job, its
+nodes, its rounds with how long each took and why it ended, and the first failure if it has failed:
+rank, host, exit code, error and the last lines of stderr.
 
   --rdzv-endpoint HOST:PORT  Where the rendezvous is, as for `muster run`. Default:
                              MUSTER_RDZV_ENDPOINT, which workers have, then PET_RDZV_ENDPOINT.
@@ -81,8 +84,14 @@ int StatusCommand(const std::vector<std::string>& args) {
   if (parsed->json) return PrintStatus(JobsJson(*jobs));
   if (jobs->empty()) return 0;
   if (parsed->run_id.empty()) return PrintStatus(JobTable(*jobs));
-  return PrintStatus(absl::StrCat(JobTable(*jobs), "\n", NodeTable(jobs->front()), "\n",
-                                  RoundTable(jobs->front())));
+  const JobSnapshot& job = jobs->front();
+  std::string text = JobTable(*jobs);
+  if (!job.nodes.empty()) absl::StrAppend(&text, "\n", NodeTable(job));
+  if (!job.rounds.empty()) absl::StrAppend(&text, "\n", RoundTable(job));
+  if (job.failure) {
+    absl::StrAppend(&text, "\n", FormatFailure(*job.failure, absl::LocalTimeZone()));
+  }
+  return PrintStatus(text);
 }
 
 }  // namespace muster::launcher

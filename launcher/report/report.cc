@@ -79,13 +79,14 @@ std::string Restarts(const ReportContext& context) {
   return lines;
 }
 
-// One failure, field by field; what torchrun's summary has is called as it is there.
-void AppendFailure(const rendezvous::WorkerFailure& failure, const ReportContext& context,
-                   std::string& out) {
-  const bool here = failure.node_id == context.node_id;
-  const absl::Time time =
-      failure.error_time != 0 ? absl::FromUnixSeconds(failure.error_time) : context.now;
-  AppendField("time", absl::FormatTime("%Y-%m-%d_%H:%M:%S", time, context.zone), out);
+// One failure, field by field; what torchrun's summary has is called as it is there. Its time is
+// `otherwise` if it has none of its own.
+void AppendFailure(const rendezvous::WorkerFailure& failure, const std::string& this_node,
+                   std::optional<absl::Time> otherwise, absl::TimeZone zone, std::string& out) {
+  const bool here = failure.node_id == this_node;
+  const std::optional<absl::Time> time =
+      failure.error_time != 0 ? absl::FromUnixSeconds(failure.error_time) : otherwise;
+  if (time) AppendField("time", absl::FormatTime("%Y-%m-%d_%H:%M:%S", *time, zone), out);
   AppendField("host", absl::StrCat(failure.host, here ? " (this node)" : ""), out);
   AppendField("rank", absl::StrCat(failure.rank, " (local_rank: ", failure.local_rank, ")"), out);
   AppendField("exitcode", ExitText(failure), out);
@@ -109,10 +110,10 @@ std::string FailureBlock(const rendezvous::Verdict& verdict,
                                  context.others.empty() ? "  <NO_OTHER_FAILURES>\n" : "");
   for (std::size_t i = 0; i < context.others.size(); ++i) {
     absl::StrAppend(&out, "[", i + 1, "]:\n");
-    AppendFailure(context.others[i], context, out);
+    AppendFailure(context.others[i], context.node_id, context.now, context.zone, out);
   }
   absl::StrAppend(&out, thin, "Root Cause (first observed failure):\n[0]:\n");
-  AppendFailure(failure, context, out);
+  AppendFailure(failure, context.node_id, context.now, context.zone, out);
   AppendQuote("last lines of its stderr:", failure.stderr_tail, kMaxStderrLines, out);
   return out + thick;
 }
@@ -155,6 +156,13 @@ int WorkerExitCode(const rendezvous::WorkerFailure& failure) {
 }
 
 }  // namespace
+
+std::string FormatFailure(const rendezvous::WorkerFailure& failure, absl::TimeZone zone) {
+  std::string out = "First failure:\n";
+  AppendFailure(failure, /*this_node=*/"", /*otherwise=*/std::nullopt, zone, out);
+  AppendQuote("last lines of its stderr:", failure.stderr_tail, kMaxStderrLines, out);
+  return out;
+}
 
 std::string FormatReport(const RunResult& result, const ReportContext& context) {
   const auto* verdict = std::get_if<rendezvous::Verdict>(&result);

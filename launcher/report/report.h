@@ -36,6 +36,10 @@ struct ReportContext {
 // wrote is shown without control characters: it must not control the reader's terminal.
 std::string FormatReport(const RunResult& result, const ReportContext& context);
 
+// A job's first failure for who looks at it from elsewhere: as in the block of FormatReport,
+// without a time that nobody told.
+std::string FormatFailure(const rendezvous::WorkerFailure& failure, absl::TimeZone zone);
+
 // One of exit_code.h; with kWorker a failed worker's own code, or 128+n for signal n; 128+n also
 // when signal n interrupted the run.
 int ExitCodeFor(const RunResult& result, ExitCodePolicy policy);

@@ -43,10 +43,10 @@ void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint no
   if (!request.unfit.empty()) return TurnAwayUnfit(agent, request, now);
   if (attendance == nullptr) {
     if (Job* const job = jobs_.Find(request.run_id); job != nullptr && GivesWay(*job, request)) {
-      jobs_.Forget(*job);
+      jobs_.Forget(*job, now);
     }
     if (const std::optional<AttendeeId> holder = HolderOfRank(request)) {
-      return ContestRank(agent, request, *holder);
+      return ContestRank(agent, request, *holder, now);
     }
     attendance = &Open(agent, request, now);
   }
@@ -96,19 +96,21 @@ std::optional<AttendeeId> Coordinator::HolderOfRank(const JoinRequest& request) 
   return job->HolderOfRank(request.node);
 }
 
-void Coordinator::ContestRank(AgentId agent, const JoinRequest& request, AttendeeId holder) {
+void Coordinator::ContestRank(AgentId agent, const JoinRequest& request, AttendeeId holder,
+                              TimePoint now) {
   const AgentAttendance& defender = attendances_.at(holder);
   // An agent of this very process is there.
-  if (defender.lease == Duration::zero()) return RefuseRank(agent, request, holder);
+  if (defender.lease == Duration::zero()) return RefuseRank(agent, request, holder, now);
   contests_.Open(agent, request, holder);
   Tell(agent, Waiting{kNoRound, defender.job->Contest(request.node, holder).Question()});
 }
 
-void Coordinator::RefuseRank(AgentId agent, const JoinRequest& request, AttendeeId holder) {
+void Coordinator::RefuseRank(AgentId agent, const JoinRequest& request, AttendeeId holder,
+                             TimePoint now) {
   Job& job = *attendances_.at(holder).job;
   const ContestedRank contest = job.Contest(request.node, holder);
   Tell(agent, Refused{contest.Refusal()});
-  job.DefendRank(contest, holder);
+  job.DefendRank(contest, holder, now);
 }
 
 void Coordinator::SettleContests(TimePoint now) {
@@ -117,7 +119,7 @@ void Coordinator::SettleContests(TimePoint now) {
   while (const auto contest = contests_.TakeDecided(last, holder_of)) {
     last = contest->newcomer;
     if (contest->holder) {
-      RefuseRank(last, contest->request, *contest->holder);
+      RefuseRank(last, contest->request, *contest->holder, now);
     } else {
       // It may have to wait for another holder; that one comes later.
       Handle(last, contest->request, now);
@@ -261,8 +263,8 @@ void Coordinator::Drain(const std::string& why) {
 }
 
 void Coordinator::Close(const std::string& why, TimePoint now) {
-  jobs_.Close(why);
-  jobs_.ForgetAbandoned();
+  jobs_.Close(why, now);
+  jobs_.ForgetAbandoned(now);
   SettleContests(now);
   Forward();
 }
@@ -273,7 +275,7 @@ void Coordinator::Tick(TimePoint now) {
   if (now - *due > kHalt) attendances_.BearHalt(now);
   EndLeases(now);
   jobs_.Tick(now);
-  jobs_.ForgetAbandoned();
+  jobs_.ForgetAbandoned(now);
   SettleContests(now);
   Forward();
 }
@@ -306,7 +308,7 @@ void Coordinator::Remove(AgentAttendance& attendance, const std::string& why, Ti
   // Before anything else is removed, so that who is told to start and lost in one call is not left
   // out between the two.
   Forward();
-  if (job->is_over()) jobs_.Forget(*job);
+  if (job->is_over()) jobs_.Forget(*job, now);
 }
 
 void Coordinator::Tell(AgentId agent, Directive directive) {
@@ -353,7 +355,8 @@ bool Coordinator::Restore(const JobRecord& record, TimePoint now) {
     // Who was lost counts its lease anew, as below.
     const bool may_run = record.workers_gone_in > Duration::zero();
     const Duration lease = std::max(record.settings.lease, record.workers_gone_in);
-    jobs_.RestoreEnded(record, may_run ? now + lease + options_.restart_grace : TimePoint::min());
+    jobs_.RestoreEnded(record, may_run ? now + lease + options_.restart_grace : TimePoint::min(),
+                       now);
     Forward();
     return true;
   }
@@ -378,15 +381,9 @@ bool Coordinator::Restore(const JobRecord& record, TimePoint now) {
   if (record.round.held_for && longest_lease > Duration::zero()) {
     job.HoldUntil(now + longest_lease + options_.restart_grace, now);
   }
-  if (job.is_over()) jobs_.Forget(job);
+  if (job.is_over()) jobs_.Forget(job, now);
   Forward();
   return true;
-}
-
-std::optional<JobSnapshot> Coordinator::Describe(std::string_view run_id, TimePoint now) const {
-  const Job* const job = jobs_.Find(run_id);
-  if (job == nullptr) return std::nullopt;
-  return job->Describe(now);
 }
 
 KeyValueStore* Coordinator::FindStore(std::string_view run_id) {

@@ -97,8 +97,10 @@ class Coordinator {
 
   Outbox TakeOutbox() { return std::exchange(outbox_, {}); }
 
-  // The state of one job (nullopt: there is no such job), or of all in order of run id.
-  std::optional<JobSnapshot> Describe(std::string_view run_id, TimePoint now) const;
+  // The state of one job, or of all; of those that have ended as well (Jobs::Describe).
+  std::optional<JobSnapshot> Describe(std::string_view run_id, TimePoint now) const {
+    return jobs_.Describe(run_id, now);
+  }
   std::vector<JobSnapshot> List(TimePoint now) const { return jobs_.Describe(now); }
 
   // The job's store, or null without such a job. Valid until the job is forgotten: when its last
@@ -138,8 +140,8 @@ class Coordinator {
   std::optional<AttendeeId> HolderOfRank(const JoinRequest& request) const;
   // Whether the rank's holder is still there is not known before it is heard from again, or lost;
   // until then the newcomer waits. It is refused at once if the holder cannot be lost.
-  void ContestRank(AgentId agent, const JoinRequest& request, AttendeeId holder);
-  void RefuseRank(AgentId agent, const JoinRequest& request, AttendeeId holder);
+  void ContestRank(AgentId agent, const JoinRequest& request, AttendeeId holder, TimePoint now);
+  void RefuseRank(AgentId agent, const JoinRequest& request, AttendeeId holder, TimePoint now);
   // Handles newcomers whose holder is gone, or is known to be alive.
   void SettleContests(TimePoint now);
   // For a node that says it must not take part.

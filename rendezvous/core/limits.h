@@ -132,6 +132,8 @@ inline constexpr Limit kJobs{"jobs", 1024, "a cluster's worth of experiments"};
 inline constexpr Limit kNodesOfJob{"nodes of a job", 100'000, "ten times the largest cluster"};
 inline constexpr Limit kNodes{"nodes of all jobs", 100'000,
                               "each costs 119 KiB, nearly all of it TLS"};
+inline constexpr Limit kEndedJobsShown{"ended jobs that are shown", 64,
+                                       "each costs 16 KB with its rounds, the last failure apart"};
 inline constexpr Limit kEndedJobs{"ended jobs that are remembered", 1024,
                                   "for a node that was away when its job ended"};
 
@@ -203,6 +205,7 @@ inline constexpr const Limit* kAll[] = {
     &kJobs,
     &kNodesOfJob,
     &kNodes,
+    &kEndedJobsShown,
     &kEndedJobs,
     &kKeyBytes,
     &kValueBytes,

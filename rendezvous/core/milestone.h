@@ -37,6 +37,22 @@ constexpr const char* Name(RoundEnd end) {
 }
 inline constexpr int kRoundEnds = static_cast<int>(RoundEnd::kNodeOutOfTouch) + 1;
 
+// "worker_failed": how a job ended, in labels of metrics and in JSON.
+constexpr const char* Name(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::kSucceeded:
+      return "succeeded";
+    case VerdictKind::kWorkerFailed:
+      return "worker_failed";
+    case VerdictKind::kJoinTimeout:
+      return "join_timeout";
+    case VerdictKind::kClosed:
+      return "closed";
+  }
+  return "unknown";
+}
+inline constexpr int kVerdictKinds = static_cast<int>(VerdictKind::kClosed) + 1;
+
 struct RoundStarted {
   // From when it opened, which is when the one before was over, until its members were told their
   // ranks.

@@ -93,6 +93,8 @@ struct JobRecord {
   Duration workers_gone_in{};
   // Ids of nodes that were lost since the last round began, and may still exist and come back.
   std::vector<std::string> lost;
+  // For those who look; nothing is decided by it.
+  HistorySnapshot history;
 
   bool operator==(const JobRecord&) const = default;
 };

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/core/milestone.h"
@@ -31,7 +32,7 @@ struct NodeSnapshot {
 // A round, this one or a former one.
 struct RoundSnapshot {
   RoundNumber number = 0;
-  // When it opened: for the first, when the job was made or the daemon was started again.
+  // When it opened: for the first, when the job was made.
   Duration opened_ago{};
   // How long it gathered; nullopt: it has not started.
   std::optional<Duration> gathered;
@@ -43,6 +44,20 @@ struct RoundSnapshot {
   // Why it is over, also in words; nullopt: it is the current one.
   std::optional<RoundEnd> end;
   std::string reason;
+
+  bool operator==(const RoundSnapshot&) const = default;
+};
+
+// What has become of a job's rounds.
+struct HistorySnapshot {
+  // Since the job was made, until its end; without the time in which no daemon was there.
+  Duration age{};
+  // Since it has its verdict; nullopt: it has none.
+  std::optional<Duration> ended_ago;
+  // The last ones, the current one last.
+  std::vector<RoundSnapshot> rounds;
+
+  bool operator==(const HistorySnapshot&) const = default;
 };
 
 struct JobSnapshot {
@@ -52,12 +67,22 @@ struct JobSnapshot {
   std::string sentence;
   JobSettings settings;
   int restart_count = 0;
-  // Since it was made, or this daemon was started again.
+  // As in HistorySnapshot.
   Duration age{};
-  // The last ones, the current one last.
+  std::optional<Duration> ended_ago;
   std::vector<RoundSnapshot> rounds;
-  // Members by group rank, then the others in order of their attendance.
+  // How it ended, if it has; and what the first failure was, where one job was asked for.
+  std::optional<VerdictKind> outcome;
+  std::optional<WorkerFailure> failure;
+  // Members by group rank, then the others in order of their attendance. None of a job that has
+  // ended and that all have left.
   std::vector<NodeSnapshot> nodes;
+
+  void SetHistory(HistorySnapshot history) {
+    age = history.age;
+    ended_ago = history.ended_ago;
+    rounds = std::move(history.rounds);
+  }
 };
 
 }  // namespace muster::rendezvous

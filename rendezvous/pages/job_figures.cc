@@ -15,9 +15,6 @@ constexpr JobState kJobStates[] = {JobState::kGathering, JobState::kRunning, Job
 constexpr NodeState kNodeStates[] = {NodeState::kJoined,   NodeState::kStarting,
                                      NodeState::kRunning,  NodeState::kSucceeded,
                                      NodeState::kStopping, NodeState::kSpare};
-// In the order of VerdictKind.
-constexpr const char* kOutcomes[] = {"succeeded", "worker_failed", "join_timeout", "closed"};
-
 double Seconds(Duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -26,8 +23,11 @@ template <typename Value>
 void WriteByJob(const std::vector<JobSnapshot>& jobs, const char* name, const char* help,
                 const Value& value, Exposition& out) {
   out.Gauge(name, help);
-  for (std::size_t i = 0; i < std::min(jobs.size(), JobFigures::kMostJobs); ++i) {
-    out.Sample(static_cast<double>(value(jobs[i])), {{"job", jobs[i].run_id}});
+  std::size_t count = 0;
+  for (const JobSnapshot& job : jobs) {
+    // The one that has ended is told of by muster_jobs_ended_total.
+    if (job.state == JobState::kEnded || ++count > JobFigures::kMostJobs) continue;
+    out.Sample(static_cast<double>(value(job)), {{"job", job.run_id}});
   }
 }
 
@@ -46,7 +46,7 @@ void JobFigures::Count(const Transition& transition) {
 }
 
 void JobFigures::Write(const std::vector<JobSnapshot>& jobs, Exposition& out) const {
-  out.Gauge("muster_jobs", "Jobs that are there, by state.");
+  out.Gauge("muster_jobs", "Jobs by state; of those that have ended, the last 64.");
   for (const JobState state : kJobStates) {
     const auto count = std::count_if(jobs.begin(), jobs.end(),
                                      [&](const JobSnapshot& job) { return job.state == state; });
@@ -70,7 +70,8 @@ void JobFigures::Write(const std::vector<JobSnapshot>& jobs, Exposition& out) co
   }
   out.Counter("muster_jobs_ended_total", "Jobs that have a verdict, by outcome.");
   for (std::size_t i = 0; i < jobs_ended_.size(); ++i) {
-    out.Sample(static_cast<double>(jobs_ended_[i]), {{"outcome", kOutcomes[i]}});
+    out.Sample(static_cast<double>(jobs_ended_[i]),
+               {{"outcome", Name(static_cast<VerdictKind>(i))}});
   }
   out.Counter("muster_rounds_run_seconds_total",
               "How long rounds ran that another one followed, together.");
@@ -91,7 +92,7 @@ void JobFigures::Write(const std::vector<JobSnapshot>& jobs, Exposition& out) co
       [](const JobSnapshot& job) { return job.nodes.size(); }, out);
   WriteByJob(jobs, "muster_job_ranks", "Ranks of the job's current round.", CountRanks, out);
   WriteByJob(
-      jobs, "muster_job_age_seconds", "Since the job was made, or the daemon was started again.",
+      jobs, "muster_job_age_seconds", "Since the job was made.",
       [](const JobSnapshot& job) { return Seconds(job.age); }, out);
 }
 

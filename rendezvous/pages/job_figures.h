@@ -24,7 +24,7 @@ class JobFigures {
  private:
   std::uint64_t rounds_started_ = 0;
   std::array<std::uint64_t, kRoundEnds> rounds_over_{};
-  std::array<std::uint64_t, 4> jobs_ended_{};  // by VerdictKind
+  std::array<std::uint64_t, kVerdictKinds> jobs_ended_{};
   double run_seconds_ = 0;
   DurationHistogram gathering_;
   DurationHistogram recovery_;

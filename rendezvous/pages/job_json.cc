@@ -44,6 +44,22 @@ Json ToJson(const RoundSnapshot& round) {
       {"reason", round.reason}};
 }
 
+Json ToJson(const WorkerFailure& failure) {
+  return {{"rank", failure.rank},
+          {"local_rank", failure.local_rank},
+          {"host", failure.host},
+          {"pid", failure.pid},
+          {"exit_code", failure.signal == 0 ? Json(failure.exit_code) : Json(nullptr)},
+          {"signal", failure.signal == 0 ? Json(nullptr) : Json(failure.signal)},
+          {"what", failure.what},
+          {"error", failure.error_message},
+          {"traceback", failure.error_traceback},
+          {"stderr", failure.stderr_tail},
+          {"operations", failure.operations},
+          {"log", failure.log_path},
+          {"error_file", failure.error_file}};
+}
+
 }  // namespace
 
 std::vector<std::optional<int>> FirstRanks(const JobSnapshot& job) {
@@ -78,17 +94,21 @@ Json ToJson(const JobSnapshot& job) {
   for (std::size_t i = 0; i < job.nodes.size(); ++i) {
     nodes.push_back(ToJson(job.nodes[i], firsts[i]));
   }
-  return {{"run_id", job.run_id},
-          {"state", StateName(job.state)},
-          {"round", job.round},
-          {"message", job.sentence},
-          {"min_nodes", job.settings.min_nodes},
-          {"max_nodes", job.settings.max_nodes},
-          {"restarts", job.restart_count},
-          {"max_restarts", job.settings.max_restarts},
-          {"age_seconds", SecondsOnWire(job.age)},
-          {"rounds", std::move(rounds)},
-          {"nodes", std::move(nodes)}};
+  return {
+      {"run_id", job.run_id},
+      {"state", StateName(job.state)},
+      {"round", job.round},
+      {"message", job.sentence},
+      {"min_nodes", job.settings.min_nodes},
+      {"max_nodes", job.settings.max_nodes},
+      {"restarts", job.restart_count},
+      {"max_restarts", job.settings.max_restarts},
+      {"age_seconds", SecondsOnWire(job.age)},
+      {"ended_seconds_ago", job.ended_ago ? Json(SecondsOnWire(*job.ended_ago)) : Json(nullptr)},
+      {"outcome", job.outcome ? Json(Name(*job.outcome)) : Json(nullptr)},
+      {"failure", job.failure ? ToJson(*job.failure) : Json(nullptr)},
+      {"rounds", std::move(rounds)},
+      {"nodes", std::move(nodes)}};
 }
 
 Json ToJson(const std::vector<JobSnapshot>& jobs) {

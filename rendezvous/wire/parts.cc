@@ -19,34 +19,6 @@ std::string Text(const std::string& text, std::size_t limit) {
   return Printable(std::string_view(text).substr(cut), limit);
 }
 
-v1::Verdict::Kind ToWire(VerdictKind kind) {
-  switch (kind) {
-    case VerdictKind::kSucceeded:
-      return v1::Verdict::SUCCEEDED;
-    case VerdictKind::kWorkerFailed:
-      return v1::Verdict::WORKER_FAILED;
-    case VerdictKind::kJoinTimeout:
-      return v1::Verdict::JOIN_TIMEOUT;
-    case VerdictKind::kClosed:
-      return v1::Verdict::CLOSED;
-  }
-  return v1::Verdict::KIND_UNSPECIFIED;
-}
-
-VerdictKind FromWire(v1::Verdict::Kind kind) {
-  switch (kind) {
-    case v1::Verdict::SUCCEEDED:
-      return VerdictKind::kSucceeded;
-    case v1::Verdict::WORKER_FAILED:
-      return VerdictKind::kWorkerFailed;
-    case v1::Verdict::JOIN_TIMEOUT:
-      return VerdictKind::kJoinTimeout;
-    default:
-      // A newer daemon's reason: the job has ended, and not with success.
-      return VerdictKind::kClosed;
-  }
-}
-
 }  // namespace
 
 std::int64_t ToMs(Duration duration) {
@@ -193,6 +165,62 @@ Verdict FromWire(const v1::Verdict& wire) {
                   .restarts = wire.restarts()};
   if (wire.has_root_cause()) verdict.root_cause = FromWire(wire.root_cause());
   return verdict;
+}
+
+v1::Verdict::Kind ToWire(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::kSucceeded:
+      return v1::Verdict::SUCCEEDED;
+    case VerdictKind::kWorkerFailed:
+      return v1::Verdict::WORKER_FAILED;
+    case VerdictKind::kJoinTimeout:
+      return v1::Verdict::JOIN_TIMEOUT;
+    case VerdictKind::kClosed:
+      return v1::Verdict::CLOSED;
+  }
+  return v1::Verdict::KIND_UNSPECIFIED;
+}
+
+VerdictKind FromWire(v1::Verdict::Kind kind) {
+  switch (kind) {
+    case v1::Verdict::SUCCEEDED:
+      return VerdictKind::kSucceeded;
+    case v1::Verdict::WORKER_FAILED:
+      return VerdictKind::kWorkerFailed;
+    case v1::Verdict::JOIN_TIMEOUT:
+      return VerdictKind::kJoinTimeout;
+    default:
+      // A newer daemon's reason: the job has ended, and not with success.
+      return VerdictKind::kClosed;
+  }
+}
+
+static_assert(kRoundEnds == v1::RoundDescription::End_ARRAYSIZE - 1);
+
+void ToWire(const RoundSnapshot& round, v1::RoundDescription* wire) {
+  wire->set_number(round.number);
+  wire->set_opened_ago_ms(ToMs(round.opened_ago));
+  if (round.gathered) wire->set_gathered_ms(ToMs(*round.gathered));
+  wire->set_ran_ms(ToMs(round.ran));
+  wire->set_nodes(round.nodes);
+  wire->set_workers(round.workers);
+  if (!round.end) return;
+  wire->set_end(static_cast<v1::RoundDescription::End>(static_cast<int>(*round.end) + 1));
+  wire->set_reason(Line(round.reason));
+}
+
+RoundSnapshot FromWire(const v1::RoundDescription& wire) {
+  RoundSnapshot round{.number = wire.number(),
+                      .opened_ago = FromMs(wire.opened_ago_ms()),
+                      .ran = FromMs(wire.ran_ms()),
+                      .nodes = wire.nodes(),
+                      .workers = wire.workers(),
+                      .reason = Line(wire.reason())};
+  if (wire.has_gathered_ms()) round.gathered = FromMs(wire.gathered_ms());
+  if (wire.end() > 0 && wire.end() <= kRoundEnds) {
+    round.end = static_cast<RoundEnd>(static_cast<int>(wire.end()) - 1);
+  }
+  return round;
 }
 
 }  // namespace muster::rendezvous

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "proto/rendezvous.pb.h"
+#include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
@@ -26,10 +27,14 @@ void ToWire(const JobSettings& settings, v1::JobSettings* wire);
 void ToWire(const NodeInfo& node, v1::NodeInfo* wire);
 void ToWire(const WorkerFailure& failure, v1::WorkerFailure* wire);
 void ToWire(const Verdict& verdict, v1::Verdict* wire);
+v1::Verdict::Kind ToWire(VerdictKind kind);
+void ToWire(const RoundSnapshot& round, v1::RoundDescription* wire);
 
 JobSettings FromWire(const v1::JobSettings& wire);
 NodeInfo FromWire(const v1::NodeInfo& wire);
 WorkerFailure FromWire(const v1::WorkerFailure& wire);
 Verdict FromWire(const v1::Verdict& wire);
+VerdictKind FromWire(v1::Verdict::Kind kind);
+RoundSnapshot FromWire(const v1::RoundDescription& wire);
 
 }  // namespace muster::rendezvous

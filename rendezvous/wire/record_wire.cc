@@ -81,6 +81,19 @@ AttendeeRecord FromWire(const journal::AttendeeRecord& wire) {
           .keep_alive = FromMs(wire.keep_alive_ms())};
 }
 
+void ToWire(const HistorySnapshot& history, journal::History* wire) {
+  wire->set_age_ms(ToMs(history.age));
+  if (history.ended_ago) wire->set_ended_ago_ms(ToMs(*history.ended_ago));
+  for (const RoundSnapshot& round : history.rounds) ToWire(round, wire->add_rounds());
+}
+
+HistorySnapshot FromWire(const journal::History& wire) {
+  HistorySnapshot history{.age = FromMs(wire.age_ms()), .ended_ago = {}, .rounds = {}};
+  if (wire.has_ended_ago_ms()) history.ended_ago = FromMs(wire.ended_ago_ms());
+  for (const v1::RoundDescription& round : wire.rounds()) history.rounds.push_back(FromWire(round));
+  return history;
+}
+
 // Whether a round can go on from the record: it would otherwise end the whole daemon, with
 // everybody's jobs.
 bool CanGoOn(const JobRecord& record) {
@@ -120,6 +133,7 @@ std::string ToBytes(const JobRecord& record) {
   wire.set_workers_gone_in_ms(ToMs(record.workers_gone_in));
   for (const std::string& node_id : record.lost) wire.add_lost(node_id);
   for (const AttendeeRecord& attendee : record.attendees) ToWire(attendee, wire.add_attendees());
+  ToWire(record.history, wire.mutable_history());
   return wire.SerializeAsString();
 }
 
@@ -140,7 +154,8 @@ absl::StatusOr<JobRecord> RecordFromBytes(std::string_view bytes) {
                                 wire.repeated_failure().times()},
                    .over_reason = wire.over_reason(),
                    .workers_gone_in = FromMs(wire.workers_gone_in_ms()),
-                   .lost = {wire.lost().begin(), wire.lost().end()}};
+                   .lost = {wire.lost().begin(), wire.lost().end()},
+                   .history = FromWire(wire.history())};
   for (const std::int64_t age : wire.restart_ages_ms()) record.restart_ages.push_back(FromMs(age));
   if (wire.has_verdict()) record.verdict = FromWire(wire.verdict());
   for (const journal::AttendeeRecord& attendee : wire.attendees()) {

@@ -243,38 +243,6 @@ Directive FromWire(const v1::Directive& wire) {
   return Waiting{kNoRound, "", false};
 }
 
-namespace {
-
-static_assert(kRoundEnds == v1::RoundDescription::End_ARRAYSIZE - 1);
-
-void ToWire(const RoundSnapshot& round, v1::RoundDescription* wire) {
-  wire->set_number(round.number);
-  wire->set_opened_ago_ms(ToMs(round.opened_ago));
-  if (round.gathered) wire->set_gathered_ms(ToMs(*round.gathered));
-  wire->set_ran_ms(ToMs(round.ran));
-  wire->set_nodes(round.nodes);
-  wire->set_workers(round.workers);
-  if (!round.end) return;
-  wire->set_end(static_cast<v1::RoundDescription::End>(static_cast<int>(*round.end) + 1));
-  wire->set_reason(Line(round.reason));
-}
-
-RoundSnapshot FromWire(const v1::RoundDescription& wire) {
-  RoundSnapshot round{.number = wire.number(),
-                      .opened_ago = FromMs(wire.opened_ago_ms()),
-                      .ran = FromMs(wire.ran_ms()),
-                      .nodes = wire.nodes(),
-                      .workers = wire.workers(),
-                      .reason = Line(wire.reason())};
-  if (wire.has_gathered_ms()) round.gathered = FromMs(wire.gathered_ms());
-  if (wire.end() > 0 && wire.end() <= kRoundEnds) {
-    round.end = static_cast<RoundEnd>(static_cast<int>(wire.end()) - 1);
-  }
-  return round;
-}
-
-}  // namespace
-
 void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
   wire->set_run_id(snapshot.run_id);
   wire->set_state(ToWire(snapshot.state));
@@ -284,6 +252,9 @@ void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
   wire->set_restart_count(snapshot.restart_count);
   wire->set_age_ms(ToMs(snapshot.age));
   for (const RoundSnapshot& round : snapshot.rounds) ToWire(round, wire->add_rounds());
+  if (snapshot.ended_ago) wire->set_ended_ago_ms(ToMs(*snapshot.ended_ago));
+  if (snapshot.outcome) wire->set_outcome(ToWire(*snapshot.outcome));
+  if (snapshot.failure) ToWire(*snapshot.failure, wire->mutable_failure());
   for (const NodeSnapshot& node : snapshot.nodes) {
     v1::NodeDescription* const out = wire->add_nodes();
     ToWire(node.node, out->mutable_node());
@@ -304,6 +275,9 @@ JobSnapshot FromWire(const v1::JobDescription& wire) {
   for (const v1::RoundDescription& round : wire.rounds()) {
     snapshot.rounds.push_back(FromWire(round));
   }
+  if (wire.has_ended_ago_ms()) snapshot.ended_ago = FromMs(wire.ended_ago_ms());
+  if (wire.outcome() != v1::Verdict::KIND_UNSPECIFIED) snapshot.outcome = FromWire(wire.outcome());
+  if (wire.has_failure()) snapshot.failure = FromWire(wire.failure());
   for (const v1::NodeDescription& node : wire.nodes()) {
     snapshot.nodes.push_back({.node = FromWire(node.node()),
                               .state = FromWire(node.state()),

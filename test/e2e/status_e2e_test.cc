@@ -1,4 +1,4 @@
-// `muster status` against a real daemon, while a job waits, while it runs, and after it is gone.
+// `muster status` against a real daemon, while a job waits, while it runs, and after its end.
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ class StatusTest : public E2eTest {
   }
 };
 
-TEST_F(StatusTest, JobIsSeenWaitingRunningAndGone) {
+TEST_F(StatusTest, JobIsSeenWaitingRunningAndOver) {
   const Daemon daemon = StartDaemon();
   const Result nothing = Status(daemon.endpoint);
   EXPECT_EQ(nothing.code, 0);
@@ -76,10 +76,34 @@ TEST_F(StatusTest, JobIsSeenWaitingRunningAndGone) {
       0);
   EXPECT_EQ(one.Wait(), 0) << one.err();
   EXPECT_EQ(other.Wait(), 0) << other.err();
-  const Result gone = Status(daemon.endpoint, {"--rdzv-id=job7"});
-  EXPECT_EQ(gone.code, 1);
-  EXPECT_EQ(gone.out, "");
-  EXPECT_EQ(gone.err, "muster status: " + daemon.endpoint + ": no job 'job7' here\n");
+  const Result over = Status(daemon.endpoint, {"--rdzv-id=job7"});
+  EXPECT_EQ(over.code, 0) << over.err;
+  EXPECT_TRUE(Contains(over.out, "job7  succeeded  0      0 of 2  -      0 of 3    ")) << over.out;
+  EXPECT_TRUE(Contains(over.out, " ago: job 'job7' succeeded: 4 workers on 2 nodes")) << over.out;
+  const Result none = Status(daemon.endpoint, {"--rdzv-id=job8"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_EQ(none.out, "");
+  EXPECT_EQ(none.err, "muster status: " + daemon.endpoint + ": no job 'job8' here\n");
+}
+
+// Who came to look after a job had failed was told that there is no such job.
+TEST_F(StatusTest, JobThatHasFailedSaysWhichRankAndWhy) {
+  const Daemon daemon = StartDaemon();
+  const std::vector<std::string> flags = {"--nnodes=1", "--nproc-per-node=2", "--rdzv-id=broken",
+                                          "--max-restarts=1", "--rdzv-endpoint=" + daemon.endpoint};
+  Command agent =
+      StartAgent(flags, "[ $RANK = 0 ] && exec sleep 60; echo no such layer >&2; exit 3");
+  EXPECT_NE(agent.Wait(), 0);
+  const Result failed = Status(daemon.endpoint, {"--rdzv-id=broken"});
+  EXPECT_EQ(failed.code, 0) << failed.err;
+  EXPECT_TRUE(Contains(failed.out, "broken  failed  1 ")) << failed.out;
+  // Both rounds, the first with the cause of its end.
+  EXPECT_TRUE(Contains(failed.out, "exited with code 3 (restart 1 of 1)")) << failed.out;
+  EXPECT_TRUE(Contains(failed.out, "  the job failed\n")) << failed.out;
+  EXPECT_TRUE(Contains(failed.out, "First failure:\n")) << failed.out;
+  EXPECT_TRUE(Contains(failed.out, "rank      : 1 (local_rank: 1)")) << failed.out;
+  EXPECT_TRUE(Contains(failed.out, "exited with code 3")) << failed.out;
+  EXPECT_TRUE(Contains(failed.out, "no such layer")) << failed.out;
 }
 
 TEST_F(StatusTest, WorkerOfAHostedJobAsksWithoutFlags) {

@@ -46,6 +46,9 @@ async function main() {
   const [at, http] = [port(), port()];
   const daemon = start(musterd, [`--listen=127.0.0.1:${at}`, `--http=${http}`, `--token-file=${token}`, `--state-dir=${inScratch('state')}`]);
   await until(() => daemon.text.includes('listening on'), 'a daemon');
+  const failing = () => start(muster, ['run', '--nnodes=1', `--rdzv-endpoint=127.0.0.1:${at}`, '--rdzv-id=small',
+    '--rdzv-conf=is_host=0', `--token-file=${token}`, '--max-restarts=0', '--no-python', 'sh', '-c',
+    'echo "no such layer: <b>fc7</b>" >&2; exit 3'], {MUSTER_RUNS_DIR: inScratch('runs-small')});
   const node = (name) => start(muster, ['run', '--nnodes=2', `--rdzv-endpoint=127.0.0.1:${at}`, '--rdzv-id=big',
     '--rdzv-conf=is_host=0', `--token-file=${token}`, '--max-restarts=2', '--nproc-per-node=4', '--no-python', 'sh', '-c',
     `if [ $RANK = 5 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then until [ -e ${inScratch('fail')} ]; do sleep 0.05; done; exit 7; fi; ` +
@@ -110,11 +113,19 @@ async function main() {
   await shows('#connection', 'live');
   await until(() => page.$$eval('#ranks i.running', (cells) => cells.length === 8), 'ranks after the daemon was started again');
   check('it comes back by itself when the daemon has been killed', true);
+  check('and knows what was before', (await text('#rounds')).includes('exited with code 7'));
   trouble.length = 0; // The browser says that it had no connection.
 
   fs.writeFileSync(inScratch('end'), '');
-  await page.waitForSelector('#none:not([hidden])');
-  check('the job ends on screen', await page.isHidden('#job'));
+  await shows('#facts', 'succeeded');
+  check('the job ends on screen', (await text('#message')).includes("job 'big' succeeded: 8 workers on 2 nodes"), await text('#message'));
+  failing();
+  await page.waitForSelector('[data-job=small].worker_failed');
+  await page.click('[data-job=small]');
+  await page.waitForSelector('#failure:not([hidden])');
+  check('a job that has failed says why when it is chosen', (await text('#failure-facts')).includes('exited with code 3') &&
+    (await text('#failure-text')).includes('no such layer: <b>fc7</b>'), await text('#failure'));
+  if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page_failed.png'});
   check('nothing was asked of another host', foreign.length === 0, foreign.join(', '));
   check('the browser has nothing to complain of', trouble.length === 0, trouble.join('; '));
   await page.close();

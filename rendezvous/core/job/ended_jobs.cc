@@ -1,11 +1,13 @@
 #include "rendezvous/core/job/ended_jobs.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace muster::rendezvous {
 
-std::optional<std::string> EndedJobs::Add(JobRecord ended, TimePoint workers_gone_by) {
+std::optional<std::string> EndedJobs::Add(JobRecord ended, TimePoint workers_gone_by,
+                                          TimePoint now) {
   const std::string run_id = ended.run_id;
   if (const auto last = jobs_.find(run_id); last != jobs_.end()) {
     in_order_.erase(last->second.number);
@@ -13,7 +15,10 @@ std::optional<std::string> EndedJobs::Add(JobRecord ended, TimePoint workers_gon
   }
   const std::uint64_t number = next_number_++;
   in_order_[number] = run_id;
-  jobs_[run_id] = {std::move(ended), workers_gone_by, number};
+  jobs_[run_id] = {std::move(ended), workers_gone_by, now, number};
+  if (in_order_.size() > kShown) {
+    jobs_[std::prev(in_order_.end(), kShown + 1)->second].record.history.rounds.clear();
+  }
   if (jobs_.size() <= capacity_) return std::nullopt;
   std::string oldest = in_order_.extract(in_order_.begin()).mapped();
   jobs_.erase(oldest);
@@ -36,10 +41,50 @@ std::optional<JobRecord> EndedJobs::Record(std::string_view run_id, TimePoint no
   const auto ended = jobs_.find(run_id);
   if (ended == jobs_.end()) return std::nullopt;
   JobRecord record = ended->second.record;
+  record.history = History(ended->second, now);
   // The earliest of all times, that of a job which has lost nobody, has no distance from now.
   const TimePoint gone_by = ended->second.workers_gone_by;
   record.workers_gone_in = gone_by > now ? gone_by - now : Duration::zero();
   return record;
+}
+
+std::vector<JobSnapshot> EndedJobs::Describe(TimePoint now) const {
+  std::vector<JobSnapshot> snapshots;
+  for (auto each = in_order_.rbegin(); each != in_order_.rend() && snapshots.size() < kShown;
+       ++each) {
+    snapshots.push_back(Snapshot(jobs_.at(each->second), now));
+  }
+  return snapshots;
+}
+
+std::optional<JobSnapshot> EndedJobs::Describe(std::string_view run_id, TimePoint now) const {
+  const auto ended = jobs_.find(run_id);
+  if (ended == jobs_.end()) return std::nullopt;
+  JobSnapshot snapshot = Snapshot(ended->second, now);
+  snapshot.failure = ended->second.record.verdict->root_cause;
+  return snapshot;
+}
+
+HistorySnapshot EndedJobs::History(const Ended& ended, TimePoint now) {
+  const Duration since = now - ended.recorded;
+  HistorySnapshot history = ended.record.history;
+  if (history.ended_ago) *history.ended_ago += since;
+  for (RoundSnapshot& round : history.rounds) round.opened_ago += since;
+  return history;
+}
+
+JobSnapshot EndedJobs::Snapshot(const Ended& ended, TimePoint now) {
+  const Verdict& verdict = *ended.record.verdict;
+  JobSnapshot snapshot{.run_id = ended.record.run_id,
+                       .state = JobState::kEnded,
+                       .round = std::max(0, verdict.rounds - 1),
+                       .sentence = verdict.sentence,
+                       .settings = ended.record.settings,
+                       .restart_count = verdict.restarts,
+                       .outcome = verdict.kind};
+  snapshot.SetHistory(History(ended, now));
+  if (!snapshot.rounds.empty()) snapshot.round = snapshot.rounds.back().number;
+  return snapshot;
 }
 
 }  // namespace muster::rendezvous

@@ -1,4 +1,5 @@
-// How the last job of each name ended, for nodes that come back to it too late.
+// How the last job of each name ended: for nodes that come back to it too late, and for those who
+// look.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +8,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "rendezvous/core/limits.h"
 #include "rendezvous/core/record.h"
+#include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
@@ -22,7 +26,7 @@ class EndedJobs {
   // The latest job to end under its name. Its workers may run until `workers_gone_by`, and those of
   // the job before it as long as was said then. Returns the name of the job that is forgotten in
   // its place, if any: the one that ended first.
-  std::optional<std::string> Add(JobRecord ended, TimePoint workers_gone_by);
+  std::optional<std::string> Add(JobRecord ended, TimePoint workers_gone_by, TimePoint now);
 
   // How that life of the job ended; null: that is not known, or no longer.
   const Verdict* FindVerdict(std::string_view run_id, Incarnation incarnation) const;
@@ -33,12 +37,25 @@ class EndedJobs {
   // What a journal is to keep of it; nullopt: no such job is known.
   std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;
 
+  // The last kShown, the latest first, without their failures: a list of jobs is not to cost what
+  // they wrote to stderr.
+  std::vector<JobSnapshot> Describe(TimePoint now) const;
+  // Any one that is known, with its failure; nullopt: no such job is.
+  std::optional<JobSnapshot> Describe(std::string_view run_id, TimePoint now) const;
+
+  // Of the others, which only nodes that come back ask for, the rounds are not kept either.
+  static constexpr std::size_t kShown = limits::kEndedJobsShown.most;
+
  private:
   struct Ended {
     JobRecord record;
     TimePoint workers_gone_by{};
+    TimePoint recorded;        // the moment that `record` is of
     std::uint64_t number = 0;  // in which order they ended
   };
+
+  static HistorySnapshot History(const Ended& ended, TimePoint now);
+  static JobSnapshot Snapshot(const Ended& ended, TimePoint now);
 
   const std::size_t capacity_;
   std::map<std::string, Ended, std::less<>> jobs_;

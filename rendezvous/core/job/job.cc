@@ -37,10 +37,10 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
       rounds_run_(record.rounds_run),
       budget_(record, now),
       over_reason_(record.over_reason),
-      history_(record.round.number, now),
+      history_(record.history, record.round.number, now),
       verdict_(record.verdict) {
   round_.emplace(record.round, settings_, now);
-  if (started_) history_.Start(round_->members(), now);
+  if (started_ && !history_.started()) history_.Start(round_->members(), now);
   if (!verdict_ && !started_) reminder_.Begin(now);
 }
 
@@ -56,9 +56,19 @@ JobRecord Job::Record(TimePoint now) const {
                    .restart_ages = budget_.Ages(now),
                    .repeated = budget_.repeated(),
                    .over_reason = over_reason_,
-                   .verdict = verdict_};
+                   .verdict = verdict_,
+                   .history = history_.Describe(now)};
   roster_.Record(now, record);
   return record;
+}
+
+JobRecord Job::RecordEnd(TimePoint now) const {
+  return {.run_id = run_id_,
+          .incarnation = incarnation_,
+          .settings = settings_,
+          .restarts = budget_.spent(),
+          .verdict = verdict_,
+          .history = history_.Describe(now)};
 }
 
 void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePoint now) {
@@ -139,7 +149,7 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
     succeeded_.insert(attendee.group_rank);
     Log(attendee.node.node_id, "its workers have succeeded");
     if (succeeded_.size() == round_->members().size()) {
-      End(SucceededVerdict(Facts(), round_->members()));
+      End(SucceededVerdict(Facts(), round_->members()), now);
     }
     return;
   }
@@ -158,7 +168,8 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
   if (const auto* const after = std::get_if<RestartAfter>(&decision)) {
     return Restart(what, after->delay, now);
   }
-  End(WorkerFailedVerdict(Facts(), round.number, failure, std::get<NoRestart>(decision).because));
+  End(WorkerFailedVerdict(Facts(), round.number, failure, std::get<NoRestart>(decision).because),
+      now);
 }
 
 void Job::Restart(const std::string& what, Duration delay, TimePoint now) {
@@ -209,13 +220,13 @@ ContestedRank Job::Contest(const NodeInfo& newcomer, AttendeeId holder) const {
   return {run_id_, newcomer.rank_hint.value_or(0), HostOf(holder), newcomer.host};
 }
 
-void Job::DefendRank(const ContestedRank& contest, AttendeeId holder) {
-  if (rounds_run_ == 0) return Close(contest.Clash());
+void Job::DefendRank(const ContestedRank& contest, AttendeeId holder, TimePoint now) {
+  if (rounds_run_ == 0) return Close(contest.Clash(), now);
   Tell(holder, Notice{contest.Warning()});
 }
 
-void Job::Close(const std::string& why) {
-  if (!verdict_) End(ClosedVerdict(Facts(), why));
+void Job::Close(const std::string& why, TimePoint now) {
+  if (!verdict_) End(ClosedVerdict(Facts(), why), now);
 }
 
 void Job::Tick(TimePoint now) {
@@ -261,7 +272,7 @@ void Job::NextRound(RoundEnd why, const std::string& reason, TimePoint now, Time
 
 void Job::FollowRound(TimePoint now) {
   if (round_->state() == Round::State::kTimedOut) {
-    End(JoinTimeoutVerdict(Facts(), round_->Explain(now)));
+    End(JoinTimeoutVerdict(Facts(), round_->Explain(now)), now);
   } else if (round_->state() == Round::State::kComplete && !started_) {
     StartMembers(now);
   }
@@ -339,9 +350,10 @@ JobFacts Job::Facts() const {
   return {run_id_, rounds_run_, budget_.spent()};
 }
 
-void Job::End(Verdict verdict) {
+void Job::End(Verdict verdict, TimePoint now) {
   Changed();
   verdict_ = std::move(verdict);
+  history_.Finish(now);
   reminder_.End();
   LogMilestone(verdict_->sentence, JobEnded{verdict_->kind});
   for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, *verdict_);
@@ -383,8 +395,8 @@ JobSnapshot Job::Describe(TimePoint now) const {
   snapshot.sentence = verdict_ ? verdict_->sentence : round_->Explain(now);
   snapshot.settings = settings_;
   snapshot.restart_count = budget_.spent();
-  snapshot.age = history_.Age(now);
-  snapshot.rounds = history_.Describe(now);
+  snapshot.SetHistory(history_.Describe(now));
+  if (verdict_) snapshot.outcome = verdict_->kind;
   snapshot.nodes = roster_.Describe(round_->members());
   return snapshot;
 }

@@ -90,15 +90,18 @@ class Job {
   ContestedRank Contest(const NodeInfo& newcomer, AttendeeId holder) const;
   // `holder` is alive and keeps its rank: it is told that the newcomer was refused. Before the
   // first round has run, nobody can know which of the two is meant, so the job ends.
-  void DefendRank(const ContestedRank& contest, AttendeeId holder);
+  void DefendRank(const ContestedRank& contest, AttendeeId holder, TimePoint now);
 
   // Ends the job with a kClosed verdict, unless it has one.
-  void Close(const std::string& why);
+  void Close(const std::string& why, TimePoint now);
 
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
 
+  // Without the failure.
   JobSnapshot Describe(TimePoint now) const;
+  // What is remembered of it once it is forgotten.
+  JobRecord RecordEnd(TimePoint now) const;
 
   const std::string& run_id() const { return run_id_; }
   Incarnation incarnation() const { return incarnation_; }
@@ -136,7 +139,7 @@ class Job {
   // The Assignments of the current round, which is complete; in order of group rank.
   const std::vector<Assignment>& Assignments();
   JobFacts Facts() const;
-  void End(Verdict verdict);
+  void End(Verdict verdict, TimePoint now);
   // `round` is the current one and runs this agent's workers.
   bool IsCurrent(AttendeeId agent, RoundId round) const;
   // What the agent said is about another round and changes nothing; the agent is told so.

@@ -1,8 +1,39 @@
 #include "rendezvous/core/job/job_history.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace muster::rendezvous {
+
+namespace {
+
+// Whatever a journal says, no round has begun in the future.
+Duration Past(Duration duration) {
+  return std::max(duration, Duration::zero());
+}
+
+}  // namespace
+
+JobHistory::JobHistory(const HistorySnapshot& told, RoundNumber round, TimePoint now) {
+  if (told.ended_ago) finished_ = now - Past(*told.ended_ago);
+  begun_ = finished_.value_or(now) - Past(told.age);
+  if (told.rounds.empty() || told.rounds.back().number != round) {
+    Open(round, now);
+    return;
+  }
+  for (const RoundSnapshot& each : told.rounds) {
+    Open(each.number, now - Past(each.opened_ago));
+    Entry& entry = rounds_.back();
+    entry.nodes = each.nodes;
+    entry.workers = each.workers;
+    if (each.gathered) entry.started = entry.opened + Past(*each.gathered);
+    any_started_ |= each.gathered.has_value();
+    if (!each.end) continue;
+    entry.over = entry.started.value_or(entry.opened) + Past(each.ran);
+    entry.why = *each.end;
+    entry.reason = each.reason;
+  }
+}
 
 void JobHistory::Open(RoundNumber round, TimePoint now) {
   rounds_.push_back({.number = round, .opened = now});
@@ -28,8 +59,10 @@ RoundOver JobHistory::End(RoundEnd why, std::string reason, RoundNumber next, Ti
   return over;
 }
 
-std::vector<RoundSnapshot> JobHistory::Describe(TimePoint now) const {
-  std::vector<RoundSnapshot> rounds;
+HistorySnapshot JobHistory::Describe(TimePoint now) const {
+  const TimePoint until = finished_.value_or(now);
+  HistorySnapshot history{.age = until - begun_, .ended_ago = {}, .rounds = {}};
+  if (finished_) history.ended_ago = now - *finished_;
   for (const Entry& round : rounds_) {
     RoundSnapshot snapshot{.number = round.number,
                            .opened_ago = now - round.opened,
@@ -37,15 +70,15 @@ std::vector<RoundSnapshot> JobHistory::Describe(TimePoint now) const {
                            .workers = round.workers};
     if (round.started) {
       snapshot.gathered = *round.started - round.opened;
-      snapshot.ran = round.over.value_or(now) - *round.started;
+      snapshot.ran = round.over.value_or(until) - *round.started;
     }
     if (round.over) {
       snapshot.end = round.why;
       snapshot.reason = round.reason;
     }
-    rounds.push_back(std::move(snapshot));
+    history.rounds.push_back(std::move(snapshot));
   }
-  return rounds;
+  return history;
 }
 
 }  // namespace muster::rendezvous

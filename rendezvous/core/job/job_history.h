@@ -14,23 +14,28 @@
 
 namespace muster::rendezvous {
 
-// Nothing is decided by it, and no journal has it: a daemon that was started again knows of the
-// rounds since then. Keeps the last kMost rounds. Deterministic; owned by the Job.
+// Nothing is decided by it. Keeps the last kMost rounds. Deterministic; owned by the Job.
 class JobHistory {
  public:
   static constexpr std::size_t kMost = 64;
 
   // The job is there from `now` on, and so is its round `round`.
   JobHistory(RoundNumber round, TimePoint now) : begun_(now) { Open(round, now); }
+  // What Describe told, as if no time had passed since. Where that is of another round than `round`
+  // the history begins anew.
+  JobHistory(const HistorySnapshot& told, RoundNumber round, TimePoint now);
 
   // The current round's members have their ranks.
   RoundStarted Start(const std::vector<Placement>& members, TimePoint now);
   // It is over, and `next` opens.
   RoundOver End(RoundEnd why, std::string reason, RoundNumber next, TimePoint now);
 
-  Duration Age(TimePoint now) const { return now - begun_; }
-  // In order of their numbers; the last is the current one.
-  std::vector<RoundSnapshot> Describe(TimePoint now) const;
+  // The job has its verdict, and its time is over.
+  void Finish(TimePoint now) { finished_ = now; }
+
+  // Whether the current round has started.
+  bool started() const { return rounds_.back().started.has_value(); }
+  HistorySnapshot Describe(TimePoint now) const;
 
  private:
   struct Entry {
@@ -46,7 +51,8 @@ class JobHistory {
 
   void Open(RoundNumber round, TimePoint now);
 
-  const TimePoint begun_;
+  TimePoint begun_;
+  std::optional<TimePoint> finished_;
   bool any_started_ = false;
   std::deque<Entry> rounds_;
 };

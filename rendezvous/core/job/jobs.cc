@@ -21,31 +21,27 @@ Job& Jobs::FindOrBegin(const std::string& run_id, const JobSettings& settings, T
   return *job;
 }
 
-void Jobs::Forget(Job& job) {
-  job.Close("its last node has left");
+void Jobs::Forget(Job& job, TimePoint now) {
+  job.Close("its last node has left", now);
   const std::string run_id = job.run_id();
-  RememberEnd({.run_id = run_id,
-               .incarnation = job.incarnation(),
-               .settings = job.settings(),
-               .verdict = job.verdict()},
-              job.workers_gone_by());
+  RememberEnd(job.RecordEnd(now), job.workers_gone_by(), now);
   outbox_->forgotten_jobs.push_back(run_id);
   outbox_->changed_jobs.insert(run_id);
   jobs_.erase(run_id);
 }
 
-void Jobs::RememberEnd(JobRecord ended, TimePoint workers_gone_by) {
-  const std::optional<std::string> oldest = ended_.Add(std::move(ended), workers_gone_by);
+void Jobs::RememberEnd(JobRecord ended, TimePoint workers_gone_by, TimePoint now) {
+  const std::optional<std::string> oldest = ended_.Add(std::move(ended), workers_gone_by, now);
   // The journal has it under its name, unless that is another job's by now.
   if (oldest && !jobs_.contains(*oldest)) outbox_->forgotten_jobs.push_back(*oldest);
 }
 
-void Jobs::ForgetAbandoned() {
+void Jobs::ForgetAbandoned(TimePoint now) {
   std::vector<Job*> over;
   for (auto& [run_id, job] : jobs_) {
     if (job->is_over()) over.push_back(job.get());
   }
-  for (Job* const job : over) Forget(*job);
+  for (Job* const job : over) Forget(*job, now);
 }
 
 bool Jobs::IsOver(std::string_view run_id, Incarnation incarnation) const {
@@ -53,8 +49,8 @@ bool Jobs::IsOver(std::string_view run_id, Incarnation incarnation) const {
   return job == nullptr || job->incarnation() != incarnation;
 }
 
-void Jobs::Close(const std::string& why) {
-  for (auto& [run_id, job] : jobs_) job->Close(why);
+void Jobs::Close(const std::string& why, TimePoint now) {
+  for (auto& [run_id, job] : jobs_) job->Close(why, now);
 }
 
 void Jobs::Tick(TimePoint now) {
@@ -72,7 +68,18 @@ std::optional<TimePoint> Jobs::NextDeadline() const {
 std::vector<JobSnapshot> Jobs::Describe(TimePoint now) const {
   std::vector<JobSnapshot> snapshots;
   for (const auto& [run_id, job] : jobs_) snapshots.push_back(job->Describe(now));
+  for (JobSnapshot& ended : ended_.Describe(now)) {
+    if (!jobs_.contains(ended.run_id)) snapshots.push_back(std::move(ended));
+  }
   return snapshots;
+}
+
+std::optional<JobSnapshot> Jobs::Describe(std::string_view run_id, TimePoint now) const {
+  const Job* const job = Find(run_id);
+  if (job == nullptr) return ended_.Describe(run_id, now);
+  JobSnapshot snapshot = job->Describe(now);
+  if (job->verdict()) snapshot.failure = job->verdict()->root_cause;
+  return snapshot;
 }
 
 std::optional<JobRecord> Jobs::Record(std::string_view run_id, TimePoint now) const {
@@ -87,9 +94,9 @@ Job& Jobs::Restore(const JobRecord& record, TimePoint now) {
   return *job;
 }
 
-void Jobs::RestoreEnded(const JobRecord& record, TimePoint workers_gone_by) {
+void Jobs::RestoreEnded(const JobRecord& record, TimePoint workers_gone_by, TimePoint now) {
   NoIncarnationUpTo(record.incarnation);
-  RememberEnd(record, workers_gone_by);
+  RememberEnd(record, workers_gone_by, now);
 }
 
 void Jobs::NoIncarnationUpTo(Incarnation used) {

@@ -37,9 +37,9 @@ class Jobs {
   Job& FindOrBegin(const std::string& run_id, const JobSettings& settings, TimePoint now);
   // Removes the job and its store; how it ended is remembered. If it has not ended yet, it ends
   // now.
-  void Forget(Job& job);
+  void Forget(Job& job, TimePoint now);
   // Forgets the jobs that nobody attends or will come back to.
-  void ForgetAbandoned();
+  void ForgetAbandoned(TimePoint now);
 
   // That life of the job has ended, or never existed.
   bool IsOver(std::string_view run_id, Incarnation incarnation) const;
@@ -49,13 +49,16 @@ class Jobs {
   }
 
   // Ends all of them, with kClosed.
-  void Close(const std::string& why);
+  void Close(const std::string& why, TimePoint now);
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
 
   std::size_t size() const { return jobs_.size(); }
-  // In order of run id.
+  // Those that are there in order of run id, then the last that have ended, the latest first.
   std::vector<JobSnapshot> Describe(TimePoint now) const;
+  // The one of that name that is there, else the one that has ended, with its failure. nullopt:
+  // neither is known.
+  std::optional<JobSnapshot> Describe(std::string_view run_id, TimePoint now) const;
 
   // What a journal is to keep of a job, even of one that has ended, without sessions and leases.
   // nullopt: there is no such job.
@@ -63,11 +66,11 @@ class Jobs {
   // Resumes a recorded job, as if no time had passed since.
   Job& Restore(const JobRecord& record, TimePoint now);
   // Remembers a job that had ended; its workers may run until `workers_gone_by`.
-  void RestoreEnded(const JobRecord& record, TimePoint workers_gone_by);
+  void RestoreEnded(const JobRecord& record, TimePoint workers_gone_by, TimePoint now);
 
  private:
   void NoIncarnationUpTo(Incarnation used);
-  void RememberEnd(JobRecord ended, TimePoint workers_gone_by);
+  void RememberEnd(JobRecord ended, TimePoint workers_gone_by, TimePoint now);
 
   Incarnation next_incarnation_;
   std::map<std::string, std::unique_ptr<Job>, std::less<>> jobs_;

@@ -18,6 +18,19 @@ function make(tag, text, className) {
   return element;
 }
 
+function makeFact(name, value) {
+  const fact = make('div');
+  fact.append(make('dt', name), make('dd', value));
+  return fact;
+}
+
+function authorization() { return token ? {Authorization: 'Bearer ' + token} : {}; }
+
+// How it ended, rather than that it did.
+function stateOf(job) {
+  return {worker_failed: 'failed', join_timeout: 'timed out', succeeded: 'succeeded', closed: 'closed'}[job.outcome] || job.state;
+}
+
 function duration(seconds) {
   if (seconds < 1) return Math.round(seconds * 1000) + ' ms';
   if (seconds < 10) return seconds.toFixed(1) + ' s';
@@ -42,9 +55,9 @@ function drawJobs(current) {
   const list = byId('jobs');
   const focused = document.activeElement && document.activeElement.dataset.job;
   list.replaceChildren(...jobs.map((job) => {
-    const button = make('button', undefined, job.state);
+    const button = make('button', undefined, job.state + ' ' + (job.outcome || ''));
     button.dataset.job = job.run_id;
-    button.append(make('strong', job.run_id), make('span', job.state + ', round ' + job.round));
+    button.append(make('strong', job.run_id), make('span', stateOf(job) + ', round ' + job.round));
     if (job === current) button.setAttribute('aria-current', 'true');
     button.addEventListener('click', () => { location.hash = '#job=' + encodeURIComponent(job.run_id); });
     const item = make('li');
@@ -96,6 +109,32 @@ function drawRounds(job) {
   }));
 }
 
+// The list of jobs does not have what a failed rank wrote: that is fetched for the job that is looked at.
+let failures = {};  // By job and the age at which it ended.
+
+function drawFailure(job) {
+  const key = job.run_id + '@' + job.age_seconds;
+  const section = byId('failure');
+  section.hidden = !failures[key];
+  if (job.outcome !== 'worker_failed') return;
+  if (failures[key] === undefined) {
+    failures = {[key]: null};
+    fetch('/api/v1/jobs/' + encodeURIComponent(job.run_id), {headers: authorization(), cache: 'no-store'})
+      .then((answer) => answer.ok ? answer.json() : {})
+      .then((told) => { failures[key] = told.failure || null; draw(); })
+      .catch(() => { delete failures[key]; });
+    return;
+  }
+  const failure = failures[key];
+  if (!failure || section.dataset.shows === key) return;
+  section.dataset.shows = key;
+  const facts = [['rank', failure.rank + ' (local ' + failure.local_rank + ')'], ['host', failure.host], ['what', failure.what],
+    ['error', failure.error], ['operations', failure.operations], ['log', failure.log], ['error file', failure.error_file]];
+  byId('failure-facts').replaceChildren(...facts.filter((fact) => fact[1] !== '').map(([name, value]) => makeFact(name, value)));
+  byId('failure-text').textContent = failure.traceback || failure.stderr;
+  byId('failure-text').hidden = !byId('failure-text').textContent;
+}
+
 // What goes on has gone on since it was told.
 function aged(job, seconds) {
   const rounds = job.rounds.map((round) => ({
@@ -103,6 +142,7 @@ function aged(job, seconds) {
     opened_seconds_ago: round.opened_seconds_ago + seconds,
     ran_seconds: round.ran_seconds + (round.gathered_seconds !== null && !round.end && job.state === 'running' ? seconds : 0),
   }));
+  if (job.state === 'ended') return {...job, ended_seconds_ago: job.ended_seconds_ago + seconds, rounds};
   return {...job, age_seconds: job.age_seconds + seconds, rounds};
 }
 
@@ -112,18 +152,16 @@ function draw() {
   const job = chosen();
   drawJobs(job);
   byId('job').hidden = !job;
-  document.title = job ? job.run_id + ': ' + job.state + ' · Muster' : 'Muster';
+  document.title = job ? job.run_id + ': ' + stateOf(job) + ' · Muster' : 'Muster';
   if (!job) return;
   byId('name').textContent = job.run_id;
   byId('message').textContent = job.message;
   const ranks = job.nodes.reduce((sum, node) => sum + (node.node_rank === null ? 0 : node.nproc), 0);
-  const facts = [['state', job.state], ['nodes', job.nodes.length + ' of ' + job.max_nodes], ['ranks', ranks],
+  const facts = [['state', stateOf(job)], ['nodes', job.nodes.length + ' of ' + job.max_nodes], ['ranks', ranks],
     ['restarts', job.restarts + ' of ' + job.max_restarts], ['since', duration(job.age_seconds)], ['time in which ranks ran', ranRatio(job)]];
-  byId('facts').replaceChildren(...facts.map(([name, value]) => {
-    const fact = make('div');
-    fact.append(make('dt', name), make('dd', value));
-    return fact;
-  }));
+  if (job.ended_seconds_ago !== null) facts.push(['ended', duration(job.ended_seconds_ago) + ' ago']);
+  byId('facts').replaceChildren(...facts.map(([name, value]) => makeFact(name, value)));
+  drawFailure(job);
   byId('legend').replaceChildren(...STATES.flatMap((state) => [make('i', undefined, state), state]));
   drawRanks(job);
   drawRounds(job);
@@ -147,7 +185,7 @@ function take(line) {
 }
 
 async function watch() {
-  const headers = token ? {Authorization: 'Bearer ' + token} : {};
+  const headers = authorization();
   let pause = 1000;
   for (;;) {
     try {

@@ -29,8 +29,8 @@ TEST(JobHistoryTest, RoundsHaveTheirTimesAndTheReasonOfTheirEnd) {
   EXPECT_EQ(second.gathered, seconds(2));
   EXPECT_TRUE(second.is_restart);
 
-  EXPECT_EQ(history.Age(start + seconds(20)), seconds(20));
-  const auto rounds = history.Describe(start + seconds(20));
+  EXPECT_EQ(history.Describe(start + seconds(20)).age, seconds(20));
+  const auto rounds = history.Describe(start + seconds(20)).rounds;
   ASSERT_EQ(rounds.size(), 2u);
   EXPECT_EQ(rounds[0].opened_ago, seconds(20));
   EXPECT_EQ(rounds[0].gathered, seconds(3));
@@ -47,11 +47,48 @@ TEST(JobHistoryTest, RoundsHaveTheirTimesAndTheReasonOfTheirEnd) {
 TEST(JobHistoryTest, RoundThatNeverRanCostsNoRunningTime) {
   JobHistory history(4, TimePoint{});
   EXPECT_EQ(history.End(RoundEnd::kNodeLeaving, "", 5, TimePoint{seconds(1)}).ran, std::nullopt);
-  const auto rounds = history.Describe(TimePoint{seconds(2)});
+  const auto rounds = history.Describe(TimePoint{seconds(2)}).rounds;
   ASSERT_EQ(rounds.size(), 2u);
   EXPECT_EQ(rounds[0].number, 4);
   EXPECT_EQ(rounds[0].gathered, std::nullopt);
   EXPECT_FALSE(history.Start(Members(1, 1), TimePoint{seconds(3)}).is_restart);
+}
+
+TEST(JobHistoryTest, TimeOfAJobThatHasEndedStandsStill) {
+  JobHistory history(0, TimePoint{});
+  history.Start(Members(1, 1), TimePoint{seconds(1)});
+  history.Finish(TimePoint{seconds(5)});
+  const HistorySnapshot told = history.Describe(TimePoint{seconds(9)});
+  EXPECT_EQ(told.age, seconds(5));
+  EXPECT_EQ(told.ended_ago, seconds(4));
+  EXPECT_EQ(told.rounds.at(0).ran, seconds(4));
+  EXPECT_EQ(told.rounds.at(0).opened_ago, seconds(9));
+}
+
+// A daemon that was started again showed nothing of what had happened before.
+TEST(JobHistoryTest, DaemonThatWasStartedAgainGoesOnWithIt) {
+  JobHistory history(0, TimePoint{});
+  history.Start(Members(2, 4), TimePoint{seconds(1)});
+  history.End(RoundEnd::kNodeLost, "node b was lost", 1, TimePoint{seconds(3)});
+  history.Start(Members(1, 4), TimePoint{seconds(4)});
+  const HistorySnapshot before = history.Describe(TimePoint{seconds(6)});
+
+  // Its clock is another, and the time in which no daemon was there does not count.
+  JobHistory after(before, 1, TimePoint{seconds(1000)});
+  EXPECT_EQ(after.Describe(TimePoint{seconds(1000)}), before);
+  EXPECT_TRUE(after.started());
+  EXPECT_TRUE(after.End(RoundEnd::kNodeLost, "", 2, TimePoint{seconds(1001)}).ran == seconds(3));
+  EXPECT_TRUE(after.Start(Members(1, 4), TimePoint{seconds(1002)}).is_restart);
+  EXPECT_EQ(after.Describe(TimePoint{seconds(1002)}).age, seconds(8));
+}
+
+TEST(JobHistoryTest, HistoryOfAnotherRoundIsNotTaken) {
+  JobHistory history({.age = seconds(9), .ended_ago = {}, .rounds = {{.number = 3}}}, 4,
+                     TimePoint{});
+  const HistorySnapshot told = history.Describe(TimePoint{seconds(1)});
+  ASSERT_EQ(told.rounds.size(), 1u);
+  EXPECT_EQ(told.rounds[0].number, 4);
+  EXPECT_EQ(told.age, seconds(10));
 }
 
 TEST(JobHistoryTest, OnlyTheLastRoundsAreKept) {
@@ -59,7 +96,7 @@ TEST(JobHistoryTest, OnlyTheLastRoundsAreKept) {
   for (int round = 1; round <= 200; ++round) {
     history.End(RoundEnd::kNodeJoined, "", round, TimePoint{seconds(round)});
   }
-  const auto rounds = history.Describe(TimePoint{seconds(300)});
+  const auto rounds = history.Describe(TimePoint{seconds(300)}).rounds;
   ASSERT_EQ(rounds.size(), JobHistory::kMost);
   EXPECT_EQ(rounds.back().number, 200);
 }

@@ -213,7 +213,7 @@ TEST_F(DriverTest, JobAndItsStoreAreForgottenWithTheLastAgent) {
   EXPECT_TRUE(absl::IsAborted(waits));
   wait_in_vain();
   EXPECT_TRUE(absl::IsNotFound(waits));
-  EXPECT_EQ(driver_.Describe("job"), std::nullopt);
+  EXPECT_EQ(driver_.Describe("job")->state, JobState::kEnded);
   EXPECT_EQ(driver_.job_count(), 0);
 }
 

@@ -52,6 +52,16 @@ class DaemonPagesTest : public ::testing::Test {
     return agent;
   }
 
+  // The agent's job ends by a failure after which there is no restart, and it leaves.
+  void Fail(AgentId agent) {
+    const WorkerFailure failure{.exit_code = 3,
+                                .what = "exited with code 3",
+                                .stderr_tail = "no such layer",
+                                .final = true};
+    server_.driver().Hear(agent, WorkersExited{round_, {.succeeded = false, .failure = failure}});
+    server_.driver().Hear(agent, Goodbye{});
+  }
+
   boost::asio::io_context io_;
   Server server_{io_};
   RoundId round_{};
@@ -101,8 +111,41 @@ TEST_F(DaemonPagesTest, RestartIsShownWithItsCauseAndItsCost) {
   EXPECT_THAT(metrics, HasSubstr("muster_job_restarts{job=\"job\"} 1\n"));
 }
 
+// The job's last node had left, and nothing of it was shown any more.
+TEST_F(DaemonPagesTest, JobThatHasFailedIsShownWithItsFailure) {
+  const auto pages = Open(Credentials::Plaintext());
+  Fail(Join());
+  const Json jobs = Json::parse(Ask(*pages, "/api/v1/jobs").body);
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0]["state"], "ended");
+  EXPECT_EQ(jobs[0]["outcome"], "worker_failed");
+  EXPECT_TRUE(jobs[0]["ended_seconds_ago"].is_number());
+  EXPECT_EQ(jobs[0]["rounds"].size(), 1u);
+  EXPECT_EQ(jobs[0]["failure"], nullptr);
+  const Json job = Json::parse(Ask(*pages, "/api/v1/jobs/job").body);
+  EXPECT_EQ(job["failure"]["exit_code"], 3);
+  EXPECT_EQ(job["failure"]["stderr"], "no such layer");
+  EXPECT_THAT(Ask(*pages, "/metrics").body, HasSubstr("muster_jobs{state=\"ended\"} 1\n"));
+  EXPECT_THAT(Ask(*pages, "/metrics").body, Not(HasSubstr("muster_job_restarts{job=\"job\"}")));
+
+  Join();
+  const Json again = Json::parse(Ask(*pages, "/api/v1/jobs").body);
+  ASSERT_EQ(again.size(), 1u) << "the next of that name takes its place";
+  EXPECT_EQ(again[0]["state"], "running");
+  EXPECT_EQ(again[0]["outcome"], nullptr);
+}
+
 // Whether a value is as a schema of docs/observing/openapi.json says; the first that is not, named.
 std::string Objection(const Json& value, Json schema, const Json& api, const std::string& where) {
+  if (schema.contains("oneOf")) {
+    std::string objections;
+    for (const Json& one : schema["oneOf"]) {
+      const std::string objection = Objection(value, one, api, where);
+      if (objection.empty()) return "";
+      objections += objection + "; ";
+    }
+    return objections;
+  }
   if (schema.contains("$ref")) {
     const std::string name =
         schema["$ref"].get<std::string>().substr(sizeof("#/components/schemas"));
@@ -163,6 +206,9 @@ TEST_F(DaemonPagesTest, AnswersAreAsTheirDescriptionSays) {
       agent, WorkersExited{round_, {.succeeded = false, .failure = WorkerFailure{.exit_code = 3}}});
   EXPECT_EQ(described("/api/v1/jobs/job", "/api/v1/jobs/{run_id}"), "");
   EXPECT_EQ(described("/api/v1/jobs/none", "/api/v1/jobs/{run_id}"), "");
+  Fail(Join());
+  EXPECT_EQ(described("/api/v1/jobs", "/api/v1/jobs"), "");
+  EXPECT_EQ(described("/api/v1/jobs/job", "/api/v1/jobs/{run_id}"), "");
   for (const char* const path : {"/metrics", "/healthz", "/readyz", "/api/v1/events"}) {
     EXPECT_EQ(described(path, path), "");
   }

@@ -306,6 +306,8 @@ void Invariants::ObserveDeadline(std::optional<TimePoint> deadline) {
 void Invariants::ObserveSnapshot(const JobSnapshot& snapshot) {
   const auto found = jobs_.find(snapshot.run_id);
   if (found == jobs_.end()) {
+    // It has ended, and all have left.
+    if (snapshot.state == JobState::kEnded && snapshot.outcome && snapshot.nodes.empty()) return;
     Violate(Check::kSnapshotIsTrue, "job ", snapshot.run_id, " is described and not there");
     return;
   }

@@ -23,6 +23,18 @@ JobRecord InMilliseconds(JobRecord record) {
   if (record.round.held_for) cut(*record.round.held_for);
   for (Duration& age : record.restart_ages) cut(age);
   cut(record.workers_gone_in);
+  cut(record.history.age);
+  if (record.history.ended_ago) cut(*record.history.ended_ago);
+  for (RoundSnapshot& round : record.history.rounds) {
+    cut(round.opened_ago);
+    if (round.gathered) cut(*round.gathered);
+    // How long the current one has run is a difference of moments that were cut each by itself.
+    if (round.end) {
+      cut(round.ran);
+    } else {
+      round.ran = {};
+    }
+  }
   for (AttendeeRecord& attendee : record.attendees) {
     cut(attendee.lease);
     cut(attendee.keep_alive);

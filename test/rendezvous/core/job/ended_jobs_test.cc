@@ -19,7 +19,7 @@ JobRecord Ended(const std::string& run_id, Incarnation incarnation) {
 
 TEST(EndedJobsTest, OnlyTheLifeThatEndedHasAVerdict) {
   EndedJobs jobs(10);
-  jobs.Add(Ended("a", 3), TimePoint::min());
+  jobs.Add(Ended("a", 3), TimePoint::min(), TimePoint{});
   ASSERT_NE(jobs.FindVerdict("a", 3), nullptr);
   EXPECT_EQ(jobs.FindVerdict("a", 3)->sentence, "a ended");
   EXPECT_EQ(jobs.FindVerdict("a", 2), nullptr);
@@ -29,8 +29,8 @@ TEST(EndedJobsTest, OnlyTheLifeThatEndedHasAVerdict) {
 TEST(EndedJobsTest, WorkersOfEarlierLivesAreWaitedForToo) {
   EndedJobs jobs(10);
   const TimePoint late{seconds(9)};
-  jobs.Add(Ended("a", 1), late);
-  jobs.Add(Ended("a", 2), TimePoint(seconds(5)));
+  jobs.Add(Ended("a", 1), late, TimePoint{});
+  jobs.Add(Ended("a", 2), TimePoint(seconds(5)), TimePoint{});
   EXPECT_EQ(jobs.WorkersGoneBy("a"), late);
   EXPECT_EQ(jobs.Record("a", TimePoint(seconds(7)))->workers_gone_in, seconds(2));
   EXPECT_EQ(jobs.WorkersGoneBy("b"), std::nullopt);
@@ -38,13 +38,45 @@ TEST(EndedJobsTest, WorkersOfEarlierLivesAreWaitedForToo) {
 
 TEST(EndedJobsTest, OneThatEndedFirstIsForgottenFirst) {
   EndedJobs jobs(2);
-  EXPECT_EQ(jobs.Add(Ended("a", 1), TimePoint::min()), std::nullopt);
-  EXPECT_EQ(jobs.Add(Ended("b", 2), TimePoint::min()), std::nullopt);
+  EXPECT_EQ(jobs.Add(Ended("a", 1), TimePoint::min(), TimePoint{}), std::nullopt);
+  EXPECT_EQ(jobs.Add(Ended("b", 2), TimePoint::min(), TimePoint{}), std::nullopt);
   // Another life of it has ended since.
-  EXPECT_EQ(jobs.Add(Ended("a", 3), TimePoint::min()), std::nullopt);
-  EXPECT_EQ(jobs.Add(Ended("c", 4), TimePoint::min()), "b");
+  EXPECT_EQ(jobs.Add(Ended("a", 3), TimePoint::min(), TimePoint{}), std::nullopt);
+  EXPECT_EQ(jobs.Add(Ended("c", 4), TimePoint::min(), TimePoint{}), "b");
   EXPECT_EQ(jobs.FindVerdict("b", 2), nullptr);
   EXPECT_NE(jobs.FindVerdict("a", 3), nullptr);
+}
+
+// `muster status` said that there is no such job when a user asked why his job had failed.
+TEST(EndedJobsTest, LastAreShownWithTheirRoundsAndFailures) {
+  EndedJobs jobs(1000);
+  const int count = static_cast<int>(EndedJobs::kShown) + 5;
+  for (int i = 0; i < count; ++i) {
+    JobRecord record = Ended("job" + std::to_string(i), 1);
+    record.verdict->kind = VerdictKind::kWorkerFailed;
+    record.verdict->root_cause = WorkerFailure{.rank = i};
+    record.history = {.age = seconds(7),
+                      .ended_ago = seconds(1),
+                      .rounds = {{.number = 4, .opened_ago = seconds(5)}}};
+    jobs.Add(record, TimePoint::min(), TimePoint(seconds(i)));
+  }
+  const auto shown = jobs.Describe(TimePoint(seconds(count)));
+  ASSERT_EQ(shown.size(), EndedJobs::kShown);
+  const JobSnapshot& last = shown.front();
+  EXPECT_EQ(last.run_id, "job" + std::to_string(count - 1));
+  EXPECT_EQ(last.state, JobState::kEnded);
+  EXPECT_EQ(last.outcome, VerdictKind::kWorkerFailed);
+  EXPECT_EQ(last.age, seconds(7));
+  EXPECT_EQ(last.ended_ago, seconds(2));
+  EXPECT_EQ(last.rounds.at(0).opened_ago, seconds(6));
+  EXPECT_EQ(last.round, 4);
+  EXPECT_EQ(last.failure, std::nullopt) << "a list must not cost what failed ranks wrote";
+
+  const auto first = jobs.Describe("job0", TimePoint(seconds(count)));
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->failure->rank, 0);
+  EXPECT_TRUE(first->rounds.empty()) << "only those that are shown keep them";
+  EXPECT_EQ(jobs.Describe("no such job", TimePoint{}), std::nullopt);
 }
 
 }  // namespace
