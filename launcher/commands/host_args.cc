@@ -1,12 +1,14 @@
 #include "launcher/commands/host_args.h"
 
 #include <array>
+#include <chrono>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/seconds.h"
 #include "launcher/hosts/hostfile.h"
 #include "launcher/hosts/link_command.h"
 
@@ -18,11 +20,12 @@ absl::StatusOr<bool> HostArgs::Take(const std::vector<std::string>& args, std::s
     ships_ = false;
     return true;
   }
-  const std::array<std::pair<absl::string_view, std::string*>, 4> with_value = {{
+  const std::array<std::pair<absl::string_view, std::string*>, 5> with_value = {{
       {"--hosts", &list_},
       {"-H", &list_},
       {"--hostfile", &hostfile_},
       {"--launch-with", &launch_with_},
+      {"--timeout", &timeout_},
   }};
   for (const auto& [name, value] : with_value) {
     if (arg == name) {
@@ -50,6 +53,14 @@ absl::StatusOr<HostQuery> HostArgs::Query(std::vector<std::string> command) cons
   }
   HostQuery query{
       .hosts = {}, .command = std::move(command), .launch_with = launch_with_, .ships = ships_};
+  if (!timeout_.empty()) {
+    const auto timeout = base::ParseSeconds(timeout_);
+    if (!timeout || *timeout == std::chrono::milliseconds::zero()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--timeout=", timeout_, " is no number of seconds above 0"));
+    }
+    query.answer_timeout = *timeout;
+  }
   if (!launch_with_.empty()) {
     if (const auto words = ParseLaunchWith(launch_with_); !words.ok()) {
       return absl::InvalidArgumentError(
@@ -71,6 +82,7 @@ const char kHostArgsHelp[] =
                         answers for the user who is logged in there.
   --hostfile FILE       The same from a file, a host on each line.
   --launch-with COMMAND What connects to a host instead of ssh, with {host} and {command} in it.
+  --timeout SECONDS     How long a host may take to answer, and then to tell. Default: 60.
   --no-ship             Do not send this program to hosts that have no muster, or another build of
                         it.
 )";

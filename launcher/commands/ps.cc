@@ -74,7 +74,7 @@ std::vector<RunInfo> RunsOf(const HostQuery& query, bool& is_complete) {
     const std::string host = query.hosts[i].Text();
     if (!answer.failure.empty()) {
       is_complete = false;
-      Warn(absl::StrCat(host, " cannot be reached: ", answer.failure));
+      Warn(absl::StrCat(host, " ", answer.failure));
       continue;
     }
     for (const std::string& line : answer.said) {

@@ -52,7 +52,7 @@ _muster() {
       run) first=2 ;;
       launch) first=2 flags="$flags @LAUNCH_FLAGS@" ;;
       store) _muster_flags "--port --host --allow --legacy-dialect --ready-fd --help" "$current"; return ;;
-      ps) _muster_flags "--json --hosts --hostfile --launch-with --no-ship --help" "$current"; return ;;
+      ps) _muster_flags "--json --hosts --hostfile --launch-with --timeout --no-ship --help" "$current"; return ;;
       attach) _muster_flags "--all --help" "$current"; return ;;
       stop) _muster_flags "--timeout --help" "$current"; return ;;
       doctor)

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <csignal>
 #include <cstddef>
+#include <optional>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "base/phrases.h"
 #include "base/random_name.h"
 #include "launcher/tree/branch.h"
 #include "launcher/tree/host_wire.h"
@@ -48,6 +52,7 @@ class Asking {
         answers_(query.hosts.size()),
         errors_(query.hosts.size()),
         is_done_(query.hosts.size()),
+        limits_(query.hosts.size()),
         branch_(io_, job_, OwnProgram(),
                 {.on_news = [this](const HostNews& news) { OnNews(news); },
                  .on_output = [this](const Output& output) { OnOutput(output); },
@@ -77,15 +82,18 @@ class Asking {
     if (is_done_[host]) return;
     switch (news.what) {
       case HostNews::What::kAnswered:
+        AwaitEnd(host);
+        return;
       case HostNews::What::kNotYet:
         return;
       case HostNews::What::kLost:
         // It is asked again, and says all of it again.
+        limits_[host].reset();
         answer = {};
         errors_[host].clear();
         return;
       case HostNews::What::kUnreachable:
-        answer = {.failure = news.reason};
+        answer = {.failure = absl::StrCat("cannot be reached: ", news.reason)};
         break;
       case HostNews::What::kEnded:
         answer.exit_code = news.exit_code;
@@ -95,6 +103,22 @@ class Asking {
         }
         break;
     }
+    Finish(host);
+  }
+
+  // A file system that hangs there may hold up the command for ever.
+  void AwaitEnd(std::size_t host) {
+    auto& limit = limits_[host].emplace(io_, query_.answer_timeout);
+    limit.async_wait([this, host](const boost::system::error_code& error) {
+      if (error || is_done_[host]) return;
+      answers_[host] = {
+          .failure = absl::StrCat("has not told within ", base::Seconds(query_.answer_timeout))};
+      Finish(host);
+    });
+  }
+
+  void Finish(std::size_t host) {
+    limits_[host].reset();
     is_done_[host] = true;
     if (std::find(is_done_.begin(), is_done_.end(), false) != is_done_.end()) return;
     branch_.Close(kQueryEndLimit, [this] { io_.stop(); });
@@ -116,6 +140,7 @@ class Asking {
   // What they said on stderr so far.
   std::vector<std::string> errors_;
   std::vector<bool> is_done_;
+  std::vector<std::optional<boost::asio::steady_timer>> limits_;
   Branch branch_;
 };
 

@@ -15,13 +15,14 @@ struct HostQuery {
   std::vector<std::string> command;
   // As HostsRun's.
   int fanout = 16;
+  // How long a host may take until it is there, and then until the command has ended.
   std::chrono::milliseconds answer_timeout = std::chrono::seconds(60);
   std::string launch_with;
   bool ships = true;
 };
 
 struct HostAnswer {
-  // Why there is no answer: the host could not be reached, or was lost. Empty: there is one.
+  // Why there is no answer, to complete "node0 ...": "cannot be reached: ...". Empty: there is one.
   std::string failure;
   // Of the command, or 128+n where signal n ended it.
   int exit_code = 0;

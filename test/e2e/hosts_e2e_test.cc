@@ -97,6 +97,35 @@ TEST_F(HostsTest, RunsOfAllHostsAreListedAndWhoDoesNotAnswerIsNamed) {
   ExpectNothingLeft();
 }
 
+// `muster ps --hosts` waited for ever for a host that had answered, and on which `ps` then hung.
+TEST_F(HostsTest, HostThatAnswersAndThenTellsNothingIsNamed) {
+  // What the second says is passed on, but for its news, which begin with 1a: that it has ended.
+  const std::string shell = Write("shell", R"(#!/bin/sh
+[ $1 = second ] || exec sh -c "$2"
+sh -c "$2" | /usr/bin/python3 -c '
+import sys
+source, sink = sys.stdin.buffer, sys.stdout.buffer
+head = b""
+while not head.endswith(b"muster launch 1"):
+    head += source.read(1) or sys.exit()
+    sink.write(head[-1:])
+    sink.flush()
+while (size := source.read(4)):
+    message = source.read(int.from_bytes(size, "big"))
+    if message[:1] != b"\x1a":
+        sink.write(size + message)
+        sink.flush()
+'
+)",
+                                  0755);
+  Command ps({MusterPath(), "ps", "--hosts=first,second", "--timeout=2",
+              "--launch-with=" + shell + " {host} {command}"},
+             Environment());
+  EXPECT_EQ(ps.Wait(), 1) << ps.err();
+  EXPECT_THAT(ps.err(), HasSubstr("muster ps: second has not told within 2 s\n"));
+  ExpectNothingLeft();
+}
+
 TEST_F(HostsTest, SecretAndScriptAreNotInAnybodysCommandLine) {
   ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
   if (IsSkipped()) return;
