@@ -41,6 +41,11 @@ HttpRequest ToRequest(const http::request<http::empty_body>& message) {
   if (absl::StartsWithIgnoreCase(authorization, kScheme)) {
     request.bearer = std::string(authorization.substr(kScheme.size()));
   }
+  const beast::string_view host = message[http::field::host];
+  const std::size_t colon = host.rfind(':');
+  const bool has_port =
+      colon != beast::string_view::npos && host.find(']', colon) == beast::string_view::npos;
+  request.host = std::string(has_port ? host.substr(0, colon) : host);
   return request;
 }
 

@@ -24,6 +24,9 @@ struct HttpRequest {
   std::string path;
   // What follows "Bearer " in Authorization; empty: nothing does.
   std::string bearer;
+  // Whom it is for, without a port and as it is written in an address: "localhost", "10.0.0.1",
+  // "[::1]". Empty: it does not say.
+  std::string host{};
 };
 
 struct HttpAnswer {

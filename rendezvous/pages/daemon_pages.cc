@@ -5,11 +5,15 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/host_name.hpp>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "base/json.h"
 #include "base/version.h"
 #include "rendezvous/fronts/permissions.h"
@@ -108,7 +112,7 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_c
                                                                const Endpoint& endpoint,
                                                                const Credentials& credentials,
                                                                Server& server) {
-  std::unique_ptr<DaemonPages> pages(new DaemonPages(io, credentials, server));
+  std::unique_ptr<DaemonPages> pages(new DaemonPages(io, endpoint.host, credentials, server));
   auto http = HttpServer::Open(
       io, endpoint, "--http",
       [pages = pages.get()](const HttpRequest& request) { return pages->AnswerTo(request); });
@@ -117,9 +121,9 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_c
   return pages;
 }
 
-DaemonPages::DaemonPages(boost::asio::io_context& io, const Credentials& credentials,
-                         Server& server)
-    : credentials_(credentials), server_(server), timer_(io) {
+DaemonPages::DaemonPages(boost::asio::io_context& io, std::string name,
+                         const Credentials& credentials, Server& server)
+    : credentials_(credentials), name_(std::move(name)), server_(server), timer_(io) {
   server_.OnChange([this](const std::string& tenant) { OnChange(tenant); });
 }
 
@@ -190,6 +194,11 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
   if (path != "/metrics" && path != kJobs && path != kEvents && !one_job) {
     return Failed(404, "there is no such page; /, /metrics and /api/v1/jobs are there");
   }
+  if (!IsForUs(request)) {
+    return Failed(403, absl::StrCat("this daemon has no token, and answers who asks for it by its "
+                                    "address or its own name, not by '",
+                                    request.host, "'"));
+  }
   const std::optional<std::string> tenant = TenantOf(request);
   if (!tenant) {
     HttpAnswer answer = Failed(401,
@@ -211,6 +220,18 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
   const std::string run_id = Decoded(absl::string_view(path).substr(kJobs.size() + 1));
   const auto job = driver == nullptr ? std::nullopt : driver->Describe(run_id);
   return job ? AsJson(ToJson(*job)) : Failed(404, absl::StrCat("there is no job '", run_id, "'"));
+}
+
+bool DaemonPages::IsForUs(const HttpRequest& request) const {
+  if (credentials_.proof() != Credentials::Proof::kNone || request.host.empty()) return true;
+  absl::string_view host = request.host;
+  if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
+  boost::system::error_code is_name;
+  boost::asio::ip::make_address(std::string(host), is_name);
+  if (!is_name || absl::EqualsIgnoreCase(host, "localhost")) return true;
+  const std::string own = boost::asio::ip::host_name(is_name);
+  return absl::EqualsIgnoreCase(host, own) || absl::EqualsIgnoreCase(host, name_) ||
+         absl::StartsWithIgnoreCase(host, absl::StrCat(own, "."));
 }
 
 std::optional<std::string> DaemonPages::TenantOf(const HttpRequest& request) {

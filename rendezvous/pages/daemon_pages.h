@@ -33,7 +33,9 @@ namespace muster::rendezvous {
 // Metrics and jobs take `Authorization: Bearer TOKEN`, where TOKEN is what a token file holds: the
 // daemon's, a tenant's, or the one that `muster token metrics` makes of it, with which nothing else
 // can be done. A tenant is shown his own jobs. A token that is changed or taken away is refused a
-// second later, and its streams end within ten. Without a token (--insecure) anybody is answered.
+// second later, and its streams end within ten. Without a token (--insecure) anybody is answered
+// who asks for an address, for this machine's name or for the name that was listened on: a page of
+// another site, whose name its owner lets mean this machine (DNS rebinding), asks for that name.
 // Lives on the loop's thread.
 class DaemonPages {
  public:
@@ -52,10 +54,13 @@ class DaemonPages {
   HttpAnswer AnswerTo(const HttpRequest& request);
 
  private:
-  DaemonPages(boost::asio::io_context& io, const Credentials& credentials, Server& server);
+  DaemonPages(boost::asio::io_context& io, std::string name, const Credentials& credentials,
+              Server& server);
 
   // Whose jobs may be shown; nullopt: nobody's.
   std::optional<std::string> TenantOf(const HttpRequest& request);
+  // Where no token is asked for: whether the request is for this machine by its own name.
+  bool IsForUs(const HttpRequest& request) const;
   // As the files of tokens say, or said a second ago; null where nobody has a token.
   Keys KeysNow();
   std::vector<JobSnapshot> JobsOf(const std::string& tenant) const;
@@ -69,6 +74,7 @@ class DaemonPages {
   void EndForeignStreams();
 
   const Credentials credentials_;
+  const std::string name_;  // that was listened on
   Server& server_;
   // Of whom something has changed since the last publication.
   std::set<std::string> changed_;

@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include "absl/strings/str_cat.h"
 #include "test/support/run_until.h"
 
 namespace muster::rendezvous {
@@ -28,7 +30,10 @@ class HttpStreamTest : public testing::Test {
     auto server =
         HttpServer::Open(io_, {"127.0.0.1", 0}, "the test", [](const HttpRequest& request) {
           return HttpAnswer{.type = "text/event-stream",
-                            .body = (request.path == "/large" ? kLarge : "") + "now\n",
+                            .body = (request.path == "/large"  ? kLarge
+                                     : request.path == "/host" ? "for " + request.host + " "
+                                                               : "") +
+                                    "now\n",
                             .headers = {},
                             .is_stream = true,
                             .topic = request.path};
@@ -59,13 +64,15 @@ class HttpStreamTest : public testing::Test {
     }
   };
 
-  std::unique_ptr<Reader> Ask(const std::string& path, const char* from = "127.0.0.1") {
+  std::unique_ptr<Reader> Ask(const std::string& path, const char* from = "127.0.0.1",
+                              const std::string& host = "a") {
     auto reader = std::make_unique<Reader>(io_);
     reader->socket.open(tcp::v4());
     reader->socket.bind({boost::asio::ip::make_address(from), 0});
     reader->socket.connect({boost::asio::ip::make_address("127.0.0.1"), server_->port()});
     reader->socket.non_blocking(true);
-    reader->socket.send(boost::asio::buffer("GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"));
+    reader->socket.send(
+        boost::asio::buffer("GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n"));
     return reader;
   }
   std::unique_ptr<Reader> Watch(const std::string& path, const char* from = "127.0.0.1") {
@@ -128,6 +135,16 @@ TEST_F(HttpStreamTest, WhoHasGoneIsForgotten) {
   reader.reset();
   EXPECT_TRUE(test::RunUntil(io_, [&] { return server_->Topics().empty(); }));
   Publish("/a", "nobody\n");
+}
+
+TEST_F(HttpStreamTest, WhomARequestIsForIsWithoutItsPort) {
+  for (const auto& [asked, for_whom] :
+       {std::pair("a:9400", "a"), std::pair("[::1]:9400", "[::1]"), std::pair("[::1]", "[::1]"),
+        std::pair("10.0.0.1", "10.0.0.1")}) {
+    const auto reader = Ask("/host", "127.0.0.1", asked);
+    EXPECT_TRUE(test::RunUntil(io_, [&] { return reader->Read().ends_with("now\n"); }));
+    EXPECT_THAT(reader->text, HasSubstr(absl::StrCat("for ", for_whom, " now")));
+  }
 }
 
 TEST_F(HttpStreamTest, StreamsOfOneHostMakeRoomForOneAnother) {

@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
 #include "base/json.h"
@@ -85,6 +86,25 @@ TEST_F(DaemonPagesTest, WhoHasNoTokenIsToldNothingButThatItIsHealthy) {
     EXPECT_EQ(Ask(*pages, "/metrics", bearer).status, 200);
     EXPECT_EQ(Json::parse(Ask(*pages, "/api/v1/jobs", bearer).body)[0]["run_id"], "job");
   }
+}
+
+// A web page whose owner let its name mean the reader's own machine could read the jobs there.
+TEST_F(DaemonPagesTest, WithoutATokenWhoAsksForAForeignNameIsToldNothing) {
+  const auto pages = Open(Credentials::Plaintext());
+  Join();
+  const auto status = [&](const std::string& host) {
+    return pages->AnswerTo({.path = "/api/v1/jobs", .bearer = "", .host = host}).status;
+  };
+  const std::string own = boost::asio::ip::host_name();
+  for (const std::string& host : {std::string(), std::string("127.0.0.1"), std::string("[::1]"),
+                                  std::string("LOCALHOST"), own, own + ".example.org"}) {
+    EXPECT_EQ(status(host), 200) << host;
+  }
+  for (const char* const host : {"rebound.example.org", "[", "127.0.0.1.example.org"}) {
+    EXPECT_EQ(status(host), 403) << host;
+  }
+  EXPECT_EQ(pages->AnswerTo({.path = "/healthz", .bearer = "", .host = "x.example.org"}).status,
+            200);
 }
 
 TEST_F(DaemonPagesTest, RestartIsShownWithItsCauseAndItsCost) {
