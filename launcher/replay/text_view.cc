@@ -1,6 +1,7 @@
 #include "launcher/replay/text_view.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -8,9 +9,13 @@
 #include "absl/time/time.h"
 #include "base/phrases.h"
 #include "base/text_table.h"
+#include "launcher/replay/incident_groups.h"
+#include "launcher/replay/incidents.h"
 
 namespace muster::launcher {
 namespace {
+
+constexpr std::size_t kMostBesides = 20;
 
 // Without what a terminal would obey: control characters, those of the second set (U+0080 to
 // U+009F) included.
@@ -57,6 +62,24 @@ std::string RestartRows(const Timeline& timeline) {
   return base::TextTable(std::move(rows));
 }
 
+// What ended no round: ranks that were stopped, nodes that were out of touch.
+std::string BesidesRows(const Timeline& timeline) {
+  std::vector<Incident> besides;
+  for (const Incident& incident : timeline.incidents) {
+    const bool is_follow_up = incident.kind == AgentEventKind::kEvidence;
+    if (!EndsRound(incident.kind) && !is_follow_up) besides.push_back(incident);
+  }
+  if (besides.empty()) return "";
+  std::size_t left_out = 0;
+  std::vector<std::vector<std::string>> rows = {{"MOMENT", "TIMES", "WHAT ELSE HAPPENED"}};
+  for (const IncidentGroup& group : GroupIncidents(besides, kMostBesides, &left_out)) {
+    rows.push_back({MomentText(group.at), absl::StrCat(group.count), group.what});
+  }
+  std::string text = absl::StrCat("\n", base::TextTable(std::move(rows)));
+  if (left_out > 0) absl::StrAppend(&text, "and ", left_out, " more\n");
+  return text;
+}
+
 }  // namespace
 
 std::string MomentText(Offset at) {
@@ -95,6 +118,7 @@ std::string TextView(const Timeline& timeline) {
       DurationText(timeline.useful), " of ", DurationText(timeline.length), "\n");
   if (!timeline.rounds.empty()) absl::StrAppend(&text, "\n", RoundRows(timeline));
   if (!timeline.restarts.empty()) absl::StrAppend(&text, "\n", RestartRows(timeline));
+  absl::StrAppend(&text, BesidesRows(timeline));
   if (!timeline.notes.empty()) absl::StrAppend(&text, "\n");
   for (const std::string& note : timeline.notes) absl::StrAppend(&text, "note: ", note, "\n");
   return Harmless(text);

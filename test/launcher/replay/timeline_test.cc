@@ -196,6 +196,23 @@ TEST(TimelineTest, LogWithAbsurdNumbersIsShown) {
   EXPECT_THAT(TextView(timeline), HasSubstr("and 2147483638 more"));
 }
 
+// A job stood still for a while as somebody had stopped a rank, and the text did not say so.
+TEST(TextViewTest, RankThatWasStoppedForAWhileIsToldOf) {
+  AgentLog log("n0", 1);
+  log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});
+  log.At(3, {.kind = kWorkerStopped,
+             .round = 0,
+             .rank = 0,
+             .pid = 7,
+             .cause = "was stopped by SIGSTOP"});
+  log.At(8, {.kind = kWorkerContinued, .round = 0, .rank = 0, .pid = 7});
+  log.At(9, {.kind = kWorkersGone, .round = 0, .cause = "succeeded"});
+  const std::string text = TextView(TimelineOfTexts({log.text()}));
+  EXPECT_THAT(text, HasSubstr("MOMENT   TIMES  WHAT ELSE HAPPENED\n"
+                              "0.003 s  1      rank 0 was stopped by SIGSTOP\n"
+                              "0.008 s  1      rank 0 was continued\n"));
+}
+
 TEST(TextViewTest, WordsOfAWorkerDoNotDriveTheTerminal) {
   AgentLog log("n0", 1);
   log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});
