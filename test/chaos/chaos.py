@@ -60,6 +60,11 @@ def _run_once(case: Case, tools: Tools) -> Outcome:
             case.run(trial)
         except (TimedOut, RuntimeError, OSError) as error:
             trial.expect(False, str(error))
+        if not trial.outcome.problems:
+            try:
+                trial.check_shown(case.shows)
+            except (TimedOut, RuntimeError, OSError) as error:
+                trial.expect(False, str(error))
         trial.check_invariants()
     finally:
         trial.close()

@@ -40,7 +40,7 @@ class Host:
 
     def start(self, what: str, argv: Sequence[str], env: dict[str, str], **more) -> Program:
         """Starts a program on this host; its pid is the program's own."""
-        return Program(what, [*self._inside(), *argv], env, **more)
+        return Program(what, [*self.inside(), *argv], env, **more)
 
     def has_address(self, address: str) -> None:
         """Gives it one more."""
@@ -48,7 +48,7 @@ class Host:
 
     def run(self, *argv: str) -> None:
         """Runs a command on this host to its end; a failure is an error of the harness."""
-        _run(*self._inside(), *argv)
+        _run(*self.inside(), *argv)
 
     def processes(self) -> list[int]:
         found = subprocess.run(["ip", "netns", "pids", self.name], capture_output=True, text=True, check=True)
@@ -111,7 +111,8 @@ class Host:
         """Both ends of every TCP connection with `address` get a reset, as from a middlebox."""
         self.run("ss", "-K", "dst", address)
 
-    def _inside(self) -> list[str]:
+    def inside(self) -> list[str]:
+        """A command that executes its arguments on this host."""
         # Not `ip netns exec`, which would hide the control groups behind a fresh /sys.
         return ["nsenter", f"--net=/run/netns/{self.name}", "unshare", "--uts",
                 "sh", "-c", 'hostname "$0" && exec "$@"', self.name]

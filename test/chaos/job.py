@@ -15,6 +15,7 @@ from timeline import Event, Timeline, read_events
 from tools import Tools
 
 PORT = 29400
+HTTP_PORT = 9400
 
 
 class Agent:
@@ -56,6 +57,7 @@ class Job:
         self.agents: dict[str, Agent] = {}
         self.daemon: Program | None = None
         self.daemon_flags: list[str] = []
+        self.first_serving = 0  # The process of the first daemon that served.
         self.endpoint = f"{cluster.daemon.address}:{PORT}"
         self.flags = [
             f"--nnodes={nnodes or len(cluster.nodes)}",
@@ -69,22 +71,23 @@ class Job:
         self._folder = folder
         self._worker_env = worker_env or {}
         self._stubborn = stubborn
-        self._environment = {
+        self.token = folder / "token"
+        self.environment = {
             "PATH": os.environ["PATH"],
             "TMPDIR": str(folder),
-            "MUSTER_TOKEN_FILE": str(folder / "token"),
+            "MUSTER_TOKEN_FILE": str(self.token),
             "OMP_NUM_THREADS": "1",
             "CHAOS_FINISH": str(folder / "finish"),
         }
 
-        subprocess.run([tools.muster, "token", "new", folder / "token"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([tools.muster, "token", "new", self.token], check=True, stdout=subprocess.DEVNULL)
 
     def start_daemon(self, env: dict[str, str] | None = None, wait: bool = True, **more) -> Program:
         """Starts musterd, and waits until agents can connect."""
         ready, write_end = os.pipe()
         listen = f"--listen={self.cluster.daemon.address}:{PORT}"
-        argv = [self._tools.musterd, listen, f"--ready-fd={write_end}", *self.daemon_flags]
-        environment = {**self._environment, **(env or {})}
+        argv = [self._tools.musterd, listen, f"--http={HTTP_PORT}", f"--ready-fd={write_end}", *self.daemon_flags]
+        environment = {**self.environment, **(env or {})}
         daemon = self.cluster.daemon.start("musterd", argv, environment, pass_fds=[write_end], **more)
         os.close(write_end)
         with os.fdopen(ready) as announcement:
@@ -92,6 +95,8 @@ class Job:
         if wait and not said:
             raise RuntimeError(f"musterd did not start: {daemon.last_words()}")
         self.daemon = daemon
+        if wait and not self.first_serving:
+            self.first_serving = self.serving()
         return daemon
 
     def daemon_processes(self) -> list[int]:
@@ -167,7 +172,7 @@ class Job:
         ]
         habit = {"CHAOS_IGNORE_TERM": "1"} if agent.name in self._stubborn else {}
         environment = {
-            **self._environment, "CHAOS_DIR": str(agent.folder), **self._worker_env, **habit, **(env or {}),
+            **self.environment, "CHAOS_DIR": str(agent.folder), **self._worker_env, **habit, **(env or {}),
         }
         agent.program = host.start(f"agent {agent.name}", argv, environment, **more)
         self.agents[agent.name] = agent

@@ -29,6 +29,7 @@ def result_of(case: Case, outcomes: list[Outcome]) -> dict:
         "failed_repetitions": sum(bool(outcome.problems) for outcome in outcomes),
         "figures_ms": {name: _figure(case, name, outcomes) for name in names},
         "overlap_ns": max((outcome.overlap_ns for outcome in outcomes), default=0),
+        "shown": next((outcome.shown for outcome in outcomes if outcome.shown), ""),
         "orphans": sum(outcome.orphans for outcome in outcomes),
     }
 
@@ -113,6 +114,11 @@ time in a mapped file every tenth of a millisecond), and that no process is left
 Where a node is cut off or a round ends while it cannot be reached, its workers are such as no timeout is longer than
 they take to stop: they ignore SIGTERM.
 
+**What is shown** is why a round has ended, or the job: the sentence with the rank, or the node, and the cause which
+`muster status`, the page's events and `muster replay` must have, and which the metrics must have counted by its kind.
+Where no round ends they must not show that one did. The cell is empty where there is no job, or what ends is left to
+chance.
+
 **Detection** is the time from the fault until the last remaining agent knows that the round is over, **recovery** until
 the last worker of the next round runs, where the row says nothing else: median / worst, with the goal and whether the
 worst met it. Times are reported, not asserted; what is expected is asserted.
@@ -138,8 +144,8 @@ def write_docs(file: Path, run: dict) -> None:
     lines = [
         textwrap.fill(summary, 120),
         "",
-        "| | fault | what is done | what must happen | times run | detection | recovery | torchrun |",
-        "|---|---|---|---|---|---|---|---|",
+        "| | fault | what is done | what must happen | what is shown | times run | detection | recovery | torchrun |",
+        "|---|---|---|---|---|---|---|---|---|",
         *(_row(case, results[case.id]) for case in matrix() if results.get(case.id) in ran),
         "",
     ]
@@ -154,6 +160,12 @@ def write_docs(file: Path, run: dict) -> None:
     file.write_text(_HEAD + "\n".join(lines), encoding="utf-8")
 
 
+def _shown(case: Case, result: dict) -> str:
+    if case.shows is None:
+        return ""
+    return result.get("shown") or ("in `muster replay` alone: " + case.shows if case.shows else "no round has ended")
+
+
 def _row(case: Case, result: dict) -> str:
     figures = result["figures_ms"]
 
@@ -165,6 +177,6 @@ def _row(case: Case, result: dict) -> str:
     count = str(result["repetitions"])
     if result["problems"]:
         count += f", **{result['failed_repetitions']} not as expected**: {result['problems'][0]}"
-    cells = [case.id, case.title, case.fault, case.expected, count, cell("detect", case.detects),
+    cells = [case.id, case.title, case.fault, case.expected, _shown(case, result), count, cell("detect", case.detects),
              cell("recover", case.recovers) + more, case.torchrun]
     return "| " + " | ".join(text.replace("|", "\\|") for text in cells) + " |"

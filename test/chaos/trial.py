@@ -10,10 +10,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import shown
 from cluster import Cluster, Host
 from isolation import SCRATCH
 from job import Job
 from processes import Program, TimedOut, living, now, reap_all, wait_for
+from shown import Shown
 from tools import Tools
 
 NODES = ("node1", "node2", "node3")
@@ -31,6 +33,7 @@ class Outcome:
 
     problems: list[str] = field(default_factory=list)
     figures_ms: dict[str, float] = field(default_factory=dict)
+    shown: str = ""  # Why rounds ended, as who looked at the job was shown.
     overlap_ns: int = 0
     orphans: int = 0
 
@@ -45,6 +48,8 @@ class Trial:
         self.cluster = Cluster(size)
         self.job: Job
         self._before = set(living())
+        self._shown: Shown | None = None
+        self._saw_all = False  # The daemon that was looked at has been there from the beginning.
         self._helpers: list[Program] = []
 
     # -- the usual course
@@ -127,10 +132,19 @@ class Trial:
 
     def finish_job(self, but: Collection[str] = ()) -> None:
         """Lets the workers end with 0; every agent, those in `but` aside, must exit with 0, too."""
+        self.look()
         self.job.workers_finish()
         for agent in self.job.agents.values():
             if agent.name not in but:
                 self.expect_exit(agent.name, 0)
+
+    def look(self) -> None:
+        """Looks at the job as it is now, by all that shows it, for check_shown()."""
+        daemon = self.job.daemon
+        if daemon is None or not daemon.running():
+            return
+        self._shown = shown.look(self.tools, self.job)
+        self._saw_all = self.job.serving() == self.job.first_serving
 
     # -- what is expected
 
@@ -167,6 +181,22 @@ class Trial:
                 program.wait_for_line(sentence, seconds=5.0)
             except TimedOut as error:
                 self.expect(False, str(error))
+
+    def check_shown(self, what: str | None) -> None:
+        """What Case.shows says, after the job's end."""
+        if what is None:
+            return
+        if self._shown is None and self.job.daemon is not None and self.job.daemon.running():
+            self.look()
+        replay = shown.replayed(self.tools, self.job)
+        # That all goes well need not be said.
+        endings = [each for each in (shown.endings(self._shown.job) if self._shown else []) if each[0] != "succeeded"]
+        self.outcome.shown = next((reason for _, reason in endings if what and what in reason), "")
+        if what:
+            lacks = shown.missing(self._shown, replay, what, self._saw_all)
+            self.expect(not lacks, f"'{what}' is not shown by {', '.join(lacks)}, but {endings}")
+        else:
+            self.expect(not endings, f"shown is that rounds ended: {endings}")
 
     # -- figures
 

@@ -21,6 +21,7 @@ _CLOSE_RANGE = "436"  # The same number on every architecture (Linux 5.9).
     detects="until the daemon says that the connection ended",
     goals=Goals(detect_ms=50, recover_ms=1500),
     torchrun="its workers live on; the others never notice (40 s)",
+    shows="node node3 was lost: its agent died, and so did its workers",
 )
 def agent_killed(trial: Trial) -> None:
     trial.start_job(nnodes=ELASTIC, worker_env={"CHAOS_ESCAPE": "1"})
@@ -34,6 +35,7 @@ def agent_killed(trial: Trial) -> None:
     expected="as F8",
     detects="until the daemon says that the connection ended",
     goals=Goals(detect_ms=50, recover_ms=1500),
+    shows="node node3 was lost: its agent died, and so did its workers",
 )
 def agent_killed_on_old_kernel(trial: Trial) -> None:
     job = trial.prepare_job(nnodes=ELASTIC, worker_env={"CHAOS_ESCAPE": "1"})
@@ -71,6 +73,7 @@ def _kill_node3(trial: Trial) -> None:
     ),
     goals=Goals(detect_ms=100),
     torchrun="the others never notice (25 s)",
+    shows="node node3 is leaving: interrupted by SIGTERM",
 )
 def agent_drained(trial: Trial) -> None:
     job = trial.start_job(nnodes=ELASTIC)
@@ -108,6 +111,7 @@ def agent_paused_briefly(trial: Trial) -> None:
     goals=Goals(detect_ms=3500),
     torchrun="never noticed (40 s)",
     features=("return",),
+    shows="node node3 was lost: nothing was heard from it for 2.5 s",
 )
 def agent_paused(trial: Trial) -> None:
     job = trial.start_job(nnodes=ELASTIC, stubborn=["node3"])
@@ -129,6 +133,7 @@ def agent_paused(trial: Trial) -> None:
     expected="the others go on without it",
     goals=Goals(detect_ms=3500),
     torchrun="never noticed",
+    shows="node node3 was lost: nothing was heard from it for 2.5 s",
 )
 def power_lost(trial: Trial) -> None:
     trial.start_job(nnodes=ELASTIC)
@@ -146,6 +151,7 @@ def power_lost(trial: Trial) -> None:
     fault="node3 loses power; at once its cable is back and a new agent starts there",
     expected="the new agent gets the old one's place when the old session's lease ends at the latest",
     goals=Goals(recover_ms=4500),
+    shows="node node3 was lost: its connection ended",
 )
 def half_open(trial: Trial) -> None:
     job = trial.start_job()
@@ -166,6 +172,7 @@ def half_open(trial: Trial) -> None:
     goals=Goals(detect_ms=3500),
     torchrun="no fencing: an old round's workers ran beside the new one's for 43 s",
     features=("return",),
+    shows="node node3 was lost: nothing was heard from it for 2.5 s",
 )
 def stale_report(trial: Trial) -> None:
     job = trial.start_job(nnodes=ELASTIC)
@@ -187,6 +194,7 @@ def stale_report(trial: Trial) -> None:
     expected="it ends with SIGHUP's code and leaves nothing; the others go on",
     goals=Goals(detect_ms=1000),
     torchrun="`ssh host cmd`: the remote process leaks; `ssh -tt`: it ends",
+    shows="node node3 is leaving: interrupted by SIGHUP",
 )
 def ssh_dies(trial: Trial) -> None:
     job = trial.prepare_job(nnodes=ELASTIC)

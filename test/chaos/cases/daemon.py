@@ -30,6 +30,7 @@ _LOST_LINES = re.compile(r"^(?=.*\b[1-9]\d*\b)(?=.*\blines?\b).*\b(lost|dropped|
     expected="every round has a number of its own, the restart count never goes back, the job goes on",
     recovers="until all workers run again after the last one",
     features=_STATE,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def killed_at_any_step(trial: Trial) -> None:
     job = trial.prepare_job(max_restarts=100)
@@ -62,6 +63,7 @@ def killed_at_any_step(trial: Trial) -> None:
     recovers="until a new job's agent is served, from the end of the flood on",
     goals=Goals(recover_ms=1000),
     torchrun="the agent took more than 10 000 strangers without a limit",
+    shows="rank 3 on host node2 exited with code 3",
 )
 def flooded(trial: Trial) -> None:
     job = trial.start_job()
@@ -143,6 +145,7 @@ def second_on_port(trial: Trial) -> None:
     detects="until musterd has exited",
     goals=Goals(detect_ms=1000),
     torchrun="a traceback, exits within 8 s",
+    shows=None,
 )
 def port_taken(trial: Trial) -> None:
     job = trial.prepare_job(flags=["--rdzv-conf=connect_timeout=2"])
@@ -189,6 +192,7 @@ def herd(trial: Trial) -> None:
     ),
     expected="musterd's memory grows by less than 32 MiB; the job runs on and a failure is handled",
     torchrun="its store survived 320 such connections",
+    shows="rank 3 on host node2 exited with code 3",
 )
 def garbage(trial: Trial) -> None:
     job = trial.start_job()
@@ -211,6 +215,7 @@ def garbage(trial: Trial) -> None:
     "lines are missing",
     recovers="from a failure while the pipe is full",
     most_repeats=5,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def stderr_unread(trial: Trial) -> None:
     job = trial.prepare_job()

@@ -19,6 +19,7 @@ _SLOW_S = 10
     fault="--nnodes=1:2; `kill -STOP` to node2's agent; node1 goes on alone and finishes; `kill -CONT`",
     expected="node2 hears how the job has ended and ends so, too; its workers do not run again",
     detects="until node2's agent has exited, from `kill -CONT` on",
+    shows="node node2 was lost: nothing was heard from it for 2.5 s",
 )
 def sleeps_through_success(trial: Trial) -> None:
     _fall_asleep(trial)
@@ -33,6 +34,7 @@ def sleeps_through_success(trial: Trial) -> None:
     fault="as F50, but node1's rank 0 fails until the job's budget is spent",
     expected="as F50; nobody comes back with a new budget",
     detects="until node2's agent has exited, from `kill -CONT` on",
+    shows="failed in round 2: rank 0 on host node1 exited with code 3, and the one restart is used up",
 )
 def sleeps_through_failure(trial: Trial) -> None:
     _fall_asleep(trial)
@@ -48,6 +50,7 @@ def sleeps_through_failure(trial: Trial) -> None:
     expected="as F50-failed",
     detects="until node2's agent has exited, from `kill -CONT` on",
     features=("state-dir",),
+    shows="failed in round 2: rank 0 on host node1 exited with code 3, and the one restart is used up",
 )
 def sleeps_through_failure_and_restart(trial: Trial) -> None:
     _fall_asleep(trial, keep_state=True)
@@ -63,6 +66,7 @@ def sleeps_through_failure_and_restart(trial: Trial) -> None:
     expected="the next round starts when all of them are dead, with all nodes",
     goals=Goals(detect_ms=100),
     most_repeats=5,
+    shows="rank 0 on host node1 exited with code 3",
 )
 def slow_to_stop(trial: Trial) -> None:
     _slow_to_stop(trial, "15")
@@ -75,6 +79,7 @@ def slow_to_stop(trial: Trial) -> None:
     expected="as F51",
     goals=Goals(detect_ms=100),
     most_repeats=5,
+    shows="rank 0 on host node1 exited with code 3",
 )
 def slow_to_stop_without_limit(trial: Trial) -> None:
     _slow_to_stop(trial, "inf")
@@ -88,6 +93,7 @@ def slow_to_stop_without_limit(trial: Trial) -> None:
     expected="node1 does not go on alone: the next round starts when all workers are dead, with node1 and node2",
     goals=Goals(detect_ms=3500),
     most_repeats=5,
+    shows="node node3 was lost: nothing was heard from it for 2.5 s",
 )
 def lost_and_slow_to_stop(trial: Trial) -> None:
     _start_with_slow_node(trial, "15", "1:3", "node2")

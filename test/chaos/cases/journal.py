@@ -42,6 +42,7 @@ def torn_journal(trial: Trial) -> None:
     detects="until it has exited",
     goals=Goals(detect_ms=2000),
     features=_STATE,
+    shows=None,
 )
 def corrupt_journal(trial: Trial) -> None:
     job = trial.prepare_job()
@@ -68,6 +69,7 @@ def corrupt_journal(trial: Trial) -> None:
     expected="the job runs on; with space again a failure is handled as before",
     recovers="from a failure after there is space again",
     features=_STATE,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def state_disk_full(trial: Trial) -> None:
     job = trial.prepare_job()
@@ -96,6 +98,7 @@ def state_disk_full(trial: Trial) -> None:
     goals=Goals(detect_ms=1000),
     features=_STATE,
     needs=("strace",),
+    shows="rank 3 on host node2 exited with code 3",
 )
 def disk_fails(trial: Trial) -> None:
     job = trial.prepare_job()
@@ -127,6 +130,7 @@ def disk_fails(trial: Trial) -> None:
     features=_STATE,
     needs=("strace",),
     most_repeats=5,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def disk_slow(trial: Trial) -> None:
     job = trial.prepare_job()

@@ -49,6 +49,7 @@ def log_disk_full(trial: Trial) -> None:
     fault="node2's agent may have no more descriptors than it has; rank 3 exits with 3",
     expected="the job goes on, or ends everywhere with the cause in one sentence; nothing hangs",
     recovers="until all workers run again, or all agents have ended",
+    shows="rank 3 on host node2 exited with code 3",
 )
 def no_descriptors(trial: Trial) -> None:
     job = trial.start_job()
@@ -67,6 +68,7 @@ def no_descriptors(trial: Trial) -> None:
     expected="the job goes on, or ends everywhere with the cause in one sentence; nothing hangs",
     recovers="until all workers run again, or all agents have ended",
     needs=("pids",),
+    shows="rank 3 on host node2 could not be started: fork: Resource temporarily unavailable",
 )
 def cannot_fork(trial: Trial) -> None:
     with ControlGroup("pids", "full") as group:
@@ -89,6 +91,7 @@ def cannot_fork(trial: Trial) -> None:
     expected="no node is lost, one restart",
     torchrun="not tried",
     most_repeats=5,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def no_processor_time(trial: Trial) -> None:
     trial.start_job()
@@ -114,6 +117,7 @@ def no_processor_time(trial: Trial) -> None:
     expected="no effect",
     goals=Goals(detect_ms=100, recover_ms=500),
     torchrun="−60 s: the node is silently left out; +60 s: the job deadlocks after a rank's failure",
+    shows="rank 3 on host node2 exited with code 3",
 )
 def clocks_off(trial: Trial) -> None:
     job = trial.prepare_job()
@@ -147,6 +151,7 @@ def clocks_off(trial: Trial) -> None:
     expected="the job does not notice; the new agent exits with 3 and names the host",
     detects="until the new agent has exited, connect_timeout=2 included",
     torchrun="a traceback, and the job dies",
+    shows="rank 3 on host node2 exited with code 3",
 )
 def no_names(trial: Trial) -> None:
     hosts = trial.folder / "hosts"

@@ -22,6 +22,7 @@ _HOLD_S = 10.0
     goals=Goals(detect_ms=3500),
     torchrun="never noticed (60 s); after another failure 15.3 s; the old round ran beside the new one for 43 s",
     features=("return",),
+    shows="node node3 was lost: nothing was heard from it for 2.5 s",
 )
 def cable_pulled(trial: Trial) -> None:
     _cut_off(trial, lambda host: host.pull_cable(), lambda host: host.plug_cable())
@@ -35,6 +36,7 @@ def cable_pulled(trial: Trial) -> None:
     goals=Goals(detect_ms=3500),
     features=("return",),
     needs=("iptables",),
+    shows="node node3 was lost: nothing was heard from it for 2.5 s",
 )
 def deaf_daemon(trial: Trial) -> None:
     daemon = trial.cluster.daemon
@@ -49,6 +51,7 @@ def deaf_daemon(trial: Trial) -> None:
     goals=Goals(detect_ms=3500),
     features=("return",),
     needs=("iptables",),
+    shows="node node3 was lost: nothing was heard from it for 2.5 s",
 )
 def deaf_node(trial: Trial) -> None:
     daemon = trial.cluster.daemon
@@ -102,6 +105,7 @@ def few_packets_lost(trial: Trial) -> None:
     features=("return",),
     needs=("iptables",),
     most_repeats=5,
+    shows=None,
 )
 def many_packets_lost(trial: Trial) -> None:
     job = trial.start_job(nnodes=ELASTIC)
@@ -123,6 +127,7 @@ def many_packets_lost(trial: Trial) -> None:
     fault="250 ± 50 ms each way between agents and daemon (a proxy holds the bytes back)",
     expected="no node is lost in 10 s; a rank's failure is survived, only slower",
     most_repeats=5,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def latency(trial: Trial) -> None:
     job = trial.prepare_job()
@@ -170,6 +175,7 @@ def no_bandwidth(trial: Trial) -> None:
     expected="at most one round for all of it, and all nodes are together in the end",
     recovers="until all nodes' workers run, from the last heal on",
     most_repeats=5,
+    shows=None,
 )
 def flapping(trial: Trial) -> None:
     job = trial.start_job(nnodes=ELASTIC)
@@ -199,6 +205,7 @@ def flapping(trial: Trial) -> None:
     goals=Goals(recover_ms=10000),
     features=("return",),
     most_repeats=5,
+    shows=None,
 )
 def swizzle_clog(trial: Trial) -> None:
     job = trial.start_job(nnodes="1:3")
@@ -225,6 +232,7 @@ def swizzle_clog(trial: Trial) -> None:
     "remembers nothing and refuses when the lease is over is given up",
     goals=Goals(detect_ms=3500),
     needs=("iptables",),
+    shows="node node3 was lost: nothing was heard from it for 2.5 s",
 )
 def refused(trial: Trial) -> None:
     _cut_off(trial, lambda host: _refuse(trial, host), lambda host: _let_pass(trial, host), comes_back=False)
@@ -238,6 +246,7 @@ def refused(trial: Trial) -> None:
     goals=Goals(detect_ms=3500),
     features=("state-dir",),
     needs=("iptables",),
+    shows="node node3 was lost: nothing was heard from it for 2.5 s",
 )
 def refused_with_state(trial: Trial) -> None:
     _cut_off(trial, lambda host: _refuse(trial, host), lambda host: _let_pass(trial, host), keep_state=True)

@@ -24,6 +24,7 @@ _MEANWHILE = ["--shutdown-timeout=30"]
     goals=Goals(recover_ms=3000),
     torchrun="its store lives in an agent: all other agents exit after 1.6 s",
     features=_STATE,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def killed(trial: Trial) -> None:
     job = trial.prepare_job()
@@ -45,6 +46,7 @@ def killed(trial: Trial) -> None:
     torchrun="as F24",
     features=_STATE,
     most_repeats=2,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def away_for_long(trial: Trial) -> None:
     _trusted_outage(trial, 60.0)
@@ -60,6 +62,7 @@ def away_for_long(trial: Trial) -> None:
     torchrun="as F24",
     features=_STATE,
     most_repeats=5,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def away_for_longer_than_a_lease(trial: Trial) -> None:
     _trusted_outage(trial, 8.0)
@@ -74,6 +77,7 @@ def away_for_longer_than_a_lease(trial: Trial) -> None:
     detects="until the last agent stops its workers",
     recovers="until the last worker has ended",
     most_repeats=5,
+    shows="the rendezvous at 10.78.0.100:29400 is gone: its process has died",
 )
 def forgetful_daemon_killed(trial: Trial) -> None:
     job = trial.start_job(flags=_MEANWHILE, worker_env={"CHAOS_STOP_S": str(_SAVING_S)})
@@ -92,6 +96,7 @@ def forgetful_daemon_killed(trial: Trial) -> None:
     recovers="until the last worker has ended",
     torchrun="all other agents exit after 1.6 s",
     most_repeats=5,
+    shows="the rendezvous at 10.78.0.1:29400 is gone: its process has died",
 )
 def host_killed(trial: Trial) -> None:
     job = trial.prepare_job(flags=_MEANWHILE, worker_env={"CHAOS_STOP_S": str(_SAVING_S)})
@@ -115,6 +120,7 @@ def host_killed(trial: Trial) -> None:
     goals=Goals(detect_ms=3000),
     torchrun="as F24",
     features=_STATE,
+    shows="rejoined",
 )
 def wholly_killed(trial: Trial) -> None:
     job = trial.prepare_job(stubborn=NODES)
@@ -141,6 +147,7 @@ def wholly_killed(trial: Trial) -> None:
     recovers="until all agents have reconnected, from the signal on",
     goals=Goals(recover_ms=3000),
     features=_STATE,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def restarted(trial: Trial) -> None:
     job = trial.prepare_job()

@@ -21,6 +21,7 @@ _RANK_GOALS = Goals(detect_ms=100, recover_ms=500)
     ),
     goals=_RANK_GOALS,
     torchrun="local agent 17 ms, other nodes 0.83 s; restarted after 2.3 s",
+    shows="rank 3 on host node2 exited with code 3",
 )
 def exits(trial: Trial) -> None:
     job = trial.start_job()
@@ -36,6 +37,7 @@ def exits(trial: Trial) -> None:
     expected="as F1; the cause is the signal",
     goals=_RANK_GOALS,
     torchrun="as F1",
+    shows="rank 3 on host node2 was killed by SIGKILL",
 )
 def is_killed(trial: Trial) -> None:
     job = trial.start_job()
@@ -52,6 +54,7 @@ def is_killed(trial: Trial) -> None:
     expected="as F1; the cause is the signal",
     goals=_RANK_GOALS,
     torchrun="as F1",
+    shows="rank 3 on host node2 was killed by SIGSEGV",
 )
 def crashes(trial: Trial) -> None:
     job = trial.start_job()
@@ -70,6 +73,7 @@ def crashes(trial: Trial) -> None:
     goals=_RANK_GOALS,
     torchrun="as F1, not told apart from `kill -9`",
     needs=("memory",),
+    shows="rank 3 on host node2 was killed by SIGKILL, by the kernel's out-of-memory killer",
 )
 def runs_out_of_memory(trial: Trial) -> None:
     with ControlGroup("memory", "oom", memory__limit_in_bytes=str(256 << 20)) as group:
@@ -126,6 +130,7 @@ def is_stopped(trial: Trial) -> None:
     goals=Goals(detect_ms=3000),
     torchrun="never noticed",
     features=("hang-timeout",),
+    shows="rank 3 on host node2 was killed by muster (SIGKILL), as it gave no sign of life for 2 s (last step 1)",
 )
 def hangs(trial: Trial) -> None:
     job = trial.start_job(flags=["--hang-timeout=2", "--hang-action=restart"])
@@ -146,6 +151,7 @@ def hangs(trial: Trial) -> None:
     expected="all nodes stop theirs at the same time: grace + 1 s",
     goals=Goals(detect_ms=100, recover_ms=3000),
     torchrun="59.2 s: 30 s of grace on one node after the other",
+    shows="rank 3 on host node2 exited with code 3",
 )
 def ignore_sigterm(trial: Trial) -> None:
     job = trial.start_job(flags=["--shutdown-timeout=2"], worker_env={"CHAOS_IGNORE_TERM": "1"})
@@ -165,6 +171,7 @@ def ignore_sigterm(trial: Trial) -> None:
     goals=Goals(detect_ms=7000),
     torchrun="the agent waited without end (fixed upstream in May 2026)",
     needs=("freezer",),
+    shows="rank 0 on host node1 exited with code 3",
 )
 def cannot_be_killed(trial: Trial) -> None:
     with ControlGroup("freezer", "stuck") as group:
@@ -197,6 +204,7 @@ def cannot_be_killed(trial: Trial) -> None:
     expected="none of them is alive when the next round's workers start",
     goals=Goals(detect_ms=100, recover_ms=1000),
     torchrun="3 processes survived the agent's exit",
+    shows="rank 3 on host node2 exited with code 3",
 )
 def escapees(trial: Trial) -> None:
     job = trial.start_job(worker_env={"CHAOS_ESCAPE": "1"})

@@ -25,6 +25,7 @@ _DISK_S = 3
     features=("state-dir",),
     needs=("strace",),
     most_repeats=5,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def cancelled(trial: Trial) -> None:
     _given_up(trial, signal.SIGTERM)
@@ -38,6 +39,7 @@ def cancelled(trial: Trial) -> None:
     features=("state-dir",),
     needs=("strace",),
     most_repeats=5,
+    shows="rank 3 on host node2 exited with code 3",
 )
 def reset(trial: Trial) -> None:
     _given_up(trial, signal.SIGUSR1)
