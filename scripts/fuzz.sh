@@ -9,6 +9,7 @@
 #     journal              what a daemon reads at its start: the write-ahead log, the tables, the records in them
 #     identity             token files and certificates
 #     hosts                lists of hosts, and what the processes of a launch tree say to one another
+#     event_logs           event logs, and what muster replay makes of them
 #     configuration        command lines and environments of muster run, muster launch and musterd
 #     texts                endpoints, death notices, the journal's records, runs, error files, --rdzv-conf, secrets
 # 10,000,000 executions of each if none are named. Needs clang (Debian: clang), which finds the
@@ -18,7 +19,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-targets=(entrance tcpstore_codec torch_file rendezvous_messages journal identity hosts configuration texts)
+targets=(entrance tcpstore_codec torch_file rendezvous_messages journal identity hosts event_logs configuration texts)
 target=${1:-tcpstore_codec}
 [ "$target" = all ] || targets=("$target")
 for name in "${targets[@]}"; do

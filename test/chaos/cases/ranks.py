@@ -130,7 +130,7 @@ def is_stopped(trial: Trial) -> None:
     goals=Goals(detect_ms=3000),
     torchrun="never noticed",
     features=("hang-timeout",),
-    shows="rank 3 on host node2 was killed by muster (SIGKILL), as it gave no sign of life for 2 s (last step 1)",
+    shows="rank 3 on host node2 was killed by muster (SIGKILL), as it gave no sign of life for",
 )
 def hangs(trial: Trial) -> None:
     job = trial.start_job(flags=["--hang-timeout=2", "--hang-action=restart"])
