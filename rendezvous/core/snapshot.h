@@ -1,6 +1,7 @@
 // The state of a job as tools and pages see it: a copy, taken at one moment.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -50,12 +51,24 @@ struct RoundSnapshot {
 
 // What has become of a job's rounds.
 struct HistorySnapshot {
-  // Since the job was made, until its end; without the time in which no daemon was there.
+  // Since the job was made, until its end.
   Duration age{};
   // Since it has its verdict; nullopt: it has none.
   std::optional<Duration> ended_ago;
   // The last ones, the current one last.
   std::vector<RoundSnapshot> rounds;
+  // When this was true, in ms since 1970 by the wall clock; 0: not known. Only a journal says so.
+  std::int64_t true_at_ms = 0;
+
+  // What it is after so much time.
+  void Pass(Duration time) {
+    if (ended_ago) {
+      *ended_ago += time;
+    } else {
+      age += time;
+    }
+    for (RoundSnapshot& round : rounds) round.opened_ago += time;
+  }
 
   bool operator==(const HistorySnapshot&) const = default;
 };

@@ -17,7 +17,13 @@ void Driver::UseJournal(Journal& journal, std::function<void(const absl::Status&
   Follow();
 }
 
-bool Driver::Restore(const JobRecord& job) {
+bool Driver::Restore(JobRecord job) {
+  // For how long things have been is shown by the wall clock, which alone was there all the time.
+  using std::chrono::milliseconds;
+  const auto now =
+      std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch());
+  const milliseconds then(job.history.true_at_ms);
+  if (then > milliseconds::zero() && then < now) job.history.Pass(now - then);
   return core_.Restore(job, Now());
 }
 

@@ -46,7 +46,7 @@ class Driver {
   void UseJournal(Journal& journal, std::function<void(const absl::Status&)> on_fatal);
   // Resumes a job of the daemon's last life, with what was in its store. False:
   // Coordinator::Restore.
-  bool Restore(const JobRecord& job);
+  bool Restore(JobRecord job);
   void RestoreEntry(std::string_view run_id, std::string_view key, std::string_view value);
 
   // A new connection of an agent, which gets its directives through `sink` until Detach.

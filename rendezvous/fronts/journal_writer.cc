@@ -1,6 +1,7 @@
 #include "rendezvous/fronts/journal_writer.h"
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +19,11 @@ constexpr std::chrono::seconds kRest(1);
 
 JournalBatch ToJournal(Batch batch) {
   JournalBatch bytes;
-  for (const Batch::Job& job : batch.jobs) {
+  const std::int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                                  std::chrono::system_clock::now().time_since_epoch())
+                                  .count();
+  for (Batch::Job& job : batch.jobs) {
+    if (job.record) job.record->history.true_at_ms = now_ms;
     bytes.jobs.push_back(
         {job.run_id, job.record ? std::optional(ToBytes(*job.record)) : std::nullopt});
   }

@@ -9,13 +9,14 @@ namespace muster::rendezvous {
 std::optional<std::string> EndedJobs::Add(JobRecord ended, TimePoint workers_gone_by,
                                           TimePoint now) {
   const std::string run_id = ended.run_id;
+  const TimePoint at = now - ended.history.ended_ago.value_or(Duration::zero());
   if (const auto last = jobs_.find(run_id); last != jobs_.end()) {
-    in_order_.erase(last->second.number);
+    in_order_.erase(last->second.place);
     workers_gone_by = std::max(workers_gone_by, last->second.workers_gone_by);
   }
-  const std::uint64_t number = next_number_++;
-  in_order_[number] = run_id;
-  jobs_[run_id] = {std::move(ended), workers_gone_by, now, number};
+  const Place place{at, next_number_++};
+  in_order_[place] = run_id;
+  jobs_[run_id] = {std::move(ended), workers_gone_by, now, place};
   if (in_order_.size() > kShown) {
     jobs_[std::prev(in_order_.end(), kShown + 1)->second].record.history.rounds.clear();
   }
@@ -66,10 +67,8 @@ std::optional<JobSnapshot> EndedJobs::Describe(std::string_view run_id, TimePoin
 }
 
 HistorySnapshot EndedJobs::History(const Ended& ended, TimePoint now) {
-  const Duration since = now - ended.recorded;
   HistorySnapshot history = ended.record.history;
-  if (history.ended_ago) *history.ended_ago += since;
-  for (RoundSnapshot& round : history.rounds) round.opened_ago += since;
+  history.Pass(now - ended.recorded);
   return history;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/core/limits.h"
@@ -47,11 +48,14 @@ class EndedJobs {
   static constexpr std::size_t kShown = limits::kEndedJobsShown.most;
 
  private:
+  // When it ended, and a number that no other has.
+  using Place = std::pair<TimePoint, std::uint64_t>;
+
   struct Ended {
     JobRecord record;
     TimePoint workers_gone_by{};
-    TimePoint recorded;        // the moment that `record` is of
-    std::uint64_t number = 0;  // in which order they ended
+    TimePoint recorded;  // the moment that `record` is of
+    Place place;
   };
 
   static HistorySnapshot History(const Ended& ended, TimePoint now);
@@ -59,7 +63,7 @@ class EndedJobs {
 
   const std::size_t capacity_;
   std::map<std::string, Ended, std::less<>> jobs_;
-  std::map<std::uint64_t, std::string> in_order_;
+  std::map<Place, std::string> in_order_;  // the one that ended first is first
   std::uint64_t next_number_ = 1;
 };
 

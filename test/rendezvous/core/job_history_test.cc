@@ -73,7 +73,7 @@ TEST(JobHistoryTest, DaemonThatWasStartedAgainGoesOnWithIt) {
   history.Start(Members(1, 4), TimePoint{seconds(4)});
   const HistorySnapshot before = history.Describe(TimePoint{seconds(6)});
 
-  // Its clock is another, and the time in which no daemon was there does not count.
+  // Its clock is another.
   JobHistory after(before, 1, TimePoint{seconds(1000)});
   EXPECT_EQ(after.Describe(TimePoint{seconds(1000)}), before);
   EXPECT_TRUE(after.started());

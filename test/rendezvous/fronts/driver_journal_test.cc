@@ -175,8 +175,10 @@ TEST_F(DriverJournalTest, WhatWasWrittenGoesOnInAnotherDriver) {
   Driver next(io_, nullptr, {.durable = true});
   for (const JournalBatch& batch : journal_.batches) {
     for (const JournalBatch::Job& job : batch.jobs) {
-      const auto record = RecordFromBytes(job.record.value_or(""));
+      auto record = RecordFromBytes(job.record.value_or(""));
       ASSERT_TRUE(record.ok());
+      // As if the daemon had been away for so long.
+      record->history.true_at_ms -= 10'000;
       next.Restore(*record);
     }
     for (const auto& entry : batch.entries) {
@@ -184,6 +186,8 @@ TEST_F(DriverJournalTest, WhatWasWrittenGoesOnInAnotherDriver) {
     }
   }
   EXPECT_EQ(next.agent_count(), 1);
+  EXPECT_GE(next.Describe("job")->age, std::chrono::seconds(10));
+  EXPECT_GE(next.Describe("job")->rounds.at(0).ran, std::chrono::seconds(10));
   std::string value;
   const auto read = [&value](KeyValueStore& store) {
     value = *store.Get("key");

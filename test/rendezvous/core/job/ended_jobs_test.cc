@@ -47,6 +47,21 @@ TEST(EndedJobsTest, OneThatEndedFirstIsForgottenFirst) {
   EXPECT_NE(jobs.FindVerdict("a", 3), nullptr);
 }
 
+TEST(EndedJobsTest, JobsAreInTheOrderInWhichTheyEnded) {
+  EndedJobs jobs(2);
+  JobRecord late = Ended("late", 1);
+  late.history.ended_ago = seconds(1);
+  JobRecord early = Ended("early", 2);
+  early.history.ended_ago = seconds(5);
+  // As a journal has them: by name.
+  jobs.Add(late, TimePoint::min(), TimePoint(seconds(10)));
+  jobs.Add(early, TimePoint::min(), TimePoint(seconds(10)));
+  const auto shown = jobs.Describe(TimePoint(seconds(10)));
+  ASSERT_EQ(shown.size(), 2u);
+  EXPECT_EQ(shown[0].run_id, "late");
+  EXPECT_EQ(jobs.Add(Ended("now", 3), TimePoint::min(), TimePoint(seconds(10))), "early");
+}
+
 // `muster status` said that there is no such job when a user asked why his job had failed.
 TEST(EndedJobsTest, LastAreShownWithTheirRoundsAndFailures) {
   EndedJobs jobs(1000);
