@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Looks at the page of musterd --http in Chromium, while a job fails, restarts and ends (test/page/page_checks.js).
+# Looks at the page of musterd --http in Chromium, while a job fails, restarts and ends, and at the page that muster
+# replay makes of it (test/page/page_checks.js).
 #   scripts/page_checks.sh                 some seconds
 #   scripts/page_checks.sh --screenshots   and writes those of docs/observing.md
 # Needs Debian's chromium, and node with npm, from which playwright-core comes, into ${XDG_CACHE_HOME:-~/.cache}/muster:

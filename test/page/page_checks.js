@@ -50,7 +50,8 @@ async function main() {
     '--rdzv-conf=is_host=0', `--token-file=${token}`, '--max-restarts=0', '--no-python', 'sh', '-c',
     'echo "no such layer: <b>fc7</b>" >&2; exit 3'], {MUSTER_RUNS_DIR: inScratch('runs-small')});
   const node = (name) => start(muster, ['run', '--nnodes=2', `--rdzv-endpoint=127.0.0.1:${at}`, '--rdzv-id=big',
-    '--rdzv-conf=is_host=0', `--token-file=${token}`, '--max-restarts=2', '--nproc-per-node=4', '--no-python', 'sh', '-c',
+    '--rdzv-conf=is_host=0', `--token-file=${token}`, '--max-restarts=2', '--nproc-per-node=4',
+    `--event-log=${inScratch('events-' + name)}`, '--no-python', 'sh', '-c',
     `if [ $RANK = 5 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then until [ -e ${inScratch('fail')} ]; do sleep 0.05; done; exit 7; fi; ` +
     `until [ -e ${inScratch('end')} ]; do sleep 0.05; done`], {MUSTER_RUNS_DIR: inScratch('runs-' + name)});
   const browser = await chromium.launch({executablePath: browserPath, args: ['--no-sandbox']});
@@ -129,7 +130,45 @@ async function main() {
   check('nothing was asked of another host', foreign.length === 0, foreign.join(', '));
   check('the browser has nothing to complain of', trouble.length === 0, trouble.join('; '));
   await page.close();
+  await checkReplay(context, ['a', 'b'].map((name) => inScratch('events-' + name)));
   await browser.close();
+}
+
+// What `muster replay` makes of the logs of the job that was just on screen: a page that needs nobody, and a trace.
+async function checkReplay(context, logs) {
+  const [html, trace] = [inScratch('replay.html'), inScratch('trace.json')];
+  execFileSync(muster, ['replay', `--html=${html}`, `--trace=${trace}`, ...logs]);
+  const page = await context.newPage();
+  const trouble = [];
+  page.on('console', (message) => trouble.push(message.text()));
+  page.on('pageerror', (error) => trouble.push(String(error)));
+  page.on('request', (request) => { if (request.url() !== 'file://' + html) trouble.push('asked for ' + request.url()); });
+  await page.goto('file://' + html);
+  const text = (selector) => page.textContent(selector);
+  check('a replay names the failure with rank and exit code', /rank 5 on host \S+ exited with code 7/.test(await text('main')));
+  await page.focus('button.round >> nth=0');
+  check('its first round shows the rank that failed', (await page.$$('#grid .failed')).length === 1 &&
+    (await text('#grid .failed')) === '5', await text('#grid'));
+  await page.keyboard.press('ArrowDown');
+  check('an arrow key goes to the next, in which all succeeded', (await text('#which')) === 'Round 1' &&
+    (await page.$$('#grid .succeeded')).length === 8, await text('#grid'));
+  await page.focus('#grid button');
+  await page.keyboard.press('End');
+  check('the keys go from rank to rank', (await text('#detail')).startsWith('rank 7 on '), await text('#detail'));
+  if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/replay.png'});
+  check('the browser has nothing to complain of there', trouble.length === 0, trouble.join('; '));
+  await page.close();
+  const events = JSON.parse(fs.readFileSync(trace, 'utf8')).traceEvents;
+  const open = new Map();
+  const wrong = events.filter((event) => {
+    const line = event.pid + '/' + event.tid;
+    if (event.ph === 'B') open.set(line, (open.get(line) || 0) + 1);
+    if (event.ph === 'E') open.set(line, (open.get(line) || 0) - 1);
+    return !event.ph || event.pid === undefined || (event.ph !== 'M' && !(event.ts >= 0)) || (event.ph === 'X' && !(event.dur >= 0)) ||
+      (open.get(line) || 0) < 0;
+  });
+  check('the trace has only events that its format knows, and none is left open', wrong.length === 0 &&
+    [...open.values()].every((count) => count === 0), JSON.stringify(wrong.slice(0, 2)));
 }
 
 main().catch((error) => check('to the end', false, error.stack)).finally(() => {
