@@ -57,8 +57,9 @@ class Program:
             **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE,
                "start_new_session": True, **more},
         )
+        self._reader = threading.Thread(target=self._read, daemon=True)
         if self._process.stderr is not None:
-            threading.Thread(target=self._read, daemon=True).start()
+            self._reader.start()
 
     @property
     def pid(self) -> int:
@@ -91,6 +92,9 @@ class Program:
                         lambda: f"{self.name} has not said '{text}' but: {self.last_words()}", seconds)
 
     def last_words(self, count: int = 3) -> str:
+        # What it said at its end is read by then, unless a process that it left behind keeps the stream open.
+        if self._reader.is_alive() and not self.running():
+            self._reader.join(0.5)
         return " / ".join(line.text for line in self.lines[-count:]) or "nothing"
 
     def _read(self) -> None:
