@@ -89,7 +89,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   roster_.Enter(attendee, node);
   if (verdict_) {
     Log(node.node_id, "came too late");
-    Tell(agent, *verdict_);
+    Tell(agent, VerdictFor(attendee));
     return;
   }
   switch (round_->Join(node, now)) {
@@ -320,7 +320,7 @@ void Job::SetOutOfTouch(AttendeeId agent, bool out_of_touch) {
 
 void Job::TellAgain(AttendeeId agent) {
   const Attendee& attendee = roster_.at(agent);
-  if (verdict_) return Tell(agent, *verdict_);
+  if (verdict_) return Tell(agent, VerdictFor(attendee));
   switch (attendee.state) {
     case NodeState::kStarting:
     case NodeState::kRunning:
@@ -356,7 +356,17 @@ void Job::End(Verdict verdict, TimePoint now) {
   history_.Finish(now);
   reminder_.End();
   LogMilestone(verdict_->sentence, JobEnded{verdict_->kind});
-  for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, *verdict_);
+  if (roster_.attendees().size() > kFullVerdicts) brief_ = WithoutQuotes(*verdict_);
+  for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, VerdictFor(attendee));
+}
+
+const Verdict& Job::VerdictFor(const Attendee& attendee) const {
+  if (!brief_) return *verdict_;
+  const bool has_low_rank =
+      attendee.group_rank >= 0 && attendee.group_rank < static_cast<int>(kFullVerdicts);
+  const bool has_failed =
+      verdict_->root_cause && attendee.node.node_id == verdict_->root_cause->node_id;
+  return has_low_rank || has_failed ? *verdict_ : *brief_;
 }
 
 bool Job::IsCurrent(AttendeeId agent, RoundId round) const {

@@ -1,6 +1,7 @@
 // One job: its nodes, its rounds one after another, its restart budget, its store and its verdict.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <set>
 #include <string>
@@ -140,6 +141,10 @@ class Job {
   const std::vector<Assignment>& Assignments();
   JobFacts Facts() const;
   void End(Verdict verdict, TimePoint now);
+  // Of a job with more than kFullVerdicts nodes, only the first of them and the node that failed
+  // are told what the failed worker wrote: to 10,000 nodes that is 240 MB.
+  static constexpr std::size_t kFullVerdicts = 64;
+  const Verdict& VerdictFor(const Attendee& attendee) const;
   // `round` is the current one and runs this agent's workers.
   bool IsCurrent(AttendeeId agent, RoundId round) const;
   // What the agent said is about another round and changes nothing; the agent is told so.
@@ -174,6 +179,7 @@ class Job {
   std::string over_reason_;  // why the round before this one ended
   JobHistory history_;
   std::optional<Verdict> verdict_;
+  std::optional<Verdict> brief_;  // for those who are not told all of it; nullopt: everybody is
 };
 
 }  // namespace muster::rendezvous

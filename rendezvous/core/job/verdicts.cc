@@ -1,11 +1,16 @@
 #include "rendezvous/core/job/verdicts.h"
 
+#include <algorithm>
+#include <cstddef>
+
 #include "absl/strings/str_cat.h"
 #include "base/phrases.h"
 #include "rendezvous/core/phrases.h"
 
 namespace muster::rendezvous {
 namespace {
+
+constexpr std::size_t kBriefText = 512;
 
 Verdict MakeVerdict(const JobFacts& job, VerdictKind kind, const std::string& what) {
   return {.kind = kind,
@@ -41,6 +46,17 @@ Verdict JoinTimeoutVerdict(const JobFacts& job, const std::string& why) {
 
 Verdict ClosedVerdict(const JobFacts& job, const std::string& why) {
   return MakeVerdict(job, VerdictKind::kClosed, " was closed: " + why);
+}
+
+Verdict WithoutQuotes(Verdict verdict) {
+  if (!verdict.root_cause) return verdict;
+  WorkerFailure& failure = *verdict.root_cause;
+  failure.stderr_tail.clear();
+  failure.error_traceback.clear();
+  for (std::string* const text : {&failure.error_message, &failure.operations}) {
+    text->resize(std::min(text->size(), kBriefText));
+  }
+  return verdict;
 }
 
 }  // namespace muster::rendezvous

@@ -30,4 +30,8 @@ Verdict JoinTimeoutVerdict(const JobFacts& job, const std::string& why);
 // The job was told to end.
 Verdict ClosedVerdict(const JobFacts& job, const std::string& why);
 
+// The same without what the failed worker wrote, and other texts cut short: at most 2 KB instead of
+// 32.
+Verdict WithoutQuotes(Verdict verdict);
+
 }  // namespace muster::rendezvous

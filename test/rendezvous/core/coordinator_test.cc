@@ -241,5 +241,40 @@ TEST(CoordinatorTest, NameOfAJobThatLostNobodyIsFreeAfterARestart) {
   EXPECT_EQ(after.Describe("j", early)->state, JobState::kRunning);
 }
 
+// The end of a job of thousands of nodes would be hundreds of megabytes of one worker's stderr.
+TEST(CoordinatorTest, OnlySomeOfManyNodesAreToldWhatTheFailedWorkerWrote) {
+  constexpr int kNodes = 100;
+  Coordinator coordinator;
+  for (int i = 0; i < kNodes; ++i) {
+    JoinRequest request = OneNode(absl::StrCat("n", i));
+    request.settings.min_nodes = request.settings.max_nodes = kNodes;
+    request.node.rank_hint = i;
+    coordinator.Hear(i + 1, request, TimePoint{});
+  }
+  std::map<AgentId, int> rank_of;
+  RoundId round;
+  for (const Outgoing& outgoing : coordinator.TakeOutbox().directives) {
+    if (const auto* const assignment = std::get_if<Assignment>(&outgoing.directive)) {
+      rank_of[outgoing.to] = assignment->group_rank;
+      round = assignment->id();
+    }
+  }
+  ASSERT_EQ(rank_of.size(), static_cast<std::size_t>(kNodes));
+  const WorkerFailure failure{
+      .rank = 90, .node_id = "n90", .stderr_tail = std::string(8000, 'x'), .final = true};
+  coordinator.Hear(91, WorkersExited{round, {.succeeded = false, .failure = failure}}, TimePoint{});
+  int told = 0;
+  for (const Outgoing& outgoing : coordinator.TakeOutbox().directives) {
+    const auto* const verdict = std::get_if<Verdict>(&outgoing.directive);
+    if (verdict == nullptr) continue;
+    ++told;
+    EXPECT_EQ(verdict->root_cause->rank, 90);
+    const bool all = rank_of[outgoing.to] < 64 || outgoing.to == 91;
+    EXPECT_EQ(verdict->root_cause->stderr_tail.size(), all ? 8000u : 0u) << outgoing.to;
+  }
+  EXPECT_EQ(told, kNodes);
+  EXPECT_EQ(coordinator.Describe("j", TimePoint{})->failure->stderr_tail.size(), 8000u);
+}
+
 }  // namespace
 }  // namespace muster::rendezvous
