@@ -232,7 +232,7 @@ def swizzle_clog(trial: Trial) -> None:
     "remembers nothing and refuses when the lease is over is given up",
     goals=Goals(detect_ms=3500),
     needs=("iptables",),
-    shows="node node3 was lost: nothing was heard from it for 2.5 s",
+    shows="node node3 was lost",
 )
 def refused(trial: Trial) -> None:
     _cut_off(trial, lambda host: _refuse(trial, host), lambda host: _let_pass(trial, host), comes_back=False)
@@ -246,7 +246,7 @@ def refused(trial: Trial) -> None:
     goals=Goals(detect_ms=3500),
     features=("state-dir",),
     needs=("iptables",),
-    shows="node node3 was lost: nothing was heard from it for 2.5 s",
+    shows="node node3 was lost",
 )
 def refused_with_state(trial: Trial) -> None:
     _cut_off(trial, lambda host: _refuse(trial, host), lambda host: _let_pass(trial, host), keep_state=True)
