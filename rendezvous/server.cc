@@ -192,6 +192,15 @@ std::uint64_t Server::refused_calls() const {
   return listener_ == nullptr ? 0 : listener_->door_keeper.refused();
 }
 
+SharedPortStats Server::connections() const {
+  const bool listens = listener_ != nullptr && listener_->port != nullptr;
+  return listens ? listener_->port->stats() : SharedPortStats{};
+}
+
+LimitCounts Server::RefusedByLimit() const {
+  return listener_ == nullptr ? LimitCounts{} : listener_->entrance.RefusedByLimit();
+}
+
 int Server::job_count() const {
   int count = 0;
   for (const auto& [name, tenant] : tenants_) count += tenant.driver->job_count();
@@ -268,8 +277,9 @@ absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
                            const std::string& address) { door_keeper->TurnedAway(address); },
           .take_calls = [gate = listener->entrance.gate()] { return gate->TakeShown(); },
           .on_hidden_calls =
-              [door_keeper = &listener->door_keeper](const std::string& address,
-                                                     std::uint64_t calls) {
+              [door_keeper = &listener->door_keeper, entrance = &listener->entrance](
+                  const std::string& address, std::uint64_t calls) {
+                entrance->CountRefused(limits::kHiddenCalls);
                 door_keeper->HiddenCalls(address, calls);
               }});
   listener_ = std::move(listener);

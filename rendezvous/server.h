@@ -21,12 +21,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rendezvous/core/byte_budget.h"
+#include "rendezvous/core/limit_counts.h"
 #include "rendezvous/core/limits.h"
 #include "rendezvous/fronts/driver.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/keeper/last_word.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/net/shared_port.h"
 #include "rendezvous/pages/job_figures.h"
 #include "rendezvous/wire/knock.h"
 
@@ -92,8 +94,13 @@ class Server {
   // A tenant's; null: nobody of that name has had a job yet.
   const Driver* FindDriver(const std::string& tenant) const;
   const JobFigures* FindFigures(const std::string& tenant) const;
-  // Calls and connections that were refused since it began to listen.
+  // Calls and connections that were refused since it began to listen; what has become of
+  // connections; and who was refused for which limit.
   std::uint64_t refused_calls() const;
+  SharedPortStats connections() const;
+  LimitCounts RefusedByLimit() const;
+  // Bytes of all tenants' stores, with what their keys take beside them (limits::kStoreBytes).
+  std::size_t store_bytes() const { return store_bytes_.taken(); }
   // It takes no new agents.
   bool drains() const { return !draining_.empty(); }
 

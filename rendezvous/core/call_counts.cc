@@ -12,7 +12,9 @@ CallCounts::Verdict CallCounts::Begin(Connection connection, const std::string& 
   const bool other_calls = calls != by_connection_.end();
   const bool own_limit = other_calls && calls->second.count >= limits_.of_connection;
   if (own_limit || under_way(tenant) >= most || under_way_ >= limits_.of_all) {
-    ++refused_;
+    ++(own_limit                      ? refused_.of_connection
+       : under_way_ >= limits_.of_all ? refused_.of_all
+                                      : refused_.of_tenant);
     if (other_calls) ++calls->second.refused;
     return own_limit && ++calls->second.own_limit == limits_.refused_of_connection
                ? Verdict::kFlood

@@ -57,8 +57,16 @@ class CallCounts {
 
   std::size_t under_way() const { return under_way_; }
   std::size_t under_way(const std::string& tenant) const;
-  // Since the beginning.
-  std::uint64_t refused() const { return refused_; }
+  // Calls that were refused since the beginning; each for one limit.
+  struct Refused {
+    std::uint64_t of_connection = 0;
+    std::uint64_t of_tenant = 0;
+    std::uint64_t of_all = 0;
+  };
+  const Refused& refused_by_limit() const { return refused_; }
+  std::uint64_t refused() const {
+    return refused_.of_connection + refused_.of_tenant + refused_.of_all;
+  }
 
  private:
   using ByTenant = std::map<std::string, std::size_t>;
@@ -76,7 +84,7 @@ class CallCounts {
   ByTenant by_tenant_;
   std::deque<std::pair<TimePoint, Connection>> lingering_;
   std::size_t under_way_ = 0;
-  std::uint64_t refused_ = 0;
+  Refused refused_;
 };
 
 }  // namespace muster::rendezvous

@@ -35,9 +35,9 @@ void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint no
   contests_.Withdraw(agent);
   AgentAttendance* attendance = Find(agent);
   if (attendance == nullptr && RanInAnEndedLife(request)) return TellEnd(agent, request);
-  if (const std::string objection = Objection(attendance, request); !objection.empty()) {
-    Tell(agent, Refused{objection});
-    if (attendance != nullptr) Remove(*attendance, "broke the protocol: " + objection, now);
+  if (const Refused refused = Objection(attendance, request); !refused.sentence.empty()) {
+    Tell(agent, refused);
+    if (attendance != nullptr) Remove(*attendance, "broke the protocol: " + refused.sentence, now);
     return;
   }
   if (!request.unfit.empty()) return TurnAwayUnfit(agent, request, now);
@@ -155,39 +155,43 @@ void Coordinator::Handle(AgentId agent, const Resume& resume, TimePoint now) {
   attendance->job->TellAgain(attendance->id);
 }
 
-std::string Coordinator::Objection(const AgentAttendance* attendance,
-                                   const JoinRequest& request) const {
-  if (std::string objection = NameObjection(request); !objection.empty()) return objection;
+Refused Coordinator::Objection(const AgentAttendance* attendance,
+                               const JoinRequest& request) const {
+  if (std::string objection = NameObjection(request); !objection.empty()) return {objection};
   if (attendance != nullptr) {
-    return ReturnObjection(request, attendance->job->run_id(), attendance->node_id);
+    return {ReturnObjection(request, attendance->job->run_id(), attendance->node_id)};
   }
   if (options_.names_required && request.run_id == kUnnamedJob) {
-    return "this rendezvous serves many jobs, and this one has no name; name it, the same on every "
-           "node: --rdzv-id=NAME";
+    return {
+        "this rendezvous serves many jobs, and this one has no name; name it, the same on "
+        "every node: --rdzv-id=NAME"};
   }
   if (!draining_.empty()) {
-    return absl::StrCat("this rendezvous takes no new nodes: ", draining_);
+    return {absl::StrCat("this rendezvous takes no new nodes: ", draining_)};
   }
   if (std::string objection = RequestObjection(request, options_.max_nodes_per_job);
       !objection.empty()) {
-    return objection;
+    const bool many = request.settings.max_nodes > options_.max_nodes_per_job;
+    return {objection, many ? &limits::kNodesOfJob : nullptr};
   }
   if (agent_count() >= options_.max_nodes) {
-    return absl::StrCat("this rendezvous has ", base::Count(options_.max_nodes, "node"),
-                        ", which is its limit");
+    return {absl::StrCat("this rendezvous has ", base::Count(options_.max_nodes, "node"),
+                         ", which is its limit"),
+            &limits::kNodes};
   }
   const Job* const job = jobs_.Find(request.run_id);
   if (job == nullptr) {
-    if (job_count() < options_.max_jobs) return "";
-    return absl::StrCat("this rendezvous has ", base::Count(options_.max_jobs, "job"),
-                        ", which is its limit");
+    if (job_count() < options_.max_jobs) return {};
+    return {absl::StrCat("this rendezvous has ", base::Count(options_.max_jobs, "job"),
+                         ", which is its limit"),
+            &limits::kJobs};
   }
-  if (GivesWay(*job, request)) return "";
+  if (GivesWay(*job, request)) return {};
   if (job->HasNode(request.node.node_id)) {
-    return absl::StrCat("node id ", request.node.node_id, " already attends job '", request.run_id,
-                        "'");
+    return {absl::StrCat("node id ", request.node.node_id, " already attends job '", request.run_id,
+                         "'")};
   }
-  return SettingsDisagreement(job->settings(), request);
+  return {SettingsDisagreement(job->settings(), request)};
 }
 
 AgentAttendance* Coordinator::Find(AgentId agent) {

@@ -128,7 +128,7 @@ class Coordinator {
 
   // Why the request is refused, in one sentence; empty: it is not. `attendance` is its sender's, or
   // null.
-  std::string Objection(const AgentAttendance* attendance, const JoinRequest& request) const;
+  Refused Objection(const AgentAttendance* attendance, const JoinRequest& request) const;
   // The life of the job in which the node ran workers is over.
   bool RanInAnEndedLife(const JoinRequest& request) const;
   // Tells the node how that life ended.

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/core/limits.h"
 #include "rendezvous/core/milestone.h"
 #include "rendezvous/core/types.h"
 
@@ -61,6 +62,8 @@ struct Notice {
 // The agent does not attend, or no longer does: nothing it sends from now on is heard.
 struct Refused {
   std::string sentence;
+  // For which, if it is for a limit; counted, and not on the wire.
+  const Limit* limit = nullptr;
 };
 
 // The agent no longer attends, as nothing was heard from it for its lease: its place is given away.

@@ -5,15 +5,17 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/core/limit_counts.h"
 #include "rendezvous/core/stored_number.h"
 
 namespace muster::rendezvous {
 namespace {
 
-absl::Status Exhausted(absl::string_view attempt, std::string_view key, absl::string_view what,
-                       std::size_t would_be, std::size_t limit) {
-  return absl::ResourceExhaustedError(absl::StrCat(attempt, " ", ShownKey(key), ": ", what, " ",
-                                                   would_be, ", the limit is ", limit));
+// `most` is what the store goes by, which may be less than what `limit` says.
+absl::Status Exhausted(const Limit& limit, absl::string_view attempt, std::string_view key,
+                       absl::string_view what, std::size_t would_be, std::size_t most) {
+  return LimitRefusal(limit, absl::StrCat(attempt, " ", ShownKey(key), ": ", what, " ", would_be,
+                                          ", the limit is ", most));
 }
 
 absl::StatusOr<std::int64_t> NumberOf(absl::string_view attempt, std::string_view key,
@@ -258,10 +260,12 @@ absl::StatusOr<std::optional<WaiterId>> KeyValueStore::Wait(std::span<const std:
 absl::Status KeyValueStore::CheckSizes(absl::string_view attempt, std::string_view key,
                                        std::size_t value_bytes) const {
   if (key.size() > limits_.key_bytes) {
-    return Exhausted(attempt, key, "bytes of the key are", key.size(), limits_.key_bytes);
+    return Exhausted(limits::kKeyBytes, attempt, key, "bytes of the key are", key.size(),
+                     limits_.key_bytes);
   }
   if (value_bytes > limits_.value_bytes) {
-    return Exhausted(attempt, key, "bytes of the value would be", value_bytes, limits_.value_bytes);
+    return Exhausted(limits::kValueBytes, attempt, key, "bytes of the value would be", value_bytes,
+                     limits_.value_bytes);
   }
   return absl::OkStatus();
 }
@@ -269,15 +273,18 @@ absl::Status KeyValueStore::CheckSizes(absl::string_view attempt, std::string_vi
 absl::Status KeyValueStore::CheckTotals(absl::string_view attempt, std::string_view key,
                                         std::size_t keys, std::size_t bytes) const {
   if (keys > limits_.keys) {
-    return Exhausted(attempt, key, "keys of the job would be", keys, limits_.keys);
+    return Exhausted(limits::kKeysOfJob, attempt, key, "keys of the job would be", keys,
+                     limits_.keys);
   }
   if (bytes > limits_.total_bytes) {
-    return Exhausted(attempt, key, "bytes of the job's keys and values would be", bytes,
-                     limits_.total_bytes);
+    return Exhausted(limits::kStoreBytesOfJob, attempt, key,
+                     "bytes of the job's keys and values would be", bytes, limits_.total_bytes);
   }
   const std::size_t share = bytes + keys * kBytesBesideKey;
   if (const ByteBudget* const budget = share_.ExceededBy(share)) {
-    return Exhausted(attempt, key, "bytes of all jobs' keys and values would be",
+    const bool is_part = budget->most() < limits::kStoreBytes.most;
+    return Exhausted(is_part ? limits::kStoreBytesOfTenant : limits::kStoreBytes, attempt, key,
+                     "bytes of all jobs' keys and values would be",
                      budget->taken() - share_.bytes() + share, budget->most());
   }
   return absl::OkStatus();
@@ -300,11 +307,13 @@ absl::Status KeyValueStore::CheckWrite(absl::string_view attempt, std::string_vi
 
 absl::Status KeyValueStore::CheckWaits(std::string_view key, std::size_t bytes) const {
   if (NumWaits() >= limits_.waits) {
-    return Exhausted("wait for", key, "pending waits would be", NumWaits() + 1, limits_.waits);
+    return Exhausted(limits::kWaitsOfJob, "wait for", key, "pending waits would be", NumWaits() + 1,
+                     limits_.waits);
   }
   const std::size_t sum = waits_.bytes() + barriers_.bytes() + meetings_.bytes() + bytes;
   if (sum > limits_.wait_bytes) {
-    return Exhausted("wait for", key, "bytes of pending waits would be", sum, limits_.wait_bytes);
+    return Exhausted(limits::kWaitBytesOfJob, "wait for", key, "bytes of pending waits would be",
+                     sum, limits_.wait_bytes);
   }
   return absl::OkStatus();
 }

@@ -15,6 +15,9 @@ struct Limit {
   std::string_view of;
   std::uint64_t most = 0;
   std::string_view why;
+  // What it is called where those are counted who were refused for it, or cut off
+  // (limit_counts.h); empty: others only wait, or nobody can know.
+  std::string_view name = {};
 };
 
 namespace limits {
@@ -58,19 +61,22 @@ inline constexpr Limit kStreams{
     "an agent has one and a client of the store a few; each costs gRPC 16 KB"};
 inline constexpr Limit kCallsOfConnection{
     "calls of one connection that gRPC has not freed", 256,
-    "twice as many, as those that have ended are freed a little later"};
+    "twice as many, as those that have ended are freed a little later", "calls_of_connection"};
 inline constexpr Limit kRefusedOfConnection{
     "calls that are refused beyond these before their connection is ended", 128,
     "who heeds the limit of open streams never comes so far; to refuse takes 20 us each"};
 inline constexpr Limit kHiddenCalls{
     "calls of one connection that gRPC refuses by itself", 1024,
-    "without a method, say: none of ours is, and each costs 16 KB while there is more to read"};
+    "without a method, say: none of ours is, and each costs 16 KB while there is more to read",
+    "hidden_calls"};
 inline constexpr Limit kCalls{"calls that neither wait nor are agents'", 16'384,
-                              "each costs gRPC 16 KB, and 16 KB more until its message is read"};
+                              "each costs gRPC 16 KB, and 16 KB more until its message is read",
+                              "calls"};
 inline constexpr Limit kCallsOfTenant{"of these, of one tenant", 12'288,
-                                      "so that no tenant has all of them"};
+                                      "so that no tenant has all of them", "calls_of_tenant"};
 inline constexpr Limit kCallsOfHost{"of these, of one host", 4096,
-                                    "so that it takes several hosts to have all of them"};
+                                    "so that it takes several hosts to have all of them",
+                                    "calls_of_host"};
 inline constexpr Limit kCancelledSeconds{
     "seconds that a call counts which its client cancelled", 1,
     "until gRPC has freed it for certain; opened and reset at once, it would count for nothing"};
@@ -93,26 +99,30 @@ inline constexpr Limit kReadsOfTenant{"of these, of one tenant", 32,
                                       "so that no tenant has all of them; tenants take turns"};
 inline constexpr Limit kReadsOfHost{"of these, of one host", 16,
                                     "so that who holds them back delays himself"};
-inline constexpr Limit kReadSeconds{
-    "seconds that one of these may take while others wait", 2,
-    "4 MiB over 20 Mbit/s; who has less is read when there is room"};
+inline constexpr Limit kReadSeconds{"seconds that one of these may take while others wait", 2,
+                                    "4 MiB over 20 Mbit/s; who has less is read when there is room",
+                                    "read_seconds"};
 inline constexpr Limit kAnswerBytes{"bytes of an answer with several values", 4 << 20,
-                                    "what clients of gRPC take unless they are told otherwise"};
+                                    "what clients of gRPC take unless they are told otherwise",
+                                    "answer_bytes"};
 inline constexpr Limit kUntakenBytes{
     "bytes of answers that clients have not taken", std::uint64_t{256} << 20,
-    "256 of the largest values; beyond, the connection with the oldest answer is ended"};
+    "256 of the largest values; beyond, the connection with the oldest answer is ended",
+    "untaken_bytes"};
 inline constexpr Limit kUntakenAnswers{
     "answers that clients have not taken after a second", 4096,
-    "each keeps its call; beyond, the connection with the oldest answer is ended"};
+    "each keeps its call; beyond, the connection with the oldest answer is ended",
+    "untaken_answers"};
 inline constexpr Limit kEventBytes{"bytes of what an agent says at once", 1 << 20,
-                                   "the ends of a thousand workers with their tracebacks"};
+                                   "the ends of a thousand workers with their tracebacks",
+                                   "event_bytes"};
 inline constexpr Limit kEventsInASecond{"events of an agent in a second", 200,
                                         "an agent has one or two; more are read that much later"};
 inline constexpr Limit kEventsAtOnce{"events of an agent that are read without delay", 2000,
                                      "a thousand workers may start and end at once"};
 inline constexpr Limit kUnreadDirectives{
     "directives that an agent leaves unread", 256,
-    "one that reads has a few; one that does not is as good as gone"};
+    "one that reads has a few; one that does not is as good as gone", "unread_directives"};
 
 // The tunnel to the workers' store (rendezvous/tunnel), which is an agent's and not a daemon's.
 inline constexpr Limit kTunnelStreams{
@@ -128,38 +138,43 @@ inline constexpr Limit kTunnelSilentSeconds{
     "as for a direct connection to the store; that a node is lost the rendezvous says earlier"};
 
 // Jobs.
-inline constexpr Limit kJobs{"jobs", 1024, "a cluster's worth of experiments"};
-inline constexpr Limit kNodesOfJob{"nodes of a job", 100'000, "ten times the largest cluster"};
+inline constexpr Limit kJobs{"jobs", 1024, "a cluster's worth of experiments", "jobs"};
+inline constexpr Limit kNodesOfJob{"nodes of a job", 100'000, "ten times the largest cluster",
+                                   "nodes_of_job"};
 inline constexpr Limit kNodes{"nodes of all jobs", 100'000,
-                              "each costs 119 KiB, nearly all of it TLS"};
+                              "each costs 119 KiB, nearly all of it TLS", "nodes"};
 inline constexpr Limit kEndedJobsShown{"ended jobs that are shown", 64,
                                        "each costs 16 KB with its rounds, the last failure apart"};
 inline constexpr Limit kEndedJobs{"ended jobs that are remembered", 1024,
                                   "for a node that was away when its job ended"};
 
 // What a job's store holds.
-inline constexpr Limit kKeyBytes{"bytes of a key", 512, "keys are names"};
+inline constexpr Limit kKeyBytes{"bytes of a key", 512, "keys are names", "key_bytes"};
 inline constexpr Limit kValueBytes{"bytes of a value", 1 << 20,
-                                   "a store is for addresses and counters, not for models"};
-inline constexpr Limit kKeysOfJob{"keys of a job", 100'000, "some for each rank"};
+                                   "a store is for addresses and counters, not for models",
+                                   "value_bytes"};
+inline constexpr Limit kKeysOfJob{"keys of a job", 100'000, "some for each rank", "keys_of_job"};
 inline constexpr Limit kStoreBytesOfJob{"bytes of a job's keys and values", 64 << 20,
-                                        "640 for each of as many keys"};
+                                        "640 for each of as many keys", "store_bytes_of_job"};
 inline constexpr Limit kStoreBytes{
     "bytes of all jobs' keys and values, with 96 beside each key", std::uint64_t{512} << 20,
-    "a job that needs much has it, and all together do not take the machine's memory"};
+    "a job that needs much has it, and all together do not take the machine's memory",
+    "store_bytes"};
 inline constexpr Limit kStoreBytesOfTenant{
     "bytes of one tenant's keys and values, with 96 beside each key", std::uint64_t{256} << 20,
-    "so that no tenant takes what is there for all"};
-inline constexpr Limit kWaitsOfJob{"waits of a job", 100'000, "one for each rank"};
+    "so that no tenant takes what is there for all", "store_bytes_of_tenant"};
+inline constexpr Limit kWaitsOfJob{"waits of a job", 100'000, "one for each rank", "waits_of_job"};
 inline constexpr Limit kWaitBytesOfJob{"bytes of what a job's waits name", 64 << 20,
-                                       "as for its keys"};
+                                       "as for its keys", "wait_bytes_of_job"};
 inline constexpr Limit kWaitingCalls{"calls that wait, over all jobs", 20'000,
-                                     "each costs gRPC 16 KB"};
+                                     "each costs gRPC 16 KB", "waiting_calls"};
 inline constexpr Limit kWaitingCallsOfTenant{"of these, of one tenant", 15'000,
-                                             "so that no tenant has all of them"};
+                                             "so that no tenant has all of them",
+                                             "waiting_calls_of_tenant"};
 inline constexpr Limit kWaitingBytes{
     "bytes of what these calls name, with 64 beside each key", 128 << 20,
-    "one call may name as many keys as a message holds, and 20,000 of these would not fit"};
+    "one call may name as many keys as a message holds, and 20,000 of these would not fit",
+    "waiting_bytes"};
 
 inline constexpr const Limit* kAll[] = {
     &kSilentSeconds,

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/earliest.h"
+#include "rendezvous/core/limit_counts.h"
 #include "rendezvous/core/names.h"
 
 namespace muster::rendezvous {
@@ -20,11 +21,12 @@ void StoreCalls::Call(CallId id, const StoreCall& call) {
   }
   const std::size_t bytes = BytesOf(call);
   if (waiting_bytes_ + bytes > most_waiting_bytes_) {
-    return Answer(id,
-                  absl::ResourceExhaustedError(
-                      absl::StrCat("bytes of what all waiting calls name would be ",
-                                   waiting_bytes_ + bytes, ", the limit is ", most_waiting_bytes_)),
-                  patient);
+    return Answer(
+        id,
+        LimitRefusal(limits::kWaitingBytes,
+                     absl::StrCat("bytes of what all waiting calls name would be ",
+                                  waiting_bytes_ + bytes, ", the limit is ", most_waiting_bytes_)),
+        patient);
   }
   absl::StatusOr<std::optional<WaiterId>> waiter = std::nullopt;
   if (call.wait) waiter = store.Wait(call.wait->keys, call.wait->deadline);

@@ -5,6 +5,7 @@
 #include <boost/asio/post.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "rendezvous/core/limit_counts.h"
 #include "rendezvous/core/limits.h"
 #include "rendezvous/wire/printable.h"
 
@@ -96,8 +97,9 @@ absl::StatusOr<Admission> CallEntrance::Admit(Rpc rpc, const grpc::CallbackServe
   Admission admission{.place = places_.Take(pass.tenant(), caller.host)};
   if (admission.place == nullptr) {
     if (options_.on_refused) options_.on_refused(caller.peer, 1);
-    return absl::ResourceExhaustedError(absl::StrCat(
-        limits::kCallsOfHost.most, " calls of this host are under way, which is the limit"));
+    return LimitRefusal(limits::kCallsOfHost,
+                        absl::StrCat(limits::kCallsOfHost.most,
+                                     " calls of this host are under way, which is the limit"));
   }
   const absl::StatusOr<Driver*> driver = options_.access(rpc, call);
   if (!driver.ok()) return driver.status();
@@ -108,6 +110,17 @@ absl::StatusOr<Admission> CallEntrance::Admit(Rpc rpc, const grpc::CallbackServe
 bool CallEntrance::CountAgain(const Caller& caller, Admission& admission, CallGate::Pass& pass) {
   if (admission.place == nullptr) admission.place = places_.Take(pass.tenant(), caller.host);
   return admission.place != nullptr && pass.Resume();
+}
+
+LimitCounts CallEntrance::RefusedByLimit() const {
+  LimitCounts counts = shared_.refused;
+  const CallCounts::Refused at_gate = gate_->refused_by_limit();
+  counts.Count(limits::kCallsOfConnection, at_gate.of_connection);
+  counts.Count(limits::kCallsOfTenant, at_gate.of_tenant);
+  counts.Count(limits::kCalls, at_gate.of_all);
+  counts.Count(limits::kUntakenBytes, shared_.untaken.dropped_for_bytes());
+  counts.Count(limits::kUntakenAnswers, shared_.untaken.dropped_for_number());
+  return counts;
 }
 
 void CallEntrance::Close() {

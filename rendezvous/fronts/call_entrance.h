@@ -78,6 +78,12 @@ class CallEntrance final : public grpc::CallbackGenericService {
   // Where a call that ends otherwise than as a LoopCall is counted until its client knows.
   UntakenAnswers& untaken() { return shared_.untaken; }
 
+  // Who ends otherwise than as a LoopCall was refused, or cut off, for a limit.
+  void CountRefused(const Limit& limit) { shared_.refused.Count(limit); }
+  void CountRefused(const absl::Status& status) { shared_.refused.Count(status); }
+  // How many were, since the beginning, for each limit of calls, messages, jobs and stores.
+  LimitCounts RefusedByLimit() const;
+
   // Calls whose request has not been read end with UNAVAILABLE, and so do all that come.
   void Close();
 

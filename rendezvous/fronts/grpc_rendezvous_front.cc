@@ -79,6 +79,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
         front_.entrance_.Admit(Rpc::kAttend, context_, caller_, pass_);
     if (!admission.ok()) {
       state_ = State::kEnded;
+      front_.entrance_.CountRefused(admission.status());
       AwaitTaken();
       Finish(ToGrpcStatus(admission.status()));
       return;
@@ -101,6 +102,7 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     if (state_ != State::kOpen) return;
     if (!ok) return HandleGone("its connection ended");
     if (event_.ByteSizeLong() > limits::kEventBytes.most) {
+      front_.entrance_.CountRefused(limits::kEventBytes);
       return HandleGone("it sent more than 1 MiB at once");
     }
     Take(event_);
@@ -151,7 +153,8 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
     if (wire.has_welcome() && front_.listener_.knock_secret) {
       wire.mutable_welcome()->set_knock_secret(front_.listener_.knock_secret(session_));
     }
-    if (std::holds_alternative<Refused>(directive)) {
+    if (const auto* const refused = std::get_if<Refused>(&directive)) {
+      if (refused->limit != nullptr) front_.entrance_.CountRefused(*refused->limit);
       state_ = State::kParting;
       // It is no node, and is counted here until it has heard so.
       connection_.reset();
@@ -167,8 +170,10 @@ class GrpcRendezvousFront::Stream final : public grpc::ServerGenericBidiReactor 
       }
     }
     ToBytes(wire, &unsent_.emplace_back());
-    if (unsent_.size() > limits::kUnreadDirectives.most)
+    if (unsent_.size() > limits::kUnreadDirectives.most) {
+      front_.entrance_.CountRefused(limits::kUnreadDirectives);
       return HandleGone("it does not read what it is told");
+    }
     if (!writing_) WriteNext();
   }
 

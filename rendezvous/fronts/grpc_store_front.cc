@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/limit_counts.h"
 #include "rendezvous/core/limits.h"
 
 namespace muster::rendezvous {
@@ -175,7 +176,8 @@ void GrpcStoreFront::MultiGet(Driver& driver, const Call& call,
       bytes += kBytesPerValue + (value == nullptr ? 0 : value->size());
     }
     if (bytes > limits::kAnswerBytes.most) {
-      return absl::ResourceExhaustedError(
+      return LimitRefusal(
+          limits::kAnswerBytes,
           absl::StrCat("multi-get: bytes of the answer would be ", bytes, ", the limit is ",
                        limits::kAnswerBytes.most, ": ask for fewer keys at once"));
     }
@@ -213,14 +215,14 @@ void GrpcStoreFront::Write(Driver& driver, const Call& call, const std::string& 
 absl::StatusOr<std::shared_ptr<void>> GrpcStoreFront::AdmitWait(const Driver& driver,
                                                                 const Call& call) {
   if (waiting_ >= limits::kWaitingCalls.most) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(waiting_, " calls wait already, which is the limit"));
+    return LimitRefusal(limits::kWaitingCalls,
+                        absl::StrCat(waiting_, " calls wait already, which is the limit"));
   }
   // The one that asks is among them.
   if (driver.waiting_calls() > limits::kWaitingCallsOfTenant.most) {
-    return absl::ResourceExhaustedError(absl::StrCat(limits::kWaitingCallsOfTenant.most,
-                                                     " calls of this user wait already, which is "
-                                                     "the limit"));
+    return LimitRefusal(limits::kWaitingCallsOfTenant,
+                        absl::StrCat(limits::kWaitingCallsOfTenant.most,
+                                     " calls of this user wait already, which is the limit"));
   }
   std::shared_ptr<void> connection;
   if (admit_) {

@@ -148,8 +148,8 @@ void LoopCall::Open() {
   turn_ = shared_.turns.Ask(
       reactor_->pass().tenant(), caller_.host, [this] { reactor_->Read(); },
       [this] {
-        Finish(absl::ResourceExhaustedError(
-            "the call's message took too long, and others wait for their turn"));
+        Finish(LimitRefusal(limits::kReadSeconds,
+                            "the call's message took too long, and others wait for their turn"));
       });
 }
 
@@ -168,6 +168,7 @@ void LoopCall::HandleRead() {
 
 void LoopCall::Finish(const absl::Status& status) {
   if (finished()) return;
+  shared_.refused.Count(status);
   on_cancel_ = nullptr;
   admission_.place.reset();
   Reactor* const reactor = std::exchange(reactor_, nullptr);

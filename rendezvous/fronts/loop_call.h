@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/lifetime.h"
+#include "rendezvous/core/limit_counts.h"
 #include "rendezvous/fronts/admission.h"
 #include "rendezvous/fronts/driver.h"
 #include "rendezvous/fronts/early_reads.h"
@@ -40,6 +41,8 @@ class LoopCall : public std::enable_shared_from_this<LoopCall> {
     const std::shared_ptr<EarlyReads> early;  // may be held for longer
     ReadTurns turns;
     UntakenAnswers untaken;
+    // Who was refused for which limit, as it ended his call.
+    LimitCounts refused{};
     // Those whose request has not been read.
     std::set<std::shared_ptr<LoopCall>> opening;
     const base::Lifetime lifetime;

@@ -13,7 +13,7 @@ UntakenAnswers::Id UntakenAnswers::Add(const Peer& peer, std::size_t bytes) {
   for (auto& [oldest, answer] : answers_) {
     if (left <= limits_.bytes || oldest == id) break;
     left -= answer.bytes;
-    Drop(answer);
+    Drop(answer, dropped_for_bytes_);
   }
   AwaitOverdue();
   return id;
@@ -26,8 +26,10 @@ void UntakenAnswers::Taken(Id id) {
   answers_.erase(answer);
 }
 
-void UntakenAnswers::Drop(Answer& answer) {
-  if (!std::exchange(answer.dropped, true)) drop_(answer.peer);
+void UntakenAnswers::Drop(Answer& answer, std::uint64_t& count) {
+  if (std::exchange(answer.dropped, true)) return;
+  ++count;
+  drop_(answer.peer);
 }
 
 void UntakenAnswers::AwaitOverdue() {
@@ -47,7 +49,7 @@ void UntakenAnswers::DropOverdue() {
   for (auto& [id, answer] : answers_) {
     if (left <= limits_.answers || answer.since > before) break;
     --left;
-    Drop(answer);
+    Drop(answer, dropped_for_number_);
   }
 }
 

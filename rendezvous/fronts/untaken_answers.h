@@ -47,6 +47,9 @@ class UntakenAnswers {
   void Taken(Id id);
 
   std::size_t bytes() const { return bytes_; }
+  // Answers whose connection was ended, since the beginning.
+  std::uint64_t dropped_for_bytes() const { return dropped_for_bytes_; }
+  std::uint64_t dropped_for_number() const { return dropped_for_number_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -57,7 +60,7 @@ class UntakenAnswers {
     bool dropped = false;
   };
 
-  void Drop(Answer& answer);
+  void Drop(Answer& answer, std::uint64_t& count);
   void AwaitOverdue();
   void DropOverdue();
 
@@ -66,6 +69,8 @@ class UntakenAnswers {
   std::map<Id, Answer> answers_;  // the oldest first
   Id next_ = 1;
   std::size_t bytes_ = 0;
+  std::uint64_t dropped_for_bytes_ = 0;
+  std::uint64_t dropped_for_number_ = 0;
   boost::asio::steady_timer overdue_;
   bool awaits_overdue_ = false;
   base::Lifetime lifetime_;

@@ -172,4 +172,9 @@ std::uint64_t CallGate::refused() const {
   return counts_.refused();
 }
 
+CallCounts::Refused CallGate::refused_by_limit() const {
+  const absl::MutexLock lock(&mutex_);
+  return counts_.refused_by_limit();
+}
+
 }  // namespace muster::rendezvous

@@ -111,6 +111,7 @@ class CallGate : public std::enable_shared_from_this<CallGate> {
   std::size_t under_way();
   // Since the beginning.
   std::uint64_t refused() const;
+  CallCounts::Refused refused_by_limit() const;
 
  private:
   struct Guarded;

@@ -25,6 +25,9 @@ TEST(CallCountsTest, AConnectionATenantAndAllHaveLimits) {
   EXPECT_EQ(counts.under_way(), 4u);
   EXPECT_EQ(counts.under_way("alice"), 3u);
   EXPECT_EQ(counts.refused(), 4u);
+  EXPECT_EQ(counts.refused_by_limit().of_connection, 1u);
+  EXPECT_EQ(counts.refused_by_limit().of_tenant, 2u);
+  EXPECT_EQ(counts.refused_by_limit().of_all, 1u);
 }
 
 TEST(CallCountsTest, WhatHasEndedMakesRoom) {

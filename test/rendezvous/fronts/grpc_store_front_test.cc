@@ -460,6 +460,12 @@ TEST_F(GrpcStoreFrontTest, BreachOfALimitIsResourceExhausted) {
   const grpc::Status status = stub_->MultiGet(&context, request, &response);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(status.error_message(), HasSubstr("ask for fewer keys at once"));
+
+  const LimitCounts refused = OnLoop([this] { return entrance_.RefusedByLimit(); });
+  EXPECT_EQ(refused.of(limits::kValueBytes), 1u);
+  EXPECT_EQ(refused.of(limits::kKeyBytes), 2u);
+  EXPECT_EQ(refused.of(limits::kAnswerBytes), 1u);
+  EXPECT_EQ(refused.of(limits::kStoreBytes), 0u);
 }
 
 TEST_F(GrpcStoreFrontTest, EveryRpcRefusesARunIdThatIsNoName) {

@@ -28,6 +28,8 @@ TEST_F(UntakenAnswersTest, TheOldestMakesRoomWhenThereAreTooManyBytes) {
   EXPECT_THAT(dropped_, ElementsAre());
   answers_.Add({"c", 1}, 1);
   EXPECT_THAT(dropped_, ElementsAre("a"));
+  EXPECT_EQ(answers_.dropped_for_bytes(), 1u);
+  EXPECT_EQ(answers_.dropped_for_number(), 0u);
 }
 
 TEST_F(UntakenAnswersTest, WhatIsTakenCountsNoLonger) {
@@ -58,6 +60,7 @@ TEST_F(UntakenAnswersTest, TheOldestOfTooManySmallOnesAreEndedWhenTheyHaveHadThe
   for (const char* peer : {"a", "b", "c", "d", "e"}) answers_.Add({peer, 1}, 0);
   EXPECT_THAT(dropped_, ElementsAre());
   EXPECT_TRUE(test::RunUntil(loop_, [&] { return dropped_.size() == 2; }));
+  EXPECT_EQ(answers_.dropped_for_number(), 2u);
   EXPECT_THAT(dropped_, ElementsAre("a", "b"));
 }
 
