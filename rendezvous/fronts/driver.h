@@ -2,6 +2,7 @@
 // be told, has the journal written, and lets time pass.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -80,6 +81,10 @@ class Driver {
 
   std::optional<JobSnapshot> Describe(std::string_view run_id) const;
   std::vector<JobSnapshot> List() const;
+  // The last batch found no room on the disk.
+  bool disk_full() const { return core_.disk_full(); }
+  // Null without a journal.
+  const JournalWriter* journal() const { return journal_.get(); }
   int agent_count() const { return core_.coordinator().agent_count(); }
   int job_count() const { return core_.coordinator().job_count(); }
 

@@ -17,6 +17,15 @@ namespace {
 // Before a batch for which there was no room on the disk is tried again.
 constexpr std::chrono::seconds kRest(1);
 
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+// From a fast NVMe to a disk that no agent should wait for.
+constexpr std::chrono::nanoseconds kCommits[] = {
+    microseconds(250),  microseconds(500),   milliseconds(1),   milliseconds(2),
+    milliseconds(5),    milliseconds(10),    milliseconds(25),  milliseconds(50),
+    milliseconds(100),  milliseconds(250),   milliseconds(500), milliseconds(1000),
+    milliseconds(2500), milliseconds(10'000)};
+
 JournalBatch ToJournal(Batch batch) {
   JournalBatch bytes;
   const std::int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -44,6 +53,7 @@ JournalWriter::JournalWriter(boost::asio::io_context& io, DaemonCore& core, Jour
       journal_(journal),
       ended_(std::move(ended)),
       fatal_(std::move(fatal)),
+      figures_{.commits = base::DurationHistogram(kCommits)},
       rest_(io) {}
 
 void JournalWriter::Follow() {
@@ -61,13 +71,15 @@ void JournalWriter::Stop() {
 void JournalWriter::Write() {
   if (state_ == State::kStopped) return;
   state_ = State::kWriting;
-  journal_.Commit(ToJournal(core_.BeginCommit(std::chrono::steady_clock::now())),
+  began_ = std::chrono::steady_clock::now();
+  journal_.Commit(ToJournal(core_.BeginCommit(began_)),
                   lifetime_.Guard([this](const absl::Status& status) { OnWritten(status); }));
 }
 
 void JournalWriter::OnWritten(const absl::Status& status) {
   const bool was_full = core_.disk_full();
   if (absl::IsResourceExhausted(status)) {
+    ++figures_.failed;
     core_.DiskFull();
     if (!was_full) {
       spdlog::error("{}; calls of stores are refused and new rounds wait until there is space",
@@ -82,6 +94,7 @@ void JournalWriter::OnWritten(const absl::Status& status) {
     return ended_();
   }
   if (!status.ok()) return fatal_(status);
+  figures_.commits.Observe(std::chrono::steady_clock::now() - began_);
   core_.Committed();
   if (was_full) spdlog::warn("the journal can be written again");
   if (state_ == State::kStopped) return;

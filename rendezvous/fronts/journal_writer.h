@@ -1,12 +1,15 @@
 // Writes what a DaemonCore has to remember into the journal.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
+#include "base/duration_histogram.h"
 #include "base/lifetime.h"
 #include "rendezvous/core/daemon_core.h"
 #include "rendezvous/journal/journal.h"
@@ -20,6 +23,15 @@ namespace muster::rendezvous {
 //   writing --on disk--> idle     --the disk is full--> resting --a second--> writing
 class JournalWriter {
  public:
+  // What it has written since it was made.
+  struct Figures {
+    // From when a batch is handed to the journal until the loop hears that it is on disk: so long
+    // waits who may only be told then.
+    base::DurationHistogram commits;
+    // Batches for which there was no room on the disk.
+    std::uint64_t failed = 0;
+  };
+
   // `ended` is called when a batch is on disk, or found no room there, and the core may have more
   // to tell; `fatal` when it is not known what is on disk; both from the loop. Everything but the
   // journal must outlive the writer; the journal does not call back after the writer's end.
@@ -30,6 +42,9 @@ class JournalWriter {
   void Follow();
   // Writes nothing more.
   void Stop();
+
+  const Figures& figures() const { return figures_; }
+  std::uint64_t bytes() const { return journal_.bytes(); }
 
  private:
   enum class State { kIdle, kPosted, kWriting, kResting, kStopped };
@@ -44,6 +59,8 @@ class JournalWriter {
   const std::function<void(const absl::Status&)> fatal_;
 
   State state_ = State::kIdle;
+  std::chrono::steady_clock::time_point began_{};  // to write
+  Figures figures_;
   boost::asio::steady_timer rest_;
   base::Lifetime lifetime_;
 };

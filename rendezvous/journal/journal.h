@@ -62,6 +62,9 @@ class Journal {
   // allowed. When the journal is destroyed, `done` is not called, and the batch is on disk whole or
   // not at all.
   virtual void Commit(JournalBatch batch, std::function<void(absl::Status)> done) = 0;
+
+  // What it takes on disk, as of the last commit; 0 before the first.
+  virtual std::uint64_t bytes() const { return 0; }
 };
 
 struct OpenedJournal {

@@ -168,6 +168,17 @@ absl::Status JournalFile::Write(const JournalBatch& batch) {
   return status;
 }
 
+std::uint64_t JournalFile::Bytes() const {
+  std::uint64_t bytes = 0;
+  for (const char* const suffix : {"", "-wal"}) {
+    struct stat file = {};
+    if (::stat((database_->path() + suffix).c_str(), &file) == 0) {
+      bytes += static_cast<std::uint64_t>(file.st_size);
+    }
+  }
+  return bytes;
+}
+
 void JournalFile::Tidy() {
   // On a full disk the log's own space is used again, so that the daemon can at least forget jobs.
   const bool is_due = is_full_ || database_->log_pages() >= options_.checkpoint_pages;

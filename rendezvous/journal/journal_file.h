@@ -2,6 +2,7 @@
 // how a batch is written to it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,6 +46,9 @@ class JournalFile {
 
   // Writes the batch as Journal::Commit describes it: on OK it is durable.
   absl::Status Write(const JournalBatch& batch);
+
+  // What the file and its write-ahead log take on disk; 0 where that cannot be seen.
+  std::uint64_t Bytes() const;
 
   // Restarts the write-ahead log if it has grown long. Errors are reported by the next Write; a
   // full disk is not an error here.

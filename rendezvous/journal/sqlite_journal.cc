@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 
@@ -37,9 +38,10 @@ class SqliteJournal : public Journal {
                    watch = lifetime_.watch(), stay = boost::asio::make_work_guard(io_)]() mutable {
           absl::Status status = file_->Write(batch);
           boost::asio::post(io_, [this, status = std::move(status), done = std::move(done),
-                                  watch = std::move(watch)]() mutable {
+                                  watch = std::move(watch), bytes = file_->Bytes()]() mutable {
             if (watch.over()) return;
             is_busy_ = false;
+            bytes_ = bytes;
             done(std::move(status));
           });
           stay.reset();
@@ -48,6 +50,8 @@ class SqliteJournal : public Journal {
         });
   }
 
+  std::uint64_t bytes() const override { return bytes_; }
+
  private:
   boost::asio::io_context& io_;
   const StateDirectory directory_;
@@ -55,6 +59,7 @@ class SqliteJournal : public Journal {
   const std::unique_ptr<JournalFile> file_;
 
   bool is_busy_ = false;
+  std::uint64_t bytes_ = 0;
   const base::Lifetime lifetime_;
   // Last: it is waited for before what it uses goes.
   const std::unique_ptr<boost::asio::thread_pool> thread_;

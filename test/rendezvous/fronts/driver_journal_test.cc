@@ -124,6 +124,10 @@ TEST_F(DriverJournalTest, WriteThatFindsTheDiskFullIsAnsweredBeforeThereIsSpace)
   const auto next = Set("key", "value");
   ASSERT_TRUE(next.has_value());
   EXPECT_TRUE(absl::IsResourceExhausted(*next)) << *next;
+  EXPECT_TRUE(driver_.disk_full());
+  ASSERT_NE(driver_.journal(), nullptr);
+  EXPECT_EQ(driver_.journal()->figures().failed, 1u);
+  EXPECT_EQ(driver_.journal()->figures().commits.count(), 1u) << "the one before";
 }
 
 TEST_F(DriverJournalTest, FullDiskRefusesWritesAndIsTriedAgain) {

@@ -66,7 +66,9 @@ TEST_F(SqliteJournalTest, RemembersAnyBytes) {
   expected.Apply(batch);
   {
     const OpenedJournal opened = Open();
+    EXPECT_EQ(opened.journal->bytes(), 0u) << "not looked at yet";
     EXPECT_TRUE(Commit(*opened.journal, batch).ok());
+    EXPECT_GT(opened.journal->bytes(), std::uint64_t{3} << 20);
   }
   EXPECT_EQ(From(Open().contents), expected);
 }
