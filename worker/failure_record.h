@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <string>
 
 #include "worker/exit_status.h"
@@ -38,6 +39,8 @@ struct FailureRecord {
   std::string log_path;
   // The worker's error file, if it wrote one.
   std::string error_file;
+  // When we saw that it had ended, or killed it, or could not start it.
+  std::chrono::steady_clock::time_point failed_at{};
 
   bool operator==(const FailureRecord&) const = default;
 };

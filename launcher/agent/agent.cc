@@ -266,6 +266,11 @@ void Agent::OnFirstFailure(const worker::FailureRecord& record) {
   StopWatching();
   if (record.lost_touch) return Do(core_.OnLostTouch());
   rendezvous::WorkerFailure failure = ToReport(record);
+  failed_at_ = record.failed_at;
+  if (parts_.hang != nullptr) {
+    // It had stopped to work before it was killed for that.
+    failed_at_ = parts_.hang->silent_since(record.rank).value_or(record.failed_at);
+  }
   if (kernel_log_) failure.what += XidsBefore(kernel_log_->ReadNew(), record.pid);
   // The others still run.
   failure.operations = worker::ExplainFlights(Operations(), worker::FlightNow());
@@ -285,6 +290,7 @@ void Agent::OnWorkersDone(const worker::GroupResult& result) {
     other_failures_.push_back(ToReport(record));
   }
   StopWatching();
+  log_bytes_lost_ += result.log_bytes_dropped;
   workers_.reset();
   Do(core_.OnWorkersGone(result));
 }
@@ -306,6 +312,10 @@ void Agent::Do(const ReportStarted& report) {
 
 void Agent::Do(const ReportExited& report) {
   client_->WorkersExited(report.round, report.outcome);
+}
+
+std::uint64_t Agent::LogBytesLost() const {
+  return log_bytes_lost_ + (workers_ == nullptr ? 0 : workers_->log_bytes_dropped());
 }
 
 void Agent::Do(const SayLeaving& leaving) {

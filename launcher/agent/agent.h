@@ -102,6 +102,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   void OnDeadline(std::optional<rendezvous::TimePoint> deadline) override;
   void OnFenced(const std::string& why) override;
   void OnLost(const absl::Status& status) override;
+  std::uint64_t LogBytesLost() const override;
+  std::optional<rendezvous::TimePoint> FailedAt() const override { return failed_at_; }
 
   void Do(const CoreActions& actions);
   // One for each kind of CoreAction.
@@ -149,6 +151,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   std::unique_ptr<worker::WorkerGroup> workers_;
   std::unique_ptr<worker::HealthCheck> health_check_;
   std::vector<rendezvous::WorkerFailure> other_failures_;
+  std::optional<rendezvous::TimePoint> failed_at_;  // the first worker of the round to fail
+  std::uint64_t log_bytes_lost_ = 0;                // in the rounds before
   // From the start of this round's workers on; nullopt without GPUs.
   std::optional<KernelLog> kernel_log_;
 };

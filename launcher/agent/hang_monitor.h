@@ -73,6 +73,10 @@ class HangMonitor {
 
   // In the round that began last.
   bool had_beat(int rank) const { return watch_.had_beat(rank); }
+  // This rank was killed for its silence, which began then; nullopt: it was not.
+  std::optional<std::chrono::steady_clock::time_point> silent_since(int rank) const {
+    return killed_ == rank ? watch_.last_sign(rank) : std::nullopt;
+  }
   // This rank was killed for its silence, and the user wants no restart then.
   bool ends_job(int rank) const { return policy_.action == HangAction::kEnd && killed_ == rank; }
 

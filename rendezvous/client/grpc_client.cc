@@ -149,7 +149,21 @@ class GrpcClient final : public RendezvousClient {
         {.on_directive = [this, number](const v1::Directive& d) { HandleDirective(number, d); },
          .on_done = [this, number](const grpc::Status& s) { HandleDone(number, s); }});
   }
-  void Do(const Attendance::Send& send) { stream_->Send(send.event); }
+  void Do(Attendance::Send& send) {
+    if (auto* const beat = std::get_if<KeepAlive>(&send.event)) {
+      beat->log_bytes_lost = told_lost_ = listener_.LogBytesLost();
+    }
+    if (auto* const exited = std::get_if<rendezvous::WorkersExited>(&send.event)) {
+      // Said again, it is longer ago.
+      exited->failed_ago = FailedAgo(listener_, exited->outcome, Clock::now());
+    }
+    // What was lost since the last beat.
+    const bool is_last = std::holds_alternative<Goodbye>(send.event);
+    if (is_last && listener_.LogBytesLost() != told_lost_) {
+      stream_->Send(KeepAlive{.log_bytes_lost = listener_.LogBytesLost()});
+    }
+    stream_->Send(send.event);
+  }
   void Do(const Attendance::FinishSending&) { stream_->FinishWriting(); }
   void Do(const Attendance::Abandon&) { std::exchange(stream_, nullptr)->Abandon(); }
   void Do(const Attendance::Knock& knock) {
@@ -191,6 +205,7 @@ class GrpcClient final : public RendezvousClient {
 
   Attendance attendance_;
   bool acting_ = false;
+  std::uint64_t told_lost_ = 0;     // of the bytes that log files did not take
   AttendStream* stream_ = nullptr;  // deletes itself once gRPC is done with it
   std::string peer_;                // where the daemon was found
   boost::asio::steady_timer timer_;

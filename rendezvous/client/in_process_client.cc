@@ -1,5 +1,6 @@
 #include "rendezvous/client/in_process_client.h"
 
+#include <chrono>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -32,7 +33,15 @@ void InProcessClient::WorkersStarted(RoundId round) {
 }
 
 void InProcessClient::WorkersExited(RoundId round, const WorkersOutcome& outcome) {
-  driver_.Hear(agent_, rendezvous::WorkersExited{round, outcome});
+  TellLost(agent_);
+  driver_.Hear(
+      agent_, rendezvous::WorkersExited{
+                  round, outcome, FailedAgo(listener_, outcome, std::chrono::steady_clock::now())});
+}
+
+void InProcessClient::TellLost(AgentId agent) {
+  const std::uint64_t lost = listener_.LogBytesLost();
+  if (lost > 0) driver_.Hear(agent, KeepAlive{.log_bytes_lost = lost});
 }
 
 void InProcessClient::Leaving(const std::string& reason) {
@@ -42,6 +51,7 @@ void InProcessClient::Leaving(const std::string& reason) {
 void InProcessClient::Leave(const std::string& reason, std::function<void()> left) {
   const AgentId agent = std::exchange(agent_, 0);
   lifetime_.End();
+  TellLost(agent);
   driver_.Detach(agent);
   driver_.Hear(agent, Goodbye{reason});
   boost::asio::post(io_, std::move(left));

@@ -1,6 +1,7 @@
 // The client of an agent that shares its process with the daemon: no network, no wire, no lease.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -28,6 +29,9 @@ class InProcessClient final : public RendezvousClient {
   void Leave(const std::string& reason, std::function<void()> left) override;
 
  private:
+  // There are no beats to say it with.
+  void TellLost(AgentId agent);
+
   boost::asio::io_context& io_;
   Driver& driver_;
   Listener& listener_;

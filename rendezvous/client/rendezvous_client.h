@@ -1,6 +1,7 @@
 // What an agent can say to its rendezvous, wherever that is.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -41,6 +42,13 @@ class RendezvousClient {
     // The rendezvous cannot be reached, or is gone: the attendance has ended. The message says what
     // was tried, where, and why it failed.
     virtual void OnLost(const absl::Status& status) = 0;
+
+    // What the client adds to what it says, asked each time that it does. Bytes of its workers'
+    // output that log files did not take, since it began.
+    virtual std::uint64_t LogBytesLost() const { return 0; }
+    // When the worker failed whose failure was reported last, by this process's clock; nullopt:
+    // that is not known.
+    virtual std::optional<TimePoint> FailedAt() const { return std::nullopt; }
   };
 
   virtual ~RendezvousClient() = default;
@@ -66,5 +74,12 @@ class RendezvousClient {
   // cannot be told. Last call.
   virtual void Leave(const std::string& reason, std::function<void()> left) = 0;
 };
+
+// What WorkersExited::failed_ago is at `now`; zero when all have succeeded, or it is not known.
+inline Duration FailedAgo(const RendezvousClient::Listener& listener, const WorkersOutcome& outcome,
+                          TimePoint now) {
+  const std::optional<TimePoint> failed = listener.FailedAt();
+  return outcome.succeeded || !failed ? Duration::zero() : now - *failed;
+}
 
 }  // namespace muster::rendezvous

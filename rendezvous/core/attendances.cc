@@ -14,12 +14,22 @@ constexpr int kFewestBeatsPerLease = 2;
 // the agent to come back.
 constexpr int kReattachPart = 3;
 
+// Of a lease of 3 s a beat comes each second, and the agent is given up after 2.5 s of silence.
+using std::chrono::milliseconds;
+constexpr Duration kLateness[] = {milliseconds(1),    milliseconds(5),     milliseconds(10),
+                                  milliseconds(25),   milliseconds(50),    milliseconds(100),
+                                  milliseconds(250),  milliseconds(500),   milliseconds(1000),
+                                  milliseconds(2500), milliseconds(10'000)};
+
 }  // namespace
 
 Duration KeepAliveFor(const JobSettings& settings) {
   if (settings.keep_alive == Duration::zero()) return settings.lease / kBeatsPerLease;
   return std::min(settings.keep_alive, settings.lease / kFewestBeatsPerLease);
 }
+
+Attendances::Attendances(Duration reattach_grace)
+    : reattach_grace_(reattach_grace), lateness_(kLateness) {}
 
 AgentAttendance& Attendances::Add(AgentAttendance attendance) {
   const AttendeeId id = attendance.id;
@@ -57,6 +67,7 @@ void Attendances::Connect(AgentAttendance& attendance, AgentId agent, std::uint6
   attendance.agent = agent;
   attendance.connection = connection;
   attendance.disconnected.clear();
+  attendance.beaten.reset();
 }
 
 void Attendances::Disconnect(AgentAttendance& attendance, const std::string& why, TimePoint now) {
@@ -78,6 +89,26 @@ TimePoint Attendances::GraceEnds(const AgentAttendance& attendance, TimePoint no
 }
 
 void Attendances::RenewLease(AgentAttendance& attendance, TimePoint now) {
+  attendance.heard = now;
+  StartLease(attendance, now);
+}
+
+void Attendances::Beaten(AgentAttendance& attendance, TimePoint now) {
+  const std::optional<TimePoint> before = std::exchange(attendance.beaten, now);
+  if (!before || attendance.keep_alive == Duration::zero()) return;
+  lateness_.Observe(std::max(now - *before - attendance.keep_alive, Duration::zero()));
+}
+
+LeaseFigures Attendances::Figures(TimePoint now) const {
+  LeaseFigures figures{.count = leases_.size(), .lateness = &lateness_};
+  for (const auto& [id, attendance] : attendances_) {
+    if (attendance.lease_ends && attendance.agent == 0) ++figures.out_of_touch;
+  }
+  if (const auto ends = NextLeaseEnd()) figures.shortest = std::max(*ends - now, Duration::zero());
+  return figures;
+}
+
+void Attendances::StartLease(AgentAttendance& attendance, TimePoint now) {
   if (attendance.lease == Duration::zero()) return;
   attendance.gone_by = now + attendance.lease;
   SetLease(attendance, now + SelfFenceAfter(attendance.lease));
@@ -86,7 +117,7 @@ void Attendances::RenewLease(AgentAttendance& attendance, TimePoint now) {
 void Attendances::BearHalt(TimePoint now) {
   for (auto& [id, attendance] : attendances_) {
     if (attendance.agent != 0) {
-      RenewLease(attendance, now);
+      StartLease(attendance, now);
     } else if (attendance.lease_ends < GraceEnds(attendance, now)) {
       SetLease(attendance, GraceEnds(attendance, now));
     }

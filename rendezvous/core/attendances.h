@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/duration_histogram.h"
 #include "rendezvous/core/record.h"
 #include "rendezvous/core/types.h"
 
@@ -33,9 +34,26 @@ struct AgentAttendance {
   std::optional<TimePoint> lease_ends{};
   // When its workers are dead, whatever became of it.
   TimePoint gone_by{};
+  // When something was heard from it last; for one that was recorded, when this daemon was started.
+  TimePoint heard{};
+  // When a beat was, over this connection.
+  std::optional<TimePoint> beaten{};
+  // As it has said; nullopt: what it said to this daemon's last life is not known.
+  std::optional<std::uint64_t> log_bytes_lost{};
   std::uint64_t connection = 0;  // the greatest number it came with
   AgentId agent = 0;             // its connection; 0: none
   std::string disconnected{};
+};
+
+// What is shown of leases.
+struct LeaseFigures {
+  // Agents that have one, and those of them whose connection is broken.
+  std::size_t count = 0;
+  std::size_t out_of_touch = 0;
+  // Until the first of them is given up, unless something is heard from it.
+  std::optional<Duration> shortest;
+  // How much later than agreed beats came, one after the other over the same connection.
+  const base::DurationHistogram* lateness = nullptr;
 };
 
 // How often an agent with these settings must be heard.
@@ -47,7 +65,7 @@ class Attendances {
  public:
   // An agent whose connection broke has `reattach_grace` to come back over another, but no more
   // than a part of its lease.
-  explicit Attendances(Duration reattach_grace) : reattach_grace_(reattach_grace) {}
+  explicit Attendances(Duration reattach_grace);
 
   // Adds one, connected over the connection that it names, if any.
   AgentAttendance& Add(AgentAttendance attendance);
@@ -69,6 +87,8 @@ class Attendances {
 
   // Something was heard from it: its lease starts afresh.
   void RenewLease(AgentAttendance& attendance, TimePoint now);
+  // That was a beat.
+  void Beaten(AgentAttendance& attendance, TimePoint now);
   // This process stood still and was deaf: all leases start afresh. For an agent that is out of
   // touch, from which nothing but its coming back could have been heard, its grace does.
   void BearHalt(TimePoint now);
@@ -76,10 +96,14 @@ class Attendances {
   AgentAttendance* FirstLost(TimePoint now);
   std::optional<TimePoint> NextLeaseEnd() const;
 
+  // Goes through all of them.
+  LeaseFigures Figures(TimePoint now) const;
+
   bool empty() const { return attendances_.empty(); }
   std::size_t size() const { return attendances_.size(); }
 
  private:
+  void StartLease(AgentAttendance& attendance, TimePoint now);
   void SetLease(AgentAttendance& attendance, TimePoint ends);
   TimePoint GraceEnds(const AgentAttendance& attendance, TimePoint now) const;
 
@@ -88,6 +112,7 @@ class Attendances {
   std::unordered_map<AgentId, AttendeeId> connections_;
   std::unordered_map<SessionToken, AttendeeId> sessions_;
   std::set<std::pair<TimePoint, AttendeeId>> leases_;
+  base::DurationHistogram lateness_;
 };
 
 }  // namespace muster::rendezvous

@@ -55,15 +55,21 @@ void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint no
 }
 
 AgentAttendance& Coordinator::Open(AgentId agent, const JoinRequest& request, TimePoint now) {
+  // One that comes back as another attendee says what it has lost since it began, and part of that
+  // may have been counted.
+  const bool comes_back = request.ran_in != 0;
   Job& job = jobs_.FindOrBegin(request.run_id, request.settings, now);
-  AgentAttendance& attendance = attendances_.Add({.id = next_attendee_++,
-                                                  .job = &job,
-                                                  .node_id = request.node.node_id,
-                                                  .session = request.session,
-                                                  .keep_alive = KeepAliveFor(request.settings),
-                                                  .lease = request.settings.lease,
-                                                  .connection = request.connection,
-                                                  .agent = agent});
+  AgentAttendance& attendance = attendances_.Add(
+      {.id = next_attendee_++,
+       .job = &job,
+       .node_id = request.node.node_id,
+       .session = request.session,
+       .keep_alive = KeepAliveFor(request.settings),
+       .lease = request.settings.lease,
+       .heard = now,
+       .log_bytes_lost = comes_back ? std::nullopt : std::optional<std::uint64_t>(0),
+       .connection = request.connection,
+       .agent = agent});
   TellWelcome(attendance);
   return attendance;
 }
@@ -205,22 +211,32 @@ AgentAttendance* Coordinator::FindAndRenew(AgentId agent, TimePoint now) {
 }
 
 void Coordinator::Handle(AgentId agent, const KeepAlive& beat, TimePoint now) {
-  const AgentAttendance* const attendance = FindAndRenew(agent, now);
+  AgentAttendance* const attendance = FindAndRenew(agent, now);
   if (attendance == nullptr) return;
   Tell(agent, Heard{beat.number});
+  attendances_.Beaten(*attendance, now);
+  CountLogBytes(*attendance, beat.log_bytes_lost);
   contests_.Witness(attendance->id, beat);
+}
+
+void Coordinator::CountLogBytes(AgentAttendance& attendance, std::uint64_t lost) {
+  const std::uint64_t before = std::exchange(attendance.log_bytes_lost, lost).value_or(lost);
+  if (lost <= before) return;
+  attendance.job->LogBytesLost(lost - before);
+  log_bytes_lost_ += lost - before;
 }
 
 void Coordinator::Handle(AgentId agent, const WorkersStarted& started, TimePoint now) {
   AgentAttendance* const attendance = FindAndRenew(agent, now);
   if (attendance == nullptr) return;
-  attendance->job->WorkersStarted(attendance->id, started.round);
+  attendance->job->WorkersStarted(attendance->id, started.round, now);
 }
 
 void Coordinator::Handle(AgentId agent, const WorkersExited& exited, TimePoint now) {
   AgentAttendance* const attendance = FindAndRenew(agent, now);
   if (attendance == nullptr) return;
-  attendance->job->WorkersExited(attendance->id, exited.round, exited.outcome, now);
+  attendance->job->WorkersExited(attendance->id, exited.round, exited.outcome, exited.failed_ago,
+                                 now);
 }
 
 void Coordinator::Handle(AgentId agent, const Leaving& leaving, TimePoint now) {
@@ -241,7 +257,8 @@ void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint 
   AgentAttendance* const attendance = Find(agent);
   if (attendance == nullptr) return;
   if (attendance->session.empty() || attendance->lease == Duration::zero()) {
-    Remove(*attendance, absl::StrCat("was lost: ", why), now);
+    Remove(*attendance, absl::StrCat("was lost: ", why), now, TimePoint::min(),
+           now - attendance->heard);
     SettleContests(now);
     return Forward();
   }
@@ -257,7 +274,8 @@ void Coordinator::Disconnected(AgentId agent, const std::string& why, TimePoint 
 void Coordinator::AgentDied(const SessionToken& session, TimePoint now) {
   AgentAttendance* const attendance = attendances_.FindBySession(session);
   if (attendance == nullptr) return;
-  Remove(*attendance, "was lost: its agent died, and so did its workers", now);
+  Remove(*attendance, "was lost: its agent died, and so did its workers", now, TimePoint::min(),
+         now - attendance->heard);
   SettleContests(now);
   Forward();
 }
@@ -294,7 +312,7 @@ void Coordinator::EndLeases(TimePoint now) {
                                              ", and it has lost its place")});
     }
     // It is given up before its lease is over, and its workers may run on until then.
-    Remove(*lost, absl::StrCat("was lost: ", why), now, lost->gone_by);
+    Remove(*lost, absl::StrCat("was lost: ", why), now, lost->gone_by, now - lost->heard);
   }
 }
 
@@ -303,12 +321,12 @@ std::optional<TimePoint> Coordinator::NextDeadline() const {
 }
 
 void Coordinator::Remove(AgentAttendance& attendance, const std::string& why, TimePoint now,
-                         TimePoint gone_by) {
+                         TimePoint gone_by, std::optional<Duration> silence) {
   const AttendeeId id = attendance.id;
   Job* const job = attendance.job;
   ended_sessions_.Add(attendance.session, attendance.agent, attendance.connection, now);
   attendances_.Remove(attendance);
-  job->Leave(id, why, now, gone_by);
+  job->Leave(id, why, now, gone_by, silence);
   // Before anything else is removed, so that who is told to start and lost in one call is not left
   // out between the two.
   Forward();
@@ -378,6 +396,7 @@ bool Coordinator::Restore(const JobRecord& record, TimePoint now) {
                       .lease = attendee.lease,
                       .lease_ends = lost_at,
                       .gone_by = lost_at,
+                      .heard = now,
                       .disconnected = "it did not come back after the rendezvous was restarted"});
   }
   // A node that was lost, for which the round is held, does not know that it was. It may have found

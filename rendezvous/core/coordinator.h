@@ -2,6 +2,7 @@
 // event belongs to. Job decides what happens inside a job.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -102,6 +103,10 @@ class Coordinator {
     return jobs_.Describe(run_id, now);
   }
   std::vector<JobSnapshot> List(TimePoint now) const { return jobs_.Describe(now); }
+  // The leases of the agents, and how punctual they are.
+  LeaseFigures Leases(TimePoint now) const { return attendances_.Figures(now); }
+  // What log files did not take of the output of jobs' workers, of all jobs that there have been.
+  std::uint64_t log_bytes_lost() const { return log_bytes_lost_; }
 
   // The job's store, or null without such a job. Valid until the job is forgotten: when its last
   // agent has left.
@@ -153,8 +158,10 @@ class Coordinator {
   AgentAttendance* FindAndRenew(AgentId agent, TimePoint now);
   // Takes the agent out of its job, and forgets the job if nobody is left who may continue it.
   void Remove(AgentAttendance& attendance, const std::string& why, TimePoint now,
-              TimePoint gone_by = TimePoint::min());
+              TimePoint gone_by = TimePoint::min(), std::optional<Duration> silence = {});
   void EndLeases(TimePoint now);
+  // The agent says how many bytes of output its log files have not taken since it began.
+  void CountLogBytes(AgentAttendance& attendance, std::uint64_t lost);
   void Tell(AgentId agent, Directive directive);
   void TellWelcome(const AgentAttendance& attendance);
   // Passes on what the jobs have to say, to where their attendees are now.
@@ -170,6 +177,7 @@ class Coordinator {
   EndedSessions ended_sessions_;
   RankContests contests_;
   std::string draining_;  // why, when Drain was called
+  std::uint64_t log_bytes_lost_ = 0;
 };
 
 }  // namespace muster::rendezvous

@@ -89,7 +89,7 @@ struct Transition {
   std::string node;  // id of the node it is about, or empty
   std::string text;
   // If it is one of the turns that figures are made of.
-  std::variant<std::monostate, RoundStarted, RoundOver, JobEnded> milestone{};
+  std::variant<std::monostate, RoundStarted, RoundRuns, RoundOver, JobEnded> milestone{};
 };
 
 // What a call of the Coordinator brought about, in order.

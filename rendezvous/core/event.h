@@ -26,6 +26,8 @@ struct KeepAlive {
   // The last keep-alive to which the agent has heard an answer; 0: none. However late this one
   // arrives, the agent was alive after that answer was sent.
   std::int64_t heard = 0;
+  // Bytes of its workers' output that log files did not take, since the agent began.
+  std::uint64_t log_bytes_lost = 0;
 
   bool operator==(const KeepAlive&) const = default;
 };
@@ -41,6 +43,9 @@ struct WorkersStarted {
 struct WorkersExited {
   RoundId round;
   WorkersOutcome outcome;
+  // How long ago the worker failed, by its agent's clock, when this was sent. What it took to get
+  // here nobody can know.
+  Duration failed_ago{};
 
   bool operator==(const WorkersExited&) const = default;
 };

@@ -60,13 +60,23 @@ struct RoundStarted {
   // Whether a round of the job has run before.
   bool is_restart = false;
 };
+// All workers of the round have started.
+struct RoundRuns {
+  // From the end of the last round of which that could be said; nullopt: there was none.
+  std::optional<Duration> recovered;
+};
 struct RoundOver {
   RoundEnd why = RoundEnd::kWorkerFailed;
   // From its start; nullopt: it never ran.
   std::optional<Duration> ran;
+  // How long before what ended it happened, as far as that can be known (job.h); nullopt: nothing
+  // had failed.
+  std::optional<Duration> detected{};
 };
 struct JobEnded {
   VerdictKind how = VerdictKind::kSucceeded;
+  // As of a round that is over.
+  std::optional<Duration> detected{};
 };
 
 }  // namespace muster::rendezvous

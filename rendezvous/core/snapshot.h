@@ -53,6 +53,8 @@ struct RoundSnapshot {
 struct HistorySnapshot {
   // Since the job was made, until its end.
   Duration age{};
+  // The part of it in which rounds were productive (job/job_history.h).
+  Duration productive{};
   // Since it has its verdict; nullopt: it has none.
   std::optional<Duration> ended_ago;
   // The last ones, the current one last.
@@ -66,6 +68,7 @@ struct HistorySnapshot {
       *ended_ago += time;
     } else {
       age += time;
+      if (!rounds.empty() && rounds.back().gathered) productive += time;
     }
     for (RoundSnapshot& round : rounds) round.opened_ago += time;
   }
@@ -82,7 +85,13 @@ struct JobSnapshot {
   int restart_count = 0;
   // As in HistorySnapshot.
   Duration age{};
+  Duration productive{};
   std::optional<Duration> ended_ago;
+  // What its store holds.
+  std::uint64_t store_keys = 0;
+  std::uint64_t store_bytes = 0;
+  // Of its workers' output, since this daemon was started: what log files did not take.
+  std::uint64_t log_bytes_lost = 0;
   std::vector<RoundSnapshot> rounds;
   // How it ended, if it has; and what the first failure was, where one job was asked for.
   std::optional<VerdictKind> outcome;
@@ -93,6 +102,7 @@ struct JobSnapshot {
 
   void SetHistory(HistorySnapshot history) {
     age = history.age;
+    productive = history.productive;
     ended_ago = history.ended_ago;
     rounds = std::move(history.rounds);
   }

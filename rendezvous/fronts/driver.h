@@ -81,6 +81,8 @@ class Driver {
 
   std::optional<JobSnapshot> Describe(std::string_view run_id) const;
   std::vector<JobSnapshot> List() const;
+  LeaseFigures Leases() const { return core_.coordinator().Leases(Now()); }
+  std::uint64_t log_bytes_lost() const { return core_.coordinator().log_bytes_lost(); }
   // The last batch found no room on the disk.
   bool disk_full() const { return core_.disk_full(); }
   // Null without a journal.

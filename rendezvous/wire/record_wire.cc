@@ -86,10 +86,14 @@ void ToWire(const HistorySnapshot& history, journal::History* wire) {
   if (history.ended_ago) wire->set_ended_ago_ms(ToMs(*history.ended_ago));
   for (const RoundSnapshot& round : history.rounds) ToWire(round, wire->add_rounds());
   wire->set_true_at_ms(history.true_at_ms);
+  wire->set_productive_ms(ToMs(history.productive));
 }
 
 HistorySnapshot FromWire(const journal::History& wire) {
-  HistorySnapshot history{.age = FromMs(wire.age_ms()), .ended_ago = {}, .rounds = {}};
+  HistorySnapshot history{.age = FromMs(wire.age_ms()),
+                          .productive = FromMs(wire.productive_ms()),
+                          .ended_ago = {},
+                          .rounds = {}};
   if (wire.has_ended_ago_ms()) history.ended_ago = FromMs(wire.ended_ago_ms());
   for (const v1::RoundDescription& round : wire.rounds()) history.rounds.push_back(FromWire(round));
   history.true_at_ms = wire.true_at_ms();

@@ -1,5 +1,6 @@
 #include "rendezvous/wire/wire.h"
 
+#include <algorithm>
 #include <string>
 #include <variant>
 
@@ -144,6 +145,7 @@ WorkersExited ReadExited(const v1::WorkersExited& wire) {
   WorkersExited exited{.round = {wire.incarnation(), wire.round()},
                        .outcome = {.succeeded = !wire.has_failure()}};
   if (wire.has_failure()) exited.outcome.failure = rendezvous::FromWire(wire.failure());
+  exited.failed_ago = std::max(FromMs(wire.failed_ago_ms()), Duration::zero());
   return exited;
 }
 
@@ -159,6 +161,7 @@ struct EventWriter {
   void operator()(const KeepAlive& beat) const {
     wire->mutable_keep_alive()->set_number(beat.number);
     wire->mutable_keep_alive()->set_heard(beat.heard);
+    wire->mutable_keep_alive()->set_log_bytes_lost(beat.log_bytes_lost);
   }
   void operator()(const WorkersStarted& started) const {
     wire->mutable_workers_started()->set_round(started.round.number);
@@ -170,6 +173,7 @@ struct EventWriter {
     out->set_incarnation(exited.round.incarnation);
     if (exited.outcome.succeeded) return;
     rendezvous::ToWire(exited.outcome.failure.value_or(WorkerFailure{}), out->mutable_failure());
+    out->set_failed_ago_ms(ToMs(exited.failed_ago));
   }
   void operator()(const Leaving& leaving) const {
     wire->mutable_leaving()->set_reason(OneLine(leaving.reason, kMaxReason));
@@ -192,7 +196,8 @@ Event FromWire(const v1::AgentEvent& wire) {
     case v1::AgentEvent::kResume:
       return Resume{wire.resume().session(), wire.resume().connection()};
     case v1::AgentEvent::kKeepAlive:
-      return KeepAlive{wire.keep_alive().number(), wire.keep_alive().heard()};
+      return KeepAlive{wire.keep_alive().number(), wire.keep_alive().heard(),
+                       wire.keep_alive().log_bytes_lost()};
     case v1::AgentEvent::kWorkersStarted:
       return WorkersStarted{{wire.workers_started().incarnation(), wire.workers_started().round()}};
     case v1::AgentEvent::kWorkersExited:
@@ -251,6 +256,10 @@ void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
   ToWire(snapshot.settings, wire->mutable_settings());
   wire->set_restart_count(snapshot.restart_count);
   wire->set_age_ms(ToMs(snapshot.age));
+  wire->set_productive_ms(ToMs(snapshot.productive));
+  wire->set_store_keys(snapshot.store_keys);
+  wire->set_store_bytes(snapshot.store_bytes);
+  wire->set_log_bytes_lost(snapshot.log_bytes_lost);
   for (const RoundSnapshot& round : snapshot.rounds) ToWire(round, wire->add_rounds());
   if (snapshot.ended_ago) wire->set_ended_ago_ms(ToMs(*snapshot.ended_ago));
   if (snapshot.outcome) wire->set_outcome(ToWire(*snapshot.outcome));
@@ -271,7 +280,11 @@ JobSnapshot FromWire(const v1::JobDescription& wire) {
                        .sentence = Line(wire.sentence()),
                        .settings = FromWire(wire.settings()),
                        .restart_count = wire.restart_count(),
-                       .age = FromMs(wire.age_ms())};
+                       .age = FromMs(wire.age_ms()),
+                       .productive = FromMs(wire.productive_ms()),
+                       .store_keys = wire.store_keys(),
+                       .store_bytes = wire.store_bytes(),
+                       .log_bytes_lost = wire.log_bytes_lost()};
   for (const v1::RoundDescription& round : wire.rounds()) {
     snapshot.rounds.push_back(FromWire(round));
   }

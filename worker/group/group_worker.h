@@ -26,6 +26,8 @@ struct GroupWorker {
   std::unique_ptr<Output> err;
   std::unique_ptr<Process> process;
   std::optional<ExitStatus> status{};
+  // When we saw its end, or killed it (WorkerGroup::KillFor), whichever was first.
+  std::optional<std::chrono::steady_clock::time_point> ended_at{};
   bool stopped_by_group = false;
   // We killed it, and that was told as the group's failure: its exit is no further one.
   bool end_is_told = false;

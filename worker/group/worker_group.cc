@@ -42,6 +42,7 @@ WorkerGroup::WorkerGroup(boost::asio::io_context& io, WorkerGroupOptions options
                    .on_failed =
                        [this](const WorkerSpec& spec, const absl::Status& status) {
                          start_failure_ = CouldNotBeStarted(spec, status);
+                         start_failure_->failed_at = std::chrono::steady_clock::now();
                          Do(life_.StartFailed());
                        }}) {}
 
@@ -140,6 +141,7 @@ absl::Status WorkerGroup::StartWorker(const WorkerSpec& spec) {
 void WorkerGroup::OnExit(std::size_t index, const ExitStatus& status) {
   GroupWorker& worker = *workers_[index];
   worker.status = status;
+  if (!worker.ended_at) worker.ended_at = std::chrono::steady_clock::now();
   if (guard_) guard_->Forget(worker.pid());
   stop_watch_->Remove(worker.pid());
   tree_->RemoveWorker(worker.pid());
@@ -157,10 +159,12 @@ void WorkerGroup::OnExit(std::size_t index, const ExitStatus& status) {
 FailureRecord WorkerGroup::RecordFailure(const GroupWorker& worker) {
   // One that we have killed may take its time to die.
   const ExitStatus status = worker.status.value_or(ExitStatus{.signal = SIGKILL});
-  return FailedWith(worker.spec, worker.pid(), status, worker.err->Tail(),
-                    {.kill_reason = worker.kill_reason,
-                     .guard_has_struck = guard_ && guard_->has_struck(),
-                     .oom = *oom_});
+  FailureRecord failure = FailedWith(worker.spec, worker.pid(), status, worker.err->Tail(),
+                                     {.kill_reason = worker.kill_reason,
+                                      .guard_has_struck = guard_ && guard_->has_struck(),
+                                      .oom = *oom_});
+  failure.failed_at = worker.ended_at.value_or(std::chrono::steady_clock::now());
+  return failure;
 }
 
 void WorkerGroup::OnLogLoss(int rank, const std::string& what) {
@@ -314,6 +318,7 @@ bool WorkerGroup::KillFor(pid_t pid, int signal, const std::string& reason) {
 void WorkerGroup::OnKilled(std::size_t index) {
   GroupWorker& worker = *workers_[index];
   if (worker.status.has_value()) return;
+  if (!worker.ended_at) worker.ended_at = std::chrono::steady_clock::now();
   const GroupActions actions = life_.WorkerKilled(index);
   worker.end_is_told = !actions.empty();
   worker.err->Drain();
@@ -328,6 +333,14 @@ GroupWorker* WorkerGroup::FindByPid(pid_t pid) const {
 
 void WorkerGroup::AddStranger(pid_t child) {
   if (tree_.has_value()) tree_->AddStranger(child);
+}
+
+std::uint64_t WorkerGroup::log_bytes_dropped() const {
+  std::uint64_t dropped = 0;
+  for (const auto& worker : workers_) {
+    dropped += worker->out->dropped_bytes() + worker->err->dropped_bytes();
+  }
+  return dropped;
 }
 
 std::optional<std::chrono::steady_clock::time_point> WorkerGroup::LastOutput(int rank) const {

@@ -15,6 +15,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -143,6 +144,8 @@ class WorkerGroup {
   // Workers that were started and have not ended yet.
   int running() const { return life_.running(); }
   std::vector<RunningWorker> RunningWorkers() const;
+  // Bytes of their output that log files have not taken so far.
+  std::uint64_t log_bytes_dropped() const;
   // Pids of the workers that were started, in the order of the specs.
   std::vector<pid_t> pids() const;
 

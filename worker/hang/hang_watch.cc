@@ -129,6 +129,11 @@ bool HangWatch::had_beat(int rank) const {
   return found != ranks_.end() && found->second.had_beat;
 }
 
+std::optional<HangWatch::Time> HangWatch::last_sign(int rank) const {
+  const auto found = ranks_.find(rank);
+  return found == ranks_.end() ? std::nullopt : std::optional(found->second.last);
+}
+
 HangWatch::Watched* HangWatch::FindRunning(int rank) {
   const auto found = ranks_.find(rank);
   return found == ranks_.end() || found->second.exited ? nullptr : &found->second;

@@ -83,6 +83,8 @@ class HangWatch {
   std::vector<int> ranks() const;
   // The rank has beaten since Start().
   bool had_beat(int rank) const;
+  // When it gave its last sign of life, or was started; nullopt: it is not one of ours.
+  std::optional<Time> last_sign(int rank) const;
 
  private:
   // A rank is

@@ -40,8 +40,16 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
       history_(record.history, record.round.number, now),
       verdict_(record.verdict) {
   round_.emplace(record.round, settings_, now);
-  if (started_ && !history_.started()) history_.Start(round_->members(), now);
+  if (started_) ResumeHistory(now);
   if (!verdict_ && !started_) reminder_.Begin(now);
+}
+
+void Job::ResumeHistory(TimePoint now) {
+  if (!history_.started()) history_.Start(round_->members(), now);
+  for (const auto& [agent, attendee] : roster_.attendees()) {
+    if (attendee.has_rank() && attendee.state == NodeState::kStarting) ++starting_;
+  }
+  if (starting_ == 0 && !verdict_) history_.Run(now);
 }
 
 JobRecord Job::Record(TimePoint now) const {
@@ -129,25 +137,32 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
   }
 }
 
-void Job::WorkersStarted(AttendeeId agent, RoundId round) {
+void Job::WorkersStarted(AttendeeId agent, RoundId round, TimePoint now) {
   if (!IsCurrent(agent, round)) return Fence(agent, round);
   Attendee& attendee = roster_.at(agent);
   if (attendee.state != NodeState::kStarting) return;
   Changed();
   attendee.state = NodeState::kRunning;
   Log(attendee.node.node_id, absl::StrCat("started ", base::Count(attendee.node.slots, "worker")));
+  MemberStarted(now);
+}
+
+void Job::MemberStarted(TimePoint now) {
+  if (--starting_ == 0) outbox_->transitions.back().milestone = history_.Run(now);
 }
 
 void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome,
-                        TimePoint now) {
+                        Duration failed_ago, TimePoint now) {
   if (!IsCurrent(agent, round)) return Fence(agent, round);
   Attendee& attendee = roster_.at(agent);
   if (attendee.state == NodeState::kSucceeded) return;
   Changed();
   if (outcome.succeeded) {
-    attendee.state = NodeState::kSucceeded;
+    const bool had_started =
+        std::exchange(attendee.state, NodeState::kSucceeded) == NodeState::kRunning;
     succeeded_.insert(attendee.group_rank);
     Log(attendee.node.node_id, "its workers have succeeded");
+    if (!had_started) MemberStarted(now);
     if (succeeded_.size() == round_->members().size()) {
       End(SucceededVerdict(Facts(), round_->members()), now);
     }
@@ -160,24 +175,25 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
   if (const Attendee* const missing = roster_.FindOutOfTouchMember();
       missing != nullptr && !failure.final) {
     return NextRound(RoundEnd::kNodeOutOfTouch,
-                     absl::StrCat("node ", missing->node.host, " is out of touch, and ", what),
-                     now);
+                     absl::StrCat("node ", missing->node.host, " is out of touch, and ", what), now,
+                     TimePoint::min(), failed_ago);
   }
   budget_.Count(failure);
   const RestartDecision decision = budget_.Decide(failure, now);
   if (const auto* const after = std::get_if<RestartAfter>(&decision)) {
-    return Restart(what, after->delay, now);
+    return Restart(what, after->delay, failed_ago, now);
   }
   End(WorkerFailedVerdict(Facts(), round.number, failure, std::get<NoRestart>(decision).because),
-      now);
+      now, failed_ago);
 }
 
-void Job::Restart(const std::string& what, Duration delay, TimePoint now) {
+void Job::Restart(const std::string& what, Duration delay, Duration detected, TimePoint now) {
   budget_.Spend(now);
   const std::string spent = absl::StrCat(what, " (", budget_.SpentInWords());
-  if (delay == Duration::zero()) return NextRound(RoundEnd::kWorkerFailed, spent + ")", now);
-  NextRound(RoundEnd::kWorkerFailed, absl::StrCat(spent, ", after ", base::Seconds(delay), ")"),
-            now, now + delay);
+  const bool at_once = delay == Duration::zero();
+  NextRound(RoundEnd::kWorkerFailed,
+            at_once ? spent + ")" : absl::StrCat(spent, ", after ", base::Seconds(delay), ")"), now,
+            at_once ? TimePoint::min() : now + delay, detected);
 }
 
 void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
@@ -194,7 +210,8 @@ void Job::Leaving(AttendeeId agent, const std::string& why, TimePoint now) {
             now);
 }
 
-void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoint gone_by) {
+void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoint gone_by,
+                std::optional<Duration> silence) {
   Changed();
   const Attendee attendee = roster_.Remove(agent, gone_by);
   Log(attendee.node.node_id, why);
@@ -205,7 +222,7 @@ void Job::Leave(AttendeeId agent, const std::string& why, TimePoint now, TimePoi
       attendee.has_rank() && attendee.state != NodeState::kSucceeded;
   if (its_workers_are_missed) {
     NextRound(RoundEnd::kNodeLost, absl::StrCat("node ", attendee.node.host, " ", why), now,
-              gone_by);
+              gone_by, silence);
   } else {
     FollowRound(now);
   }
@@ -242,7 +259,8 @@ std::optional<TimePoint> Job::NextDeadline() const {
   return base::Earliest(round_->NextDeadline(), reminder_.next());
 }
 
-void Job::NextRound(RoundEnd why, const std::string& reason, TimePoint now, TimePoint earliest) {
+void Job::NextRound(RoundEnd why, const std::string& reason, TimePoint now, TimePoint earliest,
+                    std::optional<Duration> detected) {
   Changed();
   std::vector<Round::Returning> returning;
   for (auto& [agent, attendee] : roster_.attendees()) {
@@ -254,7 +272,7 @@ void Job::NextRound(RoundEnd why, const std::string& reason, TimePoint now, Time
       Tell(agent, Stop{round_->number(), reason, incarnation_});
   }
   LogMilestone(absl::StrCat("is over: ", reason),
-               history_.End(why, reason, round_->number() + 1, now));
+               history_.End(why, reason, round_->number() + 1, detected, now));
   over_reason_ = reason;
   round_.emplace(round_->number() + 1, settings_, returning, now, earliest);
   started_ = false;
@@ -286,6 +304,7 @@ void Job::StartMembers(TimePoint now) {
   // It goes on without them: when the others leave, nobody waits for these any more.
   roster_.ForgetLost();
   const std::vector<Placement>& members = round_->members();
+  starting_ = static_cast<int>(members.size());
   const std::unordered_map<std::string, AttendeeId> agents = roster_.AgentsByNode();
   const std::vector<Assignment>& assignments = Assignments();
   for (int rank = 0; rank < static_cast<int>(members.size()); ++rank) {
@@ -350,12 +369,12 @@ JobFacts Job::Facts() const {
   return {run_id_, rounds_run_, budget_.spent()};
 }
 
-void Job::End(Verdict verdict, TimePoint now) {
+void Job::End(Verdict verdict, TimePoint now, std::optional<Duration> detected) {
   Changed();
   verdict_ = std::move(verdict);
-  history_.Finish(now);
   reminder_.End();
-  LogMilestone(verdict_->sentence, JobEnded{verdict_->kind});
+  history_.Finish(detected, now);
+  LogMilestone(verdict_->sentence, JobEnded{verdict_->kind, detected});
   if (roster_.attendees().size() > kFullVerdicts) brief_ = WithoutQuotes(*verdict_);
   for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, VerdictFor(attendee));
 }
@@ -407,6 +426,9 @@ JobSnapshot Job::Describe(TimePoint now) const {
   snapshot.restart_count = budget_.spent();
   snapshot.SetHistory(history_.Describe(now));
   if (verdict_) snapshot.outcome = verdict_->kind;
+  snapshot.store_keys = store_.NumKeys();
+  snapshot.store_bytes = store_.TotalBytes();
+  snapshot.log_bytes_lost = log_bytes_lost_;
   snapshot.nodes = roster_.Describe(round_->members());
   return snapshot;
 }

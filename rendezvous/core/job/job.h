@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -58,18 +59,21 @@ class Job {
   // has ended.
   void Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePoint now);
 
-  // The agent's workers have all been started, or have ended, in `round`.
-  void WorkersStarted(AttendeeId agent, RoundId round);
-  void WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome, TimePoint now);
+  // The agent's workers have all been started, or have ended, in `round`. A worker that failed did
+  // so `failed_ago`.
+  void WorkersStarted(AttendeeId agent, RoundId round, TimePoint now);
+  void WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome,
+                     Duration failed_ago, TimePoint now);
 
   // The agent will leave once its workers are gone: the others stop now, and the next round waits
   // for it.
   void Leaving(AttendeeId agent, const std::string& why, TimePoint now);
 
   // The agent is gone. `why` completes "node b ...": "was lost: its connection ended". Until
-  // `gone_by` its workers may still run, and no round starts.
+  // `gone_by` its workers may still run, and no round starts. If it was lost, nothing was heard
+  // from it for `silence`; somewhere in that time it failed.
   void Leave(AttendeeId agent, const std::string& why, TimePoint now,
-             TimePoint gone_by = TimePoint::min());
+             TimePoint gone_by = TimePoint::min(), std::optional<Duration> silence = {});
 
   // The agent's connection broke, or it has come back. While a member is out of touch, its workers
   // are probably dead and failures elsewhere a consequence of that: such failures are followed by
@@ -92,6 +96,9 @@ class Job {
   // `holder` is alive and keeps its rank: it is told that the newcomer was refused. Before the
   // first round has run, nobody can know which of the two is meant, so the job ends.
   void DefendRank(const ContestedRank& contest, AttendeeId holder, TimePoint now);
+
+  // So many more bytes of its workers' output were not taken by a log file.
+  void LogBytesLost(std::uint64_t bytes) { log_bytes_lost_ += bytes; }
 
   // Ends the job with a kClosed verdict, unless it has one.
   void Close(const std::string& why, TimePoint now);
@@ -129,27 +136,33 @@ class Job {
 
  private:
   // Ends the current round and opens the next, which starts no earlier than `earliest`; members are
-  // told to stop, and spares join it.
+  // told to stop, and spares join it. What ended the round happened `detected` ago, if it was a
+  // failure.
   void NextRound(RoundEnd why, const std::string& reason, TimePoint now,
-                 TimePoint earliest = TimePoint::min());
+                 TimePoint earliest = TimePoint::min(), std::optional<Duration> detected = {});
   // A worker has failed: the next round follows and costs a restart.
-  void Restart(const std::string& what, Duration delay, TimePoint now);
+  void Restart(const std::string& what, Duration delay, Duration detected, TimePoint now);
   // Acts on what a call to the round may have changed: its completion or its time-out.
   void FollowRound(TimePoint now);
   void StartMembers(TimePoint now);
   // The Assignments of the current round, which is complete; in order of group rank.
   const std::vector<Assignment>& Assignments();
   JobFacts Facts() const;
-  void End(Verdict verdict, TimePoint now);
+  // What led to the verdict happened `detected` ago, if it was a failure.
+  void End(Verdict verdict, TimePoint now, std::optional<Duration> detected = {});
   // Of a job with more than kFullVerdicts nodes, only the first of them and the node that failed
   // are told what the failed worker wrote: to 10,000 nodes that is 240 MB.
   static constexpr std::size_t kFullVerdicts = 64;
   const Verdict& VerdictFor(const Attendee& attendee) const;
+  // One more member's workers have started.
+  void MemberStarted(TimePoint now);
   // `round` is the current one and runs this agent's workers.
   bool IsCurrent(AttendeeId agent, RoundId round) const;
   // What the agent said is about another round and changes nothing; the agent is told so.
   void Fence(AttendeeId agent, RoundId round);
   void RemindWaiting(TimePoint now);
+  // The current round has run since before this daemon was started, for all that is known.
+  void ResumeHistory(TimePoint now);
   bool AnySucceeded() const { return !succeeded_.empty(); }
 
   // Something in the result of Record, other than the times, has changed.
@@ -172,12 +185,14 @@ class Job {
   std::vector<Assignment> assignments_;
   KeyValueStore store_;
   Roster roster_;
+  int starting_ = 0;         // members of the current round whose workers have not started yet
   std::set<int> succeeded_;  // group ranks of the current round whose workers are all done
   Reminder reminder_;
   int rounds_run_ = 0;
   RestartBudget budget_;
   std::string over_reason_;  // why the round before this one ended
   JobHistory history_;
+  std::uint64_t log_bytes_lost_ = 0;
   std::optional<Verdict> verdict_;
   std::optional<Verdict> brief_;  // for those who are not told all of it; nullopt: everybody is
 };

@@ -17,6 +17,7 @@ Duration Past(Duration duration) {
 JobHistory::JobHistory(const HistorySnapshot& told, RoundNumber round, TimePoint now) {
   if (told.ended_ago) finished_ = now - Past(*told.ended_ago);
   begun_ = finished_.value_or(now) - Past(told.age);
+  productive_ = Past(told.productive);
   if (told.rounds.empty() || told.rounds.back().number != round) {
     Open(round, now);
     return;
@@ -48,12 +49,36 @@ RoundStarted JobHistory::Start(const std::vector<Placement>& members, TimePoint 
   return {.gathered = now - round.opened, .is_restart = std::exchange(any_started_, true)};
 }
 
-RoundOver JobHistory::End(RoundEnd why, std::string reason, RoundNumber next, TimePoint now) {
+RoundRuns JobHistory::Run(TimePoint now) {
+  rounds_.back().running = now;
+  if (!down_since_) return {};
+  return {.recovered = now - *std::exchange(down_since_, std::nullopt)};
+}
+
+Duration JobHistory::CurrentlyProductive(std::optional<Duration> detected, TimePoint now) const {
+  const Entry& round = rounds_.back();
+  if (!round.running) return {};
+  return std::max(now - *round.running - detected.value_or(Duration::zero()), Duration::zero());
+}
+
+Duration JobHistory::Productive(TimePoint now) const {
+  return productive_ + (finished_ ? Duration::zero() : CurrentlyProductive(std::nullopt, now));
+}
+
+void JobHistory::Finish(std::optional<Duration> detected, TimePoint now) {
+  productive_ += CurrentlyProductive(detected, now);
+  finished_ = now;
+}
+
+RoundOver JobHistory::End(RoundEnd why, std::string reason, RoundNumber next,
+                          std::optional<Duration> detected, TimePoint now) {
+  productive_ += CurrentlyProductive(detected, now);
   Entry& round = rounds_.back();
+  if (round.running) down_since_ = now;
   round.over = now;
   round.why = why;
   round.reason = std::move(reason);
-  RoundOver over{.why = why, .ran = {}};
+  RoundOver over{.why = why, .ran = {}, .detected = detected};
   if (round.started) over.ran = now - *round.started;
   Open(next, now);
   return over;
@@ -61,7 +86,8 @@ RoundOver JobHistory::End(RoundEnd why, std::string reason, RoundNumber next, Ti
 
 HistorySnapshot JobHistory::Describe(TimePoint now) const {
   const TimePoint until = finished_.value_or(now);
-  HistorySnapshot history{.age = until - begun_, .ended_ago = {}, .rounds = {}};
+  HistorySnapshot history{
+      .age = until - begun_, .productive = Productive(now), .ended_ago = {}, .rounds = {}};
   if (finished_) history.ended_ago = now - *finished_;
   for (const Entry& round : rounds_) {
     RoundSnapshot snapshot{.number = round.number,

@@ -22,12 +22,17 @@ TEST(JobHistoryTest, RoundsHaveTheirTimesAndTheReasonOfTheirEnd) {
   const RoundStarted first = history.Start(Members(2, 4), start + seconds(3));
   EXPECT_EQ(first.gathered, seconds(3));
   EXPECT_FALSE(first.is_restart);
+  EXPECT_EQ(history.Run(start + seconds(4)).recovered, std::nullopt);
   const RoundOver over =
-      history.End(RoundEnd::kNodeLost, "node b was lost", 1, start + seconds(10));
+      history.End(RoundEnd::kNodeLost, "node b was lost", 1, seconds(2), start + seconds(10));
   EXPECT_EQ(over.ran, seconds(7));
+  EXPECT_EQ(over.detected, seconds(2));
   const RoundStarted second = history.Start(Members(1, 4), start + seconds(12));
   EXPECT_EQ(second.gathered, seconds(2));
   EXPECT_TRUE(second.is_restart);
+  EXPECT_EQ(history.Describe(start + seconds(20)).productive, seconds(4))
+      << "from when all workers had started until it failed; those of round 1 have not started yet";
+  EXPECT_EQ(history.Run(start + seconds(20)).recovered, seconds(10));
 
   EXPECT_EQ(history.Describe(start + seconds(20)).age, seconds(20));
   const auto rounds = history.Describe(start + seconds(20)).rounds;
@@ -46,7 +51,8 @@ TEST(JobHistoryTest, RoundsHaveTheirTimesAndTheReasonOfTheirEnd) {
 
 TEST(JobHistoryTest, RoundThatNeverRanCostsNoRunningTime) {
   JobHistory history(4, TimePoint{});
-  EXPECT_EQ(history.End(RoundEnd::kNodeLeaving, "", 5, TimePoint{seconds(1)}).ran, std::nullopt);
+  EXPECT_EQ(history.End(RoundEnd::kNodeLeaving, "", 5, {}, TimePoint{seconds(1)}).ran,
+            std::nullopt);
   const auto rounds = history.Describe(TimePoint{seconds(2)}).rounds;
   ASSERT_EQ(rounds.size(), 2u);
   EXPECT_EQ(rounds[0].number, 4);
@@ -57,7 +63,7 @@ TEST(JobHistoryTest, RoundThatNeverRanCostsNoRunningTime) {
 TEST(JobHistoryTest, TimeOfAJobThatHasEndedStandsStill) {
   JobHistory history(0, TimePoint{});
   history.Start(Members(1, 1), TimePoint{seconds(1)});
-  history.Finish(TimePoint{seconds(5)});
+  history.Finish(std::nullopt, TimePoint{seconds(5)});
   const HistorySnapshot told = history.Describe(TimePoint{seconds(9)});
   EXPECT_EQ(told.age, seconds(5));
   EXPECT_EQ(told.ended_ago, seconds(4));
@@ -69,7 +75,7 @@ TEST(JobHistoryTest, TimeOfAJobThatHasEndedStandsStill) {
 TEST(JobHistoryTest, DaemonThatWasStartedAgainGoesOnWithIt) {
   JobHistory history(0, TimePoint{});
   history.Start(Members(2, 4), TimePoint{seconds(1)});
-  history.End(RoundEnd::kNodeLost, "node b was lost", 1, TimePoint{seconds(3)});
+  history.End(RoundEnd::kNodeLost, "node b was lost", 1, {}, TimePoint{seconds(3)});
   history.Start(Members(1, 4), TimePoint{seconds(4)});
   const HistorySnapshot before = history.Describe(TimePoint{seconds(6)});
 
@@ -77,7 +83,7 @@ TEST(JobHistoryTest, DaemonThatWasStartedAgainGoesOnWithIt) {
   JobHistory after(before, 1, TimePoint{seconds(1000)});
   EXPECT_EQ(after.Describe(TimePoint{seconds(1000)}), before);
   EXPECT_TRUE(after.started());
-  EXPECT_TRUE(after.End(RoundEnd::kNodeLost, "", 2, TimePoint{seconds(1001)}).ran == seconds(3));
+  EXPECT_TRUE(after.End(RoundEnd::kNodeLost, "", 2, {}, TimePoint{seconds(1001)}).ran == seconds(3));
   EXPECT_TRUE(after.Start(Members(1, 4), TimePoint{seconds(1002)}).is_restart);
   EXPECT_EQ(after.Describe(TimePoint{seconds(1002)}).age, seconds(8));
 }
@@ -91,10 +97,29 @@ TEST(JobHistoryTest, HistoryOfAnotherRoundIsNotTaken) {
   EXPECT_EQ(told.age, seconds(10));
 }
 
+TEST(JobHistoryTest, NoTimePassesOnceTheJobHasAVerdict) {
+  JobHistory history(0, TimePoint{});
+  history.Start(Members(1, 1), TimePoint{seconds(2)});
+  history.Run(TimePoint{seconds(3)});
+  history.Finish(seconds(1), TimePoint{seconds(10)});
+  EXPECT_EQ(history.Describe(TimePoint{seconds(90)}).age, seconds(10));
+  EXPECT_EQ(history.Describe(TimePoint{seconds(90)}).productive, seconds(6));
+  EXPECT_EQ(history.Describe(TimePoint{seconds(90)}).rounds[0].ran, seconds(8));
+}
+
+// A worker may have failed before the last of the others had started.
+TEST(JobHistoryTest, RoundThatFailedBeforeItRanInFullWasNotProductive) {
+  JobHistory history(0, TimePoint{});
+  history.Start(Members(1, 1), TimePoint{seconds(2)});
+  history.Run(TimePoint{seconds(3)});
+  history.End(RoundEnd::kWorkerFailed, "", 1, seconds(5), TimePoint{seconds(4)});
+  EXPECT_EQ(history.Describe(TimePoint{seconds(9)}).productive, seconds(0));
+}
+
 TEST(JobHistoryTest, OnlyTheLastRoundsAreKept) {
   JobHistory history(0, TimePoint{});
   for (int round = 1; round <= 200; ++round) {
-    history.End(RoundEnd::kNodeJoined, "", round, TimePoint{seconds(round)});
+    history.End(RoundEnd::kNodeJoined, "", round, {}, TimePoint{seconds(round)});
   }
   const auto rounds = history.Describe(TimePoint{seconds(300)}).rounds;
   ASSERT_EQ(rounds.size(), JobHistory::kMost);

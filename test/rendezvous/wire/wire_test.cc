@@ -199,6 +199,15 @@ TEST(WireTest, VerdictOfEveryKindComesBackAsItWas) {
   }
 }
 
+TEST(WireTest, WhatIsCountedComesWithBeatsAndFailures) {
+  const KeepAlive beat{.number = 7, .heard = 6, .log_bytes_lost = 1234};
+  EXPECT_EQ(std::get<KeepAlive>(ThereAndBack(Event(beat))), beat);
+  WorkersExited exited{{1, 2}, {.failure = WorkerFailure{}}, std::chrono::milliseconds(45)};
+  EXPECT_EQ(std::get<WorkersExited>(ThereAndBack(Event(exited))).failed_ago, exited.failed_ago);
+  exited.failed_ago = -std::chrono::seconds(1);
+  EXPECT_EQ(std::get<WorkersExited>(ThereAndBack(Event(exited))).failed_ago, Duration::zero());
+}
+
 TEST(WireTest, RefusedComesBackAsItWas) {
   EXPECT_EQ(As<Refused>(ThereAndBack(Refused{"run id \"\" is empty"})).sentence,
             "run id \"\" is empty");
@@ -249,7 +258,11 @@ TEST(WireTest, SnapshotComesBackAsItWas) {
                           .settings = SomeRequest().settings,
                           .restart_count = 1,
                           .age = std::chrono::milliseconds(1234),
+                          .productive = std::chrono::milliseconds(1200),
                           .ended_ago = std::chrono::milliseconds(7),
+                          .store_keys = 12,
+                          .store_bytes = 3456,
+                          .log_bytes_lost = 78,
                           .rounds = {{.number = 2,
                                       .opened_ago = std::chrono::milliseconds(1234),
                                       .gathered = std::chrono::milliseconds(5),
@@ -274,6 +287,10 @@ TEST(WireTest, SnapshotComesBackAsItWas) {
     EXPECT_EQ(back.ended_ago, job.ended_ago);
     EXPECT_EQ(back.outcome, job.outcome);
     EXPECT_EQ(back.failure, job.failure);
+    EXPECT_EQ(back.productive, job.productive);
+    EXPECT_EQ(back.store_keys, 12u);
+    EXPECT_EQ(back.store_bytes, 3456u);
+    EXPECT_EQ(back.log_bytes_lost, 78u);
     EXPECT_EQ(back.run_id, job.run_id);
     EXPECT_EQ(back.state, job.state);
     EXPECT_EQ(back.round, job.round);

@@ -129,6 +129,9 @@ TEST_F(HangWatchTest, TheFirstBeatHasATimeOfItsOwn) {
   EXPECT_EQ(watch.NextDeadline(), At(seconds(65)));
   EXPECT_TRUE(watch.had_beat(0));
   EXPECT_FALSE(watch.had_beat(1));
+  EXPECT_EQ(watch.last_sign(0), At(seconds(55)));
+  EXPECT_EQ(watch.last_sign(1), At(seconds(0))) << "its start";
+  EXPECT_EQ(watch.last_sign(2), std::nullopt);
 }
 
 TEST_F(HangWatchTest, AProgramThatNeverBeatsIsLeftAlone) {

@@ -24,6 +24,7 @@ JobRecord InMilliseconds(JobRecord record) {
   for (Duration& age : record.restart_ages) cut(age);
   cut(record.workers_gone_in);
   cut(record.history.age);
+  cut(record.history.productive);
   if (record.history.ended_ago) cut(*record.history.ended_ago);
   for (RoundSnapshot& round : record.history.rounds) {
     cut(round.opened_ago);
