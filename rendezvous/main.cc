@@ -44,6 +44,7 @@
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/ready_fd.h"
 #include "rendezvous/pages/daemon_pages.h"
+#include "rendezvous/pages/loop_turns.h"
 #include "rendezvous/server.h"
 #include "rendezvous/server_config.h"
 
@@ -278,14 +279,20 @@ absl::StatusOr<OpenedJournal> OpenJournalOf(boost::asio::io_context& io, const K
 absl::StatusOr<std::unique_ptr<DaemonPages>> OpenPages(boost::asio::io_context& io,
                                                        const ServerConfig& config,
                                                        const Credentials& credentials,
-                                                       Server& server) {
+                                                       Server& server, const LoopTurns& turns) {
   if (!config.http) return nullptr;
-  auto pages = DaemonPages::Open(io, *config.http, credentials, server);
+  auto pages = DaemonPages::Open(io, *config.http, credentials, server, &turns);
   if (pages.ok()) {
     spdlog::info("showing jobs at http://{}/",
                  ToString(Endpoint{config.http->host, (*pages)->port()}));
   }
   return pages;
+}
+
+// Until the daemon ends. Only where somebody may look is its loop measured.
+void RunLoop(boost::asio::io_context& io, const ServerConfig& config, LoopTurns& turns) {
+  if (config.http) return turns.Run(io);
+  io.run();
 }
 
 // A daemon that forgets its jobs when it ends.
@@ -298,15 +305,16 @@ int RunForgetful(const ServerConfig& config) {
   boost::asio::io_context io(1);
   if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
   SayHowSafeItIs(config, *credentials, missing);
+  LoopTurns turns;
   Server server(io, Server::Serves::kManyJobs);
   const absl::Status listening = server.Listen(config.listen, *credentials);
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
-  auto pages = OpenPages(io, config, *credentials, server);
+  auto pages = OpenPages(io, config, *credentials, server, turns);
   if (!pages.ok()) return Fail(log, FailureLine(pages.status()), kCannotListen);
   Ending ending(io, server, config, *std::move(pages));
   SayWhereItListens(config, server);
   AnnounceReady(config.ready_fd, server.port());
-  io.run();
+  RunLoop(io, config, turns);
   return 0;
 }
 
@@ -325,6 +333,7 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
   auto state = OpenSqliteJournal(io, StateDirectory::Adopt(given.state_path, given.lock));
   if (!state.ok()) return Fail(log, FailureLine(state.status()), kNoJournal);
   kept.AwaitLeave();
+  LoopTurns turns;
   absl::Status restored;
   Server server(
       io,
@@ -343,12 +352,12 @@ int RunKept(const ServerConfig& config, const KeptDaemon& kept) {
   const absl::Status listening = server.Listen(std::move(sockets), given.key, *credentials);
   if (!listening.ok()) return Fail(log, ListenFailureLine(listening), kCannotListen);
   // Jobs go on, whether they can be shown or not.
-  auto pages = OpenPages(io, config, *credentials, server);
+  auto pages = OpenPages(io, config, *credentials, server, turns);
   if (!pages.ok()) spdlog::error("{}", std::string(pages.status().message()));
   Ending ending(io, server, config, pages.ok() ? *std::move(pages) : nullptr);
   SayWhereItListens(config, server);
   kept.SayReady(server.port());
-  io.run();
+  RunLoop(io, config, turns);
   return 0;
 }
 

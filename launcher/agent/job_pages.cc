@@ -8,7 +8,8 @@ namespace muster::launcher {
 
 absl::StatusOr<std::unique_ptr<rendezvous::DaemonPages>> OpenJobPages(
     boost::asio::io_context& io, const LaunchConfig& config,
-    const rendezvous::Credentials& credentials, rendezvous::Server* server) {
+    const rendezvous::Credentials& credentials, rendezvous::Server* server,
+    const rendezvous::LoopTurns& turns) {
   if (!config.http) return nullptr;
   if (server == nullptr) {
     spdlog::info("--http: this node does not host the rendezvous; the one that does shows the job");
@@ -20,7 +21,7 @@ absl::StatusOr<std::unique_ptr<rendezvous::DaemonPages>> OpenJobPages(
     if (!own.ok()) return own.status();
     shown_to = *std::move(own);
   }
-  auto pages = rendezvous::DaemonPages::Open(io, *config.http, shown_to, *server);
+  auto pages = rendezvous::DaemonPages::Open(io, *config.http, shown_to, *server, &turns);
   if (pages.ok()) {
     spdlog::info("showing the job at http://{}/",
                  rendezvous::ToString({config.http->host, (*pages)->port()}));

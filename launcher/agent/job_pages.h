@@ -19,6 +19,7 @@ namespace muster::launcher {
 // job. Null where nothing is to be shown. The error is one sentence.
 absl::StatusOr<std::unique_ptr<rendezvous::DaemonPages>> OpenJobPages(
     boost::asio::io_context& io, const LaunchConfig& config,
-    const rendezvous::Credentials& credentials, rendezvous::Server* server);
+    const rendezvous::Credentials& credentials, rendezvous::Server* server,
+    const rendezvous::LoopTurns& turns);
 
 }  // namespace muster::launcher

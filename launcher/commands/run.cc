@@ -120,7 +120,7 @@ class Run {
     absl::StatusOr<RendezvousAccess> access = RendezvousAccess::Open(io_, config_, *credentials);
     if (!access.ok()) return Fail(access.status(), kExitRendezvousFailed);
     access_.emplace(*std::move(access));
-    auto pages = OpenJobPages(io_, config_, *credentials, access_->server());
+    auto pages = OpenJobPages(io_, config_, *credentials, access_->server(), turns_);
     if (!pages.ok()) return Fail(pages.status(), kExitNodeFailed);
     pages_ = *std::move(pages);
     rendezvous::NodeInfo node = DescribeNode(config_, base->environment, access_->local_address());
@@ -201,7 +201,12 @@ class Run {
                                                   }},
                                 [this](auto& listener) { return access_->MakeClient(listener); });
     agent_->Run([this](const RunResult& result) { OnFinished(result); });
-    io_.run();
+    // Only where somebody may look is the loop measured.
+    if (pages_ != nullptr) {
+      turns_.Run(io_);
+    } else {
+      io_.run();
+    }
     return exit_code_;
   }
 
@@ -325,6 +330,7 @@ class Run {
   std::optional<LogLayout> logs_;
   std::optional<RunEntry> entry_;
   std::optional<RendezvousAccess> access_;
+  rendezvous::LoopTurns turns_;
   std::unique_ptr<rendezvous::DaemonPages> pages_;
   // Outlives the agent: workers on other nodes may still be ending.
   std::optional<WorkersStore> store_;

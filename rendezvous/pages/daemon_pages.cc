@@ -1,7 +1,5 @@
 #include "rendezvous/pages/daemon_pages.h"
 
-#include <sys/resource.h>
-
 #include <utility>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "base/json.h"
 #include "base/version.h"
 #include "rendezvous/fronts/permissions.h"
+#include "rendezvous/pages/daemon_figures.h"
 #include "rendezvous/pages/exposition.h"
 #include "rendezvous/pages/job_figures.h"
 #include "rendezvous/pages/job_json.h"
@@ -97,22 +96,15 @@ std::optional<HttpAnswer> PageFile(const std::string& path) {
   return std::nullopt;
 }
 
-double ProcessorSeconds() {
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_context& io,
                                                                const Endpoint& endpoint,
                                                                const Credentials& credentials,
-                                                               Server& server) {
-  std::unique_ptr<DaemonPages> pages(new DaemonPages(io, endpoint.host, credentials, server));
+                                                               Server& server,
+                                                               const LoopTurns* turns) {
+  std::unique_ptr<DaemonPages> pages(
+      new DaemonPages(io, endpoint.host, credentials, server, turns));
   auto http = HttpServer::Open(
       io, endpoint, "--http",
       [pages = pages.get()](const HttpRequest& request) { return pages->AnswerTo(request); });
@@ -122,8 +114,12 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_c
 }
 
 DaemonPages::DaemonPages(boost::asio::io_context& io, std::string name,
-                         const Credentials& credentials, Server& server)
-    : credentials_(credentials), name_(std::move(name)), server_(server), timer_(io) {
+                         const Credentials& credentials, Server& server, const LoopTurns* turns)
+    : credentials_(credentials),
+      name_(std::move(name)),
+      server_(server),
+      turns_(turns),
+      timer_(io) {
   server_.OnChange([this](const std::string& tenant) { OnChange(tenant); });
 }
 
@@ -248,20 +244,12 @@ std::string DaemonPages::Metrics(const std::string& tenant) const {
   Exposition out;
   out.Gauge("muster_build_info", "1, with the version of this musterd.");
   out.Sample(1, {{"version", base::kVersion}});
-  const Driver* const driver = server_.FindDriver(tenant);
   static const JobFigures kNone;
   const JobFigures* const figures = server_.FindFigures(tenant);
   (figures == nullptr ? kNone : *figures).Write(JobsOf(tenant), out);
-  out.Gauge("muster_store_waiting_calls", "Calls of the jobs' stores that wait for keys.");
-  out.Sample(driver == nullptr ? 0 : static_cast<double>(driver->waiting_calls()));
+  WriteKeptFigures(server_.FindDriver(tenant), out);
   // What is of the daemon and not of one of several tenants.
-  if (tenant.empty()) {
-    out.Counter("muster_refused_calls_total",
-                "Calls and connections that were refused: no token, another's, or a limit.");
-    out.Sample(static_cast<double>(server_.refused_calls()));
-    out.Counter("process_cpu_seconds_total", "Processor time that the daemon has taken.");
-    out.Sample(ProcessorSeconds());
-  }
+  if (tenant.empty()) WriteProcessFigures(server_, turns_, started_, out);
   return out.Take();
 }
 

@@ -17,6 +17,7 @@
 #include "rendezvous/identity/keyring.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/net/endpoint.h"
+#include "rendezvous/pages/loop_turns.h"
 #include "rendezvous/server.h"
 
 namespace muster::rendezvous {
@@ -39,11 +40,13 @@ namespace muster::rendezvous {
 // Lives on the loop's thread.
 class DaemonPages {
  public:
-  // As HttpServer::Open. `server` must outlive it.
+  // As HttpServer::Open. `server` must outlive it, and so must `turns`: how long the loop's
+  // handlers take; null: nobody measures that.
   static absl::StatusOr<std::unique_ptr<DaemonPages>> Open(boost::asio::io_context& io,
                                                            const Endpoint& endpoint,
                                                            const Credentials& credentials,
-                                                           Server& server);
+                                                           Server& server,
+                                                           const LoopTurns* turns = nullptr);
   ~DaemonPages();
   DaemonPages(const DaemonPages&) = delete;
   DaemonPages& operator=(const DaemonPages&) = delete;
@@ -55,7 +58,7 @@ class DaemonPages {
 
  private:
   DaemonPages(boost::asio::io_context& io, std::string name, const Credentials& credentials,
-              Server& server);
+              Server& server, const LoopTurns* turns);
 
   // Whose jobs may be shown; nullopt: nobody's.
   std::optional<std::string> TenantOf(const HttpRequest& request);
@@ -76,6 +79,8 @@ class DaemonPages {
   const Credentials credentials_;
   const std::string name_;  // that was listened on
   Server& server_;
+  const LoopTurns* const turns_;
+  const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
   // Of whom something has changed since the last publication.
   std::set<std::string> changed_;
   bool is_due_soon_ = false;

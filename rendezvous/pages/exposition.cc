@@ -1,7 +1,7 @@
 #include "rendezvous/pages/exposition.h"
 
-#include <algorithm>
-#include <numeric>
+#include <chrono>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,17 +17,6 @@ std::string Escaped(std::string_view value) {
 
 }  // namespace
 
-void DurationHistogram::Observe(double seconds) {
-  const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), seconds) - kBounds.begin();
-  ++counts_[static_cast<std::size_t>(bucket)];
-  sum_ += seconds;
-}
-
-std::uint64_t DurationHistogram::UpTo(std::size_t i) const {
-  const auto end = counts_.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-  return std::accumulate(counts_.begin(), end, std::uint64_t{0});
-}
-
 void Exposition::Counter(std::string_view name, std::string_view help) {
   Begin(name, "counter", help);
 }
@@ -40,18 +29,23 @@ void Exposition::Sample(double value, const Labels& labels) {
   Line(name_, labels, value);
 }
 
-void Exposition::Histogram(std::string_view name, std::string_view help,
-                           const DurationHistogram& histogram) {
+void Exposition::Histogram(std::string_view name, std::string_view help) {
   Begin(name, "histogram", help);
+}
+
+void Exposition::Buckets(const base::DurationHistogram& histogram, const Labels& labels) {
   const std::string bucket = absl::StrCat(name_, "_bucket");
-  for (std::size_t i = 0; i < DurationHistogram::kBounds.size(); ++i) {
-    const std::string bound = absl::StrCat(DurationHistogram::kBounds[i]);
-    Line(bucket, {{"le", bound}}, static_cast<double>(histogram.UpTo(i)));
+  const auto line = [&](std::size_t i, std::string_view bound) {
+    Labels with_bound = labels;
+    with_bound.emplace_back("le", bound);
+    Line(bucket, with_bound, static_cast<double>(histogram.UpTo(i)));
+  };
+  for (std::size_t i = 0; i < histogram.bounds().size(); ++i) {
+    line(i, absl::StrCat(InSeconds(histogram.bounds()[i])));
   }
-  const auto all = static_cast<double>(histogram.UpTo(DurationHistogram::kBounds.size()));
-  Line(bucket, {{"le", "+Inf"}}, all);
-  Line(absl::StrCat(name_, "_sum"), {}, histogram.sum());
-  Line(absl::StrCat(name_, "_count"), {}, all);
+  line(histogram.bounds().size(), "+Inf");
+  Line(absl::StrCat(name_, "_sum"), labels, InSeconds(histogram.sum()));
+  Line(absl::StrCat(name_, "_count"), labels, static_cast<double>(histogram.count()));
 }
 
 void Exposition::Begin(std::string_view name, std::string_view type, std::string_view help) {

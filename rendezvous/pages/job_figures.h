@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/duration_histogram.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/pages/exposition.h"
@@ -15,6 +16,8 @@ namespace muster::rendezvous {
 // Counts what the core tells and decides nothing. On the loop's thread.
 class JobFigures {
  public:
+  JobFigures();
+
   void Count(const Transition& transition);
 
   // As metrics, with a line for each job and figure of its own for the first kMostJobs of `jobs`.
@@ -22,12 +25,18 @@ class JobFigures {
   void Write(const std::vector<JobSnapshot>& jobs, Exposition& out) const;
 
  private:
+  void WriteTimes(Exposition& out) const;
+  static void WriteJobs(const std::vector<JobSnapshot>& jobs, Exposition& out);
+
   std::uint64_t rounds_started_ = 0;
   std::array<std::uint64_t, kRoundEnds> rounds_over_{};
   std::array<std::uint64_t, kVerdictKinds> jobs_ended_{};
   double run_seconds_ = 0;
-  DurationHistogram gathering_;
-  DurationHistogram recovery_;
+  base::DurationHistogram gathering_;
+  base::DurationHistogram regathering_;
+  base::DurationHistogram recovery_;
+  base::DurationHistogram worker_detection_;
+  base::DurationHistogram node_detection_;
 };
 
 }  // namespace muster::rendezvous

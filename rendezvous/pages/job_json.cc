@@ -78,6 +78,11 @@ std::vector<std::optional<int>> FirstRanks(const JobSnapshot& job) {
   return firsts;
 }
 
+double Goodput(const JobSnapshot& job) {
+  if (job.age <= Duration::zero()) return 0;
+  return std::chrono::duration<double>(job.productive) / std::chrono::duration<double>(job.age);
+}
+
 int CountRanks(const JobSnapshot& job) {
   int ranks = 0;
   for (const NodeSnapshot& node : job.nodes) {
@@ -104,9 +109,14 @@ Json ToJson(const JobSnapshot& job) {
       {"restarts", job.restart_count},
       {"max_restarts", job.settings.max_restarts},
       {"age_seconds", SecondsOnWire(job.age)},
+      {"productive_seconds", SecondsOnWire(job.productive)},
+      {"goodput", Goodput(job)},
       {"ended_seconds_ago", job.ended_ago ? Json(SecondsOnWire(*job.ended_ago)) : Json(nullptr)},
       {"outcome", job.outcome ? Json(Name(*job.outcome)) : Json(nullptr)},
       {"failure", job.failure ? ToJson(*job.failure) : Json(nullptr)},
+      {"store_keys", job.store_keys},
+      {"store_bytes", job.store_bytes},
+      {"log_bytes_lost", job.log_bytes_lost},
       {"rounds", std::move(rounds)},
       {"nodes", std::move(nodes)}};
 }

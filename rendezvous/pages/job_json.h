@@ -21,6 +21,10 @@ base::Json ToJson(const std::vector<JobSnapshot>& jobs);
 // one that has left already they are not known.
 std::vector<std::optional<int>> FirstRanks(const JobSnapshot& job);
 
+// The share of the job's age in which it was productive (JobSnapshot::productive), from 0 to 1; of
+// one that has only begun, 0.
+double Goodput(const JobSnapshot& job);
+
 // The ranks of the current round.
 int CountRanks(const JobSnapshot& job);
 

@@ -1,6 +1,7 @@
 // What `musterd --http` shows of jobs, to a program that asks as a scraper does: with the metrics
 // token, over HTTP, while a job fails, restarts and ends.
 #include <csignal>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -69,7 +70,7 @@ TEST_F(HttpTest, JobThatFailsRestartsAndEndsIsShownWithItsCause) {
   ASSERT_TRUE(Shows(token, "/metrics", "muster_recovery_seconds_count 1\n")) << agent.err();
   const std::string metrics = Get(token, "/metrics");
   EXPECT_THAT(metrics, HasSubstr("muster_rounds_over_total{cause=\"worker_failed\"} 1\n"));
-  EXPECT_THAT(metrics, HasSubstr("muster_job_ranks{job=\"job7\"} 2\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_job_ranks{run_id=\"job7\"} 2\n"));
   Write("metrics", metrics);
   if (Succeeds({"sh", "-c", "command -v promtool"})) {
     EXPECT_TRUE(Succeeds({"sh", "-c", "promtool check metrics <" + Path("metrics")}));
@@ -107,7 +108,7 @@ TEST_F(HttpTest, TenantIsShownHisOwnJobs) {
   ASSERT_TRUE(agent.WaitForOut("started")) << agent.err();
   const std::string alice = Out({MusterPath(), "token", "metrics", Path("tokens/alice")});
   const std::string bob = Out({MusterPath(), "token", "metrics", Path("tokens/bob")});
-  EXPECT_THAT(Get(alice, "/metrics"), HasSubstr("muster_job_ranks{job=\"hers\"} 1\n"));
+  EXPECT_THAT(Get(alice, "/metrics"), HasSubstr("muster_job_ranks{run_id=\"hers\"} 1\n"));
   EXPECT_EQ(Get(bob, "/api/v1/jobs"), "[]\n");
   EXPECT_THAT(Get(bob, "/metrics"), Not(HasSubstr("hers")));
   EXPECT_THAT(Get(bob, "/api/v1/jobs/hers"), HasSubstr("404 "));
@@ -131,7 +132,7 @@ TEST_F(HttpTest, NodeThatHostsTheRendezvousShowsTheJob) {
   ASSERT_TRUE(first.WaitForErr("showing the job at http://" + http_.endpoint())) << first.err();
   Command second = node({"--nnodes=2", "--rdzv-endpoint=" + port_.endpoint(), "--rdzv-id=mine"});
   EXPECT_TRUE(second.WaitForErr("this node does not host the rendezvous")) << second.err();
-  EXPECT_TRUE(Shows(token, "/metrics", "muster_job_ranks{job=\"mine\"} 2\n"));
+  EXPECT_TRUE(Shows(token, "/metrics", "muster_job_ranks{run_id=\"mine\"} 2\n"));
   EXPECT_THAT(Get("", "/api/v1/jobs"), HasSubstr("401 "));
   EXPECT_THAT(Get("", "/"), HasSubstr("<title>Muster</title>"));
   Write("end", "");
@@ -150,6 +151,36 @@ TEST_F(HttpTest, StandaloneRunIsShownToItsOwnUser) {
   EXPECT_THAT(Get("", "/api/v1/jobs"), HasSubstr("401 "));
   Write("end", "");
   EXPECT_EQ(run.Wait(), 0) << run.err();
+}
+
+// "Half of my logs are missing, and nothing that we monitor has said so."
+TEST_F(HttpTest, OutputThatALogDidNotTakeIsCounted) {
+  std::filesystem::create_directory(Path("logs"));
+  const std::string mount = "mount -t tmpfs -o size=64k none " + Path("logs");
+  if (!Succeeds({"unshare", "-m", "sh", "-c", mount})) {
+    GTEST_SKIP() << "SKIPPED, a full disk was not tried: this process may not mount one";
+  }
+  StartDaemon({"--insecure"});
+  const std::string run = MusterPath() + " run --insecure --nnodes=1 --rdzv-id=loud" +
+                          " --rdzv-conf=is_host=0 --rdzv-endpoint=" + port_.endpoint() +
+                          " --log-dir=" + Path("logs") + " --redirects=3 --no-python sh -c";
+  const std::string loud = "\"head -c 200000 /dev/zero | tr '\\\\0' x; exec sleep 10000\"";
+  Command agent({"unshare", "-m", "sh", "-c", mount + " && exec " + run + " " + loud});
+  const auto lost = [&](const std::string& metric) {
+    const std::string text = Get("", "/metrics");
+    const std::size_t at = text.find("\n" + metric + " ");
+    return at == std::string::npos ? 0 : std::stoll(text.substr(at + metric.size() + 2));
+  };
+  EXPECT_TRUE(WaitUntil([&] { return lost("muster_log_lost_bytes_total") > 100'000; }))
+      << agent.err();
+  EXPECT_TRUE(WaitUntil([&] {
+    return lost("muster_job_log_lost_bytes{run_id=\"loud\"}") ==
+           lost("muster_log_lost_bytes_total");
+  }));
+  agent.Signal(SIGTERM);
+  agent.Wait();
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
 }
 
 TEST_F(HttpTest, TokenIsNotSentOverANetwork) {

@@ -45,10 +45,8 @@ function chosen() {
   return jobs.find((job) => job.run_id === name) || jobs[0];
 }
 
-function ranRatio(job) {
-  const ran = job.rounds.reduce((sum, round) => sum + round.ran_seconds, 0);
-  const since = job.rounds.length ? job.rounds[0].opened_seconds_ago : 0;
-  return since > 0 ? Math.round(100 * ran / since) + ' %' : 'not known yet';
+function goodput(job) {
+  return job.age_seconds > 0 ? Math.floor(100 * job.productive_seconds / job.age_seconds) + ' %' : 'not known yet';
 }
 
 function drawJobs(current) {
@@ -143,7 +141,8 @@ function aged(job, seconds) {
     ran_seconds: round.ran_seconds + (round.gathered_seconds !== null && !round.end && job.state === 'running' ? seconds : 0),
   }));
   if (job.state === 'ended') return {...job, ended_seconds_ago: job.ended_seconds_ago + seconds, rounds};
-  return {...job, age_seconds: job.age_seconds + seconds, rounds};
+  const runs = job.state === 'running' && !job.nodes.some((node) => node.state === 'starting') ? seconds : 0;
+  return {...job, age_seconds: job.age_seconds + seconds, productive_seconds: job.productive_seconds + runs, rounds};
 }
 
 function draw() {
@@ -158,7 +157,7 @@ function draw() {
   byId('message').textContent = job.message;
   const ranks = job.nodes.reduce((sum, node) => sum + (node.node_rank === null ? 0 : node.nproc), 0);
   const facts = [['state', stateOf(job)], ['nodes', job.nodes.length + ' of ' + job.max_nodes], ['ranks', ranks],
-    ['restarts', job.restarts + ' of ' + job.max_restarts], ['since', duration(job.age_seconds)], ['time in which ranks ran', ranRatio(job)]];
+    ['restarts', job.restarts + ' of ' + job.max_restarts], ['since', duration(job.age_seconds)], ['goodput', goodput(job)]];
   if (job.ended_seconds_ago !== null) facts.push(['ended', duration(job.ended_seconds_ago) + ' ago']);
   byId('facts').replaceChildren(...facts.map(([name, value]) => makeFact(name, value)));
   drawFailure(job);

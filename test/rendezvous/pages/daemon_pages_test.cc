@@ -127,8 +127,10 @@ TEST_F(DaemonPagesTest, RestartIsShownWithItsCauseAndItsCost) {
   EXPECT_THAT(metrics, HasSubstr("muster_rounds_started_total 1\n"));
   EXPECT_THAT(metrics, HasSubstr("muster_rounds_over_total{cause=\"worker_failed\"} 1\n"));
   EXPECT_THAT(metrics, HasSubstr("muster_gathering_seconds_count 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_detection_seconds_count{failed=\"worker\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_detection_seconds_count{failed=\"node\"} 0\n"));
   EXPECT_THAT(metrics, HasSubstr("muster_recovery_seconds_count 0\n"));
-  EXPECT_THAT(metrics, HasSubstr("muster_job_restarts{job=\"job\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_job_restarts{run_id=\"job\"} 1\n"));
 }
 
 // The job's last node had left, and nothing of it was shown any more.
@@ -302,6 +304,27 @@ TEST_F(DaemonPagesTest, WhoseTokenWasTakenAwayIsToldNoMore) {
     stream.read_some(boost::asio::buffer(bytes), error);
     return error && error != boost::asio::error::would_block;
   }));
+}
+
+TEST_F(DaemonPagesTest, RestartIsRecoveredFromWhenTheWorkersOfTheNextRoundHaveStarted) {
+  const auto pages = Open(Credentials::Plaintext());
+  const AgentId agent = Join();
+  Driver& driver = server_.driver();
+  driver.Hear(agent, WorkersStarted{round_});
+  driver.Hear(agent, WorkersExited{round_, {.failure = WorkerFailure{.rank = 0, .exit_code = 3}}});
+  JoinRequest again = RequestFor(1, 1);
+  again.settings.max_restarts = 3;
+  again.after = round_.number;
+  driver.Hear(agent, again);
+  std::string metrics = Ask(*pages, "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("muster_regathering_seconds_count 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_recovery_seconds_count 0\n"));
+  driver.Hear(agent, WorkersStarted{round_});
+  metrics = Ask(*pages, "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("muster_recovery_seconds_count 1\n"));
+  const Json job = Json::parse(Ask(*pages, "/api/v1/jobs/job").body);
+  EXPECT_GE(job["goodput"].get<double>(), 0);
+  EXPECT_LE(job["goodput"].get<double>(), 1);
 }
 
 TEST_F(DaemonPagesTest, DaemonThatTakesNoNewNodesIsNotReady) {
