@@ -1,4 +1,5 @@
-// The metrics of a daemon are those that docs/metrics.md lists.
+// The metrics of a daemon are those that docs/metrics.md lists, and what the dashboard and the
+// alert rules ask for is there.
 #include <algorithm>
 #include <fstream>
 #include <map>
@@ -8,16 +9,20 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/json.h"
 #include "rendezvous/pages/daemon_pages.h"
 #include "test/rendezvous/support/join_request.h"
 
 namespace muster::rendezvous {
 namespace {
+
+using base::Json;
 
 struct Metric {
   std::string type;
@@ -98,6 +103,32 @@ Metrics Documented() {
   return metrics;
 }
 
+// Whatever is wrong with an expression of PromQL, as far as names go; "" if nothing.
+std::string Objection(const Metrics& metrics, const std::string& expression) {
+  const std::regex name(R"(((?:muster|process)_[a-z_]+)(?:\{([^}]*)\})?)");
+  const std::regex matcher("([a-z_]+) *(?:=~|!~|!=|=)");
+  const std::set<std::string> of_scrape = {"job", "instance"};
+  bool any = absl::StrContains(expression, "up{");
+  for (std::sregex_iterator i(expression.begin(), expression.end(), name), end; i != end; ++i) {
+    any = true;
+    const std::string sample = (*i)[1];
+    const auto metric = metrics.find(MetricOf(metrics, sample));
+    if (metric == metrics.end()) return "there is no " + sample;
+    if (metric->second.type == "histogram" && metric->first == sample) {
+      return sample + " is a histogram: ask for its buckets, sum or count";
+    }
+    const std::string matchers = (*i)[2];
+    for (std::sregex_iterator m(matchers.begin(), matchers.end(), matcher); m != end; ++m) {
+      const std::string label = (*m)[1];
+      const bool is_bound = label == "le" && absl::EndsWith(sample, "_bucket");
+      if (is_bound || of_scrape.count(label) > 0 || metric->second.labels.count(label) > 0)
+        continue;
+      return sample + " has no label " + label;
+    }
+  }
+  return any ? "" : "names no metric";
+}
+
 TEST(MetricsTest, DocumentationListsEachWithItsTypeItsLabelsAndItsMeaning) {
   const Metrics exposed = Exposed();
   const Metrics documented = Documented();
@@ -124,6 +155,69 @@ TEST(MetricsTest, LabelsAreNoneOfPrometheusOwn) {
       EXPECT_EQ(metric.labels.count(label), 0u) << name;
     }
   }
+}
+
+TEST(MetricsTest, DashboardAsksForWhatIsThere) {
+  const Metrics metrics = Exposed();
+  const Json dashboard = base::ParseJson(ReadFile("docs/observing/grafana.json"));
+  ASSERT_TRUE(dashboard.is_object());
+  int expressions = 0;
+  std::set<int> ids;
+  for (const Json& panel : dashboard["panels"]) {
+    EXPECT_TRUE(ids.insert(panel["id"].get<int>()).second) << "two panels have one id";
+    if (panel["type"] == "row") continue;
+    EXPECT_FALSE(panel["description"].get<std::string>().empty()) << panel["title"];
+    for (const Json& target : panel["targets"]) {
+      const std::string expression = target["expr"];
+      EXPECT_EQ(Objection(metrics, expression), "") << panel["title"] << ": " << expression;
+      EXPECT_EQ(target["datasource"]["uid"], "${datasource}") << panel["title"];
+      ++expressions;
+    }
+  }
+  EXPECT_GT(expressions, 20);
+  std::set<std::string> variables;
+  for (const Json& variable : dashboard["templating"]["list"]) {
+    variables.insert(variable["name"].get<std::string>());
+    if (variable["type"] == "query") {
+      EXPECT_EQ(Objection(metrics, variable["query"]["query"].get<std::string>()), "");
+    }
+  }
+  EXPECT_THAT(variables, testing::IsSupersetOf({"datasource", "run_id"}));
+}
+
+TEST(MetricsTest, AlertsAskForWhatIsThereAndSayWhatToDo) {
+  const Metrics metrics = Exposed();
+  const std::string rules = ReadFile("docs/observing/alerts.yml");
+  const std::string tests = ReadFile("docs/observing/alerts_test.yml");
+  int alerts = 0;
+  // Each rule begins with its name, and has its expression on one line.
+  const std::vector<std::string> parts = absl::StrSplit(rules, "\n      - alert: ");
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::string name = parts[i].substr(0, parts[i].find('\n'));
+    std::smatch expression;
+    ASSERT_TRUE(std::regex_search(parts[i], expression, std::regex("\n        expr: (.+)\n")))
+        << name;
+    EXPECT_EQ(Objection(metrics, expression[1]), "") << name;
+    for (const char* const key :
+         {"\n          severity: ", "\n          summary: ", "\n          description: "}) {
+      EXPECT_TRUE(absl::StrContains(parts[i], key)) << name << " has no" << key;
+    }
+    EXPECT_TRUE(absl::StrContains(tests, "alertname: " + name + "\n")) << name << " is not tested";
+    ++alerts;
+  }
+  EXPECT_GT(alerts, 10);
+}
+
+TEST(MetricsTest, WhatIsNotThereIsNoticed) {
+  const Metrics metrics = Exposed();
+  EXPECT_EQ(Objection(metrics, "muster_job_rounds > 1"), "there is no muster_job_rounds");
+  EXPECT_EQ(Objection(metrics, "sum(muster_jobs{job_state=\"running\"})"),
+            "muster_jobs has no label job_state");
+  EXPECT_EQ(Objection(metrics, "rate(muster_recovery_seconds[5m])"),
+            "muster_recovery_seconds is a histogram: ask for its buckets, sum or count");
+  EXPECT_EQ(Objection(metrics, "muster_jobs{le=\"1\"}"), "muster_jobs has no label le");
+  EXPECT_EQ(Objection(metrics, "1 > 2"), "names no metric");
+  EXPECT_EQ(Objection(metrics, "muster_recovery_seconds_bucket{le=\"1\", job=\"x\"}"), "");
 }
 
 }  // namespace
