@@ -42,6 +42,8 @@ struct RoundSnapshot {
   // Of its members, once it has started.
   int nodes = 0;
   int workers = 0;
+  // The first worker that failed in it; nullopt: none did.
+  std::optional<int> failed_rank;
   // Why it is over, also in words; nullopt: it is the current one.
   std::optional<RoundEnd> end;
   std::string reason;

@@ -40,6 +40,7 @@ Json ToJson(const RoundSnapshot& round) {
       {"ran_seconds", SecondsOnWire(round.ran)},
       {"nodes", round.nodes},
       {"workers", round.workers},
+      {"failed_rank", round.failed_rank ? Json(*round.failed_rank) : Json(nullptr)},
       {"end", round.end ? Json(Name(*round.end)) : Json(nullptr)},
       {"reason", round.reason}};
 }

@@ -204,6 +204,7 @@ void ToWire(const RoundSnapshot& round, v1::RoundDescription* wire) {
   wire->set_ran_ms(ToMs(round.ran));
   wire->set_nodes(round.nodes);
   wire->set_workers(round.workers);
+  if (round.failed_rank) wire->set_failed_rank(*round.failed_rank);
   if (!round.end) return;
   wire->set_end(static_cast<v1::RoundDescription::End>(static_cast<int>(*round.end) + 1));
   wire->set_reason(Line(round.reason));
@@ -216,6 +217,7 @@ RoundSnapshot FromWire(const v1::RoundDescription& wire) {
                       .nodes = wire.nodes(),
                       .workers = wire.workers(),
                       .reason = Line(wire.reason())};
+  if (wire.has_failed_rank()) round.failed_rank = wire.failed_rank();
   if (wire.has_gathered_ms()) round.gathered = FromMs(wire.gathered_ms());
   if (wire.end() > 0 && wire.end() <= kRoundEnds) {
     round.end = static_cast<RoundEnd>(static_cast<int>(wire.end()) - 1);

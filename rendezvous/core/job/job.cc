@@ -172,6 +172,7 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
   const WorkerFailure failure = outcome.failure.value_or(WorkerFailure{});
   const std::string what = DescribeFailure(failure);
   Log(attendee.node.node_id, what);
+  history_.Fail(failure.rank);
   if (const Attendee* const missing = roster_.FindOutOfTouchMember();
       missing != nullptr && !failure.final) {
     return NextRound(RoundEnd::kNodeOutOfTouch,

@@ -27,6 +27,7 @@ JobHistory::JobHistory(const HistorySnapshot& told, RoundNumber round, TimePoint
     Entry& entry = rounds_.back();
     entry.nodes = each.nodes;
     entry.workers = each.workers;
+    entry.failed_rank = each.failed_rank;
     if (each.gathered) entry.started = entry.opened + Past(*each.gathered);
     any_started_ |= each.gathered.has_value();
     if (!each.end) continue;
@@ -47,6 +48,10 @@ RoundStarted JobHistory::Start(const std::vector<Placement>& members, TimePoint 
   round.nodes = static_cast<int>(members.size());
   for (const Placement& member : members) round.workers += member.node.slots;
   return {.gathered = now - round.opened, .is_restart = std::exchange(any_started_, true)};
+}
+
+void JobHistory::Fail(int rank) {
+  if (rank >= 0 && !rounds_.back().failed_rank) rounds_.back().failed_rank = rank;
 }
 
 RoundRuns JobHistory::Run(TimePoint now) {
@@ -93,7 +98,8 @@ HistorySnapshot JobHistory::Describe(TimePoint now) const {
     RoundSnapshot snapshot{.number = round.number,
                            .opened_ago = now - round.opened,
                            .nodes = round.nodes,
-                           .workers = round.workers};
+                           .workers = round.workers,
+                           .failed_rank = round.failed_rank};
     if (round.started) {
       snapshot.gathered = *round.started - round.opened;
       snapshot.ran = round.over.value_or(until) - *round.started;

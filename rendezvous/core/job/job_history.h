@@ -32,6 +32,8 @@ class JobHistory {
 
   // The current round's members have their ranks.
   RoundStarted Start(const std::vector<Placement>& members, TimePoint now);
+  // A worker with that rank has failed in it; negative: which one is not known. The first counts.
+  void Fail(int rank);
   // All workers of the current round have started.
   RoundRuns Run(TimePoint now);
   // It is over, and `next` opens. What ended it happened so long ago; nullopt: nothing has failed.
@@ -53,6 +55,7 @@ class JobHistory {
     std::optional<TimePoint> over;
     int nodes = 0;
     int workers = 0;
+    std::optional<int> failed_rank;
     RoundEnd why = RoundEnd::kWorkerFailed;
     std::string reason;
   };

@@ -55,6 +55,7 @@ JobSnapshot Restarted() {
                       .ran = seconds(61),
                       .nodes = 2,
                       .workers = 8,
+                      .failed_rank = 3,
                       .end = rendezvous::RoundEnd::kWorkerFailed,
                       .reason = "rank 3 on host b exited with code 1"},
                      {.number = 1, .opened_ago = milliseconds(8985)}}};
@@ -125,6 +126,7 @@ TEST(JobViewTest, ProgramsReadRounds) {
                                     {"ran_seconds", 61.0},
                                     {"nodes", 2},
                                     {"workers", 8},
+                                    {"failed_rank", 3},
                                     {"end", "worker_failed"},
                                     {"reason", "rank 3 on host b exited with code 1"}}));
   EXPECT_EQ(job["rounds"][1]["gathered_seconds"], nullptr);

@@ -49,6 +49,17 @@ TEST(JobHistoryTest, RoundsHaveTheirTimesAndTheReasonOfTheirEnd) {
   EXPECT_EQ(rounds[1].end, std::nullopt);
 }
 
+TEST(JobHistoryTest, FirstRankThatFailedIsTheOneThatIsNamed) {
+  JobHistory history(0, TimePoint{});
+  history.Fail(-1);
+  history.Fail(3);
+  history.Fail(5);
+  history.End(RoundEnd::kWorkerFailed, "rank 3 failed", 1, TimePoint{seconds(1)});
+  const auto rounds = history.Describe(TimePoint{seconds(2)});
+  EXPECT_EQ(rounds[0].failed_rank, 3);
+  EXPECT_EQ(rounds[1].failed_rank, std::nullopt);
+}
+
 TEST(JobHistoryTest, RoundThatNeverRanCostsNoRunningTime) {
   JobHistory history(4, TimePoint{});
   EXPECT_EQ(history.End(RoundEnd::kNodeLeaving, "", 5, {}, TimePoint{seconds(1)}).ran,

@@ -120,6 +120,7 @@ TEST_F(DaemonPagesTest, RestartIsShownWithItsCauseAndItsCost) {
   EXPECT_EQ(job["restarts"], 1);
   ASSERT_EQ(job["rounds"].size(), 2u);
   EXPECT_EQ(job["rounds"][0]["end"], "worker_failed");
+  EXPECT_EQ(job["rounds"][0]["failed_rank"], 0);
   EXPECT_THAT(job["rounds"][0]["reason"].get<std::string>(), HasSubstr("exited with code 3"));
   EXPECT_EQ(job["rounds"][1]["end"], nullptr);
   EXPECT_EQ(job["rounds"][1]["gathered_seconds"], nullptr) << "its node has not joined again";

@@ -269,6 +269,7 @@ TEST(WireTest, SnapshotComesBackAsItWas) {
                                       .ran = std::chrono::milliseconds(6),
                                       .nodes = 2,
                                       .workers = 8,
+                                      .failed_rank = 0,
                                       .end = RoundEnd::kNodeOutOfTouch,
                                       .reason = "node b is out of touch"},
                                      {.number = 3}},
