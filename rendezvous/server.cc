@@ -14,6 +14,7 @@
 #include "rendezvous/fronts/door_keeper.h"
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 #include "rendezvous/fronts/grpc_store_front.h"
+#include "rendezvous/fronts/grpc_watch_front.h"
 #include "rendezvous/net/grpc_server.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/net/shared_port.h"
@@ -75,10 +76,16 @@ struct Server::Listener {
                  },
              .knock_secret =
                  [&server](const SessionToken& session) { return server.knock_secret(session); }}),
-        store(entrance, [this](const Peer& peer) -> absl::StatusOr<std::shared_ptr<void>> {
-          if (port == nullptr) return nullptr;
-          return port->Wait(peer);
-        }) {}
+        store(entrance, [this](const Peer& peer) { return Wait(peer); }),
+        watch(io, entrance, server.changes(),
+              {.watching = [this](const Peer& peer) { return Wait(peer); },
+               .look_at_tokens = [credentials] { credentials.RereadKeys(); }}) {}
+
+  // To be held while a call from there waits, or watches.
+  absl::StatusOr<std::shared_ptr<void>> Wait(const Peer& peer) const {
+    if (port == nullptr) return nullptr;
+    return port->Wait(peer);
+  }
 
   Access AccessOfAll(Server& server) {
     return [this, &server](Rpc rpc,
@@ -95,6 +102,7 @@ struct Server::Listener {
   CallEntrance entrance;
   GrpcRendezvousFront rendezvous;
   GrpcStoreFront store;
+  GrpcWatchFront watch;
   std::unique_ptr<GrpcServer> grpc;
   std::unique_ptr<SharedPort> port;
   std::vector<std::function<void()>> when_stopped;  // not empty once Stop was called
@@ -126,7 +134,7 @@ std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures
       [this, tenant, &figures](const Transition& transition) {
         LogTransition(tenant, transition);
         figures.Count(transition);
-        if (changed_) changed_(tenant);
+        changes_.Changed(tenant, transition);
       },
       Coordinator::Options{
           .store_bytes = only ? limits::kStoreBytes.most : limits::kStoreBytesOfTenant.most,
@@ -334,6 +342,10 @@ void Server::Stop(std::function<void()> stopped) {
   listener_->rendezvous.EndStreams();
   listener_->store.Close();
   port_ = 0;
+  listener_->watch.End([this] { StopGrpc(); });
+}
+
+void Server::StopGrpc() {
   listener_->grpc->Stop([this] {
     const std::vector<std::function<void()>> when_stopped = std::move(listener_->when_stopped);
     listener_.reset();

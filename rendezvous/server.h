@@ -23,6 +23,7 @@
 #include "rendezvous/core/byte_budget.h"
 #include "rendezvous/core/limit_counts.h"
 #include "rendezvous/core/limits.h"
+#include "rendezvous/fronts/change_feed.h"
 #include "rendezvous/fronts/driver.h"
 #include "rendezvous/journal/journal.h"
 #include "rendezvous/keeper/last_word.h"
@@ -104,11 +105,8 @@ class Server {
   // It takes no new agents.
   bool drains() const { return !draining_.empty(); }
 
-  // `changed` is told of each transition of a tenant's jobs, while it happens: it may look later,
-  // from the loop. Null: nobody is.
-  void OnChange(std::function<void(const std::string& tenant)> changed) {
-    changed_ = std::move(changed);
-  }
+  // Tells whoever shows jobs when to show them anew.
+  ChangeFeed& changes() { return changes_; }
 
   // Over all tenants.
   int job_count() const;
@@ -139,6 +137,9 @@ class Server {
   // The tenant's, from now on there.
   absl::StatusOr<Driver*> DriverOf(const std::string& tenant);
 
+  // The last part of Stop.
+  void StopGrpc();
+
   // An agent attends over the network for as long as the result is held; the result holds
   // `connection`.
   std::shared_ptr<void> Attend(std::shared_ptr<void> connection);
@@ -149,10 +150,10 @@ class Server {
   std::function<void(const absl::Status&)> on_fatal_;
   std::function<absl::StatusOr<OpenedJournal>(const std::string&)> open_;
   ByteBudget store_bytes_{limits::kStoreBytes.most};
+  ChangeFeed changes_{io_};
   // By name; the only user's is empty.
   std::map<std::string, Tenant> tenants_;
   Tenant* const home_;
-  std::function<void(const std::string&)> changed_;
   std::string draining_;  // why; tenants that come later are drained, too
   std::unique_ptr<Listener> listener_;
   std::optional<KnockKey> knock_key_;

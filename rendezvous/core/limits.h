@@ -124,6 +124,15 @@ inline constexpr Limit kUnreadDirectives{
     "directives that an agent leaves unread", 256,
     "one that reads has a few; one that does not is as good as gone", "unread_directives"};
 
+// Who watches jobs (the call Watch).
+inline constexpr Limit kWatchers{"calls that watch jobs", 256,
+                                 "some for each person who looks; each is told of every change"};
+inline constexpr Limit kWatchersOfTenant{"of these, of one tenant", 64,
+                                         "so that no tenant has all of them"};
+inline constexpr Limit kWatcherSeconds{
+    "seconds until one of these has taken what it was told", 10,
+    "what is on its way to it is kept for as long, and it can come back and ask again"};
+
 // The tunnel to the workers' store (rendezvous/tunnel), which is an agent's and not a daemon's.
 inline constexpr Limit kTunnelStreams{
     "workers' connections of one node through a tunnel", 4096,
@@ -213,6 +222,9 @@ inline constexpr const Limit* kAll[] = {
     &kEventsInASecond,
     &kEventsAtOnce,
     &kUnreadDirectives,
+    &kWatchers,
+    &kWatchersOfTenant,
+    &kWatcherSeconds,
     &kTunnelStreams,
     &kTunnelStreamsInAll,
     &kTunnelChunkBytes,

@@ -110,4 +110,12 @@ struct JobSnapshot {
   }
 };
 
+// How a job has ended.
+struct JobEnd {
+  std::string run_id;
+  VerdictKind kind = VerdictKind::kSucceeded;
+  // The verdict's.
+  std::string sentence;
+};
+
 }  // namespace muster::rendezvous

@@ -75,6 +75,14 @@ class CallEntrance final : public grpc::CallbackGenericService {
   // False: there is no room for it.
   bool CountAgain(const Caller& caller, Admission& admission, CallGate::Pass& pass);
 
+  // A call that was admitted may go on: its caller still has the right to it. While it is open.
+  bool MayGoOn(Rpc rpc, const grpc::CallbackServerContext& call) const {
+    return options_.access(rpc, call).ok();
+  }
+
+  // Whose message is read when, for calls of both sides' streams.
+  ReadTurns& turns() { return shared_.turns; }
+
   // Where a call that ends otherwise than as a LoopCall is counted until its client knows.
   UntakenAnswers& untaken() { return shared_.untaken; }
 

@@ -26,10 +26,6 @@ namespace {
 constexpr absl::string_view kJobs = "/api/v1/jobs";
 constexpr absl::string_view kEvents = "/api/v1/events";
 
-// So that a storm of changes is one publication, and so that who watches sees that we are there.
-constexpr std::chrono::milliseconds kSoon(250);
-constexpr std::chrono::seconds kAtLeast(10);
-
 // Token files are looked at no more often, however many ask.
 constexpr std::chrono::seconds kLookPause(1);
 
@@ -104,7 +100,7 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_c
                                                                Server& server,
                                                                const LoopTurns* turns) {
   std::unique_ptr<DaemonPages> pages(
-      new DaemonPages(io, endpoint.host, credentials, server, turns));
+      new DaemonPages(endpoint.host, credentials, server, turns));
   auto http = HttpServer::Open(
       io, endpoint, "--http",
       [pages = pages.get()](const HttpRequest& request) { return pages->AnswerTo(request); });
@@ -113,47 +109,28 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_c
   return pages;
 }
 
-DaemonPages::DaemonPages(boost::asio::io_context& io, std::string name,
-                         const Credentials& credentials, Server& server, const LoopTurns* turns)
-    : credentials_(credentials),
-      name_(std::move(name)),
-      server_(server),
-      turns_(turns),
-      timer_(io) {
-  server_.OnChange([this](const std::string& tenant) { OnChange(tenant); });
+DaemonPages::DaemonPages(std::string name, const Credentials& credentials, Server& server,
+                         const LoopTurns* turns)
+    : credentials_(credentials), name_(std::move(name)), server_(server), turns_(turns) {
+  server_.changes().Add(*this);
 }
 
 DaemonPages::~DaemonPages() {
-  server_.OnChange(nullptr);
+  server_.changes().Remove(*this);
 }
 
-void DaemonPages::OnChange(const std::string& tenant) {
+void DaemonPages::Publish(const ChangeFeed::News& news) {
   // It may come while the pages are opened.
-  if (http_ == nullptr || http_->Topics().count(tenant) == 0) return;
-  changed_.insert(tenant);
-  if (!std::exchange(is_due_soon_, true)) PublishAfter(kSoon);
-}
-
-void DaemonPages::PublishAfter(std::chrono::milliseconds pause) {
-  publishes_ = true;
-  timer_.expires_after(pause);
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) Publish();
-  });
-}
-
-void DaemonPages::Publish() {
-  publishes_ = false;
+  if (http_ == nullptr) return;
   EndForeignStreams();
-  // Without a change all are told, that they see that we are there.
-  const bool to_all = !std::exchange(is_due_soon_, false);
-  const std::set<std::string> watched = http_->Topics();
-  for (const std::string& tenant : watched) {
-    if (!to_all && changed_.count(tenant) == 0) continue;
+  for (const std::string& tenant : http_->Topics()) {
+    if (!news.empty() && news.count(tenant) == 0) continue;
     http_->Publish(tenant, std::make_shared<const std::string>(Event(tenant)));
   }
-  changed_.clear();
-  if (!watched.empty()) PublishAfter(kAtLeast);
+}
+
+bool DaemonPages::is_watched() const {
+  return http_ != nullptr && !http_->Topics().empty();
 }
 
 // A token may have been changed or taken away since.
@@ -208,7 +185,7 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
     HttpAnswer answer = Shown("text/event-stream", Event(*tenant));
     answer.is_stream = true;
     answer.topic = *tenant;
-    if (!publishes_) PublishAfter(kAtLeast);
+    server_.changes().Begin();
     return answer;
   }
   if (!one_job) return AsJson(ToJson(JobsOf(*tenant)));

@@ -5,14 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/statusor.h"
+#include "rendezvous/fronts/change_feed.h"
 #include "rendezvous/http/http_server.h"
 #include "rendezvous/identity/keyring.h"
 #include "rendezvous/net/credentials.h"
@@ -38,7 +37,7 @@ namespace muster::rendezvous {
 // who asks for an address, for this machine's name or for the name that was listened on: a page of
 // another site, whose name its owner lets mean this machine (DNS rebinding), asks for that name.
 // Lives on the loop's thread.
-class DaemonPages {
+class DaemonPages final : private ChangeFeed::Publisher {
  public:
   // As HttpServer::Open. `server` must outlive it, and so must `turns`: how long the loop's
   // handlers take; null: nobody measures that.
@@ -47,7 +46,7 @@ class DaemonPages {
                                                            const Credentials& credentials,
                                                            Server& server,
                                                            const LoopTurns* turns = nullptr);
-  ~DaemonPages();
+  ~DaemonPages() override;
   DaemonPages(const DaemonPages&) = delete;
   DaemonPages& operator=(const DaemonPages&) = delete;
 
@@ -57,8 +56,8 @@ class DaemonPages {
   HttpAnswer AnswerTo(const HttpRequest& request);
 
  private:
-  DaemonPages(boost::asio::io_context& io, std::string name, const Credentials& credentials,
-              Server& server, const LoopTurns* turns);
+  DaemonPages(std::string name, const Credentials& credentials, Server& server,
+              const LoopTurns* turns);
 
   // Whose jobs may be shown; nullopt: nobody's.
   std::optional<std::string> TenantOf(const HttpRequest& request);
@@ -70,10 +69,8 @@ class DaemonPages {
   std::string Metrics(const std::string& tenant) const;
   // The jobs of a tenant as an event of the stream.
   std::string Event(const std::string& tenant) const;
-  // Something has changed for the tenant: those who watch are told soon.
-  void OnChange(const std::string& tenant);
-  void PublishAfter(std::chrono::milliseconds pause);
-  void Publish();
+  void Publish(const ChangeFeed::News& news) override;
+  bool is_watched() const override;
   void EndForeignStreams();
 
   const Credentials credentials_;
@@ -81,15 +78,9 @@ class DaemonPages {
   Server& server_;
   const LoopTurns* const turns_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
-  // Of whom something has changed since the last publication.
-  std::set<std::string> changed_;
-  bool is_due_soon_ = false;
-  // The timer runs.
-  bool publishes_ = false;
   // By which it was last found whose streams may go on.
   Keys streams_keys_;
   std::chrono::steady_clock::time_point look_after_;
-  boost::asio::steady_timer timer_;
   std::unique_ptr<HttpServer> http_;
 };
 

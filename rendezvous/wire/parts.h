@@ -34,6 +34,7 @@ JobSettings FromWire(const v1::JobSettings& wire);
 NodeInfo FromWire(const v1::NodeInfo& wire);
 WorkerFailure FromWire(const v1::WorkerFailure& wire);
 Verdict FromWire(const v1::Verdict& wire);
+// A kind that this end does not know is kClosed: the job has ended, and not with success.
 VerdictKind FromWire(v1::Verdict::Kind kind);
 RoundSnapshot FromWire(const v1::RoundDescription& wire);
 

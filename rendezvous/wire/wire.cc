@@ -300,4 +300,16 @@ JobSnapshot FromWire(const v1::JobDescription& wire) {
   return snapshot;
 }
 
+void ToWire(const JobEnd& end, v1::JobEnd* wire) {
+  wire->set_run_id(end.run_id);
+  wire->set_kind(ToWire(end.kind));
+  wire->set_sentence(Line(end.sentence));
+}
+
+JobEnd FromWire(const v1::JobEnd& wire) {
+  return {.run_id = Line(wire.run_id()),
+          .kind = FromWire(wire.kind()),
+          .sentence = Line(wire.sentence())};
+}
+
 }  // namespace muster::rendezvous

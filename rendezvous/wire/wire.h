@@ -13,6 +13,7 @@ namespace muster::rendezvous {
 void ToWire(const Event& event, v1::AgentEvent* wire);
 void ToWire(const Directive& directive, v1::Directive* wire);
 void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire);
+void ToWire(const JobEnd& end, v1::JobEnd* wire);
 
 // Strings that people see are cut to their limits in both directions, and whatever is not text in
 // them becomes '?' (printable.h), so that no node can control another's terminal. Everything else
@@ -25,5 +26,6 @@ Event FromWire(const v1::AgentEvent& wire);
 Directive FromWire(const v1::Directive& wire);
 // A state that this end does not know is the first of its kind: gathering, or joined.
 JobSnapshot FromWire(const v1::JobDescription& wire);
+JobEnd FromWire(const v1::JobEnd& wire);
 
 }  // namespace muster::rendezvous

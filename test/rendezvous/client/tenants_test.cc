@@ -19,6 +19,7 @@
 #include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/job_query.h"
+#include "rendezvous/client/job_watch.h"
 #include "rendezvous/client/store_client.h"
 #include "rendezvous/fronts/permissions.h"
 #include "rendezvous/identity/token_file.h"
@@ -102,7 +103,8 @@ class TenantsTest : public ::testing::Test {
     });
   }
 
-  // What the daemon answers to a call with `request` as the bytes of its message.
+  // How the daemon answers a call with `request` as the bytes of its message. Of a call that goes
+  // on, OK once it has said something.
   grpc::Status Call(const DaemonOptions& daemon, const std::string& method,
                     const std::string& request) {
     return Meanwhile<grpc::Status>([&] {
@@ -110,17 +112,25 @@ class TenantsTest : public ::testing::Test {
       grpc::ClientContext context;
       context.set_deadline(std::chrono::system_clock::now() + seconds(30));
       grpc::CompletionQueue queue;
+      const auto next = [&queue] {
+        void* tag = nullptr;
+        bool ok = false;
+        return queue.Next(&tag, &ok) && ok;
+      };
       const grpc::Slice slice(request);
-      const auto call =
-          stub.PrepareUnaryCall(&context, "/" + method, grpc::ByteBuffer(&slice, 1), &queue);
-      call->StartCall();
+      const auto call = stub.PrepareCall(&context, "/" + method, &queue);
+      call->StartCall(nullptr);
+      next();
+      call->WriteLast(grpc::ByteBuffer(&slice, 1), grpc::WriteOptions(), nullptr);
+      next();
       grpc::ByteBuffer answer;
+      call->Read(&answer, nullptr);
+      const bool has_answered = next();
+      if (has_answered) context.TryCancel();
       grpc::Status status;
-      call->Finish(&answer, &status, nullptr);
-      void* tag = nullptr;
-      bool ok = false;
-      queue.Next(&tag, &ok);
-      return status;
+      call->Finish(&status, nullptr);
+      next();
+      return has_answered ? grpc::Status::OK : status;
     });
   }
 
@@ -208,6 +218,39 @@ TEST_F(TenantsTest, OneWhoseTokenIsTakenAwayIsTurnedAwayOnHisOldConnectionToo) {
   EXPECT_THAT(Nodes(As("bob")), ElementsAre());
   EXPECT_THAT(set(), HasSubstr("this client has a token that no longer counts"));
   EXPECT_THAT(Nodes(As("alice")), ElementsAre(HasSubstr("it was started with another token")));
+}
+
+struct Watching final : JobWatch::Listener {
+  void OnJobs(const WatchedJobs& watched) override { told = watched; }
+  void OnOutOfTouch(const std::string& why) override { ADD_FAILURE() << why; }
+  void OnOver(const absl::Status& status) override { over = status; }
+
+  std::optional<WatchedJobs> told;
+  std::optional<absl::Status> over;
+};
+
+TEST_F(TenantsTest, WhoWatchesIsToldOfHisOwnJobsAlone) {
+  Watching alice, bob;
+  const JobWatch hers(io_, As("alice"), "", alice), his(io_, As("bob"), "", bob);
+  ASSERT_TRUE(RunUntil(io_, [&] { return alice.told && bob.told; }));
+  const Agent alices = Join("alice");
+  ASSERT_TRUE(RunUntil(io_, [&] { return alice.told->jobs.size() == 1; }));
+  EXPECT_EQ(alice.told->jobs[0].nodes.at(0).node.node_id, "node-1");
+  const Agent bobs = Join("bob", 2);
+  ASSERT_TRUE(RunUntil(io_, [&] { return bob.told->jobs.size() == 1; }));
+  EXPECT_EQ(bob.told->jobs[0].nodes.at(0).node.node_id, "node-2");
+  EXPECT_EQ(alice.told->jobs[0].nodes.size(), 1u);
+}
+
+// A call that goes on is asked for once only, and would have gone on for ever.
+TEST_F(TenantsTest, WhoWatchesWithATokenThatIsTakenAwayIsTurnedAway) {
+  Watching alice;
+  const JobWatch hers(io_, As("alice"), "", alice);
+  ASSERT_TRUE(RunUntil(io_, [&] { return alice.told.has_value(); }));
+  std::filesystem::remove(dir_.Path("tokens/alice"));
+  const Agent bobs = Join("bob");
+  ASSERT_TRUE(RunUntil(io_, [&] { return alice.over.has_value(); }));
+  EXPECT_THAT(std::string(alice.over->message()), HasSubstr("a token that no longer counts"));
 }
 
 // Every node had to be stopped to change a token that had become known.

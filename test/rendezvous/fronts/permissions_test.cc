@@ -33,7 +33,8 @@ TEST(PermissionsTest, EveryCallOfEveryServiceIsInTheTableAndNothingElse) {
 
 TEST(PermissionsTest, EveryRoleHasItsOwnRights) {
   for (const Permission& line : kPermissions) {
-    const bool looks = line.rpc == Rpc::kDescribe || line.rpc == Rpc::kList;
+    const bool looks =
+        line.rpc == Rpc::kDescribe || line.rpc == Rpc::kList || line.rpc == Rpc::kWatch;
     EXPECT_TRUE(IsAllowed(Role::kAgent, line.rpc)) << line.method;
     const bool agents_own = line.rpc == Rpc::kAttend || line.rpc == Rpc::kTunnelCarry;
     EXPECT_EQ(IsAllowed(Role::kTool, line.rpc), !agents_own) << line.method;

@@ -1,0 +1,119 @@
+#include "rendezvous/client/job_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <grpcpp/channel.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/phrases.h"
+#include "proto/rendezvous.grpc.pb.h"
+#include "rendezvous/client/daemon_channel.h"
+#include "rendezvous/client/grpc_error.h"
+#include "rendezvous/client/watch_stream.h"
+#include "rendezvous/wire/wire.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr int kMaxUpdateBytes = 256 << 20;
+constexpr std::chrono::milliseconds kFirstRetry(250);
+constexpr std::chrono::milliseconds kLongestRetry(4000);
+
+// Whether to ask again could lead to another answer.
+bool MayComeBack(const grpc::Status& status, const DaemonOptions& daemon) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+      return ReadConnectionError(status, daemon.credentials.proof()).kind !=
+             ConnectionError::Kind::kForeign;
+    // The daemon has cut us off, or its host has gone; or there are too many who watch.
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::INTERNAL:
+    case grpc::StatusCode::UNKNOWN:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+JobWatch::JobWatch(boost::asio::io_context& io, DaemonOptions daemon, std::string run_id,
+                   Listener& listener)
+    : io_(io),
+      daemon_(std::move(daemon)),
+      run_id_(std::move(run_id)),
+      listener_(listener),
+      timer_(io) {
+  Connect();
+}
+
+JobWatch::~JobWatch() {
+  if (stream_ != nullptr) stream_->Abandon();
+}
+
+// A new connection for each attempt: the old one may be the very thing that is wrong.
+void JobWatch::Connect() {
+  answers_ = false;
+  stream_ = new WatchStream(
+      io_,
+      v1::Rendezvous::NewStub(OpenChannel(ChannelTarget(daemon_.endpoint), daemon_.credentials,
+                                          {.max_message_bytes = kMaxUpdateBytes})),
+      run_id_,
+      {.on_update = [this](const v1::WatchUpdate& wire) { HandleUpdate(wire); },
+       .on_done = [this](const grpc::Status& status) { HandleDone(status); }});
+  GiveUpAfter(daemon_.patience);
+}
+
+void JobWatch::HandleUpdate(const v1::WatchUpdate& wire) {
+  timer_.cancel();
+  has_answered_ = answers_ = true;
+  failures_ = 0;
+  WatchedJobs watched{.unchanged = wire.unchanged()};
+  for (const v1::JobDescription& job : wire.jobs()) watched.jobs.push_back(FromWire(job));
+  for (const v1::JobEnd& end : wire.ended()) watched.ended.push_back(FromWire(end));
+  listener_.OnJobs(watched);
+}
+
+void JobWatch::HandleDone(const grpc::Status& status) {
+  stream_ = nullptr;
+  timer_.cancel();
+  if (status.ok()) return listener_.OnOver(absl::OkStatus());
+  const absl::Status why = ExplainFailure(status, daemon_);
+  if (!has_answered_ || !MayComeBack(status, daemon_)) return listener_.OnOver(why);
+  Fail(why);
+}
+
+void JobWatch::Fail(const absl::Status& why) {
+  // One that was cut off after an answer is made again at once: the daemon may be there.
+  const auto pause = answers_
+                         ? std::chrono::milliseconds(0)
+                         : std::min(kLongestRetry, kFirstRetry * (1 << std::min(failures_, 8)));
+  ++failures_;
+  ComeBackAfter(pause);
+  listener_.OnOutOfTouch(std::string(why.message()));
+}
+
+void JobWatch::ComeBackAfter(std::chrono::milliseconds pause) {
+  timer_.expires_after(pause);
+  timer_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
+    if (!error && stream_ == nullptr) Connect();
+  }));
+}
+
+void JobWatch::GiveUpAfter(std::chrono::milliseconds patience) {
+  timer_.expires_after(patience);
+  timer_.async_wait(
+      lifetime_.Guard([this, asked = stream_](const boost::system::error_code& error) {
+        if (error || answers_ || stream_ != asked) return;
+        std::exchange(stream_, nullptr)->Abandon();
+        const absl::Status why = absl::UnavailableError(absl::StrCat(
+            ToString(daemon_.endpoint), ": no answer within ", base::Seconds(daemon_.patience)));
+        if (!has_answered_) return listener_.OnOver(why);
+        Fail(why);
+      }));
+}
+
+}  // namespace muster::rendezvous

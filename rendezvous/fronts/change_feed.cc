@@ -1,0 +1,58 @@
+#include "rendezvous/fronts/change_feed.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "rendezvous/core/milestone.h"
+
+namespace muster::rendezvous {
+
+void ChangeFeed::Begin() {
+  if (!runs_) PublishAfter(kAtLeast);
+}
+
+void ChangeFeed::Changed(const std::string& tenant, const Transition& transition) {
+  if (!runs_) return;
+  const bool is_first = news_.empty();
+  std::vector<JobEnd>& ended = news_[tenant].ended;
+  if (const auto* const end = std::get_if<JobEnded>(&transition.milestone)) {
+    if (ended.size() >= kMostEnds) ended.erase(ended.begin());
+    ended.push_back({transition.run_id, end->how, transition.text});
+  }
+  if (is_first) PublishAfter(kSoon);
+}
+
+void ChangeFeed::Flush() {
+  if (!news_.empty()) Publish();
+}
+
+std::size_t ChangeFeed::PendingEnds(const std::string& tenant) const {
+  const auto news = news_.find(tenant);
+  return news == news_.end() ? 0 : news->second.ended.size();
+}
+
+void ChangeFeed::PublishAfter(std::chrono::milliseconds pause) {
+  runs_ = true;
+  timer_.expires_after(pause);
+  timer_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
+    if (!error) Publish();
+  }));
+}
+
+void ChangeFeed::Publish() {
+  const News news = std::exchange(news_, {});
+  for (Publisher* const publisher : publishers_) publisher->Publish(news);
+  const bool is_watched =
+      std::any_of(publishers_.begin(), publishers_.end(),
+                  [](const Publisher* publisher) { return publisher->is_watched(); });
+  if (!is_watched) {
+    runs_ = false;
+    news_.clear();
+    timer_.cancel();
+  } else if (news_.empty()) {
+    PublishAfter(kAtLeast);
+  }
+}
+
+}  // namespace muster::rendezvous

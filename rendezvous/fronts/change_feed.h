@@ -1,0 +1,78 @@
+// When those who watch jobs are told that something has changed.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/lifetime.h"
+#include "rendezvous/core/directive.h"
+#include "rendezvous/core/snapshot.h"
+
+namespace muster::rendezvous {
+
+// What has happened to one user's jobs since it was told last.
+struct JobNews {
+  // In order. After a storm of ends, the last ones (ChangeFeed::kMostEnds).
+  std::vector<JobEnd> ended;
+};
+
+// A storm of changes is told once: a quarter of a second after the first of them. Without a change
+// watchers are told every ten seconds, so that they see that we are there and how time goes on.
+// While nobody watches there is no timer. Lives on the loop's thread.
+class ChangeFeed {
+ public:
+  static constexpr std::chrono::milliseconds kSoon{250};
+  static constexpr std::chrono::seconds kAtLeast{10};
+  static constexpr std::size_t kMostEnds = 1024;
+
+  // By tenant; whoever is not in it has no news.
+  using News = std::map<std::string, JobNews>;
+
+  // Passes it on to those who watch.
+  class Publisher {
+   public:
+    virtual ~Publisher() = default;
+    // Something has changed for these tenants. Empty: for nobody, and everybody is told that.
+    virtual void Publish(const News& news) = 0;
+    // Somebody watches.
+    virtual bool is_watched() const = 0;
+  };
+
+  explicit ChangeFeed(boost::asio::io_context& io) : timer_(io) {}
+  ChangeFeed(const ChangeFeed&) = delete;
+  ChangeFeed& operator=(const ChangeFeed&) = delete;
+
+  // It publishes until it is removed; then it must exist no longer.
+  void Add(Publisher& publisher) { publishers_.insert(&publisher); }
+  void Remove(Publisher& publisher) { publishers_.erase(&publisher); }
+  // Somebody has begun to watch.
+  void Begin();
+
+  // Something has happened to a job of the tenant's. What it led to is looked at later, from the
+  // loop.
+  void Changed(const std::string& tenant, const Transition& transition);
+  // Tells now what would be told soon.
+  void Flush();
+  // The ends of the tenant's jobs that will be told next.
+  std::size_t PendingEnds(const std::string& tenant) const;
+
+ private:
+  void PublishAfter(std::chrono::milliseconds pause);
+  void Publish();
+
+  std::set<Publisher*> publishers_;
+  News news_;
+  // Somebody watches, or did when it was last published: the timer runs.
+  bool runs_ = false;
+  boost::asio::steady_timer timer_;
+  const base::Lifetime lifetime_;
+};
+
+}  // namespace muster::rendezvous

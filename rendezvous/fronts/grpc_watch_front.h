@@ -1,0 +1,72 @@
+// Pushes jobs to those who watch them: the call Watch of proto/rendezvous.proto.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <grpcpp/support/byte_buffer.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/lifetime.h"
+#include "rendezvous/fronts/call_entrance.h"
+#include "rendezvous/fronts/change_feed.h"
+#include "rendezvous/wire/peer.h"
+
+namespace muster::rendezvous {
+
+// A watcher has one update on its way at most. What changes meanwhile is in the next one, which is
+// made when that has been taken: so one that does not read costs what one update takes, and no
+// other is told later for it. It is cut off after limits::kWatcherSeconds.
+//
+// Lives on the loop's thread. `io`, the feed, the entrance and the Drivers that it leads to must
+// outlive the front, and the front the grpc::Server that the entrance is registered with.
+class GrpcWatchFront final : private ChangeFeed::Publisher {
+ public:
+  // What the front asks its server, on the loop; each may be empty.
+  struct Listener {
+    // What to hold while a call from there watches, or why it must not.
+    std::function<absl::StatusOr<std::shared_ptr<void>>(const Peer&)> watching;
+    // Tokens are to be looked at: who has none any more watches no longer.
+    std::function<void()> look_at_tokens;
+  };
+
+  GrpcWatchFront(boost::asio::io_context& io, CallEntrance& entrance, ChangeFeed& feed,
+                 Listener listener);
+  ~GrpcWatchFront() override;
+  GrpcWatchFront(const GrpcWatchFront&) = delete;
+  GrpcWatchFront& operator=(const GrpcWatchFront&) = delete;
+
+  // Tells those who watch what they have not been told yet, and that the daemon ends. `ended` is
+  // called when they have taken it, or had a quarter of a second to; maybe from within. The
+  // entrance is closed by then.
+  void End(std::function<void()> ended);
+
+ private:
+  class Watcher;
+  // Updates that were made for several watchers, by tenant and run id.
+  using Updates = std::map<std::pair<std::string, std::string>, grpc::ByteBuffer>;
+
+  void Publish(const ChangeFeed::News& news) override;
+  bool is_watched() const override { return !watchers_.empty(); }
+  // Why there must not be one more.
+  absl::Status Objection(const std::string& tenant) const;
+  void Gone(Watcher* watcher);
+
+  boost::asio::io_context& io_;
+  CallEntrance& entrance_;
+  ChangeFeed& feed_;
+  const Listener listener_;
+  std::set<Watcher*> watchers_;
+  std::function<void()> ended_;  // set while it ends
+  boost::asio::steady_timer parting_;
+  const base::Lifetime lifetime_;
+};
+
+}  // namespace muster::rendezvous
