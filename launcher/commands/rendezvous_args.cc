@@ -30,6 +30,7 @@ constexpr char kTlsKey[] = "--tls-key";
 struct Scanned {
   bool help = false;
   bool json = false;
+  bool watch = false;
   bool insecure = false;
   std::map<std::string, std::string> values;  // by flag
   std::vector<std::string> operands;
@@ -69,6 +70,8 @@ absl::StatusOr<Scanned> Scan(const std::vector<std::string>& args,
       scanned.help = true;
     } else if (arg == "--json" && taken.json) {
       scanned.json = true;
+    } else if (arg == "--watch" && taken.watch) {
+      scanned.watch = true;
     } else if (arg == kInsecure) {
       scanned.insecure = true;
     } else if (!TakesValue(name, taken)) {
@@ -127,6 +130,30 @@ Given Find(const Scanned& scanned, const char* flag, const Environment& environm
   return {};
 }
 
+// Empty: no job is named.
+absl::StatusOr<std::string> RunIdOf(const Scanned& scanned, const RendezvousArgsTaken& taken,
+                                    const Environment& environment) {
+  std::string run_id =
+      Find(scanned, kRunId, environment, {worker::env::kRunId, "PET_RDZV_ID"}).text;
+  if (taken.job && !scanned.operands.empty()) {
+    const std::string& job = scanned.operands.front();
+    if (scanned.operands.size() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("unexpected argument '", scanned.operands[1], "': one job can be named"));
+    }
+    const auto flag = scanned.values.find(kRunId);
+    if (flag != scanned.values.end() && flag->second != job) {
+      return absl::InvalidArgumentError(absl::StrCat("two jobs are named, '", job, "' and ", kRunId,
+                                                     "=", flag->second, "; name one"));
+    }
+    run_id = job;
+  }
+  if (run_id.empty()) return run_id;
+  const absl::Status status = rendezvous::CheckName("run id", run_id);
+  if (!status.ok()) return status;
+  return run_id;
+}
+
 }  // namespace
 
 absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string>& args,
@@ -141,7 +168,8 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
     return result;
   }
   result.json = scanned->json;
-  result.operands = std::move(scanned->operands);
+  result.watch = scanned->watch;
+  if (!taken.job) result.operands = scanned->operands;
 
   const Given endpoint = Find(*scanned, kEndpoint, environment,
                               {worker::env::kRendezvousEndpoint, "PET_RDZV_ENDPOINT"});
@@ -162,12 +190,9 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
   }
   result.endpoint = *parsed;
 
-  const Given run_id = Find(*scanned, kRunId, environment, {worker::env::kRunId, "PET_RDZV_ID"});
-  result.run_id = run_id.text;
-  if (!run_id.text.empty()) {
-    const absl::Status status = rendezvous::CheckName("run id", run_id.text);
-    if (!status.ok()) return status;
-  }
+  absl::StatusOr<std::string> run_id = RunIdOf(*scanned, taken, environment);
+  if (!run_id.ok()) return run_id.status();
+  result.run_id = *std::move(run_id);
 
   auto token = TokenOf(*scanned, environment);
   if (!token.ok()) return token.status();

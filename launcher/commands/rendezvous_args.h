@@ -1,4 +1,5 @@
-// The command line of the commands that query a rendezvous: `muster status` and `muster kv`.
+// The command line of the commands that query a rendezvous: `muster status`, `muster top` and
+// `muster kv`.
 #pragma once
 
 #include <chrono>
@@ -22,15 +23,19 @@ struct RendezvousArgs {
   std::string run_id;
   rendezvous::TokenSource token;
   bool json = false;
+  bool watch = false;
   std::optional<std::chrono::milliseconds> timeout;
-  // The arguments that are not flags, in order.
+  // The arguments that are not flags, in order; not a job's name.
   std::vector<std::string> operands;
 };
 
 // What a command takes besides --rdzv-endpoint, --rdzv-id, the flags for the token, and --help.
 struct RendezvousArgsTaken {
   bool json = false;
+  bool watch = false;
   bool timeout = false;
+  // The job may be named without its flag: JOB is the only operand.
+  bool job = false;
 };
 
 // Reads the arguments after the command. Flags and operands may come in any order; everything after

@@ -72,7 +72,7 @@ _muster() {
           _muster_files -f "$current"
         fi
         return ;;
-      status) _muster_flags "--rdzv-endpoint --rdzv-id --json --help" "$current"; return ;;
+      status) _muster_flags "--rdzv-endpoint --rdzv-id --watch --json --help" "$current"; return ;;
       kv)
         if ((n == 2)) && [[ $current != -* ]]; then
           COMPREPLY=($(compgen -W "get set add append compare-set delete check wait count barrier" -- "$current"))

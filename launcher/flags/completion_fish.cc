@@ -72,6 +72,7 @@ complete -c muster -n '__muster_is_command replay' -l schema -d 'Print the JSON 
 complete -c muster -n '__muster_is_command status kv' -f -l rdzv-endpoint -x -d 'HOST:PORT of the rendezvous'
 complete -c muster -n '__muster_is_command status kv' -f -l rdzv-id -x -d 'The job'
 complete -c muster -n '__muster_is_command status' -f -l json -d 'Print a JSON array'
+complete -c muster -n '__muster_is_command status' -f -l watch -d 'Again whenever something changes'
 complete -c muster -n '__muster_is_command kv' -f -l timeout -x -d 'How many seconds to wait'
 complete -c muster -n '__muster_is_command kv; and test (count (commandline -opc)) -eq 2' -f -a 'get set add append compare-set delete check wait count barrier'
 )";

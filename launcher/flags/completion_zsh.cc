@@ -75,7 +75,8 @@ _muster() {
       '--trace=[write a trace for Perfetto]:OUT:_files' '--job=[the job]:JOB:' \
       '--schema[print the JSON schema of event logs]' '--help[print help]' '*:event log:_files' ;;
     status) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
-      '--rdzv-id=[the job]:JOB:' '--json[print a JSON array]' '--help[print help]' ;;
+      '--rdzv-id=[the job]:JOB:' '--watch[again whenever something changes]' '--json[print a JSON array]' \
+      '--help[print help]' '1:JOB:' ;;
     kv) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
       '--rdzv-id=[the job]:JOB:' '--timeout=[how long to wait]:SECONDS:' '--help[print help]' \
       '1:command:(get set add append compare-set delete check wait count barrier)' '*:argument:' ;;

@@ -49,6 +49,21 @@ TEST(RendezvousArgsTest, OperandsAreKeptAsTheyAre) {
               ElementsAre("add", "k", "-5", "-", "--json", "--"));
 }
 
+TEST(RendezvousArgsTest, JobMayBeNamedWithoutItsFlag) {
+  const RendezvousArgsTaken taken = {.watch = true, .job = true};
+  for (const Words& args : {Words{"job8", "--watch"}, Words{"--watch", "--rdzv-id=job8"},
+                            Words{"--watch", "--rdzv-id=job8", "job8"}}) {
+    const auto parsed = ParseRendezvousArgs(args, taken, kWorker);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(parsed->run_id, "job8");
+    EXPECT_TRUE(parsed->watch);
+    EXPECT_THAT(parsed->operands, ElementsAre());
+  }
+  EXPECT_THAT(Problem({"a", "b"}, kWorker, taken), HasSubstr("unexpected argument 'b'"));
+  EXPECT_THAT(Problem({"a", "--rdzv-id=b"}, kWorker, taken), HasSubstr("two jobs are named"));
+  EXPECT_THAT(Problem({"../a"}, kWorker, taken), HasSubstr("run id"));
+}
+
 TEST(RendezvousArgsTest, WorkerNeedsNoFlags) {
   const RendezvousArgs parsed = Parse({}, kWorker);
   EXPECT_EQ(ToString(parsed.endpoint), "node0:29400");

@@ -67,6 +67,7 @@ TEST_F(BashCompletionTest, SubcommandsOfMuster) {
   EXPECT_THAT(Complete({"muster", "gpus", "--c"}), ElementsAre("--check"));
   EXPECT_THAT(Complete({"muster", "store", "--p"}), ElementsAre("--port"));
   EXPECT_THAT(Complete({"muster", "status", "--rdzv_i"}), ElementsAre("--rdzv-id"));
+  EXPECT_THAT(Complete({"muster", "status", "--w"}), ElementsAre("--watch"));
   EXPECT_THAT(Complete({"muster", "manifest", "--gpu_"}), ElementsAre("--gpu-resource"));
   EXPECT_THAT(Complete({"muster", "replay", "--t"}), ElementsAre("--trace"));
   EXPECT_THAT(Complete({"muster", "kv", "a"}), ElementsAre("add", "append"));
