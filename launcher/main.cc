@@ -22,6 +22,7 @@
 #include "launcher/commands/stop.h"
 #include "launcher/commands/store.h"
 #include "launcher/commands/token.h"
+#include "launcher/commands/top.h"
 #include "launcher/hosts/link_command.h"
 #include "launcher/report/exit_code.h"
 
@@ -46,6 +47,7 @@ constexpr char kHelp[] =
     "  doctor    say what is wrong with machines before a job finds out\n"
     "  gpus      list the GPUs of this machine, and whether they are fit\n"
     "  status    show the jobs of a rendezvous, and who is waited for\n"
+    "  top       show them on the whole terminal, as they change\n"
     "  replay    show what happened to a job, from the event logs of its nodes\n"
     "  kv        read and write a job's key-value store; for scripts\n"
     "  store     serve a store for torch.distributed on its own\n"
@@ -88,6 +90,7 @@ int main(int argc, char** argv) {
   if (command == "doctor") return muster::launcher::DoctorCommand(rest);
   if (command == "gpus") return muster::launcher::GpusCommand(rest);
   if (command == "status") return muster::launcher::StatusCommand(rest);
+  if (command == "top") return muster::launcher::TopCommand(rest);
   if (command == "replay") return muster::launcher::ReplayCommand(rest);
   if (command == "kv") return muster::launcher::KvCommand(rest);
   if (command == "store") return muster::launcher::StoreCommand(rest);

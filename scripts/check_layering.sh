@@ -44,6 +44,8 @@ must_be_empty "what happened is told from the event logs alone: launcher/replay 
   "(deps(//launcher/replay/...) intersect $ours) except (//launcher/replay/... + //launcher/report:all + //launcher/report:* + //rendezvous/core/... + //base/...)"
 must_be_empty "a timeline is a value: launcher/replay stands on nothing that opens files" \
   "(deps(//launcher/replay/...) intersect $ours) intersect (//base:safe_path + //base:unique_fd + //base:print_out + //launcher/report:event_log)"
+must_be_empty "what is on the screen of muster top is a value, and what a key does a function" \
+  "deps(//launcher/top:keys) intersect (//third_party/system:ncurses + //third_party/system:asio + //third_party/system:grpc)"
 must_be_empty "what is known of the machine stands on no other room of the launcher" \
   "(deps(//launcher/machine/...) intersect //launcher/...) except (//launcher/machine/... + //launcher:environment)"
 must_be_empty "a doctor knows machines, and nothing of jobs that run" \

@@ -9,7 +9,7 @@ packages=(
   # The build: Bazel 4.2.3 and the rules that it loads.
   bazel-bootstrap bazel-rules-java bazel-rules-proto g++ git
   # muster and musterd.
-  libabsl-dev libboost1.81-dev libcli11-dev libfmt-dev libgrpc++-dev libprotobuf-dev libspdlog-dev
+  libabsl-dev libboost1.81-dev libcli11-dev libfmt-dev libgrpc++-dev libncurses-dev libprotobuf-dev libspdlog-dev
   libsqlite3-dev libssl-dev nlohmann-json3-dev protobuf-compiler protobuf-compiler-grpc
   # muster-train. The reference BLAS that LibTorch would bring along is 25 times slower than OpenBLAS.
   dataset-fashion-mnist libcsv-dev libdeflate-dev libgloo-dev libopenblas0-pthread libpng-dev libtorch-dev
@@ -18,7 +18,7 @@ packages=(
 # GoogleTest, real PyTorch workers, and what looks at processes from outside.
 test_packages=(
   bsdextrautils clang-format cmake help2man iproute2 iptables libgmock-dev libgtest-dev make man-db openssh-client
-  openssh-server procps python3 python3-torch slurm-client slurmctld slurmd strace
+  openssh-server procps python3 python3-torch slurm-client slurmctld slurmd strace tmux
 )
 case "${1-}" in
   "") packages+=("${test_packages[@]}") ;;

@@ -29,7 +29,8 @@ Shows the jobs of a rendezvous, also the last 64 that have ended: of each its st
 ranks and restarts, and who is waited for and why, or how it ended. With a JOB, that job, its nodes,
 its rounds with how long each took and why it ended, and the first failure if it has failed: rank,
 host, exit code, error and the last lines of stderr. With --watch, again whenever something has
-changed: on a terminal in the same place, else one block after another.
+changed: on a terminal in the same place, else one block after another. `muster top` shows more of
+it on the whole terminal.
 
   --rdzv-endpoint HOST:PORT  Where the rendezvous is, as for `muster run`. Default:
                              MUSTER_RDZV_ENDPOINT, which workers have, then PET_RDZV_ENDPOINT.

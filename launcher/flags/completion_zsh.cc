@@ -44,6 +44,7 @@ _muster() {
       'manifest:print a job for Kubernetes'
       'replay:show what happened to a job'
       'status:show the jobs of a rendezvous'
+      'top:show them on the whole terminal, as they change'
       'kv:read and write the key-value store of a job'
     )
     _describe command commands
@@ -76,6 +77,9 @@ _muster() {
       '--schema[print the JSON schema of event logs]' '--help[print help]' '*:event log:_files' ;;
     status) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
       '--rdzv-id=[the job]:JOB:' '--watch[again whenever something changes]' '--json[print a JSON array]' \
+      '--help[print help]' '1:JOB:' ;;
+    top) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
+      '--rdzv-id=[the job]:JOB:' '--token-file=[its token]:file:_files' '--insecure[it has none]' \
       '--help[print help]' '1:JOB:' ;;
     kv) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
       '--rdzv-id=[the job]:JOB:' '--timeout=[how long to wait]:SECONDS:' '--help[print help]' \

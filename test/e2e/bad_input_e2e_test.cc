@@ -83,6 +83,7 @@ TEST_F(BadInputTest, AnswerThatCannotBeWrittenIsNoSuccess) {
       {MusterPath() + " run --print-config --standalone --no-python true", "muster run", 4},
       {MusterPath() + " kv --help", "muster kv", 4},
       {MusterPath() + " status --help", "muster status", 4},
+      {MusterPath() + " top --help", "muster top", 4},
       {MusterPath() + " store --help", "muster store", 4},
       {DaemonPath() + " --help", "musterd", 1},
   };

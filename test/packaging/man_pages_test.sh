@@ -26,6 +26,7 @@ covers muster-run.1 launcher/muster run
 covers muster-launch.1 launcher/muster launch
 covers muster-kv.1 launcher/muster kv
 covers muster-status.1 launcher/muster status
+covers muster-top.1 launcher/muster top
 covers muster-replay.1 launcher/muster replay
 covers musterd.8 rendezvous/musterd
 

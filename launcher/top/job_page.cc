@@ -1,0 +1,217 @@
+#include "launcher/top/job_page.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "base/phrases.h"
+#include "launcher/commands/job_view.h"
+#include "launcher/top/timeline_lines.h"
+#include "rendezvous/core/phrases.h"
+#include "rendezvous/pages/job_json.h"
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::JobSnapshot;
+using rendezvous::JobState;
+using rendezvous::NodeSnapshot;
+using rendezvous::RoundSnapshot;
+using Tone = Style::Tone;
+
+constexpr Style kHeading{.bold = true};
+
+// Of a page: the title, the facts, what the job says, the legend, two lines of the chosen rank, the
+// pane's name, and the keys.
+constexpr int kFixedRows = 8;
+constexpr int kTopRows = 4;
+
+Tone ToneOf(JobState state) {
+  return state == JobState::kRunning     ? Tone::kGood
+         : state == JobState::kGathering ? Tone::kBusy
+                                         : Tone::kPlain;
+}
+
+std::string HowOften(std::size_t times) {
+  return times == 1 ? "once" : absl::StrCat(times, " times");
+}
+
+std::vector<ScreenLine> NodeLines(const JobSnapshot& job) {
+  std::vector<ScreenLine> lines;
+  for (const absl::string_view line : absl::StrSplit(NodeTable(job), '\n', absl::SkipEmpty())) {
+    lines.push_back({{std::string(line), lines.empty() ? kHeading : Style{}}});
+  }
+  return lines;
+}
+
+ScreenLine FactsLine(const JobSnapshot& job) {
+  const int ranks = rendezvous::CountRanks(job);
+  return {{absl::StrCat(job.run_id, "  "), kHeading},
+          {StateName(job.state), {.tone = ToneOf(job.state), .bold = true}},
+          {absl::StrCat("  round ", job.round, "  ",
+                        base::Count(static_cast<std::size_t>(ranks), "rank"), " on ",
+                        base::Count(job.nodes.size(), "node"), "  ", job.restart_count, " of ",
+                        job.settings.max_restarts, " restarts  since ", base::Seconds(job.age))}};
+}
+
+std::string NameOf(const RankCell& cell) {
+  return cell.rank ? absl::StrCat("rank ", *cell.rank) : std::string("a rank to come");
+}
+
+// Two lines.
+void AddChosenRank(const JobSnapshot& job, const JobPage& page, std::vector<ScreenLine>& lines) {
+  if (page.grid.cells.empty()) {
+    lines.insert(lines.end(), {{{"no ranks are there", {.tone = Tone::kFaint}}}, {}});
+    return;
+  }
+  const RankCell& cell = page.grid.cells[static_cast<std::size_t>(page.cell)];
+  const NodeSnapshot& node = job.nodes[cell.node];
+  lines.push_back({{"> ", kHeading},
+                   {NameOf(cell), kHeading},
+                   {absl::StrCat(" on ", node.node.host, ", local rank ", cell.local_rank, ": ")},
+                   {StateName(node.state), {.tone = cell.style.tone}}});
+  const auto failures =
+      cell.rank ? FailuresOf(job, *cell.rank) : std::vector<const RoundSnapshot*>();
+  if (failures.empty()) {
+    lines.push_back({{"  has not failed in these rounds", {.tone = Tone::kFaint}}});
+    return;
+  }
+  const RoundSnapshot& last = *failures.back();
+  lines.push_back({{absl::StrCat("  has failed ", HowOften(failures.size()), ", last in round ",
+                                 last.number, last.reason.empty() ? "" : ": ", last.reason),
+                    {.tone = Tone::kBad}}});
+}
+
+ScreenLine PaneNames(const JobPage& page, TopState::Pane shown) {
+  ScreenLine line;
+  for (const auto& [pane, name] :
+       {std::pair{TopState::Pane::kRounds, "ROUNDS"}, std::pair{TopState::Pane::kNodes, "NODES"}}) {
+    const bool is_shown = pane == shown;
+    line.push_back({is_shown ? absl::StrCat("[", name, "]") : absl::StrCat(" ", name, " "),
+                    {.tone = is_shown ? Tone::kPlain : Tone::kFaint, .bold = is_shown}});
+    line.push_back({" "});
+  }
+  // Behind the headings.
+  const int lines = static_cast<int>(page.pane.size()) - 1;
+  const int last = std::min(page.pane_top + page.pane_rows, lines);
+  if (lines > page.pane_rows) {
+    line.push_back({absl::StrCat("lines ", page.pane_top + 1, " to ", last, " of ", lines,
+                                 ", PgUp and PgDn show others"),
+                    {.tone = Tone::kFaint}});
+  }
+  return line;
+}
+
+ScreenLine GridLine(const JobPage& page, int row) {
+  ScreenLine line = {{page.grid.labels[static_cast<std::size_t>(row)]}};
+  int column = Columns(line.front().text);
+  for (std::size_t i = 0; i < page.grid.cells.size(); ++i) {
+    const RankCell& cell = page.grid.cells[i];
+    if (cell.place.row != row) continue;
+    if (cell.place.column > column) {
+      line.push_back({std::string(static_cast<std::size_t>(cell.place.column - column), ' ')});
+    }
+    Style style = cell.style;
+    style.reverse = static_cast<int>(i) == page.cell;
+    line.push_back({std::string(1, cell.mark), style});
+    column = cell.place.column + 1;
+  }
+  return line;
+}
+
+}  // namespace
+
+JobPage LayOut(const TopState& state, const JobSnapshot& job, const ScreenSize& size) {
+  JobPage page;
+  const int rows = std::max(size.rows - kFixedRows, 2);
+  const int most = std::max(rows * 2 / 5, 1);
+  page.grid = MakeRankGrid(job, size.columns, most);
+  page.grid_rows = std::min(page.grid.rows(), most);
+  const int last = static_cast<int>(page.grid.cells.size()) - 1;
+  page.cell = std::clamp(state.cell, 0, std::max(last, 0));
+  if (last >= 0 && page.grid_rows > 0) {
+    const int row = page.grid.cells[static_cast<std::size_t>(page.cell)].place.row;
+    page.grid_top = row / page.grid_rows * page.grid_rows;
+  }
+  page.pane =
+      state.pane == TopState::Pane::kRounds ? TimelineLines(job, size.columns) : NodeLines(job);
+  // The headings stay.
+  page.pane_rows = std::max(rows - page.grid_rows - 1, 1);
+  const int lines = static_cast<int>(page.pane.size()) - 1;
+  page.pane_top = std::clamp(state.pane_top, 0, std::max(lines - page.pane_rows, 0));
+  return page;
+}
+
+Screen DrawJob(const TopState& state, const JobSnapshot& job, const ScreenSize& size) {
+  const JobPage page = LayOut(state, job, size);
+  Screen screen;
+  std::vector<ScreenLine>& lines = screen.lines;
+  lines = {{}, FactsLine(job), {{job.sentence}}, {{"RANKS  ", kHeading}, {RankLegend()}}};
+  const int grid_end = std::min(page.grid_top + page.grid_rows, page.grid.rows());
+  for (int row = page.grid_top; row < grid_end; ++row) lines.push_back(GridLine(page, row));
+  // Less on the last page.
+  lines.resize(static_cast<std::size_t>(kTopRows + page.grid_rows));
+  AddChosenRank(job, page, lines);
+  lines.push_back(PaneNames(page, state.pane));
+  lines.push_back(page.pane.front());
+  const auto first = static_cast<std::size_t>(page.pane_top) + 1;
+  for (std::size_t i = first; i < page.pane.size(); ++i) {
+    if (i - first >= static_cast<std::size_t>(page.pane_rows)) break;
+    lines.push_back(page.pane[i]);
+  }
+  if (!page.grid.cells.empty()) {
+    const ScreenPlace place = page.grid.cells[static_cast<std::size_t>(page.cell)].place;
+    screen.cursor = {.row = kTopRows + place.row - page.grid_top, .column = place.column};
+  }
+  return screen;
+}
+
+Screen DrawRank(const TopState& state, const JobSnapshot& job, const ScreenSize& size) {
+  const JobPage page = LayOut(state, job, size);
+  Screen screen;
+  std::vector<ScreenLine>& lines = screen.lines;
+  lines = {{}, FactsLine(job), {}};
+  if (page.grid.cells.empty()) {
+    lines.push_back({{"no ranks are there", {.tone = Tone::kFaint}}});
+    return screen;
+  }
+  const RankCell& cell = page.grid.cells[static_cast<std::size_t>(page.cell)];
+  const NodeSnapshot& node = job.nodes[cell.node];
+  const auto add = [&lines](const char* name, const std::string& value, const Style& style = {}) {
+    if (!value.empty()) lines.push_back({{PadTo(name, 14), kHeading}, {value, style}});
+  };
+  add("RANK", NameOf(cell));
+  add("STATE", StateName(node.state), {.tone = cell.style.tone});
+  add("LOCAL RANK", absl::StrCat(cell.local_rank, " of ", node.node.slots));
+  add("HOST", absl::StrCat(node.node.host, " (", node.node.address, ")"));
+  add("NODE", node.group_rank < 0 ? node.node.node_id
+                                  : absl::StrCat(node.group_rank, " (", node.node.node_id, ")"));
+  add("ROLE", node.node.role);
+  const auto local = static_cast<std::size_t>(cell.local_rank);
+  add("DEVICES", node.node.devices.size() == static_cast<std::size_t>(node.node.slots)
+                     ? node.node.devices[local]
+                     : absl::StrJoin(node.node.devices, ","));
+  add("PLACE", node.rank_reason);
+  if (!cell.rank) return screen;
+  const auto failures = FailuresOf(job, *cell.rank);
+  lines.push_back({});
+  lines.push_back({{failures.empty() ? "has not failed in these rounds"
+                                     : absl::StrCat("has failed ", HowOften(failures.size()), ":"),
+                    kHeading}});
+  for (auto round = failures.rbegin(); round != failures.rend(); ++round) {
+    const std::string why = (*round)->reason.empty() ? job.sentence : (*round)->reason;
+    for (const std::string& part :
+         Wrapped(absl::StrCat("round ", (*round)->number, ", ", base::Seconds((*round)->opened_ago),
+                              " ago: ", why),
+                 size.columns - 2)) {
+      lines.push_back({{"  "}, {part, {.tone = Tone::kBad}}});
+    }
+  }
+  return screen;
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,200 @@
+#include "launcher/top/rank_grid.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "rendezvous/pages/job_json.h"
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::JobSnapshot;
+using rendezvous::JobState;
+using rendezvous::NodeSnapshot;
+using rendezvous::NodeState;
+using rendezvous::RoundSnapshot;
+using Tone = Style::Tone;
+
+// After so many ranks a blank, by which they are counted.
+constexpr int kGroup = 8;
+constexpr int kMostHostColumns = 20;
+constexpr int kRankColumns = 6;
+constexpr char kFailed = '!';
+
+char MarkOf(NodeState state) {
+  switch (state) {
+    case NodeState::kJoined:
+    case NodeState::kSpare:
+      return 'w';
+    case NodeState::kStarting:
+      return 's';
+    case NodeState::kRunning:
+      return 'r';
+    case NodeState::kSucceeded:
+      return 'd';
+    case NodeState::kStopping:
+      return 'x';
+  }
+  return '?';
+}
+
+Tone ToneOf(NodeState state) {
+  switch (state) {
+    case NodeState::kRunning:
+    case NodeState::kSucceeded:
+      return Tone::kGood;
+    case NodeState::kStarting:
+    case NodeState::kStopping:
+      return Tone::kBusy;
+    case NodeState::kJoined:
+    case NodeState::kSpare:
+      break;
+  }
+  return Tone::kFaint;
+}
+
+// Whose failure is the last word: of a round that has not been followed by another one that runs.
+std::optional<int> FailedNow(const JobSnapshot& job) {
+  if (job.rounds.empty()) return std::nullopt;
+  const RoundSnapshot& current = job.rounds.back();
+  if (current.failed_rank) return current.failed_rank;
+  if (current.gathered || job.rounds.size() < 2) return std::nullopt;
+  return job.rounds[job.rounds.size() - 2].failed_rank;
+}
+
+std::vector<RankCell> CellsOf(const JobSnapshot& job) {
+  const std::vector<std::optional<int>> firsts = rendezvous::FirstRanks(job);
+  const std::optional<int> failed = FailedNow(job);
+  std::set<int> failed_before;
+  for (const RoundSnapshot& round : job.rounds) {
+    if (round.failed_rank) failed_before.insert(*round.failed_rank);
+  }
+  std::vector<RankCell> cells;
+  for (std::size_t i = 0; i < job.nodes.size(); ++i) {
+    const NodeSnapshot& node = job.nodes[i];
+    if (node.state == NodeState::kSpare) continue;
+    for (int local = 0; local < node.node.slots; ++local) {
+      RankCell cell{.node = i, .local_rank = local, .mark = MarkOf(node.state)};
+      cell.style.tone = ToneOf(node.state);
+      if (firsts[i]) {
+        cell.rank = *firsts[i] + local;
+        if (cell.rank == failed) {
+          cell.mark = kFailed;
+          cell.style = {.tone = Tone::kBad, .bold = true};
+        } else if (failed_before.contains(*cell.rank)) {
+          cell.mark = absl::ascii_toupper(static_cast<unsigned char>(cell.mark));
+          cell.style.bold = true;
+        }
+      }
+      cells.push_back(cell);
+    }
+  }
+  return cells;
+}
+
+// So many ranks side by side, with a blank after each eight.
+int WidthOf(int ranks) {
+  return ranks + (ranks - 1) / kGroup;
+}
+int RanksIn(int columns) {
+  const int whole = columns / (kGroup + 1);
+  return std::max(whole * kGroup + std::min(columns - whole * (kGroup + 1), kGroup), 1);
+}
+
+std::string RankText(const RankCell& cell) {
+  return cell.rank ? absl::StrCat(*cell.rank) : "-";
+}
+
+std::string RightAligned(const std::string& text, int columns) {
+  const int blanks = columns - Columns(text);
+  return absl::StrCat(std::string(static_cast<std::size_t>(std::max(blanks, 0)), ' '), text);
+}
+
+// Rows of its own for each node.
+RankGrid ByNode(const JobSnapshot& job, std::vector<RankCell> cells, int columns) {
+  int host_columns = 4;
+  for (const NodeSnapshot& node : job.nodes) {
+    host_columns = std::min(std::max(host_columns, Columns(node.node.host)), kMostHostColumns);
+  }
+  const int left = host_columns + 1 + kRankColumns + 2;
+  const int in_row = RanksIn(columns - left);
+  RankGrid grid;
+  for (RankCell& cell : cells) {
+    const int at = cell.local_rank % in_row;
+    if (at == 0) {
+      const std::string host = cell.local_rank == 0 ? job.nodes[cell.node].node.host : "";
+      grid.labels.push_back(absl::StrCat(PadTo(host, host_columns), " ",
+                                         RightAligned(RankText(cell), kRankColumns), "  "));
+    }
+    cell.place = {.row = grid.rows() - 1, .column = left + at + at / kGroup};
+  }
+  grid.cells = std::move(cells);
+  return grid;
+}
+
+// As many whole nodes in a row as there is room for.
+RankGrid Packed(const JobSnapshot& job, std::vector<RankCell> cells, int columns) {
+  const int left = kRankColumns + 2;
+  RankGrid grid;
+  int column = columns;
+  for (RankCell& cell : cells) {
+    const bool begins = cell.local_rank == 0;
+    const int slots = job.nodes[cell.node].node.slots;
+    if (begins && column > left) ++column;
+    if (!begins && cell.local_rank % kGroup == 0) ++column;
+    const int needed = begins ? std::min(WidthOf(slots), columns - left) : 1;
+    if (column + needed > columns) {
+      grid.labels.push_back(absl::StrCat(RightAligned(RankText(cell), kRankColumns), "  "));
+      column = left;
+    }
+    cell.place = {.row = grid.rows() - 1, .column = column++};
+  }
+  grid.cells = std::move(cells);
+  return grid;
+}
+
+}  // namespace
+
+RankGrid MakeRankGrid(const JobSnapshot& job, int columns, int most_rows) {
+  std::vector<RankCell> cells = CellsOf(job);
+  RankGrid grid = ByNode(job, cells, columns);
+  return grid.rows() <= most_rows ? grid : Packed(job, std::move(cells), columns);
+}
+
+int NeighbourOf(const RankGrid& grid, int cell, int rows, int columns) {
+  const int last = static_cast<int>(grid.cells.size()) - 1;
+  if (last < 0) return 0;
+  const int from = std::clamp(cell, 0, last);
+  if (rows == 0) return std::clamp(from + columns, 0, last);
+  const ScreenPlace here = grid.cells[static_cast<std::size_t>(from)].place;
+  const int row = std::clamp(here.row + rows, 0, grid.rows() - 1);
+  int nearest = from;
+  int distance = -1;
+  for (int i = 0; i <= last; ++i) {
+    const ScreenPlace& place = grid.cells[static_cast<std::size_t>(i)].place;
+    if (place.row != row) continue;
+    const int off = std::abs(place.column - here.column);
+    if (distance < 0 || off < distance) {
+      nearest = i;
+      distance = off;
+    }
+  }
+  return nearest;
+}
+
+std::string RankLegend() {
+  return "r runs  s starts  w waits  x stops  d done  ! failed  R failed before";
+}
+
+std::vector<const RoundSnapshot*> FailuresOf(const JobSnapshot& job, int rank) {
+  std::vector<const RoundSnapshot*> failures;
+  for (const RoundSnapshot& round : job.rounds) {
+    if (round.failed_rank == rank) failures.push_back(&round);
+  }
+  return failures;
+}
+
+}  // namespace muster::launcher

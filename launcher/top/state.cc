@@ -1,0 +1,117 @@
+#include "launcher/top/state.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::Duration;
+using rendezvous::JobEnd;
+using rendezvous::JobSnapshot;
+using rendezvous::JobState;
+using rendezvous::TimePoint;
+using rendezvous::WatchedJobs;
+
+constexpr char kNotKnown[] =
+    "the rendezvous no longer knows this job, and has not said how it ended";
+
+const JobSnapshot* Find(const std::vector<JobSnapshot>& jobs, const std::string& run_id) {
+  const auto job = std::find_if(jobs.begin(), jobs.end(),
+                                [&run_id](const JobSnapshot& job) { return job.run_id == run_id; });
+  return job == jobs.end() ? nullptr : &*job;
+}
+
+void Forget(std::vector<JobSnapshot>& jobs, const std::string& run_id) {
+  jobs.erase(std::remove_if(jobs.begin(), jobs.end(),
+                            [&run_id](const JobSnapshot& job) { return job.run_id == run_id; }),
+             jobs.end());
+}
+
+void KeepPast(TopState& state, JobSnapshot job) {
+  Forget(state.past, job.run_id);
+  if (state.past.size() >= TopState::kMostPast) state.past.erase(state.past.begin());
+  job.state = JobState::kEnded;
+  state.past.push_back(std::move(job));
+}
+
+// What is no longer there, as it was last seen.
+void KeepWhatIsGone(TopState& state, const WatchedJobs& watched, TimePoint now) {
+  for (const JobEnd& end : watched.ended) {
+    if (Find(watched.jobs, end.run_id) != nullptr) continue;
+    const JobSnapshot* const seen = Find(state.jobs, end.run_id);
+    JobSnapshot job = seen == nullptr ? JobSnapshot{.run_id = end.run_id} : AsOf(state, *seen, now);
+    job.sentence = end.sentence;
+    // They were seen a moment before.
+    if (end.kind == rendezvous::VerdictKind::kSucceeded) {
+      for (auto& node : job.nodes) {
+        if (node.group_rank >= 0) node.state = rendezvous::NodeState::kSucceeded;
+      }
+    }
+    KeepPast(state, std::move(job));
+    Forget(state.jobs, end.run_id);
+  }
+  for (const JobSnapshot& job : state.jobs) {
+    if (Find(watched.jobs, job.run_id) != nullptr) continue;
+    // What is not watched is not told of.
+    if (!state.watched.empty() && job.run_id != state.watched) continue;
+    JobSnapshot last = AsOf(state, job, now);
+    if (job.state != JobState::kEnded) last.sentence = kNotKnown;
+    KeepPast(state, std::move(last));
+  }
+}
+
+}  // namespace
+
+TopState BeginTop(const std::string& endpoint, const std::string& run_id) {
+  return {.endpoint = endpoint,
+          .watched = run_id,
+          .place = run_id.empty() ? TopState::Place::kJobs : TopState::Place::kJob,
+          .run_id = run_id};
+}
+
+void OnJobs(TopState& state, const WatchedJobs& watched, TimePoint now) {
+  KeepWhatIsGone(state, watched, now);
+  for (const JobSnapshot& job : watched.jobs) Forget(state.past, job.run_id);
+  state.jobs = watched.jobs;
+  state.received = now;
+  state.is_known = true;
+  state.trouble.clear();
+  // Where there was none to choose.
+  if (ChosenJob(state) == nullptr && state.place == TopState::Place::kJobs) {
+    const auto jobs = JobsOf(state);
+    state.run_id = jobs.empty() ? "" : jobs.front()->run_id;
+  }
+}
+
+void OnOutOfTouch(TopState& state, const std::string& why, TimePoint now) {
+  if (state.trouble.empty()) state.lost = now;
+  state.trouble = why;
+}
+
+std::vector<const JobSnapshot*> JobsOf(const TopState& state) {
+  std::vector<const JobSnapshot*> jobs;
+  for (const JobSnapshot& job : state.jobs) jobs.push_back(&job);
+  for (auto job = state.past.rbegin(); job != state.past.rend(); ++job) jobs.push_back(&*job);
+  return jobs;
+}
+
+const JobSnapshot* ChosenJob(const TopState& state) {
+  const JobSnapshot* const job = Find(state.jobs, state.run_id);
+  return job != nullptr ? job : Find(state.past, state.run_id);
+}
+
+JobSnapshot AsOf(const TopState& state, const JobSnapshot& job, TimePoint now) {
+  JobSnapshot aged = job;
+  if (job.state == JobState::kEnded) return aged;
+  const Duration passed = (state.trouble.empty() ? now : state.lost) - state.received;
+  aged.age += passed;
+  for (rendezvous::RoundSnapshot& round : aged.rounds) {
+    round.opened_ago += passed;
+    if (round.gathered && !round.end) round.ran += passed;
+  }
+  return aged;
+}
+
+}  // namespace muster::launcher

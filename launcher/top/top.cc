@@ -1,0 +1,124 @@
+#include "launcher/top/top.h"
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "launcher/terminal/terminal.h"
+#include "launcher/top/keys.h"
+#include "launcher/top/state.h"
+#include "launcher/top/view.h"
+#include "rendezvous/client/job_watch.h"
+
+namespace muster::launcher {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Top final : private rendezvous::JobWatch::Listener {
+ public:
+  Top(boost::asio::io_context& io, rendezvous::DaemonOptions daemon, const std::string& run_id)
+      : io_(io),
+        daemon_(std::move(daemon)),
+        // Before the terminal, which has handlers for those that nobody handles.
+        ends_(io, SIGINT, SIGTERM, SIGHUP),
+        second_(io),
+        state_(BeginTop(ToString(daemon_.endpoint), run_id)) {}
+
+  TopEnd Run() {
+    auto terminal = Terminal::Open(io_, {.on_key = [this](const Key& key) { OnKey(key); },
+                                         .on_change = [this] { Draw(); },
+                                         .on_gone = [this] { End({.signal = SIGHUP}); }});
+    if (!terminal.ok()) return {.status = terminal.status()};
+    terminal_ = *std::move(terminal);
+    ends_.async_wait([this](const boost::system::error_code& error, int signal) {
+      if (!error) End({.signal = signal});
+    });
+    Watch();
+    Draw();
+    io_.run();
+    terminal_.reset();
+    return end_;
+  }
+
+ private:
+  void OnJobs(const rendezvous::WatchedJobs& watched) override {
+    launcher::OnJobs(state_, watched, Clock::now());
+    Draw();
+  }
+
+  void OnOutOfTouch(const std::string& why) override {
+    launcher::OnOutOfTouch(state_, why, Clock::now());
+    Draw();
+  }
+
+  void OnOver(const absl::Status& status) override {
+    const bool is_gone = absl::IsNotFound(status) && state_.is_known;
+    if (!status.ok() && !is_gone) return End({.status = status});
+    // How the job ended stays on the screen; it may begin again, and there may be others.
+    if (is_gone) launcher::OnJobs(state_, {}, Clock::now());
+    state_.watched.clear();
+    Watch();
+  }
+
+  void OnKey(const Key& key) {
+    const std::string watched = state_.watched;
+    if (PressKey(state_, key, terminal_->size())) return End({});
+    if (state_.watched != watched) Watch();
+    Draw();
+  }
+
+  void Watch() {
+    rendezvous::JobWatch::Listener& listener = *this;
+    watch_.emplace(io_, daemon_, state_.watched, listener);
+  }
+
+  void Draw() {
+    if (terminal_ == nullptr) return;
+    terminal_->Draw(DrawTop(state_, terminal_->size(), Clock::now()));
+    AwaitSecond();
+  }
+
+  // As long as there are times on the screen that go on.
+  void AwaitSecond() {
+    if (state_.place == TopState::Place::kJobs || !state_.trouble.empty() || !state_.is_known) {
+      second_.cancel();
+      return;
+    }
+    second_.expires_after(std::chrono::seconds(1));
+    second_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) Draw();
+    });
+  }
+
+  void End(TopEnd end) {
+    end_ = std::move(end);
+    io_.stop();
+  }
+
+  boost::asio::io_context& io_;
+  const rendezvous::DaemonOptions daemon_;
+  boost::asio::signal_set ends_;
+  boost::asio::steady_timer second_;
+  TopState state_;
+  TopEnd end_;
+  std::unique_ptr<Terminal> terminal_;
+  std::optional<rendezvous::JobWatch> watch_;
+};
+
+}  // namespace
+
+TopEnd RunTop(const rendezvous::DaemonOptions& daemon, const std::string& run_id) {
+  // Never destroyed: gRPC's threads may post while the program ends.
+  auto* const io = new boost::asio::io_context(1);
+  return Top(*io, daemon, run_id).Run();
+}
+
+}  // namespace muster::launcher

@@ -1,0 +1,225 @@
+// `muster top` on a real terminal (tmux), 80 x 24 and without colours unless a test is about
+// others.
+#include <csignal>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/e2e_fixture.h"
+#include "test/support/process_scan.h"
+#include "test/support/run_until.h"
+#include "test/support/tmux.h"
+
+namespace muster::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class TopTest : public E2eTest {
+ protected:
+  void SetUp() override {
+    if (!Succeeds({"sh", "-c", "command -v tmux"})) GTEST_SKIP() << "there is no tmux";
+    daemon_.emplace(std::vector<std::string>{DaemonPath(), "--listen=" + port_.endpoint(),
+                                             "--state-dir=" + Path("state")});
+    ASSERT_TRUE(daemon_->WaitForErr("listening on")) << daemon_->err();
+  }
+
+  std::string Top(const std::string& more = "") const {
+    return MusterPath() + " top --rdzv-endpoint=" + port_.endpoint() + " " + more;
+  }
+  Tmux Terminal() const {
+    std::vector<std::string> environment = Environment();
+    environment.push_back("NO_COLOR=1");
+    return Tmux(80, 24, environment);
+  }
+  Command StartJob(const std::string& name, const std::vector<std::string>& more,
+                   const std::string& script) {
+    std::vector<std::string> flags = {"--nnodes=1", "--nproc-per-node=4", "--rdzv-id=" + name,
+                                      "--rdzv-conf=is_host=0",
+                                      "--rdzv-endpoint=" + port_.endpoint()};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return StartAgent(flags, script);
+  }
+  std::string Until(const std::string& file) const {
+    return "while ! test -e " + Path(file) + "; do sleep 0.02; done";
+  }
+  // Its process id; -1: there is none.
+  pid_t TopProcess() const {
+    for (const pid_t pid : ProcessesWith(mark())) {
+      std::ifstream file("/proc/" + std::to_string(pid) + "/cmdline");
+      std::string line;
+      std::getline(file, line);
+      if (line.starts_with(MusterPath() + std::string("\0top", 4))) return pid;
+    }
+    return -1;
+  }
+
+  const HeldPort port_;
+  std::optional<Command> daemon_;
+};
+
+TEST_F(TopTest, JobFailsRestartsAndEndsWhileOneLooks) {
+  Tmux terminal = Terminal();
+  terminal.Enter("TERM=vt100 " + Top());
+  ASSERT_TRUE(terminal.Shows("no jobs are there")) << terminal.Text();
+  Command agent = StartJob("job7", {"--max-restarts=1"},
+                           "[ $RANK$TORCHELASTIC_RESTART_COUNT = 20 ] && { " + Until("fail") +
+                               "; exit 3; }; " + Until("end"));
+  ASSERT_TRUE(terminal.Shows("> job7  running  0 ")) << terminal.Text();
+  terminal.Press("Enter");
+  ASSERT_TRUE(terminal.Shows("     0  rrrr")) << terminal.Text();
+  Write("fail", "");
+  ASSERT_TRUE(terminal.Shows("     0  rrRr")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr("over: rank 2 on host "));
+  EXPECT_THAT(terminal.Text(), HasSubstr("exited with code 3 (restart 1 of 1)"));
+  EXPECT_THAT(terminal.Text(), HasSubstr("1 of 1 restarts"));
+  terminal.Press("l");
+  terminal.Press("Right");
+  ASSERT_TRUE(terminal.Shows("> rank 2 on ")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr("has failed once, last in round 0: rank 2"));
+  terminal.Press("Enter");
+  ASSERT_TRUE(terminal.Shows("RANK          rank 2")) << terminal.Text();
+  terminal.Press("Escape");
+  ASSERT_TRUE(terminal.Shows("[ROUNDS]")) << terminal.Text();
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  ASSERT_TRUE(terminal.Shows("job7  ended  round 1")) << terminal.Text();
+  terminal.Press("q");
+  EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+}
+
+// A terminal that stays without echo, or on another screen, has to be closed.
+TEST_F(TopTest, HoweverItEndsTheTerminalIsAsItWas) {
+  Tmux terminal = Terminal();
+  const auto ends = [&](const std::string& name, const std::string& code, auto end) {
+    // What is typed is not yet what is printed.
+    terminal.Enter("clear; stty -g >" + Path("before") + "; " + Top() + "; echo " + name +
+                   "=$?; stty -g >" + Path("after") + "; cmp " + Path("before") + " " +
+                   Path("after") + " && echo " + name + "=\"same\"");
+    ASSERT_TRUE(terminal.Shows("no jobs are there")) << terminal.Text();
+    end();
+    ASSERT_TRUE(terminal.Shows(name + "=same\n")) << terminal.Text();
+    EXPECT_THAT(terminal.Text(), HasSubstr(name + "=" + code + "\n"));
+    EXPECT_THAT(terminal.Text(), Not(HasSubstr("no jobs are there")));
+    EXPECT_THAT(terminal.Text(), HasSubstr("ready>"));
+  };
+  ends("quit", "0", [&] { terminal.Press("q"); });
+  ends("interrupted", "130", [&] { terminal.Press("C-c"); });
+  ends("terminated", "143", [&] { kill(TopProcess(), SIGTERM); });
+}
+
+TEST_F(TopTest, StoppedItLeavesTheTerminalAndContinuedItTakesItAgain) {
+  Tmux terminal = Terminal();
+  terminal.Enter(Top());
+  ASSERT_TRUE(terminal.Shows("no jobs are there")) << terminal.Text();
+  terminal.Press("C-z");
+  ASSERT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+  terminal.Enter("echo mean$((1 + 1))while");
+  ASSERT_TRUE(terminal.Shows("mean2while")) << terminal.Text();
+  terminal.Enter("fg");
+  ASSERT_TRUE(terminal.Shows("no jobs are there")) << terminal.Text();
+  terminal.Press("q");
+  EXPECT_TRUE(terminal.Shows("mean2while")) << terminal.Text();
+}
+
+TEST_F(TopTest, DaemonDiesAndComesBackWhileOneLooks) {
+  Command agent = StartJob("job7", {}, Until("end"));
+  Tmux terminal = Terminal();
+  terminal.Enter(Top());
+  ASSERT_TRUE(terminal.Shows("> job7  running")) << terminal.Text();
+  terminal.Press("Enter");
+  ASSERT_TRUE(terminal.Shows("rrrr")) << terminal.Text();
+  const std::vector<pid_t> children = ChildrenOf(daemon_->pid());
+  ASSERT_EQ(children.size(), 1u);
+  // Until it is let go on, nobody starts the daemon again.
+  daemon_->Signal(SIGSTOP);
+  kill(children.front(), SIGKILL);
+  ASSERT_TRUE(terminal.Shows("trying again")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr("! " + port_.endpoint() + ": "));
+  EXPECT_THAT(terminal.Text(), HasSubstr("rrrr")) << "what was known is still there";
+  daemon_->Signal(SIGCONT);
+  ASSERT_TRUE(terminal.Shows("live")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("job7  running")) << terminal.Text();
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  ASSERT_TRUE(terminal.Shows("job7  ended")) << terminal.Text();
+  terminal.Press("q");
+  EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+}
+
+TEST_F(TopTest, TerminalThatChangesItsSizeIsDrawnAnew) {
+  Command agent = StartJob("job7", {}, Until("end"));
+  ASSERT_TRUE(daemon_->WaitForErr("started 4 workers")) << agent.err();
+  Tmux terminal = Terminal();
+  terminal.Enter(Top("job7"));
+  ASSERT_TRUE(terminal.Shows("rrrr")) << terminal.Text();
+  terminal.Resize(120, 40);
+  ASSERT_TRUE(terminal.Shows("R failed before")) << terminal.Text();
+  terminal.Resize(60, 16);
+  ASSERT_TRUE(terminal.Hides("R failed before")) << terminal.Text();
+  EXPECT_TRUE(terminal.Shows("rrrr")) << terminal.Text();
+  terminal.Resize(20, 5);
+  ASSERT_TRUE(terminal.Shows("too small: 40 x 12")) << terminal.Text();
+  terminal.Resize(80, 24);
+  ASSERT_TRUE(terminal.Shows("rrrr")) << terminal.Text();
+  terminal.Press("q");
+  ASSERT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+}
+
+TEST_F(TopTest, ColoursAreThereWhereTheTerminalHasThem) {
+  Command agent = StartJob("job7", {}, Until("end"));
+  ASSERT_TRUE(daemon_->WaitForErr("started 4 workers")) << agent.err();
+  Tmux terminal = Terminal();
+  const auto colours = [&] { return terminal.Coloured().find("\x1b[32m") != std::string::npos; };
+  terminal.Enter("NO_COLOR= " + Top("job7"));
+  ASSERT_TRUE(terminal.Shows("rrrr")) << terminal.Text();
+  EXPECT_TRUE(colours());
+  terminal.Press("q");
+  ASSERT_TRUE(terminal.Hides("rrrr"));
+  terminal.Enter(Top("job7"));
+  ASSERT_TRUE(terminal.Shows("rrrr")) << terminal.Text();
+  EXPECT_FALSE(colours());
+  terminal.Press("q");
+  ASSERT_TRUE(terminal.Hides("rrrr"));
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+}
+
+TEST_F(TopTest, WhereItCannotDrawItSaysSo) {
+  Command pipe({MusterPath(), "top", "--rdzv-endpoint=" + port_.endpoint()}, Environment());
+  EXPECT_EQ(pipe.Wait(), 2);
+  EXPECT_EQ(pipe.err(),
+            "muster top: stdin and stdout have to be a terminal; `muster status --watch` does "
+            "without\n");
+  Tmux terminal = Terminal();
+  for (const std::string kind : {"dumb", "nonsense", ""}) {
+    terminal.Enter("clear; TERM=" + kind + " " + Top() + "; echo " + kind + "=$?=");
+    ASSERT_TRUE(terminal.Shows("\n" + kind + "=2=")) << kind << terminal.Text();
+    EXPECT_THAT(terminal.Text(), HasSubstr("muster top: ")) << kind;
+    EXPECT_THAT(terminal.Text(), HasSubstr("TERM")) << kind;
+  }
+  terminal.Enter("clear; " + Top("nosuch") + "; echo nosuch=$?=");
+  ASSERT_TRUE(terminal.Shows("\nnosuch=1=")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr("no job 'nosuch' here"));
+}
+
+TEST_F(TopTest, ItWaitsForEventsAndForNothingElse) {
+  Tmux terminal = Terminal();
+  terminal.Enter(Top());
+  ASSERT_TRUE(terminal.Shows("no jobs are there")) << terminal.Text();
+  const pid_t top = TopProcess();
+  ASSERT_GT(top, 0);
+  // Its terminal is gone, and it ends without a word, and above all without taking a processor.
+  terminal.Kill();
+  EXPECT_TRUE(WaitUntil([&] { return kill(top, 0) != 0; }));
+}
+
+}  // namespace
+}  // namespace muster::test

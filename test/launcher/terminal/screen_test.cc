@@ -1,0 +1,38 @@
+#include "launcher/terminal/screen.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::launcher {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(ScreenTest, CharactersAreCountedAndNotBytes) {
+  EXPECT_EQ(Columns("größe"), 5);
+  EXPECT_EQ(CutTo("größe", 3), "grö");
+  EXPECT_EQ(PadTo("größe", 7), "größe  ");
+  EXPECT_EQ(PadTo("größe", 2), "gr");
+}
+
+TEST(ScreenTest, LongTextsAreBrokenBetweenWords) {
+  EXPECT_THAT(Wrapped("rank 3 exited with code 1", 10),
+              ElementsAre("rank 3", "exited", "with code", "1"));
+  EXPECT_THAT(Wrapped("abcdefghij kl", 4), ElementsAre("abcd", "efgh", "ij", "kl"));
+  EXPECT_THAT(Wrapped("exactly 10", 10), ElementsAre("exactly 10"));
+  EXPECT_THAT(Wrapped("one  two", 4), ElementsAre("one", "two"));
+  EXPECT_THAT(Wrapped("", 10), ElementsAre(""));
+  EXPECT_THAT(Wrapped("ab", 0), ElementsAre("a", "b"));
+}
+
+TEST(ScreenTest, WhatDoesNotFitIsCut) {
+  Screen screen{.lines = {{{"abc"}, {"def", {.bold = true}}}, {{"x"}}, {{"y"}}},
+                .cursor = ScreenPlace{.row = 2, .column = 0}};
+  Fit(screen, {.columns = 4, .rows = 2});
+  EXPECT_THAT(screen.lines, ElementsAre(ElementsAre(Span{"abc"}, Span{"d", {.bold = true}}),
+                                        ElementsAre(Span{"x"})));
+  EXPECT_EQ(screen.cursor, std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster::launcher
