@@ -12,6 +12,7 @@
 #include "rendezvous/core/limits.h"
 #include "rendezvous/fronts/call_entrance.h"
 #include "rendezvous/fronts/door_keeper.h"
+#include "rendezvous/fronts/grpc_log_front.h"
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 #include "rendezvous/fronts/grpc_store_front.h"
 #include "rendezvous/fronts/grpc_watch_front.h"
@@ -79,9 +80,11 @@ struct Server::Listener {
         store(entrance, [this](const Peer& peer) { return Wait(peer); }),
         watch(io, entrance, server.changes(),
               {.watching = [this](const Peer& peer) { return Wait(peer); },
-               .look_at_tokens = [credentials] { credentials.RereadKeys(); }}) {}
+               .look_at_tokens = [credentials] { credentials.RereadKeys(); }}),
+        logs(io, entrance, [this](const Peer& peer) { return Wait(peer); }) {}
 
-  // To be held while a call from there waits, or watches.
+  // To be held while a call from there waits, watches or reads, so that its connection is not taken
+  // for an idle one.
   absl::StatusOr<std::shared_ptr<void>> Wait(const Peer& peer) const {
     if (port == nullptr) return nullptr;
     return port->Wait(peer);
@@ -103,6 +106,7 @@ struct Server::Listener {
   GrpcRendezvousFront rendezvous;
   GrpcStoreFront store;
   GrpcWatchFront watch;
+  GrpcLogFront logs;
   std::unique_ptr<GrpcServer> grpc;
   std::unique_ptr<SharedPort> port;
   std::vector<std::function<void()>> when_stopped;  // not empty once Stop was called
@@ -129,6 +133,7 @@ Server::Server(boost::asio::io_context& io, Memory memory, absl::Status* status)
 
 std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures& figures) {
   const bool only = tenant.empty();
+  const Incarnation first_incarnation = AnyIncarnation();
   return std::make_unique<Driver>(
       io_,
       [this, tenant, &figures](const Transition& transition) {
@@ -140,8 +145,15 @@ std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures
           .store_bytes = only ? limits::kStoreBytes.most : limits::kStoreBytesOfTenant.most,
           .all_store_bytes = &store_bytes_,
           .names_required = many_jobs_,
-          .first_incarnation = AnyIncarnation(),
-          .durable = durable_});
+          .first_incarnation = first_incarnation,
+          .durable = durable_},
+      LogReaders::Options{
+          .readers = only ? limits::kLogReaders.most : limits::kLogReadersOfTenant.most,
+          .deliveries = only ? limits::kLogDeliveries.most : limits::kLogDeliveriesOfTenant.most,
+          .all_readers = &log_readers_,
+          .all_deliveries = &log_deliveries_,
+          // No agent of another life of this daemon may take it for one that it was asked for.
+          .first_delivery = first_incarnation});
 }
 
 absl::Status Server::Restore(Tenant& tenant, Journal& journal, const JournalContents& contents) {
@@ -341,6 +353,7 @@ void Server::Stop(std::function<void()> stopped) {
   listener_->entrance.Close();
   listener_->rendezvous.EndStreams();
   listener_->store.Close();
+  listener_->logs.EndStreams();
   port_ = 0;
   listener_->watch.End([this] { StopGrpc(); });
 }

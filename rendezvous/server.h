@@ -151,6 +151,8 @@ class Server {
   std::function<absl::StatusOr<OpenedJournal>(const std::string&)> open_;
   ByteBudget store_bytes_{limits::kStoreBytes.most};
   ChangeFeed changes_{io_};
+  ByteBudget log_readers_{limits::kLogReaders.most};
+  ByteBudget log_deliveries_{limits::kLogDeliveries.most};
   // By name; the only user's is empty.
   std::map<std::string, Tenant> tenants_;
   Tenant* const home_;

@@ -138,6 +138,8 @@ class AgentPolicy {
   Actions Handle(const rendezvous::Notice& notice);
   Actions Handle(const rendezvous::Heard& heard);
   Actions Handle(const rendezvous::Evicted& evicted);
+  // It changes nothing for the run.
+  Actions Handle(const rendezvous::LogWanted&) { return {}; }
 
   // Kills whatever is running of the round's workers, and this node rejoins.
   Actions KillAndRejoin(const std::string& why);

@@ -17,6 +17,7 @@
 #include "rendezvous/client/daemon_channel.h"
 #include "rendezvous/client/grpc_error.h"
 #include "rendezvous/client/knocker.h"
+#include "rendezvous/client/log_delivery_stream.h"
 #include "rendezvous/net/grpc_runtime.h"
 #include "rendezvous/wire/death_notice.h"
 #include "rendezvous/wire/peer.h"
@@ -73,6 +74,13 @@ class GrpcClient final : public RendezvousClient {
 
   void WorkersExited(RoundId round, const WorkersOutcome& outcome) override {
     Say(rendezvous::WorkersExited{round, outcome});
+  }
+
+  std::unique_ptr<LogDelivery> DeliverLog(std::uint64_t delivery,
+                                          LogDelivery::Handlers handlers) override {
+    std::shared_ptr<grpc::Channel> channel = log_channel_.lock();
+    if (channel == nullptr) log_channel_ = channel = MakeChannel(/*to_known_peer=*/true);
+    return DeliverOverGrpc(io_, std::move(channel), delivery, std::move(handlers));
   }
 
   void Leaving(const std::string& reason) override { Say(rendezvous::Leaving{reason}); }
@@ -205,9 +213,10 @@ class GrpcClient final : public RendezvousClient {
 
   Attendance attendance_;
   bool acting_ = false;
-  std::uint64_t told_lost_ = 0;     // of the bytes that log files did not take
-  AttendStream* stream_ = nullptr;  // deletes itself once gRPC is done with it
-  std::string peer_;                // where the daemon was found
+  std::uint64_t told_lost_ = 0;               // of the bytes that log files did not take
+  AttendStream* stream_ = nullptr;            // deletes itself once gRPC is done with it
+  std::string peer_;                          // where the daemon was found
+  std::weak_ptr<grpc::Channel> log_channel_;  // while anything is delivered over it
   boost::asio::steady_timer timer_;
   std::optional<TimePoint> armed_for_;
   std::optional<Knocker> knocker_;  // until the attendance is over

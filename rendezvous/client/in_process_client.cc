@@ -6,6 +6,53 @@
 #include <boost/asio/post.hpp>
 
 namespace muster::rendezvous {
+namespace {
+
+class InProcessDelivery final : public LogDelivery {
+ public:
+  InProcessDelivery(boost::asio::io_context& io, Driver& driver, LogDeliveryId id,
+                    Handlers handlers)
+      : io_(io), driver_(driver), id_(id), handlers_(std::move(handlers)) {
+    // From the loop, as with directives.
+    open_ = driver_.logs().OpenDelivery(id, {.read = [this] { Post(&Handlers::on_ready); },
+                                             .end =
+                                                 [this] {
+                                                   open_ = false;
+                                                   Post(&Handlers::on_over);
+                                                 }});
+    if (!open_) Post(&Handlers::on_over);
+  }
+  ~InProcessDelivery() override {
+    if (open_) driver_.logs().Ended(id_, absl::UnavailableError("its agent ended meanwhile"));
+  }
+
+  void Send(LogPart part) override {
+    if (open_) driver_.logs().Brought(id_, std::move(part));
+  }
+  void Finish() override {
+    if (!std::exchange(open_, false)) return;
+    driver_.logs().Ended(id_, absl::OkStatus());
+    Post(&Handlers::on_over);
+  }
+
+ private:
+  void Post(std::function<void()> Handlers::*handler) {
+    boost::asio::post(io_, lifetime_.Guard([this, handler] {
+      // A copy, as it may destroy this.
+      const std::function<void()> call = handlers_.*handler;
+      call();
+    }));
+  }
+
+  boost::asio::io_context& io_;
+  Driver& driver_;
+  const LogDeliveryId id_;
+  const Handlers handlers_;
+  bool open_ = false;
+  const base::Lifetime lifetime_;
+};
+
+}  // namespace
 
 InProcessClient::InProcessClient(boost::asio::io_context& io, Driver& driver, Listener& listener)
     : io_(io), driver_(driver), listener_(listener) {
@@ -42,6 +89,11 @@ void InProcessClient::WorkersExited(RoundId round, const WorkersOutcome& outcome
 void InProcessClient::TellLost(AgentId agent) {
   const std::uint64_t lost = listener_.LogBytesLost();
   if (lost > 0) driver_.Hear(agent, KeepAlive{.log_bytes_lost = lost});
+}
+
+std::unique_ptr<LogDelivery> InProcessClient::DeliverLog(std::uint64_t delivery,
+                                                         LogDelivery::Handlers handlers) {
+  return std::make_unique<InProcessDelivery>(io_, driver_, delivery, std::move(handlers));
 }
 
 void InProcessClient::Leaving(const std::string& reason) {

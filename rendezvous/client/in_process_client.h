@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -14,7 +15,7 @@
 
 namespace muster::rendezvous {
 
-// `io`, `driver` and `listener` must outlive it.
+// `io`, `driver` and `listener` must outlive it, and the first two what it delivers.
 class InProcessClient final : public RendezvousClient {
  public:
   InProcessClient(boost::asio::io_context& io, Driver& driver, Listener& listener);
@@ -25,6 +26,8 @@ class InProcessClient final : public RendezvousClient {
   std::optional<DeathNotice> death_notice() const override { return std::nullopt; }
   void WorkersStarted(RoundId round) override;
   void WorkersExited(RoundId round, const WorkersOutcome& outcome) override;
+  std::unique_ptr<LogDelivery> DeliverLog(std::uint64_t delivery,
+                                          LogDelivery::Handlers handlers) override;
   void Leaving(const std::string& reason) override;
   void Leave(const std::string& reason, std::function<void()> left) override;
 

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include <boost/asio/ip/tcp.hpp>
 
 #include "absl/status/status.h"
+#include "rendezvous/client/log_delivery.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/types.h"
 
@@ -68,6 +70,10 @@ class RendezvousClient {
   // Reports on this node's workers in `round`.
   virtual void WorkersStarted(RoundId round) = 0;
   virtual void WorkersExited(RoundId round, const WorkersOutcome& outcome) = 0;
+  // Answers LogWanted. Independent of the attendance: it may go on when this client has left, and
+  // the client may be destroyed before it.
+  virtual std::unique_ptr<LogDelivery> DeliverLog(std::uint64_t delivery,
+                                                  LogDelivery::Handlers handlers) = 0;
   // This node will leave once its workers are gone.
   virtual void Leaving(const std::string& reason) = 0;
   // This node leaves; its workers are gone. `left` is called when the rendezvous has heard it or

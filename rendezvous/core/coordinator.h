@@ -114,6 +114,14 @@ class Coordinator {
   // agent has left.
   KeyValueStore* FindStore(std::string_view run_id);
 
+  // The job, or null; valid as long.
+  const Job* FindJob(std::string_view run_id) const { return jobs_.Find(run_id); }
+  // The connection over which that attendee of a job is in touch; 0: it is not, or attends no more.
+  AgentId ConnectionOf(AttendeeId attendee) {
+    const AgentAttendance* const attendance = attendances_.Find(attendee);
+    return attendance == nullptr ? 0 : attendance->agent;
+  }
+
   // What a journal is to keep, even of a job that has ended. Apart from forgetting jobs, each call
   // changes only the records of those in its Outbox's changed_jobs. nullopt: there is no such job.
   std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;

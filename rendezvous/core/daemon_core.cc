@@ -10,7 +10,7 @@ namespace muster::rendezvous {
 
 bool DaemonCore::Restore(const JobRecord& job, TimePoint now) {
   const bool restored = coordinator_.Restore(job, now);
-  Follow();
+  Follow(now);
   return restored;
 }
 
@@ -22,27 +22,26 @@ void DaemonCore::RestoreEntry(std::string_view run_id, std::string_view key,
 
 void DaemonCore::Hear(AgentId agent, const Event& event, TimePoint now) {
   coordinator_.Hear(agent, event, now);
-  Follow();
+  Follow(now);
 }
 
 void DaemonCore::Disconnected(AgentId agent, const std::string& why, TimePoint now) {
   coordinator_.Disconnected(agent, why, now);
-  Follow();
+  Follow(now);
 }
 
 void DaemonCore::AgentDied(const SessionToken& session, TimePoint now) {
   coordinator_.AgentDied(session, now);
-  Follow();
+  Follow(now);
 }
 
 void DaemonCore::Drain(const std::string& why) {
   coordinator_.Drain(why);
-  Follow();
 }
 
 void DaemonCore::Close(const std::string& why, TimePoint now) {
   coordinator_.Close(why, now);
-  Follow();
+  Follow(now);
 }
 
 void DaemonCore::Call(CallId id, const StoreCall& call) {
@@ -52,15 +51,18 @@ void DaemonCore::Call(CallId id, const StoreCall& call) {
 void DaemonCore::Tick(TimePoint now) {
   calls_.Tick(now);
   coordinator_.Tick(now);
-  Follow();
+  logs_.Tick(now);
+  Follow(now);
 }
 
 std::optional<TimePoint> DaemonCore::NextDeadline() const {
-  return base::Earliest(coordinator_.NextDeadline(), calls_.NextDeadline());
+  return base::Earliest(base::Earliest(coordinator_.NextDeadline(), calls_.NextDeadline()),
+                        logs_.NextDeadline());
 }
 
-void DaemonCore::Follow() {
+void DaemonCore::Follow(TimePoint now) {
   Outbox outbox = coordinator_.TakeOutbox();
+  FollowLogs(outbox, now);
   for (const std::string& run_id : outbox.forgotten_jobs) {
     delivery_.JobForgotten(run_id);
     calls_.DropStore(run_id);
@@ -68,6 +70,18 @@ void DaemonCore::Follow() {
   for (const std::string& run_id : outbox.changed_jobs) delivery_.JobChanged(run_id);
   std::move(outbox.transitions.begin(), outbox.transitions.end(), std::back_inserter(log_));
   for (Outgoing& outgoing : outbox.directives) delivery_.Put(std::move(outgoing));
+}
+
+void DaemonCore::FollowLogs(const Outbox& outbox, TimePoint now) {
+  if (logs_.readers() == 0) return;
+  std::set<std::string> changed(outbox.forgotten_jobs.begin(), outbox.forgotten_jobs.end());
+  for (const Transition& transition : outbox.transitions) {
+    if (std::holds_alternative<RoundStarted>(transition.milestone) ||
+        std::holds_alternative<JobEnded>(transition.milestone)) {
+      changed.insert(transition.run_id);
+    }
+  }
+  for (const std::string& run_id : changed) logs_.Follow(run_id, now);
 }
 
 Batch DaemonCore::BeginCommit(TimePoint now) {

@@ -1,12 +1,14 @@
 // What the Coordinator tells agents and observers: the values that leave the core.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "rendezvous/core/limits.h"
+#include "rendezvous/core/log_request.h"
 #include "rendezvous/core/milestone.h"
 #include "rendezvous/core/types.h"
 
@@ -72,9 +74,19 @@ struct Evicted {
   std::string sentence;
 };
 
+// Somebody wants to read what workers of this node print in `round`, or have printed: the agent
+// brings it to `delivery` (RendezvousClient::DeliverLog).
+struct LogWanted {
+  std::uint64_t delivery = 0;
+  RoundId round;
+  // Only ranks that the node had then.
+  std::vector<RankRange> ranks;
+  LogExtent extent;
+};
+
 // An Assignment starts the workers; a Verdict ends the job.
 using Directive = std::variant<Welcome, Waiting, Assignment, Stop, Fenced, Verdict, Refused, Notice,
-                               Heard, Evicted>;
+                               Heard, Evicted, LogWanted>;
 
 // A directive with its addressee.
 struct Outgoing {

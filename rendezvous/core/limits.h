@@ -146,6 +146,34 @@ inline constexpr Limit kTunnelSilentSeconds{
     "seconds until a host at the other end of a tunnel is given up", 120,
     "as for a direct connection to the store; that a node is lost the rendezvous says earlier"};
 
+// The output of workers, on its way from their agents to who reads it (core/log_readers.h).
+inline constexpr Limit kLogReaders{"readers of workers' output", 64,
+                                   "a person has one or two; each may keep its place for days"};
+inline constexpr Limit kLogReadersOfTenant{"of these, of one tenant", 48,
+                                           "so that no tenant has all of them"};
+inline constexpr Limit kLogReadersOfJob{"of these, of one job", 16,
+                                        "some for each who works on it"};
+inline constexpr Limit kLogDeliveries{
+    "deliveries of agents to these", 256,
+    "each costs 96 KiB, of which 64 KiB are a chunk, and at most what a message may have"};
+inline constexpr Limit kLogDeliveriesOfTenant{"of these, of one tenant", 192,
+                                              "so that no tenant has all of them"};
+inline constexpr Limit kLogDeliveriesOfReader{
+    "of these, of one reader", 128, "that he follows more nodes at once than anybody can read"};
+inline constexpr Limit kLogChunkBytes{"bytes of output that are brought at once", 64 << 10,
+                                      "as much as HTTP/2 lets be on its way over one stream"};
+inline constexpr Limit kLogRankRanges{"ranges of ranks that a reader may name", 256,
+                                      "a list that somebody has written by hand is shorter"};
+inline constexpr Limit kLogAnswerSeconds{
+    "seconds until an agent has begun to bring what it was asked for", 10,
+    "it does so at once; one that stands still is not waited for"};
+inline constexpr Limit kLogAfterJobSeconds{
+    "seconds that a reader has after his job's agents have left", 10,
+    "agents bring what is left for 5 s, and the end of a daemon waits for no reader for longer"};
+inline constexpr Limit kLogRounds{
+    "rounds of a job of which it is known who ran which ranks", 16,
+    "100 bytes for each node; the output of earlier ones is in the nodes' log directories"};
+
 // Jobs.
 inline constexpr Limit kJobs{"jobs", 1024, "a cluster's worth of experiments", "jobs"};
 inline constexpr Limit kNodesOfJob{"nodes of a job", 100'000, "ten times the largest cluster",
@@ -229,6 +257,17 @@ inline constexpr const Limit* kAll[] = {
     &kTunnelStreamsInAll,
     &kTunnelChunkBytes,
     &kTunnelSilentSeconds,
+    &kLogReaders,
+    &kLogReadersOfTenant,
+    &kLogReadersOfJob,
+    &kLogDeliveries,
+    &kLogDeliveriesOfTenant,
+    &kLogDeliveriesOfReader,
+    &kLogChunkBytes,
+    &kLogRankRanges,
+    &kLogAnswerSeconds,
+    &kLogAfterJobSeconds,
+    &kLogRounds,
     &kJobs,
     &kNodesOfJob,
     &kNodes,

@@ -68,6 +68,8 @@ struct NodeInfo {
   std::vector<std::string> topology;
   // What the workers may use, as the user names it (entries of CUDA_VISIBLE_DEVICES). Only shown.
   std::vector<std::string> devices;
+  // The agent can bring what its workers print (LogWanted); one of an older Muster cannot.
+  bool delivers_logs = false;
 
   bool operator==(const NodeInfo&) const = default;
 };

@@ -1,5 +1,6 @@
 #include "rendezvous/fronts/driver.h"
 
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -7,8 +8,11 @@
 
 namespace muster::rendezvous {
 
-Driver::Driver(boost::asio::io_context& io, Watcher watcher, const Coordinator::Options& options)
-    : io_(io), watcher_(std::move(watcher)), core_(options), timer_(io) {}
+Driver::Driver(boost::asio::io_context& io, Watcher watcher, const Coordinator::Options& options,
+               const LogReaders::Options& logs)
+    : io_(io), watcher_(std::move(watcher)), core_(options, logs), timer_(io), logs_(core_, [this] {
+        Follow();
+      }) {}
 
 void Driver::UseJournal(Journal& journal, std::function<void(const absl::Status&)> on_fatal) {
   journal_ = std::make_unique<JournalWriter>(
@@ -109,6 +113,7 @@ void Driver::Follow() {
     if (watcher_) watcher_(transition);
   }
   Deliver();
+  CarryLogs();
   if (journal_ != nullptr) journal_->Follow();
   ArmTimer();
   if (!core_.idle()) return;
@@ -138,6 +143,26 @@ void Driver::Tell(const Outgoing& outgoing) {
 void Driver::Tell(const StoreAnswer& answer) {
   const auto call = calls_.extract(answer.call);
   if (!call.empty()) call.mapped()(answer.call, answer.status);
+}
+
+void Driver::CarryLogs() {
+  // As in Deliver.
+  if (carrying_) return;
+  carrying_ = true;
+  while (std::optional<LogAction> action = core_.NextLogAction()) {
+    if (const auto* wanted = std::get_if<Outgoing>(&*action)) {
+      Tell(*wanted);
+    } else {
+      std::visit(
+          [this](auto& kind) {
+            if constexpr (!std::is_same_v<std::decay_t<decltype(kind)>, Outgoing>) {
+              logs_.Do(std::move(kind));
+            }
+          },
+          *action);
+    }
+  }
+  carrying_ = false;
 }
 
 void Driver::ArmTimer() {

@@ -19,7 +19,9 @@
 #include "rendezvous/core/daemon_core.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/event.h"
+#include "rendezvous/core/log_readers.h"
 #include "rendezvous/fronts/journal_writer.h"
+#include "rendezvous/fronts/log_exchange.h"
 
 namespace muster::rendezvous {
 
@@ -37,7 +39,8 @@ class Driver {
   using Answered = std::function<void(CallId, const absl::Status&)>;
 
   // `watcher` sees every transition (for the log); may be empty. `io` must outlive the Driver.
-  Driver(boost::asio::io_context& io, Watcher watcher, const Coordinator::Options& options = {});
+  Driver(boost::asio::io_context& io, Watcher watcher, const Coordinator::Options& options = {},
+         const LogReaders::Options& logs = {});
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
@@ -71,6 +74,9 @@ class Driver {
   // Calls that wait for keys.
   std::size_t waiting_calls() const { return core_.waiting_calls(); }
 
+  // Who reads what workers print, and who brings it.
+  LogExchange& logs() { return logs_; }
+
   // From now on nothing happens: no event is heard, no time passes, nobody is told anything. For a
   // daemon with a journal that is about to end: the effects of its ending on its agents must not
   // get into what the next start reads.
@@ -103,6 +109,7 @@ class Driver {
   void Deliver();
   void Tell(const Outgoing& outgoing);
   void Tell(const StoreAnswer& answer);
+  void CarryLogs();
   void ArmTimer();
 
   boost::asio::io_context& io_;
@@ -116,7 +123,9 @@ class Driver {
   CallId next_call_ = 1;
   std::map<CallId, Answered> calls_;
   std::unique_ptr<JournalWriter> journal_;
+  LogExchange logs_;
   bool delivering_ = false;
+  bool carrying_ = false;
   bool frozen_ = false;
   std::vector<std::function<void()>> when_idle_;
   const base::Lifetime lifetime_;

@@ -14,6 +14,8 @@ enum class Rpc {
   kDescribe,
   kList,
   kWatch,
+  kReadLog,
+  kDeliverLog,
   kStoreGet,
   kStoreSet,
   kStoreAdd,
@@ -45,6 +47,9 @@ inline constexpr Permission kPermissions[] = {
     {Rpc::kDescribe,        "muster.rendezvous.v1.Rendezvous/Describe",   true,  true,  true},
     {Rpc::kList,            "muster.rendezvous.v1.Rendezvous/List",       true,  true,  true},
     {Rpc::kWatch,           "muster.rendezvous.v1.Rendezvous/Watch",      true,  true,  true},
+    // What workers print may hold their secrets, so it is not for who only looks.
+    {Rpc::kReadLog,         "muster.rendezvous.v1.Rendezvous/ReadLog",    false, true,  false},
+    {Rpc::kDeliverLog,      "muster.rendezvous.v1.Rendezvous/DeliverLog", true,  false, false},
     {Rpc::kStoreGet,        "muster.store.v1.Store/Get",                  true,  true,  false},
     {Rpc::kStoreSet,        "muster.store.v1.Store/Set",                  true,  true,  false},
     {Rpc::kStoreAdd,        "muster.store.v1.Store/Add",                  true,  true,  false},

@@ -87,6 +87,7 @@ void ToWire(const NodeInfo& node, v1::NodeInfo* wire) {
   for (const std::string& device : node.devices) wire->add_devices(Line(device));
   for (const std::string& address : node.addresses) wire->add_addresses(Line(address));
   wire->set_serves_store(node.serves_store);
+  wire->set_delivers_logs(node.delivers_logs);
 }
 
 NodeInfo FromWire(const v1::NodeInfo& wire) {
@@ -96,7 +97,8 @@ NodeInfo FromWire(const v1::NodeInfo& wire) {
                 .master_port = FromPort(wire.master_port()),
                 .serves_store = wire.serves_store(),
                 .slots = wire.slots(),
-                .role = Line(wire.role())};
+                .role = Line(wire.role()),
+                .delivers_logs = wire.delivers_logs()};
   if (wire.has_rank_hint()) node.rank_hint = wire.rank_hint();
   for (const std::string& label : wire.topology()) {
     if (node.topology.size() < kMaxListed) node.topology.push_back(Line(label));

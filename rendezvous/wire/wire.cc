@@ -4,6 +4,7 @@
 #include <string>
 #include <variant>
 
+#include "rendezvous/wire/log_wire.h"
 #include "rendezvous/wire/parts.h"
 #include "rendezvous/wire/printable.h"
 #include "rendezvous/wire/states.h"
@@ -116,6 +117,9 @@ struct DirectiveWriter {
   void operator()(const Heard& heard) const { wire->mutable_heard()->set_number(heard.number); }
   void operator()(const Evicted& evicted) const {
     wire->mutable_evicted()->set_sentence(Line(evicted.sentence));
+  }
+  void operator()(const LogWanted& wanted) const {
+    rendezvous::ToWire(wanted, wire->mutable_log_wanted());
   }
 };
 
@@ -242,6 +246,8 @@ Directive FromWire(const v1::Directive& wire) {
       return Heard{wire.heard().number()};
     case v1::Directive::kEvicted:
       return Evicted{Line(wire.evicted().sentence())};
+    case v1::Directive::kLogWanted:
+      return FromWire(wire.log_wanted());
     case v1::Directive::DIRECTIVE_NOT_SET:
       break;
   }

@@ -40,7 +40,10 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
       history_(record.history, record.round.number, now),
       verdict_(record.verdict) {
   round_.emplace(record.round, settings_, now);
-  if (started_) ResumeHistory(now);
+  if (started_) {
+    ResumeHistory(now);
+    RememberPlaces();
+  }
   if (!verdict_ && !started_) reminder_.Begin(now);
 }
 
@@ -320,6 +323,7 @@ void Job::StartMembers(TimePoint now) {
     attendee.ran = round_->number();
     Tell(agent, assignments[rank]);
   }
+  RememberPlaces();
   // What a complete round says does not depend on the time.
   LogMilestone(absl::StrCat("starts: ", round_->Explain(TimePoint{})),
                history_.Start(members, now));
@@ -332,6 +336,11 @@ const std::vector<Assignment>& Job::Assignments() {
                                    round_->members());
   }
   return assignments_;
+}
+
+void Job::RememberPlaces() {
+  log_places_.Start(
+      PlacesOf(round_->number(), over_reason_, round_->members(), roster_.AgentsByNode()));
 }
 
 void Job::SetOutOfTouch(AttendeeId agent, bool out_of_touch) {

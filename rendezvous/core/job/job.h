@@ -13,6 +13,7 @@
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/job/contested_rank.h"
 #include "rendezvous/core/job/job_history.h"
+#include "rendezvous/core/job/log_places.h"
 #include "rendezvous/core/job/reminder.h"
 #include "rendezvous/core/job/restart_budget.h"
 #include "rendezvous/core/job/roster.h"
@@ -133,6 +134,7 @@ class Job {
   bool HasNode(std::string_view node_id) const { return roster_.HasNode(node_id); }
   const std::string& HostOf(AttendeeId agent) const { return roster_.at(agent).node.host; }
   KeyValueStore& store() { return store_; }
+  const LogPlaces& log_places() const { return log_places_; }
 
  private:
   // Ends the current round and opens the next, which starts no earlier than `earliest`; members are
@@ -147,6 +149,8 @@ class Job {
   void StartMembers(TimePoint now);
   // The Assignments of the current round, which is complete; in order of group rank.
   const std::vector<Assignment>& Assignments();
+  // They are running, or are about to.
+  void RememberPlaces();
   JobFacts Facts() const;
   // What led to the verdict happened `detected` ago, if it was a failure.
   void End(Verdict verdict, TimePoint now, std::optional<Duration> detected = {});
@@ -193,6 +197,7 @@ class Job {
   std::string over_reason_;  // why the round before this one ended
   JobHistory history_;
   std::uint64_t log_bytes_lost_ = 0;
+  LogPlaces log_places_;
   std::optional<Verdict> verdict_;
   std::optional<Verdict> brief_;  // for those who are not told all of it; nullopt: everybody is
 };

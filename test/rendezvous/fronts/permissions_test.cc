@@ -35,8 +35,9 @@ TEST(PermissionsTest, EveryRoleHasItsOwnRights) {
   for (const Permission& line : kPermissions) {
     const bool looks =
         line.rpc == Rpc::kDescribe || line.rpc == Rpc::kList || line.rpc == Rpc::kWatch;
-    EXPECT_TRUE(IsAllowed(Role::kAgent, line.rpc)) << line.method;
-    const bool agents_own = line.rpc == Rpc::kAttend || line.rpc == Rpc::kTunnelCarry;
+    EXPECT_EQ(IsAllowed(Role::kAgent, line.rpc), line.rpc != Rpc::kReadLog) << line.method;
+    const bool agents_own =
+        line.rpc == Rpc::kAttend || line.rpc == Rpc::kDeliverLog || line.rpc == Rpc::kTunnelCarry;
     EXPECT_EQ(IsAllowed(Role::kTool, line.rpc), !agents_own) << line.method;
     EXPECT_EQ(IsAllowed(Role::kMetrics, line.rpc), looks) << line.method;
     EXPECT_FALSE(IsAllowed(Role::kDaemon, line.rpc)) << line.method;

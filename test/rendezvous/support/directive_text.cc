@@ -51,6 +51,14 @@ struct Text {
   std::string operator()(const Evicted& evicted) const {
     return absl::StrCat("evicted: ", evicted.sentence);
   }
+  std::string operator()(const LogWanted& wanted) const {
+    std::string text = absl::StrCat("bring the log of round ", wanted.round.number, ", ranks");
+    for (const RankRange& ranks : wanted.ranks) {
+      absl::StrAppend(&text, " ", ranks.first, "-", ranks.last);
+    }
+    return absl::StrCat(text, wanted.extent.follow ? ", and follow it" : "", ", to ",
+                        wanted.delivery);
+  }
 };
 
 }  // namespace

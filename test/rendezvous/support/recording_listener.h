@@ -13,7 +13,7 @@
 
 namespace muster::rendezvous {
 
-struct RecordingListener final : RendezvousClient::Listener {
+struct RecordingListener : RendezvousClient::Listener {
   void OnDirective(const Directive& directive) override {
     log.push_back(DirectiveText(directive));
     directives.push_back(directive);

@@ -1,0 +1,341 @@
+#include "rendezvous/core/log_readers.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/earliest.h"
+#include "rendezvous/core/job/job.h"
+
+namespace muster::rendezvous {
+namespace {
+
+std::string RanksInWords(int first, int last) {
+  return first == last ? absl::StrCat("rank ", first) : absl::StrCat("ranks ", first, " to ", last);
+}
+
+std::string RanksOf(const LogPlace& place) {
+  return RanksInWords(place.first_rank, place.first_rank + place.workers - 1);
+}
+
+// Those of the place that are wanted.
+std::vector<RankRange> WantedOf(const LogPlace& place, const std::vector<RankRange>& wanted) {
+  const RankRange all{place.first_rank, place.first_rank + place.workers - 1};
+  if (wanted.empty()) return {all};
+  std::vector<RankRange> ranks;
+  for (const RankRange& range : wanted) {
+    const RankRange both{std::max(range.first, all.first), std::min(range.last, all.last)};
+    if (both.first <= both.last) ranks.push_back(both);
+  }
+  return ranks;
+}
+
+// The round that is read first; null: there is none yet.
+absl::StatusOr<const LogPlacesOfRound*> FirstRound(const LogRequest& request, const Job& job) {
+  const auto& known = job.log_places().rounds();
+  if (request.round) {
+    const auto found = std::find_if(known.begin(), known.end(), [&](const LogPlacesOfRound& each) {
+      return each.round == *request.round;
+    });
+    if (found != known.end()) return &*found;
+    return absl::OutOfRangeError(absl::StrCat(
+        "round ", *request.round, " of job '", job.run_id(), "' is not known here",
+        known.empty()
+            ? ""
+            : absl::StrCat("; rounds ", known.front().round, " to ", known.back().round, " are")));
+  }
+  if (request.previous) {
+    if (known.size() > 1) return &known[known.size() - 2];
+    return absl::OutOfRangeError(
+        absl::StrCat("no round of job '", job.run_id(), "' before the last one is known here"));
+  }
+  return known.empty() ? nullptr : &known.back();
+}
+
+absl::Status CheckRanks(const LogRequest& request, const LogPlacesOfRound& round) {
+  const LogPlace& last = round.places.back();
+  const int ranks = last.first_rank + last.workers;
+  for (const RankRange& range : request.ranks) {
+    if (range.first < 0 || range.last < range.first) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("from rank ", range.first, " to rank ", range.last, " there is none"));
+    }
+    if (range.last >= ranks) {
+      return absl::OutOfRangeError(absl::StrCat("round ", round.round, " of job '", request.run_id,
+                                                "' has ", RanksInWords(0, ranks - 1),
+                                                ", and no rank ", std::max(range.first, ranks)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+LogReaders::LogReaders(Coordinator& coordinator, const Options& options)
+    : coordinator_(coordinator),
+      reader_budget_(options.readers, options.all_readers),
+      delivery_budget_(options.deliveries, options.all_deliveries),
+      next_delivery_(options.first_delivery) {}
+
+void LogReaders::Open(LogReaderId id, LogRequest request, TimePoint now) {
+  if (const absl::Status admitted = Admit(request, now); !admitted.ok()) {
+    actions_.emplace_back(EndLogReader{id, admitted});
+    return;
+  }
+  const Job& job = *coordinator_.FindJob(request.run_id);
+  Reader& reader = readers_.try_emplace(id, std::move(request), &reader_budget_).first->second;
+  reader.share.Take(1);
+  reader.incarnation = job.incarnation();
+  const LogPlacesOfRound* const first = *FirstRound(reader.request, job);
+  if (first != nullptr) {
+    if (const absl::Status begun = BeginRound(reader, *first); !begun.ok()) return End(id, begun);
+  }
+  GoOn(id, now);
+}
+
+absl::Status LogReaders::Admit(const LogRequest& request, TimePoint now) {
+  const Job* const job = coordinator_.FindJob(request.run_id);
+  if (job == nullptr) {
+    return absl::NotFoundError(absl::StrCat("no job '", request.run_id, "' here"));
+  }
+  if (request.ranks.size() > limits::kLogRankRanges.most) {
+    return absl::InvalidArgumentError(absl::StrCat("more than ", limits::kLogRankRanges.most,
+                                                   " ranges of ranks are named, the limit"));
+  }
+  const auto of_job = std::count_if(readers_.begin(), readers_.end(), [&](const auto& each) {
+    return each.second.request.run_id == request.run_id;
+  });
+  if (static_cast<std::uint64_t>(of_job) >= limits::kLogReadersOfJob.most) {
+    return absl::ResourceExhaustedError(absl::StrCat(of_job, " readers of the logs of job '",
+                                                     request.run_id,
+                                                     "' are there, which is the limit"));
+  }
+  const ByteBudget::Share newcomer(&reader_budget_);
+  if (const ByteBudget* const full = newcomer.ExceededBy(1); full != nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(full->most(), " readers of logs are there, which is the limit"));
+  }
+  const auto round = FirstRound(request, *job);
+  if (!round.ok()) return round.status();
+  if (*round != nullptr) return CheckRanks(request, **round);
+  if (request.extent.follow && !job->ended()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "job '", request.run_id, "' has started no workers: ", job->Describe(now).sentence));
+}
+
+const Job* LogReaders::JobOf(const Reader& reader) const {
+  const Job* const job = coordinator_.FindJob(reader.request.run_id);
+  return job != nullptr && job->incarnation() == reader.incarnation ? job : nullptr;
+}
+
+absl::Status LogReaders::BeginRound(Reader& reader, const LogPlacesOfRound& round) {
+  reader.round = round.round;
+  reader.held.push_back({.part = LogRound{round.round, round.reason}});
+  for (const LogPlace& place : round.places) {
+    if (!WantedOf(place, reader.request.ranks).empty()) reader.to_ask.push_back(place);
+  }
+  if (!reader.request.extent.follow) return absl::OkStatus();
+  if (reader.to_ask.size() <= limits::kLogDeliveriesOfReader.most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the ranks are on ", reader.to_ask.size(), " nodes, of which ",
+      limits::kLogDeliveriesOfReader.most, " can be followed at once; name fewer ranks"));
+}
+
+void LogReaders::Ready(LogReaderId id, TimePoint now) {
+  const auto reader = readers_.find(id);
+  if (reader == readers_.end()) return;
+  reader->second.ready = true;
+  GoOn(id, now);
+}
+
+void LogReaders::Close(LogReaderId id) {
+  const auto reader = readers_.find(id);
+  if (reader == readers_.end()) return;
+  const std::set<LogDeliveryId> deliveries = std::move(reader->second.deliveries);
+  readers_.erase(reader);
+  for (const LogDeliveryId delivery : deliveries) Drop(delivery);
+}
+
+void LogReaders::End(LogReaderId id, const absl::Status& status) {
+  actions_.emplace_back(EndLogReader{id, status});
+  Close(id);
+}
+
+void LogReaders::Drop(LogDeliveryId id) {
+  const auto delivery = deliveries_.find(id);
+  if (delivery == deliveries_.end()) return;
+  if (delivery->second.open) actions_.emplace_back(EndLogDelivery{id});
+  deliveries_.erase(delivery);
+}
+
+void LogReaders::GoOn(LogReaderId id, TimePoint now) {
+  Reader& reader = readers_.at(id);
+  do {
+    GiveHeld(id, reader);
+    if (!reader.held.empty()) return;
+    AskPlaces(id, reader, now);
+    GiveHeld(id, reader);
+    // Only when he has taken everything is he told that this was all.
+    const bool is_done =
+        reader.ready && reader.held.empty() && reader.to_ask.empty() && reader.deliveries.empty();
+    if (!is_done) return;
+  } while (EnterNextRound(id, reader));
+}
+
+void LogReaders::GiveHeld(LogReaderId id, Reader& reader) {
+  if (!reader.ready || reader.held.empty()) return;
+  reader.ready = false;
+  Held held = std::move(reader.held.front());
+  reader.held.pop_front();
+  actions_.emplace_back(GiveLogPart{id, std::move(held.part)});
+  if (deliveries_.contains(held.from)) actions_.emplace_back(ReadLogDelivery{held.from});
+}
+
+void LogReaders::AskPlaces(LogReaderId id, Reader& reader, TimePoint now) {
+  const bool all_at_once = reader.request.extent.follow;
+  while (!reader.to_ask.empty() && (all_at_once || reader.deliveries.empty())) {
+    // What cannot be had is told one by one.
+    if (!all_at_once && !reader.held.empty()) return;
+    const LogPlace place = std::move(reader.to_ask.front());
+    reader.to_ask.pop_front();
+    Ask(id, reader, place, now);
+  }
+}
+
+void LogReaders::Ask(LogReaderId id, Reader& reader, const LogPlace& place, TimePoint now) {
+  const AgentId agent = coordinator_.ConnectionOf(place.attendee);
+  if (agent == 0) {
+    return TellLoss(reader,
+                    absl::StrCat(RanksOf(place), " of round ", reader.round, " ran on host ",
+                                 place.host, ", which is not in touch with the rendezvous"));
+  }
+  if (!place.delivers) {
+    return TellLoss(reader,
+                    absl::StrCat(RanksOf(place), " of round ", reader.round, " ran on host ",
+                                 place.host, ", whose Muster is older and cannot send logs"));
+  }
+  const LogDeliveryId number = next_delivery_++;
+  Delivery& delivery =
+      deliveries_.try_emplace(number, id, place.host, &delivery_budget_).first->second;
+  if (const ByteBudget* const full = delivery.share.ExceededBy(1); full != nullptr) {
+    deliveries_.erase(number);
+    return TellLoss(
+        reader, absl::StrCat("host ", place.host, " was not asked for its ranks, as ", full->most(),
+                             " deliveries of logs are under way, which is the limit"));
+  }
+  delivery.share.Take(1);
+  delivery.asked_until = now + std::chrono::seconds(limits::kLogAnswerSeconds.most);
+  reader.deliveries.insert(number);
+  actions_.emplace_back(Outgoing{agent, LogWanted{.delivery = number,
+                                                  .round = {reader.incarnation, reader.round},
+                                                  .ranks = WantedOf(place, reader.request.ranks),
+                                                  .extent = reader.request.extent}});
+}
+
+void LogReaders::TellLoss(Reader& reader, std::string sentence) {
+  reader.is_incomplete = true;
+  reader.held.push_back({.part = LogNotice{.sentence = std::move(sentence), .is_loss = true}});
+}
+
+bool LogReaders::EnterNextRound(LogReaderId id, Reader& reader) {
+  const Job* const job = JobOf(reader);
+  const bool follows = reader.request.extent.follow;
+  const LogPlacesOfRound* const next =
+      follows && job != nullptr ? job->log_places().FindAfter(reader.round) : nullptr;
+  if (next != nullptr) {
+    const absl::Status begun = BeginRound(reader, *next);
+    if (!begun.ok()) End(id, begun);
+    return begun.ok();
+  }
+  if (follows && job != nullptr && !job->ended()) return false;
+  End(id, reader.is_incomplete ? absl::DataLossError("something is missing, as was said above")
+                               : absl::OkStatus());
+  return false;
+}
+
+bool LogReaders::OpenDelivery(LogDeliveryId id) {
+  const auto found = deliveries_.find(id);
+  if (found == deliveries_.end() || std::exchange(found->second.open, true)) return false;
+  actions_.emplace_back(ReadLogDelivery{id});
+  return true;
+}
+
+void LogReaders::Brought(LogDeliveryId id, LogPart part, TimePoint now) {
+  const auto found = deliveries_.find(id);
+  if (found == deliveries_.end()) return;
+  Reader& reader = readers_.at(found->second.reader);
+  if (const auto* notice = std::get_if<LogNotice>(&part)) {
+    reader.is_incomplete = reader.is_incomplete || notice->is_loss;
+  }
+  reader.held.push_back({.part = std::move(part), .from = id});
+  GoOn(found->second.reader, now);
+}
+
+void LogReaders::Ended(LogDeliveryId id, const absl::Status& status, TimePoint now) {
+  const auto found = deliveries_.find(id);
+  if (found == deliveries_.end()) return;
+  const LogReaderId of = found->second.reader;
+  Reader& reader = readers_.at(of);
+  if (!status.ok()) {
+    TellLoss(reader, absl::StrCat("host ", found->second.host, ": ", status.message()));
+  }
+  reader.deliveries.erase(id);
+  deliveries_.erase(found);
+  GoOn(of, now);
+}
+
+void LogReaders::Follow(const std::string& run_id, TimePoint now) {
+  std::vector<LogReaderId> concerned;
+  for (auto& [id, reader] : readers_) {
+    if (reader.request.run_id != run_id) continue;
+    concerned.push_back(id);
+    if (JobOf(reader) == nullptr && !reader.until) {
+      reader.until = now + std::chrono::seconds(limits::kLogAfterJobSeconds.most);
+    }
+  }
+  for (const LogReaderId id : concerned) GoOn(id, now);
+}
+
+void LogReaders::Tick(TimePoint now) {
+  std::vector<LogDeliveryId> silent;
+  for (const auto& [id, delivery] : deliveries_) {
+    if (!delivery.open && delivery.asked_until <= now) silent.push_back(id);
+  }
+  for (const LogDeliveryId id : silent) {
+    Ended(id,
+          absl::DeadlineExceededError(absl::StrCat("its agent has not answered within ",
+                                                   limits::kLogAnswerSeconds.most, " s")),
+          now);
+  }
+  std::vector<LogReaderId> late;
+  for (const auto& [id, reader] : readers_) {
+    if (reader.until && *reader.until <= now) late.push_back(id);
+  }
+  for (const LogReaderId id : late) {
+    End(id, absl::DeadlineExceededError(
+                absl::StrCat("the job is gone, and what was not read within ",
+                             limits::kLogAfterJobSeconds.most, " s of that is lost")));
+  }
+}
+
+std::optional<TimePoint> LogReaders::NextDeadline() const {
+  std::optional<TimePoint> due;
+  for (const auto& [id, delivery] : deliveries_) {
+    if (!delivery.open) due = base::Earliest(due, std::optional(delivery.asked_until));
+  }
+  for (const auto& [id, reader] : readers_) due = base::Earliest(due, reader.until);
+  return due;
+}
+
+bool LogReaders::AnyEnds() const {
+  return std::any_of(readers_.begin(), readers_.end(),
+                     [](const auto& each) { return each.second.until.has_value(); });
+}
+
+std::optional<LogAction> LogReaders::NextAction() {
+  if (actions_.empty()) return std::nullopt;
+  LogAction action = std::move(actions_.front());
+  actions_.pop_front();
+  return action;
+}
+
+}  // namespace muster::rendezvous
