@@ -8,6 +8,8 @@
 
 namespace muster::worker {
 
+class StreamLog;
+
 // Where one output stream of a worker goes. With neither file nor console it goes to /dev/null.
 struct OutputSpec {
   // A file to append to, created with mode 0600, missing directories above it with 0700; empty:
@@ -29,6 +31,8 @@ struct OutputSpec {
   // pseudo-terminal if it would have inherited a terminal, otherwise a pipe. A stream that we read
   // for another reason keeps its tail anyway.
   bool keep_tail = false;
+  // Told what the stream has brought, for who wants to read it later; null: nobody is.
+  std::shared_ptr<StreamLog> log{};
 };
 
 // Its standard input is the agent's own.

@@ -19,6 +19,9 @@
 namespace muster::launcher {
 namespace {
 
+// How long the end of a run waits for those who read what its workers have printed.
+constexpr std::chrono::seconds kLogLimit(5);
+
 // Whether the user wants to know that the node is fit before each round.
 Fitness::HealthCheck HealthCheckOf(const LaunchConfig& config) {
   return config.health.command.empty() ? Fitness::HealthCheck::kNone
@@ -43,7 +46,8 @@ Agent::Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore
       parts_(std::move(parts)),
       observer_(std::move(observer)),
       core_(HealthCheckOf(parts_.config), parts_.config.shutdown_timeout),
-      client_(make_client(*this)) {}
+      client_(make_client(*this)),
+      log_deliveries_(io, parts_.node.host) {}
 
 Agent::~Agent() = default;
 
@@ -117,6 +121,9 @@ void Agent::TellRound(AgentEventKind kind, std::string cause) {
 }
 
 void Agent::OnDirective(const rendezvous::Directive& directive) {
+  if (const auto* wanted = std::get_if<rendezvous::LogWanted>(&directive)) {
+    return log_deliveries_.Begin(*wanted, kept_logs_.Find(wanted->round), *client_);
+  }
   // Why ranks of other nodes have waited in vain may be seen only here.
   if (std::holds_alternative<rendezvous::Stop>(directive) && workers_ != nullptr &&
       OperationsAreNews() &&
@@ -254,7 +261,10 @@ void Agent::Do(const StartWorkers& start) {
   rendezvous::Assignment as_seen_here = assignment;
   as_seen_here.master_addr = store->host;
   as_seen_here.master_port = store->port;
-  workers_->Start(LayOutRanks(parts_.config, as_seen_here, parts_.base, *logs));
+  std::vector<worker::WorkerSpec> specs =
+      LayOutRanks(parts_.config, as_seen_here, parts_.base, *logs);
+  kept_logs_.BeginRound(assignment.id(), specs);
+  workers_->Start(std::move(specs));
 }
 
 void Agent::OnWorkersStarted(const std::string& logs, int nodes) {
@@ -292,6 +302,7 @@ void Agent::OnWorkersDone(const worker::GroupResult& result) {
   StopWatching();
   log_bytes_lost_ += result.log_bytes_dropped;
   workers_.reset();
+  kept_logs_.EndRound();
   Do(core_.OnWorkersGone(result));
 }
 
@@ -328,8 +339,8 @@ void Agent::Do(const SayGoodbye& goodbye) {
 
 void Agent::Do(const Finish&) {
   // From the loop: whoever hears it may destroy this agent, which is on the stack now.
-  boost::asio::post(
-      io_, [finished = std::move(finished_), result = *core_.result()] { finished(result); });
+  log_deliveries_.WhenDone(
+      kLogLimit, [finished = std::move(finished_), result = *core_.result()] { finished(result); });
 }
 
 void Agent::Do(const Tell& tell) {

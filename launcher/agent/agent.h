@@ -13,6 +13,8 @@
 #include "absl/status/statusor.h"
 #include "launcher/agent/agent_core.h"
 #include "launcher/agent/hang_monitor.h"
+#include "launcher/agent/kept_logs.h"
+#include "launcher/agent/log_deliveries.h"
 #include "launcher/agent/log_layout.h"
 #include "launcher/agent/rank_layout.h"
 #include "launcher/agent/workers_store.h"
@@ -144,7 +146,9 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
 
   AgentCore core_;
   std::function<void(const RunResult&)> finished_;
+  KeptLogs kept_logs_;
   std::unique_ptr<rendezvous::RendezvousClient> client_;
+  LogDeliveries log_deliveries_;
   std::optional<worker::FlightFile> flights_;  // of the round that began last, from `first_rank_`
   int first_rank_ = 0;
   std::int64_t told_operations_at_ = 0;  // in this round; as FlightRecord has times

@@ -49,6 +49,7 @@ rendezvous::NodeInfo DescribeNode(const LaunchConfig& config, const Environment&
   node.topology = absl::StrSplit(config.topology, '/', absl::SkipEmpty());
   node.role = config.role;
   node.devices = absl::StrSplit(GetOr(base, "CUDA_VISIBLE_DEVICES", ""), ',', absl::SkipEmpty());
+  node.delivers_logs = true;
   return node;
 }
 

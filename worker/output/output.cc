@@ -11,6 +11,7 @@
 
 #include "base/failure.h"
 #include "worker/output/pseudo_terminal.h"
+#include "worker/output/stream_log.h"
 
 namespace muster::worker {
 namespace {
@@ -38,6 +39,7 @@ Output::Output(const OutputSpec& spec, StreamKind kind, Console& console,
     : spec_(spec), kind_(kind), on_log_loss_(std::move(on_log_loss)), console_(console) {}
 
 Output::~Output() {
+  if (spec_.log != nullptr) spec_.log->End();
   if (is_terminal_ && our_end_.has_value()) {
     console_.RemoveTerminal(kind_, our_end_->native_handle());
   }
@@ -59,6 +61,9 @@ absl::Status Output::OpenEnds(boost::asio::io_context& io) {
   const bool has_prefix = spec_.to_console && !spec_.prefix.empty();
   if (!file_.has_value() && !filtered_file_.has_value()) {
     if (!has_prefix && !spec_.keep_tail) {
+      if (spec_.log != nullptr) {
+        spec_.log->Bypass(spec_.to_console ? StreamLog::Way::kConsole : StreamLog::Way::kNowhere);
+      }
       if (spec_.to_console) return absl::OkStatus();
       child_end_.reset(::open("/dev/null", O_WRONLY | O_CLOEXEC));
       return child_end_.valid()
@@ -158,7 +163,12 @@ Output::ReadResult Output::ReadOnce(std::size_t* limit) {
 void Output::PassOn(std::string_view bytes) {
   last_output_ = std::chrono::steady_clock::now();
   tail_.Append(bytes);
+  const std::uint64_t lost = file_.has_value() ? file_->dropped_bytes() : 0;
   Log(file_, bytes);
+  if (spec_.log != nullptr) {
+    const std::uint64_t newly_lost = file_.has_value() ? file_->dropped_bytes() - lost : 0;
+    spec_.log->Append(bytes, bytes.size() - newly_lost, *last_output_);
+  }
   const auto now = std::chrono::system_clock::now();
   if (filter_.has_value()) Log(filtered_file_, filter_->Feed(bytes, now));
   if (!spec_.to_console) return;
@@ -181,6 +191,7 @@ void Output::Close() {
   if (!our_end_.has_value()) return;
   if (is_terminal_) console_.RemoveTerminal(kind_, our_end_->native_handle());
   our_end_.reset();
+  if (spec_.log != nullptr) spec_.log->End();
   const auto now = std::chrono::system_clock::now();
   if (filter_.has_value()) Log(filtered_file_, filter_->Finish(now));
   if (prefixer_.has_value()) console_.Write(kind_, prefixer_->Finish(now), this);
