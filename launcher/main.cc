@@ -13,6 +13,7 @@
 #include "launcher/commands/gpus.h"
 #include "launcher/commands/host.h"
 #include "launcher/commands/kv.h"
+#include "launcher/commands/logs.h"
 #include "launcher/commands/manifest.h"
 #include "launcher/commands/ps.h"
 #include "launcher/commands/replay.h"
@@ -48,6 +49,7 @@ constexpr char kHelp[] =
     "  gpus      list the GPUs of this machine, and whether they are fit\n"
     "  status    show the jobs of a rendezvous, and who is waited for\n"
     "  top       show them on the whole terminal, as they change\n"
+    "  logs      show what a job's workers print, wherever they run\n"
     "  replay    show what happened to a job, from the event logs of its nodes\n"
     "  kv        read and write a job's key-value store; for scripts\n"
     "  store     serve a store for torch.distributed on its own\n"
@@ -91,6 +93,7 @@ int main(int argc, char** argv) {
   if (command == "gpus") return muster::launcher::GpusCommand(rest);
   if (command == "status") return muster::launcher::StatusCommand(rest);
   if (command == "top") return muster::launcher::TopCommand(rest);
+  if (command == "logs") return muster::launcher::LogsCommand(rest);
   if (command == "replay") return muster::launcher::ReplayCommand(rest);
   if (command == "kv") return muster::launcher::KvCommand(rest);
   if (command == "store") return muster::launcher::StoreCommand(rest);

@@ -1,5 +1,6 @@
 #include "launcher/commands/rendezvous_args.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <utility>
@@ -32,6 +33,7 @@ struct Scanned {
   bool json = false;
   bool watch = false;
   bool insecure = false;
+  std::set<std::string> switches;
   std::map<std::string, std::string> values;  // by flag
   std::vector<std::string> operands;
 };
@@ -40,10 +42,21 @@ bool IsFlag(absl::string_view arg) {
   return arg.size() > 1 && arg[0] == '-' && !absl::ascii_isdigit(arg[1]);
 }
 
+bool Has(const std::vector<std::string>& names, absl::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 bool TakesValue(absl::string_view name, const RendezvousArgsTaken& taken) {
   return name == kEndpoint || name == kRunId || name == kTokenFile || name == kTokenFd ||
          name == kTlsCa || name == kTlsCert || name == kTlsKey ||
-         (name == kTimeout && taken.timeout);
+         (name == kTimeout && taken.timeout) || Has(taken.values, name);
+}
+
+// With dashes, and in full.
+std::string NameOf(absl::string_view arg, const RendezvousArgsTaken& taken) {
+  const std::string name = absl::StrReplaceAll(arg.substr(0, arg.find('=')), {{"_", "-"}});
+  const auto full = taken.short_names.find(name);
+  return full == taken.short_names.end() ? name : full->second;
 }
 
 absl::Status Unknown(absl::string_view arg) {
@@ -65,13 +78,15 @@ absl::StatusOr<Scanned> Scan(const std::vector<std::string>& args,
       continue;
     }
     const std::size_t equals = arg.find('=');
-    const std::string name = absl::StrReplaceAll(arg.substr(0, equals), {{"_", "-"}});
+    const std::string name = NameOf(arg, taken);
     if (arg == "--help" || arg == "-h") {
       scanned.help = true;
     } else if (arg == "--json" && taken.json) {
       scanned.json = true;
     } else if (arg == "--watch" && taken.watch) {
       scanned.watch = true;
+    } else if (equals == absl::string_view::npos && Has(taken.switches, name)) {
+      scanned.switches.insert(name);
     } else if (arg == kInsecure) {
       scanned.insecure = true;
     } else if (!TakesValue(name, taken)) {
@@ -169,7 +184,12 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
   }
   result.json = scanned->json;
   result.watch = scanned->watch;
-  if (!taken.job) result.operands = scanned->operands;
+  result.switches = std::move(scanned->switches);
+  for (const std::string& name : taken.values) {
+    const auto value = scanned->values.find(name);
+    if (value != scanned->values.end()) result.values.insert(*value);
+  }
+  if (!taken.job) result.operands = std::move(scanned->operands);
 
   const Given endpoint = Find(*scanned, kEndpoint, environment,
                               {worker::env::kRendezvousEndpoint, "PET_RDZV_ENDPOINT"});

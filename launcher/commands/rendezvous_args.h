@@ -1,9 +1,11 @@
-// The command line of the commands that query a rendezvous: `muster status`, `muster top` and
+// The command line of the commands that query a rendezvous: `muster status`, `muster top`, `muster logs` and
 // `muster kv`.
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,9 @@ struct RendezvousArgs {
   bool json = false;
   bool watch = false;
   std::optional<std::chrono::milliseconds> timeout;
+  // Of the command's own flags, those that were given, by the names in RendezvousArgsTaken.
+  std::set<std::string> switches;
+  std::map<std::string, std::string> values;
   // The arguments that are not flags, in order; not a job's name.
   std::vector<std::string> operands;
 };
@@ -36,6 +41,11 @@ struct RendezvousArgsTaken {
   bool timeout = false;
   // The job may be named without its flag: JOB is the only operand.
   bool job = false;
+  // The command's own flags, without and with a value: "--follow", "--rank".
+  std::vector<std::string> switches{};
+  std::vector<std::string> values{};
+  // Their short names: {"-f", "--follow"}.
+  std::map<std::string, std::string> short_names{};
 };
 
 // Reads the arguments after the command. Flags and operands may come in any order; everything after

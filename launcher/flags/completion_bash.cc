@@ -45,7 +45,7 @@ _muster() {
 
   if [[ ${words[0]##*/} != torchrun ]]; then
     if ((n == 1)); then
-      COMPREPLY=($(compgen -W "run launch store ps attach stop doctor gpus status top kv sbatch manifest replay --help --version" -- "$current"))
+      COMPREPLY=($(compgen -W "run launch store ps attach stop doctor gpus status top logs kv sbatch manifest replay --help --version" -- "$current"))
       return
     fi
     case ${words[1]} in
@@ -74,6 +74,7 @@ _muster() {
         return ;;
       status) _muster_flags "--rdzv-endpoint --rdzv-id --watch --json --help" "$current"; return ;;
       top) _muster_flags "--rdzv-endpoint --rdzv-id --token-file --token-fd --tls-ca --tls-cert --tls-key --insecure --help" "$current"; return ;;
+      logs) _muster_flags "--rdzv-endpoint --rdzv-id --rank --follow --round --previous --since --tail --stdout --stderr --help" "$current"; return ;;
       kv)
         if ((n == 2)) && [[ $current != -* ]]; then
           COMPREPLY=($(compgen -W "get set add append compare-set delete check wait count barrier" -- "$current"))

@@ -38,7 +38,7 @@ function __muster_wants_flags
     end
 end
 
-complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps attach stop doctor gpus status top kv sbatch manifest replay'
+complete -c muster -n 'test (count (commandline -opc)) -eq 1' -f -a 'run launch store ps attach stop doctor gpus status top logs kv sbatch manifest replay'
 complete -c muster -n '__muster_is_command store' -l port -x -d 'The port; 0 takes any free one'
 complete -c muster -n '__muster_is_command store' -l host -x -d 'The address to listen at'
 complete -c muster -n '__muster_is_command store' -l allow -x -d 'The only addresses that may connect'
@@ -69,8 +69,16 @@ complete -c muster -n '__muster_is_command replay' -l html -r -F -d 'Write a pag
 complete -c muster -n '__muster_is_command replay' -l trace -r -F -d 'Write a trace for Perfetto'
 complete -c muster -n '__muster_is_command replay' -l job -x -d 'The job, where the logs are of several'
 complete -c muster -n '__muster_is_command replay' -l schema -d 'Print the JSON schema of event logs'
-complete -c muster -n '__muster_is_command status top kv' -f -l rdzv-endpoint -x -d 'HOST:PORT of the rendezvous'
-complete -c muster -n '__muster_is_command status top kv' -f -l rdzv-id -x -d 'The job'
+complete -c muster -n '__muster_is_command status top logs kv' -f -l rdzv-endpoint -x -d 'HOST:PORT of the rendezvous'
+complete -c muster -n '__muster_is_command status top logs kv' -f -l rdzv-id -x -d 'The job'
+complete -c muster -n '__muster_is_command logs' -f -l rank -x -d 'Of these ranks'
+complete -c muster -n '__muster_is_command logs' -f -s f -l follow -d 'Go on with what is printed from now on'
+complete -c muster -n '__muster_is_command logs' -f -l round -x -d 'Of this round'
+complete -c muster -n '__muster_is_command logs' -f -l previous -d 'Of the round before'
+complete -c muster -n '__muster_is_command logs' -f -l since -x -d 'Not earlier'
+complete -c muster -n '__muster_is_command logs' -f -l tail -x -d 'The last lines'
+complete -c muster -n '__muster_is_command logs' -f -l stdout -d 'stdout alone'
+complete -c muster -n '__muster_is_command logs' -f -l stderr -d 'stderr alone'
 complete -c muster -n '__muster_is_command status' -f -l json -d 'Print a JSON array'
 complete -c muster -n '__muster_is_command status' -f -l watch -d 'Again whenever something changes'
 complete -c muster -n '__muster_is_command kv' -f -l timeout -x -d 'How many seconds to wait'

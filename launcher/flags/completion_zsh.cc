@@ -45,6 +45,7 @@ _muster() {
       'replay:show what happened to a job'
       'status:show the jobs of a rendezvous'
       'top:show them on the whole terminal, as they change'
+      'logs:show what the workers of a job print'
       'kv:read and write the key-value store of a job'
     )
     _describe command commands
@@ -81,6 +82,10 @@ _muster() {
     top) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
       '--rdzv-id=[the job]:JOB:' '--token-file=[its token]:file:_files' '--insecure[it has none]' \
       '--help[print help]' '1:JOB:' ;;
+    logs) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' '--rdzv-id=[the job]:JOB:' \
+      '--rank=[of these ranks]:RANKS:' '(-f --follow)'{-f,--follow}'[go on with what is printed from now on]' \
+      '--round=[of this round]:N:' '--previous[of the round before]' '--since=[not earlier]:WHEN:' \
+      '--tail=[the last lines]:N:' '--stdout[stdout alone]' '--stderr[stderr alone]' '--help[print help]' '1:job:' ;;
     kv) _arguments '--rdzv-endpoint=[where the rendezvous is]:HOST\:PORT:' \
       '--rdzv-id=[the job]:JOB:' '--timeout=[how long to wait]:SECONDS:' '--help[print help]' \
       '1:command:(get set add append compare-set delete check wait count barrier)' '*:argument:' ;;

@@ -61,7 +61,7 @@ TEST_F(BashCompletionTest, SubcommandsOfMuster) {
   EXPECT_THAT(
       Complete({"muster", ""}),
       ElementsAre("run", "launch", "store", "ps", "attach", "stop", "doctor", "gpus", "status",
-                  "top", "kv", "sbatch", "manifest", "replay", "--help", "--version"));
+                  "top", "logs", "kv", "sbatch", "manifest", "replay", "--help", "--version"));
   EXPECT_THAT(Complete({"/opt/bin/muster", "r"}), ElementsAre("run", "replay"));
   EXPECT_THAT(Complete({"muster", "ps", "--j"}), ElementsAre("--json"));
   EXPECT_THAT(Complete({"muster", "doctor", "--j"}), ElementsAre("--json"));
@@ -70,6 +70,7 @@ TEST_F(BashCompletionTest, SubcommandsOfMuster) {
   EXPECT_THAT(Complete({"muster", "status", "--rdzv_i"}), ElementsAre("--rdzv-id"));
   EXPECT_THAT(Complete({"muster", "status", "--w"}), ElementsAre("--watch"));
   EXPECT_THAT(Complete({"muster", "top", "--rdzv-i"}), ElementsAre("--rdzv-id"));
+  EXPECT_THAT(Complete({"muster", "logs", "--ra"}), ElementsAre("--rank"));
   EXPECT_THAT(Complete({"muster", "manifest", "--gpu_"}), ElementsAre("--gpu-resource"));
   EXPECT_THAT(Complete({"muster", "replay", "--t"}), ElementsAre("--trace"));
   EXPECT_THAT(Complete({"muster", "kv", "a"}), ElementsAre("add", "append"));
