@@ -94,6 +94,9 @@ class Server {
 
   // A tenant's; null: nobody of that name has had a job yet.
   const Driver* FindDriver(const std::string& tenant) const;
+  Driver* FindDriver(const std::string& tenant) {
+    return const_cast<Driver*>(std::as_const(*this).FindDriver(tenant));
+  }
   const JobFigures* FindFigures(const std::string& tenant) const;
   // Calls and connections that were refused since it began to listen; what has become of
   // connections; and who was refused for which limit.

@@ -33,7 +33,9 @@ constexpr std::chrono::seconds kReaderPatience(30);
 
 HttpRequest ToRequest(const http::request<http::empty_body>& message) {
   const beast::string_view target = message.target();
-  HttpRequest request{.path = std::string(target.substr(0, target.find('?'))), .bearer = ""};
+  const std::size_t mark = std::min(target.find('?'), target.size());
+  HttpRequest request{.path = std::string(target.substr(0, mark)), .bearer = ""};
+  if (mark < target.size()) request.query = std::string(target.substr(mark + 1));
   const beast::string_view field = message[http::field::authorization];
   const absl::string_view authorization(field.data(), field.size());
   // The scheme's name is not case-sensitive (RFC 9110, 11.1).
@@ -87,6 +89,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   // The server no longer knows it.
   void Drop() {
     server_ = nullptr;
+    awaited_.reset();
     reader_limit_.cancel();
     stream_.close();
   }
@@ -109,7 +112,47 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
                   error == http::error::partial_message)) {
       return End();
     }
-    response_ = error ? ToResponse({.status = 400, .body = "", .headers = {}}) : Respond();
+    if (error) return Send({.status = 400, .body = "", .headers = {}});
+    asked_ = ToRequest(request_.get());
+    HttpAnswer answer = server_->handler_(asked_);
+    if (answer.later && Reads()) return Await(answer.later);
+    Send(std::move(answer));
+  }
+
+  bool Reads() const {
+    const http::verb method = request_.get().method();
+    return method == http::verb::get || method == http::verb::head;
+  }
+
+  void Await(const std::function<std::shared_ptr<void>(HttpAnswer::Reply)>& later) {
+    reader_limit_.expires_after(kPatience);
+    reader_limit_.async_wait([self = shared_from_this()](beast::error_code error) {
+      if (!error) self->Reply({.status = 504, .body = "", .headers = {}});
+    });
+    awaits_ = true;
+    awaited_ = later([weak = weak_from_this()](HttpAnswer answer) {
+      if (const auto self = weak.lock()) self->Reply(std::move(answer));
+    });
+  }
+
+  void Reply(HttpAnswer answer) {
+    if (server_ == nullptr || !std::exchange(awaits_, false)) return;
+    awaited_.reset();
+    reader_limit_.cancel();
+    stream_.expires_after(kPatience);
+    Send(std::move(answer));
+  }
+
+  void Send(HttpAnswer answer) {
+    const http::verb method = request_.get().method();
+    is_stream_ = answer.is_stream && method == http::verb::get;
+    topic_ = answer.topic;
+    if (!Reads() && answer.status != 404 && answer.status != 400) {
+      answer = {.status = 405, .body = "", .headers = {{"Allow", "GET, HEAD"}}};
+    }
+    response_ = ToResponse(std::move(answer));
+    // The length is what GET would be told.
+    if (method == http::verb::head) response_.body().clear();
     // From now on, so that what is published while the answer goes out is not missed.
     if (is_stream_) JoinStreams();
     http::async_write(stream_, response_,
@@ -119,22 +162,6 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
                         if (error) return self->End();
                         self->BeginStream();
                       });
-  }
-
-  http::response<http::string_body> Respond() {
-    const http::request<http::empty_body>& message = request_.get();
-    asked_ = ToRequest(message);
-    HttpAnswer answer = server_->handler_(asked_);
-    is_stream_ = answer.is_stream && message.method() == http::verb::get;
-    topic_ = answer.topic;
-    const bool reads = message.method() == http::verb::get || message.method() == http::verb::head;
-    if (!reads && answer.status != 404) {
-      answer = {.status = 405, .body = "", .headers = {{"Allow", "GET, HEAD"}}};
-    }
-    auto response = ToResponse(std::move(answer));
-    // The length is what GET would be told.
-    if (message.method() == http::verb::head) response.body().clear();
-    return response;
   }
 
   void JoinStreams() {
@@ -192,6 +219,7 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
 
   void End() {
     server_ = nullptr;
+    awaited_.reset();
     reader_limit_.cancel();
     stream_.close();
     among_->erase(place_);
@@ -212,6 +240,9 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   bool has_begun_ = false;
   HttpRequest asked_;
   std::string topic_;
+  // An answer that comes later.
+  bool awaits_ = false;
+  std::shared_ptr<void> awaited_;
   // What goes to a stream now, and what is next.
   std::shared_ptr<const std::string> sending_;
   std::shared_ptr<const std::string> next_;

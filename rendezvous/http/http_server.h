@@ -22,6 +22,8 @@ namespace muster::rendezvous {
 struct HttpRequest {
   // Without what follows a '?', and still with its %-escapes.
   std::string path;
+  // What follows it, in the same way.
+  std::string query{};
   // What follows "Bearer " in Authorization; empty: nothing does.
   std::string bearer;
   // Whom it is for, without a port and as it is written in an address: "localhost", "10.0.0.1",
@@ -37,6 +39,11 @@ struct HttpAnswer {
   // The answer has no end: after `body` follows what is published on `topic` (server-sent events).
   bool is_stream = false;
   std::string topic{};
+  // There is no answer yet, and the rest does not count: called at once with what is to be called
+  // with the answer, once, from the loop and not from within. What it returns is held until then,
+  // or until nobody waits any more: after five seconds he is told 504.
+  using Reply = std::function<void(HttpAnswer)>;
+  std::function<std::shared_ptr<void>(Reply)> later{};
 };
 
 // HTTP/1.1 (Boost.Beast), and one request for each connection. A stranger can hold up nobody: a

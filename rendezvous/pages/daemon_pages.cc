@@ -14,17 +14,18 @@
 #include "absl/strings/strip.h"
 #include "base/json.h"
 #include "base/version.h"
-#include "rendezvous/fronts/permissions.h"
 #include "rendezvous/pages/daemon_figures.h"
 #include "rendezvous/pages/exposition.h"
 #include "rendezvous/pages/job_figures.h"
 #include "rendezvous/pages/job_json.h"
+#include "rendezvous/pages/log_page.h"
 
 namespace muster::rendezvous {
 namespace {
 
 constexpr absl::string_view kJobs = "/api/v1/jobs";
 constexpr absl::string_view kEvents = "/api/v1/events";
+constexpr absl::string_view kLogs = "/logs";
 
 // Token files are looked at no more often, however many ask.
 constexpr std::chrono::seconds kLookPause(1);
@@ -100,7 +101,7 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_c
                                                                Server& server,
                                                                const LoopTurns* turns) {
   std::unique_ptr<DaemonPages> pages(
-      new DaemonPages(endpoint.host, credentials, server, turns));
+      new DaemonPages(io, endpoint.host, credentials, server, turns));
   auto http = HttpServer::Open(
       io, endpoint, "--http",
       [pages = pages.get()](const HttpRequest& request) { return pages->AnswerTo(request); });
@@ -109,9 +110,13 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_c
   return pages;
 }
 
-DaemonPages::DaemonPages(std::string name, const Credentials& credentials, Server& server,
-                         const LoopTurns* turns)
-    : credentials_(credentials), name_(std::move(name)), server_(server), turns_(turns) {
+DaemonPages::DaemonPages(boost::asio::io_context& io, std::string name,
+                         const Credentials& credentials, Server& server, const LoopTurns* turns)
+    : io_(io),
+      credentials_(credentials),
+      name_(std::move(name)),
+      server_(server),
+      turns_(turns) {
   server_.changes().Add(*this);
 }
 
@@ -189,8 +194,12 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
     return answer;
   }
   if (!one_job) return AsJson(ToJson(JobsOf(*tenant)));
+  const absl::string_view name = absl::string_view(path).substr(kJobs.size() + 1);
+  if (absl::EndsWith(name, kLogs)) {
+    return AnswerToLogs(Decoded(name.substr(0, name.size() - kLogs.size())), request, *tenant);
+  }
   const Driver* const driver = server_.FindDriver(*tenant);
-  const std::string run_id = Decoded(absl::string_view(path).substr(kJobs.size() + 1));
+  const std::string run_id = Decoded(name);
   const auto job = driver == nullptr ? std::nullopt : driver->Describe(run_id);
   return job ? AsJson(ToJson(*job)) : Failed(404, absl::StrCat("there is no job '", run_id, "'"));
 }
@@ -207,13 +216,27 @@ bool DaemonPages::IsForUs(const HttpRequest& request) const {
          absl::StartsWithIgnoreCase(host, absl::StrCat(own, "."));
 }
 
-std::optional<std::string> DaemonPages::TenantOf(const HttpRequest& request) {
+HttpAnswer DaemonPages::AnswerToLogs(const std::string& run_id, const HttpRequest& request,
+                                     const std::string& tenant) {
+  if (!TenantOf(request, Rpc::kReadLog)) {
+    return Failed(403,
+                  "this token shows jobs and not what their workers print, for which it takes the "
+                  "one that they were started with");
+  }
+  const auto asked = ParseLogQuery(run_id, request.query);
+  if (!asked.ok()) return Failed(400, std::string(asked.status().message()));
+  Driver* const driver = server_.FindDriver(tenant);
+  if (driver == nullptr) return Failed(404, absl::StrCat("there is no job '", run_id, "'"));
+  return AnswerWithLog(io_, driver->logs(), *asked);
+}
+
+std::optional<std::string> DaemonPages::TenantOf(const HttpRequest& request, Rpc rpc) {
   if (credentials_.proof() == Credentials::Proof::kNone) return "";
   const Keys keys = KeysNow();
   const auto token = Token::Parse(request.bearer);
   if (keys == nullptr || !token.ok()) return std::nullopt;
   const auto who = Keyring::Identify(*keys, *token);
-  if (!who || !IsAllowed(who->role, Rpc::kList)) return std::nullopt;
+  if (!who || !IsAllowed(who->role, rpc)) return std::nullopt;
   return who->tenant;
 }
 

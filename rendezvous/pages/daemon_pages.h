@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "rendezvous/fronts/change_feed.h"
+#include "rendezvous/fronts/permissions.h"
 #include "rendezvous/http/http_server.h"
 #include "rendezvous/identity/keyring.h"
 #include "rendezvous/net/credentials.h"
@@ -28,15 +29,16 @@ namespace muster::rendezvous {
 //   GET /                    a page, to whoever asks; what it shows it has from the last of these
 //   GET /api/v1/jobs         an array of jobs (job_json.h)
 //   GET /api/v1/jobs/RUN_ID  one of them, or 404
+//   GET /api/v1/jobs/RUN_ID/logs?rank=R  the last lines of a rank (log_page.h)
 //   GET /api/v1/events       that array now, and again when something has changed (server-sent
 //                            events), at most four times a second and at least every ten seconds
 // Metrics and jobs take `Authorization: Bearer TOKEN`, where TOKEN is what a token file holds: the
 // daemon's, a tenant's, or the one that `muster token metrics` makes of it, with which nothing else
-// can be done. A tenant is shown his own jobs. A token that is changed or taken away is refused a
-// second later, and its streams end within ten. Without a token (--insecure) anybody is answered
-// who asks for an address, for this machine's name or for the name that was listened on: a page of
-// another site, whose name its owner lets mean this machine (DNS rebinding), asks for that name.
-// Lives on the loop's thread.
+// can be done, and no logs be read. A tenant is shown his own jobs. A token that is changed or
+// taken away is refused a second later, and its streams end within ten. Without a token
+// (--insecure) anybody is answered who asks for an address, for this machine's name or for the name
+// that was listened on: a page of another site, whose name its owner lets mean this machine (DNS
+// rebinding), asks for that name. Lives on the loop's thread.
 class DaemonPages final : private ChangeFeed::Publisher {
  public:
   // As HttpServer::Open. `server` must outlive it, and so must `turns`: how long the loop's
@@ -56,11 +58,13 @@ class DaemonPages final : private ChangeFeed::Publisher {
   HttpAnswer AnswerTo(const HttpRequest& request);
 
  private:
-  DaemonPages(std::string name, const Credentials& credentials, Server& server,
-              const LoopTurns* turns);
+  DaemonPages(boost::asio::io_context& io, std::string name, const Credentials& credentials,
+              Server& server, const LoopTurns* turns);
 
-  // Whose jobs may be shown; nullopt: nobody's.
-  std::optional<std::string> TenantOf(const HttpRequest& request);
+  // Of whose jobs the asker may know what this call tells; nullopt: nobody's.
+  std::optional<std::string> TenantOf(const HttpRequest& request, Rpc rpc = Rpc::kList);
+  HttpAnswer AnswerToLogs(const std::string& run_id, const HttpRequest& request,
+                          const std::string& tenant);
   // Where no token is asked for: whether the request is for this machine by its own name.
   bool IsForUs(const HttpRequest& request) const;
   // As the files of tokens say, or said a second ago; null where nobody has a token.
@@ -73,6 +77,7 @@ class DaemonPages final : private ChangeFeed::Publisher {
   bool is_watched() const override;
   void EndForeignStreams();
 
+  boost::asio::io_context& io_;
   const Credentials credentials_;
   const std::string name_;  // that was listened on
   Server& server_;

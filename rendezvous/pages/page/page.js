@@ -75,6 +75,9 @@ function drawRanks(job) {
       const rank = has && node.first_rank !== null ? node.first_rank + i : '';
       const cell = make('i', rank, node.state);
       cell.title = (rank === '' ? 'no rank' : 'rank ' + rank) + ' on ' + node.host + ': ' + node.state;
+      if (rank !== '') {
+        cell.addEventListener('click', () => { byId('rank').value = rank; byId('round').value = ''; showOutput(); });
+      }
       cells.append(cell);
     }
     row.append(make('span', node.host + (has ? '' : ', ' + node.state)), cells);
@@ -166,6 +169,28 @@ function draw() {
   drawRounds(job);
 }
 
+// The last lines of a rank, asked for once.
+async function showOutput() {
+  const job = chosen();
+  const rank = byId('rank').value;
+  const round = byId('round').value;
+  const path = '/api/v1/jobs/' + encodeURIComponent(job.run_id) + '/logs?rank=' + rank + (round === '' ? '' : '&round=' + round);
+  byId('told').textContent = 'asking its node';
+  let told = {};
+  try {
+    const answer = await fetch(path, {headers: token ? {Authorization: 'Bearer ' + token} : {}, cache: 'no-store'});
+    told = await answer.json();
+  } catch (error) {
+    told = {error: 'no answer; try again'};
+  }
+  const output = byId('output');
+  output.hidden = !told.text;
+  output.textContent = told.text || '';
+  output.scrollTop = output.scrollHeight;
+  const what = told.error || (told.text ? 'rank ' + rank + ' in round ' + told.round : 'rank ' + rank + ' has printed nothing in round ' + told.round);
+  byId('told').textContent = [what, ...(told.notices || [])].join('; ');
+}
+
 function say(text) { byId('connection').textContent = text; }
 
 function askForToken(why) {
@@ -221,6 +246,14 @@ byId('ask').addEventListener('submit', (event) => {
   byId('ask').hidden = true;
   watch();
 });
-addEventListener('hashchange', draw);
+byId('logs').addEventListener('submit', (event) => {
+  event.preventDefault();
+  showOutput();
+});
+addEventListener('hashchange', () => {
+  byId('output').hidden = true;
+  byId('told').textContent = '';
+  draw();
+});
 setInterval(() => { if (live && told.length && !document.hidden) draw(); }, 1000);
 watch();

@@ -28,7 +28,8 @@ class HttpStreamTest : public testing::Test {
  protected:
   HttpStreamTest() {
     auto server =
-        HttpServer::Open(io_, {"127.0.0.1", 0}, "the test", [](const HttpRequest& request) {
+        HttpServer::Open(io_, {"127.0.0.1", 0}, "the test", [this](const HttpRequest& request) {
+          if (request.path == "/later") return Later(request);
           return HttpAnswer{.type = "text/event-stream",
                             .body = (request.path == "/large"  ? kLarge
                                      : request.path == "/host" ? "for " + request.host + " "
@@ -84,9 +85,52 @@ class HttpStreamTest : public testing::Test {
     server_->Publish(topic, std::make_shared<const std::string>(text));
   }
 
+  HttpAnswer Later(const HttpRequest& request) {
+    query_ = request.query;
+    HttpAnswer answer{.headers = {}};
+    answer.later = [this](HttpAnswer::Reply reply) {
+      reply_ = std::move(reply);
+      auto held = std::make_shared<int>();
+      held_ = held;
+      return held;
+    };
+    return answer;
+  }
+
   boost::asio::io_context io_;
   std::unique_ptr<HttpServer> server_;
+  std::string query_;
+  HttpAnswer::Reply reply_;
+  std::weak_ptr<void> held_;
 };
+
+TEST_F(HttpStreamTest, AnswerMayComeLater) {
+  const auto asks = Ask("/later?a=1&b");
+  ASSERT_TRUE(test::RunUntil(io_, [this] { return reply_ != nullptr; }));
+  EXPECT_EQ(query_, "a=1&b");
+  EXPECT_FALSE(held_.expired());
+  const auto other = Watch("/meanwhile");
+  EXPECT_EQ(asks->Read(), "");
+  reply_({.body = "late\n", .headers = {}});
+  reply_({.body = "twice\n", .headers = {}});
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return asks->Read().ends_with("\r\n\r\nlate\n"); }));
+  EXPECT_TRUE(held_.expired());
+}
+
+TEST_F(HttpStreamTest, AnswerThatDoesNotComeIsNotWaitedForLong) {
+  const auto asks = Ask("/later");
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return asks->Read().starts_with("HTTP/1.1 504 "); }));
+  EXPECT_TRUE(held_.expired());
+  reply_({.body = "too late\n", .headers = {}});
+}
+
+TEST_F(HttpStreamTest, AnswerThatIsAwaitedEndsWithTheServer) {
+  const auto asks = Ask("/later");
+  ASSERT_TRUE(test::RunUntil(io_, [this] { return reply_ != nullptr; }));
+  server_.reset();
+  EXPECT_TRUE(held_.expired());
+  reply_({.body = "too late\n", .headers = {}});
+}
 
 TEST_F(HttpStreamTest, WhoWatchesIsToldWhatIsPublishedOnHisTopic) {
   const auto alice = Watch("/alice");

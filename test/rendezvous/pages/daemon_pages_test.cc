@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
 
@@ -237,6 +238,62 @@ TEST_F(DaemonPagesTest, AnswersAreAsTheirDescriptionSays) {
   }
   EXPECT_EQ(Objection(Json{{"error", 1}}, api["components"]["schemas"]["Error"], api, "x"),
             "x.error is of another type");
+}
+
+// The agent has printed "1\n2\n" and an escape on stdout.
+TEST_F(DaemonPagesTest, LastLinesOfARankAreShownToWhoMayReadThem) {
+  const Token token = Token::Random();
+  const auto pages = Open(Credentials::FromToken(token, Role::kTool));
+  std::optional<LogWanted> wanted;
+  const AgentId agent = server_.driver().Attach([&wanted](const Directive& directive) {
+    if (const auto* asked = std::get_if<LogWanted>(&directive)) wanted = *asked;
+  });
+  JoinRequest request = RequestFor(1, 1);
+  request.node.delivers_logs = true;
+  server_.driver().Hear(agent, request);
+  const auto ask = [&](const std::string& query, const std::string& bearer) {
+    return pages->AnswerTo({.path = "/api/v1/jobs/job/logs", .query = query, .bearer = bearer});
+  };
+  EXPECT_EQ(ask("rank=0", "").status, 401);
+  EXPECT_EQ(ask("rank=0", token.ForMetrics().Text()).status, 403);
+  EXPECT_EQ(ask("", token.Text()).status, 400);
+  EXPECT_EQ(ask("rank=x", token.Text()).status, 400);
+  EXPECT_EQ(ask("line=1", token.Text()).status, 400);
+
+  std::optional<HttpAnswer> answer;
+  const auto reply = [&answer](HttpAnswer later) { answer = std::move(later); };
+  const auto held = ask("rank=0&tail=2", token.Text()).later(reply);
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return wanted.has_value(); }));
+  EXPECT_EQ(wanted->extent, (LogExtent{.tail = 2}));
+  LogExchange& logs = server_.driver().logs();
+  int reads = 0;
+  ASSERT_TRUE(logs.OpenDelivery(wanted->delivery, {.read =
+                                                       [&] {
+                                                         const LogDeliveryId id = wanted->delivery;
+                                                         if (reads++ > 0) {
+                                                           return logs.Ended(id, absl::OkStatus());
+                                                         }
+                                                         logs.Brought(
+                                                             id, LogText{.bytes = "1\n\0332\n"});
+                                                       },
+                                                   .end = [] {}}));
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return answer.has_value(); }));
+  EXPECT_EQ(answer->status, 200);
+  const Json json = Json::parse(answer->body);
+  EXPECT_EQ(json["text"], "1\n?2\n");
+  EXPECT_EQ(json["round"], 0);
+  EXPECT_EQ(json["notices"].size(), 0u);
+
+  answer.reset();
+  const auto none = ask("rank=7", token.Text()).later(reply);
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return answer.has_value(); }));
+  EXPECT_EQ(answer->status, 404);
+  EXPECT_THAT(answer->body, HasSubstr("and no rank 7"));
+
+  // Who has gone is read for no longer.
+  auto gone = ask("rank=0", token.Text()).later(reply);
+  gone.reset();
+  EXPECT_FALSE(logs.OpenDelivery(wanted->delivery, {.read = [] {}, .end = [] {}}));
 }
 
 TEST_F(DaemonPagesTest, WhatIsNotThereIsNamed) {

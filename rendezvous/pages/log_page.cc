@@ -1,0 +1,93 @@
+#include "rendezvous/pages/log_page.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/json.h"
+#include "rendezvous/pages/log_excerpt.h"
+#include "rendezvous/wire/printable.h"
+
+namespace muster::rendezvous {
+namespace {
+
+constexpr int kUsualTail = 100;
+constexpr int kMostTail = 1000;
+
+HttpAnswer LogAnswer(int status, const base::Json& json) {
+  return {.status = status,
+          .type = "application/json",
+          .body = base::JsonText(json, /*indent=*/2) + "\n",
+          .headers = {{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}}};
+}
+
+int StatusOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+      return 200;
+    case absl::StatusCode::kInvalidArgument:
+      return 400;
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kFailedPrecondition:
+      return 404;
+    default:
+      return 503;
+  }
+}
+
+HttpAnswer AnswerOf(const LogExcerpt::Result& result) {
+  if (!result.status.ok()) {
+    return LogAnswer(StatusOf(result.status.code()),
+                     {{"error", std::string(result.status.message())}});
+  }
+  // A progress bar prints nothing else for an hour.
+  const std::string lines = absl::StrReplaceAll(result.text, {{"\r\n", "\n"}, {"\r", "\n"}});
+  return LogAnswer(200, {{"round", result.round.value_or(kNoRound)},
+                         {"text", Printable(lines, 2 * LogExcerpt::kMostBytes)},
+                         {"notices", result.notices}});
+}
+
+}  // namespace
+
+absl::StatusOr<LogRequest> ParseLogQuery(const std::string& run_id, absl::string_view query) {
+  LogRequest request{.run_id = run_id, .extent = {.tail = kUsualTail}};
+  for (const absl::string_view part : absl::StrSplit(query, '&', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> pair =
+        absl::StrSplit(part, absl::MaxSplits('=', 1));
+    int number = 0;
+    if (!absl::SimpleAtoi(pair.second, &number) || number < 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(pair.first, " is no number; write ?rank=R&tail=LINES&round=N"));
+    }
+    if (pair.first == "rank") {
+      request.ranks = {{number, number}};
+    } else if (pair.first == "tail") {
+      request.extent.tail = std::min(number, kMostTail);
+    } else if (pair.first == "round") {
+      request.round = number;
+    } else {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no parameter ", pair.first, "; rank, tail and round are there"));
+    }
+  }
+  if (request.ranks.empty()) return absl::InvalidArgumentError("no rank is named; write ?rank=R");
+  return request;
+}
+
+HttpAnswer AnswerWithLog(boost::asio::io_context& io, LogExchange& logs, LogRequest request) {
+  HttpAnswer answer{.headers = {}};
+  answer.later = [&io, &logs, request = std::move(request)](HttpAnswer::Reply reply) {
+    return std::make_shared<LogExcerpt>(
+        io, logs, request,
+        [reply = std::move(reply)](const LogExcerpt::Result& result) { reply(AnswerOf(result)); });
+  };
+  return answer;
+}
+
+}  // namespace muster::rendezvous
