@@ -9,7 +9,8 @@ namespace muster::rendezvous {
 std::optional<std::string> EndedJobs::Add(JobRecord ended, TimePoint workers_gone_by,
                                           TimePoint now) {
   const std::string run_id = ended.run_id;
-  const TimePoint at = now - ended.history.ended_ago.value_or(Duration::zero());
+  // When is not known of those in a journal of an older release: it was before all others.
+  const TimePoint at = ended.history.ended_ago ? now - *ended.history.ended_ago : TimePoint::min();
   if (const auto last = jobs_.find(run_id); last != jobs_.end()) {
     in_order_.erase(last->second.place);
     workers_gone_by = std::max(workers_gone_by, last->second.workers_gone_by);
@@ -18,7 +19,10 @@ std::optional<std::string> EndedJobs::Add(JobRecord ended, TimePoint workers_gon
   in_order_[place] = run_id;
   jobs_[run_id] = {std::move(ended), workers_gone_by, now, place};
   if (in_order_.size() > kShown) {
-    jobs_[std::prev(in_order_.end(), kShown + 1)->second].record.history.rounds.clear();
+    const auto first_shown = std::prev(in_order_.end(), kShown);
+    jobs_[std::prev(first_shown)->second].record.history.rounds.clear();
+    // A journal has them in any order: this one may have ended long before those.
+    if (place < first_shown->first) jobs_[run_id].record.history.rounds.clear();
   }
   if (jobs_.size() <= capacity_) return std::nullopt;
   std::string oldest = in_order_.extract(in_order_.begin()).mapped();

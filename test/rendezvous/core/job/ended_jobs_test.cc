@@ -59,7 +59,45 @@ TEST(EndedJobsTest, JobsAreInTheOrderInWhichTheyEnded) {
   const auto shown = jobs.Describe(TimePoint(seconds(10)));
   ASSERT_EQ(shown.size(), 2u);
   EXPECT_EQ(shown[0].run_id, "late");
-  EXPECT_EQ(jobs.Add(Ended("now", 3), TimePoint::min(), TimePoint(seconds(10))), "early");
+  JobRecord now = Ended("now", 3);
+  now.history.ended_ago = seconds(0);
+  EXPECT_EQ(jobs.Add(now, TimePoint::min(), TimePoint(seconds(10))), "early");
+}
+
+// After an update of the daemon, and each start since, `muster status` showed jobs of months ago
+// and none of those that had just failed: the older release had not written down when they ended.
+TEST(EndedJobsTest, JobsOfAnOlderJournalEndedBeforeAllOthers) {
+  EndedJobs jobs(2);
+  JobRecord known = Ended("known", 1);
+  known.history.ended_ago = seconds(5);
+  jobs.Add(known, TimePoint::min(), TimePoint(seconds(10)));
+  jobs.Add(Ended("old", 2), TimePoint::min(), TimePoint(seconds(10)));
+  const auto shown = jobs.Describe(TimePoint(seconds(10)));
+  ASSERT_EQ(shown.size(), 2u);
+  EXPECT_EQ(shown[0].run_id, "known");
+  EXPECT_EQ(shown[1].ended_ago, std::nullopt);
+  JobRecord now = Ended("now", 3);
+  now.history.ended_ago = seconds(0);
+  EXPECT_EQ(jobs.Add(now, TimePoint::min(), TimePoint(seconds(10))), "old");
+}
+
+// A daemon that was started again kept the rounds of all 1,024 jobs in its memory: by name, as the
+// journal has them, most of them come after later ones.
+TEST(EndedJobsTest, OnlyThoseThatAreShownKeepTheirRoundsInWhateverOrderTheyCome) {
+  EndedJobs jobs(1000);
+  const int count = static_cast<int>(EndedJobs::kShown) + 50;
+  for (int i = 0; i < count; ++i) {
+    JobRecord record = Ended("job" + std::to_string(i), 1);
+    record.history = {.ended_ago = seconds(i), .rounds = {{.number = 4}}};
+    jobs.Add(record, TimePoint::min(), TimePoint(seconds(count)));
+  }
+  int with_rounds = 0;
+  for (int i = 0; i < count; ++i) {
+    const auto job = jobs.Describe("job" + std::to_string(i), TimePoint(seconds(count)));
+    with_rounds += job->rounds.empty() ? 0 : 1;
+  }
+  EXPECT_EQ(with_rounds, static_cast<int>(EndedJobs::kShown));
+  EXPECT_FALSE(jobs.Describe("job0", TimePoint(seconds(count)))->rounds.empty());
 }
 
 // `muster status` said that there is no such job when a user asked why his job had failed.
