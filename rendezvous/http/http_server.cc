@@ -173,6 +173,8 @@ class HttpServer::Connection : public std::enable_shared_from_this<Connection> {
   void BeginStream() {
     stream_.expires_never();
     has_begun_ = true;
+    // It stays as long as its reader does, and the answer may be megabytes.
+    std::string().swap(response_.body());
     buffer_.clear();
     AwaitHangup();
     if (next_ != nullptr) SendNext();

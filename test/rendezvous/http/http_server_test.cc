@@ -2,6 +2,9 @@
 // and answered once is tested with /healthz (test/launcher/agent/health_server_test.cc).
 #include "rendezvous/http/http_server.h"
 
+#include <malloc.h>
+
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <utility>
@@ -171,6 +174,27 @@ TEST_F(HttpStreamTest, WhatIsPublishedWhileTheAnswerGoesOutIsNotMissed) {
   Publish("/large", "news\n");
   EXPECT_TRUE(test::RunUntil(io_, [&] { return reader->Read().ends_with("news\n"); }));
   EXPECT_THAT(reader->text, HasSubstr("xnow\nnews\n"));
+}
+
+// 64 open pages of a large job took 64 times its text of the daemon's memory, for as long as they
+// were open.
+TEST_F(HttpStreamTest, AnswerThatHasGoneOutTakesNoMemory) {
+  const auto used = [] {
+    const struct mallinfo2 info = ::mallinfo2();
+    return info.uordblks + info.hblkhd;
+  };
+  const std::size_t before = used();
+  std::vector<std::unique_ptr<Reader>> readers;
+  for (int i = 0; i < 8; ++i) {
+    readers.push_back(Watch("/large"));
+    std::string().swap(readers.back()->text);
+  }
+  // Who is told what was published has his answer behind him.
+  Publish("/large", "news\n");
+  for (const auto& reader : readers) {
+    ASSERT_TRUE(test::RunUntil(io_, [&] { return reader->Read().ends_with("news\n"); }));
+  }
+  EXPECT_LT(used(), before + 2 * kLarge.size());
 }
 
 TEST_F(HttpStreamTest, WhoHasGoneIsForgotten) {
