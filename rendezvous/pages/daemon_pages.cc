@@ -212,8 +212,8 @@ bool DaemonPages::IsForUs(const HttpRequest& request) const {
   boost::asio::ip::make_address(std::string(host), is_name);
   if (!is_name || absl::EqualsIgnoreCase(host, "localhost")) return true;
   const std::string own = boost::asio::ip::host_name(is_name);
-  return absl::EqualsIgnoreCase(host, own) || absl::EqualsIgnoreCase(host, name_) ||
-         absl::StartsWithIgnoreCase(host, absl::StrCat(own, "."));
+  // And not what begins with it: "node0" can be guessed, and node0.example.org be anybody's.
+  return absl::EqualsIgnoreCase(host, own) || absl::EqualsIgnoreCase(host, name_);
 }
 
 HttpAnswer DaemonPages::AnswerToLogs(const std::string& run_id, const HttpRequest& request,

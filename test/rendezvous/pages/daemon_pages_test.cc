@@ -98,10 +98,12 @@ TEST_F(DaemonPagesTest, WithoutATokenWhoAsksForAForeignNameIsToldNothing) {
   };
   const std::string own = boost::asio::ip::host_name();
   for (const std::string& host : {std::string(), std::string("127.0.0.1"), std::string("[::1]"),
-                                  std::string("LOCALHOST"), own, own + ".example.org"}) {
+                                  std::string("LOCALHOST"), own}) {
     EXPECT_EQ(status(host), 200) << host;
   }
-  for (const char* const host : {"rebound.example.org", "[", "127.0.0.1.example.org"}) {
+  // The last is what an attacker tries who has guessed how this machine is called.
+  for (const std::string& host : {std::string("rebound.example.org"), std::string("["),
+                                  std::string("127.0.0.1.example.org"), own + ".example.org"}) {
     EXPECT_EQ(status(host), 403) << host;
   }
   EXPECT_EQ(pages->AnswerTo({.path = "/healthz", .bearer = "", .host = "x.example.org"}).status,
