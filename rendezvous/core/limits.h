@@ -181,7 +181,10 @@ inline constexpr Limit kNodesOfJob{"nodes of a job", 100'000, "ten times the lar
 inline constexpr Limit kNodes{"nodes of all jobs", 100'000,
                               "each costs 119 KiB, nearly all of it TLS", "nodes"};
 inline constexpr Limit kEndedJobsShown{"ended jobs that are shown", 64,
-                                       "each costs 16 KB with its rounds, the last failure apart"};
+                                       "each costs 40 KB at most with its rounds, failure apart"};
+inline constexpr Limit kRoundReasonBytes{
+    "bytes of why a round was over, as they are kept", 512,
+    "64 rounds of 64 jobs are told at once, and what a node says may have 4 KiB"};
 inline constexpr Limit kEndedJobs{"ended jobs that are remembered", 1024,
                                   "for a node that was away when its job ended"};
 
@@ -272,6 +275,7 @@ inline constexpr const Limit* kAll[] = {
     &kNodesOfJob,
     &kNodes,
     &kEndedJobsShown,
+    &kRoundReasonBytes,
     &kEndedJobs,
     &kKeyBytes,
     &kValueBytes,

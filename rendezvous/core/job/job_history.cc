@@ -1,7 +1,10 @@
 #include "rendezvous/core/job/job_history.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+
+#include "rendezvous/core/limits.h"
 
 namespace muster::rendezvous {
 
@@ -10,6 +13,20 @@ namespace {
 // Whatever a journal says, no round has begun in the future.
 Duration Past(Duration duration) {
   return std::max(duration, Duration::zero());
+}
+
+// As much of it as is kept, without a part of a character.
+std::string Cut(std::string reason) {
+  constexpr std::string_view kEllipsis = "...";
+  constexpr std::size_t kMost = limits::kRoundReasonBytes.most;
+  if (reason.size() <= kMost) return reason;
+  std::size_t size = kMost - kEllipsis.size();
+  const auto begins_nothing = [&] {
+    return (static_cast<unsigned char>(reason[size]) & 0xc0) == 0x80;
+  };
+  while (size > 0 && begins_nothing()) --size;
+  reason.resize(size);
+  return reason.append(kEllipsis);
 }
 
 }  // namespace
@@ -33,7 +50,7 @@ JobHistory::JobHistory(const HistorySnapshot& told, RoundNumber round, TimePoint
     if (!each.end) continue;
     entry.over = entry.started.value_or(entry.opened) + Past(each.ran);
     entry.why = *each.end;
-    entry.reason = each.reason;
+    entry.reason = Cut(each.reason);
   }
 }
 
@@ -82,7 +99,7 @@ RoundOver JobHistory::End(RoundEnd why, std::string reason, RoundNumber next,
   if (round.running) down_since_ = now;
   round.over = now;
   round.why = why;
-  round.reason = std::move(reason);
+  round.reason = Cut(std::move(reason));
   RoundOver over{.why = why, .ran = {}, .detected = detected};
   if (round.started) over.ran = now - *round.started;
   Open(next, now);

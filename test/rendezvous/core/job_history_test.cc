@@ -1,7 +1,10 @@
 // What is remembered of a job's rounds.
 #include "rendezvous/core/job/job_history.h"
 
+#include <string>
+
 #include <gtest/gtest.h>
+#include "rendezvous/core/limits.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -54,10 +57,23 @@ TEST(JobHistoryTest, FirstRankThatFailedIsTheOneThatIsNamed) {
   history.Fail(-1);
   history.Fail(3);
   history.Fail(5);
-  history.End(RoundEnd::kWorkerFailed, "rank 3 failed", 1, TimePoint{seconds(1)});
-  const auto rounds = history.Describe(TimePoint{seconds(2)});
+  history.End(RoundEnd::kWorkerFailed, "rank 3 failed", 1, {}, TimePoint{seconds(1)});
+  const auto rounds = history.Describe(TimePoint{seconds(2)}).rounds;
   EXPECT_EQ(rounds[0].failed_rank, 3);
   EXPECT_EQ(rounds[1].failed_rank, std::nullopt);
+}
+
+// 64 jobs whose nodes had much to say made the list of jobs 17 MB, and each look at the page stop
+// the daemon for so long that agents' leases were in danger.
+TEST(JobHistoryTest, OfALongReasonTheBeginningIsKept) {
+  JobHistory history(0, TimePoint{});
+  std::string reason = "x";
+  while (reason.size() < 8000) reason += "\u00e4";
+  history.End(RoundEnd::kWorkerFailed, reason, 1, {}, TimePoint{});
+  const std::string kept = history.Describe(TimePoint{}).rounds[0].reason;
+  EXPECT_LE(kept.size(), limits::kRoundReasonBytes.most);
+  EXPECT_GT(kept.size(), limits::kRoundReasonBytes.most - 4);
+  EXPECT_TRUE(kept.ends_with("\u00e4...")) << kept;
 }
 
 TEST(JobHistoryTest, RoundThatNeverRanCostsNoRunningTime) {
