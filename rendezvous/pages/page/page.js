@@ -39,9 +39,9 @@ function duration(seconds) {
   return (seconds / 3600).toFixed(1) + ' h';
 }
 
-// What is named in the address stays chosen, also when it is bookmarked.
+// What is named in the address stays chosen, also when it is bookmarked. Names have no letters that need an escape.
 function chosen() {
-  const name = decodeURIComponent(location.hash.replace(/^#job=/, ''));
+  const name = location.hash.replace(/^#job=/, '');
   return jobs.find((job) => job.run_id === name) || jobs[0];
 }
 
@@ -91,20 +91,21 @@ function drawRounds(job) {
   const longest = Math.max(...job.rounds.map((round) => (round.gathered_seconds || 0) + round.ran_seconds), 0.001);
   byId('rounds').replaceChildren(...job.rounds.slice().reverse().map((round) => {
     const item = make('li');
-    const runs = round.gathered_seconds !== null;
+    const ran = round.gathered_seconds !== null;
+    const isOver = round.end || job.state === 'ended';
     item.append(make('span', 'Round ' + round.round + ', ' + duration(round.opened_seconds_ago) + ' ago', 'when'));
     const bar = make('div', undefined, 'bar');
     const gathered = make('b');
-    const ran = make('u');
+    const running = make('u');
     gathered.style.width = 100 * (round.gathered_seconds || 0) / longest + '%';
-    ran.style.width = 100 * round.ran_seconds / longest + '%';
-    bar.append(gathered, ran);
+    running.style.width = 100 * round.ran_seconds / longest + '%';
+    bar.append(gathered, running);
     bar.setAttribute('aria-hidden', 'true');
     item.append(bar);
-    item.append(make('div', runs
-      ? 'gathered in ' + duration(round.gathered_seconds) + ', ' + (round.end ? 'ran ' : 'runs for ') + duration(round.ran_seconds) +
+    item.append(make('div', ran
+      ? 'gathered in ' + duration(round.gathered_seconds) + ', ' + (isOver ? 'ran ' : 'runs for ') + duration(round.ran_seconds) +
         ' with ' + round.workers + ' ranks on ' + round.nodes + ' nodes'
-      : 'gathers'));
+      : isOver ? 'did not start' : 'gathers'));
     if (round.end) item.append(make('div', 'over: ' + round.reason, 'cause'));
     return item;
   }));
@@ -143,7 +144,10 @@ function aged(job, seconds) {
     opened_seconds_ago: round.opened_seconds_ago + seconds,
     ran_seconds: round.ran_seconds + (round.gathered_seconds !== null && !round.end && job.state === 'running' ? seconds : 0),
   }));
-  if (job.state === 'ended') return {...job, ended_seconds_ago: job.ended_seconds_ago + seconds, rounds};
+  if (job.state === 'ended') {
+    // When is not known of one that an older daemon has remembered.
+    return {...job, ended_seconds_ago: job.ended_seconds_ago === null ? null : job.ended_seconds_ago + seconds, rounds};
+  }
   const runs = job.state === 'running' && !job.nodes.some((node) => node.state === 'starting') ? seconds : 0;
   return {...job, age_seconds: job.age_seconds + seconds, productive_seconds: job.productive_seconds + runs, rounds};
 }
