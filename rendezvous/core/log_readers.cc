@@ -242,6 +242,8 @@ bool LogReaders::EnterNextRound(LogReaderId id, Reader& reader) {
   const LogPlacesOfRound* const next =
       follows && job != nullptr ? job->log_places().FindAfter(reader.round) : nullptr;
   if (next != nullptr) {
+    reader.request.extent.since.reset();
+    reader.request.extent.tail.reset();
     const absl::Status begun = BeginRound(reader, *next);
     if (!begun.ok()) End(id, begun);
     return begun.ok();

@@ -122,7 +122,8 @@ class LogReaders {
   struct Reader {
     Reader(LogRequest asked, ByteBudget* budget) : request(std::move(asked)), share(budget) {}
 
-    const LogRequest request;
+    // Of rounds after the first all is wanted, whatever was asked for of that.
+    LogRequest request;
     ByteBudget::Share share;
     // Of the job that he reads.
     Incarnation incarnation = 0;

@@ -179,6 +179,24 @@ TEST_F(LogReadersTest, WhoFollowsGoesOnWithTheNextRoundAndEndsWithTheJob) {
   EXPECT_THAT(Take(), ElementsAre("end 1: ok"));
 }
 
+// "muster logs -f --tail=5" left out all but the last five lines that a rank had printed after its
+// restart by the time it was asked.
+TEST_F(LogReadersTest, TailIsOfTheFirstRoundAndOfLaterOnesAllIsWanted) {
+  StartJob();
+  Open(1, {.ranks = {{1, 1}}, .extent = {.since = seconds(9), .tail = 5, .follow = true}});
+  EXPECT_THAT(Take(), ElementsAre("give 1: round 0",
+                                  "agent 1: bring the log of round 0, ranks 1-1, last 5 lines, and "
+                                  "follow it, to 1"));
+  logs().OpenDelivery(1);
+  End(1);
+  logs().Ready(1, now_);
+  Take();
+  Restart(0);
+  EXPECT_THAT(Take(),
+              ElementsAre("give 1: round 1: rank 1 on host host1 fell (restart 1 of 3)",
+                          "agent 1: bring the log of round 1, ranks 1-1, and follow it, to 2"));
+}
+
 TEST_F(LogReadersTest, RoundsBeforeAreKnown) {
   StartJob();
   Restart(0);

@@ -56,6 +56,7 @@ struct Text {
     for (const RankRange& ranks : wanted.ranks) {
       absl::StrAppend(&text, " ", ranks.first, "-", ranks.last);
     }
+    if (wanted.extent.tail) absl::StrAppend(&text, ", last ", *wanted.extent.tail, " lines");
     return absl::StrCat(text, wanted.extent.follow ? ", and follow it" : "", ", to ",
                         wanted.delivery);
   }
