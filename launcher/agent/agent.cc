@@ -72,6 +72,14 @@ void Agent::KillOverdue(pid_t pid, const std::string& scope, int signal) {
   }
 }
 
+void Agent::OnBeat(const worker::Beat& beat) {
+  if (progress_.OnBeat(beat, std::chrono::steady_clock::now())) client_->ProgressMade();
+}
+
+rendezvous::Progress Agent::TakeProgress(bool all) {
+  return progress_.Take(all, std::chrono::steady_clock::now());
+}
+
 void Agent::OnFirstBeat(int rank) {
   TellWorker(AgentEventKind::kFirstBeat, rank, 0, "");
 }
@@ -227,6 +235,7 @@ void Agent::Do(const StartWorkers& start) {
                  std::string(flights.status().message()));
   }
   first_rank_ = assignment.base_rank;
+  progress_.Begin(assignment.id(), assignment.base_rank, parts_.config.nproc_per_node);
   told_operations_at_ = 0;
 
   observer_.on_round(assignment);
@@ -296,6 +305,7 @@ void Agent::StopWatching() {
 }
 
 void Agent::OnWorkersDone(const worker::GroupResult& result) {
+  progress_.Clear();
   for (const worker::FailureRecord& record : result.other_failures) {
     other_failures_.push_back(ToReport(record));
   }
@@ -371,13 +381,14 @@ rendezvous::JobSettings Agent::Settings() const {
           .exact_ranks = config.mode == RendezvousMode::kStatic,
           .store_tunnel = config.worker_store == WorkerStore::kTunnel,
           .scale_up = config.scale_up,
-          .restart = config.restart};
+          .restart = config.restart,
+          .straggler_threshold = config.straggler_threshold};
 }
 
 rendezvous::WorkerFailure Agent::ToReport(const worker::FailureRecord& record) const {
   const HangMonitor* const hang = parts_.hang;
   ProgressFacts progress;
-  if (hang != nullptr) {
+  if (hang != nullptr && parts_.config.needs_beats()) {
     progress = {.no_beat_yet = !hang->had_beat(record.rank),
                 .ends_job = hang->ends_job(record.rank)};
   }

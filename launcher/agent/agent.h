@@ -16,6 +16,7 @@
 #include "launcher/agent/kept_logs.h"
 #include "launcher/agent/log_deliveries.h"
 #include "launcher/agent/log_layout.h"
+#include "launcher/agent/progress_book.h"
 #include "launcher/agent/rank_layout.h"
 #include "launcher/agent/workers_store.h"
 #include "launcher/config/launch_config.h"
@@ -40,7 +41,8 @@ struct AgentParts {
   LogLayout logs;
   // This node, except for the store's port, which is new in each Join.
   rendezvous::NodeInfo node;
-  // Watches for workers that hang; null if hangs are not watched for. Must outlive the agent.
+  // Hears the workers' beats and watches for those that hang; null if it cannot. Must outlive the
+  // agent.
   HangMonitor* hang = nullptr;
   // Whether the workers may use GPUs: then a failure is told with what the driver has reported.
   bool has_gpus = false;
@@ -84,7 +86,8 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   // In which operations the workers of the round that began last are, or were when they died.
   std::vector<worker::RankFlight> Operations() const;
 
-  // What the HangMonitor finds.
+  // What the HangMonitor hears and finds.
+  void OnBeat(const worker::Beat& beat);
   void OnFirstBeat(int rank);
   void OnHang(int rank, const std::string& what);
   void OnEvidence(const worker::Evidence& evidence);
@@ -106,6 +109,7 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   void OnLost(const absl::Status& status) override;
   std::uint64_t LogBytesLost() const override;
   std::optional<rendezvous::TimePoint> FailedAt() const override { return failed_at_; }
+  rendezvous::Progress TakeProgress(bool all) override;
 
   void Do(const CoreActions& actions);
   // One for each kind of CoreAction.
@@ -149,6 +153,7 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   KeptLogs kept_logs_;
   std::unique_ptr<rendezvous::RendezvousClient> client_;
   LogDeliveries log_deliveries_;
+  ProgressBook progress_;
   std::optional<worker::FlightFile> flights_;  // of the round that began last, from `first_rank_`
   int first_rank_ = 0;
   std::int64_t told_operations_at_ = 0;  // in this round; as FlightRecord has times

@@ -62,8 +62,7 @@ absl::StatusOr<std::unique_ptr<HangMonitor>> HangMonitor::Open(boost::asio::io_c
       new HangMonitor(io, policy, directory, std::move(callbacks)));
   auto socket = worker::BeatSocket::Open(
       io, directory + std::string(kSocketName),
-      {.on_beat = [raw = monitor.get()](int rank, std::optional<std::int64_t> step,
-                                        pid_t) { raw->OnBeat(rank, step); },
+      {.on_beat = [raw = monitor.get()](const worker::Beat& beat, pid_t) { raw->OnBeat(beat); },
        .on_warning =
            [raw = monitor.get()](const std::string& what) { raw->callbacks_.on_warning(what); }});
   if (!socket.ok()) return socket.status();
@@ -128,11 +127,12 @@ void HangMonitor::Forget() {
   to_judge_ = false;
 }
 
-void HangMonitor::OnBeat(int rank, std::optional<std::int64_t> step) {
+void HangMonitor::OnBeat(const worker::Beat& beat) {
   if (group_ == nullptr) return;
-  const bool had_beat = watch_.had_beat(rank);
-  watch_.OnBeat(rank, step, Clock::now());
-  if (!had_beat && watch_.had_beat(rank)) callbacks_.on_first_beat(rank);
+  const bool had_beat = watch_.had_beat(beat.rank);
+  watch_.OnBeat(beat.rank, beat.step, Clock::now());
+  if (!had_beat && watch_.had_beat(beat.rank)) callbacks_.on_first_beat(beat.rank);
+  callbacks_.on_beat(beat);
   if (group_ != nullptr && !timer_runs_) AwaitNext();
 }
 

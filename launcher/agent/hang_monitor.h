@@ -17,6 +17,7 @@
 #include "launcher/config/launch_config.h"
 #include "worker/flight/flight_place.h"
 #include "worker/group/worker_group.h"
+#include "worker/hang/beat.h"
 #include "worker/hang/beat_socket.h"
 #include "worker/hang/evidence.h"
 #include "worker/hang/hang_watch.h"
@@ -34,7 +35,9 @@ namespace muster::launcher {
 class HangMonitor {
  public:
   struct Callbacks {
-    // The first beat of a rank in this round.
+    // A beat of a rank that runs here.
+    std::function<void(const worker::Beat&)> on_beat;
+    // Its first in this round, which comes before.
     std::function<void(int rank)> on_first_beat;
     // A rank is late: a phrase that follows "rank 3", "gave no sign of life for 60 s".
     std::function<void(int rank, const std::string& what)> on_hang;
@@ -84,7 +87,7 @@ class HangMonitor {
   HangMonitor(boost::asio::io_context& io, const HangPolicy& policy, std::string directory,
               Callbacks callbacks);
 
-  void OnBeat(int rank, std::optional<std::int64_t> step);
+  void OnBeat(const worker::Beat& beat);
   void AwaitNext();
   void Look();
   // What has arrived, and what was written, counts before anybody is judged.

@@ -1,11 +1,13 @@
 #include "launcher/commands/job_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/json.h"
 #include "base/phrases.h"
@@ -60,6 +62,42 @@ std::string RankRange(std::optional<int> first, int slots) {
   return slots == 1 ? absl::StrCat(*first) : absl::StrCat(*first, "-", *first + slots - 1);
 }
 
+// Three digits: "12.4 ms", "1.21 s".
+std::string Precisely(double seconds) {
+  return seconds < 1 ? absl::StrFormat("%.3g ms", 1000 * seconds)
+                     : absl::StrFormat("%.3g s", seconds);
+}
+
+std::string Phases(const rendezvous::RankProgress& told) {
+  std::vector<std::string> phases;
+  for (const rendezvous::PhaseTime& phase : told.phases) {
+    phases.push_back(absl::StrCat(phase.name, " ", Precisely(phase.seconds)));
+  }
+  return absl::StrJoin(phases, ", ");
+}
+
+std::string StragglerText(const std::optional<rendezvous::Straggling>& straggling) {
+  if (!straggling) return "";
+  return absl::StrCat(std::lround(100 * straggling->slower), " % slower, most in ",
+                      straggling->phase, ", for ", base::Seconds(straggling->age));
+}
+
+std::vector<std::string> RankRow(const NodeSnapshot& node, const rendezvous::RankSnapshot& rank) {
+  const rendezvous::RankProgress& told = rank.told;
+  return {absl::StrCat(rank.rank),
+          node.node.host,
+          told.step ? absl::StrCat(*told.step) : "",
+          absl::StrCat(base::Seconds(told.ago), " ago"),
+          told.step_seconds ? Precisely(*told.step_seconds) : "",
+          told.loss ? absl::StrFormat("%.4g", *told.loss) : "",
+          told.samples_per_second ? absl::StrFormat("%.4g", *told.samples_per_second) : "",
+          Phases(told),
+          StragglerText(rank.straggling)};
+}
+
+// That fit on a screen.
+constexpr std::size_t kMostRanks = 64;
+
 }  // namespace
 
 std::string JobTable(const std::vector<JobSnapshot>& jobs) {
@@ -77,13 +115,14 @@ std::string JobTable(const std::vector<JobSnapshot>& jobs) {
 
 std::string NodeTable(const JobSnapshot& job) {
   std::vector<std::vector<std::string>> rows = {
-      {"HOST", "NODE", "RANKS", "STATE", "ADDRESS", "DEVICES", "PLACE"}};
+      {"HOST", "NODE", "RANKS", "STATE", "HEARD", "ADDRESS", "DEVICES", "PLACE"}};
   const std::vector<std::optional<int>> firsts = FirstRanks(job);
   for (std::size_t i = 0; i < job.nodes.size(); ++i) {
     const NodeSnapshot& node = job.nodes[i];
     rows.push_back({node.node.host, node.group_rank < 0 ? "" : absl::StrCat(node.group_rank),
-                    RankRange(firsts[i], node.node.slots), StateName(node.state), node.node.address,
-                    absl::StrJoin(node.node.devices, ","), node.rank_reason});
+                    RankRange(firsts[i], node.node.slots), StateName(node.state),
+                    node.heard_ago ? absl::StrCat(base::Seconds(*node.heard_ago), " ago") : "",
+                    node.node.address, absl::StrJoin(node.node.devices, ","), node.rank_reason});
   }
   return base::TextTable(std::move(rows));
 }
@@ -100,6 +139,28 @@ std::string RoundTable(const JobSnapshot& job) {
          round.end || !job.outcome ? round.reason : absl::StrCat("the job ", State(job))});
   }
   return base::TextTable(std::move(rows));
+}
+
+std::string RankTable(const JobSnapshot& job) {
+  std::vector<std::vector<std::string>> rows = {
+      {"RANK", "HOST", "STEP", "BEAT", "STEP TIME", "LOSS", "SAMPLES/S", "PHASES", "STRAGGLER"}};
+  std::size_t left_out = 0;
+  std::size_t stragglers = 0;
+  for (const NodeSnapshot& node : job.nodes) {
+    for (const rendezvous::RankSnapshot& rank : node.ranks) {
+      const bool is_first = rows.size() - stragglers <= kMostRanks;
+      const bool is_shown = is_first || (rank.straggling && stragglers < kMostRanks);
+      left_out += is_shown ? 0 : 1;
+      stragglers += is_shown && !is_first ? 1 : 0;
+      if (is_shown) rows.push_back(RankRow(node, rank));
+    }
+  }
+  if (rows.size() == 1) return "";
+  std::string table = base::TextTable(std::move(rows));
+  if (left_out > 0) {
+    absl::StrAppend(&table, "and ", base::Count(left_out, "more rank"), "; --json shows all\n");
+  }
+  return table;
 }
 
 std::string JobsJson(const std::vector<JobSnapshot>& jobs) {

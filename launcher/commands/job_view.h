@@ -15,14 +15,20 @@ namespace muster::launcher {
 std::string JobTable(const std::vector<rendezvous::JobSnapshot>& jobs);
 
 // A line of headings and one for each node of the job, spares last:
-//   HOST  NODE  RANKS  STATE  ADDRESS  DEVICES  PLACE
-// NODE is the node's rank, and PLACE says why it has that rank.
+//   HOST  NODE  RANKS  STATE  HEARD  ADDRESS  DEVICES  PLACE
+// NODE is the node's rank, HEARD since when nothing was heard from its agent, and PLACE says why it
+// has that rank.
 std::string NodeTable(const rendezvous::JobSnapshot& job);
 
 // A line of headings and one for each of the job's last rounds, this one last:
 //   ROUND  BEGAN  GATHERED  RAN  NODES  RANKS  OVER
 // BEGAN is how long ago it opened, OVER why it ended.
 std::string RoundTable(const rendezvous::JobSnapshot& job);
+
+// A line of headings and one for each rank that tells of its steps; empty if none does:
+//   RANK  HOST  STEP  BEAT  STEP TIME  LOSS  SAMPLES/S  PHASES  STRAGGLER
+// Of many ranks the first and the stragglers, with a last line that says how many more there are.
+std::string RankTable(const rendezvous::JobSnapshot& job);
 
 // A JSON array with an object for each job. A missing rank is null. Bytes that are not UTF-8 become
 // U+FFFD.

@@ -76,6 +76,7 @@ std::string ConfigText(const LaunchConfig& config, const base::Redactor& redact)
                  {"signs", WordFor(kHangSigns, config.hang.output_counts)},
                  {"action", WordFor(kHangActions, config.hang.action)},
                  {"stack_command", config.hang.stack_command}};
+  out["straggler_threshold"] = config.straggler_threshold;
   out["health_check"] = {{"command", config.health.command},
                          {"timeout", Seconds(config.health.timeout)}};
   out["health_endpoint"] =

@@ -145,19 +145,14 @@ class Run {
     base->rendezvous = RendezvousEndpoint(config_);
     store_.emplace(io_, config_, access_->local_address(), access_->server(), *credentials);
 
-    // Beats are asked for where something depends on them.
-    if (config_.hang.timeout.count() > 0 || config_.restart.no_progress_limit > 0) {
-      auto hang = HangMonitor::Open(
-          io_, config_.hang, GetOr(environment_, "TMPDIR", "/tmp"),
-          {.on_first_beat = [this](int rank) { agent_->OnFirstBeat(rank); },
-           .on_hang = [this](int rank, const std::string& what) { agent_->OnHang(rank, what); },
-           .where_ranks_are = [this] { return agent_->TellOperations(); },
-           .flights = [this] { return agent_->Operations(); },
-           .on_evidence = [this](const worker::Evidence& found) { agent_->OnEvidence(found); },
-           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
-      if (!hang.ok()) return Fail(hang.status(), kExitNodeFailed);
+    auto hang = OpenHangMonitor();
+    if (hang.ok()) {
       hang_ = *std::move(hang);
       base->beat_socket = hang_->socket_path();
+    } else if (config_.needs_beats()) {
+      return Fail(hang.status(), kExitNodeFailed);
+    } else {
+      spdlog::info("workers' steps are not heard of: {}", std::string(hang.status().message()));
     }
     if (!base->timer_file.empty()) {
       auto watchdog = worker::FileWatchdog::Open(
@@ -211,6 +206,18 @@ class Run {
   }
 
  private:
+  absl::StatusOr<std::unique_ptr<HangMonitor>> OpenHangMonitor() {
+    return HangMonitor::Open(
+        io_, config_.hang, GetOr(environment_, "TMPDIR", "/tmp"),
+        {.on_beat = [this](const worker::Beat& beat) { agent_->OnBeat(beat); },
+         .on_first_beat = [this](int rank) { agent_->OnFirstBeat(rank); },
+         .on_hang = [this](int rank, const std::string& what) { agent_->OnHang(rank, what); },
+         .where_ranks_are = [this] { return agent_->TellOperations(); },
+         .flights = [this] { return agent_->Operations(); },
+         .on_evidence = [this](const worker::Evidence& found) { agent_->OnEvidence(found); },
+         .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
+  }
+
   void OnStopSignal(int signal) {
     const bool again = std::exchange(interrupted_, true);
     if (agent_ != nullptr) return agent_->OnStopSignal(signal);

@@ -27,8 +27,9 @@ constexpr char kStatusHelpBegin[] =
 
 Shows the jobs of a rendezvous, also the last 64 that have ended: of each its state, round, nodes,
 ranks and restarts, and who is waited for and why, or how it ended. With a JOB, that job, its nodes,
-its rounds with how long each took and why it ended, and the first failure if it has failed: rank,
-host, exit code, error and the last lines of stderr. With --watch, again whenever something has
+how far its ranks have come if their workers tell (docs/observing.md), its rounds with how long each
+took and why it ended, and the first failure if it has failed: rank, host, exit code, error and the
+last lines of stderr. With --watch, again whenever something has
 changed: on a terminal in the same place, else one block after another. `muster top` shows more of
 it on the whole terminal.
 
@@ -88,6 +89,9 @@ int StatusCommand(const std::vector<std::string>& args) {
   const JobSnapshot& job = jobs->front();
   std::string text = JobTable(*jobs);
   if (!job.nodes.empty()) absl::StrAppend(&text, "\n", NodeTable(job));
+  if (const std::string ranks = RankTable(job); !ranks.empty()) {
+    absl::StrAppend(&text, "\n", ranks);
+  }
   if (!job.rounds.empty()) absl::StrAppend(&text, "\n", RoundTable(job));
   if (job.failure) {
     absl::StrAppend(&text, "\n", FormatFailure(*job.failure, absl::LocalTimeZone()));

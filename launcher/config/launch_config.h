@@ -158,6 +158,9 @@ struct LaunchConfig {
   // A worker that exits with one of these is not followed by a restart.
   std::vector<ExitCodeRange> final_exit_codes;
   HangPolicy hang;
+  // By which share a rank's own time of a step is longer than the median's if it is a straggler; 0:
+  // none ever is.
+  double straggler_threshold = 0.3;
   HealthPolicy health;
   // Where this agent answers whoever asks whether it is healthy (agent/health_server.h), if it
   // does.
@@ -195,6 +198,9 @@ struct LaunchConfig {
   bool shows_shared_report = true;
   // What the user should know before the workers start, one sentence each.
   std::vector<std::string> notes;
+
+  // Something depends on workers' beats; else they are only shown.
+  bool needs_beats() const { return hang.timeout.count() > 0 || restart.no_progress_limit > 0; }
 
   bool operator==(const LaunchConfig&) const = default;
 };

@@ -61,6 +61,12 @@ absl::StatusOr<std::string> ReadStackCommand(absl::string_view text) {
   return std::string(text);
 }
 
+absl::StatusOr<double> ReadShare(absl::string_view text) {
+  double share = 0;
+  if (absl::SimpleAtod(text, &share) && share >= 0 && share <= 1000) return share;
+  return absl::InvalidArgumentError("is not a share; give a number from 0, such as 0.25");
+}
+
 // For /bin/sh; blanks alone are no command.
 absl::StatusOr<std::string> ReadCommand(absl::string_view text) {
   return std::string(absl::StripAsciiWhitespace(text));
@@ -161,6 +167,14 @@ constexpr Flag kFailureFlags[] = {
      .help = "The command that prints the stacks of process {pid}.",
      .default_text = "py-spy, eu-stack or gdb, whichever is installed",
      .set = Store<ReadStackCommand, &LaunchConfig::hang, &HangPolicy::stack_command>},
+    {.name = "--straggler-threshold",
+     .ours = true,
+     .value_name = "SHARE",
+     .help = "Tell which rank slows the others down: one whose beats say that its steps, without "
+             "the time in which it waits for others, take longer than the median rank's by more "
+             "than this share, several times in a row. 0.25 is a quarter longer; 0: tell nothing.",
+     .default_text = "0.3",
+     .set = Store<ReadShare, &LaunchConfig::straggler_threshold>},
     {.name = "--health-check",
      .ours = true,
      .value_name = "COMMAND",

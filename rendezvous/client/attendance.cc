@@ -106,6 +106,7 @@ void Attendance::HandleWelcome(const Welcome& welcome, TimePoint now) {
   if (std::exchange(state_, State::kAttending) == State::kReturning) {
     for (const Event& event : said_) Do(Send{event});
   }
+  tells_all_ = true;
   // The first beat comes at once: over a long way the answer to the Join has used up much of the
   // lease.
   if (welcome.keep_alive > Duration::zero()) Beat(now);
@@ -272,8 +273,11 @@ void Attendance::GiveUp(const char* consequence) {
 
 void Attendance::Beat(TimePoint now) {
   next_beat_ = now + welcome_.keep_alive;
-  const std::int64_t heard = keeper_.last_heard();
-  Do(Send{KeepAlive{keeper_.Beat(now), heard}});
+  KeepAlive beat{.heard = keeper_.last_heard()};
+  beat.number = keeper_.Beat(now);
+  const bool all = std::exchange(tells_all_, false);
+  if (options_.progress) beat.progress = options_.progress(all);
+  Do(Send{std::move(beat)});
 }
 
 void Attendance::MoveDeadline() {

@@ -17,6 +17,7 @@
 #include "rendezvous/client/lease_keeper.h"
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/event.h"
+#include "rendezvous/core/progress.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
@@ -57,8 +58,9 @@ namespace muster::rendezvous {
 // ends the attendance, and silence is just silence. A daemon that remembers nothing and refuses
 // connections after the lease has ended is given up: nothing is left to wait for.
 //
-// Deterministic except for `new_session`; not thread-safe. Does nothing by itself: after each call
-// its owner carries out the actions in order, and makes sure that Tick is called at NextDeadline.
+// Deterministic except for what it calls to ask; not thread-safe. Does nothing by itself: after
+// each call its owner carries out the actions in order, and makes sure that Tick is called at
+// NextDeadline.
 class Attendance {
  public:
   struct Options {
@@ -73,6 +75,9 @@ class Attendance {
     bool trust_refusals = false;
     // Makes a token that nobody can guess.
     std::function<SessionToken()> new_session;
+    // What there is to tell of this node's ranks since it was last asked, or with `all` in this
+    // round; asked with each keep-alive. Empty: nothing.
+    std::function<Progress(bool all)> progress{};
     // For the random part of pauses.
     std::uint32_t seed = 1;
   };
@@ -218,6 +223,7 @@ class Attendance {
   ConnectionError error_;               // the last one
   std::optional<TimePoint> out_since_;  // of touch
   bool troubled_ = false;               // and the listener was told so
+  bool tells_all_ = true;               // with the next keep-alive: what was told may be lost
 };
 
 }  // namespace muster::rendezvous

@@ -46,6 +46,7 @@ class GrpcClient final : public RendezvousClient {
                      .reconnect_timeout = options_.reconnect_timeout,
                      .trust_refusals = options_.trust_refusals,
                      .new_session = NewSession,
+                     .progress = [this](bool all) { return listener_.TakeProgress(all); },
                      .seed = std::random_device{}()}),
         timer_(io),
         knocker_(std::in_place, io,
@@ -82,6 +83,9 @@ class GrpcClient final : public RendezvousClient {
     if (channel == nullptr) log_channel_ = channel = MakeChannel(/*to_known_peer=*/true);
     return DeliverOverGrpc(io_, std::move(channel), delivery, std::move(handlers));
   }
+
+  // The next keep-alive takes it along.
+  void ProgressMade() override {}
 
   void Leaving(const std::string& reason) override { Say(rendezvous::Leaving{reason}); }
 

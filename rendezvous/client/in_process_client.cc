@@ -55,7 +55,7 @@ class InProcessDelivery final : public LogDelivery {
 }  // namespace
 
 InProcessClient::InProcessClient(boost::asio::io_context& io, Driver& driver, Listener& listener)
-    : io_(io), driver_(driver), listener_(listener) {
+    : io_(io), driver_(driver), listener_(listener), progress_timer_(io) {
   agent_ = driver_.Attach([this](const Directive& directive) {
     // From the loop, so that the listener is never called from inside its own call.
     boost::asio::post(io_,
@@ -96,6 +96,17 @@ std::unique_ptr<LogDelivery> InProcessClient::DeliverLog(std::uint64_t delivery,
   return std::make_unique<InProcessDelivery>(io_, driver_, delivery, std::move(handlers));
 }
 
+void InProcessClient::ProgressMade() {
+  if (std::exchange(tells_progress_, true)) return;
+  // As often as over a network.
+  progress_timer_.expires_after(std::chrono::seconds(1));
+  progress_timer_.async_wait(lifetime_.Guard([this](const boost::system::error_code& error) {
+    if (error) return;
+    tells_progress_ = false;
+    driver_.Hear(agent_, KeepAlive{.progress = listener_.TakeProgress(/*all=*/false)});
+  }));
+}
+
 void InProcessClient::Leaving(const std::string& reason) {
   driver_.Hear(agent_, rendezvous::Leaving{reason});
 }
@@ -104,6 +115,7 @@ void InProcessClient::Leave(const std::string& reason, std::function<void()> lef
   const AgentId agent = std::exchange(agent_, 0);
   lifetime_.End();
   TellLost(agent);
+  progress_timer_.cancel();
   driver_.Detach(agent);
   driver_.Hear(agent, Goodbye{reason});
   boost::asio::post(io_, std::move(left));

@@ -8,6 +8,7 @@
 #include <string>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "base/lifetime.h"
 #include "rendezvous/client/rendezvous_client.h"
@@ -28,6 +29,7 @@ class InProcessClient final : public RendezvousClient {
   void WorkersExited(RoundId round, const WorkersOutcome& outcome) override;
   std::unique_ptr<LogDelivery> DeliverLog(std::uint64_t delivery,
                                           LogDelivery::Handlers handlers) override;
+  void ProgressMade() override;
   void Leaving(const std::string& reason) override;
   void Leave(const std::string& reason, std::function<void()> left) override;
 
@@ -39,6 +41,8 @@ class InProcessClient final : public RendezvousClient {
   Driver& driver_;
   Listener& listener_;
   AgentId agent_ = 0;  // 0: has left
+  boost::asio::steady_timer progress_timer_;
+  bool tells_progress_ = false;  // when the timer expires
   base::Lifetime lifetime_;
 };
 

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "rendezvous/client/log_delivery.h"
 #include "rendezvous/core/directive.h"
+#include "rendezvous/core/progress.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
@@ -41,6 +42,9 @@ class RendezvousClient {
     virtual void OnDeadline(std::optional<TimePoint> deadline) = 0;
     // That time is about to come: the workers must be killed now. The client keeps trying.
     virtual void OnFenced(const std::string& why) = 0;
+    // What the workers of this node have told since the last call; with `all`, what they have told
+    // in this round: with each keep-alive, or soon after ProgressMade.
+    virtual Progress TakeProgress(bool /*all*/) { return {}; }
     // The rendezvous cannot be reached, or is gone: the attendance has ended. The message says what
     // was tried, where, and why it failed.
     virtual void OnLost(const absl::Status& status) = 0;
@@ -74,6 +78,9 @@ class RendezvousClient {
   // the client may be destroyed before it.
   virtual std::unique_ptr<LogDelivery> DeliverLog(std::uint64_t delivery,
                                                   LogDelivery::Handlers handlers) = 0;
+
+  // Listener::TakeProgress has something to tell. Rendezvous hear of it within about a second.
+  virtual void ProgressMade() = 0;
   // This node will leave once its workers are gone.
   virtual void Leaving(const std::string& reason) = 0;
   // This node leaves; its workers are gone. `left` is called when the rendezvous has heard it or

@@ -50,7 +50,7 @@ void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint no
     }
     attendance = &Open(agent, request, now);
   }
-  attendances_.RenewLease(*attendance, now);
+  Renew(*attendance, now);
   attendance->job->Join(attendance->id, request.node, request.after, now);
 }
 
@@ -156,7 +156,7 @@ void Coordinator::Handle(AgentId agent, const Resume& resume, TimePoint now) {
   if (attendance->agent != 0) Tell(attendance->agent, superseded);
   attendances_.Connect(*attendance, agent, resume.connection);
   attendance->job->SetOutOfTouch(attendance->id, false);
-  attendances_.RenewLease(*attendance, now);
+  Renew(*attendance, now);
   TellWelcome(*attendance);
   attendance->job->TellAgain(attendance->id);
 }
@@ -206,8 +206,14 @@ AgentAttendance* Coordinator::Find(AgentId agent) {
 
 AgentAttendance* Coordinator::FindAndRenew(AgentId agent, TimePoint now) {
   AgentAttendance* const attendance = Find(agent);
-  if (attendance != nullptr) attendances_.RenewLease(*attendance, now);
+  if (attendance != nullptr) Renew(*attendance, now);
   return attendance;
+}
+
+void Coordinator::Renew(AgentAttendance& attendance, TimePoint now) {
+  attendances_.RenewLease(attendance, now);
+  // Of one that cannot fall silent it is no news.
+  if (attendance.lease != Duration::zero()) attendance.job->SetHeard(attendance.id, now);
 }
 
 void Coordinator::Handle(AgentId agent, const KeepAlive& beat, TimePoint now) {
@@ -217,6 +223,9 @@ void Coordinator::Handle(AgentId agent, const KeepAlive& beat, TimePoint now) {
   attendances_.Beaten(*attendance, now);
   CountLogBytes(*attendance, beat.log_bytes_lost);
   contests_.Witness(attendance->id, beat);
+  if (!beat.progress.ranks.empty()) {
+    attendance->job->OnProgress(attendance->id, beat.progress, now);
+  }
 }
 
 void Coordinator::CountLogBytes(AgentAttendance& attendance, std::uint64_t lost) {

@@ -164,6 +164,8 @@ class Coordinator {
   AgentAttendance& Open(AgentId agent, const JoinRequest& request, TimePoint now);
   // Null if the agent does not attend.
   AgentAttendance* Find(AgentId agent);
+  // Something was heard from it.
+  void Renew(AgentAttendance& attendance, TimePoint now);
   // The attendance, its lease renewed; null for an agent that does not attend.
   AgentAttendance* FindAndRenew(AgentId agent, TimePoint now);
   // Takes the agent out of its job, and forgets the job if nobody is left who may continue it.

@@ -5,6 +5,7 @@
 #include <string>
 #include <variant>
 
+#include "rendezvous/core/progress.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
@@ -28,6 +29,9 @@ struct KeepAlive {
   std::int64_t heard = 0;
   // Bytes of its workers' output that log files did not take, since the agent began.
   std::uint64_t log_bytes_lost = 0;
+  // What this node's ranks have told since the one before; after a new connection all of it. It
+  // changes nothing if it is of a round that is over.
+  Progress progress{};
 
   bool operator==(const KeepAlive&) const = default;
 };

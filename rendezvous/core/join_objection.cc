@@ -37,6 +37,7 @@ std::string SettingsObjection(const JobSettings& settings, int max_nodes) {
       restart.no_progress_limit < 0) {
     return "the restart policy has a negative number, or a delay that is too long";
   }
+  if (!(settings.straggler_threshold >= 0)) return "the threshold for stragglers is not from 0";
   if (settings.lease != Duration::zero() && settings.lease < kShortestLease) {
     return absl::StrCat("the lease of ", base::Seconds(settings.lease), " is shorter than ",
                         base::Seconds(kShortestLease));

@@ -185,6 +185,8 @@ inline constexpr Limit kEndedJobsShown{"ended jobs that are shown", 64,
 inline constexpr Limit kRoundReasonBytes{
     "bytes of why a round was over, as they are kept", 512,
     "64 rounds of 64 jobs are told at once, and what a node says may have 4 KiB"};
+inline constexpr Limit kRanksToldOfNode{"ranks of a node whose steps are shown", 256,
+                                        "each costs half a KiB; a node has a few"};
 inline constexpr Limit kEndedJobs{"ended jobs that are remembered", 1024,
                                   "for a node that was away when its job ended"};
 
@@ -276,6 +278,7 @@ inline constexpr const Limit* kAll[] = {
     &kNodes,
     &kEndedJobsShown,
     &kRoundReasonBytes,
+    &kRanksToldOfNode,
     &kEndedJobs,
     &kKeyBytes,
     &kValueBytes,

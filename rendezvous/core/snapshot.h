@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rendezvous/core/milestone.h"
+#include "rendezvous/core/progress.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
@@ -23,11 +24,24 @@ enum class NodeState {
   kSpare,      // waits for a place
 };
 
+// A rank of the current round that has told of its steps.
+struct RankSnapshot {
+  int rank = 0;
+  RankProgress told;  // with `ago` as it is now
+  // nullopt: it is no straggler.
+  std::optional<Straggling> straggling;
+};
+
 struct NodeSnapshot {
   NodeInfo node;
   NodeState state = NodeState::kJoined;
   int group_rank = -1;  // in the current round; -1: none
   std::string rank_reason;
+  // Since its agent was last heard; nullopt: it cannot fall silent, or has not come back yet since
+  // the daemon was started again.
+  std::optional<Duration> heard_ago{};
+  // In order of rank.
+  std::vector<RankSnapshot> ranks{};
 };
 
 // A round, this one or a former one.

@@ -129,6 +129,9 @@ struct JobSettings {
   bool store_tunnel = false;
   ScaleUp scale_up = ScaleUp::kNow;
   RestartPolicy restart;
+  // A rank is a straggler when its own time of a step is longer than the median's by more than this
+  // share (job/stragglers.h); 0: none ever is.
+  double straggler_threshold = 0;
 
   bool operator==(const JobSettings&) const = default;
 };

@@ -1,6 +1,7 @@
 #include "rendezvous/pages/job_json.h"
 
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <utility>
 
@@ -18,18 +19,65 @@ double SecondsOnWire(Duration duration) {
          1000;
 }
 
+// To the microsecond, as what has no more digits is read more easily.
+Json InSeconds(double seconds) {
+  return std::round(seconds * 1e6) / 1e6;
+}
+
+Json InSeconds(std::optional<double> seconds) {
+  return seconds ? InSeconds(*seconds) : Json(nullptr);
+}
+
+// JSON has no number that is not finite; Protobuf writes these words, too.
+Json LossJson(std::optional<double> loss) {
+  if (!loss) return nullptr;
+  if (std::isnan(*loss)) return "NaN";
+  if (std::isinf(*loss)) return *loss > 0 ? "Infinity" : "-Infinity";
+  return *loss;
+}
+
+Json ToJson(const RankSnapshot& rank) {
+  const RankProgress& told = rank.told;
+  Json phases = Json::array();
+  for (const PhaseTime& phase : told.phases) {
+    phases.push_back(
+        {{"name", phase.name}, {"seconds", InSeconds(phase.seconds)}, {"waits", phase.waits}});
+  }
+  Json straggler = nullptr;
+  if (rank.straggling) {
+    straggler = {{"slower", std::round(rank.straggling->slower * 1000) / 1000},
+                 {"phase", rank.straggling->phase},
+                 {"for_seconds", SecondsOnWire(rank.straggling->age)}};
+  }
+  return {{"rank", rank.rank},
+          {"step", told.step ? Json(*told.step) : Json(nullptr)},
+          {"beat_seconds_ago", SecondsOnWire(told.ago)},
+          {"step_seconds", InSeconds(told.step_seconds)},
+          {"own_seconds", InSeconds(OwnSeconds(told))},
+          {"loss", LossJson(told.loss)},
+          {"samples_per_second",
+           told.samples_per_second ? Json(*told.samples_per_second) : Json(nullptr)},
+          {"phases", std::move(phases)},
+          {"straggler", std::move(straggler)}};
+}
+
 Json ToJson(const NodeSnapshot& node, std::optional<int> first_rank) {
+  Json ranks = Json::array();
+  for (const RankSnapshot& rank : node.ranks) ranks.push_back(ToJson(rank));
   const Json node_rank = node.group_rank < 0 ? Json(nullptr) : Json(node.group_rank);
-  return {{"node_id", node.node.node_id},
-          {"host", node.node.host},
-          {"address", node.node.address},
-          {"state", StateName(node.state)},
-          {"node_rank", node_rank},
-          {"first_rank", first_rank ? Json(*first_rank) : Json(nullptr)},
-          {"nproc", node.node.slots},
-          {"role", node.node.role},
-          {"devices", node.node.devices},
-          {"place", node.rank_reason}};
+  return {
+      {"node_id", node.node.node_id},
+      {"host", node.node.host},
+      {"address", node.node.address},
+      {"state", StateName(node.state)},
+      {"node_rank", node_rank},
+      {"first_rank", first_rank ? Json(*first_rank) : Json(nullptr)},
+      {"nproc", node.node.slots},
+      {"role", node.node.role},
+      {"devices", node.node.devices},
+      {"place", node.rank_reason},
+      {"heard_seconds_ago", node.heard_ago ? Json(SecondsOnWire(*node.heard_ago)) : Json(nullptr)},
+      {"ranks", std::move(ranks)}};
 }
 
 Json ToJson(const RoundSnapshot& round) {

@@ -54,6 +54,7 @@ void ToWire(const JobSettings& settings, v1::JobSettings* wire) {
   wire->set_longest_restart_delay_ms(ToMs(settings.restart.longest_delay));
   wire->set_no_progress_limit(settings.restart.no_progress_limit);
   wire->set_store_tunnel(settings.store_tunnel);
+  wire->set_straggler_threshold(settings.straggler_threshold);
 }
 
 JobSettings FromWire(const v1::JobSettings& wire) {
@@ -72,7 +73,8 @@ JobSettings FromWire(const v1::JobSettings& wire) {
           .restart = {.window = FromMs(wire.restart_window_ms()),
                       .delay = FromMs(wire.restart_delay_ms()),
                       .longest_delay = FromMs(wire.longest_restart_delay_ms()),
-                      .no_progress_limit = wire.no_progress_limit()}};
+                      .no_progress_limit = wire.no_progress_limit()},
+          .straggler_threshold = wire.straggler_threshold()};
 }
 
 void ToWire(const NodeInfo& node, v1::NodeInfo* wire) {

@@ -7,6 +7,7 @@
 #include "rendezvous/wire/log_wire.h"
 #include "rendezvous/wire/parts.h"
 #include "rendezvous/wire/printable.h"
+#include "rendezvous/wire/progress_wire.h"
 #include "rendezvous/wire/states.h"
 
 namespace muster::rendezvous {
@@ -153,6 +154,14 @@ WorkersExited ReadExited(const v1::WorkersExited& wire) {
   return exited;
 }
 
+KeepAlive ReadKeepAlive(const v1::KeepAlive& wire) {
+  KeepAlive beat{.number = wire.number(),
+                 .heard = wire.heard(),
+                 .log_bytes_lost = wire.log_bytes_lost()};
+  if (wire.has_progress()) beat.progress = rendezvous::FromWire(wire.progress());
+  return beat;
+}
+
 // Fills the branch of `wire` that belongs to the alternative of an Event.
 struct EventWriter {
   v1::AgentEvent* wire;
@@ -166,6 +175,8 @@ struct EventWriter {
     wire->mutable_keep_alive()->set_number(beat.number);
     wire->mutable_keep_alive()->set_heard(beat.heard);
     wire->mutable_keep_alive()->set_log_bytes_lost(beat.log_bytes_lost);
+    if (beat.progress.ranks.empty()) return;
+    rendezvous::ToWire(beat.progress, wire->mutable_keep_alive()->mutable_progress());
   }
   void operator()(const WorkersStarted& started) const {
     wire->mutable_workers_started()->set_round(started.round.number);
@@ -200,8 +211,7 @@ Event FromWire(const v1::AgentEvent& wire) {
     case v1::AgentEvent::kResume:
       return Resume{wire.resume().session(), wire.resume().connection()};
     case v1::AgentEvent::kKeepAlive:
-      return KeepAlive{wire.keep_alive().number(), wire.keep_alive().heard(),
-                       wire.keep_alive().log_bytes_lost()};
+      return ReadKeepAlive(wire.keep_alive());
     case v1::AgentEvent::kWorkersStarted:
       return WorkersStarted{{wire.workers_started().incarnation(), wire.workers_started().round()}};
     case v1::AgentEvent::kWorkersExited:
@@ -276,6 +286,8 @@ void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
     out->set_state(ToWire(node.state));
     out->set_group_rank(node.group_rank);
     out->set_rank_reason(Line(node.rank_reason));
+    if (node.heard_ago) out->set_heard_ago_ms(ToMs(*node.heard_ago));
+    if (!node.ranks.empty()) ToWire(node.ranks, out->mutable_progress());
   }
 }
 
@@ -301,7 +313,9 @@ JobSnapshot FromWire(const v1::JobDescription& wire) {
     snapshot.nodes.push_back({.node = FromWire(node.node()),
                               .state = FromWire(node.state()),
                               .group_rank = node.group_rank(),
-                              .rank_reason = Line(node.rank_reason())});
+                              .rank_reason = Line(node.rank_reason()),
+                              .ranks = RanksFromWire(node.progress())});
+    if (node.has_heard_ago_ms()) snapshot.nodes.back().heard_ago = FromMs(node.heard_ago_ms());
   }
   return snapshot;
 }

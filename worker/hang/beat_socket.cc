@@ -8,11 +8,12 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
 #include "base/safe_path.h"
-#include "worker/hang/beat.h"
 
 namespace muster::worker {
 namespace {
@@ -137,10 +138,13 @@ bool BeatSocket::ReceiveOne() {
   const base::Lifetime::Watch watch = lifetime_.watch();
   if (!beat.has_value()) {
     OnMalformed(sender->pid);
-  } else if (callbacks_.on_beat) {
+    return !watch.over();
+  }
+  if (!beat->ignored.empty()) OnIgnored(beat->ignored, sender->pid);
+  if (!watch.over() && callbacks_.on_beat) {
     // A copy, as the callback may destroy the socket.
     const auto on_beat = callbacks_.on_beat;
-    on_beat(beat->rank, beat->step, sender->pid);
+    on_beat(*beat, sender->pid);
   }
   return !watch.over();
 }
@@ -149,8 +153,18 @@ void BeatSocket::OnMalformed(pid_t pid) {
   if (++malformed_ > 1 || !callbacks_.on_warning) return;
   const auto on_warning = callbacks_.on_warning;
   on_warning(absl::StrCat("process ", pid,
-                          " sent something other than \"beat RANK [STEP]\" to the beat socket ",
+                          " sent something other than \"beat RANK [STEP] [NAME=NUMBER ...]\" to "
+                          "the beat socket ",
                           path_, "; it and others like it are ignored"));
+}
+
+void BeatSocket::OnIgnored(const std::string& word, pid_t pid) {
+  if (std::exchange(ignored_any_, true) || !callbacks_.on_warning) return;
+  const auto on_warning = callbacks_.on_warning;
+  on_warning(
+      absl::StrCat("process ", pid, " sent a beat with \"", absl::CHexEscape(word),
+                   "\", which is none of loss=NUMBER, samples_per_second=NUMBER and at most ",
+                   kMaxPhases, " phases NAME=SECONDS; that part of it is ignored"));
 }
 
 }  // namespace muster::worker

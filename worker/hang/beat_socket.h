@@ -8,10 +8,8 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -21,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "base/lifetime.h"
 #include "base/unique_fd.h"
+#include "worker/hang/beat.h"
 
 namespace muster::worker {
 
@@ -30,11 +29,12 @@ namespace muster::worker {
 class BeatSocket {
  public:
   struct Callbacks {
-    // `rank` says that it has done `step`. `pid` is the sender: to be believed only if it is a
-    // worker or came from one, as any process of this user may send anything. 0 when it cannot be
-    // seen from here (another pid namespace). May destroy the socket.
-    std::function<void(int rank, std::optional<std::int64_t> step, pid_t pid)> on_beat;
-    // Once, at the first datagram that is not a beat.
+    // A rank has done a step. `pid` is the sender: to be believed only if it is a worker or came
+    // from one, as any process of this user may send anything. 0 when it cannot be seen from here
+    // (another pid namespace). May destroy the socket.
+    std::function<void(const Beat& beat, pid_t pid)> on_beat;
+    // Once, at the first datagram that is not a beat; and once, at the first of which a part was
+    // ignored.
     std::function<void(const std::string&)> on_warning;
   };
 
@@ -68,11 +68,13 @@ class BeatSocket {
   // Takes one; false when there is none, or this object is gone.
   bool ReceiveOne();
   void OnMalformed(pid_t pid);
+  void OnIgnored(const std::string& word, pid_t pid);
 
   const std::string path_;
   const Callbacks callbacks_;
   boost::asio::posix::stream_descriptor socket_;
   std::size_t malformed_ = 0;
+  bool ignored_any_ = false;
   std::size_t foreign_ = 0;
   base::Lifetime lifetime_;
 };

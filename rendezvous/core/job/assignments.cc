@@ -1,5 +1,6 @@
 #include "rendezvous/core/job/assignments.h"
 
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -43,6 +44,15 @@ std::vector<Assignment> MakeAssignments(const RoundFacts& facts,
   }
   assignments.front().member_addresses.assign(addresses.begin(), addresses.end());
   return assignments;
+}
+
+const Placement& MemberWith(int rank, const std::vector<Placement>& members) {
+  int first_rank = 0;
+  for (const Placement& member : members) {
+    first_rank += member.node.slots;
+    if (rank < first_rank) return member;
+  }
+  std::abort();
 }
 
 }  // namespace muster::rendezvous

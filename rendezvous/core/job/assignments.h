@@ -26,4 +26,7 @@ struct RoundFacts {
 std::vector<Assignment> MakeAssignments(const RoundFacts& facts,
                                         const std::vector<Placement>& members);
 
+// Who has the worker of that rank, which must exist.
+const Placement& MemberWith(int rank, const std::vector<Placement>& members);
+
 }  // namespace muster::rendezvous

@@ -21,7 +21,8 @@ Job::Job(std::string run_id, Incarnation incarnation, const JobSettings& setting
       outbox_(outbox),
       store_({}, store_bytes),
       budget_(settings),
-      history_(0, now) {
+      history_(0, now),
+      progress_(settings.straggler_threshold) {
   round_.emplace(0, settings_, std::vector<Round::Returning>{}, now);
 }
 
@@ -38,6 +39,7 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
       budget_(record, now),
       over_reason_(record.over_reason),
       history_(record.history, record.round.number, now),
+      progress_(record.settings.straggler_threshold),
       verdict_(record.verdict) {
   round_.emplace(record.round, settings_, now);
   if (started_) {
@@ -191,6 +193,31 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
       now, failed_ago);
 }
 
+void Job::SetHeard(AttendeeId agent, TimePoint now) {
+  if (roster_.Contains(agent)) roster_.at(agent).heard = now;
+}
+
+void Job::OnProgress(AttendeeId agent, const Progress& progress, TimePoint now) {
+  if (!IsCurrent(agent, progress.round)) return;
+  const Attendee& attendee = roster_.at(agent);
+  if (progress_.empty()) Log(attendee.node.node_id, "is the first to tell of steps");
+  const int first_rank = Assignments()[attendee.group_rank].base_rank;
+  TellStragglers(progress_.Hear(progress.ranks, first_rank, attendee.node.slots, now));
+}
+
+void Job::TellStragglers(const std::vector<StragglerChange>& changes) {
+  if (changes.empty()) return;
+  const std::vector<std::string> sentences =
+      ExplainAll(changes, [this](int rank) -> const std::string& {
+        return MemberWith(rank, round_->members()).node.host;
+      });
+  for (const std::string& sentence : sentences) Log("", sentence);
+  for (const auto& [agent, attendee] : roster_.attendees()) {
+    if (attendee.group_rank != 0) continue;
+    for (const std::string& sentence : sentences) Tell(agent, Notice{sentence});
+  }
+}
+
 void Job::Restart(const std::string& what, Duration delay, Duration detected, TimePoint now) {
   budget_.Spend(now);
   const std::string spent = absl::StrCat(what, " (", budget_.SpentInWords());
@@ -281,6 +308,7 @@ void Job::NextRound(RoundEnd why, const std::string& reason, TimePoint now, Time
   round_.emplace(round_->number() + 1, settings_, returning, now, earliest);
   started_ = false;
   assignments_.clear();
+  progress_.Clear();
   succeeded_.clear();
   reminder_.Begin(now);
   for (auto& [agent, attendee] : roster_.attendees()) {
@@ -439,7 +467,12 @@ JobSnapshot Job::Describe(TimePoint now) const {
   snapshot.store_keys = store_.NumKeys();
   snapshot.store_bytes = store_.TotalBytes();
   snapshot.log_bytes_lost = log_bytes_lost_;
-  snapshot.nodes = roster_.Describe(round_->members());
+  snapshot.nodes = roster_.Describe(round_->members(), now);
+  for (NodeSnapshot& node : snapshot.nodes) {
+    // Nothing was told before they were made.
+    if (node.group_rank < 0 || assignments_.empty()) continue;
+    node.ranks = progress_.Describe(assignments_[node.group_rank].base_rank, node.node.slots, now);
+  }
   return snapshot;
 }
 

@@ -13,6 +13,7 @@
 #include "rendezvous/core/directive.h"
 #include "rendezvous/core/job/contested_rank.h"
 #include "rendezvous/core/job/job_history.h"
+#include "rendezvous/core/job/job_progress.h"
 #include "rendezvous/core/job/log_places.h"
 #include "rendezvous/core/job/reminder.h"
 #include "rendezvous/core/job/restart_budget.h"
@@ -20,6 +21,7 @@
 #include "rendezvous/core/job/round.h"
 #include "rendezvous/core/job/verdicts.h"
 #include "rendezvous/core/key_value_store.h"
+#include "rendezvous/core/progress.h"
 #include "rendezvous/core/record.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
@@ -65,6 +67,12 @@ class Job {
   void WorkersStarted(AttendeeId agent, RoundId round, TimePoint now);
   void WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& outcome,
                      Duration failed_ago, TimePoint now);
+
+  // Something was heard from the agent.
+  void SetHeard(AttendeeId agent, TimePoint now);
+  // What the workers of its node have told. Who has become a straggler by that is said in the log,
+  // and to the node with group rank 0.
+  void OnProgress(AttendeeId agent, const Progress& progress, TimePoint now);
 
   // The agent will leave once its workers are gone: the others stop now, and the next round waits
   // for it.
@@ -151,6 +159,7 @@ class Job {
   const std::vector<Assignment>& Assignments();
   // They are running, or are about to.
   void RememberPlaces();
+  void TellStragglers(const std::vector<StragglerChange>& changes);
   JobFacts Facts() const;
   // What led to the verdict happened `detected` ago, if it was a failure.
   void End(Verdict verdict, TimePoint now, std::optional<Duration> detected = {});
@@ -198,6 +207,7 @@ class Job {
   JobHistory history_;
   std::uint64_t log_bytes_lost_ = 0;
   LogPlaces log_places_;
+  JobProgress progress_;
   std::optional<Verdict> verdict_;
   std::optional<Verdict> brief_;  // for those who are not told all of it; nullopt: everybody is
 };

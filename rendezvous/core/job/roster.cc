@@ -65,11 +65,13 @@ const Attendee* Roster::FindOutOfTouchMember() const {
   return nullptr;
 }
 
-std::vector<NodeSnapshot> Roster::Describe(const std::vector<Placement>& members) const {
+std::vector<NodeSnapshot> Roster::Describe(const std::vector<Placement>& members,
+                                           TimePoint now) const {
   std::vector<NodeSnapshot> nodes;
   for (const auto& [agent, attendee] : attendees_) {
     nodes.push_back({attendee.node, attendee.state, attendee.group_rank,
                      attendee.has_rank() ? members[attendee.group_rank].reason : ""});
+    if (attendee.heard) nodes.back().heard_ago = now - *attendee.heard;
   }
   std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
     const auto place = [](const NodeSnapshot& n) { return static_cast<unsigned>(n.group_rank); };

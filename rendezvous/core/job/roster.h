@@ -37,6 +37,7 @@ struct Attendee {
   RoundNumber ran = kNoRound;  // the last round it was to start workers in
   bool out_of_touch = false;
   bool stopped = false;
+  std::optional<TimePoint> heard{};  // when it was last
 
   // It is a member of the current round.
   bool has_rank() const { return group_rank >= 0; }
@@ -83,9 +84,9 @@ class Roster {
   // When the workers of lost nodes are certainly dead.
   TimePoint workers_gone_by() const { return workers_gone_by_; }
 
-  // The nodes as tools see them, by group rank, then in order of attendance. `members` are those of
-  // the current round.
-  std::vector<NodeSnapshot> Describe(const std::vector<Placement>& members) const;
+  // The nodes as tools see them, but for their ranks: by group rank, then in order of attendance.
+  // `members` are those of the current round.
+  std::vector<NodeSnapshot> Describe(const std::vector<Placement>& members, TimePoint now) const;
 
  private:
   Attendees attendees_;

@@ -55,7 +55,9 @@ double Percentile(std::vector<std::chrono::nanoseconds> times, double part) {
   return std::chrono::duration<double, std::micro>(*place).count();
 }
 
-void Attend(boost::asio::io_context& io, Gathering& agents, int daemon, double seconds) {
+void Attend(boost::asio::io_context& io, Gathering& agents, int daemon, double seconds,
+            bool tells_steps) {
+  if (tells_steps) agents.TellSteps();
   const int rss_before = MemoryKib(daemon, "Rss"), pss_before = MemoryKib(daemon, "Pss");
   agents.Join(agents.size());
   Await(io, "all have an Assignment", [&] { return agents.assigned() == agents.size(); });
@@ -86,6 +88,7 @@ int Main(int argc, char** argv) {
   std::string endpoint, token_file;
   int agents = 1000, daemon = 0;
   double seconds = 10;
+  bool tells_steps = false;
   CLI::App app{"Attends with many agents; prints one JSON object."};
   app.add_option("--endpoint", endpoint)->required();
   app.add_option("--token-file", token_file, "the daemon's; none: it runs with --insecure");
@@ -93,6 +96,7 @@ int Main(int argc, char** argv) {
       ->required();
   app.add_option("--agents", agents)->check(CLI::Range(1, 100'000))->capture_default_str();
   app.add_option("--seconds", seconds, "how long to look at it")->capture_default_str();
+  app.add_flag("--tell-steps", tells_steps, "eight ranks of each tell of their steps");
   CLI11_PARSE(app, argc, argv);
   const auto at = DaemonAt(endpoint, token_file);
   if (!at.ok()) return app.exit(CLI::ValidationError("--endpoint", at.status().ToString()));
@@ -102,7 +106,7 @@ int Main(int argc, char** argv) {
   Gathering gathering("bench", agents, [&](RendezvousClient::Listener& listener) {
     return MakeGrpcClient(io, *at, listener);
   });
-  Attend(io, gathering, daemon, seconds);
+  Attend(io, gathering, daemon, seconds, tells_steps);
   return 0;
 }
 

@@ -12,6 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Workers of each node.
+constexpr int kSlots = 8;
+
 [[noreturn]] void Fail(const std::string& what) {
   std::fprintf(stderr, "load generator: %s\n", what.c_str());
   std::exit(1);
@@ -49,6 +52,29 @@ class Gathering::Agent final : public RendezvousClient::Listener {
     }
   }
 
+  Progress TakeProgress(bool /*all*/) override {
+    Progress progress{.round = round_};
+    if (!gathering_.tells_steps_ || round_.number < 0) return progress;
+    step_ += 10;
+    for (int rank = 0; rank < kSlots; ++rank) {
+      const bool slow = this == gathering_.agents_.back().get() && rank == 3;
+      progress.ranks.push_back({.local_rank = rank,
+                                .step = step_,
+                                .ago = std::chrono::milliseconds(50),
+                                .loss = 2.0 + 1.0 / static_cast<double>(step_),
+                                .samples_per_second = 512,
+                                .step_seconds = 0.1,
+                                .phases = {{"data", slow ? 0.05 : 0.01},
+                                           {"forward", 0.02},
+                                           {"backward", 0.03},
+                                           {"optimizer", 0.005},
+                                           {"other", 0.001},
+                                           {"wait", slow ? 0.004 : 0.044, true}},
+                                .timed_steps = step_});
+    }
+    return progress;
+  }
+
   // A deadline is a fixed time after the message that was answered was sent, and the first one's
   // message was the Join: so each later one tells when its beat was sent.
   void OnDeadline(std::optional<TimePoint> deadline) override {
@@ -70,6 +96,7 @@ class Gathering::Agent final : public RendezvousClient::Listener {
  private:
   Gathering& gathering_;
   const std::unique_ptr<RendezvousClient> client_;
+  std::int64_t step_ = 0;
   TimePoint joined_at_;
   std::optional<Duration> lease_;
   RoundId round_;
@@ -101,12 +128,13 @@ JoinRequest Gathering::RequestOf(int index) const {
           .settings = {.min_nodes = nodes,
                        .max_nodes = nodes,
                        .lease = std::chrono::seconds(60),
-                       .keep_alive = std::chrono::seconds(1)},
+                       .keep_alive = std::chrono::seconds(1),
+                       .straggler_threshold = 0.3},
           .node = {.node_id = absl::StrCat("node-", index),
                    .host = absl::StrCat("host", index),
                    .address = absl::StrCat("10.0.", index / 256, ".", index % 256),
                    .master_port = 40'000,
-                   .slots = 8}};
+                   .slots = kSlots}};
 }
 
 }  // namespace muster::rendezvous::bench

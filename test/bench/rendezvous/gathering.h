@@ -34,6 +34,9 @@ class Gathering {
   void Join(int how_many);
   // All agents report that their workers have started.
   void WorkersStarted();
+  // From now on each of their eight ranks tells of new steps with each beat, as muster-train does;
+  // one of them is a straggler.
+  void TellSteps() { tells_steps_ = true; }
   // All agents report that their workers have succeeded, and leave.
   void Leave();
 
@@ -58,6 +61,7 @@ class Gathering {
   int assigned_ = 0;
   int left_ = 0;
   bool watches_beats_ = false;
+  bool tells_steps_ = false;
   std::vector<std::chrono::nanoseconds> beats_;
 };
 

@@ -1,5 +1,8 @@
 #include "launcher/commands/job_view.h"
 
+#include <algorithm>
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,6 +35,20 @@ JobSnapshot Running() {
       .nodes = {Node("a", NodeState::kRunning, 0, 2), Node("b", NodeState::kStarting, 1, 1),
                 Node("c", NodeState::kSpare, -1, 2)}};
   job.nodes[0].node.devices = {"4", "5"};
+  job.nodes[0].heard_ago = std::chrono::milliseconds(700);
+  const rendezvous::RankProgress told{.step = 1200,
+                                      .ago = std::chrono::milliseconds(100),
+                                      .loss = 2.31,
+                                      .samples_per_second = 512,
+                                      .step_seconds = 0.21,
+                                      .phases = {{"data", 0.012}, {"wait", 0.198, true}},
+                                      .timed_steps = 1200};
+  job.nodes[0].ranks = {{.rank = 0, .told = told}, {.rank = 1, .told = told}};
+  rendezvous::RankSnapshot& slow = job.nodes[0].ranks[1];
+  slow.told.loss = std::numeric_limits<double>::quiet_NaN();
+  slow.told.phases = {{"data", 0.0124}, {"wait", 1.5, true}};
+  slow.straggling = rendezvous::Straggling{0.4831, "data", std::chrono::seconds(7)};
+  job.nodes[1].ranks = {{.rank = 2, .told = {.ago = std::chrono::seconds(3)}}};
   return job;
 }
 
@@ -73,10 +90,39 @@ TEST(JobViewTest, JobsAreATable) {
 
 TEST(JobViewTest, NodesAreATable) {
   EXPECT_EQ(NodeTable(Running()),
-            "HOST  NODE  RANKS  STATE     ADDRESS   DEVICES  PLACE\n"
-            "a     0     0-1    running   10.0.0.1  4,5      by address\n"
-            "b     1     2      starting  10.0.0.1  -        by address\n"
-            "c     -     -      spare     10.0.0.1  -        -\n");
+            "HOST  NODE  RANKS  STATE     HEARD       ADDRESS   DEVICES  PLACE\n"
+            "a     0     0-1    running   700 ms ago  10.0.0.1  4,5      by address\n"
+            "b     1     2      starting  -           10.0.0.1  -        by address\n"
+            "c     -     -      spare     -           10.0.0.1  -        -\n");
+}
+
+TEST(JobViewTest, RanksThatTellAreATable) {
+  EXPECT_EQ(RankTable(Gathering()), "");
+  EXPECT_EQ(RankTable(Running()),
+            "RANK  HOST  STEP  BEAT        STEP TIME  LOSS  SAMPLES/S  PHASES                    "
+            "STRAGGLER\n"
+            "0     a     1200  100 ms ago  210 ms     2.31  512        data 12 ms, wait 198 ms   "
+            "-\n"
+            "1     a     1200  100 ms ago  210 ms     nan   512        data 12.4 ms, wait 1.5 s  "
+            "48 % slower, most in data, for 7 s\n"
+            "2     b     -     3 s ago     -          -     -          -                         "
+            "-\n");
+}
+
+TEST(JobViewTest, OfManyRanksTheFirstAndTheStragglersAreShown) {
+  JobSnapshot job = Running();
+  job.nodes[0].ranks.clear();
+  for (int rank = 0; rank < 1000; ++rank) {
+    auto& told = job.nodes[0].ranks.emplace_back(rendezvous::RankSnapshot{.rank = rank});
+    if (rank % 400 == 399) told.straggling = rendezvous::Straggling{0.5, "data"};
+  }
+  job.nodes[1].ranks.clear();
+  const std::string table = RankTable(job);
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 1 + 64 + 2 + 1);
+  EXPECT_THAT(table, testing::HasSubstr("\n63    a"));
+  EXPECT_THAT(table, testing::HasSubstr("\n399   a"));
+  EXPECT_THAT(table, testing::HasSubstr("\n799   a"));
+  EXPECT_THAT(table, testing::EndsWith("\nand 934 more ranks; --json shows all\n"));
 }
 
 TEST(JobViewTest, ProgramsReadJson) {
@@ -101,7 +147,27 @@ TEST(JobViewTest, ProgramsReadJson) {
                             {"nproc", 2},
                             {"role", "default"},
                             {"devices", {"4", "5"}},
-                            {"place", "by address"}}));
+                            {"place", "by address"},
+                            {"heard_seconds_ago", 0.7},
+                            {"ranks", nodes[0]["ranks"]}}));
+  EXPECT_EQ(
+      nodes[0]["ranks"][0],
+      Json({{"rank", 0},
+            {"step", 1200},
+            {"beat_seconds_ago", 0.1},
+            {"step_seconds", 0.21},
+            {"own_seconds", 0.012},
+            {"loss", 2.31},
+            {"samples_per_second", 512.0},
+            {"phases", Json::array({{{"name", "data"}, {"seconds", 0.012}, {"waits", false}},
+                                    {{"name", "wait"}, {"seconds", 0.198}, {"waits", true}}})},
+            {"straggler", nullptr}}));
+  EXPECT_EQ(nodes[0]["ranks"][1]["loss"], "NaN");
+  EXPECT_EQ(nodes[0]["ranks"][1]["straggler"],
+            Json({{"slower", 0.483}, {"phase", "data"}, {"for_seconds", 7.0}}));
+  EXPECT_EQ(nodes[1]["ranks"][0]["step"], nullptr);
+  EXPECT_EQ(nodes[1]["ranks"][0]["own_seconds"], nullptr);
+  EXPECT_EQ(nodes[1]["heard_seconds_ago"], nullptr);
   EXPECT_EQ(nodes[1]["first_rank"], 2);
   EXPECT_EQ(nodes[2]["node_rank"], nullptr);
   EXPECT_EQ(nodes[2]["first_rank"], nullptr);

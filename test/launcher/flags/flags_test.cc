@@ -129,6 +129,7 @@ std::vector<ValueCase> ValueCases() {
          return c.restart.delay == milliseconds(500) && c.restart.longest_delay == seconds(8);
        }},
       {"--no-progress-limit", "3", [](C c) { return c.restart.no_progress_limit == 3; }},
+      {"--straggler-threshold", "0.25", [](C c) { return c.straggler_threshold == 0.25; }},
       {"--no-retry-exit-codes", "2,64-78",
        [](C c) {
          return c.final_exit_codes == std::vector<ExitCodeRange>{{2, 2}, {64, 78}};
@@ -752,6 +753,10 @@ TEST(FlagsTest, EachMistakeIsOneSentenceThatSaysWhatToDo) {
        "86400"},
       {{"--no-progress-limit=-1", "true"},
        "--no-progress-limit=-1 is not valid; give a whole number from 0"},
+      {{"--straggler-threshold=-0.1", "true"},
+       "--straggler-threshold=-0.1 is not a share; give a number from 0, such as 0.25"},
+      {{"--straggler-threshold=nan", "true"},
+       "--straggler-threshold=nan is not a share; give a number from 0, such as 0.25"},
       {{"--no-retry-exit-codes=7-3", "true"},
        "--no-retry-exit-codes=7-3 is not a list of exit codes; write numbers from 1 to 255 and "
        "ranges, such as 2,64-78"},

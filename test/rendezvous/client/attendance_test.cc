@@ -1,7 +1,8 @@
 // Runs the transcripts test/rendezvous/testdata/attendance_*.txt. Their commands:
 //
-//   attendance [connect=MS] [reconnect=MS] [trust]
-//                        a new one; timeouts of 60 s and 600 s unless given; trust: refusals count
+//   attendance [connect=MS] [reconnect=MS] [trust] [tells]
+//                        a new one; timeouts of 60 s and 600 s unless given; trust: refusals count;
+//                        tells: its ranks tell of their steps
 //   join NODE [after=N]
 //   started N | exited N | leaving REASON
 //   leave [REASON]
@@ -21,6 +22,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -38,6 +40,10 @@ using std::chrono::milliseconds;
 
 constexpr Incarnation kLife = 7;
 
+// What ranks have told since the last time, and what they have told at all.
+const Progress kNews{.ranks = {{.local_rank = 1}}};
+const Progress kAll{.ranks = {{.local_rank = 0}, {.local_rank = 1}}};
+
 struct EventText {
   std::string operator()(const JoinRequest& join) const {
     return absl::StrCat("join of ", join.node.host, ", ", join.session, ", connection ",
@@ -48,7 +54,10 @@ struct EventText {
   }
   std::string operator()(const KeepAlive& beat) const {
     return absl::StrCat("beat ", beat.number,
-                        beat.heard > 0 ? absl::StrCat(", heard ", beat.heard) : "");
+                        beat.heard > 0 ? absl::StrCat(", heard ", beat.heard) : "",
+                        beat.progress == kNews  ? ", tells news"
+                        : beat.progress == kAll ? ", tells all"
+                                                : "");
   }
   std::string operator()(const WorkersStarted& started) const {
     return absl::StrCat("started ", started.round.number);
@@ -141,12 +150,15 @@ class Player {
 
   void Begin(const Words& words) {
     auto sessions = std::make_shared<int>(0);
+    std::function<Progress(bool)> progress;
+    if (Says(words, "tells")) progress = [](bool all) { return all ? kAll : kNews; };
     attendance_ = std::make_shared<Attendance>(
         Attendance::Options{.where = "host:29400",
                             .connect_timeout = words.GetMs("connect", milliseconds(60'000)),
                             .reconnect_timeout = words.GetMs("reconnect", milliseconds(600'000)),
                             .trust_refusals = Says(words, "trust"),
                             .new_session = [sessions] { return absl::StrCat("s", ++*sessions); },
+                            .progress = std::move(progress),
                             .seed = 1});
   }
 

@@ -126,6 +126,21 @@ TEST_F(ClientServerTest, NodeInTheDaemonsProcessMeetsOneOnTheNetwork) {
   ASSERT_TRUE(RunUntil(io_, [&] { return heard.Heard("start round 0: group 0/2"); }));
 }
 
+TEST_F(ClientServerTest, WhatRanksTellIsThereWithTheNextKeepAlive) {
+  Meet(2);
+  node(2).heard.progress = {RoundOf(2), {{.local_rank = 0, .step = 12, .loss = 2.5}}};
+  node(2).client->ProgressMade();
+  std::optional<JobSnapshot> job;
+  ASSERT_TRUE(RunUntil(io_, [&] {
+    job = server_->driver().Describe("job");
+    return job && job->nodes.size() == 2 && !job->nodes[1].ranks.empty();
+  }));
+  EXPECT_EQ(job->nodes[1].ranks[0].rank, 1);
+  EXPECT_EQ(job->nodes[1].ranks[0].told.step, 12);
+  EXPECT_TRUE(job->nodes[0].heard_ago.has_value());
+  EXPECT_TRUE(job->nodes[0].ranks.empty());
+}
+
 // "kill -9 of one agent, and the others waited for three seconds."
 TEST_F(ClientServerTest, AgentWhoseGuardSaysThatItIsDeadIsLostAtOnce) {
   Meet(2, {.lease = std::chrono::hours(1)});

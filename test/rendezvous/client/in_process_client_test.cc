@@ -8,6 +8,7 @@
 
 #include "test/rendezvous/support/join_request.h"
 #include "test/rendezvous/support/recording_listener.h"
+#include "test/support/run_until.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -149,6 +150,19 @@ TEST_F(InProcessClientTest, LeavingStopsTheOthersBeforeTheGoodbye) {
   Poll();
   EXPECT_THAT(b_heard_.log.back(), "stop round 0: node host1 is leaving: interrupted by SIGINT");
   EXPECT_FALSE(a_heard_.Heard("stop"));
+}
+
+TEST_F(InProcessClientTest, WhatRanksTellIsToldOnceForManySteps) {
+  a_->Join(RequestFor(1, 1));
+  Poll();
+  a_heard_.progress = {Round(), {{.local_rank = 0, .step = 12, .timed_steps = 12}}};
+  for (int step = 0; step < 1000; ++step) a_->ProgressMade();
+  ASSERT_TRUE(test::RunUntil(io_, [&] {
+    return !driver_.Describe("job")->nodes[0].ranks.empty() && a_heard_.Heard("heard");
+  }));
+  EXPECT_EQ(driver_.Describe("job")->nodes[0].ranks[0].told.step, 12);
+  EXPECT_EQ(driver_.Describe("job")->nodes[0].heard_ago, std::nullopt) << "it cannot fall silent";
+  EXPECT_EQ(a_heard_.Count("heard"), 1);
 }
 
 }  // namespace

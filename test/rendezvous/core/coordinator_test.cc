@@ -8,6 +8,8 @@
 //        [window=MS] [delay=MS] [longest_delay=MS] [no_progress=N] ...
 //   resume NODE session=S
 //   beat NODE [number=N] [heard=N]      a keep-alive
+//   told NODE round=N timed=N [step=N] [ago=MS] RANK:PHASE:MS,PHASE:MS ...   a keep-alive with what
+//        the node's ranks (0 is its first) have told; phases that begin with "wait" are waiting
 //   started NODE round=N [of=NODE] of=: of the job that this other node attends
 //   succeeded NODE round=N         its workers have all exited with 0
 //   failed NODE round=N rank=R code=C | signal=S [final=1] [before_first_beat=1]
@@ -28,8 +30,12 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "test/rendezvous/support/directive_text.h"
 #include "test/rendezvous/support/transcript.h"
 #include "test/rendezvous/support/words.h"
@@ -44,6 +50,25 @@ AgentId AgentOf(const std::string& node) {
 }
 std::string NodeOf(AgentId agent) {
   return std::string(1, static_cast<char>('a' + agent - 1));
+}
+
+std::vector<RankProgress> RanksFrom(const Words& words) {
+  std::vector<RankProgress> ranks;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    RankProgress rank{.ago = words.GetMs("ago", Duration::zero()),
+                      .timed_steps = words.Get("timed", 0)};
+    if (words.Has("step")) rank.step = words.Get("step", 0);
+    const std::vector<std::string> parts = absl::StrSplit(words.At(i), absl::MaxSplits(':', 1));
+    EXPECT_TRUE(absl::SimpleAtoi(parts.front(), &rank.local_rank));
+    for (const absl::string_view phase : absl::StrSplit(parts.back(), ',')) {
+      const std::pair<std::string, std::string> named = absl::StrSplit(phase, ':');
+      int ms = 0;
+      EXPECT_TRUE(absl::SimpleAtoi(named.second, &ms)) << phase;
+      rank.phases.push_back({named.first, ms / 1000.0, absl::StartsWith(named.first, "wait")});
+    }
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
 }
 
 class Player {
@@ -124,6 +149,8 @@ class Player {
       coordinator_->Hear(agent, resume, now);
     } else if (command == "beat") {
       coordinator_->Hear(agent, KeepAlive{words.Get("number", 1), words.Get("heard", 0)}, now);
+    } else if (command == "told") {
+      coordinator_->Hear(agent, KeepAlive{.number = 1, .progress = {round, RanksFrom(words)}}, now);
     } else if (command == "started") {
       coordinator_->Hear(agent, WorkersStarted{round}, now);
     } else if (command == "succeeded") {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -18,6 +19,7 @@
 #include "base/json.h"
 #include "rendezvous/identity/keyring.h"
 #include "rendezvous/identity/token.h"
+#include "rendezvous/pages/job_json.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
@@ -50,6 +52,7 @@ class DaemonPagesTest : public ::testing::Test {
     });
     JoinRequest request = RequestFor(1, 1);
     request.settings.max_restarts = 3;
+    request.settings.lease = Duration::zero();
     server_.driver().Hear(agent, request);
     return agent;
   }
@@ -184,6 +187,7 @@ std::string Objection(const Json& value, Json schema, const Json& api, const std
            : type == "string"  ? value.is_string()
            : type == "integer" ? value.is_number_integer()
            : type == "number"  ? value.is_number()
+           : type == "boolean" ? value.is_boolean()
                                : value.is_null();
   };
   if (std::none_of(types.begin(), types.end(), fits)) return where + " is of another type";
@@ -235,6 +239,18 @@ TEST_F(DaemonPagesTest, AnswersAreAsTheirDescriptionSays) {
   Fail(Join());
   EXPECT_EQ(described("/api/v1/jobs", "/api/v1/jobs"), "");
   EXPECT_EQ(described("/api/v1/jobs/job", "/api/v1/jobs/{run_id}"), "");
+  const JobSnapshot told{
+      .run_id = "j",
+      .nodes = {{.heard_ago = std::chrono::seconds(1),
+                 .ranks = {{.rank = 3,
+                            .told = {.step = 7,
+                                     .loss = std::numeric_limits<double>::quiet_NaN(),
+                                     .samples_per_second = 64,
+                                     .step_seconds = 0.1,
+                                     .phases = {{"data", 0.01}, {"wait", 0.09, true}}},
+                            .straggling = Straggling{0.5, "data"}},
+                           {.rank = 4}}}}};
+  EXPECT_EQ(Objection(ToJson(told), api["components"]["schemas"]["Job"], api, "job"), "");
   for (const char* const path : {"/metrics", "/healthz", "/readyz", "/api/v1/events"}) {
     EXPECT_EQ(described(path, path), "");
   }

@@ -1,5 +1,7 @@
 #include "test/rendezvous/support/directive_text.h"
 
+#include <cmath>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/phrases.h"
@@ -62,6 +64,20 @@ struct Text {
   }
 };
 
+std::string RankText(const RankSnapshot& rank) {
+  std::string text = absl::StrCat("  rank ", rank.rank, ": ");
+  if (rank.told.step) absl::StrAppend(&text, "step ", *rank.told.step, ", ");
+  absl::StrAppend(&text, base::Seconds(rank.told.ago), " ago");
+  if (const auto own = OwnSeconds(rank.told)) {
+    absl::StrAppend(&text, ", ", std::lround(1000 * *own), " ms of its own");
+  }
+  if (rank.straggling) {
+    absl::StrAppend(&text, "; ", std::lround(100 * rank.straggling->slower), " % slower, in ",
+                    rank.straggling->phase, ", for ", base::Seconds(rank.straggling->age));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string DirectiveText(const Directive& directive) {
@@ -75,6 +91,7 @@ std::vector<std::string> SnapshotText(const JobSnapshot& job) {
     lines.push_back(absl::StrCat(node.group_rank < 0 ? "-" : absl::StrCat(node.group_rank), " ",
                                  node.node.host, " ", StateName(node.state),
                                  node.rank_reason.empty() ? "" : ": ", node.rank_reason));
+    for (const RankSnapshot& rank : node.ranks) lines.push_back(RankText(rank));
   }
   return lines;
 }

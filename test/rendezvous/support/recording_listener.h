@@ -27,6 +27,8 @@ struct RecordingListener : RendezvousClient::Listener {
     log.push_back("lost: " + std::string(status.message()));
   }
 
+  Progress TakeProgress(bool /*all*/) override { return progress; }
+
   // The number of lines that begin with `start`.
   int Count(const std::string& start) const {
     return static_cast<int>(std::count_if(log.begin(), log.end(), [&](const std::string& line) {
@@ -49,6 +51,8 @@ struct RecordingListener : RendezvousClient::Listener {
   std::vector<std::string> log;
   std::vector<Directive> directives;
   std::optional<TimePoint> last_deadline;
+  // What the node's ranks tell, each time that it is asked.
+  Progress progress;
 };
 
 }  // namespace muster::rendezvous

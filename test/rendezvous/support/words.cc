@@ -84,6 +84,7 @@ JobSettings SettingsFrom(const Words& words) {
   settings.restart.delay = words.GetMs("delay", Duration::zero());
   settings.restart.longest_delay = words.GetMs("longest_delay", settings.restart.delay);
   settings.restart.no_progress_limit = words.Get("no_progress", 0);
+  settings.straggler_threshold = words.Get("straggler", 0) / 100.0;
   return settings;
 }
 

@@ -40,8 +40,8 @@ class Words {
 NodeInfo NodeFrom(const std::string& name, const Words& words);
 
 // Reads nodes=MIN:MAX or nodes=N, last_call=, join_timeout=, lease=, beat=, window=, delay=,
-// longest_delay= (all but the first in ms), restarts=, no_progress=, and the words "exact",
-// "later" and "tunnel".
+// longest_delay= (all but the first in ms), restarts=, no_progress=, straggler= (in %), and the
+// words "exact", "later" and "tunnel".
 JobSettings SettingsFrom(const Words& words);
 
 // A deadline as in transcripts: "@1500", or "none".

@@ -2,6 +2,7 @@
 // client puts into such bytes comes out harmless.
 #include "rendezvous/wire/wire.h"
 
+#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -96,7 +97,8 @@ JoinRequest SomeRequest() {
                        .lease = milliseconds(2500),
                        .max_restarts = 3,
                        .exact_ranks = true,
-                       .store_tunnel = true},
+                       .store_tunnel = true,
+                       .straggler_threshold = 0.25},
           .node = {.node_id = "node-1",
                    .host = "a",
                    .address = "10.0.0.1",
@@ -491,6 +493,84 @@ TEST(WireTest, TextThatIsNoUtf8DoesNotSpoilTheMessage) {
   v1::JobDescription job;
   ToWire(JobSnapshot{.sentence = bad, .nodes = {{.node = request.node, .rank_reason = bad}}}, &job);
   EXPECT_EQ(Sent(job).nodes(0).rank_reason(), "caf?");
+}
+
+KeepAlive SomeKeepAlive() {
+  return {
+      .number = 7,
+      .heard = 6,
+      .progress = {.round = {.incarnation = 8, .number = 7},
+                   .ranks = {{.local_rank = 0,
+                              .step = 1200,
+                              .ago = milliseconds(250),
+                              .loss = -std::numeric_limits<double>::infinity(),
+                              .samples_per_second = 512.5,
+                              .step_seconds = 0.125,
+                              .phases = {{"data", 0.012}, {"wait", 0, true}},
+                              .timed_steps = 1199},
+                             {.local_rank = 3, .phases = {{"forward", 0.1}, {"wait", 0.2, true}}},
+                             {.local_rank = 4}}}};
+}
+
+TEST(WireTest, WhatRanksHaveToldComesBackAsItWas) {
+  const KeepAlive sent = SomeKeepAlive();
+  const KeepAlive received = std::get<KeepAlive>(ThereAndBack(Event(sent)));
+  EXPECT_EQ(received.number, sent.number);
+  EXPECT_EQ(received.heard, sent.heard);
+  EXPECT_EQ(received.progress.round, sent.progress.round);
+  ASSERT_EQ(received.progress.ranks.size(), 3u);
+  EXPECT_EQ(received.progress.ranks[0], sent.progress.ranks[0]);
+  EXPECT_EQ(received.progress.ranks[2], sent.progress.ranks[2]);
+  // Phases of all ranks are in one order.
+  EXPECT_EQ(received.progress.ranks[1].phases,
+            (std::vector<PhaseTime>{{"wait", 0.2, true}, {"forward", 0.1}}));
+  EXPECT_EQ(std::get<KeepAlive>(ThereAndBack(Event(KeepAlive{.number = 7}))),
+            KeepAlive{.number = 7});
+}
+
+TEST(WireTest, ProgressOfStrangersIsHarmless) {
+  v1::AgentEvent wire;
+  v1::Progress* const progress = wire.mutable_keep_alive()->mutable_progress();
+  for (int i = 0; i < 1000; ++i) progress->add_phases()->set_name("\x1b[2J" + std::string(99, 'x'));
+  v1::RankProgress* const rank = progress->add_ranks();
+  rank->set_local_rank(-1);
+  rank->set_ago_ms(kMinInt64);
+  rank->set_samples_per_second(-1);
+  rank->set_step_seconds(std::numeric_limits<double>::quiet_NaN());
+  for (int i = 0; i < 2000; ++i) rank->add_phase_seconds(i % 2 == 0 ? i : -HUGE_VAL);
+  const auto read = std::get<KeepAlive>(rendezvous::FromWire(Sent(wire)));
+  ASSERT_EQ(read.progress.ranks.size(), 1u);
+  const RankProgress& told = read.progress.ranks[0];
+  EXPECT_EQ(told.ago, Duration::zero());
+  EXPECT_EQ(told.samples_per_second, std::nullopt);
+  EXPECT_EQ(told.step_seconds, std::nullopt);
+  EXPECT_EQ(told.phases.size(), 8u);
+  EXPECT_EQ(told.phases[0].name, "?[2J" + std::string(11, 'x'));
+}
+
+TEST(WireTest, RanksOfAJobComeBackAsTheyWere) {
+  const RankProgress told = SomeKeepAlive().progress.ranks[0];
+  const JobSnapshot job{
+      .run_id = "j",
+      .nodes = {{.node = SomeRequest().node,
+                 .heard_ago = milliseconds(700),
+                 .ranks = {{.rank = 9,
+                            .told = told,
+                            .straggling = Straggling{0.5, "data", milliseconds(9)}},
+                           {.rank = 10, .told = told}}},
+                {.node = SomeRequest().node}}};
+  v1::JobDescription wire;
+  ToWire(job, &wire);
+  const JobSnapshot read = rendezvous::FromWire(Sent(wire));
+  ASSERT_EQ(read.nodes.size(), 2u);
+  EXPECT_EQ(read.nodes[0].heard_ago, milliseconds(700));
+  ASSERT_EQ(read.nodes[0].ranks.size(), 2u);
+  EXPECT_EQ(read.nodes[0].ranks[0].rank, 9);
+  EXPECT_EQ(read.nodes[0].ranks[0].told, told);
+  EXPECT_EQ(read.nodes[0].ranks[0].straggling, (Straggling{0.5, "data", milliseconds(9)}));
+  EXPECT_EQ(read.nodes[0].ranks[1].straggling, std::nullopt);
+  EXPECT_EQ(read.nodes[1].heard_ago, std::nullopt);
+  EXPECT_TRUE(read.nodes[1].ranks.empty());
 }
 
 TEST(WireTest, TextIsNotCutInTheMiddleOfACharacter) {

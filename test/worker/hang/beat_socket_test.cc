@@ -38,8 +38,8 @@ class BeatSocketTest : public testing::Test {
     return BeatSocket::Open(
         io_, path,
         {.on_beat =
-             [this](int rank, std::optional<std::int64_t> step, pid_t pid) {
-               heard_.emplace_back(rank, step, pid);
+             [this](const Beat& beat, pid_t pid) {
+               heard_.emplace_back(beat.rank, beat.step, pid);
                if (on_beat_) on_beat_();
              },
          .on_warning = [this](const std::string& text) { warnings_.push_back(text); }});

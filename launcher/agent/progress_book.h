@@ -1,0 +1,56 @@
+// What the workers of a node tell of their steps, until the rendezvous hears of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "rendezvous/core/progress.h"
+#include "rendezvous/core/types.h"
+#include "worker/hang/beat.h"
+
+namespace muster::launcher {
+
+// Beats come with each step, however short; the rendezvous gets one line a rank about once in a
+// second. Times in it are medians of the last steps, so that one slow step does not show.
+//
+// Deterministic; not thread-safe. `now` never goes back.
+class ProgressBook {
+ public:
+  // A round's workers, with ranks from `first_rank` on, are about to start. Of the round before
+  // nothing is known any more.
+  void Begin(rendezvous::RoundId round, int first_rank, int nproc);
+  // The workers are gone, and nobody asks how far they had come.
+  void Clear();
+
+  // False: it is of no rank of ours, and nothing has changed.
+  bool OnBeat(const worker::Beat& beat, rendezvous::TimePoint now);
+
+  // Of the ranks that have beaten since they were told last; with `all`, of those that have beaten
+  // at all.
+  rendezvous::Progress Take(bool all, rendezvous::TimePoint now);
+
+ private:
+  // What medians are made of.
+  static constexpr std::size_t kSteps = 9;
+  struct Rank {
+    bool is_news = false;
+    std::optional<rendezvous::TimePoint> last_beat;  // nullopt: none in this round
+    std::optional<std::int64_t> step;
+    std::optional<double> loss;
+    std::optional<double> samples_per_second;
+    std::deque<double> intervals;                       // from step to step, in seconds
+    std::deque<std::vector<worker::BeatPhase>> phases;  // of steps for which they were told
+    std::int64_t timed_steps = 0;
+  };
+
+  static rendezvous::RankProgress Tell(const Rank& rank, int local_rank, rendezvous::TimePoint now);
+
+  rendezvous::RoundId round_;
+  int first_rank_ = 0;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace muster::launcher

@@ -1,0 +1,121 @@
+#include "rendezvous/wire/progress_wire.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "rendezvous/wire/parts.h"
+#include "rendezvous/wire/printable.h"
+
+namespace muster::rendezvous {
+namespace {
+
+// As long as a name may be that a worker gives (worker/hang/beat.h).
+constexpr std::size_t kMaxPhaseName = 15;
+constexpr std::size_t kMostPhasesOfRank = 8;
+
+// Where `phase` is in the message's list, to which it is added if need be; -1: the list is full.
+int IndexOf(const PhaseTime& phase, v1::Progress* wire) {
+  for (int i = 0; i < wire->phases_size(); ++i) {
+    if (wire->phases(i).name() == phase.name && wire->phases(i).waits() == phase.waits) return i;
+  }
+  if (wire->phases_size() == kMostPhases) return -1;
+  v1::Phase* const added = wire->add_phases();
+  added->set_name(OneLine(phase.name, kMaxPhaseName));
+  added->set_waits(phase.waits);
+  return wire->phases_size() - 1;
+}
+
+v1::RankProgress* AddRank(const RankProgress& rank, v1::Progress* wire) {
+  v1::RankProgress* const out = wire->add_ranks();
+  out->set_local_rank(rank.local_rank);
+  if (rank.step) out->set_step(*rank.step);
+  out->set_ago_ms(ToMs(rank.ago));
+  if (rank.loss) out->set_loss(*rank.loss);
+  if (rank.samples_per_second) out->set_samples_per_second(*rank.samples_per_second);
+  if (rank.step_seconds) out->set_step_seconds(*rank.step_seconds);
+  out->set_timed_steps(rank.timed_steps);
+  for (const PhaseTime& phase : rank.phases) {
+    const int at = IndexOf(phase, wire);
+    if (at < 0) continue;
+    while (out->phase_seconds_size() <= at) out->add_phase_seconds(-1);
+    out->set_phase_seconds(at, phase.seconds);
+  }
+  return out;
+}
+
+// As a worker may tell it; 11 days.
+bool IsTime(double seconds) {
+  return seconds >= 0 && seconds <= 1e6;
+}
+
+RankProgress ReadRank(const v1::RankProgress& in, const std::vector<PhaseTime>& names) {
+  RankProgress rank{.local_rank = in.local_rank(),
+                    .ago = FromMs(std::max<std::int64_t>(in.ago_ms(), 0)),
+                    .timed_steps = in.timed_steps()};
+  if (in.has_step()) rank.step = in.step();
+  if (in.has_loss()) rank.loss = in.loss();
+  if (in.has_samples_per_second() && in.samples_per_second() >= 0 &&
+      std::isfinite(in.samples_per_second())) {
+    rank.samples_per_second = in.samples_per_second();
+  }
+  if (in.has_step_seconds() && IsTime(in.step_seconds())) rank.step_seconds = in.step_seconds();
+  const std::size_t told = std::min<std::size_t>(in.phase_seconds_size(), names.size());
+  for (std::size_t i = 0; i < told && rank.phases.size() < kMostPhasesOfRank; ++i) {
+    const double seconds = in.phase_seconds(static_cast<int>(i));
+    if (!IsTime(seconds) || names[i].name.empty()) continue;
+    rank.phases.push_back({names[i].name, seconds, names[i].waits});
+  }
+  return rank;
+}
+
+std::vector<PhaseTime> ReadNames(const v1::Progress& wire) {
+  std::vector<PhaseTime> names;
+  for (const v1::Phase& phase : wire.phases()) {
+    if (static_cast<int>(names.size()) == kMostPhases) break;
+    names.push_back({.name = OneLine(phase.name(), kMaxPhaseName), .waits = phase.waits()});
+  }
+  return names;
+}
+
+}  // namespace
+
+void ToWire(const Progress& progress, v1::Progress* wire) {
+  wire->set_round(progress.round.number);
+  wire->set_incarnation(progress.round.incarnation);
+  for (const RankProgress& rank : progress.ranks) AddRank(rank, wire);
+}
+
+void ToWire(const std::vector<RankSnapshot>& ranks, v1::Progress* wire) {
+  for (const RankSnapshot& rank : ranks) {
+    v1::RankProgress* const out = AddRank(rank.told, wire);
+    out->set_rank(rank.rank);
+    if (!rank.straggling) continue;
+    out->mutable_straggling()->set_slower(rank.straggling->slower);
+    out->mutable_straggling()->set_phase(OneLine(rank.straggling->phase, kMaxPhaseName));
+    out->mutable_straggling()->set_age_ms(ToMs(rank.straggling->age));
+  }
+}
+
+Progress FromWire(const v1::Progress& wire) {
+  Progress progress{.round = {wire.incarnation(), wire.round()}};
+  const std::vector<PhaseTime> names = ReadNames(wire);
+  for (const v1::RankProgress& rank : wire.ranks()) progress.ranks.push_back(ReadRank(rank, names));
+  return progress;
+}
+
+std::vector<RankSnapshot> RanksFromWire(const v1::Progress& wire) {
+  std::vector<RankSnapshot> ranks;
+  const std::vector<PhaseTime> names = ReadNames(wire);
+  for (const v1::RankProgress& in : wire.ranks()) {
+    RankSnapshot& rank = ranks.emplace_back(RankSnapshot{in.rank(), ReadRank(in, names), {}});
+    if (!in.has_straggling()) continue;
+    const double slower = in.straggling().slower();
+    rank.straggling = {slower >= 0 && slower <= 1e6 ? slower : 0,
+                       OneLine(in.straggling().phase(), kMaxPhaseName),
+                       FromMs(in.straggling().age_ms())};
+  }
+  return ranks;
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,109 @@
+// What of many beats the rendezvous is told.
+#include "launcher/agent/progress_book.h"
+
+#include <chrono>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace muster::launcher {
+namespace {
+
+using rendezvous::Progress;
+using rendezvous::RankProgress;
+using rendezvous::TimePoint;
+using std::chrono::milliseconds;
+
+constexpr rendezvous::RoundId kRound{.incarnation = 5, .number = 2};
+
+TimePoint At(int ms) {
+  return TimePoint{} + milliseconds(ms);
+}
+
+worker::Beat Step(int rank, std::int64_t step, double data, double wait = 0) {
+  return {.rank = rank, .step = step, .phases = {{"data", data}, {"wait", wait}}};
+}
+
+// A node with ranks 4 and 5.
+ProgressBook TwoRanks() {
+  ProgressBook book;
+  book.Begin(kRound, 4, 2);
+  return book;
+}
+
+TEST(ProgressBookTest, TellsThatOfWhichThereIsNews) {
+  ProgressBook book = TwoRanks();
+  EXPECT_TRUE(book.Take(/*all=*/true, At(0)).ranks.empty());
+  EXPECT_TRUE(book.OnBeat({.rank = 5, .step = 10, .loss = 2.5, .samples_per_second = 64}, At(100)));
+  const Progress told = book.Take(/*all=*/false, At(350));
+  EXPECT_EQ(told, (Progress{.round = kRound,
+                            .ranks = {{.local_rank = 1,
+                                       .step = 10,
+                                       .ago = milliseconds(250),
+                                       .loss = 2.5,
+                                       .samples_per_second = 64}}}));
+  EXPECT_TRUE(book.Take(/*all=*/false, At(400)).ranks.empty());
+  EXPECT_EQ(book.Take(/*all=*/true, At(400)).ranks.size(), 1u) << "as after a lost connection";
+}
+
+TEST(ProgressBookTest, RankThatIsNotOursChangesNothing) {
+  ProgressBook book = TwoRanks();
+  for (const int rank : {0, 3, 6, -1, 2'147'483'647}) {
+    EXPECT_FALSE(book.OnBeat({.rank = rank, .step = 1}, At(0))) << rank;
+  }
+  EXPECT_TRUE(book.Take(/*all=*/true, At(0)).ranks.empty());
+  book.Clear();
+  EXPECT_FALSE(book.OnBeat({.rank = 4, .step = 1}, At(0))) << "no workers";
+}
+
+TEST(ProgressBookTest, OneSlowStepDoesNotShow) {
+  ProgressBook book = TwoRanks();
+  int at = 0;
+  for (int step = 1; step <= 20; ++step) {
+    const bool slow = step == 18;
+    at += slow ? 5000 : 100;
+    book.OnBeat(Step(4, step, slow ? 4.9 : 0.02, 0.08), At(at));
+  }
+  const RankProgress told = book.Take(/*all=*/false, At(at)).ranks.at(0);
+  EXPECT_EQ(told.step, 20);
+  EXPECT_EQ(told.timed_steps, 20);
+  EXPECT_DOUBLE_EQ(told.step_seconds.value(), 0.1);
+  EXPECT_EQ(told.phases,
+            (std::vector<rendezvous::PhaseTime>{{"data", 0.02}, {"wait", 0.08, true}}));
+  EXPECT_EQ(OwnSeconds(told), 0.02);
+}
+
+TEST(ProgressBookTest, BeatsOfSeveralStepsAreDividedAndThoseOfNoneDoNotCount) {
+  ProgressBook book = TwoRanks();
+  book.OnBeat({.rank = 4, .step = 10}, At(0));
+  book.OnBeat({.rank = 4, .step = 20}, At(1000));
+  book.OnBeat({.rank = 4, .step = 20}, At(5000));
+  book.OnBeat({.rank = 4}, At(6000));
+  const RankProgress told = book.Take(/*all=*/false, At(6000)).ranks.at(0);
+  EXPECT_DOUBLE_EQ(told.step_seconds.value(), 0.1);
+  EXPECT_EQ(told.step, 20);
+  EXPECT_EQ(told.ago, milliseconds(0));
+  EXPECT_EQ(told.timed_steps, 0);
+  EXPECT_EQ(OwnSeconds(told), std::nullopt);
+}
+
+// After a restart the page showed the step of before, and a loss that nobody had any more.
+TEST(ProgressBookTest, NextRoundKnowsNothingOfTheOneBefore) {
+  ProgressBook book = TwoRanks();
+  book.OnBeat(Step(4, 7, 0.1), At(0));
+  book.Begin({.incarnation = 5, .number = 3}, 0, 1);
+  EXPECT_TRUE(book.Take(/*all=*/true, At(0)).ranks.empty());
+  EXPECT_FALSE(book.OnBeat(Step(4, 8, 0.1), At(0)));
+  EXPECT_TRUE(book.OnBeat(Step(0, 1, 0.1), At(0)));
+  EXPECT_EQ(book.Take(/*all=*/false, At(0)).round.number, 3);
+}
+
+TEST(ProgressBookTest, OfManyRanksTheFirstAreTold) {
+  ProgressBook book;
+  book.Begin(kRound, 0, 100'000);
+  for (int rank = 0; rank < 1000; ++rank) book.OnBeat(Step(rank, 1, 0.1), At(0));
+  EXPECT_EQ(book.Take(/*all=*/false, At(0)).ranks.size(), 256u);
+}
+
+}  // namespace
+}  // namespace muster::launcher
