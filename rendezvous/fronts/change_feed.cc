@@ -9,7 +9,13 @@
 namespace muster::rendezvous {
 
 void ChangeFeed::Begin() {
-  if (!runs_) PublishAfter(kAtLeast);
+  if (!runs_) PublishAfter(Pause());
+}
+
+std::chrono::milliseconds ChangeFeed::Pause() const {
+  std::chrono::milliseconds pause = kAtLeast;
+  for (const Publisher* const publisher : publishers_) pause = std::min(pause, publisher->pause());
+  return pause;
 }
 
 void ChangeFeed::Changed(const std::string& tenant, const Transition& transition) {
@@ -51,7 +57,7 @@ void ChangeFeed::Publish() {
     news_.clear();
     timer_.cancel();
   } else if (news_.empty()) {
-    PublishAfter(kAtLeast);
+    PublishAfter(Pause());
   }
 }
 

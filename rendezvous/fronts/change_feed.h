@@ -24,7 +24,8 @@ struct JobNews {
 };
 
 // A storm of changes is told once: a quarter of a second after the first of them. Without a change
-// watchers are told every ten seconds, so that they see that we are there and how time goes on.
+// watchers are told every ten seconds, so that they see that we are there and how time goes on; more
+// often while ranks tell of their steps.
 // While nobody watches there is no timer. Lives on the loop's thread.
 class ChangeFeed {
  public:
@@ -43,6 +44,9 @@ class ChangeFeed {
     virtual void Publish(const News& news) = 0;
     // Somebody watches.
     virtual bool is_watched() const = 0;
+    // After how long there is more to tell, if nothing changes; at most kAtLeast. The shortest of
+    // all publishers' counts for all.
+    virtual std::chrono::milliseconds pause() const { return kAtLeast; }
   };
 
   explicit ChangeFeed(boost::asio::io_context& io) : timer_(io) {}
@@ -64,6 +68,7 @@ class ChangeFeed {
   std::size_t PendingEnds(const std::string& tenant) const;
 
  private:
+  std::chrono::milliseconds Pause() const;
   void PublishAfter(std::chrono::milliseconds pause);
   void Publish();
 

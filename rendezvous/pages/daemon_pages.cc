@@ -1,5 +1,6 @@
 #include "rendezvous/pages/daemon_pages.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "rendezvous/pages/job_figures.h"
 #include "rendezvous/pages/job_json.h"
 #include "rendezvous/pages/log_page.h"
+#include "rendezvous/pages/rank_figures.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -26,6 +28,11 @@ namespace {
 constexpr absl::string_view kJobs = "/api/v1/jobs";
 constexpr absl::string_view kEvents = "/api/v1/events";
 constexpr absl::string_view kLogs = "/logs";
+
+// Ranks tell about once in a second, and that is no change. Watchers are told as often if it is
+// short, and of as many bytes in a second if it is long.
+constexpr std::chrono::milliseconds kStepPause(1000);
+constexpr std::size_t kBytesInASecond = 64 << 10;
 
 // Token files are looked at no more often, however many ask.
 constexpr std::chrono::seconds kLookPause(1);
@@ -93,6 +100,17 @@ std::optional<HttpAnswer> PageFile(const std::string& path) {
   return std::nullopt;
 }
 
+bool AnyRankTells(const std::vector<JobSnapshot>& jobs) {
+  return std::any_of(jobs.begin(), jobs.end(), [](const JobSnapshot& job) {
+    return std::any_of(job.nodes.begin(), job.nodes.end(),
+                       [](const NodeSnapshot& node) { return !node.ranks.empty(); });
+  });
+}
+
+std::string EventOf(const std::vector<JobSnapshot>& jobs) {
+  return absl::StrCat("data: ", base::JsonText(ToJson(jobs)), "\n\n");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_context& io,
@@ -128,10 +146,20 @@ void DaemonPages::Publish(const ChangeFeed::News& news) {
   // It may come while the pages are opened.
   if (http_ == nullptr) return;
   EndForeignStreams();
+  bool any_tells = false;
+  std::size_t bytes = 0;
   for (const std::string& tenant : http_->Topics()) {
+    const std::vector<JobSnapshot> jobs = JobsOf(tenant);
+    any_tells |= AnyRankTells(jobs);
     if (!news.empty() && news.count(tenant) == 0) continue;
-    http_->Publish(tenant, std::make_shared<const std::string>(Event(tenant)));
+    const auto event = std::make_shared<const std::string>(EventOf(jobs));
+    bytes += event->size();
+    http_->Publish(tenant, event);
   }
+  const std::chrono::milliseconds by_length(1000 * bytes / kBytesInASecond);
+  pause_ = any_tells ? std::clamp<std::chrono::milliseconds>(by_length, kStepPause,
+                                                             ChangeFeed::kAtLeast)
+                     : ChangeFeed::kAtLeast;
 }
 
 bool DaemonPages::is_watched() const {
@@ -152,10 +180,6 @@ Keys DaemonPages::KeysNow() {
   if (now < look_after_) return credentials_.keys();
   look_after_ = now + kLookPause;
   return credentials_.RereadKeys();
-}
-
-std::string DaemonPages::Event(const std::string& tenant) const {
-  return absl::StrCat("data: ", base::JsonText(ToJson(JobsOf(tenant))), "\n\n");
 }
 
 std::vector<JobSnapshot> DaemonPages::JobsOf(const std::string& tenant) const {
@@ -187,9 +211,11 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
   }
   if (path == "/metrics") return Shown("text/plain; version=0.0.4", Metrics(*tenant));
   if (path == kEvents) {
-    HttpAnswer answer = Shown("text/event-stream", Event(*tenant));
+    const std::vector<JobSnapshot> jobs = JobsOf(*tenant);
+    HttpAnswer answer = Shown("text/event-stream", EventOf(jobs));
     answer.is_stream = true;
     answer.topic = *tenant;
+    if (AnyRankTells(jobs)) pause_ = std::min<std::chrono::milliseconds>(pause_, kStepPause);
     server_.changes().Begin();
     return answer;
   }
@@ -246,7 +272,9 @@ std::string DaemonPages::Metrics(const std::string& tenant) const {
   out.Sample(1, {{"version", base::kVersion}});
   static const JobFigures kNone;
   const JobFigures* const figures = server_.FindFigures(tenant);
-  (figures == nullptr ? kNone : *figures).Write(JobsOf(tenant), out);
+  const std::vector<JobSnapshot> jobs = JobsOf(tenant);
+  (figures == nullptr ? kNone : *figures).Write(jobs, out);
+  WriteRankFigures(jobs, out);
   WriteKeptFigures(server_.FindDriver(tenant), out);
   // What is of the daemon and not of one of several tenants.
   if (tenant.empty()) WriteProcessFigures(server_, turns_, started_, out);

@@ -31,7 +31,8 @@ namespace muster::rendezvous {
 //   GET /api/v1/jobs/RUN_ID  one of them, or 404
 //   GET /api/v1/jobs/RUN_ID/logs?rank=R  the last lines of a rank (log_page.h)
 //   GET /api/v1/events       that array now, and again when something has changed (server-sent
-//                            events), at most four times a second and at least every ten seconds
+//                            events), at most four times a second and at least every ten seconds;
+//                            while ranks tell of their steps every second, if it is short
 // Metrics and jobs take `Authorization: Bearer TOKEN`, where TOKEN is what a token file holds: the
 // daemon's, a tenant's, or the one that `muster token metrics` makes of it, with which nothing else
 // can be done, and no logs be read. A tenant is shown his own jobs. A token that is changed or
@@ -71,10 +72,9 @@ class DaemonPages final : private ChangeFeed::Publisher {
   Keys KeysNow();
   std::vector<JobSnapshot> JobsOf(const std::string& tenant) const;
   std::string Metrics(const std::string& tenant) const;
-  // The jobs of a tenant as an event of the stream.
-  std::string Event(const std::string& tenant) const;
   void Publish(const ChangeFeed::News& news) override;
   bool is_watched() const override;
+  std::chrono::milliseconds pause() const override { return pause_; }
   void EndForeignStreams();
 
   boost::asio::io_context& io_;
@@ -83,6 +83,8 @@ class DaemonPages final : private ChangeFeed::Publisher {
   Server& server_;
   const LoopTurns* const turns_;
   const std::chrono::system_clock::time_point started_ = std::chrono::system_clock::now();
+  // Until ranks that tell of their steps have told more.
+  std::chrono::milliseconds pause_ = ChangeFeed::kAtLeast;
   // By which it was last found whose streams may go on.
   Keys streams_keys_;
   std::chrono::steady_clock::time_point look_after_;

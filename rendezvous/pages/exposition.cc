@@ -1,7 +1,10 @@
 #include "rendezvous/pages/exposition.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -13,6 +16,13 @@ namespace {
 std::string Escaped(std::string_view value) {
   return absl::StrReplaceAll(absl::string_view(value.data(), value.size()),
                              {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
+}
+
+// As many digits as make the number again.
+std::string ValueText(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return absl::StrFormat("%.15g", value);
 }
 
 }  // namespace
@@ -61,8 +71,7 @@ void Exposition::Line(std::string_view name, const Labels& labels, double value)
     absl::StrAppend(&text_, separator, std::string(label), "=\"", Escaped(of), "\"");
     separator = ",";
   }
-  // As many digits as make the number again.
-  absl::StrAppend(&text_, labels.empty() ? "" : "}", " ", absl::StrFormat("%.15g", value), "\n");
+  absl::StrAppend(&text_, labels.empty() ? "" : "}", " ", ValueText(value), "\n");
 }
 
 }  // namespace muster::rendezvous

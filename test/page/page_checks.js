@@ -39,7 +39,21 @@ async function until(condition, what) {
 const port = () => Number(execFileSync('python3', ['-c',
   "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1])"]));
 
+// Tells of ten steps in a second, in which rank 6 takes longer to read than the others do.
+const STEPS = `
+import os, socket, time
+rank, beats = int(os.environ["RANK"]), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+step = 0
+while not os.path.exists("${inScratch('end')}"):
+    step += 1
+    data = 0.04 if rank == 6 else 0.01
+    beats.sendto(f"beat {rank} {step} loss={3 / (1 + step / 100):.4f} samples_per_second=640 data={data} forward=0.03 "
+                 f"wait_backward={0.1 - data}".encode(), os.environ["MUSTER_BEAT_SOCKET"])
+    time.sleep(0.1)
+`;
+
 async function main() {
+  fs.writeFileSync(inScratch('steps.py'), STEPS);
   const token = inScratch('token');
   execFileSync(muster, ['token', 'new', token]);
   const metrics = execFileSync(muster, ['token', 'metrics', token], {encoding: 'utf8'}).trim().split('\n').pop();
@@ -53,6 +67,7 @@ async function main() {
     '--rdzv-conf=is_host=0', `--token-file=${token}`, '--max-restarts=2', '--nproc-per-node=4',
     `--event-log=${inScratch('events-' + name)}`, '--no-python', 'sh', '-c',
     `if [ $RANK = 5 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then until [ -e ${inScratch('fail')} ]; do sleep 0.05; done; exit 7; fi; ` +
+    `[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exec python3 ${inScratch('steps.py')}; ` +
     `until [ -e ${inScratch('end')} ]; do sleep 0.05; done`], {MUSTER_RUNS_DIR: inScratch('runs-' + name)});
   const browser = await chromium.launch({executablePath: browserPath, args: ['--no-sandbox']});
   children.push({kill: () => browser.close()});
@@ -86,12 +101,21 @@ async function main() {
   node('b');
   await until(() => page.$$eval('#ranks i.running', (cells) => cells.length === 8), 'eight ranks that run');
   check('eight ranks run on two nodes', (await page.$$('#ranks .node')).length === 2);
+  check('as long as nobody tells of steps, none are shown', await page.isHidden('#steps'));
   fs.writeFileSync(inScratch('fail'), '');
   await shows('#rounds', 'over: ');
   await until(() => page.$$eval('#ranks i.running', (cells) => cells.length === 8), 'ranks that run again');
   check('the failure is named with rank and exit code', /rank 5 on host \S+ exited with code 7 \(restart 1 of 2\)/.test(await text('#rounds')), await text('#rounds'));
   check('the restart is counted', (await text('#facts')).includes('1 of 2'));
-  await new Promise((done) => setTimeout(done, 1500));
+  await until(() => page.$$eval('#step-rows tr', (rows) => rows.length === 8), 'eight ranks that tell of their steps');
+  await until(() => page.$$eval('#step-rows tr.straggler', (rows) => rows.length === 1), 'a straggler');
+  check('the straggler is named with the part of the step that is slow', /^6.*data 40 ms.*% slower than the median rank, most in data, for /.test(await text('#step-rows tr.straggler')), await text('#step-rows tr.straggler'));
+  check('and marked among the ranks', (await text('#ranks i.straggler')) === '6');
+  check('loss and samples per second are told', /loss[\d.]+samples per second5120stragglers1/.test(await text('#facts')), await text('#facts'));
+  const step = () => text('#step-rows tr td:nth-of-type(2)');
+  const before = Number(await step());
+  await until(async () => Number(await step()) > before + 20, 'later steps');
+  check('the steps go on while nothing else changes', true);
   if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page.png'});
 
   await page.evaluate(() => document.activeElement.blur());

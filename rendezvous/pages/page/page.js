@@ -4,6 +4,8 @@
 
 const KEY = 'muster-token';
 const STATES = ['running', 'starting', 'stopping', 'succeeded'];
+const SLOW = 'straggler';
+const MOST_RANKS = 64;  // in the table
 const byId = (id) => document.getElementById(id);
 let told = [];      // As the daemon said it,
 let jobs = [];      // and with the time that has passed since, while there is a connection.
@@ -39,6 +41,17 @@ function duration(seconds) {
   return (seconds / 3600).toFixed(1) + ' h';
 }
 
+// Three digits, of what is told and may not be there; a loss that is no number is a word.
+function figure(value) {
+  if (value === null || typeof value === 'string') return value || '';
+  return value !== 0 && (Math.abs(value) >= 1e6 || Math.abs(value) < 1e-4) ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+}
+
+function brief(seconds) {
+  if (seconds === null) return '';
+  return seconds < 1 ? Number((seconds * 1000).toPrecision(3)) + ' ms' : Number(seconds.toPrecision(3)) + ' s';
+}
+
 // What is named in the address stays chosen, also when it is bookmarked. Names have no letters that need an escape.
 function chosen() {
   const name = location.hash.replace(/^#job=/, '');
@@ -71,10 +84,12 @@ function drawRanks(job) {
     const row = make('div', undefined, 'node');
     const cells = make('div', undefined, 'cells');
     const has = node.node_rank !== null;
+    const told = new Map(node.ranks.map((rank) => [rank.rank, rank]));
     for (let i = 0; i < node.nproc; ++i) {
       const rank = has && node.first_rank !== null ? node.first_rank + i : '';
-      const cell = make('i', rank, node.state);
-      cell.title = (rank === '' ? 'no rank' : 'rank ' + rank) + ' on ' + node.host + ': ' + node.state;
+      const slow = told.has(rank) && told.get(rank).straggler;
+      const cell = make('i', rank, node.state + (slow ? ' ' + SLOW : ''));
+      cell.title = (rank === '' ? 'no rank' : 'rank ' + rank) + ' on ' + node.host + ': ' + node.state + (slow ? ', ' + slowness(slow) : '');
       if (rank !== '') {
         cell.addEventListener('click', () => { byId('rank').value = rank; byId('round').value = ''; showOutput(); });
       }
@@ -85,6 +100,56 @@ function drawRanks(job) {
     row.setAttribute('aria-label', node.host + ': ' + node.nproc + ' ranks ' + node.state + (node.place ? ', ' + node.place : ''));
     return row;
   }));
+}
+
+function slowness(straggler) {
+  return Math.round(100 * straggler.slower) + ' % slower than the median rank, most in ' + straggler.phase + ', for ' + duration(straggler.for_seconds);
+}
+
+function phasesBar(rank, longest) {
+  const bar = make('div', undefined, 'bar');
+  for (const phase of rank.phases) {
+    const part = make('b', undefined, phase.waits ? 'waits' : '');
+    part.style.width = 100 * phase.seconds / longest + '%';
+    part.title = phase.name + ' ' + brief(phase.seconds);
+    bar.append(part);
+  }
+  bar.setAttribute('aria-hidden', 'true');
+  return bar;
+}
+
+// Those that tell of their steps: the first, and all that are slow.
+function drawSteps(job) {
+  const all = job.nodes.flatMap((node) => node.ranks.map((rank) => ({host: node.host, ...rank})));
+  const ranks = all.filter((rank, index) => index < MOST_RANKS || rank.straggler);
+  byId('steps').hidden = all.length === 0;
+  byId('more').textContent = all.length > ranks.length ? 'and ' + (all.length - ranks.length) + ' more ranks' : '';
+  const longest = Math.max(...ranks.map((rank) => rank.phases.reduce((sum, phase) => sum + phase.seconds, 0)), 1e-6);
+  byId('step-rows').replaceChildren(...ranks.map((rank) => {
+    const row = make('tr', undefined, rank.straggler ? SLOW : '');
+    const phases = make('td');
+    phases.append(phasesBar(rank, longest), make('span', rank.phases.map((phase) => phase.name + ' ' + brief(phase.seconds)).join(', '), 'when'));
+    if (rank.straggler) phases.append(make('div', slowness(rank.straggler), 'cause'));
+    row.append(make('th', rank.rank), make('td', rank.host), make('td', rank.step === null ? '' : rank.step),
+      make('td', duration(rank.beat_seconds_ago)), make('td', rank.step_seconds ? figure(1 / rank.step_seconds) : ''),
+      make('td', figure(rank.loss)), make('td', figure(rank.samples_per_second)), phases);
+    row.firstChild.scope = 'row';
+    return row;
+  }));
+}
+
+// What the ranks that tell have in common.
+function stepFacts(job) {
+  const ranks = job.nodes.flatMap((node) => node.ranks);
+  const facts = [];
+  const steps = ranks.map((rank) => rank.step).filter((step) => step !== null);
+  if (steps.length) facts.push(['step', steps.reduce((least, step) => Math.min(least, step))]);
+  const loss = ranks.find((rank) => rank.loss !== null);
+  if (loss) facts.push(['loss', figure(loss.loss)]);
+  const samples = ranks.filter((rank) => rank.samples_per_second !== null);
+  if (samples.length) facts.push(['samples per second', figure(samples.reduce((sum, rank) => sum + rank.samples_per_second, 0))]);
+  if (ranks.length) facts.push(['stragglers', ranks.filter((rank) => rank.straggler).length]);
+  return facts;
 }
 
 function drawRounds(job) {
@@ -149,7 +214,11 @@ function aged(job, seconds) {
     return {...job, ended_seconds_ago: job.ended_seconds_ago === null ? null : job.ended_seconds_ago + seconds, rounds};
   }
   const runs = job.state === 'running' && !job.nodes.some((node) => node.state === 'starting') ? seconds : 0;
-  return {...job, age_seconds: job.age_seconds + seconds, productive_seconds: job.productive_seconds + runs, rounds};
+  const nodes = job.nodes.map((node) => ({
+    ...node,
+    ranks: node.ranks.map((rank) => ({...rank, beat_seconds_ago: rank.beat_seconds_ago + seconds})),
+  }));
+  return {...job, age_seconds: job.age_seconds + seconds, productive_seconds: job.productive_seconds + runs, rounds, nodes};
 }
 
 function draw() {
@@ -164,12 +233,14 @@ function draw() {
   byId('message').textContent = job.message;
   const ranks = job.nodes.reduce((sum, node) => sum + (node.node_rank === null ? 0 : node.nproc), 0);
   const facts = [['state', stateOf(job)], ['nodes', job.nodes.length + ' of ' + job.max_nodes], ['ranks', ranks],
-    ['restarts', job.restarts + ' of ' + job.max_restarts], ['since', duration(job.age_seconds)], ['goodput', goodput(job)]];
+    ['restarts', job.restarts + ' of ' + job.max_restarts], ['since', duration(job.age_seconds)], ['goodput', goodput(job)],
+    ...stepFacts(job)];
   if (job.ended_seconds_ago !== null) facts.push(['ended', duration(job.ended_seconds_ago) + ' ago']);
   byId('facts').replaceChildren(...facts.map(([name, value]) => makeFact(name, value)));
   drawFailure(job);
-  byId('legend').replaceChildren(...STATES.flatMap((state) => [make('i', undefined, state), state]));
+  byId('legend').replaceChildren(...[...STATES, SLOW].flatMap((state) => [make('i', undefined, state), state]));
   drawRanks(job);
+  drawSteps(job);
   drawRounds(job);
 }
 

@@ -203,8 +203,8 @@ TEST_F(CoordinatorFiguresTest, WhatWasLostBeforeTheDaemonsStartIsNotCountedAgain
   EXPECT_EQ(next.log_bytes_lost(), 0u);
   next.Hear(8, KeepAlive{.number = 2, .log_bytes_lost = 130}, TimePoint(seconds(14)));
   EXPECT_EQ(next.log_bytes_lost(), 30u);
-  // Its workers run, as was recorded, and have done so since the start for all that is known.
-  EXPECT_EQ(next.Describe("job", TimePoint(seconds(14)))->productive, seconds(2));
+  // Its workers run, as was recorded, and what they had done before counts.
+  EXPECT_EQ(next.Describe("job", TimePoint(seconds(14)))->productive, seconds(3));
 }
 
 TEST_F(CoordinatorFiguresTest, WhoIsRefusedForALimitIsToldWithTheLimit) {

@@ -314,6 +314,40 @@ TEST_F(DaemonPagesTest, LastLinesOfARankAreShownToWhoMayReadThem) {
   EXPECT_FALSE(logs.OpenDelivery(wanted->delivery, {.read = [] {}, .end = [] {}}));
 }
 
+TEST_F(DaemonPagesTest, StepsAreShownAndWatchersHearOfThemSoon) {
+  const auto pages = Open(Credentials::Plaintext());
+  const AgentId agent = Join();
+  server_.driver().Hear(agent, WorkersStarted{round_});
+  tcp::socket stream(io_);
+  stream.connect({boost::asio::ip::make_address("127.0.0.1"), pages->port()});
+  stream.send(boost::asio::buffer(std::string("GET /api/v1/events HTTP/1.1\r\n\r\n")));
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return stream.available() > 0; }));
+  RankProgress told{.step = 12,
+                    .loss = 2.5,
+                    .samples_per_second = 64,
+                    .phases = {{"data", 0.25}, {"wait", 0.5, true}},
+                    .timed_steps = 12};
+  server_.driver().Hear(agent, KeepAlive{.progress = {round_, {told}}});
+  const Json rank = Json::parse(Ask(*pages, "/api/v1/jobs/job").body)["nodes"][0]["ranks"][0];
+  EXPECT_EQ(rank["step"], 12);
+  EXPECT_EQ(rank["own_seconds"], 0.25);
+  EXPECT_EQ(rank["straggler"], nullptr);
+  const std::string metrics = Ask(*pages, "/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("muster_job_step{run_id=\"job\"} 12\n"));
+  EXPECT_THAT(metrics, HasSubstr("muster_job_stragglers{run_id=\"job\"} 0\n"));
+  EXPECT_THAT(metrics, HasSubstr("\nmuster_rank_loss{run_id=\"job\",rank=\"0\",host="));
+  EXPECT_THAT(metrics, HasSubstr("\nmuster_rank_straggling{run_id=\"job\",rank=\"0\",host="));
+  // Nothing else changes from now on.
+  std::string heard;
+  EXPECT_TRUE(test::RunUntil(io_, [&] {
+    char bytes[4096];
+    boost::system::error_code error;
+    stream.non_blocking(true);
+    heard.append(bytes, stream.read_some(boost::asio::buffer(bytes), error));
+    return heard.find("\"step\":12") != std::string::npos;
+  }));
+}
+
 TEST_F(DaemonPagesTest, WhatIsNotThereIsNamed) {
   const auto pages = Open(Credentials::Plaintext());
   EXPECT_EQ(Ask(*pages, "/api/v1/jobs").body, "[]\n");

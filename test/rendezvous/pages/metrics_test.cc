@@ -57,7 +57,14 @@ Metrics Exposed() {
   Server server(io);
   auto pages = DaemonPages::Open(io, {"127.0.0.1", 0}, Credentials::Plaintext(), server);
   EXPECT_TRUE(pages.ok()) << pages.status();
-  server.driver().Hear(server.driver().Attach([](const Directive&) {}), RequestFor(1, 1));
+  RoundId round;
+  const AgentId agent = server.driver().Attach([&round](const Directive& directive) {
+    if (const auto* const assignment = std::get_if<Assignment>(&directive)) round = assignment->id();
+  });
+  server.driver().Hear(agent, RequestFor(1, 1));
+  // A rank that tells all there is.
+  const RankProgress told{.step = 1, .loss = 1, .samples_per_second = 1, .step_seconds = 1};
+  server.driver().Hear(agent, KeepAlive{.progress = {round, {told}}});
   const std::string text = (*pages)->AnswerTo({.path = "/metrics"}).body;
 
   Metrics metrics;
