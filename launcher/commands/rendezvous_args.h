@@ -1,5 +1,5 @@
-// The command line of the commands that query a rendezvous: `muster status`, `muster top`, `muster logs` and
-// `muster kv`.
+// The command line of the commands that query a rendezvous: `muster status`, `muster top`, `muster
+// logs` and `muster kv`.
 #pragma once
 
 #include <chrono>

@@ -24,9 +24,9 @@ struct JobNews {
 };
 
 // A storm of changes is told once: a quarter of a second after the first of them. Without a change
-// watchers are told every ten seconds, so that they see that we are there and how time goes on; more
-// often while ranks tell of their steps.
-// While nobody watches there is no timer. Lives on the loop's thread.
+// watchers are told every ten seconds, so that they see that we are there and how time goes on;
+// more often while ranks tell of their steps. While nobody watches there is no timer. Lives on the
+// loop's thread.
 class ChangeFeed {
  public:
   static constexpr std::chrono::milliseconds kSoon{250};

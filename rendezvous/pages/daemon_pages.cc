@@ -130,11 +130,7 @@ absl::StatusOr<std::unique_ptr<DaemonPages>> DaemonPages::Open(boost::asio::io_c
 
 DaemonPages::DaemonPages(boost::asio::io_context& io, std::string name,
                          const Credentials& credentials, Server& server, const LoopTurns* turns)
-    : io_(io),
-      credentials_(credentials),
-      name_(std::move(name)),
-      server_(server),
-      turns_(turns) {
+    : io_(io), credentials_(credentials), name_(std::move(name)), server_(server), turns_(turns) {
   server_.changes().Add(*this);
 }
 
@@ -157,9 +153,9 @@ void DaemonPages::Publish(const ChangeFeed::News& news) {
     http_->Publish(tenant, event);
   }
   const std::chrono::milliseconds by_length(1000 * bytes / kBytesInASecond);
-  pause_ = any_tells ? std::clamp<std::chrono::milliseconds>(by_length, kStepPause,
-                                                             ChangeFeed::kAtLeast)
-                     : ChangeFeed::kAtLeast;
+  pause_ = any_tells
+               ? std::clamp<std::chrono::milliseconds>(by_length, kStepPause, ChangeFeed::kAtLeast)
+               : ChangeFeed::kAtLeast;
 }
 
 bool DaemonPages::is_watched() const {

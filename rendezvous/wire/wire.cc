@@ -155,9 +155,8 @@ WorkersExited ReadExited(const v1::WorkersExited& wire) {
 }
 
 KeepAlive ReadKeepAlive(const v1::KeepAlive& wire) {
-  KeepAlive beat{.number = wire.number(),
-                 .heard = wire.heard(),
-                 .log_bytes_lost = wire.log_bytes_lost()};
+  KeepAlive beat{
+      .number = wire.number(), .heard = wire.heard(), .log_bytes_lost = wire.log_bytes_lost()};
   if (wire.has_progress()) beat.progress = rendezvous::FromWire(wire.progress());
   return beat;
 }

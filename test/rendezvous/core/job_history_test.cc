@@ -110,7 +110,8 @@ TEST(JobHistoryTest, DaemonThatWasStartedAgainGoesOnWithIt) {
   JobHistory after(before, 1, TimePoint{seconds(1000)});
   EXPECT_EQ(after.Describe(TimePoint{seconds(1000)}), before);
   EXPECT_TRUE(after.started());
-  EXPECT_TRUE(after.End(RoundEnd::kNodeLost, "", 2, {}, TimePoint{seconds(1001)}).ran == seconds(3));
+  EXPECT_TRUE(after.End(RoundEnd::kNodeLost, "", 2, {}, TimePoint{seconds(1001)}).ran ==
+              seconds(3));
   EXPECT_TRUE(after.Start(Members(1, 4), TimePoint{seconds(1002)}).is_restart);
   EXPECT_EQ(after.Describe(TimePoint{seconds(1002)}).age, seconds(8));
 }

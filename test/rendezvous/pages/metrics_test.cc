@@ -59,7 +59,8 @@ Metrics Exposed() {
   EXPECT_TRUE(pages.ok()) << pages.status();
   RoundId round;
   const AgentId agent = server.driver().Attach([&round](const Directive& directive) {
-    if (const auto* const assignment = std::get_if<Assignment>(&directive)) round = assignment->id();
+    if (const auto* const assignment = std::get_if<Assignment>(&directive))
+      round = assignment->id();
   });
   server.driver().Hear(agent, RequestFor(1, 1));
   // A rank that tells all there is.

@@ -47,8 +47,8 @@ TEST(RankFiguresTest, JobIsWhatItsRanksHaveInCommon) {
   EXPECT_THAT(text, HasSubstr("\nmuster_job_samples_per_second{run_id=\"j\"} 96\n"));
   EXPECT_THAT(text, HasSubstr("\nmuster_job_stragglers{run_id=\"j\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\nmuster_rank_step{run_id=\"j\",rank=\"0\",host=\"a\"} 12\n"));
-  EXPECT_THAT(text,
-              HasSubstr("\nmuster_rank_own_step_seconds{run_id=\"j\",rank=\"1\",host=\"a\"} 0.25\n"));
+  EXPECT_THAT(
+      text, HasSubstr("\nmuster_rank_own_step_seconds{run_id=\"j\",rank=\"1\",host=\"a\"} 0.25\n"));
   EXPECT_THAT(text, HasSubstr("\nmuster_rank_straggling{run_id=\"j\",rank=\"0\",host=\"a\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("\nmuster_rank_straggling{run_id=\"j\",rank=\"1\",host=\"a\"} 1\n"));
   EXPECT_EQ(Lines(text, "muster_rank_loss{"), 1);
@@ -74,7 +74,8 @@ TEST(RankFiguresTest, NoMoreThanAThousandRanksHaveLinesOfTheirOwn) {
   const std::string text = Written({job, job});
   EXPECT_EQ(Lines(text, "muster_rank_step{"), 1000);
   EXPECT_EQ(Lines(text, "muster_rank_straggling{"), 1002) << "and the stragglers of both jobs";
-  EXPECT_THAT(text, HasSubstr("\nmuster_rank_straggling{run_id=\"j\",rank=\"4000\",host=\"\"} 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nmuster_rank_straggling{run_id=\"j\",rank=\"4000\",host=\"\"} 1\n"));
 }
 
 }  // namespace
