@@ -9,7 +9,9 @@
 namespace muster::rendezvous {
 
 void ChangeFeed::Begin() {
-  if (!runs_) PublishAfter(Pause());
+  if (runs_) return;
+  all_are_due_ = std::chrono::steady_clock::now() + Pause();
+  PublishAfter(Pause());
 }
 
 std::chrono::milliseconds ChangeFeed::Pause() const {
@@ -46,9 +48,19 @@ void ChangeFeed::PublishAfter(std::chrono::milliseconds pause) {
   }));
 }
 
+void ChangeFeed::Publish(const News& news) {
+  for (Publisher* const publisher : publishers_) publisher->Publish(news);
+}
+
 void ChangeFeed::Publish() {
   const News news = std::exchange(news_, {});
-  for (Publisher* const publisher : publishers_) publisher->Publish(news);
+  if (!news.empty()) Publish(news);
+  // Also to who has no news, however often something changes for others.
+  const auto now = std::chrono::steady_clock::now();
+  if (news.empty() || now >= all_are_due_) {
+    Publish({});
+    all_are_due_ = now + Pause();
+  }
   const bool is_watched =
       std::any_of(publishers_.begin(), publishers_.end(),
                   [](const Publisher* publisher) { return publisher->is_watched(); });

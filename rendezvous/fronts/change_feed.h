@@ -23,9 +23,9 @@ struct JobNews {
   std::vector<JobEnd> ended;
 };
 
-// A storm of changes is told once: a quarter of a second after the first of them. Without a change
-// watchers are told every ten seconds, so that they see that we are there and how time goes on;
-// more often while ranks tell of their steps. While nobody watches there is no timer. Lives on the
+// A storm of changes is told once: a quarter of a second after the first of them. All watchers are
+// told every ten seconds as well, so that they see that we are there and how time goes on; more
+// often while ranks tell of their steps. While nobody watches there is no timer. Lives on the
 // loop's thread.
 class ChangeFeed {
  public:
@@ -70,12 +70,15 @@ class ChangeFeed {
  private:
   std::chrono::milliseconds Pause() const;
   void PublishAfter(std::chrono::milliseconds pause);
+  void Publish(const News& news);
   void Publish();
 
   std::set<Publisher*> publishers_;
   News news_;
   // Somebody watches, or did when it was last published: the timer runs.
   bool runs_ = false;
+  // When everybody is told next, whatever has changed.
+  std::chrono::steady_clock::time_point all_are_due_;
   boost::asio::steady_timer timer_;
   const base::Lifetime lifetime_;
 };
