@@ -105,7 +105,7 @@ std::uint64_t StreamLog::FindTime(Time time) const {
 std::uint64_t StreamLog::FindTail(int lines) const {
   std::uint64_t offset = end_;
   // The newline at the very end ends the last line.
-  int left = lines;
+  std::int64_t left = lines;
   const std::string last = Before(end_, 1);
   if (last == "\n") ++left;
   while (left > 0 && end_ - offset < kLookBack) {

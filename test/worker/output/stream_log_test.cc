@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include <unistd.h>
@@ -46,6 +47,8 @@ TEST_F(StreamLogTest, FileIsThereAsAWhole) {
   EXPECT_EQ(From(log, log.FindTail(2)), "two\nthree\n");
   EXPECT_EQ(From(log, log.FindTail(100)), "one\ntwo\nthree\n");
   EXPECT_EQ(log.FindTail(0), log.end());
+  // "muster logs --tail=2147483647 prints nothing."
+  EXPECT_EQ(log.FindTail(std::numeric_limits<int>::max()), log.begin());
 }
 
 TEST_F(StreamLogTest, WithoutAFileTheLastBytesAreThere) {
