@@ -81,7 +81,9 @@ struct Server::Listener {
         watch(io, entrance, server.changes(),
               {.watching = [this](const Peer& peer) { return Wait(peer); },
                .look_at_tokens = [credentials] { credentials.RereadKeys(); }}),
-        logs(io, entrance, [this](const Peer& peer) { return Wait(peer); }) {}
+        logs(
+            io, entrance, [this](const Peer& peer) { return Wait(peer); },
+            [credentials] { credentials.RereadKeys(); }) {}
 
   // To be held while a call from there waits, watches or reads, so that its connection is not taken
   // for an idle one.

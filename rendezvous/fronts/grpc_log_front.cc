@@ -20,6 +20,12 @@
 #include "rendezvous/wire/printable.h"
 
 namespace muster::rendezvous {
+namespace {
+
+// Token files are looked at no more often, however much is read.
+constexpr std::chrono::seconds kLookPause(1);
+
+}  // namespace
 
 // One call, what both kinds have in common. gRPC's callbacks run on gRPC's threads and post; the
 // Handle methods and everything they touch are the loop's. It deletes itself after OnDone, which
@@ -70,6 +76,12 @@ class GrpcLogFront::Stream : public grpc::ServerGenericBidiReactor {
   virtual void HandleLost() = 0;
 
   Driver& driver() { return *admission_.driver; }
+
+  // Its token still counts.
+  bool MayGoOn() {
+    front_.LookAtTokens();
+    return front_.entrance_.MayGoOn(rpc_, context_);
+  }
 
   void End(const absl::Status& status) {
     if (std::exchange(ended_, true)) return;
@@ -165,6 +177,12 @@ class GrpcLogFront::Reading final : public Stream {
   }
 
   void Give(const LogPart& part) {
+    if (!MayGoOn()) {
+      // Once control is back in the loop: this is called by who gives.
+      return boost::asio::post(front_.io_, [this] {
+        HandleGone(absl::PermissionDeniedError("this client has a token that no longer counts"));
+      });
+    }
     v1::LogPart wire;
     ToWire(part, &wire);
     ToBytes(wire, &out_);
@@ -231,10 +249,12 @@ class GrpcLogFront::Bringing final : public Stream {
   std::optional<LogDeliveryId> id_;
 };
 
-GrpcLogFront::GrpcLogFront(boost::asio::io_context& io, CallEntrance& entrance, Hold hold)
+GrpcLogFront::GrpcLogFront(boost::asio::io_context& io, CallEntrance& entrance, Hold hold,
+                           std::function<void()> look_at_tokens)
     : io_(io),
       entrance_(entrance),
       hold_(std::move(hold)),
+      look_at_tokens_(std::move(look_at_tokens)),
       readings_{.most = limits::kLogReaders.most,
                 .most_of_tenant = limits::kLogReadersOfTenant.most},
       deliveries_{.most = limits::kLogDeliveries.most,
@@ -250,6 +270,13 @@ GrpcLogFront::GrpcLogFront(boost::asio::io_context& io, CallEntrance& entrance, 
 }
 
 GrpcLogFront::~GrpcLogFront() = default;
+
+void GrpcLogFront::LookAtTokens() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!look_at_tokens_ || now < look_after_) return;
+  look_after_ = now + kLookPause;
+  look_at_tokens_();
+}
 
 void GrpcLogFront::EndStreams() {
   // Each leaves the set when gRPC is done with it, on the loop.

@@ -1,6 +1,7 @@
 // The gRPC face of LogExchange: the calls ReadLog and DeliverLog of proto/rendezvous.proto.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -28,7 +29,10 @@ class GrpcLogFront final {
   // be. May be empty.
   using Hold = std::function<absl::StatusOr<std::shared_ptr<void>>(const Peer&)>;
 
-  GrpcLogFront(boost::asio::io_context& io, CallEntrance& entrance, Hold hold);
+  // `look_at_tokens` is called before a part is given, once a second at most: who has no token any
+  // more reads no further. May be empty.
+  GrpcLogFront(boost::asio::io_context& io, CallEntrance& entrance, Hold hold,
+               std::function<void()> look_at_tokens);
   ~GrpcLogFront();
   GrpcLogFront(const GrpcLogFront&) = delete;
   GrpcLogFront& operator=(const GrpcLogFront&) = delete;
@@ -48,9 +52,13 @@ class GrpcLogFront final {
     std::map<std::string, std::size_t> of_tenant{};
   };
 
+  void LookAtTokens();
+
   boost::asio::io_context& io_;
   CallEntrance& entrance_;
   const Hold hold_;
+  const std::function<void()> look_at_tokens_;
+  std::chrono::steady_clock::time_point look_after_;
   Counted readings_;
   Counted deliveries_;
   std::set<Stream*> streams_;

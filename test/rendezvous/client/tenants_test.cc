@@ -20,6 +20,7 @@
 #include "rendezvous/client/grpc_client.h"
 #include "rendezvous/client/job_query.h"
 #include "rendezvous/client/job_watch.h"
+#include "rendezvous/client/log_reader.h"
 #include "rendezvous/client/store_client.h"
 #include "rendezvous/fronts/permissions.h"
 #include "rendezvous/identity/token_file.h"
@@ -253,6 +254,28 @@ TEST_F(TenantsTest, WhoWatchesWithATokenThatIsTakenAwayIsTurnedAway) {
   const Agent bobs = Join("bob");
   ASSERT_TRUE(RunUntil(io_, [&] { return alice.over.has_value(); }));
   EXPECT_THAT(std::string(alice.over->message()), HasSubstr("a token that no longer counts"));
+}
+
+// "muster logs -f" showed what workers print to somebody whose token had been taken away, for as
+// long as he liked.
+TEST_F(TenantsTest, WhoReadsLogsWithATokenThatIsTakenAwayIsTurnedAway) {
+  const Agent alices = Join("alice");
+  int parts = 0;
+  std::optional<absl::Status> over;
+  const LogReader reader(io_, As("alice"), {.run_id = "job", .extent = {.follow = true}},
+                         {.on_part = [&](const LogPart&) { ++parts; },
+                          .on_end = [&](const absl::Status& status) { over = status; }});
+  ASSERT_TRUE(RunUntil(io_, [&] { return parts > 0; }));
+  std::filesystem::remove(dir_.Path("tokens/alice"));
+  // The directory is looked at when somebody connects.
+  EXPECT_THAT(Nodes(As("bob")), ElementsAre());
+  // The next round is something to tell.
+  JoinRequest again = RequestFor(1, 1);
+  again.settings.lease = std::chrono::hours(1);
+  again.after = 0;
+  alices.client->Join(again);
+  ASSERT_TRUE(RunUntil(io_, [&] { return over.has_value(); }));
+  EXPECT_THAT(std::string(over->message()), HasSubstr("a token that no longer counts"));
 }
 
 // Every node had to be stopped to change a token that had become known.
