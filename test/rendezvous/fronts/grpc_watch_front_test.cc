@@ -195,13 +195,16 @@ TEST_F(GrpcWatchFrontTest, OneJobIsWatchedToItsEnd) {
   ASSERT_TRUE(Over(one));
   EXPECT_TRUE(one.status->ok()) << one.status->error_message();
   ASSERT_EQ(one.last().ended_size(), 1);
-  EXPECT_EQ(one.last().jobs_size(), 0);
+  // It is still shown, with its rounds.
+  ASSERT_EQ(one.last().jobs_size(), 1);
+  EXPECT_EQ(one.last().jobs(0).state(), v1::JobDescription::ENDED);
   EXPECT_EQ(one.last().ended(0).run_id(), "job");
   EXPECT_EQ(one.last().ended(0).kind(), v1::Verdict::WORKER_FAILED);
   EXPECT_THAT(one.last().ended(0).sentence(), HasSubstr("exited with code 3"));
   ASSERT_TRUE(Told(all, 2));
-  ASSERT_EQ(all.last().jobs_size(), 1);
+  ASSERT_EQ(all.last().jobs_size(), 2);
   EXPECT_EQ(all.last().jobs(0).run_id(), "other");
+  EXPECT_EQ(all.last().jobs(1).run_id(), "job");
   ASSERT_EQ(all.last().ended_size(), 1);
   EXPECT_EQ(all.last().ended(0).run_id(), "job");
 }
