@@ -23,10 +23,11 @@ std::chrono::milliseconds ChangeFeed::Pause() const {
 void ChangeFeed::Changed(const std::string& tenant, const Transition& transition) {
   if (!runs_) return;
   const bool is_first = news_.empty();
-  std::vector<JobEnd>& ended = news_[tenant].ended;
+  auto& ended = news_[tenant].ended;
   if (const auto* const end = std::get_if<JobEnded>(&transition.milestone)) {
     if (ended.size() >= kMostEnds) ended.erase(ended.begin());
-    ended.push_back({transition.run_id, end->how, transition.text});
+    ended.push_back(
+        std::make_shared<const JobEnd>(JobEnd{transition.run_id, end->how, transition.text}));
   }
   if (is_first) PublishAfter(kSoon);
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,8 +20,9 @@ namespace muster::rendezvous {
 
 // What has happened to one user's jobs since it was told last.
 struct JobNews {
-  // In order. After a storm of ends, the last ones (ChangeFeed::kMostEnds).
-  std::vector<JobEnd> ended;
+  // In order. After a storm of ends, the last ones (ChangeFeed::kMostEnds). All who wait to be told
+  // have them together: each may have 8 KiB.
+  std::vector<std::shared_ptr<const JobEnd>> ended;
 };
 
 // A storm of changes is told once: a quarter of a second after the first of them. All watchers are

@@ -127,7 +127,7 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
       return End(absl::NotFoundError("no job '" + OneLine(run_id_, kMaxNameLength) + "' here"));
     }
     if (const auto end = run_id_.empty() ? std::nullopt : driver().FindEnd(run_id_)) {
-      ended_jobs_.push_back(*end);
+      ended_jobs_.push_back(std::make_shared<const JobEnd>(*end));
     }
     watches_ = true;
     is_due_ = has_changed_ = true;
@@ -138,6 +138,7 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
 
   void HandleWritten(bool ok) {
     writing_ = false;
+    if (!ended_) front_.entrance_.untaken().Taken(*std::exchange(untaken_, std::nullopt));
     overdue_.cancel();
     if (ended_) return;
     if (!ok) return End(absl::CancelledError("the caller has gone"));
@@ -149,12 +150,12 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
   void Note(const JobNews& news) {
     has_changed_ = true;
     std::size_t known = std::exchange(ends_known_, 0);
-    for (const JobEnd& end : news.ended) {
+    for (const auto& end : news.ended) {
       if (known > 0) {
         --known;
         continue;
       }
-      if (!run_id_.empty() && end.run_id != run_id_) continue;
+      if (!run_id_.empty() && end->run_id != run_id_) continue;
       if (ended_jobs_.size() >= ChangeFeed::kMostEnds) ended_jobs_.erase(ended_jobs_.begin());
       ended_jobs_.push_back(end);
     }
@@ -169,6 +170,7 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
     ended_jobs_.clear();
     if (!is_over && !parts_) {
       writing_ = true;
+      untaken_ = front_.entrance_.untaken().Add(caller_.peer, update_.Length());
       AwaitTaken();
       return StartWrite(&update_);
     }
@@ -187,7 +189,7 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
     }
     v1::WatchUpdate update;
     FillUpdate(driver(), run_id_, &update);
-    for (const JobEnd& end : ended_jobs_) ToWire(end, update.add_ended());
+    for (const auto& end : ended_jobs_) ToWire(*end, update.add_ended());
     update.set_unchanged(!has_changed_);
     grpc::ByteBuffer bytes;
     ToBytes(update, &bytes);
@@ -211,7 +213,7 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
     overdue_.cancel();
     connection_.reset();
     admission_.place.reset();
-    untaken_ = front_.entrance_.untaken().Add(caller_.peer, update_.Length());
+    if (!untaken_) untaken_ = front_.entrance_.untaken().Add(caller_.peer, update_.Length());
   }
 
   GrpcWatchFront& front_;
@@ -232,13 +234,13 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
   // What there is to tell.
   bool is_due_ = false;
   bool has_changed_ = false;
-  std::vector<JobEnd> ended_jobs_;
+  std::vector<std::shared_ptr<const JobEnd>> ended_jobs_;
   // So many of the next news were over when it came: another job of that name may have begun since.
   std::size_t ends_known_ = 0;
   bool writing_ = false;     // update_ is gRPC's
   grpc::ByteBuffer update_;  // also from the end on
   boost::asio::steady_timer overdue_;
-  std::optional<UntakenAnswers::Id> untaken_;  // once it ends
+  std::optional<UntakenAnswers::Id> untaken_;  // what is on its way; from the end on, that
   const base::Lifetime lifetime_;
 };
 
