@@ -246,7 +246,8 @@ void Agent::Do(const StartWorkers& start) {
       io_,
       worker::WorkerGroupOptions{
           .ladder = {.first_signal = SIGTERM, .grace = parts_.config.shutdown_timeout},
-          .death_notice = DeathNoticeOf(*client_)},
+          .death_notice = DeathNoticeOf(*client_),
+          .file_of_agent = parts_.hang == nullptr ? "" : parts_.hang->socket_path()},
       console_,
       worker::WorkerGroupCallbacks{
           .on_first_failure =

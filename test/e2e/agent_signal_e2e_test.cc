@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -53,13 +54,19 @@ TEST_F(AgentSignalTest, WorkersGetTheSignalOfTheAgent) {
 // "After kill -9 of torchrun the workers are still there and hold the GPUs."
 TEST_F(AgentSignalTest, AgentThatIsKilledLeavesNeitherWorkersNorWhatTheyStarted) {
   Command agent = StartAgent({"--standalone", "--nproc-per-node=4"},
-                             "echo worker $RANK is ready; sleep 10000; :");
+                             "echo $MUSTER_BEAT_SOCKET >" + Path("socket.$RANK") +
+                                 "; echo worker $RANK is ready; sleep 10000; :");
   WaitForWorkers(agent, 4);
+  std::string socket;
+  std::getline(std::ifstream(Path("socket.0")), socket);
+  const std::filesystem::path directory = std::filesystem::path(socket).parent_path();
+  ASSERT_TRUE(std::filesystem::is_directory(directory)) << socket;
   // The agent, its guard, four shells and what they started.
   ASSERT_TRUE(WaitForProcesses(mark(), 10));
   agent.Signal(SIGKILL);
   EXPECT_EQ(agent.Wait(), -SIGKILL);
   EXPECT_TRUE(WaitForProcesses(mark(), 0));
+  EXPECT_FALSE(std::filesystem::exists(directory)) << "what beats were told by";
 }
 
 TEST_F(AgentSignalTest, ProcessesThatAWorkerStartedEndWithIt) {

@@ -94,6 +94,7 @@ void WorkerGroup::StartGuard(std::size_t capacity) {
       OrphanGuard::Start({.capacity = capacity,
                           .mark = AgentMark(),
                           .cgroup = cgroup_.has_value() ? cgroup_->path() : "",
+                          .file = options_.file_of_agent,
                           .death_notice = options_.death_notice});
   if (guard.ok()) {
     guard_.emplace(*std::move(guard));

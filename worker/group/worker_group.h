@@ -56,6 +56,8 @@ struct WorkerGroupOptions {
   bool use_cgroup = true;
   // Whom to tell when this program has died and nothing of the workers is left.
   std::optional<DeathNotice> death_notice{};
+  // OrphanGuardOptions::file.
+  std::string file_of_agent{};
 };
 
 // A worker that was started and has not ended yet.

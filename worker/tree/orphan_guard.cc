@@ -66,6 +66,8 @@ struct GuardPlan {
   std::string mark;
   std::string cgroup;
   std::string cgroup_kill;
+  std::string file;
+  std::string directory;  // that holds it
   std::optional<DeathNotice> death_notice;
   GuardMemory* memory;
 };
@@ -221,6 +223,10 @@ void RemoveCgroup(const GuardPlan& plan) {
   GuardAgent(plan);
   KillGroups(plan);
   AwaitAgentsEnd();
+  if (!plan.file.empty()) {
+    unlink(plan.file.c_str());
+    rmdir(plan.directory.c_str());
+  }
   const bool all_gone = HuntOrphans(plan) && AwaitLeadersEnd(plan);
   if (all_gone && plan.death_notice) Send(*plan.death_notice);
   RemoveCgroup(plan);
@@ -255,6 +261,8 @@ absl::Status OrphanGuard::Launch() {
                        .mark = options_.mark,
                        .cgroup = options_.cgroup,
                        .cgroup_kill = options_.cgroup + "/cgroup.kill",
+                       .file = options_.file,
+                       .directory = options_.file.substr(0, options_.file.rfind('/')),
                        .death_notice = options_.death_notice,
                        .memory = memory_.get()};
 

@@ -4,7 +4,8 @@
 // started: `sh -c 'python train.py; ...'` would leave the python behind. The guard is a small
 // process beside the agent that holds the other end of a pipe and finds the workers' process groups
 // in memory shared with the agent. When the agent is gone, for whatever reason, the pipe ends. Then
-// the guard kills the workers' cgroup, if there is one, and their groups, and looks through /proc
+// the guard kills the workers' cgroup, if there is one, and their groups, removes the socket that
+// workers told the agent their steps by, and looks through /proc
 // for orphans that have left both but carry the agent's mark (orphan_hunt.h). Once it has seen that
 // nothing is left, it tells the server that the agent has named (death_notice.h), and ends.
 //
@@ -39,6 +40,9 @@ struct OrphanGuardOptions {
   std::string mark;
   // The directory of a cgroup that holds only workers; it is killed and removed. Empty: none.
   std::string cgroup;
+  // A file of the agent's in a directory that has nothing else; both go with the agent. Empty:
+  // none.
+  std::string file;
   // Whom to tell that the agent has died, once nothing is running any more that the guard watches
   // or that has the mark; nobody is told if the guard cannot be sure.
   std::optional<DeathNotice> death_notice;
