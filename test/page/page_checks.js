@@ -153,8 +153,8 @@ async function main() {
   // "The page says that a round runs which has failed, and that its ranks ran for 2 % of the time, an hour later."
   check('of a job that has ended no round runs', (await text('#rounds')).includes(', ran ') && !(await text('#rounds')).includes('runs for'),
     await text('#rounds'));
-  const ratios = await page.evaluate(() => [0, 3600].map((later) => ranRatio(aged(chosen(), later))));
-  check('and the part of its time in which ranks ran stands still', ratios[0] === ratios[1], ratios.join(', '));
+  const ratios = await page.evaluate(() => [0, 3600].map((later) => goodput(aged(chosen(), later))));
+  check('and its goodput stands still', ratios[0] === ratios[1], ratios.join(', '));
   if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page_failed.png'});
   check('nothing was asked of another host', foreign.length === 0, foreign.join(', '));
   check('the browser has nothing to complain of', trouble.length === 0, trouble.join('; '));

@@ -64,7 +64,12 @@ Metrics Exposed() {
   });
   server.driver().Hear(agent, RequestFor(1, 1));
   // A rank that tells all there is.
-  const RankProgress told{.step = 1, .loss = 1, .samples_per_second = 1, .step_seconds = 1};
+  const RankProgress told{.step = 1,
+                          .loss = 1,
+                          .samples_per_second = 1,
+                          .step_seconds = 1,
+                          .phases = {{"data", 0.1}},
+                          .timed_steps = 1};
   server.driver().Hear(agent, KeepAlive{.progress = {round, {told}}});
   const std::string text = (*pages)->AnswerTo({.path = "/metrics"}).body;
 
