@@ -200,11 +200,9 @@ TEST(TimelineTest, LogWithAbsurdNumbersIsShown) {
 TEST(TextViewTest, RankThatWasStoppedForAWhileIsToldOf) {
   AgentLog log("n0", 1);
   log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});
-  log.At(3, {.kind = kWorkerStopped,
-             .round = 0,
-             .rank = 0,
-             .pid = 7,
-             .cause = "was stopped by SIGSTOP"});
+  log.At(
+      3,
+      {.kind = kWorkerStopped, .round = 0, .rank = 0, .pid = 7, .cause = "was stopped by SIGSTOP"});
   log.At(8, {.kind = kWorkerContinued, .round = 0, .rank = 0, .pid = 7});
   log.At(9, {.kind = kWorkersGone, .round = 0, .cause = "succeeded"});
   const std::string text = TextView(TimelineOfTexts({log.text()}));
