@@ -32,7 +32,7 @@ _PATIENCE_S = 10.0
 _WINDOW = 16 << 10
 
 METHODS = {
-    "muster.rendezvous.v1.Rendezvous": ["Attend", "Describe", "List", "Watch"],
+    "muster.rendezvous.v1.Rendezvous": ["Attend", "Describe", "List", "Watch", "ReadLog", "DeliverLog"],
     "muster.store.v1.Store": ["Get", "Set", "Add", "CompareSet", "Append", "Delete", "Check", "Wait", "Barrier",
                               "NumKeys", "MultiGet", "MultiSet"],
     "muster.tunnel.v1.Tunnel": ["Carry"],
