@@ -112,9 +112,11 @@ TEST_F(LogsTest, FollowedLinesComeAsTheyAreWrittenAndAcrossARestart) {
 TEST_F(LogsTest, ReaderWhoDoesNotReadHoldsUpNeitherWorkerNorDaemonAndMissesNothing) {
   Command node = StartAgent({"--nnodes=1", "--rdzv-id=job", "--rdzv-endpoint=" + daemon_.endpoint,
                              "--redirects=3", "--log-dir=" + Path("a")},
-                            WaitsFor("go") + "; yes 0123456789abcdef | head -c 100000000; touch " +
+                            "touch " + Path("running") + "; " + WaitsFor("go") +
+                                "; yes 0123456789abcdef | head -c 100000000; touch " +
                                 Path("written") + "; " + WaitsFor("end"));
-  ASSERT_TRUE(WaitUntil([this] { return std::filesystem::exists(Path("a")); }));
+  // Before, there is no such job, and the reader would be told so.
+  ASSERT_TRUE(WaitUntil([this] { return std::filesystem::exists(Path("running")); }));
   std::string logs;
   for (const std::string& word : LogsArgv({"-f", "--rank=0"})) logs += word + " ";
   Command reader({"sh", "-c",
