@@ -107,8 +107,6 @@ class Coordinator {
   LeaseFigures Leases(TimePoint now) const { return attendances_.Figures(now); }
   // What log files did not take of the output of jobs' workers, of all jobs that there have been.
   std::uint64_t log_bytes_lost() const { return log_bytes_lost_; }
-  // How the last job of that name ended; nullopt: it has not, or that is not known, or no longer.
-  std::optional<JobEnd> FindEnd(std::string_view run_id) const { return jobs_.FindEnd(run_id); }
 
   // The job's store, or null without such a job. Valid until the job is forgotten: when its last
   // agent has left.

@@ -93,9 +93,6 @@ class Driver {
   bool disk_full() const { return core_.disk_full(); }
   // Null without a journal.
   const JournalWriter* journal() const { return journal_.get(); }
-  std::optional<JobEnd> FindEnd(std::string_view run_id) const {
-    return core_.coordinator().FindEnd(run_id);
-  }
   int agent_count() const { return core_.coordinator().agent_count(); }
   int job_count() const { return core_.coordinator().job_count(); }
 

@@ -123,11 +123,15 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
       connection_ = *std::move(connection);
     }
     run_id_ = request_.run_id();
-    if (!run_id_.empty() && !driver().Describe(run_id_) && !driver().FindEnd(run_id_)) {
-      return End(absl::NotFoundError("no job '" + OneLine(run_id_, kMaxNameLength) + "' here"));
-    }
-    if (const auto end = run_id_.empty() ? std::nullopt : driver().FindEnd(run_id_)) {
-      ended_jobs_.push_back(std::make_shared<const JobEnd>(*end));
+    if (!run_id_.empty()) {
+      const std::optional<JobSnapshot> job = driver().Describe(run_id_);
+      if (!job) {
+        return End(absl::NotFoundError("no job '" + OneLine(run_id_, kMaxNameLength) + "' here"));
+      }
+      if (job->outcome) {
+        ended_jobs_.push_back(
+            std::make_shared<const JobEnd>(JobEnd{run_id_, *job->outcome, job->sentence}));
+      }
     }
     watches_ = true;
     is_due_ = has_changed_ = true;

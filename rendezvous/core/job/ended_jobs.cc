@@ -36,11 +36,6 @@ const Verdict* EndedJobs::FindVerdict(std::string_view run_id, Incarnation incar
   return &*ended->second.record.verdict;
 }
 
-const Verdict* EndedJobs::FindVerdict(std::string_view run_id) const {
-  const auto ended = jobs_.find(run_id);
-  return ended == jobs_.end() ? nullptr : &*ended->second.record.verdict;
-}
-
 std::optional<TimePoint> EndedJobs::WorkersGoneBy(std::string_view run_id) const {
   const auto ended = jobs_.find(run_id);
   if (ended == jobs_.end()) return std::nullopt;

@@ -31,8 +31,6 @@ class EndedJobs {
 
   // How that life of the job ended; null: that is not known, or no longer.
   const Verdict* FindVerdict(std::string_view run_id, Incarnation incarnation) const;
-  // The same of its last life.
-  const Verdict* FindVerdict(std::string_view run_id) const;
 
   // When no worker of the jobs of this name can be running any more; nullopt: no such job is known.
   std::optional<TimePoint> WorkersGoneBy(std::string_view run_id) const;

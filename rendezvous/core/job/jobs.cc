@@ -49,15 +49,6 @@ bool Jobs::IsOver(std::string_view run_id, Incarnation incarnation) const {
   return job == nullptr || job->incarnation() != incarnation;
 }
 
-std::optional<JobEnd> Jobs::FindEnd(std::string_view run_id) const {
-  const Job* const job = Find(run_id);
-  const Verdict* const end = job == nullptr   ? ended_.FindVerdict(run_id)
-                             : job->verdict() ? &*job->verdict()
-                                              : nullptr;
-  if (end == nullptr) return std::nullopt;
-  return JobEnd{std::string(run_id), end->kind, end->sentence};
-}
-
 void Jobs::Close(const std::string& why, TimePoint now) {
   for (auto& [run_id, job] : jobs_) job->Close(why, now);
 }

@@ -47,8 +47,6 @@ class Jobs {
   const Verdict* FindVerdict(std::string_view run_id, Incarnation incarnation) const {
     return ended_.FindVerdict(run_id, incarnation);
   }
-  // How the last job of that name ended; nullopt: it has not, or that is not known, or no longer.
-  std::optional<JobEnd> FindEnd(std::string_view run_id) const;
 
   // Ends all of them, with kClosed.
   void Close(const std::string& why, TimePoint now);
