@@ -53,8 +53,8 @@ class Journal {
 
   // Makes the batch durable and then calls `done` from the loop, never within Commit:
   //   OK                  all of it is on disk, beyond the power's failing;
-  //   ResourceExhausted   the disk is full; nothing of it was written. The caller may try the same
-  //                       batch again, later;
+  //   ResourceExhausted   the disk, or etcd's quota, is full. The caller may try again, later, with
+  //                       this batch or one that also holds what has changed since;
   //   anything else       what is on disk is not known any more. The journal takes nothing more
   //                       (each further Commit ends the same way), and the daemon should end: its
   //                       next start reads what there is.

@@ -1,7 +1,7 @@
 """Generated protocol code: Debian's protoc and grpc_cpp_plugin, run once for each .proto file."""
 
 # Generated code is held to the generator's standard of warnings, not to ours.
-_GENERATED_COPTS = [
+GENERATED_COPTS = [
     "-Wno-unused-parameter",
     "-Wno-array-bounds",
     "-Wno-stringop-overflow",
@@ -42,7 +42,7 @@ def grpc_proto_library(name, src, imports = {}, with_grpc = True, visibility = N
         name = name,
         srcs = srcs,
         hdrs = hdrs,
-        copts = _GENERATED_COPTS,
+        copts = GENERATED_COPTS,
         visibility = visibility,
         deps = imports.values() + ["//third_party/system:grpc"],
     )

@@ -1,7 +1,20 @@
 """Simulations with one mistake each in the code that they simulate."""
 
-def mutant(name, file, old, new):
-    """A cluster simulation in which `old`, which is in `file` once, reads `new`.
+_CLUSTER = [
+    "//launcher/agent:agent_core",
+    "//launcher/agent:agent_policy",
+    "//rendezvous/client:attendance",
+    "//rendezvous/client:lease_keeper",
+    "//rendezvous/core:coordinator",
+    "//rendezvous/core:ended_sessions",
+    "//rendezvous/core:store_calls",
+    "//rendezvous/wire:record_wire",
+    "//worker/tree:dead_mans_switch",
+    "//worker/group:group_life",
+]
+
+def mutant(name, file, old, new, simulation = ":cluster_main", mutable = _CLUSTER):
+    """A simulation in which `old`, which is in `file` once, reads `new`.
 
     The mutated copy is linked before the library that has the original, of which nothing is then
     taken: so a mutant costs one compilation and one linking.
@@ -11,15 +24,17 @@ def mutant(name, file, old, new):
       file: label of the source file.
       old: the text that is replaced; on one line.
       new: what stands there instead.
+      simulation: the library that has its main function.
+      mutable: what `file` includes.
     """
     native.genrule(
         name = "mutate_" + name,
         srcs = [file],
         outs = ["mutant_%s.cc" % name],
-        cmd = "python3 $(location mutate.py) $(SRCS) $@ '%s' '%s'" % (old, new),
+        cmd = "python3 $(location //test/rendezvous/cluster:mutate.py) $(SRCS) $@ '%s' '%s'" % (old, new),
         tags = ["manual"],
         testonly = True,
-        tools = ["mutate.py"],
+        tools = ["//test/rendezvous/cluster:mutate.py"],
     )
     native.cc_binary(
         name = "mutant_" + name,
@@ -32,17 +47,5 @@ def mutant(name, file, old, new):
         ],
         tags = ["manual"],  # built and run by scripts/soak.sh: it takes some ten minutes
         testonly = True,
-        deps = [
-            ":cluster_main",
-            "//launcher/agent:agent_core",
-            "//launcher/agent:agent_policy",
-            "//rendezvous/client:attendance",
-            "//rendezvous/client:lease_keeper",
-            "//rendezvous/core:coordinator",
-            "//rendezvous/core:ended_sessions",
-            "//rendezvous/core:store_calls",
-            "//rendezvous/wire:record_wire",
-            "//worker/tree:dead_mans_switch",
-            "//worker/group:group_life",
-        ],
+        deps = [simulation] + mutable,
     )

@@ -1,0 +1,154 @@
+#include "rendezvous/etcd/election.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::rendezvous::etcd {
+namespace {
+
+// Before the next attempt.
+constexpr std::chrono::milliseconds kPause(200);
+// Before a lease that could not be kept alive is tried to be once more.
+constexpr std::chrono::milliseconds kRepeat(50);
+// Of the lease, in which it is asked for again; the rest is for answers that are late or lost.
+constexpr int kKeepAlivesInALease = 4;
+
+}  // namespace
+
+void Election::Begin(TimePoint now) {
+  if (state_ == State::kIdle) Grant(now);
+}
+
+void Election::Resign() {
+  if (state_ == State::kOver) return;
+  if (HasLease()) actions_.push_back(Revoke{lease_});
+  state_ = State::kOver;
+}
+
+bool Election::HasLease() const {
+  return state_ == State::kCampaigning || state_ == State::kFollowing || state_ == State::kLeading;
+}
+
+void Election::Grant(TimePoint now) {
+  state_ = State::kGranting;
+  asked_at_ = now;
+  call_ = NextCall();
+  actions_.push_back(AskForLease{call_, options_.ttl});
+}
+
+void Election::OnLease(std::uint64_t call, const absl::StatusOr<Granted>& granted, TimePoint now) {
+  if (state_ != State::kGranting || call != call_) return;
+  if (!granted.ok()) return Retreat(granted.status(), now);
+  lease_ = granted->lease;
+  lease_ends_ = {};
+  keep_alive_ = 0;
+  Renew(asked_at_, granted->ttl);
+  Run();
+}
+
+void Election::Renew(TimePoint asked, std::chrono::milliseconds ttl) {
+  ttl_ = ttl;
+  lease_ends_ = std::max(lease_ends_, asked + Duration(ttl) / 20 * 19);
+  next_keep_alive_ = asked + Duration(ttl) / kKeepAlivesInALease;
+}
+
+void Election::Run() {
+  state_ = State::kCampaigning;
+  call_ = NextCall();
+  actions_.push_back(Campaign{call_,
+                              {.conditions = {WasCreated{options_.key, 0}},
+                               .then = {Put{options_.key, options_.name, lease_}},
+                               .otherwise = {Get{options_.key}}}});
+}
+
+void Election::OnCampaign(std::uint64_t call, const absl::StatusOr<Outcome>& outcome,
+                          TimePoint now) {
+  if (state_ != State::kCampaigning || call != call_) return;
+  if (!outcome.ok()) return Retreat(outcome.status(), now);
+  trouble_.clear();
+  Revision fence = outcome->revision;
+  if (!outcome->held) {
+    if (outcome->found.empty() || outcome->found[0].keys.empty()) return Run();
+    const KeyValue& key = outcome->found[0].keys[0];
+    // Ours: the answer to an earlier attempt was lost.
+    if (key.lease != lease_) {
+      state_ = State::kFollowing;
+      call_ = NextCall();
+      actions_.push_back(AwaitDeletion{call_, options_.key, outcome->revision});
+      if (leader_ != key.value) actions_.push_back(Follows{leader_ = key.value});
+      return;
+    }
+    fence = key.created;
+  }
+  state_ = State::kLeading;
+  if (!Leads(now)) return Lose("it took too long to be told that it leads");
+  actions_.push_back(Won{fence, lease_});
+}
+
+void Election::OnDeletion(std::uint64_t call, const absl::Status&) {
+  if (state_ != State::kFollowing || call != call_) return;
+  leader_.clear();
+  Run();
+}
+
+void Election::OnKeptAlive(std::uint64_t call, const absl::StatusOr<std::chrono::milliseconds>& ttl,
+                           TimePoint now) {
+  if (!HasLease() || call != keep_alive_) return;
+  keep_alive_ = 0;
+  if (ttl.ok()) return Renew(kept_alive_at_, *ttl);
+  if (absl::IsNotFound(ttl.status())) {
+    if (state_ == State::kLeading) return Lose("etcd has ended its lease");
+    return Retreat(absl::UnavailableError("etcd has ended its lease"), now);
+  }
+  // Another member may know more.
+  next_keep_alive_ = now + kRepeat;
+  // And the one that is to tell when the leader's key is deleted may have lost the others.
+  if (state_ == State::kFollowing) Run();
+}
+
+void Election::AskToKeepAlive(TimePoint now) {
+  keep_alive_ = NextCall();
+  kept_alive_at_ = now;
+  next_keep_alive_ = now + Duration(ttl_) / kKeepAlivesInALease;
+  actions_.push_back(KeepAlive{keep_alive_, lease_});
+}
+
+void Election::Retreat(const absl::Status& why, TimePoint now) {
+  state_ = State::kPausing;
+  pause_ends_ = now + kPause;
+  if (trouble_ == why.message()) return;
+  trouble_ = std::string(why.message());
+  actions_.push_back(Trouble{trouble_});
+}
+
+void Election::Lose(std::string why) {
+  state_ = State::kOver;
+  actions_.push_back(Lost{std::move(why)});
+}
+
+void Election::Tick(TimePoint now) {
+  if (state_ == State::kPausing && now >= pause_ends_) return Grant(now);
+  if (!HasLease()) return;
+  if (now >= lease_ends_) {
+    if (state_ == State::kLeading) return Lose("etcd has not answered within its lease");
+    return Retreat(absl::UnavailableError("etcd does not answer"), now);
+  }
+  if (keep_alive_ == 0 && now >= next_keep_alive_) AskToKeepAlive(now);
+}
+
+std::optional<Election::TimePoint> Election::NextDeadline() const {
+  if (state_ == State::kPausing) return pause_ends_;
+  if (!HasLease()) return std::nullopt;
+  return keep_alive_ == 0 ? std::min(lease_ends_, next_keep_alive_) : lease_ends_;
+}
+
+std::optional<Election::Action> Election::NextAction() {
+  if (actions_.empty()) return std::nullopt;
+  Action action = std::move(actions_.front());
+  actions_.pop_front();
+  return action;
+}
+
+}  // namespace muster::rendezvous::etcd

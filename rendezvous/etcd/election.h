@@ -1,0 +1,142 @@
+// Which of several daemons leads: the one whose lease holds a key in etcd.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rendezvous/etcd/etcd.h"
+
+namespace muster::rendezvous::etcd {
+
+// One daemon's part in it. Calls and the time come in, actions are fetched with NextAction:
+//
+//   granting      --a lease--> campaigning
+//   campaigning   --the key is ours--> leading     --it is another's--> following
+//   following     --the key is deleted, or that cannot be known--> campaigning
+//   leading       --Resign--> over; the lease may have ended: over
+//   granting, campaigning, following: an error, or the end of the lease --> pausing --> granting
+//
+// The fence is the revision in which the key was created: etcd takes it back when the lease ends,
+// and the next leader's is another. Every transaction of a leader has it as a condition, so one
+// that stood still for an hour changes nothing any more.
+//
+// What a leader says without etcd, such as the answer to a beat, is fenced by time. Its lease runs
+// from when it was last *asked* for; etcd, which heard that later, gives the key to nobody before
+// it is over. A twentieth of it is left for clocks that do not run alike. Whoever leads asks
+// Leads() before each word.
+//
+// Deterministic, not thread-safe. After each call its owner carries out the actions, and makes sure
+// that Tick is called at NextDeadline. Times are of a clock that goes on while the machine sleeps
+// (CLOCK_BOOTTIME).
+class Election {
+ public:
+  using TimePoint = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
+  using Duration = std::chrono::nanoseconds;
+
+  struct Options {
+    std::string key;   // the same for all
+    std::string name;  // this daemon in messages, and what the key's value is
+    // What is asked for; etcd may grant more.
+    std::chrono::milliseconds ttl = std::chrono::seconds(2);
+  };
+
+  // Calls of Etcd. Each answer comes back with the number.
+  struct AskForLease {
+    std::uint64_t call = 0;
+    std::chrono::milliseconds ttl{};
+  };
+  struct Campaign {
+    std::uint64_t call = 0;
+    Transaction transaction;
+  };
+  struct KeepAlive {
+    std::uint64_t call = 0;
+    LeaseId lease = 0;
+  };
+  struct AwaitDeletion {
+    std::uint64_t call = 0;
+    std::string key;
+    Revision after = 0;
+  };
+  struct Revoke {
+    LeaseId lease = 0;
+  };
+  // For its owner.
+  struct Won {
+    Revision fence = 0;
+    LeaseId lease = 0;
+  };
+  // Another one leads, by its name; told once for each.
+  struct Follows {
+    std::string leader;
+  };
+  // It leads no longer: not another word to anybody.
+  struct Lost {
+    std::string why;
+  };
+  // Why it cannot take part at the moment; told when it changes.
+  struct Trouble {
+    std::string why;
+  };
+  using Action = std::variant<AskForLease, Campaign, KeepAlive, AwaitDeletion, Revoke, Won, Follows,
+                              Lost, Trouble>;
+
+  explicit Election(Options options) : options_(std::move(options)) {}
+
+  // To be called once.
+  void Begin(TimePoint now);
+  // Ends the lease, so that the next one need not wait for its end. Nothing follows.
+  void Resign();
+
+  void OnLease(std::uint64_t call, const absl::StatusOr<Granted>& granted, TimePoint now);
+  void OnCampaign(std::uint64_t call, const absl::StatusOr<Outcome>& outcome, TimePoint now);
+  void OnKeptAlive(std::uint64_t call, const absl::StatusOr<std::chrono::milliseconds>& ttl,
+                   TimePoint now);
+  void OnDeletion(std::uint64_t call, const absl::Status& ended);
+
+  // Does what is due; does nothing when called too early.
+  void Tick(TimePoint now);
+  std::optional<TimePoint> NextDeadline() const;
+
+  std::optional<Action> NextAction();
+
+  // It leads, and its word counts.
+  bool Leads(TimePoint now) const { return state_ == State::kLeading && now < lease_ends_; }
+
+ private:
+  enum class State { kIdle, kGranting, kCampaigning, kFollowing, kLeading, kPausing, kOver };
+
+  void Grant(TimePoint now);
+  void Run();
+  void Retreat(const absl::Status& why, TimePoint now);
+  void Lose(std::string why);
+  void Renew(TimePoint asked, std::chrono::milliseconds ttl);
+  void AskToKeepAlive(TimePoint now);
+  bool HasLease() const;
+  std::uint64_t NextCall() { return ++last_call_; }
+
+  const Options options_;
+  State state_ = State::kIdle;
+  LeaseId lease_ = 0;
+  TimePoint lease_ends_{};
+  std::chrono::milliseconds ttl_{};
+  std::uint64_t last_call_ = 0;
+  std::uint64_t call_ = 0;        // of the state's, whose answer counts
+  std::uint64_t keep_alive_ = 0;  // under way; 0: none
+  TimePoint asked_at_{};          // for the lease
+  TimePoint kept_alive_at_{};     // asked to
+  TimePoint next_keep_alive_{};
+  TimePoint pause_ends_{};
+  std::string leader_;   // last told
+  std::string trouble_;  // last told
+  std::deque<Action> actions_;
+};
+
+}  // namespace muster::rendezvous::etcd

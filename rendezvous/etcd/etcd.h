@@ -1,0 +1,122 @@
+// What Muster asks of an etcd, in its own words: transactions, leases and a watch, as values.
+// https://etcd.io/docs/v3.4/learning/api/ says what they mean.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace muster::rendezvous::etcd {
+
+// Of the whole etcd; grows with each transaction that changes anything.
+using Revision = std::int64_t;
+// 0: none.
+using LeaseId = std::int64_t;
+
+// A key that there is.
+struct KeyValue {
+  std::string key;
+  std::string value;
+  Revision created =
+      0;              // since when there is the key; a key that was deleted in between is another
+  LeaseId lease = 0;  // with which it ends
+
+  bool operator==(const KeyValue&) const = default;
+};
+
+// Operations of a transaction. Keys from `key` up to, and without, `end`; empty: `key` alone.
+struct Put {
+  std::string key;
+  std::string value;
+  LeaseId lease = 0;
+};
+struct Delete {
+  std::string key;
+  std::string end{};
+};
+struct Get {
+  std::string key;
+  std::string end{};
+  int limit = 0;  // keys at most; 0: all
+};
+using Operation = std::variant<Put, Delete, Get>;
+
+// Of a transaction: the key was created in this revision (0: there is none).
+struct WasCreated {
+  std::string key;
+  Revision in = 0;
+};
+// The key's value is this.
+struct HasValue {
+  std::string key;
+  std::string value;
+};
+using Condition = std::variant<WasCreated, HasValue>;
+
+// If all conditions hold, `then` is done, else `otherwise`; at one moment, whole or not at all. No
+// key may be changed twice in either.
+struct Transaction {
+  std::vector<Condition> conditions;
+  std::vector<Operation> then;
+  std::vector<Operation> otherwise{};
+};
+
+struct Outcome {
+  bool held = false;  // the conditions did
+  Revision revision = 0;
+  // What each Get of the operations that were done has found, in their order.
+  struct Found {
+    std::vector<KeyValue> keys;  // by key
+    bool more = false;           // the limit has left some out
+  };
+  std::vector<Found> found{};
+};
+
+// A lease that was granted, and for how long.
+struct Granted {
+  LeaseId lease = 0;
+  std::chrono::milliseconds ttl{};
+};
+
+// How a connection to an etcd is used; one thread, callbacks from its loop and never from within a
+// call. What is under way when it is destroyed is not called back, and may yet be done.
+class Etcd {
+ public:
+  virtual ~Etcd() = default;
+
+  // Asks one member after the other until there is an answer, however long that takes. A lost
+  // answer is asked for again: so the transaction is done once or more often, and a repetition may
+  // arrive late, after the answer and after later transactions. Whoever changes something says in
+  // the conditions what it follows from (SequencedWriter). Reads see all that was answered before.
+  //   ResourceExhausted   etcd's quota is used up; nothing was done
+  //   InvalidArgument     etcd refuses such a transaction: it is larger than its limits
+  //   PermissionDenied    the credentials do not suffice
+  //   Internal            anything else that will not change
+  virtual void Transact(Transaction transaction,
+                        std::function<void(absl::StatusOr<Outcome>)> done) = 0;
+
+  // One attempt each, as the lease may end meanwhile: Unavailable when there is no answer in time.
+  virtual void Grant(std::chrono::milliseconds ttl,
+                     std::function<void(absl::StatusOr<Granted>)> done) = 0;
+  // How long the lease lasts from now on; NotFound when it has ended.
+  virtual void KeepAlive(LeaseId lease,
+                         std::function<void(absl::StatusOr<std::chrono::milliseconds>)> done) = 0;
+  // Ends the lease, and with it the keys that have it.
+  virtual void Revoke(LeaseId lease, std::function<void(absl::Status)> done) = 0;
+
+  // Calls `ended` once: when the key has been deleted after the revision (OK), or when that can no
+  // longer be known (any error). A new one takes the place of the last.
+  virtual void AwaitDeletion(const std::string& key, Revision after,
+                             std::function<void(absl::Status)> ended) = 0;
+
+  // What only lists the past up to the revision may be forgotten. Nobody waits for it.
+  virtual void Compact(Revision revision) = 0;
+};
+
+}  // namespace muster::rendezvous::etcd

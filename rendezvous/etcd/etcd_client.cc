@@ -1,0 +1,387 @@
+#include "rendezvous/etcd/etcd_client.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "base/lifetime.h"
+#include "etcd/etcdserver/etcdserverpb/rpc.grpc.pb.h"
+#include "rendezvous/etcd/etcd_wire.h"
+#include "rendezvous/net/grpc_runtime.h"
+
+namespace muster::rendezvous::etcd {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Between two rounds of asking every member.
+constexpr milliseconds kPause(100);
+// 64 MiB of values are asked for at most (etcd_journal.cc), and each has a key.
+constexpr int kLargestAnswer = 80 << 20;
+
+std::shared_ptr<grpc::Channel> ChannelTo(const EtcdOptions& options, const std::string& member) {
+  InitGrpcRuntime();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  arguments.SetMaxReceiveMessageSize(kLargestAnswer);
+  // A member whose host has lost its power does not end a watch; etcd allows a ping every 5 s.
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 2'000);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A member that is back is found at once.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(options.patience.count()));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  std::shared_ptr<grpc::ChannelCredentials> credentials;
+  if (options.authority.empty()) {
+    credentials = grpc::InsecureChannelCredentials();
+  } else {
+    credentials = grpc::SslCredentials({.pem_root_certs = options.authority,
+                                        .pem_private_key = options.key,
+                                        .pem_cert_chain = options.certificate});
+  }
+  return grpc::CreateCustomChannel("dns:///" + member, credentials, arguments);
+}
+
+// A call that is answered once; gRPC's from its start until the answer has been posted.
+template <typename Request, typename Answer>
+struct UnaryCall {
+  explicit UnaryCall(boost::asio::io_context& io) : stay(io.get_executor()) {}
+
+  const boost::asio::executor_work_guard<boost::asio::io_context::executor_type> stay;
+  grpc::ClientContext context;
+  Request request;
+  Answer answer;
+};
+
+// A stream over which one thing is said, and answers are read until it ends. Deletes itself once
+// gRPC is done with it; its owner lets go of it with Abandon or when `ended` is called.
+template <typename Request, typename Answer>
+class Stream final : public grpc::ClientBidiReactor<Request, Answer> {
+ public:
+  struct Handlers {
+    std::function<void(const Answer&)> answered;
+    std::function<void(const grpc::Status&)> ended;
+  };
+
+  Stream(boost::asio::io_context& io, Request request)
+      : io_(io), stay_(io.get_executor()), request_(std::move(request)) {}
+
+  grpc::ClientContext& context() { return context_; }
+
+  void Start(Handlers handlers) {
+    handlers_ = std::move(handlers);
+    this->StartWrite(&request_);
+    this->StartRead(&answer_);
+    this->AddHold();
+    this->StartCall();
+  }
+
+  void Abandon() {
+    handlers_ = {};
+    context_.TryCancel();
+    Release();
+  }
+
+  void OnReadDone(bool ok) override {
+    boost::asio::post(io_, [this, ok] { HandleRead(ok); });
+  }
+  void OnDone(const grpc::Status& status) override {
+    boost::asio::post(io_, [self = std::unique_ptr<Stream>(this), status] {
+      if (const auto ended = self->handlers_.ended) ended(status);
+    });
+  }
+
+ private:
+  void HandleRead(bool ok) {
+    if (!ok) return Release();
+    // A copy, as the handler may abandon us.
+    if (const auto answered = handlers_.answered) answered(answer_);
+    if (!released_) this->StartRead(&answer_);
+  }
+
+  void Release() {
+    if (released_) return;
+    released_ = true;
+    this->RemoveHold();
+  }
+
+  boost::asio::io_context& io_;
+  const boost::asio::executor_work_guard<boost::asio::io_context::executor_type> stay_;
+  grpc::ClientContext context_;
+  Request request_;
+  Answer answer_;
+  Handlers handlers_;
+  bool released_ = false;
+};
+
+using KeepAliveStream =
+    Stream<etcdserverpb::LeaseKeepAliveRequest, etcdserverpb::LeaseKeepAliveResponse>;
+using WatchStream = Stream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse>;
+
+class EtcdClient final : public Etcd {
+ public:
+  EtcdClient(boost::asio::io_context& io, EtcdOptions options,
+             std::function<void(const std::string&)> trouble)
+      : io_(io), options_(std::move(options)), trouble_(std::move(trouble)) {
+    for (const std::string& name : options_.members) {
+      const std::shared_ptr<grpc::Channel> channel = ChannelTo(options_, name);
+      members_.push_back({.kv = etcdserverpb::KV::NewStub(channel),
+                          .lease = etcdserverpb::Lease::NewStub(channel),
+                          .watch = etcdserverpb::Watch::NewStub(channel),
+                          .auth = etcdserverpb::Auth::NewStub(channel)});
+    }
+  }
+
+  ~EtcdClient() override {
+    if (watch_ != nullptr) watch_->Abandon();
+    for (auto& [number, cancel] : under_way_) cancel();
+  }
+
+  void Transact(Transaction transaction,
+                std::function<void(absl::StatusOr<Outcome>)> done) override {
+    Try(std::make_shared<Attempts>(
+        Attempts{.request = ToWire(transaction), .done = std::move(done)}));
+  }
+
+  void Grant(milliseconds ttl, std::function<void(absl::StatusOr<Granted>)> done) override {
+    etcdserverpb::LeaseGrantRequest request;
+    request.set_ttl(std::chrono::ceil<std::chrono::seconds>(ttl).count());
+    Call<etcdserverpb::LeaseGrantResponse>(
+        request, &Member::lease, &etcdserverpb::Lease::StubInterface::async_interface::LeaseGrant,
+        [done = std::move(done)](const absl::Status& status,
+                                 const etcdserverpb::LeaseGrantResponse& answer) {
+          if (!status.ok()) return done(status);
+          if (!answer.error().empty()) return done(absl::UnavailableError(answer.error()));
+          done(Granted{answer.id(), std::chrono::seconds(answer.ttl())});
+        });
+  }
+
+  void Revoke(LeaseId lease, std::function<void(absl::Status)> done) override {
+    etcdserverpb::LeaseRevokeRequest request;
+    request.set_id(lease);
+    Call<etcdserverpb::LeaseRevokeResponse>(
+        request, &Member::lease, &etcdserverpb::Lease::StubInterface::async_interface::LeaseRevoke,
+        [done = std::move(done)](const absl::Status& status,
+                                 const etcdserverpb::LeaseRevokeResponse&) { done(status); });
+  }
+
+  void KeepAlive(LeaseId lease, std::function<void(absl::StatusOr<milliseconds>)> done) override {
+    WithToken([this, lease, done = std::move(done)](const absl::Status& status) {
+      if (!status.ok()) return done(status);
+      etcdserverpb::LeaseKeepAliveRequest request;
+      request.set_id(lease);
+      const std::size_t member = member_;
+      const std::uint64_t number = ++last_number_;
+      auto* const stream = new KeepAliveStream(io_, request);
+      under_way_[number] = [stream] { stream->Abandon(); };
+      Prepare(stream->context());
+      stream->context().set_deadline(std::chrono::system_clock::now() + options_.patience);
+      members_[member].lease->async()->LeaseKeepAlive(&stream->context(), stream);
+      stream->Start(
+          {.answered = lifetime_.Guard(
+               [this, number, stream, done](const etcdserverpb::LeaseKeepAliveResponse& answer) {
+                 stream->Abandon();
+                 under_way_.erase(number);
+                 AllIsWell();
+                 if (answer.ttl() > 0) return done(std::chrono::seconds(answer.ttl()));
+                 done(absl::NotFoundError("etcd has ended the lease"));
+               }),
+           .ended = lifetime_.Guard([this, member, number, done](const grpc::Status& ended) {
+             under_way_.erase(number);
+             done(Unanswered(member, ended));
+           })});
+    });
+  }
+
+  void AwaitDeletion(const std::string& key, Revision after,
+                     std::function<void(absl::Status)> ended) override {
+    if (watch_ != nullptr) std::exchange(watch_, nullptr)->Abandon();
+    WithToken([this, key, after, ended = std::move(ended)](const absl::Status& status) {
+      if (!status.ok()) return ended(status);
+      etcdserverpb::WatchRequest request;
+      etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
+      create.set_key(key);
+      create.set_start_revision(after + 1);
+      create.add_filters(etcdserverpb::WatchCreateRequest::NOPUT);
+      const std::size_t member = member_;
+      watch_ = new WatchStream(io_, request);
+      Prepare(watch_->context());
+      members_[member].watch->async()->Watch(&watch_->context(), watch_);
+      watch_->Start(
+          {.answered = lifetime_.Guard([this, ended](const etcdserverpb::WatchResponse& answer) {
+             AllIsWell();
+             if (!answer.canceled() && answer.events().empty()) return;
+             std::exchange(watch_, nullptr)->Abandon();
+             if (!answer.canceled()) return ended(absl::OkStatus());
+             // Its past has been compacted away, or the member may not be asked.
+             ended(absl::UnavailableError(absl::StrCat("etcd: ", answer.cancel_reason())));
+           }),
+           .ended = lifetime_.Guard([this, member, ended](const grpc::Status& status) {
+             watch_ = nullptr;
+             ended(Unanswered(member, status));
+           })});
+    });
+  }
+
+  void Compact(Revision revision) override {
+    etcdserverpb::CompactionRequest request;
+    request.set_revision(revision);
+    Call<etcdserverpb::CompactionResponse>(
+        request, &Member::kv, &etcdserverpb::KV::StubInterface::async_interface::Compact,
+        [](const absl::Status&, const etcdserverpb::CompactionResponse&) {});
+  }
+
+ private:
+  struct Member {
+    std::unique_ptr<etcdserverpb::KV::Stub> kv;
+    std::unique_ptr<etcdserverpb::Lease::Stub> lease;
+    std::unique_ptr<etcdserverpb::Watch::Stub> watch;
+    std::unique_ptr<etcdserverpb::Auth::Stub> auth;
+  };
+  // Of one transaction.
+  struct Attempts {
+    etcdserverpb::TxnRequest request;
+    std::function<void(absl::StatusOr<Outcome>)> done;
+    std::size_t failed = 0;
+  };
+
+  void Try(const std::shared_ptr<Attempts>& attempts) {
+    Call<etcdserverpb::TxnResponse>(
+        attempts->request, &Member::kv, &etcdserverpb::KV::StubInterface::async_interface::Txn,
+        [this, attempts](const absl::Status& status, const etcdserverpb::TxnResponse& answer) {
+          if (status.ok()) return attempts->done(FromWire(answer));
+          if (!absl::IsUnavailable(status)) return attempts->done(status);
+          // Every member is asked before there is a pause.
+          if (++attempts->failed % members_.size() != 0) return Try(attempts);
+          auto timer = std::make_shared<boost::asio::steady_timer>(io_, kPause);
+          const std::uint64_t number = ++last_number_;
+          under_way_[number] = [timer] { timer->cancel(); };
+          timer->async_wait(lifetime_.Guard(
+              [this, number, timer, attempts](const boost::system::error_code& error) {
+                under_way_.erase(number);
+                if (!error) Try(attempts);
+              }));
+        });
+  }
+
+  // One attempt of a unary call of the service whose stub is `stub`.
+  template <typename Answer, typename Request, typename Stub, typename Service>
+  void Call(const Request& request, std::unique_ptr<Stub> Member::*stub,
+            void (Service::*method)(grpc::ClientContext*, const Request*, Answer*,
+                                    std::function<void(grpc::Status)>),
+            std::function<void(const absl::Status&, const Answer&)> done) {
+    WithToken([this, request, stub, method, done = std::move(done)](const absl::Status& status) {
+      if (!status.ok()) return done(status, {});
+      const std::size_t member = member_;
+      const std::uint64_t number = ++last_number_;
+      const auto call = std::make_shared<UnaryCall<Request, Answer>>(io_);
+      call->request = request;
+      Prepare(call->context);
+      call->context.set_deadline(std::chrono::system_clock::now() + options_.patience);
+      under_way_[number] = [call] { call->context.TryCancel(); };
+      auto answered = lifetime_.Guard([this, call, member, number, done](const grpc::Status& end) {
+        under_way_.erase(number);
+        if (!end.ok()) return done(Unanswered(member, end), {});
+        AllIsWell();
+        done(absl::OkStatus(), call->answer);
+      });
+      ((members_[member].*stub)->async()->*method)(
+          &call->context, &call->request, &call->answer,
+          [&io = io_, call, answered = std::move(answered)](grpc::Status end) mutable {
+            boost::asio::post(io, [call = std::move(call), answered = std::move(answered),
+                                   end = std::move(end)]() mutable { answered(end); });
+          });
+    });
+  }
+
+  void Prepare(grpc::ClientContext& context) const {
+    // A member that has lost the others says so, instead of leaving us to wait.
+    context.AddMetadata("hasleader", "true");
+    if (!token_.empty()) context.AddMetadata("token", token_);
+  }
+
+  // Calls `go` at once where etcd has no users, else when there is a token.
+  void WithToken(std::function<void(const absl::Status&)> go) {
+    if (options_.user.empty() || !token_.empty()) return go(absl::OkStatus());
+    await_token_.push_back(std::move(go));
+    if (await_token_.size() > 1) return;
+    const std::size_t member = member_;
+    const auto call = std::make_shared<
+        UnaryCall<etcdserverpb::AuthenticateRequest, etcdserverpb::AuthenticateResponse>>(io_);
+    call->request.set_name(options_.user);
+    call->request.set_password(options_.password);
+    call->context.set_deadline(std::chrono::system_clock::now() + options_.patience);
+    auto answered = lifetime_.Guard([this, call, member](const grpc::Status& end) {
+      under_way_.erase(0);
+      if (end.ok()) token_ = call->answer.token();
+      absl::Status status = end.ok() ? absl::OkStatus() : Unanswered(member, end);
+      // "authentication failed, invalid user ID or password"
+      if (absl::IsInvalidArgument(status)) status = absl::PermissionDeniedError(status.message());
+      for (const auto& waiting : std::exchange(await_token_, {})) waiting(status);
+    });
+    under_way_[0] = [call] { call->context.TryCancel(); };
+    members_[member].auth->async()->Authenticate(
+        &call->context, &call->request, &call->answer,
+        [&io = io_, call, answered = std::move(answered)](grpc::Status end) mutable {
+          boost::asio::post(io, [call = std::move(call), answered = std::move(answered),
+                                 end = std::move(end)]() mutable { answered(end); });
+        });
+  }
+
+  // The next call goes to another member.
+  absl::Status Unanswered(std::size_t member, const grpc::Status& end) {
+    absl::Status status = FromWire(end);
+    if (absl::IsUnauthenticated(status) && !token_.empty()) {
+      // The token has run out, or a member that was started again does not know it.
+      token_.clear();
+      return absl::UnavailableError(status.message());
+    }
+    if (status.ok()) status = absl::UnavailableError("etcd: the stream has ended");
+    if (!absl::IsUnavailable(status)) return status;
+    if (member == member_) member_ = (member_ + 1) % members_.size();
+    ++unanswered_;
+    if (unanswered_ == members_.size() && trouble_) {
+      trouble_(absl::StrCat("no member of etcd answers; the last, ", options_.members[member], ": ",
+                            std::string(status.message())));
+    }
+    return status;
+  }
+
+  void AllIsWell() { unanswered_ = 0; }
+
+  boost::asio::io_context& io_;
+  const EtcdOptions options_;
+  const std::function<void(const std::string&)> trouble_;
+  std::vector<Member> members_;
+  std::size_t member_ = 0;      // to be asked next
+  std::size_t unanswered_ = 0;  // in a row
+  std::string token_;
+  std::deque<std::function<void(const absl::Status&)>> await_token_;
+  std::uint64_t last_number_ = 0;
+  // How to end what is under way.
+  std::map<std::uint64_t, std::function<void()>> under_way_;
+  WatchStream* watch_ = nullptr;
+  const base::Lifetime lifetime_;
+};
+
+}  // namespace
+
+std::unique_ptr<Etcd> ConnectToEtcd(boost::asio::io_context& io, EtcdOptions options,
+                                    std::function<void(const std::string& why)> trouble) {
+  return std::make_unique<EtcdClient>(io, std::move(options), std::move(trouble));
+}
+
+}  // namespace muster::rendezvous::etcd

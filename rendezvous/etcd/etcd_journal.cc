@@ -1,0 +1,358 @@
+#include "rendezvous/etcd/etcd_journal.h"
+
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/lifetime.h"
+#include "rendezvous/etcd/batch_plan.h"
+#include "rendezvous/etcd/journal_keys.h"
+
+namespace muster::rendezvous::etcd {
+namespace {
+
+constexpr char kFormat[] = "1";
+// An answer is 64 MiB of values at most, and less where they are small.
+constexpr int kKeysAtOnce = 256;
+// Etcd keeps what every key ever was until it is told to forget: so much is written before.
+constexpr std::size_t kBytesBetweenCompactions = 64 << 20;
+
+std::size_t SizeOf(const std::vector<Operation>& operations) {
+  std::size_t size = 0;
+  for (const Operation& operation : operations) {
+    if (const auto* put = std::get_if<Put>(&operation)) size += put->key.size() + put->value.size();
+  }
+  return size;
+}
+
+// Transactions of a leader, one after the other.
+class Series {
+ public:
+  explicit Series(SequencedWriter& writer) : writer_(writer) {}
+
+  void Begin(std::vector<std::vector<Operation>> transactions) {
+    left_.assign(std::make_move_iterator(transactions.begin()),
+                 std::make_move_iterator(transactions.end()));
+  }
+  void Add(std::vector<Operation> operations) { left_.push_back(std::move(operations)); }
+  bool empty() const { return left_.empty(); }
+  void Clear() { left_.clear(); }
+
+  // Calls `done` once, with the first error or after the last. After ResourceExhausted another Go
+  // goes on from there.
+  void Go(std::function<void(absl::Status)> done) {
+    done_ = std::move(done);
+    Next();
+  }
+
+ private:
+  void Next() {
+    if (left_.empty()) return std::exchange(done_, nullptr)(absl::OkStatus());
+    writer_.Write(left_.front(), [this](const absl::Status& status) {
+      if (!status.ok()) return std::exchange(done_, nullptr)(status);
+      left_.pop_front();
+      Next();
+    });
+  }
+
+  SequencedWriter& writer_;
+  std::deque<std::vector<Operation>> left_;
+  std::function<void(absl::Status)> done_;
+};
+
+std::vector<Operation> EndOfStaged(const JournalKeys& keys) {
+  JournalKeys::Range parts = JournalKeys::Under(keys.Batch());
+  return {Delete{keys.staged()}, Delete{std::move(parts.key), std::move(parts.end)}};
+}
+
+class EtcdJournal final : public Journal {
+ public:
+  // Opened over `opener`, it goes on with `etcd`.
+  EtcdJournal(Etcd& opener, Etcd& etcd, Fence fence, std::string root)
+      : etcd_(&opener), later_(etcd), fence_(std::move(fence)), keys_(std::move(root)) {}
+
+  // Opening.
+
+  using Opened = std::function<void(absl::StatusOr<JournalContents>)>;
+  void Open(Opened opened) {
+    opened_ = std::move(opened);
+    Read(
+        {Get{keys_.format()}, Get{keys_.incarnation()}, Get{keys_.sequence()}, Get{keys_.staged()}},
+        [this](const Outcome& outcome) { LookAtHead(outcome); });
+  }
+
+  // Journal.
+
+  void Commit(JournalBatch batch, std::function<void(absl::Status)> done) override {
+    if (std::exchange(is_busy_, true)) std::abort();
+    batch_ = std::move(batch);
+    done_ = std::move(done);
+    if (!takes_over_) Proceed();
+  }
+
+  std::uint64_t bytes() const override { return 0; }
+
+ private:
+  // Reads what only a leader may rely on.
+  void Read(std::vector<Operation> gets, std::function<void(const Outcome&)> then) {
+    etcd_->Transact(
+        {.conditions = {StillLeads(fence_)}, .then = std::move(gets)},
+        lifetime_.Guard([this, then = std::move(then)](const absl::StatusOr<Outcome>& outcome) {
+          if (!outcome.ok()) return FailToOpen(outcome.status());
+          if (!outcome->held) return FailToOpen(absl::AbortedError("another daemon leads"));
+          then(*outcome);
+        }));
+  }
+
+  void FailToOpen(const absl::Status& status) { std::exchange(opened_, nullptr)(status); }
+
+  static std::optional<std::string> OnlyValue(const Outcome::Found& found) {
+    if (found.keys.empty()) return std::nullopt;
+    return found.keys[0].value;
+  }
+
+  void LookAtHead(const Outcome& head) {
+    if (head.found.size() != 4) return FailToOpen(absl::InternalError("etcd has answered less"));
+    const auto format = OnlyValue(head.found[0]);
+    if (format && *format != kFormat) {
+      return FailToOpen(absl::FailedPreconditionError(absl::StrCat(
+          "the journal in etcd has format ", *format, ", and this version of Muster knows format ",
+          kFormat, ": start the version that wrote it, or name another path in etcd")));
+    }
+    if (const auto last = OnlyValue(head.found[1])) {
+      if (!absl::SimpleAtoi(*last, &contents_.incarnation)) {
+        return FailToOpen(
+            absl::DataLossError("what etcd has as the last incarnation is no number"));
+      }
+    }
+    ++contents_.incarnation;
+    const auto sequence = OnlyValue(head.found[2]);
+    writer_.emplace(*etcd_, fence_, keys_.sequence(),
+                    SequencedWriter::Last{sequence.has_value(), sequence.value_or("")});
+    if (OnlyValue(head.found[3])) return ReadParts(JournalKeys::Under(keys_.Batch()));
+    CountStart();
+  }
+
+  // Reads all keys of the range, a page at a time, and hands in each value.
+  void ReadValues(JournalKeys::Range range, std::function<absl::Status(ChunkReader::Value)> take,
+                  std::function<void()> then) {
+    Read({Get{range.key, range.end, kKeysAtOnce}},
+         [this, range, take = std::move(take), then = std::move(then)](const Outcome& page) {
+           for (const KeyValue& key : page.found[0].keys) {
+             auto value = reader_.Take(key);
+             absl::Status status = value.status();
+             if (value.ok() && *value) status = take(**std::move(value));
+             if (!status.ok()) return FailToOpen(status);
+           }
+           if (page.found[0].more && !page.found[0].keys.empty()) {
+             return ReadValues({page.found[0].keys.back().key + '\0', range.end}, take, then);
+           }
+           if (absl::Status end = reader_.End(); !end.ok()) return FailToOpen(end);
+           then();
+         });
+  }
+
+  void ReadParts(const JournalKeys::Range& range) {
+    ReadValues(
+        range,
+        [this](const ChunkReader::Value& value) {
+          auto batch = FromStaged(value.bytes);
+          if (!batch.ok()) return batch.status();
+          // Which of its places had more chunks than they get is not known yet: all are cleared.
+          LargeValues any;
+          for (const JournalBatch::Job& job : batch->jobs) any[keys_.Job(job.run_id)] = kAny;
+          for (const JournalBatch::Entry& e : batch->entries) {
+            any[keys_.Entry(e.run_id, e.key)] = kAny;
+          }
+          series_.emplace(*writer_);
+          series_->Begin(PlanBatch(*batch, keys_, any));
+          return absl::OkStatus();
+        },
+        [this] {
+          if (!series_) return FailToOpen(absl::DataLossError("a batch in etcd has no parts"));
+          series_->Add(EndOfStaged(keys_));
+          series_->Go(lifetime_.Guard([this](const absl::Status& status) {
+            if (!status.ok()) return FailToOpen(status);
+            CountStart();
+          }));
+        });
+  }
+
+  void CountStart() {
+    // Parts of a batch that was never committed mean nothing.
+    JournalKeys::Range parts = JournalKeys::Under(keys_.Batch());
+    writer_->Write({Put{keys_.format(), kFormat},
+                    Put{keys_.incarnation(), absl::StrCat(contents_.incarnation)},
+                    Delete{std::move(parts.key), std::move(parts.end)}},
+                   [this](const absl::Status& status) {
+                     if (!status.ok()) return FailToOpen(status);
+                     ReadJobs();
+                   });
+  }
+
+  void Know(const ChunkReader::Value& value) {
+    if (value.chunks > 1) large_[value.place] = value.chunks;
+  }
+
+  void ReadJobs() {
+    ReadValues(
+        keys_.Jobs(),
+        [this](ChunkReader::Value value) {
+          Know(value);
+          auto run_id = keys_.RunIdOf(value.place);
+          if (!run_id) return absl::DataLossError(absl::StrCat(value.place, " is no job's"));
+          contents_.jobs.emplace_back(*std::move(run_id), std::move(value.bytes));
+          return absl::OkStatus();
+        },
+        [this] { ReadEntries(); });
+  }
+
+  void ReadEntries() {
+    ReadValues(
+        keys_.Entries(),
+        [this](ChunkReader::Value value) {
+          Know(value);
+          auto entry = keys_.EntryOf(value.place);
+          if (!entry) return absl::DataLossError(absl::StrCat(value.place, " is no entry's"));
+          contents_.entries.push_back(
+              {std::move(entry->first), std::move(entry->second), std::move(value.bytes)});
+          return absl::OkStatus();
+        },
+        [this] {
+          etcd_ = &later_;
+          writer_->GoOnWith(later_);
+          series_.emplace(*writer_);
+          std::exchange(opened_, nullptr)(std::move(contents_));
+        });
+  }
+
+  // Writes the batch that waits. What a former one has left to be taken over comes first; if there
+  // is no space for that, there is none for this one either.
+  void Proceed() {
+    if (takes_over_ || !series_->empty()) return TakeOver();
+    LargeValues large = large_;
+    std::vector<std::vector<Operation>> plan = PlanBatch(*batch_, keys_, large);
+    if (plan.empty()) return Finish(absl::OkStatus());
+    if (plan.size() == 1) {
+      written_ += SizeOf(plan[0]);
+      return writer_->Write(std::move(plan[0]),
+                            [this, large = std::move(large)](const absl::Status& status) mutable {
+                              if (status.ok()) large_ = std::move(large);
+                              Finish(status);
+                            });
+    }
+    const std::string staged = ToStaged(*batch_);
+    written_ += 2 * staged.size();
+    JournalKeys::Range parts = JournalKeys::Under(keys_.Batch());
+    std::vector<std::vector<Operation>> steps = PlanParts(staged, keys_);
+    // What is left of one that failed may have been longer.
+    steps.insert(steps.begin(), {Delete{std::move(parts.key), std::move(parts.end)}});
+    steps.push_back({Put{keys_.staged(), "1"}});
+    series_->Begin(std::move(steps));
+    series_->Go(lifetime_.Guard([this, plan = std::move(plan),
+                                 large = std::move(large)](const absl::Status& status) mutable {
+      if (!status.ok()) {
+        series_->Clear();
+        return Finish(status);
+      }
+      // It counts now.
+      large_ = std::move(large);
+      series_->Begin(std::move(plan));
+      series_->Add(EndOfStaged(keys_));
+      takes_over_ = true;
+      const base::Lifetime::Watch watch = lifetime_.watch();
+      Finish(absl::OkStatus());
+      if (!watch.over()) TakeOver();
+    }));
+  }
+
+  void TakeOver() {
+    takes_over_ = true;
+    series_->Go(lifetime_.Guard([this](const absl::Status& status) {
+      takes_over_ = false;
+      // The next batch goes on with it, and hears whatever is in the way.
+      if (!status.ok() && !absl::IsResourceExhausted(status)) broken_ = status;
+      if (!is_busy_) return;
+      if (!status.ok()) return Finish(status);
+      Proceed();
+    }));
+  }
+
+  void Finish(absl::Status status) {
+    if (status.ok() && !broken_.ok()) status = broken_;
+    if (written_ > kBytesBetweenCompactions && writer_->revision() > 0) {
+      written_ = 0;
+      etcd_->Compact(writer_->revision());
+    }
+    is_busy_ = false;
+    batch_.reset();
+    std::exchange(done_, nullptr)(std::move(status));
+  }
+
+  // More chunks than a value can have had.
+  static constexpr std::size_t kAny = 0xffff;
+
+  Etcd* etcd_;
+  Etcd& later_;
+  const Fence fence_;
+  const JournalKeys keys_;
+
+  Opened opened_;
+  JournalContents contents_;
+  ChunkReader reader_;
+
+  std::optional<SequencedWriter> writer_;
+  LargeValues large_;
+  std::optional<Series> series_;  // what is left of a large batch
+  bool takes_over_ = false;       // a transaction of it is under way, after the commit
+  absl::Status broken_;
+  std::size_t written_ = 0;  // since the last compaction
+
+  bool is_busy_ = false;
+  std::optional<JournalBatch> batch_;
+  std::function<void(absl::Status)> done_;
+  const base::Lifetime lifetime_;
+};
+
+void Open(Etcd& opener, Etcd& etcd, Fence fence, std::string root,
+          std::function<void(absl::StatusOr<OpenedJournal>)> done) {
+  auto journal = std::make_shared<std::unique_ptr<EtcdJournal>>(
+      std::make_unique<EtcdJournal>(opener, etcd, std::move(fence), std::move(root)));
+  (*journal)->Open([journal, done = std::move(done)](absl::StatusOr<JournalContents> contents) {
+    if (!contents.ok()) return done(contents.status());
+    done(OpenedJournal{std::move(*journal), *std::move(contents)});
+  });
+}
+
+}  // namespace
+
+void OpenEtcdJournal(Etcd& etcd, Fence fence, std::string root,
+                     std::function<void(absl::StatusOr<OpenedJournal>)> done) {
+  Open(etcd, etcd, std::move(fence), std::move(root), std::move(done));
+}
+
+absl::StatusOr<OpenedJournal> OpenEtcdJournalNow(
+    Etcd& etcd, const std::function<std::unique_ptr<Etcd>(boost::asio::io_context&)>& connect,
+    Fence fence, std::string root, std::chrono::milliseconds patience) {
+  boost::asio::io_context io(1);
+  absl::StatusOr<OpenedJournal> result = absl::UnavailableError("etcd does not answer");
+  {
+    const std::unique_ptr<Etcd> own = connect(io);
+    Open(*own, etcd, std::move(fence), std::move(root), [&](absl::StatusOr<OpenedJournal> opened) {
+      result = std::move(opened);
+      io.stop();
+    });
+    io.run_for(patience);
+  }
+  // What was cancelled ends.
+  io.restart();
+  io.run();
+  return result;
+}
+
+}  // namespace muster::rendezvous::etcd

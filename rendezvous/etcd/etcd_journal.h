@@ -1,0 +1,43 @@
+// The journal of a daemon that leads, in etcd.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rendezvous/etcd/etcd.h"
+#include "rendezvous/etcd/sequenced_writer.h"
+#include "rendezvous/journal/journal.h"
+
+namespace muster::rendezvous::etcd {
+
+// Takes the journal under `root` over for who leads by `fence`: completes what the last leader had
+// committed, counts this start, reads everything, and then calls `done` from the loop of `etcd`,
+// which must outlive the journal. It stays readable for `etcdctl`: journal_keys.h says what is
+// where.
+//
+// A batch that fits into one transaction is one. A larger one is put down in parts, beside the
+// journal; one transaction then says that it counts, which is the commit, and others take it over
+// into the journal before the next batch. Whoever leads next finishes that.
+//
+// As Journal says, ResourceExhausted from Commit means that nothing was written: etcd's quota is
+// used up (NOSPACE). Errors of opening:
+//   Aborted              another daemon leads
+//   DataLoss             what is there is damaged
+//   FailedPrecondition   a later version of Muster has written it
+//   or as Etcd::Transact.
+void OpenEtcdJournal(Etcd& etcd, Fence fence, std::string root,
+                     std::function<void(absl::StatusOr<OpenedJournal>)> done);
+
+// The same at once, for who cannot wait for the loop: over a connection of its own, `connect` makes
+// which, for `patience` at most. The journal then goes on with `etcd`.
+absl::StatusOr<OpenedJournal> OpenEtcdJournalNow(
+    Etcd& etcd, const std::function<std::unique_ptr<Etcd>(boost::asio::io_context&)>& connect,
+    Fence fence, std::string root, std::chrono::milliseconds patience);
+
+}  // namespace muster::rendezvous::etcd

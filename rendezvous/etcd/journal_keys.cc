@@ -1,0 +1,161 @@
+#include "rendezvous/etcd/journal_keys.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+
+namespace muster::rendezvous::etcd {
+namespace {
+
+constexpr std::size_t kHeader = 8;  // the number of chunks, and the checksum
+
+bool IsPlain(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+}
+
+std::string Encode(std::string_view name) {
+  std::string encoded;
+  for (const char c : name) {
+    if (IsPlain(c)) {
+      encoded += c;
+    } else {
+      absl::StrAppend(&encoded, "%",
+                      absl::Hex(static_cast<unsigned char>(c), absl::PadSpec::kZeroPad2));
+    }
+  }
+  // An empty name would make two slashes in a row, which is well; but not be seen by who reads it.
+  return encoded.empty() ? "%" : encoded;
+}
+
+std::optional<std::string> Decode(std::string_view encoded) {
+  std::string name;
+  if (encoded == "%") return name;
+  for (std::size_t i = 0; i < encoded.size(); ++i) {
+    if (encoded[i] != '%') {
+      name += encoded[i];
+      continue;
+    }
+    std::uint32_t byte = 0;
+    const std::string_view digits = encoded.substr(i + 1, 2);
+    if (digits.size() != 2 || !absl::SimpleHexAtoi({digits.data(), digits.size()}, &byte)) {
+      return std::nullopt;
+    }
+    name += static_cast<char>(byte);
+    i += 2;
+  }
+  return name;
+}
+
+// Of place and value, each with its length, so that bytes cannot move between the two unseen.
+std::uint32_t Checksum(std::string_view place, std::string_view value) {
+  uLong crc = crc32(0, nullptr, 0);
+  for (const std::string_view part : {place, value}) {
+    const std::uint64_t size = part.size();
+    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(&size), sizeof size);
+    if (size != 0) crc = crc32_z(crc, reinterpret_cast<const Bytef*>(part.data()), part.size());
+  }
+  return static_cast<std::uint32_t>(crc);
+}
+
+void AppendNumber(std::string& bytes, std::uint32_t number) {
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift);
+}
+
+std::uint32_t NumberAt(std::string_view bytes, std::size_t at) {
+  std::uint32_t number = 0;
+  for (std::size_t i = at; i < at + 4; ++i) {
+    number = number << 8 | static_cast<unsigned char>(bytes[i]);
+  }
+  return number;
+}
+
+absl::Status Damaged(std::string_view place) {
+  return absl::DataLossError(
+      absl::StrCat("what etcd has under ", std::string(place), " is not what was written there"));
+}
+
+}  // namespace
+
+std::string JournalKeys::Job(std::string_view run_id) const {
+  return absl::StrCat(root_, "/jobs/", Encode(run_id));
+}
+
+std::string JournalKeys::Entry(std::string_view run_id, std::string_view key) const {
+  return absl::StrCat(root_, "/store/", Encode(run_id), "/", Encode(key));
+}
+
+JournalKeys::Range JournalKeys::EntriesOf(std::string_view run_id) const {
+  return Under(absl::StrCat(root_, "/store/", Encode(run_id)));
+}
+
+std::optional<std::string> JournalKeys::RunIdOf(std::string_view place) const {
+  absl::string_view rest(place.data(), place.size());
+  if (!absl::ConsumePrefix(&rest, absl::StrCat(root_, "/jobs/"))) return std::nullopt;
+  return Decode({rest.data(), rest.size()});
+}
+
+std::optional<std::pair<std::string, std::string>> JournalKeys::EntryOf(
+    std::string_view place) const {
+  absl::string_view rest(place.data(), place.size());
+  if (!absl::ConsumePrefix(&rest, absl::StrCat(root_, "/store/"))) return std::nullopt;
+  const std::size_t slash = rest.find('/');
+  if (slash == absl::string_view::npos) return std::nullopt;
+  auto run_id = Decode({rest.data(), slash});
+  auto key = Decode({rest.data() + slash + 1, rest.size() - slash - 1});
+  if (!run_id || !key) return std::nullopt;
+  return std::pair(*std::move(run_id), *std::move(key));
+}
+
+std::vector<Put> ToChunks(const std::string& place, std::string_view value) {
+  const std::size_t count =
+      std::max<std::size_t>(1, (value.size() + kChunkBytes - 1) / kChunkBytes);
+  std::vector<Put> chunks;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string bytes;
+    if (i == 0) {
+      AppendNumber(bytes, static_cast<std::uint32_t>(count));
+      AppendNumber(bytes, Checksum(place, value));
+    }
+    const std::size_t begin = std::min(i * kChunkBytes, value.size());
+    bytes.append(value.substr(begin, kChunkBytes));
+    chunks.push_back({absl::StrFormat("%s/%04x", place, i), std::move(bytes)});
+  }
+  return chunks;
+}
+
+absl::StatusOr<std::optional<ChunkReader::Value>> ChunkReader::Take(const KeyValue& key) {
+  const std::size_t slash = key.key.rfind('/');
+  if (slash == std::string::npos) return Damaged(key.key);
+  const std::string place = key.key.substr(0, slash);
+  std::string_view bytes = key.value;
+  if (expected_ == 0) {
+    if (bytes.size() < kHeader) return Damaged(place);
+    expected_ = NumberAt(bytes, 0);
+    crc_ = NumberAt(bytes, 4);
+    bytes.remove_prefix(kHeader);
+    value_ = {.place = place};
+  }
+  const std::string chunk = absl::StrFormat("%04x", value_.chunks);
+  if (expected_ == 0 || place != value_.place || key.key.substr(slash + 1) != chunk) {
+    return Damaged(place);
+  }
+  value_.bytes.append(bytes);
+  if (++value_.chunks < expected_) return std::nullopt;
+  expected_ = 0;
+  if (Checksum(value_.place, value_.bytes) != crc_) return Damaged(place);
+  return std::exchange(value_, {});
+}
+
+absl::Status ChunkReader::End() const {
+  return expected_ == 0 ? absl::OkStatus() : Damaged(value_.place);
+}
+
+}  // namespace muster::rendezvous::etcd

@@ -1,0 +1,93 @@
+// Where in etcd a journal is, and what its values are made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rendezvous/etcd/etcd.h"
+
+namespace muster::rendezvous::etcd {
+
+// Under the journal's root:
+//
+//   format              "1"
+//   incarnation         which start of a daemon on this journal was the last
+//   sequence            which transaction was the last (SequencedWriter)
+//   jobs/ID/CHUNK       the record of a job
+//   store/ID/KEY/CHUNK  an entry of its store
+//   staged              how many parts there are of a batch that was committed and is not yet taken
+//                       over; absent when there is none
+//   parts/CHUNK         the parts of such a batch, or of one that was never committed
+//
+// ID and KEY are written with %XX for all but letters, digits, '.', '_' and '-', so that `etcdctl
+// get --prefix` shows what is there. CHUNK counts from 0000: etcd takes no request of more than
+// 1.5 MiB unless told otherwise, so what is large lies in several values. The first begins with the
+// number of chunks and the CRC-32 of everything: of the columns, each with its length, as in a
+// journal on disk.
+class JournalKeys {
+ public:
+  explicit JournalKeys(std::string root) : root_(std::move(root)) {}
+
+  std::string format() const { return root_ + "/format"; }
+  std::string incarnation() const { return root_ + "/incarnation"; }
+  std::string sequence() const { return root_ + "/sequence"; }
+  std::string staged() const { return root_ + "/staged"; }
+
+  // The place of a value: chunks follow, after a '/'.
+  std::string Job(std::string_view run_id) const;
+  std::string Entry(std::string_view run_id, std::string_view key) const;
+  std::string Batch() const { return root_ + "/parts"; }
+
+  // What lies under a place, as the keys of a Get or Delete.
+  struct Range {
+    std::string key;
+    std::string end;
+  };
+  static Range Under(const std::string& place) { return {place + "/", place + "0"}; }
+  Range Jobs() const { return Under(root_ + "/jobs"); }
+  Range Entries() const { return Under(root_ + "/store"); }
+  Range EntriesOf(std::string_view run_id) const;
+
+  // The run id, and for an entry its key, of the place (without the chunk). nullopt: it is none.
+  std::optional<std::string> RunIdOf(std::string_view place) const;
+  std::optional<std::pair<std::string, std::string>> EntryOf(std::string_view place) const;
+
+ private:
+  std::string root_;
+};
+
+// At most so much of a value is in one chunk.
+inline constexpr std::size_t kChunkBytes = 256 << 10;
+
+// Puts of the value at the place, one for each chunk. `place` counts for the checksum, so that what
+// was moved is noticed.
+std::vector<Put> ToChunks(const std::string& place, std::string_view value);
+
+// Puts values together again, from keys in their order.
+class ChunkReader {
+ public:
+  struct Value {
+    std::string place;
+    std::string bytes{};
+    std::size_t chunks = 0;
+  };
+  // The value that this key completes, if any. DataLoss in words.
+  absl::StatusOr<std::optional<Value>> Take(const KeyValue& key);
+  // Nothing is left that is not complete.
+  absl::Status End() const;
+
+ private:
+  Value value_;
+  std::size_t expected_ = 0;
+  std::uint32_t crc_ = 0;
+};
+
+}  // namespace muster::rendezvous::etcd

@@ -1,0 +1,65 @@
+#include "rendezvous/etcd/sequenced_writer.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace muster::rendezvous::etcd {
+
+void SequencedWriter::Write(std::vector<Operation> operations,
+                            std::function<void(absl::Status)> done) {
+  std::string value = absl::StrCat(fence_.created, ".", ++number_);
+  operations.emplace_back(Put{sequence_, value});
+  Try(std::make_shared<Writing>(Writing{std::move(operations), std::move(value), std::move(done)}));
+}
+
+void SequencedWriter::Try(std::shared_ptr<const Writing> writing) {
+  Condition follows = WasCreated{sequence_, 0};
+  if (last_.any) follows = HasValue{sequence_, last_.value};
+  Transaction transaction{.conditions = {StillLeads(fence_), std::move(follows)},
+                          .then = writing->operations,
+                          .otherwise = {Get{fence_.key}, Get{sequence_}}};
+  etcd_->Transact(
+      std::move(transaction),
+      lifetime_.Guard([this, writing = std::move(writing)](const absl::StatusOr<Outcome>& outcome) {
+        Judge(outcome, writing);
+      }));
+}
+
+// One for which there was no space, as far as its answers told, and which was done after all.
+bool SequencedWriter::IsOfAnAttempt(const std::string& value) const {
+  const std::vector<std::string> parts = absl::StrSplit(value, '.');
+  std::uint64_t number = 0;
+  return parts.size() == 2 && parts[0] == absl::StrCat(fence_.created) &&
+         absl::SimpleAtoi(parts[1], &number) && number > done_ && number <= number_;
+}
+
+void SequencedWriter::Judge(const absl::StatusOr<Outcome>& outcome,
+                            std::shared_ptr<const Writing> writing) {
+  if (!outcome.ok()) {
+    return writing->done(outcome.status());
+  }
+  if (!outcome->held) {
+    const auto& found = outcome->found;
+    const bool leads =
+        found.size() == 2 && !found[0].keys.empty() && found[0].keys[0].created == fence_.created;
+    if (!leads) return writing->done(absl::AbortedError("another daemon leads"));
+    const std::string now = found[1].keys.empty() ? "" : found[1].keys[0].value;
+    if (IsOfAnAttempt(now) && now != writing->value) {
+      last_ = {true, now};
+      return Try(std::move(writing));
+    }
+    if (now != writing->value) {
+      return writing->done(absl::InternalError(absl::StrCat(
+          "somebody else has changed ", sequence_, " in etcd, which is this daemon's alone")));
+    }
+  }
+  last_ = {true, writing->value};
+  done_ = number_;
+  revision_ = outcome->revision;
+  writing->done(absl::OkStatus());
+}
+
+}  // namespace muster::rendezvous::etcd

@@ -1,0 +1,81 @@
+// Transactions of one leader, each done once and in order, whatever becomes of their answers.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "base/lifetime.h"
+#include "rendezvous/etcd/etcd.h"
+
+namespace muster::rendezvous::etcd {
+
+// The key whose creation says who leads (Election).
+struct Fence {
+  std::string key;
+  Revision created = 0;
+};
+
+// The condition that this leader still leads.
+inline WasCreated StillLeads(const Fence& fence) {
+  return {fence.key, fence.created};
+}
+
+// Etcd may do a transaction twice, and the second time late (Etcd::Transact). So each has as its
+// condition, beside the fence, that it follows the one before: a key that every transaction
+// changes says which was the last. A repetition finds it changed and does nothing; when the first
+// answer was lost, it tells that the transaction was done.
+//
+// One transaction at a time.
+class SequencedWriter {
+ public:
+  // What the key `sequence` said before the first transaction: an old leader's, or nothing.
+  struct Last {
+    bool any = false;
+    std::string value;
+  };
+
+  SequencedWriter(Etcd& etcd, Fence fence, std::string sequence, Last last)
+      : etcd_(&etcd),
+        fence_(std::move(fence)),
+        sequence_(std::move(sequence)),
+        last_(std::move(last)) {}
+
+  // Ends with OK, Aborted when this leader leads no longer, or Etcd's errors. After
+  // ResourceExhausted the same operations, or others that outdo them, may be tried again: etcd
+  // looks at its space before it looks at conditions, so it is not known whether an attempt before
+  // was done whose answer was lost.
+  void Write(std::vector<Operation> operations, std::function<void(absl::Status)> done);
+
+  // Goes on over another connection to the same etcd. Nothing may be under way.
+  void GoOnWith(Etcd& etcd) { etcd_ = &etcd; }
+
+  // Of the last transaction that was done; 0: there was none.
+  Revision revision() const { return revision_; }
+
+ private:
+  struct Writing {
+    std::vector<Operation> operations;
+    std::string value;
+    std::function<void(absl::Status)> done;
+  };
+
+  bool IsOfAnAttempt(const std::string& value) const;
+  void Try(std::shared_ptr<const Writing> writing);
+  void Judge(const absl::StatusOr<Outcome>& outcome, std::shared_ptr<const Writing> writing);
+
+  Etcd* etcd_;
+  const Fence fence_;
+  const std::string sequence_;
+  Last last_;
+  std::uint64_t number_ = 0;  // of the last transaction
+  std::uint64_t done_ = 0;    // and of the last that is known to have been done
+  Revision revision_ = 0;
+  const base::Lifetime lifetime_;
+};
+
+}  // namespace muster::rendezvous::etcd

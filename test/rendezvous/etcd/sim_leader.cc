@@ -1,0 +1,232 @@
+#include "test/rendezvous/etcd/sim_leader.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "rendezvous/etcd/etcd_journal.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr char kRoot[] = "/muster";
+constexpr char kLeader[] = "/muster/leader";
+// More than one transaction takes.
+constexpr int kLargeBatch = 150;
+constexpr std::size_t kLargeValue = 600'000;
+
+}  // namespace
+
+SimLeader::SimLeader(Scheduler& scheduler, Random& random, SimEtcd& etcd, History& history,
+                     int index, Mutations mutations)
+    : scheduler_(scheduler),
+      random_(random),
+      etcd_(etcd),
+      history_(history),
+      index_(index),
+      mutations_(mutations),
+      clock_offset_(seconds(random.Below(1'000'000))),
+      clock_ppm_(random.Below(20'000) - 10'000) {}
+
+SimLeader::Clock SimLeader::Now() const {
+  const Duration time = scheduler_.now().time_since_epoch();
+  return Clock(clock_offset_ + time + time / 1'000'000 * clock_ppm_);
+}
+
+void SimLeader::Start() {
+  if (process_ != nullptr) return;
+  ++life_;
+  process_ = std::make_shared<Process>(scheduler_, random_);
+  client_ = std::make_unique<SimEtcdClient>(scheduler_, random_, etcd_, way_, process_,
+                                            mutations_.client);
+  election_.emplace(etcd::Election::Options{.key = kLeader, .name = absl::StrCat("d", index_)});
+  armed_for_.reset();
+  acting_ = false;
+  election_->Begin(Now());
+  Act();
+}
+
+void SimLeader::Kill() {
+  if (process_ == nullptr) return;
+  process_->Kill();
+  process_.reset();
+  journal_.reset();
+  election_.reset();
+  client_.reset();
+}
+
+void SimLeader::EndSoon() {
+  scheduler_.After(Duration::zero(), [this, life = life_] {
+    if (life != life_) return;
+    Kill();
+    scheduler_.After(milliseconds(50), [this, life] {
+      if (life == life_) Start();
+    });
+  });
+  process_->Stop();
+}
+
+void SimLeader::Terminate() {
+  if (process_ == nullptr || process_->stopped()) return;
+  election_->Resign();
+  Act();
+  // What is on its way arrives.
+  EndSoon();
+}
+
+void SimLeader::Act() {
+  if (std::exchange(acting_, true)) return;
+  while (election_) {
+    std::optional<etcd::Election::Action> action = election_->NextAction();
+    if (!action) break;
+    std::visit([this](const auto& kind) { Do(kind); }, *action);
+  }
+  acting_ = false;
+  ArmTimer();
+}
+
+void SimLeader::ArmTimer() {
+  const std::optional<Clock> due = election_->NextDeadline();
+  if (due == armed_for_) return;
+  armed_for_ = due;
+  if (!due) return;
+  process_->After(std::max<Duration>(*due - Now(), Duration::zero()), [this, due] {
+    if (armed_for_ != due) return;
+    armed_for_.reset();
+    election_->Tick(Now());
+    Act();
+  });
+}
+
+void SimLeader::Do(const etcd::Election::AskForLease& ask) {
+  client_->Grant(ask.ttl, [this, call = ask.call](const absl::StatusOr<etcd::Granted>& granted) {
+    election_->OnLease(call, granted, Now());
+    Act();
+  });
+}
+
+void SimLeader::Do(const etcd::Election::Campaign& campaign) {
+  client_->Transact(campaign.transaction,
+                    [this, call = campaign.call](const absl::StatusOr<etcd::Outcome>& outcome) {
+                      election_->OnCampaign(call, outcome, Now());
+                      Act();
+                    });
+}
+
+void SimLeader::Do(const etcd::Election::KeepAlive& keep) {
+  client_->KeepAlive(keep.lease, [this, call = keep.call](const absl::StatusOr<milliseconds>& ttl) {
+    election_->OnKeptAlive(call, ttl, Now());
+    Act();
+  });
+}
+
+void SimLeader::Do(const etcd::Election::AwaitDeletion& await) {
+  client_->AwaitDeletion(await.key, await.after,
+                         [this, call = await.call](const absl::Status& ended) {
+                           election_->OnDeletion(call, ended);
+                           Act();
+                         });
+}
+
+void SimLeader::Do(const etcd::Election::Revoke& revoke) {
+  client_->Revoke(revoke.lease, [](const absl::Status&) {});
+}
+
+void SimLeader::Do(const etcd::Election::Won& won) {
+  lease_ = won.lease;
+  fence_ = won.fence;
+  etcd::OpenEtcdJournal(
+      *client_, {kLeader, won.fence}, kRoot, [this](absl::StatusOr<OpenedJournal> opened) {
+        if (opened.ok()) return TakeOver(*std::move(opened));
+        if (!absl::IsAborted(opened.status()) && !absl::IsResourceExhausted(opened.status())) {
+          history_.Fail(std::string(opened.status().message()));
+        }
+        EndSoon();
+      });
+}
+
+void SimLeader::Do(const etcd::Election::Lost&) {
+  EndSoon();
+}
+
+void SimLeader::TakeOver(OpenedJournal opened) {
+  if (!election_->Leads(Now())) return EndSoon();
+  state_ = {};
+  for (const auto& [run_id, record] : opened.contents.jobs) state_.jobs[run_id] = record;
+  for (const JournalBatch::Entry& entry : opened.contents.entries) {
+    state_.entries[{entry.run_id, entry.key}] = *entry.value;
+  }
+  journal_ = std::move(opened.journal);
+  history_.TookOver(static_cast<std::uint64_t>(fence_), opened.contents.incarnation, state_);
+  SpeakSoon();
+  WriteSoon();
+}
+
+// As when it answers a beat, which waits for no journal.
+void SimLeader::SpeakSoon() {
+  process_->After(milliseconds(1 + random_.Below(300)), [this] {
+    if (!mutations_.speaks_when_its_lease_is_over && !election_->Leads(Now())) return;
+    ++history_.words;
+    const etcd::LeaseId holder = etcd_.HolderOf(kLeader);
+    if (holder != 0 && holder != lease_) {
+      history_.Fail(absl::StrCat("daemon ", index_, " answers a beat when another one leads"));
+    }
+    SpeakSoon();
+  });
+}
+
+void SimLeader::WriteSoon() {
+  process_->After(milliseconds(random_.Below(300)), [this] { Write(); });
+}
+
+JournalBatch SimLeader::MakeBatch() {
+  JournalBatch batch;
+  const auto job = [this] { return absl::StrCat("j/", random_.Below(4)); };
+  if (random_.Chance(1, 3)) {
+    const std::string id = job();
+    if (random_.Chance(1, 3)) batch.jobs.push_back({id, std::nullopt});
+    if (random_.Chance(2, 3)) batch.jobs.push_back({id, absl::StrCat("r", random_.Below(1000))});
+  }
+  const bool is_large = random_.Chance(1, 25);
+  const std::int64_t count = is_large ? kLargeBatch : 1 + random_.Below(5);
+  for (std::int64_t i = 0; i < count; ++i) {
+    JournalBatch::Entry entry{job(), absl::StrCat("k ", is_large ? i : random_.Below(20)), {}};
+    if (random_.Chance(4, 5)) {
+      const std::size_t size = random_.Chance(1, 500) ? kLargeValue : 8;
+      entry.value = std::string(size, static_cast<char>('a' + random_.Below(26)));
+    }
+    batch.entries.push_back(std::move(entry));
+  }
+  if (is_large) ++history_.large_batches;
+  return batch;
+}
+
+void SimLeader::Write() {
+  const JournalBatch batch = MakeBatch();
+  History::State after = state_;
+  History::Apply(batch, after);
+  history_.Writes(static_cast<std::uint64_t>(fence_), batch);
+  Commit(batch, after);
+}
+
+// Until there is space for it, as JournalWriter does.
+void SimLeader::Commit(const JournalBatch& batch, const History::State& after) {
+  journal_->Commit(batch, [this, batch, after](const absl::Status& status) {
+    if (absl::IsResourceExhausted(status)) {
+      ++history_.full;
+      return process_->After(seconds(1), [this, batch, after] { Commit(batch, after); });
+    }
+    if (!status.ok()) {
+      if (!absl::IsAborted(status)) history_.Fail(std::string(status.message()));
+      return EndSoon();
+    }
+    state_ = after;
+    history_.Acknowledged(static_cast<std::uint64_t>(fence_), after);
+    WriteSoon();
+  });
+}
+
+}  // namespace muster::rendezvous

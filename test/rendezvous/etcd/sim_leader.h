@@ -1,0 +1,94 @@
+// One of several daemons in a simulated world: the election and the journal that are shipped, and a
+// daemon's use of them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "rendezvous/etcd/election.h"
+#include "rendezvous/journal/journal.h"
+#include "test/rendezvous/cluster/process.h"
+#include "test/rendezvous/etcd/history.h"
+#include "test/rendezvous/etcd/sim_etcd.h"
+#include "test/rendezvous/etcd/sim_etcd_client.h"
+
+namespace muster::rendezvous {
+
+class SimLeader {
+ public:
+  struct Mutations {
+    SimEtcdClient::Mutations client;
+    bool speaks_when_its_lease_is_over = false;
+  };
+  SimLeader(Scheduler& scheduler, Random& random, SimEtcd& etcd, History& history, int index,
+            Mutations mutations);
+  ~SimLeader() { Kill(); }
+
+  void Start();
+  void Kill();
+  // SIGTERM: it gives its lease back.
+  void Terminate();
+  void Stop() {
+    if (process_ != nullptr) process_->Stop();
+  }
+  void Continue() {
+    if (process_ != nullptr) process_->Continue();
+  }
+  bool runs() const { return process_ != nullptr; }
+  // It has taken over, and may speak.
+  bool serves() const { return journal_ != nullptr && election_->Leads(Now()); }
+  SimWay& way() { return way_; }
+
+ private:
+  using Clock = etcd::Election::TimePoint;
+
+  Clock Now() const;
+  void Act();
+  void Do(const etcd::Election::AskForLease& ask);
+  void Do(const etcd::Election::Campaign& campaign);
+  void Do(const etcd::Election::KeepAlive& keep);
+  void Do(const etcd::Election::AwaitDeletion& await);
+  void Do(const etcd::Election::Revoke& revoke);
+  void Do(const etcd::Election::Won& won);
+  void Do(const etcd::Election::Follows&) {}
+  void Do(const etcd::Election::Lost&);
+  void Do(const etcd::Election::Trouble&) {}
+  void ArmTimer();
+  void TakeOver(OpenedJournal opened);
+  void SpeakSoon();
+  void WriteSoon();
+  void Write();
+  void Commit(const JournalBatch& batch, const History::State& after);
+  JournalBatch MakeBatch();
+  // The process ends, and its supervisor starts it again.
+  void EndSoon();
+
+  Scheduler& scheduler_;
+  Random& random_;
+  SimEtcd& etcd_;
+  History& history_;
+  const int index_;
+  const Mutations mutations_;
+  SimWay way_;
+  // Each host's clock runs a little faster or slower than time.
+  const Duration clock_offset_;
+  const std::int64_t clock_ppm_;
+
+  std::uint64_t life_ = 0;
+  std::shared_ptr<Process> process_;
+  std::unique_ptr<SimEtcdClient> client_;
+  std::optional<etcd::Election> election_;
+  std::optional<Clock> armed_for_;
+  bool acting_ = false;
+  etcd::LeaseId lease_ = 0;
+  etcd::Revision fence_ = 0;
+  std::unique_ptr<Journal> journal_;
+  History::State state_;  // in its memory
+};
+
+}  // namespace muster::rendezvous
