@@ -84,11 +84,14 @@ absl::StatusOr<RendezvousAccess> RendezvousAccess::Open(
   }
 
   const EndpointView view = LookAtEndpoint(config.endpoint);
-  const rendezvous::Endpoint endpoint{view.host, config.endpoint.port};
+  // Several places are those of daemons: no agent serves a rendezvous that may be elsewhere.
+  const bool elsewhere = !config.endpoint.standbys.empty();
+  const rendezvous::Endpoint endpoint{view.host, config.endpoint.port, config.endpoint.standbys};
   RendezvousAccess access(io, AddressToTell(config, view));
-  const bool may_host = config.mode == RendezvousMode::kEndpoint ? config.is_host.value_or(true)
-                                                                 : config.node_rank == 0;
-  const bool must_host = config.mode == RendezvousMode::kEndpoint && config.is_host.value_or(false);
+  const bool at_endpoint = config.mode == RendezvousMode::kEndpoint;
+  const bool may_host =
+      !elsewhere && (at_endpoint ? config.is_host.value_or(true) : config.node_rank == 0);
+  const bool must_host = !elsewhere && at_endpoint && config.is_host.value_or(false);
   if ((view.ours && may_host) || must_host) {
     auto server = std::make_unique<rendezvous::Server>(io);
     const absl::Status listening = server->Listen(ListenAt(endpoint, view), credentials);

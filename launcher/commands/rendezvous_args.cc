@@ -199,7 +199,7 @@ absl::StatusOr<RendezvousArgs> ParseRendezvousArgs(const std::vector<std::string
                      "(a worker of a job that has one finds it in ",
                      worker::env::kRendezvousEndpoint, ")"));
   }
-  const auto parsed = rendezvous::ParseEndpoint(endpoint.text, rendezvous::kDefaultRendezvousPort);
+  const auto parsed = rendezvous::ParseEndpoints(endpoint.text, rendezvous::kDefaultRendezvousPort);
   if (!parsed.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(endpoint.source, " ", parsed.status().message()));

@@ -52,12 +52,18 @@ bool IsStatic(const LaunchConfig& config) {
 absl::Status MeetAtEndpoint(const RunFlags& flags, LaunchConfig& config) {
   const bool is_static = flags.rdzv_backend == "static";
   // A static endpoint is the workers' own MASTER_PORT, which nobody should have to guess.
-  const auto endpoint = rendezvous::ParseEndpoint(
+  const auto endpoint = rendezvous::ParseEndpoints(
       flags.rdzv_endpoint,
       is_static ? std::nullopt : std::optional<std::uint16_t>(rendezvous::kDefaultRendezvousPort));
   if (!endpoint.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--rdzv-endpoint=", flags.rdzv_endpoint, " ", endpoint.status().message()));
+  }
+  if (is_static && !endpoint->standbys.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--rdzv-endpoint=", flags.rdzv_endpoint,
+        " names several places, and with --rdzv-backend=static it is where node rank 0 is; name "
+        "one"));
   }
   if (endpoint->port != 0) {
     config.endpoint = *endpoint;

@@ -11,7 +11,7 @@ namespace {
 
 absl::StatusOr<std::string> ReadEndpoint(absl::string_view text) {
   if (!text.empty()) {
-    const auto endpoint = rendezvous::ParseEndpoint(text, rendezvous::kDefaultRendezvousPort);
+    const auto endpoint = rendezvous::ParseEndpoints(text, rendezvous::kDefaultRendezvousPort);
     if (!endpoint.ok()) return endpoint.status();
   }
   // Whether a port may be missing depends on the backend, so it is read again when that is known.
@@ -63,9 +63,10 @@ constexpr Flag kRendezvousFlags[] = {
      .default_text = "on for one node without endpoint and master port",
      .set = Store<ReadSwitch, &RunFlags::standalone>},
     {.name = "--rdzv-endpoint",
-     .value_name = "HOST[:PORT]",
+     .value_name = "HOST[:PORT],...",
      .help = "Where the nodes meet, the same on every node. A musterd runs there, or else the node "
-             "that owns the address serves it.",
+             "that owns the address serves it. Several are those of daemons that stand by for one "
+             "another (musterd --state).",
      .default_text = "none; under Slurm the first node; port 29400",
      .set = Store<ReadEndpoint, &RunFlags::rdzv_endpoint>},
     {.name = "--rdzv-id",

@@ -17,6 +17,8 @@ constexpr Duration kFirstPause = milliseconds(50);
 constexpr Duration kLongestPause = seconds(1);
 // For an attempt to come back, from the first SYN to the daemon's answer.
 constexpr Duration kLongestAttempt = seconds(5);
+// The same where the next place may be the right one.
+constexpr Duration kLongestAttemptOfSeveral = seconds(1);
 // For the daemon to hear the goodbye.
 constexpr Duration kLongestGoodbye = seconds(5);
 
@@ -100,6 +102,7 @@ void Attendance::OnDirective(std::uint64_t connection, const Directive& directiv
 void Attendance::HandleWelcome(const Welcome& welcome, TimePoint now) {
   welcome_ = welcome;
   pause_ = kFirstPause;
+  failed_places_ = 0;
   keeper_.OnNewConnection();
   keeper_.OnWelcome(welcome.lease, welcome.durable, asked_at_);
   standing_ = Standing::kAttends;
@@ -166,14 +169,15 @@ void Attendance::HandleBroken(const ConnectionError& error, TimePoint now) {
   Pause(now);
   if (standing_ == Standing::kUnheard) {
     if (error.kind == Kind::kForeign) return GiveUp();
-    if (std::exchange(troubled_, true)) return;
+    // Those that stand by refuse connections, and that is no trouble.
+    if (failed_places_ != 0 || std::exchange(troubled_, true)) return;
     return Do(Trouble{absl::StrCat("cannot reach the rendezvous at ", options_.where,
                                    " yet: ", error_.cause, "; trying for ",
                                    base::Seconds(options_.connect_timeout))});
   }
   if (error.kind == Kind::kRefused) {
     FenceIfDue(now);
-    const bool is_dead = options_.trust_refusals;
+    const bool is_dead = options_.trust_refusals && options_.places == 1;
     if (!welcome_.durable && (is_dead || !LeaseRuns(now))) {
       TakeDeadlineBack(now);
       return GiveUp(kForgetful);
@@ -210,8 +214,10 @@ void Attendance::OnGone(const SessionToken& session, TimePoint now) {
 void Attendance::OpenConnection(TimePoint now) {
   attempt_began_ = asked_at_ = now;
   ++connection_;
-  Do(Connect{.connection = connection_,
-             .to_known_peer = error_.kind == ConnectionError::Kind::kUnresolved});
+  Do(Connect{
+      .connection = connection_,
+      .place = place_,
+      .to_known_peer = options_.places == 1 && error_.kind == ConnectionError::Kind::kUnresolved});
   for (Event& event : said_) {
     if (auto* join = std::get_if<JoinRequest>(&event)) join->connection = connection_;
   }
@@ -227,8 +233,19 @@ void Attendance::Cut() {
   if (HasConnection()) Do(Abandon{});
 }
 
+// Where the daemon may be besides, before it is waited for.
+bool Attendance::TriesNextPlace() {
+  place_ = (place_ + 1) % options_.places;
+  failed_places_ = (failed_places_ + 1) % options_.places;
+  return failed_places_ != 0;
+}
+
 void Attendance::Pause(TimePoint now) {
   state_ = State::kPausing;
+  if (TriesNextPlace()) {
+    pause_ends_ = now;
+    return;
+  }
   // Half of the pause is left to chance, so that a thousand nodes do not come back as one.
   std::uniform_real_distribution<double> chance(0.5, 1.0);
   pause_ends_ = now + std::chrono::duration_cast<Duration>(pause_ * chance(random_));
@@ -314,9 +331,13 @@ bool Attendance::HasConnection() const {
 }
 
 std::optional<TimePoint> Attendance::DoubtfulFrom() const {
-  if (state_ == State::kReturning) return attempt_began_ + kLongestAttempt;
-  if (state_ == State::kAttending) return keeper_.doubtful_from();
-  return std::nullopt;
+  if (state_ == State::kReturning) {
+    return attempt_began_ + (options_.places > 1 ? kLongestAttemptOfSeveral : kLongestAttempt);
+  }
+  if (state_ != State::kAttending) return std::nullopt;
+  const std::optional<TimePoint> doubtful = keeper_.doubtful_from();
+  if (doubtful && options_.places > 1) return *doubtful - welcome_.lease / 4;
+  return doubtful;
 }
 
 void Attendance::Tick(TimePoint now) {

@@ -73,6 +73,11 @@ class Attendance {
     // Only the daemon's own machine can refuse a connection in this network: then a refusal is as
     // good as the answer to a knock.
     bool trust_refusals = false;
+    // In how many places it may be: daemons of which one leads, and the others refuse connections.
+    // An attempt that fails is followed by one at the next place; there is a pause when all have
+    // been tried. With several, a refusal proves nothing, and a connection is doubted after a
+    // quarter of the lease, as another place may have taken over.
+    int places = 1;
     // Makes a token that nobody can guess.
     std::function<SessionToken()> new_session;
     // What there is to tell of this node's ranks since it was last asked, or with `all` in this
@@ -85,6 +90,7 @@ class Attendance {
   // Open a connection; there is no other one. Everything about it is reported with its number.
   struct Connect {
     std::uint64_t connection = 0;
+    int place = 0;  // from 0
     // The daemon's name does not resolve at the moment: look where it was found before.
     bool to_known_peer = false;
   };
@@ -183,6 +189,7 @@ class Attendance {
   void OpenConnection(TimePoint now);
   void Cut();
   void Pause(TimePoint now);
+  bool TriesNextPlace();
   void EndPause(TimePoint now);
   void EndOutage(TimePoint now);
   // The attendance is over, as the connection has failed; `consequence` ends the sentence.
@@ -218,6 +225,8 @@ class Attendance {
   TimePoint asked_at_{};  // when the Join or Resume was sent that Welcome answers
   TimePoint next_beat_{};
   TimePoint pause_ends_{};
+  int place_ = 0;                       // of the next connection
+  int failed_places_ = 0;               // in a row
   Duration pause_;                      // the next one's longest
   std::optional<TimePoint> gives_up_;   // when it stops trying, or waiting
   ConnectionError error_;               // the last one

@@ -1,6 +1,13 @@
 #include "rendezvous/client/daemon_channel.h"
 
+#include <string>
+#include <thread>
+#include <vector>
+
 #include <grpcpp/create_channel.h>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 
 #include "rendezvous/net/grpc_runtime.h"
 
@@ -9,12 +16,47 @@ namespace {
 
 // For one attempt to connect: a SYN that is lost is sent again after one second.
 constexpr int kConnectAttemptMs = 2000;
+// For one place of several.
+constexpr std::chrono::seconds kPlaceAttempt(1);
+// Between two looks at all of them.
+constexpr std::chrono::milliseconds kBetweenRounds(50);
+
+bool Accepts(const Endpoint& place) {
+  boost::asio::io_context io(1);
+  boost::asio::ip::tcp::resolver resolver(io);
+  boost::system::error_code error;
+  const auto found = resolver.resolve(place.host, std::to_string(place.port), error);
+  if (error) return false;
+  boost::asio::ip::tcp::socket socket(io);
+  bool connected = false;
+  boost::asio::async_connect(
+      socket, found,
+      [&connected](const boost::system::error_code& failed, const boost::asio::ip::tcp::endpoint&) {
+        connected = !failed;
+      });
+  io.run_for(kPlaceAttempt);
+  return connected;
+}
 
 }  // namespace
 
 std::string ChannelTarget(const Endpoint& endpoint) {
   // The scheme is spelled out, or a host called "unix" would be taken for one.
   return "dns:///" + ToString(endpoint);
+}
+
+Endpoint WhereItLeads(const Endpoint& endpoint, std::chrono::milliseconds patience) {
+  const std::vector<Endpoint> places = EachOf(endpoint);
+  if (places.size() == 1) return endpoint;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    for (const Endpoint& place : places) {
+      if (Accepts(place)) return place;
+    }
+    if (std::chrono::steady_clock::now() >= end) return places.front();
+    // One of them takes over within seconds; nothing tells when.
+    std::this_thread::sleep_for(kBetweenRounds);
+  }
 }
 
 std::shared_ptr<grpc::Channel> OpenChannel(const std::string& target,

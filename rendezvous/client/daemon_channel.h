@@ -17,6 +17,11 @@ namespace muster::rendezvous {
 // The daemon's address as gRPC names it.
 std::string ChannelTarget(const Endpoint& endpoint);
 
+// Of several places the one where something accepts connections, as those that stand by do not.
+// Blocks until there is one, for `patience` at most; then, or if there is only one place, it is the
+// first.
+Endpoint WhereItLeads(const Endpoint& endpoint, std::chrono::milliseconds patience);
+
 struct ChannelOptions {
   // How long a connection that broke is not made anew; each time that fails it takes longer.
   std::chrono::milliseconds first_reconnect{1000};

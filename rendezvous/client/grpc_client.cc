@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <grpcpp/channel.h>
 #include <boost/asio/post.hpp>
@@ -40,11 +41,13 @@ class GrpcClient final : public RendezvousClient {
   GrpcClient(boost::asio::io_context& io, GrpcClientOptions options, Listener& listener)
       : io_(io),
         options_(std::move(options)),
+        places_(EachOf(options_.endpoint)),
         listener_(listener),
         attendance_({.where = ToString(options_.endpoint),
                      .connect_timeout = options_.connect_timeout,
                      .reconnect_timeout = options_.reconnect_timeout,
                      .trust_refusals = options_.trust_refusals,
+                     .places = static_cast<int>(places_.size()),
                      .new_session = NewSession,
                      .progress = [this](bool all) { return listener_.TakeProgress(all); },
                      .seed = std::random_device{}()}),
@@ -156,6 +159,7 @@ class GrpcClient final : public RendezvousClient {
 
   void Do(const Attendance::Connect& connect) {
     const std::uint64_t number = connect.connection;
+    place_ = static_cast<std::size_t>(connect.place);
     stream_ = new AttendStream(
         io_, v1::Rendezvous::NewStub(MakeChannel(connect.to_known_peer)),
         {.on_directive = [this, number](const v1::Directive& d) { HandleDirective(number, d); },
@@ -199,8 +203,9 @@ class GrpcClient final : public RendezvousClient {
   // A new one for each attempt: the TCP connection of an old one may be the very thing that is
   // wrong.
   std::shared_ptr<grpc::Channel> MakeChannel(bool to_known_peer) const {
-    return OpenChannel(to_known_peer && !peer_.empty() ? peer_ : ChannelTarget(options_.endpoint),
-                       options_.credentials, {.host = options_.endpoint.host});
+    const Endpoint& place = places_[place_];
+    return OpenChannel(to_known_peer && !peer_.empty() ? peer_ : ChannelTarget(place),
+                       options_.credentials, {.host = place.host});
   }
 
   std::optional<tcp::endpoint> WhereItWas() const {
@@ -213,12 +218,14 @@ class GrpcClient final : public RendezvousClient {
 
   boost::asio::io_context& io_;
   const GrpcClientOptions options_;
+  const std::vector<Endpoint> places_;
   Listener& listener_;
 
   Attendance attendance_;
   bool acting_ = false;
   std::uint64_t told_lost_ = 0;               // of the bytes that log files did not take
   AttendStream* stream_ = nullptr;            // deletes itself once gRPC is done with it
+  std::size_t place_ = 0;                     // of the last connection
   std::string peer_;                          // where the daemon was found
   std::weak_ptr<grpc::Channel> log_channel_;  // while anything is delivered over it
   boost::asio::steady_timer timer_;

@@ -21,8 +21,9 @@ using RendezvousMethod = grpc::Status (v1::Rendezvous::Stub::*)(grpc::ClientCont
 template <typename Request, typename Response>
 absl::StatusOr<Response> Ask(const DaemonOptions& daemon,
                              RendezvousMethod<Request, Response> method, const Request& request) {
-  const auto stub = v1::Rendezvous::NewStub(OpenChannel(
-      ChannelTarget(daemon.endpoint), daemon.credentials, {.max_message_bytes = kMaxAnswerBytes}));
+  const auto stub = v1::Rendezvous::NewStub(
+      OpenChannel(ChannelTarget(WhereItLeads(daemon.endpoint, daemon.patience)), daemon.credentials,
+                  {.max_message_bytes = kMaxAnswerBytes}));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + daemon.patience);
   Response response;

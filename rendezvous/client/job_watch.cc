@@ -57,13 +57,14 @@ JobWatch::~JobWatch() {
 // A new connection for each attempt: the old one may be the very thing that is wrong.
 void JobWatch::Connect() {
   answers_ = false;
-  stream_ = new WatchStream(
-      io_,
-      v1::Rendezvous::NewStub(OpenChannel(ChannelTarget(daemon_.endpoint), daemon_.credentials,
-                                          {.max_message_bytes = kMaxUpdateBytes})),
-      run_id_,
-      {.on_update = [this](const v1::WatchUpdate& wire) { HandleUpdate(wire); },
-       .on_done = [this](const grpc::Status& status) { HandleDone(status); }});
+  stream_ =
+      new WatchStream(io_,
+                      v1::Rendezvous::NewStub(OpenChannel(
+                          ChannelTarget(WhereItLeads(daemon_.endpoint, daemon_.patience)),
+                          daemon_.credentials, {.max_message_bytes = kMaxUpdateBytes})),
+                      run_id_,
+                      {.on_update = [this](const v1::WatchUpdate& wire) { HandleUpdate(wire); },
+                       .on_done = [this](const grpc::Status& status) { HandleDone(status); }});
   GiveUpAfter(daemon_.patience);
 }
 

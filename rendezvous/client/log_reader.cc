@@ -44,8 +44,8 @@ class LogReader::Stream final : public grpc::ClientReadReactor<v1::LogPart> {
          Handlers handlers, LogReader* owner)
       : io_(io),
         daemon_(daemon),
-        stub_(v1::Rendezvous::NewStub(
-            OpenChannel(ChannelTarget(daemon.endpoint), daemon.credentials))),
+        stub_(v1::Rendezvous::NewStub(OpenChannel(
+            ChannelTarget(WhereItLeads(daemon.endpoint, daemon.patience)), daemon.credentials))),
         stay_(io.get_executor()),
         handlers_(std::move(handlers)),
         owner_(owner) {

@@ -20,10 +20,14 @@ using Clock = std::chrono::steady_clock;
 
 // A daemon that its keeper starts again, or that takes over from another, is back before this.
 constexpr std::chrono::seconds kLongestOutage(4);
+// One of several that stand by leads before this, whatever has become of the machine of the last.
+constexpr std::chrono::seconds kLongestTakeOver(10);
 // A call that was open for so long had a daemon that kept it.
 constexpr std::chrono::milliseconds kKept(500);
 // A daemon that is ending refuses calls over connections that still stand.
 constexpr std::chrono::milliseconds kPause(100);
+// To a place that has just accepted one.
+constexpr std::chrono::seconds kReconnect(1);
 // gRPC waits for a second of its own accord.
 constexpr std::chrono::milliseconds kFirstReconnect(100);
 
@@ -45,6 +49,7 @@ class Outage {
   // The call that began at `begin` has ended as there was no daemon. Whether there is one again,
   // which is waited for, though no longer than `patience`.
   bool IsOver(grpc::Channel& channel, Clock::time_point begin, std::chrono::milliseconds patience) {
+    patience = std::min<std::chrono::milliseconds>(patience, kLongestOutage);
     const Clock::time_point now = Clock::now();
     if (!end_ || now - begin >= kKept) end_ = now + kLongestOutage;
     // Ends at once if the connection does not stand, or as soon as it breaks.
@@ -68,9 +73,9 @@ class StoreClient::Connection {
   Connection(DaemonOptions daemon, std::string run_id)
       : daemon_(std::move(daemon)),
         run_id_(std::move(run_id)),
-        channel_(OpenChannel(ChannelTarget(daemon_.endpoint), daemon_.credentials,
-                             {.first_reconnect = kFirstReconnect})),
-        stub_(store::v1::Store::NewStub(channel_)) {}
+        places_(EachOf(daemon_.endpoint).size()) {
+    Connect();
+  }
 
   template <typename Request>
   Request Of() const {
@@ -129,7 +134,7 @@ class StoreClient::Connection {
         return absl::DeadlineExceededError(OneLine(status.error_message(), kMaxDaemonSentence));
       }
       if (status.error_code() != grpc::StatusCode::UNAVAILABLE ||
-          !outage.IsOver(*channel_, turn, timeout ? Left(*timeout, begin) : kLongestOutage)) {
+          !IsBack(outage, turn, timeout ? Left(*timeout, begin) : kLongestTakeOver)) {
         return ExplainFailure(status, daemon_);
       }
     }
@@ -144,10 +149,30 @@ class StoreClient::Connection {
     return (stub_.get()->*method)(&context, request, &response);
   }
 
+  // Of several places, that where the daemon leads now.
+  void Connect() {
+    channel_ = OpenChannel(ChannelTarget(WhereItLeads(daemon_.endpoint, daemon_.patience)),
+                           daemon_.credentials, {.first_reconnect = kFirstReconnect});
+    stub_ = store::v1::Store::NewStub(channel_);
+  }
+
+  // Whether there is a daemon again, here or at another place; waits for it.
+  bool IsBack(Outage& outage, Clock::time_point begin, std::chrono::milliseconds patience) {
+    if (places_ == 1) return outage.IsOver(*channel_, begin, patience);
+    const Clock::time_point end =
+        Clock::now() + std::min(patience, std::chrono::milliseconds(kLongestTakeOver));
+    while (Clock::now() < end) {
+      Connect();
+      if (channel_->WaitForConnected(In(kReconnect))) return true;
+    }
+    return false;
+  }
+
   const DaemonOptions daemon_;
   const std::string run_id_;
-  const std::shared_ptr<grpc::Channel> channel_;
-  const std::unique_ptr<store::v1::Store::Stub> stub_;
+  const std::size_t places_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<store::v1::Store::Stub> stub_;
 };
 
 StoreClient::StoreClient(DaemonOptions daemon, std::string run_id)

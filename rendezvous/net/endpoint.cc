@@ -9,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -79,6 +80,29 @@ absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text,
   return endpoint;
 }
 
+absl::StatusOr<Endpoint> ParseEndpoints(absl::string_view text,
+                                        std::optional<std::uint16_t> default_port) {
+  std::optional<Endpoint> all;
+  for (const absl::string_view each : absl::StrSplit(text, ',')) {
+    auto endpoint = ParseEndpoint(each, default_port);
+    if (!endpoint.ok()) return endpoint.status();
+    if (!all) {
+      all = *std::move(endpoint);
+    } else if (all->port == 0 || endpoint->port == 0) {
+      return absl::InvalidArgumentError("has several places, and a port 0 among them");
+    } else {
+      all->standbys.push_back(*std::move(endpoint));
+    }
+  }
+  return *std::move(all);
+}
+
+std::vector<Endpoint> EachOf(const Endpoint& endpoint) {
+  std::vector<Endpoint> each = {{endpoint.host, endpoint.port}};
+  each.insert(each.end(), endpoint.standbys.begin(), endpoint.standbys.end());
+  return each;
+}
+
 bool IsLoopbackLiteral(const std::string& host) {
   if (host == "localhost") return true;
   addrinfo numeric = {};
@@ -96,8 +120,10 @@ bool IsLoopbackLiteral(const std::string& host) {
 
 std::string ToString(const Endpoint& endpoint) {
   const bool v6 = endpoint.host.find(':') != std::string::npos;
-  return v6 ? absl::StrCat("[", endpoint.host, "]:", endpoint.port)
-            : absl::StrCat(endpoint.host, ":", endpoint.port);
+  std::string text = v6 ? absl::StrCat("[", endpoint.host, "]:", endpoint.port)
+                        : absl::StrCat(endpoint.host, ":", endpoint.port);
+  for (const Endpoint& standby : endpoint.standbys) absl::StrAppend(&text, ",", ToString(standby));
+  return text;
 }
 
 }  // namespace muster::rendezvous

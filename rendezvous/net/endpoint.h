@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,6 +21,8 @@ struct Endpoint {
   // A name or an IP address as the user wrote it, without brackets. Never resolved here.
   std::string host;
   std::uint16_t port = 0;
+  // Where else the same rendezvous may be: daemons that stand by for one another.
+  std::vector<Endpoint> standbys{};
 
   bool operator==(const Endpoint&) const = default;
 };
@@ -30,6 +33,13 @@ struct Endpoint {
 // port; write HOST:PORT".
 absl::StatusOr<Endpoint> ParseEndpoint(absl::string_view text,
                                        std::optional<std::uint16_t> default_port);
+
+// Reads one or several, separated by commas: each is a place where the rendezvous may be.
+absl::StatusOr<Endpoint> ParseEndpoints(absl::string_view text,
+                                        std::optional<std::uint16_t> default_port);
+
+// The places of an endpoint one by one, each without standbys.
+std::vector<Endpoint> EachOf(const Endpoint& endpoint);
 
 // The same of what only this machine is to reach unless an address is named: `port` alone is one of
 // 127.0.0.1.
@@ -45,7 +55,8 @@ absl::StatusOr<std::uint16_t> ParsePort(absl::string_view text);
 // reach. A name that /etc/hosts makes a loopback address is not, as other machines may see another.
 bool IsLoopbackLiteral(const std::string& host);
 
-// `host:port`, with brackets around an IPv6 address: what ParseEndpoint reads back.
+// `host:port`, with brackets around an IPv6 address, and commas between several: what
+// ParseEndpoints reads back.
 std::string ToString(const Endpoint& endpoint);
 
 }  // namespace muster::rendezvous

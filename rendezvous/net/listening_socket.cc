@@ -49,7 +49,9 @@ absl::StatusOr<std::vector<tcp::endpoint>> Resolve(const Endpoint& endpoint) {
   return endpoints;
 }
 
-error_code Open(const tcp::endpoint& endpoint, tcp::acceptor& socket) {
+enum class Then { kListen, kWait };
+
+error_code Open(const tcp::endpoint& endpoint, Then then, tcp::acceptor& socket) {
   error_code error;
   socket.open(endpoint.protocol(), error);
   if (!error) socket.set_option(tcp::acceptor::reuse_address(true), error);
@@ -57,7 +59,7 @@ error_code Open(const tcp::endpoint& endpoint, tcp::acceptor& socket) {
     socket.set_option(boost::asio::ip::v6_only(!endpoint.address().is_unspecified()), error);
   }
   if (!error) socket.bind(endpoint, error);
-  if (!error) socket.listen(tcp::acceptor::max_listen_connections, error);
+  if (!error && then == Then::kListen) socket.listen(tcp::acceptor::max_listen_connections, error);
   return error;
 }
 
@@ -95,10 +97,8 @@ bool FamilyIsMissing(const error_code& error) {
          error.value() == EADDRNOTAVAIL;
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<tcp::acceptor>> ListenAt(boost::asio::io_context& io,
-                                                    const Endpoint& endpoint) {
+absl::StatusOr<std::vector<tcp::acceptor>> OpenAt(boost::asio::io_context& io,
+                                                  const Endpoint& endpoint, Then then) {
   const auto resolved = Resolve(endpoint);
   if (!resolved.ok()) return resolved.status();
   std::vector<tcp::acceptor> sockets;
@@ -107,15 +107,15 @@ absl::StatusOr<std::vector<tcp::acceptor>> ListenAt(boost::asio::io_context& io,
   for (tcp::endpoint at : *resolved) {
     at.port(port);
     tcp::acceptor socket(io);
-    error_code error = Open(at, socket);
+    error_code error = Open(at, then, socket);
     if (FamilyIsMissing(error) && at.address().is_unspecified()) {
       socket = tcp::acceptor(io);
-      error = Open({tcp::v4(), port}, socket);
+      error = Open({tcp::v4(), port}, then, socket);
     }
     if (error == boost::asio::error::address_in_use) {
       AskForRoom(at);
       socket = tcp::acceptor(io);
-      error = Open(at, socket);
+      error = Open(at, then, socket);
     }
     if (error) {
       last = error;
@@ -131,6 +131,18 @@ absl::StatusOr<std::vector<tcp::acceptor>> ListenAt(boost::asio::io_context& io,
   const std::string sentence = absl::StrCat(Attempt(endpoint), last.message());
   if (last == boost::asio::error::address_in_use) return absl::AlreadyExistsError(sentence);
   return absl::UnavailableError(sentence);
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<tcp::acceptor>> ListenAt(boost::asio::io_context& io,
+                                                    const Endpoint& endpoint) {
+  return OpenAt(io, endpoint, Then::kListen);
+}
+
+absl::StatusOr<std::vector<tcp::acceptor>> BindAt(boost::asio::io_context& io,
+                                                  const Endpoint& endpoint) {
+  return OpenAt(io, endpoint, Then::kWait);
 }
 
 tcp::acceptor AcceptorOf(boost::asio::io_context& io, int fd) {

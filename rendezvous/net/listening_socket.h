@@ -26,6 +26,11 @@ namespace muster::rendezvous {
 absl::StatusOr<std::vector<boost::asio::ip::tcp::acceptor>> ListenAt(boost::asio::io_context& io,
                                                                      const Endpoint& endpoint);
 
+// The same, but the sockets do not listen yet: whoever connects is refused at once, until
+// `listen` is called on each. Meanwhile no other process takes the port.
+absl::StatusOr<std::vector<boost::asio::ip::tcp::acceptor>> BindAt(boost::asio::io_context& io,
+                                                                   const Endpoint& endpoint);
+
 // An inherited socket that is already listening.
 boost::asio::ip::tcp::acceptor AcceptorOf(boost::asio::io_context& io, int fd);
 

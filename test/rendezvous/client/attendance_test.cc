@@ -1,8 +1,8 @@
 // Runs the transcripts test/rendezvous/testdata/attendance_*.txt. Their commands:
 //
-//   attendance [connect=MS] [reconnect=MS] [trust] [tells]
+//   attendance [connect=MS] [reconnect=MS] [trust] [tells] [places=N]
 //                        a new one; timeouts of 60 s and 600 s unless given; trust: refusals count;
-//                        tells: its ranks tell of their steps
+//                        tells: its ranks tell of their steps; places: where the daemon may be
 //   join NODE [after=N]
 //   started N | exited N | leaving REASON
 //   leave [REASON]
@@ -76,6 +76,7 @@ struct EventText {
 struct ActionText {
   std::string operator()(const Attendance::Connect& connect) const {
     return absl::StrCat("connect ", connect.connection,
+                        connect.place > 0 ? absl::StrCat(" at place ", connect.place) : "",
                         connect.to_known_peer ? " to where it was" : "");
   }
   std::string operator()(const Attendance::Send& send) const {
@@ -152,14 +153,15 @@ class Player {
     auto sessions = std::make_shared<int>(0);
     std::function<Progress(bool)> progress;
     if (Says(words, "tells")) progress = [](bool all) { return all ? kAll : kNews; };
-    attendance_ = std::make_shared<Attendance>(
-        Attendance::Options{.where = "host:29400",
-                            .connect_timeout = words.GetMs("connect", milliseconds(60'000)),
-                            .reconnect_timeout = words.GetMs("reconnect", milliseconds(600'000)),
-                            .trust_refusals = Says(words, "trust"),
-                            .new_session = [sessions] { return absl::StrCat("s", ++*sessions); },
-                            .progress = std::move(progress),
-                            .seed = 1});
+    attendance_ = std::make_shared<Attendance>(Attendance::Options{
+        .where = "host:29400",
+        .connect_timeout = words.GetMs("connect", milliseconds(60'000)),
+        .reconnect_timeout = words.GetMs("reconnect", milliseconds(600'000)),
+        .trust_refusals = Says(words, "trust"),
+        .places = static_cast<int>(words.GetMs("places", milliseconds(1)) / milliseconds(1)),
+        .new_session = [sessions] { return absl::StrCat("s", ++*sessions); },
+        .progress = std::move(progress),
+        .seed = 1});
   }
 
   bool Agent(const Words& words, TimePoint now) {

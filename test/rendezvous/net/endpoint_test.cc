@@ -62,5 +62,16 @@ TEST(EndpointTest, TextReadsBackAsTheSameEndpoint) {
   EXPECT_EQ(ToString({"::1", 80}), "[::1]:80");
 }
 
+TEST(EndpointTest, SeveralPlacesAreOneEndpoint) {
+  const Endpoint endpoint = *ParseEndpoints("a,b:1,[::1]:2", 29400);
+  EXPECT_EQ(ToString(endpoint), "a:29400,b:1,[::1]:2");
+  EXPECT_EQ(*ParseEndpoints(ToString(endpoint), std::nullopt), endpoint);
+  EXPECT_EQ(EachOf(endpoint), (std::vector<Endpoint>{{"a", 29400}, {"b", 1}, {"::1", 2}}));
+  EXPECT_EQ(EachOf(*ParseEndpoints("a", 1)), (std::vector<Endpoint>{{"a", 1}}));
+  for (const char* bad : {"", "a,", ",a", "a,,b", "a:0,b", "a,b:0", "a b,c"}) {
+    EXPECT_FALSE(ParseEndpoints(bad, 1).ok()) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace muster::rendezvous
