@@ -56,8 +56,13 @@ absl::Status KeptConfig::CheckWhatIsHeld(const ServerConfig& read) const {
         absl::StrCat(read.config_file, " has ", what, ", and ", held,
                      " stays until musterd is stopped and started again"));
   };
-  if (read.state_dir.empty()) return refuse("no state-dir", config_.state_dir);
-  if (!IsSamePath(read.state_dir, config_.state_dir)) {
+  if (config_.etcd) {
+    // Its credentials may change.
+    const bool same = read.etcd && read.etcd->url == config_.etcd->url;
+    if (!same) return refuse("another state", config_.etcd->url);
+  } else if (read.state_dir.empty()) {
+    return refuse("no state-dir", config_.state_dir);
+  } else if (!IsSamePath(read.state_dir, config_.state_dir)) {
     return refuse(absl::StrCat("state-dir = '", read.state_dir, "'"), config_.state_dir);
   }
   if (sockets_given_ || read.listen == config_.listen) return absl::OkStatus();
@@ -71,6 +76,14 @@ std::vector<std::string> KeptConfig::ArgvOf(const ServerConfig& config) const {
   };
   add("--listen", ToString(config.listen));
   add("--state-dir", config.state_dir);
+  if (config.etcd) {
+    add("--state", config.etcd->url);
+    add("--etcd-ca", config.etcd->authority);
+    add("--etcd-cert", config.etcd->certificate);
+    add("--etcd-key", config.etcd->key);
+    add("--etcd-user", config.etcd->user);
+    add("--etcd-password-file", config.etcd->password_file);
+  }
   add("--log-level", config.log_level);
   if (config.http) add("--http", ToString(*config.http));
   add("--tokens", config.tokens);

@@ -124,6 +124,8 @@ Server::Server(boost::asio::io_context& io, Memory memory, absl::Status* status)
       many_jobs_(true),
       durable_(true),
       on_fatal_(std::move(memory.on_fatal)),
+      leads_(std::move(memory.leads)),
+      shortest_lease_(memory.shortest_lease),
       open_(std::move(memory.open)),
       home_(&tenants_[""]) {
   home_->driver = MakeDriver("", *home_->figures);
@@ -148,7 +150,8 @@ std::unique_ptr<Driver> Server::MakeDriver(const std::string& tenant, JobFigures
           .all_store_bytes = &store_bytes_,
           .names_required = many_jobs_,
           .first_incarnation = first_incarnation,
-          .durable = durable_},
+          .durable = durable_,
+          .shortest_lease = shortest_lease_},
       LogReaders::Options{
           .readers = only ? limits::kLogReaders.most : limits::kLogReadersOfTenant.most,
           .deliveries = only ? limits::kLogDeliveries.most : limits::kLogDeliveriesOfTenant.most,
@@ -175,6 +178,7 @@ absl::Status Server::Restore(Tenant& tenant, Journal& journal, const JournalCont
     if (entry.value) tenant.driver->RestoreEntry(entry.run_id, entry.key, *entry.value);
   }
   tenant.driver->UseJournal(journal, on_fatal_);
+  if (leads_) tenant.driver->LeadBy(leads_);
   return absl::OkStatus();
 }
 
@@ -271,7 +275,7 @@ absl::Status Server::Listen(const Endpoint& endpoint, const Credentials& credent
 }
 
 absl::Status Server::Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
-                            const KnockKey& key, const Credentials& credentials) {
+                            std::optional<KnockKey> key, const Credentials& credentials) {
   const std::uint16_t port = PortOf(sockets);
   auto listener = std::make_unique<Listener>(io_, *this, credentials);
   auto grpc = GrpcServer::Start(

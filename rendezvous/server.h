@@ -48,6 +48,10 @@ class Server {
     std::function<absl::StatusOr<OpenedJournal>(const std::string& tenant)> open;
     // Whose jobs are remembered: their leases begin at once.
     std::vector<std::string> tenants;
+    // Where several daemons take turns: whether what this one says still counts (Driver::LeadsBy),
+    // and how long leases are at least (Coordinator::Options).
+    std::function<bool()> leads{};
+    Duration shortest_lease{};
   };
 
   // Whose jobs it serves: those of whoever started this process, or those of many users, who must
@@ -74,9 +78,9 @@ class Server {
   absl::Status Listen(const Endpoint& endpoint, const Credentials& credentials);
 
   // The same at `sockets`, for a daemon whose keeper holds them as well and answers with `key` when
-  // the daemon is dead.
-  absl::Status Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets, const KnockKey& key,
-                      const Credentials& credentials);
+  // the daemon is dead; nullopt: nobody answers.
+  absl::Status Listen(std::vector<boost::asio::ip::tcp::acceptor> sockets,
+                      std::optional<KnockKey> key, const Credentials& credentials);
 
   // What an agent is told in its Welcome, so that it recognizes who answers for this server once it
   // is dead. Empty when nobody will, as the server does not listen or the session has no token.
@@ -151,6 +155,8 @@ class Server {
   const bool many_jobs_;
   const bool durable_;
   std::function<void(const absl::Status&)> on_fatal_;
+  std::function<bool()> leads_;
+  Duration shortest_lease_{};
   std::function<absl::StatusOr<OpenedJournal>(const std::string&)> open_;
   ByteBudget store_bytes_{limits::kStoreBytes.most};
   ChangeFeed changes_{io_};

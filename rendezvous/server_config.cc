@@ -145,10 +145,26 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
          "and goes on with its jobs: no worker notices. SIGHUP starts it again with the "
          "program and the --config that are on disk now. Without a directory all is forgotten")
       ->type_name("DIR");
+  std::string state;
+  EtcdConfig etcd;
   app.add_option(
-         "--drain-timeout", drain_seconds,
-         "without --state-dir: seconds that SIGTERM waits for running jobs to end before it "
-         "closes them")
+         "--state", state,
+         "etcd to keep the jobs and their stores in, instead of a directory. Several daemons with "
+         "the same --state stand by for one another: one leads, and when its machine dies the next "
+         "goes on within three seconds, and no worker notices. Agents name all of them: "
+         "--rdzv-endpoint=a:29400,b:29400")
+      ->type_name("etcd://HOST:PORT,.../PATH");
+  add_tls("--etcd-ca", etcd.authority,
+          "the authorities of etcd's certificates, in PEM; connections are encrypted. Without it "
+          "they are not");
+  add_tls("--etcd-cert", etcd.certificate, "the certificate to show to etcd");
+  add_tls("--etcd-key", etcd.key, "its private key");
+  app.add_option("--etcd-user", etcd.user, "user of etcd, where it has users")->type_name("NAME");
+  add_tls("--etcd-password-file", etcd.password_file, "file with the user's password");
+  app.add_option("--drain-timeout", drain_seconds,
+                 "without --state-dir and --state: seconds that SIGTERM waits for running jobs to "
+                 "end before it "
+                 "closes them")
       ->type_name("SECONDS")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
@@ -188,6 +204,24 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
   if (app.count("--state-dir") > 0 && config.state_dir.empty()) {
     return Mistake("--state-dir names no directory; name one, or leave the flag out");
   }
+  if (app.count("--state") > 0) {
+    auto read = ParseEtcdUrl(state);
+    if (!read.ok()) return Mistake(absl::StrCat("--state=", state, " ", read.status().message()));
+    if (!config.state_dir.empty()) {
+      return Mistake("--state and --state-dir both say where jobs are kept; drop one of them");
+    }
+    etcd.url = read->url;
+    etcd.members = std::move(read->members);
+    etcd.root = std::move(read->root);
+    if (absl::Status sound = CheckEtcdConfig(etcd); !sound.ok()) return Mistake(sound.message());
+    config.etcd = std::move(etcd);
+  } else {
+    for (const char* flag :
+         {"--etcd-ca", "--etcd-cert", "--etcd-key", "--etcd-user", "--etcd-password-file"}) {
+      if (app.count(flag) == 0) continue;
+      return Mistake(absl::StrCat(flag, " is for --state=etcd://HOST:PORT, which is not given"));
+    }
+  }
   if (app.count("--tokens") > 0) {
     if (config.tokens.empty()) {
       return Mistake("--tokens names no directory; name one, or leave the flag out");
@@ -207,9 +241,10 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
     config.token.fd = *fd;
   }
   // Each daemon that the keeper starts would want to read it.
-  if (config.token.fd >= 0 && !config.state_dir.empty()) {
+  if (config.token.fd >= 0 && config.remembers()) {
     return Mistake(
-        "--token-fd can be read once, and with --state-dir the daemon is started again when it "
+        "--token-fd can be read once, and with --state-dir or --state the daemon is started again "
+        "when it "
         "dies; use --token-file");
   }
   auto token = CompleteTokenSource(config.token, [](const char* variable) {

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/etcd_config.h"
 #include "rendezvous/net/endpoint.h"
 #include "rendezvous/net/token_source.h"
 
@@ -24,14 +25,20 @@ struct ServerConfig {
   // Where the jobs are remembered, so that a daemon which was killed can resume them; empty:
   // nowhere.
   std::string state_dir;
+  // Or in which etcd, where several daemons take turns; nullopt: in none.
+  std::optional<EtcdConfig> etcd;
   // Where jobs and figures are shown over HTTP (pages/daemon_pages.h); nullopt: nowhere.
   std::optional<Endpoint> http;
-  // Without `state_dir`: how long SIGTERM waits for running jobs to end before it closes them.
+  // Where nothing is remembered: how long SIGTERM waits for running jobs to end before it closes
+  // them.
   std::chrono::seconds drain_timeout{30};
   // trace, debug, info, warning, error, off.
   std::string log_level = "info";
   // What --config names; empty: no file was read.
   std::string config_file;
+
+  // It outlives its process.
+  bool remembers() const { return !state_dir.empty() || etcd.has_value(); }
 };
 
 // The program only has to print `text`, to stdout when `exit_code` is 0, otherwise to stderr.

@@ -17,8 +17,8 @@ packages=(
 )
 # GoogleTest, real PyTorch workers, and what looks at processes from outside.
 test_packages=(
-  bsdextrautils clang-format cmake help2man iproute2 iptables libgmock-dev libgtest-dev make man-db openssh-client
-  openssh-server procps python3 python3-torch slurm-client slurmctld slurmd strace tmux
+  bsdextrautils clang-format cmake etcd-client etcd-server help2man iproute2 iptables libgmock-dev libgtest-dev make
+  man-db openssh-client openssh-server procps python3 python3-torch slurm-client slurmctld slurmd strace tmux
 )
 case "${1-}" in
   "") packages+=("${test_packages[@]}") ;;

@@ -20,6 +20,14 @@ constexpr Duration kHalt = std::chrono::milliseconds(250);
 }  // namespace
 
 void Coordinator::Hear(AgentId agent, const Event& event, TimePoint now) {
+  const auto* const join = std::get_if<JoinRequest>(&event);
+  if (join != nullptr && join->settings.lease < options_.shortest_lease &&
+      join->settings.lease > Duration::zero()) {
+    JoinRequest longer = *join;
+    longer.settings.keep_alive = KeepAliveFor(join->settings);
+    longer.settings.lease = options_.shortest_lease;
+    return Hear(agent, longer, now);
+  }
   std::visit([&](const auto& kind) { Handle(agent, kind, now); }, event);
   SettleContests(now);
   Forward();

@@ -56,6 +56,9 @@ class Coordinator {
     Incarnation first_incarnation = 1;
     // What agents are told (Welcome::durable).
     bool durable = false;
+    // Leases that are asked for are made this long, where a lost daemon is replaced by another: no
+    // agent may be given up while that takes. Beats come as often as without it. Zero: as asked.
+    Duration shortest_lease = Duration::zero();
     // How long an agent whose connection broke may take to come back, at most a third of its lease.
     Duration reattach_grace = std::chrono::seconds(1);
     // How much longer than its lease an agent may take to come back to a daemon that was restarted.

@@ -108,6 +108,7 @@ void Driver::Freeze() {
 }
 
 void Driver::Follow() {
+  if (leads_ && !leads_()) Freeze();
   if (frozen_) return;
   for (const Transition& transition : core_.TakeLog()) {
     if (watcher_) watcher_(transition);

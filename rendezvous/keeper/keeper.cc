@@ -34,6 +34,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Told in the place of the state directory.
+constexpr char kNoDirectory[] = "etcd";
+
 // What a shell says of a program that cannot be started.
 constexpr int kNoProgram = 127;
 
@@ -99,8 +102,8 @@ class Keeper {
         check_(std::move(options.check)),
         state_(std::move(options.state)),
         things_{.sockets = std::move(options.sockets),
-                .lock = state_.lock(),
-                .state_path = state_.path(),
+                .lock = state_ ? state_->lock() : options.shared_file,
+                .state_path = state_ ? state_->path() : kNoDirectory,
                 .key = MakeKnockKey()},
         ready_fd_(options.ready_fd),
         desk_(things_.sockets, things_.key, KnockWord::kPaused) {}
@@ -283,7 +286,7 @@ class Keeper {
   std::vector<std::string> argv_;
   const std::function<absl::StatusOr<std::vector<std::string>>()> read_again_;
   const std::function<absl::Status()> check_;
-  const StateDirectory state_;
+  const std::optional<StateDirectory> state_;
   const KeptThings things_;
   int ready_fd_;
   const int null_ = open("/dev/null", O_RDWR | O_CLOEXEC);

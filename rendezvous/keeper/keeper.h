@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,9 +20,13 @@ struct KeeperOptions {
   std::function<absl::StatusOr<std::vector<std::string>>()> read_again;
   // Whether a daemon can start with what was read last: its tokens may be missing.
   std::function<absl::Status()> check;
-  // Listening sockets; the keeper owns them from now on.
+  // Listening sockets; the keeper owns them from now on. None: the daemon opens its own, and nobody
+  // answers knocks while it is dead, as another daemon may lead then.
   std::vector<int> sockets;
-  StateDirectory state;
+  // Where there is one.
+  std::optional<StateDirectory> state;
+  // Else a file that daemons of this keeper share.
+  int shared_file = -1;
   // As in ServerConfig: the keeper writes to it, once.
   int ready_fd = -1;
 };

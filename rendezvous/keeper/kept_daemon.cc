@@ -60,8 +60,8 @@ absl::StatusOr<std::optional<KeptDaemon>> KeptDaemon::FromEnvironment() {
   const absl::Status unusable = absl::FailedPreconditionError(
       absl::StrCat(kKeeperVariable, "='", value, "' is not of a keeper that this musterd knows"));
 
-  const std::vector<std::string> words = absl::StrSplit(value, ' ');
-  if (words.size() < 4 || words[0] != kProtocol) return unusable;
+  const std::vector<std::string> words = absl::StrSplit(value, ' ', absl::SkipEmpty());
+  if (words.size() < 3 || words[0] != kProtocol) return unusable;
   std::vector<int> fds;
   for (auto word = words.begin() + 1; word != words.end(); ++word) {
     int fd = -1;

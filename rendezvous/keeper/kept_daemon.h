@@ -16,9 +16,10 @@ namespace muster::rendezvous {
 // keeper of this version may start a daemon of the next, so the format changes only with kProtocol,
 // in kept_daemon.cc.
 struct KeptThings {
-  // Listening sockets.
+  // Listening sockets; none where the jobs are in an etcd.
   std::vector<int> sockets;
-  // The state directory, as StateDirectory::Adopt takes it.
+  // The state directory, as StateDirectory::Adopt takes it; or a file that is shared with daemons
+  // before and after this one.
   int lock = -1;
   std::string state_path;
   KnockKey key{};

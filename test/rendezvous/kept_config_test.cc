@@ -83,6 +83,17 @@ TEST_F(KeptConfigTest, StateDirectoryMayBeSpelledAnotherWay) {
   EXPECT_TRUE(kept.ReadAgain().ok());
 }
 
+TEST_F(KeptConfigTest, EtcdStaysAndItsCredentialsMayChange) {
+  KeptConfig kept = Begin("state = \"etcd://a,b/jobs\"\netcd-ca = \"ca\"\n");
+  EXPECT_THAT(kept.Argv(), Contains("--state=etcd://a,b/jobs"));
+  Put("state = \"etcd://a,b/jobs\"\netcd-ca = \"other\"\n");
+  const auto argv = kept.ReadAgain();
+  ASSERT_TRUE(argv.ok()) << argv.status();
+  EXPECT_THAT(*argv, Contains("--etcd-ca=other"));
+  Put("state = \"etcd://a,c/jobs\"\n");
+  EXPECT_THAT(std::string(kept.ReadAgain().status().message()), HasSubstr("etcd://a,b/jobs stays"));
+}
+
 TEST_F(KeptConfigTest, ListenDoesNotCountWhereTheServiceManagerListens) {
   KeptConfig kept = Begin(state_, {}, Endpoint{"::", 3});
   Put(state_ + "listen = \"127.0.0.1:9\"\n");

@@ -39,6 +39,20 @@ TEST(ServerConfigTest, EveryFlagIsRead) {
   EXPECT_EQ(config.log_level, "debug");
 }
 
+TEST(ServerConfigTest, EtcdIsNamedByItsMembersAndAPath) {
+  const ServerConfig config =
+      Parse({"--state=etcd://h1,h2:1234,[::1]:5/a/b/", "--etcd-ca=ca", "--etcd-cert=cert",
+             "--etcd-key=key", "--etcd-user=me", "--etcd-password-file=word"});
+  ASSERT_TRUE(config.etcd.has_value());
+  EXPECT_EQ(config.etcd->members, (std::vector<std::string>{"h1:2379", "h2:1234", "[::1]:5"}));
+  EXPECT_EQ(config.etcd->root, "/a/b");
+  EXPECT_EQ(config.etcd->authority, "ca");
+  EXPECT_EQ(config.etcd->password_file, "word");
+  EXPECT_TRUE(config.remembers());
+  EXPECT_EQ(Parse({"--state=etcd://h1"}).etcd->root, "/muster");
+  EXPECT_FALSE(Parse({}).remembers());
+}
+
 TEST(ServerConfigTest, PagesAreForThisMachineUnlessAnAddressIsNamed) {
   EXPECT_EQ(Parse({}).http, std::nullopt);
   EXPECT_EQ(Parse({"--http=9400"}).http, (Endpoint{"127.0.0.1", 9400}));
@@ -84,6 +98,15 @@ TEST(ServerConfigTest, MistakesAreOneSentenceAndExitCode2) {
       {{"--ready-fd=three"}, "--ready-fd"},
       {{"--state-dir="}, "--state-dir"},
       {{"--state-dir", ""}, "--state-dir names no directory"},
+      {{"--state=/var/lib/muster"}, "--state=/var/lib/muster is not etcd://"},
+      {{"--state="}, "--state"},
+      {{"--state=etcd://"}, "--state=etcd:// names '', which is no HOST:PORT"},
+      {{"--state=etcd://a,b:0/x"}, "names 'b:0'"},
+      {{"--state=etcd://a", "--state-dir=b"}, "drop one of them"},
+      {{"--state=etcd://a", "--etcd-cert=b"}, "--etcd-cert and --etcd-key go together"},
+      {{"--state=etcd://a", "--etcd-cert=b", "--etcd-key=c"}, "--etcd-ca"},
+      {{"--state=etcd://a", "--etcd-user=b"}, "--etcd-password-file"},
+      {{"--etcd-ca=b"}, "--etcd-ca is for --state"},
       {{"--drain-timeout=-1"}, "--drain-timeout"},
       {{"--drain-timeout=soon"}, "--drain-timeout"},
       {{"--drain-timeout=99999999999"}, "--drain-timeout"},

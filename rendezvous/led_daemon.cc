@@ -1,0 +1,240 @@
+#include "rendezvous/led_daemon.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <spdlog/spdlog.h>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/phrases.h"
+#include "rendezvous/daemon_credentials.h"
+#include "rendezvous/daemon_log.h"
+#include "rendezvous/daemon_parts.h"
+#include "rendezvous/ending.h"
+#include "rendezvous/etcd/candidate.h"
+#include "rendezvous/etcd/etcd_client.h"
+#include "rendezvous/etcd/etcd_journal.h"
+#include "rendezvous/net/descriptor_limit.h"
+#include "rendezvous/net/listening_socket.h"
+#include "rendezvous/server.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using boost::asio::ip::tcp;
+
+// After two seconds of silence etcd gives the lead to another daemon, which reads what is
+// remembered and is found by the agents. Their own leases outlast that, and a member of etcd that
+// dies with the daemon.
+constexpr std::chrono::seconds kLeadLease(2);
+constexpr std::chrono::seconds kShortestLease(10);
+// For a tenant's journal, while nothing else is done: within the lead.
+constexpr std::chrono::seconds kTenantPatience(1);
+
+constexpr char kStandsBy[] = "; standing by from now on";
+
+class LedDaemon {
+ public:
+  LedDaemon(boost::asio::io_context& io, const ServerConfig& config, const KeptDaemon& kept,
+            const Credentials& credentials, etcd::EtcdOptions options,
+            std::vector<tcp::acceptor> sockets, DaemonLog& log)
+      : io_(io),
+        config_(config),
+        kept_(kept),
+        credentials_(credentials),
+        options_(std::move(options)),
+        sockets_(std::move(sockets)),
+        log_(log),
+        etcd_(etcd::ConnectToEtcd(io, options_, SayTrouble)),
+        signals_(io, SIGTERM, SIGINT) {}
+
+  void Begin() {
+    signals_.async_wait([this](const boost::system::error_code& error, int) {
+      if (!error) GiveUpLead();
+    });
+    // Whoever was here before is dead, and nobody need wait for the end of its lease.
+    const etcd::LeaseId before = LeaseBefore();
+    if (before == 0) return StandBy();
+    etcd_->Revoke(before, [this](const absl::Status&) { StandBy(); });
+  }
+
+  void Run() { RunLoop(io_, config_, turns_); }
+
+ private:
+  // Daemons of one keeper tell each other by a file that all of them have.
+  etcd::LeaseId LeaseBefore() const {
+    etcd::LeaseId lease = 0;
+    return ::pread(kept_.things().lock, &lease, sizeof lease, 0) == sizeof lease ? lease : 0;
+  }
+  void NoteLease(etcd::LeaseId lease) const {
+    // Without the note the next one waits for the lease's end.
+    if (::pwrite(kept_.things().lock, &lease, sizeof lease, 0) != sizeof lease) {
+      spdlog::debug("the lease was not noted");
+    }
+  }
+
+  std::string Name() const {
+    char host[256] = "";
+    ::gethostname(host, sizeof host - 1);
+    return absl::StrCat(host, " (", ToString(config_.listen), ", pid ", ::getpid(), ")");
+  }
+
+  void StandBy() {
+    if (ending_) return;
+    candidate_.emplace(
+        io_, *etcd_,
+        etcd::Election::Options{
+            .key = config_.etcd->root + "/leader", .name = Name(), .ttl = kLeadLease},
+        etcd::Candidate::Handlers{
+            .won = [this](etcd::Fence fence,
+                          etcd::LeaseId lease) { TakeOver(std::move(fence), lease); },
+            .follows =
+                [](const std::string& leader) { spdlog::info("standing by; {} leads", leader); },
+            .lost =
+                [this](const std::string& why) {
+                  EndAtOnce(log_, absl::AbortedError(why), kStandsBy, kLeadsNoLonger);
+                },
+            .trouble = [](const std::string& why) { spdlog::warn("cannot lead: {}", why); }});
+  }
+
+  void TakeOver(etcd::Fence fence, etcd::LeaseId lease) {
+    NoteLease(lease);
+    began_ = std::chrono::steady_clock::now();
+    fence_ = fence;
+    etcd::OpenEtcdJournal(*etcd_, std::move(fence), config_.etcd->root,
+                          [this](absl::StatusOr<OpenedJournal> opened) {
+                            if (opened.ok()) return Serve(*std::move(opened));
+                            const bool lost = absl::IsAborted(opened.status());
+                            EndAtOnce(log_, opened.status(), lost ? kStandsBy : "",
+                                      lost ? kLeadsNoLonger : kNoJournal);
+                          });
+  }
+
+  void Serve(OpenedJournal opened) {
+    if (ending_) return;
+    journal_ = std::move(opened.journal);
+    absl::Status restored;
+    server_.emplace(
+        io_,
+        Server::Memory{.journal = journal_.get(),
+                       .contents = std::move(opened.contents),
+                       .on_fatal =
+                           [this](const absl::Status& status) {
+                             const bool lost = absl::IsAborted(status);
+                             EndAtOnce(log_, status, lost ? kStandsBy : "",
+                                       lost ? kLeadsNoLonger : kNoJournal);
+                           },
+                       .open = [this](const std::string& tenant) { return OpenTenant(tenant); },
+                       .tenants = TenantsOf(credentials_),
+                       .leads = [this] { return candidate_->Leads(); },
+                       .shortest_lease = kShortestLease},
+        &restored);
+    if (!restored.ok()) EndAtOnce(log_, restored, "", kNoJournal);
+    if (!candidate_->Leads()) {
+      EndAtOnce(log_,
+                absl::AbortedError("it took longer than the lease to read what is remembered"),
+                kStandsBy, kLeadsNoLonger);
+    }
+    Listen();
+    spdlog::info("leading, after {}; {} with {} remembered in {}",
+                 base::Seconds(std::chrono::steady_clock::now() - began_),
+                 base::Count(server_->job_count(), "job"),
+                 base::Count(server_->agent_count(), "node"), config_.etcd->url);
+    auto pages = OpenPages(io_, config_, credentials_, *server_, turns_);
+    if (!pages.ok()) spdlog::error("{}", std::string(pages.status().message()));
+    signals_.cancel();
+    end_.emplace(io_, *server_, config_, pages.ok() ? *std::move(pages) : nullptr,
+                 [this] { GiveUpLead(); });
+    SayWhereItListens(config_, *server_);
+  }
+
+  void Listen() {
+    absl::Status status;
+    for (tcp::acceptor& socket : sockets_) {
+      boost::system::error_code error;
+      socket.listen(tcp::acceptor::max_listen_connections, error);
+      if (error) {
+        status = absl::AlreadyExistsError(
+            absl::StrCat("listen on ", ToString(config_.listen), ": ", error.message()));
+      }
+    }
+    if (status.ok()) status = server_->Listen(std::move(sockets_), std::nullopt, credentials_);
+    if (!status.ok()) EndAtOnce(log_, status, "", kCannotListen);
+  }
+
+  absl::StatusOr<OpenedJournal> OpenTenant(const std::string& tenant) {
+    return etcd::OpenEtcdJournalNow(
+        *etcd_,
+        [this](boost::asio::io_context& io) {
+          return etcd::ConnectToEtcd(io, options_, SayTrouble);
+        },
+        fence_, absl::StrCat(config_.etcd->root, "/tenants/", tenant), kTenantPatience);
+  }
+
+  // Told to end: the next one need not wait.
+  void GiveUpLead() {
+    ending_ = true;
+    if (!candidate_) return io_.stop();
+    candidate_->Resign([this] {
+      NoteLease(0);
+      io_.stop();
+    });
+  }
+
+  boost::asio::io_context& io_;
+  const ServerConfig& config_;
+  const KeptDaemon& kept_;
+  const Credentials& credentials_;
+  const etcd::EtcdOptions options_;
+  std::vector<tcp::acceptor> sockets_;
+  DaemonLog& log_;
+  LoopTurns turns_;
+  const std::unique_ptr<etcd::Etcd> etcd_;
+  boost::asio::signal_set signals_;
+  std::optional<etcd::Candidate> candidate_;
+  etcd::Fence fence_;
+  std::chrono::steady_clock::time_point began_{};
+  std::unique_ptr<Journal> journal_;  // outlives the server
+  std::optional<Server> server_;
+  std::optional<Ending> end_;
+  bool ending_ = false;
+};
+
+}  // namespace
+
+int RunLed(const ServerConfig& config, const KeptDaemon& kept) {
+  const auto credentials = CredentialsFor(config, SayTrouble);
+  auto options = ReadEtcdOptions(*config.etcd);
+  const std::vector<std::string> missing = GiveUpTheRest(config, "");
+  DaemonLog log("musterd", STDERR_FILENO);
+  spdlog::set_level(spdlog::level::from_str(config.log_level));
+  RaiseDescriptorLimit();
+  prctl(PR_SET_NAME, "musterd");
+  if (!credentials.ok()) return Fail(log, FailureLine(credentials.status()), kBadInput);
+  if (!options.ok()) return Fail(log, FailureLine(options.status()), kBadInput);
+  boost::asio::io_context io(1);
+  auto sockets = BindAt(io, config.listen);
+  if (!sockets.ok()) return Fail(log, ListenFailureLine(sockets.status()), kCannotListen);
+  SayHowSafeItIs(config, *credentials, missing);
+  const std::uint16_t port = PortOf(*sockets);
+  LedDaemon daemon(io, config, kept, *credentials, *std::move(options), *std::move(sockets), log);
+  // Whoever started it need not wait until it leads, which may be never.
+  kept.AwaitLeave();
+  kept.SayReady(port);
+  daemon.Begin();
+  daemon.Run();
+  return 0;
+}
+
+}  // namespace muster::rendezvous

@@ -1,0 +1,182 @@
+// Daemons that stand by for one another over an etcd: whichever dies, running jobs do not notice.
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "test/e2e/e2e_fixture.h"
+#include "test/support/process_scan.h"
+
+namespace muster::test {
+namespace {
+
+class StandbyTest : public E2eTest {
+ protected:
+  void SetUp() override {
+    const std::string clients = "http://" + etcd_port_.endpoint();
+    const std::string peers = "http://" + peer_port_.endpoint();
+    etcd_ = std::make_unique<Command>(std::vector<std::string>{
+        "/usr/bin/etcd", "--data-dir=" + Path("etcd"), "--listen-client-urls=" + clients,
+        "--advertise-client-urls=" + clients, "--listen-peer-urls=" + peers,
+        "--initial-advertise-peer-urls=" + peers, "--initial-cluster=default=" + peers,
+        "--quota-backend-bytes=" + std::to_string(QuotaBytes())});
+    ASSERT_TRUE(etcd_->WaitForErr("ready to serve client requests")) << etcd_->err();
+  }
+
+  // Of etcd's space; 0: as it is by default.
+  virtual int QuotaBytes() const { return 0; }
+
+  std::string State() const { return "etcd://" + etcd_port_.endpoint() + "/jobs"; }
+
+  struct Standby {
+    HeldPort port;
+    std::unique_ptr<Command> process;
+  };
+
+  void StartDaemon(Standby& standby) const {
+    standby.process = std::make_unique<Command>(std::vector<std::string>{
+        DaemonPath(), "--listen=" + standby.port.endpoint(), "--state=" + State()});
+  }
+
+  std::vector<std::string> Flags(const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> flags = {
+        "--nnodes=2", "--rdzv-id=job",
+        "--rdzv-endpoint=" + one_.port.endpoint() + "," + other_.port.endpoint()};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+
+  std::string WaitsFor(const std::string& file) const {
+    return "echo rank $RANK restart $TORCHELASTIC_RESTART_COUNT; while ! test -e " + Path(file) +
+           "; do sleep 0.02; done";
+  }
+
+  // The daemon, not its keeper.
+  static pid_t DaemonOf(const Standby& standby) {
+    const std::vector<pid_t> children = ChildrenOf(standby.process->pid());
+    return children.size() == 1 ? children.front() : -1;
+  }
+
+  HeldPort etcd_port_;
+  HeldPort peer_port_;
+  std::unique_ptr<Command> etcd_;
+  Standby one_;
+  Standby other_;
+};
+
+// "The node with the rendezvous died, and all jobs with it."
+TEST_F(StandbyTest, WorkersRunThroughWhenTheLeaderAndItsKeeperAreKilled) {
+  StartDaemon(one_);
+  ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
+  StartDaemon(other_);
+  ASSERT_TRUE(other_.process->WaitForErr("standing by; ")) << other_.process->err();
+  Command agent = StartAgent(Flags(), WaitsFor("end"));
+  Command peer = StartAgent(Flags(), WaitsFor("end"));
+  ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
+  EXPECT_FALSE(Contains(agent.err(), "cannot reach")) << "one that stands by is no trouble";
+
+  one_.process->Signal(SIGKILL);
+  EXPECT_EQ(one_.process->Wait(), -SIGKILL);
+  ASSERT_TRUE(other_.process->WaitForErr("1 job with 2 nodes remembered in"))
+      << other_.process->err();
+  ASSERT_TRUE(agent.WaitForErr("reconnected to the rendezvous")) << agent.err();
+  ASSERT_TRUE(peer.WaitForErr("reconnected to the rendezvous")) << peer.err();
+
+  // And back again; this time the daemon is told to end.
+  StartDaemon(one_);
+  ASSERT_TRUE(one_.process->WaitForErr("standing by; ")) << one_.process->err();
+  other_.process->Signal(SIGTERM);
+  EXPECT_EQ(other_.process->Wait(), 0) << other_.process->err();
+  ASSERT_TRUE(one_.process->WaitForErr("1 job with 2 nodes remembered in")) << one_.process->err();
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EXPECT_EQ(peer.Wait(), 0) << peer.err();
+  EXPECT_EQ(Lines(agent.out()).size(), 1u) << agent.out();
+  EXPECT_EQ(Lines(peer.out()).size(), 1u) << peer.out();
+}
+
+// A leader that was stopped finds that it was followed, and does not serve beside its successor.
+TEST_F(StandbyTest, LeaderThatStoodStillStandsByAfterwards) {
+  StartDaemon(one_);
+  ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
+  StartDaemon(other_);
+  ASSERT_TRUE(other_.process->WaitForErr("standing by; ")) << other_.process->err();
+  Command agent = StartAgent(Flags({"--max-restarts=1"}), WaitsFor("end"));
+  Command peer = StartAgent(Flags({"--max-restarts=1"}), WaitsFor("end"));
+  ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
+  const pid_t leader = DaemonOf(one_);
+  ASSERT_GT(leader, 1);
+  kill(leader, SIGSTOP);
+  ASSERT_TRUE(other_.process->WaitForErr("1 job with 2 nodes remembered in"))
+      << other_.process->err();
+  ASSERT_TRUE(agent.WaitForErr("reconnected to the rendezvous")) << agent.err();
+  kill(leader, SIGCONT);
+  ASSERT_TRUE(one_.process->WaitForErr("standing by from now on")) << one_.process->err();
+  ASSERT_TRUE(one_.process->WaitForErr("standing by; ")) << one_.process->err();
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EXPECT_EQ(peer.Wait(), 0) << peer.err();
+  EXPECT_EQ(Lines(agent.out()).size(), 1u) << agent.out();
+}
+
+// What tools ask for is answered by the daemon that leads, wherever that is in the list; and what
+// was written before a daemon died is read from the next.
+TEST_F(StandbyTest, ToolsFindTheLeaderAndWhatWasWrittenIsThere) {
+  StartDaemon(other_);
+  ASSERT_TRUE(other_.process->WaitForErr("leading, after")) << other_.process->err();
+  StartDaemon(one_);
+  ASSERT_TRUE(one_.process->WaitForErr("standing by; ")) << one_.process->err();
+  Command agent = StartAgent(Flags(), WaitsFor("end"));
+  Command peer = StartAgent(Flags(), WaitsFor("end"));
+  ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
+  const auto kv = [this](const std::vector<std::string>& words) {
+    std::vector<std::string> argv = {MusterPath(), "kv"};
+    argv.insert(argv.end(), words.begin(), words.end());
+    argv.push_back("--rdzv-id=job");
+    argv.push_back(Flags()[2]);
+    return std::make_unique<Command>(argv, Environment());
+  };
+  const auto set = kv({"set", "epoch", "7"});
+  EXPECT_EQ(set->Wait(), 0) << set->err();
+  // Waits over the change.
+  const auto waits = kv({"get", "later", "--timeout=60"});
+  other_.process->Signal(SIGKILL);
+  EXPECT_EQ(other_.process->Wait(), -SIGKILL);
+  ASSERT_TRUE(one_.process->WaitForErr("1 job with 2 nodes remembered in")) << one_.process->err();
+  const auto get = kv({"get", "epoch"});
+  EXPECT_EQ(get->Wait(), 0) << get->err();
+  EXPECT_EQ(get->out(), "7");
+  const auto later = kv({"set", "later", "8"});
+  EXPECT_EQ(later->Wait(), 0) << later->err();
+  EXPECT_EQ(waits->Wait(), 0) << waits->err();
+  EXPECT_EQ(waits->out(), "8");
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EXPECT_EQ(peer.Wait(), 0) << peer.err();
+}
+
+// "etcd was being upgraded when we started the daemon."
+TEST_F(StandbyTest, DaemonWaitsForAnEtcdThatDoesNotAnswerAndSaysSo) {
+  kill(etcd_->pid(), SIGSTOP);
+  StartDaemon(one_);
+  ASSERT_TRUE(one_.process->WaitForErr("no member of etcd answers")) << one_.process->err();
+  kill(etcd_->pid(), SIGCONT);
+  EXPECT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
+}
+
+// A daemon of another version has written it.
+TEST_F(StandbyTest, JournalOfALaterFormatIsRefusedInOneSentence) {
+  Command put({"/usr/bin/env", "ETCDCTL_API=3", "etcdctl", "--endpoints=" + etcd_port_.endpoint(),
+               "put", "/jobs/format", "2"});
+  ASSERT_EQ(put.Wait(), 0) << put.err();
+  StartDaemon(one_);
+  EXPECT_TRUE(one_.process->WaitForErr(
+      "musterd: the journal in etcd has format 2, and this version of Muster knows format 1: start "
+      "the version that wrote it, or name another path in etcd\n"))
+      << one_.process->err();
+}
+
+}  // namespace
+}  // namespace muster::test
