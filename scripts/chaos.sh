@@ -6,6 +6,8 @@
 #   scripts/chaos.sh --repeat 3 F1 F12   some of them
 #   scripts/chaos.sh --subset ci         those that every run of the tests goes through, once: under 5 minutes
 #   scripts/chaos.sh --repeat 1000 F8    a thousand agents killed: is any process left?
+#   scripts/chaos.sh --group ha --repeat 1000
+#                                        three daemons over three members of an etcd, hit by a thousand faults
 #   scripts/chaos.sh --list              which there are
 #   scripts/chaos.sh --json FILE --write-docs
 #                                        the results for programs, and docs/faults.md from them

@@ -188,7 +188,7 @@ class EtcdClient final : public Etcd {
       auto* const stream = new KeepAliveStream(io_, request);
       under_way_[number] = [stream] { stream->Abandon(); };
       Prepare(stream->context());
-      stream->context().set_deadline(std::chrono::system_clock::now() + options_.patience);
+      stream->context().set_deadline(std::chrono::system_clock::now() + options_.patience / 2);
       members_[member].lease->async()->LeaseKeepAlive(&stream->context(), stream);
       stream->Start(
           {.answered = lifetime_.Guard(

@@ -24,7 +24,8 @@ struct EtcdOptions {
   // Of etcd's own users; empty: it has none.
   std::string user;
   std::string password;
-  // For one member to answer before the next is asked.
+  // For one member to answer before the next is asked; about a lease half as long, as that needs no
+  // disk and cannot wait.
   std::chrono::milliseconds patience = std::chrono::seconds(1);
 };
 

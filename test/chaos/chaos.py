@@ -1,6 +1,7 @@
 """The fault harness: injects each fault of the matrix into a real job, checks what must happen, measures.
 
 usage: chaos.py [--repeat N] [--subset ci] [--json FILE] [--write-docs] [CASE...]
+       chaos.py --group ha [--repeat N] [--seed N] [--json FILE]
        chaos.py --list | --docs-from FILE
 
 Exit codes: 0 when every case that ran was as expected, 1 when one was not, 2 for a wrong command line or a missing
@@ -10,12 +11,14 @@ binary, 77 when this machine does not let us make network namespaces.
 import argparse
 import json
 import os
+import random
 import sys
 from pathlib import Path
 
 import cases  # noqa: F401  (registers the cases)
 import isolation
 import report
+import standbys
 from case import Case, matrix
 from ci import CI_CASES
 from processes import TimedOut
@@ -34,6 +37,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, metavar="N",
                         help=f"repetitions of each case (default: {_REPEAT}; of a subset: 1)")
     parser.add_argument("--subset", choices=["ci"], help="the cases that every run of the tests goes through")
+    parser.add_argument("--group", choices=["ha"],
+                        help="instead of cases: daemons that stand by for one another, hit by --repeat faults (100) at "
+                             "random")
+    parser.add_argument("--seed", type=int, default=0, help="of a group (default: one at random, which is told)")
     parser.add_argument("--json", type=Path, metavar="FILE",
                         help="write the results there; cases that do not run keep theirs")
     parser.add_argument("--write-docs", action="store_true", help=f"write {_DOCS}")
@@ -92,6 +99,21 @@ def _tell_bazel(results: list[dict]) -> None:
         report.write_xml(Path(file), results)
 
 
+def _run_group(arguments: argparse.Namespace, tools: Tools) -> int:
+    """Its faults need no table of cases: one world, hit again and again."""
+    seed = arguments.seed or random.randrange(1, 1 << 31)
+    print(f"seed {seed}", flush=True)
+    result = standbys.run(tools, arguments.repeat or 100, seed)
+    for name, figure in result["figures_ms"].items():
+        print(f"{name} at who leads: {figure['times']} times, writes waited {figure['median']:.0f} ms (median), "
+              f"{figure['worst']:.0f} ms (worst), goal {figure['goal']} ms")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    print(f"{result['injections']} faults, {result['writes']} writes acknowledged and {result['unknown']} not, "
+          f"{'nothing found' if not result['problems'] else '; '.join(result['problems'])}")
+    return 1 if result["problems"] else 0
+
+
 def main() -> int:
     arguments = _arguments()
     chosen = _chosen(arguments)
@@ -113,6 +135,8 @@ def main() -> int:
         _tell_bazel([report.impossible(case, [sentence]) for case in chosen])
         return _SKIPPED
 
+    if arguments.group:
+        return _run_group(arguments, tools)
     repeat = arguments.repeat or (1 if arguments.subset else _REPEAT)
     results = []
     for case in chosen:
