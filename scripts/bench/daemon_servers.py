@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,8 +56,8 @@ def _started(command: list[str], log: Path, **how: object) -> Iterator[subproces
 
 
 @contextlib.contextmanager
-def musterd(state_dir: Path | None = None, secure: bool = True) -> Iterator[Server]:
-    """Without `state_dir` it remembers nothing, and no journal is written."""
+def musterd(state_dir: Path | None = None, secure: bool = True, etcd_at: str = "") -> Iterator[Server]:
+    """Without `state_dir` or `etcd_at` it remembers nothing, and no journal is written."""
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         log = Path(folder) / "musterd.log"
         token_file = f"{folder}/token" if secure else ""
@@ -67,13 +68,26 @@ def musterd(state_dir: Path | None = None, secure: bool = True) -> Iterator[Serv
         command = [tools.built("rendezvous/musterd"), "--listen=127.0.0.1:0", f"--ready-fd={write_end}",
                    "--drain-timeout=0", f"--token-file={token_file}" if secure else "--insecure"]
         command += [f"--state-dir={state_dir}"] if state_dir else []
+        command += [f"--state=etcd://{etcd_at}"] if etcd_at else []
         with _started(command, log, pass_fds=[write_end]) as process:
             os.close(write_end)
             with os.fdopen(ready) as announcement:
                 port = announcement.readline().strip()
             if not port:
                 _fail("musterd", log)
+            if etcd_at:
+                _await_connections(int(port))
             yield Server(f"127.0.0.1:{port}", process.pid, token_file)
+
+
+def _await_connections(port: int) -> None:
+    """One that takes turns with others is ready before it leads, and refuses connections until then."""
+    end = time.monotonic() + _READY_WITHIN_S
+    while time.monotonic() < end:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.01)
+    sys.exit("bench: musterd does not lead")
 
 
 def _free_ports(count: int) -> list[int]:

@@ -4,6 +4,7 @@ import contextlib
 import functools
 import json
 import tempfile
+import time
 from pathlib import Path
 
 import contest
@@ -16,6 +17,7 @@ TARGETS = ["//launcher:muster", "//rendezvous:musterd", "//test/bench/daemon:dae
            "//test/bench/daemon:put_load", "//test/bench/daemon:journal_benchmark"]
 
 ETCD = "etcd"
+OVER_ETCD = "muster --state=etcd"
 PLAINTEXT = "muster --insecure"
 AGENTS = 1000
 SECONDS = 10
@@ -28,6 +30,7 @@ BEAT_P50 = results.Metric("a beat's answer, median", "us")
 BEAT_P99 = results.Metric("a beat's answer, p99", "us")
 COMMITS = results.Metric("commits in a second", "/s", higher_is_better=True)
 COMMIT_TIME = results.Metric("a commit's answer, median", "us")
+ROUND = results.Metric("a run of one node", "ms")
 
 HOW = f"""{AGENTS} agents of one job attend a fresh musterd, each the client that `muster run` uses with a gRPC session
 and a connection of its own over loopback, TLS 1.3 or with --insecure plaintext, all in one process; the job runs, and each agent beats once a
@@ -38,7 +41,9 @@ within a second or two, so their beats come in bunches, and both processes share
 put a value of 100 bytes over gRPC, the next as soon as the last is acknowledged, which is when it is on disk (fsync):
 into the store of a musterd with --state-dir, and with the same program into an etcd of one node with its defaults,
 over its own gRPC API, both in plaintext. Both are on the same disk, begin empty, and are idle while the other is measured; each writer
-has a connection of its own, and writes the same 100 keys again and again."""
+has a connection of its own, and writes the same 100 keys again and again. "muster --state=etcd" is a musterd that keeps its
+jobs in a second such etcd, on the same disk. A run of one node is the whole of `muster run --rdzv-endpoint=... --no-python true` at
+each of the two musterds: what is told in its round is remembered first."""
 
 
 def _attend(secure: bool, seconds: float, agents: int) -> contest.Figures:
@@ -67,13 +72,27 @@ def _commits(benchmark: results.Benchmark, settings: tools.Settings) -> None:
         servers = {results.OURS: running.enter_context(daemon_servers.musterd(disk / "muster", secure=False))}
         if has_etcd:
             servers[ETCD] = running.enter_context(daemon_servers.etcd(disk / "etcd"))
+            second = running.enter_context(daemon_servers.etcd(disk / "second"))
+            servers[OVER_ETCD] = running.enter_context(daemon_servers.musterd(secure=False, etcd_at=second.endpoint))
         for writers in WRITERS:
             contestants = [
-                contest.Contestant(name, functools.partial(_put, name, server.endpoint, writers, seconds))
+                contest.Contestant(name, functools.partial(_put, ETCD if name == ETCD else results.OURS, server.endpoint, writers,
+                                                           seconds))
                 for name, server in servers.items()]
             samples = contest.take_turns(f"commits of {writers}", contestants, settings.pairs)
             benchmark.add(f"{writers} writer{'s' if writers > 1 else ''}", [COMMITS, COMMIT_TIME], samples,
                           {COMMITS.name: (results.Goal(ETCD, times=1),)}, size=writers)
+        daemons = [contest.Contestant(name, functools.partial(_run_at, server))
+                   for name, server in servers.items() if name != ETCD]
+        samples = contest.take_turns("a run of one node", daemons, settings.pairs)
+        benchmark.add("a run of one node", [ROUND], samples)
+
+
+def _run_at(daemon: daemon_servers.Server) -> contest.Figures:
+    begin = time.monotonic()
+    tools.run([tools.built("launcher/muster"), "run", "--insecure", f"--rdzv-endpoint={daemon.endpoint}", "--rdzv-id=bench",
+               "--rdzv-conf=is_host=0", "--no-python", "true"])
+    return {ROUND.name: 1000 * (time.monotonic() - begin)}
 
 
 def measure(settings: tools.Settings) -> results.Benchmark:
