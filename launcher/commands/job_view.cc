@@ -83,16 +83,16 @@ std::string StragglerText(const std::optional<rendezvous::Straggling>& stragglin
 }
 
 std::vector<std::string> RankRow(const NodeSnapshot& node, const rendezvous::RankSnapshot& rank) {
-  const rendezvous::RankProgress& told = rank.told;
+  const RankWords words = InWords(rank);
   return {absl::StrCat(rank.rank),
           node.node.host,
-          told.step ? absl::StrCat(*told.step) : "",
-          absl::StrCat(base::Seconds(told.ago), " ago"),
-          told.step_seconds ? Precisely(*told.step_seconds) : "",
-          told.loss ? absl::StrFormat("%.4g", *told.loss) : "",
-          told.samples_per_second ? absl::StrFormat("%.4g", *told.samples_per_second) : "",
-          Phases(told),
-          StragglerText(rank.straggling)};
+          words.step,
+          words.beat,
+          words.step_time,
+          words.loss,
+          words.samples_per_second,
+          words.phases,
+          words.straggler};
 }
 
 // That fit on a screen.
@@ -161,6 +161,20 @@ std::string RankTable(const JobSnapshot& job) {
     absl::StrAppend(&table, "and ", base::Count(left_out, "more rank"), "; --json shows all\n");
   }
   return table;
+}
+
+RankWords InWords(const rendezvous::RankSnapshot& rank) {
+  const rendezvous::RankProgress& told = rank.told;
+  return {
+      .step = told.step ? absl::StrCat(*told.step) : "",
+      .beat = absl::StrCat(base::Seconds(told.ago), " ago"),
+      .step_time = told.step_seconds ? Precisely(*told.step_seconds) : "",
+      .loss = told.loss ? absl::StrFormat("%.4g", *told.loss) : "",
+      .samples_per_second =
+          told.samples_per_second ? absl::StrFormat("%.4g", *told.samples_per_second) : "",
+      .phases = Phases(told),
+      .straggler = StragglerText(rank.straggling),
+  };
 }
 
 std::string JobsJson(const std::vector<JobSnapshot>& jobs) {

@@ -30,6 +30,18 @@ std::string RoundTable(const rendezvous::JobSnapshot& job);
 // Of many ranks the first and the stragglers, with a last line that says how many more there are.
 std::string RankTable(const rendezvous::JobSnapshot& job);
 
+// What a rank has told of its steps, as RankTable shows it; empty: it has not told.
+struct RankWords {
+  std::string step;
+  std::string beat;
+  std::string step_time;
+  std::string loss;
+  std::string samples_per_second;
+  std::string phases;
+  std::string straggler;
+};
+RankWords InWords(const rendezvous::RankSnapshot& rank);
+
 // A JSON array with an object for each job. A missing rank is null. Bytes that are not UTF-8 become
 // U+FFFD.
 std::string JobsJson(const std::vector<rendezvous::JobSnapshot>& jobs);

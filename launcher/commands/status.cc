@@ -9,12 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "launcher/commands/answer.h"
+#include "launcher/commands/job_text.h"
 #include "launcher/commands/job_view.h"
 #include "launcher/commands/rendezvous_args.h"
 #include "launcher/commands/watch_status.h"
 #include "launcher/environment.h"
 #include "launcher/report/exit_code.h"
-#include "launcher/report/report.h"
 #include "rendezvous/client/job_query.h"
 
 namespace muster::launcher {
@@ -86,17 +86,7 @@ int StatusCommand(const std::vector<std::string>& args) {
   if (parsed->json) return PrintStatus(JobsJson(*jobs));
   if (jobs->empty()) return 0;
   if (parsed->run_id.empty()) return PrintStatus(JobTable(*jobs));
-  const JobSnapshot& job = jobs->front();
-  std::string text = JobTable(*jobs);
-  if (!job.nodes.empty()) absl::StrAppend(&text, "\n", NodeTable(job));
-  if (const std::string ranks = RankTable(job); !ranks.empty()) {
-    absl::StrAppend(&text, "\n", ranks);
-  }
-  if (!job.rounds.empty()) absl::StrAppend(&text, "\n", RoundTable(job));
-  if (job.failure) {
-    absl::StrAppend(&text, "\n", FormatFailure(*job.failure, absl::LocalTimeZone()));
-  }
-  return PrintStatus(text);
+  return PrintStatus(JobText(jobs->front(), absl::LocalTimeZone()));
 }
 
 }  // namespace muster::launcher

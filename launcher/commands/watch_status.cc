@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "launcher/commands/answer.h"
 #include "launcher/commands/watch_view.h"
 #include "launcher/report/exit_code.h"
@@ -78,7 +79,7 @@ class StatusWatch final : private rendezvous::JobWatch::Listener {
     }
     if (watched.unchanged && !redrawing_) return;
     if (json_) return Print(WatchJson(watched));
-    text_ = WatchText(watched, of_one_job_);
+    text_ = WatchText(watched, of_one_job_, absl::LocalTimeZone());
     if (redrawing_) return Redraw();
     Print(absl::StrCat(std::exchange(has_printed_, true) ? "\n" : "", text_));
   }

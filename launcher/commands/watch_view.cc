@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "base/json.h"
 #include "base/text_table.h"
+#include "launcher/commands/job_text.h"
 #include "launcher/commands/job_view.h"
 #include "rendezvous/core/milestone.h"
 #include "rendezvous/pages/job_json.h"
@@ -36,13 +37,12 @@ absl::string_view Cut(absl::string_view line, int columns) {
 
 }  // namespace
 
-std::string WatchText(const rendezvous::WatchedJobs& watched, bool of_one_job) {
-  std::string text;
+std::string WatchText(const rendezvous::WatchedJobs& watched, bool of_one_job,
+                      absl::TimeZone zone) {
   if (watched.jobs.empty() && watched.ended.empty()) return "no jobs\n";
-  if (!watched.jobs.empty()) absl::StrAppend(&text, JobTable(watched.jobs));
-  if (of_one_job && !watched.jobs.empty()) {
-    absl::StrAppend(&text, "\n", NodeTable(watched.jobs.front()), "\n",
-                    RoundTable(watched.jobs.front()));
+  std::string text;
+  if (!watched.jobs.empty()) {
+    text = of_one_job ? JobText(watched.jobs.front(), zone) : JobTable(watched.jobs);
   }
   if (!watched.ended.empty()) {
     absl::StrAppend(&text, text.empty() ? "" : "\n", EndedTable(watched.ended));

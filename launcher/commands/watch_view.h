@@ -4,13 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "rendezvous/client/watched_jobs.h"
 
 namespace muster::launcher {
 
 // For people: the table of all jobs and what has ended since the last update; or, of the only job
-// that is watched, its tables as `muster status --rdzv-id` prints them. Lines, each with its end.
-std::string WatchText(const rendezvous::WatchedJobs& watched, bool of_one_job);
+// that is watched, what `muster status --rdzv-id` prints (job_text.h). Lines, each with its end.
+std::string WatchText(const rendezvous::WatchedJobs& watched, bool of_one_job, absl::TimeZone zone);
 
 // For programs: an object in one line, {"jobs": [...], "ended": [...]}. A job is as in JobsJson;
 // one that has ended is {"run_id": ..., "outcome": ..., "message": ...}.

@@ -11,6 +11,7 @@
 
 #include "test/e2e/e2e_fixture.h"
 #include "test/support/process_scan.h"
+#include "test/support/run_until.h"
 
 namespace muster::test {
 namespace {
@@ -59,6 +60,32 @@ TEST_F(StatusWatchTest, JobIsFollowedThroughARestartToItsEnd) {
   // What a shell makes 130 of.
   all.Signal(SIGINT);
   EXPECT_EQ(all.Wait(), -SIGINT);
+}
+
+// "With --watch I saw neither how far the ranks were nor, in the end, which one had failed and
+// why."
+TEST_F(StatusWatchTest, OneJobIsShownAsWithoutWatch) {
+  const Daemon daemon = StartDaemon();
+  Command agent = StartJob(daemon.endpoint, {},
+                           "python3 -c 'import os, socket\n"
+                           "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+                           "s.sendto(b\"beat 0 1213 loss=0.25\", "
+                           "os.environ[\"MUSTER_BEAT_SOCKET\"])'; " +
+                               Until("fail") + "; echo KeyError: fc7 >&2; exit 3");
+  ASSERT_TRUE(WaitUntil([&] {
+    Command status({MusterPath(), "status", "--rdzv-endpoint=" + daemon.endpoint, "job7"},
+                   Environment());
+    status.Wait();
+    return Contains(status.out(), "1213");
+  })) << agent.err();
+  Command watch = Watch(daemon.endpoint, {"job7"});
+  ASSERT_TRUE(watch.WaitForOut("\nRANK  HOST")) << watch.out() << watch.err();
+  ASSERT_TRUE(watch.WaitForOut("1213")) << watch.out();
+  Write("fail", "");
+  EXPECT_EQ(watch.Wait(), 1) << watch.err();
+  EXPECT_EQ(agent.Wait(), 1);
+  EXPECT_THAT(watch.out(), HasSubstr("\nFirst failure:\n"));
+  EXPECT_THAT(watch.out(), HasSubstr("KeyError: fc7"));
 }
 
 TEST_F(StatusWatchTest, ProgramsReadALineForEachChangeAndTheExitCode) {

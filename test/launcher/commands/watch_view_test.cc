@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "launcher/commands/job_text.h"
+
 namespace muster::launcher {
 namespace {
 
@@ -15,20 +17,37 @@ using rendezvous::WatchedJobs;
 using ::testing::HasSubstr;
 using Json = nlohmann::json;
 
+const absl::TimeZone kUtc = absl::UTCTimeZone();
 const WatchedJobs kEnded{.ended = {{.run_id = "job7",
                                     .kind = VerdictKind::kWorkerFailed,
                                     .sentence = "rank 1 on host b exited with code 3"}}};
 
 TEST(WatchViewTest, PeopleReadTables) {
-  EXPECT_EQ(WatchText({}, false), "no jobs\n");
-  EXPECT_EQ(WatchText(kEnded, false),
+  EXPECT_EQ(WatchText({}, false, kUtc), "no jobs\n");
+  EXPECT_EQ(WatchText(kEnded, false, kUtc),
             "ENDED  HOW            MESSAGE\n"
             "job7   worker_failed  rank 1 on host b exited with code 3\n");
   WatchedJobs both = kEnded;
   both.jobs = {JobSnapshot{.run_id = "job8"}};
-  EXPECT_THAT(WatchText(both, false), HasSubstr("job8  gathering"));
-  EXPECT_THAT(WatchText(both, false), HasSubstr("\n\nENDED  HOW"));
-  EXPECT_THAT(WatchText(both, true), HasSubstr("\n\nHOST  NODE"));
+  EXPECT_THAT(WatchText(both, false, kUtc), HasSubstr("job8  gathering"));
+  EXPECT_THAT(WatchText(both, false, kUtc), HasSubstr("\n\nENDED  HOW"));
+}
+
+// "With --watch I saw neither how far the ranks were nor, in the end, which one had failed and
+// why."
+TEST(WatchViewTest, OneJobIsShownAsStatusShowsIt) {
+  WatchedJobs both = kEnded;
+  both.jobs = {JobSnapshot{.run_id = "job8"}};
+  both.jobs.front().nodes = {{.node = {.host = "a", .slots = 1}}};
+  both.jobs.front().nodes.front().ranks = {{.rank = 0, .told = {.step = 1213, .loss = 2.31}}};
+  both.jobs.front().failure = {.rank = 0, .host = "a", .what = "exited with code 3"};
+  const std::string text = WatchText(both, true, kUtc);
+  EXPECT_EQ(text.substr(0, text.find("\nENDED")), JobText(both.jobs.front(), kUtc));
+  EXPECT_THAT(text, HasSubstr("\n\nHOST  NODE"));
+  EXPECT_THAT(text, HasSubstr("\n\nRANK  HOST  STEP  BEAT"));
+  EXPECT_THAT(text, HasSubstr("0     a     1213"));
+  EXPECT_THAT(text, HasSubstr("\n\nFirst failure:"));
+  EXPECT_THAT(text, HasSubstr("\n\nENDED  HOW"));
 }
 
 TEST(WatchViewTest, ProgramsReadAnObjectInALine) {
