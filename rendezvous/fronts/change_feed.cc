@@ -7,6 +7,23 @@
 #include "rendezvous/core/milestone.h"
 
 namespace muster::rendezvous {
+namespace {
+
+constexpr std::chrono::milliseconds kStepPause(1000);
+constexpr std::size_t kBytesInASecond = 64 << 10;
+
+}  // namespace
+
+bool AnyRankTells(const JobSnapshot& job) {
+  return std::any_of(job.nodes.begin(), job.nodes.end(),
+                     [](const NodeSnapshot& node) { return !node.ranks.empty(); });
+}
+
+std::chrono::milliseconds ChangeFeed::PauseAfter(bool any_rank_tells, std::size_t bytes) {
+  if (!any_rank_tells) return kAtLeast;
+  const std::chrono::milliseconds by_length(1000 * bytes / kBytesInASecond);
+  return std::clamp<std::chrono::milliseconds>(by_length, kStepPause, kAtLeast);
+}
 
 void ChangeFeed::Begin() {
   if (runs_) return;

@@ -25,6 +25,9 @@ struct JobNews {
   std::vector<std::shared_ptr<const JobEnd>> ended;
 };
 
+// Whether a rank of the job tells of its steps.
+bool AnyRankTells(const JobSnapshot& job);
+
 // A storm of changes is told once: a quarter of a second after the first of them. All watchers are
 // told every ten seconds as well, so that they see that we are there and how time goes on; more
 // often while ranks tell of their steps. While nobody watches there is no timer. Lives on the
@@ -34,6 +37,11 @@ class ChangeFeed {
   static constexpr std::chrono::milliseconds kSoon{250};
   static constexpr std::chrono::seconds kAtLeast{10};
   static constexpr std::size_t kMostEnds = 1024;
+
+  // A publisher's pause after it has told so many bytes. Ranks tell of their steps about once in a
+  // second, and that is no change: who watches is told as often if it is short, and of as many
+  // bytes in a second if it is long.
+  static std::chrono::milliseconds PauseAfter(bool any_rank_tells, std::size_t bytes);
 
   // By tenant; whoever is not in it has no news.
   using News = std::map<std::string, JobNews>;

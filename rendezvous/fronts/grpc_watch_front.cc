@@ -26,12 +26,16 @@ namespace {
 // For the last words of a daemon, whose successor may be waiting.
 constexpr std::chrono::milliseconds kLastWords(250);
 
-void FillUpdate(const Driver& driver, const std::string& run_id, v1::WatchUpdate* update) {
+// Whether a rank of one of them tells of its steps.
+bool FillUpdate(const Driver& driver, const std::string& run_id, v1::WatchUpdate* update) {
+  std::vector<JobSnapshot> jobs;
   if (run_id.empty()) {
-    for (const JobSnapshot& job : driver.List()) ToWire(job, update->add_jobs());
-  } else if (const std::optional<JobSnapshot> job = driver.Describe(run_id)) {
-    ToWire(*job, update->add_jobs());
+    jobs = driver.List();
+  } else if (std::optional<JobSnapshot> job = driver.Describe(run_id)) {
+    jobs.push_back(*std::move(job));
   }
+  for (const JobSnapshot& job : jobs) ToWire(job, update->add_jobs());
+  return std::any_of(jobs.begin(), jobs.end(), AnyRankTells);
 }
 
 }  // namespace
@@ -136,8 +140,9 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
     watches_ = true;
     is_due_ = has_changed_ = true;
     ends_known_ = front_.feed_.PendingEnds(tenant());
-    front_.feed_.Begin();
     WriteNext(nullptr);
+    // When it goes on follows from what was told.
+    front_.feed_.Begin();
   }
 
   void HandleWritten(bool ok) {
@@ -192,11 +197,12 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
       if (const auto made = updates->find(key); made != updates->end()) return made->second;
     }
     v1::WatchUpdate update;
-    FillUpdate(driver(), run_id_, &update);
+    const bool any_rank_tells = FillUpdate(driver(), run_id_, &update);
     for (const auto& end : ended_jobs_) ToWire(*end, update.add_ended());
     update.set_unchanged(!has_changed_);
     grpc::ByteBuffer bytes;
     ToBytes(update, &bytes);
+    front_.OnTold(any_rank_tells, bytes.Length());
     if (updates != nullptr) updates->emplace(key, bytes);
     return bytes;
   }
@@ -264,6 +270,8 @@ GrpcWatchFront::~GrpcWatchFront() {
 
 void GrpcWatchFront::Publish(const ChangeFeed::News& news) {
   if (listener_.look_at_tokens) listener_.look_at_tokens();
+  any_rank_tells_ = false;
+  told_bytes_ = 0;
   Updates updates;
   for (Watcher* const watcher : watchers_) {
     const auto own = news.find(watcher->tenant());
@@ -273,6 +281,12 @@ void GrpcWatchFront::Publish(const ChangeFeed::News& news) {
       watcher->Tell(&own->second, updates);
     }
   }
+}
+
+void GrpcWatchFront::OnTold(bool any_rank_tells, std::size_t bytes) {
+  any_rank_tells_ |= any_rank_tells;
+  told_bytes_ += bytes;
+  pause_ = ChangeFeed::PauseAfter(any_rank_tells_, told_bytes_);
 }
 
 absl::Status GrpcWatchFront::Objection(const std::string& tenant) const {

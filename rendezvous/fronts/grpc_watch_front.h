@@ -1,6 +1,8 @@
 // Pushes jobs to those who watch them: the call Watch of proto/rendezvous.proto.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -55,6 +57,9 @@ class GrpcWatchFront final : private ChangeFeed::Publisher {
 
   void Publish(const ChangeFeed::News& news) override;
   bool is_watched() const override { return !watchers_.empty(); }
+  std::chrono::milliseconds pause() const override { return pause_; }
+  // An update was made, of so many bytes.
+  void OnTold(bool any_rank_tells, std::size_t bytes);
   // Why there must not be one more.
   absl::Status Objection(const std::string& tenant) const;
   void Gone(Watcher* watcher);
@@ -64,6 +69,11 @@ class GrpcWatchFront final : private ChangeFeed::Publisher {
   ChangeFeed& feed_;
   const Listener listener_;
   std::set<Watcher*> watchers_;
+  // Until ranks that tell of their steps have told more; and what follows for the next, of what is
+  // being told.
+  std::chrono::milliseconds pause_ = ChangeFeed::kAtLeast;
+  bool any_rank_tells_ = false;
+  std::size_t told_bytes_ = 0;
   std::function<void()> ended_;  // set while it ends
   boost::asio::steady_timer parting_;
   const base::Lifetime lifetime_;

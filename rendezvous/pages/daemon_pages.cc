@@ -29,11 +29,6 @@ constexpr absl::string_view kJobs = "/api/v1/jobs";
 constexpr absl::string_view kEvents = "/api/v1/events";
 constexpr absl::string_view kLogs = "/logs";
 
-// Ranks tell about once in a second, and that is no change. Watchers are told as often if it is
-// short, and of as many bytes in a second if it is long.
-constexpr std::chrono::milliseconds kStepPause(1000);
-constexpr std::size_t kBytesInASecond = 64 << 10;
-
 // Token files are looked at no more often, however many ask.
 constexpr std::chrono::seconds kLookPause(1);
 
@@ -100,11 +95,8 @@ std::optional<HttpAnswer> PageFile(const std::string& path) {
   return std::nullopt;
 }
 
-bool AnyRankTells(const std::vector<JobSnapshot>& jobs) {
-  return std::any_of(jobs.begin(), jobs.end(), [](const JobSnapshot& job) {
-    return std::any_of(job.nodes.begin(), job.nodes.end(),
-                       [](const NodeSnapshot& node) { return !node.ranks.empty(); });
-  });
+bool AnyTells(const std::vector<JobSnapshot>& jobs) {
+  return std::any_of(jobs.begin(), jobs.end(), AnyRankTells);
 }
 
 std::string EventOf(const std::vector<JobSnapshot>& jobs) {
@@ -146,16 +138,13 @@ void DaemonPages::Publish(const ChangeFeed::News& news) {
   std::size_t bytes = 0;
   for (const std::string& tenant : http_->Topics()) {
     const std::vector<JobSnapshot> jobs = JobsOf(tenant);
-    any_tells |= AnyRankTells(jobs);
+    any_tells |= AnyTells(jobs);
     if (!news.empty() && news.count(tenant) == 0) continue;
     const auto event = std::make_shared<const std::string>(EventOf(jobs));
     bytes += event->size();
     http_->Publish(tenant, event);
   }
-  const std::chrono::milliseconds by_length(1000 * bytes / kBytesInASecond);
-  pause_ = any_tells
-               ? std::clamp<std::chrono::milliseconds>(by_length, kStepPause, ChangeFeed::kAtLeast)
-               : ChangeFeed::kAtLeast;
+  pause_ = ChangeFeed::PauseAfter(any_tells, bytes);
 }
 
 bool DaemonPages::is_watched() const {
@@ -211,7 +200,7 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
     HttpAnswer answer = Shown("text/event-stream", EventOf(jobs));
     answer.is_stream = true;
     answer.topic = *tenant;
-    if (AnyRankTells(jobs)) pause_ = std::min<std::chrono::milliseconds>(pause_, kStepPause);
+    pause_ = std::min(pause_, ChangeFeed::PauseAfter(AnyTells(jobs), 0));
     server_.changes().Begin();
     return answer;
   }

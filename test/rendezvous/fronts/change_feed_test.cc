@@ -42,5 +42,13 @@ TEST(ChangeFeedTest, WhoHasNoNewsIsToldThatHoweverOftenOthersHave) {
   feed.Remove(watchers);
 }
 
+TEST(ChangeFeedTest, HowOftenStepsAreToldFollowsFromHowLongThatIs) {
+  using std::chrono::milliseconds;
+  EXPECT_EQ(ChangeFeed::PauseAfter(false, 0), ChangeFeed::kAtLeast);
+  EXPECT_EQ(ChangeFeed::PauseAfter(true, 1000), milliseconds(1000));
+  EXPECT_EQ(ChangeFeed::PauseAfter(true, 256 << 10), milliseconds(4000));
+  EXPECT_EQ(ChangeFeed::PauseAfter(true, 64 << 20), ChangeFeed::kAtLeast);
+}
+
 }  // namespace
 }  // namespace muster::rendezvous

@@ -25,6 +25,7 @@
 #include "rendezvous/client/watch_stream.h"
 #include "rendezvous/core/limits.h"
 #include "rendezvous/server.h"
+#include "rendezvous/wire/wire.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/support/run_until.h"
 
@@ -179,6 +180,26 @@ TEST_F(GrpcWatchFrontTest, AStormOfChangesIsOneUpdate) {
 TEST_F(GrpcWatchFrontTest, WithoutAChangeItIsSaidThatThereIsNone) {
   Call& call = Watch();
   ASSERT_TRUE(Told(call, 2));
+  EXPECT_TRUE(call.last().unchanged());
+}
+
+// In `muster top` the ranks' steps stood still for ten seconds at a time.
+TEST_F(GrpcWatchFrontTest, HowFarRanksHaveComeIsToldAlthoughNothingHasChanged) {
+  const AgentId agent = Join("job");
+  server_->driver().Hear(agent, WorkersStarted{rounds_["job"]});
+  const auto beat = [&](std::int64_t step) {
+    server_->driver().Hear(agent, KeepAlive{.progress = {rounds_["job"], {{.step = step}}}});
+  };
+  beat(12);
+  Call& call = Watch("job");
+  const auto step = [&] {
+    const JobSnapshot job = FromWire(call.last().jobs(0));
+    return job.nodes.front().ranks.front().told.step.value_or(0);
+  };
+  ASSERT_TRUE(Told(call, 1));
+  EXPECT_EQ(step(), 12);
+  beat(13);
+  ASSERT_TRUE(RunUntil(io_, [&] { return step() == 13; }));
   EXPECT_TRUE(call.last().unchanged());
 }
 
