@@ -130,7 +130,7 @@ void Agent::TellRound(AgentEventKind kind, std::string cause) {
 
 void Agent::OnDirective(const rendezvous::Directive& directive) {
   if (const auto* wanted = std::get_if<rendezvous::LogWanted>(&directive)) {
-    return log_deliveries_.Begin(*wanted, kept_logs_.Find(wanted->round), *client_);
+    return log_deliveries_.Begin(*wanted, kept_logs_, *client_);
   }
   // Why ranks of other nodes have waited in vain may be seen only here.
   if (std::holds_alternative<rendezvous::Stop>(directive) && workers_ != nullptr &&
@@ -274,6 +274,7 @@ void Agent::Do(const StartWorkers& start) {
   std::vector<worker::WorkerSpec> specs =
       LayOutRanks(parts_.config, as_seen_here, parts_.base, *logs);
   kept_logs_.BeginRound(assignment.id(), specs);
+  log_deliveries_.OnRoundBegun(kept_logs_, *client_);
   workers_->Start(std::move(specs));
 }
 

@@ -1,5 +1,7 @@
 #include "launcher/agent/kept_logs.h"
 
+#include <algorithm>
+
 namespace muster::launcher {
 
 void KeptLogs::BeginRound(rendezvous::RoundId round, std::vector<worker::WorkerSpec>& specs) {
@@ -31,6 +33,12 @@ const std::vector<KeptLogs::Rank>* KeptLogs::Find(rendezvous::RoundId round) con
     if (kept.id == round) return &kept.ranks;
   }
   return nullptr;
+}
+
+bool KeptLogs::IsToCome(rendezvous::RoundId round) const {
+  return std::none_of(rounds_.begin(), rounds_.end(), [&round](const Round& kept) {
+    return kept.id.incarnation == round.incarnation && kept.id.number >= round.number;
+  });
 }
 
 }  // namespace muster::launcher

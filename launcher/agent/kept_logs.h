@@ -34,6 +34,9 @@ class KeptLogs {
   // The workers of that round, by rank; null: nothing of it is kept.
   const std::vector<Rank>* Find(rendezvous::RoundId round) const;
 
+  // Neither that round nor a later one of that life of the job has begun here.
+  bool IsToCome(rendezvous::RoundId round) const;
+
  private:
   struct Round {
     rendezvous::RoundId id;

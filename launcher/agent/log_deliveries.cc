@@ -49,13 +49,19 @@ LogDeliveries::LogDeliveries(boost::asio::io_context& io, std::string host)
 
 LogDeliveries::~LogDeliveries() = default;
 
-void LogDeliveries::Begin(const rendezvous::LogWanted& wanted,
-                          const std::vector<KeptLogs::Rank>* kept,
+void LogDeliveries::Begin(const rendezvous::LogWanted& wanted, const KeptLogs& kept,
                           rendezvous::RendezvousClient& client) {
+  if (kept.IsToCome(wanted.round)) return early_.push_back(wanted);
   const std::uint64_t id = next_++;
   deliveries_[id] = std::make_unique<Delivery>(
-      io_, LogReading(wanted, kept, host_, std::chrono::steady_clock::now()), wanted.delivery,
-      client, [this, id] { End(id); });
+      io_, LogReading(wanted, kept.Find(wanted.round), host_, std::chrono::steady_clock::now()),
+      wanted.delivery, client, [this, id] { End(id); });
+}
+
+void LogDeliveries::OnRoundBegun(const KeptLogs& kept, rendezvous::RendezvousClient& client) {
+  for (const rendezvous::LogWanted& wanted : std::exchange(early_, {})) {
+    Begin(wanted, kept, client);
+  }
 }
 
 void LogDeliveries::End(std::uint64_t id) {

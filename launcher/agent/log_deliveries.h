@@ -29,9 +29,13 @@ class LogDeliveries {
   LogDeliveries(const LogDeliveries&) = delete;
   LogDeliveries& operator=(const LogDeliveries&) = delete;
 
-  // Answers `wanted` through `client`. `kept` is the round's (KeptLogs::Find), and only read now.
-  void Begin(const rendezvous::LogWanted& wanted, const std::vector<KeptLogs::Rank>* kept,
+  // Answers `wanted` through `client`. If its round has not begun here, that waits until it has: a
+  // daemon that remembers its jobs tells of a round when that is on disk, and asks for its output
+  // at once. `kept` is only read now.
+  void Begin(const rendezvous::LogWanted& wanted, const KeptLogs& kept,
              rendezvous::RendezvousClient& client);
+  // A round has begun, so that `kept` has it.
+  void OnRoundBegun(const KeptLogs& kept, rendezvous::RendezvousClient& client);
 
   // Calls `done`, once and from the loop, when everybody has all, or after `limit`. The workers are
   // gone, so that nothing more comes. To be called once.
@@ -47,6 +51,8 @@ class LogDeliveries {
   const std::string host_;
   std::uint64_t next_ = 1;
   std::map<std::uint64_t, std::unique_ptr<Delivery>> deliveries_;
+  // Of rounds to come. The daemon asks for few at a time, and waits ten seconds for each.
+  std::vector<rendezvous::LogWanted> early_;
   boost::asio::steady_timer limit_;
   std::function<void()> done_;
   const base::Lifetime lifetime_;

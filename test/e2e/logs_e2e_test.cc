@@ -108,6 +108,28 @@ TEST_F(LogsTest, FollowedLinesComeAsTheyAreWrittenAndAcrossARestart) {
   EXPECT_TRUE(Contains(logs.out(), "[1]: attempt 1 goes on\n"));
 }
 
+// "muster logs -f said that the host keeps nothing of the round that had just begun." The daemon
+// tells of a round when it is on disk, and asks for the output at once.
+TEST_F(LogsTest, RestartIsFollowedWhereTheDaemonRemembersItsJobs) {
+  const HeldPort port;
+  Command daemon({DaemonPath(), "--listen=" + port.endpoint(), "--state-dir=" + Path("state")});
+  ASSERT_TRUE(daemon.WaitForErr("listening on")) << daemon.err();
+  Command node = StartAgent(
+      {"--nnodes=1", "--rdzv-id=job", "--rdzv-endpoint=" + port.endpoint(), "--rdzv-conf=is_host=0",
+       "--max-restarts=3", "--tee=3", "--log-dir=" + Path("a")},
+      "echo attempt $TORCHELASTIC_RESTART_COUNT; " + WaitsFor("go$TORCHELASTIC_RESTART_COUNT") +
+          "; test $TORCHELASTIC_RESTART_COUNT = 3");
+  ASSERT_TRUE(node.WaitForOut("attempt 0\n")) << node.err();
+  Command logs({MusterPath(), "logs", "-f", "--rdzv-endpoint=" + port.endpoint(), "job"});
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    const std::string number = std::to_string(attempt);
+    ASSERT_TRUE(logs.WaitForOut("attempt " + number + "\n")) << logs.err();
+    Write("go" + number, "");
+  }
+  EXPECT_EQ(logs.Wait(), 0) << logs.err();
+  EXPECT_EQ(node.Wait(), 0) << node.err();
+}
+
 // "less was open on a log, and the daemon had all of it in memory."
 TEST_F(LogsTest, ReaderWhoDoesNotReadHoldsUpNeitherWorkerNorDaemonAndMissesNothing) {
   Command node = StartAgent({"--nnodes=1", "--rdzv-id=job", "--rdzv-endpoint=" + daemon_.endpoint,

@@ -152,5 +152,15 @@ TEST_F(LogReadingTest, RoundsThatAreLongOverAreForgotten) {
   EXPECT_THAT(Take(reading), ElementsAre("lost: host h keeps nothing of round 0 any more", "all"));
 }
 
+// The daemon has asked for it before this node was told of it.
+TEST_F(LogReadingTest, RoundThatHasNotBegunHereIsToCome) {
+  EXPECT_FALSE(kept_.IsToCome(kRound));
+  EXPECT_TRUE(kept_.IsToCome({7, 1}));
+  EXPECT_TRUE(kept_.IsToCome({8, 0})) << "another life of the job";
+  Begin({7, 2});
+  EXPECT_FALSE(kept_.IsToCome({7, 1})) << "it was begun without this node";
+  EXPECT_TRUE(kept_.IsToCome({7, 3}));
+}
+
 }  // namespace
 }  // namespace muster::launcher
