@@ -50,12 +50,15 @@ struct Screen {
   std::optional<ScreenPlace> cursor;
 };
 
-// How many columns a text takes: characters, of whatever width.
+// How many columns a text takes: none for marks that stand over another character, two for
+// characters of East Asia and for most pictures.
 int Columns(const std::string& text);
 // As much of its beginning as takes `columns` at most.
 std::string CutTo(const std::string& text, int columns);
 // Cut, or with blanks at its end, so that it takes `columns`.
 std::string PadTo(const std::string& text, int columns);
+// In pieces that take `columns` each, as nearly as characters allow; the last may take fewer.
+std::vector<std::string> Broken(const std::string& text, int columns);
 // Its words in lines of at most `columns`, each; a word that is longer is cut into several.
 std::vector<std::string> Wrapped(const std::string& text, int columns);
 

@@ -15,6 +15,23 @@ TEST(ScreenTest, CharactersAreCountedAndNotBytes) {
   EXPECT_EQ(PadTo("größe", 2), "gr");
 }
 
+// A line of a log with them was two rows of the terminal, and what was below it was overwritten.
+TEST(ScreenTest, WideCharactersTakeTwoColumnsAndMarksNone) {
+  EXPECT_EQ(Columns("損失 0.5"), 8);
+  EXPECT_EQ(CutTo("損失", 3), "損");
+  EXPECT_EQ(PadTo("損失", 3), "損 ");
+  EXPECT_EQ(Columns("e\u0301"), 1);
+  EXPECT_EQ(CutTo("e\u0301x", 1), "e\u0301");
+  EXPECT_EQ(Columns("🚀"), 2);
+  EXPECT_THAT(Wrapped("損失", 1), ElementsAre("損", "失")) << "there is an end to it";
+}
+
+TEST(ScreenTest, WhatIsBrokenLosesNothing) {
+  EXPECT_THAT(Broken("one  two", 4), ElementsAre("one ", " two"));
+  EXPECT_THAT(Broken("a損失", 2), ElementsAre("a", "損", "失"));
+  EXPECT_THAT(Broken("", 4), ElementsAre(""));
+}
+
 TEST(ScreenTest, LongTextsAreBrokenBetweenWords) {
   EXPECT_THAT(Wrapped("rank 3 exited with code 1", 10),
               ElementsAre("rank 3", "exited", "with code", "1"));
