@@ -22,8 +22,9 @@ constexpr char kTopHelpBegin[] =
     R"(Usage: muster top --rdzv-endpoint HOST:PORT [JOB]
 
 Shows the jobs of a rendezvous on the whole terminal, as they change: the ranks of a job as a grid,
-its rounds with what each cost and why it ended, its nodes, and all that is known of the chosen
-rank. Keys are shown in the last line; ? tells all of them, q ends it.
+its rounds with what each cost and why it ended, its nodes, how far its ranks have come if their
+workers tell, and of the chosen rank all that is known and, with o, what it prints while it prints
+it. Keys are shown in the last line; ? tells all of them, q ends it.
 
 Without colours (NO_COLOR, or a terminal that has none) it shows the same. Where there is no terminal
 use `muster status --watch`.

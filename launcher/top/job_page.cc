@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "base/phrases.h"
 #include "launcher/commands/job_view.h"
+#include "launcher/top/log_pane.h"
+#include "launcher/top/step_lines.h"
 #include "launcher/top/timeline_lines.h"
 #include "rendezvous/core/phrases.h"
 #include "rendezvous/pages/job_json.h"
@@ -29,6 +32,9 @@ constexpr Style kHeading{.bold = true};
 // pane's name, and the keys.
 constexpr int kFixedRows = 8;
 constexpr int kTopRows = 4;
+// Of the place of one rank, when it shows what that prints: the title, two lines of the rank, the
+// headings, and the keys.
+constexpr int kRowsBesideOutput = 5;
 
 Tone ToneOf(JobState state) {
   return state == JobState::kRunning     ? Tone::kGood
@@ -62,6 +68,15 @@ std::string NameOf(const RankCell& cell) {
   return cell.rank ? absl::StrCat("rank ", *cell.rank) : std::string("a rank to come");
 }
 
+// Behind the state of its node.
+std::string StepsInWords(const rendezvous::RankSnapshot* rank) {
+  if (rank == nullptr) return "";
+  const RankWords words = InWords(*rank);
+  return absl::StrCat(words.step.empty() ? "" : absl::StrCat(", step ", words.step),
+                      words.loss.empty() ? "" : absl::StrCat(", loss ", words.loss),
+                      words.straggler.empty() ? "" : absl::StrCat(", ", words.straggler));
+}
+
 // Two lines.
 void AddChosenRank(const JobSnapshot& job, const JobPage& page, std::vector<ScreenLine>& lines) {
   if (page.grid.cells.empty()) {
@@ -73,7 +88,8 @@ void AddChosenRank(const JobSnapshot& job, const JobPage& page, std::vector<Scre
   lines.push_back({{"> ", kHeading},
                    {NameOf(cell), kHeading},
                    {absl::StrCat(" on ", node.node.host, ", local rank ", cell.local_rank, ": ")},
-                   {StateName(node.state), {.tone = cell.style.tone}}});
+                   {StateName(node.state), {.tone = cell.style.tone}},
+                   {cell.rank ? StepsInWords(StepsOf(node, *cell.rank)) : ""}});
   const auto failures =
       cell.rank ? FailuresOf(job, *cell.rank) : std::vector<const RoundSnapshot*>();
   if (failures.empty()) {
@@ -87,23 +103,57 @@ void AddChosenRank(const JobSnapshot& job, const JobPage& page, std::vector<Scre
 }
 
 ScreenLine PaneNames(const JobPage& page, TopState::Pane shown) {
+  using enum TopState::Pane;
   ScreenLine line;
-  for (const auto& [pane, name] :
-       {std::pair{TopState::Pane::kRounds, "ROUNDS"}, std::pair{TopState::Pane::kNodes, "NODES"}}) {
+  for (const auto& [pane, name] : {std::pair{kRounds, "ROUNDS"}, std::pair{kNodes, "NODES"},
+                                   std::pair{kSteps, "STEPS"}, std::pair{kOutput, "OUTPUT"}}) {
     const bool is_shown = pane == shown;
     line.push_back({is_shown ? absl::StrCat("[", name, "]") : absl::StrCat(" ", name, " "),
                     {.tone = is_shown ? Tone::kPlain : Tone::kFaint, .bold = is_shown}});
     line.push_back({" "});
   }
-  // Behind the headings.
-  const int lines = static_cast<int>(page.pane.size()) - 1;
-  const int last = std::min(page.pane_top + page.pane_rows, lines);
-  if (lines > page.pane_rows) {
-    line.push_back({absl::StrCat("lines ", page.pane_top + 1, " to ", last, " of ", lines,
-                                 ", PgUp and PgDn show others"),
-                    {.tone = Tone::kFaint}});
-  }
+  line.push_back({page.pane_note, {.tone = Tone::kFaint}});
   return line;
+}
+
+std::vector<ScreenLine> PaneLines(const TopState& state, const JobSnapshot& job,
+                                  const JobPage& page, int columns) {
+  if (state.pane == TopState::Pane::kRounds) return TimelineLines(job, columns);
+  if (state.pane == TopState::Pane::kNodes) return NodeLines(job);
+  const auto cell = static_cast<std::size_t>(page.cell);
+  return StepLines(job, page.grid.cells.empty() ? std::nullopt : page.grid.cells[cell].rank);
+}
+
+void AddPane(const TopState& state, const JobSnapshot& job, int columns, JobPage& page) {
+  page.pane = PaneLines(state, job, page, columns);
+  // The headings stay.
+  const int lines = static_cast<int>(page.pane.size()) - 1;
+  page.pane_top = std::clamp(state.pane_top, 0, std::max(lines - page.pane_rows, 0));
+  if (lines <= page.pane_rows) return;
+  const int last = std::min(page.pane_top + page.pane_rows, lines);
+  page.pane_note = absl::StrCat("lines ", page.pane_top + 1, " to ", last, " of ", lines,
+                                ", PgUp, PgDn: others");
+}
+
+void AddOutput(const TopState& state, const JobSnapshot& job, const ScreenSize& size,
+               JobPage& page) {
+  if (!state.log) {
+    // Of whom is said above.
+    page.pane = {{{"no output", kHeading}},
+                 {{job.state == JobState::kEnded
+                       ? "the job has ended, and its ranks are gone"
+                       : "no round has started: nobody knows yet which rank this will be",
+                   {.tone = Tone::kFaint}}}};
+    return;
+  }
+  LogPane output = DrawLog(*state.log, state.log_top, OutputRoom(state, page, size));
+  page.pane_note = std::move(output.note);
+  page.pane = std::move(output.rows);
+  page.pane.insert(page.pane.begin(),
+                   {{absl::StrCat("OF RANK ", state.log->rank,
+                                  state.log->of_round_before ? ", THE ROUND BEFORE" : ""),
+                     kHeading},
+                    {"   2> stderr   -- from Muster", {.tone = Tone::kFaint}}});
 }
 
 ScreenLine GridLine(const JobPage& page, int row) {
@@ -137,20 +187,26 @@ JobPage LayOut(const TopState& state, const JobSnapshot& job, const ScreenSize& 
     const int row = page.grid.cells[static_cast<std::size_t>(page.cell)].place.row;
     page.grid_top = row / page.grid_rows * page.grid_rows;
   }
-  page.pane =
-      state.pane == TopState::Pane::kRounds ? TimelineLines(job, size.columns) : NodeLines(job);
-  // The headings stay.
   page.pane_rows = std::max(rows - page.grid_rows - 1, 1);
-  const int lines = static_cast<int>(page.pane.size()) - 1;
-  page.pane_top = std::clamp(state.pane_top, 0, std::max(lines - page.pane_rows, 0));
+  if (state.pane == TopState::Pane::kOutput) {
+    AddOutput(state, job, size, page);
+  } else {
+    AddPane(state, job, size.columns, page);
+  }
   return page;
+}
+
+ScreenSize OutputRoom(const TopState& state, const JobPage& page, const ScreenSize& size) {
+  return {.columns = size.columns,
+          .rows = state.place == TopState::Place::kRank ? std::max(size.rows - kRowsBesideOutput, 1)
+                                                        : page.pane_rows};
 }
 
 Screen DrawJob(const TopState& state, const JobSnapshot& job, const ScreenSize& size) {
   const JobPage page = LayOut(state, job, size);
   Screen screen;
   std::vector<ScreenLine>& lines = screen.lines;
-  lines = {{}, FactsLine(job), {{job.sentence}}, {{"RANKS  ", kHeading}, {RankLegend()}}};
+  lines = {{}, FactsLine(job), {{job.sentence}}, {{RankLegend()}}};
   const int grid_end = std::min(page.grid_top + page.grid_rows, page.grid.rows());
   for (int row = page.grid_top; row < grid_end; ++row) lines.push_back(GridLine(page, row));
   // Less on the last page.
@@ -174,6 +230,13 @@ Screen DrawRank(const TopState& state, const JobSnapshot& job, const ScreenSize&
   const JobPage page = LayOut(state, job, size);
   Screen screen;
   std::vector<ScreenLine>& lines = screen.lines;
+  if (state.pane == TopState::Pane::kOutput) {
+    lines = {{}};
+    AddChosenRank(job, page, lines);
+    lines.insert(lines.end(), page.pane.begin(), page.pane.end());
+    lines[kRowsBesideOutput - 2].push_back({absl::StrCat("   ", page.pane_note)});
+    return screen;
+  }
   lines = {{}, FactsLine(job), {}};
   if (page.grid.cells.empty()) {
     lines.push_back({{"no ranks are there", {.tone = Tone::kFaint}}});
@@ -197,6 +260,16 @@ Screen DrawRank(const TopState& state, const JobSnapshot& job, const ScreenSize&
                      : absl::StrJoin(node.node.devices, ","));
   add("PLACE", node.rank_reason);
   if (!cell.rank) return screen;
+  if (const rendezvous::RankSnapshot* const steps = StepsOf(node, *cell.rank)) {
+    const RankWords words = InWords(*steps);
+    add("STEP", words.step);
+    add("BEAT", words.beat);
+    add("LOSS", words.loss);
+    add("SAMPLES/S", words.samples_per_second);
+    add("STEP TIME", words.step_time);
+    add("PHASES", words.phases);
+    add("BEHIND", words.straggler, {.tone = Tone::kBusy});
+  }
   const auto failures = FailuresOf(job, *cell.rank);
   lines.push_back({});
   lines.push_back({{failures.empty() ? "has not failed in these rounds"

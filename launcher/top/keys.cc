@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "launcher/top/job_page.h"
+#include "launcher/top/log_pane.h"
 #include "launcher/top/view.h"
 
 namespace muster::launcher {
@@ -45,6 +46,54 @@ void ShowJob(TopState& state) {
   state.place = Place::kJob;
   state.cell = 0;
   state.pane_top = 0;
+  state.of_round_before = false;
+}
+
+void ShowPane(TopState& state, Pane pane) {
+  state.pane = pane;
+  state.pane_top = 0;
+  state.of_round_before = false;
+  // Closed and opened it begins with the last lines.
+  state.log_top.reset();
+}
+
+Pane NextPane(Pane pane) {
+  switch (pane) {
+    case Pane::kRounds:
+      return Pane::kNodes;
+    case Pane::kNodes:
+      return Pane::kSteps;
+    case Pane::kSteps:
+      return Pane::kOutput;
+    case Pane::kOutput:
+      break;
+  }
+  return Pane::kRounds;
+}
+
+// Whether the key was one for what a rank prints.
+bool PressForOutput(TopState& state, const Key& key) {
+  const bool is_shown = state.pane == Pane::kOutput;
+  if (key == Key{Kind::kCharacter, 'o'}) {
+    ShowPane(state, is_shown ? Pane::kRounds : Pane::kOutput);
+    return true;
+  }
+  if (!is_shown) return false;
+  if (key == Key{Kind::kCharacter, 'p'}) {
+    state.of_round_before = !state.of_round_before;
+    return true;
+  }
+  if (key != Key{Kind::kCharacter, 'f'}) return false;
+  state.log_top.reset();
+  return true;
+}
+
+// As above.
+bool ScrollOutput(TopState& state, Kind key, const ScreenSize& room) {
+  const int page = key == Kind::kPageUp ? -room.rows : key == Kind::kPageDown ? room.rows : 0;
+  if (state.pane != Pane::kOutput || page == 0) return false;
+  if (state.log) state.log_top = Scrolled(*state.log, state.log_top, room, page);
+  return true;
 }
 
 void PressInJobs(TopState& state, Kind key, const ScreenSize& size) {
@@ -98,8 +147,7 @@ void PressInJob(TopState& state, Kind key, const JobPage& page) {
   if (Choose(state, key, page)) return;
   switch (key) {
     case Kind::kTab:
-      state.pane = state.pane == Pane::kRounds ? Pane::kNodes : Pane::kRounds;
-      state.pane_top = 0;
+      ShowPane(state, NextPane(state.pane));
       break;
     case Kind::kPageUp:
       state.pane_top = std::max(page.pane_top - page.pane_rows, 0);
@@ -122,6 +170,31 @@ void PressInJob(TopState& state, Kind key, const JobPage& page) {
   }
 }
 
+// Where the user is.
+void PressSomewhere(TopState& state, const Key& key, const ScreenSize& size) {
+  const Kind meaning = MeaningOf(key);
+  if (state.place == Place::kJobs) {
+    PressInJobs(state, meaning, size);
+    return;
+  }
+  const JobSnapshot* const job = ChosenJob(state);
+  if (job == nullptr) {
+    if (meaning == Kind::kEscape) {
+      state.place = Place::kJobs;
+      state.watched.clear();
+    }
+    return;
+  }
+  if (PressForOutput(state, key)) return;
+  const JobPage page = LayOut(state, *job, size);
+  if (ScrollOutput(state, meaning, OutputRoom(state, page, size))) return;
+  if (state.place == Place::kJob) {
+    PressInJob(state, meaning, page);
+  } else if (!Choose(state, meaning, page) && meaning == Kind::kEscape) {
+    state.place = Place::kJob;
+  }
+}
+
 }  // namespace
 
 bool PressKey(TopState& state, const Key& key, const ScreenSize& size) {
@@ -134,25 +207,8 @@ bool PressKey(TopState& state, const Key& key, const ScreenSize& size) {
     state.helps = true;
     return false;
   }
-  const Kind meaning = MeaningOf(key);
-  if (state.place == Place::kJobs) {
-    PressInJobs(state, meaning, size);
-    return false;
-  }
-  const JobSnapshot* const job = ChosenJob(state);
-  if (job == nullptr) {
-    if (meaning == Kind::kEscape) {
-      state.place = Place::kJobs;
-      state.watched.clear();
-    }
-    return false;
-  }
-  const JobPage page = LayOut(state, *job, size);
-  if (state.place == Place::kJob) {
-    PressInJob(state, meaning, page);
-  } else if (!Choose(state, meaning, page) && meaning == Kind::kEscape) {
-    state.place = Place::kJob;
-  }
+  PressSomewhere(state, key, size);
+  FollowChoice(state);
   return false;
 }
 

@@ -23,6 +23,7 @@ constexpr int kGroup = 8;
 constexpr int kMostHostColumns = 20;
 constexpr int kRankColumns = 6;
 constexpr char kFailed = '!';
+constexpr char kBehind = 'b';
 
 char MarkOf(NodeState state) {
   switch (state) {
@@ -81,6 +82,11 @@ std::vector<RankCell> CellsOf(const JobSnapshot& job) {
       cell.style.tone = ToneOf(node.state);
       if (firsts[i]) {
         cell.rank = *firsts[i] + local;
+        const rendezvous::RankSnapshot* const steps = StepsOf(node, *cell.rank);
+        if (node.state == NodeState::kRunning && steps != nullptr && steps->straggling) {
+          cell.mark = kBehind;
+          cell.style = {.tone = Tone::kBusy, .bold = true};
+        }
         if (cell.rank == failed) {
           cell.mark = kFailed;
           cell.style = {.tone = Tone::kBad, .bold = true};
@@ -164,6 +170,20 @@ RankGrid MakeRankGrid(const JobSnapshot& job, int columns, int most_rows) {
   return grid.rows() <= most_rows ? grid : Packed(job, std::move(cells), columns);
 }
 
+std::optional<int> RankOfCell(const JobSnapshot& job, int cell) {
+  const std::vector<RankCell> cells = CellsOf(job);
+  if (cells.empty()) return std::nullopt;
+  return cells[static_cast<std::size_t>(std::clamp(cell, 0, static_cast<int>(cells.size()) - 1))]
+      .rank;
+}
+
+const rendezvous::RankSnapshot* StepsOf(const NodeSnapshot& node, int rank) {
+  const auto found =
+      std::find_if(node.ranks.begin(), node.ranks.end(),
+                   [rank](const rendezvous::RankSnapshot& told) { return told.rank == rank; });
+  return found == node.ranks.end() ? nullptr : &*found;
+}
+
 int NeighbourOf(const RankGrid& grid, int cell, int rows, int columns) {
   const int last = static_cast<int>(grid.cells.size()) - 1;
   if (last < 0) return 0;
@@ -186,7 +206,7 @@ int NeighbourOf(const RankGrid& grid, int cell, int rows, int columns) {
 }
 
 std::string RankLegend() {
-  return "r runs  s starts  w waits  x stops  d done  ! failed  R failed before";
+  return "r runs  b behind  s starts  w waits  x stops  d done  ! failed  R failed before";
 }
 
 std::vector<const RoundSnapshot*> FailuresOf(const JobSnapshot& job, int rank) {

@@ -11,7 +11,8 @@
 namespace muster::launcher {
 
 // One rank: a character and, where there are colours, a colour. The character is that of its node's
-// state, and a capital if this rank has failed in an earlier round.
+// state, or a 'b' if it runs and is a straggler, and a capital if this rank has failed in an
+// earlier round.
 struct RankCell {
   // Of job.nodes.
   std::size_t node = 0;
@@ -37,6 +38,13 @@ struct RankGrid {
 // For a screen of so many columns. A node has rows of its own as long as that takes no more than
 // `most_rows`.
 RankGrid MakeRankGrid(const rendezvous::JobSnapshot& job, int columns, int most_rows);
+
+// The rank of a cell of it, whatever its size; nullopt: as RankCell::rank, or there are no cells.
+// The nearest one, if there are not so many.
+std::optional<int> RankOfCell(const rendezvous::JobSnapshot& job, int cell);
+
+// What the rank has told of its steps; null: nothing.
+const rendezvous::RankSnapshot* StepsOf(const rendezvous::NodeSnapshot& node, int rank);
 
 // The cells above, below, left and right of a cell: `rows` and `columns` away. The nearest there
 // is.

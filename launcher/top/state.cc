@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "launcher/top/rank_grid.h"
+
 namespace muster::launcher {
 namespace {
 
@@ -62,6 +64,33 @@ void KeepWhatIsGone(TopState& state, const WatchedJobs& watched, TimePoint now) 
   }
 }
 
+void BeginReading(TopState& state, int rank) {
+  state.log =
+      RankLog{.run_id = state.run_id, .rank = rank, .of_round_before = state.of_round_before};
+  state.log_top.reset();
+  ++state.readings;
+}
+
+// Whether to ask again could lead to more, now that the rendezvous is there.
+bool MayReadAgain(const TopState& state, const JobSnapshot* before, const JobSnapshot* now) {
+  if (!state.log || now == nullptr || now->state == JobState::kEnded) return false;
+  const bool has_begun_anew = before == nullptr || before->state == JobState::kEnded;
+  const bool has_changed =
+      has_begun_anew || before->state != now->state || before->round != now->round;
+  switch (state.log->end) {
+    case RankLog::End::kNotYet:
+      return false;
+    case RankLog::End::kAllTold:
+      // Which round is the one before changes with each.
+      return state.log->of_round_before ? has_changed : has_begun_anew;
+    case RankLog::End::kFailed:
+      return has_changed;
+    case RankLog::End::kCutOff:
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 TopState BeginTop(const std::string& endpoint, const std::string& run_id) {
@@ -72,6 +101,8 @@ TopState BeginTop(const std::string& endpoint, const std::string& run_id) {
 }
 
 void OnJobs(TopState& state, const WatchedJobs& watched, TimePoint now) {
+  const bool may_read_again =
+      MayReadAgain(state, ChosenJob(state), Find(watched.jobs, state.run_id));
   KeepWhatIsGone(state, watched, now);
   for (const JobSnapshot& job : watched.jobs) Forget(state.past, job.run_id);
   state.jobs = watched.jobs;
@@ -83,6 +114,30 @@ void OnJobs(TopState& state, const WatchedJobs& watched, TimePoint now) {
     const auto jobs = JobsOf(state);
     state.run_id = jobs.empty() ? "" : jobs.front()->run_id;
   }
+  if (may_read_again) state.log.reset();
+  FollowChoice(state);
+}
+
+void OnLog(TopState& state, int reading, const rendezvous::LogPart& part) {
+  if (state.log && reading == state.readings) OnLogPart(*state.log, part);
+}
+
+void OnLogOver(TopState& state, int reading, const absl::Status& status) {
+  if (state.log && reading == state.readings) OnLogEnd(*state.log, status);
+}
+
+void FollowChoice(TopState& state) {
+  const JobSnapshot* const job = ChosenJob(state);
+  const bool is_shown =
+      state.place != TopState::Place::kJobs && state.pane == TopState::Pane::kOutput;
+  if (!is_shown || job == nullptr) return state.log.reset();
+  std::optional<int> rank = RankOfCell(*job, state.cell);
+  // Between two rounds nobody has a rank, and what is read goes on with the next.
+  if (!rank && state.log) rank = state.log->rank;
+  if (!rank) return;
+  const bool is_read = state.log && state.log->run_id == job->run_id && state.log->rank == *rank &&
+                       state.log->of_round_before == state.of_round_before;
+  if (!is_read) BeginReading(state, *rank);
 }
 
 void OnOutOfTouch(TopState& state, const std::string& why, TimePoint now) {
@@ -110,6 +165,12 @@ JobSnapshot AsOf(const TopState& state, const JobSnapshot& job, TimePoint now) {
   for (rendezvous::RoundSnapshot& round : aged.rounds) {
     round.opened_ago += passed;
     if (round.gathered && !round.end) round.ran += passed;
+  }
+  for (rendezvous::NodeSnapshot& node : aged.nodes) {
+    for (rendezvous::RankSnapshot& rank : node.ranks) {
+      rank.told.ago += passed;
+      if (rank.straggling) rank.straggling->age += passed;
+    }
   }
   return aged;
 }

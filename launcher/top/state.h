@@ -1,9 +1,13 @@
 // What `muster top` knows of jobs, and where its user is.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "launcher/top/log_pane.h"
+#include "launcher/top/rank_log.h"
 #include "rendezvous/client/watched_jobs.h"
 #include "rendezvous/core/snapshot.h"
 #include "rendezvous/core/types.h"
@@ -36,10 +40,19 @@ struct TopState {
   // The chosen job, by its name, and the chosen one of its ranks, by its place in the grid.
   std::string run_id;
   int cell = 0;
-  // What is shown below the grid, and what of it is above the first line.
-  enum class Pane { kRounds, kNodes };
+  // What is shown below the grid, and what of it is above the first line. With kOutput it is also
+  // what is shown of the chosen rank.
+  enum class Pane { kRounds, kNodes, kSteps, kOutput };
   Pane pane = Pane::kRounds;
   int pane_top = 0;
+
+  // What the chosen rank prints, while that is shown; nullopt: it is not, or it is not known which
+  // rank that is. Each reading of it has another number.
+  std::optional<RankLog> log;
+  int readings = 0;
+  bool of_round_before = false;
+  // Its first row on the screen; nullopt: the last rows are seen, as they come.
+  std::optional<LogPlace> log_top;
 };
 
 // At the list of all jobs or, with a run id, at that job.
@@ -48,6 +61,14 @@ TopState BeginTop(const std::string& endpoint, const std::string& run_id);
 void OnJobs(TopState& state, const rendezvous::WatchedJobs& watched, rendezvous::TimePoint now);
 // The rendezvous cannot be reached, for the reason given.
 void OnOutOfTouch(TopState& state, const std::string& why, rendezvous::TimePoint now);
+
+// What the reading of that number has brought, and that it is over. Of former readings: nothing.
+void OnLog(TopState& state, int reading, const rendezvous::LogPart& part);
+void OnLogOver(TopState& state, int reading, const absl::Status& status);
+
+// Begins and ends readings, as what is shown and who is chosen demand it; for whatever changes
+// that.
+void FollowChoice(TopState& state);
 
 // Those that are there, then those that are past, the latest first. Valid until the state changes.
 std::vector<const rendezvous::JobSnapshot*> JobsOf(const TopState& state);

@@ -13,14 +13,20 @@
 
 #include "launcher/terminal/terminal.h"
 #include "launcher/top/keys.h"
+#include "launcher/top/rank_log.h"
 #include "launcher/top/state.h"
 #include "launcher/top/view.h"
 #include "rendezvous/client/job_watch.h"
+#include "rendezvous/client/log_reader.h"
 
 namespace muster::launcher {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// What a rank prints is drawn no more often, however much that is; and who goes through the ranks
+// begins to read no more often.
+constexpr std::chrono::milliseconds kLogPause(100);
 
 class Top final : private rendezvous::JobWatch::Listener {
  public:
@@ -30,6 +36,8 @@ class Top final : private rendezvous::JobWatch::Listener {
         // Before the terminal, which has handlers for those that nobody handles.
         ends_(io, SIGINT, SIGTERM, SIGHUP),
         second_(io),
+        reading_soon_(io),
+        log_soon_(io),
         state_(BeginTop(ToString(daemon_.endpoint), run_id)) {}
 
   TopEnd Run() {
@@ -51,6 +59,7 @@ class Top final : private rendezvous::JobWatch::Listener {
  private:
   void OnJobs(const rendezvous::WatchedJobs& watched) override {
     launcher::OnJobs(state_, watched, Clock::now());
+    ReadLog();
     Draw();
   }
 
@@ -65,6 +74,7 @@ class Top final : private rendezvous::JobWatch::Listener {
     // How the job ended stays on the screen; it may begin again, and there may be others.
     if (is_gone) launcher::OnJobs(state_, {}, Clock::now());
     state_.watched.clear();
+    ReadLog();
     Watch();
   }
 
@@ -72,7 +82,50 @@ class Top final : private rendezvous::JobWatch::Listener {
     const std::string watched = state_.watched;
     if (PressKey(state_, key, terminal_->size())) return End({});
     if (state_.watched != watched) Watch();
+    ReadLog();
     Draw();
+  }
+
+  // As the state demands: another reading, or none.
+  void ReadLog() {
+    const int wanted = state_.log ? state_.readings : 0;
+    if (wanted == reading_) return;
+    reading_ = wanted;
+    reader_.reset();
+    reading_soon_.cancel();
+    if (wanted == 0) return;
+    reading_soon_.expires_at(reading_began_ + kLogPause);
+    reading_soon_.async_wait([this, wanted](const boost::system::error_code& error) {
+      if (!error && wanted == reading_ && state_.log) BeginReading();
+    });
+  }
+
+  void BeginReading() {
+    reading_began_ = Clock::now();
+    reader_.emplace(io_, daemon_, RequestFor(*state_.log),
+                    rendezvous::LogReader::Handlers{
+                        .on_part =
+                            [this, number = reading_](const rendezvous::LogPart& part) {
+                              OnLog(state_, number, part);
+                              DrawLogSoon();
+                            },
+                        .on_end =
+                            [this, number = reading_](const absl::Status& status) {
+                              OnLogOver(state_, number, status);
+                              DrawLogSoon();
+                            }});
+  }
+
+  // With what comes until then.
+  void DrawLogSoon() {
+    if (std::exchange(log_is_due_, true)) return;
+    log_soon_.expires_at(log_drawn_ + kLogPause);
+    log_soon_.async_wait([this](const boost::system::error_code& error) {
+      if (error) return;
+      log_is_due_ = false;
+      log_drawn_ = Clock::now();
+      Draw();
+    });
   }
 
   void Watch() {
@@ -107,10 +160,19 @@ class Top final : private rendezvous::JobWatch::Listener {
   const rendezvous::DaemonOptions daemon_;
   boost::asio::signal_set ends_;
   boost::asio::steady_timer second_;
+  // Begins the next reading, and draws what the one that there is has brought.
+  boost::asio::steady_timer reading_soon_;
+  boost::asio::steady_timer log_soon_;
   TopState state_;
   TopEnd end_;
   std::unique_ptr<Terminal> terminal_;
   std::optional<rendezvous::JobWatch> watch_;
+  // Of state_.log, by its number; 0: there is none.
+  int reading_ = 0;
+  Clock::time_point reading_began_{};
+  bool log_is_due_ = false;
+  Clock::time_point log_drawn_{};
+  std::optional<rendezvous::LogReader> reader_;
 };
 
 }  // namespace

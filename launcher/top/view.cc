@@ -36,13 +36,21 @@ ScreenLine TitleOf(const TopState& state, int columns) {
 }
 
 std::string KeysOf(const TopState& state) {
+  const bool has_output = state.pane == TopState::Pane::kOutput;
+  const char* const round = state.of_round_before ? "p this round" : "p round before";
   switch (state.place) {
     case Place::kJobs:
       return "Up/Down choose  Enter show the job  ? help  q quit";
     case Place::kJob:
-      return "Arrows choose  Enter show the rank  Tab rounds/nodes  Esc jobs  ? help  q quit";
+      if (!has_output) {
+        return "Arrows choose  Enter rank  o output  Tab other panes  Esc jobs  ? help  q quit";
+      }
+      return absl::StrCat("Arrows choose  Enter enlarge  PgUp/PgDn scroll  ", round,
+                          "  o close  ? help");
     case Place::kRank:
-      return "Arrows other ranks  Esc back  ? help  q quit";
+      if (!has_output) return "Arrows other ranks  o output  Esc back  ? help  q quit";
+      return absl::StrCat("Arrows other ranks  PgUp/PgDn scroll  ", round,
+                          "  o close  Esc back  ? help");
   }
   return "";
 }
@@ -53,15 +61,19 @@ Screen DrawHelp() {
            "",
            "JOBS    Up, Down, k, j   choose a job       Enter, l  show it",
            "A JOB   arrows, hjkl     choose a rank      Enter     all that is known of it",
-           "        Tab              rounds or nodes    PgUp, PgDn, b, Space  scroll them",
-           "        Home, End, g, G  first, last rank   Esc       back",
+           "        Tab              other panes        o         output of the rank, or none",
+           "        PgUp, PgDn, b, Space  scroll them   Home, End, g, G  first, last rank",
+           "        Esc              back",
+           "OUTPUT  p                the round before   f         its end, as it comes",
+           "        Enter            on all of the screen",
            "ALWAYS  ?                this help          q, Ctrl-C end",
            "",
            "A rank is one character: the state of its node.",
            "  r  running              w  waits for a round, or for a place",
            "  s  starts its workers   x  stops the workers of a round that is over",
            "  d  all is done          !  has just failed",
-           "  R, S, W, X, D           the same, and it has failed before",
+           "  b  behind: its own time of a step is longer than other ranks'",
+           "  R, B, S, W, X, D        the same, and it has failed before",
            "",
            "A round gathers its nodes (-) and then runs (=): what a restart has cost",
            "is the time that the round after it took to gather.",

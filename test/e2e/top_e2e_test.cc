@@ -93,6 +93,102 @@ TEST_F(TopTest, JobFailsRestartsAndEndsWhileOneLooks) {
   EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
 }
 
+// "The grid says that rank 1 has failed, and to see what it printed I need another terminal."
+TEST_F(TopTest, WhatARankPrintsIsReadBesideTheGridAndThroughARestart) {
+  Tmux terminal = Terminal();
+  Command agent = StartJob(
+      "job7",
+      {"--nproc-per-node=2", "--max-restarts=1", "--redirects=3", "--log-dir=" + Path("logs")},
+      "echo attempt $TORCHELASTIC_RESTART_COUNT of $RANK; printf '\\033[2Jno \\033[31mclearing\\n' "
+      ">&2; " +
+          Until("more") + "; echo more of $RANK; [ $RANK$TORCHELASTIC_RESTART_COUNT = 10 ] && { " +
+          Until("fail") + "; exit 3; }; " + Until("end"));
+  ASSERT_TRUE(daemon_->WaitForErr("started 2 workers")) << agent.err();
+  terminal.Enter("TERM=vt100 " + Top("job7"));
+  ASSERT_TRUE(terminal.Shows("o output")) << terminal.Text();
+  terminal.Press("o");
+  ASSERT_TRUE(terminal.Shows("   attempt 0 of 0\n")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("2> ^[[2Jno clearing\n")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr("o close"));
+  terminal.Press("Right");
+  ASSERT_TRUE(terminal.Shows("   attempt 0 of 1\n")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), Not(HasSubstr("attempt 0 of 0")));
+  Write("more", "");
+  ASSERT_TRUE(terminal.Shows("   more of 1\n")) << terminal.Text();
+  Write("fail", "");
+  ASSERT_TRUE(terminal.Shows("-- round 1 begins: rank 1 on host ")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("   attempt 1 of 1\n")) << terminal.Text();
+  terminal.Press("p");
+  ASSERT_TRUE(terminal.Shows("-- this is all that rank 1 printed in the round before"))
+      << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr("   attempt 0 of 1\n"));
+  EXPECT_THAT(terminal.Text(), Not(HasSubstr("attempt 1 of 1")));
+  terminal.Press("p");
+  ASSERT_TRUE(terminal.Shows("   attempt 1 of 1\n")) << terminal.Text();
+  terminal.Press("Enter");
+  ASSERT_TRUE(terminal.Hides("[OUTPUT]")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr("OF RANK 1"));
+  Write("end", "");
+  ASSERT_TRUE(terminal.Shows("-- the job has ended; rank 1 prints nothing more"))
+      << terminal.Text();
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EXPECT_THAT(terminal.Text(), HasSubstr("   attempt 1 of 1\n"));
+  terminal.Press("Escape");
+  terminal.Press("o");
+  ASSERT_TRUE(terminal.Shows("[ROUNDS]")) << terminal.Text();
+  terminal.Press("q");
+  EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+}
+
+TEST_F(TopTest, OutputIsReadAgainFromADaemonThatIsStartedAgain) {
+  Command agent =
+      StartJob("job7", {"--nproc-per-node=1", "--redirects=3", "--log-dir=" + Path("logs")},
+               "echo begun; " + Until("end") + "; echo seen to the end");
+  Tmux terminal = Terminal();
+  terminal.Enter(Top());
+  ASSERT_TRUE(terminal.Shows("> job7  running")) << terminal.Text();
+  terminal.Press("Enter");
+  terminal.Press("o");
+  ASSERT_TRUE(terminal.Shows("   begun\n")) << terminal.Text();
+  const std::vector<pid_t> children = ChildrenOf(daemon_->pid());
+  ASSERT_EQ(children.size(), 1u);
+  daemon_->Signal(SIGSTOP);
+  kill(children.front(), SIGKILL);
+  ASSERT_TRUE(terminal.Shows("trying again")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("-- " + port_.endpoint() + ": ")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr("   begun\n")) << "what was read is still there";
+  daemon_->Signal(SIGCONT);
+  ASSERT_TRUE(terminal.Hides("-- " + port_.endpoint() + ": ")) << terminal.Text();
+  ASSERT_TRUE(terminal.Shows("   begun\n")) << terminal.Text();
+  Write("end", "");
+  ASSERT_TRUE(terminal.Shows("   seen to the end\n")) << terminal.Text();
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  terminal.Press("q");
+  EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+}
+
+TEST_F(TopTest, HowFarRanksHaveComeIsShownWhereTheirWorkersTell) {
+  Command agent = StartJob("job7", {"--nproc-per-node=2"},
+                           "python3 -c 'import os, socket\n"
+                           "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+                           "s.sendto(b\"beat %s 1213 loss=0.25\" % os.environb[b\"RANK\"], "
+                           "os.environ[\"MUSTER_BEAT_SOCKET\"])'; " +
+                               Until("end"));
+  ASSERT_TRUE(daemon_->WaitForErr("started 2 workers")) << agent.err();
+  Tmux terminal = Terminal();
+  terminal.Enter(Top("job7"));
+  ASSERT_TRUE(terminal.Shows("local rank 0: running, step 1213, loss 0.25")) << terminal.Text();
+  terminal.Press("Right");
+  terminal.Press("Tab");
+  terminal.Press("Tab");
+  ASSERT_TRUE(terminal.Shows("> 1     1213  0.25")) << terminal.Text();
+  EXPECT_THAT(terminal.Text(), HasSubstr("  RANK  STEP  LOSS  BEHIND"));
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  terminal.Press("q");
+  EXPECT_TRUE(terminal.Shows("ready>")) << terminal.Text();
+}
+
 // A terminal that stays without echo, or on another screen, has to be closed.
 TEST_F(TopTest, HoweverItEndsTheTerminalIsAsItWas) {
   Tmux terminal = Terminal();

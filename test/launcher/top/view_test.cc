@@ -18,6 +18,7 @@ namespace {
 
 using rendezvous::JobSnapshot;
 using rendezvous::JobState;
+using rendezvous::LogText;
 using rendezvous::NodeState;
 using rendezvous::TimePoint;
 using std::chrono::seconds;
@@ -78,15 +79,15 @@ TEST(TopViewTest, JobIsItsRanksItsRoundsAndTheirCauses) {
           "muster top  10.0.0.1:29400" + std::string(50, ' ') + "live",
           "big  running  round 1  8 ranks on 2 nodes  1 of 3 restarts  since 312 s",
           "round 1 has 2 nodes: 0=node0, 1=node1",
-          "RANKS  r runs  s starts  w waits  x stops  d done  ! failed  R failed before",
+          "r runs  b behind  s starts  w waits  x stops  d done  ! failed  R failed before",
           "node0      0  rrrr", "node1      4  rRrr", "> rank 0 on node0, local rank 0: running",
-          "  has not failed in these rounds", "[ROUNDS]  NODES",
+          "  has not failed in these rounds", "[ROUNDS]  NODES   STEPS   OUTPUT",
           "ROUND  BEGAN       GATHERED  RAN     - gathered  = ran         RANKS",
           "1      251 s ago   1.2 s     250 s   -======================== 8 ranks, 2 nodes",
           "0      312 s ago   40 ms     61 s    -======                   8 ranks, 2 nodes",
           "       over: rank 5 on host node1 exited with code 1 (restart 1 of 3)", "", "", "", "",
           "", "", "", "", "", "",
-          "Arrows choose  Enter show the rank  Tab rounds/nodes  Esc jobs  ? help  q quit"));
+          "Arrows choose  Enter rank  o output  Tab other panes  Esc jobs  ? help  q quit"));
 }
 
 TEST(TopViewTest, ChosenRankSaysHowOftenItHasFailedAndWhy) {
@@ -132,6 +133,42 @@ TEST(TopViewTest, FailedRankIsACharacterOfItsOwnUntilItRunsAgain) {
   EXPECT_EQ(rows[5], "node1      -  xxxx");
   EXPECT_EQ(rows[6], "> a rank to come on node0, local rank 0: stopping");
   EXPECT_THAT(rows[10], HasSubstr("gathering"));
+}
+
+// "Which of the ranks is it that all others wait for, and how far are they?"
+TEST(TopViewTest, StepsAreShownOfWhoTellsOfThemAndWhoIsBehindIsMarked) {
+  JobSnapshot job = RestartedJob();
+  for (int rank = 0; rank < 8; ++rank) {
+    job.nodes[static_cast<std::size_t>(rank / 4)].ranks.push_back(
+        {.rank = rank,
+         .told = {.step = 1213, .loss = 2.31, .samples_per_second = 451, .step_seconds = 0.142}});
+  }
+  job.nodes[1].ranks[1].straggling = {.slower = 1.41, .phase = "data", .age = seconds(35)};
+  job.nodes[1].ranks[2].straggling = {.slower = 0.5, .phase = "forward", .age = seconds(5)};
+  TopState state = Watching({job}, "big");
+  Press(state, {{Kind::kDown}, {Kind::kRight}});
+  auto rows = Seen(state, kTerminal, kNow + seconds(3));
+  EXPECT_EQ(rows[5], "node1      4  rBbr");
+  EXPECT_EQ(rows[6],
+            "> rank 5 on node1, local rank 1: running, step 1213, loss 2.31, 141 % slower, mo");
+  Press(state, {{Kind::kTab}, {Kind::kTab}});
+  rows = Seen(state, kTerminal, kNow + seconds(3));
+  EXPECT_THAT(rows[8], HasSubstr("[STEPS]"));
+  EXPECT_EQ(rows[9],
+            "  RANK  STEP  LOSS  BEHIND                                 STEP TIME  SAMPLES/S");
+  EXPECT_EQ(rows[14], "  4     1213  2.31  -                                      142 ms     451");
+  EXPECT_EQ(rows[15], "> 5     1213  2.31  141 % slower, most in data, for 38 s   142 ms     451");
+  Press(state, {{Kind::kEnter}});
+  rows = Seen(state, kTerminal, kNow + seconds(3));
+  EXPECT_THAT(rows, Contains("STEP          1213"));
+  EXPECT_THAT(rows, Contains("LOSS          2.31"));
+  EXPECT_THAT(rows, Contains("BEHIND        141 % slower, most in data, for 38 s"));
+}
+
+TEST(TopViewTest, WhereNoRankTellsOfItsStepsItIsSaid) {
+  TopState state = Watching({RestartedJob()}, "big");
+  Press(state, {{Kind::kTab}, {Kind::kTab}});
+  EXPECT_EQ(Seen(state)[9], "no rank tells of its steps");
 }
 
 TEST(TopViewTest, TimesGoOnUntilTheRendezvousIsOutOfTouch) {
@@ -246,8 +283,8 @@ TEST(TopViewTest, EveryPlaceFitsEverySize) {
   odd.nodes[1].node.host = "größe-" + std::string(80, 'x');
   odd.nodes.push_back({.node = {.host = "spare"}, .state = NodeState::kSpare});
   for (const JobSnapshot& job : {RestartedJob(), RunningJob("huge", 300, 8), odd, JobSnapshot{}}) {
-    for (int columns = 1; columns < 200; columns += 31) {
-      for (int rows = 1; rows < 60; rows += 11) {
+    for (const int columns : {1, 40, 80, 187}) {
+      for (const int rows : {1, 12, 24, 56}) {
         const ScreenSize size{.columns = columns, .rows = rows};
         TopState state = Watching({job});
         Seen(state, size);
@@ -255,7 +292,14 @@ TEST(TopViewTest, EveryPlaceFitsEverySize) {
         Seen(state, size);
         Press(state, {{Kind::kCharacter, 'G'}, {Kind::kTab}, {Kind::kPageDown}, {Kind::kUp}}, size);
         Seen(state, size);
-        Press(state, {{Kind::kEnter}}, size);
+        Press(state, {{Kind::kTab}}, size);
+        Seen(state, size);
+        Press(state, {{Kind::kTab}}, size);
+        OnLog(state, state.readings, LogText{.bytes = std::string(300, 'x') + "\n損失\n"});
+        Seen(state, size);
+        Press(state, {{Kind::kPageUp}, {Kind::kEnter}}, size);
+        Seen(state, size);
+        Press(state, {{Kind::kCharacter, 'o'}}, size);
         Seen(state, size);
         Press(state, {{Kind::kCharacter, '?'}}, size);
         Seen(state, size);
