@@ -21,6 +21,7 @@
 #include "trainer/comm/broadcast_bucket.h"
 #include "trainer/comm/host_messages.h"
 #include "trainer/comm/recorded_group.h"
+#include "trainer/comm/wait_clock.h"
 
 namespace muster::trainer {
 namespace {
@@ -79,6 +80,7 @@ AllReducer& Group::Reducer(std::size_t bytes) {
 }
 
 void Group::AllReduce(at::Tensor& tensor, Use use, double scale, Waiting waiting) {
+  const WaitScope waits;
   const at::NoGradGuard no_grad;
   if (comm() == Comm::kShm && tensor.is_floating_point()) {
     Reducer(tensor.nbytes()).Sum(tensor, scale, waiting, use);
@@ -94,6 +96,7 @@ PendingWork Group::AllReduceAsync(const at::Tensor& tensor, Use use) {
 }
 
 at::Tensor Group::ReduceScatter(const at::Tensor& whole, Use use) {
+  const WaitScope waits;
   const at::NoGradGuard no_grad;
   if (whole.dim() == 0 || whole.size(0) % size() != 0) {
     throw std::invalid_argument(absl::StrCat("reduce-scatter: ", size(),
@@ -141,6 +144,7 @@ PendingGather Group::AllGatherAsync(const at::Tensor& mine, Use use) {
 }
 
 PendingWork Group::AllGatherInto(at::Tensor& whole, const at::Tensor& mine, Use use) {
+  const WaitScope waits;
   const at::NoGradGuard no_grad;
   if (size() == 1) {
     if (whole.data_ptr() != mine.data_ptr()) whole.copy_(mine);
@@ -160,6 +164,7 @@ PendingWork Group::AllGatherInto(at::Tensor& whole, const at::Tensor& mine, Use 
 }
 
 at::Tensor Group::AllGather(const at::Tensor& mine, Use use) {
+  const WaitScope waits;
   const at::NoGradGuard no_grad;
   if (SharesMemory() && mine.dim() > 0) {
     std::vector<std::int64_t> sizes = mine.sizes().vec();
@@ -174,6 +179,7 @@ at::Tensor Group::AllGather(const at::Tensor& mine, Use use) {
 }
 
 void Group::Broadcast(const at::Tensor& tensor, int root, Use use) {
+  const WaitScope waits;
   c10d::BroadcastOptions options;
   options.rootRank = root;
   std::vector<at::Tensor> tensors = {tensor};
@@ -181,6 +187,7 @@ void Group::Broadcast(const at::Tensor& tensor, int root, Use use) {
 }
 
 void Group::Broadcast(const std::vector<at::Tensor>& tensors, int root, Use use) {
+  const WaitScope waits;
   const at::NoGradGuard no_grad;
   c10d::broadcast_coalesced(Backend(use), tensors, kBroadcastBucketBytes, root);
 }
@@ -209,19 +216,23 @@ PendingWork Group::ReceiveAsync(const at::Tensor& tensor, int from, int tag, Use
 }
 
 void Group::Send(const at::Tensor& tensor, int to, int tag, Use use) {
+  const WaitScope waits;
   SendAsync(tensor, to, tag, use)->wait();
 }
 
 void Group::Receive(const at::Tensor& tensor, int from, int tag, Use use) {
+  const WaitScope waits;
   ReceiveAsync(tensor, from, tag, use)->wait();
 }
 
 void Group::Sum(at::Tensor& number) {
+  const WaitScope waits;
   const at::NoGradGuard no_grad;
   SumOver(*Backend(Use::kOther), number);
 }
 
 std::vector<double> Group::Sum(const std::vector<double>& values) {
+  const WaitScope waits;
   std::vector<at::Tensor> tensors = {at::tensor(values, at::kDouble).to(device())};
   Backend(Use::kOther)->allreduce(tensors)->wait();
   const at::Tensor sums = tensors[0].cpu();
@@ -230,6 +241,7 @@ std::vector<double> Group::Sum(const std::vector<double>& values) {
 }
 
 std::vector<std::string> Group::Gather(const std::string& mine, std::size_t most) {
+  const WaitScope waits;
   const at::Tensor own = at::zeros({static_cast<std::int64_t>(most)}, at::kByte);
   std::memcpy(own.data_ptr(), mine.data(), std::min(mine.size(), most));
   const PendingGather gather = AllGatherAsync(own.to(device()), Use::kOther);

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "trainer/comm/wait_clock.h"
 #include "trainer/compat/torch_compat.h"
 #include "trainer/parallel/comm_hooks.h"
 #include "trainer/parallel/unused_parameters.h"
@@ -46,6 +47,20 @@ struct StaticGraphSink : torch::autograd::Function<StaticGraphSink> {
     return {gradients[0], at::Tensor()};
   }
 };
+
+// Counts as waiting what the backward pass of `output` does once all gradients have been computed:
+// then the Reducer waits for the buckets that are on their way. It does so in a callback that it
+// queues when the last bucket is full, and callbacks run in their order, on this thread if all is
+// on the CPU. The output's gradient is there before those of any parameter.
+void CountWaiting(const at::Tensor& output) {
+  output.register_hook([](const at::Tensor&) {
+    auto& engine = torch::autograd::Engine::get_default_engine();
+    engine.queue_callback([&engine] {
+      auto waits = std::make_shared<WaitScope>();
+      engine.queue_callback([waits = std::move(waits)]() mutable { waits.reset(); });
+    });
+  });
+}
 
 }  // namespace
 
@@ -232,6 +247,10 @@ std::vector<at::Tensor> DistributedDataParallel::Forward(
     }
   }
   ++e.synced_steps;
+  // One hook for the whole pass: a second one would begin to count anew.
+  if (WaitsAreCounted() && outputs[0].requires_grad() && outputs[0].is_cpu()) {
+    CountWaiting(outputs[0]);
+  }
   return outputs;
 }
 

@@ -9,6 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "trainer/comm/wait_clock.h"
+
 namespace muster::trainer {
 
 PipelineMail::PipelineMail(Group& group, const PipelineSchedule& schedule,
@@ -149,6 +151,7 @@ void PipelineMail::SendGradient(const PipelinePlace& from, const at::Tensor& gra
 }
 
 void PipelineMail::Wait(PendingWork& work) {
+  const WaitScope waits;
   const auto start = std::chrono::steady_clock::now();
   work->wait();
   waited_ += std::chrono::steady_clock::now() - start;

@@ -9,6 +9,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "trainer/comm/wait_clock.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -56,7 +58,10 @@ Statistics OverRanks(const at::Tensor& input, Group& group) {
   // Not in shared memory: when this pass is a repetition within the backward pass (recompute.h),
   // another thread may be averaging gradients there meanwhile. So it is below.
   const PendingGather gather = group.AllGatherAsync(mine.unsqueeze(0), Use::kActivations);
-  gather.work->wait();
+  {
+    const WaitScope waits;
+    gather.work->wait();
+  }
   const at::Tensor all = at::cat(gather.tensors);  // ranks x (2 C + 1)
   const at::Tensor counts = all.narrow(1, 2 * channels, 1);
   const at::Tensor count = counts.sum();
@@ -91,7 +96,10 @@ struct NormaliseFunction : torch::autograd::Function<NormaliseFunction> {
     const std::vector<std::int64_t> reduced = Reduced(normal);
     const at::Tensor sums = at::cat({gradient.sum(reduced), (gradient * normal).sum(reduced)});
     auto* const group = reinterpret_cast<Group*>(context->saved_data["group"].toInt());
-    group->AllReduceAsync(sums, Use::kActivations)->wait();
+    {
+      const WaitScope waits;
+      group->AllReduceAsync(sums, Use::kActivations)->wait();
+    }
 
     sums.div_(saved[2]);
     const at::Tensor mean = PerChannel(sums.narrow(0, 0, channels), normal);

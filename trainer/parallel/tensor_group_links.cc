@@ -7,6 +7,8 @@
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "trainer/comm/wait_clock.h"
+
 namespace muster::trainer {
 
 bool TensorGroupLinks::Rehearses(Operation operation, const at::Tensor& x) {
@@ -22,6 +24,7 @@ void TensorGroupLinks::Max(at::Tensor& tensor) {
   c10d::AllreduceOptions options;
   options.reduceOp = c10d::ReduceOp::MAX;
   std::vector<at::Tensor> tensors = {tensor};
+  const WaitScope waits;
   group_.Backend(Use::kActivations)->allreduce(tensors, options)->wait();
 }
 
@@ -42,7 +45,10 @@ TensorLinks::Pending TensorGroupLinks::BeginGather(const at::Tensor& x) {
   }
   const PendingGather gather = group_.AllGatherAsync(x, Use::kActivations);
   return [gather] {
-    gather.work->wait();
+    {
+      const WaitScope waits;
+      gather.work->wait();
+    }
     return at::stack(gather.tensors);
   };
 }
@@ -57,6 +63,7 @@ TensorLinks::Pending TensorGroupLinks::BeginSum(const at::Tensor& x) {
     return [sum] { return sum; };
   }
   return [sum, work = group_.AllReduceAsync(sum, Use::kActivations)] {
+    const WaitScope waits;
     work->wait();
     return sum;
   };

@@ -14,6 +14,8 @@
 
 #include "absl/strings/str_format.h"
 
+#include "trainer/comm/wait_clock.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -72,6 +74,7 @@ void QatRun::AfterStep() {
   if (group_.size() > 1) {
     c10d::AllreduceOptions least;
     least.reduceOp = c10d::ReduceOp::MIN;
+    const WaitScope waits;
     group_.Backend(Use::kOther)->allreduce(all, least)->wait();
   }
   // One process alone does so, too: while nothing is rounded, LibTorch's operator derives no scale.

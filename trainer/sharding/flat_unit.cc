@@ -13,6 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include "trainer/comm/wait_clock.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -103,6 +105,7 @@ void FlatUnit::StartGather() {
 void FlatUnit::Gather() {
   StartGather();
   if (!arriving_) return;
+  const WaitScope waits;
   std::exchange(arriving_, {})->wait();
   here_ = true;
 }
@@ -140,7 +143,10 @@ at::Tensor FlatUnit::PartOf(const std::vector<at::Tensor>& whole) const {
 std::vector<at::Tensor> FlatUnit::WholeOf(const at::Tensor& part) const {
   at::Tensor flat = at::empty({elements_}, part.options());
   const PendingWork work = group_.AllGatherInto(flat, part, Use::kOther);
-  if (work) work->wait();
+  if (work) {
+    const WaitScope waits;
+    work->wait();
+  }
   std::vector<at::Tensor> whole;
   for (std::size_t i = 0; i < parameters_.size(); ++i) whole.push_back(ViewOf(flat, i));
   return whole;

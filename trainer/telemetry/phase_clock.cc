@@ -19,8 +19,11 @@ const char* PhaseName(Phase phase) {
   return kNames[static_cast<std::size_t>(phase)];
 }
 
-void PhaseClock::Enter(Phase phase, Clock::time_point now) {
-  seconds_[static_cast<std::size_t>(phase_)] += std::chrono::duration<double>(now - since_).count();
+void PhaseClock::Enter(Phase phase, Clock::time_point now, std::chrono::nanoseconds waited) {
+  const auto ended = static_cast<std::size_t>(phase_);
+  seconds_[ended] += std::chrono::duration<double>(now - since_).count();
+  waited_[ended] += std::chrono::duration<double>(waited - waited_before_).count();
+  waited_before_ = waited;
   phase_ = phase;
   since_ = now;
 }

@@ -2,6 +2,8 @@
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "trainer/comm/wait_clock.h"
+
 namespace muster::trainer {
 namespace {
 
@@ -12,6 +14,8 @@ std::int64_t UnixNs() {
 }
 
 }  // namespace
+
+PhaseTracker::PhaseTracker() : clock_(PhaseClock::Clock::now(), WaitedByThread()) {}
 
 void PhaseTracker::WaitFor(const at::Device& device) {
   device_ = device;
@@ -33,7 +37,7 @@ void PhaseTracker::Enter(Phase phase) {
     }
     since_ns_ = now_ns;
   }
-  clock_.Enter(phase, PhaseClock::Clock::now());
+  clock_.Enter(phase, PhaseClock::Clock::now(), WaitedByThread());
 }
 
 }  // namespace muster::trainer

@@ -14,7 +14,7 @@ namespace muster::trainer {
 // Reads the clock for PhaseClock, and adds each phase to a trace as an event. One thread.
 class PhaseTracker {
  public:
-  PhaseTracker() : clock_(PhaseClock::Clock::now()) {}
+  PhaseTracker();
 
   // From now on, adds phases to `trace`, on a row of their own; null stops that. `trace` must
   // outlive this object or be replaced first.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 
 namespace muster::trainer {
 
@@ -19,12 +20,19 @@ BeatSender::~BeatSender() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void BeatSender::Send(std::int64_t step) {
+void BeatSender::Send(std::int64_t step, const StepDetails& details) {
   if (fd_ < 0) return;
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   socket_.copy(address.sun_path, socket_.size());
-  const std::string text = absl::StrCat("beat ", rank_, " ", step);
+  std::string text = absl::StrCat("beat ", rank_, " ", step);
+  if (details.loss) absl::StrAppendFormat(&text, " loss=%.6g", *details.loss);
+  if (details.samples_per_second) {
+    absl::StrAppendFormat(&text, " samples_per_second=%.6g", *details.samples_per_second);
+  }
+  for (const StepDetails::Part& part : details.parts) {
+    absl::StrAppendFormat(&text, " %s=%.6f", part.name, part.seconds);
+  }
   // A launcher that does not listen is none of the training's concern.
   [[maybe_unused]] const ssize_t sent =
       ::sendto(fd_, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL,

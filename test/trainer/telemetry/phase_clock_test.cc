@@ -20,6 +20,18 @@ TEST(PhaseClockTest, EveryMomentBelongsToOnePhase) {
   EXPECT_DOUBLE_EQ(clock.seconds(Phase::kBackward), 0);
 }
 
+TEST(PhaseClockTest, WaitingIsPartOfThePhaseInWhichItWas) {
+  const PhaseClock::Clock::time_point start{};
+  PhaseClock clock(start, milliseconds(100));
+  clock.Enter(Phase::kBackward, start + milliseconds(5), milliseconds(102));
+  clock.Enter(Phase::kOptimizer, start + milliseconds(25), milliseconds(115));
+  clock.Enter(Phase::kOther, start + milliseconds(26), milliseconds(115));
+  EXPECT_DOUBLE_EQ(clock.waited_seconds(Phase::kOther), 0.002);
+  EXPECT_DOUBLE_EQ(clock.seconds(Phase::kBackward), 0.020);
+  EXPECT_DOUBLE_EQ(clock.waited_seconds(Phase::kBackward), 0.013);
+  EXPECT_DOUBLE_EQ(clock.waited_seconds(Phase::kOptimizer), 0);
+}
+
 TEST(PhaseClockTest, TheTableShowsMillisecondsOfAStepAndShares) {
   const PhaseClock::Clock::time_point start{};
   PhaseClock clock(start);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,21 @@ TEST_F(BeatSenderTest, SaysRankAndStep) {
   sender.Send(0);
   sender.Send(1200);
   EXPECT_EQ(listener.Receive(), (std::vector<std::string>{"beat 3 0", "beat 3 1200"}));
+}
+
+TEST_F(BeatSenderTest, SaysWhatTheStepWasLike) {
+  BeatListener listener(path_);
+  BeatSender sender(path_, 3);
+  EXPECT_TRUE(sender.sends());
+  EXPECT_FALSE(BeatSender("", 3).sends());
+  sender.Send(
+      7,
+      {.loss = 2.25, .samples_per_second = 512, .parts = {{"data", 0.0125}, {"wait", 0.0000004}}});
+  sender.Send(8, {.loss = std::nan("")});
+  EXPECT_EQ(listener.Receive(),
+            (std::vector<std::string>{
+                "beat 3 7 loss=2.25 samples_per_second=512 data=0.012500 wait=0.000000",
+                "beat 3 8 loss=nan"}));
 }
 
 TEST_F(BeatSenderTest, AFullSocketLosesBeatsAndNeverMakesTheTrainingWait) {

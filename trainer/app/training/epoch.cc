@@ -12,6 +12,7 @@
 #include "trainer/app/training/cadence.h"
 #include "trainer/app/training/finiteness.h"
 #include "trainer/app/training/read_numbers.h"
+#include "trainer/app/training/step_beats.h"
 #include "trainer/app/training/stopwatch.h"
 #include "trainer/data/loading/batch_loader.h"
 #include "trainer/data/loading/global_order.h"
@@ -34,7 +35,9 @@ class EpochRun {
         state_(loop.state),
         order_(state_.dataset_size, job_.options.seed, state_.epoch),
         began_at_(state_.position),
-        steps_before_((began_at_ + state_.batch_size - 1) / state_.batch_size) {}
+        steps_before_((began_at_ + state_.batch_size - 1) / state_.batch_size),
+        beats_(job_.beats, loop_.trace.phases().clock(), job_.world.device().is_cpu(),
+               StepBeats::Clock::now()) {}
 
   absl::StatusOr<EpochEnd> Run();
 
@@ -76,6 +79,7 @@ class EpochRun {
   bool save_due_ = false;
   at::Tensor gradient_norm_;  // of the last step, when gradients are clipped
   double loss_scale_ = 1;     // of the last step
+  StepBeats beats_;
   std::vector<StepTaken> since_agreed_;
   Stopwatch since_agreement_;
   Cadence cadence_;
@@ -166,7 +170,7 @@ void EpochRun::TakeStep(const LoadedBatch& batch) {
   ++steps_;
   ++state_.step;
   state_.position = batch.plan.end_position;
-  job_.beats.Send(state_.step);
+  beats_.OnStep(state_.step, batch.plan.own, StepBeats::Clock::now());
   since_agreed_.push_back({state_.step, std::move(result)});
   loop_.trace.OnStep();
 }
@@ -194,6 +198,7 @@ absl::StatusOr<EpochRun::Agreement> EpochRun::Agree() {
   for (std::size_t i = 0; i < taken.size(); ++i) {
     const LossSum all = {sums[i], static_cast<double>(taken[i].result.predictions)};
     const bool finite = std::isfinite(all.mean());
+    beats_.OnLoss(all.mean());
     if (job_.leads()) loop_.reporter->StepLoss(taken[i].step, all.mean());
     if (!finite && stops()) {
       return NonFiniteLoss(loop_, taken[i].step, WordOnLoss(mine[i], taken[i].result.not_finite));

@@ -1,0 +1,102 @@
+// muster-train tells of its steps, so that it is seen who slows the others down.
+#include <chrono>
+#include <csignal>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "test/e2e/e2e_fixture.h"
+#include "test/support/run_until.h"
+
+namespace muster::test {
+namespace {
+
+using Json = nlohmann::json;
+
+// Processes that load LibTorch, on a machine that may have one slow core.
+constexpr std::chrono::seconds kDeadline(240);
+
+class TrainingStepsTest : public E2eTest, public testing::WithParamInterface<std::string> {
+ protected:
+  // As `muster status --json` tells it; null: it has not told anything.
+  static Json Rank(const Daemon& daemon, int rank) {
+    Command status({MusterPath(), "status", "--rdzv-endpoint", daemon.endpoint, "--json"});
+    EXPECT_EQ(status.Wait(), 0) << status.err();
+    const Json jobs = Json::parse(status.out(), nullptr, false);
+    if (!jobs.is_array() || jobs.empty()) return nullptr;
+    for (const Json& node : jobs[0]["nodes"]) {
+      for (const Json& one : node["ranks"]) {
+        if (one["rank"] == rank) return one;
+      }
+    }
+    return nullptr;
+  }
+  // Two ranks; what is in the file "pid.R" is rank R's process.
+  Command Train(const Daemon& daemon, const std::string& more) {
+    return StartAgent({"--nnodes=1", "--nproc-per-node=2", "--rdzv-id=job",
+                       "--rdzv-endpoint=" + daemon.endpoint, "--rdzv-conf=is_host=0"},
+                      "echo $$ >" + Path("pid") + ".$RANK; exec trainer/muster-train " +
+                          "--dataset=generated --no-eval --epochs=100000 --threads=1 --comm=" +
+                          GetParam() + " " + more);
+  }
+  void End(Command& agent) {
+    agent.Signal(SIGTERM);
+    agent.Wait(kDeadline);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(All, TrainingStepsTest, testing::Values("gloo", "shm"),
+                         [](const auto& info) { return info.param; });
+
+// "Of our own trainer's ranks muster status shows steps and nothing else."
+TEST_P(TrainingStepsTest, StepsLossAndPhasesAreToldOfEachRank) {
+  const Daemon daemon = StartDaemon();
+  Command agent = Train(daemon, "--model=mlp");
+  for (const int number : {0, 1}) {
+    Json rank;
+    ASSERT_TRUE(WaitUntil(
+        [&] {
+          rank = Rank(daemon, number);
+          return rank.is_object() && rank["loss"].is_number() && rank["step"] > 20 &&
+                 !rank["phases"].empty();
+        },
+        kDeadline))
+        << agent.err() << rank;
+    EXPECT_GT(rank["samples_per_second"], 0) << rank;
+    std::string names;
+    for (const Json& phase : rank["phases"]) names += phase["name"].get<std::string>() + " ";
+    EXPECT_EQ(names, "data forward backward optimizer other wait ");
+    EXPECT_EQ(rank["phases"][5]["waits"], true);
+    EXPECT_GT(rank["phases"][5]["seconds"], 0) << "gradients are averaged in each step: " << rank;
+    EXPECT_LT(rank["own_seconds"], rank["step_seconds"]) << rank;
+  }
+  End(agent);
+  EXPECT_FALSE(Contains(agent.err(), "sent a beat with")) << agent.err();
+}
+
+// Every step takes all ranks the same time, as they wait for one another.
+TEST_P(TrainingStepsTest, RankThatIsSlowedDownIsTheStraggler) {
+  const Daemon daemon = StartDaemon();
+  Command agent = Train(daemon, "--model=cnn --batch-size=256");
+  ASSERT_TRUE(WaitUntil([&] { return Rank(daemon, 1).is_object(); }, kDeadline)) << agent.err();
+  // It stands still for two thirds of the time.
+  Command slow({"sh", "-c",
+                "while kill -STOP $(cat " + Path("pid") +
+                    ".1) 2>/dev/null; do sleep 0.02; kill "
+                    "-CONT $(cat " +
+                    Path("pid") + ".1); sleep 0.01; done"});
+  EXPECT_TRUE(WaitUntil([&] { return Rank(daemon, 1)["straggler"].is_object(); }, kDeadline))
+      << agent.err() << Rank(daemon, 1) << Rank(daemon, 0);
+  const Json rank = Rank(daemon, 1);
+  const std::string phase = rank["straggler"].is_object() ? rank["straggler"]["phase"] : "";
+  EXPECT_TRUE(phase == "forward" || phase == "backward") << rank;
+  EXPECT_TRUE(Rank(daemon, 0)["straggler"].is_null()) << Rank(daemon, 0);
+  slow.Signal(SIGKILL);
+  slow.Wait();
+  Command go({"sh", "-c", "kill -CONT $(cat " + Path("pid") + ".1)"});
+  EXPECT_EQ(go.Wait(), 0);
+  End(agent);
+}
+
+}  // namespace
+}  // namespace muster::test
