@@ -57,7 +57,7 @@ std::string Message(const JobSnapshot& job) {
   return absl::StrCat(base::Seconds(*job.ended_ago), " ago: ", job.sentence);
 }
 
-std::string RankRange(std::optional<int> first, int slots) {
+std::string RangeOfRanks(std::optional<int> first, int slots) {
   if (!first) return "";
   return slots == 1 ? absl::StrCat(*first) : absl::StrCat(*first, "-", *first + slots - 1);
 }
@@ -120,7 +120,7 @@ std::string NodeTable(const JobSnapshot& job) {
   for (std::size_t i = 0; i < job.nodes.size(); ++i) {
     const NodeSnapshot& node = job.nodes[i];
     rows.push_back({node.node.host, node.group_rank < 0 ? "" : absl::StrCat(node.group_rank),
-                    RankRange(firsts[i], node.node.slots), StateName(node.state),
+                    RangeOfRanks(firsts[i], node.node.slots), StateName(node.state),
                     node.heard_ago ? absl::StrCat(base::Seconds(*node.heard_ago), " ago") : "",
                     node.node.address, absl::StrJoin(node.node.devices, ","), node.rank_reason});
   }
