@@ -63,10 +63,7 @@ class LedDaemon {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
       if (!error) GiveUpLead();
     });
-    // Whoever was here before is dead, and nobody need wait for the end of its lease.
-    const etcd::LeaseId before = LeaseBefore();
-    if (before == 0) return StandBy();
-    etcd_->Revoke(before, [this](const absl::Status&) { StandBy(); });
+    StandBy();
   }
 
   void Run() { RunLoop(io_, config_, turns_); }
@@ -94,8 +91,11 @@ class LedDaemon {
     if (ending_) return;
     candidate_.emplace(
         io_, *etcd_,
-        etcd::Election::Options{
-            .key = config_.etcd->root + "/leader", .name = Name(), .ttl = kLeadLease},
+        // Whoever was here before is dead.
+        etcd::Election::Options{.key = config_.etcd->root + "/leader",
+                                .name = Name(),
+                                .ttl = kLeadLease,
+                                .of_the_dead = LeaseBefore()},
         etcd::Candidate::Handlers{
             .won = [this](etcd::Fence fence,
                           etcd::LeaseId lease) { TakeOver(std::move(fence), lease); },

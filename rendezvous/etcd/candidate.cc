@@ -76,7 +76,7 @@ void Candidate::Do(const Election::AskForLease& ask) {
 }
 
 void Candidate::Do(const Election::Campaign& campaign) {
-  etcd_.Transact(
+  etcd_.Attempt(
       campaign.transaction,
       lifetime_.Guard([this, call = campaign.call](const absl::StatusOr<Outcome>& outcome) {
         election_.OnCampaign(call, outcome, Now());

@@ -23,12 +23,8 @@ void Election::Begin(TimePoint now) {
 
 void Election::Resign() {
   if (state_ == State::kOver) return;
-  if (HasLease()) actions_.push_back(Revoke{lease_});
+  if (lease_ != 0) actions_.push_back(Revoke{lease_});
   state_ = State::kOver;
-}
-
-bool Election::HasLease() const {
-  return state_ == State::kCampaigning || state_ == State::kFollowing || state_ == State::kLeading;
 }
 
 void Election::Grant(TimePoint now) {
@@ -66,25 +62,33 @@ void Election::Run() {
 void Election::OnCampaign(std::uint64_t call, const absl::StatusOr<Outcome>& outcome,
                           TimePoint now) {
   if (state_ != State::kCampaigning || call != call_) return;
+  if (absl::IsNotFound(outcome.status())) lease_ = 0;
   if (!outcome.ok()) return Retreat(outcome.status(), now);
   trouble_.clear();
-  Revision fence = outcome->revision;
+  fence_ = outcome->revision;
   if (!outcome->held) {
     if (outcome->found.empty() || outcome->found[0].keys.empty()) return Run();
     const KeyValue& key = outcome->found[0].keys[0];
     // Ours: the answer to an earlier attempt was lost.
-    if (key.lease != lease_) {
-      state_ = State::kFollowing;
-      call_ = NextCall();
-      actions_.push_back(AwaitDeletion{call_, options_.key, outcome->revision});
-      if (leader_ != key.value) actions_.push_back(Follows{leader_ = key.value});
-      return;
-    }
-    fence = key.created;
+    if (key.lease != lease_) return Follow(key, outcome->revision);
+    fence_ = key.created;
   }
+  Lead(now);
+}
+
+void Election::Follow(const KeyValue& key, Revision revision) {
+  state_ = State::kFollowing;
+  call_ = NextCall();
+  actions_.push_back(AwaitDeletion{call_, options_.key, revision});
+  if (leader_ != key.value) actions_.push_back(Follows{leader_ = key.value});
+  if (key.lease != 0 && key.lease == options_.of_the_dead) actions_.push_back(Revoke{key.lease});
+}
+
+void Election::Lead(TimePoint now) {
   state_ = State::kLeading;
-  if (!Leads(now)) return Lose("it took too long to be told that it leads");
-  actions_.push_back(Won{fence, lease_});
+  if (Leads(now)) return actions_.push_back(Won{fence_, lease_});
+  state_ = State::kConfirming;
+  if (keep_alive_ == 0) AskToKeepAlive(now);
 }
 
 void Election::OnDeletion(std::uint64_t call, const absl::Status&) {
@@ -97,9 +101,14 @@ void Election::OnKeptAlive(std::uint64_t call, const absl::StatusOr<std::chrono:
                            TimePoint now) {
   if (!HasLease() || call != keep_alive_) return;
   keep_alive_ = 0;
-  if (ttl.ok()) return Renew(kept_alive_at_, *ttl);
+  if (ttl.ok()) {
+    Renew(kept_alive_at_, *ttl);
+    if (state_ == State::kConfirming) Lead(now);
+    return;
+  }
   if (absl::IsNotFound(ttl.status())) {
     if (state_ == State::kLeading) return Lose("etcd has ended its lease");
+    lease_ = 0;
     return Retreat(absl::UnavailableError("etcd has ended its lease"), now);
   }
   // Another member may know more.
@@ -129,19 +138,25 @@ void Election::Lose(std::string why) {
 }
 
 void Election::Tick(TimePoint now) {
-  if (state_ == State::kPausing && now >= pause_ends_) return Grant(now);
+  if (state_ == State::kPausing && now >= pause_ends_) {
+    if (lease_ == 0) return Grant(now);
+    Run();
+  }
   if (!HasLease()) return;
-  if (now >= lease_ends_) {
-    if (state_ == State::kLeading) return Lose("etcd has not answered within its lease");
-    return Retreat(absl::UnavailableError("etcd does not answer"), now);
+  if (state_ == State::kLeading && now >= lease_ends_) {
+    return Lose("etcd has not answered within its lease");
   }
   if (keep_alive_ == 0 && now >= next_keep_alive_) AskToKeepAlive(now);
 }
 
 std::optional<Election::TimePoint> Election::NextDeadline() const {
-  if (state_ == State::kPausing) return pause_ends_;
-  if (!HasLease()) return std::nullopt;
-  return keep_alive_ == 0 ? std::min(lease_ends_, next_keep_alive_) : lease_ends_;
+  if (state_ == State::kOver) return std::nullopt;
+  std::optional<TimePoint> due;
+  const auto consider = [&due](TimePoint time) { due = std::min(due.value_or(time), time); };
+  if (state_ == State::kPausing) consider(pause_ends_);
+  if (state_ == State::kLeading) consider(lease_ends_);
+  if (HasLease() && keep_alive_ == 0) consider(next_keep_alive_);
+  return due;
 }
 
 std::optional<Election::Action> Election::NextAction() {

@@ -18,10 +18,16 @@ namespace muster::rendezvous::etcd {
 // One daemon's part in it. Calls and the time come in, actions are fetched with NextAction:
 //
 //   granting      --a lease--> campaigning
-//   campaigning   --the key is ours--> leading     --it is another's--> following
+//   campaigning   --the key is ours--> leading, or confirming where the lease may have ended
+//                 --it is another's--> following
+//   confirming    --the lease is kept alive--> leading
 //   following     --the key is deleted, or that cannot be known--> campaigning
 //   leading       --Resign--> over; the lease may have ended: over
-//   granting, campaigning, following: an error, or the end of the lease --> pausing --> granting
+//   each but the last: an error --> pausing --> campaigning with the same lease, or granting where
+//   etcd has ended that
+//
+// A lease is given up for another only when etcd says that it has ended: an attempt to get the key
+// with the old one may be under way, and the key would be held by a lease that nobody keeps alive.
 //
 // The fence is the revision in which the key was created: etcd takes it back when the lease ends,
 // and the next leader's is another. Every transaction of a leader has it as a condition, so one
@@ -45,6 +51,8 @@ class Election {
     std::string name;  // this daemon in messages, and what the key's value is
     // What is asked for; etcd may grant more.
     std::chrono::milliseconds ttl = std::chrono::seconds(2);
+    // That of a daemon which is dead; what has it is not waited for. 0: none.
+    LeaseId of_the_dead = 0;
   };
 
   // Calls of Etcd. Each answer comes back with the number.
@@ -111,21 +119,33 @@ class Election {
   bool Leads(TimePoint now) const { return state_ == State::kLeading && now < lease_ends_; }
 
  private:
-  enum class State { kIdle, kGranting, kCampaigning, kFollowing, kLeading, kPausing, kOver };
+  enum class State {
+    kIdle,
+    kGranting,
+    kCampaigning,
+    kConfirming,
+    kFollowing,
+    kLeading,
+    kPausing,
+    kOver
+  };
 
   void Grant(TimePoint now);
   void Run();
+  void Follow(const KeyValue& key, Revision revision);
+  void Lead(TimePoint now);
   void Retreat(const absl::Status& why, TimePoint now);
   void Lose(std::string why);
   void Renew(TimePoint asked, std::chrono::milliseconds ttl);
   void AskToKeepAlive(TimePoint now);
-  bool HasLease() const;
+  bool HasLease() const { return lease_ != 0 && state_ != State::kOver; }
   std::uint64_t NextCall() { return ++last_call_; }
 
   const Options options_;
   State state_ = State::kIdle;
-  LeaseId lease_ = 0;
-  TimePoint lease_ends_{};
+  LeaseId lease_ = 0;       // 0: none
+  TimePoint lease_ends_{};  // at the earliest
+  Revision fence_ = 0;
   std::chrono::milliseconds ttl_{};
   std::uint64_t last_call_ = 0;
   std::uint64_t call_ = 0;        // of the state's, whose answer counts

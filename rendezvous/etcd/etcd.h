@@ -102,6 +102,9 @@ class Etcd {
                         std::function<void(absl::StatusOr<Outcome>)> done) = 0;
 
   // One attempt each, as the lease may end meanwhile: Unavailable when there is no answer in time.
+  // The attempt may arrive late all the same.
+  virtual void Attempt(Transaction transaction,
+                       std::function<void(absl::StatusOr<Outcome>)> done) = 0;
   virtual void Grant(std::chrono::milliseconds ttl,
                      std::function<void(absl::StatusOr<Granted>)> done) = 0;
   // How long the lease lasts from now on; NotFound when it has ended.

@@ -156,6 +156,17 @@ class EtcdClient final : public Etcd {
         Attempts{.request = ToWire(transaction), .done = std::move(done)}));
   }
 
+  void Attempt(Transaction transaction,
+               std::function<void(absl::StatusOr<Outcome>)> done) override {
+    Call<etcdserverpb::TxnResponse>(
+        ToWire(transaction), &Member::kv, &etcdserverpb::KV::StubInterface::async_interface::Txn,
+        [done = std::move(done)](const absl::Status& status,
+                                 const etcdserverpb::TxnResponse& answer) {
+          if (!status.ok()) return done(status);
+          done(FromWire(answer));
+        });
+  }
+
   void Grant(milliseconds ttl, std::function<void(absl::StatusOr<Granted>)> done) override {
     etcdserverpb::LeaseGrantRequest request;
     request.set_ttl(std::chrono::ceil<std::chrono::seconds>(ttl).count());

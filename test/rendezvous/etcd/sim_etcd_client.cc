@@ -75,6 +75,13 @@ void SimEtcdClient::Transact(etcd::Transaction transaction,
   Try(std::make_shared<const etcd::Transaction>(std::move(transaction)), std::move(done));
 }
 
+void SimEtcdClient::Attempt(etcd::Transaction transaction,
+                            std::function<void(absl::StatusOr<etcd::Outcome>)> done) {
+  Ask<etcd::Outcome>(
+      [&etcd = etcd_, transaction = std::move(transaction)] { return etcd.Apply(transaction); },
+      std::move(done));
+}
+
 void SimEtcdClient::Grant(milliseconds ttl,
                           std::function<void(absl::StatusOr<etcd::Granted>)> done) {
   Ask<etcd::Granted>(

@@ -41,6 +41,8 @@ class SimEtcdClient final : public etcd::Etcd {
 
   void Transact(etcd::Transaction transaction,
                 std::function<void(absl::StatusOr<etcd::Outcome>)> done) override;
+  void Attempt(etcd::Transaction transaction,
+               std::function<void(absl::StatusOr<etcd::Outcome>)> done) override;
   void Grant(std::chrono::milliseconds ttl,
              std::function<void(absl::StatusOr<etcd::Granted>)> done) override;
   void KeepAlive(etcd::LeaseId lease,

@@ -109,11 +109,11 @@ void SimLeader::Do(const etcd::Election::AskForLease& ask) {
 }
 
 void SimLeader::Do(const etcd::Election::Campaign& campaign) {
-  client_->Transact(campaign.transaction,
-                    [this, call = campaign.call](const absl::StatusOr<etcd::Outcome>& outcome) {
-                      election_->OnCampaign(call, outcome, Now());
-                      Act();
-                    });
+  client_->Attempt(campaign.transaction,
+                   [this, call = campaign.call](const absl::StatusOr<etcd::Outcome>& outcome) {
+                     election_->OnCampaign(call, outcome, Now());
+                     Act();
+                   });
 }
 
 void SimLeader::Do(const etcd::Election::KeepAlive& keep) {
