@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <utility>
 #include <variant>
@@ -240,7 +241,8 @@ void Coordinator::CountLogBytes(AgentAttendance& attendance, std::uint64_t lost)
   const std::uint64_t before = std::exchange(attendance.log_bytes_lost, lost).value_or(lost);
   if (lost <= before) return;
   attendance.job->LogBytesLost(lost - before);
-  log_bytes_lost_ += lost - before;
+  log_bytes_lost_ +=
+      std::min(lost - before, std::numeric_limits<std::uint64_t>::max() - log_bytes_lost_);
 }
 
 void Coordinator::Handle(AgentId agent, const WorkersStarted& started, TimePoint now) {

@@ -174,6 +174,8 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
     return;
   }
 
+  // No worker has failed before its round began, whatever its node says.
+  failed_ago = std::min(failed_ago, history_.AgeOfRound(now));
   const WorkerFailure failure = outcome.failure.value_or(WorkerFailure{});
   const std::string what = DescribeFailure(failure);
   Log(attendee.node.node_id, what);

@@ -1,8 +1,10 @@
 // One job: its nodes, its rounds one after another, its restart budget, its store and its verdict.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -107,7 +109,10 @@ class Job {
   void DefendRank(const ContestedRank& contest, AttendeeId holder, TimePoint now);
 
   // So many more bytes of its workers' output were not taken by a log file.
-  void LogBytesLost(std::uint64_t bytes) { log_bytes_lost_ += bytes; }
+  void LogBytesLost(std::uint64_t bytes) {
+    // What a node says may be any number.
+    log_bytes_lost_ += std::min(bytes, std::numeric_limits<std::uint64_t>::max() - log_bytes_lost_);
+  }
 
   // Ends the job with a kClosed verdict, unless it has one.
   void Close(const std::string& why, TimePoint now);

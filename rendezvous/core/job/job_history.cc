@@ -77,6 +77,10 @@ RoundRuns JobHistory::Run(TimePoint now) {
   return {.recovered = now - *std::exchange(down_since_, std::nullopt)};
 }
 
+Duration JobHistory::AgeOfRound(TimePoint now) const {
+  return now - rounds_.back().started.value_or(rounds_.back().opened);
+}
+
 Duration JobHistory::CurrentlyProductive(std::optional<Duration> detected, TimePoint now) const {
   const Entry& round = rounds_.back();
   if (!round.running) return {};

@@ -44,6 +44,8 @@ class JobHistory {
 
   // Whether the current round has started.
   bool started() const { return rounds_.back().started.has_value(); }
+  // How long the current round has run; before it has started: how long it has gathered.
+  Duration AgeOfRound(TimePoint now) const;
   HistorySnapshot Describe(TimePoint now) const;
 
  private:

@@ -1,6 +1,7 @@
 // What a Coordinator tells of itself: how failures were noticed, how nodes keep their leases, what
 // was lost of their output, and for which limit somebody was refused.
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -97,6 +98,29 @@ TEST_F(CoordinatorFiguresTest, RestartIsOverWhenAllWorkersOfALaterRoundHaveStart
   ASSERT_TRUE(end);
   EXPECT_EQ(end->age, seconds(72)) << "no time passes after the verdict";
   EXPECT_EQ(end->productive, seconds(65) - milliseconds(50));
+}
+
+// "muster_detection_seconds_sum is 292 million years": an agent had said so.
+TEST_F(CoordinatorFiguresTest, NoWorkerHasFailedBeforeItsRoundBegan) {
+  RunTwoNodes();
+  Fail(1, Duration::max(), TimePoint(seconds(60)));
+  ASSERT_EQ(over_.size(), 1u);
+  EXPECT_EQ(over_[0].detected, seconds(51)) << "since its members were told their ranks";
+  const auto job = coordinator_.Describe("job", TimePoint(seconds(61)));
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->productive, seconds(0));
+}
+
+// An agent said that it had lost 2^64 - 1 bytes, and then another byte was none at all.
+TEST_F(CoordinatorFiguresTest, BytesThatAreLostAreNeverFewerThanBefore) {
+  RunTwoNodes();
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  Beat(1, TimePoint(seconds(11)), kMost);
+  Beat(2, TimePoint(seconds(11)), 4096);
+  EXPECT_EQ(coordinator_.log_bytes_lost(), kMost);
+  const auto job = coordinator_.Describe("job", TimePoint(seconds(12)));
+  ASSERT_TRUE(job);
+  EXPECT_EQ(job->log_bytes_lost, kMost);
 }
 
 // Two nodes fail one after the other before all workers run again: it is one recovery.
