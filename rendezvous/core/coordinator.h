@@ -123,6 +123,9 @@ class Coordinator {
     return attendance == nullptr ? 0 : attendance->agent;
   }
 
+  // It attends, be it out of touch.
+  bool Attends(AttendeeId attendee) { return attendances_.Find(attendee) != nullptr; }
+
   // What a journal is to keep, even of a job that has ended. Apart from forgetting jobs, each call
   // changes only the records of those in its Outbox's changed_jobs. nullopt: there is no such job.
   std::optional<JobRecord> Record(std::string_view run_id, TimePoint now) const;

@@ -82,6 +82,8 @@ void DaemonCore::FollowLogs(const Outbox& outbox, TimePoint now) {
     }
   }
   for (const std::string& run_id : changed) logs_.Follow(run_id, now);
+  // Whoever begins or ends to attend, the log says so.
+  if (!outbox.transitions.empty()) logs_.FollowAgents(now);
 }
 
 Batch DaemonCore::BeginCommit(TimePoint now) {

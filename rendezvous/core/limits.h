@@ -168,7 +168,7 @@ inline constexpr Limit kLogAnswerSeconds{
     "seconds until an agent has begun to bring what it was asked for", 10,
     "it does so at once; one that stands still is not waited for"};
 inline constexpr Limit kLogAfterJobSeconds{
-    "seconds that a reader has after his job's agents have left", 10,
+    "seconds that a reader has after his job's agents have left, and an agent that has", 10,
     "agents bring what is left for 5 s, and the end of a daemon waits for no reader for longer"};
 inline constexpr Limit kLogRounds{
     "rounds of a job of which it is known who ran which ranks", 16,

@@ -214,8 +214,7 @@ void LogReaders::Ask(LogReaderId id, Reader& reader, const LogPlace& place, Time
                                  place.host, ", whose Muster is older and cannot send logs"));
   }
   const LogDeliveryId number = next_delivery_++;
-  Delivery& delivery =
-      deliveries_.try_emplace(number, id, place.host, &delivery_budget_).first->second;
+  Delivery& delivery = deliveries_.try_emplace(number, id, place, &delivery_budget_).first->second;
   if (const ByteBudget* const full = delivery.share.ExceededBy(1); full != nullptr) {
     deliveries_.erase(number);
     return TellLoss(
@@ -297,17 +296,14 @@ void LogReaders::Follow(const std::string& run_id, TimePoint now) {
   for (const LogReaderId id : concerned) GoOn(id, now);
 }
 
+void LogReaders::FollowAgents(TimePoint now) {
+  for (auto& [id, delivery] : deliveries_) {
+    if (delivery.until || coordinator_.Attends(delivery.attendee)) continue;
+    delivery.until = now + std::chrono::seconds(limits::kLogAfterJobSeconds.most);
+  }
+}
+
 void LogReaders::Tick(TimePoint now) {
-  std::vector<LogDeliveryId> silent;
-  for (const auto& [id, delivery] : deliveries_) {
-    if (!delivery.open && delivery.asked_until <= now) silent.push_back(id);
-  }
-  for (const LogDeliveryId id : silent) {
-    Ended(id,
-          absl::DeadlineExceededError(absl::StrCat("its agent has not answered within ",
-                                                   limits::kLogAnswerSeconds.most, " s")),
-          now);
-  }
   std::vector<LogReaderId> late;
   for (const auto& [id, reader] : readers_) {
     if (reader.until && *reader.until <= now) late.push_back(id);
@@ -317,12 +313,40 @@ void LogReaders::Tick(TimePoint now) {
                 absl::StrCat("the job is gone, and what was not read within ",
                              limits::kLogAfterJobSeconds.most, " s of that is lost")));
   }
+  std::vector<LogDeliveryId> silent;
+  std::vector<LogDeliveryId> left_over;
+  for (const auto& [id, delivery] : deliveries_) {
+    if (delivery.until && *delivery.until <= now) {
+      left_over.push_back(id);
+    } else if (!delivery.open && delivery.asked_until <= now) {
+      silent.push_back(id);
+    }
+  }
+  for (const LogDeliveryId id : left_over) {
+    const auto found = deliveries_.find(id);
+    // Its reader may have ended by what was done before.
+    if (found == deliveries_.end()) continue;
+    if (found->second.open) actions_.emplace_back(EndLogDelivery{id});
+    Ended(id,
+          absl::DeadlineExceededError(
+              absl::StrCat("its agent no longer takes part in the job, and what it did not bring "
+                           "within ",
+                           limits::kLogAfterJobSeconds.most, " s of that is missing")),
+          now);
+  }
+  for (const LogDeliveryId id : silent) {
+    Ended(id,
+          absl::DeadlineExceededError(absl::StrCat("its agent has not answered within ",
+                                                   limits::kLogAnswerSeconds.most, " s")),
+          now);
+  }
 }
 
 std::optional<TimePoint> LogReaders::NextDeadline() const {
   std::optional<TimePoint> due;
   for (const auto& [id, delivery] : deliveries_) {
     if (!delivery.open) due = base::Earliest(due, std::optional(delivery.asked_until));
+    due = base::Earliest(due, delivery.until);
   }
   for (const auto& [id, reader] : readers_) due = base::Earliest(due, reader.until);
   return due;

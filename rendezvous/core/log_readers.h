@@ -60,6 +60,7 @@ using LogAction =
 //   reading --Brought--> holding a part, or the part is given at once and it is read on
 //   holding --its part is given--> reading
 //   each of these --Ended, or its reader is gone--> gone
+//   each of these --its agent attends no more, for limits::kLogAfterJobSeconds--> gone
 //
 // So of each delivery one part is here at most, however slow its reader is, and no agent is read
 // faster than its reader takes. When all deliveries of a round are gone and all has been given, a
@@ -102,6 +103,9 @@ class LogReaders {
 
   // Something has changed in this job: a round has started, or it has ended.
   void Follow(const std::string& run_id, TimePoint now);
+  // Agents may have left, or are lost. Who has left brings what is left at once; one that stands
+  // still may hold its delivery open for ever.
+  void FollowAgents(TimePoint now);
 
   void Tick(TimePoint now);
   std::optional<TimePoint> NextDeadline() const;
@@ -140,15 +144,18 @@ class LogReaders {
     std::optional<TimePoint> until;
   };
   struct Delivery {
-    Delivery(LogReaderId of, const std::string& name, ByteBudget* budget)
-        : reader(of), host(name), share(budget) {}
+    Delivery(LogReaderId of, const LogPlace& place, ByteBudget* budget)
+        : reader(of), host(place.host), attendee(place.attendee), share(budget) {}
 
     const LogReaderId reader;
     const std::string host;
+    const AttendeeId attendee;
     ByteBudget::Share share;
     bool open = false;
     // Until when it is waited for; of one that is not open.
     TimePoint asked_until{};
+    // Until when it is waited for, as its agent attends no more.
+    std::optional<TimePoint> until;
   };
   using Readers = std::map<LogReaderId, Reader>;
 

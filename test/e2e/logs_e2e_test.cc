@@ -130,6 +130,29 @@ TEST_F(LogsTest, RestartIsFollowedWhereTheDaemonRemembersItsJobs) {
   EXPECT_EQ(node.Wait(), 0) << node.err();
 }
 
+// "muster logs" of a job whose agent was stopped while it delivered never came back.
+TEST_F(LogsTest, ReaderIsNotHeldByAnAgentThatStandsStill) {
+  Command node = StartAgent(
+      {"--nnodes=1", "--rdzv-id=job", "--rdzv-endpoint=" + daemon_.endpoint, "--redirects=3",
+       "--log-dir=" + Path("a")},
+      "yes 0123456789abcdef | head -c 50000000; touch " + Path("written") + "; " + WaitsFor("end"));
+  ASSERT_TRUE(WaitUntil([this] { return std::filesystem::exists(Path("written")); }));
+  Command logs = StartLogs();
+  ASSERT_TRUE(logs.WaitForOut("0123456789abcdef\n")) << logs.err();
+  // What is on its way fits nowhere.
+  logs.Signal(SIGSTOP);
+  node.Signal(SIGSTOP);
+  ASSERT_TRUE(daemon_.process.WaitForErr("was lost: ")) << daemon_.process.err();
+  logs.Signal(SIGCONT);
+  EXPECT_EQ(logs.Wait(), 1) << logs.err();
+  EXPECT_TRUE(Contains(logs.err(),
+                       "its agent no longer takes part in the job, and what it did not "
+                       "bring within 10 s of that is missing"));
+  Write("end", "");
+  node.Signal(SIGCONT);
+  node.Wait();
+}
+
 // "less was open on a log, and the daemon had all of it in memory."
 TEST_F(LogsTest, ReaderWhoDoesNotReadHoldsUpNeitherWorkerNorDaemonAndMissesNothing) {
   Command node = StartAgent({"--nnodes=1", "--rdzv-id=job", "--rdzv-endpoint=" + daemon_.endpoint,

@@ -267,6 +267,31 @@ TEST_F(LogReadersTest, NodeThatDiesWhileItDeliversIsNamedAndTheReaderGoesOn) {
   EXPECT_THAT(Take(), ElementsAre("give 1: rank 2: still here", "read 2"));
 }
 
+// "muster logs" of a job whose agent was stopped (SIGSTOP) while it delivered never came back.
+TEST_F(LogReadersTest, AgentThatIsLostWhileItDeliversIsWaitedForNoLonger) {
+  StartJob();
+  Open(1, {});
+  logs().OpenDelivery(1);
+  Bring(1, "a");
+  logs().Ready(1, now_);
+  EXPECT_THAT(Take(),
+              ElementsAre("give 1: round 0", "agent 1: bring the log of round 0, ranks 0-1, to 1",
+                          "read 1", "give 1: rank 0: a", "read 1"));
+  logs().Ready(1, now_);
+  Tick(seconds(60));
+  EXPECT_THAT(Take(), IsEmpty()) << "it attends, and may take its time";
+  core_.Hear(1, Goodbye{}, now_);
+  Tick(seconds(9));
+  EXPECT_THAT(Take(), IsEmpty()) << "who leaves brings what is left";
+  EXPECT_EQ(core_.NextDeadline(), now_ + seconds(1));
+  Tick(seconds(1));
+  EXPECT_THAT(Take(),
+              ElementsAre("cut 1",
+                          "give 1: lost: host host1: its agent no longer takes part in the job, "
+                          "and what it did not bring within 10 s of that is missing",
+                          "agent 2: bring the log of round 0, ranks 2-3, to 2"));
+}
+
 TEST_F(LogReadersTest, ReaderWhoIsGoneCutsHisDeliveriesOff) {
   StartJob();
   Open(1, {.extent = kFollows});
