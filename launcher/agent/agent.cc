@@ -101,6 +101,13 @@ void Agent::OnEvidence(const worker::Evidence& evidence) {
   TellWorker(AgentEventKind::kEvidence, evidence.rank, 0, evidence.file);
 }
 
+void Agent::OnOutputLost(int rank, const std::string& what) {
+  const std::size_t colon = what.rfind(": ");
+  TellWorker(AgentEventKind::kOutputLost, rank, 0,
+             absl::StrCat("has lost output: ", what.substr(colon + 2), " (",
+                          what.substr(0, colon), ")"));
+}
+
 std::vector<worker::RankFlight> Agent::Operations() const {
   if (!flights_.has_value()) return {};
   return flights_->Read(first_rank_);
@@ -266,6 +273,8 @@ void Agent::Do(const StartWorkers& start) {
                 spdlog::warn("rank {} (pid {}) was continued", rank, pid);
                 TellWorker(AgentEventKind::kWorkerContinued, rank, pid, "");
               },
+          .on_output_lost = [this](int rank,
+                                   const std::string& what) { OnOutputLost(rank, what); },
           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
   workers_->SetDeadline(core_.deadline());
   rendezvous::Assignment as_seen_here = assignment;

@@ -135,6 +135,7 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   void OnFirstFailure(const worker::FailureRecord& record);
   // A worker has moved since the operations were told last.
   bool OperationsAreNews() const;
+  void OnOutputLost(int rank, const std::string& what);
   // The workers are ending, so hangs no longer matter.
   void StopWatching();
   void OnWorkersDone(const worker::GroupResult& result);

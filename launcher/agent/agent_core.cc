@@ -90,6 +90,14 @@ std::optional<AgentEvent> AgentCore::EventOf(const rendezvous::Directive& direct
   if (const auto* evicted = std::get_if<rendezvous::Evicted>(&directive)) {
     return EventOfRound(AgentEventKind::kEvicted, evicted->sentence);
   }
+  if (const auto* notice = std::get_if<rendezvous::Notice>(&directive)) {
+    if (notice->kind == rendezvous::Notice::Kind::kOther) return std::nullopt;
+    const bool begins = notice->kind == rendezvous::Notice::Kind::kStraggler;
+    return AgentEvent{.kind = begins ? AgentEventKind::kStraggler : AgentEventKind::kStragglerOver,
+                      .round = round_,
+                      .rank = notice->rank.value_or(-1),
+                      .cause = notice->sentence};
+  }
   return std::nullopt;
 }
 

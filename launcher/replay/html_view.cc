@@ -1,10 +1,12 @@
 #include "launcher/replay/html_view.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "launcher/replay/html_text.h"
+#include "launcher/replay/incident_groups.h"
 #include "launcher/replay/page_data.h"
 #include "launcher/replay/page_script.h"
 #include "launcher/replay/page_style.h"
@@ -15,6 +17,7 @@ namespace {
 
 // All drawings are this wide, in units of their own, and as wide as there is room on the screen.
 constexpr double kWidth = 1000;
+constexpr std::size_t kMostBesidesOnPage = 200;
 
 std::string Head(const Timeline& timeline) {
   return absl::StrCat(
@@ -152,6 +155,24 @@ std::string Grid(const Timeline& timeline) {
          "aria-live=\"polite\"></p>\n<ul id=\"events\"></ul>\n";
 }
 
+std::string BesidesTable(const Timeline& timeline) {
+  const std::vector<Incident> besides = Besides(timeline);
+  if (besides.empty()) return "";
+  std::size_t left_out = 0;
+  std::string html =
+      "<h2>What else happened</h2>\n<div class=\"wide\"><table><thead><tr><th "
+      "class=\"number\">moment</th><th class=\"number\">times</th><th>what</th></tr></thead>"
+      "<tbody>\n";
+  for (const IncidentGroup& group : GroupIncidents(besides, kMostBesidesOnPage, &left_out)) {
+    absl::StrAppend(&html, "<tr>", NumberCell(MomentText(group.at)),
+                    NumberCell(absl::StrCat(group.count)), "<td class=\"words\">",
+                    HtmlText(group.what), "</td></tr>\n");
+  }
+  absl::StrAppend(&html, "</tbody></table></div>\n");
+  if (left_out > 0) absl::StrAppend(&html, "<p class=\"faint\">and ", left_out, " more</p>\n");
+  return html;
+}
+
 std::string Notes(const Timeline& timeline) {
   if (timeline.notes.empty()) return "";
   std::string html = "<h2>About these logs</h2>\n<ul>\n";
@@ -166,7 +187,8 @@ std::string Notes(const Timeline& timeline) {
 std::string HtmlView(const Timeline& timeline) {
   std::string html = absl::StrCat(Head(timeline), "<body>\n<main>\n", Summary(timeline));
   if (!timeline.rounds.empty()) absl::StrAppend(&html, RoundTable(timeline));
-  absl::StrAppend(&html, RestartTable(timeline), Grid(timeline), Notes(timeline), "</main>\n");
+  absl::StrAppend(&html, RestartTable(timeline), Grid(timeline), BesidesTable(timeline),
+                  Notes(timeline), "</main>\n");
   if (!timeline.rounds.empty()) {
     absl::StrAppend(&html, "<script type=\"application/json\" id=\"data\">",
                     JsonForHtml(PageData(timeline)), "</script>\n<script>", kPageScript,

@@ -2,7 +2,18 @@
 
 #include <unordered_map>
 
+#include "launcher/replay/incidents.h"
+
 namespace muster::launcher {
+
+std::vector<Incident> Besides(const Timeline& timeline) {
+  std::vector<Incident> besides;
+  for (const Incident& incident : timeline.incidents) {
+    const bool is_follow_up = incident.kind == AgentEventKind::kEvidence;
+    if (!EndsRound(incident.kind) && !is_follow_up) besides.push_back(incident);
+  }
+  return besides;
+}
 
 std::vector<IncidentGroup> GroupIncidents(const std::vector<Incident>& incidents, std::size_t most,
                                           std::size_t* left_out) {

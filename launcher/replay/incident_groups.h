@@ -17,6 +17,9 @@ struct IncidentGroup {
   int rank = -1;         // of the first
 };
 
+// What ended no round: ranks that were stopped or slow, nodes that were out of touch. By time.
+std::vector<Incident> Besides(const Timeline& timeline);
+
 // Incidents with the same words within a second, by time; at most `most` groups. `left_out`, unless
 // null, is how many incidents are in none.
 std::vector<IncidentGroup> GroupIncidents(const std::vector<Incident>& incidents, std::size_t most,

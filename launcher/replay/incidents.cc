@@ -26,6 +26,9 @@ bool IsIncident(AgentEventKind kind) {
   switch (kind) {
     case kWorkerStopped:
     case kWorkerContinued:
+    case kOutputLost:
+    case kStraggler:
+    case kStragglerOver:
     case kOperations:
     case kEvidence:
     case kUnfit:
@@ -44,6 +47,7 @@ std::string DescribeIncident(const LoggedEvent& event, const std::string& node) 
     case kHang:
     case kWorkerFailed:
     case kWorkerStopped:
+    case kOutputLost:
       return absl::StrCat(of_rank, event.cause);
     case kWorkerContinued:
       return absl::StrCat(of_rank, "was continued");

@@ -10,7 +10,6 @@
 #include "base/phrases.h"
 #include "base/text_table.h"
 #include "launcher/replay/incident_groups.h"
-#include "launcher/replay/incidents.h"
 
 namespace muster::launcher {
 namespace {
@@ -64,11 +63,7 @@ std::string RestartRows(const Timeline& timeline) {
 
 // What ended no round: ranks that were stopped, nodes that were out of touch.
 std::string BesidesRows(const Timeline& timeline) {
-  std::vector<Incident> besides;
-  for (const Incident& incident : timeline.incidents) {
-    const bool is_follow_up = incident.kind == AgentEventKind::kEvidence;
-    if (!EndsRound(incident.kind) && !is_follow_up) besides.push_back(incident);
-  }
+  const std::vector<Incident> besides = Besides(timeline);
   if (besides.empty()) return "";
   std::size_t left_out = 0;
   std::vector<std::vector<std::string>> rows = {{"MOMENT", "TIMES", "WHAT ELSE HAPPENED"}};

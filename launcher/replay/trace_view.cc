@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -84,6 +85,12 @@ void AddPhases(const RestartCost& cost, Trace::Track track, Trace& trace) {
   if (cost.progress) trace.Slice(track, "to first progress", *cost.started, *cost.progress, "");
 }
 
+// The node whose log has it need not be the one where the rank runs.
+bool IsOfJob(const Incident& incident) {
+  return incident.kind == AgentEventKind::kStraggler ||
+         incident.kind == AgentEventKind::kStragglerOver;
+}
+
 void AddJob(const Timeline& timeline, Trace& trace) {
   const int process = trace.AddProcess(absl::StrCat("job ", timeline.job));
   const Trace::Track rounds = trace.AddThread(process, "rounds", /*is_first=*/true);
@@ -94,9 +101,16 @@ void AddJob(const Timeline& timeline, Trace& trace) {
                              R"(,"ranks":)", round.world_size));
     if (round.detected) trace.Instant(rounds, round.cause, *round.detected, "g");
   }
-  if (timeline.restarts.empty()) return;
-  const Trace::Track restarts = trace.AddThread(process, "restarts");
-  for (const RestartCost& cost : timeline.restarts) AddPhases(cost, restarts, trace);
+  if (!timeline.restarts.empty()) {
+    const Trace::Track restarts = trace.AddThread(process, "restarts");
+    for (const RestartCost& cost : timeline.restarts) AddPhases(cost, restarts, trace);
+  }
+  std::optional<Trace::Track> stragglers;
+  for (const Incident& incident : timeline.incidents) {
+    if (!IsOfJob(incident)) continue;
+    if (!stragglers) stragglers = trace.AddThread(process, "stragglers");
+    trace.Instant(*stragglers, incident.what, incident.at, "t");
+  }
 }
 
 // The threads of one node.
@@ -151,7 +165,7 @@ std::string TraceView(const Timeline& timeline) {
   // What happened to each node, and its parts in rounds.
   std::vector<std::vector<const Incident*>> incidents(timeline.nodes.size());
   for (const Incident& incident : timeline.incidents) {
-    incidents[incident.node].push_back(&incident);
+    if (!IsOfJob(incident)) incidents[incident.node].push_back(&incident);
   }
   std::vector<std::vector<std::pair<const RoundSpan*, const RoundNode*>>> parts(
       timeline.nodes.size());

@@ -17,6 +17,10 @@ enum class AgentEventKind {
   kFirstBeat,        // a worker has said for the first time that it makes progress; `rank`
   kWorkerStopped,    // SIGSTOP or the like; `rank`, `pid`, and `cause` is what stopped it
   kWorkerContinued,  // it continues; `rank`, `pid`
+  kOutputLost,       // a log file does not take all; `rank`, and `cause` is which and why
+  kStraggler,        // a rank of any node is slower than the others; `cause` is a sentence about
+                     // it, `rank` is -1 if that is about several
+  kStragglerOver,    // it no longer is; as for kStraggler
   kHang,             // a worker gives no sign of life; `rank`, and `cause` is for how long
   kOperations,       // where the workers are; `cause` is a sentence of worker::ExplainFlights
   kEvidence,         // what it was doing was written down; `rank`, and `cause` is the file

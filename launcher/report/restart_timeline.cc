@@ -48,6 +48,9 @@ void RestartTimeline::On(const AgentEvent& event, Time time) {
     case AgentEventKind::kLogOpened:
     case AgentEventKind::kWorkerStopped:
     case AgentEventKind::kWorkerContinued:
+    case AgentEventKind::kOutputLost:
+    case AgentEventKind::kStraggler:
+    case AgentEventKind::kStragglerOver:
     case AgentEventKind::kHang:
     case AgentEventKind::kOperations:
     case AgentEventKind::kEvidence:

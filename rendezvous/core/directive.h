@@ -58,7 +58,17 @@ struct Fenced {
 
 // Something that changes nothing for this node, but that its user should know.
 struct Notice {
+  // What it is about.
+  enum class Kind {
+    kOther,
+    kStraggler,      // a rank has become one
+    kStragglerOver,  // it no longer is one
+  };
+
   std::string sentence;
+  Kind kind = Kind::kOther;
+  // nullopt: not one rank alone.
+  std::optional<int> rank{};
 };
 
 // The agent does not attend, or no longer does: nothing it sends from now on is heard.

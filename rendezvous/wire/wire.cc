@@ -82,6 +82,26 @@ JobState FromWire(v1::JobDescription::State state) {
 }
 
 // Fills the branch of `wire` that belongs to the alternative of a Directive.
+v1::Notice::Kind KindOnWire(Notice::Kind kind) {
+  switch (kind) {
+    case Notice::Kind::kStraggler:
+      return v1::Notice::STRAGGLER;
+    case Notice::Kind::kStragglerOver:
+      return v1::Notice::STRAGGLER_OVER;
+    case Notice::Kind::kOther:
+      break;
+  }
+  return v1::Notice::OTHER;
+}
+
+Notice ReadNotice(const v1::Notice& wire) {
+  Notice notice{.sentence = Line(wire.sentence())};
+  if (wire.kind() == v1::Notice::STRAGGLER) notice.kind = Notice::Kind::kStraggler;
+  if (wire.kind() == v1::Notice::STRAGGLER_OVER) notice.kind = Notice::Kind::kStragglerOver;
+  if (wire.has_rank() && wire.rank() >= 0) notice.rank = wire.rank();
+  return notice;
+}
+
 struct DirectiveWriter {
   v1::Directive* wire;
 
@@ -250,7 +270,7 @@ Directive FromWire(const v1::Directive& wire) {
     case v1::Directive::kRefused:
       return Refused{Line(wire.refused().sentence())};
     case v1::Directive::kNotice:
-      return Notice{Line(wire.notice().sentence())};
+      return ReadNotice(wire.notice());
     case v1::Directive::kHeard:
       return Heard{wire.heard().number()};
     case v1::Directive::kEvicted:

@@ -28,10 +28,10 @@ class StepsTest : public E2eTest {
  protected:
   // One node of two, with two ranks.
   Command StartNode(const Daemon& daemon, int rank, const std::string& threshold) {
-    return StartAgent(
-        {"--nnodes=2", "--nproc-per-node=2", "--rdzv-id=job", "--node-rank=" + std::to_string(rank),
-         "--rdzv-endpoint=" + daemon.endpoint, "--straggler-threshold=" + threshold},
-        "exec python3 test/e2e/slow_worker.py " + Path("."));
+    return StartAgent({"--nnodes=2", "--nproc-per-node=2", "--rdzv-id=job",
+                       "--node-rank=" + std::to_string(rank), "--rdzv-endpoint=" + daemon.endpoint,
+                       "--straggler-threshold=" + threshold, "--event-log=" + Path("events.json")},
+                      "exec python3 test/e2e/slow_worker.py " + Path("."));
   }
   static std::string Status(const Daemon& daemon, const std::vector<std::string>& more) {
     std::vector<std::string> argv = {MusterPath(), "status", "--rdzv-endpoint", daemon.endpoint,
@@ -90,6 +90,10 @@ TEST_F(StepsTest, RankThatSlowsTheOthersDownIsNamedWithHostAndPhase) {
   EXPECT_EQ(first.Wait(), 0) << first.err();
   EXPECT_EQ(second.Wait(), 0) << second.err();
   EXPECT_FALSE(Contains(second.err(), "straggler")) << "it is said once, where the job is watched";
+  Command replay({MusterPath(), "replay", Path("events.json")});
+  EXPECT_EQ(replay.Wait(), 0) << replay.err();
+  EXPECT_TRUE(Contains(replay.out(), who + " is a straggler, "));
+  EXPECT_TRUE(Contains(replay.out(), who + " is no longer a straggler, after "));
 }
 
 TEST_F(StepsTest, WhoDoesNotWantToKnowIsToldNothing) {

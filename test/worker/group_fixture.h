@@ -99,6 +99,9 @@ class GroupTest : public testing::Test {
       if (on_failure_) on_failure_();
     };
     callbacks.on_done = [this](const GroupResult& result) { results_.push_back(result); };
+    callbacks.on_output_lost = [this](int rank, const std::string& what) {
+      lost_.push_back(std::to_string(rank) + ": " + what);
+    };
     callbacks.on_warning = [this](const std::string& text) { warnings_.push_back(text); };
     group_ = std::make_unique<WorkerGroup>(
         io_, WorkerGroupOptions{.ladder = ladder, .use_cgroup = use_cgroup_}, console_,
@@ -138,6 +141,7 @@ class GroupTest : public testing::Test {
   ConsolePipe out_{io_};
   ConsolePipe err_{io_};
   std::vector<std::string> warnings_;
+  std::vector<std::string> lost_;
   Console console_{io_, [this](const std::string& text) { warnings_.push_back(text); },
                    out_.write_fd(), err_.write_fd()};
   // What the group reported.

@@ -169,6 +169,7 @@ FailureRecord WorkerGroup::RecordFailure(const GroupWorker& worker) {
 }
 
 void WorkerGroup::OnLogLoss(int rank, const std::string& what) {
+  if (callbacks_.on_output_lost) callbacks_.on_output_lost(rank, what);
   // All the others are likely to be on the same disk.
   if (std::exchange(log_loss_told_, true)) return;
   Warn(absl::StrCat("rank ", rank, ": ", what, "; output is being lost"));

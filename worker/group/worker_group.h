@@ -83,6 +83,9 @@ struct WorkerGroupCallbacks {
   std::function<void(int rank, pid_t pid, const std::string& what)> on_stopped;
   // It continues.
   std::function<void(int rank, pid_t pid)> on_continued;
+  // A log file of this rank has begun to lose what it prints: `what` says which and why, "write
+  // /logs/2/stderr.log: No space left on device". Once for each file.
+  std::function<void(int rank, const std::string& what)> on_output_lost;
   // Something that stopped nothing, but that the user should know, one sentence: "rank 2: write
   // /logs/2/stderr.log: No space left on device; output is being lost" (for the first file only;
   // how much was lost is told at the end).

@@ -209,14 +209,13 @@ void Job::OnProgress(AttendeeId agent, const Progress& progress, TimePoint now) 
 
 void Job::TellStragglers(const std::vector<StragglerChange>& changes) {
   if (changes.empty()) return;
-  const std::vector<std::string> sentences =
-      ExplainAll(changes, [this](int rank) -> const std::string& {
-        return MemberWith(rank, round_->members()).node.host;
-      });
-  for (const std::string& sentence : sentences) Log("", sentence);
+  const std::vector<Notice> notices = ExplainAll(changes, [this](int rank) -> const std::string& {
+    return MemberWith(rank, round_->members()).node.host;
+  });
+  for (const Notice& notice : notices) Log("", notice.sentence);
   for (const auto& [agent, attendee] : roster_.attendees()) {
     if (attendee.group_rank != 0) continue;
-    for (const std::string& sentence : sentences) Tell(agent, Notice{sentence});
+    for (const Notice& notice : notices) Tell(agent, notice);
   }
 }
 

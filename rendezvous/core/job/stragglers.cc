@@ -52,22 +52,27 @@ std::string Explain(const StragglerChange& change, const std::string& host) {
 
 }  // namespace
 
-std::vector<std::string> ExplainAll(const std::vector<StragglerChange>& changes,
-                                    const std::function<const std::string&(int rank)>& host_of) {
-  std::vector<std::string> sentences;
+std::vector<Notice> ExplainAll(const std::vector<StragglerChange>& changes,
+                               const std::function<const std::string&(int rank)>& host_of) {
+  const auto kind_of = [](bool begins) {
+    return begins ? Notice::Kind::kStraggler : Notice::Kind::kStragglerOver;
+  };
+  std::vector<Notice> notices;
   for (const StragglerChange& change : changes) {
-    if (sentences.size() == kMostSentences) break;
-    sentences.push_back(Explain(change, host_of(change.rank)));
+    if (notices.size() == kMostSentences) break;
+    notices.push_back({Explain(change, host_of(change.rank)), kind_of(change.begins), change.rank});
   }
-  if (const std::size_t more = changes.size() - sentences.size(); more > 0) {
+  if (const std::size_t more = changes.size() - notices.size(); more > 0) {
     const auto begin = std::count_if(changes.begin() + kMostSentences, changes.end(),
                                      [](const StragglerChange& one) { return one.begins; });
     const auto end = static_cast<std::ptrdiff_t>(more) - begin;
-    sentences.push_back(absl::StrCat(
-        begin > 0 ? absl::StrCat(begin, " more have become stragglers; ") : "",
-        end > 0 ? absl::StrCat(end, " more no longer are; ") : "", "`muster status` shows all"));
+    notices.push_back(
+        {absl::StrCat(begin > 0 ? absl::StrCat(begin, " more have become stragglers; ") : "",
+                      end > 0 ? absl::StrCat(end, " more no longer are; ") : "",
+                      "`muster status` shows all"),
+         kind_of(begin > 0)});
   }
-  return sentences;
+  return notices;
 }
 
 // That of a phase is found when it is first asked for.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "rendezvous/core/directive.h"
 #include "rendezvous/core/progress.h"
 #include "rendezvous/core/types.h"
 
@@ -32,8 +33,8 @@ struct StragglerChange {
 
 // One sentence about each, "rank 3 on host b is a straggler, ...", and if there are many, one about
 // those that are left out. `host_of` says where a rank runs.
-std::vector<std::string> ExplainAll(const std::vector<StragglerChange>& changes,
-                                    const std::function<const std::string&(int rank)>& host_of);
+std::vector<Notice> ExplainAll(const std::vector<StragglerChange>& changes,
+                               const std::function<const std::string&(int rank)>& host_of);
 
 // A rank is a straggler when its own time of a step (OwnSeconds) is longer than the median rank's
 // by more than the threshold, three times in a row that it tells of new steps; and no longer, when

@@ -52,6 +52,10 @@ std::string NameOf(AgentEventKind kind) {
       return "evicted";
     case AgentEventKind::kLost:
       return "lost";
+    case AgentEventKind::kStraggler:
+      return "straggler";
+    case AgentEventKind::kStragglerOver:
+      return "straggler over";
     case AgentEventKind::kVerdict:
       return "verdict";
     default:
@@ -334,6 +338,23 @@ TEST_F(AgentCoreTest, NodeWithAWorkerThatCannotBeKilledIsNeverFitAgain) {
   EXPECT_EQ(Of(checked_.OnDirective(Evicted{"it was silent"}, At(seconds(9)))),
             "[evicted: it was silent]; \"it was silent; rejoining\"; wait; [joining]; join "
             "after 0 unfit: rank 3 (pid 18) cannot be killed: it is in state D");
+}
+
+// A straggler was said on the terminal, and was in no event log.
+TEST_F(AgentCoreTest, StragglersAreEvents) {
+  using rendezvous::Notice;
+  core_.Begin();
+  core_.OnDirective(Place(4), At(seconds(0)));
+  const CoreActions found =
+      core_.OnDirective(Notice{"rank 3 is slow", Notice::Kind::kStraggler, 3}, At(seconds(1)));
+  EXPECT_EQ(Of(found), "[straggler: rank 3 is slow]; \"rank 3 is slow\"");
+  const AgentEvent event = std::get<AgentEvent>(found.at(0));
+  EXPECT_EQ(event.round, 4);
+  EXPECT_EQ(event.rank, 3);
+  EXPECT_EQ(
+      Of(core_.OnDirective(Notice{"it is not", Notice::Kind::kStragglerOver}, At(seconds(2)))),
+      "[straggler over: it is not]; \"it is not\"");
+  EXPECT_EQ(Of(core_.OnDirective(Notice{"another thing"}, At(seconds(3)))), "\"another thing\"");
 }
 
 TEST_F(AgentCoreTest, NodeThatCannotStartItsWorkersLeaves) {

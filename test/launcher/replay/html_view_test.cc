@@ -34,6 +34,17 @@ TEST(HtmlTextTest, PolicyNamesTheHashOfAContent) {
   EXPECT_EQ(PolicyHash(""), "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='");
 }
 
+// The page did not have what ended no round.
+TEST(HtmlViewTest, WhatElseHappenedIsOnThePage) {
+  AgentLog log("n0", 1);
+  log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});
+  EXPECT_THAT(HtmlView(test::TimelineOfTexts({log.text()})), Not(HasSubstr("What else happened")));
+  log.At(3, {.kind = kStraggler, .round = 0, .rank = 0, .cause = "rank 0 <is> a straggler"});
+  const std::string page = HtmlView(test::TimelineOfTexts({log.text()}));
+  EXPECT_THAT(page, HasSubstr("<h2>What else happened</h2>"));
+  EXPECT_THAT(page, HasSubstr("<td class=\"words\">rank 0 &lt;is&gt; a straggler</td>"));
+}
+
 // "A worker's last words ran as a script in the browser of whoever looked at the page."
 TEST(HtmlViewTest, WordsOfAWorkerAreNoMarkup) {
   const std::string hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'";

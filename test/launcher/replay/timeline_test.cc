@@ -211,6 +211,29 @@ TEST(TextViewTest, RankThatWasStoppedForAWhileIsToldOf) {
                               "0.008 s  1      rank 0 was continued\n"));
 }
 
+// That a rank slowed the others down was said on a terminal, and nobody could look it up later.
+TEST(TextViewTest, StragglersAndLostOutputAreToldOf) {
+  AgentLog log("n0", 1);
+  log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});
+  log.At(3,
+         {.kind = kStraggler, .round = 0, .rank = 5, .cause = "rank 5 on host b is a straggler"});
+  log.At(4, {.kind = kOutputLost,
+             .round = 0,
+             .rank = 0,
+             .cause = "has lost output: No space left on device (write /logs/0)"});
+  log.At(5, {.kind = kStraggler, .round = 0, .cause = "9 more have become stragglers"});
+  log.At(8, {.kind = kStragglerOver, .round = 0, .rank = 5, .cause = "rank 5 no longer is one"});
+  log.At(9, {.kind = kWorkersGone, .round = 0, .cause = "succeeded"});
+  const Timeline timeline = TimelineOfTexts({log.text()});
+  EXPECT_THAT(TextView(timeline),
+              HasSubstr("0.003 s  1      rank 5 on host b is a straggler\n"
+                        "0.004 s  1      rank 0 has lost output: No space left on device (write "
+                        "/logs/0)\n"
+                        "0.005 s  1      9 more have become stragglers\n"
+                        "0.008 s  1      rank 5 no longer is one\n"));
+  EXPECT_EQ(timeline.rounds.at(0).cause, "succeeded") << "neither ends a round";
+}
+
 TEST(TextViewTest, WordsOfAWorkerDoNotDriveTheTerminal) {
   AgentLog log("n0", 1);
   log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});

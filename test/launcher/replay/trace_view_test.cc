@@ -88,6 +88,18 @@ TEST(TraceViewTest, CausesAreInstants) {
               ElementsAre("rank 0 was killed by SIGKILL"));
 }
 
+// A straggler is told by the node with rank 0, wherever it runs.
+TEST(TraceViewTest, StragglersAreTheJobs) {
+  test::AgentLog log("n0", 1);
+  log.Assigned(1, 0, 0, 2, 2).At(2, {.kind = AgentEventKind::kWorkersStarted, .round = 0});
+  log.At(3, {.kind = AgentEventKind::kStraggler, .round = 0, .rank = 1, .cause = "rank 1 is slow"});
+  log.At(4, {.kind = AgentEventKind::kStragglerOver, .round = 0, .rank = 1, .cause = "it is not"});
+  const Read read(test::TimelineOfTexts({log.text()}));
+  ASSERT_EQ(read.instants.size(), 1u);
+  EXPECT_THAT(read.instants.begin()->first, testing::EndsWith("/stragglers"));
+  EXPECT_THAT(read.instants.begin()->second, ElementsAre("rank 1 is slow", "it is not"));
+}
+
 TEST(TraceViewTest, WordsOfAWorkerAreJson) {
   test::AgentLog log("n0", 1);
   log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = AgentEventKind::kWorkersStarted, .round = 0});

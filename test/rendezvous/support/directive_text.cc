@@ -47,7 +47,11 @@ struct Text {
     return absl::StrCat("refused: ", refused.sentence);
   }
   std::string operator()(const Notice& notice) const {
-    return absl::StrCat("notice: ", notice.sentence);
+    const char* const about = notice.kind == Notice::Kind::kStraggler       ? " of a straggler"
+                              : notice.kind == Notice::Kind::kStragglerOver ? " of one no longer"
+                                                                            : "";
+    return absl::StrCat("notice", about, notice.rank ? absl::StrCat(", rank ", *notice.rank) : "",
+                        ": ", notice.sentence);
   }
   std::string operator()(const Heard& heard) const { return absl::StrCat("heard ", heard.number); }
   std::string operator()(const Evicted& evicted) const {

@@ -152,6 +152,12 @@ TEST(WireTest, WelcomeComesBackAsItWas) {
 
 TEST(WireTest, NoticeComesBackAsItWas) {
   EXPECT_EQ(As<Notice>(ThereAndBack(Notice{"node b was refused"})).sentence, "node b was refused");
+  const auto slow = As<Notice>(ThereAndBack(Notice{"slow", Notice::Kind::kStraggler, 3}));
+  EXPECT_EQ(slow.kind, Notice::Kind::kStraggler);
+  EXPECT_EQ(slow.rank, 3);
+  const auto over = As<Notice>(ThereAndBack(Notice{"fast", Notice::Kind::kStragglerOver}));
+  EXPECT_EQ(over.kind, Notice::Kind::kStragglerOver);
+  EXPECT_EQ(over.rank, std::nullopt);
 }
 
 TEST(WireTest, WaitingComesBackAsItWas) {

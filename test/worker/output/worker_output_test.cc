@@ -1,6 +1,7 @@
 // Where the output of workers goes, with real processes.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <csignal>
 #include <set>
 #include <sstream>
@@ -155,6 +156,10 @@ TEST_F(WorkerOutputTest, FullDiskUnderALogFileStopsNobody) {
   ASSERT_EQ(warnings_.size(), 2u) << "once for all";
   EXPECT_TRUE(
       warnings_[0].ends_with("write /dev/full: No space left on device; output is being lost"));
+  std::sort(lost_.begin(), lost_.end());
+  EXPECT_EQ(lost_, (std::vector<std::string>{"0: write /dev/full: No space left on device",
+                                             "1: write /dev/full: No space left on device"}))
+      << "and of each rank for those who look at it";
   EXPECT_EQ(warnings_[1], "log files did not take 19 bytes of the output of rank 0, 1");
 }
 
