@@ -7,12 +7,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "launcher/replay/harmless.h"
 
 namespace muster::launcher {
 
 std::string HtmlText(absl::string_view text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : Harmless(text)) {
     switch (c) {
       case '&':
         out += "&amp;";
@@ -39,7 +40,7 @@ std::string HtmlText(absl::string_view text) {
 
 std::string JsonForHtml(const base::Json& value) {
   // It stands in texts alone.
-  return absl::StrReplaceAll(base::JsonText(value), {{"<", "\\u003c"}});
+  return absl::StrReplaceAll(Harmless(base::JsonText(value)), {{"<", "\\u003c"}});
 }
 
 std::string PolicyHash(absl::string_view content) {

@@ -8,7 +8,8 @@
 
 namespace muster::launcher {
 
-// For the content of an element, or of an attribute in quotes.
+// For the content of an element, or of an attribute in quotes. Harmless() as well, as is what
+// follows.
 std::string HtmlText(absl::string_view text);
 
 // For the content of a script element of type application/json: no '<', so that nothing in it ends

@@ -9,29 +9,13 @@
 #include "absl/time/time.h"
 #include "base/phrases.h"
 #include "base/text_table.h"
+#include "launcher/replay/harmless.h"
 #include "launcher/replay/incident_groups.h"
 
 namespace muster::launcher {
 namespace {
 
 constexpr std::size_t kMostBesides = 20;
-
-// Without what a terminal would obey: control characters, those of the second set (U+0080 to
-// U+009F) included.
-std::string Harmless(const std::string& text) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    const auto next = at + 1 < text.size() ? static_cast<unsigned char>(text[at + 1]) : 0;
-    if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
-      out += '?';
-      ++at;
-    } else {
-      out += (byte < 0x20 && byte != '\n') || byte == 0x7f ? '?' : text[at];
-    }
-  }
-  return out;
-}
 
 std::string Step(Offset from, const std::optional<Offset>& to) {
   return to ? absl::StrCat("+", DurationText(*to - from)) : "";
@@ -61,7 +45,6 @@ std::string RestartRows(const Timeline& timeline) {
   return base::TextTable(std::move(rows));
 }
 
-// What ended no round: ranks that were stopped, nodes that were out of touch.
 std::string BesidesRows(const Timeline& timeline) {
   const std::vector<Incident> besides = Besides(timeline);
   if (besides.empty()) return "";

@@ -26,6 +26,8 @@ std::size_t CountOf(const std::string& part, const std::string& text) {
 TEST(HtmlTextTest, NothingIsMarkup) {
   EXPECT_EQ(HtmlText("<b a=\"1\" c='2'>&\n\x1b\x7f\xc3\xa4"),
             "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;???\xc3\xa4");
+  EXPECT_EQ(HtmlText("a\u202eb\u2069\u00e4"), "a?b?\u00e4") << "and nothing turns the line around";
+  EXPECT_EQ(JsonForHtml("a\u202eb\nc"), R"("a?b\nc")");
   EXPECT_EQ(JsonForHtml("</script><!--"), R"("\u003c/script>\u003c!--")");
 }
 

@@ -234,6 +234,16 @@ TEST(TextViewTest, StragglersAndLostOutputAreToldOf) {
   EXPECT_EQ(timeline.rounds.at(0).cause, "succeeded") << "neither ends a round";
 }
 
+// "A rank whose log file was named txt.exe was shown as exe.txt."
+TEST(TextViewTest, WordsOfAWorkerDoNotTurnTheLineAround) {
+  AgentLog log("n0", 1);
+  log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});
+  log.At(
+      4,
+      {.kind = kVerdict, .round = 0, .cause = "a\u202eb\u2066c\u200ed\u061ce\u2028f\u2026g\u05d0"});
+  EXPECT_THAT(TextView(TimelineOfTexts({log.text()})), HasSubstr("\na?b?c?d?e?f\u2026g\u05d0\n"));
+}
+
 TEST(TextViewTest, WordsOfAWorkerDoNotDriveTheTerminal) {
   AgentLog log("n0", 1);
   log.Assigned(1, 0, 0, 1, 1).At(2, {.kind = kWorkersStarted, .round = 0});
