@@ -77,6 +77,7 @@ void Agent::OnBeat(const worker::Beat& beat) {
 }
 
 rendezvous::Progress Agent::TakeProgress(bool all) {
+  if (parts_.hang != nullptr) parts_.hang->LookAgain();
   return progress_.Take(all, std::chrono::steady_clock::now());
 }
 
@@ -87,6 +88,31 @@ void Agent::OnFirstBeat(int rank) {
 void Agent::OnHang(int rank, const std::string& what) {
   spdlog::warn("rank {} {}", rank, what);
   TellWorker(AgentEventKind::kHang, rank, 0, what);
+  SetTrouble(rank, rendezvous::TroubleKind::kSilent, what);
+}
+
+void Agent::OnLife(int rank) {
+  EndTrouble(rank, rendezvous::TroubleKind::kSilent);
+}
+
+void Agent::OnOutputLost(int rank, const std::string& what) {
+  // "write FILE: CAUSE"; of a long phrase the end is cut off on the way.
+  const std::size_t colon = what.rfind(": ");
+  const std::string cause =
+      absl::StrCat("has lost output: ", what.substr(colon + 2), " (", what.substr(0, colon), ")");
+  TellWorker(AgentEventKind::kOutputLost, rank, 0, cause);
+  // There may be room again, but what was lost is not there.
+  SetTrouble(rank, rendezvous::TroubleKind::kOutputLost, cause);
+}
+
+void Agent::SetTrouble(int rank, rendezvous::TroubleKind kind, const std::string& what) {
+  if (progress_.SetTrouble(rank, kind, what, std::chrono::steady_clock::now())) {
+    client_->ProgressMade();
+  }
+}
+
+void Agent::EndTrouble(int rank, rendezvous::TroubleKind kind) {
+  if (progress_.EndTrouble(rank, kind)) client_->ProgressMade();
 }
 
 void Agent::OnEvidence(const worker::Evidence& evidence) {
@@ -99,13 +125,6 @@ void Agent::OnEvidence(const worker::Evidence& evidence) {
     spdlog::warn("stack traces of rank {}: {}", evidence.rank, evidence.file);
   }
   TellWorker(AgentEventKind::kEvidence, evidence.rank, 0, evidence.file);
-}
-
-void Agent::OnOutputLost(int rank, const std::string& what) {
-  const std::size_t colon = what.rfind(": ");
-  TellWorker(AgentEventKind::kOutputLost, rank, 0,
-             absl::StrCat("has lost output: ", what.substr(colon + 2), " (",
-                          what.substr(0, colon), ")"));
 }
 
 std::vector<worker::RankFlight> Agent::Operations() const {
@@ -267,14 +286,15 @@ void Agent::Do(const StartWorkers& start) {
               [this](int rank, pid_t pid, const std::string& what) {
                 spdlog::warn("rank {} (pid {}) {}", rank, pid, what);
                 TellWorker(AgentEventKind::kWorkerStopped, rank, pid, what);
+                SetTrouble(rank, rendezvous::TroubleKind::kStopped, what);
               },
           .on_continued =
               [this](int rank, pid_t pid) {
                 spdlog::warn("rank {} (pid {}) was continued", rank, pid);
                 TellWorker(AgentEventKind::kWorkerContinued, rank, pid, "");
+                EndTrouble(rank, rendezvous::TroubleKind::kStopped);
               },
-          .on_output_lost = [this](int rank,
-                                   const std::string& what) { OnOutputLost(rank, what); },
+          .on_output_lost = [this](int rank, const std::string& what) { OnOutputLost(rank, what); },
           .on_warning = [](const std::string& sentence) { spdlog::warn("{}", sentence); }});
   workers_->SetDeadline(core_.deadline());
   rendezvous::Assignment as_seen_here = assignment;

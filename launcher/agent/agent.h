@@ -90,6 +90,7 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   void OnBeat(const worker::Beat& beat);
   void OnFirstBeat(int rank);
   void OnHang(int rank, const std::string& what);
+  void OnLife(int rank);
   void OnEvidence(const worker::Evidence& evidence);
   // Tells the user and the event log in which operations the workers are, if they log them and one
   // is in one. Returns the sentence, or "".
@@ -136,6 +137,9 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
   // A worker has moved since the operations were told last.
   bool OperationsAreNews() const;
   void OnOutputLost(int rank, const std::string& what);
+  // What is wrong with a rank of the current round, for those who look at the job.
+  void SetTrouble(int rank, rendezvous::TroubleKind kind, const std::string& what);
+  void EndTrouble(int rank, rendezvous::TroubleKind kind);
   // The workers are ending, so hangs no longer matter.
   void StopWatching();
   void OnWorkersDone(const worker::GroupResult& result);

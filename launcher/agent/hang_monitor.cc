@@ -125,6 +125,7 @@ void HangMonitor::Forget() {
   timer_runs_ = false;
   evidence_.reset();
   to_judge_ = false;
+  late_.clear();
 }
 
 void HangMonitor::OnBeat(const worker::Beat& beat) {
@@ -133,6 +134,7 @@ void HangMonitor::OnBeat(const worker::Beat& beat) {
   watch_.OnBeat(beat.rank, beat.step, Clock::now());
   if (!had_beat && watch_.had_beat(beat.rank)) callbacks_.on_first_beat(beat.rank);
   callbacks_.on_beat(beat);
+  if (!late_.empty()) TellLife();
   if (group_ != nullptr && !timer_runs_) AwaitNext();
 }
 
@@ -159,12 +161,27 @@ void HangMonitor::Update() {
     if (!runs) watch_.OnExited(rank);
     if (const auto at = group_->LastOutput(rank)) watch_.OnOutput(rank, *at);
   }
+  TellLife();
+}
+
+void HangMonitor::TellLife() {
+  for (auto at = late_.begin(); at != late_.end();) {
+    const int rank = *at;
+    const bool lives = !watch_.is_silent(rank);
+    at = lives ? late_.erase(at) : std::next(at);
+    if (lives) callbacks_.on_life(rank);
+  }
+}
+
+void HangMonitor::LookAgain() {
+  if (group_ != nullptr && !late_.empty()) Update();
 }
 
 void HangMonitor::Look() {
   Update();
   const std::vector<worker::Silence> late = watch_.Overdue(Clock::now());
   for (const worker::Silence& silence : late) {
+    late_.insert(silence.rank);
     callbacks_.on_hang(silence.rank, worker::Describe(silence));
   }
   if (group_ == nullptr) return;

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ class HangMonitor {
     std::function<void(int rank)> on_first_beat;
     // A rank is late: a phrase that follows "rank 3", "gave no sign of life for 60 s".
     std::function<void(int rank, const std::string& what)> on_hang;
+    // A rank that was late has given a sign of life since, or has exited.
+    std::function<void(int rank)> on_life;
     // A rank is late: in which operations all ranks that run here are, one sentence; empty: it is
     // not known. Asked once before the evidence is collected.
     std::function<std::string()> where_ranks_are;
@@ -74,6 +77,11 @@ class HangMonitor {
   // of another node that ends the round for that, it is collected from all at once, without stacks.
   void EndRound();
 
+  // Whether ranks that were late still are; calls on_life for those that are not. Nothing else
+  // finds that out while all are late and only their output would show it. Costs nothing while none
+  // is.
+  void LookAgain();
+
   // In the round that began last.
   bool had_beat(int rank) const { return watch_.had_beat(rank); }
   // This rank was killed for its silence, which began then; nullopt: it was not.
@@ -92,6 +100,8 @@ class HangMonitor {
   void Look();
   // What has arrived, and what was written, counts before anybody is judged.
   void Update();
+  // Those that are late no longer.
+  void TellLife();
   void Collect(const std::vector<worker::Silence>& late);
   void ReportEvidenceAtOnce();
   void Forget();
@@ -115,6 +125,7 @@ class HangMonitor {
   worker::WorkerGroup* group_ = nullptr;  // between BeginRound and EndRound
   std::string evidence_directory_;
   std::unique_ptr<worker::EvidenceRun> evidence_;
+  std::set<int> late_;     // ranks that were told, and of which no life was told since
   bool to_judge_ = false;  // there is evidence of a hang, and nobody was killed for it yet
   bool has_other_nodes_ = false;
   // Until then other nodes may find the rank that is to blame.

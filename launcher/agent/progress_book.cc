@@ -27,11 +27,29 @@ double Median(std::vector<double> values) {
 void ProgressBook::Begin(rendezvous::RoundId round, int first_rank, int nproc) {
   round_ = round;
   first_rank_ = first_rank;
+  Clear();
   ranks_.assign(static_cast<std::size_t>(std::min(nproc, kMostRanks)), {});
 }
 
 void ProgressBook::Clear() {
   ranks_.clear();
+  troubles_.clear();
+  had_troubles_ = troubles_are_news_ = false;
+}
+
+bool ProgressBook::SetTrouble(int rank, rendezvous::TroubleKind kind, const std::string& what,
+                              rendezvous::TimePoint now) {
+  const std::int64_t at = std::int64_t{rank} - first_rank_;
+  if (at < 0 || at >= static_cast<std::int64_t>(ranks_.size())) return false;
+  if (!troubles_.try_emplace({static_cast<int>(at), kind}, Trouble{what, now}).second) return false;
+  had_troubles_ = troubles_are_news_ = true;
+  return true;
+}
+
+bool ProgressBook::EndTrouble(int rank, rendezvous::TroubleKind kind) {
+  if (troubles_.erase({rank - first_rank_, kind}) == 0) return false;
+  troubles_are_news_ = true;
+  return true;
 }
 
 bool ProgressBook::OnBeat(const worker::Beat& beat, rendezvous::TimePoint now) {
@@ -63,6 +81,15 @@ rendezvous::Progress ProgressBook::Take(bool all, rendezvous::TimePoint now) {
     if (is_news || (all && rank.last_beat)) {
       progress.ranks.push_back(Tell(rank, static_cast<int>(i), now));
     }
+  }
+  const bool are_news = std::exchange(troubles_are_news_, false);
+  if (!are_news && !(all && had_troubles_)) return progress;
+  progress.troubles.emplace();
+  for (const auto& [of, trouble] : troubles_) {
+    progress.troubles->push_back({.local_rank = of.first,
+                                  .kind = of.second,
+                                  .what = trouble.what,
+                                  .ago = now - trouble.since});
   }
   return progress;
 }

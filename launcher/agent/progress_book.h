@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "rendezvous/core/progress.h"
@@ -28,8 +31,16 @@ class ProgressBook {
   // False: it is of no rank of ours, and nothing has changed.
   bool OnBeat(const worker::Beat& beat, rendezvous::TimePoint now);
 
+  // Something is wrong with a rank, a phrase that follows "rank 3", until it is withdrawn or the
+  // round is over. False: it is of no rank of ours, or is known already, and nothing has changed.
+  bool SetTrouble(int rank, rendezvous::TroubleKind kind, const std::string& what,
+                  rendezvous::TimePoint now);
+  // It is over. False: there was none.
+  bool EndTrouble(int rank, rendezvous::TroubleKind kind);
+
   // Of the ranks that have beaten since they were told last; with `all`, of those that have beaten
-  // at all.
+  // at all. With it what is wrong with ranks, if that has changed; with `all`, if anything ever
+  // was.
   rendezvous::Progress Take(bool all, rendezvous::TimePoint now);
 
  private:
@@ -51,6 +62,13 @@ class ProgressBook {
   rendezvous::RoundId round_;
   int first_rank_ = 0;
   std::vector<Rank> ranks_;
+  struct Trouble {
+    std::string what;
+    rendezvous::TimePoint since;
+  };
+  std::map<std::pair<int, rendezvous::TroubleKind>, Trouble> troubles_;  // by local rank
+  bool had_troubles_ = false;                                            // in this round
+  bool troubles_are_news_ = false;
 };
 
 }  // namespace muster::launcher

@@ -12,6 +12,9 @@ std::string JobText(const rendezvous::JobSnapshot& job, absl::TimeZone zone) {
   if (const std::string ranks = RankTable(job); !ranks.empty()) {
     absl::StrAppend(&text, "\n", ranks);
   }
+  if (const std::string troubles = TroubleTable(job); !troubles.empty()) {
+    absl::StrAppend(&text, "\n", troubles);
+  }
   if (!job.rounds.empty()) absl::StrAppend(&text, "\n", RoundTable(job));
   if (job.failure) absl::StrAppend(&text, "\n", FormatFailure(*job.failure, zone));
   return text;

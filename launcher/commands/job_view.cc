@@ -177,6 +177,25 @@ RankWords InWords(const rendezvous::RankSnapshot& rank) {
   };
 }
 
+std::string TroubleTable(const JobSnapshot& job) {
+  std::vector<std::vector<std::string>> rows = {{"RANK", "HOST", "SINCE", "TROUBLE"}};
+  std::size_t left_out = 0;
+  for (const NodeSnapshot& node : job.nodes) {
+    for (const rendezvous::TroubleSnapshot& trouble : node.troubles) {
+      if (rows.size() > kMostRanks) {
+        ++left_out;
+        continue;
+      }
+      rows.push_back({absl::StrCat(trouble.rank), node.node.host,
+                      absl::StrCat(base::Seconds(trouble.told.ago), " ago"), trouble.told.what});
+    }
+  }
+  if (rows.size() == 1) return "";
+  std::string table = base::TextTable(std::move(rows));
+  if (left_out > 0) absl::StrAppend(&table, "and ", left_out, " more; --json shows all\n");
+  return table;
+}
+
 std::string JobsJson(const std::vector<JobSnapshot>& jobs) {
   return base::JsonText(rendezvous::ToJson(jobs), /*indent=*/2) + "\n";
 }

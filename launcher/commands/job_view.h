@@ -42,6 +42,10 @@ struct RankWords {
 };
 RankWords InWords(const rendezvous::RankSnapshot& rank);
 
+// A line of headings and one for each thing that is wrong with a rank; empty if nothing is:
+//   RANK  HOST  SINCE  TROUBLE
+std::string TroubleTable(const rendezvous::JobSnapshot& job);
+
 // A JSON array with an object for each job. A missing rank is null. Bytes that are not UTF-8 become
 // U+FFFD.
 std::string JobsJson(const std::vector<rendezvous::JobSnapshot>& jobs);

@@ -212,6 +212,7 @@ class Run {
         {.on_beat = [this](const worker::Beat& beat) { agent_->OnBeat(beat); },
          .on_first_beat = [this](int rank) { agent_->OnFirstBeat(rank); },
          .on_hang = [this](int rank, const std::string& what) { agent_->OnHang(rank, what); },
+         .on_life = [this](int rank) { agent_->OnLife(rank); },
          .where_ranks_are = [this] { return agent_->TellOperations(); },
          .flights = [this] { return agent_->Operations(); },
          .on_evidence = [this](const worker::Evidence& found) { agent_->OnEvidence(found); },

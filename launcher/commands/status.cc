@@ -27,9 +27,9 @@ constexpr char kStatusHelpBegin[] =
 
 Shows the jobs of a rendezvous, also the last 64 that have ended: of each its state, round, nodes,
 ranks and restarts, and who is waited for and why, or how it ended. With a JOB, that job, its nodes,
-how far its ranks have come if their workers tell (docs/observing.md), its rounds with how long each
-took and why it ended, and the first failure if it has failed: rank, host, exit code, error and the
-last lines of stderr. With --watch, again whenever something has
+how far its ranks have come if their workers tell (docs/observing.md), what is wrong with a rank
+(stopped, silent, its output lost), its rounds with how long each took and why it ended, and the
+first failure if it has failed: rank, host, exit code, error and the last lines of stderr. With --watch, again whenever something has
 changed: on a terminal in the same place, else one block after another. `muster top` shows more of
 it on the whole terminal.
 

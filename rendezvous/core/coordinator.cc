@@ -232,7 +232,7 @@ void Coordinator::Handle(AgentId agent, const KeepAlive& beat, TimePoint now) {
   attendances_.Beaten(*attendance, now);
   CountLogBytes(*attendance, beat.log_bytes_lost);
   contests_.Witness(attendance->id, beat);
-  if (!beat.progress.ranks.empty()) {
+  if (beat.progress.is_news()) {
     attendance->job->OnProgress(attendance->id, beat.progress, now);
   }
 }

@@ -187,6 +187,8 @@ inline constexpr Limit kRoundReasonBytes{
     "64 rounds of 64 jobs are told at once, and what a node says may have 4 KiB"};
 inline constexpr Limit kRanksToldOfNode{"ranks of a node whose steps are shown", 256,
                                         "each costs half a KiB; a node has a few"};
+inline constexpr Limit kTroublesToldOfNode{"troubles of a node's ranks that are shown", 64,
+                                           "each costs a quarter of a KiB; a node has few ranks"};
 inline constexpr Limit kEndedJobs{"ended jobs that are remembered", 1024,
                                   "for a node that was away when its job ended"};
 
@@ -279,6 +281,7 @@ inline constexpr const Limit* kAll[] = {
     &kEndedJobsShown,
     &kRoundReasonBytes,
     &kRanksToldOfNode,
+    &kTroublesToldOfNode,
     &kEndedJobs,
     &kKeyBytes,
     &kValueBytes,

@@ -39,10 +39,50 @@ struct RankProgress {
   bool operator==(const RankProgress&) const = default;
 };
 
+// What is wrong with a rank whose round goes on.
+enum class TroubleKind {
+  kOther,       // what only a newer Muster knows
+  kStopped,     // by SIGSTOP or the like
+  kSilent,      // gives no sign of life
+  kOutputLost,  // its log file did not take all that it has printed
+};
+
+// "stopped": in labels of metrics and in JSON.
+constexpr const char* Name(TroubleKind kind) {
+  switch (kind) {
+    case TroubleKind::kStopped:
+      return "stopped";
+    case TroubleKind::kSilent:
+      return "silent";
+    case TroubleKind::kOutputLost:
+      return "output_lost";
+    case TroubleKind::kOther:
+      break;
+  }
+  return "other";
+}
+inline constexpr int kTroubleKinds = static_cast<int>(TroubleKind::kOutputLost) + 1;
+
+// That its agent has noticed of a rank, and that is still so.
+struct RankTrouble {
+  int local_rank = 0;
+  TroubleKind kind = TroubleKind::kOther;
+  // A phrase that follows "rank 3": "was stopped by SIGSTOP".
+  std::string what;
+  // Since it was noticed, when this is said.
+  Duration ago{};
+
+  bool operator==(const RankTrouble&) const = default;
+};
+
 // What the ranks of one node have told in `round`: those of which there is news.
 struct Progress {
   RoundId round;
   std::vector<RankProgress> ranks;
+  // All that is wrong with ranks of the node; nullopt: as it was told before.
+  std::optional<std::vector<RankTrouble>> troubles{};
+
+  bool is_news() const { return !ranks.empty() || troubles.has_value(); }
 
   bool operator==(const Progress&) const = default;
 };

@@ -32,6 +32,12 @@ struct RankSnapshot {
   std::optional<Straggling> straggling;
 };
 
+// What is wrong with a rank of the current round.
+struct TroubleSnapshot {
+  int rank = 0;
+  RankTrouble told;  // with `ago` as it is now
+};
+
 struct NodeSnapshot {
   NodeInfo node;
   NodeState state = NodeState::kJoined;
@@ -42,6 +48,8 @@ struct NodeSnapshot {
   std::optional<Duration> heard_ago{};
   // In order of rank.
   std::vector<RankSnapshot> ranks{};
+  // In order of rank, and of kind.
+  std::vector<TroubleSnapshot> troubles{};
 };
 
 // A round, this one or a former one.

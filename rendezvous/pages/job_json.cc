@@ -61,9 +61,18 @@ Json ToJson(const RankSnapshot& rank) {
           {"straggler", std::move(straggler)}};
 }
 
+Json ToJson(const TroubleSnapshot& trouble) {
+  return {{"rank", trouble.rank},
+          {"kind", Name(trouble.told.kind)},
+          {"what", trouble.told.what},
+          {"for_seconds", SecondsOnWire(trouble.told.ago)}};
+}
+
 Json ToJson(const NodeSnapshot& node, std::optional<int> first_rank) {
   Json ranks = Json::array();
   for (const RankSnapshot& rank : node.ranks) ranks.push_back(ToJson(rank));
+  Json troubles = Json::array();
+  for (const TroubleSnapshot& trouble : node.troubles) troubles.push_back(ToJson(trouble));
   const Json node_rank = node.group_rank < 0 ? Json(nullptr) : Json(node.group_rank);
   return {
       {"node_id", node.node.node_id},
@@ -77,7 +86,8 @@ Json ToJson(const NodeSnapshot& node, std::optional<int> first_rank) {
       {"devices", node.node.devices},
       {"place", node.rank_reason},
       {"heard_seconds_ago", node.heard_ago ? Json(SecondsOnWire(*node.heard_ago)) : Json(nullptr)},
-      {"ranks", std::move(ranks)}};
+      {"ranks", std::move(ranks)},
+      {"troubles", std::move(troubles)}};
 }
 
 Json ToJson(const RoundSnapshot& round) {

@@ -1,6 +1,8 @@
 #include "rendezvous/pages/rank_figures.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -42,6 +44,23 @@ void WriteOfJobs(const std::vector<JobTold>& jobs, const char* name, const char*
   for (const JobTold& job : jobs) {
     if (const auto of_job = value(job)) {
       out.Sample(static_cast<double>(*of_job), {{"run_id", job.job.run_id}});
+    }
+  }
+}
+
+void WriteTroubles(const std::vector<JobTold>& jobs, Exposition& out) {
+  out.Gauge("muster_job_ranks_in_trouble",
+            "Ranks of the current round with which something is wrong, by what.");
+  for (const JobTold& job : jobs) {
+    std::array<int, kTroubleKinds> counts{};
+    for (const NodeSnapshot& node : job.job.nodes) {
+      for (const TroubleSnapshot& trouble : node.troubles) {
+        ++counts[static_cast<std::size_t>(trouble.told.kind)];
+      }
+    }
+    for (int kind = 0; kind < kTroubleKinds; ++kind) {
+      out.Sample(counts[static_cast<std::size_t>(kind)],
+                 {{"run_id", job.job.run_id}, {"trouble", Name(static_cast<TroubleKind>(kind))}});
     }
   }
 }
@@ -92,6 +111,7 @@ void WriteRankFigures(const std::vector<JobSnapshot>& jobs, Exposition& out) {
   for (std::size_t i = 0; i < std::min(jobs.size(), JobFigures::kMostJobs); ++i) {
     told.push_back(Sum(jobs[i]));
   }
+  WriteTroubles(told, out);
   WriteOfJobs(
       told, "muster_job_step", "The step of the rank that is furthest behind.",
       [](const JobTold& job) { return job.step; }, out);

@@ -13,6 +13,8 @@ namespace {
 // As long as a name may be that a worker gives (worker/hang/beat.h).
 constexpr std::size_t kMaxPhaseName = 15;
 constexpr std::size_t kMostPhasesOfRank = 8;
+// The path of a log file and why it is not written fit.
+constexpr std::size_t kMaxTrouble = 200;
 
 // Where `phase` is in the message's list, to which it is added if need be; -1: the list is full.
 int IndexOf(const PhaseTime& phase, v1::Progress* wire) {
@@ -78,12 +80,65 @@ std::vector<PhaseTime> ReadNames(const v1::Progress& wire) {
   return names;
 }
 
+v1::RankTrouble::Kind KindOnWire(TroubleKind kind) {
+  switch (kind) {
+    case TroubleKind::kStopped:
+      return v1::RankTrouble::STOPPED;
+    case TroubleKind::kSilent:
+      return v1::RankTrouble::SILENT;
+    case TroubleKind::kOutputLost:
+      return v1::RankTrouble::OUTPUT_LOST;
+    case TroubleKind::kOther:
+      break;
+  }
+  return v1::RankTrouble::OTHER;
+}
+
+TroubleKind TroubleKindOf(v1::RankTrouble::Kind kind) {
+  switch (kind) {
+    case v1::RankTrouble::STOPPED:
+      return TroubleKind::kStopped;
+    case v1::RankTrouble::SILENT:
+      return TroubleKind::kSilent;
+    case v1::RankTrouble::OUTPUT_LOST:
+      return TroubleKind::kOutputLost;
+    default:
+      return TroubleKind::kOther;
+  }
+}
+
+v1::RankTrouble* AddTrouble(const RankTrouble& trouble, v1::Progress* wire) {
+  v1::RankTrouble* const out = wire->mutable_troubles()->add_troubles();
+  out->set_local_rank(trouble.local_rank);
+  out->set_kind(KindOnWire(trouble.kind));
+  out->set_what(OneLine(trouble.what, kMaxTrouble));
+  out->set_ago_ms(ToMs(trouble.ago));
+  return out;
+}
+
+RankTrouble ReadTrouble(const v1::RankTrouble& in) {
+  return {.local_rank = in.local_rank(),
+          .kind = TroubleKindOf(in.kind()),
+          .what = OneLine(in.what(), kMaxTrouble),
+          .ago = FromMs(std::max<std::int64_t>(in.ago_ms(), 0))};
+}
+
 }  // namespace
 
 void ToWire(const Progress& progress, v1::Progress* wire) {
   wire->set_round(progress.round.number);
   wire->set_incarnation(progress.round.incarnation);
   for (const RankProgress& rank : progress.ranks) AddRank(rank, wire);
+  if (!progress.troubles) return;
+  // Also that there is none any more.
+  wire->mutable_troubles();
+  for (const RankTrouble& trouble : *progress.troubles) AddTrouble(trouble, wire);
+}
+
+void ToWire(const std::vector<TroubleSnapshot>& troubles, v1::Progress* wire) {
+  for (const TroubleSnapshot& trouble : troubles) {
+    AddTrouble(trouble.told, wire)->set_rank(trouble.rank);
+  }
 }
 
 void ToWire(const std::vector<RankSnapshot>& ranks, v1::Progress* wire) {
@@ -101,7 +156,20 @@ Progress FromWire(const v1::Progress& wire) {
   Progress progress{.round = {wire.incarnation(), wire.round()}};
   const std::vector<PhaseTime> names = ReadNames(wire);
   for (const v1::RankProgress& rank : wire.ranks()) progress.ranks.push_back(ReadRank(rank, names));
+  if (!wire.has_troubles()) return progress;
+  progress.troubles.emplace();
+  for (const v1::RankTrouble& trouble : wire.troubles().troubles()) {
+    progress.troubles->push_back(ReadTrouble(trouble));
+  }
   return progress;
+}
+
+std::vector<TroubleSnapshot> TroublesFromWire(const v1::Progress& wire) {
+  std::vector<TroubleSnapshot> troubles;
+  for (const v1::RankTrouble& trouble : wire.troubles().troubles()) {
+    troubles.push_back({trouble.rank(), ReadTrouble(trouble)});
+  }
+  return troubles;
 }
 
 std::vector<RankSnapshot> RanksFromWire(const v1::Progress& wire) {

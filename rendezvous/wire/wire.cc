@@ -134,6 +134,8 @@ struct DirectiveWriter {
   }
   void operator()(const Notice& notice) const {
     wire->mutable_notice()->set_sentence(Line(notice.sentence));
+    wire->mutable_notice()->set_kind(KindOnWire(notice.kind));
+    if (notice.rank) wire->mutable_notice()->set_rank(*notice.rank);
   }
   void operator()(const Heard& heard) const { wire->mutable_heard()->set_number(heard.number); }
   void operator()(const Evicted& evicted) const {
@@ -194,7 +196,7 @@ struct EventWriter {
     wire->mutable_keep_alive()->set_number(beat.number);
     wire->mutable_keep_alive()->set_heard(beat.heard);
     wire->mutable_keep_alive()->set_log_bytes_lost(beat.log_bytes_lost);
-    if (beat.progress.ranks.empty()) return;
+    if (!beat.progress.is_news()) return;
     rendezvous::ToWire(beat.progress, wire->mutable_keep_alive()->mutable_progress());
   }
   void operator()(const WorkersStarted& started) const {
@@ -307,6 +309,7 @@ void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
     out->set_rank_reason(Line(node.rank_reason));
     if (node.heard_ago) out->set_heard_ago_ms(ToMs(*node.heard_ago));
     if (!node.ranks.empty()) ToWire(node.ranks, out->mutable_progress());
+    if (!node.troubles.empty()) ToWire(node.troubles, out->mutable_progress());
   }
 }
 
@@ -333,7 +336,8 @@ JobSnapshot FromWire(const v1::JobDescription& wire) {
                               .state = FromWire(node.state()),
                               .group_rank = node.group_rank(),
                               .rank_reason = Line(node.rank_reason()),
-                              .ranks = RanksFromWire(node.progress())});
+                              .ranks = RanksFromWire(node.progress()),
+                              .troubles = TroublesFromWire(node.progress())});
     if (node.has_heard_ago_ms()) snapshot.nodes.back().heard_ago = FromMs(node.heard_ago_ms());
   }
   return snapshot;

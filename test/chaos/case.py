@@ -30,6 +30,8 @@ class Case:
     # A part of what who looks at the job is shown, by `muster status`, page, metrics and `muster replay`, as the cause
     # of a round's end or of the job's; "": that none has ended. None: there is no job, or nobody who could show it.
     shows: str | None = ""
+    # What is shown of a rank whose round goes on, as long as it lasts (Trial.sees_trouble): a part of it.
+    trouble: str = ""
     detects: str = ""  # What the detection figure is; by default: until every remaining agent knows.
     recovers: str = ""  # What the recovery figure is; by default: until every worker of the next round runs.
     features: tuple[str, ...] = ()  # Of Muster; see tools.py.

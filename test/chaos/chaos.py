@@ -69,7 +69,7 @@ def _run_once(case: Case, tools: Tools) -> Outcome:
             trial.expect(False, str(error))
         if not trial.outcome.problems:
             try:
-                trial.check_shown(case.shows)
+                trial.check_shown(case.shows, case.trouble)
             except (TimedOut, RuntimeError, OSError) as error:
                 trial.expect(False, str(error))
         trial.check_invariants()

@@ -116,8 +116,9 @@ they take to stop: they ignore SIGTERM.
 
 **What is shown** is why a round has ended, or the job: the sentence with the rank, or the node, and the cause which
 `muster status`, the page's events and `muster replay` must have, and which the metrics must have counted by its kind.
-Where no round ends they must not show that one did. The cell is empty where there is no job, or what ends is left to
-chance.
+Where no round ends they must not show that one did; if a rank is in trouble nevertheless, they must show which, in what
+and on which host, as long as it lasts, and `muster replay` that it was. The cell is empty where there is no job, or what
+ends is left to chance.
 
 **Detection** is the time from the fault until the last remaining agent knows that the round is over, **recovery** until
 the last worker of the next round runs, where the row says nothing else: median / worst, with the goal and whether the

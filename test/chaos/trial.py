@@ -49,6 +49,7 @@ class Trial:
         self.job: Job
         self._before = set(living())
         self._shown: Shown | None = None
+        self._trouble = ""  # That was seen of a rank.
         self._saw_all = False  # The daemon that was looked at has been there from the beginning.
         self._helpers: list[Program] = []
 
@@ -146,6 +147,23 @@ class Trial:
         self._shown = shown.look(self.tools, self.job)
         self._saw_all = self.job.serving() == self.job.first_serving
 
+    def sees_trouble(self, kind: str, what: str) -> None:
+        """Waits until `what` is shown of a rank, by all that shows the job: an agent tells it with its next keep-alive."""
+        lacks: list[str] = []
+
+        def is_shown() -> bool:
+            nonlocal lacks
+            seen = shown.look(self.tools, self.job)
+            lacks = shown.missing_trouble(seen, kind, what)
+            self._trouble = next((each for each in shown.troubles(seen.job) if what in each), "")
+            return not lacks
+
+        wait_for(is_shown, lambda: f"'{what}' is not shown by {', '.join(lacks)}")
+
+    def sees_no_trouble(self) -> None:
+        """Waits until nothing is shown to be wrong with any rank."""
+        wait_for(lambda: not shown.troubles(shown.look(self.tools, self.job).job), "a trouble that is over is shown")
+
     # -- what is expected
 
     def expect(self, holds: bool, otherwise: str) -> None:
@@ -182,8 +200,8 @@ class Trial:
             except TimedOut as error:
                 self.expect(False, str(error))
 
-    def check_shown(self, what: str | None) -> None:
-        """What Case.shows says, after the job's end."""
+    def check_shown(self, what: str | None, trouble: str) -> None:
+        """What Case.shows and Case.trouble say, after the job's end."""
         if what is None:
             return
         if self._shown is None and self.job.daemon is not None and self.job.daemon.running():
@@ -197,6 +215,11 @@ class Trial:
             self.expect(not lacks, f"'{what}' is not shown by {', '.join(lacks)}, but {endings}")
         else:
             self.expect(not endings, f"shown is that rounds ended: {endings}")
+        if trouble:
+            self.expect(trouble in self._trouble, f"'{trouble}' was not seen, but '{self._trouble}'")
+            self.expect(trouble in replay, f"'{trouble}' is not shown by `muster replay`")
+            seen = self._trouble.replace(f"{self.folder}/", "")
+            self.outcome.shown = f"{seen}; {self.outcome.shown or 'no round has ended'}"
 
     # -- figures
 

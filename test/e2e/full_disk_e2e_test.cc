@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
+#include "test/support/run_until.h"
 
 namespace muster::test {
 namespace {
@@ -81,6 +82,40 @@ TEST_F(FullDiskTest, StoresClientsAreToldAndTheJobGoesOn) {
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
   daemon_->Signal(SIGTERM);
   EXPECT_EQ(daemon_->Wait(), 0) << daemon_->err();
+}
+
+// "The logs of a night end in the middle of a line, and nothing but a number of bytes said so."
+TEST_F(FullDiskTest, RankWhoseLogDoesNotFitIsNamedEverywhere) {
+  std::filesystem::create_directory(Path("disk"));
+  if (!Succeeds({"unshare", "-m", "mount", "-t", "tmpfs", "none", Path("disk")})) {
+    GTEST_SKIP() << "SKIPPED, a full disk was not tried: this process may not mount one";
+  }
+  const Daemon daemon = StartDaemon();
+  const std::string events = Path("events.json");
+  Write("worker.sh", "head -c 4000000 /dev/zero | tr '\\0' x; while ! test -e " + Path("end") +
+                         "; do sleep 0.02; done");
+  const std::string script = "mount -t tmpfs -o size=1m,mode=700 none " + Path("disk") +
+                             " && exec " + MusterPath() +
+                             " run --nnodes=1 --rdzv-id=job --rdzv-endpoint=" + daemon.endpoint +
+                             " --redirects=3 --log-dir=" + Path("disk") + " --event-log=" + events +
+                             " --no-python sh " + Path("worker.sh");
+  Command agent({"unshare", "-m", "sh", "-c", script}, Environment());
+  ASSERT_TRUE(agent.WaitForErr("No space left on device; output is being lost")) << agent.err();
+  const auto status = [&] {
+    Command command({MusterPath(), "status", "--rdzv-endpoint=" + daemon.endpoint, "job"});
+    EXPECT_EQ(command.Wait(), 0) << command.err();
+    return command.out();
+  };
+  EXPECT_TRUE(WaitUntil([&] {
+    return status().find(" ago  has lost output: No space left on device (write ") !=
+           std::string::npos;
+  })) << status();
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  Command replay({MusterPath(), "replay", events});
+  EXPECT_EQ(replay.Wait(), 0) << replay.err();
+  EXPECT_TRUE(Contains(replay.out(),
+                       "rank 0 has lost output: No space left on device (write " + Path("disk")));
 }
 
 }  // namespace

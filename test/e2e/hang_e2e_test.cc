@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/e2e_fixture.h"
+#include "test/support/run_until.h"
 
 namespace muster::test {
 namespace {
@@ -72,6 +73,27 @@ TEST_F(HangTest, HungWorkerIsOnlyReportedWhereTheUserSaysSo) {
       StartAgent({"--hang-timeout=0.3", "--hang-action=report", "--stack-command=true {pid}"},
                  beat_ + "while ! test -e " + Path("end") + "; do sleep 0.02; done");
   ASSERT_TRUE(agent.WaitForErr("stack traces of rank 0: ")) << agent.err();
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+}
+
+// A rank that hung, and was only reported, was shown by nothing but its agent's terminal.
+TEST_F(HangTest, HungWorkerIsShownUntilItGivesASignOfLife) {
+  const Daemon daemon = StartDaemon();
+  Command agent = StartAgent(
+      {"--nnodes=1", "--rdzv-id=job", "--rdzv-endpoint=" + daemon.endpoint, "--hang-timeout=0.5",
+       "--hang-signs=output", "--hang-action=report", "--stack-command=true {pid}"},
+      "echo up; while ! test -e " + Path("more") + "; do sleep 0.02; done; while ! test -e " +
+          Path("end") + "; do echo more; sleep 0.05; done");
+  ASSERT_TRUE(agent.WaitForErr("rank 0 gave no sign of life for ")) << agent.err();
+  const auto is_shown = [&] {
+    Command status({MusterPath(), "status", "--rdzv-endpoint=" + daemon.endpoint, "job"});
+    EXPECT_EQ(status.Wait(), 0) << status.err();
+    return status.out().find(" ago  gave no sign of life for ") != std::string::npos;
+  };
+  EXPECT_TRUE(WaitUntil(is_shown));
+  Write("more", "");
+  EXPECT_TRUE(WaitUntil([&] { return !is_shown(); }));
   Write("end", "");
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
 }

@@ -1,4 +1,6 @@
 // `muster status` against a real daemon, while a job waits, while it runs, and after its end.
+#include <csignal>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "test/e2e/e2e_fixture.h"
+#include "test/support/run_until.h"
 
 namespace muster::test {
 namespace {
@@ -84,6 +87,42 @@ TEST_F(StatusTest, JobIsSeenWaitingRunningAndOver) {
   EXPECT_EQ(none.code, 1);
   EXPECT_EQ(none.out, "");
   EXPECT_EQ(none.err, "muster status: " + daemon.endpoint + ": no job 'job8' here\n");
+}
+
+// "The job stood still for a night, and nobody but its terminal knew that a rank had been stopped."
+TEST_F(StatusTest, RankThatIsStoppedIsShownUntilItIsContinued) {
+  const Daemon daemon = StartDaemon();
+  Command agent = StartAgent(
+      {"--nnodes=1", "--nproc-per-node=2", "--rdzv-id=job", "--rdzv-endpoint=" + daemon.endpoint},
+      "[ $RANK = 0 ] || { echo $$ >" + Path("pid") + "; kill -STOP $$; echo goes on; }; exec " +
+          MusterPath() + " kv wait end");
+  ASSERT_TRUE(agent.WaitForErr("rank 1 (pid ")) << agent.err();
+  Result shown;
+  const auto troubles = [&] {
+    shown = Status(daemon.endpoint, {"--rdzv-id=job", "--json"});
+    const auto jobs = nlohmann::json::parse(shown.out, nullptr, false);
+    return jobs.is_array() && !jobs.empty() && !jobs[0]["nodes"].empty()
+               ? jobs[0]["nodes"][0]["troubles"]
+               : nlohmann::json::array();
+  };
+  ASSERT_TRUE(WaitUntil([&] { return troubles().size() == 1; })) << shown.out;
+  const auto trouble = troubles().at(0);
+  EXPECT_EQ(trouble["rank"], 1);
+  EXPECT_EQ(trouble["kind"], "stopped");
+  EXPECT_EQ(trouble["what"], "was stopped by SIGSTOP");
+  EXPECT_TRUE(
+      Contains(Status(daemon.endpoint, {"--rdzv-id=job"}).out, " ago  was stopped by SIGSTOP\n"));
+
+  std::ifstream file(Path("pid"));
+  pid_t pid = 0;
+  ASSERT_TRUE(file >> pid);
+  ASSERT_EQ(kill(pid, SIGCONT), 0);
+  ASSERT_TRUE(agent.WaitForOut("goes on")) << agent.err();
+  EXPECT_TRUE(WaitUntil([&] { return troubles().empty(); })) << shown.out;
+  EXPECT_EQ(
+      Run({"kv", "--rdzv-endpoint", daemon.endpoint, "--rdzv-id", "job", "set", "end", ""}).code,
+      0);
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
 }
 
 // Who came to look after a job had failed was told that there is no such job.

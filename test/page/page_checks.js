@@ -66,7 +66,7 @@ async function main() {
   const node = (name) => start(muster, ['run', '--nnodes=2', `--rdzv-endpoint=127.0.0.1:${at}`, '--rdzv-id=big',
     '--rdzv-conf=is_host=0', `--token-file=${token}`, '--max-restarts=2', '--nproc-per-node=4',
     `--event-log=${inScratch('events-' + name)}`, '--no-python', 'sh', '-c',
-    `if [ $RANK = 5 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then until [ -e ${inScratch('fail')} ]; do sleep 0.05; done; exit 7; fi; ` +
+    `echo $$ >${inScratch('pid')}$RANK; if [ $RANK = 5 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then until [ -e ${inScratch('fail')} ]; do sleep 0.05; done; exit 7; fi; ` +
     `[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exec python3 ${inScratch('steps.py')}; ` +
     `until [ -e ${inScratch('end')} ]; do sleep 0.05; done`], {MUSTER_RUNS_DIR: inScratch('runs-' + name)});
   const browser = await chromium.launch({executablePath: browserPath, args: ['--no-sandbox']});
@@ -117,6 +117,16 @@ async function main() {
   await until(async () => Number(await step()) > before + 20, 'later steps');
   check('the steps go on while nothing else changes', true);
   if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page.png'});
+
+  check('as long as no rank is in trouble, none is shown', await page.isHidden('#wrong'));
+  const stopped = Number(fs.readFileSync(inScratch('pid') + '3', 'utf8'));
+  process.kill(stopped, 'SIGSTOP');
+  await shows('#troubles', 'was stopped by SIGSTOP');
+  check('a rank that is stopped is named with its host', /^rank 3 on host \S+ was stopped by SIGSTOP [\d.]+ m?s ago$/.test(await text('#troubles')), await text('#troubles'));
+  check('and marked among the ranks', (await text('#ranks i.trouble')) === '3');
+  process.kill(stopped, 'SIGCONT');
+  await page.waitForSelector('#wrong', {state: 'hidden'});
+  check('until it is continued', (await page.$$('#ranks i.trouble')).length === 0);
 
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press('Tab');

@@ -124,6 +124,11 @@ std::vector<int> HangWatch::ranks() const {
   return ranks;
 }
 
+bool HangWatch::is_silent(int rank) const {
+  const auto found = ranks_.find(rank);
+  return found != ranks_.end() && found->second.told && !found->second.exited;
+}
+
 bool HangWatch::had_beat(int rank) const {
   const auto found = ranks_.find(rank);
   return found != ranks_.end() && found->second.had_beat;

@@ -79,6 +79,8 @@ class HangWatch {
   // when a hang of several nodes ends the round, those that took part in it.
   std::vector<Silence> NearlyOverdue(Time now) const;
 
+  // Overdue has told the rank, which has given no sign of life since, and has not exited.
+  bool is_silent(int rank) const;
   // The ranks that were given to Start().
   std::vector<int> ranks() const;
   // The rank has beaten since Start().

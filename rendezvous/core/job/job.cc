@@ -202,9 +202,14 @@ void Job::SetHeard(AttendeeId agent, TimePoint now) {
 void Job::OnProgress(AttendeeId agent, const Progress& progress, TimePoint now) {
   if (!IsCurrent(agent, progress.round)) return;
   const Attendee& attendee = roster_.at(agent);
-  if (progress_.empty()) Log(attendee.node.node_id, "is the first to tell of steps");
   const int first_rank = Assignments()[attendee.group_rank].base_rank;
-  TellStragglers(progress_.Hear(progress.ranks, first_rank, attendee.node.slots, now));
+  const int slots = attendee.node.slots;
+  if (progress.troubles && progress_.HearTroubles(*progress.troubles, first_rank, slots, now)) {
+    Log(attendee.node.node_id, InWords(progress_.DescribeTroubles(first_rank, now)));
+  }
+  if (progress.ranks.empty()) return;
+  if (progress_.empty()) Log(attendee.node.node_id, "is the first to tell of steps");
+  TellStragglers(progress_.Hear(progress.ranks, first_rank, slots, now));
 }
 
 void Job::TellStragglers(const std::vector<StragglerChange>& changes) {
@@ -472,7 +477,9 @@ JobSnapshot Job::Describe(TimePoint now) const {
   for (NodeSnapshot& node : snapshot.nodes) {
     // Nothing was told before they were made.
     if (node.group_rank < 0 || assignments_.empty()) continue;
-    node.ranks = progress_.Describe(assignments_[node.group_rank].base_rank, node.node.slots, now);
+    const int first_rank = assignments_[node.group_rank].base_rank;
+    node.ranks = progress_.Describe(first_rank, node.node.slots, now);
+    node.troubles = progress_.DescribeTroubles(first_rank, now);
   }
   return snapshot;
 }

@@ -72,8 +72,8 @@ class Job {
 
   // Something was heard from the agent.
   void SetHeard(AttendeeId agent, TimePoint now);
-  // What the workers of its node have told. Who has become a straggler by that is said in the log,
-  // and to the node with group rank 0.
+  // What the workers of its node have told, and what is wrong with them, which is said in the log.
+  // Who has become a straggler by that is said there, too, and to the node with group rank 0.
   void OnProgress(AttendeeId agent, const Progress& progress, TimePoint now);
 
   // The agent will leave once its workers are gone: the others stop now, and the next round waits

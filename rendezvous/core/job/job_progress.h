@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "rendezvous/core/job/stragglers.h"
@@ -11,6 +12,9 @@
 #include "rendezvous/core/types.h"
 
 namespace muster::rendezvous {
+
+// What is wrong with a node's ranks, for the log: "says: rank 3 was stopped by SIGSTOP".
+std::string InWords(const std::vector<TroubleSnapshot>& troubles);
 
 // No journal has it: agents tell all that they know when they come back. Deterministic; owned by
 // the Job, which knows whose ranks are which.
@@ -28,7 +32,14 @@ class JobProgress {
   // Of the ranks of that node that have told anything, in order.
   std::vector<RankSnapshot> Describe(int first_rank, int slots, TimePoint now) const;
 
-  // No rank has told anything in this round.
+  // All that is wrong with ranks of that node, as its agent says. What is of no rank of its is left
+  // out, as is what is beyond the limit. True: it is not what was said before.
+  bool HearTroubles(std::vector<RankTrouble> troubles, int first_rank, int slots, TimePoint now);
+
+  // Of the ranks of that node.
+  std::vector<TroubleSnapshot> DescribeTroubles(int first_rank, TimePoint now) const;
+
+  // No rank has told of a step in this round.
   bool empty() const { return ranks_.empty(); }
   // The round is over, and nothing is known of the next.
   void Clear();
@@ -37,6 +48,11 @@ class JobProgress {
   // What was told, with `ago` as it was then.
   Stragglers::Ranks ranks_;
   std::map<int, TimePoint> last_beats_;
+  struct Trouble {
+    RankTrouble told;
+    TimePoint since;
+  };
+  std::map<int, std::vector<Trouble>> troubles_;  // by the node's first rank
   Stragglers stragglers_;
   std::optional<TimePoint> looked_;
 };

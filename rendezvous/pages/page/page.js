@@ -5,6 +5,7 @@
 const KEY = 'muster-token';
 const STATES = ['running', 'starting', 'stopping', 'succeeded'];
 const SLOW = 'straggler';
+const TROUBLE = 'trouble';
 const MOST_RANKS = 64;  // in the table
 const byId = (id) => document.getElementById(id);
 let told = [];      // As the daemon said it,
@@ -88,8 +89,10 @@ function drawRanks(job) {
     for (let i = 0; i < node.nproc; ++i) {
       const rank = has && node.first_rank !== null ? node.first_rank + i : '';
       const slow = told.has(rank) && told.get(rank).straggler;
-      const cell = make('i', rank, node.state + (slow ? ' ' + SLOW : ''));
-      cell.title = (rank === '' ? 'no rank' : 'rank ' + rank) + ' on ' + node.host + ': ' + node.state + (slow ? ', ' + slowness(slow) : '');
+      const wrong = node.troubles.filter((trouble) => trouble.rank === rank);
+      const cell = make('i', rank, node.state + (slow ? ' ' + SLOW : '') + (wrong.length ? ' ' + TROUBLE : ''));
+      cell.title = [(rank === '' ? 'no rank' : 'rank ' + rank) + ' on ' + node.host + ': ' + node.state, ...(slow ? [slowness(slow)] : []),
+        ...wrong.map((trouble) => trouble.what)].join(', ');
       if (rank !== '') {
         cell.addEventListener('click', () => { byId('rank').value = rank; byId('round').value = ''; showOutput(); });
       }
@@ -100,6 +103,17 @@ function drawRanks(job) {
     row.setAttribute('aria-label', node.host + ': ' + node.nproc + ' ranks ' + node.state + (node.place ? ', ' + node.place : ''));
     return row;
   }));
+}
+
+// What is wrong with ranks whose round goes on.
+function drawTroubles(job) {
+  const troubles = job.nodes.flatMap((node) => node.troubles.map((trouble) => ({host: node.host, ...trouble})));
+  byId('wrong').hidden = troubles.length === 0;
+  byId('troubles').replaceChildren(...troubles.slice(0, MOST_RANKS).map((trouble) => {
+    const item = make('li', 'rank ' + trouble.rank + ' on host ' + trouble.host + ' ' + trouble.what + ' ');
+    item.append(make('span', duration(trouble.for_seconds) + ' ago', 'when'));
+    return item;
+  }), ...(troubles.length > MOST_RANKS ? [make('li', 'and ' + (troubles.length - MOST_RANKS) + ' more')] : []));
 }
 
 function slowness(straggler) {
@@ -217,6 +231,7 @@ function aged(job, seconds) {
   const nodes = job.nodes.map((node) => ({
     ...node,
     ranks: node.ranks.map((rank) => ({...rank, beat_seconds_ago: rank.beat_seconds_ago + seconds})),
+    troubles: node.troubles.map((trouble) => ({...trouble, for_seconds: trouble.for_seconds + seconds})),
   }));
   return {...job, age_seconds: job.age_seconds + seconds, productive_seconds: job.productive_seconds + runs, rounds, nodes};
 }
@@ -238,7 +253,8 @@ function draw() {
   if (job.ended_seconds_ago !== null) facts.push(['ended', duration(job.ended_seconds_ago) + ' ago']);
   byId('facts').replaceChildren(...facts.map(([name, value]) => makeFact(name, value)));
   drawFailure(job);
-  byId('legend').replaceChildren(...[...STATES, SLOW].flatMap((state) => [make('i', undefined, state), state]));
+  drawTroubles(job);
+  byId('legend').replaceChildren(...[...STATES, SLOW, TROUBLE].flatMap((state) => [make('i', undefined, state), state]));
   drawRanks(job);
   drawSteps(job);
   drawRounds(job);

@@ -18,6 +18,7 @@ from trial import NODES, Trial
     expected="no worker notices; the agent says once for each file that it loses lines",
     detects="until the agent says so",
     torchrun="a worker's write fails, and the job with it",
+    trouble="has lost output: No space left on device",
 )
 def log_disk_full(trial: Trial) -> None:
     logs = trial.folder / "logs"
@@ -34,6 +35,7 @@ def log_disk_full(trial: Trial) -> None:
             mark.command("flood 4")
         line = job.agents["node1"].program.wait_for_line("No space left on device", begin)
         trial.note("detect", begin, line.ns)
+        trial.sees_trouble("output_lost", "has lost output: No space left on device")
         trial.hold(1.0)
         trial.expect_undisturbed()
         trial.finish_job()

@@ -106,6 +106,7 @@ def runs_out_of_memory(trial: Trial) -> None:
     goals=Goals(detect_ms=2000),
     torchrun="never noticed (40 s)",
     features=("stopped-workers",),
+    trouble="was stopped by SIGSTOP",
 )
 def is_stopped(trial: Trial) -> None:
     job = trial.start_job()
@@ -115,8 +116,10 @@ def is_stopped(trial: Trial) -> None:
     seen = wait_for(lambda: job.timeline().first("worker_stopped"), "no worker_stopped in an event log")
     trial.note("detect", begin, seen.ns)
     trial.expect(seen.rank == 3, f"worker_stopped names rank {seen.rank}")
+    trial.sees_trouble("stopped", "was stopped by SIGSTOP")
     os.kill(victim, signal.SIGCONT)
     wait_for(lambda: job.timeline().first("worker_continued"), "no worker_continued in an event log")
+    trial.sees_no_trouble()
     trial.expect_undisturbed()
     trial.finish_job()
 

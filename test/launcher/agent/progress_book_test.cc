@@ -98,6 +98,39 @@ TEST(ProgressBookTest, NextRoundKnowsNothingOfTheOneBefore) {
   EXPECT_EQ(book.Take(/*all=*/false, At(0)).round.number, 3);
 }
 
+// A rank that was stopped was shown nowhere but on its agent's terminal.
+TEST(ProgressBookTest, WhatIsWrongWithARankIsToldUntilItIsWithdrawn) {
+  using rendezvous::TroubleKind;
+  ProgressBook book = TwoRanks();
+  EXPECT_EQ(book.Take(/*all=*/true, At(0)).troubles, std::nullopt) << "nothing ever was wrong";
+  EXPECT_FALSE(book.SetTrouble(6, TroubleKind::kStopped, "was stopped", At(0))) << "not ours";
+  EXPECT_FALSE(book.EndTrouble(5, TroubleKind::kStopped));
+  EXPECT_TRUE(book.SetTrouble(5, TroubleKind::kStopped, "was stopped", At(100)));
+  EXPECT_FALSE(book.SetTrouble(5, TroubleKind::kStopped, "was stopped again", At(200)));
+  EXPECT_TRUE(book.SetTrouble(5, TroubleKind::kSilent, "gave no sign", At(250)));
+  const std::vector<rendezvous::RankTrouble> both = {{.local_rank = 1,
+                                                      .kind = TroubleKind::kStopped,
+                                                      .what = "was stopped",
+                                                      .ago = milliseconds(200)},
+                                                     {.local_rank = 1,
+                                                      .kind = TroubleKind::kSilent,
+                                                      .what = "gave no sign",
+                                                      .ago = milliseconds(50)}};
+  EXPECT_EQ(book.Take(/*all=*/false, At(300)).troubles, both);
+  EXPECT_EQ(book.Take(/*all=*/false, At(300)).troubles, std::nullopt) << "it is known";
+  EXPECT_EQ(book.Take(/*all=*/true, At(300)).troubles, both) << "as after a lost connection";
+  EXPECT_TRUE(book.EndTrouble(5, TroubleKind::kStopped));
+  EXPECT_TRUE(book.EndTrouble(5, TroubleKind::kSilent));
+  const auto none = book.Take(/*all=*/false, At(400)).troubles;
+  ASSERT_TRUE(none.has_value()) << "that it is over is news, too";
+  EXPECT_TRUE(none->empty());
+  EXPECT_TRUE(book.Take(/*all=*/true, At(400)).troubles.has_value())
+      << "the connection may have broken before it was heard";
+  book.SetTrouble(4, TroubleKind::kStopped, "was stopped", At(500));
+  book.Begin({.incarnation = 5, .number = 3}, 4, 2);
+  EXPECT_EQ(book.Take(/*all=*/true, At(600)).troubles, std::nullopt) << "its round is over";
+}
+
 TEST(ProgressBookTest, OfManyRanksTheFirstAreTold) {
   ProgressBook book;
   book.Begin(kRound, 0, 100'000);

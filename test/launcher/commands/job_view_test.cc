@@ -125,6 +125,30 @@ TEST(JobViewTest, OfManyRanksTheFirstAndTheStragglersAreShown) {
   EXPECT_THAT(table, testing::EndsWith("\nand 934 more ranks; --json shows all\n"));
 }
 
+TEST(JobViewTest, WhatIsWrongWithRanksIsATable) {
+  JobSnapshot job = Running();
+  EXPECT_EQ(TroubleTable(job), "");
+  job.nodes[0].troubles = {{.rank = 1,
+                            .told = {.kind = rendezvous::TroubleKind::kStopped,
+                                     .what = "was stopped by SIGSTOP",
+                                     .ago = std::chrono::seconds(12)}}};
+  job.nodes[1].troubles = {{.rank = 2,
+                            .told = {.kind = rendezvous::TroubleKind::kSilent,
+                                     .what = "gave no sign of life for 60 s",
+                                     .ago = std::chrono::seconds(3)}}};
+  EXPECT_EQ(TroubleTable(job),
+            "RANK  HOST  SINCE     TROUBLE\n"
+            "1     a     12 s ago  was stopped by SIGSTOP\n"
+            "2     b     3 s ago   gave no sign of life for 60 s\n");
+  EXPECT_EQ(Json::parse(JobsJson({job}))[0]["nodes"][0]["troubles"],
+            Json::array({{{"rank", 1},
+                          {"kind", "stopped"},
+                          {"what", "was stopped by SIGSTOP"},
+                          {"for_seconds", 12.0}}}));
+  job.nodes[0].troubles.resize(100, job.nodes[0].troubles[0]);
+  EXPECT_THAT(TroubleTable(job), testing::EndsWith("\nand 37 more; --json shows all\n"));
+}
+
 TEST(JobViewTest, ProgramsReadJson) {
   const Json jobs = Json::parse(JobsJson({Running(), Gathering()}));
   ASSERT_EQ(jobs.size(), 2u);
@@ -149,7 +173,8 @@ TEST(JobViewTest, ProgramsReadJson) {
                             {"devices", {"4", "5"}},
                             {"place", "by address"},
                             {"heard_seconds_ago", 0.7},
-                            {"ranks", nodes[0]["ranks"]}}));
+                            {"ranks", nodes[0]["ranks"]},
+                            {"troubles", Json::array()}}));
   EXPECT_EQ(
       nodes[0]["ranks"][0],
       Json({{"rank", 0},

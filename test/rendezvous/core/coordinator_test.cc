@@ -10,6 +10,7 @@
 //   beat NODE [number=N] [heard=N]      a keep-alive
 //   told NODE round=N timed=N [step=N] [ago=MS] RANK:PHASE:MS,PHASE:MS ...   a keep-alive with what
 //        the node's ranks (0 is its first) have told; phases that begin with "wait" are waiting
+//   troubled NODE round=N [ago=MS] [RANK:KIND ...]   a keep-alive with all that is wrong with ranks
 //   started NODE round=N [of=NODE] of=: of the job that this other node attends
 //   succeeded NODE round=N         its workers have all exited with 0
 //   failed NODE round=N rank=R code=C | signal=S [final=1] [before_first_beat=1]
@@ -69,6 +70,23 @@ std::vector<RankProgress> RanksFrom(const Words& words) {
     ranks.push_back(std::move(rank));
   }
   return ranks;
+}
+
+std::vector<RankTrouble> TroublesFrom(const Words& words) {
+  static const std::map<std::string, TroubleKind> kKinds = {
+      {"stopped", TroubleKind::kStopped},
+      {"silent", TroubleKind::kSilent},
+      {"output_lost", TroubleKind::kOutputLost}};
+  std::vector<RankTrouble> troubles;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const std::pair<std::string, std::string> parts = absl::StrSplit(words.At(i), ':');
+    RankTrouble trouble{.kind = kKinds.at(parts.second),
+                        .what = "was seen " + parts.second,
+                        .ago = words.GetMs("ago", Duration::zero())};
+    EXPECT_TRUE(absl::SimpleAtoi(parts.first, &trouble.local_rank));
+    troubles.push_back(std::move(trouble));
+  }
+  return troubles;
 }
 
 class Player {
@@ -151,6 +169,9 @@ class Player {
       coordinator_->Hear(agent, KeepAlive{words.Get("number", 1), words.Get("heard", 0)}, now);
     } else if (command == "told") {
       coordinator_->Hear(agent, KeepAlive{.number = 1, .progress = {round, RanksFrom(words)}}, now);
+    } else if (command == "troubled") {
+      const Progress progress{.round = round, .troubles = TroublesFrom(words)};
+      coordinator_->Hear(agent, KeepAlive{.number = 1, .progress = progress}, now);
     } else if (command == "started") {
       coordinator_->Hear(agent, WorkersStarted{round}, now);
     } else if (command == "succeeded") {

@@ -249,7 +249,9 @@ TEST_F(DaemonPagesTest, AnswersAreAsTheirDescriptionSays) {
                                      .step_seconds = 0.1,
                                      .phases = {{"data", 0.01}, {"wait", 0.09, true}}},
                             .straggling = Straggling{0.5, "data"}},
-                           {.rank = 4}}}}};
+                           {.rank = 4}},
+                 .troubles = {{.rank = 3,
+                               .told = {.kind = TroubleKind::kSilent, .what = "gave no sign"}}}}}};
   EXPECT_EQ(Objection(ToJson(told), api["components"]["schemas"]["Job"], api, "job"), "");
   for (const char* const path : {"/metrics", "/healthz", "/readyz", "/api/v1/events"}) {
     EXPECT_EQ(described(path, path), "");
@@ -337,6 +339,14 @@ TEST_F(DaemonPagesTest, StepsAreShownAndWatchersHearOfThemSoon) {
   EXPECT_THAT(metrics, HasSubstr("muster_job_stragglers{run_id=\"job\"} 0\n"));
   EXPECT_THAT(metrics, HasSubstr("\nmuster_rank_loss{run_id=\"job\",rank=\"0\",host="));
   EXPECT_THAT(metrics, HasSubstr("\nmuster_rank_straggling{run_id=\"job\",rank=\"0\",host="));
+  RankTrouble trouble{.kind = TroubleKind::kStopped, .what = "was stopped by SIGSTOP"};
+  server_.driver().Hear(agent, KeepAlive{.progress = {.round = round_, .troubles = {{trouble}}}});
+  const Json wrong = Json::parse(Ask(*pages, "/api/v1/jobs/job").body)["nodes"][0]["troubles"];
+  ASSERT_EQ(wrong.size(), 1u);
+  EXPECT_EQ(wrong[0]["kind"], "stopped");
+  EXPECT_EQ(wrong[0]["what"], "was stopped by SIGSTOP");
+  EXPECT_THAT(Ask(*pages, "/metrics").body,
+              HasSubstr("muster_job_ranks_in_trouble{run_id=\"job\",trouble=\"stopped\"} 1\n"));
   // Nothing else changes from now on.
   std::string heard;
   EXPECT_TRUE(test::RunUntil(io_, [&] {

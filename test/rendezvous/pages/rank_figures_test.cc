@@ -41,7 +41,7 @@ TEST(RankFiguresTest, JobIsWhatItsRanksHaveInCommon) {
                                      .phases = {{"data", 0.25}, {"wait", 1, true}}},
                             .straggling = Straggling{0.5, "data"}}}},
                 {.node = {.host = "b"}}}};
-  const std::string text = Written({job, {.run_id = "silent"}});
+  const std::string text = Written({job, {.run_id = "mute"}});
   EXPECT_THAT(text, HasSubstr("\nmuster_job_step{run_id=\"j\"} 10\n"));
   EXPECT_THAT(text, HasSubstr("\nmuster_job_loss{run_id=\"j\"} 2.5\n"));
   EXPECT_THAT(text, HasSubstr("\nmuster_job_samples_per_second{run_id=\"j\"} 96\n"));
@@ -52,7 +52,23 @@ TEST(RankFiguresTest, JobIsWhatItsRanksHaveInCommon) {
   EXPECT_THAT(text, HasSubstr("\nmuster_rank_straggling{run_id=\"j\",rank=\"0\",host=\"a\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("\nmuster_rank_straggling{run_id=\"j\",rank=\"1\",host=\"a\"} 1\n"));
   EXPECT_EQ(Lines(text, "muster_rank_loss{"), 1);
-  EXPECT_THAT(text, Not(HasSubstr("silent")));
+  EXPECT_THAT(text, Not(HasSubstr("muster_job_step{run_id=\"mute\"")));
+}
+
+TEST(RankFiguresTest, RanksInTroubleAreCountedByWhatIsWrong) {
+  const auto trouble = [](int rank, TroubleKind kind) {
+    return TroubleSnapshot{.rank = rank, .told = {.kind = kind, .what = "x"}};
+  };
+  const JobSnapshot job{.run_id = "j",
+                        .nodes = {{.troubles = {trouble(0, TroubleKind::kStopped),
+                                                trouble(0, TroubleKind::kOutputLost)}},
+                                  {.troubles = {trouble(3, TroubleKind::kStopped)}}}};
+  const std::string text = Written({job});
+  const std::string name = "\nmuster_job_ranks_in_trouble{run_id=\"j\",trouble=";
+  EXPECT_THAT(text, HasSubstr(name + "\"stopped\"} 2\n"));
+  EXPECT_THAT(text, HasSubstr(name + "\"output_lost\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr(name + "\"silent\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr(name + "\"other\"} 0\n"));
 }
 
 TEST(RankFiguresTest, LossThatIsNoNumberIsTold) {

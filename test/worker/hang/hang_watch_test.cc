@@ -47,9 +47,14 @@ TEST_F(HangWatchTest, ARankThatStopsBeatingIsToldOnce) {
   watch.OnBeat(0, 2, At(seconds(5)));
   EXPECT_EQ(watch.NextDeadline(), At(seconds(12)));
   EXPECT_EQ(Overdue(watch, milliseconds(11'999)), "");
+  EXPECT_FALSE(watch.is_silent(1));
   EXPECT_EQ(Overdue(watch, seconds(12)), "1 after 10000 at step 1");
+  EXPECT_TRUE(watch.is_silent(1));
+  EXPECT_FALSE(watch.is_silent(0) || watch.is_silent(7));
   EXPECT_EQ(Overdue(watch, seconds(12)), "");
   EXPECT_EQ(watch.NextDeadline(), At(seconds(15))) << "the other one's";
+  watch.OnBeat(1, 2, At(seconds(13)));
+  EXPECT_FALSE(watch.is_silent(1));
 }
 
 // The last beat of the rank that hung came 2 ms after those of the others, which were late first,
