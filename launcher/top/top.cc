@@ -38,7 +38,10 @@ class Top final : private rendezvous::JobWatch::Listener {
         second_(io),
         reading_soon_(io),
         log_soon_(io),
-        state_(BeginTop(ToString(daemon_.endpoint), run_id)) {}
+        state_(BeginTop(ToString(daemon_.endpoint), run_id)) {
+    // That of Ctrl-Backslash.
+    ends_.add(SIGQUIT);
+  }
 
   TopEnd Run() {
     auto terminal = Terminal::Open(io_, {.on_key = [this](const Key& key) { OnKey(key); },

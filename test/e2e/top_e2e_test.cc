@@ -206,6 +206,7 @@ TEST_F(TopTest, HoweverItEndsTheTerminalIsAsItWas) {
   };
   ends("quit", "0", [&] { terminal.Press("q"); });
   ends("interrupted", "130", [&] { terminal.Press("C-c"); });
+  ends("quitted", "131", [&] { terminal.Press("C-\\"); });
   ends("terminated", "143", [&] { kill(TopProcess(), SIGTERM); });
 }
 
