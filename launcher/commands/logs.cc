@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/print_out.h"
 #include "launcher/commands/answer.h"
 #include "launcher/commands/logs_args.h"
@@ -45,6 +46,7 @@ class LogPrinter {
              const LogsArgs& args)
       : io_(io),
         one_rank_(args.one_rank),
+        follows_(args.request.extent.follow),
         reader_(std::in_place, io, daemon, args.request,
                 rendezvous::LogReader::Handlers{
                     .on_part =
@@ -89,7 +91,12 @@ class LogPrinter {
   void OnEnd(const absl::Status& status) {
     FinishLines();
     if (exit_code_ != kExitSuccess || status.ok()) return;
-    Remark(std::string(status.message()));
+    // A daemon that is started again does not know where this reader was.
+    const bool goes_on = follows_ && any_round_ && absl::IsUnavailable(status);
+    Remark(goes_on ? absl::StrCat(status.message(), "; once it is back, -f --since=",
+                                  absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone()),
+                                  " goes on from here")
+                   : std::string(status.message()));
     switch (status.code()) {
       case absl::StatusCode::kInvalidArgument:
         exit_code_ = kExitBadInput;
@@ -108,6 +115,7 @@ class LogPrinter {
 
   boost::asio::io_context& io_;
   const bool one_rank_;
+  const bool follows_;
   std::map<std::pair<int, LogStream>, worker::LinePrefixer> prefixers_;
   bool any_round_ = false;
   int exit_code_ = kExitSuccess;

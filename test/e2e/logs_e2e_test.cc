@@ -153,6 +153,22 @@ TEST_F(LogsTest, ReaderIsNotHeldByAnAgentThatStandsStill) {
   node.Wait();
 }
 
+// A reader of logs ended with its daemon, and did not know how to go on without what it had.
+TEST_F(LogsTest, WhoFollowsIsToldHowToGoOnAfterTheDaemonHasEnded) {
+  Command node = StartAgent({"--nnodes=1", "--rdzv-id=job", "--rdzv-endpoint=" + daemon_.endpoint,
+                             "--redirects=3", "--log-dir=" + Path("a")},
+                            "echo begun; " + WaitsFor("end"));
+  ASSERT_TRUE(daemon_.process.WaitForErr("started 1 worker")) << node.err();
+  Command logs = StartLogs({"-f"});
+  ASSERT_TRUE(logs.WaitForOut("begun\n")) << logs.err();
+  daemon_.process.Signal(SIGKILL);
+  daemon_.process.Wait();
+  EXPECT_EQ(logs.Wait(), 3) << logs.err();
+  EXPECT_TRUE(Contains(logs.err(), "; once it is back, -f --since="));
+  Write("end", "");
+  node.Wait();
+}
+
 // "less was open on a log, and the daemon had all of it in memory."
 TEST_F(LogsTest, ReaderWhoDoesNotReadHoldsUpNeitherWorkerNorDaemonAndMissesNothing) {
   Command node = StartAgent({"--nnodes=1", "--rdzv-id=job", "--rdzv-endpoint=" + daemon_.endpoint,
