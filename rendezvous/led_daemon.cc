@@ -35,10 +35,11 @@ namespace {
 using boost::asio::ip::tcp;
 
 // After two seconds of silence etcd gives the lead to another daemon, which reads what is
-// remembered and is found by the agents. Their own leases outlast that, and a member of etcd that
-// dies with the daemon.
+// remembered and is found by the agents. When etcd's own leader dies with the daemon, its members
+// elect another first, in one or two rounds of up to two seconds, and that gives every lease its
+// whole time anew. The agents' leases outlast all that.
 constexpr std::chrono::seconds kLeadLease(2);
-constexpr std::chrono::seconds kShortestLease(10);
+constexpr std::chrono::seconds kShortestLease(15);
 // For a tenant's journal, while nothing else is done: within the lead.
 constexpr std::chrono::seconds kTenantPatience(1);
 

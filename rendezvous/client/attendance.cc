@@ -336,7 +336,7 @@ std::optional<TimePoint> Attendance::DoubtfulFrom() const {
   }
   if (state_ != State::kAttending) return std::nullopt;
   const std::optional<TimePoint> doubtful = keeper_.doubtful_from();
-  if (doubtful && options_.places > 1) return *doubtful - welcome_.lease / 4;
+  if (doubtful && options_.places > 1) return *doubtful - welcome_.lease / 3;
   return doubtful;
 }
 

@@ -76,7 +76,7 @@ class Attendance {
     // In how many places it may be: daemons of which one leads, and the others refuse connections.
     // An attempt that fails is followed by one at the next place; there is a pause when all have
     // been tried. With several, a refusal proves nothing, and a connection is doubted after a
-    // quarter of the lease, as another place may have taken over.
+    // sixth of the lease, as another place may have taken over.
     int places = 1;
     // Makes a token that nobody can guess.
     std::function<SessionToken()> new_session;
