@@ -1,5 +1,6 @@
 #include "rendezvous/client/daemon_channel.h"
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,26 +17,33 @@ namespace {
 
 // For one attempt to connect: a SYN that is lost is sent again after one second.
 constexpr int kConnectAttemptMs = 2000;
-// For one place of several.
+// For all places.
 constexpr std::chrono::seconds kPlaceAttempt(1);
 // Between two looks at all of them.
 constexpr std::chrono::milliseconds kBetweenRounds(50);
 
-bool Accepts(const Endpoint& place) {
+// All at once, as one whose machine is gone takes a second to be given up. Null: none accepts.
+const Endpoint* FirstToAccept(const std::vector<Endpoint>& places) {
+  using boost::asio::ip::tcp;
   boost::asio::io_context io(1);
-  boost::asio::ip::tcp::resolver resolver(io);
-  boost::system::error_code error;
-  const auto found = resolver.resolve(place.host, std::to_string(place.port), error);
-  if (error) return false;
-  boost::asio::ip::tcp::socket socket(io);
-  bool connected = false;
-  boost::asio::async_connect(
-      socket, found,
-      [&connected](const boost::system::error_code& failed, const boost::asio::ip::tcp::endpoint&) {
-        connected = !failed;
-      });
+  tcp::resolver resolver(io);
+  const Endpoint* first = nullptr;
+  std::vector<std::unique_ptr<tcp::socket>> sockets;
+  for (const Endpoint& place : places) {
+    boost::system::error_code error;
+    const auto found = resolver.resolve(place.host, std::to_string(place.port), error);
+    if (error) continue;
+    sockets.push_back(std::make_unique<tcp::socket>(io));
+    boost::asio::async_connect(
+        *sockets.back(), found,
+        [&io, &first, &place](const boost::system::error_code& failed, const tcp::endpoint&) {
+          if (failed) return;
+          first = &place;
+          io.stop();
+        });
+  }
   io.run_for(kPlaceAttempt);
-  return connected;
+  return first;
 }
 
 }  // namespace
@@ -50,9 +58,7 @@ Endpoint WhereItLeads(const Endpoint& endpoint, std::chrono::milliseconds patien
   if (places.size() == 1) return endpoint;
   const auto end = std::chrono::steady_clock::now() + patience;
   for (;;) {
-    for (const Endpoint& place : places) {
-      if (Accepts(place)) return place;
-    }
+    if (const Endpoint* const place = FirstToAccept(places)) return *place;
     if (std::chrono::steady_clock::now() >= end) return places.front();
     // One of them takes over within seconds; nothing tells when.
     std::this_thread::sleep_for(kBetweenRounds);

@@ -107,6 +107,21 @@ class StoreClient::Connection {
     return response;
   }
 
+  // Makes a call that only reads: of several places another is asked when the daemon dies in the
+  // middle of it.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Read(StoreMethod<Request, Response> method, const Request& request) {
+    Response response;
+    grpc::Status status = Call(method, request, daemon_.patience, response);
+    Outage outage;
+    while (status.error_code() == grpc::StatusCode::UNAVAILABLE && places_ > 1 &&
+           IsBack(outage, Clock::now(), daemon_.patience)) {
+      status = Call(method, request, daemon_.patience, response);
+    }
+    if (!status.ok()) return ExplainFailure(status, daemon_);
+    return response;
+  }
+
   // Makes a call that waits, again and again while its daemon comes back: it leaves nothing behind
   // when it ends.
   template <typename Request, typename Response>
@@ -183,8 +198,8 @@ StoreClient::~StoreClient() = default;
 // By MultiGet, whose NOT_FOUND can only mean the job.
 absl::StatusOr<std::optional<std::string>> StoreClient::Get(const std::string& key) {
   auto response =
-      connection_->Ask(&store::v1::Store::Stub::MultiGet,
-                       connection_->Of<store::v1::MultiGetRequest>(std::vector<std::string>{key}));
+      connection_->Read(&store::v1::Store::Stub::MultiGet,
+                        connection_->Of<store::v1::MultiGetRequest>(std::vector<std::string>{key}));
   if (!response.ok()) return response.status();
   if (response->values_size() != 1 || !response->values(0).has_value()) return std::nullopt;
   return std::move(*response->mutable_values(0)->mutable_value());
@@ -243,8 +258,8 @@ absl::StatusOr<bool> StoreClient::Delete(const std::string& key) {
 }
 
 absl::StatusOr<bool> StoreClient::Check(const std::vector<std::string>& keys) {
-  const auto response = connection_->Ask(&store::v1::Store::Stub::Check,
-                                         connection_->Of<store::v1::CheckRequest>(keys));
+  const auto response = connection_->Read(&store::v1::Store::Stub::Check,
+                                          connection_->Of<store::v1::CheckRequest>(keys));
   if (!response.ok()) return response.status();
   return response->all_exist();
 }
@@ -269,8 +284,8 @@ absl::Status StoreClient::Barrier(const std::string& name, std::uint64_t count, 
 }
 
 absl::StatusOr<std::uint64_t> StoreClient::NumKeys() {
-  const auto response = connection_->Ask(&store::v1::Store::Stub::NumKeys,
-                                         connection_->Of<store::v1::NumKeysRequest>());
+  const auto response = connection_->Read(&store::v1::Store::Stub::NumKeys,
+                                          connection_->Of<store::v1::NumKeysRequest>());
   if (!response.ok()) return response.status();
   return response->num_keys();
 }

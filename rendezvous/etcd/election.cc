@@ -9,7 +9,7 @@ namespace muster::rendezvous::etcd {
 namespace {
 
 // Before the next attempt.
-constexpr std::chrono::milliseconds kPause(200);
+constexpr std::chrono::milliseconds kElectionPause(200);
 // Before a lease that could not be kept alive is tried to be once more.
 constexpr std::chrono::milliseconds kRepeat(50);
 // Of the lease, in which it is asked for again; the rest is for answers that are late or lost.
@@ -64,7 +64,7 @@ void Election::OnCampaign(std::uint64_t call, const absl::StatusOr<Outcome>& out
   if (state_ != State::kCampaigning || call != call_) return;
   if (absl::IsNotFound(outcome.status())) lease_ = 0;
   if (!outcome.ok()) return Retreat(outcome.status(), now);
-  trouble_.clear();
+  troubled_ = false;
   fence_ = outcome->revision;
   if (!outcome->held) {
     if (outcome->found.empty() || outcome->found[0].keys.empty()) return Run();
@@ -126,10 +126,10 @@ void Election::AskToKeepAlive(TimePoint now) {
 
 void Election::Retreat(const absl::Status& why, TimePoint now) {
   state_ = State::kPausing;
-  pause_ends_ = now + kPause;
-  if (trouble_ == why.message()) return;
-  trouble_ = std::string(why.message());
-  actions_.push_back(Trouble{trouble_});
+  pause_ends_ = now + kElectionPause;
+  // Once until it can take part again: each member may have another reason, again and again.
+  if (std::exchange(troubled_, true)) return;
+  actions_.push_back(Trouble{std::string(why.message())});
 }
 
 void Election::Lose(std::string why) {

@@ -89,7 +89,7 @@ class Election {
   struct Lost {
     std::string why;
   };
-  // Why it cannot take part at the moment; told when it changes.
+  // Why it cannot take part; told once until it can again.
   struct Trouble {
     std::string why;
   };
@@ -154,8 +154,8 @@ class Election {
   TimePoint kept_alive_at_{};     // asked to
   TimePoint next_keep_alive_{};
   TimePoint pause_ends_{};
-  std::string leader_;   // last told
-  std::string trouble_;  // last told
+  std::string leader_;     // last told
+  bool troubled_ = false;  // and it was told why
   std::deque<Action> actions_;
 };
 

@@ -25,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // Between two rounds of asking every member.
-constexpr milliseconds kPause(100);
+constexpr milliseconds kRoundPause(100);
 // 64 MiB of values are asked for at most (etcd_journal.cc), and each has a key.
 constexpr int kLargestAnswer = 80 << 20;
 
@@ -277,7 +277,7 @@ class EtcdClient final : public Etcd {
           if (!absl::IsUnavailable(status)) return attempts->done(status);
           // Every member is asked before there is a pause.
           if (++attempts->failed % members_.size() != 0) return Try(attempts);
-          auto timer = std::make_shared<boost::asio::steady_timer>(io_, kPause);
+          auto timer = std::make_shared<boost::asio::steady_timer>(io_, kRoundPause);
           const std::uint64_t number = ++last_number_;
           under_way_[number] = [timer] { timer->cancel(); };
           timer->async_wait(lifetime_.Guard(

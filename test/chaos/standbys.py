@@ -125,6 +125,11 @@ class Counter:
             self.highest = value
 
 
+def _in_touch(agent: Program) -> bool:
+    said = [line.text for line in list(agent.lines) if "to the rendezvous" in line.text]
+    return not said or "reconnected to the rendezvous" in said[-1]
+
+
 class Group:
     """All of it. To be closed."""
 
@@ -183,6 +188,8 @@ class Group:
         problems = []
         try:
             wait_for(lambda: len(self.counter.times) > before + 3, "no write was acknowledged any more", _BACK_WITHIN_S)
+            # One fault at a time: the next one comes when the agents are over this one, too.
+            wait_for(lambda: all(_in_touch(agent) for agent in self.agents), "an agent does not come back", _BACK_WITHIN_S)
         except Exception as error:  # noqa: BLE001 (whatever it is, it is what was found)
             said = "; ".join(f"{site.name}: {site.daemon.last_words()}" for site in self.sites)
             problems.append(f"{error}; {said}")
@@ -342,6 +349,10 @@ def run(tools: Tools, injections: int, seed: int) -> dict:
         fault(group, site)
         problems = group.check(begin)
         gap = group.counter.longest_gap_ms(begin)
+        if gap > _GOAL_MS:
+            said = "; ".join(f"{each.name}: " + " / ".join(f"{(line.ns - begin) / 1e6:.0f} ms {line.text[26:110]}"
+                             for line in each.daemon.lines if line.ns >= begin) for each in group.sites)
+            print(f"      {said}", flush=True)
         if site is leader:
             figures.setdefault(fault.__name__.replace("_", " "), []).append(gap)
         print(f"{done:>5} {fault.__name__} at {site.name}{', who leads' if site is leader else ''}: writes waited "
