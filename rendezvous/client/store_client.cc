@@ -114,8 +114,9 @@ class StoreClient::Connection {
     Response response;
     grpc::Status status = Call(method, request, daemon_.patience, response);
     Outage outage;
+    const Clock::time_point end = Clock::now() + daemon_.patience;
     while (status.error_code() == grpc::StatusCode::UNAVAILABLE && places_ > 1 &&
-           IsBack(outage, Clock::now(), daemon_.patience)) {
+           Clock::now() < end && IsBack(outage, Clock::now(), daemon_.patience)) {
       status = Call(method, request, daemon_.patience, response);
     }
     if (!status.ok()) return ExplainFailure(status, daemon_);
