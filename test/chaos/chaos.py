@@ -1,7 +1,7 @@
 """The fault harness: injects each fault of the matrix into a real job, checks what must happen, measures.
 
 usage: chaos.py [--repeat N] [--subset ci] [--json FILE] [--write-docs] [CASE...]
-       chaos.py --group ha [--repeat N] [--seed N] [--json FILE]
+       chaos.py --group ha [--repeat N] [--seed N] [--json FILE] [--write-docs]
        chaos.py --list | --docs-from FILE
 
 Exit codes: 0 when every case that ran was as expected, 1 when one was not, 2 for a wrong command line or a missing
@@ -30,6 +30,7 @@ _REPEAT = 20
 # A case that fails as often as this is not repeated any more.
 _ENOUGH_FAILURES = 3
 _DOCS = Path("docs/faults.md")
+_STANDBY_DOCS = Path("docs/standby.md")
 
 
 def _arguments() -> argparse.Namespace:
@@ -43,7 +44,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of a group (default: one at random, which is told)")
     parser.add_argument("--json", type=Path, metavar="FILE",
                         help="write the results there; cases that do not run keep theirs")
-    parser.add_argument("--write-docs", action="store_true", help=f"write {_DOCS}")
+    parser.add_argument("--write-docs", action="store_true", help=f"write {_DOCS}; of a group {_STANDBY_DOCS}")
     parser.add_argument("--docs-from", type=Path, metavar="FILE", help=f"write {_DOCS} from results and run no case")
     parser.add_argument("--list", action="store_true", help="print the cases and run none")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="ids such as F1 (default: all)")
@@ -109,6 +110,8 @@ def _run_group(arguments: argparse.Namespace, tools: Tools) -> int:
               f"{figure['worst']:.0f} ms (worst), goal {figure['goal']} ms")
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    if arguments.write_docs:
+        standbys.write_docs(_STANDBY_DOCS, result)
     print(f"{result['injections']} faults, {result['writes']} writes acknowledged and {result['unknown']} not, "
           f"{'nothing found' if not result['problems'] else '; '.join(result['problems'])}")
     return 1 if result["problems"] else 0

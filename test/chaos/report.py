@@ -124,6 +124,9 @@ ends is left to chance.
 the last worker of the next round runs, where the row says nothing else: median / worst, with the goal and whether the
 worst met it. Times are reported, not asserted; what is expected is asserted.
 
+What happens to several daemons that stand by for one another, and to the etcd that they share, is in
+[standby.md](standby.md).
+
 The last column is `torchrun` of PyTorch 2.6 (Debian 13), tried with three such hosts, two workers each, the c10d
 backend and workers without collectives; it was measured once, beforehand, and is not measured by the script.
 

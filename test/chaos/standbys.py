@@ -120,8 +120,8 @@ class Counter:
             if value <= self.highest:
                 self.problems.append(f"the number went from {self.highest} to {value}: a write was lost")
             if value < self.acknowledged or value > self.acknowledged + self.unknown:
-                self.problems.append(f"the number is {value} after {self.acknowledged} writes that were acknowledged and "
-                                     f"{self.unknown} that perhaps were done")
+                self.problems.append(f"the number is {value} after {self.acknowledged} writes that were acknowledged "
+                                     f"and {self.unknown} that perhaps were done")
             self.highest = value
 
 
@@ -189,7 +189,8 @@ class Group:
         try:
             wait_for(lambda: len(self.counter.times) > before + 3, "no write was acknowledged any more", _BACK_WITHIN_S)
             # One fault at a time: the next one comes when the agents are over this one, too.
-            wait_for(lambda: all(_in_touch(agent) for agent in self.agents), "an agent does not come back", _BACK_WITHIN_S)
+            wait_for(lambda: all(_in_touch(agent) for agent in self.agents), "an agent does not come back",
+                     _BACK_WITHIN_S)
         except Exception as error:  # noqa: BLE001 (whatever it is, it is what was found)
             said = "; ".join(f"{site.name}: {site.daemon.last_words()}" for site in self.sites)
             problems.append(f"{error}; {said}")
@@ -333,6 +334,23 @@ FAULTS: list[Callable[[Group, Site], None]] = [
     member_stopped, members_disk_full, power_lost, cable_pulled, hears_another_no_more, two_hear_each_other_no_more,
     hears_no_agents,
 ]
+
+
+_TIMES = ("<!-- times -->\n", "<!-- end of times -->")
+
+
+def write_docs(file: Path, result: dict) -> None:
+    """Puts the times of a run where the page has room for them."""
+    head, _, rest = file.read_text(encoding="utf-8").partition(_TIMES[0])
+    tail = rest.partition(_TIMES[1])[2]
+    rows = [f"| {name} | {each['times']} | {each['median'] / 1000:.2f} s | {each['worst'] / 1000:.2f} s |"
+            for name, each in result["figures_ms"].items()]
+    found = "; ".join(result["problems"]) or "no worker ended, and no acknowledged write was lost"
+    text = "\n".join([
+        "| what happens at the leader's host | times | median | worst |", "|---|---|---|---|", *rows, "",
+        f"{result['injections']} faults, these and those at other hosts (seed {result['seed']}); {result['writes']}",
+        f"writes were acknowledged and {result['unknown']} were not: {found}. The goal is {_GOAL_MS / 1000:g} s.", ""])
+    file.write_text(head + _TIMES[0] + text + _TIMES[1] + tail, encoding="utf-8")
 
 
 def run(tools: Tools, injections: int, seed: int) -> dict:
