@@ -66,6 +66,8 @@ class Site:
             f"--listen-client-urls={self.client_url()}", f"--advertise-client-urls={self.client_url()}",
             f"--listen-peer-urls={self.peer_url()}", f"--initial-advertise-peer-urls={self.peer_url()}",
             f"--initial-cluster={members}", "--logger=zap", "--log-level=error",
+            # As etcd does by itself from 3.5 on: who comes back does not make the others elect a leader anew.
+            "--pre-vote",
         ], dict(os.environ))
 
     def start_daemon(self, sites: list["Site"], more: dict[str, str] | None = None) -> None:
