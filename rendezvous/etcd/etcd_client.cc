@@ -26,8 +26,8 @@ using std::chrono::milliseconds;
 
 // Between two rounds of asking every member.
 constexpr milliseconds kRoundPause(100);
-// 64 MiB of values are asked for at most (etcd_journal.cc), and each has a key.
-constexpr int kLargestAnswer = 80 << 20;
+// 8 MiB of values are asked for at most (etcd_journal.cc), and each has a key.
+constexpr int kLargestAnswer = 16 << 20;
 
 std::shared_ptr<grpc::Channel> ChannelTo(const EtcdOptions& options, const std::string& member) {
   InitGrpcRuntime();
@@ -195,6 +195,7 @@ class EtcdClient final : public Etcd {
       etcdserverpb::LeaseKeepAliveRequest request;
       request.set_id(lease);
       const std::size_t member = member_;
+      const std::string token = token_;
       const std::uint64_t number = ++last_number_;
       auto* const stream = new KeepAliveStream(io_, request);
       under_way_[number] = [stream] { stream->Abandon(); };
@@ -210,9 +211,9 @@ class EtcdClient final : public Etcd {
                  if (answer.ttl() > 0) return done(std::chrono::seconds(answer.ttl()));
                  done(absl::NotFoundError("etcd has ended the lease"));
                }),
-           .ended = lifetime_.Guard([this, member, number, done](const grpc::Status& ended) {
+           .ended = lifetime_.Guard([this, member, token, number, done](const grpc::Status& ended) {
              under_way_.erase(number);
-             done(Unanswered(member, ended));
+             done(Unanswered(member, token, ended));
            })});
     });
   }
@@ -228,6 +229,7 @@ class EtcdClient final : public Etcd {
       create.set_start_revision(after + 1);
       create.add_filters(etcdserverpb::WatchCreateRequest::NOPUT);
       const std::size_t member = member_;
+      const std::string token = token_;
       watch_ = new WatchStream(io_, request);
       Prepare(watch_->context());
       members_[member].watch->async()->Watch(&watch_->context(), watch_);
@@ -240,9 +242,9 @@ class EtcdClient final : public Etcd {
              // Its past has been compacted away, or the member may not be asked.
              ended(absl::UnavailableError(absl::StrCat("etcd: ", answer.cancel_reason())));
            }),
-           .ended = lifetime_.Guard([this, member, ended](const grpc::Status& status) {
+           .ended = lifetime_.Guard([this, member, token, ended](const grpc::Status& status) {
              watch_ = nullptr;
-             ended(Unanswered(member, status));
+             ended(Unanswered(member, token, status));
            })});
     });
   }
@@ -297,18 +299,20 @@ class EtcdClient final : public Etcd {
     WithToken([this, request, stub, method, done = std::move(done)](const absl::Status& status) {
       if (!status.ok()) return done(status, {});
       const std::size_t member = member_;
+      const std::string token = token_;
       const std::uint64_t number = ++last_number_;
       const auto call = std::make_shared<UnaryCall<Request, Answer>>(io_);
       call->request = request;
       Prepare(call->context);
       call->context.set_deadline(std::chrono::system_clock::now() + options_.patience);
       under_way_[number] = [call] { call->context.TryCancel(); };
-      auto answered = lifetime_.Guard([this, call, member, number, done](const grpc::Status& end) {
-        under_way_.erase(number);
-        if (!end.ok()) return done(Unanswered(member, end), {});
-        AllIsWell();
-        done(absl::OkStatus(), call->answer);
-      });
+      auto answered =
+          lifetime_.Guard([this, call, member, token, number, done](const grpc::Status& end) {
+            under_way_.erase(number);
+            if (!end.ok()) return done(Unanswered(member, token, end), {});
+            AllIsWell();
+            done(absl::OkStatus(), call->answer);
+          });
       ((members_[member].*stub)->async()->*method)(
           &call->context, &call->request, &call->answer,
           [&io = io_, call, answered = std::move(answered)](grpc::Status end) mutable {
@@ -338,7 +342,7 @@ class EtcdClient final : public Etcd {
     auto answered = lifetime_.Guard([this, call, member](const grpc::Status& end) {
       under_way_.erase(0);
       if (end.ok()) token_ = call->answer.token();
-      absl::Status status = end.ok() ? absl::OkStatus() : Unanswered(member, end);
+      absl::Status status = end.ok() ? absl::OkStatus() : Unanswered(member, "", end);
       // "authentication failed, invalid user ID or password"
       if (absl::IsInvalidArgument(status)) status = absl::PermissionDeniedError(status.message());
       for (const auto& waiting : std::exchange(await_token_, {})) waiting(status);
@@ -353,11 +357,11 @@ class EtcdClient final : public Etcd {
   }
 
   // The next call goes to another member.
-  absl::Status Unanswered(std::size_t member, const grpc::Status& end) {
+  absl::Status Unanswered(std::size_t member, const std::string& token, const grpc::Status& end) {
     absl::Status status = FromWire(end);
-    if (absl::IsUnauthenticated(status) && !token_.empty()) {
-      // The token has run out, or a member that was started again does not know it.
-      token_.clear();
+    if (absl::IsUnauthenticated(status) && !token.empty()) {
+      // It has run out, or users have changed, or a member that was started again does not know it.
+      if (token_ == token) token_.clear();
       return absl::UnavailableError(status.message());
     }
     if (status.ok()) status = absl::UnavailableError("etcd: the stream has ended");

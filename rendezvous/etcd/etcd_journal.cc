@@ -17,8 +17,9 @@ namespace muster::rendezvous::etcd {
 namespace {
 
 constexpr char kFormat[] = "1";
-// An answer is 64 MiB of values at most, and less where they are small.
-constexpr int kKeysAtOnce = 256;
+// An answer is 8 MiB of values at most, and less where they are small: it has to come within the
+// patience for one call.
+constexpr int kKeysAtOnce = 32;
 // Etcd keeps what every key ever was until it is told to forget: so much is written before.
 constexpr std::size_t kBytesBetweenCompactions = 64 << 20;
 
@@ -238,7 +239,7 @@ class EtcdJournal final : public Journal {
     LargeValues large = large_;
     std::vector<std::vector<Operation>> plan = PlanBatch(*batch_, keys_, large);
     if (plan.empty()) return Finish(absl::OkStatus());
-    if (plan.size() == 1) {
+    if (plan.size() == 1 && !may_be_staged_) {
       written_ += SizeOf(plan[0]);
       return writer_->Write(std::move(plan[0]),
                             [this, large = std::move(large)](const absl::Status& status) mutable {
@@ -248,14 +249,15 @@ class EtcdJournal final : public Journal {
     }
     const std::string staged = ToStaged(*batch_);
     written_ += 2 * staged.size();
-    JournalKeys::Range parts = JournalKeys::Under(keys_.Batch());
     std::vector<std::vector<Operation>> steps = PlanParts(staged, keys_);
-    // What is left of one that failed may have been longer.
-    steps.insert(steps.begin(), {Delete{std::move(parts.key), std::move(parts.end)}});
+    // What is left of one for which there was no space may have been longer, and as its answer may
+    // have been lost, it may even count; this one holds all that it held.
+    steps.insert(steps.begin(), EndOfStaged(keys_));
     steps.push_back({Put{keys_.staged(), "1"}});
     series_->Begin(std::move(steps));
     series_->Go(lifetime_.Guard([this, plan = std::move(plan),
                                  large = std::move(large)](const absl::Status& status) mutable {
+      may_be_staged_ = !status.ok();
       if (!status.ok()) {
         series_->Clear();
         return Finish(status);
@@ -310,6 +312,7 @@ class EtcdJournal final : public Journal {
   LargeValues large_;
   std::optional<Series> series_;  // what is left of a large batch
   bool takes_over_ = false;       // a transaction of it is under way, after the commit
+  bool may_be_staged_ = false;    // one that failed may be there, and count
   absl::Status broken_;
   std::size_t written_ = 0;  // since the last compaction
 
@@ -319,14 +322,17 @@ class EtcdJournal final : public Journal {
   const base::Lifetime lifetime_;
 };
 
-void Open(Etcd& opener, Etcd& etcd, Fence fence, std::string root,
-          std::function<void(absl::StatusOr<OpenedJournal>)> done) {
+// Ends when what it returns is reset before `done` is called.
+std::shared_ptr<std::unique_ptr<EtcdJournal>> Open(
+    Etcd& opener, Etcd& etcd, Fence fence, std::string root,
+    std::function<void(absl::StatusOr<OpenedJournal>)> done) {
   auto journal = std::make_shared<std::unique_ptr<EtcdJournal>>(
       std::make_unique<EtcdJournal>(opener, etcd, std::move(fence), std::move(root)));
   (*journal)->Open([journal, done = std::move(done)](absl::StatusOr<JournalContents> contents) {
     if (!contents.ok()) return done(contents.status());
     done(OpenedJournal{std::move(*journal), *std::move(contents)});
   });
+  return journal;
 }
 
 }  // namespace
@@ -343,11 +349,13 @@ absl::StatusOr<OpenedJournal> OpenEtcdJournalNow(
   absl::StatusOr<OpenedJournal> result = absl::UnavailableError("etcd does not answer");
   {
     const std::unique_ptr<Etcd> own = connect(io);
-    Open(*own, etcd, std::move(fence), std::move(root), [&](absl::StatusOr<OpenedJournal> opened) {
-      result = std::move(opened);
-      io.stop();
-    });
+    const auto journal = Open(*own, etcd, std::move(fence), std::move(root),
+                              [&](absl::StatusOr<OpenedJournal> opened) {
+                                result = std::move(opened);
+                                io.stop();
+                              });
     io.run_for(patience);
+    journal->reset();
   }
   // What was cancelled ends.
   io.restart();

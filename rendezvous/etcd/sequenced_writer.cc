@@ -10,7 +10,7 @@ namespace muster::rendezvous::etcd {
 
 void SequencedWriter::Write(std::vector<Operation> operations,
                             std::function<void(absl::Status)> done) {
-  std::string value = absl::StrCat(fence_.created, ".", ++number_);
+  std::string value = absl::StrCat(fence_.created, ".", self_, ".", ++number_);
   operations.emplace_back(Put{sequence_, value});
   Try(std::make_shared<Writing>(Writing{std::move(operations), std::move(value), std::move(done)}));
 }
@@ -32,8 +32,9 @@ void SequencedWriter::Try(std::shared_ptr<const Writing> writing) {
 bool SequencedWriter::IsOfAnAttempt(const std::string& value) const {
   const std::vector<std::string> parts = absl::StrSplit(value, '.');
   std::uint64_t number = 0;
-  return parts.size() == 2 && parts[0] == absl::StrCat(fence_.created) &&
-         absl::SimpleAtoi(parts[1], &number) && number > done_ && number <= number_;
+  return parts.size() == 3 && parts[0] == absl::StrCat(fence_.created) &&
+         parts[1] == absl::StrCat(self_) && absl::SimpleAtoi(parts[2], &number) && number > done_ &&
+         number <= number_;
 }
 
 void SequencedWriter::Judge(const absl::StatusOr<Outcome>& outcome,

@@ -43,7 +43,8 @@ class SequencedWriter {
       : etcd_(&etcd),
         fence_(std::move(fence)),
         sequence_(std::move(sequence)),
-        last_(std::move(last)) {}
+        last_(std::move(last)),
+        self_(++count_) {}
 
   // Ends with OK, Aborted when this leader leads no longer, or Etcd's errors. After
   // ResourceExhausted the same operations, or others that outdo them, may be tried again: etcd
@@ -72,6 +73,10 @@ class SequencedWriter {
   const Fence fence_;
   const std::string sequence_;
   Last last_;
+  // Of the writers of this process: two of one fence, as when a journal is opened once more, have
+  // no transaction in common.
+  static inline std::uint64_t count_ = 0;
+  const std::uint64_t self_;
   std::uint64_t number_ = 0;  // of the last transaction
   std::uint64_t done_ = 0;    // and of the last that is known to have been done
   Revision revision_ = 0;
