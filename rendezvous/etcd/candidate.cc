@@ -96,7 +96,7 @@ void Candidate::Do(const Election::KeepAlive& keep) {
 void Candidate::Do(const Election::AwaitDeletion& await) {
   etcd_.AwaitDeletion(await.key, await.after,
                       lifetime_.Guard([this, call = await.call](const absl::Status& ended) {
-                        election_.OnDeletion(call, ended);
+                        election_.OnDeletion(call, ended, Now());
                         Act();
                       }));
 }

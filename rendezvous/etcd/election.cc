@@ -61,7 +61,19 @@ void Election::Run() {
 
 void Election::OnCampaign(std::uint64_t call, const absl::StatusOr<Outcome>& outcome,
                           TimePoint now) {
-  if (state_ != State::kCampaigning || call != call_) return;
+  if (call != call_) return;
+  if (state_ == State::kLeading) {
+    if (!outcome.ok()) {
+      looks_again_ = now + kElectionPause;
+    } else if (outcome->held) {
+      call_ = NextCall();
+      actions_.push_back(AwaitDeletion{call_, options_.key, outcome->revision});
+    } else {
+      Lose("its key in etcd is gone");
+    }
+    return;
+  }
+  if (state_ != State::kCampaigning) return;
   if (absl::IsNotFound(outcome.status())) lease_ = 0;
   if (!outcome.ok()) return Retreat(outcome.status(), now);
   troubled_ = false;
@@ -81,18 +93,38 @@ void Election::Follow(const KeyValue& key, Revision revision) {
   call_ = NextCall();
   actions_.push_back(AwaitDeletion{call_, options_.key, revision});
   if (leader_ != key.value) actions_.push_back(Follows{leader_ = key.value});
+  if (key.lease == 0) {
+    actions_.push_back(Trouble{absl::StrCat("somebody has written ", options_.key,
+                                            " in etcd by hand, so that it never ends by itself; "
+                                            "delete it")});
+  }
   if (key.lease != 0 && key.lease == options_.of_the_dead) actions_.push_back(Revoke{key.lease});
 }
 
 void Election::Lead(TimePoint now) {
   state_ = State::kLeading;
-  if (Leads(now)) return actions_.push_back(Won{fence_, lease_});
+  if (Leads(now)) {
+    actions_.push_back(Won{fence_, lease_});
+    return LookAtKey();
+  }
   state_ = State::kConfirming;
   if (keep_alive_ == 0) AskToKeepAlive(now);
 }
 
-void Election::OnDeletion(std::uint64_t call, const absl::Status&) {
-  if (state_ != State::kFollowing || call != call_) return;
+// Nobody but etcd, when the lease ends, takes the key away; except by hand. And then another leads
+// at once, while this one has nothing to write for a while.
+void Election::LookAtKey() {
+  call_ = NextCall();
+  actions_.push_back(Campaign{call_, {.conditions = {WasCreated{options_.key, fence_}}}});
+}
+
+void Election::OnDeletion(std::uint64_t call, const absl::Status& ended, TimePoint now) {
+  if (call != call_) return;
+  if (state_ == State::kLeading) {
+    if (ended.ok()) return Lose("its key in etcd was deleted");
+    looks_again_ = now + kElectionPause;
+  }
+  if (state_ != State::kFollowing) return;
   leader_.clear();
   Run();
 }
@@ -147,6 +179,10 @@ void Election::Tick(TimePoint now) {
     return Lose("etcd has not answered within its lease");
   }
   if (keep_alive_ == 0 && now >= next_keep_alive_) AskToKeepAlive(now);
+  if (state_ == State::kLeading && looks_again_ && now >= *looks_again_) {
+    looks_again_.reset();
+    LookAtKey();
+  }
 }
 
 std::optional<Election::TimePoint> Election::NextDeadline() const {
@@ -155,6 +191,7 @@ std::optional<Election::TimePoint> Election::NextDeadline() const {
   const auto consider = [&due](TimePoint time) { due = std::min(due.value_or(time), time); };
   if (state_ == State::kPausing) consider(pause_ends_);
   if (state_ == State::kLeading) consider(lease_ends_);
+  if (state_ == State::kLeading && looks_again_) consider(*looks_again_);
   if (HasLease() && keep_alive_ == 0) consider(next_keep_alive_);
   return due;
 }

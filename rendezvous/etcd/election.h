@@ -22,7 +22,7 @@ namespace muster::rendezvous::etcd {
 //                 --it is another's--> following
 //   confirming    --the lease is kept alive--> leading
 //   following     --the key is deleted, or that cannot be known--> campaigning
-//   leading       --Resign--> over; the lease may have ended: over
+//   leading       --Resign--> over; the lease may have ended, or the key is no longer ours: over
 //   each but the last: an error --> pausing --> campaigning with the same lease, or granting where
 //   etcd has ended that
 //
@@ -107,7 +107,7 @@ class Election {
   void OnCampaign(std::uint64_t call, const absl::StatusOr<Outcome>& outcome, TimePoint now);
   void OnKeptAlive(std::uint64_t call, const absl::StatusOr<std::chrono::milliseconds>& ttl,
                    TimePoint now);
-  void OnDeletion(std::uint64_t call, const absl::Status& ended);
+  void OnDeletion(std::uint64_t call, const absl::Status& ended, TimePoint now);
 
   // Does what is due; does nothing when called too early.
   void Tick(TimePoint now);
@@ -134,6 +134,7 @@ class Election {
   void Run();
   void Follow(const KeyValue& key, Revision revision);
   void Lead(TimePoint now);
+  void LookAtKey();
   void Retreat(const absl::Status& why, TimePoint now);
   void Lose(std::string why);
   void Renew(TimePoint asked, std::chrono::milliseconds ttl);
@@ -154,8 +155,9 @@ class Election {
   TimePoint kept_alive_at_{};     // asked to
   TimePoint next_keep_alive_{};
   TimePoint pause_ends_{};
-  std::string leader_;     // last told
-  bool troubled_ = false;  // and it was told why
+  std::optional<TimePoint> looks_again_;  // whether the key is still ours
+  std::string leader_;                    // last told
+  bool troubled_ = false;                 // and it was told why
   std::deque<Action> actions_;
 };
 

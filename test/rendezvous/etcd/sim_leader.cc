@@ -126,7 +126,7 @@ void SimLeader::Do(const etcd::Election::KeepAlive& keep) {
 void SimLeader::Do(const etcd::Election::AwaitDeletion& await) {
   client_->AwaitDeletion(await.key, await.after,
                          [this, call = await.call](const absl::Status& ended) {
-                           election_->OnDeletion(call, ended);
+                           election_->OnDeletion(call, ended, Now());
                            Act();
                          });
 }
