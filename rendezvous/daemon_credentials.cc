@@ -10,9 +10,8 @@ absl::StatusOr<Credentials> CredentialsFor(const ServerConfig& config, Keyring::
   if (config.tokens.empty()) {
     return FindCredentials(config.token, config.listen, Role::kDaemon, std::move(trouble));
   }
-  auto tenants = config.state_dir.empty()
-                     ? Keyring::OfDirectory(config.tokens, std::move(trouble))
-                     : Keyring::OfDirectoryAgain(config.tokens, std::move(trouble));
+  auto tenants = config.remembers() ? Keyring::OfDirectoryAgain(config.tokens, std::move(trouble))
+                                    : Keyring::OfDirectory(config.tokens, std::move(trouble));
   if (!tenants.ok()) return tenants.status();
   return Credentials::FromKeyring(*std::move(tenants), Role::kDaemon);
 }

@@ -1,6 +1,7 @@
 #include "rendezvous/etcd_config.h"
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -20,6 +21,10 @@ constexpr std::uint16_t kPort = 2379;
 
 absl::Status ReadFile(const std::string& path, std::string& text) {
   if (path.empty()) return absl::OkStatus();
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return base::SystemFailure(absl::StatusCode::kInvalidArgument, "read", path, EISDIR);
+  }
   std::ifstream file(path, std::ios::binary);
   text.assign(std::istreambuf_iterator<char>(file), {});
   if (!file.good() && !file.eof()) {

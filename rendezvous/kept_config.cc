@@ -47,6 +47,9 @@ absl::StatusOr<std::vector<std::string>> KeptConfig::ReadAgain() {
 }
 
 absl::Status KeptConfig::Check() const {
+  if (read_.etcd) {
+    if (auto options = ReadEtcdOptions(*read_.etcd); !options.ok()) return options.status();
+  }
   return CredentialsFor(read_).status();
 }
 

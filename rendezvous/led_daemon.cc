@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,8 +41,10 @@ using boost::asio::ip::tcp;
 // whole time anew. The agents' leases outlast all that.
 constexpr std::chrono::seconds kLeadLease(2);
 constexpr std::chrono::seconds kShortestLease(15);
-// For a tenant's journal, while nothing else is done: within the lead.
-constexpr std::chrono::seconds kTenantPatience(1);
+// For the journal of a tenant who comes later, while nothing else is done: within the lead, and
+// long enough to ask every member of etcd.
+constexpr std::chrono::milliseconds kTenantPatience(1000);
+constexpr std::chrono::milliseconds kMemberPatience(300);
 
 constexpr char kStandsBy[] = "; standing by from now on";
 
@@ -115,21 +118,40 @@ class LedDaemon {
     fence_ = fence;
     etcd::OpenEtcdJournal(*etcd_, std::move(fence), config_.etcd->root,
                           [this](absl::StatusOr<OpenedJournal> opened) {
-                            if (opened.ok()) return Serve(*std::move(opened));
+                            if (opened.ok()) {
+                              home_ = *std::move(opened);
+                              return OpenTenants(TenantsOf(credentials_));
+                            }
                             const bool lost = absl::IsAborted(opened.status());
                             EndAtOnce(log_, opened.status(), lost ? kStandsBy : "",
                                       lost ? kLeadsNoLonger : kNoJournal);
                           });
   }
 
-  void Serve(OpenedJournal opened) {
+  // One after the other, while the lease is kept alive.
+  void OpenTenants(std::vector<std::string> left) {
     if (ending_) return;
-    journal_ = std::move(opened.journal);
+    if (left.empty()) return Serve();
+    const std::string tenant = left.back();
+    left.pop_back();
+    etcd::OpenEtcdJournal(
+        *etcd_, fence_, RootOf(tenant),
+        [this, tenant, left = std::move(left)](absl::StatusOr<OpenedJournal> opened) mutable {
+          if (absl::IsAborted(opened.status())) {
+            EndAtOnce(log_, opened.status(), kStandsBy, kLeadsNoLonger);
+          }
+          // What is wrong with one tenant's is told at his calls.
+          tenants_.emplace(tenant, std::move(opened));
+          OpenTenants(std::move(left));
+        });
+  }
+
+  void Serve() {
     absl::Status restored;
     server_.emplace(
         io_,
-        Server::Memory{.journal = journal_.get(),
-                       .contents = std::move(opened.contents),
+        Server::Memory{.journal = home_.journal.get(),
+                       .contents = std::move(home_.contents),
                        .on_fatal =
                            [this](const absl::Status& status) {
                              const bool lost = absl::IsAborted(status);
@@ -148,6 +170,10 @@ class LedDaemon {
                 kStandsBy, kLeadsNoLonger);
     }
     Listen();
+    if (!candidate_->Leads()) {
+      EndAtOnce(log_, absl::AbortedError("it took longer than the lease to begin to serve"),
+                kStandsBy, kLeadsNoLonger);
+    }
     spdlog::info("leading, after {}; {} with {} remembered in {}",
                  base::Seconds(std::chrono::steady_clock::now() - began_),
                  base::Count(server_->job_count(), "job"),
@@ -174,13 +200,20 @@ class LedDaemon {
     if (!status.ok()) EndAtOnce(log_, status, "", kCannotListen);
   }
 
+  std::string RootOf(const std::string& tenant) const {
+    return absl::StrCat(config_.etcd->root, "/tenants/", tenant);
+  }
+
   absl::StatusOr<OpenedJournal> OpenTenant(const std::string& tenant) {
+    if (auto known = tenants_.extract(tenant); !known.empty()) return std::move(known.mapped());
     return etcd::OpenEtcdJournalNow(
         *etcd_,
         [this](boost::asio::io_context& io) {
-          return etcd::ConnectToEtcd(io, options_, SayTrouble);
+          etcd::EtcdOptions options = options_;
+          options.patience = kMemberPatience;
+          return etcd::ConnectToEtcd(io, std::move(options), {});
         },
-        fence_, absl::StrCat(config_.etcd->root, "/tenants/", tenant), kTenantPatience);
+        fence_, RootOf(tenant), kTenantPatience);
   }
 
   // Told to end: the next one need not wait.
@@ -206,7 +239,8 @@ class LedDaemon {
   std::optional<etcd::Candidate> candidate_;
   etcd::Fence fence_;
   std::chrono::steady_clock::time_point began_{};
-  std::unique_ptr<Journal> journal_;  // outlives the server
+  OpenedJournal home_;                                            // outlives the server
+  std::map<std::string, absl::StatusOr<OpenedJournal>> tenants_;  // until the server takes them
   std::optional<Server> server_;
   std::optional<Ending> end_;
   bool ending_ = false;

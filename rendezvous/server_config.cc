@@ -263,6 +263,12 @@ std::variant<ServerConfig, EarlyExit> ParseServerConfig(std::vector<std::string>
     }
     config.http = *at;
   }
+  if (config.etcd && endpoint->port == 0) {
+    return Mistake(
+        absl::StrCat("--listen=", listen,
+                     " leaves the port open, and agents have to name all daemons; choose "
+                     "a port"));
+  }
   config.listen = *endpoint;
   config.drain_timeout = std::chrono::seconds(drain_seconds);
   config.config_file = ConfigFileOf(app);

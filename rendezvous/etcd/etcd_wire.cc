@@ -98,6 +98,9 @@ absl::Status FromWire(const grpc::Status& status) {
         return absl::PermissionDeniedError(
             "etcd asks for a user; name one with --etcd-user and --etcd-password-file");
       }
+      if (absl::StrContains(status.error_message(), "revision of auth store is old")) {
+        return absl::UnauthenticatedError(sentence);
+      }
       if (absl::StrContains(status.error_message(), "too many operations") ||
           absl::StrContains(status.error_message(), "too large")) {
         return absl::InvalidArgumentError(

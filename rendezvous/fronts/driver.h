@@ -48,9 +48,9 @@ class Driver {
   // every change goes into `journal`, which must outlive the Driver. `on_fatal` is told when that
   // is no longer possible: the daemon must end then, without another word to anybody.
   void UseJournal(Journal& journal, std::function<void(const absl::Status&)> on_fatal);
-  // Nothing is told when `leads` says no: another daemon may have taken over, and what this one says,
-  // though it waits for no journal, would contradict it. Asked before anything is told; the process
-  // is to end then.
+  // Nothing is told when `leads` says no: another daemon may have taken over, and what this one
+  // says, though it waits for no journal, would contradict it. Asked before anything is told; the
+  // process is to end then.
   void LeadBy(std::function<bool()> leads) { leads_ = std::move(leads); }
   // Resumes a job of the daemon's last life, with what was in its store. False:
   // Coordinator::Restore.

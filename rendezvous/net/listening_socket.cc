@@ -49,12 +49,15 @@ absl::StatusOr<std::vector<tcp::endpoint>> Resolve(const Endpoint& endpoint) {
   return endpoints;
 }
 
-enum class Then { kListen, kWait };
+// kHold: it waits, and while it does nobody else takes the port. Where SO_REUSEADDR is set on both,
+// two sockets may have the same port as long as neither listens. Without it connections of a former
+// process that are still in TIME_WAIT are in the way; then kWait has to do.
+enum class Then { kListen, kWait, kHold };
 
 error_code Open(const tcp::endpoint& endpoint, Then then, tcp::acceptor& socket) {
   error_code error;
   socket.open(endpoint.protocol(), error);
-  if (!error) socket.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) socket.set_option(tcp::acceptor::reuse_address(then != Then::kHold), error);
   if (!error && endpoint.address().is_v6()) {
     socket.set_option(boost::asio::ip::v6_only(!endpoint.address().is_unspecified()), error);
   }
@@ -142,6 +145,8 @@ absl::StatusOr<std::vector<tcp::acceptor>> ListenAt(boost::asio::io_context& io,
 
 absl::StatusOr<std::vector<tcp::acceptor>> BindAt(boost::asio::io_context& io,
                                                   const Endpoint& endpoint) {
+  auto sockets = OpenAt(io, endpoint, Then::kHold);
+  if (!absl::IsAlreadyExists(sockets.status())) return sockets;
   return OpenAt(io, endpoint, Then::kWait);
 }
 
