@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include <openssl/crypto.h>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "rendezvous/identity/token_file.h"
@@ -123,6 +125,9 @@ absl::StatusOr<TokenSource> CompleteTokenSource(
 absl::StatusOr<Credentials> FindCredentials(const TokenSource& source, const Endpoint& endpoint,
                                             Role role, Keyring::Trouble trouble) {
   if (source.insecure) return Credentials::Plaintext();
+  // Before OpenSSL is used at all: it would clean up when the process exits, in the middle of the
+  // handshakes of gRPC's threads, which nobody waits for.
+  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   if (!source.tls.empty()) {
     auto certificates = SiteCertificates::Load(source.tls, std::move(trouble));
     if (!certificates.ok()) return certificates.status();
