@@ -190,7 +190,10 @@ class LedDaemon {
     absl::Status status;
     for (tcp::acceptor& socket : sockets_) {
       boost::system::error_code error;
-      socket.listen(tcp::acceptor::max_listen_connections, error);
+      // Held without it (BindAt); its connections have it from here, or, when this daemon is dead,
+      // nobody could take the port before they are forgotten.
+      socket.set_option(tcp::acceptor::reuse_address(true), error);
+      if (!error) socket.listen(tcp::acceptor::max_listen_connections, error);
       if (error) {
         status = absl::AlreadyExistsError(
             absl::StrCat("listen on ", ToString(config_.listen), ": ", error.message()));

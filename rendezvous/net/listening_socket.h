@@ -27,8 +27,8 @@ absl::StatusOr<std::vector<boost::asio::ip::tcp::acceptor>> ListenAt(boost::asio
                                                                      const Endpoint& endpoint);
 
 // The same, but the sockets do not listen yet: whoever connects is refused at once, until
-// `listen` is called on each. Meanwhile no other process takes the port, unless connections of a
-// former process on it are in TIME_WAIT.
+// SO_REUSEADDR is set and `listen` called on each. Meanwhile no other process takes the port,
+// unless connections of a former process on it are in TIME_WAIT.
 absl::StatusOr<std::vector<boost::asio::ip::tcp::acceptor>> BindAt(boost::asio::io_context& io,
                                                                    const Endpoint& endpoint);
 
