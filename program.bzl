@@ -104,12 +104,12 @@ is that a change compiles the whole room again, so this is for builds that are m
         "cold": attr.string_list(doc = "Rooms that little time is spent in: -O1 compiles them a quarter faster."),
         "deps": attr.label_list(providers = [CcInfo], aspects = [_units]),
         "lends": attr.label_list(
-            doc = "What the programs that share these rooms need of them, and this one does not.",
+            doc = "What some of the programs that share these rooms need of them.",
             providers = [CcInfo],
             aspects = [_units],
         ),
         "shares": attr.label_list(
-            doc = "Rooms of another program: what they hold is linked, not compiled again.",
+            doc = "Rooms of several programs: what they hold is linked, not compiled again.",
             providers = [CcInfo, _UnitsInfo],
         ),
     }, **COMPILER_ATTRS),
@@ -117,26 +117,42 @@ is that a change compiles the whole room again, so this is for builds that are m
     toolchains = COMPILER_TOOLCHAINS,
 )
 
-def program(name, deps, cold = [], shares = [], lends = [], rooms_visibility = None, **kwargs):
+def rooms(name, deps, cold = [], lends = [], visibility = None):
+    """What several programs have under them, compiled once a room at a time; they name it in `shares`.
+
+    Args:
+      name: of the rooms.
+      deps: what lies in them, with all that it stands on. All of it is linked into each of the programs.
+      cold: the rooms in which the programs spend little time.
+      lends: what one of those who share them needs of them beside `deps`.
+      visibility: which programs may share them.
+    """
+    _rooms(
+        name = name,
+        cold = cold,
+        deps = deps,
+        lends = lends,
+        tags = ["manual"],
+        visibility = visibility,
+    )
+
+def program(name, deps, cold = [], shares = [], **kwargs):
     """A cc_binary. With -c opt the units under it are compiled a room at a time: NAME_rooms.
 
     Args:
       name: of the program.
       deps: as cc_binary's.
       cold: the rooms in which the program spends little time.
-      shares: the rooms of other programs that lie under this one, too.
-      lends: what those who share this one's rooms need of them beside `deps`.
-      rooms_visibility: which other programs share this one's rooms.
+      shares: rooms that lie under other programs, too.
       **kwargs: as cc_binary's.
     """
     _rooms(
         name = name + "_rooms",
         cold = cold,
         deps = deps,
-        lends = lends,
         shares = shares,
         tags = ["manual"],
-        visibility = rooms_visibility or ["//visibility:private"],
+        visibility = ["//visibility:private"],
     )
     native.cc_binary(
         name = name,
