@@ -42,8 +42,8 @@ put a value of 100 bytes over gRPC, the next as soon as the last is acknowledged
 into the store of a musterd with --state-dir, and with the same program into an etcd of one node with its defaults,
 over its own gRPC API, both in plaintext. Both are on the same disk, begin empty, and are idle while the other is measured; each writer
 has a connection of its own, and writes the same 100 keys again and again. "muster --state=etcd" is a musterd that keeps its
-jobs in a second such etcd, on the same disk. A run of one node is the whole of `muster run --rdzv-endpoint=... --no-python true` at
-each of the two musterds: what is told in its round is remembered first."""
+jobs in a second such etcd, on the same disk. A run of one node is the whole of `muster run --rdzv-endpoint=...
+--no-python true` at each of the two musterds: what is told in its round is remembered first."""
 
 
 def _attend(secure: bool, seconds: float, agents: int) -> contest.Figures:
