@@ -1,7 +1,5 @@
 #include "rendezvous/etcd/journal_keys.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <array>
 
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "rendezvous/journal/checksum.h"
 
 namespace muster::rendezvous::etcd {
 namespace {
@@ -52,17 +51,6 @@ std::optional<std::string> Decode(std::string_view encoded) {
     i += 2;
   }
   return name;
-}
-
-// Of place and value, each with its length, so that bytes cannot move between the two unseen.
-std::uint32_t Checksum(std::string_view place, std::string_view value) {
-  uLong crc = crc32(0, nullptr, 0);
-  for (const std::string_view part : {place, value}) {
-    const std::uint64_t size = part.size();
-    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(&size), sizeof size);
-    if (size != 0) crc = crc32_z(crc, reinterpret_cast<const Bytef*>(part.data()), part.size());
-  }
-  return static_cast<std::uint32_t>(crc);
 }
 
 void AppendNumber(std::string& bytes, std::uint32_t number) {
@@ -122,7 +110,7 @@ std::vector<Put> ToChunks(const std::string& place, std::string_view value) {
     std::string bytes;
     if (i == 0) {
       AppendNumber(bytes, static_cast<std::uint32_t>(count));
-      AppendNumber(bytes, Checksum(place, value));
+      AppendNumber(bytes, Checksum({place, value}));
     }
     const std::size_t begin = std::min(i * kChunkBytes, value.size());
     bytes.append(value.substr(begin, kChunkBytes));
@@ -150,7 +138,7 @@ absl::StatusOr<std::optional<ChunkReader::Value>> ChunkReader::Take(const KeyVal
   value_.bytes.append(bytes);
   if (++value_.chunks < expected_) return std::nullopt;
   expected_ = 0;
-  if (Checksum(value_.place, value_.bytes) != crc_) return Damaged(place);
+  if (Checksum({value_.place, value_.bytes}) != crc_) return Damaged(place);
   return std::exchange(value_, {});
 }
 

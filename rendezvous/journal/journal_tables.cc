@@ -1,9 +1,6 @@
 #include "rendezvous/journal/journal_tables.h"
 
-#include <zlib.h>
-
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "rendezvous/journal/checksum.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -27,22 +25,8 @@ constexpr const char* kTables[] = {
     "crc INTEGER NOT NULL, PRIMARY KEY(run_id, key)) WITHOUT ROWID",
 };
 
-// Of a row's columns. Each comes with its length, so that bytes cannot move between columns unseen.
-std::int64_t Crc(std::initializer_list<std::string_view> columns) {
-  uLong crc = crc32(0, nullptr, 0);
-  for (const std::string_view column : columns) {
-    const std::uint64_t size = column.size();
-    crc = crc32_z(crc, reinterpret_cast<const Bytef*>(&size), sizeof size);
-    // With a null pointer crc32_z begins anew.
-    if (size != 0) {
-      crc = crc32_z(crc, reinterpret_cast<const Bytef*>(column.data()), column.size());
-    }
-  }
-  return static_cast<std::int64_t>(crc);
-}
-
 std::int64_t MetaCrc(std::string_view name, std::int64_t value) {
-  return Crc({name, {reinterpret_cast<const char*>(&value), sizeof value}});
+  return Checksum({name, {reinterpret_cast<const char*>(&value), sizeof value}});
 }
 
 absl::Status WrongCrc(const char* table) {
@@ -89,7 +73,7 @@ absl::Status ReadJobs(Database& database, JournalContents& contents) {
   if (!rows.ok()) return rows.status();
   absl::StatusOr<bool> row = rows->Step();
   for (; row.ok() && *row; row = rows->Step()) {
-    if (rows->Number(2) != Crc({rows->Bytes(0), rows->Bytes(1)})) return WrongCrc("jobs");
+    if (rows->Number(2) != Checksum({rows->Bytes(0), rows->Bytes(1)})) return WrongCrc("jobs");
     contents.jobs.emplace_back(rows->Bytes(0), rows->Bytes(1));
   }
   return row.status();
@@ -100,7 +84,7 @@ absl::Status ReadEntries(Database& database, JournalContents& contents) {
   if (!rows.ok()) return rows.status();
   absl::StatusOr<bool> row = rows->Step();
   for (; row.ok() && *row; row = rows->Step()) {
-    if (rows->Number(3) != Crc({rows->Bytes(0), rows->Bytes(1), rows->Bytes(2)})) {
+    if (rows->Number(3) != Checksum({rows->Bytes(0), rows->Bytes(1), rows->Bytes(2)})) {
       return WrongCrc("store");
     }
     contents.entries.push_back(
@@ -177,7 +161,7 @@ absl::Status BatchWriter::Write(const JournalBatch::Job& job) {
   if (job.record.has_value()) {
     set_job_.Bind(1, job.run_id);
     set_job_.Bind(2, *job.record);
-    set_job_.Bind(3, Crc({job.run_id, *job.record}));
+    set_job_.Bind(3, Checksum({job.run_id, *job.record}));
     return set_job_.Run();
   }
   forget_entries_.Bind(1, job.run_id);
@@ -191,7 +175,7 @@ absl::Status BatchWriter::Write(const JournalBatch::Entry& entry) {
     set_entry_.Bind(1, entry.run_id);
     set_entry_.Bind(2, entry.key);
     set_entry_.Bind(3, *entry.value);
-    set_entry_.Bind(4, Crc({entry.run_id, entry.key, *entry.value}));
+    set_entry_.Bind(4, Checksum({entry.run_id, entry.key, *entry.value}));
     return set_entry_.Run();
   }
   delete_entry_.Bind(1, entry.run_id);
