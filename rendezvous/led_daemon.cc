@@ -92,7 +92,6 @@ class LedDaemon {
   }
 
   void StandBy() {
-    if (ending_) return;
     candidate_.emplace(
         io_, *etcd_,
         // Whoever was here before is dead.
@@ -105,10 +104,7 @@ class LedDaemon {
                           etcd::LeaseId lease) { TakeOver(std::move(fence), lease); },
             .follows =
                 [](const std::string& leader) { spdlog::info("standing by; {} leads", leader); },
-            .lost =
-                [this](const std::string& why) {
-                  EndAtOnce(log_, absl::AbortedError(why), kStandsBy, kLeadsNoLonger);
-                },
+            .lost = [this](const std::string& why) { End(absl::AbortedError(why)); },
             .trouble = [](const std::string& why) { spdlog::warn("cannot lead: {}", why); }});
   }
 
@@ -122,9 +118,7 @@ class LedDaemon {
                               home_ = *std::move(opened);
                               return OpenTenants(TenantsOf(credentials_));
                             }
-                            const bool lost = absl::IsAborted(opened.status());
-                            EndAtOnce(log_, opened.status(), lost ? kStandsBy : "",
-                                      lost ? kLeadsNoLonger : kNoJournal);
+                            End(opened.status());
                           });
   }
 
@@ -137,9 +131,7 @@ class LedDaemon {
     etcd::OpenEtcdJournal(
         *etcd_, fence_, RootOf(tenant),
         [this, tenant, left = std::move(left)](absl::StatusOr<OpenedJournal> opened) mutable {
-          if (absl::IsAborted(opened.status())) {
-            EndAtOnce(log_, opened.status(), kStandsBy, kLeadsNoLonger);
-          }
+          if (absl::IsAborted(opened.status())) End(opened.status());
           // What is wrong with one tenant's is told at his calls.
           tenants_.emplace(tenant, std::move(opened));
           OpenTenants(std::move(left));
@@ -152,27 +144,19 @@ class LedDaemon {
         io_,
         Server::Memory{.journal = home_.journal.get(),
                        .contents = std::move(home_.contents),
-                       .on_fatal =
-                           [this](const absl::Status& status) {
-                             const bool lost = absl::IsAborted(status);
-                             EndAtOnce(log_, status, lost ? kStandsBy : "",
-                                       lost ? kLeadsNoLonger : kNoJournal);
-                           },
+                       .on_fatal = [this](const absl::Status& status) { End(status); },
                        .open = [this](const std::string& tenant) { return OpenTenant(tenant); },
                        .tenants = TenantsOf(credentials_),
                        .leads = [this] { return candidate_->Leads(); },
                        .shortest_lease = kShortestLease},
         &restored);
-    if (!restored.ok()) EndAtOnce(log_, restored, "", kNoJournal);
+    if (!restored.ok()) End(restored);
     if (!candidate_->Leads()) {
-      EndAtOnce(log_,
-                absl::AbortedError("it took longer than the lease to read what is remembered"),
-                kStandsBy, kLeadsNoLonger);
+      End(absl::AbortedError("it took longer than the lease to read what is remembered"));
     }
     Listen();
     if (!candidate_->Leads()) {
-      EndAtOnce(log_, absl::AbortedError("it took longer than the lease to begin to serve"),
-                kStandsBy, kLeadsNoLonger);
+      End(absl::AbortedError("it took longer than the lease to begin to serve"));
     }
     spdlog::info("leading, after {}; {} with {} remembered in {}",
                  base::Seconds(std::chrono::steady_clock::now() - began_),
@@ -217,6 +201,12 @@ class LedDaemon {
           return etcd::ConnectToEtcd(io, std::move(options), {});
         },
         fence_, RootOf(tenant), kTenantPatience);
+  }
+
+  // Aborted: another daemon may lead, and this one's keeper starts one that stands by.
+  [[noreturn]] void End(const absl::Status& status) {
+    const bool lost = absl::IsAborted(status);
+    EndAtOnce(log_, status, lost ? kStandsBy : "", lost ? kLeadsNoLonger : kNoJournal);
   }
 
   // Told to end: the next one need not wait.

@@ -235,7 +235,7 @@ class EtcdJournal final : public Journal {
   // Writes the batch that waits. What a former one has left to be taken over comes first; if there
   // is no space for that, there is none for this one either.
   void Proceed() {
-    if (takes_over_ || !series_->empty()) return TakeOver();
+    if (!series_->empty()) return TakeOver();
     LargeValues large = large_;
     std::vector<std::vector<Operation>> plan = PlanBatch(*batch_, keys_, large);
     if (plan.empty()) return Finish(absl::OkStatus());

@@ -85,6 +85,17 @@ class History {
     }
   }
 
+  // Counts what has happened in another one, too.
+  void Add(const History& other) {
+    take_overs += other.take_overs;
+    acknowledgements += other.acknowledgements;
+    kept_batches += other.kept_batches;
+    lost_batches += other.lost_batches;
+    large_batches += other.large_batches;
+    full += other.full;
+    words += other.words;
+  }
+
   void Fail(std::string sentence) {
     if (failure.empty()) failure = std::move(sentence);
   }

@@ -41,13 +41,7 @@ int main(int argc, char** argv) {
       std::cout << result.failure << "\ncaught by history at seed " << seed << "\n";
       return 1;
     }
-    all.take_overs += result.history.take_overs;
-    all.acknowledgements += result.history.acknowledgements;
-    all.kept_batches += result.history.kept_batches;
-    all.lost_batches += result.history.lost_batches;
-    all.large_batches += result.history.large_batches;
-    all.full += result.history.full;
-    all.words += result.history.words;
+    all.Add(result.history);
   }
   std::cout << seeds << " seeds: " << all.take_overs << " leaders, " << all.acknowledgements
             << " batches acknowledged (" << all.large_batches << " of them large), "

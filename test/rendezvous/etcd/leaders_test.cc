@@ -21,13 +21,7 @@ TEST_P(LeadersBatch, OneLeadsAndNothingIsLost) {
     const LeadersResult result =
         SimulateLeaders({.seed = static_cast<std::uint64_t>(GetParam() * kPerBatch + i)});
     ASSERT_EQ(result.failure, "");
-    all.take_overs += result.history.take_overs;
-    all.acknowledgements += result.history.acknowledgements;
-    all.kept_batches += result.history.kept_batches;
-    all.lost_batches += result.history.lost_batches;
-    all.large_batches += result.history.large_batches;
-    all.full += result.history.full;
-    all.words += result.history.words;
+    all.Add(result.history);
   }
   EXPECT_GT(all.take_overs, 15u * kPerBatch);
   EXPECT_GT(all.acknowledgements, 500u * kPerBatch);
