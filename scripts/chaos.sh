@@ -13,13 +13,14 @@
 #                                        the results for programs, and docs/faults.md from them
 #   scripts/chaos.sh --docs-from FILE    docs/faults.md from an earlier run
 #
-# Runs what is built here; MUSTER, MUSTERD, CHAOS_WORKER, CLOCK_SKEW and IDENTITY_PROGRAM name other binaries.
+# Runs what is built here; MUSTER, MUSTERD, CHAOS_WORKER, CLOCK_SKEW and IDENTITY_PROGRAM name other binaries, and for
+# the group CLOCK_JUMPS and STORE_WITNESS.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ -z "${MUSTER-}${MUSTERD-}${CHAOS_WORKER-}${CLOCK_SKEW-}${IDENTITY_PROGRAM-}" ]; then
   bazel build //launcher:muster //rendezvous:musterd //test/chaos:chaos_worker //test/chaos:libclock_skew.so \
-    //test/chaos:identity_program
+    //test/chaos:identity_program //test/chaos:clock_jumps //test/linearizability:store_witness
 fi
 export PYTHONDONTWRITEBYTECODE=1
 exec /usr/bin/python3 test/chaos/chaos.py "$@"

@@ -30,7 +30,6 @@ _REPEAT = 20
 # A case that fails as often as this is not repeated any more.
 _ENOUGH_FAILURES = 3
 _DOCS = Path("docs/faults.md")
-_STANDBY_DOCS = Path("docs/standby.md")
 
 
 def _arguments() -> argparse.Namespace:
@@ -44,7 +43,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of a group (default: one at random, which is told)")
     parser.add_argument("--json", type=Path, metavar="FILE",
                         help="write the results there; cases that do not run keep theirs")
-    parser.add_argument("--write-docs", action="store_true", help=f"write {_DOCS}; of a group {_STANDBY_DOCS}")
+    parser.add_argument("--write-docs", action="store_true", help=f"write {_DOCS}; of a group, its part of it")
     parser.add_argument("--docs-from", type=Path, metavar="FILE", help=f"write {_DOCS} from results and run no case")
     parser.add_argument("--list", action="store_true", help="print the cases and run none")
     parser.add_argument("cases", nargs="*", metavar="CASE", help="ids such as F1 (default: all)")
@@ -104,15 +103,22 @@ def _run_group(arguments: argparse.Namespace, tools: Tools) -> int:
     """Its faults need no table of cases: one world, hit again and again."""
     seed = arguments.seed or random.randrange(1, 1 << 31)
     print(f"seed {seed}", flush=True)
-    result = standbys.run(tools, arguments.repeat or 100, seed)
+    own = standbys.OwnTools.find()
+    if missing := own.missing():
+        print(f"chaos.sh: there is no {', '.join(missing)}; build it first, or name another in CLOCK_JUMPS or "
+              "STORE_WITNESS", file=sys.stderr)
+        return 2
+    result = standbys.run(tools, own, arguments.repeat or 100, seed)
     for name, figure in result["figures_ms"].items():
         print(f"{name} at who leads: {figure['times']} times, writes waited {figure['median']:.0f} ms (median), "
               f"{figure['worst']:.0f} ms (worst), goal {figure['goal']} ms")
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     if arguments.write_docs:
-        standbys.write_docs(_STANDBY_DOCS, result)
+        report.write_standbys(_DOCS, standbys.in_words(result))
     print(f"{result['injections']} faults, {result['writes']} writes acknowledged and {result['unknown']} not, "
+          f"{result['calls']} calls in linearizable histories, {result['calls_unknown']} of them writes without an "
+          f"answer; at who leads {result['median_ms']:.0f} ms (median), {result['worst_ms']:.0f} ms (worst); "
           f"{'nothing found' if not result['problems'] else '; '.join(result['problems'])}")
     return 1 if result["problems"] else 0
 

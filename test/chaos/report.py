@@ -124,8 +124,8 @@ ends is left to chance.
 the last worker of the next round runs, where the row says nothing else: median / worst, with the goal and whether the
 worst met it. Times are reported, not asserted; what is expected is asserted.
 
-What happens to several daemons that stand by for one another, and to the etcd that they share, is in
-[standby.md](standby.md).
+What happens to several daemons that [stand by for one another](standby.md), and to the etcd that they share, is at the
+end.
 
 The last column is `torchrun` of PyTorch 2.6 (Debian 13), tried with three such hosts, two workers each, the c10d
 backend and workers without collectives; it was measured once, beforehand, and is not measured by the script.
@@ -161,7 +161,29 @@ def write_docs(file: Path, run: dict) -> None:
         if rest:
             items = [f"- {result['id']}, {result['title']}: {'; '.join(result['problems'])}" for result in rest]
             lines += [f"## {title}", "", *items, ""]
-    file.write_text(_HEAD + "\n".join(lines), encoding="utf-8")
+    file.write_text(_HEAD + "\n".join(lines) + _standbys(file), encoding="utf-8")
+
+
+# Where the part about daemons that stand by begins; it is of another run.
+_STANDBYS = """
+## Daemons that stand by
+
+Three hosts, each with a daemon and a member of their etcd, and a job on two more (`scripts/chaos.sh --group ha`). One
+fault after the other is injected at random, two of three at the host of who leads; for how long writes to the job's
+store had to wait then:
+
+"""
+
+
+def _standbys(file: Path) -> str:
+    _, head, rest = file.read_text(encoding="utf-8").partition(_STANDBYS) if file.exists() else ("", "", "")
+    return head + rest
+
+
+def write_standbys(file: Path, text: str) -> None:
+    """Writes that part of docs/faults.md, and leaves the other as it is."""
+    other = file.read_text(encoding="utf-8").partition(_STANDBYS)[0]
+    file.write_text(other + _STANDBYS + text, encoding="utf-8")
 
 
 def _shown(case: Case, result: dict) -> str:

@@ -6,7 +6,7 @@ whatever happens to them.
     ha3 10.78.0.103   etcd, musterd
 
 One fault at a time, of one host or between two: a majority of etcd is always whole. Meanwhile somebody adds to a number
-in the job's store and reads it, over whichever daemon leads.
+in the job's store, and others (test/linearizability) use the rest of it, over whichever daemon leads.
 """
 
 import contextlib
@@ -17,9 +17,11 @@ import signal
 import statistics
 import subprocess
 import tempfile
+import textwrap
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import isolation
@@ -37,6 +39,24 @@ _DISK_MIB = 192
 _BACK_WITHIN_S = 30.0
 _GOAL_MS = 3000
 _CALL_S = 1
+
+
+@dataclass(frozen=True)
+class OwnTools:
+    """What only this group needs."""
+
+    clock_jumps: str
+    witness: str
+
+    @staticmethod
+    def find() -> "OwnTools":
+        """From CLOCK_JUMPS and STORE_WITNESS; by default what Bazel has built here."""
+        return OwnTools(os.path.abspath(os.environ.get("CLOCK_JUMPS", "bazel-bin/test/chaos/clock_jumps")),
+                        os.path.abspath(os.environ.get("STORE_WITNESS",
+                                                       "bazel-bin/test/linearizability/store_witness")))
+
+    def missing(self) -> list[str]:
+        return [path for path in vars(self).values() if not os.path.exists(path)]
 
 
 class Site:
@@ -59,16 +79,17 @@ class Site:
     def peer_url(self) -> str:
         return f"http://{self.host.address}:{_PEERS}"
 
-    def start_etcd(self, sites: list["Site"]) -> None:
+    def start_etcd(self, sites: list["Site"], under: list[str] | None = None,
+                   more: dict[str, str] | None = None) -> None:
         members = ",".join(f"{site.name}={site.peer_url()}" for site in sites)
         self.etcd = self.host.start("etcd", [
-            shutil.which("etcd") or "etcd", f"--name={self.name}", f"--data-dir={self.disk}/data",
+            *(under or []), shutil.which("etcd") or "etcd", f"--name={self.name}", f"--data-dir={self.disk}/data",
             f"--listen-client-urls={self.client_url()}", f"--advertise-client-urls={self.client_url()}",
             f"--listen-peer-urls={self.peer_url()}", f"--initial-advertise-peer-urls={self.peer_url()}",
             f"--initial-cluster={members}", "--logger=zap", "--log-level=error",
             # As etcd does by itself from 3.5 on: who comes back does not make the others elect a leader anew.
             "--pre-vote",
-        ], dict(os.environ))
+        ], {**os.environ, **(more or {})})
 
     def start_daemon(self, sites: list["Site"], more: dict[str, str] | None = None) -> None:
         state = "etcd://" + ",".join(f"{site.host.address}:{_CLIENTS}" for site in sites) + "/chaos"
@@ -127,6 +148,35 @@ class Counter:
             self.highest = value
 
 
+class Witness:
+    """Uses the job's store by chance, four calls at a time, and judges whether it was linearizable: one history for each
+    fault (test/linearizability/witness.h)."""
+
+    def __init__(self, program: str, host: Host, environment: dict[str, str], endpoint: str, seed: int):
+        self._process = subprocess.Popen(
+            [*host.inside(), program, endpoint, "chaos", environment["MUSTER_TOKEN_FILE"], str(seed)],
+            env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.calls = 0
+        self.unknown = 0
+
+    def judge(self) -> list[str]:
+        """Ends a history and begins the next one; what is wrong with it."""
+        assert self._process.stdin and self._process.stdout
+        try:
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        said = self._process.stdout.readline()
+        calls, unknown, trouble = (said.rstrip("\n") or "0 0 it died").split(" ", 2)
+        self.calls += int(calls)
+        self.unknown += int(unknown)
+        return [f"the store is not linearizable: {trouble}"] if trouble else []
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
 def _in_touch(agent: Program) -> bool:
     said = [line.text for line in list(agent.lines) if "to the rendezvous" in line.text]
     return not said or "reconnected to the rendezvous" in said[-1]
@@ -135,7 +185,7 @@ def _in_touch(agent: Program) -> bool:
 class Group:
     """All of it. To be closed."""
 
-    def __init__(self, tools: Tools, seed: int):
+    def __init__(self, tools: Tools, own: OwnTools, seed: int):
         self.random = random.Random(seed)
         self.folder = Path(tempfile.mkdtemp(dir=isolation.SCRATCH))
         self.cluster = Cluster(2)
@@ -146,6 +196,7 @@ class Group:
             "OMP_NUM_THREADS": "1", "CHAOS_FINISH": str(self.folder / "finish"),
         }
         self.tools = tools
+        self.own = own
         self.sites = [Site(i, self.folder, tools, self.environment) for i in (1, 2, 3)]
         for site in self.sites:
             site.start_etcd(self.sites)
@@ -156,6 +207,7 @@ class Group:
         self.agents = [self._start_agent(host) for host in self.cluster.nodes]
         self.workers = wait_for(self._all_workers, lambda: f"no workers: {self.agents[0].last_words()}")
         self.counter = Counter(tools, self.cluster.nodes[0], self.environment, self.endpoint)
+        self.witness = Witness(own.witness, self.cluster.nodes[1], self.environment, self.endpoint, seed)
 
     def _start_agent(self, host: Host) -> Program:
         folder = self.folder / host.name
@@ -196,13 +248,14 @@ class Group:
         except Exception as error:  # noqa: BLE001 (whatever it is, it is what was found)
             said = "; ".join(f"{site.name}: {site.daemon.last_words()}" for site in self.sites)
             problems.append(f"{error}; {said}")
-        problems += self.counter.problems
+        problems += self.counter.problems + self.witness.judge()
         if [mark.pid for mark in self._marks() if mark.alive] != self.workers or len(self._marks()) != 4:
             problems.append(f"workers have ended or others were started: {self.agents[0].last_words(6)}")
         return problems
 
     def close(self) -> list[str]:
         self.counter.close()
+        self.witness.close()
         Path(self.environment["CHAOS_FINISH"]).touch()
         problems = []
         for agent in self.agents:
@@ -274,6 +327,14 @@ def member_killed(group: Group, site: Site) -> None:
     site.start_etcd(group.sites)
 
 
+def members_clock_jumps(group: Group, site: Site) -> None:
+    """From now on, every three seconds, until it is started again for another fault."""
+    site.etcd.signal(signal.SIGKILL)
+    site.etcd.wait()
+    site.start_etcd(group.sites, [group.own.clock_jumps],
+                    {"SKEW_PERIOD_S": "3", "SKEW_S": str(group.random.choice([3, 60, 3600]))})
+
+
 def member_stopped(group: Group, site: Site) -> None:
     site.etcd.signal(signal.SIGSTOP)
     time.sleep(group.random.uniform(0, 5))
@@ -333,31 +394,31 @@ def hears_no_agents(group: Group, site: Site) -> None:
 
 FAULTS: list[Callable[[Group, Site], None]] = [
     daemon_killed, daemon_and_keeper_killed, daemon_stopped, daemon_told_to_end, daemons_clock_jumps, member_killed,
-    member_stopped, members_disk_full, power_lost, cable_pulled, hears_another_no_more, two_hear_each_other_no_more,
+    member_stopped, members_clock_jumps, members_disk_full, power_lost, cable_pulled, hears_another_no_more, two_hear_each_other_no_more,
     hears_no_agents,
 ]
 
 
-_TIMES = ("<!-- times -->\n", "<!-- end of times -->")
-
-
-def write_docs(file: Path, result: dict) -> None:
-    """Puts the times of a run where the page has room for them."""
-    head, _, rest = file.read_text(encoding="utf-8").partition(_TIMES[0])
-    tail = rest.partition(_TIMES[1])[2]
+def in_words(result: dict) -> str:
+    """What a run has found, for docs/faults.md."""
     rows = [f"| {name} | {each['times']} | {each['median'] / 1000:.2f} s | {each['worst'] / 1000:.2f} s |"
             for name, each in result["figures_ms"].items()]
-    found = "; ".join(result["problems"]) or "no worker ended, and no acknowledged write was lost"
-    text = "\n".join([
+    found = "; ".join(result["problems"]) or (
+        "no worker ended, no acknowledged write was lost, and all histories are linearizable")
+    summary = (
+        f"{result['injections']} faults, these and those at other hosts (seed {result['seed']}): {result['writes']} "
+        f"writes of one client were acknowledged and {result['unknown']} were not; four others made {result['calls']} "
+        f"calls, and were not told of {result['calls_unknown']} writes whether they were done. Found: {found}. The "
+        f"median of all was {result['median_ms'] / 1000:.2f} s, the worst {result['worst_ms'] / 1000:.2f} s; the goal is "
+        f"{_GOAL_MS / 1000:g} s.")
+    return "\n".join([
         "| what happens at the leader's host | times | median | worst |", "|---|---|---|---|", *rows, "",
-        f"{result['injections']} faults, these and those at other hosts (seed {result['seed']}); {result['writes']}",
-        f"writes were acknowledged and {result['unknown']} were not: {found}. The goal is {_GOAL_MS / 1000:g} s.", ""])
-    file.write_text(head + _TIMES[0] + text + _TIMES[1] + tail, encoding="utf-8")
+        textwrap.fill(summary, 120), ""])
 
 
-def run(tools: Tools, injections: int, seed: int) -> dict:
+def run(tools: Tools, own: OwnTools, injections: int, seed: int) -> dict:
     """Injects so many faults, two of three into who leads; ends at the first that has an effect it must not have."""
-    group = Group(tools, seed)
+    group = Group(tools, own, seed)
     figures: dict[str, list[float]] = {}
     problems: list[str] = []
     done = 0
@@ -382,8 +443,11 @@ def run(tools: Tools, injections: int, seed: int) -> dict:
     written = group.counter.acknowledged
     unknown = group.counter.unknown
     problems += group.close()
+    everything = [each for values in figures.values() for each in values] or [0.0]
     return {
         "seed": seed, "injections": done, "problems": problems, "writes": written, "unknown": unknown,
+        "calls": group.witness.calls, "calls_unknown": group.witness.unknown,
+        "median_ms": round(statistics.median(everything), 1), "worst_ms": round(max(everything), 1),
         "figures_ms": {name: {"times": len(values), "median": round(statistics.median(values), 1),
                               "worst": round(max(values), 1), "goal": _GOAL_MS}
                        for name, values in sorted(figures.items())},

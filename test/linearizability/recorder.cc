@@ -86,9 +86,13 @@ class Recorder {
     }
   }
 
+  StorePlace PlaceAt(std::uint16_t port) const {
+    return {{"127.0.0.1:" + std::to_string(port)}, daemon_.credentials(), kRunId};
+  }
+
   // On a client's thread.
   void CallByChance(int number, std::uint16_t port) {
-    StoreClient client(number, port, daemon_.credentials(), kRunId);
+    StoreClient client(number, PlaceAt(port));
     Traffic traffic(options_.seed, number);
     Chance chance(options_.seed * 1000 + 500 + static_cast<std::uint64_t>(number));
     for (int i = 0; i < kCallsPerClient; ++i) {
@@ -101,7 +105,7 @@ class Recorder {
 
   // On a thread of its own.
   void ReadAll() {
-    StoreClient client(kClients, daemon_.port(), daemon_.credentials(), kRunId);
+    StoreClient client(kClients, PlaceAt(daemon_.port()));
     const auto read = [&](const std::string& key) {
       auto operation = client.Do(Get(key), test::kDeadline / 2);
       const bool ok = operation.ok();

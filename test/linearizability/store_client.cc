@@ -1,5 +1,7 @@
 #include "test/linearizability/store_client.h"
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 #include <grpcpp/grpcpp.h>
@@ -49,7 +51,7 @@ bool MayHaveBeenDone(const grpc::Status& status) {
   }
 }
 
-std::shared_ptr<grpc::Channel> Channel(std::uint16_t port,
+std::shared_ptr<grpc::Channel> Channel(const std::string& daemon,
                                        const rendezvous::Credentials& credentials) {
   rendezvous::InitGrpcRuntime();
   // An outage must end for the client soon after it has ended.
@@ -61,16 +63,28 @@ std::shared_ptr<grpc::Channel> Channel(std::uint16_t port,
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2 * kReconnectMs);
   const rendezvous::Credentials::Client client = credentials.ForClient();
   arguments.SetSslTargetNameOverride(client.server_name);
-  return grpc::CreateCustomChannel("ipv4:127.0.0.1:" + std::to_string(port), client.credentials,
-                                   arguments);
+  return grpc::CreateCustomChannel("ipv4:" + daemon, client.credentials, arguments);
 }
 
 }  // namespace
 
 class StoreClient::Connection {
  public:
-  Connection(std::uint16_t port, const rendezvous::Credentials& credentials, std::string run_id)
-      : stub_(v1::Store::NewStub(Channel(port, credentials))), run_id_(std::move(run_id)) {}
+  Connection(const std::string& daemon, const StorePlace& place)
+      : channel_(Channel(daemon, place.credentials)),
+        stub_(v1::Store::NewStub(channel_)),
+        run_id_(place.run_id),
+        prefix_(place.prefix) {}
+
+  // False when it is refused, or at the deadline.
+  bool Connect(std::chrono::system_clock::time_point deadline) {
+    while (true) {
+      const grpc_connectivity_state state = channel_->GetState(/*try_to_connect=*/true);
+      if (state == GRPC_CHANNEL_READY) return true;
+      if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) return false;
+      if (!channel_->WaitForStateChange(state, deadline)) return false;
+    }
+  }
 
   grpc::Status Do(grpc::ClientContext& context, const StoreCall& call, StoreAnswer& answer) {
     switch (call.command) {
@@ -101,7 +115,7 @@ class StoreClient::Connection {
   Request OfOneKey(const StoreCall& call) const {
     Request request;
     request.set_run_id(run_id_);
-    request.set_key(call.keys[0]);
+    request.set_key(prefix_ + call.keys[0]);
     return request;
   }
 
@@ -109,7 +123,7 @@ class StoreClient::Connection {
   Request OfKeys(const StoreCall& call) const {
     Request request;
     request.set_run_id(run_id_);
-    for (const std::string& key : call.keys) request.add_keys(key);
+    for (const std::string& key : call.keys) request.add_keys(prefix_ + key);
     return request;
   }
 
@@ -185,23 +199,40 @@ class StoreClient::Connection {
     request.set_run_id(run_id_);
     for (std::size_t i = 0; i < call.keys.size(); ++i) {
       v1::KeyValue* entry = request.add_entries();
-      entry->set_key(call.keys[i]);
+      entry->set_key(prefix_ + call.keys[i]);
       entry->set_value(call.values[i]);
     }
     v1::MultiSetResponse response;
     return stub_->MultiSet(&context, request, &response);
   }
 
+  const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Store::Stub> stub_;
   const std::string run_id_;
+  const std::string prefix_;
 };
 
-StoreClient::StoreClient(int number, std::uint16_t port, const rendezvous::Credentials& credentials,
-                         std::string run_id)
+StoreClient::StoreClient(int number, StorePlace place)
     : number_(number),
-      connection_(std::make_unique<Connection>(port, credentials, std::move(run_id))) {}
+      place_(std::move(place)),
+      connection_(std::make_unique<Connection>(place_.daemons[0], place_)) {}
 
 StoreClient::~StoreClient() = default;
+
+bool StoreClient::Connect(std::chrono::milliseconds patience) {
+  // One that stands still takes connections and says nothing on them.
+  constexpr std::chrono::milliseconds kForOne(300);
+  const auto end = std::chrono::system_clock::now() + patience;
+  while (true) {
+    const auto now = std::chrono::system_clock::now();
+    if (connection_->Connect(std::min(end, now + kForOne))) return true;
+    if (now >= end) return false;
+    // Nobody may lead at this moment: a round in vain takes a little.
+    daemon_ = (daemon_ + 1) % place_.daemons.size();
+    if (daemon_ == 0) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    connection_ = std::make_unique<Connection>(place_.daemons[daemon_], place_);
+  }
+}
 
 absl::StatusOr<StoreOperation> StoreClient::Do(const StoreCall& call,
                                                std::chrono::milliseconds patience) {
@@ -217,6 +248,11 @@ absl::StatusOr<StoreOperation> StoreClient::Do(const StoreCall& call,
   if (!status.ok()) {
     if (MayHaveBeenDone(status)) {
       operation.answer = {.kind = StoreAnswer::Kind::kUnknown};
+      // Perhaps another one serves now.
+      if (place_.daemons.size() > 1) {
+        daemon_ = (daemon_ + 1) % place_.daemons.size();
+        connection_ = std::make_unique<Connection>(place_.daemons[daemon_], place_);
+      }
       return operation;
     }
     std::optional<StoreAnswer> answer = AnswerOf(status);
