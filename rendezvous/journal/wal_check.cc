@@ -35,11 +35,11 @@ std::uint32_t LittleEndian(const unsigned char* at) {
 }
 
 // Runs through the whole log: each frame's goes on from that of the frame before.
-struct Checksum {
+struct FrameChecksum {
   std::uint32_t first = 0;
   std::uint32_t second = 0;
 
-  friend bool operator==(const Checksum&, const Checksum&) = default;
+  friend bool operator==(const FrameChecksum&, const FrameChecksum&) = default;
 
   void Add(const unsigned char* bytes, std::size_t size, bool big_endian) {
     big_endian ? AddWords<BigEndian>(bytes, size) : AddWords<LittleEndian>(bytes, size);
@@ -55,7 +55,7 @@ struct Checksum {
   }
 };
 
-Checksum StoredAt(const unsigned char* at) {
+FrameChecksum StoredAt(const unsigned char* at) {
   return {BigEndian(at), BigEndian(at + 4)};
 }
 
@@ -63,7 +63,7 @@ struct Header {
   bool big_endian = false;
   std::size_t page_size = 0;
   std::uint64_t salt = 0;
-  Checksum checksum;
+  FrameChecksum checksum;
 };
 
 std::uint64_t SaltAt(const unsigned char* at) {
@@ -83,7 +83,7 @@ std::optional<Header> ParseHeader(const unsigned char* bytes) {
       (header.page_size & (header.page_size - 1)) != 0) {
     return std::nullopt;
   }
-  Checksum computed;
+  FrameChecksum computed;
   computed.Add(bytes, 24, header.big_endian);
   if (computed != header.checksum) return std::nullopt;
   return header;
@@ -95,11 +95,11 @@ struct Frame {
   std::uint32_t commit_size = 0;
   // It belongs to this log, not to a former one whose place in the file was used again.
   bool is_current = false;
-  Checksum stored;
+  FrameChecksum stored;
   Bytes bytes;
 
   // The checksum that it should have, coming after a frame that has `seed`.
-  Checksum Compute(Checksum seed, bool big_endian) const {
+  FrameChecksum Compute(FrameChecksum seed, bool big_endian) const {
     seed.Add(bytes.data(), 8, big_endian);
     seed.Add(bytes.data() + kFrameHeaderSize, bytes.size() - kFrameHeaderSize, big_endian);
     return seed;
@@ -109,7 +109,7 @@ struct Frame {
 // Whether `frame`, which claims to commit nothing, has the checksum of one that commits a database
 // of `least` to `most` pages. The checksum is linear in that number, so one pass for each is not
 // needed.
-bool WasCommit(Frame frame, const Checksum& seed, bool big_endian, std::uint32_t least,
+bool WasCommit(Frame frame, const FrameChecksum& seed, bool big_endian, std::uint32_t least,
                std::uint32_t most) {
   const auto with = [&](std::uint32_t pages) {
     for (int i = 0; i < 4; ++i) {
@@ -121,8 +121,8 @@ bool WasCommit(Frame frame, const Checksum& seed, bool big_endian, std::uint32_t
   const auto as_word = [&](std::uint32_t pages) {
     return big_endian ? pages : __builtin_bswap32(pages);
   };
-  const Checksum base = with(0);
-  const Checksum one = with(as_word(1));
+  const FrameChecksum base = with(0);
+  const FrameChecksum one = with(as_word(1));
   const std::uint32_t slope_first = one.first - base.first;
   const std::uint32_t slope_second = one.second - base.second;
   for (std::uint64_t pages = least; pages <= most; ++pages) {
@@ -140,7 +140,7 @@ class Evidence {
  public:
   // `seed`: the checksum of the frame before the bad one. `pages`: the database's size at the last
   // commit before it, 0 when there was none.
-  Evidence(const Header& header, Frame bad, Checksum seed, std::uint32_t pages)
+  Evidence(const Header& header, Frame bad, FrameChecksum seed, std::uint32_t pages)
       : header_(header),
         bad_(std::move(bad)),
         seed_(seed),
@@ -158,7 +158,7 @@ class Evidence {
   // Of one frame after the other, each frame there is.
   bool OnLaterFrame(const Frame& frame) {
     const bool is_next = std::exchange(is_next_, false);
-    const Checksum before = std::exchange(before_, frame.stored);
+    const FrameChecksum before = std::exchange(before_, frame.stored);
     const bool after_commit = std::exchange(commits_before_, frame.is_current && frame.commit_size);
     if (!frame.is_current) return false;
     // It was written behind the frame before it as that one is, or as that one should be.
@@ -175,12 +175,12 @@ class Evidence {
  private:
   const Header header_;
   const Frame bad_;
-  const Checksum seed_;
+  const FrameChecksum seed_;
   const std::uint32_t pages_;
-  const Checksum computed_;
+  const FrameChecksum computed_;
 
   bool is_next_ = true;
-  Checksum before_;
+  FrameChecksum before_;
   bool commits_before_;
   int commits_ = 0;
 };
@@ -206,7 +206,7 @@ absl::StatusOr<WalCheck> CheckWal(const WalReader& read, std::uint64_t size) {
 
   std::uint64_t committed = kHeaderSize;
   std::uint32_t pages = 0;
-  Checksum seed = header->checksum;
+  FrameChecksum seed = header->checksum;
   std::optional<Evidence> evidence;
   // Whether something follows the last commit that this log's writer began.
   bool torn = false;
