@@ -28,7 +28,8 @@ namespace muster::rendezvous {
 // Lives on the loop's thread and is called only there. Fronts and in-process clients attach agents,
 // hand in their events and get their directives through the sink; clients of stores hand in calls
 // and get their answers. A sink or callback may call the Driver again: the results are delivered
-// after what is being delivered.
+// after what is being delivered. What thousands are to be told is told over several turns of the
+// loop: others are heard in between, and beats are acknowledged before the rest of it.
 //
 // Decides nothing: DaemonCore says what may be told when. Between events the Driver sleeps: one
 // timer is set to the core's next deadline.
@@ -108,6 +109,7 @@ class Driver {
   // Delivers what may be told, has what must be written written, and resets the timer.
   void Follow();
   void Deliver();
+  void DeliverRest();
   void Tell(const Outgoing& outgoing);
   void Tell(const StoreAnswer& answer);
   void CarryLogs();
@@ -127,6 +129,7 @@ class Driver {
   LogExchange logs_;
   std::function<bool()> leads_;  // empty: always
   bool delivering_ = false;
+  bool awaits_rest_ = false;
   bool carrying_ = false;
   bool frozen_ = false;
   std::vector<std::function<void()>> when_idle_;

@@ -1,6 +1,7 @@
 // The Driver with a real clock, a real loop, and sinks that record what they receive.
 #include "rendezvous/fronts/driver.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <new>
@@ -73,6 +74,30 @@ TEST_F(DriverTest, WhatASinkBringsAboutIsDeliveredAfterWhatIsBeingDelivered) {
   driver_.Hear(b, RequestFor(2, 2));
   EXPECT_THAT(log_, ElementsAre("b: welcome", "a: start", "a: has reported", "b: start", "a: stop",
                                 "b: stop"));
+}
+
+// "With ten thousand nodes the daemon heard nobody for a quarter of a second when a round began."
+TEST_F(DriverTest, OthersAreHeardWhileThousandsAreTold) {
+  constexpr int kNodes = 1000;
+  std::vector<AgentId> agents;
+  for (int i = 0; i < kNodes; ++i) agents.push_back(Attach("node"));
+  for (int i = 0; i < kNodes - 1; ++i) driver_.Hear(agents[i], RequestFor(i, kNodes));
+  ASSERT_TRUE(RunUntil(io_, [this] { return log_.size() == kNodes - 1; }));
+  log_.clear();
+  driver_.Hear(agents.back(), RequestFor(kNodes - 1, kNodes));
+  EXPECT_LT(log_.size(), std::size_t{kNodes}) << "all in one turn";
+  std::size_t told_before = 0;
+  boost::asio::post(io_, [&] {
+    told_before = log_.size();
+    driver_.Hear(agents.front(), KeepAlive{1});
+  });
+  ASSERT_TRUE(RunUntil(io_, [this] { return log_.size() == kNodes + 2; }));
+  EXPECT_LT(told_before, std::size_t{kNodes}) << "nobody was heard in between";
+  // A beat's answer does not wait for its turn; its welcome is the last one's first word.
+  const auto heard = std::find(log_.begin(), log_.end(), "node: heard");
+  ASSERT_NE(heard, log_.end());
+  EXPECT_LT(heard - log_.begin(), kNodes);
+  EXPECT_EQ(std::count(log_.begin(), log_.end(), "node: start"), kNodes);
 }
 
 TEST_F(DriverTest, SinkMayLeaveForGoodFromWithin) {
