@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <string>
 
 #include <boost/asio/ip/address.hpp>
@@ -80,10 +81,12 @@ void GrpcConnections::Heard(const Endpoint& peer, std::uint64_t calls) {
 }
 
 std::vector<std::pair<GrpcConnections::Endpoint, std::uint64_t>> GrpcConnections::TakeBusy(
-    std::uint64_t bytes) {
+    std::uint64_t bytes, std::size_t most) {
   std::vector<std::pair<Endpoint, std::uint64_t>> busy;
-  for (auto next = by_peer_.begin(); next != by_peer_.end();) {
-    const auto connection = next++;
+  for (std::size_t left = std::min(most, by_peer_.size()); left > 0; --left) {
+    auto connection = by_peer_.upper_bound(looked_at_);
+    if (connection == by_peer_.end()) connection = by_peer_.begin();
+    looked_at_ = connection->first;
     const int fd = connection->second.fd;
     if (!HasPeer(fd, connection->first)) {
       Forget(connection);

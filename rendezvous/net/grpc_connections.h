@@ -57,9 +57,10 @@ class GrpcConnections {
 
   // So many more calls have come over the connection from there than were known of before.
   void Heard(const Endpoint& peer, std::uint64_t calls);
-  // The connections over which so many bytes or more have come since they were last returned here,
-  // each with the calls that were heard of. Forgets those that have ended.
-  std::vector<std::pair<Endpoint, std::uint64_t>> TakeBusy(std::uint64_t bytes);
+  // Looks at the next `most` connections, in turn: those over which so many bytes or more have come
+  // since they were last returned here, each with the calls that were heard of. Forgets those that
+  // have ended.
+  std::vector<std::pair<Endpoint, std::uint64_t>> TakeBusy(std::uint64_t bytes, std::size_t most);
 
   // Connections that have not ended as far as we know.
   std::size_t size() const { return by_peer_.size(); }
@@ -95,6 +96,7 @@ class GrpcConnections {
   ByPeer::iterator Oldest(const boost::asio::ip::address& newcomer);
 
   ByPeer by_peer_;
+  Endpoint looked_at_;  // last
   std::map<int, Endpoint> by_fd_;
   std::map<Turn, Endpoint> idle_;
   std::map<boost::asio::ip::address, std::set<Turn>> idle_of_;

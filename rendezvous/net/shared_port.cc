@@ -42,10 +42,11 @@ void KeepAlive(int fd, std::chrono::seconds silence) {
 }
 
 // How often it is looked for calls that gRPC refuses by itself: more rarely with many connections,
-// of which each takes 1 us. And over a connection with how many bytes since the last time: some
-// hundred calls.
+// of which each takes 1 us, and then at a part of them. And over a connection with how many bytes
+// since the last time: some hundred calls.
 constexpr std::chrono::milliseconds kLookEvery(250);
 constexpr std::chrono::microseconds kLookCosts(200);  // a half of a per cent of the time
+constexpr std::size_t kLookedAtOnce = 500;
 constexpr std::uint64_t kBusyBytes = 8 << 10;
 
 }  // namespace
@@ -236,8 +237,9 @@ void SharedPort::GiveToGrpc(Socket connection) {
 void SharedPort::AwaitLook() {
   if (awaits_look_ || !options_.take_calls || grpc_.size() == 0) return;
   awaits_look_ = true;
-  look_.expires_after(
-      std::max<std::chrono::steady_clock::duration>(kLookEvery, kLookCosts * grpc_.size()));
+  look_.expires_after(grpc_.size() > kLookedAtOnce ? kLookCosts * kLookedAtOnce
+                                                   : std::max<std::chrono::steady_clock::duration>(
+                                                         kLookEvery, kLookCosts * grpc_.size()));
   look_.async_wait(lifetime_.Guard([this](const error_code&) {
     awaits_look_ = false;
     LookForHiddenCalls();
@@ -249,7 +251,7 @@ void SharedPort::LookForHiddenCalls() {
   for (const auto& [peer, calls] : options_.take_calls()) {
     if (const auto endpoint = HostEndpoint(ParsePeer(peer))) grpc_.Heard(*endpoint, calls);
   }
-  for (const auto& [peer, calls] : grpc_.TakeBusy(kBusyBytes)) {
+  for (const auto& [peer, calls] : grpc_.TakeBusy(kBusyBytes, kLookedAtOnce)) {
     const std::uint64_t begun = stream_counts_.Begun(peer).value_or(0);
     if (begun <= calls + options_.calls_of_connection + limits::kHiddenCalls.most) continue;
     const std::string address = peer.address().to_string();
