@@ -44,7 +44,7 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
   round_.emplace(record.round, settings_, now);
   if (started_) {
     ResumeHistory(now);
-    RememberPlaces();
+    RememberPlaces(roster_.AgentsByNode());
   }
   if (!verdict_ && !started_) reminder_.Begin(now);
 }
@@ -343,21 +343,20 @@ void Job::StartMembers(TimePoint now) {
   roster_.ForgetLost();
   const std::vector<Placement>& members = round_->members();
   starting_ = static_cast<int>(members.size());
-  const std::unordered_map<std::string, AttendeeId> agents = roster_.AgentsByNode();
+  const std::unordered_map<std::string_view, AttendeeId> agents = roster_.AgentsByNode();
   const std::vector<Assignment>& assignments = Assignments();
   for (int rank = 0; rank < static_cast<int>(members.size()); ++rank) {
     // A member that does not attend, or ranks with a gap, would start a job that can never meet.
-    if (members[rank].group_rank != rank || !agents.contains(members[rank].node.node_id)) {
-      std::abort();
-    }
-    const AttendeeId agent = agents.at(members[rank].node.node_id);
+    const auto found = agents.find(members[rank].node.node_id);
+    if (members[rank].group_rank != rank || found == agents.end()) std::abort();
+    const AttendeeId agent = found->second;
     Attendee& attendee = roster_.at(agent);
     attendee.state = NodeState::kStarting;
     attendee.group_rank = rank;
     attendee.ran = round_->number();
     Tell(agent, assignments[rank]);
   }
-  RememberPlaces();
+  RememberPlaces(agents);
   // What a complete round says does not depend on the time.
   LogMilestone(absl::StrCat("starts: ", round_->Explain(TimePoint{})),
                history_.Start(members, now));
@@ -372,9 +371,8 @@ const std::vector<Assignment>& Job::Assignments() {
   return assignments_;
 }
 
-void Job::RememberPlaces() {
-  log_places_.Start(
-      PlacesOf(round_->number(), over_reason_, round_->members(), roster_.AgentsByNode()));
+void Job::RememberPlaces(const std::unordered_map<std::string_view, AttendeeId>& agents) {
+  log_places_.Start(PlacesOf(round_->number(), over_reason_, round_->members(), agents));
 }
 
 void Job::SetOutOfTouch(AttendeeId agent, bool out_of_touch) {

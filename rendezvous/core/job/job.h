@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "rendezvous/core/byte_budget.h"
@@ -163,7 +164,7 @@ class Job {
   // The Assignments of the current round, which is complete; in order of group rank.
   const std::vector<Assignment>& Assignments();
   // They are running, or are about to.
-  void RememberPlaces();
+  void RememberPlaces(const std::unordered_map<std::string_view, AttendeeId>& agents);
   void TellStragglers(const std::vector<StragglerChange>& changes);
   JobFacts Facts() const;
   // What led to the verdict happened `detected` ago, if it was a failure.

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -35,7 +36,7 @@ struct LogPlacesOfRound {
 // The places of the round's members, who are in order of group rank. `agents` by node id.
 LogPlacesOfRound PlacesOf(RoundNumber round, const std::string& reason,
                           const std::vector<Placement>& members,
-                          const std::unordered_map<std::string, AttendeeId>& agents);
+                          const std::unordered_map<std::string_view, AttendeeId>& agents);
 
 // Nothing is decided by it, and no journal has it, as with JobHistory: after a restart of the
 // daemon it is known of the current round alone. Deterministic; owned by the Job.

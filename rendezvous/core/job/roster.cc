@@ -52,8 +52,9 @@ std::optional<AttendeeId> Roster::FindByRankHint(const std::optional<int>& rank_
   return std::nullopt;
 }
 
-std::unordered_map<std::string, AttendeeId> Roster::AgentsByNode() const {
-  std::unordered_map<std::string, AttendeeId> agents;
+std::unordered_map<std::string_view, AttendeeId> Roster::AgentsByNode() const {
+  std::unordered_map<std::string_view, AttendeeId> agents;
+  agents.reserve(attendees_.size());
   for (const auto& [agent, attendee] : attendees_) agents[attendee.node.node_id] = agent;
   return agents;
 }

@@ -75,7 +75,8 @@ class Roster {
   bool HasNode(std::string_view node_id) const { return node_ids_.contains(node_id); }
   // The first agent that asked for this rank.
   std::optional<AttendeeId> FindByRankHint(const std::optional<int>& rank_hint) const;
-  std::unordered_map<std::string, AttendeeId> AgentsByNode() const;
+  // Good until anybody joins or leaves.
+  std::unordered_map<std::string_view, AttendeeId> AgentsByNode() const;
   // A member of the current round that is out of touch; null: none is.
   const Attendee* FindOutOfTouchMember() const;
 
