@@ -4,14 +4,15 @@
 #
 #   scripts/bench.sh                     all of them
 #   scripts/bench.sh launch logs         some: launch hosts rendezvous store tunnel failure logs daemon
-#                                        training checkpoints parallel
+#                                        fleet training checkpoints parallel
 #   scripts/bench.sh --pairs 11 launch   more rounds (default: 5, after a warm-up)
 #   scripts/bench.sh --quick             small sizes, one round: does everything run?
 #   scripts/bench.sh --json FILE --write-docs
 #                                        the results for programs, and docs/benchmarks.md from them
 #
 # BENCH_BIN names the folder of binaries (a bazel-bin) to measure instead of building. `parallel` needs the Debian 13 of
-# scripts/compat/torch26.sh, and root, for all peers but one, and builds muster-train there as well. `hosts` needs root.
+# scripts/compat/torch26.sh, and root, for all peers but one, and builds muster-train there as well. `hosts` and `fleet`
+# need root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -13,7 +13,7 @@ import machine
 import report
 import tools
 
-NAMES = ("launch", "hosts", "rendezvous", "store", "tunnel", "failure", "logs", "daemon", "training", "checkpoints",
+NAMES = ("launch", "hosts", "rendezvous", "store", "tunnel", "failure", "logs", "daemon", "fleet", "training", "checkpoints",
          "parallel")
 DOCS = Path("docs/benchmarks.md")
 

@@ -17,6 +17,8 @@ import tools
 
 # A thousand agents and some to spare, on both ends.
 _DESCRIPTORS = 4096
+# The same of ten thousand: the daemon keeps a quarter for connections that are no agents' yet.
+MANY_DESCRIPTORS = 16_384
 _READY_WITHIN_S = 30
 
 
@@ -25,18 +27,24 @@ class Server:
     endpoint: str
     pid: int
     token_file: str = ""  # Empty: connections are in plaintext.
+    page: str = ""  # Where its metrics are, if it was asked for them.
 
     def flags(self) -> list[str]:
         """Where load generators find it."""
         return [f"--endpoint={self.endpoint}", *([f"--token-file={self.token_file}"] if self.token_file else [])]
 
+    def serving(self) -> int:
+        """The process that serves, of one with a state directory; the other is its keeper."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text(encoding="utf-8").split()
+        return int(children[0])
 
-def allow_descriptors() -> None:
+
+def allow_descriptors(count: int = _DESCRIPTORS) -> None:
     """For this process and those that it starts."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < _DESCRIPTORS:
-        sys.exit(f"bench: a thousand agents need {_DESCRIPTORS} file descriptors, the hard limit is {hard}")
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, _DESCRIPTORS), hard))
+    if hard < count:
+        sys.exit(f"bench: so many agents need {count} file descriptors, the hard limit is {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, count), hard))
 
 
 def _fail(who: str, log: Path) -> None:
@@ -56,7 +64,8 @@ def _started(command: list[str], log: Path, **how: object) -> Iterator[subproces
 
 
 @contextlib.contextmanager
-def musterd(state_dir: Path | None = None, secure: bool = True, etcd_at: str = "") -> Iterator[Server]:
+def musterd(state_dir: Path | None = None, secure: bool = True, etcd_at: str = "", listen: str = "127.0.0.1:0",
+            page: bool = False) -> Iterator[Server]:
     """Without `state_dir` or `etcd_at` it remembers nothing, and no journal is written."""
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         log = Path(folder) / "musterd.log"
@@ -65,10 +74,12 @@ def musterd(state_dir: Path | None = None, secure: bool = True, etcd_at: str = "
             tools.run([tools.built("launcher/muster"), "token", "new", token_file])
         ready, write_end = os.pipe()
         # No jobs are left when the context ends; if one is, because the load generator failed, nobody waits for it.
-        command = [tools.built("rendezvous/musterd"), "--listen=127.0.0.1:0", f"--ready-fd={write_end}",
+        command = [tools.built("rendezvous/musterd"), f"--listen={listen}", f"--ready-fd={write_end}",
                    "--drain-timeout=0", f"--token-file={token_file}" if secure else "--insecure"]
         command += [f"--state-dir={state_dir}"] if state_dir else []
         command += [f"--state=etcd://{etcd_at}"] if etcd_at else []
+        pages = f"127.0.0.1:{_free_ports(1)[0]}" if page else ""
+        command += [f"--http={pages}"] if page else []
         with _started(command, log, pass_fds=[write_end]) as process:
             os.close(write_end)
             with os.fdopen(ready) as announcement:
@@ -77,7 +88,7 @@ def musterd(state_dir: Path | None = None, secure: bool = True, etcd_at: str = "
                 _fail("musterd", log)
             if etcd_at:
                 _await_connections(int(port))
-            yield Server(f"127.0.0.1:{port}", process.pid, token_file)
+            yield Server(f"127.0.0.1:{port}", process.pid, token_file, pages)
 
 
 def _await_connections(port: int) -> None:

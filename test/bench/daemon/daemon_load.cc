@@ -1,13 +1,8 @@
 // N agents attend a job of a daemon and send a beat once a second for a while. Measures what that
 // costs the daemon's process, according to /proc, and how long the answer to a beat takes.
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -16,6 +11,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "rendezvous/client/grpc_client.h"
+#include "test/bench/daemon/process_costs.h"
 #include "test/bench/rendezvous/daemon_at.h"
 #include "test/bench/rendezvous/gathering.h"
 #include "test/bench/rendezvous/loop.h"
@@ -24,29 +20,6 @@ namespace muster::rendezvous::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Of its whole life, proc(5).
-double CpuSeconds(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  std::istringstream fields(text.substr(text.rfind(')') + 2));  // from the third on
-  std::string skipped;
-  for (int field = 3; field < 14; ++field) fields >> skipped;
-  double user = 0, system = 0;
-  fields >> user >> system;
-  return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
-// "Rss" or "Pss", in KiB.
-int MemoryKib(int pid, const std::string& name) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/smaps_rollup");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(name + ":")) return std::atoi(line.c_str() + name.size() + 1);
-  }
-  std::fprintf(stderr, "load generator: /proc/%d/smaps_rollup has no %s\n", pid, name.c_str());
-  std::exit(1);
-}
 
 double Percentile(std::vector<std::chrono::nanoseconds> times, double part) {
   if (times.empty()) return 0;

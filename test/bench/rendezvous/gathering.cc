@@ -15,7 +15,7 @@ using Clock = std::chrono::steady_clock;
 // Workers of each node.
 constexpr int kSlots = 8;
 
-[[noreturn]] void Fail(const std::string& what) {
+[[noreturn]] void GiveUp(const std::string& what) {
   std::fprintf(stderr, "load generator: %s\n", what.c_str());
   std::exit(1);
 }
@@ -29,7 +29,12 @@ class Gathering::Agent final : public RendezvousClient::Listener {
 
   void Join(const JoinRequest& request) {
     joined_at_ = Clock::now();
+    request_ = request;
     client_->Join(request);
+  }
+  void Fail() {
+    client_->WorkersExited(
+        round_, {.failure = WorkerFailure{.exit_code = 1, .what = "exited with code 1"}});
   }
   void WorkersStarted() { client_->WorkersStarted(round_); }
   void Leave() {
@@ -44,11 +49,13 @@ class Gathering::Agent final : public RendezvousClient::Listener {
       round_ = assignment->id();
       ++gathering_.assigned_;
     } else if (const auto* refused = std::get_if<Refused>(&directive)) {
-      Fail(refused->sentence);
+      GiveUp(refused->sentence);
     } else if (const auto* evicted = std::get_if<Evicted>(&directive)) {
-      Fail(evicted->sentence);
+      GiveUp(evicted->sentence);
     } else if (const auto* stop = std::get_if<Stop>(&directive)) {
-      Fail(stop->reason);
+      if (!gathering_.expects_stop_) GiveUp(stop->reason);
+      request_.after = round_.number;
+      client_->Join(request_);
     }
   }
 
@@ -87,11 +94,16 @@ class Gathering::Agent final : public RendezvousClient::Listener {
       gathering_.beats_.push_back(Clock::now() - (*deadline - *lease_));
   }
 
-  void OnTrouble(const std::string& trouble) override { Fail(trouble); }
-  void OnOutOfTouch(const std::string& cause) override { Fail(cause); }
-  void OnBackInTouch(Duration) override {}
-  void OnFenced(const std::string& why) override { Fail(why); }
-  void OnLost(const absl::Status& status) override { Fail(std::string(status.message())); }
+  void OnTrouble(const std::string& trouble) override {
+    if (!gathering_.waits_) GiveUp(trouble);
+  }
+  void OnOutOfTouch(const std::string& cause) override {
+    if (!gathering_.expects_loss_) GiveUp(cause);
+    ++gathering_.lost_;
+  }
+  void OnBackInTouch(Duration) override { ++gathering_.back_; }
+  void OnFenced(const std::string& why) override { GiveUp(why); }
+  void OnLost(const absl::Status& status) override { GiveUp(std::string(status.message())); }
 
  private:
   Gathering& gathering_;
@@ -100,10 +112,11 @@ class Gathering::Agent final : public RendezvousClient::Listener {
   TimePoint joined_at_;
   std::optional<Duration> lease_;
   RoundId round_;
+  JoinRequest request_;
 };
 
-Gathering::Gathering(std::string run_id, int count, const MakeClient& make_client)
-    : run_id_(std::move(run_id)) {
+Gathering::Gathering(std::string run_id, int count, const MakeClient& make_client, Duration lease)
+    : run_id_(std::move(run_id)), lease_(lease) {
   for (int i = 0; i < count; ++i) agents_.push_back(std::make_unique<Agent>(*this, make_client));
 }
 
@@ -117,6 +130,12 @@ void Gathering::WorkersStarted() {
   for (const auto& agent : agents_) agent->WorkersStarted();
 }
 
+void Gathering::FailOne() {
+  expects_stop_ = true;
+  assigned_ = 0;
+  agents_.front()->Fail();
+}
+
 void Gathering::Leave() {
   for (const auto& agent : agents_) agent->Leave();
 }
@@ -124,11 +143,11 @@ void Gathering::Leave() {
 JoinRequest Gathering::RequestOf(int index) const {
   const int nodes = size();
   return {.run_id = run_id_,
-          // A lease that a machine which is at its limits does not break.
           .settings = {.min_nodes = nodes,
                        .max_nodes = nodes,
-                       .lease = std::chrono::seconds(60),
+                       .lease = lease_,
                        .keep_alive = std::chrono::seconds(1),
+                       .max_restarts = 1,
                        .straggler_threshold = 0.3},
           .node = {.node_id = absl::StrCat("node-", index),
                    .host = absl::StrCat("host", index),

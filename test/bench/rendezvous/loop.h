@@ -12,11 +12,13 @@
 
 namespace muster::rendezvous::bench {
 
-// Runs the loop until `condition` holds; ends the process if it does not within a minute.
+// Runs the loop until `condition` holds; ends the process if it does not in time.
 template <typename Condition>
-void Await(boost::asio::io_context& io, const char* what, Condition condition) {
-  if (test::RunUntil(io, condition)) return;
-  std::fprintf(stderr, "load generator: %s: not within a minute\n", what);
+void Await(boost::asio::io_context& io, const char* what, Condition condition,
+           std::chrono::minutes patience = std::chrono::minutes(1)) {
+  if (test::RunUntil(io, condition, patience)) return;
+  std::fprintf(stderr, "load generator: %s: not within %ld min\n", what,
+               static_cast<long>(patience.count()));
   std::exit(1);
 }
 
