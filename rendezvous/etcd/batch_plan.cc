@@ -20,7 +20,7 @@ class Cutter {
     transactions_.back().emplace_back(std::move(put));
   }
 
-  void Clear(JournalKeys::Range range) {
+  void Clear(Range range) {
     Make(1, range.key.size() + range.end.size(), Overlaps(range));
     transactions_.back().emplace_back(Delete{range.key, range.end});
     changed_.push_back(std::move(range));
@@ -30,11 +30,9 @@ class Cutter {
 
  private:
   // Two ranges have a key in common. There are a hundred at most.
-  bool Overlaps(const JournalKeys::Range& range) const {
-    const auto after = [](const JournalKeys::Range& r) {
-      return r.end.empty() ? r.key + '\0' : r.end;
-    };
-    for (const JournalKeys::Range& each : changed_) {
+  bool Overlaps(const Range& range) const {
+    const auto after = [](const Range& r) { return r.end.empty() ? r.key + '\0' : r.end; };
+    for (const Range& each : changed_) {
       if (each.key < after(range) && range.key < after(each)) return true;
     }
     return false;
@@ -52,7 +50,7 @@ class Cutter {
   }
 
   std::vector<std::vector<Operation>> transactions_;
-  std::vector<JournalKeys::Range> changed_;  // in the last one
+  std::vector<Range> changed_;  // in the last one
   std::size_t operations_ = 0;
   std::size_t bytes_ = 0;
 };
@@ -89,7 +87,7 @@ std::vector<std::vector<Operation>> PlanBatch(const JournalBatch& batch, const J
       continue;
     }
     Forget(place, large, cutter);
-    JournalKeys::Range entries = keys.EntriesOf(job.run_id);
+    Range entries = keys.EntriesOf(job.run_id);
     large.erase(large.lower_bound(entries.key), large.lower_bound(entries.end));
     cutter.Clear(std::move(entries));
   }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -28,6 +29,19 @@ struct KeyValue {
   LeaseId lease = 0;  // with which it ends
 
   bool operator==(const KeyValue&) const = default;
+};
+
+// All keys from `key` up to, and without, `end`.
+struct Range {
+  std::string key;
+  std::string end;
+};
+
+// What has become of a key.
+struct Change {
+  Revision revision = 0;
+  std::string key;
+  std::optional<std::string> value;  // nullopt: it was deleted
 };
 
 // Operations of a transaction. Keys from `key` up to, and without, `end`; empty: `key` alone.
@@ -117,6 +131,19 @@ class Etcd {
   // longer be known (any error). A new one takes the place of the last.
   virtual void AwaitDeletion(const std::string& key, Revision after,
                              std::function<void(absl::Status)> ended) = 0;
+
+  // Tells every change to keys of the range after the revision, in their order; those of one
+  // revision perhaps in several pieces. Until it calls `ended`, once:
+  //   Unavailable   the connection has broken. It may be watched again at once: the pause that
+  //                 keeps this from going round and round is over
+  //   OutOfRange    what came after the revision has been compacted
+  //   or as Transact
+  // A new one takes the place of the last. Either callback may begin or end one.
+  virtual void Watch(const Range& range, Revision after,
+                     std::function<void(std::vector<Change>)> changed,
+                     std::function<void(absl::Status)> ended) = 0;
+  // Nothing more is told of what Watch has begun.
+  virtual void EndWatch() = 0;
 
   // What only lists the past up to the revision may be forgotten. Nobody waits for it.
   virtual void Compact(Revision revision) = 0;

@@ -7,15 +7,14 @@
 #include <optional>
 #include <utility>
 
-#include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
-#include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "base/lifetime.h"
 #include "etcd/etcdserver/etcdserverpb/rpc.grpc.pb.h"
+#include "rendezvous/etcd/etcd_calls.h"
 #include "rendezvous/etcd/etcd_wire.h"
 #include "rendezvous/net/grpc_runtime.h"
 
@@ -26,7 +25,8 @@ using std::chrono::milliseconds;
 
 // Between two rounds of asking every member.
 constexpr milliseconds kRoundPause(100);
-// 8 MiB of values are asked for at most (etcd_journal.cc), and each has a key.
+// 8 MiB of values are asked for at most (etcd_journal.cc), and each has a key. What a watch tells
+// comes in fragments of 1.5 MiB.
 constexpr int kLargestAnswer = 16 << 20;
 
 std::shared_ptr<grpc::Channel> ChannelTo(const EtcdOptions& options, const std::string& member) {
@@ -55,78 +55,6 @@ std::shared_ptr<grpc::Channel> ChannelTo(const EtcdOptions& options, const std::
   return grpc::CreateCustomChannel("dns:///" + member, credentials, arguments);
 }
 
-// A call that is answered once; gRPC's from its start until the answer has been posted.
-template <typename Request, typename Answer>
-struct UnaryCall {
-  explicit UnaryCall(boost::asio::io_context& io) : stay(io.get_executor()) {}
-
-  const boost::asio::executor_work_guard<boost::asio::io_context::executor_type> stay;
-  grpc::ClientContext context;
-  Request request;
-  Answer answer;
-};
-
-// A stream over which one thing is said, and answers are read until it ends. Deletes itself once
-// gRPC is done with it; its owner lets go of it with Abandon or when `ended` is called.
-template <typename Request, typename Answer>
-class Stream final : public grpc::ClientBidiReactor<Request, Answer> {
- public:
-  struct Handlers {
-    std::function<void(const Answer&)> answered;
-    std::function<void(const grpc::Status&)> ended;
-  };
-
-  Stream(boost::asio::io_context& io, Request request)
-      : io_(io), stay_(io.get_executor()), request_(std::move(request)) {}
-
-  grpc::ClientContext& context() { return context_; }
-
-  void Start(Handlers handlers) {
-    handlers_ = std::move(handlers);
-    this->StartWrite(&request_);
-    this->StartRead(&answer_);
-    this->AddHold();
-    this->StartCall();
-  }
-
-  void Abandon() {
-    handlers_ = {};
-    context_.TryCancel();
-    Release();
-  }
-
-  void OnReadDone(bool ok) override {
-    boost::asio::post(io_, [this, ok] { HandleRead(ok); });
-  }
-  void OnDone(const grpc::Status& status) override {
-    boost::asio::post(io_, [self = std::unique_ptr<Stream>(this), status] {
-      if (const auto ended = self->handlers_.ended) ended(status);
-    });
-  }
-
- private:
-  void HandleRead(bool ok) {
-    if (!ok) return Release();
-    // A copy, as the handler may abandon us.
-    if (const auto answered = handlers_.answered) answered(answer_);
-    if (!released_) this->StartRead(&answer_);
-  }
-
-  void Release() {
-    if (released_) return;
-    released_ = true;
-    this->RemoveHold();
-  }
-
-  boost::asio::io_context& io_;
-  const boost::asio::executor_work_guard<boost::asio::io_context::executor_type> stay_;
-  grpc::ClientContext context_;
-  Request request_;
-  Answer answer_;
-  Handlers handlers_;
-  bool released_ = false;
-};
-
 using KeepAliveStream =
     Stream<etcdserverpb::LeaseKeepAliveRequest, etcdserverpb::LeaseKeepAliveResponse>;
 using WatchStream = Stream<etcdserverpb::WatchRequest, etcdserverpb::WatchResponse>;
@@ -135,7 +63,7 @@ class EtcdClient final : public Etcd {
  public:
   EtcdClient(boost::asio::io_context& io, EtcdOptions options,
              std::function<void(const std::string&)> trouble)
-      : io_(io), options_(std::move(options)), trouble_(std::move(trouble)) {
+      : io_(io), options_(std::move(options)), trouble_(std::move(trouble)), range_pause_(io) {
     for (const std::string& name : options_.members) {
       const std::shared_ptr<grpc::Channel> channel = ChannelTo(options_, name);
       members_.push_back({.kv = etcdserverpb::KV::NewStub(channel),
@@ -147,6 +75,7 @@ class EtcdClient final : public Etcd {
 
   ~EtcdClient() override {
     if (watch_ != nullptr) watch_->Abandon();
+    EndWatch();
     for (auto& [number, cancel] : under_way_) cancel();
   }
 
@@ -249,6 +178,47 @@ class EtcdClient final : public Etcd {
     });
   }
 
+  void Watch(const Range& range, Revision after, std::function<void(std::vector<Change>)> changed,
+             std::function<void(absl::Status)> ended) override {
+    EndWatch();
+    range_ended_ = std::move(ended);
+    WithToken([this, range, after, number = range_number_,
+               changed = std::move(changed)](const absl::Status& status) {
+      if (number != range_number_) return;
+      if (!status.ok()) return BreakWatch(status);
+      const std::string token = token_;
+      range_watch_ = new WatchStream(io_, ToWire(range, after));
+      range_member_ = member_;
+      Prepare(range_watch_->context());
+      members_[member_].watch->async()->Watch(&range_watch_->context(), range_watch_);
+      range_watch_->Start(
+          {.answered = lifetime_.Guard([this, token,
+                                        changed](const etcdserverpb::WatchResponse& answer) {
+             AllIsWell();
+             if (!answer.canceled()) return changed(FromWire(answer));
+             if (answer.compact_revision() != 0) {
+               return BreakWatch(absl::OutOfRangeError("etcd: the revision has been compacted"));
+             }
+             // As for a token that has run out; whoever may not read a range does not watch it.
+             if (token_ == token) token_.clear();
+             BreakWatch(absl::UnavailableError(absl::StrCat("etcd: ", answer.cancel_reason())));
+           }),
+           .ended =
+               lifetime_.Guard([this, member = member_, token, number](const grpc::Status& status) {
+                 range_watch_ = nullptr;
+                 const absl::Status why = Unanswered(member, token, status);
+                 if (number == range_number_) BreakWatch(why);
+               })});
+    });
+  }
+
+  void EndWatch() override {
+    ++range_number_;
+    range_ended_ = nullptr;
+    range_pause_.cancel();
+    if (range_watch_ != nullptr) std::exchange(range_watch_, nullptr)->Abandon();
+  }
+
   void Compact(Revision revision) override {
     etcdserverpb::CompactionRequest request;
     request.set_revision(revision);
@@ -322,6 +292,18 @@ class EtcdClient final : public Etcd {
     });
   }
 
+  // The watch of a range is over.
+  void BreakWatch(const absl::Status& why) {
+    auto ended = std::move(range_ended_);
+    EndWatch();
+    if (!ended) return;
+    range_pause_.expires_after(absl::IsUnavailable(why) ? kRoundPause : milliseconds(0));
+    range_pause_.async_wait(lifetime_.Guard([number = range_number_, this, ended = std::move(ended),
+                                             why](const boost::system::error_code& error) {
+      if (!error && number == range_number_) ended(why);
+    }));
+  }
+
   void Prepare(grpc::ClientContext& context) const {
     // A member that has lost the others says so, instead of leaving us to wait.
     context.AddMetadata("hasleader", "true");
@@ -367,6 +349,8 @@ class EtcdClient final : public Etcd {
     if (status.ok()) status = absl::UnavailableError("etcd: the stream has ended");
     if (!absl::IsUnavailable(status)) return status;
     if (member == member_) member_ = (member_ + 1) % members_.size();
+    // It tells no changes either; a host without power would be noticed by that in twelve seconds.
+    if (range_watch_ != nullptr && range_member_ == member) BreakWatch(status);
     ++unanswered_;
     if (unanswered_ == members_.size() && trouble_) {
       trouble_(absl::StrCat("no member of etcd answers; the last, ", options_.members[member], ": ",
@@ -389,6 +373,12 @@ class EtcdClient final : public Etcd {
   // How to end what is under way.
   std::map<std::uint64_t, std::function<void()>> under_way_;
   WatchStream* watch_ = nullptr;
+  // Of a range: over which stream, to which member, and what hears of its end.
+  WatchStream* range_watch_ = nullptr;
+  std::size_t range_member_ = 0;
+  std::function<void(absl::Status)> range_ended_;
+  std::uint64_t range_number_ = 0;  // counts beginnings and ends
+  boost::asio::steady_timer range_pause_;
   const base::Lifetime lifetime_;
 };
 

@@ -67,7 +67,7 @@ class Series {
 };
 
 std::vector<Operation> EndOfStaged(const JournalKeys& keys) {
-  JournalKeys::Range parts = JournalKeys::Under(keys.Batch());
+  Range parts = JournalKeys::Under(keys.Batch());
   return {Delete{keys.staged()}, Delete{std::move(parts.key), std::move(parts.end)}};
 }
 
@@ -140,7 +140,7 @@ class EtcdJournal final : public Journal {
   }
 
   // Reads all keys of the range, a page at a time, and hands in each value.
-  void ReadValues(JournalKeys::Range range, std::function<absl::Status(ChunkReader::Value)> take,
+  void ReadValues(Range range, std::function<absl::Status(ChunkReader::Value)> take,
                   std::function<void()> then) {
     Read({Get{range.key, range.end, kKeysAtOnce}},
          [this, range, take = std::move(take), then = std::move(then)](const Outcome& page) {
@@ -158,7 +158,7 @@ class EtcdJournal final : public Journal {
          });
   }
 
-  void ReadParts(const JournalKeys::Range& range) {
+  void ReadParts(const Range& range) {
     ReadValues(
         range,
         [this](const ChunkReader::Value& value) {
@@ -186,7 +186,7 @@ class EtcdJournal final : public Journal {
 
   void CountStart() {
     // Parts of a batch that was never committed mean nothing.
-    JournalKeys::Range parts = JournalKeys::Under(keys_.Batch());
+    Range parts = JournalKeys::Under(keys_.Batch());
     writer_->Write({Put{keys_.format(), kFormat},
                     Put{keys_.incarnation(), absl::StrCat(contents_.incarnation)},
                     Delete{std::move(parts.key), std::move(parts.end)}},

@@ -77,6 +77,27 @@ Outcome FromWire(const etcdserverpb::TxnResponse& response) {
   return outcome;
 }
 
+etcdserverpb::WatchRequest ToWire(const Range& range, Revision after) {
+  etcdserverpb::WatchRequest wire;
+  etcdserverpb::WatchCreateRequest& create = *wire.mutable_create_request();
+  create.set_key(range.key);
+  create.set_range_end(range.end);
+  create.set_start_revision(after + 1);
+  create.set_fragment(true);
+  return wire;
+}
+
+std::vector<Change> FromWire(const etcdserverpb::WatchResponse& response) {
+  std::vector<Change> changes;
+  for (const mvccpb::Event& event : response.events()) {
+    Change& change = changes.emplace_back();
+    change.revision = event.kv().mod_revision();
+    change.key = event.kv().key();
+    if (event.type() == mvccpb::Event::PUT) change.value = event.kv().value();
+  }
+  return changes;
+}
+
 // Etcd's codes and sentences: etcdserver/api/v3rpc/rpctypes/error.go.
 absl::Status FromWire(const grpc::Status& status) {
   const std::string sentence = absl::StrCat("etcd: ", status.error_message());

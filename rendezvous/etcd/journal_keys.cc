@@ -80,7 +80,7 @@ std::string JournalKeys::Entry(std::string_view run_id, std::string_view key) co
   return absl::StrCat(root_, "/store/", Encode(run_id), "/", Encode(key));
 }
 
-JournalKeys::Range JournalKeys::EntriesOf(std::string_view run_id) const {
+Range JournalKeys::EntriesOf(std::string_view run_id) const {
   return Under(absl::StrCat(root_, "/store/", Encode(run_id)));
 }
 

@@ -47,10 +47,6 @@ class JournalKeys {
   std::string Batch() const { return root_ + "/parts"; }
 
   // What lies under a place, as the keys of a Get or Delete.
-  struct Range {
-    std::string key;
-    std::string end;
-  };
   static Range Under(const std::string& place) { return {place + "/", place + "0"}; }
   Range Jobs() const { return Under(root_ + "/jobs"); }
   Range Entries() const { return Under(root_ + "/store"); }

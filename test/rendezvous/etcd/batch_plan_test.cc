@@ -38,7 +38,7 @@ TEST(JournalKeysTest, NamesOfAnyBytesAreReadBack) {
 }
 
 TEST(JournalKeysTest, NoJobLiesInAnother) {
-  const JournalKeys::Range range = kKeys.EntriesOf("a");
+  const Range range = kKeys.EntriesOf("a");
   for (const char* other : {"a/b", "ab", "", "A", "b"}) {
     const std::string key = kKeys.Entry(other, "k") + "/0000";
     EXPECT_FALSE(range.key <= key && key < range.end) << other;

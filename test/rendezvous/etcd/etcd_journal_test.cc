@@ -9,44 +9,13 @@
 
 #include <gtest/gtest.h>
 
+#include "test/rendezvous/etcd/near_etcd.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
 
 namespace muster::rendezvous {
 namespace {
 
-using etcd::Outcome;
 using etcd::Transaction;
-
-// Etcd without a network: answers come in the next step of the scheduler.
-class NearEtcd final : public etcd::Etcd {
- public:
-  NearEtcd(Scheduler& scheduler, SimEtcd& etcd) : scheduler_(scheduler), etcd_(etcd) {}
-
-  void Transact(Transaction transaction,
-                std::function<void(absl::StatusOr<Outcome>)> done) override {
-    auto outcome = etcd_.Apply(transaction);
-    if (answers && !answers(transaction)) {
-      outcome = absl::ResourceExhaustedError("database space exceeded");
-    }
-    scheduler_.After({}, [done = std::move(done), outcome = std::move(outcome)] { done(outcome); });
-  }
-  void Attempt(Transaction, std::function<void(absl::StatusOr<Outcome>)>) override {}
-  void Grant(std::chrono::milliseconds,
-             std::function<void(absl::StatusOr<etcd::Granted>)>) override {}
-  void KeepAlive(etcd::LeaseId,
-                 std::function<void(absl::StatusOr<std::chrono::milliseconds>)>) override {}
-  void Revoke(etcd::LeaseId, std::function<void(absl::Status)>) override {}
-  void AwaitDeletion(const std::string&, etcd::Revision,
-                     std::function<void(absl::Status)>) override {}
-  void Compact(etcd::Revision) override {}
-
-  // False: it is done, the answer is lost, and the next attempt hears that there is no space.
-  std::function<bool(const Transaction&)> answers;
-
- private:
-  Scheduler& scheduler_;
-  SimEtcd& etcd_;
-};
 
 class EtcdJournalTest : public testing::Test {
  protected:

@@ -100,6 +100,7 @@ absl::StatusOr<etcd::Outcome> SimEtcd::Apply(const etcd::Transaction& transactio
                          .value = put->value,
                          .created = known == keys_.end() ? revision_ : known->second.created,
                          .lease = put->lease};
+      changing_.push_back({revision_, put->key, put->value});
     } else if (const auto* gone = std::get_if<etcd::Delete>(&operation)) {
       const std::string end = EndOf(gone->key, gone->end);
       std::vector<std::string> erased;
@@ -112,6 +113,7 @@ absl::StatusOr<etcd::Outcome> SimEtcd::Apply(const etcd::Transaction& transactio
     }
   }
   outcome.revision = revision_;
+  Tell();
   return outcome;
 }
 
@@ -126,6 +128,7 @@ etcd::Outcome SimEtcd::ReadStale(const etcd::Transaction& transaction) const {
 void SimEtcd::Erase(const std::string& key) {
   keys_.erase(key);
   deleted_[key] = revision_;
+  changing_.push_back({revision_, key, std::nullopt});
   std::vector<Waiting> told;
   std::erase_if(waiting_, [&](Waiting& each) {
     if (each.key != key) return false;
@@ -174,6 +177,7 @@ void SimEtcd::Revoke(etcd::LeaseId lease) {
   }
   if (!keys.empty()) ++revision_;
   for (const std::string& key : keys) Erase(key);
+  Tell();
 }
 
 void SimEtcd::AwaitDeletion(const std::string& key, etcd::Revision after,
@@ -184,6 +188,52 @@ void SimEtcd::AwaitDeletion(const std::string& key, etcd::Revision after,
   const auto gone = deleted_.find(key);
   if (gone != deleted_.end() && gone->second > after) return ended(absl::OkStatus());
   waiting_.push_back({key, std::move(ended)});
+}
+
+template <typename Changes>
+std::vector<etcd::Change> SimEtcd::In(const etcd::Range& range, const Changes& changes,
+                                      etcd::Revision after) {
+  std::vector<etcd::Change> in;
+  for (const etcd::Change& change : changes) {
+    if (change.revision > after && range.key <= change.key && change.key < range.end) {
+      in.push_back(change);
+    }
+  }
+  return in;
+}
+
+void SimEtcd::Watch(const etcd::Range& range, etcd::Revision after,
+                    std::function<bool(const absl::StatusOr<std::vector<etcd::Change>>&)> tell) {
+  if (after + 1 < compacted_) {
+    tell(absl::OutOfRangeError("etcdserver: mvcc: required revision has been compacted"));
+    return;
+  }
+  const std::vector<etcd::Change> past = In(range, past_, after);
+  if (past.empty() || tell(past)) watchers_.push_back({range, std::move(tell)});
+}
+
+void SimEtcd::Tell() {
+  const std::vector<etcd::Change> changes = std::exchange(changing_, {});
+  if (changes.empty()) return;
+  past_.insert(past_.end(), changes.begin(), changes.end());
+  std::erase_if(watchers_, [&](const Watcher& watcher) {
+    const std::vector<etcd::Change> in = In(watcher.range, changes, 0);
+    return !in.empty() && !watcher.tell(in);
+  });
+}
+
+void SimEtcd::Compact(etcd::Revision revision) {
+  compacted_ = std::max(compacted_, revision);
+  while (!past_.empty() && past_.front().revision < compacted_) past_.pop_front();
+}
+
+std::map<std::string, std::string> SimEtcd::Values(const etcd::Range& range) const {
+  std::map<std::string, std::string> values;
+  for (auto key = keys_.lower_bound(range.key); key != keys_.end() && key->first < range.end;
+       ++key) {
+    values.emplace(key->first, key->second.value);
+  }
+  return values;
 }
 
 etcd::LeaseId SimEtcd::HolderOf(const std::string& key) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -37,7 +38,14 @@ class SimEtcd {
   // no longer known.
   void AwaitDeletion(const std::string& key, etcd::Revision after,
                      std::function<void(absl::Status)> ended);
-  void Compact(etcd::Revision revision) { compacted_ = std::max(compacted_, revision); }
+
+  // Tells each change to keys of the range after the revision, those of one revision at once; at
+  // once those that there were. Ends when the function returns false, or after an error: OutOfRange
+  // if what was is no longer known.
+  void Watch(const etcd::Range& range, etcd::Revision after,
+             std::function<bool(const absl::StatusOr<std::vector<etcd::Change>>&)> tell);
+
+  void Compact(etcd::Revision revision);
 
   // Its quota is used up, until the time.
   void FullUntil(TimePoint until) { full_until_ = until; }
@@ -47,6 +55,9 @@ class SimEtcd {
   // The lease that a key has; 0: there is no such key.
   etcd::LeaseId HolderOf(const std::string& key) const;
   std::size_t keys() const { return keys_.size(); }
+  etcd::Revision revision() const { return revision_; }
+  // What is in the range now.
+  std::map<std::string, std::string> Values(const etcd::Range& range) const;
 
  private:
   using Keys = std::map<std::string, etcd::KeyValue>;
@@ -60,6 +71,17 @@ class SimEtcd {
     std::function<void(absl::Status)> ended;
   };
 
+  struct Watcher {
+    etcd::Range range;
+    std::function<bool(const absl::StatusOr<std::vector<etcd::Change>>&)> tell;
+  };
+
+  // Those of the changes that are in the range and after the revision.
+  template <typename Changes>
+  static std::vector<etcd::Change> In(const etcd::Range& range, const Changes& changes,
+                                      etcd::Revision after);
+  // The revision is done.
+  void Tell();
   static bool Holds(const Keys& keys, const etcd::Condition& condition);
   static etcd::Outcome::Found Find(const Keys& keys, const etcd::Get& get);
   absl::Status Check(const std::vector<etcd::Operation>& operations) const;
@@ -76,6 +98,9 @@ class SimEtcd {
   etcd::LeaseId last_lease_ = 0;
   std::map<std::string, etcd::Revision> deleted_;  // when each key was last
   std::vector<Waiting> waiting_;
+  std::deque<etcd::Change> past_;       // since the last compaction
+  std::vector<etcd::Change> changing_;  // in this revision
+  std::vector<Watcher> watchers_;
   TimePoint full_until_{};
 };
 

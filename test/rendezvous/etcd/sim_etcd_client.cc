@@ -15,6 +15,8 @@ constexpr Duration kPatience = seconds(1);
 constexpr Duration kPause = milliseconds(100);
 // How late a request may arrive whose sender has given it up.
 constexpr Duration kLatest = seconds(20);
+// After which a stream on which nothing comes is given up.
+constexpr Duration kSilence = seconds(3);
 
 bool OnlyReads(const etcd::Transaction& transaction) {
   return std::all_of(transaction.then.begin(), transaction.then.end(),
@@ -126,7 +128,82 @@ void SimEtcdClient::AwaitDeletion(const std::string& key, etcd::Revision after,
         });
   });
   // A stream on which nothing comes is given up and made anew.
-  process_->After(seconds(3), [once] { once(absl::UnavailableError("the watch has ended")); });
+  process_->After(kSilence, [once] { once(absl::UnavailableError("the watch has ended")); });
+}
+
+void SimEtcdClient::Watch(const etcd::Range& range, etcd::Revision after,
+                          std::function<void(std::vector<etcd::Change>)> changed,
+                          std::function<void(absl::Status)> ended) {
+  stream_ =
+      std::make_shared<Stream>(Stream{.changed = std::move(changed), .ended = std::move(ended)});
+  const std::weak_ptr<Process> process = process_;
+  const std::weak_ptr<Stream> weak = stream_;
+  Send([&scheduler = scheduler_, &random = random_, &way = way_, &etcd = etcd_, range, after,
+        process, weak] {
+    const auto stream = weak.lock();
+    // A stream begins once.
+    if (stream == nullptr || std::exchange(stream->arrived, true)) return;
+    etcd.Watch(range, after,
+               [&scheduler, &random, &way, process,
+                weak](const absl::StatusOr<std::vector<etcd::Change>>& told) {
+                 const auto stream = weak.lock();
+                 if (stream == nullptr || stream->broken) return false;
+                 Deliver(scheduler, random, way, process, stream, told);
+                 return !stream->broken;
+               });
+  });
+  process_->After(kSilence, [process, weak] {
+    const auto stream = weak.lock();
+    if (stream != nullptr && !stream->arrived) Break(process.lock(), stream);
+  });
+}
+
+void SimEtcdClient::Deliver(Scheduler& scheduler, Random& random, const SimWay& way,
+                            const std::weak_ptr<Process>& process,
+                            const std::shared_ptr<Stream>& stream,
+                            const absl::StatusOr<std::vector<etcd::Change>>& told) {
+  const auto alive = process.lock();
+  if (alive == nullptr) return;
+  std::vector<std::vector<etcd::Change>> pieces(1);
+  if (told.ok()) {
+    for (const etcd::Change& change : *told) {
+      if (random.Chance(1, 20)) pieces.emplace_back();
+      pieces.back().push_back(change);
+    }
+  }
+  for (std::vector<etcd::Change>& piece : pieces) {
+    if (way.cut_from || random.Chance(way.lost_per_1000, 1000)) {
+      stream->broken = true;
+      return alive->After(kSilence, [process, weak = std::weak_ptr(stream)] {
+        if (const auto silent = weak.lock()) Break(process.lock(), silent);
+      });
+    }
+    Duration takes = Duration(random.Below(way.longest.count() + 1));
+    if (random.Chance(way.late_per_1000, 1000)) takes = Duration(random.Below(kLatest.count()));
+    stream->last = std::max(stream->last, scheduler.now() + takes);
+    scheduler.At(stream->last, [process, weak = std::weak_ptr(stream), status = told.status(),
+                                piece = std::move(piece)] {
+      const auto alive = process.lock();
+      if (alive == nullptr) return;
+      alive->Do([weak, status, piece] {
+        const auto stream = weak.lock();
+        if (stream == nullptr || stream->ended == nullptr) return;
+        if (status.ok()) return stream->changed(piece);
+        std::exchange(stream->ended, nullptr)(status);
+      });
+    });
+  }
+}
+
+void SimEtcdClient::Break(const std::shared_ptr<Process>& process,
+                          const std::shared_ptr<Stream>& stream) {
+  stream->broken = true;
+  if (process == nullptr) return;
+  process->Do([weak = std::weak_ptr(stream)] {
+    const auto stream = weak.lock();
+    if (stream == nullptr || stream->ended == nullptr) return;
+    std::exchange(stream->ended, nullptr)(absl::UnavailableError("the watch has ended"));
+  });
 }
 
 void SimEtcdClient::Compact(etcd::Revision revision) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rendezvous/etcd/etcd.h"
 #include "test/rendezvous/cluster/process.h"
@@ -50,9 +51,22 @@ class SimEtcdClient final : public etcd::Etcd {
   void Revoke(etcd::LeaseId lease, std::function<void(absl::Status)> done) override;
   void AwaitDeletion(const std::string& key, etcd::Revision after,
                      std::function<void(absl::Status)> ended) override;
+  void Watch(const etcd::Range& range, etcd::Revision after,
+             std::function<void(std::vector<etcd::Change>)> changed,
+             std::function<void(absl::Status)> ended) override;
+  void EndWatch() override { stream_.reset(); }
   void Compact(etcd::Revision revision) override;
 
  private:
+  // What a watch's answers come over, in their order, until it breaks.
+  struct Stream {
+    std::function<void(std::vector<etcd::Change>)> changed;
+    std::function<void(absl::Status)> ended;
+    TimePoint last{};  // what is under way arrives
+    bool arrived = false;
+    bool broken = false;
+  };
+
   // Has `there` done by etcd some time from now, unless it is lost on the way.
   void Send(std::function<void()> there);
   // One attempt: `done` is called once, with etcd's answer or, after a second, with Unavailable.
@@ -61,6 +75,11 @@ class SimEtcdClient final : public etcd::Etcd {
            std::function<void(absl::StatusOr<Answer>)> done);
   void Try(std::shared_ptr<const etcd::Transaction> transaction,
            std::function<void(absl::StatusOr<etcd::Outcome>)> done);
+  // For the last time when that is an error.
+  static void Deliver(Scheduler& scheduler, Random& random, const SimWay& way,
+                      const std::weak_ptr<Process>& process, const std::shared_ptr<Stream>& stream,
+                      const absl::StatusOr<std::vector<etcd::Change>>& told);
+  static void Break(const std::shared_ptr<Process>& process, const std::shared_ptr<Stream>& stream);
   Duration Takes() { return Duration(random_.Below(way_.longest.count() + 1)); }
 
   Scheduler& scheduler_;
@@ -69,6 +88,7 @@ class SimEtcdClient final : public etcd::Etcd {
   const SimWay& way_;
   const std::shared_ptr<Process> process_;
   const Mutations mutations_;
+  std::shared_ptr<Stream> stream_;  // of the watch; others hold it weakly
 };
 
 }  // namespace muster::rendezvous

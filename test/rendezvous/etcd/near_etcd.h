@@ -1,0 +1,104 @@
+// An etcd without a network, for the journal of one leader and what follows it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rendezvous/etcd/etcd.h"
+#include "test/rendezvous/cluster/scheduler.h"
+#include "test/rendezvous/etcd/sim_etcd.h"
+
+namespace muster::rendezvous {
+
+// Answers come in the next step of the scheduler. Nobody is elected over it.
+class NearEtcd final : public etcd::Etcd {
+ public:
+  NearEtcd(Scheduler& scheduler, SimEtcd& etcd) : scheduler_(scheduler), etcd_(etcd) {}
+
+  void Transact(etcd::Transaction transaction,
+                std::function<void(absl::StatusOr<etcd::Outcome>)> done) override {
+    auto outcome = etcd_.Apply(transaction);
+    if (answers && !answers(transaction)) {
+      outcome = absl::ResourceExhaustedError("database space exceeded");
+    }
+    scheduler_.After({}, [done = std::move(done), outcome = std::move(outcome)] { done(outcome); });
+  }
+  void Attempt(etcd::Transaction, std::function<void(absl::StatusOr<etcd::Outcome>)>) override {}
+  void Grant(std::chrono::milliseconds,
+             std::function<void(absl::StatusOr<etcd::Granted>)>) override {}
+  void KeepAlive(etcd::LeaseId,
+                 std::function<void(absl::StatusOr<std::chrono::milliseconds>)>) override {}
+  void Revoke(etcd::LeaseId, std::function<void(absl::Status)>) override {}
+  void AwaitDeletion(const std::string&, etcd::Revision,
+                     std::function<void(absl::Status)>) override {}
+
+  void Watch(const etcd::Range& range, etcd::Revision after,
+             std::function<void(std::vector<etcd::Change>)> changed,
+             std::function<void(absl::Status)> ended) override {
+    ++watches;
+    stream_ = std::make_shared<Stream>(Stream{std::move(changed), std::move(ended)});
+    etcd_.Watch(range, after,
+                [this, weak = std::weak_ptr(stream_)](
+                    const absl::StatusOr<std::vector<etcd::Change>>& told) {
+                  const auto stream = weak.lock();
+                  if (stream == nullptr) return false;
+                  if (!tells) {
+                    withheld_.push_back(told);
+                    return true;
+                  }
+                  scheduler_.After({}, [weak, told] { Tell(weak, told); });
+                  return told.ok();
+                });
+  }
+  void EndWatch() override {
+    stream_.reset();
+    withheld_.clear();
+  }
+  void Compact(etcd::Revision) override {}
+
+  // Tells what was withheld, and from now on all.
+  void TellAll() {
+    tells = true;
+    for (const auto& told : std::exchange(withheld_, {})) Tell(stream_, told);
+  }
+  // The connection breaks, and what was not told yet is lost.
+  void Break() {
+    withheld_.clear();
+    const auto stream = std::exchange(stream_, nullptr);
+    stream->ended(absl::UnavailableError("the connection has ended"));
+  }
+  bool is_watched() const { return stream_ != nullptr; }
+
+  // False: it is done, the answer is lost, and the next attempt hears that there is no space.
+  std::function<bool(const etcd::Transaction&)> answers;
+  // Whether changes are told at once.
+  bool tells = true;
+  int watches = 0;
+
+ private:
+  struct Stream {
+    std::function<void(std::vector<etcd::Change>)> changed;
+    std::function<void(absl::Status)> ended;
+  };
+
+  static void Tell(const std::weak_ptr<Stream>& weak,
+                   const absl::StatusOr<std::vector<etcd::Change>>& told) {
+    const auto stream = weak.lock();
+    if (stream == nullptr) return;
+    if (told.ok()) return stream->changed(*told);
+    stream->ended(told.status());
+  }
+
+  Scheduler& scheduler_;
+  SimEtcd& etcd_;
+  std::shared_ptr<Stream> stream_;
+  std::vector<absl::StatusOr<std::vector<etcd::Change>>> withheld_;
+};
+
+}  // namespace muster::rendezvous
