@@ -1,10 +1,13 @@
 #include "rendezvous/led_daemon.h"
 
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,7 +17,9 @@
 
 #include <spdlog/spdlog.h>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -26,6 +31,8 @@
 #include "rendezvous/etcd/candidate.h"
 #include "rendezvous/etcd/etcd_client.h"
 #include "rendezvous/etcd/etcd_journal.h"
+#include "rendezvous/etcd/etcd_source.h"
+#include "rendezvous/etcd/journal_mirror.h"
 #include "rendezvous/net/descriptor_limit.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/server.h"
@@ -46,6 +53,11 @@ constexpr std::chrono::seconds kShortestLease(15);
 constexpr std::chrono::milliseconds kTenantPatience(1000);
 constexpr std::chrono::milliseconds kMemberPatience(300);
 
+// How long a daemon that is elected waits to hear from etcd what it may have missed, before it
+// reads everything. The news of the last leader's end came from the same place, and a watch that
+// breaks is begun again within a tenth of a second.
+constexpr std::chrono::milliseconds kCatchUpPatience(500);
+
 constexpr char kStandsBy[] = "; standing by from now on";
 
 class LedDaemon {
@@ -61,7 +73,10 @@ class LedDaemon {
         sockets_(std::move(sockets)),
         log_(log),
         etcd_(etcd::ConnectToEtcd(io, options_, SayTrouble)),
-        signals_(io, SIGTERM, SIGINT) {}
+        signals_(io, SIGTERM, SIGINT),
+        mirror_(*etcd_, config.etcd->root, InLaterTurns(io),
+                {.follows = SayItFollows, .trouble = SayItReadsLater}),
+        catch_up_(io) {}
 
   void Begin() {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
@@ -91,6 +106,21 @@ class LedDaemon {
     return absl::StrCat(host, " (", ToString(config_.listen), ", pid ", ::getpid(), ")");
   }
 
+  static etcd::MemorySource::Later InLaterTurns(boost::asio::io_context& io) {
+    return [&io](std::function<void()> call) { boost::asio::post(io, std::move(call)); };
+  }
+
+  static void SayItFollows(std::size_t bytes) {
+    const bool is_much = bytes >= 1'000'000;
+    spdlog::info("standing by, with all that is remembered in memory: {:.1f} {}",
+                 static_cast<double>(bytes) / (is_much ? 1e6 : 1e3), is_much ? "MB" : "kB");
+  }
+  static void SayItReadsLater(const absl::Status& why) {
+    spdlog::warn(
+        "what is remembered cannot be followed, and will be read when this daemon leads: {}",
+        std::string(why.message()));
+  }
+
   void StandBy() {
     candidate_.emplace(
         io_, *etcd_,
@@ -103,7 +133,10 @@ class LedDaemon {
             .won = [this](etcd::Fence fence,
                           etcd::LeaseId lease) { TakeOver(std::move(fence), lease); },
             .follows =
-                [](const std::string& leader) { spdlog::info("standing by; {} leads", leader); },
+                [this](const std::string& leader) {
+                  spdlog::info("standing by; {} leads", leader);
+                  mirror_.Follow();
+                },
             .lost = [this](const std::string& why) { End(absl::AbortedError(why)); },
             .trouble = [](const std::string& why) { spdlog::warn("cannot lead: {}", why); }});
   }
@@ -111,8 +144,22 @@ class LedDaemon {
   void TakeOver(etcd::Fence fence, etcd::LeaseId lease) {
     NoteLease(lease);
     began_ = std::chrono::steady_clock::now();
-    fence_ = fence;
-    etcd::OpenEtcdJournal(*etcd_, std::move(fence), config_.etcd->root,
+    fence_ = std::move(fence);
+    catch_up_.expires_after(kCatchUpPatience);
+    catch_up_.async_wait([this](const boost::system::error_code& error) {
+      if (!error) mirror_.StopWaiting();
+    });
+    mirror_.TakeOver(fence_, [this](std::unique_ptr<etcd::MemorySource> memory) {
+      catch_up_.cancel();
+      has_followed_ = memory != nullptr;
+      source_ = std::move(memory);
+      if (!has_followed_) source_ = std::make_unique<etcd::EtcdSource>(*etcd_, fence_);
+      Open();
+    });
+  }
+
+  void Open() {
+    etcd::OpenEtcdJournal(*etcd_, fence_, config_.etcd->root, *source_,
                           [this](absl::StatusOr<OpenedJournal> opened) {
                             if (opened.ok()) {
                               home_ = *std::move(opened);
@@ -129,7 +176,7 @@ class LedDaemon {
     const std::string tenant = left.back();
     left.pop_back();
     etcd::OpenEtcdJournal(
-        *etcd_, fence_, RootOf(tenant),
+        *etcd_, fence_, RootOf(tenant), *source_,
         [this, tenant, left = std::move(left)](absl::StatusOr<OpenedJournal> opened) mutable {
           if (absl::IsAborted(opened.status())) End(opened.status());
           // What is wrong with one tenant's is told at his calls.
@@ -139,6 +186,12 @@ class LedDaemon {
   }
 
   void Serve() {
+    // What is left in it is of tenants that this daemon does not have. The rest has been copied,
+    // and the memory of the copies would else be kept for what may never come.
+    boost::asio::post(io_, [this] {
+      source_.reset();
+      malloc_trim(0);
+    });
     absl::Status restored;
     server_.emplace(
         io_,
@@ -158,10 +211,11 @@ class LedDaemon {
     if (!candidate_->Leads()) {
       End(absl::AbortedError("it took longer than the lease to begin to serve"));
     }
-    spdlog::info("leading, after {}; {} with {} remembered in {}",
+    spdlog::info("leading, after {}; {} with {} remembered in {}, {}",
                  base::Seconds(std::chrono::steady_clock::now() - began_),
                  base::Count(server_->job_count(), "job"),
-                 base::Count(server_->agent_count(), "node"), config_.etcd->url);
+                 base::Count(server_->agent_count(), "node"), config_.etcd->url,
+                 has_followed_ ? "followed while standing by" : "read just now");
     auto pages = OpenPages(io_, config_, credentials_, *server_, turns_);
     if (!pages.ok()) spdlog::error("{}", std::string(pages.status().message()));
     signals_.cancel();
@@ -229,9 +283,13 @@ class LedDaemon {
   LoopTurns turns_;
   const std::unique_ptr<etcd::Etcd> etcd_;
   boost::asio::signal_set signals_;
+  etcd::JournalMirror mirror_;
+  boost::asio::steady_timer catch_up_;
   std::optional<etcd::Candidate> candidate_;
   etcd::Fence fence_;
   std::chrono::steady_clock::time_point began_{};
+  std::unique_ptr<etcd::JournalSource> source_;  // until all journals are open
+  bool has_followed_ = false;
   OpenedJournal home_;                                            // outlives the server
   std::map<std::string, absl::StatusOr<OpenedJournal>> tenants_;  // until the server takes them
   std::optional<Server> server_;

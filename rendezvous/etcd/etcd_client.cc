@@ -25,8 +25,8 @@ using std::chrono::milliseconds;
 
 // Between two rounds of asking every member.
 constexpr milliseconds kRoundPause(100);
-// 8 MiB of values are asked for at most (etcd_journal.cc), and each has a key. What a watch tells
-// comes in fragments of 1.5 MiB.
+// 8 MiB of values are asked for at most (kKeysAtOnce), and each has a key. What a watch tells comes
+// in fragments of 1.5 MiB.
 constexpr int kLargestAnswer = 16 << 20;
 
 std::shared_ptr<grpc::Channel> ChannelTo(const EtcdOptions& options, const std::string& member) {

@@ -11,15 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "base/lifetime.h"
 #include "rendezvous/etcd/batch_plan.h"
+#include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_keys.h"
 
 namespace muster::rendezvous::etcd {
 namespace {
 
 constexpr char kFormat[] = "1";
-// An answer is 8 MiB of values at most, and less where they are small: it has to come within the
-// patience for one call.
-constexpr int kKeysAtOnce = 32;
 // Etcd keeps what every key ever was until it is told to forget: so much is written before.
 constexpr std::size_t kBytesBetweenCompactions = 64 << 20;
 
@@ -80,11 +78,14 @@ class EtcdJournal final : public Journal {
   // Opening.
 
   using Opened = std::function<void(absl::StatusOr<JournalContents>)>;
-  void Open(Opened opened) {
+  void Open(JournalSource& source, Opened opened) {
+    source_ = &source;
     opened_ = std::move(opened);
-    Read(
-        {Get{keys_.format()}, Get{keys_.incarnation()}, Get{keys_.sequence()}, Get{keys_.staged()}},
-        [this](const Outcome& outcome) { LookAtHead(outcome); });
+    source.Look({keys_.format(), keys_.incarnation(), keys_.sequence(), keys_.staged()},
+                lifetime_.Guard([this](const absl::StatusOr<JournalSource::Values>& head) {
+                  if (!head.ok()) return FailToOpen(head.status());
+                  LookAtHead((*head)[0], (*head)[1], (*head)[2], (*head)[3]);
+                }));
   }
 
   // Journal.
@@ -99,63 +100,42 @@ class EtcdJournal final : public Journal {
   std::uint64_t bytes() const override { return 0; }
 
  private:
-  // Reads what only a leader may rely on.
-  void Read(std::vector<Operation> gets, std::function<void(const Outcome&)> then) {
-    etcd_->Transact(
-        {.conditions = {StillLeads(fence_)}, .then = std::move(gets)},
-        lifetime_.Guard([this, then = std::move(then)](const absl::StatusOr<Outcome>& outcome) {
-          if (!outcome.ok()) return FailToOpen(outcome.status());
-          if (!outcome->held) return FailToOpen(absl::AbortedError("another daemon leads"));
-          then(*outcome);
-        }));
-  }
-
   void FailToOpen(const absl::Status& status) { std::exchange(opened_, nullptr)(status); }
 
-  static std::optional<std::string> OnlyValue(const Outcome::Found& found) {
-    if (found.keys.empty()) return std::nullopt;
-    return found.keys[0].value;
-  }
-
-  void LookAtHead(const Outcome& head) {
-    if (head.found.size() != 4) return FailToOpen(absl::InternalError("etcd has answered less"));
-    const auto format = OnlyValue(head.found[0]);
+  using Value = std::optional<std::string>;
+  void LookAtHead(const Value& format, const Value& last, const Value& sequence,
+                  const Value& staged) {
     if (format && *format != kFormat) {
       return FailToOpen(absl::FailedPreconditionError(absl::StrCat(
           "the journal in etcd has format ", *format, ", and this version of Muster knows format ",
           kFormat, ": start the version that wrote it, or name another path in etcd")));
     }
-    if (const auto last = OnlyValue(head.found[1])) {
-      if (!absl::SimpleAtoi(*last, &contents_.incarnation)) {
-        return FailToOpen(
-            absl::DataLossError("what etcd has as the last incarnation is no number"));
-      }
+    if (last && !absl::SimpleAtoi(*last, &contents_.incarnation)) {
+      return FailToOpen(absl::DataLossError("what etcd has as the last incarnation is no number"));
     }
     ++contents_.incarnation;
-    const auto sequence = OnlyValue(head.found[2]);
     writer_.emplace(*etcd_, fence_, keys_.sequence(),
                     SequencedWriter::Last{sequence.has_value(), sequence.value_or("")});
-    if (OnlyValue(head.found[3])) return ReadParts(JournalKeys::Under(keys_.Batch()));
+    if (staged) return ReadParts(JournalKeys::Under(keys_.Batch()));
     CountStart();
   }
 
-  // Reads all keys of the range, a page at a time, and hands in each value.
+  // Reads the range and hands in each value.
   void ReadValues(Range range, std::function<absl::Status(ChunkReader::Value)> take,
                   std::function<void()> then) {
-    Read({Get{range.key, range.end, kKeysAtOnce}},
-         [this, range, take = std::move(take), then = std::move(then)](const Outcome& page) {
-           for (const KeyValue& key : page.found[0].keys) {
-             auto value = reader_.Take(key);
-             absl::Status status = value.status();
-             if (value.ok() && *value) status = take(**std::move(value));
-             if (!status.ok()) return FailToOpen(status);
-           }
-           if (page.found[0].more && !page.found[0].keys.empty()) {
-             return ReadValues({page.found[0].keys.back().key + '\0', range.end}, take, then);
-           }
-           if (absl::Status end = reader_.End(); !end.ok()) return FailToOpen(end);
-           then();
-         });
+    source_->HandOver(
+        std::move(range),
+        [this, watch = lifetime_.watch(), take = std::move(take)](const KeyValue& key) {
+          if (watch.over()) return absl::CancelledError();
+          auto value = reader_.Take(key);
+          if (value.ok() && *value) return take(**std::move(value));
+          return value.status();
+        },
+        lifetime_.Guard([this, then = std::move(then)](absl::Status status) {
+          if (status.ok()) status = reader_.End();
+          if (!status.ok()) return FailToOpen(status);
+          then();
+        }));
   }
 
   void ReadParts(const Range& range) {
@@ -164,24 +144,30 @@ class EtcdJournal final : public Journal {
         [this](const ChunkReader::Value& value) {
           auto batch = FromStaged(value.bytes);
           if (!batch.ok()) return batch.status();
-          // Which of its places had more chunks than they get is not known yet: all are cleared.
-          LargeValues any;
-          for (const JournalBatch::Job& job : batch->jobs) any[keys_.Job(job.run_id)] = kAny;
-          for (const JournalBatch::Entry& e : batch->entries) {
-            any[keys_.Entry(e.run_id, e.key)] = kAny;
-          }
-          series_.emplace(*writer_);
-          series_->Begin(PlanBatch(*batch, keys_, any));
+          batch_ = *std::move(batch);
           return absl::OkStatus();
         },
         [this] {
-          if (!series_) return FailToOpen(absl::DataLossError("a batch in etcd has no parts"));
-          series_->Add(EndOfStaged(keys_));
-          series_->Go(lifetime_.Guard([this](const absl::Status& status) {
-            if (!status.ok()) return FailToOpen(status);
-            CountStart();
-          }));
+          if (!batch_) return FailToOpen(absl::DataLossError("a batch in etcd has no parts"));
+          Complete(*std::exchange(batch_, std::nullopt));
         });
+  }
+
+  // Takes over into the journal what the last leader had committed.
+  void Complete(const JournalBatch& batch) {
+    // Which of its places had more chunks than they get is not known yet: all are cleared.
+    LargeValues any;
+    for (const JournalBatch::Job& job : batch.jobs) any[keys_.Job(job.run_id)] = kAny;
+    for (const JournalBatch::Entry& e : batch.entries) any[keys_.Entry(e.run_id, e.key)] = kAny;
+    std::vector<std::vector<Operation>> plan = PlanBatch(batch, keys_, any);
+    plan.push_back(EndOfStaged(keys_));
+    for (const std::vector<Operation>& each : plan) source_->Expect(each);
+    series_.emplace(*writer_);
+    series_->Begin(std::move(plan));
+    series_->Go(lifetime_.Guard([this](const absl::Status& status) {
+      if (!status.ok()) return FailToOpen(status);
+      CountStart();
+    }));
   }
 
   void CountStart() {
@@ -225,6 +211,7 @@ class EtcdJournal final : public Journal {
           return absl::OkStatus();
         },
         [this] {
+          source_ = nullptr;
           etcd_ = &later_;
           writer_->GoOnWith(later_);
           series_.emplace(*writer_);
@@ -304,6 +291,7 @@ class EtcdJournal final : public Journal {
   const Fence fence_;
   const JournalKeys keys_;
 
+  JournalSource* source_ = nullptr;  // until it is open
   Opened opened_;
   JournalContents contents_;
   ChunkReader reader_;
@@ -324,22 +312,23 @@ class EtcdJournal final : public Journal {
 
 // Ends when what it returns is reset before `done` is called.
 std::shared_ptr<std::unique_ptr<EtcdJournal>> Open(
-    Etcd& opener, Etcd& etcd, Fence fence, std::string root,
+    Etcd& opener, Etcd& etcd, Fence fence, std::string root, JournalSource& source,
     std::function<void(absl::StatusOr<OpenedJournal>)> done) {
   auto journal = std::make_shared<std::unique_ptr<EtcdJournal>>(
       std::make_unique<EtcdJournal>(opener, etcd, std::move(fence), std::move(root)));
-  (*journal)->Open([journal, done = std::move(done)](absl::StatusOr<JournalContents> contents) {
-    if (!contents.ok()) return done(contents.status());
-    done(OpenedJournal{std::move(*journal), *std::move(contents)});
-  });
+  (*journal)->Open(source,
+                   [journal, done = std::move(done)](absl::StatusOr<JournalContents> contents) {
+                     if (!contents.ok()) return done(contents.status());
+                     done(OpenedJournal{std::move(*journal), *std::move(contents)});
+                   });
   return journal;
 }
 
 }  // namespace
 
-void OpenEtcdJournal(Etcd& etcd, Fence fence, std::string root,
+void OpenEtcdJournal(Etcd& etcd, Fence fence, std::string root, JournalSource& source,
                      std::function<void(absl::StatusOr<OpenedJournal>)> done) {
-  Open(etcd, etcd, std::move(fence), std::move(root), std::move(done));
+  Open(etcd, etcd, std::move(fence), std::move(root), source, std::move(done));
 }
 
 absl::StatusOr<OpenedJournal> OpenEtcdJournalNow(
@@ -349,7 +338,8 @@ absl::StatusOr<OpenedJournal> OpenEtcdJournalNow(
   absl::StatusOr<OpenedJournal> result = absl::UnavailableError("etcd does not answer");
   {
     const std::unique_ptr<Etcd> own = connect(io);
-    const auto journal = Open(*own, etcd, std::move(fence), std::move(root),
+    EtcdSource source(*own, fence);
+    const auto journal = Open(*own, etcd, std::move(fence), std::move(root), source,
                               [&](absl::StatusOr<OpenedJournal> opened) {
                                 result = std::move(opened);
                                 io.stop();

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rendezvous/etcd/etcd.h"
+#include "rendezvous/etcd/journal_source.h"
 #include "rendezvous/etcd/sequenced_writer.h"
 #include "rendezvous/journal/journal.h"
 
@@ -18,8 +19,9 @@ namespace muster::rendezvous::etcd {
 
 // Takes the journal under `root` over for who leads by `fence`: completes what the last leader had
 // committed, counts this start, reads everything, and then calls `done` from the loop of `etcd`,
-// which must outlive the journal. It stays readable for `etcdctl`: journal_keys.h says what is
-// where.
+// which must outlive the journal, or, when it cannot even begin, at once. What was there is read
+// from `source`, which must live until then. The journal stays readable for `etcdctl`:
+// journal_keys.h says what is where.
 //
 // A batch that fits into one transaction is one. A larger one is put down in parts, beside the
 // journal; one transaction then says that it counts, which is the commit, and others take it over
@@ -31,11 +33,11 @@ namespace muster::rendezvous::etcd {
 //   DataLoss             what is there is damaged
 //   FailedPrecondition   a later version of Muster has written it
 //   or as Etcd::Transact.
-void OpenEtcdJournal(Etcd& etcd, Fence fence, std::string root,
+void OpenEtcdJournal(Etcd& etcd, Fence fence, std::string root, JournalSource& source,
                      std::function<void(absl::StatusOr<OpenedJournal>)> done);
 
-// The same at once, for who cannot wait for the loop: over a connection of its own, `connect` makes
-// which, for `patience` at most. The journal then goes on with `etcd`.
+// The same at once and from etcd, for who cannot wait for the loop: over a connection of its own,
+// `connect` makes which, for `patience` at most. The journal then goes on with `etcd`.
 absl::StatusOr<OpenedJournal> OpenEtcdJournalNow(
     Etcd& etcd, const std::function<std::unique_ptr<Etcd>(boost::asio::io_context&)>& connect,
     Fence fence, std::string root, std::chrono::milliseconds patience);

@@ -14,7 +14,8 @@
 namespace muster::rendezvous::etcd {
 namespace {
 
-constexpr std::size_t kHeader = 8;  // the number of chunks, and the checksum
+constexpr std::size_t kHeader = 8;         // the number of chunks, and the checksum
+constexpr std::size_t kLikelyChunks = 64;  // of a value at most; more are taken all the same
 
 bool IsPlain(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
@@ -130,6 +131,8 @@ absl::StatusOr<std::optional<ChunkReader::Value>> ChunkReader::Take(const KeyVal
     crc_ = NumberAt(bytes, 4);
     bytes.remove_prefix(kHeader);
     value_ = {.place = place};
+    // What is told may be damaged.
+    if (expected_ > 1) value_.bytes.reserve(std::min(expected_, kLikelyChunks) * kChunkBytes);
   }
   const std::string chunk = absl::StrFormat("%04x", value_.chunks);
   if (expected_ == 0 || place != value_.place || key.key.substr(slash + 1) != chunk) {

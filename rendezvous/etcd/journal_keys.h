@@ -48,6 +48,8 @@ class JournalKeys {
 
   // What lies under a place, as the keys of a Get or Delete.
   static Range Under(const std::string& place) { return {place + "/", place + "0"}; }
+  // The journal, those of tenants, and who leads.
+  Range Everything() const { return Under(root_); }
   Range Jobs() const { return Under(root_ + "/jobs"); }
   Range Entries() const { return Under(root_ + "/store"); }
   Range EntriesOf(std::string_view run_id) const;
@@ -62,6 +64,10 @@ class JournalKeys {
 
 // At most so much of a value is in one chunk.
 inline constexpr std::size_t kChunkBytes = 256 << 10;
+
+// So many keys are read at once. An answer is 8 MiB of values at most, and less where they are
+// small: it has to come within the patience for one call.
+inline constexpr int kKeysAtOnce = 32;
 
 // Puts of the value at the place, one for each chunk. `place` counts for the checksum, so that what
 // was moved is noticed.

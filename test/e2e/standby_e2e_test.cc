@@ -12,6 +12,8 @@
 namespace muster::test {
 namespace {
 
+constexpr char kFollows[] = "standing by, with all that is remembered in memory: ";
+
 class StandbyTest : public E2eTest {
  protected:
   void SetUp() override {
@@ -70,8 +72,11 @@ class StandbyTest : public E2eTest {
 TEST_F(StandbyTest, WorkersRunThroughWhenTheLeaderAndItsKeeperAreKilled) {
   StartDaemon(one_);
   ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
+  EXPECT_TRUE(one_.process->WaitForErr(", read just now\n")) << one_.process->err();
   StartDaemon(other_);
   ASSERT_TRUE(other_.process->WaitForErr("standing by; ")) << other_.process->err();
+  ASSERT_TRUE(other_.process->WaitForErr(kFollows)) << other_.process->err();
+  // All of this is after what it has read, and only told by the watch.
   Command agent = StartAgent(Flags(), WaitsFor("end"));
   Command peer = StartAgent(Flags(), WaitsFor("end"));
   ASSERT_TRUE(agent.WaitForOut("rank ") && peer.WaitForOut("rank ")) << agent.err() << peer.err();
@@ -81,15 +86,19 @@ TEST_F(StandbyTest, WorkersRunThroughWhenTheLeaderAndItsKeeperAreKilled) {
   EXPECT_EQ(one_.process->Wait(), -SIGKILL);
   ASSERT_TRUE(other_.process->WaitForErr("1 job with 2 nodes remembered in"))
       << other_.process->err();
+  EXPECT_TRUE(other_.process->WaitForErr(", followed while standing by\n"))
+      << other_.process->err();
   ASSERT_TRUE(agent.WaitForErr("reconnected to the rendezvous")) << agent.err();
   ASSERT_TRUE(peer.WaitForErr("reconnected to the rendezvous")) << peer.err();
 
   // And back again; this time the daemon is told to end.
   StartDaemon(one_);
   ASSERT_TRUE(one_.process->WaitForErr("standing by; ")) << one_.process->err();
+  ASSERT_TRUE(one_.process->WaitForErr(kFollows)) << one_.process->err();
   other_.process->Signal(SIGTERM);
   EXPECT_EQ(other_.process->Wait(), 0) << other_.process->err();
   ASSERT_TRUE(one_.process->WaitForErr("1 job with 2 nodes remembered in")) << one_.process->err();
+  EXPECT_TRUE(one_.process->WaitForErr(", followed while standing by\n")) << one_.process->err();
   Write("end", "");
   EXPECT_EQ(agent.Wait(), 0) << agent.err();
   EXPECT_EQ(peer.Wait(), 0) << peer.err();

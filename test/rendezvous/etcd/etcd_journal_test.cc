@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "rendezvous/etcd/etcd_source.h"
 #include "test/rendezvous/etcd/near_etcd.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
 
@@ -26,7 +27,9 @@ class EtcdJournalTest : public testing::Test {
     const auto leader = *etcd_.Apply({.then = {etcd::Put{"/leader", "x"}}});
     EXPECT_GT(leader.revision, became.revision);
     absl::StatusOr<OpenedJournal> opened = absl::UnknownError("not yet");
-    etcd::OpenEtcdJournal(client_, {"/leader", leader.revision}, "",
+    const etcd::Fence fence{"/leader", leader.revision};
+    etcd::EtcdSource source(client_, fence);
+    etcd::OpenEtcdJournal(client_, fence, "", source,
                           [&](absl::StatusOr<OpenedJournal> o) { opened = std::move(o); });
     while (scheduler_.Step()) {
     }

@@ -92,6 +92,7 @@ class History {
     kept_batches += other.kept_batches;
     lost_batches += other.lost_batches;
     large_batches += other.large_batches;
+    followed += other.followed;
     full += other.full;
     words += other.words;
   }
@@ -105,6 +106,7 @@ class History {
   std::uint64_t acknowledgements = 0;
   std::uint64_t kept_batches = 0;
   std::uint64_t lost_batches = 0;
+  std::uint64_t followed = 0;  // take-overs from memory
   std::uint64_t full = 0;
   std::uint64_t words = 0;
   std::uint64_t large_batches = 0;

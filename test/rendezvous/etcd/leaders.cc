@@ -64,7 +64,7 @@ class Leaders {
 
   void SpoilSomething() {
     SimLeader& daemon = Any();
-    switch (random_.Below(9)) {
+    switch (random_.Below(10)) {
       case 0:
         daemon.Kill();
         return scheduler_.After(Soon(seconds(5)), [&daemon] { daemon.Start(); });
@@ -89,6 +89,8 @@ class Leaders {
         return MendLater(daemon);
       case 7:
         return etcd_.FullUntil(scheduler_.now() + Soon(seconds(5)));
+      case 8:
+        return etcd_.Compact(etcd_.revision());
       default:
         return etcd_.ExtendLeases();
     }

@@ -26,9 +26,9 @@ struct LeadersResult {
 };
 
 // Daemons are killed, stopped, told to end, cut off from etcd one way or both, and their requests
-// and answers are late, lost and repeated; etcd is full, compacts, and extends leases. Meanwhile
-// each leader writes batches, small and large, and says what needs no etcd. When all is healed, one
-// has to lead within seconds, and to write.
+// and answers are late, lost and repeated; watches break; etcd is full, compacts, and extends
+// leases. Meanwhile each leader writes batches, small and large, and says what needs no etcd. When
+// all is healed, one has to lead within seconds, and to write.
 LeadersResult SimulateLeaders(const LeadersOptions& options);
 
 }  // namespace muster::rendezvous

@@ -43,9 +43,10 @@ int main(int argc, char** argv) {
     }
     all.Add(result.history);
   }
-  std::cout << seeds << " seeds: " << all.take_overs << " leaders, " << all.acknowledgements
-            << " batches acknowledged (" << all.large_batches << " of them large), "
-            << all.kept_batches << " kept and " << all.lost_batches << " lost that were not, "
-            << all.full << " without space, " << all.words << " words of leaders; nothing found\n";
+  std::cout << seeds << " seeds: " << all.take_overs << " leaders (" << all.followed
+            << " of them had followed), " << all.acknowledgements << " batches acknowledged ("
+            << all.large_batches << " of them large), " << all.kept_batches << " kept and "
+            << all.lost_batches << " lost that were not, " << all.full << " without space, "
+            << all.words << " words of leaders; nothing found\n";
   return 0;
 }

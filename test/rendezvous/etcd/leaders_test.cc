@@ -30,6 +30,9 @@ TEST_P(LeadersBatch, OneLeadsAndNothingIsLost) {
   EXPECT_GT(all.lost_batches, 0u);
   EXPECT_GT(all.large_batches, 0u);
   EXPECT_GT(all.full, 0u);
+  // From memory and, where it was not known in time what is there, from etcd.
+  EXPECT_GT(all.followed, all.take_overs / 4);
+  EXPECT_GT(all.take_overs, all.followed);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LeadersBatch, testing::Range(0, kBatches));

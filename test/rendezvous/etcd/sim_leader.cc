@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/etcd/etcd_journal.h"
+#include "rendezvous/etcd/etcd_source.h"
+#include "rendezvous/etcd/journal_keys.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -17,6 +19,8 @@ constexpr char kLeader[] = "/muster/leader";
 // More than one transaction takes.
 constexpr int kLargeBatch = 150;
 constexpr std::size_t kLargeValue = 600'000;
+// As in led_daemon.cc.
+constexpr Duration kCatchUpPatience = milliseconds(500);
 
 }  // namespace
 
@@ -42,6 +46,18 @@ void SimLeader::Start() {
   process_ = std::make_shared<Process>(scheduler_, random_);
   client_ = std::make_unique<SimEtcdClient>(scheduler_, random_, etcd_, way_, process_,
                                             mutations_.client);
+  mirror_.emplace(
+      *client_, kRoot,
+      [process = std::weak_ptr(process_)](std::function<void()> call) {
+        if (const auto alive = process.lock()) alive->After(Duration::zero(), std::move(call));
+      },
+      etcd::JournalMirror::Handlers{.follows = [](std::size_t) {},
+                                    .trouble =
+                                        [this](const absl::Status& why) {
+                                          history_.Fail(
+                                              absl::StrCat("nothing is followed any more: ",
+                                                           std::string(why.message())));
+                                        }});
   election_.emplace(etcd::Election::Options{.key = kLeader, .name = absl::StrCat("d", index_)});
   armed_for_.reset();
   acting_ = false;
@@ -54,6 +70,8 @@ void SimLeader::Kill() {
   process_->Kill();
   process_.reset();
   journal_.reset();
+  source_.reset();
+  mirror_.reset();
   election_.reset();
   client_.reset();
 }
@@ -138,14 +156,37 @@ void SimLeader::Do(const etcd::Election::Revoke& revoke) {
 void SimLeader::Do(const etcd::Election::Won& won) {
   lease_ = won.lease;
   fence_ = won.fence;
+  process_->After(kCatchUpPatience, [this] { mirror_->StopWaiting(); });
+  mirror_->TakeOver({kLeader, won.fence}, [this](std::unique_ptr<etcd::MemorySource> memory) {
+    Open(std::move(memory));
+  });
+}
+
+void SimLeader::Open(std::unique_ptr<etcd::MemorySource> memory) {
+  const etcd::Fence fence{kLeader, fence_};
+  if (memory != nullptr) {
+    ++history_.followed;
+    Compare(*memory);
+    source_ = std::move(memory);
+  } else {
+    source_ = std::make_unique<etcd::EtcdSource>(*client_, fence);
+  }
   etcd::OpenEtcdJournal(
-      *client_, {kLeader, won.fence}, kRoot, [this](absl::StatusOr<OpenedJournal> opened) {
+      *client_, fence, kRoot, *source_, [this](absl::StatusOr<OpenedJournal> opened) {
         if (opened.ok()) return TakeOver(*std::move(opened));
         if (!absl::IsAborted(opened.status()) && !absl::IsResourceExhausted(opened.status())) {
           history_.Fail(std::string(opened.status().message()));
         }
         EndSoon();
       });
+}
+
+void SimLeader::Compare(const etcd::MemorySource& memory) {
+  // Who was followed, and does not know it yet, is told so by his first transaction.
+  if (etcd_.HolderOf(kLeader) != lease_) return;
+  if (memory.keys() != etcd_.Values(etcd::JournalKeys(kRoot).Everything())) {
+    history_.Fail(absl::StrCat("daemon ", index_, " has in memory what is not in etcd"));
+  }
 }
 
 void SimLeader::Do(const etcd::Election::Lost&) {

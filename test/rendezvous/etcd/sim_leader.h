@@ -1,5 +1,5 @@
-// One of several daemons in a simulated world: the election and the journal that are shipped, and a
-// daemon's use of them.
+// One of several daemons in a simulated world: the election, the mirror and the journal that are
+// shipped, and a daemon's use of them.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,9 @@
 #include <utility>
 
 #include "rendezvous/etcd/election.h"
+#include "rendezvous/etcd/journal_mirror.h"
+#include "rendezvous/etcd/journal_source.h"
+#include "rendezvous/etcd/memory_source.h"
 #include "rendezvous/journal/journal.h"
 #include "test/rendezvous/cluster/process.h"
 #include "test/rendezvous/etcd/history.h"
@@ -55,10 +58,13 @@ class SimLeader {
   void Do(const etcd::Election::AwaitDeletion& await);
   void Do(const etcd::Election::Revoke& revoke);
   void Do(const etcd::Election::Won& won);
-  void Do(const etcd::Election::Follows&) {}
+  void Do(const etcd::Election::Follows&) { mirror_->Follow(); }
   void Do(const etcd::Election::Lost&);
   void Do(const etcd::Election::Trouble&) {}
   void ArmTimer();
+  void Open(std::unique_ptr<etcd::MemorySource> memory);
+  // What is in memory is what is in etcd.
+  void Compare(const etcd::MemorySource& memory);
   void TakeOver(OpenedJournal opened);
   void SpeakSoon();
   void WriteSoon();
@@ -82,6 +88,8 @@ class SimLeader {
   std::uint64_t life_ = 0;
   std::shared_ptr<Process> process_;
   std::unique_ptr<SimEtcdClient> client_;
+  std::optional<etcd::JournalMirror> mirror_;
+  std::unique_ptr<etcd::JournalSource> source_;
   std::optional<etcd::Election> election_;
   std::optional<Clock> armed_for_;
   bool acting_ = false;

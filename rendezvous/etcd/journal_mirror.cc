@@ -1,0 +1,134 @@
+#include "rendezvous/etcd/journal_mirror.h"
+
+#include <utility>
+
+#include "rendezvous/etcd/journal_keys.h"
+
+namespace muster::rendezvous::etcd {
+
+JournalMirror::JournalMirror(Etcd& etcd, const std::string& root, MemorySource::Later later,
+                             Handlers handlers)
+    : etcd_(etcd),
+      range_(JournalKeys(root).Everything()),
+      later_(std::move(later)),
+      handlers_(std::move(handlers)) {}
+
+JournalMirror::~JournalMirror() {
+  etcd_.EndWatch();
+}
+
+void JournalMirror::Follow() {
+  if (state_ == State::kIdle) Read();
+}
+
+void JournalMirror::Read() {
+  state_ = State::kReading;
+  ++reading_;
+  unread_ = range_.key;
+  early_.clear();
+  watched_ = 0;
+  keys_.clear();
+  ReadPage();
+}
+
+void JournalMirror::ReadPage() {
+  etcd_.Transact({.then = {Get{unread_, range_.end, kKeysAtOnce}}},
+                 lifetime_.Guard([this, reading = reading_](const absl::StatusOr<Outcome>& page) {
+                   if (state_ != State::kReading || reading != reading_) return;
+                   if (!page.ok()) return Fail(page.status());
+                   if (page->found.empty())
+                     return Fail(absl::InternalError("etcd has answered less"));
+                   OnPage(*page);
+                 }));
+}
+
+void JournalMirror::OnPage(const Outcome& page) {
+  const bool is_first = watched_ == 0;
+  const Outcome::Found& found = page.found[0];
+  for (const KeyValue& key : found.keys) keys_[key.key] = key.value;
+  const bool more = found.more && !found.keys.empty();
+  unread_ = more ? found.keys.back().key + '\0' : range_.end;
+  for (Change& change : std::exchange(early_, {})) {
+    if (change.revision > page.revision) Make(std::move(change));
+  }
+  if (is_first) {
+    watched_ = page.revision;
+    WatchAfter(page.revision);
+  }
+  if (more) return ReadPage();
+  state_ = State::kFollowing;
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : keys_) bytes += key.size() + value.size();
+  handlers_.follows(bytes);
+}
+
+void JournalMirror::WatchAfter(Revision revision) {
+  etcd_.Watch(range_, revision, lifetime_.Guard([this](std::vector<Change> changes) {
+    OnChanges(std::move(changes));
+  }),
+              lifetime_.Guard([this](const absl::Status& why) { OnWatchEnded(why); }));
+}
+
+void JournalMirror::OnChanges(std::vector<Change> changes) {
+  for (Change& change : changes) {
+    watched_ = change.revision;
+    Make(std::move(change));
+  }
+  Judge();
+}
+
+void JournalMirror::Make(Change change) {
+  if (change.key >= unread_) {
+    early_.push_back(std::move(change));
+  } else if (change.value) {
+    keys_[std::move(change.key)] = *std::move(change.value);
+  } else {
+    keys_.erase(change.key);
+  }
+}
+
+void JournalMirror::OnWatchEnded(const absl::Status& why) {
+  // From the revision on that was told last, which may not have been told whole.
+  if (absl::IsUnavailable(why)) return WatchAfter(watched_ - 1);
+  if (!absl::IsOutOfRange(why)) return Fail(why);
+  Read();
+  Judge();
+}
+
+void JournalMirror::Fail(const absl::Status& why) {
+  etcd_.EndWatch();
+  state_ = State::kIdle;
+  ++reading_;
+  early_.clear();
+  keys_.clear();
+  handlers_.trouble(why);
+  Judge();
+}
+
+void JournalMirror::TakeOver(const Fence& fence,
+                             std::function<void(std::unique_ptr<MemorySource>)> done) {
+  leads_since_ = fence.created;
+  done_ = std::move(done);
+  Judge();
+}
+
+void JournalMirror::StopWaiting() {
+  if (done_) Give(nullptr);
+}
+
+void JournalMirror::Judge() {
+  if (!done_) return;
+  if (state_ != State::kFollowing) return Give(nullptr);
+  if (watched_ < leads_since_) return;
+  Give(std::make_unique<MemorySource>(std::move(keys_), later_));
+}
+
+void JournalMirror::Give(std::unique_ptr<MemorySource> memory) {
+  etcd_.EndWatch();
+  state_ = State::kOver;
+  early_.clear();
+  keys_.clear();
+  std::exchange(done_, nullptr)(std::move(memory));
+}
+
+}  // namespace muster::rendezvous::etcd

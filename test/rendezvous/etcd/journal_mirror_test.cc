@@ -1,0 +1,276 @@
+// What a daemon that stands by knows, and when it may lead with that.
+#include "rendezvous/etcd/journal_mirror.h"
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "rendezvous/etcd/etcd_journal.h"
+#include "rendezvous/etcd/etcd_source.h"
+#include "rendezvous/etcd/journal_keys.h"
+#include "test/rendezvous/etcd/near_etcd.h"
+#include "test/rendezvous/etcd/sim_etcd.h"
+
+namespace muster::rendezvous {
+namespace {
+
+using etcd::Delete;
+using etcd::MemorySource;
+using etcd::Put;
+
+class JournalMirrorTest : public testing::Test {
+ protected:
+  void Run() {
+    while (scheduler_.Step()) {
+    }
+  }
+  void Do(std::vector<etcd::Operation> operations) {
+    ASSERT_TRUE(etcd_.Apply({.then = std::move(operations)}).ok());
+  }
+  void Set(const std::string& key, const std::string& value) { Do({Put{key, value}}); }
+
+  // Another daemon leads from now on.
+  etcd::Fence Elect() {
+    Do({Delete{"/m/leader"}});
+    const auto elected = etcd_.Apply({.then = {Put{"/m/leader", "x"}}});
+    return {"/m/leader", elected->revision};
+  }
+
+  // What it is given: nothing yet, or memory, or nullptr.
+  using Given = std::optional<std::unique_ptr<MemorySource>>;
+  void TakeOver(const etcd::Fence& fence) {
+    mirror_.TakeOver(
+        fence, [this](std::unique_ptr<MemorySource> memory) { given_.emplace(std::move(memory)); });
+  }
+  bool IsGivenAll() const {
+    return given_ && *given_ != nullptr &&
+           (*given_)->keys() == etcd_.Values(etcd::JournalKeys("/m").Everything());
+  }
+  bool IsGivenNothing() const { return given_ && *given_ == nullptr; }
+
+  MemorySource::Later Later() {
+    return [this](std::function<void()> call) { scheduler_.After({}, std::move(call)); };
+  }
+
+  absl::StatusOr<OpenedJournal> Open(const etcd::Fence& fence, const std::string& root,
+                                     etcd::JournalSource& source) {
+    absl::StatusOr<OpenedJournal> opened = absl::UnknownError("not yet");
+    etcd::OpenEtcdJournal(leader_, fence, root, source,
+                          [&](absl::StatusOr<OpenedJournal> o) { opened = std::move(o); });
+    Run();
+    return opened;
+  }
+
+  Scheduler scheduler_;
+  Random random_{1};
+  SimEtcd etcd_{scheduler_, random_};
+  NearEtcd leader_{scheduler_, etcd_};
+  NearEtcd standby_{scheduler_, etcd_};
+  int follows_ = 0;
+  absl::Status trouble_;
+  etcd::JournalMirror mirror_{standby_, "/m", Later(),
+                              etcd::JournalMirror::Handlers{
+                                  .follows = [this](std::size_t) { ++follows_; },
+                                  .trouble = [this](const absl::Status& why) { trouble_ = why; }}};
+  Given given_;
+};
+
+TEST_F(JournalMirrorTest, HasWhatWasThereAndWhatHasChangedSince) {
+  Set("/m/jobs/a/0000", "1");
+  Set("/m/jobs/b/0000", "2");
+  Set("/other", "not ours");
+  mirror_.Follow();
+  Run();
+  EXPECT_EQ(follows_, 1);
+  Set("/m/jobs/a/0000", "3");
+  Do({Delete{"/m/jobs/b", "/m/jobs/c"}, Put{"/m/store/a/k/0000", "4"}});
+  Set("/m/tenants/t/jobs/a/0000", "5");
+  const etcd::Fence fence = Elect();
+  Run();
+  TakeOver(fence);
+  EXPECT_TRUE(IsGivenAll());
+  EXPECT_EQ((*given_)->keys().size(), 4u);
+  EXPECT_FALSE(standby_.is_watched());
+}
+
+TEST_F(JournalMirrorTest, DoesNotLeadBeforeItKnowsOfItsOwnElection) {
+  mirror_.Follow();
+  Run();
+  standby_.tells = false;
+  Set("/m/jobs/a/0000", "1");
+  TakeOver(Elect());
+  Run();
+  EXPECT_FALSE(given_.has_value());
+  standby_.TellAll();
+  EXPECT_TRUE(IsGivenAll());
+}
+
+TEST_F(JournalMirrorTest, ReadsEtcdWhenItHasWaitedForLongEnough) {
+  mirror_.Follow();
+  Run();
+  standby_.tells = false;
+  TakeOver(Elect());
+  Run();
+  mirror_.StopWaiting();
+  EXPECT_TRUE(IsGivenNothing());
+  EXPECT_FALSE(standby_.is_watched());
+  mirror_.StopWaiting();
+}
+
+TEST_F(JournalMirrorTest, ReadsEtcdWhenItLeadsBeforeItHasEverything) {
+  TakeOver(Elect());
+  EXPECT_TRUE(IsGivenNothing()) << "it did not follow anybody";
+}
+
+// Keys are read in pages, while the leader goes on.
+TEST_F(JournalMirrorTest, WhatChangesWhileItIsReadIsNotMissed) {
+  for (int i = 100; i < 300; ++i) Set("/m/store/j/" + std::to_string(i) + "/0000", "old");
+  mirror_.Follow();
+  for (int i = 100; follows_ == 0; i = (i + 37) % 200 + 100) {
+    const std::string key = "/m/store/j/" + std::to_string(i) + "/0000";
+    if (i % 3 == 0) {
+      Do({Delete{key}});
+    } else {
+      Set(key, "new");
+    }
+    ASSERT_TRUE(scheduler_.Step());
+  }
+  const etcd::Fence fence = Elect();
+  Run();
+  TakeOver(fence);
+  EXPECT_TRUE(IsGivenAll());
+}
+
+TEST_F(JournalMirrorTest, WatchThatBreaksGoesOnWhereItWas) {
+  mirror_.Follow();
+  Run();
+  Set("/m/jobs/a/0000", "1");
+  Run();
+  standby_.tells = false;
+  Do({Put{"/m/jobs/a/0000", "2"}, Put{"/m/jobs/b/0000", "2"}});
+  standby_.Break();
+  standby_.TellAll();
+  EXPECT_EQ(standby_.watches, 2);
+  const etcd::Fence fence = Elect();
+  Run();
+  TakeOver(fence);
+  EXPECT_TRUE(IsGivenAll());
+  EXPECT_EQ(follows_, 1) << "nothing was read again";
+}
+
+TEST_F(JournalMirrorTest, ReadsAllAgainWhenWhatItMissedIsCompacted) {
+  Set("/m/jobs/a/0000", "1");
+  mirror_.Follow();
+  Run();
+  standby_.tells = false;
+  Do({Delete{"/m/jobs/a/0000"}});
+  Set("/m/jobs/b/0000", "2");
+  Set("/m/jobs/b/0000", "3");
+  etcd_.Compact(etcd_.revision());
+  standby_.tells = true;
+  standby_.Break();
+  Run();
+  EXPECT_EQ(follows_, 2);
+  const etcd::Fence fence = Elect();
+  Run();
+  TakeOver(fence);
+  EXPECT_TRUE(IsGivenAll());
+}
+
+// A large batch was committed, and its leader died before it was in the journal.
+TEST_F(JournalMirrorTest, BatchThatWasStagedIsCompletedAndInMemory) {
+  const etcd::Fence old = Elect();
+  etcd::EtcdSource source(leader_, old);
+  auto journal = Open(old, "/m", source);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  JournalBatch first;
+  first.entries.push_back({"job", "7", std::string(600'000, 'x')});
+  first.entries.push_back({"job", "gone", "x"});
+  journal->journal->Commit(first, [](const absl::Status&) {});
+  Run();
+  JournalBatch large;
+  for (int i = 0; i < 150; ++i) large.entries.push_back({"job", std::to_string(i), "new"});
+  large.entries.push_back({"job", "gone", std::nullopt});
+  bool is_committed = false;
+  journal->journal->Commit(large, [&](const absl::Status&) { is_committed = true; });
+  mirror_.Follow();
+  while (!is_committed) ASSERT_TRUE(scheduler_.Step());
+  journal->journal.reset();
+
+  const etcd::Fence fence = Elect();
+  Run();
+  TakeOver(fence);
+  ASSERT_TRUE(IsGivenAll());
+  ASSERT_TRUE((*given_)->keys().contains("/m/staged"));
+  const auto opened = Open(fence, "/m", **given_);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  // As it would be read from etcd.
+  etcd::EtcdSource again(leader_, fence);
+  const auto read = Open(fence, "/m", again);
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(opened->contents.entries.size(), 150u);
+  ASSERT_EQ(read->contents.entries.size(), 150u);
+  for (std::size_t i = 0; i < 150; ++i) {
+    EXPECT_EQ(opened->contents.entries[i].key, read->contents.entries[i].key);
+    EXPECT_EQ(opened->contents.entries[i].value, "new");
+    EXPECT_EQ(read->contents.entries[i].value, "new");
+  }
+  EXPECT_EQ(opened->contents.incarnation + 1, read->contents.incarnation);
+}
+
+TEST_F(JournalMirrorTest, TenantsJournalsAreOpenedFromTheSameMemory) {
+  const etcd::Fence old = Elect();
+  for (const char* root : {"/m", "/m/tenants/t"}) {
+    etcd::EtcdSource source(leader_, old);
+    auto journal = Open(old, root, source);
+    ASSERT_TRUE(journal.ok()) << journal.status();
+    JournalBatch batch;
+    batch.jobs.push_back({"job", std::string("of ") + root});
+    journal->journal->Commit(batch, [](const absl::Status&) {});
+    Run();
+  }
+  mirror_.Follow();
+  Run();
+  const etcd::Fence fence = Elect();
+  Run();
+  TakeOver(fence);
+  ASSERT_TRUE(IsGivenAll());
+  for (const char* root : {"/m", "/m/tenants/t"}) {
+    const auto opened = Open(fence, root, **given_);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    ASSERT_EQ(opened->contents.jobs.size(), 1u);
+    EXPECT_EQ(opened->contents.jobs[0].second, std::string("of ") + root);
+    EXPECT_EQ(opened->contents.incarnation, 2u);
+  }
+}
+
+// Many turns of the loop, in which the lease is kept alive, hand over what is large.
+TEST_F(JournalMirrorTest, MuchIsHandedOverInTurns) {
+  MemorySource::Keys keys;
+  for (int i = 100; i < 200; ++i) keys[std::to_string(i)] = std::string(256 << 10, 'x');
+  MemorySource memory(std::move(keys), Later());
+  int taken = 0;
+  bool is_done = false;
+  memory.HandOver(
+      {"1", "199"},
+      [&](const etcd::KeyValue& key) {
+        EXPECT_EQ(key.key, std::to_string(100 + taken++));
+        return absl::OkStatus();
+      },
+      [&](const absl::Status& status) { is_done = status.ok(); });
+  EXPECT_LT(taken, 99);
+  EXPECT_FALSE(is_done);
+  Run();
+  EXPECT_EQ(taken, 99);
+  EXPECT_TRUE(is_done);
+  EXPECT_EQ(memory.keys().size(), 1u) << "what was handed over is not kept";
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
