@@ -42,16 +42,17 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-// After two seconds of silence etcd gives the lead to another daemon, which reads what is
-// remembered and is found by the agents. When etcd's own leader dies with the daemon, its members
-// elect another first, in one or two rounds of up to two seconds, and that gives every lease its
-// whole time anew. The agents' leases outlast all that.
-constexpr std::chrono::seconds kLeadLease(2);
+// After so long a silence etcd gives the lead to another daemon, which is found by the agents; etcd
+// grants no less than one and a half times its election timeout, two seconds where that is not set.
+// When etcd's own leader dies with the daemon, its members elect another first, in one or two
+// rounds of up to twice that timeout, and that gives every lease its whole time anew. The agents'
+// leases outlast all that.
+constexpr std::chrono::seconds kLeadLease(1);
 constexpr std::chrono::seconds kShortestLease(15);
 // For the journal of a tenant who comes later, while nothing else is done: within the lead, and
 // long enough to ask every member of etcd.
-constexpr std::chrono::milliseconds kTenantPatience(1000);
-constexpr std::chrono::milliseconds kMemberPatience(300);
+constexpr std::chrono::milliseconds kTenantPatience(500);
+constexpr std::chrono::milliseconds kMemberPatience(150);
 
 // How long a daemon that is elected waits to hear from etcd what it may have missed, before it
 // reads everything. The news of the last leader's end came from the same place, and a watch that

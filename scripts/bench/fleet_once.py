@@ -1,5 +1,5 @@
-"""One run of fleet_load with a fresh musterd that listens at all addresses, for many_hosts.sh. Prints what it has told, and
-the daemon's turns: {"le": count}, each bucket with those below it.
+"""One run of fleet_load with a fresh musterd that listens at all addresses, for many_hosts.sh. Prints what it has told,
+and the daemon's turns: {"le": count}, each bucket with those below it.
 
 usage: fleet_once.py AGENTS HOSTS SECONDS [secure] [kill]
 """
@@ -35,8 +35,8 @@ def main() -> None:
         state = Path(running.enter_context(tempfile.TemporaryDirectory(prefix="muster-bench-"))) if kills else None
         daemon = running.enter_context(daemon_servers.musterd(state, secure, listen="0.0.0.0:0", page=True))
         told = json.loads(tools.run([
-            tools.built("test/bench/daemon/fleet_load"), *daemon.flags(), f"--daemon-pid={daemon.serving() if kills else daemon.pid}",
-            f"--agents={agents}", f"--hosts={hosts}", f"--seconds={seconds}", *(["--kill-daemon"] if kills else []),
+            tools.built("test/bench/daemon/fleet_load"), *daemon.flags(),
+            f"--daemon-pid={daemon.serving() if kills else daemon.pid}", f"--agents={agents}", f"--hosts={hosts}", f"--seconds={seconds}", *(["--kill-daemon"] if kills else []),
         ]).output)
         print(json.dumps({**told, "turns": _turns(daemon)}))
 

@@ -33,18 +33,19 @@ METRICS = [GATHERING, GATHERING_CPU, LAST_JOIN, RESTART, BACK, MEMORY, CPU, BEAT
 HOW = f"""The agents of one job, each the client that `muster run` uses with a session and a connection of its own,
 all in one process, which come to a fresh musterd from {HOSTS} addresses (in a network namespace). All but one join, 300
 at a time on their way, as client and daemon share the machine; then the last one, and the time runs until all hold
-their Assignment. For {SECONDS} s each beats once a second. Then a worker of one fails: all are told to stop, join again,
-and hold the next round's Assignment. In a run of its own, with a state directory, the daemon is killed after that: its keeper
-starts another, which reads what is remembered, and all come back to their sessions. A turn of the loop is one handler;
-while it runs nobody is heard. CPU is the daemon's."""
+their Assignment. For {SECONDS} s each beats once a second. Then a worker of one fails: all are told to stop, join
+again, and hold the next round's Assignment. In a run of its own, with a state directory, the daemon is killed after
+that: its keeper starts another, which reads what is remembered, and all come back to their sessions. A turn of the
+loop is one handler; while it runs nobody is heard. CPU is the daemon's."""
 
 
 def _run(secure: bool, agents: int, seconds: float) -> contest.Figures:
     here = Path(__file__).parent.parent
 
     def once(*how: str) -> dict:
-        return json.loads(tools.run([str(here / "many_hosts.sh"), tools.PYTHON, str(here / "fleet_once.py"), str(agents),
-                                     str(HOSTS), str(seconds), *how], {"PYTHONPATH": str(here)}).output)
+        command = [str(here / "many_hosts.sh"), tools.PYTHON, str(here / "fleet_once.py"), str(agents), str(HOSTS),
+                   str(seconds), *how]
+        return json.loads(tools.run(command).output)
 
     kind = ["secure"] if secure else []
     told, killed = once(*kind), once(*kind, "kill")
