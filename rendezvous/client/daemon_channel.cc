@@ -1,5 +1,7 @@
 #include "rendezvous/client/daemon_channel.h"
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <thread>
@@ -9,8 +11,10 @@
 #include <boost/asio/connect.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
 
 #include "rendezvous/net/grpc_runtime.h"
+#include "rendezvous/wire/knock.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -22,24 +26,39 @@ constexpr std::chrono::seconds kPlaceAttempt(1);
 // Between two looks at all of them.
 constexpr std::chrono::milliseconds kBetweenRounds(50);
 
-// All at once, as one whose machine is gone takes a second to be given up. Null: none accepts.
-const Endpoint* FirstToAccept(const std::vector<Endpoint>& places) {
+// One of them. For a daemon that stands still its kernel accepts connections; one that lives ends
+// the connection of whoever knocks (wire/knock.h).
+struct Attempt {
+  boost::asio::ip::tcp::socket socket;
+  std::array<char, kMaxKnockAnswer> answer{};
+};
+
+// All at once, as one whose machine is gone takes a second to be given up. Null: none answers.
+const Endpoint* FirstToAnswer(const std::vector<Endpoint>& places) {
   using boost::asio::ip::tcp;
   boost::asio::io_context io(1);
   tcp::resolver resolver(io);
   const Endpoint* first = nullptr;
-  std::vector<std::unique_ptr<tcp::socket>> sockets;
+  std::vector<std::unique_ptr<Attempt>> attempts;
   for (const Endpoint& place : places) {
     boost::system::error_code error;
     const auto found = resolver.resolve(place.host, std::to_string(place.port), error);
     if (error) continue;
-    sockets.push_back(std::make_unique<tcp::socket>(io));
+    attempts.push_back(std::make_unique<Attempt>(Attempt{tcp::socket(io)}));
     boost::asio::async_connect(
-        *sockets.back(), found,
-        [&io, &first, &place](const boost::system::error_code& failed, const tcp::endpoint&) {
+        attempts.back()->socket, found,
+        [&io, &first, &place, attempt = attempts.back().get()](
+            const boost::system::error_code& failed, const tcp::endpoint&) {
           if (failed) return;
-          first = &place;
-          io.stop();
+          boost::system::error_code ignored;
+          boost::asio::write(attempt->socket, boost::asio::buffer(&kFirstOfKnock, 1), ignored);
+          attempt->socket.async_read_some(
+              boost::asio::buffer(attempt->answer),
+              // However it ended, somebody has ended it.
+              [&io, &first, &place](const boost::system::error_code&, std::size_t) {
+                first = &place;
+                io.stop();
+              });
         });
   }
   io.run_for(kPlaceAttempt);
@@ -58,7 +77,7 @@ Endpoint WhereItLeads(const Endpoint& endpoint, std::chrono::milliseconds patien
   if (places.size() == 1) return endpoint;
   const auto end = std::chrono::steady_clock::now() + patience;
   for (;;) {
-    if (const Endpoint* const place = FirstToAccept(places)) return *place;
+    if (const Endpoint* const place = FirstToAnswer(places)) return *place;
     if (std::chrono::steady_clock::now() >= end) return places.front();
     // One of them takes over within seconds; nothing tells when.
     std::this_thread::sleep_for(kBetweenRounds);

@@ -17,7 +17,7 @@ namespace muster::rendezvous {
 // The daemon's address as gRPC names it.
 std::string ChannelTarget(const Endpoint& endpoint);
 
-// Of several places the one where something accepts connections, as those that stand by do not.
+// Of several places the one where a daemon answers, as those that stand by, or stand still, do not.
 // Blocks until there is one, for `patience` at most; then, or if there is only one place, it is the
 // first.
 Endpoint WhereItLeads(const Endpoint& endpoint, std::chrono::milliseconds patience);
