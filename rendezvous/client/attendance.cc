@@ -39,6 +39,7 @@ void Attendance::Join(const JoinRequest& request, TimePoint now) {
   if (IsDone()) return;
   JoinRequest join = request;
   join.session = session_;
+  join.speaks = options_.speaks;
   join.connection = connection_;
   said_.clear();
   said_.push_back(join);
@@ -83,6 +84,11 @@ void Attendance::OnDirective(std::uint64_t connection, const Directive& directiv
   if (standing_ == Standing::kUnheard) {
     standing_ = Standing::kKnown;
     gives_up_.reset();
+  }
+  if (const auto* welcome = std::get_if<Welcome>(&directive)) {
+    // One that is older than this node does not know that it is.
+    std::string objection = VersionObjection({welcome->version, welcome->version}, options_.speaks);
+    if (!objection.empty()) return OnDirective(connection, Refused{std::move(objection)}, now);
   }
   if (const auto* heard = std::get_if<Heard>(&directive)) {
     keeper_.OnHeard(heard->number);
@@ -223,7 +229,7 @@ void Attendance::OpenConnection(TimePoint now) {
   }
   if (standing_ == Standing::kAttends) {
     state_ = State::kReturning;
-    return Do(Send{Resume{session_, connection_}});
+    return Do(Send{Resume{session_, connection_, options_.speaks}});
   }
   state_ = State::kJoining;
   for (const Event& event : said_) Do(Send{event});

@@ -78,6 +78,7 @@ class Attendance {
     // been tried. With several, a refusal proves nothing, and a connection is doubted after a
     // sixth of the lease, as another place may have taken over.
     int places = 1;
+    SpokenVersions speaks{};
     // Makes a token that nobody can guess.
     std::function<SessionToken()> new_session;
     // What there is to tell of this node's ranks since it was last asked, or with `all` in this

@@ -37,7 +37,7 @@ void Coordinator::Hear(AgentId agent, const Event& event, TimePoint now) {
 void Coordinator::Handle(AgentId agent, const JoinRequest& request, TimePoint now) {
   // The answer to its first Join was lost with the connection.
   if (Find(agent) == nullptr && attendances_.FindBySession(request.session) != nullptr) {
-    Handle(agent, Resume{request.session, request.connection}, now);
+    Handle(agent, Resume{request.session, request.connection, request.speaks}, now);
     if (Find(agent) == nullptr) return;
   }
   if (ended_sessions_.SaidBefore(request.session, agent, request.connection)) return;
@@ -79,13 +79,17 @@ AgentAttendance& Coordinator::Open(AgentId agent, const JoinRequest& request, Ti
        .log_bytes_lost = comes_back ? std::nullopt : std::optional<std::uint64_t>(0),
        .connection = request.connection,
        .agent = agent});
-  TellWelcome(attendance);
+  TellWelcome(attendance, request.speaks);
   return attendance;
 }
 
-void Coordinator::TellWelcome(const AgentAttendance& attendance) {
-  Tell(attendance.agent, Welcome{attendance.keep_alive, attendance.lease,
-                                 attendance.job->incarnation(), options_.durable});
+void Coordinator::TellWelcome(const AgentAttendance& attendance, const SpokenVersions& speaks) {
+  Tell(attendance.agent, Welcome{.keep_alive = attendance.keep_alive,
+                                 .lease = attendance.lease,
+                                 .incarnation = attendance.job->incarnation(),
+                                 .durable = options_.durable,
+                                 .knock_secret = "",
+                                 .version = CommonVersion(options_.speaks, speaks).value_or(1)});
 }
 
 bool Coordinator::RanInAnEndedLife(const JoinRequest& request) const {
@@ -156,6 +160,10 @@ void Coordinator::TurnAwayUnfit(AgentId agent, const JoinRequest& request, TimeP
 
 void Coordinator::Handle(AgentId agent, const Resume& resume, TimePoint now) {
   if (Find(agent) != nullptr) return;
+  if (std::string objection = VersionObjection(options_.speaks, resume.speaks);
+      !objection.empty()) {
+    return Tell(agent, Refused{std::move(objection)});
+  }
   AgentAttendance* const attendance = attendances_.FindBySession(resume.session);
   if (attendance == nullptr) {
     return Tell(agent, Evicted{"the rendezvous does not know this node, or no longer does"});
@@ -166,12 +174,16 @@ void Coordinator::Handle(AgentId agent, const Resume& resume, TimePoint now) {
   attendances_.Connect(*attendance, agent, resume.connection);
   attendance->job->SetOutOfTouch(attendance->id, false);
   Renew(*attendance, now);
-  TellWelcome(*attendance);
+  TellWelcome(*attendance, resume.speaks);
   attendance->job->TellAgain(attendance->id);
 }
 
 Refused Coordinator::Objection(const AgentAttendance* attendance,
                                const JoinRequest& request) const {
+  if (std::string objection = VersionObjection(options_.speaks, request.speaks);
+      !objection.empty()) {
+    return {objection};
+  }
   if (std::string objection = NameObjection(request); !objection.empty()) return {objection};
   if (attendance != nullptr) {
     return {ReturnObjection(request, attendance->job->run_id(), attendance->node_id)};

@@ -56,6 +56,7 @@ class Coordinator {
     Incarnation first_incarnation = 1;
     // What agents are told (Welcome::durable).
     bool durable = false;
+    SpokenVersions speaks{};
     // Leases that are asked for are made this long, where a lost daemon is replaced by another: no
     // agent may be given up while that takes. Beats come as often as without it. Zero: as asked.
     Duration shortest_lease = Duration::zero();
@@ -179,7 +180,7 @@ class Coordinator {
   // The agent says how many bytes of output its log files have not taken since it began.
   void CountLogBytes(AgentAttendance& attendance, std::uint64_t lost);
   void Tell(AgentId agent, Directive directive);
-  void TellWelcome(const AgentAttendance& attendance);
+  void TellWelcome(const AgentAttendance& attendance, const SpokenVersions& speaks);
   // Passes on what the jobs have to say, to where their attendees are now.
   void Forward();
 

@@ -26,6 +26,8 @@ struct Welcome {
   // By this secret the agent recognizes who answers for a dead daemon (wire/knock.h); empty: nobody
   // does. Filled in by the front that sends this, as the core has no secrets.
   std::string knock_secret;
+  // Of the protocol, as both speak it.
+  int version = 1;
 };
 
 // Answers KeepAlive `number`: the daemon has heard it, and everything sent before it.

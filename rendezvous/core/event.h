@@ -17,6 +17,7 @@ struct Resume {
   SessionToken session;
   // Which of the session's connections this is: a later one has a greater number.
   std::uint64_t connection = 0;
+  SpokenVersions speaks{};
 
   bool operator==(const Resume&) const = default;
 };

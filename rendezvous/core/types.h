@@ -10,6 +10,8 @@
 #include <variant>
 #include <vector>
 
+#include "rendezvous/core/protocol.h"
+
 namespace muster::rendezvous {
 
 // Time by the daemon's own monotonic clock. The core is handed `now`; it never asks for it. No
@@ -152,6 +154,7 @@ struct JoinRequest {
   Incarnation ran_in = 0;
   // Why this node must not take part ("its health check ... exited with code 1"); empty: it may.
   std::string unfit;
+  SpokenVersions speaks{};
 
   bool operator==(const JoinRequest&) const = default;
 };

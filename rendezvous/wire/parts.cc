@@ -77,6 +77,20 @@ JobSettings FromWire(const v1::JobSettings& wire) {
           .straggler_threshold = wire.straggler_threshold()};
 }
 
+void ToWire(const SpokenVersions& speaks, v1::SpokenVersions* wire) {
+  wire->set_oldest(static_cast<std::uint32_t>(speaks.oldest));
+  wire->set_newest(static_cast<std::uint32_t>(speaks.newest));
+}
+
+int Version(std::uint32_t wire) {
+  return static_cast<int>(std::min<std::uint32_t>(wire, std::numeric_limits<int>::max()));
+}
+
+SpokenVersions FromWire(const v1::SpokenVersions& wire) {
+  if (wire.newest() == 0) return kUntold;
+  return {Version(wire.oldest()), Version(wire.newest())};
+}
+
 void ToWire(const NodeInfo& node, v1::NodeInfo* wire) {
   wire->set_node_id(node.node_id);
   wire->set_host(Line(node.host));

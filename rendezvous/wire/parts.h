@@ -24,6 +24,7 @@ std::uint16_t FromPort(std::uint32_t port);
 std::string Line(std::string_view text);
 
 void ToWire(const JobSettings& settings, v1::JobSettings* wire);
+void ToWire(const SpokenVersions& speaks, v1::SpokenVersions* wire);
 void ToWire(const NodeInfo& node, v1::NodeInfo* wire);
 void ToWire(const WorkerFailure& failure, v1::WorkerFailure* wire);
 void ToWire(const Verdict& verdict, v1::Verdict* wire);
@@ -31,6 +32,9 @@ v1::Verdict::Kind ToWire(VerdictKind kind);
 void ToWire(const RoundSnapshot& round, v1::RoundDescription* wire);
 
 JobSettings FromWire(const v1::JobSettings& wire);
+// A number on the wire, whatever it is.
+int Version(std::uint32_t wire);
+SpokenVersions FromWire(const v1::SpokenVersions& wire);
 NodeInfo FromWire(const v1::NodeInfo& wire);
 WorkerFailure FromWire(const v1::WorkerFailure& wire);
 Verdict FromWire(const v1::Verdict& wire);

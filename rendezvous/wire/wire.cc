@@ -110,6 +110,7 @@ struct DirectiveWriter {
     wire->mutable_welcome()->set_lease_ms(ToMs(welcome.lease));
     wire->mutable_welcome()->set_incarnation(welcome.incarnation);
     wire->mutable_welcome()->set_durable(welcome.durable);
+    wire->mutable_welcome()->set_version(static_cast<std::uint32_t>(welcome.version));
     wire->mutable_welcome()->set_knock_secret(welcome.knock_secret);
   }
   void operator()(const Waiting& waiting) const {
@@ -155,6 +156,7 @@ void WriteJoin(const JoinRequest& request, v1::Join* wire) {
   wire->set_unfit(Line(request.unfit));
   wire->set_connection(request.connection);
   wire->set_ran_in(request.ran_in);
+  rendezvous::ToWire(request.speaks, wire->mutable_speaks());
 }
 
 JoinRequest ReadJoin(const v1::Join& wire) {
@@ -165,7 +167,8 @@ JoinRequest ReadJoin(const v1::Join& wire) {
           .connection = wire.connection(),
           .after = wire.has_after() ? wire.after() : kNoRound,
           .ran_in = wire.ran_in(),
-          .unfit = Line(wire.unfit())};
+          .unfit = Line(wire.unfit()),
+          .speaks = rendezvous::FromWire(wire.speaks())};
 }
 
 WorkersExited ReadExited(const v1::WorkersExited& wire) {
@@ -191,6 +194,7 @@ struct EventWriter {
   void operator()(const Resume& resume) const {
     wire->mutable_resume()->set_session(resume.session);
     wire->mutable_resume()->set_connection(resume.connection);
+    rendezvous::ToWire(resume.speaks, wire->mutable_resume()->mutable_speaks());
   }
   void operator()(const KeepAlive& beat) const {
     wire->mutable_keep_alive()->set_number(beat.number);
@@ -230,7 +234,8 @@ Event FromWire(const v1::AgentEvent& wire) {
     case v1::AgentEvent::kJoin:
       return ReadJoin(wire.join());
     case v1::AgentEvent::kResume:
-      return Resume{wire.resume().session(), wire.resume().connection()};
+      return Resume{wire.resume().session(), wire.resume().connection(),
+                    rendezvous::FromWire(wire.resume().speaks())};
     case v1::AgentEvent::kKeepAlive:
       return ReadKeepAlive(wire.keep_alive());
     case v1::AgentEvent::kWorkersStarted:
@@ -254,9 +259,12 @@ void ToWire(const Directive& directive, v1::Directive* wire) {
 Directive FromWire(const v1::Directive& wire) {
   switch (wire.directive_case()) {
     case v1::Directive::kWelcome:
-      return Welcome{FromMs(wire.welcome().keep_alive_ms()), FromMs(wire.welcome().lease_ms()),
-                     wire.welcome().incarnation(), wire.welcome().durable(),
-                     wire.welcome().knock_secret()};
+      return Welcome{FromMs(wire.welcome().keep_alive_ms()),
+                     FromMs(wire.welcome().lease_ms()),
+                     wire.welcome().incarnation(),
+                     wire.welcome().durable(),
+                     wire.welcome().knock_secret(),
+                     wire.welcome().has_version() ? Version(wire.welcome().version()) : 1};
     case v1::Directive::kWaiting:
       return Waiting{wire.waiting().round(), Line(wire.waiting().sentence()),
                      wire.waiting().spare()};

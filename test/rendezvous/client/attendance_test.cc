@@ -271,6 +271,25 @@ TEST(AttendanceTest, OnlySessionAndConnectionOfAJoinAreFilledIn) {
   EXPECT_EQ(std::get<JoinRequest>(sent.event), request);
 }
 
+// A daemon of before versions were told cannot refuse one that needs a later one.
+TEST(AttendanceTest, DaemonThatIsTooOldIsLeftInOneSentence) {
+  Attendance attendance({.speaks = {3, 4}, .new_session = [] { return "s1"; }});
+  attendance.Join({}, TimePoint{});
+  while (attendance.NextAction()) {
+  }
+  attendance.OnDirective(1, Welcome{.lease = std::chrono::seconds(3)}, TimePoint{});
+  std::string told;
+  while (const auto action = attendance.NextAction()) {
+    if (const auto* tell = std::get_if<Attendance::Tell>(&*action)) {
+      told += DirectiveText(tell->directive);
+    }
+  }
+  EXPECT_EQ(
+      told,
+      "refused: this node's Muster speaks versions 3 to 4 of the rendezvous protocol, and the "
+      "daemon's version 1: install a later Muster where the daemon runs");
+}
+
 // The client may be told to leave by its listener, in the middle of what that is told.
 TEST(AttendanceTest, AfterLeaveTheListenerIsToldNothingOfWhatWasBefore) {
   Attendance attendance({.new_session = [] { return "s1"; }});

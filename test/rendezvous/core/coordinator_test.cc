@@ -260,6 +260,48 @@ JoinRequest OneNode(const std::string& node) {
           .session = "session of " + node};
 }
 
+// The first word to an agent that speaks these, from a daemon that speaks those.
+Directive AnswerTo(SpokenVersions agent, SpokenVersions daemon) {
+  Coordinator coordinator(Coordinator::Options{.speaks = daemon});
+  JoinRequest request = OneNode("a");
+  request.speaks = agent;
+  coordinator.Hear(1, request, TimePoint{});
+  return coordinator.TakeOutbox().directives.at(0).directive;
+}
+
+TEST(CoordinatorVersionTest, NewestVersionThatBothSpeakIsUsed) {
+  EXPECT_EQ(std::get<Welcome>(AnswerTo({1, 2}, {1, 2})).version, 2);
+  EXPECT_EQ(std::get<Welcome>(AnswerTo(kUntold, {1, 2})).version, 1);
+  EXPECT_EQ(std::get<Welcome>(AnswerTo({2, 3}, {1, 2})).version, 2);
+  EXPECT_EQ(std::get<Welcome>(AnswerTo({1, 2}, {2, 4})).version, 2);
+}
+
+TEST(CoordinatorVersionTest, WhereThereIsNoneItIsSaidWhoIsToBeBroughtUpToDate) {
+  EXPECT_EQ(
+      std::get<Refused>(AnswerTo({1, 2}, {3, 4})).sentence,
+      "this node's Muster speaks versions 1 to 2 of the rendezvous protocol, and the daemon's "
+      "versions 3 to 4: install a later Muster on this node");
+  EXPECT_EQ(std::get<Refused>(AnswerTo({3, 3}, {1, 2})).sentence,
+            "this node's Muster speaks version 3 of the rendezvous protocol, and the daemon's "
+            "versions 1 to 2: install a later Muster where the daemon runs");
+}
+
+// "A daemon was upgraded under a job": the agent comes back to one that no longer speaks with it.
+TEST(CoordinatorVersionTest, WhoComesBackIsAskedAgain) {
+  Coordinator coordinator(Coordinator::Options{.speaks = {2, 3}});
+  coordinator.Hear(1, OneNode("a"), TimePoint{});
+  EXPECT_EQ(std::get<Welcome>(coordinator.TakeOutbox().directives.at(0).directive).version, 2);
+  coordinator.Hear(2, Resume{OneNode("a").session, 1, {2, 3}}, TimePoint{});
+  const Outbox back = coordinator.TakeOutbox();
+  const auto welcome = std::find_if(
+      back.directives.begin(), back.directives.end(),
+      [](const Outgoing& told) { return std::holds_alternative<Welcome>(told.directive); });
+  ASSERT_NE(welcome, back.directives.end());
+  EXPECT_EQ(std::get<Welcome>(welcome->directive).version, 3);
+  coordinator.Hear(3, Resume{OneNode("a").session, 2, kUntold}, TimePoint{});
+  EXPECT_TRUE(std::holds_alternative<Refused>(coordinator.TakeOutbox().directives.at(0).directive));
+}
+
 class CoordinatorTranscript : public testing::TestWithParam<std::string> {};
 
 TEST_P(CoordinatorTranscript, IsTrue) {

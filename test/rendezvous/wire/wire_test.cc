@@ -142,12 +142,31 @@ TEST(WireTest, FailureOfWhichNothingIsKnownIsStillAFailure) {
 TEST(WireTest, WelcomeComesBackAsItWas) {
   const std::string secret("any\0bytes", 9);
   const auto welcome =
-      As<Welcome>(ThereAndBack(Welcome{milliseconds(500), milliseconds(2500), 7, true, secret}));
+      As<Welcome>(ThereAndBack(Welcome{milliseconds(500), milliseconds(2500), 7, true, secret, 3}));
   EXPECT_EQ(welcome.keep_alive, milliseconds(500));
   EXPECT_EQ(welcome.lease, milliseconds(2500));
   EXPECT_EQ(welcome.incarnation, 7u);
   EXPECT_TRUE(welcome.durable);
   EXPECT_EQ(welcome.knock_secret, secret);
+  EXPECT_EQ(welcome.version, 3);
+}
+
+TEST(WireTest, VersionsComeBackAsTheyWere) {
+  JoinRequest request = SomeRequest();
+  request.speaks = {3, 5};
+  EXPECT_EQ(ThereAndBack(request).speaks, request.speaks);
+}
+
+// As those that were built before versions were told.
+TEST(WireTest, WhoTellsNoVersionSpeaksTheFirst) {
+  v1::AgentEvent join, resume;
+  join.mutable_join();
+  resume.mutable_resume();
+  EXPECT_EQ(std::get<JoinRequest>(rendezvous::FromWire(join)).speaks, kUntold);
+  EXPECT_EQ(std::get<Resume>(rendezvous::FromWire(resume)).speaks, kUntold);
+  v1::Directive welcome;
+  welcome.mutable_welcome();
+  EXPECT_EQ(std::get<Welcome>(rendezvous::FromWire(welcome)).version, 1);
 }
 
 TEST(WireTest, NoticeComesBackAsItWas) {
