@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,7 +20,27 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::string_view kSocketName = "/s";
+constexpr char kSocketName[] = "/beats";
+
+// A deep TMPDIR, as some schedulers make, leaves no room for a socket's name.
+bool HoldsSocket(const std::string& directory) {
+  return directory.size() + sizeof kSocketName <= sizeof(sockaddr_un::sun_path);
+}
+
+absl::StatusOr<std::string> MakeSocketDirectory(const std::string& temp_dir) {
+  constexpr char kAttempt[] = "make a directory for the beats' socket,";
+  const std::string name = "/muster_beat_XXXXXX";
+  const std::string parent = HoldsSocket(temp_dir + name) ? temp_dir : "/tmp";
+  std::string directory = parent + name;
+  if (const auto place = base::OpenDirectory(parent); !place.ok()) {
+    return base::Failure(absl::StatusCode::kFailedPrecondition, kAttempt, directory,
+                         place.status().message());
+  }
+  if (mkdtemp(directory.data()) == nullptr) {
+    return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kAttempt, directory);
+  }
+  return directory;
+}
 
 // With beats but without a timeout nobody ever is late.
 constexpr std::chrono::hours kNever(24 * 365 * 10);
@@ -42,26 +61,19 @@ constexpr std::chrono::seconds kTimeForOthers(30);
 
 absl::StatusOr<std::unique_ptr<HangMonitor>> HangMonitor::Open(boost::asio::io_context& io,
                                                                const HangPolicy& policy,
-                                                               const std::string& temp_dir,
+                                                               const Place& place,
                                                                Callbacks callbacks) {
-  const std::string name = "/muster_beat_XXXXXX";
-  // A deep TMPDIR, as some schedulers make, leaves no room for a socket's name.
-  const bool fits =
-      temp_dir.size() + name.size() + kSocketName.size() < sizeof(sockaddr_un::sun_path);
-  constexpr char kAttempt[] = "make a directory for the beats' socket,";
-  const std::string parent = fits ? temp_dir : "/tmp";
-  std::string directory = absl::StrCat(parent, name);
-  if (const auto place = base::OpenDirectory(parent); !place.ok()) {
-    return base::Failure(absl::StatusCode::kFailedPrecondition, kAttempt, directory,
-                         place.status().message());
+  std::string made;
+  if (place.own_directory.empty() || !HoldsSocket(place.own_directory)) {
+    absl::StatusOr<std::string> directory = MakeSocketDirectory(place.temp_dir);
+    if (!directory.ok()) return directory.status();
+    made = *std::move(directory);
   }
-  if (mkdtemp(directory.data()) == nullptr) {
-    return base::SystemFailure(absl::StatusCode::kFailedPrecondition, kAttempt, directory);
-  }
+  const std::string path = (made.empty() ? place.own_directory : made) + kSocketName;
   std::unique_ptr<HangMonitor> monitor(
-      new HangMonitor(io, policy, directory, std::move(callbacks)));
+      new HangMonitor(io, policy, std::move(made), std::move(callbacks)));
   auto socket = worker::BeatSocket::Open(
-      io, directory + std::string(kSocketName),
+      io, path,
       {.on_beat = [raw = monitor.get()](const worker::Beat& beat, pid_t) { raw->OnBeat(beat); },
        .on_warning =
            [raw = monitor.get()](const std::string& what) { raw->callbacks_.on_warning(what); }});
@@ -83,7 +95,7 @@ HangMonitor::HangMonitor(boost::asio::io_context& io, const HangPolicy& policy,
 HangMonitor::~HangMonitor() {
   Forget();
   socket_.reset();
-  rmdir(directory_.c_str());
+  if (!directory_.empty()) rmdir(directory_.c_str());
 }
 
 void HangMonitor::BeginRound(worker::WorkerGroup& group, const std::string& directory, int nodes) {

@@ -55,13 +55,19 @@ class HangMonitor {
     std::function<void(const std::string&)> on_warning;
   };
 
-  // Makes the socket in a fresh directory of its own in `temp_dir`, or in /tmp when that path is
-  // too long for a socket. Errors name what could not be made. `policy.stack_command` must be a
-  // command.
+  // Where the socket is to be.
+  struct Place {
+    // A directory that this run has just made for its user alone (mode 0700); empty: none.
+    std::string own_directory;
+    // Without that, or where its path is too long for a socket, the socket gets a fresh directory
+    // of its own in here, or in /tmp when this path is too long as well.
+    std::string temp_dir;
+  };
+
+  // Makes the socket. Errors name what could not be made. `policy.stack_command` must be a command.
   static absl::StatusOr<std::unique_ptr<HangMonitor>> Open(boost::asio::io_context& io,
                                                            const HangPolicy& policy,
-                                                           const std::string& temp_dir,
-                                                           Callbacks callbacks);
+                                                           const Place& place, Callbacks callbacks);
   ~HangMonitor();
   HangMonitor(const HangMonitor&) = delete;
   HangMonitor& operator=(const HangMonitor&) = delete;
@@ -115,7 +121,7 @@ class HangMonitor {
 
   boost::asio::io_context& io_;
   const HangPolicy policy_;
-  const std::string directory_;  // of the socket
+  const std::string directory_;  // made for the socket alone; empty: it is in another's
   const Callbacks callbacks_;
   std::unique_ptr<worker::BeatSocket> socket_;
 

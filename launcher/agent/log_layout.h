@@ -69,6 +69,9 @@ class LogLayout {
 
   // Absolute; empty when logs are off.
   const std::string& run_directory() const { return run_directory_; }
+  // The directory around that one, which this run has made in `temp_dir` for its user alone;
+  // empty where the user has named a log directory, which may be on a disk that others share.
+  const std::string& own_root() const { return own_root_; }
 
  private:
   LogLayout(std::string own_root, std::string run_directory)

@@ -99,6 +99,9 @@ class Run {
   }
 
   ~Run() {
+    // Its socket is in the directory that is to go.
+    agent_.reset();
+    hang_.reset();
     if (logs_) logs_->RemoveEmpty();
     // What gRPC's threads may still have to say no longer finds the console.
     spdlog::set_level(spdlog::level::off);
@@ -208,7 +211,8 @@ class Run {
  private:
   absl::StatusOr<std::unique_ptr<HangMonitor>> OpenHangMonitor() {
     return HangMonitor::Open(
-        io_, config_.hang, GetOr(environment_, "TMPDIR", "/tmp"),
+        io_, config_.hang,
+        {.own_directory = logs_->own_root(), .temp_dir = GetOr(environment_, "TMPDIR", "/tmp")},
         {.on_beat = [this](const worker::Beat& beat) { agent_->OnBeat(beat); },
          .on_first_beat = [this](int rank) { agent_->OnFirstBeat(rank); },
          .on_hang = [this](int rank, const std::string& what) { agent_->OnHang(rank, what); },

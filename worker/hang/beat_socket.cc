@@ -6,14 +6,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/failure.h"
-#include "base/safe_path.h"
 
 namespace muster::worker {
 namespace {
@@ -26,27 +24,6 @@ constexpr int kDrain = 1024;
 absl::Status Failed(const std::string& path, const std::string& cause) {
   return base::Failure(absl::StatusCode::kFailedPrecondition, "make the socket for beats", path,
                        cause);
-}
-
-// Whoever may enter the directory could put a socket of his own in place of ours.
-absl::Status CheckDirectory(const std::string& path) {
-  const std::string directory = std::filesystem::path(path).parent_path();
-  const absl::StatusOr<base::UniqueFd> opened = base::OpenDirectory(directory);
-  if (!opened.ok()) return Failed(path, std::string(opened.status().message()));
-  struct stat info;
-  if (::fstat(opened->get(), &info) != 0) return Failed(path, base::SystemCause());
-  if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
-    return Failed(path, "its directory is open to other users (mode 0700 is needed)");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RemoveOld(const std::string& path) {
-  struct stat info;
-  if (::lstat(path.c_str(), &info) != 0) return absl::OkStatus();
-  if (!S_ISSOCK(info.st_mode)) return Failed(path, "something else is there already");
-  if (::unlink(path.c_str()) != 0) return Failed(path, base::SystemCause());
-  return absl::OkStatus();
 }
 
 // What the kernel says of the sender.
@@ -72,10 +49,6 @@ absl::StatusOr<std::unique_ptr<BeatSocket>> BeatSocket::Open(boost::asio::io_con
     return Failed(path, "the path is too long for a socket");
   }
   path.copy(address.sun_path, path.size());
-  absl::Status status = CheckDirectory(path);
-  if (status.ok()) status = RemoveOld(path);
-  if (!status.ok()) return status;
-
   base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int on = 1;
   // The name takes its mode from the socket (man 7 unix), so that it never has a wider one.

@@ -38,10 +38,10 @@ class BeatSocket {
     std::function<void(const std::string&)> on_warning;
   };
 
-  // Creates the socket, for the owner only. The directory of `path` must exist, be this user's and
-  // be closed to others (mode 0700), and no link of another user may lead to it. An existing socket
-  // (left by a run that was killed) is replaced. An error, which names the path, if anything else
-  // is there, if `path` is too long for a socket (107 bytes), or if the system fails.
+  // Creates the socket, for the owner only, in a directory that the caller has made for this run,
+  // closed to others (mode 0700): nothing is looked at there, as each look would be time before the
+  // workers start. An error, which names the path, if anything is there already, if `path` is too
+  // long for a socket (107 bytes), or if the system fails.
   static absl::StatusOr<std::unique_ptr<BeatSocket>> Open(boost::asio::io_context& io,
                                                           std::string path, Callbacks callbacks);
   // Removes the socket.

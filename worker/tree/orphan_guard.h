@@ -40,8 +40,8 @@ struct OrphanGuardOptions {
   std::string mark;
   // The directory of a cgroup that holds only workers; it is killed and removed. Empty: none.
   std::string cgroup;
-  // A file of the agent's in a directory that has nothing else; both go with the agent. Empty:
-  // none.
+  // A file of the agent's, which goes with it, and so does its directory when nothing else is
+  // there. Empty: none.
   std::string file;
   // Whom to tell that the agent has died, once nothing is running any more that the guard watches
   // or that has the mark; nobody is told if the guard cannot be sure.

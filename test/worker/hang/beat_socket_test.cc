@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <tuple>
 #include <vector>
@@ -96,32 +95,13 @@ TEST_F(BeatSocketTest, IsTheOwnersAloneAndGoesWithItsObject) {
   EXPECT_NE(::access(path_.c_str(), F_OK), 0);
 }
 
-TEST_F(BeatSocketTest, OneThatAKilledRunHasLeftIsReplaced) {
-  Open();
-  const std::string kept = dir_.Path("kept");
-  ASSERT_EQ(::link(path_.c_str(), kept.c_str()), 0);
-  socket_.reset();
-  ASSERT_EQ(::rename(kept.c_str(), path_.c_str()), 0);
-  Open();
-  Send("beat 1");
-  ASSERT_TRUE(RunUntilHeard(1));
-}
-
-TEST_F(BeatSocketTest, WhatIsNoSocketIsNotReplaced) {
+TEST_F(BeatSocketTest, WhatIsThereAlreadyIsNotReplaced) {
   std::ofstream(path_) << "precious" << std::flush;
   const auto socket = TryOpen(path_);
   ASSERT_FALSE(socket.ok());
   EXPECT_EQ(socket.status().message(),
-            "make the socket for beats " + path_ + ": something else is there already");
+            "make the socket for beats " + path_ + ": Address already in use");
   EXPECT_EQ(test::ReadAll(path_), "precious");
-}
-
-TEST_F(BeatSocketTest, ADirectoryThatOthersMayEnterIsRefused) {
-  ASSERT_EQ(::chmod(dir_.path().c_str(), 0755), 0);
-  const auto socket = TryOpen(path_);
-  ASSERT_FALSE(socket.ok());
-  EXPECT_TRUE(absl::StrContains(socket.status().message(), "open to other users"))
-      << socket.status();
 }
 
 TEST_F(BeatSocketTest, APathThatIsTooLongIsRefused) {
@@ -207,17 +187,6 @@ TEST_F(BeatSocketTest, AnotherUserCannotReachItByItsName) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   ASSERT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), EACCES);
-}
-
-TEST_F(BeatSocketTest, LinkOfAnotherUserDoesNotLeadToItsDirectory) {
-  const test::SocketDir temp;
-  std::filesystem::create_directory_symlink(dir_.path(), temp.Path("link"));
-  if (::geteuid() != 0 || ::lchown(temp.Path("link").c_str(), 65534, 65534) != 0) {
-    GTEST_SKIP() << "only root can give a link away";
-  }
-  const std::string path = temp.Path("link") + "/s";
-  EXPECT_TRUE(absl::StrContains(TryOpen(path).status().message(),
-                                temp.Path("link") + " is a symbolic link that the user with id"));
 }
 
 TEST_F(BeatSocketTest, DrainTellsWhatIsWaitingAtOnce) {
