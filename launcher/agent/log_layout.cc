@@ -1,5 +1,6 @@
 #include "launcher/agent/log_layout.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include "base/failure.h"
 #include "base/random_name.h"
 #include "base/safe_path.h"
+#include "base/unique_fd.h"
 
 namespace muster::launcher {
 namespace {
@@ -28,29 +30,40 @@ absl::Status CannotMake(const std::string& directory, absl::string_view cause) {
                        directory, cause);
 }
 
-// For this user only: workers print secrets. AlreadyExists if there is something of that name.
-absl::Status MakePrivate(const std::string& directory) {
-  const absl::StatusOr<base::Spot> spot = base::FindSpot(directory);
-  if (!spot.ok()) return CannotMake(directory, spot.status().message());
-  if (mkdirat(spot->directory.get(), spot->name.c_str(), 0700) == 0) return absl::OkStatus();
+// In the directory behind `parent`, for this user only: workers print secrets. Each is made by that
+// descriptor, so that the way there is looked at once (safe_path.h). AlreadyExists if there is
+// something of that name; `path` is what the error names.
+absl::Status MakePrivate(int parent, const std::string& name, const std::string& path) {
+  if (mkdirat(parent, name.c_str(), 0700) == 0) return absl::OkStatus();
   const int error = errno;
   if (error == EEXIST) return absl::AlreadyExistsError(base::SystemCause(error));
-  return CannotMake(directory, base::SystemCause(error));
+  return CannotMake(path, base::SystemCause(error));
 }
 
+struct MadeDirectory {
+  std::string path;
+  base::UniqueFd fd;  // O_PATH
+};
+
 // Makes `prefix` + random characters. As mkdtemp(), but with as many characters as torchrun's names
-// have.
-absl::StatusOr<std::string> MakeUnique(const std::string& prefix, int length) {
+// have. `root` is the path of the directory behind `parent`.
+absl::StatusOr<MadeDirectory> MakeUnique(int parent, const std::string& root,
+                                         const std::string& prefix) {
+  constexpr int kCharacters = 8;
   // Two agents that start at once on a shared disk may draw the same name; a hundred times in a row
   // they do not.
   for (int attempt = 0; attempt < 100; ++attempt) {
-    std::string directory = absl::StrCat(prefix, base::RandomName(length));
-    const absl::Status made = MakePrivate(directory);
-    if (made.ok()) return directory;
-    if (!absl::IsAlreadyExists(made)) return made;
+    const std::string name = prefix + base::RandomName(kCharacters);
+    std::string path = absl::StrCat(root, "/", name);
+    const absl::Status made = MakePrivate(parent, name, path);
+    if (absl::IsAlreadyExists(made)) continue;
+    if (!made.ok()) return made;
+    base::UniqueFd fd(openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd.valid()) return CannotMake(path, base::SystemCause());
+    return MadeDirectory{std::move(path), std::move(fd)};
   }
   return absl::AlreadyExistsError(
-      absl::StrCat("cannot create log directory ", prefix, "*: all names are taken"));
+      absl::StrCat("cannot create log directory ", root, "/", prefix, "*: all names are taken"));
 }
 
 // The names are read before any of them is removed: the order of reading would not be defined else.
@@ -78,19 +91,25 @@ absl::StatusOr<std::string> Absolute(const std::string& directory) {
 
 absl::StatusOr<LogLayout> LogLayout::Create(const std::string& log_dir, const std::string& run_id,
                                             const std::string& temp_dir) {
-  if (log_dir == "/dev/null") return LogLayout("", "");
+  if (log_dir == "/dev/null") return LogLayout("", "", base::UniqueFd());
   auto root = Absolute(log_dir.empty() ? temp_dir : log_dir);
   if (!root.ok()) return root.status();
-  if (log_dir.empty()) {
-    root = MakeUnique(absl::StrCat(*root, "/muster_"), 8);
-    if (!root.ok()) return root.status();
-  } else {
-    const auto directory = base::OpenDirectory(*root, {.make = 0777});
-    if (!directory.ok()) return CannotMake(*root, directory.status().message());
+  absl::StatusOr<base::UniqueFd> parent =
+      log_dir.empty() ? base::OpenDirectory(*root) : base::OpenDirectory(*root, {.make = 0777});
+  if (!parent.ok()) {
+    return CannotMake(log_dir.empty() ? *root + "/muster_*" : *root, parent.status().message());
   }
-  auto run_directory = MakeUnique(absl::StrCat(*root, "/", run_id, "_"), 8);
-  if (!run_directory.ok()) return run_directory.status();
-  return LogLayout(log_dir.empty() ? *root : "", *std::move(run_directory));
+  std::string own_root;
+  if (log_dir.empty()) {
+    absl::StatusOr<MadeDirectory> own = MakeUnique(parent->get(), *root, "muster_");
+    if (!own.ok()) return own.status();
+    own_root = std::move(own->path);
+    parent = std::move(own->fd);
+  }
+  absl::StatusOr<MadeDirectory> run =
+      MakeUnique(parent->get(), own_root.empty() ? *root : own_root, run_id + "_");
+  if (!run.ok()) return run.status();
+  return LogLayout(std::move(own_root), std::move(run->path), std::move(run->fd));
 }
 
 AttemptLogs LogsIn(const std::string& directory, int nproc) {
@@ -114,11 +133,13 @@ absl::StatusOr<AttemptLogs> LogLayout::BeginAttempt(int restart_count,
   if (run_directory_.empty()) {
     return AttemptLogs{.directory = "", .ranks = std::vector<RankLogs>(nproc)};
   }
-  std::string attempt = absl::StrCat(run_directory_, "/", kAttempt, restart_count);
-  absl::Status made = MakePrivate(attempt);
+  std::string name = absl::StrCat(kAttempt, restart_count);
+  std::string attempt = absl::StrCat(run_directory_, "/", name);
+  absl::Status made = MakePrivate(run_fd_->get(), name, attempt);
   if (absl::IsAlreadyExists(made)) {
-    absl::StrAppend(&attempt, ".round", round);
-    made = MakePrivate(attempt);
+    absl::StrAppend(&name, ".round", round);
+    attempt = absl::StrCat(run_directory_, "/", name);
+    made = MakePrivate(run_fd_->get(), name, attempt);
   }
   if (absl::IsAlreadyExists(made)) return CannotMake(attempt, made.message());
   if (!made.ok()) return made;

@@ -8,10 +8,13 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/unique_fd.h"
 #include "rendezvous/core/types.h"
 
 namespace muster::launcher {
@@ -74,12 +77,16 @@ class LogLayout {
   const std::string& own_root() const { return own_root_; }
 
  private:
-  LogLayout(std::string own_root, std::string run_directory)
-      : own_root_(std::move(own_root)), run_directory_(std::move(run_directory)) {}
+  LogLayout(std::string own_root, std::string run_directory, base::UniqueFd run_fd)
+      : own_root_(std::move(own_root)),
+        run_directory_(std::move(run_directory)),
+        run_fd_(std::make_shared<const base::UniqueFd>(std::move(run_fd))) {}
 
   // The fresh directory around run_directory_; empty when the user has named one.
   std::string own_root_;
   std::string run_directory_;
+  // Of that directory, open for what is made in it (O_PATH).
+  std::shared_ptr<const base::UniqueFd> run_fd_;
 };
 
 }  // namespace muster::launcher

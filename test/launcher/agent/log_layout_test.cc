@@ -110,9 +110,8 @@ TEST(LogLayoutTest, DirectoryThatCannotBeMadeIsNamedWithTheCause) {
             "cannot create log directory " + file + "/logs: Not a directory");
   EXPECT_THAT(std::string(LogLayout::Create(file, "job1", "/nowhere").status().message()),
               HasSubstr("cannot create log directory " + file));
-  EXPECT_THAT(std::string(LogLayout::Create("", "job1", "/nowhere").status().message()),
-              MatchesRegex("cannot create log directory /nowhere/muster_[a-z0-9]{8}: "
-                           "No such file or directory"));
+  EXPECT_EQ(LogLayout::Create("", "job1", "/nowhere").status().message(),
+            "cannot create log directory /nowhere/muster_*: No such file or directory");
 }
 
 TEST(LogLayoutTest, DirectoryThatDisappearedWhileTheJobRanIsAnError) {
