@@ -56,11 +56,19 @@ void LogReading::Add(int rank, LogStream stream, std::shared_ptr<StreamLog> log,
   }
   Source source{.rank = rank, .stream = stream, .log = std::move(log)};
   source.offset = source.log->begin();
-  if (extent_.since) source.offset = source.log->FindTime(now - *extent_.since);
-  if (extent_.tail) source.offset = std::max(source.offset, source.log->FindTail(*extent_.tail));
+  const std::optional<std::uint64_t> position = PositionOf(rank, stream);
+  const bool is_part = extent_.since || extent_.tail;
+  if (position) {
+    source.offset = std::min(*position, source.log->end());
+  } else {
+    if (extent_.since) source.offset = source.log->FindTime(now - *extent_.since);
+    if (extent_.tail) source.offset = std::max(source.offset, source.log->FindTail(*extent_.tail));
+  }
   if (!extent_.follow) source.stop = source.log->end();
+  // If he loses his daemon before there is anything, he is to go on from here all the same.
+  source.is_announced = !(extent_.follow && is_part && !position);
   // He who asks for all would take it for all.
-  if (!extent_.since && !extent_.tail && source.offset > 0) {
+  if (!is_part && !position && source.offset > 0) {
     notices_.push_back(
         {.sentence = absl::StrCat("of ", NameOfStream(stream), " of rank ", rank, " on host ",
                                   host_, " the last ", source.log->end() - source.offset, " of ",
@@ -69,6 +77,13 @@ void LogReading::Add(int rank, LogStream stream, std::shared_ptr<StreamLog> log,
                                   "`muster run` keep all in files")});
   }
   sources_.push_back(std::move(source));
+}
+
+std::optional<std::uint64_t> LogReading::PositionOf(int rank, LogStream stream) const {
+  for (const rendezvous::LogPosition& position : extent_.from) {
+    if (position.rank == rank && position.stream == stream) return position.offset;
+  }
+  return std::nullopt;
 }
 
 void LogReading::ExplainWhatIsNotKept() {
@@ -102,6 +117,11 @@ LogReading::Next LogReading::Take() {
     notices_.pop_front();
     return notice;
   }
+  for (Source& source : sources_) {
+    if (std::exchange(source.is_announced, true)) continue;
+    return rendezvous::LogText{
+        .rank = source.rank, .stream = source.stream, .bytes = "", .offset = source.offset};
+  }
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const std::size_t at = (turn_ + i) % sources_.size();
     if (!HasMore(sources_[at])) continue;
@@ -132,9 +152,10 @@ rendezvous::LogPart LogReading::Read(Source& source) {
     return LogNotice{.sentence = absl::StrCat("host ", host_, ": ", bytes.status().message()),
                      .is_loss = true};
   }
+  const std::uint64_t offset = source.offset;
   source.offset += bytes->size();
   return rendezvous::LogText{
-      .rank = source.rank, .stream = source.stream, .bytes = *std::move(bytes)};
+      .rank = source.rank, .stream = source.stream, .bytes = *std::move(bytes), .offset = offset};
 }
 
 void LogReading::WatchNews(const std::function<void()>& call) {

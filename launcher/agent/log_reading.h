@@ -46,12 +46,16 @@ class LogReading {
     // Where it ends, for one that is not followed.
     std::optional<std::uint64_t> stop{};
     bool failed = false;
+    // The reader is to be told where it begins before anything of it.
+    bool is_announced = true;
     worker::StreamLog::Watch watch{};
   };
 
   void Add(int rank, rendezvous::LogStream stream, std::shared_ptr<worker::StreamLog> log,
            worker::StreamLog::Time now);
   void ExplainWhatIsNotKept();
+  // Where the reader goes on; nullopt: he begins.
+  std::optional<std::uint64_t> PositionOf(int rank, rendezvous::LogStream stream) const;
   bool HasMore(const Source& source) const;
   bool IsDone(const Source& source) const;
   rendezvous::LogPart Read(Source& source);

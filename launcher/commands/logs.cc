@@ -13,13 +13,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/phrases.h"
 #include "base/print_out.h"
 #include "launcher/commands/answer.h"
 #include "launcher/commands/logs_args.h"
 #include "launcher/commands/rendezvous_args.h"
 #include "launcher/environment.h"
 #include "launcher/report/exit_code.h"
-#include "rendezvous/client/log_reader.h"
+#include "rendezvous/client/log_follower.h"
 #include "worker/output/line_prefix.h"
 #include "worker/output/line_prefixer.h"
 
@@ -31,6 +32,9 @@ using rendezvous::LogPart;
 using rendezvous::LogRound;
 using rendezvous::LogStream;
 using rendezvous::LogText;
+
+// As long as agents wait for a daemon unless they are told otherwise (reconnect_timeout).
+constexpr std::chrono::minutes kComesBackFor(10);
 
 // There is no such job, or it is not all there.
 constexpr int kExitNotAll = 1;
@@ -47,12 +51,13 @@ class LogPrinter {
       : io_(io),
         one_rank_(args.one_rank),
         follows_(args.request.extent.follow),
-        reader_(std::in_place, io, daemon, args.request,
-                rendezvous::LogReader::Handlers{
+        reader_(std::in_place, io, daemon, args.request, kComesBackFor,
+                rendezvous::LogFollower::Handlers{
                     .on_part =
                         [this](const LogPart& part) {
                           std::visit([this](const auto& kind) { Show(kind); }, part);
                         },
+                    .on_outage = [this](const std::string& why) { OnOutage(why); },
                     .on_end = [this](const absl::Status& status) { OnEnd(status); }}) {}
 
   int exit_code() const { return exit_code_; }
@@ -88,13 +93,20 @@ class LogPrinter {
     io_.stop();
   }
 
+  void OnOutage(const std::string& why) {
+    away_since_ = absl::Now();
+    Remark(absl::StrCat(why, "; this goes on from here once it, or another that takes over, is ",
+                        "there, and waits for ", base::Seconds(kComesBackFor)));
+  }
+
   void OnEnd(const absl::Status& status) {
     FinishLines();
     if (exit_code_ != kExitSuccess || status.ok()) return;
-    // A daemon that is started again does not know where this reader was.
+    // It has not come back in time, or what is there does not know where this reader was.
     const bool goes_on = follows_ && any_round_ && absl::IsUnavailable(status);
     Remark(goes_on ? absl::StrCat(status.message(), "; once it is back, -f --since=",
-                                  absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone()),
+                                  absl::FormatTime("%H:%M:%S", away_since_.value_or(absl::Now()),
+                                                   absl::LocalTimeZone()),
                                   " goes on from here")
                    : std::string(status.message()));
     switch (status.code()) {
@@ -118,8 +130,9 @@ class LogPrinter {
   const bool follows_;
   std::map<std::pair<int, LogStream>, worker::LinePrefixer> prefixers_;
   bool any_round_ = false;
+  std::optional<absl::Time> away_since_;  // when the daemon was lost last
   int exit_code_ = kExitSuccess;
-  std::optional<rendezvous::LogReader> reader_;
+  std::optional<rendezvous::LogFollower> reader_;
 };
 
 }  // namespace

@@ -32,7 +32,8 @@ lines (--prefix-lines, or --hosts); what goes straight to a terminal or a file i
                              have, then PET_RDZV_ID.
   --rank RANKS               These ranks: 3, or 0-3,7. Default: all.
   -f, --follow               Go on with what is printed from now on, and with the next rounds, until
-                             the job ends.
+                             the job ends; and, when the rendezvous is gone, where that left off,
+                             once it is back or another has taken over.
   --round N                  What round N has printed. Default: the last round that has started.
   --previous                 The round before that: what led to the restart.
   --since WHEN               Only what was printed since: 90 (seconds), 10m, 1h30m, 15:04:05 or
@@ -50,7 +51,7 @@ constexpr char kLogsHelpEnd[] =
 
 Exit codes: 0 all was shown, and with --follow the job has ended; 1 there is no such job, round or
 rank, or something is missing, as said on stderr; 2 the command line is wrong; 3 no rendezvous
-answers, or it ended meanwhile, or refuses; 4 stdout cannot be written.
+answers, or comes back in time, or it refuses; 4 stdout cannot be written.
 )";
 
 absl::Status LogsMistake(const std::string& sentence) {

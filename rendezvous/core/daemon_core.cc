@@ -82,8 +82,9 @@ void DaemonCore::FollowLogs(const Outbox& outbox, TimePoint now) {
     }
   }
   for (const std::string& run_id : changed) logs_.Follow(run_id, now);
-  // Whoever begins or ends to attend, the log says so.
-  if (!outbox.transitions.empty()) logs_.FollowAgents(now);
+  // Whoever begins or ends to attend, the log says so; who comes back is welcomed.
+  const bool any_came_back = !outbox.directives.empty() && logs_.AnyAwaitsAgents();
+  if (!outbox.transitions.empty() || any_came_back) logs_.FollowAgents(now);
 }
 
 Batch DaemonCore::BeginCommit(TimePoint now) {

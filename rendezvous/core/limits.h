@@ -164,6 +164,9 @@ inline constexpr Limit kLogChunkBytes{"bytes of output that are brought at once"
                                       "as much as HTTP/2 lets be on its way over one stream"};
 inline constexpr Limit kLogRankRanges{"ranges of ranks that a reader may name", 256,
                                       "a list that somebody has written by hand is shorter"};
+inline constexpr Limit kLogPositions{
+    "streams that a reader may name to go on where he was", 4096,
+    "two of each rank of 128 nodes, which is as many as he can follow, with 16 GPUs each"};
 inline constexpr Limit kLogAnswerSeconds{
     "seconds until an agent has begun to bring what it was asked for", 10,
     "it does so at once; one that stands still is not waited for"};
@@ -272,6 +275,7 @@ inline constexpr const Limit* kAll[] = {
     &kLogDeliveriesOfReader,
     &kLogChunkBytes,
     &kLogRankRanges,
+    &kLogPositions,
     &kLogAnswerSeconds,
     &kLogAfterJobSeconds,
     &kLogRounds,

@@ -5,71 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/earliest.h"
 #include "rendezvous/core/job/job.h"
+#include "rendezvous/core/log_choice.h"
 
 namespace muster::rendezvous {
-namespace {
-
-std::string RanksInWords(int first, int last) {
-  return first == last ? absl::StrCat("rank ", first) : absl::StrCat("ranks ", first, " to ", last);
-}
-
-std::string RanksOf(const LogPlace& place) {
-  return RanksInWords(place.first_rank, place.first_rank + place.workers - 1);
-}
-
-// Those of the place that are wanted.
-std::vector<RankRange> WantedOf(const LogPlace& place, const std::vector<RankRange>& wanted) {
-  const RankRange all{place.first_rank, place.first_rank + place.workers - 1};
-  if (wanted.empty()) return {all};
-  std::vector<RankRange> ranks;
-  for (const RankRange& range : wanted) {
-    const RankRange both{std::max(range.first, all.first), std::min(range.last, all.last)};
-    if (both.first <= both.last) ranks.push_back(both);
-  }
-  return ranks;
-}
-
-// The round that is read first; null: there is none yet.
-absl::StatusOr<const LogPlacesOfRound*> FirstRound(const LogRequest& request, const Job& job) {
-  const auto& known = job.log_places().rounds();
-  if (request.round) {
-    const auto found = std::find_if(known.begin(), known.end(), [&](const LogPlacesOfRound& each) {
-      return each.round == *request.round;
-    });
-    if (found != known.end()) return &*found;
-    return absl::OutOfRangeError(absl::StrCat(
-        "round ", *request.round, " of job '", job.run_id(), "' is not known here",
-        known.empty()
-            ? ""
-            : absl::StrCat("; rounds ", known.front().round, " to ", known.back().round, " are")));
-  }
-  if (request.previous) {
-    if (known.size() > 1) return &known[known.size() - 2];
-    return absl::OutOfRangeError(
-        absl::StrCat("no round of job '", job.run_id(), "' before the last one is known here"));
-  }
-  return known.empty() ? nullptr : &known.back();
-}
-
-absl::Status CheckRanks(const LogRequest& request, const LogPlacesOfRound& round) {
-  const LogPlace& last = round.places.back();
-  const int ranks = last.first_rank + last.workers;
-  for (const RankRange& range : request.ranks) {
-    if (range.first < 0 || range.last < range.first) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("from rank ", range.first, " to rank ", range.last, " there is none"));
-    }
-    if (range.last >= ranks) {
-      return absl::OutOfRangeError(absl::StrCat("round ", round.round, " of job '", request.run_id,
-                                                "' has ", RanksInWords(0, ranks - 1),
-                                                ", and no rank ", std::max(range.first, ranks)));
-    }
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 LogReaders::LogReaders(Coordinator& coordinator, const Options& options)
     : coordinator_(coordinator),
       reader_budget_(options.readers, options.all_readers),
@@ -86,6 +24,13 @@ void LogReaders::Open(LogReaderId id, LogRequest request, TimePoint now) {
   reader.share.Take(1);
   reader.incarnation = job.incarnation();
   const LogPlacesOfRound* const first = *FirstRound(reader.request, job);
+  if (ComesBack(reader.request) && (first == nullptr || first->round != *reader.request.round)) {
+    reader.round = *reader.request.round;
+    WantAll(reader);
+    TellLoss(reader, absl::StrCat("round ", reader.round,
+                                  " is no longer known to the rendezvous; what was "
+                                  "printed in it and not shown here is missing"));
+  }
   if (first != nullptr) {
     if (const absl::Status begun = BeginRound(reader, *first); !begun.ok()) return End(id, begun);
   }
@@ -96,6 +41,14 @@ absl::Status LogReaders::Admit(const LogRequest& request, TimePoint now) {
   const Job* const job = coordinator_.FindJob(request.run_id);
   if (job == nullptr) {
     return absl::NotFoundError(absl::StrCat("no job '", request.run_id, "' here"));
+  }
+  if (ComesBack(request) && job->incarnation() != request.incarnation) {
+    return absl::NotFoundError(
+        absl::StrCat("the job '", request.run_id, "' that was read has ended; this is another"));
+  }
+  if (request.extent.from.size() > limits::kLogPositions.most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("more than ", limits::kLogPositions.most, " streams are named, the limit"));
   }
   if (request.ranks.size() > limits::kLogRankRanges.most) {
     return absl::InvalidArgumentError(absl::StrCat("more than ", limits::kLogRankRanges.most,
@@ -116,6 +69,8 @@ absl::Status LogReaders::Admit(const LogRequest& request, TimePoint now) {
   }
   const auto round = FirstRound(request, *job);
   if (!round.ok()) return round.status();
+  // Who comes back may have followed the job into a round without his ranks.
+  if (*round != nullptr && ComesBack(request)) return absl::OkStatus();
   if (*round != nullptr) return CheckRanks(request, **round);
   if (request.extent.follow && !job->ended()) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
@@ -129,7 +84,7 @@ const Job* LogReaders::JobOf(const Reader& reader) const {
 
 absl::Status LogReaders::BeginRound(Reader& reader, const LogPlacesOfRound& round) {
   reader.round = round.round;
-  reader.held.push_back({.part = LogRound{round.round, round.reason}});
+  reader.held.push_back({.part = LogRound{round.round, round.reason, reader.incarnation}});
   for (const LogPlace& place : round.places) {
     if (!WantedOf(place, reader.request.ranks).empty()) reader.to_ask.push_back(place);
   }
@@ -192,13 +147,22 @@ void LogReaders::GiveHeld(LogReaderId id, Reader& reader) {
 
 void LogReaders::AskPlaces(LogReaderId id, Reader& reader, TimePoint now) {
   const bool all_at_once = reader.request.extent.follow;
+  std::deque<LogPlace> later;
   while (!reader.to_ask.empty() && (all_at_once || reader.deliveries.empty())) {
     // What cannot be had is told one by one.
     if (!all_at_once && !reader.held.empty()) return;
-    const LogPlace place = std::move(reader.to_ask.front());
+    LogPlace place = std::move(reader.to_ask.front());
     reader.to_ask.pop_front();
-    Ask(id, reader, place, now);
+    // After a restart of the daemon its readers may be back before its agents are.
+    const bool may_come_back = all_at_once && coordinator_.ConnectionOf(place.attendee) == 0 &&
+                               coordinator_.Attends(place.attendee);
+    if (may_come_back) {
+      later.push_back(std::move(place));
+    } else {
+      Ask(id, reader, place, now);
+    }
   }
+  if (all_at_once) reader.to_ask = std::move(later);
 }
 
 void LogReaders::Ask(LogReaderId id, Reader& reader, const LogPlace& place, TimePoint now) {
@@ -224,10 +188,18 @@ void LogReaders::Ask(LogReaderId id, Reader& reader, const LogPlace& place, Time
   delivery.share.Take(1);
   delivery.asked_until = now + std::chrono::seconds(limits::kLogAnswerSeconds.most);
   reader.deliveries.insert(number);
-  actions_.emplace_back(Outgoing{agent, LogWanted{.delivery = number,
-                                                  .round = {reader.incarnation, reader.round},
-                                                  .ranks = WantedOf(place, reader.request.ranks),
-                                                  .extent = reader.request.extent}});
+  LogWanted wanted{.delivery = number,
+                   .round = {reader.incarnation, reader.round},
+                   .ranks = WantedOf(place, reader.request.ranks),
+                   .extent = reader.request.extent};
+  wanted.extent.from = PositionsIn(wanted.ranks, wanted.extent.from);
+  actions_.emplace_back(Outgoing{agent, std::move(wanted)});
+}
+
+void LogReaders::WantAll(Reader& reader) {
+  reader.request.extent.since.reset();
+  reader.request.extent.tail.reset();
+  reader.request.extent.from.clear();
 }
 
 void LogReaders::TellLoss(Reader& reader, std::string sentence) {
@@ -241,8 +213,7 @@ bool LogReaders::EnterNextRound(LogReaderId id, Reader& reader) {
   const LogPlacesOfRound* const next =
       follows && job != nullptr ? job->log_places().FindAfter(reader.round) : nullptr;
   if (next != nullptr) {
-    reader.request.extent.since.reset();
-    reader.request.extent.tail.reset();
+    WantAll(reader);
     const absl::Status begun = BeginRound(reader, *next);
     if (!begun.ok()) End(id, begun);
     return begun.ok();
@@ -301,6 +272,20 @@ void LogReaders::FollowAgents(TimePoint now) {
     if (delivery.until || coordinator_.Attends(delivery.attendee)) continue;
     delivery.until = now + std::chrono::seconds(limits::kLogAfterJobSeconds.most);
   }
+  std::vector<LogReaderId> waiting;
+  for (const auto& [id, reader] : readers_) {
+    if (AwaitsAgents(reader)) waiting.push_back(id);
+  }
+  for (const LogReaderId id : waiting) GoOn(id, now);
+}
+
+bool LogReaders::AwaitsAgents(const Reader& reader) {
+  return reader.request.extent.follow && !reader.to_ask.empty();
+}
+
+bool LogReaders::AnyAwaitsAgents() const {
+  return std::any_of(readers_.begin(), readers_.end(),
+                     [](const auto& each) { return AwaitsAgents(each.second); });
 }
 
 void LogReaders::Tick(TimePoint now) {

@@ -103,8 +103,8 @@ class LogReaders {
 
   // Something has changed in this job: a round has started, or it has ended.
   void Follow(const std::string& run_id, TimePoint now);
-  // Agents may have left, or are lost. Who has left brings what is left at once; one that stands
-  // still may hold its delivery open for ever.
+  // Agents may have come back, have left, or are lost. Who has left brings what is left at once;
+  // one that stands still may hold its delivery open for ever.
   void FollowAgents(TimePoint now);
 
   void Tick(TimePoint now);
@@ -113,6 +113,8 @@ class LogReaders {
   // What has to be done now, one after the other.
   std::optional<LogAction> NextAction();
 
+  // Somebody who follows waits for agents that are out of touch and not given up.
+  bool AnyAwaitsAgents() const;
   // Somebody still reads of a job that is gone.
   bool AnyEnds() const;
   std::size_t readers() const { return readers_.size(); }
@@ -132,7 +134,8 @@ class LogReaders {
     // Of the job that he reads.
     Incarnation incarnation = 0;
     RoundNumber round = kNoRound;
-    // Places of this round that have not been asked yet.
+    // Places of this round that have not been asked yet; of one who follows, those that are out of
+    // touch.
     std::deque<LogPlace> to_ask;
     std::set<LogDeliveryId> deliveries;
     std::deque<Held> held;
@@ -170,6 +173,9 @@ class LogReaders {
   void GiveHeld(LogReaderId id, Reader& reader);
   void AskPlaces(LogReaderId id, Reader& reader, TimePoint now);
   void Ask(LogReaderId id, Reader& reader, const LogPlace& place, TimePoint now);
+  // Of a round in which he has read nothing yet.
+  static void WantAll(Reader& reader);
+  static bool AwaitsAgents(const Reader& reader);
   static void TellLoss(Reader& reader, std::string sentence);
   // He has all of his round. True: the next has begun; false: he waits for it, or has ended.
   bool EnterNextRound(LogReaderId id, Reader& reader);

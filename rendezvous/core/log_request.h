@@ -21,6 +21,16 @@ struct RankRange {
   bool operator==(const RankRange&) const = default;
 };
 
+// How far a stream of a rank was read.
+struct LogPosition {
+  int rank = 0;
+  LogStream stream = LogStream::kStdout;
+  // The first byte that was not read; the stream's first byte has 0.
+  std::uint64_t offset = 0;
+
+  bool operator==(const LogPosition&) const = default;
+};
+
 // Which part of the ranks' output. Each stream has its own beginning by these.
 struct LogExtent {
   bool with_stdout = true;
@@ -32,6 +42,8 @@ struct LogExtent {
   std::optional<int> tail{};
   // What is printed from now on, too.
   bool follow = false;
+  // These streams from here on, whatever `since` and `tail` say.
+  std::vector<LogPosition> from{};
 
   bool operator==(const LogExtent&) const = default;
 };
@@ -45,6 +57,9 @@ struct LogRequest {
   bool previous = false;
   // With `follow` the rounds after that one as well, until the job ends.
   LogExtent extent{};
+  // The reader has lost a daemon in `round` of this life of the job, and goes on where he was; if
+  // that round is not known any more, with the first later one. 0: he begins.
+  Incarnation incarnation = 0;
 
   bool operator==(const LogRequest&) const = default;
 };
@@ -55,6 +70,9 @@ struct LogText {
   int rank = 0;
   LogStream stream = LogStream::kStdout;
   std::string bytes;
+  // Of the first of them in the stream; nullopt: its agent is older and does not say. Without
+  // bytes: where the stream begins for this reader.
+  std::optional<std::uint64_t> offset{};
 
   bool operator==(const LogText&) const = default;
 };
@@ -71,6 +89,8 @@ struct LogRound {
   RoundNumber round = 0;
   // Why the one before was over; empty: it is the first, or that is not known.
   std::string reason;
+  // Of the job's life; 0: the daemon is older, and no reader can go on where he was.
+  Incarnation incarnation = 0;
 
   bool operator==(const LogRound&) const = default;
 };

@@ -11,6 +11,11 @@ namespace {
 
 // One more than may be asked for, so that it is seen that there are too many.
 constexpr int kMostRanges = static_cast<int>(limits::kLogRankRanges.most) + 1;
+constexpr int kMostPositions = static_cast<int>(limits::kLogPositions.most) + 1;
+
+LogStream StreamFromWire(bool is_stderr) {
+  return is_stderr ? LogStream::kStderr : LogStream::kStdout;
+}
 
 void ToWire(const LogExtent& extent, v1::LogExtent* wire) {
   wire->set_without_stdout(!extent.with_stdout);
@@ -18,6 +23,12 @@ void ToWire(const LogExtent& extent, v1::LogExtent* wire) {
   if (extent.since) wire->set_since_ms(ToMs(*extent.since));
   if (extent.tail) wire->set_tail(*extent.tail);
   wire->set_follow(extent.follow);
+  for (const LogPosition& position : extent.from) {
+    v1::LogPosition* const out = wire->add_from();
+    out->set_rank(position.rank);
+    out->set_is_stderr(position.stream == LogStream::kStderr);
+    out->set_offset(position.offset);
+  }
 }
 
 LogExtent FromWire(const v1::LogExtent& wire) {
@@ -26,6 +37,11 @@ LogExtent FromWire(const v1::LogExtent& wire) {
                    .follow = wire.follow()};
   if (wire.has_since_ms()) extent.since = FromMs(wire.since_ms());
   if (wire.has_tail()) extent.tail = wire.tail();
+  for (int i = 0; i < std::min(wire.from_size(), kMostPositions); ++i) {
+    const v1::LogPosition& position = wire.from(i);
+    extent.from.push_back(
+        {position.rank(), StreamFromWire(position.is_stderr()), position.offset()});
+  }
   return extent;
 }
 
@@ -49,8 +65,9 @@ std::vector<RankRange> RangesFromWire(const Wire& wire) {
 
 LogText TextFromWire(v1::LogText* wire) {
   LogText text{.rank = wire->rank(),
-               .stream = wire->is_stderr() ? LogStream::kStderr : LogStream::kStdout,
+               .stream = StreamFromWire(wire->is_stderr()),
                .bytes = std::move(*wire->mutable_data())};
+  if (wire->has_offset()) text.offset = wire->offset();
   text.bytes.resize(std::min<std::size_t>(text.bytes.size(), limits::kLogChunkBytes.most));
   return text;
 }
@@ -63,6 +80,7 @@ void ToWire(const LogText& text, v1::LogText* wire) {
   wire->set_rank(text.rank);
   wire->set_is_stderr(text.stream == LogStream::kStderr);
   wire->set_data(text.bytes);
+  if (text.offset) wire->set_offset(*text.offset);
 }
 
 void ToWire(const LogNotice& notice, v1::LogNotice* wire) {
@@ -78,6 +96,7 @@ void ToWire(const LogRequest& request, v1::LogRequest* wire) {
   if (request.round) wire->set_round(*request.round);
   wire->set_previous(request.previous);
   ToWire(request.extent, wire->mutable_extent());
+  wire->set_incarnation(request.incarnation);
 }
 
 void ToWire(const LogWanted& wanted, v1::LogWanted* wire) {
@@ -94,6 +113,7 @@ void ToWire(const LogPart& part, v1::LogPart* wire) {
   if (const auto* round = std::get_if<LogRound>(&part)) {
     wire->mutable_round()->set_round(round->round);
     wire->mutable_round()->set_reason(Line(round->reason));
+    wire->mutable_round()->set_incarnation(round->incarnation);
   }
 }
 
@@ -106,7 +126,8 @@ LogRequest FromWire(const v1::LogRequest& wire) {
   LogRequest request{.run_id = wire.run_id(),
                      .ranks = RangesFromWire(wire),
                      .previous = wire.previous(),
-                     .extent = FromWire(wire.extent())};
+                     .extent = FromWire(wire.extent()),
+                     .incarnation = wire.incarnation()};
   if (wire.has_round()) request.round = wire.round();
   return request;
 }
@@ -125,7 +146,8 @@ LogPart FromWire(v1::LogPart&& wire) {
     case v1::LogPart::kNotice:
       return NoticeFromWire(wire.notice());
     case v1::LogPart::kRound:
-      return LogRound{wire.round().round(), Line(wire.round().reason())};
+      return LogRound{wire.round().round(), Line(wire.round().reason()),
+                      wire.round().incarnation()};
     case v1::LogPart::PART_NOT_SET:
       break;
   }

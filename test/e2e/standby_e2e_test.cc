@@ -106,6 +106,32 @@ TEST_F(StandbyTest, WorkersRunThroughWhenTheLeaderAndItsKeeperAreKilled) {
   EXPECT_EQ(Lines(peer.out()).size(), 1u) << peer.out();
 }
 
+// "muster logs -f ended when another daemon took over."
+TEST_F(StandbyTest, WhoFollowsLogsGoesOnWithTheNextLeader) {
+  StartDaemon(one_);
+  ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
+  StartDaemon(other_);
+  ASSERT_TRUE(other_.process->WaitForErr("standing by; ")) << other_.process->err();
+  const std::string script = WaitsFor("go") + "; echo rank $RANK goes on; " + WaitsFor("end");
+  const std::vector<std::string> logs_dir = {"--redirects=3", "--log-dir=" + Path("logs")};
+  Command agent = StartAgent(Flags(logs_dir), script);
+  Command peer = StartAgent(Flags(logs_dir), script);
+  ASSERT_TRUE(one_.process->WaitForErr("starts: ")) << one_.process->err();
+  Command logs({MusterPath(), "logs", "-f", "job", Flags()[2]}, Environment());
+  ASSERT_TRUE(logs.WaitForOut("[0]: rank 0 restart 0\n")) << logs.err();
+  ASSERT_TRUE(logs.WaitForOut("[1]: rank 1 restart 0\n")) << logs.err();
+  one_.process->Signal(SIGKILL);
+  EXPECT_EQ(one_.process->Wait(), -SIGKILL);
+  Write("go", "");
+  ASSERT_TRUE(logs.WaitForOut("[0]: rank 0 goes on\n")) << logs.err();
+  ASSERT_TRUE(logs.WaitForOut("[1]: rank 1 goes on\n")) << logs.err();
+  Write("end", "");
+  EXPECT_EQ(agent.Wait(), 0) << agent.err();
+  EXPECT_EQ(peer.Wait(), 0) << peer.err();
+  EXPECT_EQ(logs.Wait(), 0) << logs.err();
+  EXPECT_EQ(Lines(logs.out()).size(), 6u) << logs.out();
+}
+
 // A leader that was stopped finds that it was followed, and does not serve beside its successor.
 TEST_F(StandbyTest, LeaderThatStoodStillStandsByAfterwards) {
   StartDaemon(one_);

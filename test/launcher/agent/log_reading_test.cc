@@ -109,6 +109,32 @@ TEST_F(LogReadingTest, OnlyWhatIsAskedForIsRead) {
   EXPECT_THAT(Take(nothing_new), ElementsAre("all"));
 }
 
+// A reader who has lost his daemon, and goes on where he was.
+TEST_F(LogReadingTest, StreamsGoOnWhereTheyWereRead) {
+  Print(2, "1\n2\n3\n");
+  Print(3, "4\n");
+  LogReading reading = Read({.with_stderr = false,
+                             .tail = 0,
+                             .follow = true,
+                             .from = {{2, LogStream::kStdout, 2}, {3, LogStream::kStdout, 2}}});
+  EXPECT_THAT(Take(reading), ElementsAre("2o 2\n3\n"));
+  Print(3, "5\n");
+  EXPECT_THAT(Take(reading), ElementsAre("3o 5\n"));
+}
+
+// He may lose it before there is anything: what is printed meanwhile is not to be left out.
+TEST_F(LogReadingTest, WhoFollowsAPartIsToldWhereItBegins) {
+  Print(2, "1\n2\n");
+  LogReading reading = Read({.with_stderr = false, .tail = 1, .follow = true}, {{2, 2}});
+  std::vector<std::uint64_t> offsets;
+  for (;;) {
+    const LogReading::Next next = reading.Take();
+    if (std::holds_alternative<LogReading::NothingYet>(next)) break;
+    offsets.push_back(*std::get<LogText>(std::get<rendezvous::LogPart>(next)).offset);
+  }
+  EXPECT_THAT(offsets, ElementsAre(2, 2)) << "once without bytes, and once with them";
+}
+
 // A reader who is slower than a rank that has no file.
 TEST_F(LogReadingTest, WhatWasGoneBeforeItWasReadIsTold) {
   Print(2, "a");

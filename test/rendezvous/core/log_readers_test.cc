@@ -117,7 +117,7 @@ class LogReadersTest : public ::testing::Test {
   DaemonCore core_;
 };
 
-constexpr LogExtent kFollows{.follow = true};
+const LogExtent kFollows{.follow = true};
 
 TEST_F(LogReadersTest, NodesAreReadOneAfterTheOtherAndNoFasterThanTheReaderTakes) {
   StartJob();
@@ -195,6 +195,86 @@ TEST_F(LogReadersTest, TailIsOfTheFirstRoundAndOfLaterOnesAllIsWanted) {
   EXPECT_THAT(Take(),
               ElementsAre("give 1: round 1: rank 1 on host host1 fell (restart 1 of 3)",
                           "agent 1: bring the log of round 1, ranks 1-1, and follow it, to 2"));
+}
+
+// "muster logs -f ended with the daemon."
+TEST_F(LogReadersTest, WhoHasLostADaemonGoesOnWhereHeWas) {
+  StartJob();
+  Open(1, {.ranks = {{1, 3}},
+           .round = 0,
+           .extent = {.tail = 5,
+                      .follow = true,
+                      .from = {{1, LogStream::kStdout, 17},
+                               {1, LogStream::kStderr, 3},
+                               {2, LogStream::kStdout, 9}}},
+           .incarnation = 1});
+  EXPECT_THAT(Take(), ElementsAre("give 1: round 0",
+                                  "agent 1: bring the log of round 0, ranks 1-1, stdout of rank 1 "
+                                  "from byte 17, stderr of rank 1 from byte 3, last 5 lines, and "
+                                  "follow it, to 1",
+                                  "agent 2: bring the log of round 0, ranks 2-3, stdout of rank 2 "
+                                  "from byte 9, last 5 lines, and follow it, to 2"));
+  for (const LogDeliveryId delivery : {1, 2}) {
+    logs().OpenDelivery(delivery);
+    End(delivery);
+  }
+  logs().Ready(1, now_);
+  Take();
+  Restart(0);
+  EXPECT_THAT(Take(),
+              ElementsAre(HasSubstr("give 1: round 1"),
+                          "agent 1: bring the log of round 1, ranks 1-1, and follow it, to 3",
+                          "agent 2: bring the log of round 1, ranks 2-3, and follow it, to 4"))
+      << "what was read of the round before is of no use";
+}
+
+TEST_F(LogReadersTest, OfARoundThatADaemonDoesNotKnowTheRestIsMissing) {
+  StartJob();
+  const LogExtent extent{.follow = true, .from = {{0, LogStream::kStdout, 17}}};
+  Open(1, {.ranks = {{0, 0}}, .round = -1, .extent = extent, .incarnation = 1});
+  EXPECT_THAT(Take(),
+              ElementsAre("give 1: lost: round -1 is no longer known to the rendezvous; what was "
+                          "printed in it and not shown here is missing"));
+  logs().Ready(1, now_);
+  EXPECT_THAT(Take(),
+              ElementsAre("give 1: round 0",
+                          "agent 1: bring the log of round 0, ranks 0-0, and follow it, to 1"));
+  Open(2, {.ranks = {{0, 0}}, .round = 0, .extent = extent, .incarnation = 2});
+  EXPECT_THAT(Take(), ElementsAre("end 2: NOT_FOUND: the job 'job' that was read has ended; this "
+                                  "is another"));
+}
+
+// The readers of a daemon that was started again may be back before its agents are.
+TEST_F(LogReadersTest, WhoFollowsWaitsForAgentsThatMayComeBack) {
+  for (const int agent : {1, 2}) {
+    JoinRequest request = RequestFor(agent, 2);
+    request.settings.lease = seconds(30);
+    request.session = absl::StrCat("session-", agent);
+    request.node.delivers_logs = true;
+    core_.Hear(agent, request, now_);
+  }
+  Take();
+  core_.Disconnected(2, "its connection broke", now_);
+  Open(1, {.extent = kFollows});
+  EXPECT_THAT(Take(),
+              ElementsAre("give 1: round 0",
+                          "agent 1: bring the log of round 0, ranks 0-0, and follow it, to 1"));
+  logs().OpenDelivery(1);
+  logs().Ready(1, now_);
+  End(1);
+  EXPECT_THAT(Take(), ElementsAre("read 1")) << "it is not all there yet";
+  core_.Hear(3, Resume{"session-2", 2}, now_);
+  EXPECT_THAT(Take(), ElementsAre("agent 3: bring the log of round 0, ranks 1-1, and follow it, "
+                                  "to 2"));
+  core_.Disconnected(3, "its connection broke", now_);
+  End(2);
+  Open(2, {.ranks = {{1, 1}}, .extent = kFollows});
+  logs().Ready(2, now_);
+  EXPECT_THAT(Take(), ElementsAre("give 2: round 0"));
+  for (int i = 0; i < 60; ++i) Tick(seconds(1));
+  EXPECT_THAT(Take(), ElementsAre(HasSubstr("give 2: lost: rank 1 of round 0 ran on host host2, "
+                                            "which is not in touch")))
+      << "it was given up";
 }
 
 TEST_F(LogReadersTest, RoundsBeforeAreKnown) {

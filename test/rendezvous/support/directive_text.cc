@@ -62,6 +62,10 @@ struct Text {
     for (const RankRange& ranks : wanted.ranks) {
       absl::StrAppend(&text, " ", ranks.first, "-", ranks.last);
     }
+    for (const LogPosition& position : wanted.extent.from) {
+      absl::StrAppend(&text, ", ", position.stream == LogStream::kStdout ? "stdout" : "stderr",
+                      " of rank ", position.rank, " from byte ", position.offset);
+    }
     if (wanted.extent.tail) absl::StrAppend(&text, ", last ", *wanted.extent.tail, " lines");
     return absl::StrCat(text, wanted.extent.follow ? ", and follow it" : "", ", to ",
                         wanted.delivery);
