@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/phrases.h"
-#include "rendezvous/client/job_query.h"
 #include "rendezvous/net/endpoint.h"
 
 namespace muster::launcher {
@@ -39,6 +38,31 @@ const char* RemedyFor(DialOutcome outcome) {
   return "See that the address is the one that is meant.";
 }
 
+// As between hosts (ways.cc).
+constexpr std::chrono::milliseconds kClockOff(1000);
+constexpr std::chrono::milliseconds kClockFarOff(60'000);
+
+void JudgeClock(const rendezvous::ClockReading& clock, const std::string& where, Report& report) {
+  const std::chrono::milliseconds off = std::chrono::abs(clock.ahead);
+  if (off - clock.uncertainty < kClockOff) {
+    report.fine.push_back(
+        {"clock", absl::StrCat("that of the rendezvous differs by ", base::Seconds(off),
+                               ", give or take ", base::Seconds(clock.uncertainty))});
+    return;
+  }
+  report.findings.push_back(
+      {.severity = off >= kClockFarOff ? Severity::kError : Severity::kWarning,
+       .subject = "clock",
+       .what = absl::StrCat("this machine's clock is ", base::Seconds(off),
+                            clock.ahead.count() > 0 ? " behind" : " ahead of",
+                            " that of the rendezvous at ", where, "."),
+       .why = "Logs and event logs of several machines tell of things in the wrong order; "
+              "certificates are refused once it is far off, and make sees files from the future.",
+       .remedy = "Let chrony or systemd-timesyncd keep both clocks, and see `timedatectl` on both "
+                 "for which of them is wrong.",
+       .hosts = {}});
+}
+
 }  // namespace
 
 RendezvousReach ReachRendezvous(const rendezvous::DaemonOptions& daemon) {
@@ -56,7 +80,9 @@ RendezvousReach ReachRendezvous(const rendezvous::DaemonOptions& daemon) {
     if (dialled.outcome == DialOutcome::kConnected) break;
   }
   if (reach.outcome != DialOutcome::kConnected) return reach;
-  reach.answer_trouble = std::string(rendezvous::ListJobs(daemon).status().message());
+  const auto clock = rendezvous::ReadDaemonClock(daemon);
+  reach.answer_trouble = std::string(clock.status().message());
+  if (clock.ok()) reach.clock = *clock;
   return reach;
 }
 
@@ -98,6 +124,7 @@ void Judge(const RendezvousReach& reach, Report& report) {
         "of one authority (--tls-ca) or --insecure; and that both clocks are right.",
         report);
   }
+  if (reach.clock) JudgeClock(*reach.clock, where, report);
   report.fine.push_back(
       {"rendezvous",
        absl::StrFormat("%s (%s) answers, %.1f ms away", where, reach.dialled,

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 
 #include "launcher/doctor/connection.h"
 #include "launcher/doctor/names.h"
 #include "launcher/doctor/report.h"
 #include "rendezvous/client/daemon_options.h"
+#include "rendezvous/client/job_query.h"
 
 namespace muster::launcher {
 
@@ -22,6 +24,8 @@ struct RendezvousReach {
   std::chrono::nanoseconds took{0};
   // Why the daemon does not answer, though there is a connection; empty: it does.
   std::string answer_trouble;
+  // Its clock; nullopt: it does not say.
+  std::optional<rendezvous::ClockReading> clock;
 };
 
 // Resolves, connects and asks a question that needs the token. Waits for `patience` of the options

@@ -42,6 +42,19 @@ absl::StatusOr<JobSnapshot> DescribeJob(const DaemonOptions& daemon, const std::
   return FromWire(*response);
 }
 
+absl::StatusOr<std::optional<ClockReading>> ReadDaemonClock(const DaemonOptions& daemon) {
+  using std::chrono::milliseconds;
+  const auto asked = std::chrono::steady_clock::now();
+  const auto response = Ask(daemon, &v1::Rendezvous::Stub::List, v1::ListRequest());
+  const auto took = std::chrono::steady_clock::now() - asked;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  if (!response.ok()) return response.status();
+  if (!response->has_clock_ms()) return std::optional<ClockReading>();
+  const auto here = std::chrono::duration_cast<milliseconds>(now - took / 2);
+  return std::optional(ClockReading{.ahead = milliseconds(response->clock_ms()) - here,
+                                    .uncertainty = std::chrono::ceil<milliseconds>(took / 2)});
+}
+
 absl::StatusOr<std::vector<JobSnapshot>> ListJobs(const DaemonOptions& daemon) {
   const auto response = Ask(daemon, &v1::Rendezvous::Stub::List, v1::ListRequest());
   if (!response.ok()) return response.status();

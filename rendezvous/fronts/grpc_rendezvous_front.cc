@@ -1,5 +1,6 @@
 #include "rendezvous/fronts/grpc_rendezvous_front.h"
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -238,6 +239,9 @@ GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, CallEntran
       Rpc::kList, [](Driver& driver, const std::shared_ptr<LoopCall>& call, const v1::ListRequest&,
                      v1::ListResponse* response) {
         for (const JobSnapshot& job : driver.List()) ToWire(job, response->add_jobs());
+        const auto clock = std::chrono::system_clock::now().time_since_epoch();
+        response->set_clock_ms(
+            std::chrono::duration_cast<std::chrono::milliseconds>(clock).count());
         call->Finish(absl::OkStatus());
       });
 }

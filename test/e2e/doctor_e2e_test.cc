@@ -15,6 +15,7 @@
 namespace muster::test {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
@@ -268,6 +269,20 @@ TEST_F(DoctorTest, RendezvousThatAnswers) {
   EXPECT_NE(doctor.Wait(), std::nullopt);
   EXPECT_THAT(doctor.out(), HasSubstr(absl::StrCat(daemon.endpoint, " (127.0.0.1) answers, ")))
       << doctor.err();
+}
+
+TEST_F(DoctorTest, RendezvousWhoseClockIsAnother) {
+  const std::string library = std::filesystem::absolute("test/chaos/libclock_skew.so").string();
+  HeldPort port;
+  Command daemon({"env", "SKEW_S=20", absl::StrCat("LD_PRELOAD=", library), DaemonPath(),
+                  "--insecure", "--listen=" + port.endpoint()});
+  ASSERT_TRUE(daemon.WaitForErr("listening on")) << daemon.err();
+  const Answer answer = Ask({}, {"--insecure", "--rdzv-endpoint", port.endpoint()});
+  EXPECT_THAT(answer.findings,
+              Contains(AllOf(HasSubstr("warning: clock: this machine's clock is "),
+                             HasSubstr(absl::StrCat(" behind that of the rendezvous at ",
+                                                    port.endpoint(), ".")))))
+      << answer.text;
 }
 
 TEST_F(DoctorTest, RendezvousWithAnotherToken) {

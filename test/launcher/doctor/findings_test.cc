@@ -8,6 +8,7 @@
 #include "launcher/doctor/limits.h"
 #include "launcher/doctor/names.h"
 #include "launcher/doctor/nccl.h"
+#include "launcher/doctor/rendezvous_reach.h"
 #include "launcher/doctor/shared_memory.h"
 #include "launcher/doctor/versions.h"
 #include "test/support/temp_dir.h"
@@ -240,6 +241,21 @@ TEST(SizeTest, AsPeopleReadIt) {
   EXPECT_EQ(Size(500), "500 B");
   EXPECT_EQ(Size(64.0 * 1024 * 1024), "64 MiB");
   EXPECT_EQ(Size(1.5 * 1024 * 1024 * 1024), "1.5 GiB");
+}
+
+TEST(RendezvousClockFindingsTest, WhatTheWayMayHaveTakenIsLeftOut) {
+  using std::chrono::milliseconds;
+  RendezvousReach reach{.endpoint = {"h", 1},
+                        .resolved = {.addresses = {"10.0.0.1"}},
+                        .outcome = DialOutcome::kConnected};
+  EXPECT_THAT(FindingsOf(reach), IsEmpty()) << "an old daemon does not tell";
+  reach.clock = {.ahead = milliseconds(1500), .uncertainty = milliseconds(600)};
+  EXPECT_THAT(FindingsOf(reach), IsEmpty());
+  reach.clock->uncertainty = milliseconds(400);
+  EXPECT_THAT(FindingsOf(reach), ElementsAre("warning: clock: this machine's clock is 1.5 s behind "
+                                             "that of the rendezvous at h:1."));
+  reach.clock->ahead = std::chrono::seconds(-90);
+  EXPECT_THAT(FindingsOf(reach), ElementsAre(HasSubstr("error: clock: this machine's clock is ")));
 }
 
 }  // namespace
