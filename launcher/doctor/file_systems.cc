@@ -5,16 +5,22 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
+#include <deque>
 #include <filesystem>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "base/failure.h"
 #include "base/phrases.h"
 #include "base/unique_fd.h"
+#include "launcher/doctor/bounded_look.h"
 #include "rendezvous/net/token_source.h"
+#include "worker/process/cgroup_paths.h"
 
 namespace muster::launcher {
 namespace {
@@ -85,6 +91,80 @@ std::string Trial(const std::string& directory) {
   return "";
 }
 
+// What the child says as it looks, each behind its letter.
+enum class Fact : char {
+  kAt = '@',        // what it looks at next, where links are followed
+  kExisting = 'e',  // Directory::existing
+  kSystem = 's',    // numbers of statfs()
+  kTrouble = 't',
+  kTook = 'm',  // ms
+};
+
+std::string FactText(Fact fact, absl::string_view value) {
+  return absl::StrCat(std::string(1, static_cast<char>(fact)), value);
+}
+
+// Where `path` leads, as far as it is there. Each part is named before it is touched.
+std::filesystem::path Follow(const std::filesystem::path& path, const Say& say) {
+  constexpr int kMostLinks = 40;
+  std::deque<std::string> rest;
+  for (const auto& part : path) rest.push_back(part);
+  std::filesystem::path at = "/";
+  for (int links = 0; !rest.empty();) {
+    const std::string part = std::move(rest.front());
+    rest.pop_front();
+    if (part == "/" || part == "." || part.empty()) continue;
+    const std::filesystem::path next = part == ".." ? at.parent_path() : at / part;
+    say(FactText(Fact::kAt, next.string()));
+    std::error_code error;
+    const auto target = std::filesystem::read_symlink(next, error);
+    if (!error && ++links <= kMostLinks) {
+      if (target.is_absolute()) at = "/";
+      std::deque<std::string> parts(target.begin(), target.end());
+      rest.insert(rest.begin(), parts.begin(), parts.end());
+      continue;
+    }
+    if (!std::filesystem::exists(next, error)) return at;
+    at = next;
+  }
+  return at;
+}
+
+void LookAt(const std::string& path, const Say& say) {
+  std::error_code ignored;
+  const std::filesystem::path wanted = std::filesystem::absolute(path, ignored);
+  const std::filesystem::path real = Follow(wanted, say);
+  say(FactText(Fact::kAt, real.string()));
+  std::filesystem::path nearest = wanted;
+  while (!std::filesystem::exists(nearest, ignored) && nearest.has_parent_path() &&
+         nearest != nearest.parent_path()) {
+    nearest = nearest.parent_path();
+  }
+  say(FactText(Fact::kExisting, nearest.string()));
+  struct statfs system = {};
+  if (::statfs(nearest.c_str(), &system) != 0) {
+    return say(FactText(Fact::kTrouble, base::SystemCause()));
+  }
+  const auto block = static_cast<std::uint64_t>(system.f_bsize);
+  say(FactText(Fact::kSystem, absl::StrCat(static_cast<long>(system.f_type), " ",
+                                           std::uint64_t{system.f_blocks} * block, " ",
+                                           std::uint64_t{system.f_bavail} * block, " ",
+                                           system.f_files, " ", system.f_ffree)));
+  const auto start = steady_clock::now();
+  say(FactText(Fact::kTrouble, Trial(nearest.string())));
+  const auto took = std::chrono::duration_cast<milliseconds>(steady_clock::now() - start);
+  say(FactText(Fact::kTook, absl::StrCat(took.count())));
+}
+
+void TakeSystem(const std::string& numbers, Directory& facts) {
+  long type = 0;
+  std::istringstream(numbers) >> type >> facts.total >> facts.free >> facts.files_total >>
+      facts.files_free;
+  facts.type = TypeName(type);
+  facts.is_network = rendezvous::IsSharedAmongMachines(type);
+  facts.is_memory = type == kTmpfs || type == kRamfs;
+}
+
 void AddDirectory(const Directory& directory, Severity severity, const std::string& what,
                   const std::string& remedy, Report& report, const char* why = nullptr) {
   report.findings.push_back({.severity = severity,
@@ -95,34 +175,58 @@ void AddDirectory(const Directory& directory, Severity severity, const std::stri
                              .hosts = {}});
 }
 
+void JudgeHang(const Directory& directory, Report& report) {
+  const Directory::Hang& hang = *directory.hang;
+  AddDirectory(
+      directory, Severity::kError,
+      absl::StrCat(directory.path, " does not answer: to ", hang.doing,
+                   " did not come to an end within ", base::Seconds(hang.after),
+                   hang.mount.point.empty() ? ""
+                                            : absl::StrCat("; ", hang.mount.point,
+                                                           " is a mount of type ", hang.mount.type),
+                   "."),
+      "See whether its server is up and can be reached, and what `dmesg` says of it; "
+      "`umount -l` takes the mount away. Or name another directory.",
+      report,
+      "Whatever touches it hangs, and cannot always be killed: the job stands still as "
+      "it starts, or with its first checkpoint, and says nothing.");
+}
+
 }  // namespace
 
-Directory ReadDirectory(DirectoryUse use, const std::string& path) {
+Directory ReadDirectory(DirectoryUse use, const std::string& path, milliseconds limit) {
   Directory facts{.use = use, .path = path, .existing = path};
-  std::error_code ignored;
-  std::filesystem::path nearest = std::filesystem::absolute(path, ignored);
-  while (!std::filesystem::exists(nearest, ignored) && nearest.has_parent_path() &&
-         nearest != nearest.parent_path()) {
-    nearest = nearest.parent_path();
+  const Sight sight = LookWithin(limit, [&path](const Say& say) { LookAt(path, say); });
+  std::string at = path;
+  for (const std::string& said : sight.said) {
+    const std::string value = said.substr(1);
+    switch (static_cast<Fact>(said[0])) {
+      case Fact::kAt:
+        at = value;
+        break;
+      case Fact::kExisting:
+        facts.existing = value;
+        break;
+      case Fact::kSystem:
+        TakeSystem(value, facts);
+        break;
+      case Fact::kTrouble:
+        facts.trouble = value;
+        break;
+      case Fact::kTook:
+        facts.took = milliseconds(std::atoll(value.c_str()));
+        break;
+    }
   }
-  facts.existing = nearest.string();
-  struct statfs system = {};
-  if (::statfs(facts.existing.c_str(), &system) != 0) {
-    facts.trouble = base::SystemCause();
+  if (sight.is_whole) return facts;
+  if (!sight.is_late) {
+    facts.trouble = "the process that was to try it was killed";
     return facts;
   }
-  const auto type = static_cast<long>(system.f_type);
-  const auto block = static_cast<std::uint64_t>(system.f_bsize);
-  facts.type = TypeName(type);
-  facts.is_network = rendezvous::IsSharedAmongMachines(type);
-  facts.is_memory = type == kTmpfs || type == kRamfs;
-  facts.total = std::uint64_t{system.f_blocks} * block;
-  facts.free = std::uint64_t{system.f_bavail} * block;
-  facts.files_total = system.f_files;
-  facts.files_free = system.f_ffree;
-  const auto start = steady_clock::now();
-  facts.trouble = Trial(facts.existing);
-  facts.took = std::chrono::duration_cast<milliseconds>(steady_clock::now() - start);
+  facts.hang = {.doing = facts.type.empty() ? absl::StrCat("look at ", at)
+                                            : absl::StrCat("write a page to ", facts.existing),
+                .after = limit,
+                .mount = MountOf(at, worker::ReadSmallFile("/proc/self/mountinfo"))};
   return facts;
 }
 
@@ -135,6 +239,7 @@ void Judge(const Directory& directory, bool has_peers, Report& report) {
       absl::StrCat(directory.type, ", ", Size(static_cast<double>(directory.free)), " of ",
                    Size(static_cast<double>(directory.total)), " free");
   const std::size_t before = report.findings.size();
+  if (directory.hang) return JudgeHang(directory, report);
   if (!directory.trouble.empty()) {
     return AddDirectory(
         directory, Severity::kError,

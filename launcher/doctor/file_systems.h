@@ -3,8 +3,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "launcher/doctor/mounts.h"
 #include "launcher/doctor/report.h"
 
 namespace muster::launcher {
@@ -26,11 +28,21 @@ struct Directory {
   std::uint64_t free = 0;   // bytes for this user
   std::uint64_t files_total = 0;
   std::uint64_t files_free = 0;
+
+  // It was given up, and of the rest there is what had been found by then.
+  struct Hang {
+    std::string doing;  // "look at /mnt/data", "write a page to /mnt/data/logs"
+    std::chrono::milliseconds after{0};
+    Mount mount;
+  };
+  std::optional<Hang> hang{};
 };
 
-// Writes a page to a file without a name, and makes nothing that stays. Waits for the disk, and so
-// for as long as a network file system does whose server is gone.
-Directory ReadDirectory(DirectoryUse use, const std::string& path);
+// Writes a page to a file without a name, and makes nothing that stays. Waits for the disk for
+// `limit` at most; a network file system whose server is gone makes others wait for ever. For
+// processes with one thread (LookWithin).
+Directory ReadDirectory(DirectoryUse use, const std::string& path,
+                        std::chrono::milliseconds limit = std::chrono::seconds(10));
 
 // `has_peers`: the job is one of several machines.
 void Judge(const Directory& directory, bool has_peers, Report& report);

@@ -285,6 +285,23 @@ TEST_F(DoctorTest, RendezvousWhoseClockIsAnother) {
       << answer.text;
 }
 
+// As if a server of NFS were gone, though its address is still there.
+TEST_F(DoctorTest, CheckpointDirectoryOnAFileSystemThatDoesNotAnswer) {
+  const std::string place = Path("frozen");
+  std::filesystem::create_directory(place);
+  std::filesystem::create_directory_symlink(place, Path("link"));
+  const std::string script = std::filesystem::absolute("test/e2e/frozen_mount.py").string();
+  if (!std::filesystem::exists("/dev/fuse")) GTEST_SKIP() << "there is no FUSE here";
+  const Answer answer =
+      Ask({"unshare", "--mount", "python3", script, place}, {Path("link") + "/run"});
+  EXPECT_EQ(answer.code, 1);
+  EXPECT_THAT(answer.findings,
+              Contains(AllOf(HasSubstr(absl::StrCat("error: checkpoints: ", Path("link"),
+                                                    "/run does not answer: to look at ")),
+                             HasSubstr(absl::StrCat("; ", place, " is a mount of type fuse")))))
+      << answer.text;
+}
+
 TEST_F(DoctorTest, RendezvousWithAnotherToken) {
   Daemon daemon = StartDaemon();
   ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", Path("other")}));

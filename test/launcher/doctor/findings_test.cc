@@ -6,6 +6,7 @@
 #include "launcher/doctor/control_group.h"
 #include "launcher/doctor/file_systems.h"
 #include "launcher/doctor/limits.h"
+#include "launcher/doctor/mounts.h"
 #include "launcher/doctor/names.h"
 #include "launcher/doctor/nccl.h"
 #include "launcher/doctor/rendezvous_reach.h"
@@ -241,6 +242,29 @@ TEST(SizeTest, AsPeopleReadIt) {
   EXPECT_EQ(Size(500), "500 B");
   EXPECT_EQ(Size(64.0 * 1024 * 1024), "64 MiB");
   EXPECT_EQ(Size(1.5 * 1024 * 1024 * 1024), "1.5 GiB");
+}
+
+TEST(DirectoryFindingsTest, OneThatDoesNotAnswerIsNamedWithItsMount) {
+  Directory facts{.use = DirectoryUse::kCheckpoints, .path = "/data/run"};
+  facts.hang = {.doing = "look at /mnt/nfs/run",
+                .after = std::chrono::seconds(10),
+                .mount = {.point = "/mnt/nfs", .type = "nfs4"}};
+  EXPECT_THAT(FindingsOf(facts, true),
+              ElementsAre("error: checkpoints: /data/run does not answer: to look at /mnt/nfs/run "
+                          "did not come to an end within 10 s; /mnt/nfs is a mount of type nfs4."));
+}
+
+TEST(MountsTest, TheLongestPointAboveAPathCounts) {
+  const std::string info =
+      "22 1 0:21 / / rw - ext4 /dev/vda rw\n"
+      "36 22 0:33 / /mnt/my\\040data rw,noatime master:1 - nfs4 server:/data rw\n"
+      "37 22 0:34 / /mnt/my\\040data/fast rw - tmpfs none rw\n"
+      "38 22 0:35 / /mnt/my\\040data/fast rw - xfs /dev/sdb rw\n";
+  EXPECT_EQ(MountOf("/mnt/my data/a", info).point, "/mnt/my data");
+  EXPECT_EQ(MountOf("/mnt/my data/a", info).type, "nfs4");
+  EXPECT_EQ(MountOf("/mnt/my data/fast", info).type, "xfs");
+  EXPECT_EQ(MountOf("/mnt/my database", info).type, "ext4");
+  EXPECT_EQ(MountOf("/x", "").point, "");
 }
 
 TEST(RendezvousClockFindingsTest, WhatTheWayMayHaveTakenIsLeftOut) {
