@@ -7,6 +7,7 @@
 #include "launcher/doctor/limits.h"
 #include "launcher/doctor/names.h"
 #include "launcher/doctor/nccl.h"
+#include "launcher/doctor/nccl_library.h"
 #include "launcher/doctor/shared_memory.h"
 #include "launcher/doctor/versions.h"
 
@@ -29,7 +30,11 @@ Report ExamineMachine(const Examination& examination, const Environment& environ
   for (const std::string& path : examination.checkpoints) {
     Judge(ReadDirectory(DirectoryUse::kCheckpoints, path), examination.has_peers, report);
   }
-  Judge(ReadVersions(environment), report);
+  const Versions versions = ReadVersions(environment);
+  const auto bundled = versions.found.find("NCCL");
+  Judge(FindNcclLibrary(environment), bundled == versions.found.end() ? "" : bundled->second,
+        report);
+  Judge(versions, report);
   SortFindings(report);
   return report;
 }

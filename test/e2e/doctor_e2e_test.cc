@@ -302,6 +302,30 @@ TEST_F(DoctorTest, CheckpointDirectoryOnAFileSystemThatDoesNotAnswer) {
       << answer.text;
 }
 
+TEST_F(DoctorTest, AnotherNcclThanPyTorchBrings) {
+  const std::string library = Write("libnccl.so.2",
+                                    "\x7f"
+                                    "ELF ... NCCL version 2.18.1+cuda12.1");
+  const std::string python = Write("python", "#!/bin/sh\necho PyTorch=2.4.0\necho NCCL=2.20.5\n");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const Answer found = Ask({}, {}, {"LD_LIBRARY_PATH=" + Path(""), "PYTHON_EXEC=" + python});
+  EXPECT_THAT(found.findings,
+              Contains(HasSubstr(
+                  absl::StrCat("note: NCCL: the loader finds ", Path(""),
+                               "/libnccl.so.2 "
+                               "(2.18.1, by LD_LIBRARY_PATH), and PyTorch brings NCCL 2.20.5."))))
+      << found.text;
+  const Answer preloaded = Ask(
+      {"env", "LD_PRELOAD=" + Path("gone") + "/libnccl.so.2 " + library, "PYTHON_EXEC=" + python});
+  EXPECT_THAT(preloaded.findings,
+              Contains(HasSubstr(absl::StrCat("warning: NCCL: LD_PRELOAD names ", Path("gone"),
+                                              "/libnccl.so.2, which is not there."))))
+      << preloaded.text;
+  EXPECT_THAT(preloaded.findings,
+              Contains(HasSubstr(absl::StrCat("warning: NCCL: the loader finds ", library,
+                                              " (2.18.1, by LD_PRELOAD), and PyTorch brings"))));
+}
+
 TEST_F(DoctorTest, RendezvousWithAnotherToken) {
   Daemon daemon = StartDaemon();
   ASSERT_TRUE(Succeeds({MusterPath(), "token", "new", Path("other")}));

@@ -9,6 +9,7 @@
 #include "launcher/doctor/mounts.h"
 #include "launcher/doctor/names.h"
 #include "launcher/doctor/nccl.h"
+#include "launcher/doctor/nccl_library.h"
 #include "launcher/doctor/rendezvous_reach.h"
 #include "launcher/doctor/shared_memory.h"
 #include "launcher/doctor/versions.h"
@@ -265,6 +266,26 @@ TEST(MountsTest, TheLongestPointAboveAPathCounts) {
   EXPECT_EQ(MountOf("/mnt/my data/fast", info).type, "xfs");
   EXPECT_EQ(MountOf("/mnt/my database", info).type, "ext4");
   EXPECT_EQ(MountOf("/x", "").point, "");
+}
+
+TEST(NcclLibraryFindingsTest, WhatPyTorchBringsIsCompared) {
+  EXPECT_EQ(NcclVersionIn("libnccl.so.2.20.5"), "2.20.5");
+  EXPECT_EQ(NcclVersionIn("libnccl.so.2"), "");
+  EXPECT_EQ(NcclVersionIn("x NCCL version 2.18.1+cuda12.1 y"), "2.18.1");
+  EXPECT_EQ(NcclVersionIn("NCCL version %d.%d"), "");
+  NcclLibrary library{.path = "/usr/lib/libnccl.so.2", .version = "2.18.1"};
+  EXPECT_THAT(FindingsOf(library, std::string("2.18.1")), IsEmpty());
+  EXPECT_THAT(FindingsOf(library, std::string()), IsEmpty());
+  EXPECT_THAT(FindingsOf(library, std::string("2.20.5")),
+              ElementsAre("note: NCCL: the loader finds /usr/lib/libnccl.so.2 (2.18.1), and "
+                          "PyTorch brings NCCL 2.20.5."));
+  library.by = "LD_PRELOAD";
+  library.missing_preload = "/opt/libnccl.so";
+  EXPECT_THAT(
+      FindingsOf(library, std::string("2.20.5")),
+      ElementsAre("warning: NCCL: LD_PRELOAD names /opt/libnccl.so, which is not there.",
+                  HasSubstr("warning: NCCL: the loader finds /usr/lib/libnccl.so.2 (2.18.1, by "
+                            "LD_PRELOAD), and PyTorch brings NCCL 2.20.5.")));
 }
 
 TEST(RendezvousClockFindingsTest, WhatTheWayMayHaveTakenIsLeftOut) {

@@ -1,0 +1,189 @@
+#include "launcher/doctor/nccl_library.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "base/unique_fd.h"
+#include "launcher/doctor/bounded_look.h"
+#include "worker/process/timed_command.h"
+
+namespace muster::launcher {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kNcclName[] = "libnccl.so.2";
+// Larger than any that there is; it is mapped, and read until the version is found.
+constexpr std::uintmax_t kMostLibraryBytes = std::uintmax_t{2} << 30;
+
+bool IsFile(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+// `NAME (libc6,x86-64) => PATH`, of each library that the loader's cache has.
+std::string FindInCache(const Environment& environment, std::chrono::milliseconds limit) {
+  boost::asio::io_context io(1);
+  std::string output;
+  // It is where PATH does not lead for users who are not root.
+  const char* const program = IsFile("/sbin/ldconfig") ? "/sbin/ldconfig" : "ldconfig";
+  auto command = worker::TimedCommand::Start(
+      io,
+      {.argv = {program, "-p"},
+       .env = ToBlock(environment),
+       .limit = limit,
+       .output_limit = 4 << 20},
+      [&](worker::TimedCommandResult result) { output = std::move(result.output); });
+  if (!command.ok()) return "";
+  io.run();
+  for (const absl::string_view line : absl::StrSplit(output, '\n')) {
+    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(" => ", 1));
+    if (parts.size() == 2 &&
+        absl::StartsWith(absl::StripAsciiWhitespace(parts[0]), absl::StrCat(kNcclName, " "))) {
+      return parts[1];
+    }
+  }
+  return "";
+}
+
+std::string VersionOf(const std::string& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  if (error) return "";
+  if (std::string version = NcclVersionIn(real.filename()); !version.empty()) return version;
+  const base::UniqueFd file(::open(real.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info = {};
+  if (!file.valid() || ::fstat(file.get(), &info) != 0 || info.st_size <= 0) return "";
+  const auto size = static_cast<std::size_t>(info.st_size);
+  if (size > kMostLibraryBytes) return "";
+  void* const bytes = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (bytes == MAP_FAILED) return "";
+  constexpr std::string_view kMark = "NCCL version ";
+  const std::string_view all(static_cast<const char*>(bytes), size);
+  std::string version;
+  for (std::size_t at = all.find(kMark); at != std::string_view::npos && version.empty();
+       at = all.find(kMark, at + 1)) {
+    version = NcclVersionIn(std::string(all.substr(at, 40)));
+  }
+  ::munmap(bytes, size);
+  return version;
+}
+
+NcclLibrary LookForNccl(const Environment& environment, const std::string& cached) {
+  NcclLibrary library;
+  // The loader takes spaces and colons between names.
+  for (const absl::string_view each : absl::StrSplit(GetOr(environment, "LD_PRELOAD", ""),
+                                                     absl::ByAnyChar(" :"), absl::SkipEmpty())) {
+    const std::string name(each);
+    if (!absl::StartsWith(fs::path(name).filename().string(), "libnccl.so")) continue;
+    if (IsFile(name)) {
+      library.path = name;
+      library.by = "LD_PRELOAD";
+      break;
+    }
+    if (absl::StrContains(name, "/")) library.missing_preload = name;
+  }
+  const std::string directories = GetOr(environment, "LD_LIBRARY_PATH", "");
+  for (const absl::string_view directory :
+       absl::StrSplit(directories, absl::ByAnyChar(":;"), absl::SkipEmpty())) {
+    const std::string path = absl::StrCat(directory, "/", kNcclName);
+    if (!library.path.empty()) break;
+    if (!IsFile(path)) continue;
+    library.path = path;
+    library.by = "LD_LIBRARY_PATH";
+  }
+  if (library.path.empty()) library.path = cached;
+  if (!library.path.empty()) library.version = VersionOf(library.path);
+  return library;
+}
+
+void AddLibrary(Severity severity, std::string what, const char* why, const char* remedy,
+                Report& report) {
+  report.findings.push_back({.severity = severity,
+                             .subject = "NCCL",
+                             .what = std::move(what),
+                             .why = why,
+                             .remedy = remedy,
+                             .hosts = {}});
+}
+
+}  // namespace
+
+std::string NcclVersionIn(const std::string& text) {
+  for (const absl::string_view mark : {"libnccl.so.", "NCCL version "}) {
+    const std::size_t at = text.find(std::string(mark));
+    if (at == std::string::npos) continue;
+    std::string version = text.substr(at + mark.size());
+    version.resize(std::min(version.find_first_not_of("0123456789."), version.size()));
+    while (absl::EndsWith(version, ".")) version.pop_back();
+    if (std::count(version.begin(), version.end(), '.') == 2) return version;
+  }
+  return "";
+}
+
+NcclLibrary FindNcclLibrary(const Environment& environment, std::chrono::milliseconds limit) {
+  const std::string cached = FindInCache(environment, limit);
+  // Directories that are named may be on file systems that do not answer.
+  const Sight sight = LookWithin(limit, [&](const Say& say) {
+    const NcclLibrary found = LookForNccl(environment, cached);
+    for (const std::string& each : {found.path, found.by, found.version, found.missing_preload}) {
+      say(each);
+    }
+  });
+  if (!sight.is_whole || sight.said.size() != 4) return {};
+  return {.path = sight.said[0],
+          .by = sight.said[1],
+          .version = sight.said[2],
+          .missing_preload = sight.said[3]};
+}
+
+void Judge(const NcclLibrary& library, const std::string& bundled, Report& report) {
+  if (!library.missing_preload.empty()) {
+    AddLibrary(Severity::kWarning,
+               absl::StrCat("LD_PRELOAD names ", library.missing_preload, ", which is not there."),
+               "The loader goes on without it, and the workers run with another NCCL than was "
+               "meant.",
+               "Correct the path, or take it out of LD_PRELOAD.", report);
+  }
+  if (library.path.empty()) return;
+  const std::string found = absl::StrCat(
+      library.path, " (", library.version.empty() ? "it does not say its version" : library.version,
+      library.by.empty() ? "" : absl::StrCat(", by ", library.by), ")");
+  if (!library.version.empty()) report.versions["NCCL of the system"] = library.version;
+  if (bundled.empty() || library.version.empty() || library.version == bundled) {
+    report.fine.push_back({"NCCL", absl::StrCat("libnccl.so.2 is ", found)});
+    return;
+  }
+  const std::string what =
+      absl::StrCat("the loader finds ", found, ", and PyTorch brings NCCL ", bundled, ".");
+  if (library.by == "LD_PRELOAD") {
+    AddLibrary(Severity::kWarning, what,
+               "What is preloaded is used instead of what PyTorch was built and tested with; ranks "
+               "of which some have it and some do not fail as they connect, or hang.",
+               "Take it out of LD_PRELOAD, or see that all hosts preload the same one.", report);
+    return;
+  }
+  AddLibrary(Severity::kNote, what,
+             "PyTorch uses its own, while plugins, tests and programs that link to NCCL get the "
+             "other one: what nccl-tests measure is then not what a training runs with, and a "
+             "plugin may not fit.",
+             "Give both the same version, or take the directory out of LD_LIBRARY_PATH.", report);
+}
+
+}  // namespace muster::launcher
