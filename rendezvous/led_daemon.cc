@@ -28,11 +28,13 @@
 #include "rendezvous/daemon_log.h"
 #include "rendezvous/daemon_parts.h"
 #include "rendezvous/ending.h"
+#include "rendezvous/etcd/boot_time_alarm.h"
 #include "rendezvous/etcd/candidate.h"
 #include "rendezvous/etcd/etcd_client.h"
 #include "rendezvous/etcd/etcd_journal.h"
 #include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_mirror.h"
+#include "rendezvous/lead_terms.h"
 #include "rendezvous/net/descriptor_limit.h"
 #include "rendezvous/net/listening_socket.h"
 #include "rendezvous/server.h"
@@ -42,13 +44,6 @@ namespace {
 
 using boost::asio::ip::tcp;
 
-// After so long a silence etcd gives the lead to another daemon, which is found by the agents; etcd
-// grants no less than one and a half times its election timeout, two seconds where that is not set.
-// When etcd's own leader dies with the daemon, its members elect another first, in one or two
-// rounds of up to twice that timeout, and that gives every lease its whole time anew. The agents'
-// leases outlast all that.
-constexpr std::chrono::seconds kLeadLease(1);
-constexpr std::chrono::seconds kShortestLease(15);
 // For the journal of a tenant who comes later, while nothing else is done: within the lead, and
 // long enough to ask every member of etcd.
 constexpr std::chrono::milliseconds kTenantPatience(500);
@@ -124,7 +119,7 @@ class LedDaemon {
 
   void StandBy() {
     candidate_.emplace(
-        io_, *etcd_,
+        std::make_unique<etcd::BootTimeAlarm>(io_), *etcd_,
         // Whoever was here before is dead.
         etcd::Election::Options{.key = config_.etcd->root + "/leader",
                                 .name = Name(),

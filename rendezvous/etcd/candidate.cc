@@ -1,34 +1,22 @@
 #include "rendezvous/etcd/candidate.h"
 
-#include <time.h>
-
-#include <algorithm>
 #include <utility>
 #include <variant>
 
-#include <boost/asio/post.hpp>
-
 namespace muster::rendezvous::etcd {
 
-Candidate::Candidate(boost::asio::io_context& io, Etcd& etcd, Election::Options options,
+Candidate::Candidate(std::unique_ptr<Alarm> alarm, Etcd& etcd, Election::Options options,
                      Handlers handlers)
     : etcd_(etcd),
       key_(options.key),
       handlers_(std::move(handlers)),
       election_(std::move(options)),
-      timer_(io) {
-  boost::asio::post(io, lifetime_.Guard([this] {
+      alarm_(std::move(alarm)) {
+  // From the loop, as everything.
+  alarm_->Set(Now(), [this] {
     election_.Begin(Now());
     Act();
-  }));
-}
-
-// Of the clock that goes on while the machine sleeps: etcd's goes on as well.
-Election::TimePoint Candidate::Now() {
-  timespec now = {};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return Election::TimePoint(std::chrono::seconds(now.tv_sec) +
-                             std::chrono::nanoseconds(now.tv_nsec));
+  });
 }
 
 bool Candidate::Leads() const {
@@ -56,15 +44,11 @@ void Candidate::ArmTimer() {
   const std::optional<Election::TimePoint> due = election_.NextDeadline();
   if (due == armed_for_) return;
   armed_for_ = due;
-  timer_.cancel();
-  if (!due) return;
-  timer_.expires_after(std::max<Election::Duration>(*due - Now(), Election::Duration::zero()));
-  timer_.async_wait(lifetime_.Guard([this, due](const boost::system::error_code& error) {
-    if (error || armed_for_ != due) return;
+  alarm_->Set(due, [this] {
     armed_for_.reset();
     election_.Tick(Now());
     Act();
-  }));
+  });
 }
 
 void Candidate::Do(const Election::AskForLease& ask) {

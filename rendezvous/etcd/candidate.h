@@ -2,13 +2,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/steady_timer.hpp>
-
 #include "base/lifetime.h"
+#include "rendezvous/etcd/alarm.h"
 #include "rendezvous/etcd/election.h"
 #include "rendezvous/etcd/etcd.h"
 #include "rendezvous/etcd/sequenced_writer.h"
@@ -16,7 +15,7 @@
 namespace muster::rendezvous::etcd {
 
 // The timer and the calls of an Election (election.h), which decides everything. Lives on the
-// loop's thread; `io` and the Etcd must outlive it.
+// loop's thread; the Etcd must outlive it.
 class Candidate {
  public:
   // Called from the loop. None may destroy the Candidate.
@@ -27,7 +26,7 @@ class Candidate {
     std::function<void(const std::string& why)> trouble;
   };
 
-  Candidate(boost::asio::io_context& io, Etcd& etcd, Election::Options options, Handlers handlers);
+  Candidate(std::unique_ptr<Alarm> alarm, Etcd& etcd, Election::Options options, Handlers handlers);
   Candidate(const Candidate&) = delete;
   Candidate& operator=(const Candidate&) = delete;
 
@@ -38,7 +37,7 @@ class Candidate {
   void Resign(std::function<void()> done);
 
  private:
-  static Election::TimePoint Now();
+  Election::TimePoint Now() const { return alarm_->Now(); }
   void Act();
   void ArmTimer();
   void Do(const Election::AskForLease& ask);
@@ -57,8 +56,8 @@ class Candidate {
   Election election_;
   bool acting_ = false;
   std::function<void()> resigned_;
-  boost::asio::steady_timer timer_;
   std::optional<Election::TimePoint> armed_for_;
+  const std::unique_ptr<Alarm> alarm_;
   const base::Lifetime lifetime_;
 };
 
