@@ -60,6 +60,8 @@ must_be_empty "who starts which host is decided with no library but Abseil" \
   "deps(//launcher/tree:fan_out) intersect (//third_party/... except //third_party/system:absl)"
 must_be_empty "the daemon that is shipped and the one that is simulated are one" \
   "//rendezvous/core:daemon_core except (deps(//rendezvous:musterd) intersect deps(//test/rendezvous/cluster:cluster))"
+must_be_empty "the daemons that take turns, shipped and simulated, are one" \
+  "(//rendezvous:lead_terms + //rendezvous/etcd:candidate + //rendezvous/etcd:etcd_journal) except (deps(//rendezvous:musterd) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "the agent that is shipped and the one that is simulated are one" \
   "(//launcher/agent:agent_core + //launcher/agent:agent_policy + //launcher/agent:fitness) except (deps(//launcher:muster) intersect deps(//test/rendezvous/cluster:cluster))"
 must_be_empty "the stop ladder that is shipped and the one that is simulated are one" \

@@ -3,7 +3,8 @@
 #   scripts/soak.sh [--sim-hours=10000] [--histories=500] [--no-mutants]
 # Simulated clusters (test/rendezvous/cluster): so many hours of chaos, an hour for each seed, on all
 # processors. Exits with 0 if nothing was found; else the output names the seed, with which the run
-# can be seen event by event (cluster_simulation --first-seed=SEED --seeds=1 --trace).
+# can be seen event by event (cluster_simulation --first-seed=SEED --seeds=1 --trace, and
+# --daemons=several for those of daemons that take turns).
 # Histories of the store (test/linearizability): so many, from real daemons under faults, each checked
 # for linearizability; 0: none. Before all, the mutants of the simulated code must each be caught.
 # The histories take some six minutes on two processors. One that fails is shown, and is left in the outputs of the test.
@@ -38,12 +39,16 @@ soak_simulation() {
   parts=$(nproc)
   each=$(((sim_hours + parts - 1) / parts))
   for ((part = 0; part < parts; part++)); do
-    "$binary" --first-seed=$((first_seed + part * each)) --seeds="$each" > "$logs/$part" &
+    # One hour in six is that of daemons that take turns.
+    {
+      "$binary" --first-seed=$((first_seed + part * each)) --seeds=$((each - each / 6)) &&
+        "$binary" --daemons=several --first-seed=$((first_seed + part * each)) --seeds=$((each / 6))
+    } > "$logs/$part" &
     pids+=($!)
   done
   for ((part = 0; part < parts; part++)); do
     wait "${pids[$part]}" || failed=1
-    tail -n 1 "$logs/$part"
+    grep "simulated minutes\|caught by" "$logs/$part" || true
   done
   if ((failed)); then
     echo "soak: the simulation failed; its output is in $logs" >&2

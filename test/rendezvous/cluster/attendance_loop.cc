@@ -32,6 +32,7 @@ AttendanceLoop::AttendanceLoop(World world, int host, std::shared_ptr<Process> p
            // Longer than any outage here.
            .connect_timeout = std::chrono::hours(24),
            .reconnect_timeout = std::chrono::hours(24),
+           .places = world.network.places(),
            .new_session =
                [this] { return absl::StrCat("s", world_.random.Below(std::int64_t{1} << 62)); },
            .seed = static_cast<std::uint32_t>(1 + world.random.Below(std::int64_t{1} << 30))}) {}
@@ -56,7 +57,7 @@ void AttendanceLoop::Act() {
   if (std::exchange(acting_, true)) return;
   while (std::optional<Attendance::Action> action = attendance_.NextAction()) {
     if (const auto* connect = std::get_if<Attendance::Connect>(&*action)) {
-      Connect(connect->connection);
+      Connect(*connect);
     } else if (auto* send = std::get_if<Attendance::Send>(&*action)) {
       Send(std::move(send->event));
     } else if (std::holds_alternative<Attendance::Abandon>(*action)) {
@@ -90,11 +91,12 @@ void AttendanceLoop::ArmTimer() {
   });
 }
 
-void AttendanceLoop::Connect(std::uint64_t number) {
-  number_ = number;
+void AttendanceLoop::Connect(const Attendance::Connect& connect) {
+  number_ = connect.connection;
+  place_ = connect.place;
   connected_ = false;
   unsent_.clear();
-  connection_ = world_.network.Connect(host_, this);
+  connection_ = world_.network.Connect(host_, this, place_);
   LimitAttempt();
 }
 

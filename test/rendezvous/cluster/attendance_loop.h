@@ -30,6 +30,8 @@ class AttendanceLoop final : public Network::Client {
   void Say(Event event);
   void Leave(const std::string& reason);
   const SessionToken& session() const { return attendance_.session(); }
+  // Where the last connection led to.
+  int place() const { return place_; }
 
  private:
   // Network::Client. While the process is stopped, these wait.
@@ -41,7 +43,7 @@ class AttendanceLoop final : public Network::Client {
   TimePoint Now() const { return world_.scheduler.now() + clock_offset_; }
   void Act();
   void ArmTimer();
-  void Connect(std::uint64_t number);
+  void Connect(const Attendance::Connect& connect);
   void Send(Event event);
   void Knock(const SessionToken& session);
   void Count(const Attendance::Action& action);
@@ -60,7 +62,8 @@ class AttendanceLoop final : public Network::Client {
 
   Attendance attendance_;
   bool acting_ = false;
-  std::uint64_t number_ = 0;     // the attendance's number of the connection
+  std::uint64_t number_ = 0;  // the attendance's number of the connection
+  int place_ = 0;
   ConnectionId connection_ = 0;  // 0: none
   bool connected_ = false;
   std::vector<Event> unsent_;  // until connected

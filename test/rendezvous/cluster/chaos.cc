@@ -13,30 +13,17 @@ constexpr Duration kAbsence = seconds(20);  // of a host or an agent
 // Until after its job has ended, or not.
 constexpr Duration kLongestStop = seconds(600);
 constexpr Duration kLongAbsence = seconds(300);
-// From Restore to Listen: at most Coordinator::Options::restart_grace, or a node whose knock was
-// answered meanwhile counts a longer lease than the daemon does.
-constexpr Duration kSlowestStart = seconds(3);
 
 }  // namespace
 
-Chaos::Chaos(World world, const Scenario& scenario, Daemon& daemon, Disk& disk,
-             std::vector<std::unique_ptr<Host>>& hosts)
-    : world_(world), scenario_(scenario), daemon_(daemon), disk_(disk), hosts_(hosts) {
-  daemon_.on_ended = [this] {
-    world_.scheduler.After(world_.random.Between(seconds(0), seconds(5)), [this] {
-      if (!daemon_.runs()) daemon_.Start(world_.random.Between(kShortest, kSlowestStart));
-    });
-  };
-}
-
 void Chaos::Next() {
   const Duration pause = scenario_.only_daemon_dies
-                             ? world_.random.Between(seconds(5), seconds(300))
+                             ? daemons_.PauseBeforeGentleStrike()
                              : world_.random.Between(Duration::zero(), kLongestPause);
   world_.scheduler.After(pause, [this] {
     if (healed_) return;
     if (scenario_.only_daemon_dies) {
-      DaemonDies(false);
+      daemons_.StrikeGently();
     } else {
       Strike();
     }
@@ -51,9 +38,9 @@ void Chaos::Strike() {
   } else if (what < 75) {
     StrikeAgent(AnyHost());
   } else if (what < 85) {
-    StrikeDaemon();
+    daemons_.StrikeDaemon();
   } else if (what < 93) {
-    StrikeDisk();
+    daemons_.StrikeMemory();
   } else if (what < 95) {
     Swizzle();
   } else {
@@ -63,27 +50,31 @@ void Chaos::Strike() {
 
 void Chaos::StrikeNetwork(int host) {
   const TimePoint until = Until(kShortest, kLongestBlock);
+  const int places = world_.network.places();
+  const int place = places > 1 && world_.random.Chance(1, 2)
+                        ? static_cast<int>(world_.random.Below(places))
+                        : Network::kEveryPlace;
   switch (world_.random.Below(8)) {
     case 0:
       world_.incidents.Count(Incident::kPartition);
-      return world_.network.Block(host, true, true, until);
+      return world_.network.Block(host, true, true, until, place);
     case 1:
       world_.incidents.Count(Incident::kOneWayUp);
-      return world_.network.Block(host, true, false, until);
+      return world_.network.Block(host, true, false, until, place);
     case 2:
       world_.incidents.Count(Incident::kOneWayDown);
-      return world_.network.Block(host, false, true, until);
+      return world_.network.Block(host, false, true, until, place);
     case 3:
       world_.incidents.Count(Incident::kSlowNetwork);
       return world_.network.Slow(host, world_.random.Between(milliseconds(10), milliseconds(1500)),
-                                 until);
+                                 until, place);
     case 4:
       world_.incidents.Count(Incident::kLossyNetwork);
-      return world_.network.Lose(host, world_.random.Chance(1, 2) ? 5 : 30, until);
+      return world_.network.Lose(host, world_.random.Chance(1, 2) ? 5 : 30, until, place);
     case 5: {
       world_.incidents.Count(Incident::kRefusedBetween);
       const bool up = world_.random.Chance(2, 3);
-      return world_.network.Refuse(host, up, !up || world_.random.Chance(1, 3), until);
+      return world_.network.Refuse(host, up, !up || world_.random.Chance(1, 3), until, place);
     }
     case 6:
       world_.incidents.Count(Incident::kConnectionCut);
@@ -130,42 +121,6 @@ void Chaos::StrikeAgent(Host& host) {
   }
 }
 
-void Chaos::StrikeDaemon() {
-  if (world_.random.Chance(1, 3)) {
-    world_.incidents.Count(Incident::kDaemonHalted);
-    return daemon_.Halt(world_.random.Between(kShortest, seconds(8)));
-  }
-  DaemonDies(world_.random.Chance(1, 3));
-}
-
-void Chaos::DaemonDies(bool power_loss) {
-  if (!daemon_.runs()) return;
-  world_.incidents.Count(power_loss ? Incident::kDaemonPowerLoss : Incident::kDaemonKilled);
-  // A daemon without a journal has no keeper but its own last word.
-  const bool keeper = !world_.random.Chance(1, 4) || scenario_.only_daemon_dies;
-  if (!keeper && !power_loss) world_.incidents.Count(Incident::kKeeperKilled);
-  daemon_.Kill(power_loss, keeper);
-  world_.scheduler.After(world_.random.Between(Duration::zero(), scenario_.longest_outage), [this] {
-    world_.network.DaemonHostIsUp();
-    if (!daemon_.runs()) daemon_.Start(world_.random.Between(kShortest, kSlowestStart));
-  });
-}
-
-void Chaos::StrikeDisk() {
-  switch (world_.random.Below(5)) {
-    case 0:
-    case 1:
-      world_.incidents.Count(Incident::kDiskFull);
-      return disk_.FullUntil(Until(kShortest, kLongestBlock));
-    case 2:
-      return disk_.BreakOnce();
-    default:
-      world_.incidents.Count(Incident::kDiskSlow);
-      return disk_.SlowUntil(world_.random.Between(milliseconds(100), seconds(3)),
-                             Until(seconds(1), kLongestBlock));
-  }
-}
-
 void Chaos::Swizzle() {
   world_.incidents.Count(Incident::kSwizzle);
   const TimePoint all_down = Until(seconds(1), seconds(5));
@@ -187,11 +142,7 @@ void Chaos::Heal() {
     world_.network.Lose(host, 0, world_.scheduler.now());
     world_.network.Refuse(host, true, true, world_.scheduler.now());
   }
-  disk_.FullUntil(world_.scheduler.now());
-  disk_.SlowUntil(milliseconds(1), world_.scheduler.now());
-  world_.network.DaemonHostIsUp();
-  daemon_.Continue();
-  if (!daemon_.runs()) daemon_.Start(kShortest);
+  daemons_.Heal();
   for (const auto& host : hosts_) {
     host->PowerOn();
     host->ContinueAgent();

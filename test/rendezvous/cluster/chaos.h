@@ -4,8 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "test/rendezvous/cluster/daemon.h"
-#include "test/rendezvous/cluster/disk.h"
+#include "test/rendezvous/cluster/daemons.h"
 #include "test/rendezvous/cluster/host.h"
 #include "test/rendezvous/cluster/scenario.h"
 
@@ -13,8 +12,9 @@ namespace muster::rendezvous {
 
 class Chaos {
  public:
-  Chaos(World world, const Scenario& scenario, Daemon& daemon, Disk& disk,
-        std::vector<std::unique_ptr<Host>>& hosts);
+  Chaos(World world, const Scenario& scenario, Daemons& daemons,
+        std::vector<std::unique_ptr<Host>>& hosts)
+      : world_(world), scenario_(scenario), daemons_(daemons), hosts_(hosts) {}
 
   void Begin() { Next(); }
   // Stops injecting faults, and ends the present ones.
@@ -25,18 +25,14 @@ class Chaos {
   void Strike();
   void StrikeNetwork(int host);
   void StrikeAgent(Host& host);
-  void StrikeDaemon();
-  void StrikeDisk();
   // The links of some hosts go down one by one, and come back up in another order.
   void Swizzle();
-  void DaemonDies(bool power_loss);
   Host& AnyHost();
   TimePoint Until(Duration shortest, Duration longest);
 
   World world_;
   const Scenario& scenario_;
-  Daemon& daemon_;
-  Disk& disk_;
+  Daemons& daemons_;
   std::vector<std::unique_ptr<Host>>& hosts_;
   bool healed_ = false;
 };

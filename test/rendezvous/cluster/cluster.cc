@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "test/rendezvous/cluster/chaos.h"
+#include "test/rendezvous/cluster/daemon.h"
 #include "test/rendezvous/cluster/host.h"
 #include "test/rendezvous/cluster/scenario.h"
+#include "test/rendezvous/cluster/several_daemons.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -32,15 +34,14 @@ class Cluster {
   explicit Cluster(const ClusterOptions& options)
       : options_(options),
         random_(options.seed),
-        scenario_(MakeScenario(random_)),
+        scenario_(MakeScenario(random_, options.daemons)),
         trace_(options.trace),
-        network_(scheduler_, random_, scenario_.hosts),
+        network_(scheduler_, random_, scenario_.hosts, scenario_.daemons),
         disk_(scheduler_, random_, incidents_),
         checks_(violations_, incidents_, disk_),
         world_{scheduler_, random_, network_, checks_, incidents_, trace_},
-        daemon_(world_, disk_,
-                {.durable = scenario_.durable, .mutations = options.daemon_mutations}),
-        chaos_(world_, scenario_, daemon_, disk_, hosts_) {
+        daemons_(MakeDaemons()),
+        chaos_(world_, scenario_, *daemons_, hosts_) {
     habits_ = {.failures_per_1000_minutes = scenario_.failures_per_1000_minutes,
                .ignores_term_per_100 = scenario_.ignores_term_per_100,
                .ends_slowly_per_100 = scenario_.ends_slowly_per_100,
@@ -58,7 +59,7 @@ class Cluster {
 
   ClusterResult Run() {
     const TimePoint begin = scheduler_.now();
-    daemon_.Start(milliseconds(100));
+    daemons_->Start();
     for (const auto& host : hosts_) {
       host->StartAgentAfter(random_.Between(Duration::zero(), seconds(5)));
     }
@@ -85,6 +86,20 @@ class Cluster {
   }
 
  private:
+  std::unique_ptr<Daemons> MakeDaemons() {
+    if (scenario_.daemons == 1) {
+      return std::make_unique<Daemon>(world_, scenario_, disk_, options_.daemon_mutations);
+    }
+    return std::make_unique<SeveralDaemons>(world_, scenario_, disk_, options_.daemon_mutations);
+  }
+
+  // The jobs of the daemon that serves; none when none does.
+  std::vector<JobSnapshot> Jobs() const {
+    const Coordinator* const coordinator = daemons_->coordinator();
+    if (coordinator == nullptr) return {};
+    return coordinator->List(daemons_->Now());
+  }
+
   // True unless a check found something.
   bool RunFor(Duration time) {
     const TimePoint end = scheduler_.now() + time;
@@ -129,7 +144,7 @@ class Cluster {
   // Jobs that have all their nodes by now go on as they are, whatever the daemon does.
   void ExpectPeace() {
     if (violations_.any()) return;
-    const std::vector<JobSnapshot> jobs = daemon_.coordinator()->List(daemon_.Now());
+    const std::vector<JobSnapshot> jobs = Jobs();
     std::set<std::string> at_work;
     for (const JobSnapshot& job : jobs) at_work.insert(job.run_id);
     for (const auto& host : hosts_) {
@@ -144,8 +159,8 @@ class Cluster {
   // Which agent neither runs workers of its job's round, nor is a spare of a job that runs; empty
   // when there is none.
   std::string WhoWaits() const {
-    if (daemon_.coordinator() == nullptr) return "the daemon does not run";
-    const std::vector<JobSnapshot> jobs = daemon_.coordinator()->List(daemon_.Now());
+    if (daemons_->coordinator() == nullptr) return "no daemon serves";
+    const std::vector<JobSnapshot> jobs = Jobs();
     for (const auto& host : hosts_) {
       const SimAgent* const agent = host->agent();
       if (agent == nullptr) continue;
@@ -189,7 +204,9 @@ class Cluster {
     for (const auto& host : hosts_) {
       if (host->agent() != nullptr) return absl::StrCat(host->agent()->node_id(), " has not ended");
     }
-    if (daemon_.coordinator()->agent_count() > 0) return "the daemon still knows agents";
+    const Coordinator* const coordinator = daemons_->coordinator();
+    if (coordinator == nullptr) return "no daemon serves";
+    if (coordinator->agent_count() > 0) return "the daemon still knows agents";
     return "";
   }
 
@@ -205,7 +222,7 @@ class Cluster {
   Disk disk_;
   Checks checks_;
   World world_;
-  Daemon daemon_;
+  std::unique_ptr<Daemons> daemons_;
   std::vector<std::unique_ptr<Host>> hosts_;
   Chaos chaos_;
 };

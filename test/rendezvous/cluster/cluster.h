@@ -1,6 +1,7 @@
 // Simulates a whole cluster in one process, from one seed: the real Coordinator, CommitGate,
 // records, Attendance and AgentPolicy, on sixteen simulated hosts and the daemon's, with faults in
-// network, disk, clocks and processes.
+// network, disk, clocks and processes. Instead of one daemon with a disk there may be two or three
+// that take turns over a simulated etcd, with the real Candidate, Election and journal.
 //
 // First there is chaos: about every five seconds something fails (chaos.h), while workers run, fail
 // and finish, and clients use the jobs' stores. Then all faults are healed, and within a given time
@@ -17,13 +18,15 @@
 
 #include "rendezvous/core/types.h"
 #include "test/rendezvous/cluster/checks/incidents.h"
-#include "test/rendezvous/cluster/daemon.h"
 #include "test/rendezvous/cluster/mutations.h"
+#include "test/rendezvous/cluster/service.h"
 
 namespace muster::rendezvous {
 
 struct ClusterOptions {
   std::uint64_t seed = 1;
+  // 1: one with a disk; 2 or 3: so many, with an etcd.
+  int daemons = 1;
   Duration chaos = std::chrono::hours(1);
   DaemonMutations daemon_mutations;
   AgentMutations agent_mutations;

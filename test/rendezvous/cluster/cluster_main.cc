@@ -1,6 +1,7 @@
 // Runs simulated clusters from the command line:
-//   cluster_simulation [--first-seed=1] [--seeds=100] [--minutes=60] [--mutant=NAME]
+//   cluster_simulation [--first-seed=1] [--seeds=100] [--minutes=60] [--daemons=1] [--mutant=NAME]
 //                      [--trace]
+// --daemons=several: two with every other seed, else three.
 // Ends at the first seed that fails, says which, and exits with 1.
 #include <cstdio>
 #include <cstdlib>
@@ -16,10 +17,14 @@ namespace {
 // How often a long run says how far it has come.
 constexpr std::uint64_t kSeedsBetweenSigns = 500;
 
+// Of daemons: how many depends on the seed.
+constexpr int kSeveral = 0;
+
 struct Flags {
   std::uint64_t first_seed = 1;
   std::uint64_t seeds = 100;
   int minutes = 60;
+  int daemons = 1;
   std::string mutant;
   bool trace = false;
 };
@@ -31,6 +36,9 @@ bool Mutate(std::string_view name, ClusterOptions& options) {
       {"answers_before_commit", &daemon.answers_before_commit},
       {"reuses_incarnations", &daemon.reuses_incarnations},
       {"forgets_store", &daemon.forgets_store},
+      {"reads_stale", &daemon.reads_stale},
+      {"grants_short_leases", &daemon.grants_short_leases},
+      {"speaks_when_it_does_not_lead", &daemon.speaks_when_it_does_not_lead},
       {"does_not_fence", &agent.does_not_fence},
       {"guard_tells_too_early", &agent.guard_tells_too_early},
       {"reports_what_the_guard_killed", &agent.reports_what_the_guard_killed}};
@@ -44,7 +52,9 @@ int Main(const Flags& flags) {
   Duration simulated{};
   Incidents incidents;
   for (std::uint64_t seed = flags.first_seed; seed < flags.first_seed + flags.seeds; ++seed) {
+    const int several = seed % 2 == 0 ? 2 : 3;
     ClusterOptions options{.seed = seed,
+                           .daemons = flags.daemons == kSeveral ? several : flags.daemons,
                            .chaos = std::chrono::minutes(flags.minutes),
                            .trace = flags.trace ? &std::cout : nullptr};
     if (!Mutate(flags.mutant, options)) {
@@ -88,6 +98,8 @@ int main(int argc, char** argv) {
       flags.seeds = std::strtoull(value.c_str(), nullptr, 10);
     } else if (name == "--minutes") {
       flags.minutes = std::atoi(value.c_str());
+    } else if (name == "--daemons") {
+      flags.daemons = value == "several" ? muster::rendezvous::kSeveral : std::atoi(value.c_str());
     } else if (name == "--mutant") {
       flags.mutant = value;
     } else if (name == "--trace") {

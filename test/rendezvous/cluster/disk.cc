@@ -20,11 +20,11 @@ void Disk::Finish(const std::shared_ptr<Writing>& writing) {
   writing_.reset();
   if (std::exchange(breaks_, false)) {
     incidents_.Count(Incident::kDiskBroken);
-    if (random_.Chance(1, 2)) Apply(writing->batch);
+    if (random_.Chance(1, 2)) Apply(std::move(writing->batch));
     return writing->done(DiskOutcome::kBroken);
   }
   if (scheduler_.now() < full_until_) return writing->done(DiskOutcome::kFull);
-  Apply(writing->batch);
+  Apply(std::move(writing->batch));
   writing->done(DiskOutcome::kWritten);
 }
 
@@ -32,7 +32,7 @@ void Disk::WriterDied() {
   if (writing_ == nullptr) return;
   const bool kept = random_.Chance(1, 2);
   incidents_.Count(kept ? Incident::kBatchKept : Incident::kBatchLost);
-  if (kept && scheduler_.now() >= full_until_) Apply(writing_->batch);
+  if (kept && scheduler_.now() >= full_until_) Apply(std::move(writing_->batch));
   writing_.reset();
 }
 
@@ -41,19 +41,24 @@ void Disk::SlowUntil(Duration longest, TimePoint until) {
   slow_until_ = until;
 }
 
-void Disk::Apply(DiskBatch& batch) {
+void Disk::Apply(DiskBatch batch) {
+  if (on_durable) {
+    for (const auto& [run_id, job] : batch.jobs) on_durable(run_id, job ? &job->record : nullptr);
+  }
+  contents_.Apply(std::move(batch));
+}
+
+void DiskContents::Apply(DiskBatch batch) {
   for (auto& [run_id, job] : batch.jobs) {
     if (job) {
-      if (on_durable) on_durable(run_id, &job->record);
-      jobs_[run_id] = std::move(*job);
+      jobs[run_id] = std::move(*job);
     } else {
-      jobs_.erase(run_id);
-      entries_.erase(run_id);
-      if (on_durable) on_durable(run_id, nullptr);
+      jobs.erase(run_id);
+      entries.erase(run_id);
     }
   }
   for (DiskBatch::Entry& entry : batch.entries) {
-    auto& values = entries_[entry.run_id];
+    auto& values = entries[entry.run_id];
     if (entry.value) {
       values[entry.key] = std::move(*entry.value);
     } else {

@@ -34,12 +34,20 @@ struct DiskBatch {
   std::vector<Entry> entries;
 };
 
+// What batches, one after the other, amount to.
+struct DiskContents {
+  using Entries = std::map<std::string, std::map<std::string, std::string>>;
+
+  std::map<std::string, JobOnDisk> jobs;
+  Entries entries;  // by run id, by key
+
+  void Apply(DiskBatch batch);
+};
+
 enum class DiskOutcome { kWritten, kFull, kBroken };
 
 class Disk {
  public:
-  using Entries = std::map<std::string, std::map<std::string, std::string>>;
-
   Disk(Scheduler& scheduler, Random& random, Incidents& incidents)
       : scheduler_(scheduler), random_(random), incidents_(incidents) {}
   Disk(const Disk&) = delete;
@@ -57,10 +65,14 @@ class Disk {
   void BreakOnce() { breaks_ = true; }
 
   // What would be read after a crash now.
-  const std::map<std::string, JobOnDisk>& jobs() const { return jobs_; }
-  const Entries& entries() const { return entries_; }
+  const DiskContents& contents() const { return contents_; }
+  const std::map<std::string, JobOnDisk>& jobs() const { return contents_.jobs; }
+  const DiskContents::Entries& entries() const { return contents_.entries; }
   // Counts the starts of a daemon; returns the number of this one, from 1.
   std::uint64_t CountStart() { return ++starts_; }
+
+  // The batch has become durable, as if it had been written by Write.
+  void Apply(DiskBatch batch);
 
   // Called for each job whose state has become durable; null: it was forgotten.
   std::function<void(const std::string& run_id, const JobRecord*)> on_durable;
@@ -71,14 +83,12 @@ class Disk {
     std::function<void(DiskOutcome)> done;
   };
 
-  void Apply(DiskBatch& batch);
   void Finish(const std::shared_ptr<Writing>& writing);
 
   Scheduler& scheduler_;
   Random& random_;
   Incidents& incidents_;
-  std::map<std::string, JobOnDisk> jobs_;
-  Entries entries_;
+  DiskContents contents_;
   std::uint64_t starts_ = 0;
   std::shared_ptr<Writing> writing_;
   TimePoint slow_until_{};

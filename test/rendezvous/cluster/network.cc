@@ -22,16 +22,17 @@ constexpr Duration kLatest = seconds(40);
 
 }  // namespace
 
-ConnectionId Network::Connect(int host, Client* client) {
+ConnectionId Network::Connect(int host, Client* client, int place) {
   const ConnectionId id = ++last_;
   Connection& connection = connections_[id];
   connection.host = host;
+  connection.place = place;
   connection.client = client;
-  scheduler_.After(Delay(host), [this, id] { Handshake(id); });
+  scheduler_.After(Delay(host, place), [this, id] { Handshake(id); });
   return id;
 }
 
-// The client's first packet has come to the daemon's host, unless something is in its way.
+// The client's first packet has come to a daemon's host, unless something is in its way.
 void Network::Handshake(ConnectionId id) {
   const auto found = connections_.find(id);
   if (found == connections_.end() || found->second.client == nullptr) {
@@ -39,25 +40,27 @@ void Network::Handshake(ConnectionId id) {
     return;
   }
   Connection& connection = found->second;
-  if (Refuses(connection.host, true)) {
+  if (Refuses(connection.host, connection.place, true)) {
     Client* const client = connection.client;
     connections_.erase(found);
     return client->OnRefused(id);
   }
-  const TimePoint blocked = UnreachableUntil(connection.host);
+  const TimePoint blocked = UnreachableUntil(connection.host, connection.place);
   if (blocked > scheduler_.now()) {
     scheduler_.At(blocked + random_.Between(Duration::zero(), kLongestBackOff),
                   [this, id] { Handshake(id); });
     return;
   }
   connection.accepted = true;
-  if (server_ != nullptr) {
+  Server* const server = At(connection.place).server;
+  if (server != nullptr) {
     connection.server_open = true;
-    server_->OnAccepted(id);
+    server->OnAccepted(id);
   }
-  const bool refused = server_ == nullptr;
+  const bool refused = server == nullptr;
   const TimePoint answered =
-      std::max(scheduler_.now(), BlockedUntil(connection.host, false)) + Delay(connection.host);
+      std::max(scheduler_.now(), BlockedUntil(connection.host, connection.place, false)) +
+      Delay(connection.host, connection.place);
   connection.down.last_arrival = answered;
   scheduler_.At(answered, [this, id, refused] {
     const auto still = connections_.find(id);
@@ -73,26 +76,27 @@ void Network::Handshake(ConnectionId id) {
 }
 
 // Nothing comes to the daemon's host before.
-TimePoint Network::UnreachableUntil(int host) const {
-  const bool no_power = server_ == nullptr && !daemon_host_up_;
+TimePoint Network::UnreachableUntil(int host, int place) const {
+  const bool no_power = At(place).server == nullptr && !At(place).up;
   // Whose answer is refused on its way tries again, too.
-  const TimePoint answered = links_[static_cast<std::size_t>(host)].down_refused_until;
-  return std::max(
-      {BlockedUntil(host, true), answered, no_power ? scheduler_.now() + seconds(1) : TimePoint{}});
+  const TimePoint answered = LinkOf(host, place).down_refused_until;
+  return std::max({BlockedUntil(host, place, true), answered,
+                   no_power ? scheduler_.now() + seconds(1) : TimePoint{}});
 }
 
 void Network::Knock(int host, std::function<void(KnockWord)> answered) {
-  scheduler_.After(Delay(host), [this, host, answered = std::move(answered)] {
-    const TimePoint blocked = UnreachableUntil(host);
+  scheduler_.After(Delay(host, 0), [this, host, answered = std::move(answered)] {
+    const TimePoint blocked = UnreachableUntil(host, 0);
     if (blocked > scheduler_.now()) {
       scheduler_.At(blocked + random_.Between(Duration::zero(), kLongestBackOff),
                     [this, host, answered] { Knock(host, answered); });
       return;
     }
-    if (Refuses(host, true) || Refuses(host, false)) return;
+    if (Refuses(host, 0, true) || Refuses(host, 0, false)) return;
     const std::optional<KnockWord> word = on_knock();
     if (!word) return;
-    const TimePoint back = std::max(scheduler_.now(), BlockedUntil(host, false)) + Delay(host);
+    const TimePoint back =
+        std::max(scheduler_.now(), BlockedUntil(host, 0, false)) + Delay(host, 0);
     scheduler_.At(back, [answered, word] { answered(*word); });
   });
 }
@@ -156,12 +160,12 @@ void Network::PowerOff(int host) {
   }
 }
 
-void Network::ServerDied(bool power_loss) {
-  server_ = nullptr;
-  if (power_loss) daemon_host_up_ = false;
+void Network::ServerDied(bool power_loss, int place) {
+  At(place).server = nullptr;
+  if (power_loss) At(place).up = false;
   std::vector<ConnectionId> ids;
   for (auto& [id, connection] : connections_) {
-    if (!connection.server_open) continue;
+    if (!connection.server_open || connection.place != place) continue;
     connection.server_open = false;
     if (power_loss) {
       connection.down.items.clear();
@@ -181,22 +185,33 @@ void Network::CloseByServer(ConnectionId id) {
   ForgetIfDone(id);
 }
 
-void Network::Block(int host, bool up, bool down, TimePoint until) {
-  Link& link = links_[static_cast<std::size_t>(host)];
-  if (up) link.up_blocked_until = until;
-  if (down) link.down_blocked_until = until;
+template <typename Change>
+void Network::ForEachLink(int host, int place, Change change) {
+  for (int each = 0; each < places(); ++each) {
+    if (place != kEveryPlace && place != each) continue;
+    change(links_[static_cast<std::size_t>(each * hosts_ + host)]);
+  }
 }
 
-void Network::Slow(int host, Duration longest_delay, TimePoint until) {
-  Link& link = links_[static_cast<std::size_t>(host)];
-  link.longest_delay = longest_delay;
-  link.slow_until = until;
+void Network::Block(int host, bool up, bool down, TimePoint until, int place) {
+  ForEachLink(host, place, [=](Link& link) {
+    if (up) link.up_blocked_until = until;
+    if (down) link.down_blocked_until = until;
+  });
 }
 
-void Network::Lose(int host, int per_cent, TimePoint until) {
-  Link& link = links_[static_cast<std::size_t>(host)];
-  link.loss_per_cent = per_cent;
-  link.loses_until = until;
+void Network::Slow(int host, Duration longest_delay, TimePoint until, int place) {
+  ForEachLink(host, place, [=](Link& link) {
+    link.longest_delay = longest_delay;
+    link.slow_until = until;
+  });
+}
+
+void Network::Lose(int host, int per_cent, TimePoint until, int place) {
+  ForEachLink(host, place, [=](Link& link) {
+    link.loss_per_cent = per_cent;
+    link.loses_until = until;
+  });
 }
 
 void Network::Break(int host, ToldOfBreak client, ToldOfBreak server) {
@@ -214,7 +229,7 @@ void Network::Break(int host, ToldOfBreak client, ToldOfBreak server) {
         const auto found = connections_.find(id);
         if (found == connections_.end() || !found->second.server_open) return;
         found->second.server_open = false;
-        server_->OnClosed(id);
+        ServerOf(found->second).OnClosed(id);
         ForgetIfDone(id);
       });
     }
@@ -230,14 +245,15 @@ void Network::Break(int host, ToldOfBreak client, ToldOfBreak server) {
   }
 }
 
-void Network::Refuse(int host, bool up, bool down, TimePoint until) {
-  Link& link = links_[static_cast<std::size_t>(host)];
-  if (up) link.up_refused_until = until;
-  if (down) link.down_refused_until = until;
+void Network::Refuse(int host, bool up, bool down, TimePoint until, int place) {
+  ForEachLink(host, place, [=](Link& link) {
+    if (up) link.up_refused_until = until;
+    if (down) link.down_refused_until = until;
+  });
 }
 
-bool Network::Refuses(int host, bool up) const {
-  const Link& link = links_[static_cast<std::size_t>(host)];
+bool Network::Refuses(int host, int place, bool up) const {
+  const Link& link = LinkOf(host, place);
   return scheduler_.now() < (up ? link.up_refused_until : link.down_refused_until);
 }
 
@@ -253,16 +269,13 @@ void Network::Reset(ConnectionId id, Connection& connection, bool up) {
   connection.down.items.clear();
   connection.down.cut = true;
   const bool was_open = std::exchange(connection.server_open, false);
+  Server* const server = At(connection.place).server;
   ForgetIfDone(id);
-  if (was_open) server_->OnClosed(id);
+  if (was_open) server->OnClosed(id);
 }
 
-bool Network::blocked(int host) const {
-  return std::max(BlockedUntil(host, true), BlockedUntil(host, false)) > scheduler_.now();
-}
-
-Duration Network::Delay(int host) {
-  const Link& link = links_[static_cast<std::size_t>(host)];
+Duration Network::Delay(int host, int place) {
+  const Link& link = LinkOf(host, place);
   Duration delay = microseconds(100 + random_.Below(900));
   if (scheduler_.now() < link.slow_until) {
     delay += microseconds(random_.Below(link.longest_delay / microseconds(1) + 1));
@@ -277,15 +290,16 @@ Duration Network::Delay(int host) {
   return delay;
 }
 
-TimePoint Network::BlockedUntil(int host, bool up) const {
-  const Link& link = links_[static_cast<std::size_t>(host)];
+TimePoint Network::BlockedUntil(int host, int place, bool up) const {
+  const Link& link = LinkOf(host, place);
   return up ? link.up_blocked_until : link.down_blocked_until;
 }
 
 template <typename Item>
 void Network::Put(ConnectionId id, Connection& connection, Stream<Item>& stream, Item item) {
   if (stream.cut) return;
-  stream.last_arrival = std::max(stream.last_arrival, scheduler_.now() + Delay(connection.host));
+  stream.last_arrival =
+      std::max(stream.last_arrival, scheduler_.now() + Delay(connection.host, connection.place));
   stream.items.emplace_back(stream.last_arrival, std::move(item));
   if (std::exchange(stream.pumping, true)) return;
   constexpr bool kUp = std::is_same_v<Item, UpwardItem>;
@@ -307,11 +321,11 @@ void Network::Pump(ConnectionId id, bool up) {
   stream->pumping = false;
   if (stream->items.empty()) return;
   TimePoint next = stream->items.front().first;
-  const TimePoint blocked = BlockedUntil(connection.host, up);
+  const TimePoint blocked = BlockedUntil(connection.host, connection.place, up);
   if (blocked > scheduler_.now()) {
     next = blocked + random_.Between(Duration::zero(), kLongestBackOff);
   } else if (next <= scheduler_.now()) {
-    if (Refuses(connection.host, up)) return Reset(id, connection, up);
+    if (Refuses(connection.host, connection.place, up)) return Reset(id, connection, up);
     Item item = std::move(stream->items.front().second);
     stream->items.pop_front();
     if (!stream->items.empty()) {
@@ -333,15 +347,16 @@ void Network::Pump(ConnectionId id, bool up) {
 void Network::DeliverUp(ConnectionId id, Connection& connection, UpwardItem item) {
   if (std::holds_alternative<Close>(item.what)) {
     const bool was_open = std::exchange(connection.server_open, false);
+    Server* const server = At(connection.place).server;
     ForgetIfDone(id);
-    if (was_open) server_->OnClosed(id);
+    if (was_open) server->OnClosed(id);
     return;
   }
   if (connection.server_open) {
-    return server_->OnMessage(id, std::move(std::get<Upward>(item.what)), item.sent);
+    return ServerOf(connection).OnMessage(id, std::move(std::get<Upward>(item.what)), item.sent);
   }
   // Nobody is there any more: the daemon's host says so.
-  if (daemon_host_up_ && connection.client != nullptr) {
+  if (At(connection.place).up && connection.client != nullptr) {
     connection.down.cut = false;
     CloseDown(id, connection);
   }

@@ -1,4 +1,4 @@
-// The network between the agents' hosts and the daemon's: connections that deliver in order while
+// The network between the agents' hosts and the daemons': connections that deliver in order while
 // they live, and break in every way in which TCP connections do.
 #pragma once
 
@@ -45,14 +45,21 @@ class Network {
     virtual void OnClosed(ConnectionId connection) = 0;
   };
 
-  Network(Scheduler& scheduler, Random& random, int hosts)
-      : scheduler_(scheduler), random_(random), links_(static_cast<std::size_t>(hosts)) {}
+  // `places`: where a daemon may be; each is a host of its own.
+  Network(Scheduler& scheduler, Random& random, int hosts, int places = 1)
+      : scheduler_(scheduler),
+        random_(random),
+        hosts_(hosts),
+        places_(static_cast<std::size_t>(places)),
+        links_(static_cast<std::size_t>(hosts * places)) {}
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
+  int places() const { return static_cast<int>(places_.size()); }
+
   // Tries to connect: either OnConnected or OnRefused follows, or nothing at all. `client` must
   // outlive the connection, or end it with Abandon() or PowerOff().
-  ConnectionId Connect(int host, Client* client);
+  ConnectionId Connect(int host, Client* client, int place = 0);
   void Say(ConnectionId connection, Upward message);
   // The client's process closes its end or dies. All or part of what it sent may still arrive. Its
   // host informs the server.
@@ -61,31 +68,32 @@ class Network {
   // is back up.
   void PowerOff(int host);
 
-  // Knocks at the daemon's port, over its own connection. Calls `answered` when an answer arrives,
-  // however late.
+  // Knocks at the port of the first place, over its own connection. Calls `answered` when an answer
+  // arrives, however late.
   void Knock(int host, std::function<void(KnockWord)> answered);
 
-  // For the daemon's process.
-  void Listen(Server* server) { server_ = server; }
-  // The daemon's host's answer to a knock, if any.
+  // For the process of the daemon at that place. While none listens, its host refuses connections.
+  void Listen(Server* server, int place = 0) { At(place).server = server; }
+  // The answer of the first place's host to a knock, if any.
   std::function<std::optional<KnockWord>()> on_knock;
   // The daemon has died: its host closes all its connections, silently after a power loss.
-  void ServerDied(bool power_loss);
-  void DaemonHostIsUp() { daemon_host_up_ = true; }
+  void ServerDied(bool power_loss, int place = 0);
+  void DaemonHostIsUp(int place = 0) { At(place).up = true; }
   void Tell(ConnectionId connection, Downward message);
   // Messages already sent are still delivered.
   void CloseByServer(ConnectionId connection);
 
-  // Faults. `until` is in true time; each call replaces the earlier setting.
-  void Block(int host, bool up, bool down, TimePoint until);
-  void Slow(int host, Duration longest_delay, TimePoint until);
-  void Lose(int host, int per_cent, TimePoint until);
+  // Faults. `until` is in true time; each call replaces the earlier setting. They are between the
+  // host and one place, or all.
+  void Block(int host, bool up, bool down, TimePoint until, int place = kEveryPlace);
+  void Slow(int host, Duration longest_delay, TimePoint until, int place = kEveryPlace);
+  void Lose(int host, int per_cent, TimePoint until, int place = kEveryPlace);
   // Cuts the host's connections. What is in transit is lost.
   void Break(int host, ToldOfBreak client, ToldOfBreak server);
   // Something in between resets connections on behalf of the other side: each end only learns of it
   // when it sends something itself.
-  void Refuse(int host, bool up, bool down, TimePoint until);
-  bool blocked(int host) const;
+  void Refuse(int host, bool up, bool down, TimePoint until, int place = kEveryPlace);
+  static constexpr int kEveryPlace = -1;
 
   std::size_t connections() const { return connections_.size(); }
 
@@ -99,6 +107,10 @@ class Network {
     Duration longest_delay{};
     TimePoint loses_until{};
     int loss_per_cent = 0;
+  };
+  struct Place {
+    Server* server = nullptr;
+    bool up = true;  // it has power
   };
   struct Close {};
   struct UpwardItem {
@@ -115,6 +127,7 @@ class Network {
   };
   struct Connection {
     int host = 0;
+    int place = 0;
     Client* client = nullptr;  // null: the client's end is closed
     bool accepted = false;
     bool server_open = false;
@@ -123,15 +136,23 @@ class Network {
     Stream<DownwardItem> down;
   };
 
-  Duration Delay(int host);
-  TimePoint BlockedUntil(int host, bool up) const;
-  bool Refuses(int host, bool up) const;
+  Place& At(int place) { return places_[static_cast<std::size_t>(place)]; }
+  const Place& At(int place) const { return places_[static_cast<std::size_t>(place)]; }
+  Server& ServerOf(const Connection& connection) { return *At(connection.place).server; }
+  const Link& LinkOf(int host, int place) const {
+    return links_[static_cast<std::size_t>(place * hosts_ + host)];
+  }
+  template <typename Change>
+  void ForEachLink(int host, int place, Change change);
+  Duration Delay(int host, int place);
+  TimePoint BlockedUntil(int host, int place, bool up) const;
+  bool Refuses(int host, int place, bool up) const;
   // Something sent in that direction reached a host that does not know the connection.
   void Reset(ConnectionId id, Connection& connection, bool up);
   template <typename Item>
   void Reorder(Stream<Item>& stream);
   void Handshake(ConnectionId id);
-  TimePoint UnreachableUntil(int host) const;
+  TimePoint UnreachableUntil(int host, int place) const;
   template <typename Item>
   void Put(ConnectionId id, Connection& connection, Stream<Item>& stream, Item item);
   void DeliverUp(ConnectionId id, Connection& connection, UpwardItem item);
@@ -144,9 +165,9 @@ class Network {
 
   Scheduler& scheduler_;
   Random& random_;
-  std::vector<Link> links_;
-  Server* server_ = nullptr;
-  bool daemon_host_up_ = true;
+  const int hosts_;
+  std::vector<Place> places_;
+  std::vector<Link> links_;  // of each host to the first place, then to the next
   ConnectionId last_ = 0;
   std::map<ConnectionId, Connection> connections_;
 };

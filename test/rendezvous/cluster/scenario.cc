@@ -29,8 +29,8 @@ constexpr Duration kWork[] = {minutes(1), minutes(10), minutes(60)};
 
 }  // namespace
 
-Scenario MakeScenario(Random& random) {
-  Scenario scenario;
+Scenario MakeScenario(Random& random, int daemons) {
+  Scenario scenario{.daemons = daemons};
   const int jobs = 2 + static_cast<int>(random.Below(4));
   for (int i = 0; i < jobs; ++i) {
     const int nodes = scenario.hosts / jobs;
@@ -67,7 +67,7 @@ Scenario MakeScenario(Random& random) {
   scenario.work = random.OneOf(kWork);
   scenario.longest_outage = random.Chance(1, 4) ? seconds(120) : seconds(10);
   const std::int64_t kind = random.Below(10);
-  scenario.durable = kind != 0 && kind != 2 && kind != 3;
+  scenario.durable = daemons > 1 || (kind != 0 && kind != 2 && kind != 3);
   scenario.only_daemon_dies = kind == 1 || kind == 4;
   if (scenario.only_daemon_dies) {
     scenario.failures_per_1000_minutes = 0;

@@ -21,9 +21,12 @@ struct JobPlan {
 struct Scenario {
   std::vector<JobPlan> jobs;  // the i-th is job "j<i>"; host h works for job h modulo their number
   int hosts = 16;
+  // More than one: they take turns, over an etcd.
+  int daemons = 1;
   // Whether the daemon remembers its jobs when it dies.
   bool durable = true;
-  // Nothing fails except that the daemon dies and comes back, which must not end any round.
+  // Nothing fails except that the daemon dies and comes back, or that something happens to one of
+  // several, which must not end any round.
   bool only_daemon_dies = false;
   Duration longest_outage{};  // of the daemon
   int failures_per_1000_minutes = 0;
@@ -38,6 +41,6 @@ struct Scenario {
   JoinRequest RequestOf(int host, int number) const;
 };
 
-Scenario MakeScenario(Random& random);
+Scenario MakeScenario(Random& random, int daemons);
 
 }  // namespace muster::rendezvous

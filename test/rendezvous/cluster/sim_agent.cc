@@ -117,8 +117,9 @@ void SimAgent::Do(const launcher::StartWorkers& start) {
   const int workers = options_.request.node.slots;
   auto processes =
       std::make_shared<WorkerProcesses>(world_, node_id(), assignment, options_.habits, workers);
-  auto guard = std::make_shared<SimGuard>(world_, options_.host, options_.clock_offset,
-                                          options_.mutations, processes, attendance_.session());
+  auto guard =
+      std::make_shared<SimGuard>(world_, options_.host, attendance_.place(), options_.clock_offset,
+                                 options_.mutations, processes, attendance_.session());
   group_ = std::make_shared<SimWorkerGroup>(
       world_, process_, options_.clock_offset, options_.ladder, std::move(processes),
       std::move(guard),

@@ -18,9 +18,9 @@ constexpr Duration kHuntPause = milliseconds(20);
 
 }  // namespace
 
-DeathNotice::DeathNotice(World world, int host, SessionToken session)
+DeathNotice::DeathNotice(World world, int host, int place, SessionToken session)
     : world_(world), session_(std::move(session)) {
-  connection_ = world_.network.Connect(host, this);
+  connection_ = world_.network.Connect(host, this, place);
 }
 
 DeathNotice::~DeathNotice() {
@@ -33,10 +33,12 @@ void DeathNotice::OnConnected(ConnectionId connection) {
   connection_ = 0;
 }
 
-SimGuard::SimGuard(World world, int host, Duration clock_offset, const AgentMutations& mutations,
-                   std::shared_ptr<WorkerProcesses> processes, SessionToken session)
+SimGuard::SimGuard(World world, int host, int place, Duration clock_offset,
+                   const AgentMutations& mutations, std::shared_ptr<WorkerProcesses> processes,
+                   SessionToken session)
     : world_(world),
       host_(host),
+      place_(place),
       clock_offset_(clock_offset),
       mutations_(mutations),
       processes_(std::move(processes)),
@@ -132,7 +134,7 @@ void SimGuard::TellWhenAllAreGone(TimePoint until) {
 
 void SimGuard::Tell() {
   world_.incidents.Count(Incident::kDeathTold);
-  notice_ = std::make_unique<DeathNotice>(world_, host_, session_);
+  notice_ = std::make_unique<DeathNotice>(world_, host_, place_, session_);
 }
 
 }  // namespace muster::rendezvous

@@ -18,7 +18,7 @@ namespace muster::rendezvous {
 // The message of a dead agent's guard to the daemon.
 class DeathNotice final : public Network::Client {
  public:
-  DeathNotice(World world, int host, SessionToken session);
+  DeathNotice(World world, int host, int place, SessionToken session);
   ~DeathNotice() override;
 
   bool over() const { return connection_ == 0; }
@@ -38,8 +38,9 @@ class DeathNotice final : public Network::Client {
 // agent.
 class SimGuard : public std::enable_shared_from_this<SimGuard> {
  public:
-  // `session` is the agent's. Deadlines are in the time of its host's clock (`clock_offset`).
-  SimGuard(World world, int host, Duration clock_offset, const AgentMutations& mutations,
+  // `session` is the agent's, and `place` where its daemon is. Deadlines are in the time of its
+  // host's clock (`clock_offset`).
+  SimGuard(World world, int host, int place, Duration clock_offset, const AgentMutations& mutations,
            std::shared_ptr<WorkerProcesses> processes, SessionToken session);
 
   // Called by the agent.
@@ -69,6 +70,7 @@ class SimGuard : public std::enable_shared_from_this<SimGuard> {
 
   World world_;
   const int host_;
+  const int place_;
   const Duration clock_offset_;
   const AgentMutations& mutations_;
   const std::shared_ptr<WorkerProcesses> processes_;

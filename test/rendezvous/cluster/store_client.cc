@@ -30,7 +30,7 @@ void StoreClient::Think() {
 
 void StoreClient::Call() {
   if (connection_ == 0) {
-    connection_ = world_.network.Connect(host_, this);
+    connection_ = world_.network.Connect(host_, this, place_);
     process_->After(kPatience, [this, connection = connection_] {
       if (connection == connection_ && !connected_) GiveUp();
     });
@@ -103,13 +103,19 @@ void StoreClient::OnConnected(ConnectionId connection) {
   process_->Do([this, connection] {
     if (connection != connection_) return;
     connected_ = true;
+    refused_ = 0;
     Call();
   });
 }
 
 void StoreClient::OnRefused(ConnectionId connection) {
   process_->Do([this, connection] {
-    if (connection == connection_) GiveUp();
+    if (connection != connection_) return;
+    if (++refused_ % world_.network.places() == 0) return GiveUp();
+    // Those that stand by refuse connections.
+    Drop();
+    GoToNextPlace();
+    Call();
   });
 }
 
@@ -124,6 +130,7 @@ void StoreClient::OnClosed(ConnectionId connection) {
 
 void StoreClient::GiveUp() {
   Drop();
+  GoToNextPlace();
   ++last_call_;  // no timer and no answer is about the next one
   if (call_) {
     world_.incidents.Count(Incident::kStoreUnanswered);

@@ -31,6 +31,7 @@ class StoreClient final : public Network::Client {
   void Choose();
   // No answer will arrive on this connection.
   void GiveUp();
+  void GoToNextPlace() { place_ = (place_ + 1) % world_.network.places(); }
   void Drop();
 
   World world_;
@@ -39,6 +40,9 @@ class StoreClient final : public Network::Client {
   const std::string name_;  // unique among all clients ever
   const std::shared_ptr<Process> process_;
 
+  // Where the daemon was last, or is looked for next; and where it was looked for in a row.
+  int place_ = 0;
+  int refused_ = 0;
   ConnectionId connection_ = 0;
   bool connected_ = false;
   std::uint64_t last_call_ = 0;

@@ -11,6 +11,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::size_t kMostCalls = 4;
+constexpr int kMany = 150;
 // All of a job's clients wait for the key of the moment, and set it.
 constexpr Duration kMoment = seconds(5);
 constexpr Duration kLongestWait = seconds(10);
@@ -43,15 +44,19 @@ void StoreWaiter::Think() {
   });
 }
 
+void StoreWaiter::Connect() {
+  connection_ = world_.network.Connect(host_, this, place_);
+  process_->After(kPatience, [this, connection = connection_] {
+    if (connection != connection_ || connected_) return;
+    Drop();
+    GoToNextPlace();
+  });
+}
+
 void StoreWaiter::Call() {
-  if (connection_ == 0) {
-    connection_ = world_.network.Connect(host_, this);
-    process_->After(kPatience, [this, connection = connection_] {
-      if (connection == connection_ && !connected_) Drop();
-    });
-    return;
-  }
+  if (connection_ == 0) return Connect();
   if (!connected_ || calls_.size() >= kMostCalls) return;
+  if (world_.network.places() > 1 && world_.random.Chance(1, 60)) return SetMany();
   // Sometimes all that is under way goes with the connection.
   if (world_.random.Chance(1, 20)) return Drop();
   const StoreRequest request = Choose();
@@ -64,6 +69,20 @@ void StoreWaiter::Call() {
   } else {
     GiveUpAfter(request.number, request.wait_for.value_or(Duration::zero()) + kPatience);
   }
+}
+
+void StoreWaiter::SetMany() {
+  const auto moment = world_.scheduler.now().time_since_epoch() / kMoment;
+  for (int i = 0; i < kMany; ++i) {
+    const StoreRequest request{.number = ++last_call_,
+                               .operation = StoreOperation::kSet,
+                               .run_id = run_id_,
+                               .key = absl::StrCat("b", i),
+                               .value = absl::StrCat(moment)};
+    calls_[request.number] = request;
+    world_.network.Say(connection_, request);
+  }
+  GiveUpAfter(last_call_, kPatience);
 }
 
 StoreRequest StoreWaiter::Choose() {
@@ -103,7 +122,19 @@ void StoreWaiter::GiveUpAfter(std::uint64_t number, Duration patience) {
 
 void StoreWaiter::OnConnected(ConnectionId connection) {
   process_->Do([this, connection] {
-    if (connection == connection_) connected_ = true;
+    if (connection != connection_) return;
+    connected_ = true;
+    refused_ = 0;
+  });
+}
+
+void StoreWaiter::OnRefused(ConnectionId connection) {
+  process_->Do([this, connection] {
+    if (connection != connection_) return;
+    Drop();
+    GoToNextPlace();
+    // Those that stand by refuse connections.
+    if (++refused_ % world_.network.places() != 0) Connect();
   });
 }
 

@@ -27,15 +27,19 @@ class StoreWaiter final : public Network::Client {
  private:
   // Network::Client.
   void OnConnected(ConnectionId connection) override;
-  void OnRefused(ConnectionId connection) override { OnClosed(connection); }
+  void OnRefused(ConnectionId connection) override;
   void OnMessage(ConnectionId connection, Downward message) override;
   void OnClosed(ConnectionId connection) override;
 
   void Think();
+  void Connect();
   void Call();
+  // More at once than one transaction of an etcd takes.
+  void SetMany();
   StoreRequest Choose();
   void CancelLater(std::uint64_t number, Duration after);
   void GiveUpAfter(std::uint64_t number, Duration patience);
+  void GoToNextPlace() { place_ = (place_ + 1) % world_.network.places(); }
   void Drop();
 
   World world_;
@@ -43,6 +47,8 @@ class StoreWaiter final : public Network::Client {
   const std::string run_id_;
   const std::shared_ptr<Process> process_;
 
+  int place_ = 0;
+  int refused_ = 0;  // in a row
   ConnectionId connection_ = 0;
   bool connected_ = false;
   bool expects_answers_ = false;

@@ -18,6 +18,8 @@ bool NotNewer(const RoundId& a, const RoundId& b) {
 // The journal keeps milliseconds.
 JobRecord InMilliseconds(JobRecord record) {
   const auto cut = [](Duration& time) { time = std::chrono::duration_cast<milliseconds>(time); };
+  // A part of the lease that the job asked for, where that was made longer.
+  cut(record.settings.keep_alive);
   cut(record.round.gives_up_in);
   if (record.round.last_call_in) cut(*record.round.last_call_in);
   if (record.round.held_for) cut(*record.round.held_for);
@@ -118,6 +120,7 @@ void DurabilityChecks::OnAcknowledged(const std::string& run_id, Incarnation inc
                                       const std::optional<JobRecord>& now, const std::string& key,
                                       const std::string& value) {
   if (!now || now->incarnation != incarnation) return;  // it is forgotten meanwhile
+  if (key[0] == 'b') return;                            // set by anybody to anything
   const auto job = disk_.jobs().find(run_id);
   const std::string name = absl::StrCat("job ", run_id, ", key ", key, ": ");
   if (job == disk_.jobs().end()) {

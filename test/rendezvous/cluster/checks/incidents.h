@@ -75,8 +75,29 @@ enum class Incident {
   kWaitCancelled,
   kHeldCallCancelled,
   kCancelledBeforeItCame,
+  // Where several daemons take turns: faults,
+  kLeaderKilled,
+  kStandbyKilled,
+  kStandbyPowerLoss,
+  kStandbyTerminated,
+  kLeaderHalted,
+  kStandbyHalted,
+  kCutFromEtcd,
+  kBadWayToEtcd,
+  kCutFromAgents,
+  kEtcdFull,
+  kEtcdSlow,
+  kEtcdAway,
+  kLeasesExtended,
+  kDiedInLargeBatch,
+  // and their consequences.
+  kTookOver,
+  kLeadLost,
+  kFrozen,
+  kLargeBatch,
+  kBatchWithoutSpace,
 };
-inline constexpr std::array<std::string_view, 64> kIncidentNames = {
+inline constexpr std::array<std::string_view, 83> kIncidentNames = {
     "partition",
     "one-way loss up",
     "one-way loss down",
@@ -140,9 +161,49 @@ inline constexpr std::array<std::string_view, 64> kIncidentNames = {
     "wait timed out",
     "wait cancelled",
     "call cancelled while its answer was held",
-    "call cancelled before it came"};
-static_assert(static_cast<std::size_t>(Incident::kCancelledBeforeItCame) + 1 ==
-              kIncidentNames.size());
+    "call cancelled before it came",
+    "leading daemon killed",
+    "daemon that stands by killed",
+    "host of one of several daemons lost its power",
+    "one of several daemons told to end",
+    "leading daemon halted",
+    "daemon that stands by halted",
+    "daemon cut off from etcd",
+    "daemon's way to etcd slow and lossy",
+    "daemon cut off from all agents",
+    "etcd full",
+    "etcd slow",
+    "etcd away",
+    "etcd's leases extended",
+    "daemon died in a large batch",
+    "another daemon took over",
+    "lead lost",
+    "daemon that led says nothing more",
+    "large batch",
+    "batch without space in etcd"};
+static_assert(static_cast<std::size_t>(Incident::kBatchWithoutSpace) + 1 == kIncidentNames.size());
+
+// What only one daemon with a disk, or only several with an etcd, can meet.
+inline constexpr bool IsOfOneDaemon(Incident what) {
+  switch (what) {
+    case Incident::kDaemonKilled:
+    case Incident::kDaemonPowerLoss:
+    case Incident::kKeeperKilled:
+    case Incident::kDaemonHalted:
+    case Incident::kDiskSlow:
+    case Incident::kDiskFull:
+    case Incident::kDiskBroken:
+    case Incident::kToldOfPause:
+    case Incident::kToldOfEnd:
+    case Incident::kGraceKept:
+      return true;
+    default:
+      return false;
+  }
+}
+inline constexpr bool IsOfSeveralDaemons(Incident what) {
+  return what >= Incident::kLeaderKilled;
+}
 
 class Incidents {
  public:

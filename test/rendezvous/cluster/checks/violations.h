@@ -24,12 +24,14 @@ enum class Check {
   kBounds,       // I10: nothing grows without bound
   kUndisturbed,  // the death and return of the daemon end no round
   kVerdict,      // a job has one verdict, and it is true
+  kOneSpeaks,    // of several daemons, only one is heard at a time
   kTurnedAway,   // no node is refused or given up without cause
 };
-inline constexpr std::array<std::string_view, 17> kCheckNames = {
-    "I1 round order", "I2 overlap",  "I2 outlived lease", "I2 grace",   "I3 ranks",     "I4 stale",
-    "I5 durable",     "I5 restored", "I5 store",          "I6 revived", "I7 next life", "I8 budget",
-    "I9 answered",    "I10 bounds",  "undisturbed",       "verdict",    "turned away"};
+inline constexpr std::array<std::string_view, 18> kCheckNames = {
+    "I1 round order", "I2 overlap", "I2 outlived lease", "I2 grace",   "I3 ranks",
+    "I4 stale",       "I5 durable", "I5 restored",       "I5 store",   "I6 revived",
+    "I7 next life",   "I8 budget",  "I9 answered",       "I10 bounds", "undisturbed",
+    "verdict",        "one speaks", "turned away"};
 static_assert(static_cast<std::size_t>(Check::kTurnedAway) + 1 == kCheckNames.size());
 
 class Violations {
