@@ -3,11 +3,17 @@
 #
 # Method: each argument is a mutant, a simulation in which one mistake was made on purpose: a binary
 # (mutants.bzl), or --mutant=NAME for one of cluster_main.cc's. Each must be caught by some check
-# within the first seeds. A mutant that makes the core abort is caught as well.
+# within the first seeds. A mutant that makes the core abort is caught as well. --daemons=N before
+# them is for all.
 set -uo pipefail
 
 seeds=120
 minutes=15
+flags=(--seeds=$seeds --minutes=$minutes)
+while [[ $1 == --* ]]; do
+  flags+=("$1")
+  shift
+done
 simulation=$1
 shift
 missed=0
@@ -18,7 +24,7 @@ for mutant in "$@"; do
   esac
   name=${mutant##*=}
   name=${name##*/mutant_}
-  output=$("${command[@]}" --seeds=$seeds --minutes=$minutes 2>&1)
+  output=$("${command[@]}" "${flags[@]}" 2>&1)
   status=$?
   caught=$(grep -ao "caught by .*" <<< "$output" | tail -1)
   if [[ $status -eq 1 && -n $caught ]]; then
