@@ -85,6 +85,15 @@ void Candidate::Do(const Election::AwaitDeletion& await) {
                       }));
 }
 
+void Candidate::Do(const Election::AskAfterLease& ask) {
+  etcd_.TimeToLive(
+      ask.lease, lifetime_.Guard(
+                     [this, call = ask.call](const absl::StatusOr<std::chrono::milliseconds>& ttl) {
+                       election_.OnTimeToLive(call, ttl, Now());
+                       Act();
+                     }));
+}
+
 void Candidate::Do(const Election::Revoke& revoke) {
   etcd_.Revoke(revoke.lease,
                lifetime_.Guard([done = std::exchange(resigned_, nullptr)](const absl::Status&) {

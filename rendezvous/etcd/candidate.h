@@ -44,6 +44,7 @@ class Candidate {
   void Do(const Election::Campaign& campaign);
   void Do(const Election::KeepAlive& keep);
   void Do(const Election::AwaitDeletion& await);
+  void Do(const Election::AskAfterLease& ask);
   void Do(const Election::Revoke& revoke);
   void Do(const Election::Won& won);
   void Do(const Election::Follows& follows) { handlers_.follows(follows.leader); }

@@ -82,14 +82,17 @@ void Election::OnCampaign(std::uint64_t call, const absl::StatusOr<Outcome>& out
     if (outcome->found.empty() || outcome->found[0].keys.empty()) return Run();
     const KeyValue& key = outcome->found[0].keys[0];
     // Ours: the answer to an earlier attempt was lost.
-    if (key.lease != lease_) return Follow(key, outcome->revision);
+    if (key.lease != lease_) return Follow(key, outcome->revision, now);
     fence_ = key.created;
   }
   Lead(now);
 }
 
-void Election::Follow(const KeyValue& key, Revision revision) {
+void Election::Follow(const KeyValue& key, Revision revision, TimePoint now) {
   state_ = State::kFollowing;
+  followed_ = key.lease;
+  look_ = 0;
+  next_look_ = now + ttl_;
   call_ = NextCall();
   actions_.push_back(AwaitDeletion{call_, options_.key, revision});
   if (leader_ != key.value) actions_.push_back(Follows{leader_ = key.value});
@@ -99,6 +102,25 @@ void Election::Follow(const KeyValue& key, Revision revision) {
                                             "delete it")});
   }
   if (key.lease != 0 && key.lease == options_.of_the_dead) actions_.push_back(Revoke{key.lease});
+}
+
+void Election::LookAfterLease(TimePoint now) {
+  look_ = NextCall();
+  next_look_ = now + ttl_;
+  actions_.push_back(AskAfterLease{look_, followed_});
+}
+
+void Election::OnTimeToLive(std::uint64_t call,
+                            const absl::StatusOr<std::chrono::milliseconds>& ttl, TimePoint now) {
+  if (state_ != State::kFollowing || call != look_) return;
+  look_ = 0;
+  next_look_ = now + ttl_;
+  if (!ttl.ok() || *ttl >= std::chrono::milliseconds::zero()) return;
+  actions_.push_back(Revoke{followed_});
+  actions_.push_back(
+      Trouble{"etcd has not ended the leader's lease although its time is over, as a member's "
+              "clock was set "
+              "back; ending it"});
 }
 
 void Election::Lead(TimePoint now) {
@@ -179,6 +201,7 @@ void Election::Tick(TimePoint now) {
     return Lose("etcd has not answered within its lease");
   }
   if (keep_alive_ == 0 && now >= next_keep_alive_) AskToKeepAlive(now);
+  if (LooksAfterLease() && now >= next_look_) LookAfterLease(now);
   if (state_ == State::kLeading && looks_again_ && now >= *looks_again_) {
     looks_again_.reset();
     LookAtKey();
@@ -193,6 +216,7 @@ std::optional<Election::TimePoint> Election::NextDeadline() const {
   if (state_ == State::kLeading) consider(lease_ends_);
   if (state_ == State::kLeading && looks_again_) consider(*looks_again_);
   if (HasLease() && keep_alive_ == 0) consider(next_keep_alive_);
+  if (HasLease() && LooksAfterLease()) consider(next_look_);
   return due;
 }
 

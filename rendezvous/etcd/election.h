@@ -29,6 +29,11 @@ namespace muster::rendezvous::etcd {
 // A lease is given up for another only when etcd says that it has ended: an attempt to get the key
 // with the old one may be under way, and the key would be held by a lease that nobody keeps alive.
 //
+// Up to version 3.4 an etcd ends leases by the wall clock of its leading member: when that is set
+// back, a leader's lease does not end, whatever has become of the leader
+// (https://github.com/etcd-io/etcd/issues/12291). But it says how long a lease lasts by a clock
+// that only goes forward. So who follows asks, and ends what is over itself.
+//
 // The fence is the revision in which the key was created: etcd takes it back when the lease ends,
 // and the next leader's is another. Every transaction of a leader has it as a condition, so one
 // that stood still for an hour changes nothing any more.
@@ -73,6 +78,10 @@ class Election {
     std::string key;
     Revision after = 0;
   };
+  struct AskAfterLease {
+    std::uint64_t call = 0;
+    LeaseId lease = 0;
+  };
   struct Revoke {
     LeaseId lease = 0;
   };
@@ -93,8 +102,8 @@ class Election {
   struct Trouble {
     std::string why;
   };
-  using Action = std::variant<AskForLease, Campaign, KeepAlive, AwaitDeletion, Revoke, Won, Follows,
-                              Lost, Trouble>;
+  using Action = std::variant<AskForLease, Campaign, KeepAlive, AwaitDeletion, AskAfterLease,
+                              Revoke, Won, Follows, Lost, Trouble>;
 
   explicit Election(Options options) : options_(std::move(options)) {}
 
@@ -108,6 +117,8 @@ class Election {
   void OnKeptAlive(std::uint64_t call, const absl::StatusOr<std::chrono::milliseconds>& ttl,
                    TimePoint now);
   void OnDeletion(std::uint64_t call, const absl::Status& ended, TimePoint now);
+  void OnTimeToLive(std::uint64_t call, const absl::StatusOr<std::chrono::milliseconds>& ttl,
+                    TimePoint now);
 
   // Does what is due; does nothing when called too early.
   void Tick(TimePoint now);
@@ -132,7 +143,8 @@ class Election {
 
   void Grant(TimePoint now);
   void Run();
-  void Follow(const KeyValue& key, Revision revision);
+  void Follow(const KeyValue& key, Revision revision, TimePoint now);
+  void LookAfterLease(TimePoint now);
   void Lead(TimePoint now);
   void LookAtKey();
   void Retreat(const absl::Status& why, TimePoint now);
@@ -140,6 +152,9 @@ class Election {
   void Renew(TimePoint asked, std::chrono::milliseconds ttl);
   void AskToKeepAlive(TimePoint now);
   bool HasLease() const { return lease_ != 0 && state_ != State::kOver; }
+  bool LooksAfterLease() const {
+    return state_ == State::kFollowing && followed_ != 0 && look_ == 0;
+  }
   std::uint64_t NextCall() { return ++last_call_; }
 
   const Options options_;
@@ -156,8 +171,11 @@ class Election {
   TimePoint next_keep_alive_{};
   TimePoint pause_ends_{};
   std::optional<TimePoint> looks_again_;  // whether the key is still ours
-  std::string leader_;                    // last told
-  bool troubled_ = false;                 // and it was told why
+  LeaseId followed_ = 0;                  // the lease of who leads
+  std::uint64_t look_ = 0;                // after that lease, under way; 0: none
+  TimePoint next_look_{};
+  std::string leader_;     // last told
+  bool troubled_ = false;  // and it was told why
   std::deque<Action> actions_;
 };
 

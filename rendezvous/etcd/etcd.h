@@ -124,6 +124,10 @@ class Etcd {
   // How long the lease lasts from now on; NotFound when it has ended.
   virtual void KeepAlive(LeaseId lease,
                          std::function<void(absl::StatusOr<std::chrono::milliseconds>)> done) = 0;
+  // How long the lease still lasts, by a clock that only goes forward; below zero: for so long etcd
+  // has not ended it although its time is over. NotFound when it has ended.
+  virtual void TimeToLive(LeaseId lease,
+                          std::function<void(absl::StatusOr<std::chrono::milliseconds>)> done) = 0;
   // Ends the lease, and with it the keys that have it.
   virtual void Revoke(LeaseId lease, std::function<void(absl::Status)> done) = 0;
 

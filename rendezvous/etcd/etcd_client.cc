@@ -118,6 +118,22 @@ class EtcdClient final : public Etcd {
                                  const etcdserverpb::LeaseRevokeResponse&) { done(status); });
   }
 
+  void TimeToLive(LeaseId lease, std::function<void(absl::StatusOr<milliseconds>)> done) override {
+    etcdserverpb::LeaseTimeToLiveRequest request;
+    request.set_id(lease);
+    Call<etcdserverpb::LeaseTimeToLiveResponse>(
+        request, &Member::lease,
+        &etcdserverpb::Lease::StubInterface::async_interface::LeaseTimeToLive,
+        [done = std::move(done)](const absl::Status& status,
+                                 const etcdserverpb::LeaseTimeToLiveResponse& answer) {
+          if (!status.ok()) return done(status);
+          // Of one that it does not know it says neither.
+          if (answer.grantedttl() == 0)
+            return done(absl::NotFoundError("etcd has ended the lease"));
+          done(std::chrono::seconds(answer.ttl()));
+        });
+  }
+
   void KeepAlive(LeaseId lease, std::function<void(absl::StatusOr<milliseconds>)> done) override {
     WithToken([this, lease, done = std::move(done)](const absl::Status& status) {
       if (!status.ok()) return done(status);

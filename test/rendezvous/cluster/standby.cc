@@ -97,9 +97,10 @@ void Standby::Start() {
 void Standby::TakeOver(const etcd::Fence& fence, etcd::LeaseId lease) {
   noted_lease_ = lease_ = lease;
   fence_ = fence;
-  etcd::OpenEtcdJournal(*client_, fence_, kRoot, [this](absl::StatusOr<OpenedJournal> opened) {
-    OnOpened(std::move(opened));
-  });
+  source_ = std::make_unique<etcd::EtcdSource>(*client_, fence_);
+  etcd::OpenEtcdJournal(
+      *client_, fence_, kRoot, *source_,
+      [this](absl::StatusOr<OpenedJournal> opened) { OnOpened(std::move(opened)); });
 }
 
 void Standby::OnOpened(absl::StatusOr<OpenedJournal> opened) {

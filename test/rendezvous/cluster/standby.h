@@ -9,6 +9,7 @@
 #include <string>
 
 #include "rendezvous/etcd/candidate.h"
+#include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/journal/journal.h"
 #include "test/rendezvous/cluster/ledger.h"
 #include "test/rendezvous/cluster/process.h"
@@ -83,6 +84,8 @@ class Standby {
   std::optional<etcd::Candidate> candidate_;
   etcd::LeaseId lease_ = 0;
   etcd::Fence fence_;
+  // That of leaders_test follows it in memory; here all is read at each take-over.
+  std::unique_ptr<etcd::EtcdSource> source_;
   OpenedJournal home_;
   std::unique_ptr<Service> service_;
 };

@@ -25,6 +25,7 @@ class Leaders {
     }
     lost_per_1000_ = random_.Chance(1, 2) ? 30 : 0;
     late_per_1000_ = random_.Chance(1, 2) ? 30 : 0;
+    if (options.clock_is_back) etcd_.SetClockBack();
   }
 
   LeadersResult Run() {

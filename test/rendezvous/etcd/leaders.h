@@ -15,6 +15,8 @@ struct LeadersOptions {
   std::uint64_t seed = 1;
   Duration chaos = std::chrono::minutes(10);
   SimLeader::Mutations mutations;
+  // From the beginning on etcd ends no lease by itself, as its leader's clock was set back.
+  bool clock_is_back = false;
 };
 
 struct LeadersResult {

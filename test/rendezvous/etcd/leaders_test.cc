@@ -37,6 +37,18 @@ TEST_P(LeadersBatch, OneLeadsAndNothingIsLost) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, LeadersBatch, testing::Range(0, kBatches));
 
+// "When a machine's clock was set back nobody took the place of a daemon that had died": up to 3.4
+// etcd ends leases by the wall clock.
+TEST(LeadersTest, LeaderIsFollowedWhenAClockWasSetBack) {
+  std::uint64_t take_overs = 0;
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    const LeadersResult result = SimulateLeaders({.seed = seed, .clock_is_back = true});
+    ASSERT_EQ(result.failure, "");
+    take_overs += result.history.take_overs;
+  }
+  EXPECT_GT(take_overs, 100u);
+}
+
 TEST(LeadersTest, SameSeedGivesTheSameHistory) {
   const LeadersResult once = SimulateLeaders({.seed = 7, .chaos = std::chrono::minutes(5)});
   const LeadersResult again = SimulateLeaders({.seed = 7, .chaos = std::chrono::minutes(5)});

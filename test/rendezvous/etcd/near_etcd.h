@@ -34,6 +34,8 @@ class NearEtcd final : public etcd::Etcd {
              std::function<void(absl::StatusOr<etcd::Granted>)>) override {}
   void KeepAlive(etcd::LeaseId,
                  std::function<void(absl::StatusOr<std::chrono::milliseconds>)>) override {}
+  void TimeToLive(etcd::LeaseId,
+                  std::function<void(absl::StatusOr<std::chrono::milliseconds>)>) override {}
   void Revoke(etcd::LeaseId, std::function<void(absl::Status)>) override {}
   void AwaitDeletion(const std::string&, etcd::Revision,
                      std::function<void(absl::Status)>) override {}

@@ -150,6 +150,7 @@ void SimEtcd::Arm(etcd::LeaseId lease) {
   const std::uint64_t renewal = ++armed.renewal;
   scheduler_.At(armed.ends + milliseconds(random_.Below(500)), [this, lease, renewal] {
     const auto found = leases_.find(lease);
+    if (clock_is_back_) return;
     if (found != leases_.end() && found->second.renewal == renewal) Revoke(lease);
   });
 }
@@ -160,6 +161,13 @@ std::optional<milliseconds> SimEtcd::KeepAlive(etcd::LeaseId lease) {
   found->second.ends = std::max(found->second.ends, scheduler_.now() + found->second.ttl);
   Arm(lease);
   return found->second.ttl;
+}
+
+std::optional<milliseconds> SimEtcd::TimeToLive(etcd::LeaseId lease) const {
+  const auto found = leases_.find(lease);
+  if (found == leases_.end()) return std::nullopt;
+  // In whole seconds, the rest is cut off.
+  return std::chrono::duration_cast<std::chrono::seconds>(found->second.ends - scheduler_.now());
 }
 
 void SimEtcd::ExtendLeases() {

@@ -32,6 +32,8 @@ class SimEtcd {
   etcd::Granted Grant(std::chrono::milliseconds ttl);
   // nullopt: it has ended.
   std::optional<std::chrono::milliseconds> KeepAlive(etcd::LeaseId lease);
+  // nullopt: it has ended.
+  std::optional<std::chrono::milliseconds> TimeToLive(etcd::LeaseId lease) const;
   void Revoke(etcd::LeaseId lease);
 
   // Calls `ended` when the key is deleted after the revision; at once with an error if what was is
@@ -49,6 +51,8 @@ class SimEtcd {
 
   // Its quota is used up, until the time.
   void FullUntil(TimePoint until) { full_until_ = until; }
+  // The wall clock of its leader is set back, for ever: no lease ends by itself any more.
+  void SetClockBack() { clock_is_back_ = true; }
   // What its leader granted lasts longer, as when another member becomes its leader.
   void ExtendLeases();
 
@@ -102,6 +106,7 @@ class SimEtcd {
   std::vector<etcd::Change> changing_;  // in this revision
   std::vector<Watcher> watchers_;
   TimePoint full_until_{};
+  bool clock_is_back_ = false;
 };
 
 }  // namespace muster::rendezvous

@@ -101,6 +101,16 @@ void SimEtcdClient::KeepAlive(etcd::LeaseId lease,
       std::move(done));
 }
 
+void SimEtcdClient::TimeToLive(etcd::LeaseId lease,
+                               std::function<void(absl::StatusOr<milliseconds>)> done) {
+  Ask<milliseconds>(
+      [&etcd = etcd_, lease]() -> absl::StatusOr<milliseconds> {
+        if (const auto ttl = etcd.TimeToLive(lease)) return *ttl;
+        return absl::NotFoundError("etcd has ended the lease");
+      },
+      std::move(done));
+}
+
 void SimEtcdClient::Revoke(etcd::LeaseId lease, std::function<void(absl::Status)> done) {
   Ask<bool>(
       [&etcd = etcd_, lease] {

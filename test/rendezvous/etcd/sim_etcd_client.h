@@ -48,6 +48,8 @@ class SimEtcdClient final : public etcd::Etcd {
              std::function<void(absl::StatusOr<etcd::Granted>)> done) override;
   void KeepAlive(etcd::LeaseId lease,
                  std::function<void(absl::StatusOr<std::chrono::milliseconds>)> done) override;
+  void TimeToLive(etcd::LeaseId lease,
+                  std::function<void(absl::StatusOr<std::chrono::milliseconds>)> done) override;
   void Revoke(etcd::LeaseId lease, std::function<void(absl::Status)> done) override;
   void AwaitDeletion(const std::string& key, etcd::Revision after,
                      std::function<void(absl::Status)> ended) override;

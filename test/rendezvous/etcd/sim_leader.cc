@@ -149,6 +149,13 @@ void SimLeader::Do(const etcd::Election::AwaitDeletion& await) {
                          });
 }
 
+void SimLeader::Do(const etcd::Election::AskAfterLease& ask) {
+  client_->TimeToLive(ask.lease, [this, call = ask.call](const absl::StatusOr<milliseconds>& ttl) {
+    election_->OnTimeToLive(call, ttl, Now());
+    Act();
+  });
+}
+
 void SimLeader::Do(const etcd::Election::Revoke& revoke) {
   client_->Revoke(revoke.lease, [](const absl::Status&) {});
 }

@@ -56,6 +56,7 @@ class SimLeader {
   void Do(const etcd::Election::Campaign& campaign);
   void Do(const etcd::Election::KeepAlive& keep);
   void Do(const etcd::Election::AwaitDeletion& await);
+  void Do(const etcd::Election::AskAfterLease& ask);
   void Do(const etcd::Election::Revoke& revoke);
   void Do(const etcd::Election::Won& won);
   void Do(const etcd::Election::Follows&) { mirror_->Follow(); }
