@@ -48,6 +48,7 @@ using boost::asio::ip::tcp;
 // long enough to ask every member of etcd.
 constexpr std::chrono::milliseconds kTenantPatience(500);
 constexpr std::chrono::milliseconds kMemberPatience(150);
+constexpr std::chrono::seconds kBetweenOpenings(2);
 
 // How long a daemon that is elected waits to hear from etcd what it may have missed, before it
 // reads everything. The news of the last leader's end came from the same place, and a watch that
@@ -243,7 +244,13 @@ class LedDaemon {
 
   absl::StatusOr<OpenedJournal> OpenTenant(const std::string& tenant) {
     if (auto known = tenants_.extract(tenant); !known.empty()) return std::move(known.mapped());
-    return etcd::OpenEtcdJournalNow(
+    // While it is waited no lease is kept alive, and calls for what cannot be opened may come in
+    // dozens: the loop has to have time for itself in between.
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_opening_) {
+      return absl::UnavailableError("etcd has not answered a moment ago; try again");
+    }
+    auto opened = etcd::OpenEtcdJournalNow(
         *etcd_,
         [this](boost::asio::io_context& io) {
           etcd::EtcdOptions options = options_;
@@ -251,6 +258,8 @@ class LedDaemon {
           return etcd::ConnectToEtcd(io, std::move(options), {});
         },
         fence_, RootOf(tenant), kTenantPatience);
+    if (!opened.ok()) next_opening_ = std::chrono::steady_clock::now() + kBetweenOpenings;
+    return opened;
   }
 
   // Aborted: another daemon may lead, and this one's keeper starts one that stands by.
@@ -290,6 +299,7 @@ class LedDaemon {
   std::map<std::string, absl::StatusOr<OpenedJournal>> tenants_;  // until the server takes them
   std::optional<Server> server_;
   std::optional<Ending> end_;
+  std::chrono::steady_clock::time_point next_opening_{};
   bool ending_ = false;
 };
 

@@ -140,7 +140,9 @@ class Etcd {
   // revision perhaps in several pieces. Until it calls `ended`, once:
   //   Unavailable   the connection has broken. It may be watched again at once: the pause that
   //                 keeps this from going round and round is over
-  //   OutOfRange    what came after the revision has been compacted
+  //   OutOfRange    what came after the revision has been compacted, or etcd was restored and has
+  //   not
+  //                 come to the revision yet
   //   or as Transact
   // A new one takes the place of the last. Either callback may begin or end one.
   virtual void Watch(const Range& range, Revision after,

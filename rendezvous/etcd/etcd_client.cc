@@ -25,9 +25,17 @@ using std::chrono::milliseconds;
 
 // Between two rounds of asking every member.
 constexpr milliseconds kRoundPause(100);
-// 8 MiB of values are asked for at most (kKeysAtOnce), and each has a key. What a watch tells comes
-// in fragments of 1.5 MiB.
+// 8 MiB of values are asked for at most (PageSize), and each has a key. What a watch tells comes in
+// fragments of 1.5 MiB.
 constexpr int kLargestAnswer = 16 << 20;
+
+constexpr char kGoneBack[] = "etcd has gone back to what it was: it was restored from a snapshot";
+
+// The answer to a watch that is created: etcd is not as far as what was seen of it, and would say
+// nothing until it is.
+bool IsOfThePast(const etcdserverpb::WatchResponse& answer, Revision seen) {
+  return answer.created() && answer.header().revision() != 0 && answer.header().revision() < seen;
+}
 
 std::shared_ptr<grpc::Channel> ChannelTo(const EtcdOptions& options, const std::string& member) {
   InitGrpcRuntime();
@@ -171,7 +179,9 @@ class EtcdClient final : public Etcd {
       etcdserverpb::WatchRequest request;
       etcdserverpb::WatchCreateRequest& create = *request.mutable_create_request();
       create.set_key(key);
-      create.set_start_revision(after + 1);
+      // From that one on, of which nothing is wanted: a deletion in the revision that was just
+      // compacted is left out without a word (etcd 3.4), but not one after it.
+      create.set_start_revision(after);
       create.add_filters(etcdserverpb::WatchCreateRequest::NOPUT);
       const std::size_t member = member_;
       const std::string token = token_;
@@ -179,14 +189,17 @@ class EtcdClient final : public Etcd {
       Prepare(watch_->context());
       members_[member].watch->async()->Watch(&watch_->context(), watch_);
       watch_->Start(
-          {.answered = lifetime_.Guard([this, ended](const etcdserverpb::WatchResponse& answer) {
-             AllIsWell();
-             if (!answer.canceled() && answer.events().empty()) return;
-             std::exchange(watch_, nullptr)->Abandon();
-             if (!answer.canceled()) return ended(absl::OkStatus());
-             // Its past has been compacted away, or the member may not be asked.
-             ended(absl::UnavailableError(absl::StrCat("etcd: ", answer.cancel_reason())));
-           }),
+          {.answered =
+               lifetime_.Guard([this, after, ended](const etcdserverpb::WatchResponse& answer) {
+                 AllIsWell();
+                 const bool gone_back = IsOfThePast(answer, after);
+                 if (!answer.canceled() && !gone_back && FromWire(answer, after).empty()) return;
+                 std::exchange(watch_, nullptr)->Abandon();
+                 if (gone_back) return ended(absl::UnavailableError(kGoneBack));
+                 if (!answer.canceled()) return ended(absl::OkStatus());
+                 // Its past has been compacted away, or the member may not be asked.
+                 ended(absl::UnavailableError(absl::StrCat("etcd: ", answer.cancel_reason())));
+               }),
            .ended = lifetime_.Guard([this, member, token, ended](const grpc::Status& status) {
              watch_ = nullptr;
              ended(Unanswered(member, token, status));
@@ -208,10 +221,15 @@ class EtcdClient final : public Etcd {
       Prepare(range_watch_->context());
       members_[member_].watch->async()->Watch(&range_watch_->context(), range_watch_);
       range_watch_->Start(
-          {.answered = lifetime_.Guard([this, token,
+          {.answered = lifetime_.Guard([this, token, after,
                                         changed](const etcdserverpb::WatchResponse& answer) {
              AllIsWell();
-             if (!answer.canceled()) return changed(FromWire(answer));
+             if (IsOfThePast(answer, after)) return BreakWatch(absl::OutOfRangeError(kGoneBack));
+             if (!answer.canceled()) {
+               std::vector<Change> changes = FromWire(answer, after);
+               if (!changes.empty()) changed(std::move(changes));
+               return;
+             }
              if (answer.compact_revision() != 0) {
                return BreakWatch(absl::OutOfRangeError("etcd: the revision has been compacted"));
              }

@@ -37,14 +37,20 @@ void EtcdSource::Look(std::vector<std::string> keys,
 
 void EtcdSource::HandOver(Range range, std::function<absl::Status(const KeyValue&)> take,
                           std::function<void(absl::Status)> done) {
-  std::vector<Operation> page = {Get{range.key, range.end, kKeysAtOnce}};
+  std::vector<Operation> page = {Get{range.key, range.end, page_size_.keys()}};
   Read(std::move(page), [this, range = std::move(range), take = std::move(take),
                          done = std::move(done)](const absl::StatusOr<Outcome>& outcome) {
+    if (absl::IsInvalidArgument(outcome.status()) && page_size_.Shrink()) {
+      return HandOver(range, take, done);
+    }
     if (!outcome.ok()) return done(outcome.status());
     const Outcome::Found& found = outcome->found[0];
+    std::size_t bytes = 0;
     for (const KeyValue& key : found.keys) {
+      bytes += key.key.size() + key.value.size();
       if (absl::Status status = take(key); !status.ok()) return done(std::move(status));
     }
+    page_size_.Had(found.keys.size(), bytes);
     if (!found.more || found.keys.empty()) return done(absl::OkStatus());
     HandOver({found.keys.back().key + '\0', range.end}, take, done);
   });

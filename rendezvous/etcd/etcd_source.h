@@ -8,6 +8,7 @@
 
 #include "base/lifetime.h"
 #include "rendezvous/etcd/etcd.h"
+#include "rendezvous/etcd/journal_keys.h"
 #include "rendezvous/etcd/journal_source.h"
 #include "rendezvous/etcd/sequenced_writer.h"
 
@@ -31,6 +32,7 @@ class EtcdSource final : public JournalSource {
 
   Etcd& etcd_;
   const Fence fence_;
+  PageSize page_size_;
   const base::Lifetime lifetime_;
 };
 

@@ -82,14 +82,16 @@ etcdserverpb::WatchRequest ToWire(const Range& range, Revision after) {
   etcdserverpb::WatchCreateRequest& create = *wire.mutable_create_request();
   create.set_key(range.key);
   create.set_range_end(range.end);
-  create.set_start_revision(after + 1);
+  // As in EtcdClient::AwaitDeletion.
+  create.set_start_revision(after);
   create.set_fragment(true);
   return wire;
 }
 
-std::vector<Change> FromWire(const etcdserverpb::WatchResponse& response) {
+std::vector<Change> FromWire(const etcdserverpb::WatchResponse& response, Revision after) {
   std::vector<Change> changes;
   for (const mvccpb::Event& event : response.events()) {
+    if (event.kv().mod_revision() <= after) continue;
     Change& change = changes.emplace_back();
     change.revision = event.kv().mod_revision();
     change.key = event.kv().key();

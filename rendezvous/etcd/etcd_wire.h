@@ -17,7 +17,7 @@ Outcome FromWire(const etcdserverpb::TxnResponse& response);
 // Asks for each change to keys of the range after the revision. What is much at once, as after a
 // while without a connection, comes in fragments: etcd puts up to 1000 revisions into one answer.
 etcdserverpb::WatchRequest ToWire(const Range& range, Revision after);
-std::vector<Change> FromWire(const etcdserverpb::WatchResponse& response);
+std::vector<Change> FromWire(const etcdserverpb::WatchResponse& response, Revision after);
 
 // What has become of a call:
 //   Unavailable         it has to be made again, of another member

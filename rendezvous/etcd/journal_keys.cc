@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
@@ -101,6 +102,20 @@ std::optional<std::pair<std::string, std::string>> JournalKeys::EntryOf(
   auto key = Decode({rest.data() + slash + 1, rest.size() - slash - 1});
   if (!run_id || !key) return std::nullopt;
   return std::pair(*std::move(run_id), *std::move(key));
+}
+
+void PageSize::Had(std::size_t keys, std::size_t bytes) {
+  constexpr std::size_t kBytes = 4 << 20;
+  constexpr std::size_t kMost = 8192;
+  constexpr std::size_t kGrowth = 8;
+  if (keys == 0) return;
+  const std::size_t fit = kBytes / (bytes / keys + 1);
+  keys_ = static_cast<int>(std::clamp<std::size_t>(
+      fit, kFewest, std::min(kMost, static_cast<std::size_t>(keys_) * kGrowth)));
+}
+
+bool PageSize::Shrink() {
+  return std::exchange(keys_, kFewest) > kFewest;
 }
 
 std::vector<Put> ToChunks(const std::string& place, std::string_view value) {

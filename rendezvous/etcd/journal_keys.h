@@ -16,6 +16,9 @@
 
 namespace muster::rendezvous::etcd {
 
+// How the key of each journal's SequencedWriter ends; no other key does.
+inline constexpr char kSequenceName[] = "/sequence";
+
 // Under the journal's root:
 //
 //   format              "1"
@@ -38,7 +41,7 @@ class JournalKeys {
 
   std::string format() const { return root_ + "/format"; }
   std::string incarnation() const { return root_ + "/incarnation"; }
-  std::string sequence() const { return root_ + "/sequence"; }
+  std::string sequence() const { return root_ + kSequenceName; }
   std::string staged() const { return root_ + "/staged"; }
 
   // The place of a value: chunks follow, after a '/'.
@@ -65,9 +68,22 @@ class JournalKeys {
 // At most so much of a value is in one chunk.
 inline constexpr std::size_t kChunkBytes = 256 << 10;
 
-// So many keys are read at once. An answer is 8 MiB of values at most, and less where they are
-// small: it has to come within the patience for one call.
-inline constexpr int kKeysAtOnce = 32;
+// How many keys to read at once. For each page etcd looks through all keys of the range that are
+// left, so that the time for many pages grows with the square of the keys; and a page must not be
+// larger than what is taken of an answer, nor take longer than the patience for one call.
+class PageSize {
+ public:
+  // At first, and after Shrink: 8 MiB of values at most.
+  int keys() const { return keys_; }
+  // The page had so many, with so many bytes: the next may be larger if they were small.
+  void Had(std::size_t keys, std::size_t bytes);
+  // The page was too large, as large values came after small ones. False: no smaller one helps.
+  bool Shrink();
+
+ private:
+  static constexpr int kFewest = 32;
+  int keys_ = kFewest;
+};
 
 // Puts of the value at the place, one for each chunk. `place` counts for the checksum, so that what
 // was moved is noticed.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "rendezvous/etcd/journal_keys.h"
 
 namespace muster::rendezvous::etcd {
@@ -24,6 +25,7 @@ void JournalMirror::Follow() {
 void JournalMirror::Read() {
   state_ = State::kReading;
   ++reading_;
+  page_size_ = {};
   unread_ = range_.key;
   early_.clear();
   watched_ = 0;
@@ -32,9 +34,12 @@ void JournalMirror::Read() {
 }
 
 void JournalMirror::ReadPage() {
-  etcd_.Transact({.then = {Get{unread_, range_.end, kKeysAtOnce}}},
+  etcd_.Transact({.then = {Get{unread_, range_.end, page_size_.keys()}}},
                  lifetime_.Guard([this, reading = reading_](const absl::StatusOr<Outcome>& page) {
                    if (state_ != State::kReading || reading != reading_) return;
+                   if (absl::IsInvalidArgument(page.status()) && page_size_.Shrink()) {
+                     return ReadPage();
+                   }
                    if (!page.ok()) return Fail(page.status());
                    if (page->found.empty())
                      return Fail(absl::InternalError("etcd has answered less"));
@@ -45,7 +50,12 @@ void JournalMirror::ReadPage() {
 void JournalMirror::OnPage(const Outcome& page) {
   const bool is_first = watched_ == 0;
   const Outcome::Found& found = page.found[0];
-  for (const KeyValue& key : found.keys) keys_[key.key] = key.value;
+  std::size_t read = 0;
+  for (const KeyValue& key : found.keys) {
+    read += key.key.size() + key.value.size();
+    keys_[key.key] = key.value;
+  }
+  page_size_.Had(found.keys.size(), read);
   const bool more = found.more && !found.keys.empty();
   unread_ = more ? found.keys.back().key + '\0' : range_.end;
   for (Change& change : std::exchange(early_, {})) {
@@ -71,10 +81,23 @@ void JournalMirror::WatchAfter(Revision revision) {
 
 void JournalMirror::OnChanges(std::vector<Change> changes) {
   for (Change& change : changes) {
+    if (!Follows(change)) {
+      etcd_.EndWatch();
+      Read();
+      break;
+    }
     watched_ = change.revision;
     Make(std::move(change));
   }
   Judge();
+}
+
+// Of what is read at the time, a page may be newer than the watch.
+bool JournalMirror::Follows(const Change& change) const {
+  if (state_ != State::kFollowing || !change.value) return true;
+  if (!absl::EndsWith(change.key, kSequenceName)) return true;
+  const auto known = keys_.find(change.key);
+  return IsNext(known == keys_.end() ? "" : known->second, *change.value);
 }
 
 void JournalMirror::Make(Change change) {

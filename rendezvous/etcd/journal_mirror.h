@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "base/lifetime.h"
 #include "rendezvous/etcd/etcd.h"
+#include "rendezvous/etcd/journal_keys.h"
 #include "rendezvous/etcd/memory_source.h"
 #include "rendezvous/etcd/sequenced_writer.h"
 
@@ -48,9 +49,12 @@ namespace muster::rendezvous::etcd {
 // This leader's own transactions begin when it has been given the memory, and the memory is told of
 // those that matter to it (JournalSource::Expect). They are those that complete a batch which the
 // last leader has committed but not yet taken over: `staged` and `parts` are keys like any others,
-// are found in the memory, and are completed as if they had been found in etcd. And were any of
-// this wrong, the first transaction would find another `sequence` in etcd than there is in memory,
-// would change nothing, and the daemon would end.
+// are found in the memory, and are completed as if they had been found in etcd.
+//
+// An etcd that was restored from a snapshot has another history. Its revisions come again, and a
+// watch that is told to begin at one which is yet to come says nothing until then. So etcd's
+// revision is looked at when a watch begins (Etcd::Watch), and each `sequence` has to be the next
+// one of its writer, or the first of another; else everything is read anew.
 //
 // It takes the memory of all keys and values, and some 200 bytes for each key. Lives on the loop's
 // thread; its Etcd's watch is its own. It must be destroyed before the Etcd, and not within a
@@ -89,6 +93,7 @@ class JournalMirror {
   void OnChanges(std::vector<Change> changes);
   void OnWatchEnded(const absl::Status& why);
   void Make(Change change);
+  bool Follows(const Change& change) const;
   void Fail(const absl::Status& why);
   void Judge();
   void Give(std::unique_ptr<MemorySource> memory);
@@ -100,6 +105,7 @@ class JournalMirror {
 
   State state_ = State::kIdle;
   std::uint64_t reading_ = 0;  // which one, as the page of another may be under way
+  PageSize page_size_;
   std::string unread_;         // all keys before this one have been read
   std::vector<Change> early_;  // to keys from there on, since the last page
   Revision watched_ = 0;       // the watch, or the first page, has told everything before it

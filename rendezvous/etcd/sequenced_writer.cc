@@ -1,5 +1,7 @@
 #include "rendezvous/etcd/sequenced_writer.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -7,6 +9,22 @@
 #include "absl/strings/str_split.h"
 
 namespace muster::rendezvous::etcd {
+
+bool IsNext(std::string_view last, std::string_view next) {
+  const auto parsed = [](std::string_view value, std::uint64_t& number) {
+    const std::size_t dot = value.rfind('.');
+    if (dot == std::string_view::npos ||
+        !absl::SimpleAtoi(std::string(value.substr(dot + 1)), &number)) {
+      number = 0;
+      return std::string_view();
+    }
+    return value.substr(0, dot);
+  };
+  std::uint64_t before = 0, after = 0;
+  const std::string_view other = parsed(last, before);
+  const std::string_view writer = parsed(next, after);
+  return after <= (writer == other ? before + 1 : 1);
+}
 
 void SequencedWriter::Write(std::vector<Operation> operations,
                             std::function<void(absl::Status)> done) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,11 @@ struct Fence {
 inline WasCreated StillLeads(const Fence& fence) {
   return {fence.key, fence.created};
 }
+
+// Whether the value `next` of a SequencedWriter's key can have followed on `last` ("": on nothing),
+// or have been there before: it is the next one of the same writer, or the first of another. A
+// writer leaves one out where there was no space for a transaction.
+bool IsNext(std::string_view last, std::string_view next);
 
 // Etcd may do a transaction twice, and the second time late (Etcd::Transact). So each has as its
 // condition, beside the fence, that it follows the one before: a key that every transaction

@@ -53,6 +53,7 @@ BENCHMARK(BM_JoinStorm)
     ->RangeMultiplier(8)
     ->Range(2, 1024)
     ->Arg(10'000)
+    ->Arg(100'000)
     ->Unit(benchmark::kMicrosecond);
 
 // A worker of one of N nodes fails, all stop and join again.
@@ -86,6 +87,7 @@ BENCHMARK(BM_Restart)
     ->RangeMultiplier(8)
     ->Range(2, 1024)
     ->Arg(10'000)
+    ->Arg(100'000)
     ->Unit(benchmark::kMicrosecond);
 
 // One beat in a job of N nodes.
@@ -102,7 +104,7 @@ void BM_Beat(benchmark::State& state) {
   }
   state.SetItemsProcessed(state.iterations());
 }
-BENCHMARK(BM_Beat)->RangeMultiplier(8)->Range(2, 1024)->Arg(10'000);
+BENCHMARK(BM_Beat)->RangeMultiplier(8)->Range(2, 1024)->Arg(10'000)->Arg(100'000);
 
 }  // namespace
 }  // namespace muster::rendezvous

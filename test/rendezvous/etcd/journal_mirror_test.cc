@@ -1,6 +1,7 @@
 // What a daemon that stands by knows, and when it may lead with that.
 #include "rendezvous/etcd/journal_mirror.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -248,6 +249,58 @@ TEST_F(JournalMirrorTest, TenantsJournalsAreOpenedFromTheSameMemory) {
     EXPECT_EQ(opened->contents.jobs[0].second, std::string("of ") + root);
     EXPECT_EQ(opened->contents.incarnation, 2u);
   }
+}
+
+// "After etcd was restored from a snapshot a daemon served what it had followed before": revisions
+// came again, and the watch told nothing of those that it took for known.
+TEST_F(JournalMirrorTest, HoleInTheTransactionsIsReadAnew) {
+  Set("/m/sequence", "5.1.1");
+  mirror_.Follow();
+  Run();
+  const int watches = standby_.watches;
+  Set("/m/sequence", "5.1.2");
+  Set("/m/tenants/t/sequence", "5.7.1");
+  Set("/m/sequence", "9.2.1");
+  Run();
+  EXPECT_EQ(standby_.watches, watches);
+  EXPECT_EQ(follows_, 1);
+  // That of another history, whose first was not told.
+  Set("/m/sequence", "4.3.2");
+  Run();
+  EXPECT_EQ(standby_.watches, watches + 1);
+  EXPECT_EQ(follows_, 2);
+  TakeOver(Elect());
+  Run();
+  EXPECT_TRUE(IsGivenAll());
+}
+
+TEST(IsNextTest, WriterGoesOnOrAnotherBegins) {
+  EXPECT_TRUE(etcd::IsNext("", "5.1.1"));
+  EXPECT_TRUE(etcd::IsNext("5.1.1", "5.1.2"));
+  EXPECT_TRUE(etcd::IsNext("5.1.2", "5.1.2")) << "told again";
+  EXPECT_TRUE(etcd::IsNext("5.1.9", "6.2.1"));
+  EXPECT_FALSE(etcd::IsNext("", "5.1.2"));
+  EXPECT_FALSE(etcd::IsNext("5.1.1", "5.1.3"));
+  EXPECT_FALSE(etcd::IsNext("5.1.1", "6.2.2"));
+}
+
+// "With 100,000 keys it took a minute to read them": etcd looks through all that are left for each
+// page.
+TEST(PageSizeTest, SmallKeysAreReadInLargePages) {
+  etcd::PageSize size;
+  int pages = 0;
+  for (int left = 100'000; left > 0; ++pages) {
+    const int had = std::min(left, size.keys());
+    size.Had(static_cast<std::size_t>(had), static_cast<std::size_t>(had) * 100);
+    left -= had;
+  }
+  EXPECT_LT(pages, 20);
+  // Large ones came after them.
+  EXPECT_TRUE(size.Shrink());
+  EXPECT_EQ(size.keys(), 32);
+  EXPECT_FALSE(size.Shrink());
+  size.Had(32, std::size_t{32} * (256 << 10));
+  EXPECT_EQ(size.keys(), 32);
 }
 
 // Many turns of the loop, in which the lease is kept alive, hand over what is large.
