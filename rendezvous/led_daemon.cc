@@ -124,7 +124,7 @@ class LedDaemon {
         // Whoever was here before is dead.
         etcd::Election::Options{.key = config_.etcd->root + "/leader",
                                 .name = Name(),
-                                .ttl = kLeadLease,
+                                .ttl = LeadLeaseWith(TenantsOf(credentials_).size()),
                                 .of_the_dead = LeaseBefore()},
         etcd::Candidate::Handlers{
             .won = [this](etcd::Fence fence,
