@@ -1,16 +1,15 @@
 // N agents attend a job of a daemon and send a beat once a second for a while. Measures what that
 // costs the daemon's process, according to /proc, and how long the answer to a beat takes.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
 #include <boost/asio/io_context.hpp>
 
 #include "rendezvous/client/grpc_client.h"
+#include "test/bench/daemon/percentile.h"
 #include "test/bench/daemon/process_costs.h"
 #include "test/bench/rendezvous/daemon_at.h"
 #include "test/bench/rendezvous/gathering.h"
@@ -20,13 +19,6 @@ namespace muster::rendezvous::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double Percentile(std::vector<std::chrono::nanoseconds> times, double part) {
-  if (times.empty()) return 0;
-  const auto place = times.begin() + static_cast<std::ptrdiff_t>(part * (times.size() - 1));
-  std::nth_element(times.begin(), place, times.end());
-  return std::chrono::duration<double, std::micro>(*place).count();
-}
 
 void Attend(boost::asio::io_context& io, Gathering& agents, int daemon, double seconds,
             bool tells_steps) {
@@ -53,8 +45,8 @@ void Attend(boost::asio::io_context& io, Gathering& agents, int daemon, double s
   std::printf(
       "{\"agents\": %d, \"seconds\": %.3f, \"cpu_seconds\": %.2f, \"rss_kib\": %.0f, "
       "\"pss_kib\": %.0f, \"beats\": %zu, \"beat_p50_us\": %.1f, \"beat_p99_us\": %.1f}\n",
-      agents.size(), took, cpu, rss, pss, agents.beats().size(), Percentile(agents.beats(), 0.5),
-      Percentile(agents.beats(), 0.99));
+      agents.size(), took, cpu, rss, pss, agents.beats().size(), PercentileUs(agents.beats(), 0.5),
+      PercentileUs(agents.beats(), 0.99));
 }
 
 int Main(int argc, char** argv) {

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <spdlog/spdlog.h>
 #include <CLI/CLI.hpp>
@@ -16,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/client/grpc_client.h"
+#include "test/bench/daemon/percentile.h"
 #include "test/bench/daemon/process_costs.h"
 #include "test/bench/rendezvous/daemon_at.h"
 #include "test/bench/rendezvous/gathering.h"
@@ -31,13 +31,6 @@ constexpr std::chrono::minutes kPatience(5);
 
 double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double PercentileMs(std::vector<std::chrono::nanoseconds> times, double part) {
-  if (times.empty()) return 0;
-  const auto place = times.begin() + static_cast<std::ptrdiff_t>(part * (times.size() - 1));
-  std::nth_element(times.begin(), place, times.end());
-  return std::chrono::duration<double, std::milli>(*place).count();
 }
 
 struct Figures {
@@ -85,8 +78,8 @@ class Fleet {
     Timed(took, cpu, [&] { RunFor(io_, std::chrono::duration<double>(seconds)); });
     agents_.WatchBeats(false);
     figures_.peace_cpu = cpu / took;
-    figures_.beat_p50_ms = PercentileMs(agents_.beats(), 0.5);
-    figures_.beat_p99_ms = PercentileMs(agents_.beats(), 0.99);
+    figures_.beat_p50_ms = PercentileUs(agents_.beats(), 0.5) / 1e3;
+    figures_.beat_p99_ms = PercentileUs(agents_.beats(), 0.99) / 1e3;
   }
 
   void FailOne() {
