@@ -6,29 +6,41 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 
 namespace muster::rendezvous::etcd {
 
+namespace {
+
+// "WRITER.NUMBER"; anything else is of no writer.
+struct Sequence {
+  std::string_view writer;
+  std::uint64_t number = 0;
+};
+
+Sequence Parse(std::string_view value) {
+  const std::size_t dot = value.rfind('.');
+  std::uint64_t number = 0;
+  if (dot == std::string_view::npos ||
+      !absl::SimpleAtoi(std::string(value.substr(dot + 1)), &number)) {
+    return {};
+  }
+  return {value.substr(0, dot), number};
+}
+
+}  // namespace
+
 bool IsNext(std::string_view last, std::string_view next) {
-  const auto parsed = [](std::string_view value, std::uint64_t& number) {
-    const std::size_t dot = value.rfind('.');
-    if (dot == std::string_view::npos ||
-        !absl::SimpleAtoi(std::string(value.substr(dot + 1)), &number)) {
-      number = 0;
-      return std::string_view();
-    }
-    return value.substr(0, dot);
-  };
-  std::uint64_t before = 0, after = 0;
-  const std::string_view other = parsed(last, before);
-  const std::string_view writer = parsed(next, after);
-  return after <= (writer == other ? before + 1 : 1);
+  const Sequence before = Parse(last), after = Parse(next);
+  return after.number <= (after.writer == before.writer ? before.number + 1 : 1);
+}
+
+std::string SequencedWriter::Name() const {
+  return absl::StrCat(fence_.created, ".", self_);
 }
 
 void SequencedWriter::Write(std::vector<Operation> operations,
                             std::function<void(absl::Status)> done) {
-  std::string value = absl::StrCat(fence_.created, ".", self_, ".", ++number_);
+  std::string value = absl::StrCat(Name(), ".", ++number_);
   operations.emplace_back(Put{sequence_, value});
   Try(std::make_shared<Writing>(Writing{std::move(operations), std::move(value), std::move(done)}));
 }
@@ -48,11 +60,8 @@ void SequencedWriter::Try(std::shared_ptr<const Writing> writing) {
 
 // One for which there was no space, as far as its answers told, and which was done after all.
 bool SequencedWriter::IsOfAnAttempt(const std::string& value) const {
-  const std::vector<std::string> parts = absl::StrSplit(value, '.');
-  std::uint64_t number = 0;
-  return parts.size() == 3 && parts[0] == absl::StrCat(fence_.created) &&
-         parts[1] == absl::StrCat(self_) && absl::SimpleAtoi(parts[2], &number) && number > done_ &&
-         number <= number_;
+  const Sequence sequence = Parse(value);
+  return sequence.writer == Name() && sequence.number > done_ && sequence.number <= number_;
 }
 
 void SequencedWriter::Judge(const absl::StatusOr<Outcome>& outcome,

@@ -71,6 +71,8 @@ class SequencedWriter {
     std::function<void(absl::Status)> done;
   };
 
+  // In what `sequence` is.
+  std::string Name() const;
   bool IsOfAnAttempt(const std::string& value) const;
   void Try(std::shared_ptr<const Writing> writing);
   void Judge(const absl::StatusOr<Outcome>& outcome, std::shared_ptr<const Writing> writing);
