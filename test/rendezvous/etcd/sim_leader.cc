@@ -1,12 +1,12 @@
 #include "test/rendezvous/etcd/sim_leader.h"
 
 #include <algorithm>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "rendezvous/etcd/etcd_journal.h"
 #include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_keys.h"
+#include "test/rendezvous/cluster/sim_alarm.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -32,12 +32,9 @@ SimLeader::SimLeader(Scheduler& scheduler, Random& random, SimEtcd& etcd, Histor
       history_(history),
       index_(index),
       mutations_(mutations),
-      clock_offset_(seconds(random.Below(1'000'000))),
-      clock_ppm_(random.Below(20'000) - 10'000) {}
-
-SimLeader::Clock SimLeader::Now() const {
-  const Duration time = scheduler_.now().time_since_epoch();
-  return Clock(clock_offset_ + time + time / 1'000'000 * clock_ppm_);
+      clock_(scheduler) {
+  clock_.StartAt(seconds(random.Below(1'000'000)));
+  clock_.RunFaster(random.Below(20'000) - 10'000);
 }
 
 void SimLeader::Start() {
@@ -58,11 +55,14 @@ void SimLeader::Start() {
                                               absl::StrCat("nothing is followed any more: ",
                                                            std::string(why.message())));
                                         }});
-  election_.emplace(etcd::Election::Options{.key = kLeader, .name = absl::StrCat("d", index_)});
-  armed_for_.reset();
-  acting_ = false;
-  election_->Begin(Now());
-  Act();
+  candidate_.emplace(
+      std::make_unique<SimAlarm>(process_, clock_), *client_,
+      etcd::Election::Options{.key = kLeader, .name = absl::StrCat("d", index_)},
+      etcd::Candidate::Handlers{
+          .won = [this](const etcd::Fence& fence, etcd::LeaseId lease) { Lead(fence, lease); },
+          .follows = [this](const std::string&) { mirror_->Follow(); },
+          .lost = [this](const std::string&) { EndSoon(); },
+          .trouble = [](const std::string&) {}});
 }
 
 void SimLeader::Kill() {
@@ -72,7 +72,7 @@ void SimLeader::Kill() {
   journal_.reset();
   source_.reset();
   mirror_.reset();
-  election_.reset();
+  candidate_.reset();
   client_.reset();
 }
 
@@ -89,97 +89,29 @@ void SimLeader::EndSoon() {
 
 void SimLeader::Terminate() {
   if (process_ == nullptr || process_->stopped()) return;
-  election_->Resign();
-  Act();
+  candidate_->Resign([] {});
   // What is on its way arrives.
   EndSoon();
 }
 
-void SimLeader::Act() {
-  if (std::exchange(acting_, true)) return;
-  while (election_) {
-    std::optional<etcd::Election::Action> action = election_->NextAction();
-    if (!action) break;
-    std::visit([this](const auto& kind) { Do(kind); }, *action);
-  }
-  acting_ = false;
-  ArmTimer();
-}
-
-void SimLeader::ArmTimer() {
-  const std::optional<Clock> due = election_->NextDeadline();
-  if (due == armed_for_) return;
-  armed_for_ = due;
-  if (!due) return;
-  process_->After(std::max<Duration>(*due - Now(), Duration::zero()), [this, due] {
-    if (armed_for_ != due) return;
-    armed_for_.reset();
-    election_->Tick(Now());
-    Act();
-  });
-}
-
-void SimLeader::Do(const etcd::Election::AskForLease& ask) {
-  client_->Grant(ask.ttl, [this, call = ask.call](const absl::StatusOr<etcd::Granted>& granted) {
-    election_->OnLease(call, granted, Now());
-    Act();
-  });
-}
-
-void SimLeader::Do(const etcd::Election::Campaign& campaign) {
-  client_->Attempt(campaign.transaction,
-                   [this, call = campaign.call](const absl::StatusOr<etcd::Outcome>& outcome) {
-                     election_->OnCampaign(call, outcome, Now());
-                     Act();
-                   });
-}
-
-void SimLeader::Do(const etcd::Election::KeepAlive& keep) {
-  client_->KeepAlive(keep.lease, [this, call = keep.call](const absl::StatusOr<milliseconds>& ttl) {
-    election_->OnKeptAlive(call, ttl, Now());
-    Act();
-  });
-}
-
-void SimLeader::Do(const etcd::Election::AwaitDeletion& await) {
-  client_->AwaitDeletion(await.key, await.after,
-                         [this, call = await.call](const absl::Status& ended) {
-                           election_->OnDeletion(call, ended, Now());
-                           Act();
-                         });
-}
-
-void SimLeader::Do(const etcd::Election::AskAfterLease& ask) {
-  client_->TimeToLive(ask.lease, [this, call = ask.call](const absl::StatusOr<milliseconds>& ttl) {
-    election_->OnTimeToLive(call, ttl, Now());
-    Act();
-  });
-}
-
-void SimLeader::Do(const etcd::Election::Revoke& revoke) {
-  client_->Revoke(revoke.lease, [](const absl::Status&) {});
-}
-
-void SimLeader::Do(const etcd::Election::Won& won) {
-  lease_ = won.lease;
-  fence_ = won.fence;
+void SimLeader::Lead(const etcd::Fence& fence, etcd::LeaseId lease) {
+  lease_ = lease;
+  fence_ = fence;
   process_->After(kCatchUpPatience, [this] { mirror_->StopWaiting(); });
-  mirror_->TakeOver({kLeader, won.fence}, [this](std::unique_ptr<etcd::MemorySource> memory) {
-    Open(std::move(memory));
-  });
+  mirror_->TakeOver(
+      fence, [this](std::unique_ptr<etcd::MemorySource> memory) { Open(std::move(memory)); });
 }
 
 void SimLeader::Open(std::unique_ptr<etcd::MemorySource> memory) {
-  const etcd::Fence fence{kLeader, fence_};
   if (memory != nullptr) {
     ++history_.followed;
     Compare(*memory);
     source_ = std::move(memory);
   } else {
-    source_ = std::make_unique<etcd::EtcdSource>(*client_, fence);
+    source_ = std::make_unique<etcd::EtcdSource>(*client_, fence_);
   }
   etcd::OpenEtcdJournal(
-      *client_, fence, kRoot, *source_, [this](absl::StatusOr<OpenedJournal> opened) {
+      *client_, fence_, kRoot, *source_, [this](absl::StatusOr<OpenedJournal> opened) {
         if (opened.ok()) return TakeOver(*std::move(opened));
         if (!absl::IsAborted(opened.status()) && !absl::IsResourceExhausted(opened.status())) {
           history_.Fail(std::string(opened.status().message()));
@@ -196,19 +128,16 @@ void SimLeader::Compare(const etcd::MemorySource& memory) {
   }
 }
 
-void SimLeader::Do(const etcd::Election::Lost&) {
-  EndSoon();
-}
-
 void SimLeader::TakeOver(OpenedJournal opened) {
-  if (!election_->Leads(Now())) return EndSoon();
+  if (!candidate_->Leads()) return EndSoon();
   state_ = {};
   for (const auto& [run_id, record] : opened.contents.jobs) state_.jobs[run_id] = record;
   for (const JournalBatch::Entry& entry : opened.contents.entries) {
     state_.entries[{entry.run_id, entry.key}] = *entry.value;
   }
   journal_ = std::move(opened.journal);
-  history_.TookOver(static_cast<std::uint64_t>(fence_), opened.contents.incarnation, state_);
+  history_.TookOver(static_cast<std::uint64_t>(fence_.created), opened.contents.incarnation,
+                    state_);
   SpeakSoon();
   WriteSoon();
 }
@@ -216,7 +145,7 @@ void SimLeader::TakeOver(OpenedJournal opened) {
 // As when it answers a beat, which waits for no journal.
 void SimLeader::SpeakSoon() {
   process_->After(milliseconds(1 + random_.Below(300)), [this] {
-    if (!mutations_.speaks_when_its_lease_is_over && !election_->Leads(Now())) return;
+    if (!mutations_.speaks_when_its_lease_is_over && !candidate_->Leads()) return;
     ++history_.words;
     const etcd::LeaseId holder = etcd_.HolderOf(kLeader);
     if (holder != 0 && holder != lease_) {
@@ -256,7 +185,7 @@ void SimLeader::Write() {
   const JournalBatch batch = MakeBatch();
   History::State after = state_;
   History::Apply(batch, after);
-  history_.Writes(static_cast<std::uint64_t>(fence_), batch);
+  history_.Writes(static_cast<std::uint64_t>(fence_.created), batch);
   Commit(batch, after);
 }
 
@@ -272,7 +201,7 @@ void SimLeader::Commit(const JournalBatch& batch, const History::State& after) {
       return EndSoon();
     }
     state_ = after;
-    history_.Acknowledged(static_cast<std::uint64_t>(fence_), after);
+    history_.Acknowledged(static_cast<std::uint64_t>(fence_.created), after);
     WriteSoon();
   });
 }

@@ -10,12 +10,13 @@
 #include <string>
 #include <utility>
 
-#include "rendezvous/etcd/election.h"
+#include "rendezvous/etcd/candidate.h"
 #include "rendezvous/etcd/journal_mirror.h"
 #include "rendezvous/etcd/journal_source.h"
 #include "rendezvous/etcd/memory_source.h"
 #include "rendezvous/journal/journal.h"
 #include "test/rendezvous/cluster/process.h"
+#include "test/rendezvous/cluster/sim_clock.h"
 #include "test/rendezvous/etcd/history.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
 #include "test/rendezvous/etcd/sim_etcd_client.h"
@@ -44,25 +45,11 @@ class SimLeader {
   }
   bool runs() const { return process_ != nullptr; }
   // It has taken over, and may speak.
-  bool serves() const { return journal_ != nullptr && election_->Leads(Now()); }
+  bool serves() const { return journal_ != nullptr && candidate_->Leads(); }
   SimWay& way() { return way_; }
 
  private:
-  using Clock = etcd::Election::TimePoint;
-
-  Clock Now() const;
-  void Act();
-  void Do(const etcd::Election::AskForLease& ask);
-  void Do(const etcd::Election::Campaign& campaign);
-  void Do(const etcd::Election::KeepAlive& keep);
-  void Do(const etcd::Election::AwaitDeletion& await);
-  void Do(const etcd::Election::AskAfterLease& ask);
-  void Do(const etcd::Election::Revoke& revoke);
-  void Do(const etcd::Election::Won& won);
-  void Do(const etcd::Election::Follows&) { mirror_->Follow(); }
-  void Do(const etcd::Election::Lost&);
-  void Do(const etcd::Election::Trouble&) {}
-  void ArmTimer();
+  void Lead(const etcd::Fence& fence, etcd::LeaseId lease);
   void Open(std::unique_ptr<etcd::MemorySource> memory);
   // What is in memory is what is in etcd.
   void Compare(const etcd::MemorySource& memory);
@@ -83,19 +70,16 @@ class SimLeader {
   const Mutations mutations_;
   SimWay way_;
   // Each host's clock runs a little faster or slower than time.
-  const Duration clock_offset_;
-  const std::int64_t clock_ppm_;
+  SimClock clock_;
 
   std::uint64_t life_ = 0;
   std::shared_ptr<Process> process_;
   std::unique_ptr<SimEtcdClient> client_;
   std::optional<etcd::JournalMirror> mirror_;
   std::unique_ptr<etcd::JournalSource> source_;
-  std::optional<etcd::Election> election_;
-  std::optional<Clock> armed_for_;
-  bool acting_ = false;
+  std::optional<etcd::Candidate> candidate_;
   etcd::LeaseId lease_ = 0;
-  etcd::Revision fence_ = 0;
+  etcd::Fence fence_;
   std::unique_ptr<Journal> journal_;
   History::State state_;  // in its memory
 };
