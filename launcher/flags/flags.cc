@@ -178,6 +178,7 @@ absl::StatusOr<SlurmStep> MakeSlurmStep(const ScannedArgs& scanned,
       flags.config.token, [&](const char* variable) { return GetOr(environment, variable, ""); });
   if (!token.ok()) return token.status();
   const auto grace = flags.config.shutdown_timeout;
+  const bool needs_all = flags.config.min_nodes == flags.config.max_nodes;
   return SlurmStep{.nodes = flags.slurm_nodes,
                    .dialect = dialect == Dialect::kLaunch ? "launch" : "run",
                    .args = args,
@@ -185,7 +186,7 @@ absl::StatusOr<SlurmStep> MakeSlurmStep(const ScannedArgs& scanned,
                    .makes_token = flags.slurm_nodes > 1 && !token->insecure && token->tls.empty() &&
                                   token->file.empty(),
                    .stop_signals = flags.config.stop_signals,
-                   .end_limit = grace == std::chrono::milliseconds::max()
+                   .end_limit = grace == std::chrono::milliseconds::max() || !needs_all
                                     ? std::chrono::seconds(0)
                                     : std::chrono::ceil<std::chrono::seconds>(grace) + kEndLimit};
 }

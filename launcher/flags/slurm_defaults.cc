@@ -1,5 +1,6 @@
 #include "launcher/flags/slurm_defaults.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,9 +23,14 @@ std::uint16_t PortOf(const std::string& name) {
   return static_cast<std::uint16_t>(kFirstPort + hash % kPorts);
 }
 
+// MIN:MAX says how many of Slurm's nodes the job needs, and leaves open where they meet.
+bool IsRange(const RunFlags& flags) {
+  return flags.nodes_given && flags.config.min_nodes < flags.config.max_nodes;
+}
+
 bool SaysWhereNodesMeet(const RunFlags& flags) {
-  return flags.nodes_given || flags.standalone || flags.config.node_rank || flags.master_port ||
-         !flags.rdzv_endpoint.empty() || !flags.master_addr.empty() ||
+  return (flags.nodes_given && !IsRange(flags)) || flags.standalone || flags.config.node_rank ||
+         flags.master_port || !flags.rdzv_endpoint.empty() || !flags.master_addr.empty() ||
          !flags.rdzv_backend.empty() || !flags.hosts.empty() || !flags.hostfile.empty();
 }
 
@@ -44,8 +50,18 @@ absl::Status FollowStep(const SlurmPlace& place, RunFlags& flags) {
     flags.nproc_given = true;
   }
   if (nodes == 1) return absl::OkStatus();
+  const int count = static_cast<int>(nodes);
+  if (!IsRange(flags)) {
+    flags.config.min_nodes = flags.config.max_nodes = count;
+  } else if (flags.config.min_nodes > count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--nnodes=", flags.config.min_nodes, ":", flags.config.max_nodes,
+                     " needs more nodes than the ", count, " of this step"));
+  } else {
+    // Nobody else can come.
+    flags.config.max_nodes = std::min(flags.config.max_nodes, count);
+  }
   flags.nodes_given = true;
-  flags.config.min_nodes = flags.config.max_nodes = static_cast<int>(nodes);
   flags.rdzv_endpoint = absl::StrCat(place.hosts.front(), ":", PortOf(place.name));
   if (flags.config.run_id.empty()) flags.config.run_id = place.name;
   flags.config.shows_shared_report = place.is_first_host;

@@ -11,6 +11,7 @@ namespace muster::launcher {
 //   in a step of several hosts   as many nodes, which meet at the first host, at a port that
 //   follows
 //                                from the step's number; the step's name is the run id
+//                                and all are needed, unless --nnodes=MIN:MAX says less
 //   in a step                    as many workers as the host has GPUs of the job
 //   in an allocation             the job is started on its hosts as a step; with --launch-with,
 //   from

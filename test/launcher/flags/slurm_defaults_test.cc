@@ -73,6 +73,24 @@ TEST(SlurmDefaultsTest, AStepNeedsNoFurtherFlag) {
             2);
 }
 
+// A user had to find a port and the first host's name by himself where a job could do with less.
+TEST(SlurmDefaultsTest, ARangeOfNodesMeetsWhereSlurmSays) {
+  const LaunchConfig config = Config({"--nnodes=2:8"}, kStep);
+  EXPECT_EQ(config.endpoint, Config({}, kStep).endpoint);
+  EXPECT_EQ(config.run_id, "1234.0");
+  EXPECT_EQ(config.min_nodes, 2);
+  EXPECT_EQ(config.max_nodes, 3) << "the step has no more";
+  EXPECT_EQ(Config({"--nnodes=1:2"}, kStep).max_nodes, 2) << "the third is spare";
+  EXPECT_EQ(Config({"--nnodes=2:3", "--rdzv-endpoint=n2:1"}, kStep).endpoint.host, "n2");
+  const ParsedRun parsed = Parse({"--nnodes=4:8"}, kStep);
+  ASSERT_TRUE(std::holds_alternative<UsageError>(parsed));
+  EXPECT_EQ(std::get<UsageError>(parsed).sentence,
+            "--nnodes=4:8 needs more nodes than the 3 of this step");
+  const SlurmStep step = Step({"--nnodes=2:3"}, Without(kStep, "SLURM_STEP_ID"));
+  EXPECT_EQ(step.nodes, 3);
+  EXPECT_EQ(step.end_limit, std::chrono::seconds(0)) << "it goes on without a node";
+}
+
 // Two steps on the same hosts must not take each other for their own.
 TEST(SlurmDefaultsTest, EveryStepHasAPortOfItsOwn) {
   const auto port = Config({}, kStep).endpoint.port;
