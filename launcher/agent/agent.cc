@@ -45,7 +45,10 @@ Agent::Agent(boost::asio::io_context& io, worker::Console& console, WorkersStore
       store_(store),
       parts_(std::move(parts)),
       observer_(std::move(observer)),
-      core_(HealthCheckOf(parts_.config), parts_.config.shutdown_timeout),
+      core_(HealthCheckOf(parts_.config), parts_.config.shutdown_timeout,
+            {.min_nodes = parts_.config.min_nodes,
+             .max_nodes = parts_.config.max_nodes,
+             .serves_rendezvous = parts_.serves_rendezvous}),
       client_(make_client(*this)),
       log_deliveries_(io, parts_.node.host) {}
 
@@ -58,6 +61,14 @@ void Agent::Run(std::function<void(const RunResult&)> finished) {
 
 void Agent::OnStopSignal(int signal) {
   Do(core_.OnSignal(signal));
+}
+
+void Agent::OnDrained(const std::string& why) {
+  Do(core_.OnDrained(why));
+}
+
+void Agent::AddStranger(pid_t child) {
+  if (workers_ != nullptr) workers_->AddStranger(child);
 }
 
 void Agent::PassOn(int signal) {

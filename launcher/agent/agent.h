@@ -44,6 +44,8 @@ struct AgentParts {
   // Hears the workers' beats and watches for those that hang; null if it cannot. Must outlive the
   // agent.
   HangMonitor* hang = nullptr;
+  // The rendezvous is served by this process.
+  bool serves_rendezvous = false;
   // Whether the workers may use GPUs: then a failure is told with what the driver has reported.
   bool has_gpus = false;
 };
@@ -76,6 +78,10 @@ class Agent final : public rendezvous::RendezvousClient::Listener {
 
   // A signal that asks the run to end came to this process (see AgentPolicy::OnSignal).
   void OnStopSignal(int signal);
+  // See AgentCore::OnDrained.
+  void OnDrained(const std::string& why);
+  // This program has started a child that is none of the workers' (WorkerGroup::AddStranger).
+  void AddStranger(pid_t child);
   // A signal that does not concern the agent: it is passed on to every worker.
   void PassOn(int signal);
 

@@ -181,11 +181,44 @@ std::string AgentCore::DescribeSignal(const std::string& name, const Actions& as
   const bool at_once = AsksFor<StopWorkers>(asked) && grace_.count() == 0;
   if (at_once || AsksFor<KillWorkers>(asked)) return received + "; killing the workers";
   const std::string left =
-      !AsksFor<StopWorkers>(asked) ? "the workers are already being stopped"
-      : grace_ == std::chrono::milliseconds::max()
-          ? "the workers may take as long as they need to stop"
-          : absl::StrCat("the workers have ", base::Seconds(grace_), " to stop");
+      AsksFor<StopWorkers>(asked) ? GraceInWords() : "the workers are already being stopped";
   return absl::StrCat(received, "; ", left, ", and a second signal kills them at once");
+}
+
+std::string AgentCore::GraceInWords() const {
+  if (grace_.count() == 0) return "the workers are killed";
+  if (grace_ == std::chrono::milliseconds::max()) {
+    return "the workers may take as long as they need to stop";
+  }
+  return absl::StrCat("the workers have ", base::Seconds(grace_), " to stop");
+}
+
+CoreActions AgentCore::OnDrained(const std::string& why) {
+  // What asks the workers to end anyway comes first; where that is not the end, it is asked again.
+  if (!policy_.is_undisturbed() || result()) return {};
+  if (const std::string reason = WhyItStays(); !reason.empty()) {
+    if (std::exchange(told_it_stays_, true)) return {};
+    return {Tell{Tell::kWarning,
+                 absl::StrCat("this node stays in the job, although ", why, ": ", reason)}};
+  }
+  CoreActions actions = {Tell{Tell::kWarning, absl::StrCat("this node leaves the job, as ", why,
+                                                           "; ", GraceInWords())},
+                         EventOfRound(AgentEventKind::kDrained, why)};
+  Add(policy_.OnDrained(why), actions);
+  return actions;
+}
+
+std::string AgentCore::WhyItStays() const {
+  if (needs_.min_nodes == needs_.max_nodes) {
+    return absl::StrCat("the job needs all of its ", base::Count(needs_.max_nodes, "node"),
+                        "; with --nnodes=MIN:MAX it could go on without");
+  }
+  if (needs_.serves_rendezvous) return "the rendezvous is served here";
+  if (nodes_ <= needs_.min_nodes) {
+    return absl::StrCat("the job needs ", base::Count(needs_.min_nodes, "node"), ", and has ",
+                        nodes_);
+  }
+  return "";
 }
 
 CoreActions AgentCore::OnGoodbyeHeard() {
@@ -203,6 +236,7 @@ void AgentCore::Add(const Actions& asked, CoreActions& actions) {
     if (const auto* start = std::get_if<StartWorkers>(&action)) {
       workers_have_grace_ = false;
       round_ = start->assignment.round;
+      nodes_ = start->assignment.group_world_size;
       actions.emplace_back(EventOfPlace(start->assignment));
     } else if (const auto* stop = std::get_if<StopWorkers>(&action)) {
       workers_have_grace_ = grace_.count() > 0;

@@ -37,6 +37,14 @@ struct GuardWorkers {
   std::optional<rendezvous::TimePoint> deadline;
 };
 
+// What a node of the job needs to know to leave it early.
+struct JobNeeds {
+  int min_nodes = 1;
+  int max_nodes = 1;
+  // The rendezvous is served by this process: if it leaves, the job ends.
+  bool serves_rendezvous = false;
+};
+
 using CoreAction = std::variant<CheckHealth, DropHealthCheck, AskForPlace, GuardWorkers,
                                 StartWorkers, StopWorkers, KillWorkers, ReportStarted, ReportExited,
                                 SayLeaving, SayGoodbye, Finish, Tell, RunState, AgentEvent>;
@@ -48,8 +56,8 @@ class AgentCore {
  public:
   // `grace` is the time from the workers' stop signal to SIGKILL; milliseconds::max(): for ever. It
   // is only for what the user is told; the Agent enforces it.
-  AgentCore(Fitness::HealthCheck check, std::chrono::milliseconds grace)
-      : grace_(grace), fitness_(check) {}
+  AgentCore(Fitness::HealthCheck check, std::chrono::milliseconds grace, JobNeeds needs = {})
+      : grace_(grace), needs_(needs), fitness_(check) {}
 
   CoreActions Begin();
 
@@ -73,6 +81,10 @@ class AgentCore {
   CoreActions OnWorkersGone(const worker::GroupResult& result);
 
   CoreActions OnSignal(int signal);
+  // The scheduler drains this node; `why` is about the node: "Slurm drains it (bad fan)". To be
+  // told again and again as long as that is so: the node leaves as soon as its workers run and the
+  // job can spare it, and until then the user is told once why it stays.
+  CoreActions OnDrained(const std::string& why);
   CoreActions OnGoodbyeHeard();
 
   // How the run ended; set when Finish is asked for.
@@ -83,6 +95,10 @@ class AgentCore {
   rendezvous::RoundNumber round() const { return round_; }
 
  private:
+  // Why the job cannot go on without this node; empty: it can.
+  std::string WhyItStays() const;
+  // "the workers have 30 s to stop".
+  std::string GraceInWords() const;
   // What the user is told of a signal; `asked` is what the policy makes of it.
   std::string DescribeSignal(const std::string& name, const Actions& asked) const;
   // Turns what the policy asks for into actions for the agent.
@@ -93,6 +109,7 @@ class AgentCore {
   std::optional<AgentEvent> EventOf(const rendezvous::Directive& directive) const;
 
   const std::chrono::milliseconds grace_;
+  const JobNeeds needs_;
 
   AgentPolicy policy_;
   Fitness fitness_;
@@ -100,6 +117,10 @@ class AgentCore {
   bool workers_have_grace_ = false;
   std::optional<rendezvous::TimePoint> deadline_;
   rendezvous::RoundNumber round_ = rendezvous::kNoRound;
+  // Nodes of that round.
+  int nodes_ = 1;
+  // The user knows why the node stays.
+  bool told_it_stays_ = false;
 };
 
 }  // namespace muster::launcher

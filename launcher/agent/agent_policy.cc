@@ -14,6 +14,7 @@ std::string ReasonToLeave(const RunResult& result) {
   if (const auto* interrupted = std::get_if<Interrupted>(&result)) {
     return absl::StrCat("interrupted by ", base::SignalName(interrupted->signal));
   }
+  if (const auto* left = std::get_if<LeftEarly>(&result)) return left->why;
   if (const auto* failed = std::get_if<RendezvousFailed>(&result)) {
     return std::string(failed->status.message());
   }
@@ -182,6 +183,11 @@ Actions AgentPolicy::OnCannotStart(const absl::Status& status) {
 
 Actions AgentPolicy::OnSignal(int signal) {
   if (!run_ends()) return End(Interrupted{signal}, Next::kLeave, signal);
+  if (workers_run() && std::holds_alternative<LeftEarly>(*result_)) {
+    // It is the user's first: the workers are being stopped, and have their time.
+    result_ = Interrupted{signal};
+    return {};
+  }
   if (workers_run()) return {KillWorkers{}};
   if (state_ == State::kLeaving) {
     // Nobody hears the goodbye, or it takes the user too long.
@@ -189,6 +195,11 @@ Actions AgentPolicy::OnSignal(int signal) {
     return {Finish{}};
   }
   return {};
+}
+
+Actions AgentPolicy::OnDrained(const std::string& why) {
+  if (!is_undisturbed()) return {};
+  return End(LeftEarly{why}, Next::kLeave, SIGTERM);
 }
 
 Actions AgentPolicy::OnGoodbyeHeard() {
@@ -208,7 +219,8 @@ Actions AgentPolicy::End(RunResult result, Next next, int signal) {
   next_ = next;
   result_ = std::move(result);
   if (!workers_run()) return Proceed();
-  if (std::holds_alternative<Interrupted>(*result_)) {
+  if (std::holds_alternative<Interrupted>(*result_) ||
+      std::holds_alternative<LeftEarly>(*result_)) {
     actions.push_back(SayLeaving{ReasonToLeave(*result_)});
   }
   if (state_ == State::kRunning) actions.push_back(StopWorkers{signal});

@@ -100,11 +100,19 @@ class AgentPolicy {
   // same signal, the second kills them.
   Actions OnSignal(int signal);
 
+  // The scheduler wants this node back, and the others can go on without it: its workers are
+  // stopped, and it leaves. `why` is told to the others: "Slurm drains it". Nothing but in a round
+  // whose workers run.
+  Actions OnDrained(const std::string& why);
+
   // The goodbye was heard.
   Actions OnGoodbyeHeard();
 
   // How the run ended; set when Finish is asked for.
   const std::optional<RunResult>& result() const { return result_; }
+
+  // As workers_run(), and nothing has asked them to end.
+  bool is_undisturbed() const { return state_ == State::kRunning; }
 
   // Between StartWorkers and OnWorkersGone, or the event that is reported in its place.
   bool workers_run() const { return state_ == State::kRunning || state_ == State::kStopping; }

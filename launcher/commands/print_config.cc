@@ -79,6 +79,7 @@ std::string ConfigText(const LaunchConfig& config, const base::Redactor& redact)
   out["straggler_threshold"] = config.straggler_threshold;
   out["health_check"] = {{"command", config.health.command},
                          {"timeout", Seconds(config.health.timeout)}};
+  out["drain_interval"] = Seconds(config.drain_interval);
   out["health_endpoint"] =
       config.health_endpoint ? Json(ToString(*config.health_endpoint)) : Json();
   out["http"] = config.http ? Json(ToString(*config.http)) : Json();

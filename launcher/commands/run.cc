@@ -19,6 +19,7 @@
 #include "base/phrases.h"
 #include "base/signal_names.h"
 #include "launcher/agent/agent.h"
+#include "launcher/agent/drain_watch.h"
 #include "launcher/agent/hang_monitor.h"
 #include "launcher/agent/health_server.h"
 #include "launcher/agent/job_pages.h"
@@ -100,6 +101,7 @@ class Run {
 
   ~Run() {
     // Its socket is in the directory that is to go.
+    drain_.reset();
     agent_.reset();
     hang_.reset();
     if (logs_) logs_->RemoveEmpty();
@@ -178,6 +180,7 @@ class Run {
                                            .logs = *std::move(logs),
                                            .node = std::move(node),
                                            .hang = hang_.get(),
+                                           .serves_rendezvous = access_->server() != nullptr,
                                            .has_gpus = has_gpus},
                                 AgentObserver{.on_state =
                                                   [this](RunState state) {
@@ -199,6 +202,9 @@ class Run {
                                                   }},
                                 [this](auto& listener) { return access_->MakeClient(listener); });
     agent_->Run([this](const RunResult& result) { OnFinished(result); });
+    drain_ = DrainWatch::Begin(io_, config_, environment_,
+                               {.on_drained = [this](const auto& why) { agent_->OnDrained(why); },
+                                .on_command = [this](pid_t pid) { agent_->AddStranger(pid); }});
     // Only where somebody may look is the loop measured.
     if (pages_ != nullptr) {
       turns_.Run(io_);
@@ -232,6 +238,7 @@ class Run {
 
   void OnFinished(const RunResult& result) {
     const ReportContext context = MakeContext();
+    drain_.reset();
     agent_.reset();
     entry_->Freeze();
     if (health_) health_->ShowReady(false);
@@ -352,6 +359,8 @@ class Run {
   RestartTimeline timeline_;
   std::string node_id_;
   std::unique_ptr<Agent> agent_;
+  // Null where no scheduler is asked.
+  std::unique_ptr<DrainWatch> drain_;
   int exit_code_ = kExitSuccess;
   // A signal has asked the run to end.
   bool interrupted_ = false;

@@ -162,6 +162,8 @@ struct LaunchConfig {
   // none ever is.
   double straggler_threshold = 0.3;
   HealthPolicy health;
+  // How often, at most, a node of Slurm's asks whether it is being drained; zero: never.
+  std::chrono::milliseconds drain_interval = std::chrono::seconds(60);
   // Where this agent answers whoever asks whether it is healthy (agent/health_server.h), if it
   // does.
   std::optional<rendezvous::Endpoint> health_endpoint;

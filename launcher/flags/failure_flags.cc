@@ -188,6 +188,14 @@ constexpr Flag kFailureFlags[] = {
      .help = "How long the health check may take.",
      .default_text = "30",
      .set = Store<ReadSecondsAboveZero, &LaunchConfig::health, &HealthPolicy::timeout>},
+    {.name = "--drain-interval",
+     .ours = true,
+     .value_name = "SECONDS",
+     .help = "In Slurm's jobs of several nodes: how often each node asks whether it is being "
+             "drained; with N nodes every N seconds at the most. If the job has more than MIN "
+             "nodes of --nnodes=MIN:MAX, a node that is drained leaves it. 0: never ask.",
+     .default_text = "60",
+     .set = Store<ReadSeconds, &LaunchConfig::drain_interval>},
     {.name = "--health-port",
      .ours = true,
      .value_name = "[HOST:]PORT",

@@ -12,6 +12,7 @@ bool EndsRound(AgentEventKind kind) {
     case kWorkerFailed:
     case kToldToStop:
     case kSignal:
+    case kDrained:
     case kFenced:
     case kEvicted:
     case kLost:
@@ -58,6 +59,8 @@ std::string DescribeIncident(const LoggedEvent& event, const std::string& node) 
       return absl::StrCat(of_node, "is not fit: ", event.cause);
     case kSignal:
       return absl::StrCat(of_node, "received ", event.cause);
+    case kDrained:
+      return absl::StrCat(of_node, "leaves: ", event.cause);
     case kOutOfTouch:
       return absl::StrCat(of_node, "lost its connection: ", event.cause);
     case kBackInTouch:

@@ -30,6 +30,7 @@ enum class AgentEventKind {
   kStopping,         // the workers are being ended; `cause` is the signal they get
   kWorkersGone,      // none is left; `cause` is "succeeded", "failed" or "stopped"
   kSignal,           // a signal to the agent itself; `cause` is its name
+  kDrained,          // the scheduler drains the node, which leaves; `cause` says so
   kOutOfTouch,       // the connection to the rendezvous broke; `cause` says why
   kBackInTouch,      // it is there again; `cause` is for how long it was not
   kFenced,           // out of touch for so long that the workers must end; `cause` says why

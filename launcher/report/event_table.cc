@@ -76,6 +76,8 @@ constexpr EventRow kEvents[] = {
     {kWorkersGone, "workers_gone", kOfRound, 0, "no worker of the node is left", "how they ended",
      "succeeded|failed|stopped"},
     {kSignal, "signal", In(kCause), In(kRound), "the agent was sent a signal", "its name"},
+    {kDrained, "node_drained", In(kCause), In(kRound),
+     "the node leaves the job, as the scheduler drains it", "who drains it, and why"},
     {kOutOfTouch, "reconnecting", In(kCause), In(kRound), "the connection to the rendezvous broke",
      "why"},
     {kBackInTouch, "reconnected", In(kCause), In(kRound), "it is there again",

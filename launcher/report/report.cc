@@ -149,6 +149,11 @@ std::string Headline(const Interrupted& interrupted, const ReportContext& contex
                       base::Seconds(context.elapsed), "\n");
 }
 
+std::string Headline(const LeftEarly& left, const ReportContext& context) {
+  return absl::StrCat("muster run: ", context.program, " goes on without this node after ",
+                      base::Seconds(context.elapsed), ": ", left.why, "\n");
+}
+
 int WorkerExitCode(const rendezvous::WorkerFailure& failure) {
   if (failure.signal != 0) return 128 + failure.signal;
   // A failure never looks like success, whatever was reported.
@@ -179,6 +184,7 @@ int ExitCodeFor(const RunResult& result, ExitCodePolicy policy) {
     return 128 + interrupted->signal;
   }
   if (std::holds_alternative<NodeFailed>(result)) return kExitNodeFailed;
+  if (std::holds_alternative<LeftEarly>(result)) return kExitSuccess;
   const auto* verdict = std::get_if<rendezvous::Verdict>(&result);
   if (verdict == nullptr) return kExitRendezvousFailed;
   switch (verdict->kind) {

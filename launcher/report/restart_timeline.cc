@@ -59,6 +59,7 @@ void RestartTimeline::On(const AgentEvent& event, Time time) {
     case AgentEventKind::kAssigned:
     case AgentEventKind::kStopping:
     case AgentEventKind::kSignal:
+    case AgentEventKind::kDrained:
     case AgentEventKind::kOutOfTouch:
     case AgentEventKind::kBackInTouch:
     case AgentEventKind::kLost:

@@ -1,6 +1,7 @@
 // How a run ended for this agent: what the agent hands to report.h.
 #pragma once
 
+#include <string>
 #include <variant>
 
 #include "absl/status/status.h"
@@ -23,7 +24,13 @@ struct Interrupted {
   int signal = 0;
 };
 
+// This node has left a job that goes on without it. `why` is about the node: "Slurm drains it".
+struct LeftEarly {
+  std::string why;
+};
+
 // A Verdict is the job's end, the same on every node.
-using RunResult = std::variant<rendezvous::Verdict, RendezvousFailed, NodeFailed, Interrupted>;
+using RunResult =
+    std::variant<rendezvous::Verdict, RendezvousFailed, NodeFailed, Interrupted, LeftEarly>;
 
 }  // namespace muster::launcher

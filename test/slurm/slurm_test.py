@@ -17,6 +17,7 @@ sys.path.append(str(Path(__file__).resolve().parent))
 import isolation
 from processes import wait_for
 from running_job import RunningJob
+from slurm_drains import DRAINS
 from slurm_ends import ENDS
 from slurm_faults import FAULTS
 from slurm_signals import SIGNALS
@@ -182,6 +183,7 @@ CASES: list[Callable] = [
     a_requeued_job_goes_on_under_another_name,
     *SIGNALS,
     *ENDS,
+    *DRAINS,
     *FAULTS,
 ]
 

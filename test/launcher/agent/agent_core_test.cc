@@ -46,6 +46,8 @@ std::string NameOf(AgentEventKind kind) {
       return "gone";
     case AgentEventKind::kSignal:
       return "signal";
+    case AgentEventKind::kDrained:
+      return "drained";
     case AgentEventKind::kFenced:
       return "fenced";
     case AgentEventKind::kEvicted:
@@ -128,6 +130,21 @@ Assignment Place(rendezvous::RoundNumber round) {
   return {.incarnation = 7, .round = round, .rank_reason = "is the first"};
 }
 
+Assignment PlaceAmong(rendezvous::RoundNumber round, int nodes) {
+  Assignment place = Place(round);
+  place.group_world_size = nodes;
+  return place;
+}
+
+// Of two to three nodes, and about to have a place.
+AgentCore Elastic(bool serves_rendezvous) {
+  AgentCore core(Fitness::HealthCheck::kNone, seconds(30),
+                 {.min_nodes = 2, .max_nodes = 3, .serves_rendezvous = serves_rendezvous});
+  (void)core.Begin();
+  return core;
+}
+
+const char kDrains[] = "Slurm drains it (bad fan)";
 const Verdict kSuccess{.kind = VerdictKind::kSucceeded, .sentence = "the job has succeeded"};
 const absl::Status kGone = absl::UnavailableError("the rendezvous is gone");
 const absl::Status kNoGpu = absl::FailedPreconditionError("no GPU");
@@ -181,6 +198,51 @@ TEST_F(AgentCoreTest, SignalEndsTheRun) {
             "\"received SIGINT; the workers have 30 s to stop, and a second signal kills them at "
             "once\"; [signal: SIGINT]; leaving; end; [stopping: SIGINT]; stop with SIGINT");
   EXPECT_EQ(Of(core_.OnWorkersGone({.end = GroupEnd::kStopped})), "[gone: stopped]; goodbye");
+}
+
+// A job of MIN:MAX nodes went on with a node that was to be repaired, until the whole job ended.
+TEST_F(AgentCoreTest, DrainedNodeLeavesAJobThatCanSpareIt) {
+  AgentCore core = Elastic(/*serves_rendezvous=*/false);
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), "") << "there is no round yet";
+  (void)core.OnDirective(PlaceAmong(0, 3), At(seconds(0)));
+  EXPECT_EQ(Of(core.OnDrained(kDrains)),
+            "\"this node leaves the job, as Slurm drains it (bad fan); the workers have 30 s to "
+            "stop\"; [drained: Slurm drains it (bad fan)]; leaving; end; [stopping: SIGTERM]; stop "
+            "with SIGTERM");
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), "");
+  EXPECT_EQ(Of(core.OnWorkersGone({.end = GroupEnd::kStopped})), "[gone: stopped]; goodbye");
+  EXPECT_EQ(Of(core.OnGoodbyeHeard()), "finish");
+}
+
+TEST_F(AgentCoreTest, DrainedNodeThatTheJobNeedsSaysSoOnce) {
+  const auto said = [](AgentCore core, int nodes) {
+    (void)core.OnDirective(PlaceAmong(0, nodes), At(seconds(0)));
+    const std::string first = Of(core.OnDrained(kDrains));
+    EXPECT_EQ(Of(core.OnDrained(kDrains)), "");
+    return first;
+  };
+  const AgentCore fixed(Fitness::HealthCheck::kNone, seconds(30), {.min_nodes = 3, .max_nodes = 3});
+  EXPECT_EQ(
+      said(fixed, 3),
+      "\"this node stays in the job, although Slurm drains it (bad fan): the job needs all of "
+      "its 3 nodes; with --nnodes=MIN:MAX it could go on without\"");
+  EXPECT_EQ(said(Elastic(/*serves_rendezvous=*/true), 3),
+            "\"this node stays in the job, although Slurm drains it (bad fan): the rendezvous is "
+            "served here\"");
+  EXPECT_EQ(said(Elastic(/*serves_rendezvous=*/false), 2),
+            "\"this node stays in the job, although Slurm drains it (bad fan): the job needs 2 "
+            "nodes, and has 2\"");
+}
+
+TEST_F(AgentCoreTest, DrainedNodeLeavesOnceThereAreEnoughOthers) {
+  AgentCore core = Elastic(/*serves_rendezvous=*/false);
+  (void)core.OnDirective(PlaceAmong(0, 2), At(seconds(0)));
+  (void)core.OnDrained(kDrains);
+  (void)core.OnDirective(Stop{0, "a node has come", 7}, At(seconds(1)));
+  EXPECT_EQ(Of(core.OnDrained(kDrains)), "") << "the workers are being stopped";
+  (void)core.OnWorkersGone({.end = GroupEnd::kStopped});
+  (void)core.OnDirective(PlaceAmong(1, 3), At(seconds(2)));
+  EXPECT_EQ(Of(core.OnDrained(kDrains)).substr(0, 26), "\"this node leaves the job,");
 }
 
 // "I pressed Ctrl-C, nothing happened, and nobody told me what to do or what had been in the way."

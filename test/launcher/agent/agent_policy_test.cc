@@ -74,6 +74,7 @@ Assignment Place(rendezvous::RoundNumber round, int group_rank = 1) {
 const Verdict kSuccess{.kind = VerdictKind::kSucceeded, .sentence = "job 'j' succeeded"};
 const Verdict kFailure{.kind = VerdictKind::kWorkerFailed, .sentence = "job 'j' failed"};
 const WorkerFailure kExit3{.rank = 2, .exit_code = 3, .what = "exited with code 3"};
+const char kDrains[] = "Slurm drains it";
 const absl::Status kGone = absl::UnavailableError("the rendezvous at a:1 is gone");
 
 class AgentPolicyTest : public ::testing::Test {
@@ -296,6 +297,36 @@ TEST_F(AgentPolicyTest, VerdictAfterASignalKeepsTheInterruption) {
   EXPECT_EQ(Of(policy_.OnDirective(kFailure)), "");
   EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "goodbye (interrupted by SIGTERM)");
   ExpectInterrupted(SIGTERM);
+}
+
+TEST_F(AgentPolicyTest, DrainedNodeLeavesAndTellsTheOthersMeanwhile) {
+  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "") << "nothing runs yet";
+  Run();
+  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "leaving (Slurm drains it); stop with SIGTERM");
+  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "") << "it is leaving";
+  EXPECT_EQ(Of(policy_.OnDirective(Stop{0, "a node is leaving", kLife})),
+            "warn \"round 0 is over: a node is leaving\"");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "goodbye (Slurm drains it)") << "no join";
+  EXPECT_EQ(Of(policy_.OnGoodbyeHeard()), "finish");
+  ASSERT_TRUE(policy_.result().has_value());
+  EXPECT_TRUE(std::holds_alternative<LeftEarly>(*policy_.result()));
+}
+
+TEST_F(AgentPolicyTest, SignalToADrainedNodeLeavesItsWorkersTheirTime) {
+  Run();
+  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "leaving (Slurm drains it); stop with SIGTERM");
+  EXPECT_EQ(Of(policy_.OnSignal(SIGTERM)), "");
+  EXPECT_EQ(Of(policy_.OnSignal(SIGINT)), "kill");
+  EXPECT_EQ(Of(policy_.OnWorkersGone(false)), "goodbye (interrupted by SIGTERM)");
+  ExpectInterrupted(SIGTERM);
+}
+
+TEST_F(AgentPolicyTest, NodeThatIsDrainedWhenItsWorkersHaveSucceededWaitsForTheOthers) {
+  Run();
+  EXPECT_EQ(Of(policy_.OnWorkersGone(true)), "report round 0 succeeded");
+  EXPECT_EQ(Of(policy_.OnDrained(kDrains)), "");
+  EXPECT_EQ(Of(policy_.OnDirective(kSuccess)), "goodbye ()");
+  ExpectVerdict(kSuccess);
 }
 
 TEST_F(AgentPolicyTest, RendezvousThatCannotBeReachedEndsTheRunWithoutAGoodbye) {

@@ -150,6 +150,7 @@ std::vector<ValueCase> ValueCases() {
        [](C c) { return c.hang.stack_command == "pstack {pid}"; }},
       {"--health-check", "nvidia-smi -L", [](C c) { return c.health.command == "nvidia-smi -L"; }},
       {"--health-check-timeout", "5", [](C c) { return c.health.timeout == seconds(5); }},
+      {"--drain-interval", "5", [](C c) { return c.drain_interval == seconds(5); }},
       {"--health-port", "29480",
        [](C c) {
          return c.health_endpoint == Endpoint{"127.0.0.1", 29480};

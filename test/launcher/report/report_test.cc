@@ -234,6 +234,9 @@ TEST(ReportTest, EndsWithoutAFailedWorkerAreOneLine) {
       "space\n");
   EXPECT_EQ(FormatReport(Interrupted{SIGTERM}, Context()),
             "muster run: train.py was interrupted by SIGTERM after 12 s\n");
+  EXPECT_EQ(FormatReport(LeftEarly{"Slurm drains it (bad fan)"}, Context()),
+            "muster run: train.py goes on without this node after 12 s: Slurm drains it (bad "
+            "fan)\n");
   Verdict lost;
   lost.kind = VerdictKind::kWorkerFailed;
   lost.sentence = "a worker failed on a node that is gone";
@@ -268,6 +271,7 @@ TEST(ExitCodeTest, EachEndHasItsCode) {
       {"rendezvous failed", RendezvousFailed{absl::UnavailableError("x")}, 3, 3},
       {"node failed", NodeFailed{absl::UnavailableError("x")}, 4, 4},
       {"interrupted", Interrupted{SIGINT}, 130, 130},
+      {"left early", LeftEarly{"Slurm drains it"}, 0, 0},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(ExitCodeFor(c.result, ExitCodePolicy::kTorchrun), c.torchrun) << c.what;
