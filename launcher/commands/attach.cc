@@ -28,8 +28,9 @@ constexpr char kAttachHelp[] =
     R"(Usage: muster attach [--all] RUN
 
 Shows what a run prints that was started with `muster run --detach`, until it ends, and exits with
-the run's exit code. RUN is its run id or its pid (`muster ps`). Ctrl-C ends what shows it, and
-leaves the run alone; `muster stop RUN` ends the run. A run that has ended is shown, too.
+the run's exit code. RUN is its run id, or its pid where no run has that id (`muster ps`). Ctrl-C
+ends what shows it, and leaves the run alone; `muster stop RUN` ends the run. A run that has ended
+is shown, too.
 
   --all       All that it has printed; otherwise the last 64 KiB are shown first.
   -h, --help  Print this text.

@@ -36,9 +36,9 @@ constexpr char kStopHelp[] =
     R"(Usage: muster stop [--timeout SECONDS] RUN...
 
 Ends your runs on this machine as Ctrl-C ends one in a terminal, and waits until they have ended:
-workers get SIGTERM, and have --shutdown-timeout of their run. RUN is a run id or a pid (`muster
-ps`). A run that was started with --hosts ends on all of its hosts. One that is ending already is
-only waited for. If a RUN is not there, none is ended.
+workers get SIGTERM, and have --shutdown-timeout of their run. RUN is a run id, or a pid where no run
+has that id (`muster ps`). A run that was started with --hosts ends on all of its hosts. One that is
+ending already is only waited for. If a RUN is not there, none is ended.
 
   --timeout SECONDS  Wait no longer than this; the run goes on ending.
   -h, --help         Print this text.
@@ -59,17 +59,18 @@ struct Target {
 };
 using Targets = std::map<pid_t, Target>;
 
-// The processes of runs with that id or pid.
-Targets FindRuns(const std::string& name, const Environment& environment) {
+// The processes of runs that have that id, or that pid.
+Targets FindRunsBy(const std::string& name, bool by_id, const Environment& environment) {
   Targets found, launched;
   for (const RunInfo& run : ListRuns(RunsDirs(RunsPlaceOf(environment))).runs) {
-    if (run.run_id != name && absl::StrCat(run.pid) != name) continue;
+    if (name != (by_id ? run.run_id : absl::StrCat(run.pid))) continue;
     (run.launched ? launched : found)
         .emplace(run.pid,
                  Target{.run_id = run.run_id, .is_ending = run.state == RunState::kStopping});
   }
   // Those that have just begun are not in the list yet.
   for (const FoundRun& run : FindDetached(DetachedDir(environment), name)) {
+    if (run.has_id != by_id) continue;
     const auto end = DetachedEnd::Open(run);
     if (!end.ok() || !end->lives()) continue;
     const bool is_elsewhere = !end->IsOf(run.pid);
@@ -82,6 +83,12 @@ Targets FindRuns(const std::string& name, const Environment& environment) {
   // Those get the signal from the run that has started them, and a second one would take their
   // workers' time to end.
   return found.empty() ? launched : found;
+}
+
+// A number may be a run id, as Slurm's jobs have it: then it is no pid.
+Targets FindRuns(const std::string& name, const Environment& environment) {
+  Targets found = FindRunsBy(name, /*by_id=*/true, environment);
+  return found.empty() ? FindRunsBy(name, /*by_id=*/false, environment) : found;
 }
 
 // A pid that a run of another PID namespace has left is anybody's here.

@@ -121,7 +121,9 @@ std::vector<FoundRun> FindDetached(const std::string& directory, const std::stri
   if (stream == nullptr) return found;
   while (const dirent* const entry = ::readdir(stream.get())) {
     const auto parsed = Parse(entry->d_name);
-    if (!parsed || (parsed->first != Name(name) && absl::StrCat(parsed->second) != name)) continue;
+    if (!parsed) continue;
+    const bool has_id = parsed->first == Name(name);
+    if (!has_id && absl::StrCat(parsed->second) != name) continue;
     const std::string output = absl::StrCat(directory, "/", entry->d_name);
     FoundRun run{.pid = parsed->second,
                  .output = output,
@@ -130,12 +132,14 @@ std::vector<FoundRun> FindDetached(const std::string& directory, const std::stri
     struct stat info = {};
     if (::lstat(run.end.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     run.began = info.st_mtim;
+    run.has_id = has_id;
     if (::lstat(output.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
       found.push_back(std::move(run));
     }
   }
   std::sort(found.begin(), found.end(), [](const FoundRun& a, const FoundRun& b) {
-    return std::tie(a.began.tv_sec, a.began.tv_nsec) > std::tie(b.began.tv_sec, b.began.tv_nsec);
+    return std::tie(a.has_id, a.began.tv_sec, a.began.tv_nsec) >
+           std::tie(b.has_id, b.began.tv_sec, b.began.tv_nsec);
   });
   return found;
 }

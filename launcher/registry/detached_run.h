@@ -46,10 +46,12 @@ struct FoundRun {
   pid_t pid = 0;  // in the PID namespace that it ran in
   std::string output;
   std::string end;
-  timespec began{};  // by the file system's clock
+  timespec began{};     // by the file system's clock
+  bool has_id = false;  // what was looked for is its run id, and not its pid
 };
 
-// Those of that name, or of that pid, that left files there; the latest first.
+// Those of that run id, or of that pid, that left files there; those of that id first, and of them
+// the latest.
 std::vector<FoundRun> FindDetached(const std::string& directory, const std::string& name);
 
 // Its .end file, open: to be asked whether the run lives, and how it ended.

@@ -135,6 +135,24 @@ TEST_F(DetachTest, ASecondStopLeavesWorkersTheirTime) {
   EXPECT_THAT(attached.out(), HasSubstr("saved"));
 }
 
+// `muster stop 4711` meant both the run with that id, as Slurm's jobs have, and the one with that
+// pid.
+TEST_F(DetachTest, ANumberIsARunIdBeforeItIsAPid) {
+  const Result begun = Detach({"--rdzv-id=d11"}, "echo ready; " + Until("go") + "echo other");
+  ASSERT_EQ(begun.code, 0) << begun.err;
+  const std::string number = absl::StrCat(PidIn(begun.out));
+  ASSERT_EQ(Detach({"--rdzv-id=" + number}, "echo mine; sleep 10000").code, 0);
+  Command attached = Start({"attach", number});
+  ASSERT_TRUE(attached.WaitForOut("mine"));
+  EXPECT_EQ(Run({"stop", number}).code, 0);
+  EXPECT_EQ(attached.Wait(), 128 + SIGTERM);
+  // The one with that pid goes on, and is meant once no other has that id.
+  EXPECT_THAT(Run({"ps"}).out, HasSubstr("d11"));
+  const Result stopped = Run({"stop", number});
+  EXPECT_EQ(stopped.code, 0) << stopped.err;
+  EXPECT_THAT(stopped.out, HasSubstr("run 'd11'"));
+}
+
 // `muster stop mine typo` said that there is no run 'typo', and ended 'mine' all the same.
 TEST_F(DetachTest, NoneIsStoppedWhereOneIsNotThere) {
   ASSERT_EQ(Detach({"--rdzv-id=d9"},
