@@ -82,7 +82,8 @@ const char kHostArgsHelp[] =
                         answers for the user who is logged in there.
   --hostfile FILE       The same from a file, a host on each line.
   --launch-with COMMAND What connects to a host instead of ssh, with {host} and {command} in it.
-  --timeout SECONDS     How long a host may take to answer, and then to tell. Default: 60.
+  --timeout SECONDS     How long a host may take to answer, with all attempts, and then to
+                        tell. Default: 60.
   --no-ship             Do not send this program to hosts that have no muster, or another build of
                         it.
 )";

@@ -28,6 +28,8 @@ FanOut::Options OptionsOf(const launch::v1::Job& job) {
   FanOut::Options options;
   options.fanout = job.fanout();
   options.answer_timeout = std::chrono::milliseconds(job.answer_timeout_ms());
+  // Who asks a question waits for its answers.
+  if (job.question_size() > 0) options.limit = options.answer_timeout;
   if (job.min_nodes() < job.max_nodes()) options.retry = std::chrono::seconds(30);
   return options;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/phrases.h"
 
 namespace muster::launcher {
 
@@ -31,6 +32,7 @@ FanOut::Actions FanOut::OnAnswer(LinkId id, const std::string& endpoint, Time no
   Entry& entry = entries_.at(link.host);
   ClearTimer(link.host);
   entry.state = State::kUp;
+  entry.give_up_at.reset();
   entry.told_unreachable = false;
   actions.emplace_back(HostNews{.host = link.host, .what = kAnswered, .endpoint = endpoint});
   const std::set<HostIndex> promised = std::exchange(link.charges, {});
@@ -99,11 +101,7 @@ FanOut::Actions FanOut::OnTime(Time now) {
     const std::set<HostIndex> promised = std::move(link->second.charges);
     links_.erase(link);
     ready_.insert(promised.begin(), promised.end());
-    Fail(host,
-         absl::StrCat(
-             "it has not answered within ",
-             std::chrono::duration_cast<std::chrono::seconds>(options_.answer_timeout).count(),
-             " s"),
+    Fail(host, absl::StrCat("it has not answered within ", base::Seconds(options_.answer_timeout)),
          now, actions);
   }
   Place(now, actions);
@@ -183,7 +181,9 @@ void FanOut::Lead(const std::vector<HostIndex>& group, Time now, Actions& action
   Entry& entry = entries_.at(leader);
   entry.state = State::kStarting;
   entry.link = id;
-  SetTimer(leader, now + options_.answer_timeout);
+  if (options_.limit && !entry.give_up_at) entry.give_up_at = now + *options_.limit;
+  const Time answered_by = now + options_.answer_timeout;
+  SetTimer(leader, std::min(answered_by, entry.give_up_at.value_or(answered_by)));
   links_.emplace(id, Link{.host = leader, .charges = {group.begin() + 1, group.end()}});
   actions.emplace_back(Open{id, leader});
 }
@@ -204,9 +204,11 @@ void FanOut::Fail(HostIndex host, const std::string& reason, Time now, Actions& 
   Entry& entry = entries_.at(host);
   entry.link = 0;
   ++entry.failures;
-  if (entry.failures < options_.attempts) {
+  const Time again = now + options_.pause * (1 << std::min(entry.failures - 1, 10));
+  const bool has_time = !entry.give_up_at || again < *entry.give_up_at;
+  if (entry.failures < options_.attempts && has_time) {
     entry.state = State::kWaiting;
-    SetTimer(host, now + options_.pause * (1 << std::min(entry.failures - 1, 10)));
+    SetTimer(host, again);
     actions.emplace_back(HostNews{.host = host, .what = kNotYet, .reason = reason});
     return;
   }
@@ -214,6 +216,7 @@ void FanOut::Fail(HostIndex host, const std::string& reason, Time now, Actions& 
     actions.emplace_back(HostNews{.host = host, .what = kUnreachable, .reason = reason});
   }
   entry.told_unreachable = true;
+  entry.give_up_at.reset();
   entry.state = options_.retry ? State::kWaiting : State::kGivenUp;
   if (options_.retry) SetTimer(host, now + *options_.retry);
 }

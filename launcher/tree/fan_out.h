@@ -50,6 +50,9 @@ class FanOut {
     Duration answer_timeout = std::chrono::seconds(60);
     // How often a host is tried before it is given up.
     int attempts = 3;
+    // How long all attempts together may take until one is answered, with the pauses between them;
+    // counted from the first on, here. Unset: as long as they take.
+    std::optional<Duration> limit;
     // Before the second attempt; twice as long before each further one.
     Duration pause = std::chrono::milliseconds(500);
     // What a lost host's processes have to end in before it is tried again.
@@ -126,6 +129,8 @@ class FanOut {
     int failures = 0;
     // kWaiting: not before this; kStarting: not longer than this. Meaningless otherwise.
     Time deadline{};
+    // When it is given up, if Options::limit is set and it has been tried and has not answered.
+    std::optional<Time> give_up_at;
     // It was given up, that was said, and it has not answered since: further failures are no news.
     bool told_unreachable = false;
   };

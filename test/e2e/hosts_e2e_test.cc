@@ -12,6 +12,7 @@
 #include "test/e2e/ssh_hosts.h"
 #include "test/support/process_scan.h"
 #include "test/support/run_until.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::test {
 namespace {
@@ -123,6 +124,20 @@ while (size := source.read(4)):
              Environment());
   EXPECT_EQ(ps.Wait(), 1) << ps.err();
   EXPECT_THAT(ps.err(), HasSubstr("muster ps: second has not told within 2 s\n"));
+  ExpectNothingLeft();
+}
+
+// `--timeout=3` took 10.5 s for a host that was silent, as it was tried three times.
+TEST_F(HostsTest, HostThatIsSilentIsAskedOnce) {
+  const std::string link =
+      Write("link", "#!/bin/sh\necho >> " + Path("tried") + "\nexec sleep 10000\n", 0755);
+  Command ps({MusterPath(), "ps", "--hosts=first", "--timeout=1",
+              "--launch-with=" + link + " {host} {command}"},
+             Environment());
+  EXPECT_EQ(ps.Wait(), 1) << ps.err();
+  EXPECT_THAT(ps.err(),
+              HasSubstr("muster ps: first cannot be reached: it has not answered within 1 s\n"));
+  EXPECT_EQ(ReadAll(Path("tried")), "\n");
   ExpectNothingLeft();
 }
 

@@ -93,6 +93,35 @@ TEST_F(FanOutTest, HostThatDoesNotAnswerIsGivenUpInTheEnd) {
   EXPECT_EQ(fan_out_.next_deadline(), std::nullopt);
 }
 
+// `muster ps --hosts=silent --timeout=3` took 10.5 s.
+TEST_F(FanOutTest, AllAttemptsTogetherHaveALimit) {
+  FanOut::Options options;
+  options.attempts = 9;
+  options.answer_timeout = seconds(3);
+  options.limit = seconds(3);
+  FanOut asking(options);
+  EXPECT_EQ(Show(asking.Adopt({{.host = 0}, {.host = 1}}, now_)),
+            "open 1 to host 0; open 2 to host 1");
+  now_ += seconds(2);
+  EXPECT_EQ(Show(asking.OnLinkEnd(2, "cut", now_)), "host 1 not yet: cut");
+  now_ += milliseconds(500);
+  EXPECT_EQ(Show(asking.OnTime(now_)), "open 3 to host 1");
+  now_ += milliseconds(500);
+  EXPECT_EQ(Show(asking.OnTime(now_)),
+            "close 1; host 0 unreachable: it has not answered within 3 s; close 3; host 1 "
+            "unreachable: it has not answered within 3 s");
+  EXPECT_EQ(asking.next_deadline(), std::nullopt);
+}
+
+TEST_F(FanOutTest, WhoFailsTooLateForAnotherAttemptIsGivenUpAtOnce) {
+  FanOut::Options options;
+  options.limit = seconds(3);
+  FanOut asking(options);
+  EXPECT_EQ(Show(asking.Adopt({{.host = 0}}, now_)), "open 1 to host 0");
+  now_ += milliseconds(2600);
+  EXPECT_EQ(Show(asking.OnLinkEnd(1, "cut", now_)), "host 0 unreachable: cut");
+}
+
 TEST_F(FanOutTest, HostThatIsGivenUpIsTriedAgainWhereTheJobGoesOnWithoutIt) {
   FanOut elastic = Make(/*retries=*/true);
   EXPECT_EQ(Show(elastic.Adopt({{.host = 0, .failures = 1}}, now_)), "open 1 to host 0");
