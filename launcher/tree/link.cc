@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -66,7 +67,11 @@ std::string LastLine(const std::string& text) {
 Link::Link(boost::asio::io_context& io, std::string name, Callbacks callbacks)
     : name_(std::move(name)), callbacks_(std::move(callbacks)), output_(io), errors_(io) {}
 
-Link::~Link() = default;
+Link::~Link() {
+  // Of its group, as it is of a child that still runs. While a member of the group is left, its
+  // number is nobody else's.
+  if (left_others_) ::kill(-process_->pid(), SIGKILL);
+}
 
 absl::StatusOr<std::unique_ptr<Link>> Link::Start(boost::asio::io_context& io,
                                                   std::vector<std::string> argv,
@@ -110,6 +115,7 @@ absl::Status Link::Spawn(boost::asio::io_context& io, std::vector<std::string> a
       io, *std::move(spawned), [this](const worker::ExitStatus& status) {
         has_exited_ = true;
         exit_ = status;
+        left_others_ = ::kill(-process_->pid(), 0) == 0;
         // What is left in the pipes. Others may hold their ends open: ssh's shared connections do.
         const base::Lifetime::Watch watch = lifetime_.watch();
         if (errors_.is_open) Read(errors_);

@@ -24,7 +24,8 @@ namespace muster::launcher {
 
 // Lives on the loop's thread, which must be the main thread (worker/process/spawn.h). SIGPIPE must
 // be ignored. The child leads a session of its own, so that a Ctrl-C in the terminal does not reach
-// it, and is killed when this process ends, however it ends.
+// it, and is killed when this process ends, however it ends. Of its process group nothing outlives
+// the link.
 class Link {
  public:
   struct Callbacks {
@@ -50,7 +51,7 @@ class Link {
                                                      std::vector<std::string> argv,
                                                      std::vector<std::string> env,
                                                      Callbacks callbacks);
-  // Kills the child if it is still running. No callback runs.
+  // Kills the child if it is still running, and its group in any case. No callback runs.
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -110,6 +111,8 @@ class Link {
   bool paused_ = false;
   std::unique_ptr<worker::Process> process_;
   bool has_exited_ = false;
+  // Then processes of its group were left, which may still carry what is said.
+  bool left_others_ = false;
   worker::ExitStatus exit_;
   base::Lifetime lifetime_;
 };

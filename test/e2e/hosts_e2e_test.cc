@@ -233,6 +233,26 @@ TEST_F(HostsTest, HostThatNeverAnswersIsGivenUp) {
   ExpectNothingLeft();
 }
 
+// Ctrl-C left behind what the way to a host had started beside the connection.
+TEST_F(HostsTest, WhatTheWayToAHostLeavesBehindEndsWithIt) {
+  const std::string link =
+      Write("link", "#!/bin/sh\nsleep 10000 </dev/null >/dev/null 2>&1 &\nsh -c \"$2\"\n", 0755);
+  const auto run_on_host = [&](const std::string& script) {
+    return Command(
+        {MusterPath(), "run", "--hosts=127.0.0.1:1", "--launch-with=" + link + " {host} {command}",
+         "--no-python", "sh", "-c", script},
+        Environment());
+  };
+  Command done = run_on_host("exit 0");
+  EXPECT_EQ(done.Wait(), 0) << done.err();
+  ExpectNothingLeft();
+  Command interrupted = run_on_host("echo ready; exec sleep 10000");
+  ASSERT_TRUE(interrupted.WaitForOut("ready")) << interrupted.err();
+  interrupted.Signal(SIGINT);
+  EXPECT_EQ(interrupted.Wait(), 128 + SIGINT) << interrupted.err();
+  ExpectNothingLeft();
+}
+
 TEST_F(HostsTest, CtrlCEndsTheWaitForHosts) {
   Command run({MusterPath(), "run", "--hosts=first",
                "--launch-with=sh -c 'sleep 10000; {host} {command}'", "--no-python", "true"},

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "test/support/run_until.h"
+#include "test/support/temp_dir.h"
 
 namespace muster::launcher {
 namespace {
@@ -82,6 +83,15 @@ TEST_F(LinkTest, ReasonIsWhatWasSaidInsteadOfTheGreeting) {
 TEST_F(LinkTest, ReasonIsHowItEndedWhereNothingWasSaid) {
   EXPECT_EQ(EndOf("exit 3"), "`sh` ended with exit code 3");
   EXPECT_EQ(EndOf("kill -9 $$"), "`sh` was killed by SIGKILL");
+}
+
+// A way to a host that had started something in the background left it behind.
+TEST_F(LinkTest, WhatTheChildLeavesBehindEndsWithTheLink) {
+  const std::string pid = EndOf("sleep 10000 </dev/null >/dev/null 2>&1 & echo $!");
+  const pid_t left = std::stoi(pid);
+  EXPECT_EQ(::kill(left, 0), 0) << "the link is still there";
+  link_.reset();
+  EXPECT_TRUE(test::RunUntil(io_, [left] { return !test::IsAlive(left); }));
 }
 
 // "node3 cannot be reached: muster: which x86_64?"
