@@ -13,6 +13,8 @@
 # Needs no registry and no daemon; needs root, scripts/setup.sh, and
 #   apt-get install --no-install-recommends buildah golang-github-containers-image mmdebstrap
 set -euo pipefail
+# A folder is named from where the script is called.
+called_from=$PWD
 cd "$(dirname "$0")/.."
 output=$PWD/dist
 trainer=1
@@ -21,7 +23,7 @@ while [ $# -gt 0 ]; do
     --no-trainer) trainer= ;;
     --output)
       [ $# -ge 2 ] || { echo "image: --output names no folder; name one" >&2; exit 2; }
-      output=$(realpath -m "$2")
+      output=$(cd "$called_from" && realpath -m "$2")
       shift
       ;;
     *)

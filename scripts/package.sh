@@ -8,6 +8,8 @@
 # checkout without changes. Version and dates are the commit's. Needs scripts/setup.sh, and
 #   apt-get install bash-completion debhelper help2man lintian strip-nondeterminism
 set -euo pipefail
+# A folder is named from where the script is called.
+called_from=$PWD
 cd "$(dirname "$0")/.."
 output=$PWD/dist
 trainer=1
@@ -16,7 +18,7 @@ while [ $# -gt 0 ]; do
     --no-trainer) trainer= ;;
     --output)
       [ $# -ge 2 ] || { echo "package: --output names no folder; name one" >&2; exit 2; }
-      output=$(realpath -m "$2")
+      output=$(cd "$called_from" && realpath -m "$2")
       shift
       ;;
     *)
