@@ -47,6 +47,27 @@ def _goes_on(job: BatchJob) -> None:
     job.expect_exit_code("0:0")
 
 
+def a_job_that_is_preempted_for_good_saves(cluster) -> None:
+    """PreemptMode=CANCEL, with no other grace time than KillWait, and with one, before whose end the job ends by itself."""
+    for partition, state, code in (("cancelled", "PREEMPTED", None), ("graced", "FAILED", "143:0")):
+        job = BatchJob(cluster, f"--partition={partition}", nodes=3)
+        job.await_up()
+        urgent = cluster.run("sbatch", "--parsable", "--partition=urgent", "--nodes=3", "--exclusive", "--output=/dev/null",
+                             "--wrap=sleep 1000").stdout.strip()
+        try:
+            job.await_saved()
+            wait_for(lambda: cluster.run("squeue", "--noheader", "--format=%T", f"--jobs={urgent}").stdout.strip() == "RUNNING",
+                     "the urgent job does not run")
+            job.await_state(state)
+            if code is not None:
+                job.expect_exit_code(code)
+            if len(job.up()) != job.nodes:
+                raise AssertionError(f"it began again: {job.output()}")
+        finally:
+            cluster.run("scancel", urgent)
+        cluster.await_idle()
+
+
 def a_job_leaves_a_drained_node(cluster) -> None:
     """By the command of docs/slurm.md."""
     job = BatchJob(cluster, "--requeue")
@@ -71,5 +92,6 @@ _LEAVE = "squeue --noheader --nodelist=n2 --format=%A | xargs -r scontrol requeu
 ENDS = [
     a_time_limit_and_its_warning_let_workers_save,
     a_preempted_job_saves_and_goes_on,
+    a_job_that_is_preempted_for_good_saves,
     a_job_leaves_a_drained_node,
 ]
