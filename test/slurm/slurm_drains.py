@@ -28,7 +28,7 @@ def _drained(cluster, *nodes: str, state: str = "DRAIN"):
 
 def an_elastic_job_leaves_a_drained_node(cluster) -> None:
     """A user's job held a node that was to be repaired until the whole job had ended."""
-    for how, state in ((_SALLOC, "DRAIN"), (_SRUN, "DRAIN"), (_SALLOC, "FAIL")):
+    for how, state in ((_SALLOC, "DRAIN"), (_SRUN, "FAIL")):
         job = RunningJob(cluster, how, "--nnodes=2:3", "--drain-interval=1", "--rdzv-conf=last_call_timeout=1")
         before = job.workers(0)
         with _drained(cluster, "n3", state=state):

@@ -47,6 +47,18 @@ def srun_needs_no_further_flag(cluster) -> None:
     _expect("warning" not in done.stderr.lower(), done.stderr)
 
 
+def the_command_in_readme_runs_as_it_stands(cluster) -> None:
+    readme = (Path(__file__).resolve().parent.parent.parent / "README.md").read_text()
+    commands = re.findall(r"^    (srun .*)$", readme, re.MULTILINE)
+    _expect(len(commands) == 1, f"{commands}")
+    # In one piece, so that two workers' lines do not mix.
+    (cluster.folder / "train.py").write_text(
+        "import os\nos.write(1, 'rank {RANK} of {WORLD_SIZE} on {SLURMD_NODENAME}\\n'.format(**os.environ).encode())\n")
+    done = cluster.run("sh", "-c", commands[0], check=False)
+    _expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
+    _expect(_ranks(done.stdout) == [(0, "n1"), (1, "n2")], done.stdout)
+
+
 def a_shell_of_salloc_starts_all_hosts(cluster) -> None:
     done = cluster.run("salloc", "--quiet", "--nodes=3", "muster", "run", "--no-python", "sh", "-c", _WORKER, check=False)
     _expect(done.returncode == 0, f"exit code {done.returncode}: {done.stderr}")
@@ -171,6 +183,7 @@ def sbatch_runs_what_it_was_given(cluster) -> None:
 
 CASES: list[Callable] = [
     srun_needs_no_further_flag,
+    the_command_in_readme_runs_as_it_stands,
     a_shell_of_salloc_starts_all_hosts,
     an_allocation_has_one_step_for_all_hosts,
     ctrl_c_in_an_allocation_ends_all_nodes,
