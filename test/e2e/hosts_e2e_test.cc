@@ -1,4 +1,6 @@
 // One command starts a job on hosts with a real sshd each: what comes back, and how it ends.
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <set>
@@ -286,6 +288,57 @@ TEST_F(HostsTest, HostThatCannotBeReachedIsNamedWithSshsReason) {
   EXPECT_TRUE(Contains(run.err(),
                        "muster run: node1 cannot be reached: ssh: connect to host 10.98.0.2 port "
                        "22: Connection refused\n"));
+  ExpectNothingLeft();
+}
+
+// A question of ssh's, which nobody can answer on many hosts at once.
+TEST_F(HostsTest, HostWhoseKeyIsNotKnownIsNamed) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  const std::vector<std::string> known = Lines(ReadAll(Path("hosts/known_hosts")));
+  ASSERT_EQ(known.size(), 2u);
+  Write("hosts/known_hosts", known[0] + "\n");
+  Command run = StartOnHosts({"--hosts=node0,node1"}, kStays);
+  EXPECT_EQ(run.Wait(), 3) << run.err();
+  EXPECT_TRUE(
+      Contains(run.err(), "muster run: node1 cannot be reached: Host key verification failed.\n"));
+  ExpectNothingLeft();
+}
+
+TEST_F(HostsTest, HostBehindAnotherIsReachedAsTheUsersConfigurationSays) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(2));
+  if (IsSkipped()) return;
+  const std::string config = Path("hosts/ssh_config");
+  const std::string before = ReadAll(config);
+  Write("hosts/ssh_config",
+        "Match host node1 exec \"ip route | grep -q unreachable\"\n"
+        "  ProxyJump node0\n" +
+            before);
+  ASSERT_TRUE(OnHost(-1, "ip route add unreachable 10.98.0.2/32"));
+  Command run = StartOnHosts({"--hosts=node0,node1"}, "echo rank $RANK of $WORLD_SIZE");
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(Lines(run.out()),
+              UnorderedElementsAre("[default0]:rank 0 of 2", "[default1]:rank 1 of 2"))
+      << run.err();
+  ExpectNothingLeft();
+}
+
+// What is left of a connection is the user's: the master of those that ssh shares.
+TEST_F(HostsTest, ConnectionThatTheUsersConfigurationSharesIsUsedAndStays) {
+  ASSERT_NO_FATAL_FAILURE(MakeHosts(1));
+  if (IsSkipped()) return;
+  const std::string config = Path("hosts/ssh_config");
+  const std::string socket = absl::StrCat("/tmp/muster-test-", getpid(), "-%C");
+  Write("hosts/ssh_config", absl::StrCat("Host *\n  ControlMaster auto\n  ControlPersist 600\n"
+                                         "  ControlPath ",
+                                         socket, "\n", ReadAll(config)));
+  for (int i = 0; i < 2; ++i) {
+    Command run = StartOnHosts({"--hosts=node0"}, "echo rank $RANK of $WORLD_SIZE");
+    EXPECT_EQ(run.Wait(), 0) << run.err();
+    EXPECT_THAT(Lines(run.out()), UnorderedElementsAre("[default0]:rank 0 of 1")) << run.err();
+    EXPECT_EQ(Sessions(0).size(), 1u) << "of sshd, for all connections";
+  }
+  EXPECT_EQ(StartWhereTyped({"ssh", "-O", "exit", "node0"}).Wait(), 0) << "it was still there";
   ExpectNothingLeft();
 }
 
