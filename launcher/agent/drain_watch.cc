@@ -6,6 +6,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "base/phrases.h"
 #include "launcher/machine/slurm_node.h"
@@ -67,8 +68,9 @@ void DrainWatch::Ask() {
        .limit = kAnswerLimit,
        .output_limit = kMaxNodeText},
       [this](const worker::TimedCommandResult& result) { OnAnswer(result); });
+  if (absl::IsResourceExhausted(started.status())) return AwaitNext();
   if (!started.ok()) {
-    // Nor will there be one later.
+    // There is no scontrol, and will not be one later.
     spdlog::info("whether Slurm drains this node is not known: {}",
                  std::string(started.status().message()));
     return;
@@ -77,11 +79,15 @@ void DrainWatch::Ask() {
   callbacks_.on_command(question_->pid());
 }
 
-void DrainWatch::OnAnswer(const worker::TimedCommandResult& result) {
-  question_.reset();
+void DrainWatch::AwaitNext() {
   // At the times that are this node's; where it stood still meanwhile, at once.
   timer_.expires_at(std::max(timer_.expiry() + times_.interval, std::chrono::steady_clock::now()));
   AwaitQuestion();
+}
+
+void DrainWatch::OnAnswer(const worker::TimedCommandResult& result) {
+  question_.reset();
+  AwaitNext();
   const bool answered =
       result.status && result.status->signal == 0 && result.status->exit_code == 0;
   if (!answered && !is_deaf_) {

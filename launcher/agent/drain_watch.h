@@ -50,7 +50,10 @@ class DrainWatch {
  private:
   DrainWatch(boost::asio::io_context& io, std::string node, std::vector<std::string> environment,
              Times times, Callbacks callbacks);
+  // The question for which timer_ is set.
   void AwaitQuestion();
+  // The one after that.
+  void AwaitNext();
   void Ask();
   void OnAnswer(const worker::TimedCommandResult& result);
 
