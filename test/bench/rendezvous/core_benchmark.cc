@@ -1,5 +1,6 @@
 // The cost of the core's decisions alone, without event loop and network. To count instructions,
 // run it under callgrind with --benchmark_filter and one iteration (--benchmark_min_time=0).
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -25,28 +26,47 @@ JoinRequest RequestOf(int index, int nodes) {
           .session = absl::StrCat("session-", index)};
 }
 
-// As the Driver does with each event: hear it, take what came of it, ask when time matters next.
-template <typename Event>
-std::size_t Handle(Coordinator& coordinator, const Event& event) {
-  event();
-  const Outbox outbox = coordinator.TakeOutbox();
-  benchmark::DoNotOptimize(coordinator.NextDeadline());
-  return outbox.directives.size();
-}
+// How long decisions held a loop that hears nobody else meanwhile.
+class Turns {
+ public:
+  using Clock = std::chrono::steady_clock;
 
-void JoinAll(Coordinator& coordinator, int nodes) {
+  // As the Driver does with each event: hear it, take what came of it, ask when time matters next.
+  template <typename Event>
+  void Handle(Coordinator& coordinator, const Event& event) {
+    const Clock::time_point begun = Clock::now();
+    event();
+    {
+      const Outbox outbox = coordinator.TakeOutbox();
+      benchmark::DoNotOptimize(coordinator.NextDeadline());
+    }
+    longest_ = std::max<Clock::duration>(longest_, Clock::now() - begun);
+  }
+
+  void Report(benchmark::State& state) const {
+    state.counters["longest_turn_ms"] = std::chrono::duration<double, std::milli>(longest_).count();
+  }
+
+ private:
+  Clock::duration longest_{};
+};
+
+void JoinAll(Coordinator& coordinator, int nodes, Turns& turns) {
   for (int i = 0; i < nodes; ++i) {
-    Handle(coordinator, [&] { coordinator.Hear(i + 1, RequestOf(i, nodes), kStart); });
+    const JoinRequest request = RequestOf(i, nodes);
+    turns.Handle(coordinator, [&] { coordinator.Hear(i + 1, request, kStart); });
   }
 }
 
 // N nodes join a new job, and are told to start.
 void BM_JoinStorm(benchmark::State& state) {
   const int nodes = static_cast<int>(state.range(0));
+  Turns turns;
   for (auto _ : state) {
     Coordinator coordinator;
-    JoinAll(coordinator, nodes);
+    JoinAll(coordinator, nodes, turns);
   }
+  turns.Report(state);
   state.SetItemsProcessed(state.iterations() * nodes);
 }
 BENCHMARK(BM_JoinStorm)
@@ -65,22 +85,24 @@ void BM_Restart(benchmark::State& state) {
   coordinator.Hear(1, request, kStart);
   const Incarnation incarnation =
       std::get<Welcome>(coordinator.TakeOutbox().directives[0].directive).incarnation;
+  Turns joins, turns;
   for (int i = 1; i < nodes; ++i) {
-    Handle(coordinator, [&] { coordinator.Hear(i + 1, RequestOf(i, nodes), kStart); });
+    joins.Handle(coordinator, [&] { coordinator.Hear(i + 1, RequestOf(i, nodes), kStart); });
   }
   RoundNumber round = 0;
   for (auto _ : state) {
-    Handle(coordinator, [&] {
+    turns.Handle(coordinator, [&] {
       const WorkersOutcome failed{.failure = WorkerFailure{.exit_code = 1}};
       coordinator.Hear(1, WorkersExited{{incarnation, round}, failed}, kStart);
     });
     for (int i = 0; i < nodes; ++i) {
       JoinRequest again = RequestOf(i, nodes);
       again.after = round;
-      Handle(coordinator, [&] { coordinator.Hear(i + 1, again, kStart); });
+      turns.Handle(coordinator, [&] { coordinator.Hear(i + 1, again, kStart); });
     }
     ++round;
   }
+  turns.Report(state);
   state.SetItemsProcessed(state.iterations() * nodes);
 }
 BENCHMARK(BM_Restart)
@@ -94,13 +116,15 @@ BENCHMARK(BM_Restart)
 void BM_Beat(benchmark::State& state) {
   const int nodes = static_cast<int>(state.range(0));
   Coordinator coordinator;
-  JoinAll(coordinator, nodes);
+  Turns turns;
+  JoinAll(coordinator, nodes, turns);
   TimePoint now = kStart;
   std::int64_t number = 0;
   for (auto _ : state) {
     now += std::chrono::microseconds(1);
     ++number;
-    Handle(coordinator, [&] { coordinator.Hear(1 + number % nodes, KeepAlive{number}, now); });
+    turns.Handle(coordinator,
+                 [&] { coordinator.Hear(1 + number % nodes, KeepAlive{number}, now); });
   }
   state.SetItemsProcessed(state.iterations());
 }
