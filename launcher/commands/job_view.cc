@@ -57,6 +57,10 @@ std::string Message(const JobSnapshot& job) {
   return absl::StrCat(base::Seconds(*job.ended_ago), " ago: ", job.sentence);
 }
 
+std::string Ago(std::optional<rendezvous::Duration> time) {
+  return time ? absl::StrCat(base::Seconds(*time), " ago") : "";
+}
+
 std::string RangeOfRanks(std::optional<int> first, int slots) {
   if (!first) return "";
   return slots == 1 ? absl::StrCat(*first) : absl::StrCat(*first, "-", *first + slots - 1);
@@ -115,14 +119,14 @@ std::string JobTable(const std::vector<JobSnapshot>& jobs) {
 
 std::string NodeTable(const JobSnapshot& job) {
   std::vector<std::vector<std::string>> rows = {
-      {"HOST", "NODE", "RANKS", "STATE", "HEARD", "ADDRESS", "DEVICES", "PLACE"}};
+      {"HOST", "NODE", "RANKS", "STATE", "SINCE", "HEARD", "ADDRESS", "DEVICES", "PLACE"}};
   const std::vector<std::optional<int>> firsts = FirstRanks(job);
   for (std::size_t i = 0; i < job.nodes.size(); ++i) {
     const NodeSnapshot& node = job.nodes[i];
     rows.push_back({node.node.host, node.group_rank < 0 ? "" : absl::StrCat(node.group_rank),
                     RangeOfRanks(firsts[i], node.node.slots), StateName(node.state),
-                    node.heard_ago ? absl::StrCat(base::Seconds(*node.heard_ago), " ago") : "",
-                    node.node.address, absl::StrJoin(node.node.devices, ","), node.rank_reason});
+                    Ago(node.state_ago), Ago(node.heard_ago), node.node.address,
+                    absl::StrJoin(node.node.devices, ","), node.rank_reason});
   }
   return base::TextTable(std::move(rows));
 }

@@ -15,9 +15,9 @@ namespace muster::launcher {
 std::string JobTable(const std::vector<rendezvous::JobSnapshot>& jobs);
 
 // A line of headings and one for each node of the job, spares last:
-//   HOST  NODE  RANKS  STATE  HEARD  ADDRESS  DEVICES  PLACE
-// NODE is the node's rank, HEARD since when nothing was heard from its agent, and PLACE says why it
-// has that rank.
+//   HOST  NODE  RANKS  STATE  SINCE  HEARD  ADDRESS  DEVICES  PLACE
+// NODE is the node's rank, SINCE when its state began, HEARD since when nothing was heard from its
+// agent, and PLACE says why it has that rank.
 std::string NodeTable(const rendezvous::JobSnapshot& job);
 
 // A line of headings and one for each of the job's last rounds, this one last:

@@ -46,6 +46,8 @@ struct NodeSnapshot {
   // Since its agent was last heard; nullopt: it cannot fall silent, or has not come back yet since
   // the daemon was started again.
   std::optional<Duration> heard_ago{};
+  // For how long it has been in `state`; nullopt: since before the daemon was started again.
+  std::optional<Duration> state_ago{};
   // In order of rank.
   std::vector<RankSnapshot> ranks{};
   // In order of rank, and of kind.

@@ -79,6 +79,7 @@ Json ToJson(const NodeSnapshot& node, std::optional<int> first_rank) {
       {"host", node.node.host},
       {"address", node.node.address},
       {"state", StateName(node.state)},
+      {"state_seconds", node.state_ago ? Json(SecondsOnWire(*node.state_ago)) : Json(nullptr)},
       {"node_rank", node_rank},
       {"first_rank", first_rank ? Json(*first_rank) : Json(nullptr)},
       {"nproc", node.node.slots},

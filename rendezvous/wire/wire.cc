@@ -316,6 +316,7 @@ void ToWire(const JobSnapshot& snapshot, v1::JobDescription* wire) {
     out->set_group_rank(node.group_rank);
     out->set_rank_reason(Line(node.rank_reason));
     if (node.heard_ago) out->set_heard_ago_ms(ToMs(*node.heard_ago));
+    if (node.state_ago) out->set_state_ago_ms(ToMs(*node.state_ago));
     if (!node.ranks.empty()) ToWire(node.ranks, out->mutable_progress());
     if (!node.troubles.empty()) ToWire(node.troubles, out->mutable_progress());
   }
@@ -347,6 +348,7 @@ JobSnapshot FromWire(const v1::JobDescription& wire) {
                               .ranks = RanksFromWire(node.progress()),
                               .troubles = TroublesFromWire(node.progress())});
     if (node.has_heard_ago_ms()) snapshot.nodes.back().heard_ago = FromMs(node.heard_ago_ms());
+    if (node.has_state_ago_ms()) snapshot.nodes.back().state_ago = FromMs(node.state_ago_ms());
   }
   return snapshot;
 }

@@ -99,7 +99,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
     NextRound(RoundEnd::kNodeRejoined, absl::StrCat("node ", attendee.node.host, " rejoined"), now);
     attendee.stopped = false;
   }
-  roster_.Enter(attendee, node);
+  roster_.Enter(attendee, node, now);
   if (verdict_) {
     Log(node.node_id, "came too late");
     Tell(agent, VerdictFor(attendee));
@@ -114,12 +114,12 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
     case Round::JoinOutcome::kAgain:  // another agent's node id, or an agent that was forgotten
       break;
     case Round::JoinOutcome::kSpare:
-      attendee.state = NodeState::kSpare;
+      attendee.Become(NodeState::kSpare, now);
       Log(node.node_id, "joined as a spare");
       HaveWait(agent, round_->ExplainSpare(), /*spare=*/true);
       break;
     case Round::JoinOutcome::kTooLate:
-      attendee.state = NodeState::kSpare;
+      attendee.Become(NodeState::kSpare, now);
       if (settings_.scale_up == ScaleUp::kNextRestart) {
         Log(node.node_id, "joined for the next restart");
         HaveWait(agent,
@@ -147,7 +147,7 @@ void Job::WorkersStarted(AttendeeId agent, RoundId round, TimePoint now) {
   Attendee& attendee = roster_.at(agent);
   if (attendee.state != NodeState::kStarting) return;
   Changed();
-  attendee.state = NodeState::kRunning;
+  attendee.Become(NodeState::kRunning, now);
   Log(attendee.node.node_id, absl::StrCat("started ", base::Count(attendee.node.slots, "worker")));
   MemberStarted(now);
 }
@@ -163,8 +163,8 @@ void Job::WorkersExited(AttendeeId agent, RoundId round, const WorkersOutcome& o
   if (attendee.state == NodeState::kSucceeded) return;
   Changed();
   if (outcome.succeeded) {
-    const bool had_started =
-        std::exchange(attendee.state, NodeState::kSucceeded) == NodeState::kRunning;
+    const bool had_started = attendee.state == NodeState::kRunning;
+    attendee.Become(NodeState::kSucceeded, now);
     succeeded_.insert(attendee.group_rank);
     Log(attendee.node.node_id, "its workers have succeeded");
     if (!had_started) MemberStarted(now);
@@ -304,7 +304,7 @@ void Job::NextRound(RoundEnd why, const std::string& reason, TimePoint now, Time
     if (!attendee.has_rank()) continue;
     returning.push_back({attendee.node.node_id, attendee.node.host, attendee.group_rank});
     attendee.group_rank = -1;
-    attendee.state = NodeState::kStopping;
+    attendee.Become(NodeState::kStopping, now);
     if (!attendee.leaving && !attendee.stopped)
       Tell(agent, Stop{round_->number(), reason, incarnation_});
   }
@@ -320,7 +320,7 @@ void Job::NextRound(RoundEnd why, const std::string& reason, TimePoint now, Time
   for (auto& [agent, attendee] : roster_.attendees()) {
     if (attendee.state != NodeState::kSpare || attendee.leaving) continue;
     if (round_->Join(attendee.node, now) == Round::JoinOutcome::kMember) {
-      attendee.state = NodeState::kJoined;
+      attendee.Become(NodeState::kJoined, now);
     }
   }
   FollowRound(now);
@@ -351,7 +351,7 @@ void Job::StartMembers(TimePoint now) {
     if (members[rank].group_rank != rank || found == agents.end()) std::abort();
     const AttendeeId agent = found->second;
     Attendee& attendee = roster_.at(agent);
-    attendee.state = NodeState::kStarting;
+    attendee.Become(NodeState::kStarting, now);
     attendee.group_rank = rank;
     attendee.ran = round_->number();
     Tell(agent, assignments[rank]);

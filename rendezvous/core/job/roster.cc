@@ -28,11 +28,11 @@ void Roster::Record(TimePoint now, JobRecord& record) const {
   }
 }
 
-void Roster::Enter(Attendee& attendee, const NodeInfo& node) {
+void Roster::Enter(Attendee& attendee, const NodeInfo& node, TimePoint now) {
   node_ids_.insert(node.node_id);
   lost_.erase(node.node_id);
   attendee.node = node;
-  attendee.state = NodeState::kJoined;
+  attendee.Become(NodeState::kJoined, now);
   attendee.group_rank = -1;
 }
 
@@ -73,6 +73,7 @@ std::vector<NodeSnapshot> Roster::Describe(const std::vector<Placement>& members
     nodes.push_back({attendee.node, attendee.state, attendee.group_rank,
                      attendee.has_rank() ? members[attendee.group_rank].reason : ""});
     if (attendee.heard) nodes.back().heard_ago = now - *attendee.heard;
+    if (attendee.since) nodes.back().state_ago = now - *attendee.since;
   }
   std::stable_sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
     const auto place = [](const NodeSnapshot& n) { return static_cast<unsigned>(n.group_rank); };

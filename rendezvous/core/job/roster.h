@@ -38,7 +38,14 @@ struct Attendee {
   bool out_of_touch = false;
   bool stopped = false;
   std::optional<TimePoint> heard{};  // when it was last
+  std::optional<TimePoint> since{};  // when `state` began; nullopt: before the job was resumed
 
+  // It is doing this from now on, or goes on doing it.
+  void Become(NodeState next, TimePoint now) {
+    if (next == state && since) return;
+    state = next;
+    since = now;
+  }
   // It is a member of the current round.
   bool has_rank() const { return group_rank >= 0; }
 };
@@ -58,7 +65,7 @@ class Roster {
   // `agent` attends from now on, if it does not yet.
   Attendee& FindOrAdd(AttendeeId agent) { return attendees_[agent]; }
   // It joins as `node`, which is in touch, so it is no longer lost.
-  void Enter(Attendee& attendee, const NodeInfo& node);
+  void Enter(Attendee& attendee, const NodeInfo& node, TimePoint now);
   // It no longer attends, and is returned. If its workers may run until `gone_by`, it was lost.
   Attendee Remove(AttendeeId agent, TimePoint gone_by);
   // The job continues without the nodes that were lost: when the others leave, it does not wait for

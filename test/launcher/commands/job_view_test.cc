@@ -36,6 +36,7 @@ JobSnapshot Running() {
                 Node("c", NodeState::kSpare, -1, 2)}};
   job.nodes[0].node.devices = {"4", "5"};
   job.nodes[0].heard_ago = std::chrono::milliseconds(700);
+  job.nodes[0].state_ago = std::chrono::seconds(42);
   const rendezvous::RankProgress told{.step = 1200,
                                       .ago = std::chrono::milliseconds(100),
                                       .loss = 2.31,
@@ -90,10 +91,10 @@ TEST(JobViewTest, JobsAreATable) {
 
 TEST(JobViewTest, NodesAreATable) {
   EXPECT_EQ(NodeTable(Running()),
-            "HOST  NODE  RANKS  STATE     HEARD       ADDRESS   DEVICES  PLACE\n"
-            "a     0     0-1    running   700 ms ago  10.0.0.1  4,5      by address\n"
-            "b     1     2      starting  -           10.0.0.1  -        by address\n"
-            "c     -     -      spare     -           10.0.0.1  -        -\n");
+            "HOST  NODE  RANKS  STATE     SINCE     HEARD       ADDRESS   DEVICES  PLACE\n"
+            "a     0     0-1    running   42 s ago  700 ms ago  10.0.0.1  4,5      by address\n"
+            "b     1     2      starting  -         -           10.0.0.1  -        by address\n"
+            "c     -     -      spare     -         -           10.0.0.1  -        -\n");
 }
 
 TEST(JobViewTest, RanksThatTellAreATable) {
@@ -166,6 +167,7 @@ TEST(JobViewTest, ProgramsReadJson) {
                             {"host", "a"},
                             {"address", "10.0.0.1"},
                             {"state", "running"},
+                            {"state_seconds", 42.0},
                             {"node_rank", 0},
                             {"first_rank", 0},
                             {"nproc", 2},
@@ -193,6 +195,7 @@ TEST(JobViewTest, ProgramsReadJson) {
   EXPECT_EQ(nodes[1]["ranks"][0]["step"], nullptr);
   EXPECT_EQ(nodes[1]["ranks"][0]["own_seconds"], nullptr);
   EXPECT_EQ(nodes[1]["heard_seconds_ago"], nullptr);
+  EXPECT_EQ(nodes[1]["state_seconds"], nullptr);
   EXPECT_EQ(nodes[1]["first_rank"], 2);
   EXPECT_EQ(nodes[2]["node_rank"], nullptr);
   EXPECT_EQ(nodes[2]["first_rank"], nullptr);

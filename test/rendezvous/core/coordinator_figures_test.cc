@@ -100,6 +100,33 @@ TEST_F(CoordinatorFiguresTest, RestartIsOverWhenAllWorkersOfALaterRoundHaveStart
   EXPECT_EQ(end->productive, seconds(65) - milliseconds(50));
 }
 
+// "Rank 3 is waiting. Since when?"
+TEST_F(CoordinatorFiguresTest, SinceWhenANodeIsInItsStateIsKnown) {
+  const auto since = [&](TimePoint now) {
+    std::vector<std::pair<NodeState, std::optional<Duration>>> nodes;
+    const auto job = coordinator_.Describe("job", now);
+    for (const NodeSnapshot& node : job->nodes) nodes.emplace_back(node.state, node.state_ago);
+    return nodes;
+  };
+  using Nodes = std::vector<std::pair<NodeState, std::optional<Duration>>>;
+  Join(1, TimePoint(seconds(8)));
+  EXPECT_EQ(since(TimePoint(seconds(9))), (Nodes{{NodeState::kJoined, seconds(1)}}));
+  RunTwoNodes();
+  Beat(1, TimePoint(seconds(20)));
+  EXPECT_EQ(since(TimePoint(seconds(60))),
+            (Nodes{{NodeState::kRunning, seconds(50)}, {NodeState::kRunning, seconds(50)}}));
+  Fail(1, milliseconds(20), TimePoint(seconds(60)));
+  Join(2, TimePoint(seconds(62)), 0);
+  EXPECT_EQ(since(TimePoint(seconds(65))),
+            (Nodes{{NodeState::kStopping, seconds(5)}, {NodeState::kJoined, seconds(3)}}));
+  Coordinator next{Coordinator::Options{.first_incarnation = 100}};
+  ASSERT_TRUE(
+      next.Restore(*coordinator_.Record("job", TimePoint(seconds(65))), TimePoint(seconds(70))));
+  const auto job = next.Describe("job", TimePoint(seconds(71)));
+  ASSERT_EQ(job->nodes.size(), 2u);
+  EXPECT_EQ(job->nodes[0].state_ago, std::nullopt) << "for how long nobody decided, it cannot say";
+}
+
 // "muster_detection_seconds_sum is 292 million years": an agent had said so.
 TEST_F(CoordinatorFiguresTest, NoWorkerHasFailedBeforeItsRoundBegan) {
   RunTwoNodes();

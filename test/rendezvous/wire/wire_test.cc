@@ -604,6 +604,7 @@ TEST(WireTest, RanksOfAJobComeBackAsTheyWere) {
       .run_id = "j",
       .nodes = {{.node = SomeRequest().node,
                  .heard_ago = milliseconds(700),
+                 .state_ago = milliseconds(8000),
                  .ranks = {{.rank = 9,
                             .told = told,
                             .straggling = Straggling{0.5, "data", milliseconds(9)}},
@@ -619,12 +620,14 @@ TEST(WireTest, RanksOfAJobComeBackAsTheyWere) {
   const JobSnapshot read = rendezvous::FromWire(Sent(wire));
   ASSERT_EQ(read.nodes.size(), 2u);
   EXPECT_EQ(read.nodes[0].heard_ago, milliseconds(700));
+  EXPECT_EQ(read.nodes[0].state_ago, milliseconds(8000));
   ASSERT_EQ(read.nodes[0].ranks.size(), 2u);
   EXPECT_EQ(read.nodes[0].ranks[0].rank, 9);
   EXPECT_EQ(read.nodes[0].ranks[0].told, told);
   EXPECT_EQ(read.nodes[0].ranks[0].straggling, (Straggling{0.5, "data", milliseconds(9)}));
   EXPECT_EQ(read.nodes[0].ranks[1].straggling, std::nullopt);
   EXPECT_EQ(read.nodes[1].heard_ago, std::nullopt);
+  EXPECT_EQ(read.nodes[1].state_ago, std::nullopt);
   EXPECT_TRUE(read.nodes[1].ranks.empty());
   ASSERT_EQ(read.nodes[0].troubles.size(), 1u);
   EXPECT_EQ(read.nodes[0].troubles[0].rank, 9);
