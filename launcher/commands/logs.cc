@@ -33,9 +33,6 @@ using rendezvous::LogRound;
 using rendezvous::LogStream;
 using rendezvous::LogText;
 
-// As long as agents wait for a daemon unless they are told otherwise (reconnect_timeout).
-constexpr std::chrono::minutes kComesBackFor(10);
-
 // There is no such job, or it is not all there.
 constexpr int kExitNotAll = 1;
 
@@ -51,7 +48,7 @@ class LogPrinter {
       : io_(io),
         one_rank_(args.one_rank),
         follows_(args.request.extent.follow),
-        reader_(std::in_place, io, daemon, args.request, kComesBackFor,
+        reader_(std::in_place, io, daemon, args.request, rendezvous::LogFollower::kComesBackFor,
                 rendezvous::LogFollower::Handlers{
                     .on_part =
                         [this](const LogPart& part) {
@@ -96,7 +93,8 @@ class LogPrinter {
   void OnOutage(const std::string& why) {
     away_since_ = absl::Now();
     Remark(absl::StrCat(why, "; this goes on from here once it, or another that takes over, is ",
-                        "there, and waits for ", base::Seconds(kComesBackFor)));
+                        "there, and waits for ",
+                        base::Seconds(rendezvous::LogFollower::kComesBackFor)));
   }
 
   void OnEnd(const absl::Status& status) {

@@ -77,6 +77,12 @@ std::string StepsInWords(const rendezvous::RankSnapshot* rank) {
                       words.straggler.empty() ? "" : absl::StrCat(", ", words.straggler));
 }
 
+// As above, and before it.
+std::string TroublesInWords(const NodeSnapshot& node, int rank) {
+  const std::string troubles = TroublesOf(node, rank);
+  return troubles.empty() ? "" : absl::StrCat(", ", troubles);
+}
+
 // Two lines.
 void AddChosenRank(const JobSnapshot& job, const JobPage& page, std::vector<ScreenLine>& lines) {
   if (page.grid.cells.empty()) {
@@ -89,6 +95,7 @@ void AddChosenRank(const JobSnapshot& job, const JobPage& page, std::vector<Scre
                    {NameOf(cell), kHeading},
                    {absl::StrCat(" on ", node.node.host, ", local rank ", cell.local_rank, ": ")},
                    {StateName(node.state), {.tone = cell.style.tone}},
+                   {cell.rank ? TroublesInWords(node, *cell.rank) : "", {.tone = Tone::kBad}},
                    {cell.rank ? StepsInWords(StepsOf(node, *cell.rank)) : ""}});
   const auto failures =
       cell.rank ? FailuresOf(job, *cell.rank) : std::vector<const RoundSnapshot*>();
@@ -248,7 +255,10 @@ Screen DrawRank(const TopState& state, const JobSnapshot& job, const ScreenSize&
     if (!value.empty()) lines.push_back({{PadTo(name, 14), kHeading}, {value, style}});
   };
   add("RANK", NameOf(cell));
-  add("STATE", StateName(node.state), {.tone = cell.style.tone});
+  add("STATE",
+      absl::StrCat(StateName(node.state),
+                   node.state_ago ? absl::StrCat(" for ", base::Seconds(*node.state_ago)) : ""),
+      {.tone = cell.style.tone});
   add("LOCAL RANK", absl::StrCat(cell.local_rank, " of ", node.node.slots));
   add("HOST", absl::StrCat(node.node.host, " (", node.node.address, ")"));
   add("NODE", node.group_rank < 0 ? node.node.node_id
@@ -260,6 +270,7 @@ Screen DrawRank(const TopState& state, const JobSnapshot& job, const ScreenSize&
                      : absl::StrJoin(node.node.devices, ","));
   add("PLACE", node.rank_reason);
   if (!cell.rank) return screen;
+  add("TROUBLE", TroublesOf(node, *cell.rank), {.tone = Tone::kBad});
   if (const rendezvous::RankSnapshot* const steps = StepsOf(node, *cell.rank)) {
     const RankWords words = InWords(*steps);
     add("STEP", words.step);

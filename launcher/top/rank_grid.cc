@@ -6,6 +6,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/phrases.h"
 #include "rendezvous/pages/job_json.h"
 
 namespace muster::launcher {
@@ -24,6 +26,7 @@ constexpr int kMostHostColumns = 20;
 constexpr int kRankColumns = 6;
 constexpr char kFailed = '!';
 constexpr char kBehind = 'b';
+constexpr char kTrouble = 't';
 
 char MarkOf(NodeState state) {
   switch (state) {
@@ -66,6 +69,12 @@ std::optional<int> FailedNow(const JobSnapshot& job) {
   return job.rounds[job.rounds.size() - 2].failed_rank;
 }
 
+bool HasTrouble(const NodeSnapshot& node, int rank) {
+  return std::any_of(
+      node.troubles.begin(), node.troubles.end(),
+      [rank](const rendezvous::TroubleSnapshot& trouble) { return trouble.rank == rank; });
+}
+
 std::vector<RankCell> CellsOf(const JobSnapshot& job) {
   const std::vector<std::optional<int>> firsts = rendezvous::FirstRanks(job);
   const std::optional<int> failed = FailedNow(job);
@@ -86,6 +95,10 @@ std::vector<RankCell> CellsOf(const JobSnapshot& job) {
         if (node.state == NodeState::kRunning && steps != nullptr && steps->straggling) {
           cell.mark = kBehind;
           cell.style = {.tone = Tone::kBusy, .bold = true};
+        }
+        if (HasTrouble(node, *cell.rank)) {
+          cell.mark = kTrouble;
+          cell.style = {.tone = Tone::kBad, .bold = true};
         }
         if (cell.rank == failed) {
           cell.mark = kFailed;
@@ -184,6 +197,16 @@ const rendezvous::RankSnapshot* StepsOf(const NodeSnapshot& node, int rank) {
   return found == node.ranks.end() ? nullptr : &*found;
 }
 
+std::string TroublesOf(const NodeSnapshot& node, int rank) {
+  std::vector<std::string> troubles;
+  for (const rendezvous::TroubleSnapshot& trouble : node.troubles) {
+    if (trouble.rank != rank) continue;
+    troubles.push_back(
+        absl::StrCat(trouble.told.what, " ", base::Seconds(trouble.told.ago), " ago"));
+  }
+  return absl::StrJoin(troubles, ", ");
+}
+
 int NeighbourOf(const RankGrid& grid, int cell, int rows, int columns) {
   const int last = static_cast<int>(grid.cells.size()) - 1;
   if (last < 0) return 0;
@@ -206,7 +229,7 @@ int NeighbourOf(const RankGrid& grid, int cell, int rows, int columns) {
 }
 
 std::string RankLegend() {
-  return "r runs  b behind  s starts  w waits  x stops  d done  ! failed  R failed before";
+  return "r run  b behind  t trouble  s start  w wait  x stop  d done  ! failed  R before";
 }
 
 std::vector<const RoundSnapshot*> FailuresOf(const JobSnapshot& job, int rank) {

@@ -11,8 +11,8 @@
 namespace muster::launcher {
 
 // One rank: a character and, where there are colours, a colour. The character is that of its node's
-// state, or a 'b' if it runs and is a straggler, and a capital if this rank has failed in an
-// earlier round.
+// state, or a 'b' if it runs and is a straggler, a 't' if something is wrong with it, and a capital
+// if this rank has failed in an earlier round.
 struct RankCell {
   // Of job.nodes.
   std::size_t node = 0;
@@ -46,11 +46,14 @@ std::optional<int> RankOfCell(const rendezvous::JobSnapshot& job, int cell);
 // What the rank has told of its steps; null: nothing.
 const rendezvous::RankSnapshot* StepsOf(const rendezvous::NodeSnapshot& node, int rank);
 
+// "was stopped by SIGSTOP 12 s ago", for each thing that is wrong with the rank; "" if nothing is.
+std::string TroublesOf(const rendezvous::NodeSnapshot& node, int rank);
+
 // The cells above, below, left and right of a cell: `rows` and `columns` away. The nearest there
 // is.
 int NeighbourOf(const RankGrid& grid, int cell, int rows, int columns);
 
-// "r runs", ... for each character that there is.
+// "r run", ... for each character that there is.
 std::string RankLegend();
 
 // The rounds in which this rank was the first to fail, in their order.

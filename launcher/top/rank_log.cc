@@ -109,6 +109,10 @@ void OnLogPart(RankLog& log, const rendezvous::LogPart& part) {
   std::visit([&log](const auto& kind) { Take(log, kind); }, part);
 }
 
+void OnLogOutage(RankLog& log, const std::string& why) {
+  AddLine(log, Source::kMuster, absl::StrCat(ShowableLine(why), "; it goes on here"));
+}
+
 void OnLogEnd(RankLog& log, const absl::Status& status) {
   EndLines(log);
   log.end = status.ok()                   ? RankLog::End::kAllTold

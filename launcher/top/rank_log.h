@@ -66,7 +66,10 @@ struct RankLog {
 rendezvous::LogRequest RequestFor(const RankLog& log);
 
 void OnLogPart(RankLog& log, const rendezvous::LogPart& part);
-// Nothing more comes (LogReader::Handlers::on_end); the last line says why.
+// The daemon cannot be reached, for the reason given, and what comes goes on where it was once one
+// is there; a line says so.
+void OnLogOutage(RankLog& log, const std::string& why);
+// Nothing more comes (LogFollower::Handlers::on_end); the last line says why.
 void OnLogEnd(RankLog& log, const absl::Status& status);
 
 // The lines, and behind them what has been begun.

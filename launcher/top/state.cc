@@ -122,6 +122,10 @@ void OnLog(TopState& state, int reading, const rendezvous::LogPart& part) {
   if (state.log && reading == state.readings) OnLogPart(*state.log, part);
 }
 
+void OnLogAway(TopState& state, int reading, const std::string& why) {
+  if (state.log && reading == state.readings) OnLogOutage(*state.log, why);
+}
+
 void OnLogOver(TopState& state, int reading, const absl::Status& status) {
   if (state.log && reading == state.readings) OnLogEnd(*state.log, status);
 }
@@ -167,6 +171,8 @@ JobSnapshot AsOf(const TopState& state, const JobSnapshot& job, TimePoint now) {
     if (round.gathered && !round.end) round.ran += passed;
   }
   for (rendezvous::NodeSnapshot& node : aged.nodes) {
+    if (node.state_ago) *node.state_ago += passed;
+    for (rendezvous::TroubleSnapshot& trouble : node.troubles) trouble.told.ago += passed;
     for (rendezvous::RankSnapshot& rank : node.ranks) {
       rank.told.ago += passed;
       if (rank.straggling) rank.straggling->age += passed;

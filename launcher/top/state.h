@@ -62,8 +62,10 @@ void OnJobs(TopState& state, const rendezvous::WatchedJobs& watched, rendezvous:
 // The rendezvous cannot be reached, for the reason given.
 void OnOutOfTouch(TopState& state, const std::string& why, rendezvous::TimePoint now);
 
-// What the reading of that number has brought, and that it is over. Of former readings: nothing.
+// What the reading of that number has brought, that it has lost its daemon for the reason given,
+// and that it is over. Of former readings: nothing.
 void OnLog(TopState& state, int reading, const rendezvous::LogPart& part);
+void OnLogAway(TopState& state, int reading, const std::string& why);
 void OnLogOver(TopState& state, int reading, const absl::Status& status);
 
 // Begins and ends readings, as what is shown and who is chosen demand it; for whatever changes

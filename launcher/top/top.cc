@@ -17,7 +17,7 @@
 #include "launcher/top/state.h"
 #include "launcher/top/view.h"
 #include "rendezvous/client/job_watch.h"
-#include "rendezvous/client/log_reader.h"
+#include "rendezvous/client/log_follower.h"
 
 namespace muster::launcher {
 namespace {
@@ -105,11 +105,16 @@ class Top final : private rendezvous::JobWatch::Listener {
 
   void BeginReading() {
     reading_began_ = Clock::now();
-    reader_.emplace(io_, daemon_, RequestFor(*state_.log),
-                    rendezvous::LogReader::Handlers{
+    reader_.emplace(io_, daemon_, RequestFor(*state_.log), rendezvous::LogFollower::kComesBackFor,
+                    rendezvous::LogFollower::Handlers{
                         .on_part =
                             [this, number = reading_](const rendezvous::LogPart& part) {
                               OnLog(state_, number, part);
+                              DrawLogSoon();
+                            },
+                        .on_outage =
+                            [this, number = reading_](const std::string& why) {
+                              OnLogAway(state_, number, why);
                               DrawLogSoon();
                             },
                         .on_end =
@@ -175,7 +180,7 @@ class Top final : private rendezvous::JobWatch::Listener {
   Clock::time_point reading_began_{};
   bool log_is_due_ = false;
   Clock::time_point log_drawn_{};
-  std::optional<rendezvous::LogReader> reader_;
+  std::optional<rendezvous::LogFollower> reader_;
 };
 
 }  // namespace

@@ -25,6 +25,9 @@ namespace muster::rendezvous {
 // of a version that cannot tell how far it was read, it ends with the connection.
 class LogFollower {
  public:
+  // As long as agents wait for a daemon unless they are told otherwise (reconnect_timeout).
+  static constexpr std::chrono::minutes kComesBackFor{10};
+
   struct Handlers {
     // As LogReader's; what was told before is not told again.
     std::function<void(const LogPart&)> on_part;

@@ -212,6 +212,21 @@ TEST_F(OutputTest, WhatCouldNotBeReadIsAskedForAgainWhenItMayBeThere) {
   EXPECT_GT(state_.readings, reading);
 }
 
+// It is the reading that comes back, and knows where it was.
+TEST_F(OutputTest, DaemonThatIsStartedAgainIsAskedForTheRest) {
+  Press({kOutput});
+  Print("before\n");
+  const int reading = state_.readings;
+  OnLogAway(state_, reading - 1, "of a former reading");
+  OnLogAway(state_, reading, "a:1: the daemon ended");
+  Jobs({RestartedJob()});
+  EXPECT_EQ(state_.readings, reading);
+  Print("after\n");
+  EXPECT_EQ(Seen()[kFirst], "   before");
+  EXPECT_EQ(Seen()[kFirst + 1], "-- a:1: the daemon ended; it goes on here");
+  EXPECT_EQ(Seen()[kFirst + 2], "   after");
+}
+
 TEST_F(OutputTest, JobThatBeginsAnewIsReadAnewAndSoIsTheRoundBefore) {
   Press({kOutput});
   OnLogOver(state_, state_.readings, absl::OkStatus());

@@ -106,6 +106,14 @@ TEST(RankLogTest, HowItEndsIsALineOfIts) {
   OnLogEnd(failed, absl::OutOfRangeError("a:1: job 'job' has no rank 9"));
   EXPECT_EQ(failed.end, RankLog::End::kFailed);
   EXPECT_EQ(failed.lines.back().text, "a:1: job 'job' has no rank 9");
+  RankLog away{.rank = 3};
+  Print(away, "half a ");
+  OnLogOutage(away, "a:1: the daemon ended");
+  EXPECT_EQ(away.end, RankLog::End::kNotYet);
+  Print(away, "line\n");
+  EXPECT_THAT(LinesOf(away),
+              ElementsAre(LogLine{Source::kMuster, "a:1: the daemon ended; it goes on here"},
+                          LogLine{Source::kStdout, "half a line"}));
   RankLog cut;
   EXPECT_THAT(LinesOf(cut), IsEmpty());
   OnLogEnd(cut, absl::UnavailableError("a:1: the daemon ended"));

@@ -79,7 +79,7 @@ TEST(TopViewTest, JobIsItsRanksItsRoundsAndTheirCauses) {
           "muster top  10.0.0.1:29400" + std::string(50, ' ') + "live",
           "big  running  round 1  8 ranks on 2 nodes  1 of 3 restarts  since 312 s",
           "round 1 has 2 nodes: 0=node0, 1=node1",
-          "r runs  b behind  s starts  w waits  x stops  d done  ! failed  R failed before",
+          "r run  b behind  t trouble  s start  w wait  x stop  d done  ! failed  R before",
           "node0      0  rrrr", "node1      4  rRrr", "> rank 0 on node0, local rank 0: running",
           "  has not failed in these rounds", "[ROUNDS]  NODES   STEPS   OUTPUT",
           "ROUND  BEGAN       GATHERED  RAN     - gathered  = ran         RANKS",
@@ -163,6 +163,30 @@ TEST(TopViewTest, StepsAreShownOfWhoTellsOfThemAndWhoIsBehindIsMarked) {
   EXPECT_THAT(rows, Contains("STEP          1213"));
   EXPECT_THAT(rows, Contains("LOSS          2.31"));
   EXPECT_THAT(rows, Contains("BEHIND        141 % slower, most in data, for 38 s"));
+}
+
+// "`muster status` said that rank 5 was stopped, and top that all was well."
+TEST(TopViewTest, RankInTroubleIsMarkedAndSaysWhatItIs) {
+  JobSnapshot job = RestartedJob();
+  job.nodes[0].state_ago = seconds(250);
+  job.nodes[0].troubles = {{.rank = 2,
+                            .told = {.kind = rendezvous::TroubleKind::kStopped,
+                                     .what = "was stopped by SIGSTOP",
+                                     .ago = seconds(12)}}};
+  job.nodes[1].troubles = {{.rank = 5, .told = {.what = "gave no sign of life for 60 s"}}};
+  TopState state = Watching({job}, "big");
+  auto rows = Seen(state);
+  EXPECT_EQ(rows[4], "node0      0  rrtr");
+  EXPECT_EQ(rows[5], "node1      4  rTrr") << "a capital, as it has failed before";
+  Press(state, {{Kind::kRight}, {Kind::kRight}});
+  EXPECT_EQ(Seen(state, kTerminal, kNow + seconds(3))[6],
+            "> rank 2 on node0, local rank 2: running, was stopped by SIGSTOP 15 s ago");
+  Press(state, {{Kind::kEnter}});
+  rows = Seen(state, kTerminal, kNow + seconds(3));
+  EXPECT_THAT(rows, Contains("STATE         running for 253 s"));
+  EXPECT_THAT(rows, Contains("TROUBLE       was stopped by SIGSTOP 15 s ago"));
+  Press(state, {{Kind::kLeft}});
+  EXPECT_THAT(Seen(state), Not(Contains(StartsWith("TROUBLE"))));
 }
 
 TEST(TopViewTest, WhereNoRankTellsOfItsStepsItIsSaid) {
