@@ -41,6 +41,9 @@ constexpr char kPageCss[] =
 constexpr char kPageJs[] =
 #include "rendezvous/pages/page_js.inc"
     ;
+constexpr char kRanksJs[] =
+#include "rendezvous/pages/ranks_js.inc"
+    ;
 
 std::string Decoded(absl::string_view text) {
   std::string decoded;
@@ -92,6 +95,7 @@ std::optional<HttpAnswer> PageFile(const std::string& path) {
   if (path == "/") return Page("text/html; charset=utf-8", kPageHtml);
   if (path == "/page.css") return Page("text/css; charset=utf-8", kPageCss);
   if (path == "/page.js") return Page("text/javascript; charset=utf-8", kPageJs);
+  if (path == "/ranks.js") return Page("text/javascript; charset=utf-8", kRanksJs);
   return std::nullopt;
 }
 

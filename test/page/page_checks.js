@@ -1,11 +1,13 @@
 // The page as people use it: with a token, with the keyboard, on a phone, in the dark, while a job that it shows fails,
-// restarts and ends, and while the daemon is started again. Prints a line for each thing that is looked at.
+// restarts and ends, and while the daemon is started again. axe-core looks for what somebody could not read or reach.
+// Prints a line for each thing that is looked at.
 'use strict';
 
 const {spawn, execFileSync} = require('child_process');
 const fs = require('fs');
 const os = require('os');
 const path = require('path');
+const axe = require('axe-core');
 const {chromium} = require('playwright-core');
 
 const [muster, musterd, browserPath, ...flags] = process.argv.slice(2);
@@ -34,6 +36,14 @@ async function until(condition, what) {
     await new Promise((done) => setTimeout(done, 50));
   }
   throw new Error('it did not come to: ' + what);
+}
+
+// What axe-core finds of WCAG 2.2 A and AA and of its own best practices: names, roles, contrast, size of targets.
+async function checkAccess(page, where) {
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(() => window.axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}));
+  check('axe finds nothing ' + where + ' (' + found.passes.length + ' rules)', found.passes.length > 20 && found.violations.length === 0,
+    found.violations.map((one) => one.id + ': ' + one.nodes[0].target + ' ' + one.nodes[0].failureSummary.replace(/\s+/g, ' ')).join('; '));
 }
 
 const port = () => Number(execFileSync('python3', ['-c',
@@ -66,7 +76,7 @@ async function main() {
   const node = (name) => start(muster, ['run', '--nnodes=2', `--rdzv-endpoint=127.0.0.1:${at}`, '--rdzv-id=big',
     '--rdzv-conf=is_host=0', `--token-file=${token}`, '--max-restarts=2', '--nproc-per-node=4',
     `--event-log=${inScratch('events-' + name)}`, '--no-python', 'sh', '-c',
-    `echo $$ >${inScratch('pid')}$RANK; if [ $RANK = 5 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then until [ -e ${inScratch('fail')} ]; do sleep 0.05; done; exit 7; fi; ` +
+    `echo $$ >${inScratch('pid')}$RANK; echo "rank $RANK tries for the $TORCHELASTIC_RESTART_COUNT. time" >&2; if [ $RANK = 5 ] && [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then until [ -e ${inScratch('fail')} ]; do sleep 0.05; done; exit 7; fi; ` +
     `[ $TORCHELASTIC_RESTART_COUNT = 0 ] || exec python3 ${inScratch('steps.py')}; ` +
     `until [ -e ${inScratch('end')} ]; do sleep 0.05; done`], {MUSTER_RUNS_DIR: inScratch('runs-' + name)});
   const browser = await chromium.launch({executablePath: browserPath, args: ['--no-sandbox']});
@@ -99,46 +109,65 @@ async function main() {
   await shows('#message', 'waiting for 1 more');
   check('a job that waits says for whom', true);
   node('b');
-  await until(() => page.$$eval('#ranks i.running', (cells) => cells.length === 8), 'eight ranks that run');
+  await until(() => page.$$eval('#ranks button.running', (cells) => cells.length === 8), 'eight ranks that run');
   check('eight ranks run on two nodes', (await page.$$('#ranks .node')).length === 2);
   check('as long as nobody tells of steps, none are shown', await page.isHidden('#steps'));
   fs.writeFileSync(inScratch('fail'), '');
   await shows('#rounds', 'over: ');
-  await until(() => page.$$eval('#ranks i.running', (cells) => cells.length === 8), 'ranks that run again');
+  await until(() => page.$$eval('#ranks button.running', (cells) => cells.length === 8), 'ranks that run again');
   check('the failure is named with rank and exit code', /rank 5 on host \S+ exited with code 7 \(restart 1 of 2\)/.test(await text('#rounds')), await text('#rounds'));
   check('the restart is counted', (await text('#facts')).includes('1 of 2'));
   await until(() => page.$$eval('#step-rows tr', (rows) => rows.length === 8), 'eight ranks that tell of their steps');
   await until(() => page.$$eval('#step-rows tr.straggler', (rows) => rows.length === 1), 'a straggler');
   check('the straggler is named with the part of the step that is slow', /^6.*data 40 ms.*% slower than the median rank, most in data, for /.test(await text('#step-rows tr.straggler')), await text('#step-rows tr.straggler'));
-  check('and marked among the ranks', (await text('#ranks i.straggler')) === '6');
+  check('and marked among the ranks', (await text('#ranks button.straggler')) === '6');
   check('loss and samples per second are told', /loss[\d.]+samples per second5120stragglers1/.test(await text('#facts')), await text('#facts'));
   const step = () => text('#step-rows tr td:nth-of-type(2)');
   const before = Number(await step());
   await until(async () => Number(await step()) > before + 20, 'later steps');
   check('the steps go on while nothing else changes', true);
-  if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page.png'});
+  check('a rank that has failed before is marked', (await text('#ranks button.failed')) === '5');
+  check('since when its ranks run is said of each node', /^running for [\d.]+ m?s$/.test(await text('#ranks .node small')), await text('#ranks .node small'));
+  await page.focus('#ranks button >> nth=5');
+  await shows('#who', 'was the first to fail in round 0');
+  check('a rank that is chosen says all that is known of it', /^rank 5 on \S+, local rank 1: running for .*; step \d+; told .* ago; was the first to fail in round 0$/
+    .test(await text('#who')), await text('#who'));
+  await page.evaluate(() => document.activeElement.blur());
+  if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page.png', fullPage: true});
+  await page.click('#ranks button >> nth=5');
+  await shows('#told', 'this token');
+  check('what it prints takes more than the metrics token', (await text('#told')).includes('this token shows jobs and not'), await text('#told'));
+  await checkAccess(page, 'by day');
 
   check('as long as no rank is in trouble, none is shown', await page.isHidden('#wrong'));
   const stopped = Number(fs.readFileSync(inScratch('pid') + '3', 'utf8'));
   process.kill(stopped, 'SIGSTOP');
   await shows('#troubles', 'was stopped by SIGSTOP');
   check('a rank that is stopped is named with its host', /^rank 3 on host \S+ was stopped by SIGSTOP [\d.]+ m?s ago$/.test(await text('#troubles')), await text('#troubles'));
-  check('and marked among the ranks', (await text('#ranks i.trouble')) === '3');
+  check('and marked among the ranks', (await text('#ranks button.trouble')) === '3');
   process.kill(stopped, 'SIGCONT');
   await page.waitForSelector('#wrong', {state: 'hidden'});
-  check('until it is continued', (await page.$$('#ranks i.trouble')).length === 0);
+  check('until it is continued', (await page.$$('#ranks button.trouble')).length === 0);
 
-  await page.evaluate(() => document.activeElement.blur());
+  await page.click('h1');
   await page.keyboard.press('Tab');
   check('the keyboard reaches the jobs', (await page.evaluate(() => document.activeElement.dataset.job || '')) !== '');
   await page.keyboard.press('Enter');
   check('and chooses one, which the address names', (await page.evaluate(() => location.hash)).startsWith('#job='));
+
+  await page.keyboard.press('Tab');
+  await page.keyboard.press('Home');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('ArrowDown');
+  check('arrow keys go through the ranks', (await page.evaluate(() => document.activeElement.dataset.rank)) === '5', await text('#who'));
+  await checkOutput(browser, `http://127.0.0.1:${http}/`, fs.readFileSync(token, 'utf8').trim());
 
   await page.setViewportSize({width: 360, height: 740});
   await page.emulateMedia({colorScheme: 'dark'});
   const [wide, ground] = await page.evaluate(() => [document.documentElement.scrollWidth, getComputedStyle(document.body).backgroundColor]);
   check('on a phone nothing is beside the screen', wide <= 360, wide);
   check('in the dark it is dark', ground === 'rgb(13, 17, 23)', ground);
+  await checkAccess(page, 'on a phone in the dark');
   if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page_phone.png'});
   await page.setViewportSize({width: 1100, height: 760});
 
@@ -146,7 +175,7 @@ async function main() {
   process.kill(Number(child), 'SIGKILL');
   await until(() => page.textContent('#connection').then((said) => said !== 'live'), 'a connection that is gone');
   await shows('#connection', 'live');
-  await until(() => page.$$eval('#ranks i.running', (cells) => cells.length === 8), 'ranks after the daemon was started again');
+  await until(() => page.$$eval('#ranks button.running', (cells) => cells.length === 8), 'ranks after the daemon was started again');
   check('it comes back by itself when the daemon has been killed', true);
   check('and knows what was before', (await text('#rounds')).includes('exited with code 7'));
   trouble.length = 0; // The browser says that it had no connection.
@@ -166,6 +195,7 @@ async function main() {
   const ratios = await page.evaluate(() => [0, 3600].map((later) => goodput(aged(chosen(), later))));
   check('and its goodput stands still', ratios[0] === ratios[1], ratios.join(', '));
   if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page_failed.png'});
+  await checkAccess(page, 'where a job has failed');
   check('nothing was asked of another host', foreign.length === 0, foreign.join(', '));
   check('the browser has nothing to complain of', trouble.length === 0, trouble.join('; '));
   await page.close();
@@ -173,8 +203,32 @@ async function main() {
   await browser.close();
 }
 
+// What a rank prints, and printed before the restart, for who has the token that the job was started with; on a phone,
+// where there is nothing but a finger.
+async function checkOutput(browser, address, token) {
+  const context = await browser.newContext({viewport: {width: 360, height: 740}, hasTouch: true, isMobile: true});
+  const page = await context.newPage();
+  await page.goto(address);
+  await page.waitForSelector('#ask:not([hidden])');
+  await page.fill('#token', token);
+  await page.tap('#ask button');
+  await page.waitForSelector('#ranks button.running');
+  const size = await page.$eval('#ranks button', (cell) => [cell.offsetWidth, cell.offsetHeight]);
+  check('a finger finds a rank', size.every((pixels) => pixels >= 40), size);
+  await page.tap('#ranks button >> nth=5');
+  await until(async () => (await page.textContent('#output')).includes('rank 5 tries for the 1. time'), 'what rank 5 prints');
+  check('what a rank prints is shown where it is tapped', (await page.textContent('#told')).startsWith('rank 5 in round 1'), await page.textContent('#told'));
+  await page.fill('#round', '0');
+  await page.tap('#logs button');
+  await until(async () => (await page.textContent('#output')).includes('rank 5 tries for the 0. time'), 'what rank 5 printed before');
+  check('also what it printed before the restart', (await page.textContent('#told')).startsWith('rank 5 in round 0'), await page.textContent('#told'));
+  await context.close();
+}
+
 // What `muster replay` makes of the logs of the job that was just on screen: a page that needs nobody, and a trace.
 async function checkReplay(context, logs) {
+  const keep = flags.find((flag) => flag.startsWith('--keep-logs='));
+  if (keep) for (const log of logs) fs.copyFileSync(log, path.join(keep.slice('--keep-logs='.length), path.basename(log)));
   const [html, trace] = [inScratch('replay.html'), inScratch('trace.json')];
   execFileSync(muster, ['replay', `--html=${html}`, `--trace=${trace}`, ...logs]);
   const page = await context.newPage();
@@ -195,6 +249,7 @@ async function checkReplay(context, logs) {
   await page.keyboard.press('End');
   check('the keys go from rank to rank', (await text('#detail')).startsWith('rank 7 on '), await text('#detail'));
   if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/replay.png'});
+  await checkAccess(page, 'in a replay');
   check('the browser has nothing to complain of there', trouble.length === 0, trouble.join('; '));
   await page.close();
   const events = JSON.parse(fs.readFileSync(trace, 'utf8')).traceEvents;
@@ -208,6 +263,34 @@ async function checkReplay(context, logs) {
   });
   check('the trace has only events that its format knows, and none is left open', wrong.length === 0 &&
     [...open.values()].every((count) => count === 0), JSON.stringify(wrong.slice(0, 2)));
+  const viewer = flags.find((flag) => flag.startsWith('--trace2html='));
+  if (viewer) await checkTrace(context, viewer.slice('--trace2html='.length), trace);
+}
+
+// What Chromium's trace viewer, which knows the format, makes of the trace.
+async function checkTrace(context, trace2html, trace) {
+  const html = inScratch('viewer.html');
+  execFileSync('python3', [trace2html, trace, '--output', html]);
+  const page = await context.newPage();
+  await page.goto('file://' + html);
+  const model = await page.waitForFunction(() => {
+    const view = document.querySelector('tr-ui-timeline-view');
+    if (!view || !view.model) return null;
+    const slices = (thread) => thread.sliceGroup.slices.map((slice) => slice.title);
+    return {
+      warnings: view.model.importWarnings.map((warning) => warning.message),
+      processes: view.model.getAllProcesses().map((process) =>
+        ({name: process.name, threads: Object.values(process.threads).map((thread) => ({name: thread.name, slices: slices(thread)}))})),
+    };
+  }, undefined, {timeout: 60000}).then((handle) => handle.jsonValue());
+  check("Chromium's trace viewer reads it without a warning", model.warnings.length === 0, model.warnings.join('; '));
+  const threads = (name) => model.processes.flatMap((process) => process.threads).filter((thread) => thread.name === name);
+  check('and shows the job with its rounds and the cost of its restart by phase', model.processes.some((process) => process.name === 'job big') &&
+    threads('rounds').some((thread) => thread.slices.join() === 'round 0,round 1') &&
+    threads('restarts').some((thread) => ['restart 0 to 1', 'stopping', 'gathering', 'starting'].every((name) => thread.slices.includes(name))),
+    JSON.stringify(model.processes[0]));
+  check('and each rank', [...Array(8).keys()].every((rank) => threads('rank ' + rank).length === 1));
+  await page.close();
 }
 
 main().catch((error) => check('to the end', false, error.stack)).finally(() => {

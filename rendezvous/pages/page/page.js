@@ -1,5 +1,5 @@
 // Shows what /api/v1/events tells: the daemon's jobs, whole, whenever something has changed. Everything that comes from
-// there is put in as text.
+// there is put in as text. The grid of ranks is in ranks.js.
 'use strict';
 
 const KEY = 'muster-token';
@@ -13,12 +13,25 @@ let jobs = [];      // and with the time that has passed since, while there is a
 let received = 0;
 let live = false;
 let token = sessionStorage.getItem(KEY) || '';
+let drawn = {};     // What was drawn last, by the id of its element.
 
 function make(tag, text, className) {
   const element = document.createElement(tag);
   if (text !== undefined) element.textContent = text;
   if (className) element.className = className;
   return element;
+}
+
+// What is there already stays: a text that is being marked, and a button that is being pressed.
+function setText(id, text) {
+  if (byId(id).textContent !== text) byId(id).textContent = text;
+}
+
+function isNew(id, content) {
+  const key = JSON.stringify(content);
+  const changed = drawn[id] !== key;
+  drawn[id] = key;
+  return changed;
 }
 
 function makeFact(name, value) {
@@ -65,6 +78,8 @@ function goodput(job) {
 
 function drawJobs(current) {
   const list = byId('jobs');
+  byId('none').hidden = jobs.length > 0;
+  if (!isNew('jobs', jobs.map((job) => [job.run_id, job.state, job.outcome, job.round, job === current]))) return;
   const focused = document.activeElement && document.activeElement.dataset.job;
   list.replaceChildren(...jobs.map((job) => {
     const button = make('button', undefined, job.state + ' ' + (job.outcome || ''));
@@ -77,32 +92,6 @@ function drawJobs(current) {
     return item;
   }));
   if (focused) for (const button of list.querySelectorAll('button')) if (button.dataset.job === focused) button.focus();
-  byId('none').hidden = jobs.length > 0;
-}
-
-function drawRanks(job) {
-  byId('ranks').replaceChildren(...job.nodes.map((node) => {
-    const row = make('div', undefined, 'node');
-    const cells = make('div', undefined, 'cells');
-    const has = node.node_rank !== null;
-    const told = new Map(node.ranks.map((rank) => [rank.rank, rank]));
-    for (let i = 0; i < node.nproc; ++i) {
-      const rank = has && node.first_rank !== null ? node.first_rank + i : '';
-      const slow = told.has(rank) && told.get(rank).straggler;
-      const wrong = node.troubles.filter((trouble) => trouble.rank === rank);
-      const cell = make('i', rank, node.state + (slow ? ' ' + SLOW : '') + (wrong.length ? ' ' + TROUBLE : ''));
-      cell.title = [(rank === '' ? 'no rank' : 'rank ' + rank) + ' on ' + node.host + ': ' + node.state, ...(slow ? [slowness(slow)] : []),
-        ...wrong.map((trouble) => trouble.what)].join(', ');
-      if (rank !== '') {
-        cell.addEventListener('click', () => { byId('rank').value = rank; byId('round').value = ''; showOutput(); });
-      }
-      cells.append(cell);
-    }
-    row.append(make('span', node.host + (has ? '' : ', ' + node.state)), cells);
-    row.setAttribute('role', 'group');
-    row.setAttribute('aria-label', node.host + ': ' + node.nproc + ' ranks ' + node.state + (node.place ? ', ' + node.place : ''));
-    return row;
-  }));
 }
 
 // What is wrong with ranks whose round goes on.
@@ -230,7 +219,9 @@ function aged(job, seconds) {
   const runs = job.state === 'running' && !job.nodes.some((node) => node.state === 'starting') ? seconds : 0;
   const nodes = job.nodes.map((node) => ({
     ...node,
-    ranks: node.ranks.map((rank) => ({...rank, beat_seconds_ago: rank.beat_seconds_ago + seconds})),
+    state_seconds: node.state_seconds === null ? null : node.state_seconds + seconds,
+    ranks: node.ranks.map((rank) => ({...rank, beat_seconds_ago: rank.beat_seconds_ago + seconds,
+      straggler: rank.straggler && {...rank.straggler, for_seconds: rank.straggler.for_seconds + seconds}})),
     troubles: node.troubles.map((trouble) => ({...trouble, for_seconds: trouble.for_seconds + seconds})),
   }));
   return {...job, age_seconds: job.age_seconds + seconds, productive_seconds: job.productive_seconds + runs, rounds, nodes};
@@ -244,8 +235,8 @@ function draw() {
   byId('job').hidden = !job;
   document.title = job ? job.run_id + ': ' + stateOf(job) + ' · Muster' : 'Muster';
   if (!job) return;
-  byId('name').textContent = job.run_id;
-  byId('message').textContent = job.message;
+  setText('name', job.run_id);
+  setText('message', job.message);
   const ranks = job.nodes.reduce((sum, node) => sum + (node.node_rank === null ? 0 : node.nproc), 0);
   const facts = [['state', stateOf(job)], ['nodes', job.nodes.length + ' of ' + job.max_nodes], ['ranks', ranks],
     ['restarts', job.restarts + ' of ' + job.max_restarts], ['since', duration(job.age_seconds)], ['goodput', goodput(job)],
@@ -254,7 +245,6 @@ function draw() {
   byId('facts').replaceChildren(...facts.map(([name, value]) => makeFact(name, value)));
   drawFailure(job);
   drawTroubles(job);
-  byId('legend').replaceChildren(...[...STATES, SLOW, TROUBLE].flatMap((state) => [make('i', undefined, state), state]));
   drawRanks(job);
   drawSteps(job);
   drawRounds(job);
@@ -341,9 +331,15 @@ byId('logs').addEventListener('submit', (event) => {
   event.preventDefault();
   showOutput();
 });
+byId('legend').replaceChildren(...[...STATES, SLOW, TROUBLE, FAILED].flatMap((state) => {
+  const item = make('span');
+  item.append(make('i', undefined, state.split(' ')[0]), state);
+  return [item, ' '];
+}));
 addEventListener('hashchange', () => {
   byId('output').hidden = true;
   byId('told').textContent = '';
+  cellAt = '';
   draw();
 });
 setInterval(() => { if (live && told.length && !document.hidden) draw(); }, 1000);
