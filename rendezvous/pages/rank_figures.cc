@@ -104,12 +104,25 @@ void WriteOfRanks(const std::vector<RankLine>& lines, const Value& value, Exposi
   }
 }
 
+void WriteStragglers(const std::vector<RankLine>& lines, Exposition& out) {
+  for (const RankLine& line : lines) {
+    if (!line.rank.straggling) continue;
+    out.Sample(line.rank.straggling->slower, {{"run_id", line.job.run_id},
+                                              {"rank", line.number},
+                                              {"host", line.node.node.host},
+                                              {"phase", line.rank.straggling->phase}});
+  }
+}
+
 }  // namespace
 
 void WriteRankFigures(const std::vector<JobSnapshot>& jobs, Exposition& out) {
   std::vector<JobTold> told;
-  for (std::size_t i = 0; i < std::min(jobs.size(), JobFigures::kMostJobs); ++i) {
-    told.push_back(Sum(jobs[i]));
+  for (const JobSnapshot& job : jobs) {
+    // One that has ended has no ranks.
+    if (job.state == JobState::kEnded) continue;
+    if (told.size() == JobFigures::kMostJobs) break;
+    told.push_back(Sum(job));
   }
   WriteTroubles(told, out);
   WriteOfJobs(
@@ -141,6 +154,10 @@ void WriteRankFigures(const std::vector<JobSnapshot>& jobs, Exposition& out) {
   };
   WriteOfRanks(lines.first, straggles, out);
   WriteOfRanks(lines.more_stragglers, straggles, out);
+  out.Gauge("muster_straggler_slower_ratio",
+            "By what share a straggler is slower than the median rank, and most in which phase.");
+  WriteStragglers(lines.first, out);
+  WriteStragglers(lines.more_stragglers, out);
 }
 
 }  // namespace muster::rendezvous

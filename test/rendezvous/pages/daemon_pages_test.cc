@@ -1,13 +1,9 @@
 // What a daemon answers over HTTP, and to whom, from its first node to the end of a job.
 #include "rendezvous/pages/daemon_pages.h"
 
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <limits>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -19,7 +15,8 @@
 #include "base/json.h"
 #include "rendezvous/identity/keyring.h"
 #include "rendezvous/identity/token.h"
-#include "rendezvous/pages/job_json.h"
+#include "test/rendezvous/pages/description.h"
+#include "test/rendezvous/pages/pages_fixture.h"
 #include "test/rendezvous/support/join_request.h"
 #include "test/support/run_until.h"
 #include "test/support/temp_dir.h"
@@ -32,45 +29,7 @@ using boost::asio::ip::tcp;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-class DaemonPagesTest : public ::testing::Test {
- protected:
-  std::unique_ptr<DaemonPages> Open(const Credentials& credentials) {
-    auto pages = DaemonPages::Open(io_, {"127.0.0.1", 0}, credentials, server_);
-    EXPECT_TRUE(pages.ok()) << pages.status();
-    return *std::move(pages);
-  }
-  static HttpAnswer Ask(DaemonPages& pages, const std::string& path,
-                        const std::string& bearer = "") {
-    return pages.AnswerTo({.path = path, .bearer = bearer});
-  }
-  // An agent of the job "job", which needs one node.
-  AgentId Join() {
-    const AgentId agent = server_.driver().Attach([this](const Directive& directive) {
-      if (const auto* const assignment = std::get_if<Assignment>(&directive)) {
-        round_ = {assignment->incarnation, assignment->round};
-      }
-    });
-    JoinRequest request = RequestFor(1, 1);
-    request.settings.max_restarts = 3;
-    request.settings.lease = Duration::zero();
-    server_.driver().Hear(agent, request);
-    return agent;
-  }
-
-  // The agent's job ends by a failure after which there is no restart, and it leaves.
-  void Fail(AgentId agent) {
-    const WorkerFailure failure{.exit_code = 3,
-                                .what = "exited with code 3",
-                                .stderr_tail = "no such layer",
-                                .final = true};
-    server_.driver().Hear(agent, WorkersExited{round_, {.succeeded = false, .failure = failure}});
-    server_.driver().Hear(agent, Goodbye{});
-  }
-
-  boost::asio::io_context io_;
-  Server server_{io_};
-  RoundId round_{};
-};
+using DaemonPagesTest = PagesFixture;
 
 TEST_F(DaemonPagesTest, WhoHasNoTokenIsToldNothingButThatItIsHealthy) {
   const Token token = Token::Random();
@@ -164,102 +123,6 @@ TEST_F(DaemonPagesTest, JobThatHasFailedIsShownWithItsFailure) {
   EXPECT_EQ(again[0]["outcome"], nullptr);
 }
 
-// Whether a value is as a schema of docs/observing/openapi.json says; the first that is not, named.
-std::string Objection(const Json& value, Json schema, const Json& api, const std::string& where) {
-  if (schema.contains("oneOf")) {
-    std::string objections;
-    for (const Json& one : schema["oneOf"]) {
-      const std::string objection = Objection(value, one, api, where);
-      if (objection.empty()) return "";
-      objections += objection + "; ";
-    }
-    return objections;
-  }
-  if (schema.contains("$ref")) {
-    const std::string name =
-        schema["$ref"].get<std::string>().substr(sizeof("#/components/schemas"));
-    return Objection(value, api["components"]["schemas"].at(name), api, where);
-  }
-  const Json types = schema["type"].is_array() ? schema["type"] : Json::array({schema["type"]});
-  const auto fits = [&value](const std::string& type) {
-    return type == "object"    ? value.is_object()
-           : type == "array"   ? value.is_array()
-           : type == "string"  ? value.is_string()
-           : type == "integer" ? value.is_number_integer()
-           : type == "number"  ? value.is_number()
-           : type == "boolean" ? value.is_boolean()
-                               : value.is_null();
-  };
-  if (std::none_of(types.begin(), types.end(), fits)) return where + " is of another type";
-  if (schema.contains("enum")) {
-    const Json& words = schema["enum"];
-    if (std::find(words.begin(), words.end(), value) == words.end()) return where + " is not known";
-  }
-  if (value.is_array()) {
-    for (const Json& item : value) {
-      const std::string objection = Objection(item, schema["items"], api, where + "[]");
-      if (!objection.empty()) return objection;
-    }
-  }
-  if (!value.is_object()) return "";
-  for (const Json& name : schema["required"]) {
-    if (!value.contains(name.get<std::string>()))
-      return where + " lacks " + name.get<std::string>();
-  }
-  for (const auto& [name, member] : value.items()) {
-    if (!schema["properties"].contains(name)) return where + "." + name + " is not described";
-    const std::string objection =
-        Objection(member, schema["properties"][name], api, where + "." + name);
-    if (!objection.empty()) return objection;
-  }
-  return "";
-}
-
-TEST_F(DaemonPagesTest, AnswersAreAsTheirDescriptionSays) {
-  std::stringstream text;
-  text << std::ifstream("docs/observing/openapi.json").rdbuf();
-  const Json api = base::ParseJson(text.str());
-  ASSERT_TRUE(api.is_object());
-  const auto pages = Open(Credentials::Plaintext());
-  const auto described = [&](const std::string& path, const char* described_as) {
-    const HttpAnswer answer = Ask(*pages, path);
-    const Json& answers = api["paths"].at(described_as)["get"]["responses"];
-    const Json& content = answers.at(std::to_string(answer.status))["content"];
-    EXPECT_TRUE(content.contains(answer.type.substr(0, answer.type.find(';')))) << path;
-    if (answer.type != "application/json") return std::string();
-    return Objection(Json::parse(answer.body), content["application/json"]["schema"], api, path);
-  };
-  EXPECT_EQ(described("/api/v1/jobs", "/api/v1/jobs"), "");
-  const AgentId agent = Join();
-  EXPECT_EQ(described("/api/v1/jobs", "/api/v1/jobs"), "");
-  server_.driver().Hear(
-      agent, WorkersExited{round_, {.succeeded = false, .failure = WorkerFailure{.exit_code = 3}}});
-  EXPECT_EQ(described("/api/v1/jobs/job", "/api/v1/jobs/{run_id}"), "");
-  EXPECT_EQ(described("/api/v1/jobs/none", "/api/v1/jobs/{run_id}"), "");
-  Fail(Join());
-  EXPECT_EQ(described("/api/v1/jobs", "/api/v1/jobs"), "");
-  EXPECT_EQ(described("/api/v1/jobs/job", "/api/v1/jobs/{run_id}"), "");
-  const JobSnapshot told{
-      .run_id = "j",
-      .nodes = {{.heard_ago = std::chrono::seconds(1),
-                 .ranks = {{.rank = 3,
-                            .told = {.step = 7,
-                                     .loss = std::numeric_limits<double>::quiet_NaN(),
-                                     .samples_per_second = 64,
-                                     .step_seconds = 0.1,
-                                     .phases = {{"data", 0.01}, {"wait", 0.09, true}}},
-                            .straggling = Straggling{0.5, "data"}},
-                           {.rank = 4}},
-                 .troubles = {{.rank = 3,
-                               .told = {.kind = TroubleKind::kSilent, .what = "gave no sign"}}}}}};
-  EXPECT_EQ(Objection(ToJson(told), api["components"]["schemas"]["Job"], api, "job"), "");
-  for (const char* const path : {"/metrics", "/healthz", "/readyz", "/api/v1/events"}) {
-    EXPECT_EQ(described(path, path), "");
-  }
-  EXPECT_EQ(Objection(Json{{"error", 1}}, api["components"]["schemas"]["Error"], api, "x"),
-            "x.error is of another type");
-}
-
 // The agent has printed "1\n2\n" and an escape on stdout.
 TEST_F(DaemonPagesTest, LastLinesOfARankAreShownToWhoMayReadThem) {
   const Token token = Token::Random();
@@ -303,12 +166,14 @@ TEST_F(DaemonPagesTest, LastLinesOfARankAreShownToWhoMayReadThem) {
   EXPECT_EQ(json["text"], "1\n?2\n");
   EXPECT_EQ(json["round"], 0);
   EXPECT_EQ(json["notices"].size(), 0u);
+  EXPECT_EQ(Objection(*answer, "/api/v1/jobs/{run_id}/logs", Description()), "");
 
   answer.reset();
   const auto none = ask("rank=7", token.Text()).later(reply);
   ASSERT_TRUE(test::RunUntil(io_, [&] { return answer.has_value(); }));
   EXPECT_EQ(answer->status, 404);
   EXPECT_THAT(answer->body, HasSubstr("and no rank 7"));
+  EXPECT_EQ(Objection(*answer, "/api/v1/jobs/{run_id}/logs", Description()), "");
 
   // Who has gone is read for no longer.
   auto gone = ask("rank=0", token.Text()).later(reply);
@@ -370,7 +235,7 @@ TEST_F(DaemonPagesTest, WhatIsNotThereIsNamed) {
 
 TEST_F(DaemonPagesTest, PageIsForEverybodyAndUsesNothingButThisDaemon) {
   const auto pages = Open(Credentials::FromToken(Token::Random(), Role::kTool));
-  for (const char* const path : {"/", "/page.css", "/page.js"}) {
+  for (const char* const path : {"/", "/page.css", "/page.js", "/ranks.js"}) {
     const HttpAnswer answer = Ask(*pages, path);
     EXPECT_EQ(answer.status, 200) << path;
     EXPECT_THAT(answer.body, Not(HasSubstr("http://"))) << path;

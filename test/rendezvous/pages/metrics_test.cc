@@ -13,10 +13,13 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/json.h"
 #include "rendezvous/pages/daemon_pages.h"
+#include "rendezvous/pages/rank_figures.h"
 #include "test/rendezvous/support/join_request.h"
 
 namespace muster::rendezvous {
@@ -52,7 +55,7 @@ std::string MetricOf(const Metrics& metrics, const std::string& sample) {
 }
 
 // What a daemon answers that has one job.
-Metrics Exposed() {
+std::string Scraped() {
   boost::asio::io_context io;
   Server server(io);
   auto pages = DaemonPages::Open(io, {"127.0.0.1", 0}, Credentials::Plaintext(), server);
@@ -71,8 +74,16 @@ Metrics Exposed() {
                           .phases = {{"data", 0.1}},
                           .timed_steps = 1};
   server.driver().Hear(agent, KeepAlive{.progress = {round, {told}}});
-  const std::string text = (*pages)->AnswerTo({.path = "/metrics"}).body;
+  return (*pages)->AnswerTo({.path = "/metrics"}).body;
+}
 
+Metrics Exposed() {
+  // Whom it takes seconds to know, too.
+  Exposition of_straggler;
+  WriteRankFigures({{.run_id = "job",
+                     .nodes = {{.ranks = {{.rank = 1, .straggling = Straggling{0.5, "data"}}}}}}},
+                   of_straggler);
+  const std::string text = absl::StrCat(Scraped(), of_straggler.Take());
   Metrics metrics;
   const std::regex sample(R"(([a-z_]+)(?:\{(.*)\})? [^ ]+)");
   const std::regex label(R"re(([a-z_]+)="(?:[^"\\]|\\.)*")re");
@@ -158,6 +169,32 @@ TEST(MetricsTest, DocumentationListsEachWithItsTypeItsLabelsAndItsMeaning) {
   for (const auto& [name, metric] : documented) {
     EXPECT_EQ(exposed.count(name), 1u) << name << " is in docs/metrics.md alone";
   }
+}
+
+TEST(MetricsTest, DocumentationSaysHowManyTimeSeriesThereAre) {
+  int of_job = 0, of_steps = 0, of_rank = 0;
+  const std::vector<std::string> lines = absl::StrSplit(Scraped(), '\n', absl::SkipEmpty());
+  for (const std::string& line : lines) {
+    if (!absl::StrContains(line, "{run_id=")) continue;
+    const auto is_one_of = [&line](const std::vector<const char*>& names) {
+      return std::any_of(names.begin(), names.end(), [&line](const char* name) {
+        return absl::StartsWith(line, absl::StrCat(name, "{"));
+      });
+    };
+    if (absl::StrContains(line, "rank=\"0\"")) {
+      ++of_rank;
+    } else if (is_one_of({"muster_job_step", "muster_job_loss", "muster_job_samples_per_second",
+                          "muster_job_stragglers"})) {
+      ++of_steps;
+    } else if (!absl::StrContains(line, "rank=")) {
+      ++of_job;
+    }
+  }
+  const std::string docs = absl::StrReplaceAll(ReadFile("docs/metrics.md"), {{"\n", " "}});
+  EXPECT_THAT(docs, testing::HasSubstr(
+                        absl::StrCat(of_job, " for each of at most 1,000 jobs, and ", of_steps,
+                                     " more where its workers tell of their steps; ", of_rank,
+                                     " for each of at most 1,000 ranks that tell")));
 }
 
 // A scrape names its target in the labels `job` and `instance`: Prometheus renames ours if they

@@ -51,6 +51,9 @@ TEST(RankFiguresTest, JobIsWhatItsRanksHaveInCommon) {
       text, HasSubstr("\nmuster_rank_own_step_seconds{run_id=\"j\",rank=\"1\",host=\"a\"} 0.25\n"));
   EXPECT_THAT(text, HasSubstr("\nmuster_rank_straggling{run_id=\"j\",rank=\"0\",host=\"a\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("\nmuster_rank_straggling{run_id=\"j\",rank=\"1\",host=\"a\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nmuster_straggler_slower_ratio{run_id=\"j\",rank=\"1\",host=\"a\","
+                              "phase=\"data\"} 0.5\n"));
+  EXPECT_EQ(Lines(text, "muster_straggler_slower_ratio{"), 1);
   EXPECT_EQ(Lines(text, "muster_rank_loss{"), 1);
   EXPECT_THAT(text, Not(HasSubstr("muster_job_step{run_id=\"mute\"")));
 }
@@ -63,7 +66,8 @@ TEST(RankFiguresTest, RanksInTroubleAreCountedByWhatIsWrong) {
                         .nodes = {{.troubles = {trouble(0, TroubleKind::kStopped),
                                                 trouble(0, TroubleKind::kOutputLost)}},
                                   {.troubles = {trouble(3, TroubleKind::kStopped)}}}};
-  const std::string text = Written({job});
+  const std::string text = Written({job, {.run_id = "over", .state = JobState::kEnded}});
+  EXPECT_THAT(text, Not(HasSubstr("over")));
   const std::string name = "\nmuster_job_ranks_in_trouble{run_id=\"j\",trouble=";
   EXPECT_THAT(text, HasSubstr(name + "\"stopped\"} 2\n"));
   EXPECT_THAT(text, HasSubstr(name + "\"output_lost\"} 1\n"));
@@ -92,6 +96,7 @@ TEST(RankFiguresTest, NoMoreThanAThousandRanksHaveLinesOfTheirOwn) {
   EXPECT_EQ(Lines(text, "muster_rank_straggling{"), 1002) << "and the stragglers of both jobs";
   EXPECT_THAT(text,
               HasSubstr("\nmuster_rank_straggling{run_id=\"j\",rank=\"4000\",host=\"\"} 1\n"));
+  EXPECT_EQ(Lines(text, "muster_straggler_slower_ratio{"), 2);
 }
 
 }  // namespace
