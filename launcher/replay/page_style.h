@@ -7,7 +7,7 @@ inline constexpr char kPageStyle[] = R"(
 :root {
   color-scheme: light dark;
   --paper: #ffffff; --ink: #1b1f24; --faint: #57606a; --line: #d0d7de; --focus: #0550ae;
-  --good: #2c974b; --bad: #cf222e; --stopped: #8c959f; --open: #bf8700; --none: #eaeef2;
+  --good: #1a7f37; --bad: #cf222e; --stopped: #59636e; --open: #9a6700; --none: #eaeef2;
   --stopping: #bc4c00; --gathering: #8250df; --starting: #0969da; --progress: #57606a;
 }
 @media (prefers-color-scheme: dark) {

@@ -46,6 +46,22 @@ async function checkAccess(page, where) {
     found.violations.map((one) => one.id + ': ' + one.nodes[0].target + ' ' + one.nodes[0].failureSummary.replace(/\s+/g, ' ')).join('; '));
 }
 
+// axe does not judge texts of one character, as a rank often is.
+async function checkCells(page, where) {
+  const least = await page.evaluate(() => {
+    const light = (color) => {
+      const [red, green, blue] = color.match(/[\d.]+/g).map((part) => part / 255).map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    };
+    return Math.min(...[...document.querySelectorAll('#ranks button, #grid button')].map((cell) => {
+      const style = getComputedStyle(cell);
+      const [one, other] = [light(style.color), light(style.backgroundColor)].sort((a, b) => b - a);
+      return (one + 0.05) / (other + 0.05);
+    }));
+  });
+  check('numbers of ranks can be read ' + where, least >= 4.5 && Number.isFinite(least), least);
+}
+
 const port = () => Number(execFileSync('python3', ['-c',
   "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1])"]));
 
@@ -138,6 +154,7 @@ async function main() {
   await shows('#told', 'this token');
   check('what it prints takes more than the metrics token', (await text('#told')).includes('this token shows jobs and not'), await text('#told'));
   await checkAccess(page, 'by day');
+  await checkCells(page, 'by day');
 
   check('as long as no rank is in trouble, none is shown', await page.isHidden('#wrong'));
   const stopped = Number(fs.readFileSync(inScratch('pid') + '3', 'utf8'));
@@ -168,6 +185,7 @@ async function main() {
   check('on a phone nothing is beside the screen', wide <= 360, wide);
   check('in the dark it is dark', ground === 'rgb(13, 17, 23)', ground);
   await checkAccess(page, 'on a phone in the dark');
+  await checkCells(page, 'in the dark');
   if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/page_phone.png'});
   await page.setViewportSize({width: 1100, height: 760});
 
@@ -250,6 +268,10 @@ async function checkReplay(context, logs) {
   check('the keys go from rank to rank', (await text('#detail')).startsWith('rank 7 on '), await text('#detail'));
   if (flags.includes('--screenshots')) await page.screenshot({path: 'docs/observing/replay.png'});
   await checkAccess(page, 'in a replay');
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({colorScheme});
+    await checkCells(page, 'in a replay, ' + colorScheme);
+  }
   check('the browser has nothing to complain of there', trouble.length === 0, trouble.join('; '));
   await page.close();
   const events = JSON.parse(fs.readFileSync(trace, 'utf8')).traceEvents;
