@@ -71,8 +71,10 @@ class LedDaemon {
         log_(log),
         etcd_(etcd::ConnectToEtcd(io, options_, SayTrouble)),
         signals_(io, SIGTERM, SIGINT),
-        mirror_(*etcd_, config.etcd->root, InLaterTurns(io),
-                {.follows = SayItFollows, .trouble = SayItReadsLater}),
+        mirror_(*etcd_, std::make_unique<etcd::BootTimeAlarm>(io), config.etcd->root,
+                InLaterTurns(io),
+                {.follows = [this](std::size_t bytes) { SayItFollows(bytes); },
+                 .trouble = [this](const absl::Status& why) { SayItIsBehind(why); }}),
         catch_up_(io) {}
 
   void Begin() {
@@ -107,14 +109,17 @@ class LedDaemon {
     return [&io](std::function<void()> call) { boost::asio::post(io, std::move(call)); };
   }
 
-  static void SayItFollows(std::size_t bytes) {
+  void SayItFollows(std::size_t bytes) {
     const bool is_much = bytes >= 1'000'000;
-    spdlog::info("standing by, with all that is remembered in memory: {:.1f} {}",
+    spdlog::info("standing by{}, with all that is remembered in memory: {:.1f} {}",
+                 std::exchange(is_behind_, false) ? " as before" : "",
                  static_cast<double>(bytes) / (is_much ? 1e6 : 1e3), is_much ? "MB" : "kB");
   }
-  static void SayItReadsLater(const absl::Status& why) {
+  void SayItIsBehind(const absl::Status& why) {
+    is_behind_ = true;
     spdlog::warn(
-        "what is remembered cannot be followed, and will be read when this daemon leads: {}",
+        "what is remembered cannot be followed; trying again, and should this daemon lead before "
+        "that succeeds, everything is read then: {}",
         std::string(why.message()));
   }
 
@@ -295,6 +300,7 @@ class LedDaemon {
   std::chrono::steady_clock::time_point began_{};
   std::unique_ptr<etcd::JournalSource> source_;  // until all journals are open
   bool has_followed_ = false;
+  bool is_behind_ = false;                                        // and has said so
   OpenedJournal home_;                                            // outlives the server
   std::map<std::string, absl::StatusOr<OpenedJournal>> tenants_;  // until the server takes them
   std::optional<Server> server_;

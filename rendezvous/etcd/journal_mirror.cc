@@ -1,29 +1,41 @@
 #include "rendezvous/etcd/journal_mirror.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "rendezvous/etcd/journal_keys.h"
 
 namespace muster::rendezvous::etcd {
+namespace {
 
-JournalMirror::JournalMirror(Etcd& etcd, const std::string& root, MemorySource::Later later,
-                             Handlers handlers)
+// Before all is read anew where that has failed; twice as long each time.
+constexpr Election::Duration kFirstMirrorPause = std::chrono::seconds(1);
+constexpr Election::Duration kLongestMirrorPause = std::chrono::minutes(1);
+
+}  // namespace
+
+JournalMirror::JournalMirror(Etcd& etcd, std::unique_ptr<Alarm> alarm, const std::string& root,
+                             MemorySource::Later later, Handlers handlers)
     : etcd_(etcd),
       range_(JournalKeys(root).Everything()),
       later_(std::move(later)),
-      handlers_(std::move(handlers)) {}
+      handlers_(std::move(handlers)),
+      alarm_(std::move(alarm)),
+      pause_(kFirstMirrorPause) {}
 
 JournalMirror::~JournalMirror() {
   etcd_.EndWatch();
 }
 
 void JournalMirror::Follow() {
-  if (state_ == State::kIdle) Read();
+  if (state_ == State::kIdle || state_ == State::kPausing) Read();
 }
 
 void JournalMirror::Read() {
   state_ = State::kReading;
+  alarm_->Set(std::nullopt, {});
   ++reading_;
   page_size_ = {};
   unread_ = range_.key;
@@ -67,6 +79,8 @@ void JournalMirror::OnPage(const Outcome& page) {
   }
   if (more) return ReadPage();
   state_ = State::kFollowing;
+  pause_ = kFirstMirrorPause;
+  is_behind_ = false;
   std::size_t bytes = 0;
   for (const auto& [key, value] : keys_) bytes += key.size() + value.size();
   handlers_.follows(bytes);
@@ -120,11 +134,13 @@ void JournalMirror::OnWatchEnded(const absl::Status& why) {
 
 void JournalMirror::Fail(const absl::Status& why) {
   etcd_.EndWatch();
-  state_ = State::kIdle;
+  state_ = State::kPausing;
   ++reading_;
   early_.clear();
   keys_.clear();
-  handlers_.trouble(why);
+  alarm_->Set(alarm_->Now() + pause_, [this] { Follow(); });
+  pause_ = std::min(2 * pause_, kLongestMirrorPause);
+  if (!std::exchange(is_behind_, true)) handlers_.trouble(why);
   Judge();
 }
 
@@ -148,6 +164,7 @@ void JournalMirror::Judge() {
 
 void JournalMirror::Give(std::unique_ptr<MemorySource> memory) {
   etcd_.EndWatch();
+  alarm_->Set(std::nullopt, {});
   state_ = State::kOver;
   early_.clear();
   keys_.clear();

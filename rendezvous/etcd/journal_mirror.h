@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "base/lifetime.h"
+#include "rendezvous/etcd/alarm.h"
 #include "rendezvous/etcd/etcd.h"
 #include "rendezvous/etcd/journal_keys.h"
 #include "rendezvous/etcd/memory_source.h"
@@ -24,8 +25,12 @@ namespace muster::rendezvous::etcd {
 //   idle       --Follow--> reading
 //   reading    --the last page--> following
 //   following  --what is to come was compacted--> reading
-//   each       --an error that does not pass--> idle
-//              --TakeOver--> over
+//   each       --an error that does not pass--> pausing
+//   pausing    --it is over, or Follow--> reading
+//   each       --TakeOver--> over
+//
+// What does not pass by itself is often mended by somebody: a user's rights in etcd, a limit of
+// its. So everything is read anew after a pause, and a longer one after each attempt that fails.
 //
 // A watch that breaks is begun again from the last revision that it told, that one included, as it
 // may have been told in part. To be told changes once more, in their order, does no harm.
@@ -64,16 +69,17 @@ class JournalMirror {
   struct Handlers {
     // It has everything, so many bytes, and follows.
     std::function<void(std::size_t bytes)> follows;
-    // It cannot follow, and does not try again before Follow is called.
+    // It cannot follow at the moment, and goes on trying; told once until it follows again.
     std::function<void(const absl::Status& why)> trouble;
   };
 
-  JournalMirror(Etcd& etcd, const std::string& root, MemorySource::Later later, Handlers handlers);
+  JournalMirror(Etcd& etcd, std::unique_ptr<Alarm> alarm, const std::string& root,
+                MemorySource::Later later, Handlers handlers);
   JournalMirror(const JournalMirror&) = delete;
   JournalMirror& operator=(const JournalMirror&) = delete;
   ~JournalMirror();
 
-  // Begins, if it does not yet.
+  // Begins, if it does not yet; ends a pause.
   void Follow();
 
   // This daemon leads by `fence`. Calls `done` once, from the loop or at once: with all that was
@@ -84,7 +90,7 @@ class JournalMirror {
   void StopWaiting();
 
  private:
-  enum class State { kIdle, kReading, kFollowing, kOver };
+  enum class State { kIdle, kReading, kFollowing, kPausing, kOver };
 
   void Read();
   void ReadPage();
@@ -102,6 +108,7 @@ class JournalMirror {
   const Range range_;
   const MemorySource::Later later_;
   const Handlers handlers_;
+  const std::unique_ptr<Alarm> alarm_;
 
   State state_ = State::kIdle;
   std::uint64_t reading_ = 0;  // which one, as the page of another may be under way
@@ -110,6 +117,8 @@ class JournalMirror {
   std::vector<Change> early_;  // to keys from there on, since the last page
   Revision watched_ = 0;       // the watch, or the first page, has told everything before it
   MemorySource::Keys keys_;
+  Election::Duration pause_;  // the next
+  bool is_behind_ = false;    // and it was told why
 
   Revision leads_since_ = 0;
   std::function<void(std::unique_ptr<MemorySource>)> done_;

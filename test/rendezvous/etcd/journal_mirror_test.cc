@@ -2,6 +2,7 @@
 #include "rendezvous/etcd/journal_mirror.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -15,6 +16,9 @@
 #include "rendezvous/etcd/etcd_journal.h"
 #include "rendezvous/etcd/etcd_source.h"
 #include "rendezvous/etcd/journal_keys.h"
+#include "test/rendezvous/cluster/process.h"
+#include "test/rendezvous/cluster/sim_alarm.h"
+#include "test/rendezvous/cluster/sim_clock.h"
 #include "test/rendezvous/etcd/near_etcd.h"
 #include "test/rendezvous/etcd/sim_etcd.h"
 
@@ -27,9 +31,17 @@ using etcd::Put;
 
 class JournalMirrorTest : public testing::Test {
  protected:
+  // All that comes without any time's passing.
   void Run() {
-    while (scheduler_.Step()) {
-    }
+    const auto is_over = std::make_shared<bool>(false);
+    scheduler_.After(std::chrono::milliseconds(1), [is_over] { *is_over = true; });
+    while (!*is_over) scheduler_.Step();
+  }
+  void RunFor(Duration duration) {
+    const TimePoint end = scheduler_.now() + duration;
+    const auto is_over = std::make_shared<bool>(false);
+    scheduler_.At(end, [is_over] { *is_over = true; });
+    while (!*is_over) scheduler_.Step();
   }
   void Do(std::vector<etcd::Operation> operations) {
     ASSERT_TRUE(etcd_.Apply({.then = std::move(operations)}).ok());
@@ -73,12 +85,15 @@ class JournalMirrorTest : public testing::Test {
   SimEtcd etcd_{scheduler_, random_};
   NearEtcd leader_{scheduler_, etcd_};
   NearEtcd standby_{scheduler_, etcd_};
+  SimClock clock_{scheduler_};
+  std::shared_ptr<Process> process_ = std::make_shared<Process>(scheduler_, random_);
   int follows_ = 0;
-  absl::Status trouble_;
-  etcd::JournalMirror mirror_{standby_, "/m", Later(),
-                              etcd::JournalMirror::Handlers{
-                                  .follows = [this](std::size_t) { ++follows_; },
-                                  .trouble = [this](const absl::Status& why) { trouble_ = why; }}};
+  std::vector<absl::Status> troubles_;
+  etcd::JournalMirror mirror_{
+      standby_, std::make_unique<SimAlarm>(process_, clock_), "/m", Later(),
+      etcd::JournalMirror::Handlers{
+          .follows = [this](std::size_t) { ++follows_; },
+          .trouble = [this](const absl::Status& why) { troubles_.push_back(why); }}};
   Given given_;
 };
 
@@ -182,6 +197,66 @@ TEST_F(JournalMirrorTest, ReadsAllAgainWhenWhatItMissedIsCompacted) {
   Run();
   TakeOver(fence);
   EXPECT_TRUE(IsGivenAll());
+}
+
+// "The etcd user's role was mended within a minute, and hours later the take-over read everything."
+TEST_F(JournalMirrorTest, BeginsAgainByItselfAfterWhatDidNotPass) {
+  Set("/m/jobs/a/0000", "1");
+  mirror_.Follow();
+  Run();
+  EXPECT_EQ(follows_, 1);
+  standby_.refuses = absl::PermissionDeniedError("etcd: permission denied");
+  standby_.EndWatchWith(standby_.refuses);
+  RunFor(std::chrono::seconds(30));
+  EXPECT_EQ(follows_, 1);
+  ASSERT_EQ(troubles_.size(), 1u) << "it is said once";
+  EXPECT_EQ(troubles_[0], standby_.refuses);
+  Set("/m/jobs/a/0000", "2");
+  standby_.refuses = absl::OkStatus();
+  RunFor(std::chrono::seconds(61));
+  EXPECT_EQ(follows_, 2);
+  // And is said again when it happens again.
+  standby_.EndWatchWith(absl::InternalError("etcd: no"));
+  Run();
+  EXPECT_EQ(troubles_.size(), 2u);
+  RunFor(std::chrono::seconds(2));
+  EXPECT_EQ(follows_, 3) << "the pause is short again";
+  const etcd::Fence fence = Elect();
+  Run();
+  TakeOver(fence);
+  EXPECT_TRUE(IsGivenAll());
+}
+
+TEST_F(JournalMirrorTest, PausesGrowWhileItCannotFollow) {
+  standby_.refuses = absl::PermissionDeniedError("etcd: permission denied");
+  mirror_.Follow();
+  RunFor(std::chrono::minutes(10));
+  EXPECT_GT(standby_.transactions, 10);
+  EXPECT_LT(standby_.transactions, 20);
+  EXPECT_EQ(troubles_.size(), 1u);
+}
+
+TEST_F(JournalMirrorTest, AnotherLeaderEndsThePause) {
+  standby_.refuses = absl::PermissionDeniedError("etcd: permission denied");
+  mirror_.Follow();
+  RunFor(std::chrono::minutes(10));
+  standby_.refuses = absl::OkStatus();
+  mirror_.Follow();
+  Run();
+  EXPECT_EQ(follows_, 1);
+  RunFor(std::chrono::minutes(2));
+  EXPECT_EQ(follows_, 1) << "the pause is over";
+}
+
+TEST_F(JournalMirrorTest, ReadsEtcdWhenItLeadsDuringAPause) {
+  standby_.refuses = absl::PermissionDeniedError("etcd: permission denied");
+  mirror_.Follow();
+  Run();
+  standby_.refuses = absl::OkStatus();
+  TakeOver(Elect());
+  EXPECT_TRUE(IsGivenNothing());
+  RunFor(std::chrono::minutes(2));
+  EXPECT_EQ(follows_, 0) << "nothing is followed any more";
 }
 
 // A large batch was committed, and its leader died before it was in the journal.

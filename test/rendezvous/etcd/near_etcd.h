@@ -23,7 +23,8 @@ class NearEtcd final : public etcd::Etcd {
 
   void Transact(etcd::Transaction transaction,
                 std::function<void(absl::StatusOr<etcd::Outcome>)> done) override {
-    auto outcome = etcd_.Apply(transaction);
+    ++transactions;
+    auto outcome = refuses.ok() ? etcd_.Apply(transaction) : refuses;
     if (answers && !answers(transaction)) {
       outcome = absl::ResourceExhaustedError("database space exceeded");
     }
@@ -69,19 +70,24 @@ class NearEtcd final : public etcd::Etcd {
     tells = true;
     for (const auto& told : std::exchange(withheld_, {})) Tell(stream_, told);
   }
-  // The connection breaks, and what was not told yet is lost.
-  void Break() {
+  // The watch ends, with that.
+  void EndWatchWith(const absl::Status& why) {
     withheld_.clear();
     const auto stream = std::exchange(stream_, nullptr);
-    stream->ended(absl::UnavailableError("the connection has ended"));
+    stream->ended(why);
   }
+  // The connection breaks, and what was not told yet is lost.
+  void Break() { EndWatchWith(absl::UnavailableError("the connection has ended")); }
   bool is_watched() const { return stream_ != nullptr; }
 
   // False: it is done, the answer is lost, and the next attempt hears that there is no space.
   std::function<bool(const etcd::Transaction&)> answers;
+  // What every transaction is answered with, where that is an error; nothing is done then.
+  absl::Status refuses;
   // Whether changes are told at once.
   bool tells = true;
   int watches = 0;
+  int transactions = 0;
 
  private:
   struct Stream {

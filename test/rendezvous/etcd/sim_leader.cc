@@ -44,7 +44,7 @@ void SimLeader::Start() {
   client_ = std::make_unique<SimEtcdClient>(scheduler_, random_, etcd_, way_, process_,
                                             mutations_.client);
   mirror_.emplace(
-      *client_, kRoot,
+      *client_, std::make_unique<SimAlarm>(process_, clock_), kRoot,
       [process = std::weak_ptr(process_)](std::function<void()> call) {
         if (const auto alive = process.lock()) alive->After(Duration::zero(), std::move(call));
       },
