@@ -1,5 +1,9 @@
 #include "rendezvous/client/job_query.h"
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 
@@ -14,6 +18,9 @@ namespace {
 // It grows with the jobs of the daemon and their nodes.
 constexpr int kMaxAnswerBytes = 256 << 20;
 
+// Before the next place is looked for where the last one leads no longer.
+constexpr std::chrono::milliseconds kBetweenAsking(50);
+
 template <typename Request, typename Response>
 using RendezvousMethod = grpc::Status (v1::Rendezvous::Stub::*)(grpc::ClientContext*,
                                                                 const Request&, Response*);
@@ -21,15 +28,27 @@ using RendezvousMethod = grpc::Status (v1::Rendezvous::Stub::*)(grpc::ClientCont
 template <typename Request, typename Response>
 absl::StatusOr<Response> Ask(const DaemonOptions& daemon,
                              RendezvousMethod<Request, Response> method, const Request& request) {
-  const auto stub = v1::Rendezvous::NewStub(
-      OpenChannel(ChannelTarget(WhereItLeads(daemon.endpoint, daemon.patience)), daemon.credentials,
-                  {.max_message_bytes = kMaxAnswerBytes}));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + daemon.patience);
-  Response response;
-  const grpc::Status status = (stub.get()->*method)(&context, request, &response);
-  if (!status.ok()) return ExplainFailure(status, daemon);
-  return response;
+  using std::chrono::milliseconds;
+  const auto end = std::chrono::steady_clock::now() + daemon.patience;
+  const bool may_be_elsewhere = EachOf(daemon.endpoint).size() > 1;
+  for (;;) {
+    const auto left =
+        std::max(std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()),
+                 milliseconds(1));
+    const auto stub = v1::Rendezvous::NewStub(
+        OpenChannel(ChannelTarget(WhereItLeads(daemon.endpoint, left)), daemon.credentials,
+                    {.max_message_bytes = kMaxAnswerBytes}));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + daemon.patience);
+    Response response;
+    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+    if (status.ok()) return response;
+    // The one that was found has just been followed by another, and does not listen for long.
+    const bool again = status.error_code() == grpc::StatusCode::UNAVAILABLE && may_be_elsewhere &&
+                       std::chrono::steady_clock::now() + kBetweenAsking < end;
+    if (!again) return ExplainFailure(status, daemon);
+    std::this_thread::sleep_for(kBetweenAsking);
+  }
 }
 
 }  // namespace

@@ -6,6 +6,9 @@
 
 #include <boost/asio/post.hpp>
 
+#include "rendezvous/core/names.h"
+#include "rendezvous/wire/printable.h"
+
 namespace muster::rendezvous {
 namespace {
 
@@ -88,11 +91,20 @@ void Driver::WhenIdle(std::function<void()> done) {
   Follow();
 }
 
-std::optional<JobSnapshot> Driver::Describe(std::string_view run_id) const {
-  return core_.coordinator().Describe(run_id, Now());
+absl::Status Driver::Standing() const {
+  if (!leads_ || leads_()) return absl::OkStatus();
+  return absl::UnavailableError("this daemon leads no longer; another one does, or will");
 }
 
-std::vector<JobSnapshot> Driver::List() const {
+absl::StatusOr<JobSnapshot> Driver::Describe(std::string_view run_id) const {
+  if (absl::Status standing = Standing(); !standing.ok()) return standing;
+  std::optional<JobSnapshot> job = core_.coordinator().Describe(run_id, Now());
+  if (job) return *std::move(job);
+  return absl::NotFoundError("no job '" + OneLine(run_id, kMaxNameLength) + "' here");
+}
+
+absl::StatusOr<std::vector<JobSnapshot>> Driver::List() const {
+  if (absl::Status standing = Standing(); !standing.ok()) return standing;
   return core_.coordinator().List(Now());
 }
 

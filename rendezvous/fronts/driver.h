@@ -15,6 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/lifetime.h"
 #include "rendezvous/core/daemon_core.h"
 #include "rendezvous/core/directive.h"
@@ -90,8 +91,12 @@ class Driver {
   // Calls `done` from the loop as soon as no agent attends any job and everything has been told.
   void WhenIdle(std::function<void()> done);
 
-  std::optional<JobSnapshot> Describe(std::string_view run_id) const;
-  std::vector<JobSnapshot> List() const;
+  // Unavailable when another daemon may have taken over (LeadBy): what this one knows may be out of
+  // date, and whoever asks does well to ask the next.
+  absl::Status Standing() const;
+  // NotFound, with a sentence, or as Standing says.
+  absl::StatusOr<JobSnapshot> Describe(std::string_view run_id) const;
+  absl::StatusOr<std::vector<JobSnapshot>> List() const;
   LeaseFigures Leases() const { return core_.coordinator().Leases(Now()); }
   std::uint64_t log_bytes_lost() const { return core_.coordinator().log_bytes_lost(); }
   // The last batch found no room on the disk.

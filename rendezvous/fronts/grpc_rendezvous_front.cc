@@ -227,18 +227,17 @@ GrpcRendezvousFront::GrpcRendezvousFront(boost::asio::io_context& io, CallEntran
   entrance.Serve<v1::DescribeRequest, v1::JobDescription>(
       Rpc::kDescribe, [](Driver& driver, const std::shared_ptr<LoopCall>& call,
                          const v1::DescribeRequest& request, v1::JobDescription* response) {
-        const std::optional<JobSnapshot> job = driver.Describe(request.run_id());
-        if (!job) {
-          return call->Finish(absl::NotFoundError(
-              "no job '" + OneLine(request.run_id(), kMaxNameLength) + "' here"));
-        }
+        const absl::StatusOr<JobSnapshot> job = driver.Describe(request.run_id());
+        if (!job.ok()) return call->Finish(job.status());
         ToWire(*job, response);
         call->Finish(absl::OkStatus());
       });
   entrance.Serve<v1::ListRequest, v1::ListResponse>(
       Rpc::kList, [](Driver& driver, const std::shared_ptr<LoopCall>& call, const v1::ListRequest&,
                      v1::ListResponse* response) {
-        for (const JobSnapshot& job : driver.List()) ToWire(job, response->add_jobs());
+        const absl::StatusOr<std::vector<JobSnapshot>> jobs = driver.List();
+        if (!jobs.ok()) return call->Finish(jobs.status());
+        for (const JobSnapshot& job : *jobs) ToWire(job, response->add_jobs());
         const auto clock = std::chrono::system_clock::now().time_since_epoch();
         response->set_clock_ms(
             std::chrono::duration_cast<std::chrono::milliseconds>(clock).count());

@@ -30,8 +30,9 @@ constexpr std::chrono::milliseconds kLastWords(250);
 bool FillUpdate(const Driver& driver, const std::string& run_id, v1::WatchUpdate* update) {
   std::vector<JobSnapshot> jobs;
   if (run_id.empty()) {
-    jobs = driver.List();
-  } else if (std::optional<JobSnapshot> job = driver.Describe(run_id)) {
+    auto all = driver.List();
+    if (all.ok()) jobs = *std::move(all);
+  } else if (auto job = driver.Describe(run_id); job.ok()) {
     jobs.push_back(*std::move(job));
   }
   for (const JobSnapshot& job : jobs) ToWire(job, update->add_jobs());
@@ -128,10 +129,8 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
     }
     run_id_ = request_.run_id();
     if (!run_id_.empty()) {
-      const std::optional<JobSnapshot> job = driver().Describe(run_id_);
-      if (!job) {
-        return End(absl::NotFoundError("no job '" + OneLine(run_id_, kMaxNameLength) + "' here"));
-      }
+      const absl::StatusOr<JobSnapshot> job = driver().Describe(run_id_);
+      if (!job.ok()) return End(job.status());
       if (job->outcome) {
         ended_jobs_.push_back(
             std::make_shared<const JobEnd>(JobEnd{run_id_, *job->outcome, job->sentence}));
@@ -172,6 +171,7 @@ class GrpcWatchFront::Watcher final : public grpc::ServerGenericBidiReactor {
 
   // What has not been told; then the end of the call, if it is time for that.
   void WriteNext(Updates* updates) {
+    if (const absl::Status standing = driver().Standing(); !standing.ok()) return End(standing);
     const bool is_over = !run_id_.empty() && !ended_jobs_.empty();
     const bool has_more = is_due_ || !ended_jobs_.empty();
     if (has_more) update_ = Update(updates);

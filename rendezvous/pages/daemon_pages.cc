@@ -141,6 +141,7 @@ void DaemonPages::Publish(const ChangeFeed::News& news) {
   bool any_tells = false;
   std::size_t bytes = 0;
   for (const std::string& tenant : http_->Topics()) {
+    if (!StandingOf(tenant).ok()) continue;
     const std::vector<JobSnapshot> jobs = JobsOf(tenant);
     any_tells |= AnyTells(jobs);
     if (!news.empty() && news.count(tenant) == 0) continue;
@@ -171,9 +172,16 @@ Keys DaemonPages::KeysNow() {
   return credentials_.RereadKeys();
 }
 
+absl::Status DaemonPages::StandingOf(const std::string& tenant) const {
+  const Driver* const driver = server_.FindDriver(tenant);
+  return driver == nullptr ? absl::OkStatus() : driver->Standing();
+}
+
 std::vector<JobSnapshot> DaemonPages::JobsOf(const std::string& tenant) const {
   const Driver* const driver = server_.FindDriver(tenant);
-  return driver == nullptr ? std::vector<JobSnapshot>() : driver->List();
+  if (driver == nullptr) return {};
+  // Who may have been followed shows nothing (AnswerTo, Publish).
+  return driver->List().value_or(std::vector<JobSnapshot>());
 }
 
 HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
@@ -198,6 +206,9 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
     answer.headers.emplace_back("WWW-Authenticate", "Bearer");
     return answer;
   }
+  if (const absl::Status standing = StandingOf(*tenant); !standing.ok()) {
+    return Failed(503, std::string(standing.message()));
+  }
   if (path == "/metrics") return Shown("text/plain; version=0.0.4", Metrics(*tenant));
   if (path == kEvents) {
     const std::vector<JobSnapshot> jobs = JobsOf(*tenant);
@@ -215,8 +226,10 @@ HttpAnswer DaemonPages::AnswerTo(const HttpRequest& request) {
   }
   const Driver* const driver = server_.FindDriver(*tenant);
   const std::string run_id = Decoded(name);
-  const auto job = driver == nullptr ? std::nullopt : driver->Describe(run_id);
-  return job ? AsJson(ToJson(*job)) : Failed(404, absl::StrCat("there is no job '", run_id, "'"));
+  if (driver != nullptr) {
+    if (const auto job = driver->Describe(run_id); job.ok()) return AsJson(ToJson(*job));
+  }
+  return Failed(404, absl::StrCat("there is no job '", run_id, "'"));
 }
 
 bool DaemonPages::IsForUs(const HttpRequest& request) const {

@@ -70,6 +70,8 @@ class DaemonPages final : private ChangeFeed::Publisher {
   bool IsForUs(const HttpRequest& request) const;
   // As the files of tokens say, or said a second ago; null where nobody has a token.
   Keys KeysNow();
+  // Driver::Standing, for the jobs of the tenant.
+  absl::Status StandingOf(const std::string& tenant) const;
   std::vector<JobSnapshot> JobsOf(const std::string& tenant) const;
   std::string Metrics(const std::string& tenant) const;
   void Publish(const ChangeFeed::News& news) override;

@@ -130,10 +130,10 @@ TEST_F(ClientServerTest, WhatRanksTellIsThereWithTheNextKeepAlive) {
   Meet(2);
   node(2).heard.progress = {RoundOf(2), {{.local_rank = 0, .step = 12, .loss = 2.5}}};
   node(2).client->ProgressMade();
-  std::optional<JobSnapshot> job;
+  absl::StatusOr<JobSnapshot> job;
   ASSERT_TRUE(RunUntil(io_, [&] {
     job = server_->driver().Describe("job");
-    return job && job->nodes.size() == 2 && !job->nodes[1].ranks.empty();
+    return job.ok() && job->nodes.size() == 2 && !job->nodes[1].ranks.empty();
   }));
   EXPECT_EQ(job->nodes[1].ranks[0].rank, 1);
   EXPECT_EQ(job->nodes[1].ranks[0].told.step, 12);

@@ -257,14 +257,29 @@ TEST_F(DriverTest, SnapshotsShowTheJobsInOrderOfTheirIds) {
   second.run_id = "a-job";
   driver_.Hear(Attach("a"), RequestFor(1, 1));
   driver_.Hear(Attach("b"), second);
-  const std::vector<JobSnapshot> jobs = driver_.List();
+  const std::vector<JobSnapshot> jobs = driver_.List().value();
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(jobs[0].run_id, "a-job");
   EXPECT_EQ(jobs[0].state, JobState::kGathering);
   EXPECT_EQ(jobs[1].run_id, "job");
   EXPECT_EQ(jobs[1].state, JobState::kRunning);
-  ASSERT_TRUE(driver_.Describe("a-job").has_value());
+  ASSERT_TRUE(driver_.Describe("a-job").ok());
   EXPECT_THAT(driver_.Describe("a-job")->sentence, HasSubstr("host2"));
+  EXPECT_TRUE(absl::IsNotFound(driver_.Describe("another").status()));
+}
+
+// "muster status showed once more what had been, after the leader had stood still."
+TEST_F(DriverTest, WhoLeadsNoLongerShowsNoJobs) {
+  bool leads = true;
+  driver_.LeadBy([&leads] { return leads; });
+  driver_.Hear(Attach("a"), RequestFor(1, 1));
+  EXPECT_TRUE(driver_.Describe("job").ok());
+  EXPECT_EQ(driver_.List().value().size(), 1u);
+  leads = false;
+  EXPECT_TRUE(absl::IsUnavailable(driver_.Standing()));
+  EXPECT_TRUE(absl::IsUnavailable(driver_.Describe("job").status()));
+  EXPECT_TRUE(absl::IsUnavailable(driver_.Describe("another").status()));
+  EXPECT_TRUE(absl::IsUnavailable(driver_.List().status()));
 }
 
 }  // namespace
