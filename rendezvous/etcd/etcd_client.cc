@@ -299,31 +299,39 @@ class EtcdClient final : public Etcd {
   void Call(const Request& request, std::unique_ptr<Stub> Member::*stub,
             void (Service::*method)(grpc::ClientContext*, const Request*, Answer*,
                                     std::function<void(grpc::Status)>),
-            std::function<void(const absl::Status&, const Answer&)> done) {
-    WithToken([this, request, stub, method, done = std::move(done)](const absl::Status& status) {
-      if (!status.ok()) return done(status, {});
-      const std::size_t member = member_;
-      const std::string token = token_;
-      const std::uint64_t number = ++last_number_;
-      const auto call = std::make_shared<UnaryCall<Request, Answer>>(io_);
-      call->request = request;
-      Prepare(call->context);
-      call->context.set_deadline(std::chrono::system_clock::now() + options_.patience);
-      under_way_[number] = [call] { call->context.TryCancel(); };
-      auto answered =
-          lifetime_.Guard([this, call, member, token, number, done](const grpc::Status& end) {
+            std::function<void(const absl::Status&, const Answer&)> done, bool again = true) {
+    WithToken(
+        [this, request, stub, method, again, done = std::move(done)](const absl::Status& status) {
+          if (!status.ok()) return done(status, {});
+          const std::size_t member = member_;
+          const std::string token = token_;
+          const std::uint64_t number = ++last_number_;
+          const auto call = std::make_shared<UnaryCall<Request, Answer>>(io_);
+          call->request = request;
+          Prepare(call->context);
+          call->context.set_deadline(std::chrono::system_clock::now() + options_.patience);
+          under_way_[number] = [call] { call->context.TryCancel(); };
+          auto answered = lifetime_.Guard([this, call, member, token, number, stub, method, again,
+                                           done](const grpc::Status& end) {
             under_way_.erase(number);
-            if (!end.ok()) return done(Unanswered(member, token, end), {});
+            if (!end.ok()) {
+              const absl::Status why = Unanswered(member, token, end);
+              // Etcd has done nothing; a take-over must not wait because a token has run out.
+              if (again && IsRefused(end, token)) {
+                return Call<Answer>(call->request, stub, method, done, /*again=*/false);
+              }
+              return done(why, {});
+            }
             AllIsWell();
             done(absl::OkStatus(), call->answer);
           });
-      ((members_[member].*stub)->async()->*method)(
-          &call->context, &call->request, &call->answer,
-          [&io = io_, call, answered = std::move(answered)](grpc::Status end) mutable {
-            boost::asio::post(io, [call = std::move(call), answered = std::move(answered),
-                                   end = std::move(end)]() mutable { answered(end); });
-          });
-    });
+          ((members_[member].*stub)->async()->*method)(
+              &call->context, &call->request, &call->answer,
+              [&io = io_, call, answered = std::move(answered)](grpc::Status end) mutable {
+                boost::asio::post(io, [call = std::move(call), answered = std::move(answered),
+                                       end = std::move(end)]() mutable { answered(end); });
+              });
+        });
   }
 
   // The watch of a range is over.
@@ -372,7 +380,12 @@ class EtcdClient final : public Etcd {
         });
   }
 
-  // The next call goes to another member.
+  // The token was not accepted, so that another is needed.
+  static bool IsRefused(const grpc::Status& end, const std::string& token) {
+    return !token.empty() && absl::IsUnauthenticated(FromWire(end));
+  }
+
+  // The next call goes to another member, unless it was only the token.
   absl::Status Unanswered(std::size_t member, const std::string& token, const grpc::Status& end) {
     absl::Status status = FromWire(end);
     if (absl::IsUnauthenticated(status) && !token.empty()) {
