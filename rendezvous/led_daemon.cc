@@ -81,6 +81,10 @@ class LedDaemon {
     signals_.async_wait([this](const boost::system::error_code& error, int) {
       if (!error) GiveUpLead();
     });
+    etcd::CheckEtcdTakesBatches(*etcd_, config_.etcd->root, [this](const absl::Status& status) {
+      // Anything else is told when it is in the way.
+      if (absl::IsInvalidArgument(status)) End(status);
+    });
     StandBy();
   }
 

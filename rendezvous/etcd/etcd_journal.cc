@@ -326,6 +326,15 @@ std::shared_ptr<std::unique_ptr<EtcdJournal>> Open(
 
 }  // namespace
 
+void CheckEtcdTakesBatches(Etcd& etcd, const std::string& root,
+                           std::function<void(absl::Status)> done) {
+  // SequencedWriter adds one.
+  const std::vector<Operation> reads(kMostOperations + 1, Get{JournalKeys(root).format(), "", 1});
+  etcd.Transact({.then = reads}, [done = std::move(done)](const absl::StatusOr<Outcome>& outcome) {
+    done(outcome.status());
+  });
+}
+
 void OpenEtcdJournal(Etcd& etcd, Fence fence, std::string root, JournalSource& source,
                      std::function<void(absl::StatusOr<OpenedJournal>)> done) {
   Open(etcd, etcd, std::move(fence), std::move(root), source, std::move(done));

@@ -17,6 +17,12 @@
 
 namespace muster::rendezvous::etcd {
 
+// Whether etcd takes transactions as large as those of a journal, found out with one that only
+// reads: InvalidArgument when its --max-txn-ops is too small, or as Etcd::Transact. The first large
+// batch would else tell, when jobs run.
+void CheckEtcdTakesBatches(Etcd& etcd, const std::string& root,
+                           std::function<void(absl::Status)> done);
+
 // Takes the journal under `root` over for who leads by `fence`: completes what the last leader had
 // committed, counts this start, reads everything, and then calls `done` from the loop of `etcd`,
 // which must outlive the journal, or, when it cannot even begin, at once. What was there is read

@@ -23,12 +23,16 @@ class StandbyTest : public E2eTest {
         "/usr/bin/etcd", "--data-dir=" + Path("etcd"), "--listen-client-urls=" + clients,
         "--advertise-client-urls=" + clients, "--listen-peer-urls=" + peers,
         "--initial-advertise-peer-urls=" + peers, "--initial-cluster=default=" + peers,
-        "--quota-backend-bytes=" + std::to_string(QuotaBytes())});
+        "--quota-backend-bytes=" + std::to_string(QuotaBytes()),
+        "--max-txn-ops=" + std::to_string(MostOperations())});
     ASSERT_TRUE(etcd_->WaitForErr("ready to serve client requests")) << etcd_->err();
   }
 
   // Of etcd's space; 0: as it is by default.
   virtual int QuotaBytes() const { return 0; }
+
+  // Of a transaction.
+  virtual int MostOperations() const { return 128; }
 
   std::string State() const { return "etcd://" + etcd_port_.endpoint() + "/jobs"; }
 
@@ -199,6 +203,19 @@ TEST_F(StandbyTest, DaemonWaitsForAnEtcdThatDoesNotAnswerAndSaysSo) {
   ASSERT_TRUE(one_.process->WaitForErr("no member of etcd answers")) << one_.process->err();
   kill(etcd_->pid(), SIGCONT);
   EXPECT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
+}
+
+class SmallTransactionsTest : public StandbyTest {
+  int MostOperations() const override { return 100; }
+};
+
+// "The daemon ended when a job first wrote a hundred keys at once."
+TEST_F(SmallTransactionsTest, EtcdWhoseTransactionsAreTooSmallIsRefusedAtTheStart) {
+  StartDaemon(one_);
+  EXPECT_TRUE(one_.process->WaitForErr(
+      "musterd: etcd: etcdserver: too many operations in txn request; Muster needs etcd's "
+      "--max-txn-ops and --max-request-bytes to be no less than their defaults\n"))
+      << one_.process->err();
 }
 
 // A daemon of another version has written it.
