@@ -1,5 +1,7 @@
 #include "rendezvous/fronts/journal_writer.h"
 
+#include <time.h>
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -25,6 +27,13 @@ constexpr std::chrono::nanoseconds kCommits[] = {
     milliseconds(5),    milliseconds(10),    milliseconds(25),  milliseconds(50),
     milliseconds(100),  milliseconds(250),   milliseconds(500), milliseconds(1000),
     milliseconds(2500), milliseconds(10'000)};
+
+// Of the processor, which does not go on while others have it.
+std::chrono::nanoseconds ThreadTime() {
+  timespec spent{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+  return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
+}
 
 JournalBatch ToJournal(Batch batch) {
   JournalBatch bytes;
@@ -54,26 +63,37 @@ JournalWriter::JournalWriter(boost::asio::io_context& io, DaemonCore& core, Jour
       ended_(std::move(ended)),
       fatal_(std::move(fatal)),
       figures_{.commits = base::DurationHistogram(kCommits)},
-      rest_(io) {}
+      timer_(io) {}
 
 void JournalWriter::Follow() {
   if (state_ != State::kIdle || !core_.NeedsCommit()) return;
   state_ = State::kPosted;
+  if (pace_.next() > std::chrono::steady_clock::now()) return WriteAt(pace_.next());
   // After what else is due in this turn of the loop, so that one batch holds it all.
   boost::asio::post(io_, lifetime_.Guard([this] { Write(); }));
 }
 
 void JournalWriter::Stop() {
   state_ = State::kStopped;
-  rest_.cancel();
+  timer_.cancel();
 }
 
 void JournalWriter::Write() {
   if (state_ == State::kStopped) return;
   state_ = State::kWriting;
   began_ = std::chrono::steady_clock::now();
-  journal_.Commit(ToJournal(core_.BeginCommit(began_)),
+  const std::chrono::nanoseconds before = ThreadTime();
+  JournalBatch batch = ToJournal(core_.BeginCommit(began_));
+  pace_.Made(ThreadTime() - before, std::chrono::steady_clock::now());
+  journal_.Commit(std::move(batch),
                   lifetime_.Guard([this](const absl::Status& status) { OnWritten(status); }));
+}
+
+void JournalWriter::WriteAt(std::chrono::steady_clock::time_point when) {
+  timer_.expires_at(when);
+  timer_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
+    if (!error) Write();
+  }));
 }
 
 void JournalWriter::OnWritten(const absl::Status& status) {
@@ -87,10 +107,7 @@ void JournalWriter::OnWritten(const absl::Status& status) {
     }
     if (state_ == State::kStopped) return;
     state_ = State::kResting;
-    rest_.expires_after(kRest);
-    rest_.async_wait(lifetime_.Guard([this](boost::system::error_code error) {
-      if (!error) Write();
-    }));
+    WriteAt(std::chrono::steady_clock::now() + kRest);
     return ended_();
   }
   if (!status.ok()) return fatal_(status);

@@ -12,14 +12,16 @@
 #include "base/duration_histogram.h"
 #include "base/lifetime.h"
 #include "rendezvous/core/daemon_core.h"
+#include "rendezvous/fronts/commit_pace.h"
 #include "rendezvous/journal/journal.h"
 
 namespace muster::rendezvous {
 
 // One batch at a time. A batch holds everything that has changed in a turn of the loop, or while
-// the previous batch was written. Lives on the loop's thread.
+// the previous batch was written; of large ones a fifth of the loop's time is spent on at the most
+// (CommitPace). Lives on the loop's thread.
 //
-//   idle --Follow, something to commit--> posted --the loop's turn is over--> writing
+//   idle --Follow, something to commit--> posted --the loop's turn is over, its time--> writing
 //   writing --on disk--> idle     --the disk is full--> resting --a second--> writing
 class JournalWriter {
  public:
@@ -50,6 +52,7 @@ class JournalWriter {
   enum class State { kIdle, kPosted, kWriting, kResting, kStopped };
 
   void Write();
+  void WriteAt(std::chrono::steady_clock::time_point when);
   void OnWritten(const absl::Status& status);
 
   boost::asio::io_context& io_;
@@ -60,8 +63,9 @@ class JournalWriter {
 
   State state_ = State::kIdle;
   std::chrono::steady_clock::time_point began_{};  // to write
+  CommitPace pace_;
   Figures figures_;
-  boost::asio::steady_timer rest_;
+  boost::asio::steady_timer timer_;
   base::Lifetime lifetime_;
 };
 

@@ -1,0 +1,43 @@
+// Ten thousand agents could not join a daemon that remembers its jobs: it wrote the whole job down
+// after every few of them, and got to no more of them.
+#include "rendezvous/fronts/commit_pace.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace muster::rendezvous {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr TimePoint kNow{std::chrono::hours(1)};
+
+TEST(CommitPaceTest, QuickBatchesFollowOneAnother) {
+  CommitPace pace;
+  EXPECT_LE(pace.next(), kNow);
+  pace.Made(microseconds(300), kNow);
+  EXPECT_LE(pace.next(), kNow);
+}
+
+TEST(CommitPaceTest, LargeBatchesTakeAFifthOfTheTime) {
+  CommitPace pace;
+  TimePoint now = kNow;
+  for (int batches = 0; batches < 10; ++batches) {
+    now = std::max(now, pace.next()) + milliseconds(50);
+    pace.Made(milliseconds(50), now);
+  }
+  EXPECT_EQ(now - kNow, milliseconds(50 + 9 * 250));
+}
+
+TEST(CommitPaceTest, LargeBatchIsForgottenAfterAQuickOne) {
+  CommitPace pace;
+  pace.Made(milliseconds(50), kNow);
+  EXPECT_EQ(pace.next(), kNow + milliseconds(200));
+  pace.Made(microseconds(300), kNow + milliseconds(200));
+  EXPECT_LE(pace.next(), kNow + milliseconds(200));
+}
+
+}  // namespace
+}  // namespace muster::rendezvous
