@@ -28,6 +28,12 @@ DrainWatch::Times DrainWatch::TimesOf(std::chrono::milliseconds interval, int ra
   return {.first = between * (place + 1) / count, .interval = between};
 }
 
+std::chrono::steady_clock::time_point DrainWatch::NextTime(
+    std::chrono::steady_clock::time_point due, std::chrono::milliseconds interval,
+    std::chrono::steady_clock::time_point now) {
+  return due + interval * (1 + std::max<std::int64_t>(0, (now - due) / interval));
+}
+
 std::unique_ptr<DrainWatch> DrainWatch::Begin(boost::asio::io_context& io,
                                               const LaunchConfig& config,
                                               const Environment& environment, Callbacks callbacks) {
@@ -80,8 +86,7 @@ void DrainWatch::Ask() {
 }
 
 void DrainWatch::AwaitNext() {
-  // At the times that are this node's; where it stood still meanwhile, at once.
-  timer_.expires_at(std::max(timer_.expiry() + times_.interval, std::chrono::steady_clock::now()));
+  timer_.expires_at(NextTime(timer_.expiry(), times_.interval, std::chrono::steady_clock::now()));
   AwaitQuestion();
 }
 

@@ -46,6 +46,11 @@ class DrainWatch {
     std::chrono::milliseconds interval{0};
   };
   static Times TimesOf(std::chrono::milliseconds interval, int rank, int nodes);
+  // The first of a node's times that is still to come; `due` was one of them. A node that stood
+  // still, maybe with all others, does not ask at once: they would ask together from then on.
+  static std::chrono::steady_clock::time_point NextTime(std::chrono::steady_clock::time_point due,
+                                                        std::chrono::milliseconds interval,
+                                                        std::chrono::steady_clock::time_point now);
 
  private:
   DrainWatch(boost::asio::io_context& io, std::string node, std::vector<std::string> environment,

@@ -49,7 +49,6 @@ absl::Status FollowStep(const SlurmPlace& place, RunFlags& flags) {
     flags.nproc_per_node = absl::StrCat(*place.gpus);
     flags.nproc_given = true;
   }
-  if (nodes == 1) return absl::OkStatus();
   const int count = static_cast<int>(nodes);
   if (!IsRange(flags)) {
     flags.config.min_nodes = flags.config.max_nodes = count;
@@ -61,6 +60,7 @@ absl::Status FollowStep(const SlurmPlace& place, RunFlags& flags) {
     // Nobody else can come.
     flags.config.max_nodes = std::min(flags.config.max_nodes, count);
   }
+  if (nodes == 1) return absl::OkStatus();
   flags.nodes_given = true;
   flags.rdzv_endpoint = absl::StrCat(place.hosts.front(), ":", PortOf(place.name));
   if (flags.config.run_id.empty()) flags.config.run_id = place.name;

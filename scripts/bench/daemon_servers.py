@@ -67,6 +67,8 @@ def _started(command: list[str], log: Path, **how: object) -> Iterator[subproces
 def musterd(state_dir: Path | None = None, secure: bool = True, etcd_at: str = "", listen: str = "127.0.0.1:0",
             page: bool = False) -> Iterator[Server]:
     """Without `state_dir` or `etcd_at` it remembers nothing, and no journal is written."""
+    if etcd_at and listen.endswith(":0"):
+        listen = f"127.0.0.1:{_free_ports(1)[0]}"  # agents have to name the port of each that stands by
     with tempfile.TemporaryDirectory(prefix="muster-bench-") as folder:
         log = Path(folder) / "musterd.log"
         token_file = f"{folder}/token" if secure else ""

@@ -62,6 +62,18 @@ class DrainWatchRunTest : public ::testing::Test {
   std::vector<pid_t> children_;
 };
 
+// Three nodes that Slurm had suspended together asked in the same instant for ever after.
+TEST(DrainWatchTest, NodesThatStoodStillKeepTheirTimes) {
+  const std::chrono::steady_clock::time_point due{std::chrono::hours(1)};
+  const auto next = [&](milliseconds later) {
+    return DrainWatch::NextTime(due, seconds(60), due + later) - due;
+  };
+  EXPECT_EQ(next(milliseconds(20)), seconds(60));
+  EXPECT_EQ(next(seconds(59)), seconds(60));
+  EXPECT_EQ(next(seconds(60)), seconds(120));
+  EXPECT_EQ(next(seconds(185)), seconds(240));
+}
+
 TEST_F(DrainWatchRunTest, NodeAsksForItselfUntilItIsDrainedAndOn) {
   // Nobody is there, then it is not drained, then it is.
   Answer("case $(wc -l < " + dir_.Path("asked") +

@@ -91,6 +91,19 @@ TEST(SlurmDefaultsTest, ARangeOfNodesMeetsWhereSlurmSays) {
   EXPECT_EQ(step.end_limit, std::chrono::seconds(0)) << "it goes on without a node";
 }
 
+// "--nnodes=1:4 needs --rdzv-endpoint", where `sbatch --nodes=1-4` had been given one node.
+TEST(SlurmDefaultsTest, ARangeFitsAStepOfOneNode) {
+  Environment one = With(kStep, "SLURM_STEP_NODELIST", "n1");
+  one["SLURM_NODEID"] = "0";
+  one["SLURM_STEP_TASKS_PER_NODE"] = "1";
+  one["SLURMD_NODENAME"] = "n1";
+  EXPECT_EQ(Config({"--nnodes=1:4"}, one).max_nodes, 1);
+  const ParsedRun parsed = Parse({"--nnodes=2:4"}, one);
+  ASSERT_TRUE(std::holds_alternative<UsageError>(parsed));
+  EXPECT_EQ(std::get<UsageError>(parsed).sentence,
+            "--nnodes=2:4 needs more nodes than the 1 of this step");
+}
+
 // Two steps on the same hosts must not take each other for their own.
 TEST(SlurmDefaultsTest, EveryStepHasAPortOfItsOwn) {
   const auto port = Config({}, kStep).endpoint.port;

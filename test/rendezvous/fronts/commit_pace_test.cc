@@ -31,6 +31,12 @@ TEST(CommitPaceTest, LargeBatchesTakeAFifthOfTheTime) {
   EXPECT_EQ(now - kNow, milliseconds(50 + 9 * 250));
 }
 
+TEST(CommitPaceTest, NobodyWaitsForMoreThanASecond) {
+  CommitPace pace;
+  pace.Made(milliseconds(600), kNow);
+  EXPECT_EQ(pace.next(), kNow + std::chrono::seconds(1));
+}
+
 TEST(CommitPaceTest, LargeBatchIsForgottenAfterAQuickOne) {
   CommitPace pace;
   pace.Made(milliseconds(50), kNow);
