@@ -135,7 +135,8 @@ std::string RestartTable(const Timeline& timeline) {
       "stopping<span class=\"key gathering\"></span>gathering<span class=\"key starting\"></span>"
       "starting<span class=\"key progress\"></span>to first progress</p>\n<div "
       "class=\"wide\"><table "
-      "class=\"bars\"><thead><tr><th>rounds</th><th>phases</th><th class=\"number\">detected</th><th "
+      "class=\"bars\"><thead><tr><th>rounds</th><th>phases</th><th "
+      "class=\"number\">detected</th><th "
       "class=\"number\">stopping</th><th class=\"number\">gathering</th><th "
       "class=\"number\">starting</th><th class=\"number\">to first progress</th></tr></thead>"
       "<tbody>\n";
