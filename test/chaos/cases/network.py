@@ -172,7 +172,7 @@ def no_bandwidth(trial: Trial) -> None:
     "F22",
     "a link flaps",
     fault="node3's link is down for 1 s and up for 1 s, five times",
-    expected="at most one round for all of it, and all nodes are together in the end",
+    expected="as a rule nobody is lost; the node is lost once at most for all of it, and all are together in the end",
     recovers="until all nodes' workers run, from the last heal on",
     most_repeats=5,
     shows=None,
@@ -188,7 +188,8 @@ def flapping(trial: Trial) -> None:
     begin = now()
     number = job.wait_running(NODES)
     trial.note("recover", begin, max(begin, job.timeline().started(number)))
-    trial.expect(number <= 1, f"the job is in round {number}")
+    # One round without it, and one with it again.
+    trial.expect(number <= 2, f"the job is in round {number}; {job.last_words()}")
     trial.expect_restarts(0)
     trial.finish_job()
 
