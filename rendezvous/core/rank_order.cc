@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdint>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -18,47 +21,58 @@ std::string_view TakeNumber(std::string_view text, size_t* i) {
   return text.substr(start, *i - start);
 }
 
-// -1, 0 or 1 as `a` comes before, with or after `b` in natural order.
-int NaturalCompare(std::string_view a, std::string_view b) {
-  size_t i = 0, j = 0;
-  while (i < a.size() && j < b.size()) {
-    if (absl::ascii_isdigit(a[i]) && absl::ascii_isdigit(b[j])) {
-      const std::string_view x = TakeNumber(a, &i);
-      const std::string_view y = TakeNumber(b, &j);
-      if (x.size() != y.size()) return x.size() < y.size() ? -1 : 1;
-      if (const int order = x.compare(y); order != 0) return order < 0 ? -1 : 1;
-    } else {
-      if (a[i] != b[j]) return a[i] < b[j] ? -1 : 1;
-      ++i, ++j;
+// Appends what has, compared byte by byte, the natural order of `text`: a run of digits is led by
+// '0', which stands for all digits among the characters, and by how many there are.
+void AppendNatural(std::string_view text, std::string* key) {
+  size_t i = 0;
+  while (i < text.size()) {
+    if (!absl::ascii_isdigit(text[i])) {
+      key->push_back(text[i++]);
+      continue;
     }
+    const std::string_view number = TakeNumber(text, &i);
+    const size_t length = std::min<size_t>(number.size(), UINT16_MAX);
+    key->append({'0', static_cast<char>(length >> 8), static_cast<char>(length & 0xff)});
+    key->append(number);
   }
-  const bool a_ended = i == a.size(), b_ended = j == b.size();
-  if (a_ended == b_ended) return 0;
-  return a_ended ? -1 : 1;
 }
 
-// The order in which nodes without a rank of their own take the free ones.
-bool ComesBefore(const Candidate& a, const Candidate& b) {
-  const auto old_rank = [](const Candidate& c) {
-    return c.previous_rank < 0 ? INT_MAX : c.previous_rank;
-  };
-  if (old_rank(a) != old_rank(b)) return old_rank(a) < old_rank(b);
-  const int hint_a = a.node.rank_hint.value_or(INT_MAX);
-  const int hint_b = b.node.rank_hint.value_or(INT_MAX);
-  if (hint_a != hint_b) return hint_a < hint_b;
-  const size_t depth = std::min(a.node.topology.size(), b.node.topology.size());
-  for (size_t i = 0; i < depth; ++i) {
-    if (const int order = NaturalCompare(a.node.topology[i], b.node.topology[i]); order != 0) {
-      return order < 0;
-    }
+// Compared byte by byte: by topology, of which the shorter path comes first, address and node id.
+std::string PlaceKey(const NodeInfo& node) {
+  constexpr char kEnd = 0, kOneMore = 1;
+  std::string key;
+  for (const std::string& level : node.topology) {
+    key.push_back(kOneMore);
+    AppendNatural(level, &key);
+    key.push_back(kEnd);
   }
-  if (a.node.topology.size() != b.node.topology.size()) {
-    return a.node.topology.size() < b.node.topology.size();
+  key.push_back(kEnd);
+  AppendNatural(node.address, &key);
+  key.push_back(kEnd);
+  key.append(node.node_id);
+  return key;
+}
+
+// A node without a rank of its own, and what decides when it takes a free one: in this order. Made
+// once for each, as among thousands it is compared with a dozen others.
+struct Filler {
+  int previous_rank;  // INT_MAX: it had none
+  int hint;           // INT_MAX: it gave none
+  std::string place;
+  Candidate* candidate;
+
+  bool is_newcomer() const { return previous_rank == INT_MAX; }
+  bool operator<(const Filler& other) const {
+    return std::tie(previous_rank, hint, place) <
+           std::tie(other.previous_rank, other.hint, other.place);
   }
-  if (const int order = NaturalCompare(a.node.address, b.node.address); order != 0) {
-    return order < 0;
-  }
-  return a.node.node_id < b.node.node_id;
+};
+
+Filler MakeFiller(Candidate& candidate) {
+  return {.previous_rank = candidate.previous_rank < 0 ? INT_MAX : candidate.previous_rank,
+          .hint = candidate.node.rank_hint.value_or(INT_MAX),
+          .place = PlaceKey(candidate.node),
+          .candidate = &candidate};
 }
 
 std::string ReasonToFill(const Candidate& candidate, int rank, int size) {
@@ -78,12 +92,14 @@ std::string ReasonToFill(const Candidate& candidate, int rank, int size) {
 }  // namespace
 
 bool NaturalLess(std::string_view a, std::string_view b) {
-  return NaturalCompare(a, b) < 0;
+  std::string key_a, key_b;
+  AppendNatural(a, &key_a);
+  AppendNatural(b, &key_b);
+  return key_a < key_b;
 }
 
 std::vector<Placement> OrderRanks(std::vector<Candidate> candidates) {
   const int size = static_cast<int>(candidates.size());
-  std::sort(candidates.begin(), candidates.end(), ComesBefore);
   std::vector<Placement> ranks(size);
   std::vector<bool> taken(size, false);
   const auto place = [&](Candidate& candidate, int rank, std::string reason) {
@@ -91,38 +107,38 @@ std::vector<Placement> OrderRanks(std::vector<Candidate> candidates) {
     taken[rank] = true;
   };
 
-  std::vector<Candidate> without_rank;
+  std::vector<Filler> without_rank;
   for (Candidate& candidate : candidates) {
     const int rank = candidate.previous_rank;
     if (rank >= 0 && rank < size && !taken[rank]) {
       place(candidate, rank, absl::StrCat("keeps rank ", rank));
     } else {
-      without_rank.push_back(std::move(candidate));
+      without_rank.push_back(MakeFiller(candidate));
     }
   }
+  std::sort(without_rank.begin(), without_rank.end());
 
   // Hints such as 5 and 7 in a round of two say an order, not a place. Taking those that happen to
   // fit as places would turn that order round.
   const bool hints_are_places =
-      std::all_of(without_rank.begin(), without_rank.end(), [size](const Candidate& candidate) {
-        return candidate.previous_rank >= 0 || candidate.node.rank_hint.value_or(0) < size;
+      std::all_of(without_rank.begin(), without_rank.end(), [size](const Filler& filler) {
+        return !filler.is_newcomer() || !filler.candidate->node.rank_hint || filler.hint < size;
       });
-  std::vector<Candidate> fillers;
-  for (Candidate& candidate : without_rank) {
-    const bool newcomer = candidate.previous_rank < 0;
-    if (hints_are_places && newcomer && candidate.node.rank_hint &&
-        !taken[*candidate.node.rank_hint]) {
-      const int rank = *candidate.node.rank_hint;
-      place(candidate, rank, absl::StrCat("asked for node rank ", rank));
+  std::vector<Candidate*> fillers;
+  for (const Filler& filler : without_rank) {
+    const std::optional<int>& hint = filler.candidate->node.rank_hint;
+    if (hints_are_places && filler.is_newcomer() && hint && !taken[*hint]) {
+      const int rank = *hint;
+      place(*filler.candidate, rank, absl::StrCat("asked for node rank ", rank));
     } else {
-      fillers.push_back(std::move(candidate));
+      fillers.push_back(filler.candidate);
     }
   }
 
   int free_rank = 0;
-  for (Candidate& candidate : fillers) {
+  for (Candidate* const candidate : fillers) {
     while (taken[free_rank]) ++free_rank;
-    place(candidate, free_rank, ReasonToFill(candidate, free_rank, size));
+    place(*candidate, free_rank, ReasonToFill(*candidate, free_rank, size));
   }
   return ranks;
 }
