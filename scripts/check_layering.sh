@@ -33,7 +33,7 @@ must_be_empty "what lies under server and clients includes neither" \
 must_be_empty "who somebody is does not depend on what he wants: rendezvous/identity stands on itself and base" \
   "(deps(//rendezvous/identity/...) intersect $ours) except (//rendezvous/identity/... + //base/...)"
 must_be_empty "a client includes nothing of the server" \
-  "(deps(//rendezvous/client/...) intersect //rendezvous/...) except (//rendezvous/client/... + //rendezvous/net/... + //rendezvous/identity/... + //rendezvous/wire/... + //rendezvous/core/... + //rendezvous/fronts:driver + //rendezvous/fronts:log_exchange + //rendezvous/fronts:commit_pace + //rendezvous/fronts:journal_writer + //rendezvous/journal:journal)"
+  "(deps(//rendezvous/client/...) intersect //rendezvous/...) except (//rendezvous/client/... + //rendezvous/net/... + //rendezvous/identity/... + //rendezvous/wire/... + //rendezvous/core/... + //rendezvous/fronts:driver + //rendezvous/fronts:log_exchange + //rendezvous/fronts:batch_encoder + //rendezvous/fronts:commit_pace + //rendezvous/fronts:journal_writer + //rendezvous/journal:journal)"
 must_be_empty "workers are started without groups, and groups without the launcher" \
   "(deps(//worker/process/... + //worker/output/...) intersect //worker/...) except (//worker/process/... + //worker/output/... + //worker:all)"
 must_be_empty "flags, configuration and machine know nothing of the agent" \

@@ -9,7 +9,7 @@
 namespace muster::rendezvous {
 
 // A batch holds the whole of each job that has changed, so to make one of a job of thousands takes
-// the loop tens of milliseconds. While they come in, a batch after each of them would leave no time
+// the loop milliseconds. While they come in, a batch after each of them would leave no time
 // to hear them. So the loop does something else for four times as long as it took to make the last
 // one, but no longer than a second, in which more come that the next batch holds. A batch that is
 // quickly made is not waited with.

@@ -3,15 +3,11 @@
 #include <time.h>
 
 #include <chrono>
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include <spdlog/spdlog.h>
 #include <boost/asio/post.hpp>
-
-#include "rendezvous/wire/record_wire.h"
 
 namespace muster::rendezvous {
 namespace {
@@ -35,23 +31,6 @@ std::chrono::nanoseconds ThreadTime() {
   return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
 }
 
-JournalBatch ToJournal(Batch batch) {
-  JournalBatch bytes;
-  const std::int64_t now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
-                                  std::chrono::system_clock::now().time_since_epoch())
-                                  .count();
-  for (Batch::Job& job : batch.jobs) {
-    if (job.record) job.record->history.true_at_ms = now_ms;
-    bytes.jobs.push_back(
-        {job.run_id, job.record ? std::optional(ToBytes(*job.record)) : std::nullopt});
-  }
-  for (Batch::Entry& entry : batch.entries) {
-    bytes.entries.push_back(
-        {std::move(entry.run_id), std::move(entry.key), std::move(entry.value)});
-  }
-  return bytes;
-}
-
 }  // namespace
 
 JournalWriter::JournalWriter(boost::asio::io_context& io, DaemonCore& core, Journal& journal,
@@ -62,6 +41,7 @@ JournalWriter::JournalWriter(boost::asio::io_context& io, DaemonCore& core, Jour
       journal_(journal),
       ended_(std::move(ended)),
       fatal_(std::move(fatal)),
+      encoder_(io),
       figures_{.commits = base::DurationHistogram(kCommits)},
       timer_(io) {}
 
@@ -83,10 +63,13 @@ void JournalWriter::Write() {
   state_ = State::kWriting;
   began_ = std::chrono::steady_clock::now();
   const std::chrono::nanoseconds before = ThreadTime();
-  JournalBatch batch = ToJournal(core_.BeginCommit(began_));
+  Batch batch = core_.BeginCommit(began_);
   pace_.Made(ThreadTime() - before, std::chrono::steady_clock::now());
-  journal_.Commit(std::move(batch),
-                  lifetime_.Guard([this](const absl::Status& status) { OnWritten(status); }));
+  encoder_.Encode(std::move(batch), [this](JournalBatch bytes) {
+    if (state_ == State::kStopped) return;
+    journal_.Commit(std::move(bytes),
+                    lifetime_.Guard([this](const absl::Status& status) { OnWritten(status); }));
+  });
 }
 
 void JournalWriter::WriteAt(std::chrono::steady_clock::time_point when) {

@@ -12,6 +12,7 @@
 #include "base/duration_histogram.h"
 #include "base/lifetime.h"
 #include "rendezvous/core/daemon_core.h"
+#include "rendezvous/fronts/batch_encoder.h"
 #include "rendezvous/fronts/commit_pace.h"
 #include "rendezvous/journal/journal.h"
 
@@ -27,7 +28,7 @@ class JournalWriter {
  public:
   // What it has written since it was made.
   struct Figures {
-    // From when a batch is handed to the journal until the loop hears that it is on disk: so long
+    // From when a batch is made until the loop hears that it is on disk: so long
     // waits who may only be told then.
     base::DurationHistogram commits;
     // Batches for which there was no room on the disk.
@@ -64,6 +65,7 @@ class JournalWriter {
   State state_ = State::kIdle;
   std::chrono::steady_clock::time_point began_{};  // to write
   CommitPace pace_;
+  BatchEncoder encoder_;
   Figures figures_;
   boost::asio::steady_timer timer_;
   base::Lifetime lifetime_;
