@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -108,7 +107,8 @@ class Attendances {
   TimePoint GraceEnds(const AgentAttendance& attendance, TimePoint now) const;
 
   const Duration reattach_grace_;
-  std::map<AttendeeId, AgentAttendance> attendances_;  // in order of their beginning
+  // These are found by thousands in one decision.
+  std::unordered_map<AttendeeId, AgentAttendance> attendances_;
   std::unordered_map<AgentId, AttendeeId> connections_;
   std::unordered_map<SessionToken, AttendeeId> sessions_;
   std::set<std::pair<TimePoint, AttendeeId>> leases_;

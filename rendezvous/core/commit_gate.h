@@ -37,8 +37,9 @@ class CommitGate {
 
   // The next item that may be told, if there is one.
   std::optional<T> Take() {
-    if (waiting_.empty() || waiting_.front().first > durable_) return std::nullopt;
-    std::optional<T> item = std::move(waiting_.front().second);
+    std::optional<T> item;
+    if (waiting_.empty() || waiting_.front().first > durable_) return item;
+    item.emplace(std::move(waiting_.front().second));
     waiting_.pop_front();
     return item;
   }

@@ -365,7 +365,7 @@ void Coordinator::Remove(AgentAttendance& attendance, const std::string& why, Ti
 }
 
 void Coordinator::Tell(AgentId agent, Directive directive) {
-  outbox_.directives.push_back({agent, std::move(directive)});
+  outbox_.directives.emplace_back(agent, std::move(directive));
 }
 
 void Coordinator::Forward() {
@@ -377,11 +377,12 @@ void Coordinator::Forward() {
   }
   std::move(said.forgotten_jobs.begin(), said.forgotten_jobs.end(),
             std::back_inserter(outbox_.forgotten_jobs));
+  outbox_.directives.reserve(outbox_.directives.size() + said.directives.size());
   for (Outgoing& outgoing : said.directives) {
     // Who is out of touch is told again when it comes back; who has left need not be told.
     const AgentAttendance* const attendance = attendances_.Find(outgoing.to);
     if (attendance == nullptr || attendance->agent == 0) continue;
-    Tell(attendance->agent, std::move(outgoing.directive));
+    outbox_.directives.emplace_back(attendance->agent, std::move(outgoing.shared));
   }
 }
 

@@ -40,7 +40,7 @@ void Delivery::StoreChanged(const std::string& run_id, const std::vector<std::st
 void Delivery::Put(Telling telling) {
   if (full_ && IsOwedAtOnce(telling)) return PutAtOnce(OfFullDisk(telling));
   const auto* const outgoing = std::get_if<Outgoing>(&telling);
-  if (outgoing != nullptr && std::holds_alternative<Heard>(outgoing->directive)) {
+  if (outgoing != nullptr && std::holds_alternative<Heard>(outgoing->directive())) {
     PutAtOnce(std::move(telling));
   } else {
     ++untold_;

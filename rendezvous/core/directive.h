@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -100,10 +102,18 @@ struct LogWanted {
 using Directive = std::variant<Welcome, Waiting, Assignment, Stop, Fenced, Verdict, Refused, Notice,
                                Heard, Evicted, LogWanted>;
 
-// A directive with its addressee.
+// A directive with its addressee. What is said to many is one value that they share: a job may have
+// ten thousand nodes, and what it says to them is passed on several times.
 struct Outgoing {
+  Outgoing(AgentId addressee, std::shared_ptr<const Directive> said)
+      : to(addressee), shared(std::move(said)) {}
+  Outgoing(AgentId addressee, Directive said)
+      : Outgoing(addressee, std::make_shared<const Directive>(std::move(said))) {}
+
+  const Directive& directive() const { return *shared; }
+
   AgentId to = 0;
-  Directive directive;
+  std::shared_ptr<const Directive> shared;
 };
 
 // Something that happened to a job, for the log: told once, by the place that made it happen.

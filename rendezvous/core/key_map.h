@@ -1,5 +1,5 @@
-// A hash map whose keys are bytes and which is searched by std::string_view without a copy. Its
-// order is arbitrary and differs between runs: nothing the core decides may depend on it.
+// Hash maps and sets whose keys are bytes and which are searched by std::string_view without a copy.
+// Their order is arbitrary and differs between runs: nothing the core decides may depend on it.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
 
@@ -24,5 +25,6 @@ struct KeyHash {
 
 template <typename Value>
 using KeyMap = absl::flat_hash_map<std::string, Value, KeyHash, std::equal_to<>>;
+using KeySet = absl::flat_hash_set<std::string, KeyHash, std::equal_to<>>;
 
 }  // namespace muster::rendezvous

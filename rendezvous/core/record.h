@@ -34,7 +34,7 @@ struct RoundRecord {
   bool anyone_returned = false;
   std::map<std::string, int> previous_ranks;
   std::vector<ReturningRecord> outstanding;
-  std::vector<NodeInfo> joined;  // in order of arrival
+  std::vector<NodeInfo> joined;  // in order of arrival; once it is complete they are `members`
   std::vector<NodeInfo> spares;
   std::vector<Placement> members;  // by group rank
   // Time until it gives up, until the last call is over, and until it may be complete at the

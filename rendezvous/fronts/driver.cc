@@ -168,7 +168,7 @@ void Driver::Tell(const Outgoing& outgoing) {
   if (sink == sinks_.end()) return;
   // A copy, as the sink may detach itself.
   const Sink call = sink->second;
-  call(outgoing.directive);
+  call(outgoing.directive());
 }
 
 void Driver::Tell(const StoreAnswer& answer) {

@@ -87,7 +87,7 @@ class Fuzzed {
       const auto* const outgoing = std::get_if<Outgoing>(&*telling);
       if (outgoing == nullptr) continue;
       v1::Directive wire, again;
-      ToWire(outgoing->directive, &wire);
+      ToWire(outgoing->directive(), &wire);
       std::string bytes;
       if (!wire.SerializeToString(&bytes) || !again.ParseFromString(bytes)) std::abort();
       static_cast<void>(FromWire(again));

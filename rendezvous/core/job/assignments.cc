@@ -19,6 +19,7 @@ std::vector<Assignment> MakeAssignments(const RoundFacts& facts,
   }
 
   std::vector<Assignment> assignments;
+  assignments.reserve(members.size());
   std::map<std::string, int> next_role_rank;
   int next_rank = 0;
   for (const Placement& member : members) {

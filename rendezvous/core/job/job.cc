@@ -1,7 +1,7 @@
 #include "rendezvous/core/job/job.h"
 
 #include <cstdlib>
-#include <unordered_map>
+#include <memory>
 #include <utility>
 #include <variant>
 
@@ -43,9 +43,11 @@ Job::Job(const JobRecord& record, TimePoint now, Outbox* outbox, ByteBudget* sto
       verdict_(record.verdict) {
   round_.emplace(record.round, settings_, now);
   if (started_) {
+    MakeAssignments();
     ResumeHistory(now);
-    RememberPlaces(roster_.AgentsByNode());
+    RememberPlaces();
   }
+  if (verdict_) PrepareVerdict();
   if (!verdict_ && !started_) reminder_.Begin(now);
 }
 
@@ -99,7 +101,7 @@ void Job::Join(AttendeeId agent, const NodeInfo& node, RoundNumber after, TimePo
     NextRound(RoundEnd::kNodeRejoined, absl::StrCat("node ", attendee.node.host, " rejoined"), now);
     attendee.stopped = false;
   }
-  roster_.Enter(attendee, node, now);
+  roster_.Enter(agent, node, now);
   if (verdict_) {
     Log(node.node_id, "came too late");
     Tell(agent, VerdictFor(attendee));
@@ -202,7 +204,7 @@ void Job::SetHeard(AttendeeId agent, TimePoint now) {
 void Job::OnProgress(AttendeeId agent, const Progress& progress, TimePoint now) {
   if (!IsCurrent(agent, progress.round)) return;
   const Attendee& attendee = roster_.at(agent);
-  const int first_rank = Assignments()[attendee.group_rank].base_rank;
+  const int first_rank = AssignmentOf(attendee.group_rank).base_rank;
   const int slots = attendee.node.slots;
   if (progress.troubles && progress_.HearTroubles(*progress.troubles, first_rank, slots, now)) {
     Log(attendee.node.node_id, InWords(progress_.DescribeTroubles(first_rank, now)));
@@ -220,7 +222,7 @@ void Job::TellStragglers(const std::vector<StragglerChange>& changes) {
   for (const Notice& notice : notices) Log("", notice.sentence);
   for (const auto& [agent, attendee] : roster_.attendees()) {
     if (attendee.group_rank != 0) continue;
-    for (const Notice& notice : notices) Tell(agent, notice);
+    for (const Notice& notice : notices) Tell(agent, Directive(notice));
   }
 }
 
@@ -300,13 +302,14 @@ void Job::NextRound(RoundEnd why, const std::string& reason, TimePoint now, Time
                     std::optional<Duration> detected) {
   Changed();
   std::vector<Round::Returning> returning;
+  const auto stop = std::make_shared<const Directive>(Stop{round_->number(), reason, incarnation_});
+  outbox_->directives.reserve(outbox_->directives.size() + roster_.attendees().size());
   for (auto& [agent, attendee] : roster_.attendees()) {
     if (!attendee.has_rank()) continue;
     returning.push_back({attendee.node.node_id, attendee.node.host, attendee.group_rank});
     attendee.group_rank = -1;
     attendee.Become(NodeState::kStopping, now);
-    if (!attendee.leaving && !attendee.stopped)
-      Tell(agent, Stop{round_->number(), reason, incarnation_});
+    if (!attendee.leaving && !attendee.stopped) Tell(agent, stop);
   }
   LogMilestone(absl::StrCat("is over: ", reason),
                history_.End(why, reason, round_->number() + 1, detected, now));
@@ -343,36 +346,42 @@ void Job::StartMembers(TimePoint now) {
   roster_.ForgetLost();
   const std::vector<Placement>& members = round_->members();
   starting_ = static_cast<int>(members.size());
-  const std::unordered_map<std::string_view, AttendeeId> agents = roster_.AgentsByNode();
-  const std::vector<Assignment>& assignments = Assignments();
+  MakeAssignments();
+  outbox_->directives.reserve(outbox_->directives.size() + members.size());
   for (int rank = 0; rank < static_cast<int>(members.size()); ++rank) {
     // A member that does not attend, or ranks with a gap, would start a job that can never meet.
-    const auto found = agents.find(members[rank].node.node_id);
-    if (members[rank].group_rank != rank || found == agents.end()) std::abort();
+    const auto found = roster_.agents().find(members[rank].node.node_id);
+    if (members[rank].group_rank != rank || found == roster_.agents().end()) std::abort();
     const AttendeeId agent = found->second;
     Attendee& attendee = roster_.at(agent);
     attendee.Become(NodeState::kStarting, now);
     attendee.group_rank = rank;
     attendee.ran = round_->number();
-    Tell(agent, assignments[rank]);
+    Tell(agent, assignments_[rank]);
   }
-  RememberPlaces(agents);
+  RememberPlaces();
   // What a complete round says does not depend on the time.
   LogMilestone(absl::StrCat("starts: ", round_->Explain(TimePoint{})),
                history_.Start(members, now));
 }
 
-const std::vector<Assignment>& Job::Assignments() {
-  if (assignments_.empty()) {
-    assignments_ = MakeAssignments({run_id_, incarnation_, round_->number(), budget_.spent(),
+void Job::MakeAssignments() {
+  if (round_->members().empty()) return;
+  assignments_.reserve(round_->members().size());
+  for (Assignment& assignment :
+       rendezvous::MakeAssignments({run_id_, incarnation_, round_->number(), budget_.spent(),
                                     settings_.max_restarts, settings_.store_tunnel},
-                                   round_->members());
+                                   round_->members())) {
+    assignments_.push_back(std::make_shared<const Directive>(std::move(assignment)));
   }
-  return assignments_;
 }
 
-void Job::RememberPlaces(const std::unordered_map<std::string_view, AttendeeId>& agents) {
-  log_places_.Start(PlacesOf(round_->number(), over_reason_, round_->members(), agents));
+const Assignment& Job::AssignmentOf(int group_rank) const {
+  return std::get<Assignment>(*assignments_[group_rank]);
+}
+
+void Job::RememberPlaces() {
+  log_places_.Start(PlacesOf(round_->number(), over_reason_, round_->members(), roster_.agents()));
 }
 
 void Job::SetOutOfTouch(AttendeeId agent, bool out_of_touch) {
@@ -386,7 +395,7 @@ void Job::TellAgain(AttendeeId agent) {
     case NodeState::kStarting:
     case NodeState::kRunning:
     case NodeState::kSucceeded:
-      return Tell(agent, Assignments()[attendee.group_rank]);
+      return Tell(agent, assignments_[attendee.group_rank]);
     case NodeState::kStopping:
       return Tell(agent, Stop{attendee.ran,
                               attendee.ran == round_->number() - 1
@@ -404,7 +413,8 @@ void Job::Remark(const std::string& node_id, const std::string& what) {
 }
 
 void Job::NotifyAll(const std::string& sentence) {
-  for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, Notice{sentence});
+  const auto notice = std::make_shared<const Directive>(Notice{sentence});
+  for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, notice);
 }
 
 JobFacts Job::Facts() const {
@@ -417,17 +427,23 @@ void Job::End(Verdict verdict, TimePoint now, std::optional<Duration> detected) 
   reminder_.End();
   history_.Finish(detected, now);
   LogMilestone(verdict_->sentence, JobEnded{verdict_->kind, detected});
-  if (roster_.attendees().size() > kFullVerdicts) brief_ = WithoutQuotes(*verdict_);
+  PrepareVerdict();
   for (const auto& [agent, attendee] : roster_.attendees()) Tell(agent, VerdictFor(attendee));
 }
 
-const Verdict& Job::VerdictFor(const Attendee& attendee) const {
-  if (!brief_) return *verdict_;
+void Job::PrepareVerdict() {
+  whole_verdict_ = std::make_shared<const Directive>(*verdict_);
+  if (roster_.attendees().size() <= kFullVerdicts) return;
+  brief_verdict_ = std::make_shared<const Directive>(WithoutQuotes(*verdict_));
+}
+
+const std::shared_ptr<const Directive>& Job::VerdictFor(const Attendee& attendee) const {
+  if (brief_verdict_ == nullptr) return whole_verdict_;
   const bool has_low_rank =
       attendee.group_rank >= 0 && attendee.group_rank < static_cast<int>(kFullVerdicts);
   const bool has_failed =
       verdict_->root_cause && attendee.node.node_id == verdict_->root_cause->node_id;
-  return has_low_rank || has_failed ? *verdict_ : *brief_;
+  return has_low_rank || has_failed ? whole_verdict_ : brief_verdict_;
 }
 
 bool Job::IsCurrent(AttendeeId agent, RoundId round) const {
@@ -474,16 +490,20 @@ JobSnapshot Job::Describe(TimePoint now) const {
   snapshot.nodes = roster_.Describe(round_->members(), now);
   for (NodeSnapshot& node : snapshot.nodes) {
     // Nothing was told before they were made.
-    if (node.group_rank < 0 || assignments_.empty()) continue;
-    const int first_rank = assignments_[node.group_rank].base_rank;
+    if (node.group_rank < 0) continue;
+    const int first_rank = AssignmentOf(node.group_rank).base_rank;
     node.ranks = progress_.Describe(first_rank, node.node.slots, now);
     node.troubles = progress_.DescribeTroubles(first_rank, now);
   }
   return snapshot;
 }
 
+void Job::Tell(AttendeeId agent, std::shared_ptr<const Directive> directive) {
+  outbox_->directives.emplace_back(agent, std::move(directive));
+}
+
 void Job::Tell(AttendeeId agent, Directive directive) {
-  outbox_->directives.push_back({agent, std::move(directive)});
+  outbox_->directives.emplace_back(agent, std::move(directive));
 }
 
 // A terminal may show several jobs, and a mistyped --rdzv-id is a job of its own that waits for

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "rendezvous/core/byte_budget.h"
@@ -161,10 +161,11 @@ class Job {
   // Acts on what a call to the round may have changed: its completion or its time-out.
   void FollowRound(TimePoint now);
   void StartMembers(TimePoint now);
-  // The Assignments of the current round, which is complete; in order of group rank.
-  const std::vector<Assignment>& Assignments();
+  // Of the current round, which is complete.
+  void MakeAssignments();
+  const Assignment& AssignmentOf(int group_rank) const;
   // They are running, or are about to.
-  void RememberPlaces(const std::unordered_map<std::string_view, AttendeeId>& agents);
+  void RememberPlaces();
   void TellStragglers(const std::vector<StragglerChange>& changes);
   JobFacts Facts() const;
   // What led to the verdict happened `detected` ago, if it was a failure.
@@ -172,7 +173,8 @@ class Job {
   // Of a job with more than kFullVerdicts nodes, only the first of them and the node that failed
   // are told what the failed worker wrote: to 10,000 nodes that is 240 MB.
   static constexpr std::size_t kFullVerdicts = 64;
-  const Verdict& VerdictFor(const Attendee& attendee) const;
+  void PrepareVerdict();
+  const std::shared_ptr<const Directive>& VerdictFor(const Attendee& attendee) const;
   // One more member's workers have started.
   void MemberStarted(TimePoint now);
   // `round` is the current one and runs this agent's workers.
@@ -187,6 +189,7 @@ class Job {
   // Something in the result of Record, other than the times, has changed.
   void Changed() { outbox_->changed_jobs.insert(run_id_); }
   void Tell(AttendeeId agent, Directive directive);
+  void Tell(AttendeeId agent, std::shared_ptr<const Directive> directive);
   // The node has no place yet; `why` is one sentence.
   void HaveWait(AttendeeId agent, const std::string& why, bool spare);
   void Log(const std::string& node_id, std::string text);
@@ -201,7 +204,8 @@ class Job {
   std::optional<Round> round_;  // always set; replaced whole when the next one opens
   bool started_ = false;        // the current round's members have their Assignments
   // Made on first use: after a restart of the daemon each member is told its own again.
-  std::vector<Assignment> assignments_;
+  // Its Assignments, in order of group rank.
+  std::vector<std::shared_ptr<const Directive>> assignments_;
   KeyValueStore store_;
   Roster roster_;
   int starting_ = 0;         // members of the current round whose workers have not started yet
@@ -215,7 +219,9 @@ class Job {
   LogPlaces log_places_;
   JobProgress progress_;
   std::optional<Verdict> verdict_;
-  std::optional<Verdict> brief_;  // for those who are not told all of it; nullopt: everybody is
+  // What is told of it, and what to those who are not told all of it; null: everybody is.
+  std::shared_ptr<const Directive> whole_verdict_;
+  std::shared_ptr<const Directive> brief_verdict_;
 };
 
 }  // namespace muster::rendezvous

@@ -3,8 +3,7 @@
 namespace muster::rendezvous {
 
 LogPlacesOfRound PlacesOf(RoundNumber round, const std::string& reason,
-                          const std::vector<Placement>& members,
-                          const std::unordered_map<std::string_view, AttendeeId>& agents) {
+                          const std::vector<Placement>& members, const KeyMap<AttendeeId>& agents) {
   LogPlacesOfRound places{.round = round, .reason = reason, .places = {}};
   int first_rank = 0;
   for (const Placement& member : members) {

@@ -4,10 +4,10 @@
 #include <deque>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "rendezvous/core/key_map.h"
 #include "rendezvous/core/limits.h"
 #include "rendezvous/core/rank_order.h"
 #include "rendezvous/core/record.h"
@@ -35,8 +35,7 @@ struct LogPlacesOfRound {
 
 // The places of the round's members, who are in order of group rank. `agents` by node id.
 LogPlacesOfRound PlacesOf(RoundNumber round, const std::string& reason,
-                          const std::vector<Placement>& members,
-                          const std::unordered_map<std::string_view, AttendeeId>& agents);
+                          const std::vector<Placement>& members, const KeyMap<AttendeeId>& agents);
 
 // Nothing is decided by it, and no journal has it, as with JobHistory: after a restart of the
 // daemon it is known of the current round alone. Deterministic; owned by the Job.

@@ -10,7 +10,7 @@ Roster::Roster(const JobRecord& record, TimePoint now)
   for (const AttendeeRecord& attendee : record.attendees) {
     attendees_[attendee.id] = {attendee.node, attendee.state, attendee.group_rank, attendee.leaving,
                                attendee.ran};
-    node_ids_.insert(attendee.node.node_id);
+    agents_[attendee.node.node_id] = attendee.id;
   }
   if (record.workers_gone_in > Duration::zero()) workers_gone_by_ = now + record.workers_gone_in;
 }
@@ -28,8 +28,9 @@ void Roster::Record(TimePoint now, JobRecord& record) const {
   }
 }
 
-void Roster::Enter(Attendee& attendee, const NodeInfo& node, TimePoint now) {
-  node_ids_.insert(node.node_id);
+void Roster::Enter(AttendeeId agent, const NodeInfo& node, TimePoint now) {
+  Attendee& attendee = attendees_.at(agent);
+  agents_[node.node_id] = agent;
   lost_.erase(node.node_id);
   attendee.node = node;
   attendee.Become(NodeState::kJoined, now);
@@ -39,7 +40,7 @@ void Roster::Enter(Attendee& attendee, const NodeInfo& node, TimePoint now) {
 Attendee Roster::Remove(AttendeeId agent, TimePoint gone_by) {
   Attendee attendee = std::move(attendees_.at(agent));
   attendees_.erase(agent);
-  node_ids_.erase(attendee.node.node_id);
+  agents_.erase(attendee.node.node_id);
   workers_gone_by_ = std::max(workers_gone_by_, gone_by);
   if (gone_by != TimePoint::min()) lost_.insert(attendee.node.node_id);
   return attendee;
@@ -50,13 +51,6 @@ std::optional<AttendeeId> Roster::FindByRankHint(const std::optional<int>& rank_
     if (attendee.node.rank_hint == rank_hint) return agent;
   }
   return std::nullopt;
-}
-
-std::unordered_map<std::string_view, AttendeeId> Roster::AgentsByNode() const {
-  std::unordered_map<std::string_view, AttendeeId> agents;
-  agents.reserve(attendees_.size());
-  for (const auto& [agent, attendee] : attendees_) agents[attendee.node.node_id] = agent;
-  return agents;
 }
 
 const Attendee* Roster::FindOutOfTouchMember() const {

@@ -6,9 +6,9 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "rendezvous/core/key_map.h"
 #include "rendezvous/core/rank_order.h"
 #include "rendezvous/core/record.h"
 #include "rendezvous/core/snapshot.h"
@@ -65,7 +65,7 @@ class Roster {
   // `agent` attends from now on, if it does not yet.
   Attendee& FindOrAdd(AttendeeId agent) { return attendees_[agent]; }
   // It joins as `node`, which is in touch, so it is no longer lost.
-  void Enter(Attendee& attendee, const NodeInfo& node, TimePoint now);
+  void Enter(AttendeeId agent, const NodeInfo& node, TimePoint now);
   // It no longer attends, and is returned. If its workers may run until `gone_by`, it was lost.
   Attendee Remove(AttendeeId agent, TimePoint gone_by);
   // The job continues without the nodes that were lost: when the others leave, it does not wait for
@@ -79,11 +79,11 @@ class Roster {
   const Attendee& at(AttendeeId agent) const { return attendees_.at(agent); }
   // Nobody attends.
   bool empty() const { return attendees_.empty(); }
-  bool HasNode(std::string_view node_id) const { return node_ids_.contains(node_id); }
+  bool HasNode(std::string_view node_id) const { return agents_.contains(node_id); }
   // The first agent that asked for this rank.
   std::optional<AttendeeId> FindByRankHint(const std::optional<int>& rank_hint) const;
-  // Good until anybody joins or leaves.
-  std::unordered_map<std::string_view, AttendeeId> AgentsByNode() const;
+  // By node id.
+  const KeyMap<AttendeeId>& agents() const { return agents_; }
   // A member of the current round that is out of touch; null: none is.
   const Attendee* FindOutOfTouchMember() const;
 
@@ -98,8 +98,8 @@ class Roster {
 
  private:
   Attendees attendees_;
-  std::set<std::string, std::less<>> node_ids_;  // of attendees_, to find a node among thousands
-  std::set<std::string> lost_;                   // node ids
+  KeyMap<AttendeeId> agents_;   // by node id, to find a node among thousands
+  std::set<std::string> lost_;  // node ids
   TimePoint workers_gone_by_ = TimePoint::min();
 };
 

@@ -17,10 +17,15 @@ auto FindNode(Nodes& nodes, std::string_view node_id) {
                       [node_id](const auto& node) { return node.node_id == node_id; });
 }
 
-std::vector<std::string> Hosts(const std::vector<NodeInfo>& nodes) {
-  std::vector<std::string> hosts;
-  for (const NodeInfo& node : nodes) hosts.push_back(node.host);
-  return hosts;
+// "a, b, c and 9,997 more": what `name` says of each. Names no more than are shown.
+template <typename Items, typename Name>
+std::string ShortListOf(const Items& items, const Name& name) {
+  std::vector<std::string> first;
+  for (const auto& item : items) {
+    if (first.size() > base::kShown) break;
+    first.push_back(name(item));
+  }
+  return base::ShortList(first, items.size());
 }
 
 }  // namespace
@@ -32,6 +37,7 @@ Round::Round(RoundNumber number, const JobSettings& settings,
       gives_up_(std::max(opened, earliest) + settings.join_timeout),
       earliest_(earliest),
       held_(earliest > opened) {
+  previous_ranks_.reserve(returning.size());
   for (const Returning& node : returning) previous_ranks_[node.node_id] = node.group_rank;
   WaitFor(returning);
 }
@@ -48,7 +54,11 @@ Round::Round(const RoundRecord& record, const JobSettings& settings, TimePoint n
       held_(record.held_for.has_value()),
       members_(record.members) {
   WaitFor(record.outstanding);
-  for (const NodeInfo& node : record.joined) Admit(node);
+  if (state_ == State::kComplete) {
+    for (const Placement& member : members_) joined_ids_.insert(member.node.node_id);
+  } else {
+    for (const NodeInfo& node : record.joined) Admit(node);
+  }
   if (record.last_call_in) last_call_ends_ = now + *record.last_call_in;
 }
 
@@ -138,9 +148,10 @@ bool Round::IsSpare(std::string_view node_id) const {
 }
 
 void Round::WaitFor(const std::vector<Returning>& nodes) {
+  outstanding_ids_.reserve(nodes.size());
   for (const Returning& node : nodes) {
     const std::size_t number = outstanding_.size();
-    outstanding_.emplace(number, node);
+    outstanding_.emplace_hint(outstanding_.end(), number, node);
     outstanding_ids_.emplace(node.node_id, number);
   }
 }
@@ -193,9 +204,11 @@ void Round::Settle(TimePoint now) {
 
 void Round::Complete() {
   std::vector<Candidate> candidates;
-  for (const NodeInfo& node : joined_) {
+  candidates.reserve(joined_.size());
+  for (NodeInfo& node : std::exchange(joined_, {})) {
     const auto previous = previous_ranks_.find(node.node_id);
-    candidates.push_back({node, previous == previous_ranks_.end() ? -1 : previous->second});
+    const int rank = previous == previous_ranks_.end() ? -1 : previous->second;
+    candidates.push_back({std::move(node), rank});
   }
   members_ = OrderRanks(std::move(candidates));
   state_ = State::kComplete;
@@ -208,19 +221,19 @@ std::string Round::Explain(TimePoint now) const {
   const std::string spares =
       spares_.empty() ? "" : absl::StrCat("; ", base::Count(spares_.size(), "spare"), " waiting");
   if (state_ == State::kComplete) {
-    std::vector<std::string> ranks;
-    for (const Placement& member : members_) {
-      ranks.push_back(absl::StrCat(member.group_rank, "=", member.node.host));
-    }
+    const auto rank = [](const Placement& member) {
+      return absl::StrCat(member.group_rank, "=", member.node.host);
+    };
     return absl::StrCat(name, " has ", base::Count(members_.size(), "node"), ": ",
-                        base::ShortList(ranks), spares);
+                        ShortListOf(members_, rank), spares);
   }
 
   const int min = settings_.min_nodes, max = settings_.max_nodes;
   const std::string wanted = min == max ? absl::StrCat(max) : absl::StrCat(min, " to ", max);
+  const auto host = [](const NodeInfo& node) { return node.host; };
   const std::string here =
       absl::StrCat(in, " of ", wanted, (max == 1 ? " node is here" : " nodes are here"),
-                   in == 0 ? "" : absl::StrCat(" (", base::ShortList(Hosts(joined_)), ")"));
+                   in == 0 ? "" : absl::StrCat(" (", ShortListOf(joined_, host), ")"));
   if (state_ == State::kTimedOut) {
     return absl::StrCat(name, " did not come together within ",
                         base::Seconds(settings_.join_timeout), ": ", here,
@@ -228,9 +241,8 @@ std::string Round::Explain(TimePoint now) const {
   }
 
   if (!outstanding_.empty()) {
-    std::vector<std::string> hosts;
-    for (const auto& [number, node] : outstanding_) hosts.push_back(node.host);
-    return absl::StrCat(name, ": ", here, "; waiting for ", base::ShortList(hosts),
+    const auto awaited = [](const auto& numbered) { return numbered.second.host; };
+    return absl::StrCat(name, ": ", here, "; waiting for ", ShortListOf(outstanding_, awaited),
                         " to stop the last round's workers", spares);
   }
   if (held_ && in >= min) {

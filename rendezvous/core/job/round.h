@@ -3,11 +3,11 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "rendezvous/core/key_map.h"
 #include "rendezvous/core/rank_order.h"
 #include "rendezvous/core/record.h"
 #include "rendezvous/core/types.h"
@@ -106,16 +106,17 @@ class Round {
   TimePoint gives_up_;
   TimePoint earliest_;
   // Ranks of the round before, by node id; fixed, whether or not the node comes back.
-  std::map<std::string, int, std::less<>> previous_ranks_;
+  KeyMap<int> previous_ranks_;
 
   State state_ = State::kGathering;
   // Nodes of the round before that are neither back nor lost, numbered in the order in which they
   // were named; and their numbers by id, to find one among thousands.
   std::map<std::size_t, Returning> outstanding_;
-  std::map<std::string, std::size_t, std::less<>> outstanding_ids_;
+  KeyMap<std::size_t> outstanding_ids_;
   bool anyone_returned_ = false;
-  std::vector<NodeInfo> joined_;
-  std::set<std::string, std::less<>> joined_ids_;  // of joined_, to find a node among thousands
+  std::vector<NodeInfo> joined_;  // until the round is complete: then they are members_
+  // Of both, to find a node among thousands.
+  KeySet joined_ids_;
   std::vector<NodeInfo> spares_;
   std::optional<TimePoint> last_call_ends_;
   bool held_ = false;  // `earliest_` has not come yet

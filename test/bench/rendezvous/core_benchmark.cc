@@ -84,7 +84,7 @@ void BM_Restart(benchmark::State& state) {
   request.settings.max_restarts = 1'000'000'000;
   coordinator.Hear(1, request, kStart);
   const Incarnation incarnation =
-      std::get<Welcome>(coordinator.TakeOutbox().directives[0].directive).incarnation;
+      std::get<Welcome>(coordinator.TakeOutbox().directives[0].directive()).incarnation;
   Turns joins, turns;
   for (int i = 1; i < nodes; ++i) {
     joins.Handle(coordinator, [&] { coordinator.Hear(i + 1, RequestOf(i, nodes), kStart); });

@@ -236,28 +236,28 @@ void Service::Tell(const Telling& telling) {
 void Service::TellAgent(const Outgoing& outgoing) {
   const auto found = fronts_.find(outgoing.to);
   if (found == fronts_.end()) return;
-  const bool heard = std::holds_alternative<Heard>(outgoing.directive);
+  const bool heard = std::holds_alternative<Heard>(outgoing.directive());
   if (!heard) {
-    world_.Log("a", outgoing.to, " <- ", DirectiveText(outgoing.directive));
+    world_.Log("a", outgoing.to, " <- ", DirectiveText(outgoing.directive()));
     // Who came over another connection meanwhile hears there what counts.
     const bool is_old = sessions_.newest[found->second.session] != outgoing.to;
     if (core_.delivery().journaled() &&
-        !(is_old && std::holds_alternative<Evicted>(outgoing.directive))) {
+        !(is_old && std::holds_alternative<Evicted>(outgoing.directive()))) {
       world_.checks.durability.OnTold(found->second.run_id, found->second.session,
-                                      RecordOf(found->second.run_id), outgoing.directive);
+                                      RecordOf(found->second.run_id), outgoing.directive());
     }
   }
-  Directive directive = outgoing.directive;
+  Directive directive = outgoing.directive();
   // Only that there is one counts here: nobody forges answers.
   if (auto* welcome = std::get_if<Welcome>(&directive); welcome && options_.is_knocked_at) {
     welcome->knock_secret = "secret";
   }
   world_.network.Tell(outgoing.to, std::move(directive));
-  if (std::holds_alternative<Fenced>(outgoing.directive)) {
+  if (std::holds_alternative<Fenced>(outgoing.directive())) {
     world_.incidents.Count(Incident::kFencedReport);
   }
   // The last that an agent hears over a connection.
-  if (!std::holds_alternative<Refused>(outgoing.directive)) return;
+  if (!std::holds_alternative<Refused>(outgoing.directive())) return;
   world_.incidents.Count(Incident::kRefused);
   fronts_.erase(found);
   world_.network.CloseByServer(outgoing.to);

@@ -49,8 +49,8 @@ class CoordinatorFiguresTest : public ::testing::Test {
   void Take() {
     Outbox outbox = coordinator_.TakeOutbox();
     for (const Outgoing& outgoing : outbox.directives) {
-      if (const auto* start = std::get_if<Assignment>(&outgoing.directive)) round_ = start->id();
-      if (const auto* refused = std::get_if<Refused>(&outgoing.directive)) refused_ = *refused;
+      if (const auto* start = std::get_if<Assignment>(&outgoing.directive())) round_ = start->id();
+      if (const auto* refused = std::get_if<Refused>(&outgoing.directive())) refused_ = *refused;
     }
     for (const Transition& transition : outbox.transitions) {
       if (const auto* over = std::get_if<RoundOver>(&transition.milestone)) over_.push_back(*over);

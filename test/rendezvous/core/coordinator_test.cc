@@ -97,7 +97,8 @@ class Player {
     const Outbox outbox = coordinator_->TakeOutbox();
     for (const Outgoing& outgoing : outbox.directives) {
       Remember(outgoing);
-      lines.push_back(absl::StrCat(NodeOf(outgoing.to), " <- ", DirectiveText(outgoing.directive)));
+      lines.push_back(
+          absl::StrCat(NodeOf(outgoing.to), " <- ", DirectiveText(outgoing.directive())));
     }
     for (const Transition& transition : outbox.transitions) {
       if (!logging_) continue;
@@ -231,10 +232,10 @@ class Player {
 
   // As agents do: which life of the job they attend, and what they have started.
   void Remember(const Outgoing& outgoing) {
-    if (const auto* welcome = std::get_if<Welcome>(&outgoing.directive)) {
+    if (const auto* welcome = std::get_if<Welcome>(&outgoing.directive())) {
       lives_[NodeOf(outgoing.to)] = welcome->incarnation;
       started_.erase(NodeOf(outgoing.to));
-    } else if (const auto* assignment = std::get_if<Assignment>(&outgoing.directive)) {
+    } else if (const auto* assignment = std::get_if<Assignment>(&outgoing.directive())) {
       started_[NodeOf(outgoing.to)] = assignment->id();
     }
   }
@@ -266,7 +267,7 @@ Directive AnswerTo(SpokenVersions agent, SpokenVersions daemon) {
   JoinRequest request = OneNode("a");
   request.speaks = agent;
   coordinator.Hear(1, request, TimePoint{});
-  return coordinator.TakeOutbox().directives.at(0).directive;
+  return coordinator.TakeOutbox().directives.at(0).directive();
 }
 
 TEST(CoordinatorVersionTest, NewestVersionThatBothSpeakIsUsed) {
@@ -290,16 +291,17 @@ TEST(CoordinatorVersionTest, WhereThereIsNoneItIsSaidWhoIsToBeBroughtUpToDate) {
 TEST(CoordinatorVersionTest, WhoComesBackIsAskedAgain) {
   Coordinator coordinator(Coordinator::Options{.speaks = {2, 3}});
   coordinator.Hear(1, OneNode("a"), TimePoint{});
-  EXPECT_EQ(std::get<Welcome>(coordinator.TakeOutbox().directives.at(0).directive).version, 2);
+  EXPECT_EQ(std::get<Welcome>(coordinator.TakeOutbox().directives.at(0).directive()).version, 2);
   coordinator.Hear(2, Resume{OneNode("a").session, 1, {2, 3}}, TimePoint{});
   const Outbox back = coordinator.TakeOutbox();
   const auto welcome = std::find_if(
       back.directives.begin(), back.directives.end(),
-      [](const Outgoing& told) { return std::holds_alternative<Welcome>(told.directive); });
+      [](const Outgoing& told) { return std::holds_alternative<Welcome>(told.directive()); });
   ASSERT_NE(welcome, back.directives.end());
-  EXPECT_EQ(std::get<Welcome>(welcome->directive).version, 3);
+  EXPECT_EQ(std::get<Welcome>(welcome->directive()).version, 3);
   coordinator.Hear(3, Resume{OneNode("a").session, 2, kUntold}, TimePoint{});
-  EXPECT_TRUE(std::holds_alternative<Refused>(coordinator.TakeOutbox().directives.at(0).directive));
+  EXPECT_TRUE(
+      std::holds_alternative<Refused>(coordinator.TakeOutbox().directives.at(0).directive()));
 }
 
 class CoordinatorTranscript : public testing::TestWithParam<std::string> {};
@@ -344,7 +346,7 @@ TEST(CoordinatorTest, OnlySomeOfManyNodesAreToldWhatTheFailedWorkerWrote) {
   std::map<AgentId, int> rank_of;
   RoundId round;
   for (const Outgoing& outgoing : coordinator.TakeOutbox().directives) {
-    if (const auto* const assignment = std::get_if<Assignment>(&outgoing.directive)) {
+    if (const auto* const assignment = std::get_if<Assignment>(&outgoing.directive())) {
       rank_of[outgoing.to] = assignment->group_rank;
       round = assignment->id();
     }
@@ -355,7 +357,7 @@ TEST(CoordinatorTest, OnlySomeOfManyNodesAreToldWhatTheFailedWorkerWrote) {
   coordinator.Hear(91, WorkersExited{round, {.succeeded = false, .failure = failure}}, TimePoint{});
   int told = 0;
   for (const Outgoing& outgoing : coordinator.TakeOutbox().directives) {
-    const auto* const verdict = std::get_if<Verdict>(&outgoing.directive);
+    const auto* const verdict = std::get_if<Verdict>(&outgoing.directive());
     if (verdict == nullptr) continue;
     ++told;
     EXPECT_EQ(verdict->root_cause->rank, 90);

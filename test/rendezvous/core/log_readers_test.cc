@@ -24,7 +24,7 @@ using Texts = std::vector<std::string>;
 
 struct Words {
   std::string operator()(const Outgoing& outgoing) const {
-    return absl::StrCat("agent ", outgoing.to, ": ", DirectiveText(outgoing.directive));
+    return absl::StrCat("agent ", outgoing.to, ": ", DirectiveText(outgoing.directive()));
   }
   std::string operator()(const GiveLogPart& give) const {
     if (const auto* text = std::get_if<LogText>(&give.part)) {

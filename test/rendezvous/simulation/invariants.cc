@@ -173,12 +173,13 @@ void Invariants::CheckExpected(const Call& event, Expected expected,
     return;
   }
   bool answered = false;
-  for (const auto& [to, directive] : directives) {
+  for (const Outgoing& outgoing : directives) {
+    const Directive& directive = outgoing.directive();
     if (std::holds_alternative<Fenced>(directive)) {
       Violate(Check::kOldRoundsFenced, "\"", CallText(event), "\" is current and was fenced");
     }
-    answered |= to == event.agent && (std::holds_alternative<Welcome>(directive) ||
-                                      std::holds_alternative<Refused>(directive));
+    answered |= outgoing.to == event.agent && (std::holds_alternative<Welcome>(directive) ||
+                                               std::holds_alternative<Refused>(directive));
   }
   if (expected == Expected::kAnswer && !answered) {
     Violate(Check::kWaitBounded, "\"", CallText(event), "\" was not answered");
@@ -192,7 +193,7 @@ void Invariants::CheckExpected(const Call& event, Expected expected,
 void Invariants::CheckFenced(const Call& event, const std::vector<Outgoing>& directives) {
   coverage_.Count(Happening::kFenced);
   if (directives.size() == 1 && directives[0].to == event.agent) {
-    const auto* fenced = std::get_if<Fenced>(&directives[0].directive);
+    const auto* fenced = std::get_if<Fenced>(&directives[0].directive());
     if (fenced != nullptr && fenced->round == event.round) return;
   }
   Violate(Check::kOldRoundsFenced, "\"", CallText(event),

@@ -11,7 +11,7 @@ namespace muster::rendezvous {
 void Invariants::HearAll(const Call& event, const Outbox& outbox, TimePoint now) {
   Starting round;
   for (const Outgoing& outgoing : outbox.directives) {
-    const auto* assignment = std::get_if<Assignment>(&outgoing.directive);
+    const auto* assignment = std::get_if<Assignment>(&outgoing.directive());
     const auto found = attendances_.find(outgoing.to);
     if (assignment == nullptr || found == attendances_.end()) {
       CheckRound(std::exchange(round, {}), now);
@@ -28,12 +28,12 @@ void Invariants::HearAll(const Call& event, const Outbox& outbox, TimePoint now)
 
 void Invariants::Hear(const Call& event, const Outgoing& outgoing, TimePoint now) {
   const AgentId agent = outgoing.to;
-  if (const auto* welcome = std::get_if<Welcome>(&outgoing.directive)) {
+  if (const auto* welcome = std::get_if<Welcome>(&outgoing.directive())) {
     HearWelcome(event, agent, *welcome, now);
     return;
   }
-  if (std::holds_alternative<Refused>(outgoing.directive) ||
-      std::holds_alternative<Evicted>(outgoing.directive)) {
+  if (std::holds_alternative<Refused>(outgoing.directive()) ||
+      std::holds_alternative<Evicted>(outgoing.directive())) {
     HearRefused(event, agent, now);
     return;
   }
@@ -43,11 +43,11 @@ void Invariants::Hear(const Call& event, const Outgoing& outgoing, TimePoint now
     return;
   }
   Attendance& node = found->second;
-  if (const auto* stop = std::get_if<Stop>(&outgoing.directive)) {
+  if (const auto* stop = std::get_if<Stop>(&outgoing.directive())) {
     HearStop(agent, node, *stop);
-  } else if (const auto* verdict = std::get_if<Verdict>(&outgoing.directive)) {
+  } else if (const auto* verdict = std::get_if<Verdict>(&outgoing.directive())) {
     HearVerdict(event, node, *verdict, now);
-  } else if (const auto* waiting = std::get_if<Waiting>(&outgoing.directive)) {
+  } else if (const auto* waiting = std::get_if<Waiting>(&outgoing.directive())) {
     HearWaiting(agent, node, *waiting, now);
   }
 }

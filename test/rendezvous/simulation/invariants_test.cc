@@ -71,8 +71,11 @@ Directives Start(RoundNumber round, const std::vector<AgentId>& members, int res
   return directives;
 }
 
-Assignment& AssignmentOf(Outgoing& outgoing) {
-  return std::get<Assignment>(outgoing.directive);
+template <typename Field>
+void Falsify(Outgoing& outgoing, Field Assignment::*field, const Field& value) {
+  Assignment assignment = std::get<Assignment>(outgoing.directive());
+  assignment.*field = value;
+  outgoing = {outgoing.to, assignment};
 }
 
 Verdict Succeeded(int rounds, int restarts = 0) {
@@ -165,7 +168,7 @@ TEST_F(InvariantsTest, TwoNodesHaveOneRank) {
   SeeComing(0, 1);
   SeeComing(0, 2);
   Directives start = Start(0, {1, 2});
-  AssignmentOf(start[1]).group_rank = 0;
+  Falsify(start[1], &Assignment::group_rank, 0);
   See(100, {.kind = CallKind::kTick}, start);
   EXPECT_EQ(Caught(), "ranks partition");
 }
@@ -174,7 +177,7 @@ TEST_F(InvariantsTest, WorkerRanksOfTwoNodesOverlap) {
   SeeComing(0, 2);
   SeeComing(0, 3);
   Directives start = Start(0, {2, 3});
-  AssignmentOf(start[1]).base_rank = 1;
+  Falsify(start[1], &Assignment::base_rank, 1);
   See(100, {.kind = CallKind::kTick}, start);
   EXPECT_EQ(Caught(), "ranks partition");
 }
@@ -183,7 +186,7 @@ TEST_F(InvariantsTest, WorldIsLargerThanItsWorkers) {
   SeeComing(0, 1);
   SeeComing(0, 2);
   Directives start = Start(0, {1, 2});
-  for (Outgoing& outgoing : start) AssignmentOf(outgoing).world_size = 4;
+  for (Outgoing& outgoing : start) Falsify(outgoing, &Assignment::world_size, 4);
   See(100, {.kind = CallKind::kTick}, start);
   EXPECT_EQ(Caught(), "ranks partition");
 }
@@ -192,7 +195,7 @@ TEST_F(InvariantsTest, NodesAreToldTwoMasters) {
   SeeComing(0, 1);
   SeeComing(0, 2);
   Directives start = Start(0, {1, 2});
-  AssignmentOf(start[1]).master_addr = "10.0.0.2";
+  Falsify(start[1], &Assignment::master_addr, std::string("10.0.0.2"));
   See(100, {.kind = CallKind::kTick}, start);
   EXPECT_EQ(Caught(), "ranks partition");
 }
@@ -201,7 +204,7 @@ TEST_F(InvariantsTest, NodesAreToldTwoRestartCounts) {
   SeeComing(0, 1);
   SeeComing(0, 2);
   Directives start = Start(0, {1, 2});
-  AssignmentOf(start[1]).restart_count = 1;
+  Falsify(start[1], &Assignment::restart_count, 1);
   See(100, {.kind = CallKind::kTick}, start);
   EXPECT_EQ(Caught(), "ranks partition");
 }

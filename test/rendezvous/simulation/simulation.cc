@@ -172,12 +172,12 @@ class Simulation final : public SimulatedAgent::Surroundings {
     Outbox outbox = coordinator_.TakeOutbox();
     // That a beat is acknowledged is no consequence of it for the job.
     std::erase_if(outbox.directives, [](const Outgoing& outgoing) {
-      return std::holds_alternative<Heard>(outgoing.directive);
+      return std::holds_alternative<Heard>(outgoing.directive());
     });
     invariants_.Observe(event, outbox, now_);
     invariants_.ObserveDeadline(deadline_);
     for (Outgoing& outgoing : outbox.directives) {
-      trace_.Add(absl::StrCat("  a", outgoing.to, " <- ", DirectiveText(outgoing.directive)));
+      trace_.Add(absl::StrCat("  a", outgoing.to, " <- ", DirectiveText(outgoing.directive())));
       Tell(std::move(outgoing));
     }
     for (const Transition& log : outbox.transitions) {
@@ -235,7 +235,7 @@ class Simulation final : public SimulatedAgent::Surroundings {
     Node& node = *nodes_[index];
     TimePoint& arrives = node.last_told_arrives;
     arrives = std::max({arrives, node.cut_off_until, now_ + Delay()});
-    post_.Put(arrives, ToAgent{index, outgoing.to, std::move(outgoing.directive)});
+    post_.Put(arrives, ToAgent{index, outgoing.to, outgoing.directive()});
   }
 
   void MaybeGoWrong() {
