@@ -32,8 +32,7 @@ Fitness::HealthCheck HealthCheckOf(const LaunchConfig& config) {
 std::optional<worker::DeathNotice> DeathNoticeOf(const rendezvous::RendezvousClient& client) {
   const auto notice = client.death_notice();
   if (!notice) return std::nullopt;
-  const auto* const address = reinterpret_cast<const char*>(notice->to.data());
-  return worker::DeathNotice{{address, address + notice->to.size()}, notice->text};
+  return worker::DeathNotice{{notice->to.data(), notice->to.size()}, notice->text};
 }
 
 }  // namespace
@@ -192,6 +191,10 @@ void Agent::OnBackInTouch(rendezvous::Duration outage) {
   const std::string after = base::Seconds(outage);
   spdlog::warn("reconnected to the rendezvous after {}", after);
   TellRound(AgentEventKind::kBackInTouch, after);
+  // Another daemon may lead now. The workers' notice is for the attendance that they were started
+  // in, and the session in it stays the same as long as they run.
+  const auto notice = DeathNoticeOf(*client_);
+  if (workers_ != nullptr && notice) workers_->MoveDeathNotice(notice->to);
 }
 
 void Agent::OnDeadline(std::optional<rendezvous::TimePoint> deadline) {

@@ -110,6 +110,30 @@ TEST_F(StandbyTest, WorkersRunThroughWhenTheLeaderAndItsKeeperAreKilled) {
   EXPECT_EQ(Lines(peer.out()).size(), 1u) << peer.out();
 }
 
+// "After another daemon had taken over, the nodes stood idle for fifteen seconds when one of them
+// was killed."
+TEST_F(StandbyTest, DeathOfAnAgentIsToldToTheDaemonThatLeadsNow) {
+  StartDaemon(one_);
+  ASSERT_TRUE(one_.process->WaitForErr("leading, after")) << one_.process->err();
+  StartDaemon(other_);
+  ASSERT_TRUE(other_.process->WaitForErr("standing by; ")) << other_.process->err();
+  std::vector<std::string> flags = Flags({"--rdzv-conf=last_call_timeout=10000"});
+  flags[0] = "--nnodes=1:2";
+  const std::string script = "echo world $WORLD_SIZE; test $WORLD_SIZE = 1 || { sleep 10000; :; }";
+  Command survivor = StartAgent(flags, script);
+  Command lost = StartAgent(flags, script);
+  ASSERT_TRUE(survivor.WaitForOut("world 2\n") && lost.WaitForOut("world 2\n")) << survivor.err();
+  one_.process->Signal(SIGKILL);
+  EXPECT_EQ(one_.process->Wait(), -SIGKILL);
+  ASSERT_TRUE(survivor.WaitForErr("reconnected to the rendezvous")) << survivor.err();
+  ASSERT_TRUE(lost.WaitForErr("reconnected to the rendezvous")) << lost.err();
+  lost.Signal(SIGKILL);
+  EXPECT_EQ(survivor.Wait(), 0) << survivor.err();
+  EXPECT_EQ(survivor.out(), "world 2\nworld 1\n");
+  EXPECT_TRUE(Contains(survivor.err(), "was lost: its agent died, and so did its workers"))
+      << survivor.err();
+}
+
 // "muster logs -f ended when another daemon took over."
 TEST_F(StandbyTest, WhoFollowsLogsGoesOnWithTheNextLeader) {
   StartDaemon(one_);

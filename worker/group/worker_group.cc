@@ -361,6 +361,10 @@ void WorkerGroup::SetDeadline(std::optional<std::chrono::steady_clock::time_poin
   if (guard_) guard_->SetDeadline(deadline);
 }
 
+void WorkerGroup::MoveDeathNotice(const ServerAddress& to) {
+  if (guard_) guard_->MoveDeathNotice(to);
+}
+
 std::vector<RunningWorker> WorkerGroup::RunningWorkers() const {
   std::vector<RunningWorker> running;
   for (const auto& worker : workers_) {

@@ -146,6 +146,10 @@ class WorkerGroup {
   // for this reason has FailureRecord::lost_touch.
   void SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline);
 
+  // Whom WorkerGroupOptions::death_notice goes to is elsewhere from now on. To be called after
+  // Start(); cheap.
+  void MoveDeathNotice(const ServerAddress& to);
+
   // Workers that were started and have not ended yet.
   int running() const { return life_.running(); }
   std::vector<RunningWorker> RunningWorkers() const;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace muster::worker {
 namespace {
@@ -12,9 +13,8 @@ namespace {
 // A SYN that is lost is sent again after one second, then after two.
 constexpr int kLongestConnectMs = 5000;
 
-bool Connects(int connection, const DeathNotice& notice) {
-  const auto* const address = reinterpret_cast<const sockaddr*>(notice.address.data());
-  if (connect(connection, address, static_cast<socklen_t>(notice.address.size())) == 0) return true;
+bool Connects(int connection, const ServerAddress& to) {
+  if (connect(connection, to.data(), to.size()) == 0) return true;
   if (errno != EINPROGRESS) return false;
   pollfd ready = {connection, POLLOUT, 0};
   int count;
@@ -26,15 +26,20 @@ bool Connects(int connection, const DeathNotice& notice) {
 
 }  // namespace
 
-void Send(const DeathNotice& notice) {
-  if (notice.address.empty()) return;
-  const int family = reinterpret_cast<const sockaddr*>(notice.address.data())->sa_family;
-  const int connection = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+ServerAddress::ServerAddress(const void* address, std::size_t size) {
+  if (size > sizeof address_) return;
+  std::memcpy(&address_, address, size);
+  size_ = static_cast<socklen_t>(size);
+}
+
+void SendDeathNotice(const ServerAddress& to, std::string_view text) {
+  if (to.size() == 0) return;
+  const int connection =
+      socket(to.data()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (connection < 0) return;
   // A new connection takes so few bytes at once, or it is not one.
-  if (Connects(connection, notice)) {
-    [[maybe_unused]] const ssize_t sent =
-        send(connection, notice.text.data(), notice.text.size(), MSG_NOSIGNAL);
+  if (Connects(connection, to)) {
+    [[maybe_unused]] const ssize_t sent = send(connection, text.data(), text.size(), MSG_NOSIGNAL);
   }
   close(connection);
 }

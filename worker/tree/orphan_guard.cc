@@ -17,6 +17,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -45,12 +46,18 @@ struct GuardMemory {
   // they never fill the pipe of a guard that somebody has stopped.
   std::atomic<bool> look_is_due{false};
   std::atomic<bool> struck{false};
+  // Where the death notice goes: the place that the number names is complete. The agent writes to
+  // the other one and then changes the number; when it dies in between, that one never counts.
+  ServerAddress servers[2];
+  std::atomic<unsigned> server{0};
   const std::size_t capacity;
   // What is watched, in no order. In as many places as there is room for.
   std::atomic<pid_t> groups[];
 };
 static_assert(std::atomic<std::int64_t>::is_always_lock_free &&
-              std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
+              std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free &&
+              std::atomic<unsigned>::is_always_lock_free);
+static_assert(std::is_trivially_copyable_v<ServerAddress>);
 
 namespace {
 
@@ -67,8 +74,8 @@ struct GuardPlan {
   std::string cgroup;
   std::string cgroup_kill;
   std::string file;
-  std::string directory;  // that holds it
-  std::optional<DeathNotice> death_notice;
+  std::string directory;     // that holds it
+  std::string death_notice;  // empty: none
   GuardMemory* memory;
 };
 
@@ -202,6 +209,14 @@ void GuardAgent(const GuardPlan& plan) {
   }
 }
 
+// Nobody writes to the memory any more: the agent's end of the pipe is closed when none of its
+// threads can run again.
+void TellServer(const GuardPlan& plan) {
+  if (plan.death_notice.empty()) return;
+  const GuardMemory& memory = *plan.memory;
+  SendDeathNotice(memory.servers[memory.server.load(std::memory_order_acquire)], plan.death_notice);
+}
+
 void RemoveCgroup(const GuardPlan& plan) {
   if (plan.cgroup.empty()) return;
   // It goes when the last of the killed has gone.
@@ -227,8 +242,7 @@ void RemoveCgroup(const GuardPlan& plan) {
     unlink(plan.file.c_str());
     rmdir(plan.directory.c_str());
   }
-  const bool all_gone = HuntOrphans(plan) && AwaitLeadersEnd(plan);
-  if (all_gone && plan.death_notice) Send(*plan.death_notice);
+  if (HuntOrphans(plan) && AwaitLeadersEnd(plan)) TellServer(plan);
   RemoveCgroup(plan);
   _exit(0);
 }
@@ -242,6 +256,7 @@ absl::StatusOr<OrphanGuard> OrphanGuard::Start(const OrphanGuardOptions& options
     return base::SystemFailure(absl::StatusCode::kUnavailable, "mmap");
   }
   OrphanGuard guard(options, SharedMemory(new (memory) GuardMemory(options.capacity)));
+  if (options.death_notice) guard.memory_->servers[0] = options.death_notice->to;
   const absl::Status status = guard.Launch();
   if (!status.ok()) return status;
   return guard;
@@ -263,7 +278,7 @@ absl::Status OrphanGuard::Launch() {
                        .cgroup_kill = options_.cgroup + "/cgroup.kill",
                        .file = options_.file,
                        .directory = options_.file.substr(0, options_.file.rfind('/')),
-                       .death_notice = options_.death_notice,
+                       .death_notice = options_.death_notice ? options_.death_notice->text : "",
                        .memory = memory_.get()};
 
   const absl::StatusOr<pid_t> pid =
@@ -332,6 +347,12 @@ void OrphanGuard::SetDeadline(std::optional<std::chrono::steady_clock::time_poin
   // the exchange: a guard that has found `before` passed did so earlier.
   const bool guard_sleeps_too_long = after < before || before <= NowNs();
   if (guard_sleeps_too_long) Look();
+}
+
+void OrphanGuard::MoveDeathNotice(const ServerAddress& to) {
+  const unsigned other = 1 - memory_->server.load(std::memory_order_relaxed);
+  memory_->servers[other] = to;
+  memory_->server.store(other, std::memory_order_release);
 }
 
 bool OrphanGuard::has_struck() const {

@@ -86,6 +86,11 @@ class OrphanGuard {
   // agent finds dead what the guard has killed, and may continue from there with a new time.
   void SetDeadline(std::optional<std::chrono::steady_clock::time_point> deadline);
 
+  // Whom OrphanGuardOptions::death_notice goes to is elsewhere from now on. Only writes to memory,
+  // and may be interrupted by the end of this program at any point: the notice then goes to the one
+  // place or the other.
+  void MoveDeathNotice(const ServerAddress& to);
+
   // The guard has found a deadline passed, and has killed, at least once.
   bool has_struck() const;
 

@@ -37,6 +37,7 @@ void SimAgent::OnAction(const Attendance::Action& action) {
     return OnDirective(tell->directive);
   if (const auto* lost = std::get_if<Attendance::Lost>(&action)) return OnLost(lost->status);
   if (std::holds_alternative<Attendance::Left>(action)) return Perform(core_.OnGoodbyeHeard());
+  if (std::holds_alternative<Attendance::BackInTouch>(action)) OnBackInTouch();
   if (options_.mutations.does_not_fence) return;
   if (const auto* deadline = std::get_if<Attendance::Deadline>(&action)) OnDeadline(deadline->time);
   if (const auto* fenced = std::get_if<Attendance::Fenced>(&action)) OnFenced(fenced->why);
@@ -53,6 +54,10 @@ void SimAgent::OnDirective(const Directive& directive) {
     world_.incidents.Count(Incident::kSpare);
   }
   Perform(core_.OnDirective(directive, Now()));
+}
+
+void SimAgent::OnBackInTouch() {
+  if (group_ != nullptr) group_->guard()->MoveDeathNotice(attendance_.place());
 }
 
 void SimAgent::OnDeadline(std::optional<TimePoint> deadline) {

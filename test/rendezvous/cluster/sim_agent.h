@@ -50,6 +50,7 @@ class SimAgent {
   // Like RendezvousClient::Listener.
   void OnAction(const Attendance::Action& action);
   void OnDirective(const Directive& directive);
+  void OnBackInTouch();
   void OnDeadline(std::optional<TimePoint> deadline);
   void OnFenced(const std::string& why);
   void OnLost(const absl::Status& status);

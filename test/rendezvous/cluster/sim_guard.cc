@@ -38,11 +38,11 @@ SimGuard::SimGuard(World world, int host, int place, Duration clock_offset,
                    SessionToken session)
     : world_(world),
       host_(host),
-      place_(place),
       clock_offset_(clock_offset),
       mutations_(mutations),
       processes_(std::move(processes)),
-      session_(std::move(session)) {}
+      session_(std::move(session)),
+      place_(place) {}
 
 void SimGuard::SetDeadline(std::optional<TimePoint> deadline) {
   constexpr TimePoint kNever = TimePoint::max();
@@ -53,6 +53,11 @@ void SimGuard::SetDeadline(std::optional<TimePoint> deadline) {
 
 void SimGuard::Watch() {
   if (struck_) Look();
+}
+
+void SimGuard::MoveDeathNotice(int place) {
+  has_moved_ = has_moved_ || place != place_;
+  place_ = place;
 }
 
 void SimGuard::Look() {
@@ -134,6 +139,7 @@ void SimGuard::TellWhenAllAreGone(TimePoint until) {
 
 void SimGuard::Tell() {
   world_.incidents.Count(Incident::kDeathTold);
+  if (has_moved_) world_.incidents.Count(Incident::kDeathToldToTheNext);
   notice_ = std::make_unique<DeathNotice>(world_, host_, place_, session_);
 }
 

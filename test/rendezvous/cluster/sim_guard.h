@@ -38,14 +38,16 @@ class DeathNotice final : public Network::Client {
 // agent.
 class SimGuard : public std::enable_shared_from_this<SimGuard> {
  public:
-  // `session` is the agent's, and `place` where its daemon is. Deadlines are in the time of its
-  // host's clock (`clock_offset`).
+  // `session` is the agent's, and `place` where its daemon is at first. Deadlines are in the time
+  // of its host's clock (`clock_offset`).
   SimGuard(World world, int host, int place, Duration clock_offset, const AgentMutations& mutations,
            std::shared_ptr<WorkerProcesses> processes, SessionToken session);
 
   // Called by the agent.
   void SetDeadline(std::optional<TimePoint> deadline);
   void Watch();
+  // The daemon is elsewhere now.
+  void MoveDeathNotice(int place);
   const std::optional<TimePoint>& deadline() const { return deadline_; }
   bool has_struck() const { return struck_; }
   // The workers are gone: the guard is killed.
@@ -70,12 +72,13 @@ class SimGuard : public std::enable_shared_from_this<SimGuard> {
 
   World world_;
   const int host_;
-  const int place_;
   const Duration clock_offset_;
   const AgentMutations& mutations_;
   const std::shared_ptr<WorkerProcesses> processes_;
   const SessionToken session_;
 
+  int place_;
+  bool has_moved_ = false;
   worker::DeadMansSwitch switch_;
   std::optional<TimePoint> deadline_;
   std::uint64_t sleep_ = 0;  // the number of the current sleep

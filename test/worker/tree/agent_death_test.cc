@@ -46,15 +46,18 @@ class AgentDeathTest : public testing::TestWithParam<const char*> {
     for (const pid_t pid : ProcessesWith(mark_)) ::kill(pid, SIGKILL);
   }
 
-  // An agent whose worker runs `script`, by which there will be `count` processes.
-  void StartAgent(const std::string& script, std::size_t count) {
+  static std::string PortOf(const tcp::acceptor& listener) {
+    return std::to_string(listener.local_endpoint().port());
+  }
+
+  // An agent whose worker runs `script`, by which there will be `count` processes. With `moves_to`
+  // it has another listener told of its death than the one that it named first.
+  void StartAgent(const std::string& script, std::size_t count,
+                  const tcp::acceptor* moves_to = nullptr) {
     SpawnRequest request;
-    request.argv = {"test/worker/tree/agent_helper",
-                    GetParam(),
-                    mark_,
-                    script,
-                    "0",
-                    std::to_string(listener_.local_endpoint().port())};
+    request.argv = {
+        "test/worker/tree/agent_helper", GetParam(), mark_, script, "0", PortOf(listener_)};
+    if (moves_to != nullptr) request.argv.push_back(PortOf(*moves_to));
     request.env = {"PATH=/usr/local/bin:/usr/bin:/bin"};
     const auto agent = Spawn(request);
     ASSERT_TRUE(agent.ok()) << agent.status();
@@ -106,11 +109,12 @@ class AgentDeathTest : public testing::TestWithParam<const char*> {
   }
 
   // Whether the guard has said that the agent is dead.
-  bool IsTold() {
-    listener_.non_blocking(true);
+  bool IsTold() { return IsTold(listener_); }
+  bool IsTold(tcp::acceptor& listener) {
+    listener.non_blocking(true);
     boost::system::error_code error;
     tcp::socket guard(io_);
-    listener_.accept(guard, error);
+    listener.accept(guard, error);
     if (error) return false;
     std::string text;
     boost::asio::read(guard, boost::asio::dynamic_buffer(text), error);
@@ -151,6 +155,30 @@ TEST_P(AgentDeathTest, DeathIsToldOnceNothingIsLeft) {
   KillAgent();
   ASSERT_TRUE(test::WaitUntil([this] { return IsTold(); }));
   EXPECT_EQ(ProcessesWith(mark_).size(), 0u);
+}
+
+// "When another daemon had taken over, nobody heard of a node's death for fifteen seconds."
+TEST_P(AgentDeathTest, DeathIsToldWhereTheServerIsNow) {
+  tcp::acceptor next(io_, {boost::asio::ip::address_v4::loopback(), 0});
+  StartAgent("sleep 10000 & wait", 2, &next);
+  KillAgent();
+  ASSERT_TRUE(test::WaitUntil([&] { return IsTold(next); }));
+  EXPECT_FALSE(IsTold());
+}
+
+// A guard that is started in the place of a dead one knows it, too.
+TEST_P(AgentDeathTest, NextGuardTellsWhereTheServerIsNow) {
+  tcp::acceptor next(io_, {boost::asio::ip::address_v4::loopback(), 0});
+  StartAgent("sleep 10000 & wait", 2, &next);
+  pid_t guard = 0;
+  // It has a name a moment after it has been started.
+  ASSERT_TRUE(test::WaitUntil([&] { return (guard = Guard()) > 0; }));
+  ASSERT_EQ(::kill(guard, SIGKILL), 0);
+  // Before it has been waited for the dead one is still found.
+  ASSERT_TRUE(test::WaitUntil([&] { return Guard() != guard && Guard() > 0; }));
+  KillAgent();
+  ASSERT_TRUE(test::WaitUntil([&] { return IsTold(next); }));
+  EXPECT_FALSE(IsTold());
 }
 
 // A process that carries the mark and is not ours to kill may be a worker's that we cannot see to.

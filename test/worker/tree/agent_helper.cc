@@ -1,9 +1,9 @@
 // A minimal agent for agent_death_test and lost_touch_test: agent_helper CGROUP MARK SCRIPT
-// [LEASE_MS [PORT]] runs a shell script as its only worker, with MARK (NAME=VALUE) in its
+// [LEASE_MS [PORT [PORT2]]] runs a shell script as its only worker, with MARK (NAME=VALUE) in its
 // environment and, if CGROUP is "cgroup", in a control group if the machine allows one. It runs
 // until the worker has ended or it is killed. With LEASE_MS the workers' deadline is that far
 // ahead, and is extended ten times in that period; 0: no deadline. With PORT its guard sends "dead"
-// to that port when the agent has died. It prints to stdout how a worker failed.
+// to that port when the agent has died, or to PORT2. It prints to stdout how a worker failed.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,8 +17,19 @@
 
 #include "worker/group/worker_group.h"
 #include "worker/output/console.h"
+#include "worker/tree/death_notice.h"
 
 using muster::worker::FailureRecord;
+
+namespace {
+
+muster::worker::ServerAddress AddressOf(const char* port) {
+  const boost::asio::ip::tcp::endpoint to(boost::asio::ip::address_v4::loopback(),
+                                          static_cast<std::uint16_t>(std::atoi(port)));
+  return {to.data(), to.size()};
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   boost::asio::io_context io;
@@ -36,12 +47,7 @@ int main(int argc, char** argv) {
     beat.cancel();
   };
   muster::worker::WorkerGroupOptions options{.use_cgroup = std::string(argv[1]) == "cgroup"};
-  if (argc > 5) {
-    const boost::asio::ip::tcp::endpoint to(boost::asio::ip::address_v4::loopback(),
-                                            static_cast<std::uint16_t>(std::atoi(argv[5])));
-    const auto* const address = reinterpret_cast<const char*>(to.data());
-    options.death_notice = {{address, address + to.size()}, "dead"};
-  }
+  if (argc > 5) options.death_notice = {AddressOf(argv[5]), "dead"};
   muster::worker::WorkerGroup group(io, options, console, std::move(callbacks));
   const std::chrono::milliseconds lease(argc > 4 ? std::atoi(argv[4]) : 0);
   std::function<void()> move_on = [&] {
@@ -57,5 +63,6 @@ int main(int argc, char** argv) {
   spec.env = {"PATH=/usr/local/bin:/usr/bin:/bin", argv[2]};
   spec.stdout_spec.to_console = false;
   group.Start({spec});
+  if (argc > 6) group.MoveDeathNotice(AddressOf(argv[6]));
   io.run();
 }

@@ -96,8 +96,9 @@ enum class Incident {
   kFrozen,
   kLargeBatch,
   kBatchWithoutSpace,
+  kDeathToldToTheNext,
 };
-inline constexpr std::array<std::string_view, 83> kIncidentNames = {
+inline constexpr std::array<std::string_view, 84> kIncidentNames = {
     "partition",
     "one-way loss up",
     "one-way loss down",
@@ -180,8 +181,9 @@ inline constexpr std::array<std::string_view, 83> kIncidentNames = {
     "lead lost",
     "daemon that led says nothing more",
     "large batch",
-    "batch without space in etcd"};
-static_assert(static_cast<std::size_t>(Incident::kBatchWithoutSpace) + 1 == kIncidentNames.size());
+    "batch without space in etcd",
+    "guard told the next daemon of a death"};
+static_assert(static_cast<std::size_t>(Incident::kDeathToldToTheNext) + 1 == kIncidentNames.size());
 
 // What only one daemon with a disk, or only several with an etcd, can meet.
 inline constexpr bool IsOfOneDaemon(Incident what) {
