@@ -30,16 +30,17 @@ absl::StatusOr<Response> Ask(const DaemonOptions& daemon,
                              RendezvousMethod<Request, Response> method, const Request& request) {
   using std::chrono::milliseconds;
   const auto end = std::chrono::steady_clock::now() + daemon.patience;
+  const auto left = [end] {
+    const auto left = end - std::chrono::steady_clock::now();
+    return std::max(std::chrono::duration_cast<milliseconds>(left), milliseconds(1));
+  };
   const bool may_be_elsewhere = EachOf(daemon.endpoint).size() > 1;
   for (;;) {
-    const auto left =
-        std::max(std::chrono::duration_cast<milliseconds>(end - std::chrono::steady_clock::now()),
-                 milliseconds(1));
     const auto stub = v1::Rendezvous::NewStub(
-        OpenChannel(ChannelTarget(WhereItLeads(daemon.endpoint, left)), daemon.credentials,
+        OpenChannel(ChannelTarget(WhereItLeads(daemon.endpoint, left())), daemon.credentials,
                     {.max_message_bytes = kMaxAnswerBytes}));
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + daemon.patience);
+    context.set_deadline(std::chrono::system_clock::now() + left());
     Response response;
     const grpc::Status status = (stub.get()->*method)(&context, request, &response);
     if (status.ok()) return response;

@@ -290,6 +290,30 @@ TEST_F(GrpcWatchFrontTest, DaemonThatEndsTellsWhatIsNewAndThatItEnds) {
   EXPECT_TRUE(RunUntil(io_, [&] { return stopped; }));
 }
 
+// "muster top went on showing what had been, after the leader had stood still."
+TEST_F(GrpcWatchFrontTest, WhoWatchesADaemonThatLeadsNoLongerIsToldSo) {
+  const auto leads = std::make_shared<bool>(true);
+  server_->driver().LeadBy([leads] { return *leads; });
+  Join("job");
+  Call& all = Watch();
+  Call& one = Watch("job");
+  ASSERT_TRUE(Told(all, 1) && Told(one, 1));
+  *leads = false;
+  // Neither what changes is told, nor what is.
+  server_->changes().Changed("", {.run_id = "job", .text = "something"});
+  Call& late = Watch();
+  Call& late_one = Watch("job");
+  for (const Call* const call : {&all, &one, &late, &late_one}) {
+    ASSERT_TRUE(Over(*call));
+    EXPECT_EQ(call->status->error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_THAT(call->status->error_message(), HasSubstr("this daemon leads no longer"));
+  }
+  EXPECT_EQ(all.updates.size(), 1u);
+  EXPECT_EQ(one.updates.size(), 1u);
+  EXPECT_TRUE(late.updates.empty());
+  EXPECT_TRUE(late_one.updates.empty());
+}
+
 // His updates, which he did not take, would have been kept for him as long as he liked.
 TEST_F(GrpcWatchFrontTest, WhoDoesNotReadIsCutOffAndDelaysNobody) {
   Join("large", 1, 1, 60'000);

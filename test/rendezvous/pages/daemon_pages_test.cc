@@ -312,6 +312,23 @@ TEST_F(DaemonPagesTest, RestartIsRecoveredFromWhenTheWorkersOfTheNextRoundHaveSt
   EXPECT_LE(job["goodput"].get<double>(), 1);
 }
 
+// "The page showed what had been, after the leader had stood still."
+TEST_F(DaemonPagesTest, DaemonThatLeadsNoLongerShowsNothing) {
+  const auto pages = Open(Credentials::Plaintext());
+  Join();
+  const auto leads = std::make_shared<bool>(true);
+  server_.driver().LeadBy([leads] { return *leads; });
+  EXPECT_EQ(Ask(*pages, "/api/v1/jobs").status, 200);
+  *leads = false;
+  for (const char* const path : {"/metrics", "/api/v1/jobs", "/api/v1/jobs/job",
+                                 "/api/v1/jobs/none", "/api/v1/events", "/api/v1/jobs/job/logs"}) {
+    const HttpAnswer answer = Ask(*pages, path);
+    EXPECT_EQ(answer.status, 503) << path;
+    EXPECT_THAT(answer.body, HasSubstr("this daemon leads no longer")) << path;
+  }
+  EXPECT_EQ(Ask(*pages, "/healthz").status, 200) << "its process is alive";
+}
+
 TEST_F(DaemonPagesTest, DaemonThatTakesNoNewNodesIsNotReady) {
   const auto pages = Open(Credentials::Plaintext());
   server_.Drain("it ends", [] {});
