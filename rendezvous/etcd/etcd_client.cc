@@ -189,15 +189,17 @@ class EtcdClient final : public Etcd {
       Prepare(watch_->context());
       members_[member].watch->async()->Watch(&watch_->context(), watch_);
       watch_->Start(
-          {.answered =
-               lifetime_.Guard([this, after, ended](const etcdserverpb::WatchResponse& answer) {
+          {.answered = lifetime_.Guard(
+               [this, token, after, ended](const etcdserverpb::WatchResponse& answer) {
                  AllIsWell();
                  const bool gone_back = IsOfThePast(answer, after);
                  if (!answer.canceled() && !gone_back && FromWire(answer, after).empty()) return;
                  std::exchange(watch_, nullptr)->Abandon();
                  if (gone_back) return ended(absl::UnavailableError(kGoneBack));
                  if (!answer.canceled()) return ended(absl::OkStatus());
-                 // Its past has been compacted away, or the member may not be asked.
+                 // Its past has been compacted away, or the member may not be asked; or the token
+                 // is refused, which etcd says in the same words as that it has no right to.
+                 if (token_ == token) token_.clear();
                  ended(absl::UnavailableError(absl::StrCat("etcd: ", answer.cancel_reason())));
                }),
            .ended = lifetime_.Guard([this, member, token, ended](const grpc::Status& status) {

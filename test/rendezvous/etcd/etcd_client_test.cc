@@ -50,6 +50,25 @@ class EtcdClientTest : public testing::Test {
     ASSERT_EQ(etcdctl.Wait(), 0) << etcdctl.err();
   }
 
+  // Etcd has users from now on, and "muster" may do what it likes under /m/.
+  std::unique_ptr<etcd::Etcd> ConnectAsUser() {
+    Ctl({"user", "add", "root:pw"});
+    Ctl({"user", "add", "muster:pw"});
+    Ctl({"role", "add", "muster"});
+    Ctl({"role", "grant-permission", "muster", "--prefix=true", "readwrite", "/m/"});
+    Ctl({"user", "grant-role", "muster", "muster"});
+    Ctl({"user", "grant-role", "root", "root"});
+    Ctl({"auth", "enable"});
+    return etcd::ConnectToEtcd(io_, {.members = {At(clients_)}, .user = "muster", .password = "pw"},
+                               {});
+  }
+  // Its tokens count no longer, as when they have run out.
+  void EndTokens() const {
+    Ctl({"--user=root:pw", "user", "delete", "muster"});
+    Ctl({"--user=root:pw", "user", "add", "muster:pw"});
+    Ctl({"--user=root:pw", "user", "grant-role", "muster", "muster"});
+  }
+
   absl::Status Put(etcd::Etcd& client) {
     std::optional<absl::Status> status;
     client.Attempt(
@@ -68,25 +87,32 @@ class EtcdClientTest : public testing::Test {
 
 // "Where etcd has users, a take-over took 200 ms longer when nothing had been asked for minutes."
 TEST_F(EtcdClientTest, TokenThatIsRefusedIsReplacedWithinTheAttempt) {
-  Ctl({"user", "add", "root:pw"});
-  Ctl({"user", "add", "muster:pw"});
-  Ctl({"role", "add", "muster"});
-  Ctl({"role", "grant-permission", "muster", "--prefix=true", "readwrite", "/m/"});
-  Ctl({"user", "grant-role", "muster", "muster"});
-  Ctl({"user", "grant-role", "root", "root"});
-  Ctl({"auth", "enable"});
-  const auto client =
-      etcd::ConnectToEtcd(io_, {.members = {At(clients_)}, .user = "muster", .password = "pw"}, {});
+  const auto client = ConnectAsUser();
   EXPECT_TRUE(Put(*client).ok());
-  // Its tokens count no longer, as when they have run out.
-  Ctl({"--user=root:pw", "user", "delete", "muster"});
-  Ctl({"--user=root:pw", "user", "add", "muster:pw"});
-  Ctl({"--user=root:pw", "user", "grant-role", "muster", "muster"});
+  EndTokens();
   const absl::Status status = Put(*client);
   EXPECT_TRUE(status.ok()) << status;
   // One that is refused whatever the token is.
   Ctl({"--user=root:pw", "user", "revoke-role", "muster", "muster"});
   EXPECT_TRUE(absl::IsPermissionDenied(Put(*client)));
+}
+
+// "Where etcd has users, a daemon that stood by looked for the leader's end in vain, over and
+// over."
+TEST_F(EtcdClientTest, DeletionIsAwaitedWithAnotherTokenWhenOneWasRefused) {
+  const auto client = ConnectAsUser();
+  ASSERT_TRUE(Put(*client).ok());
+  EndTokens();
+  std::optional<absl::Status> refused;
+  client->AwaitDeletion("/m/key", 1, [&](const absl::Status& status) { refused = status; });
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return refused.has_value(); }));
+  EXPECT_TRUE(absl::IsUnavailable(*refused)) << *refused;
+  std::optional<absl::Status> ended;
+  client->AwaitDeletion("/m/key", 1, [&](const absl::Status& status) { ended = status; });
+  // Whichever comes first, etcd tells what has been deleted since.
+  Ctl({"--user=root:pw", "del", "/m/key"});
+  ASSERT_TRUE(test::RunUntil(io_, [&] { return ended.has_value(); }));
+  EXPECT_TRUE(ended->ok()) << *ended;
 }
 
 }  // namespace
