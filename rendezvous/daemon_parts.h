@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rendezvous/daemon_log.h"
+#include "rendezvous/keeper/keeper_policy.h"
 #include "rendezvous/net/credentials.h"
 #include "rendezvous/pages/daemon_pages.h"
 #include "rendezvous/pages/loop_turns.h"
@@ -26,6 +27,8 @@ inline constexpr int kNoJournal = 4;
 inline constexpr int kUnfitMachine = 5;
 // Another daemon may lead; its keeper starts it again, to stand by.
 inline constexpr int kLeadsNoLonger = 6;
+// Etcd, or what is in it, has to be changed before this daemon can work (KeeperPolicy::kUnusable).
+inline constexpr int kUnusableEtcd = KeeperPolicy::kUnusable;
 
 // "musterd: " and why, as a line.
 std::string FailureLine(const absl::Status& status, const char* advice = "");

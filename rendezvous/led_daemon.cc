@@ -273,8 +273,10 @@ class LedDaemon {
 
   // Aborted: another daemon may lead, and this one's keeper starts one that stands by.
   [[noreturn]] void End(const absl::Status& status) {
-    const bool lost = absl::IsAborted(status);
-    EndAtOnce(log_, status, lost ? kStandsBy : "", lost ? kLeadsNoLonger : kNoJournal);
+    if (absl::IsAborted(status)) EndAtOnce(log_, status, kStandsBy, kLeadsNoLonger);
+    // Its limits are too small, or another version has written what is there.
+    const bool is_unusable = absl::IsInvalidArgument(status) || absl::IsFailedPrecondition(status);
+    EndAtOnce(log_, status, "", is_unusable ? kUnusableEtcd : kNoJournal);
   }
 
   // Told to end: the next one need not wait.

@@ -71,8 +71,15 @@ KeeperPolicy::Actions KeeperPolicy::OnDied(DaemonEnd end, TimePoint now) {
   if (InGoodOrder(end)) return {End{0}};
   if (!was_ready_ && end.signal == 0) return {End{end.exit_code}};
 
-  if (state_ == State::kServing && now - since_ >= kServesWell) next_pause_ = Duration::zero();
-  pause_ = std::exchange(next_pause_, std::clamp(2 * next_pause_, kFirstPause, kLongestPause));
+  if (state_ == State::kServing && now - since_ >= kServesWell) {
+    has_served_well_ = true;
+    next_pause_ = Duration::zero();
+  }
+  const bool is_unusable = end.exit_code == kUnusable;
+  if (is_unusable && !has_served_well_) return {End{end.exit_code}};
+  const Duration longest = is_unusable ? kLongestPauseOfUnusable : kLongestPause;
+  pause_ = std::min(next_pause_, longest);
+  next_pause_ = std::clamp(2 * next_pause_, kFirstPause, longest);
   if (pause_ == Duration::zero()) {
     Actions actions = {Log{true, absl::StrCat("the daemon ", Phrase(end), "; starting it again")}};
     for (Action& action : StartAgain(now, {.after_death = true})) {

@@ -33,6 +33,11 @@ struct DaemonEnd {
 // keeper also ends if the daemon's exit code says, at the very first start, that it cannot work;
 // later it is tried again, as its disk may be full or missing for a while.
 //
+// A daemon that ends with kUnusable has found that what it depends on has to be changed by
+// somebody. If none has ever served for ten seconds, its keeper ends with it, as whoever has just
+// started it is there to hear that. Else jobs may be waiting for what is mended meanwhile: it is
+// tried again, after pauses of up to a minute.
+//
 // Knocks are answered while it is dead, and while it starts for longer than a moment; a connection
 // that comes within that moment waits and is the daemon's.
 class KeeperPolicy {
@@ -73,8 +78,12 @@ class KeeperPolicy {
 
   static constexpr Duration kFirstPause = std::chrono::milliseconds(100);
   static constexpr Duration kLongestPause = std::chrono::seconds(5);
+  static constexpr Duration kLongestPauseOfUnusable = std::chrono::minutes(1);
   static constexpr Duration kServesWell = std::chrono::seconds(10);
   static constexpr Duration kMoment = std::chrono::milliseconds(100);
+
+  // An exit code of the daemon's.
+  static constexpr int kUnusable = 7;
 
   Actions OnBegin(TimePoint now);
   // The daemon has read what it remembers.
@@ -101,6 +110,7 @@ class KeeperPolicy {
   State state_ = State::kDead;
   TimePoint since_{};  // of the state
   bool was_ready_ = false;
+  bool has_served_well_ = false;
   bool answers_ = false;
   // Between the last death and the next start; grows at each death.
   Duration pause_{};

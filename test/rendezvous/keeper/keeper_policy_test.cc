@@ -123,6 +123,30 @@ TEST_F(KeeperPolicyTest, DaemonThatCanNeverWorkEndsItsKeeper) {
   EXPECT_EQ(Died({.exit_code = 4}), "end 4");
 }
 
+// "The daemon was started every five seconds, all night, over an etcd that it could not use."
+TEST_F(KeeperPolicyTest, DaemonThatFindsWhatItNeedsUnusableAtItsStartEndsItsKeeper) {
+  policy_.OnBegin(now_);
+  // It stands by, and does not know yet.
+  Serves();
+  now_ += 100ms;
+  EXPECT_EQ(Died({.exit_code = KeeperPolicy::kUnusable}), "end 7");
+}
+
+TEST_F(KeeperPolicyTest, DaemonThatHasServedIsTriedAgainAfterLongPausesWhereWhatItNeedsIsUnusable) {
+  BeginsAndServes();
+  EXPECT_EQ(Died(kKilled), "\"the daemon was killed by SIGKILL; starting it again\", start again");
+  for (const KeeperPolicy::Duration pause : {100ms, 200ms, 400ms, 800ms, 1600ms, 3200ms, 6400ms,
+                                             12'800ms, 25'600ms, 51'200ms, 60'000ms, 60'000ms}) {
+    Serves();
+    Died({.exit_code = KeeperPolicy::kUnusable});
+    EXPECT_EQ(After(pause), "start again");
+  }
+  // Somebody has mended it.
+  Serves();
+  EXPECT_EQ(Died(kKilled),
+            "\"the daemon was killed by SIGKILL; starting it again in 5 s\", answer");
+}
+
 TEST_F(KeeperPolicyTest, DaemonThatIsKilledBeforeItServedIsTriedAgainInSilence) {
   policy_.OnBegin(now_);
   EXPECT_EQ(Died({.signal = SIGSEGV}),
